@@ -10,23 +10,23 @@ pub(crate) type Entry = fn(&[u8]);
 /// Every target by the name of its corpus.
 pub(crate) const ALL: &[(&str, Entry)] = &[
     ("conf", conf),
-    ("disk", cache::disk::fuzz::reader),
-    ("engine", engine::fuzz::exchange),
+    ("disk", bolide_cache::disk::fuzz::reader),
+    ("engine", bolide_engine::fuzz::exchange),
     ("esi", esi),
-    ("fcgi", wire::origin::fuzz::fcgi),
+    ("fcgi", bolide_wire::origin::fuzz::fcgi),
     ("files", files),
-    ("h1", wire::h1::fuzz::fuzz),
-    ("h1_client", wire::origin::fuzz::http),
-    ("h2", wire::h2::fuzz::fuzz),
-    ("h3", wire::h3::fuzz::conn),
-    ("hpack", wire::hpack::fuzz::fuzz),
-    ("http", http::fuzz::all),
-    ("lsapi", wire::origin::fuzz::lsapi),
-    ("proxy", wire::proxy::fuzz::header),
+    ("h1", bolide_wire::h1::fuzz::fuzz),
+    ("h1_client", bolide_wire::origin::fuzz::http),
+    ("h2", bolide_wire::h2::fuzz::fuzz),
+    ("h3", bolide_wire::h3::fuzz::conn),
+    ("hpack", bolide_wire::hpack::fuzz::fuzz),
+    ("http", bolide_http::fuzz::all),
+    ("lsapi", bolide_wire::origin::fuzz::lsapi),
+    ("proxy", bolide_wire::proxy::fuzz::header),
     ("qpack", qpack),
     ("quic", quic),
-    ("rules", cache::rules::fuzz::rules),
-    ("ssi", ssi::fuzz::page),
+    ("rules", bolide_cache::rules::fuzz::rules),
+    ("ssi", bolide_ssi::fuzz::page),
     ("tls", tls),
 ];
 
@@ -38,51 +38,54 @@ pub(crate) fn run(name: &str, data: &[u8]) {
 }
 
 fn conf(data: &[u8]) {
-    conf::fuzz::config(data);
-    conf::fuzz::lexer(data);
+    bolide_conf::fuzz::config(data);
+    bolide_conf::fuzz::lexer(data);
 }
 
 fn esi(data: &[u8]) {
-    esi::fuzz::parser(data);
-    esi::fuzz::splice(data);
+    bolide_esi::fuzz::parser(data);
+    bolide_esi::fuzz::splice(data);
 }
 
 fn files(data: &[u8]) {
-    files::fuzz::listing(data);
-    files::fuzz::encode(data);
+    bolide_files::fuzz::listing(data);
+    bolide_files::fuzz::encode(data);
 }
 
 fn qpack(data: &[u8]) {
-    wire::qpack::fuzz::decode(data);
-    wire::qpack::fuzz::encode(data);
+    bolide_wire::qpack::fuzz::decode(data);
+    bolide_wire::qpack::fuzz::encode(data);
 }
 
 fn quic(data: &[u8]) {
-    type Made = (quic::SharedKeys, tls::Acceptor);
+    type Made = (bolide_quic::SharedKeys, bolide_tls::Acceptor);
     static MADE: OnceLock<Made> = OnceLock::new();
     let (keys, acceptor) = MADE.get_or_init(|| {
-        let (chain, key) = tls::self_signed(&["fuzz.example"]).expect("a certificate can be made");
-        let cert = tls::Certificate::from_pem(chain.as_bytes(), key.as_bytes(), &[])
+        let (chain, key) =
+            bolide_tls::self_signed(&["fuzz.example"]).expect("a certificate can be made");
+        let cert = bolide_tls::LoadedCertificate::from_pem(chain.as_bytes(), key.as_bytes(), &[])
             .expect("a certificate that was just made is good");
-        let mut certs = tls::ServerCerts::new();
+        let mut certs = bolide_tls::ServerCerts::new();
         let set = certs.add(vec![cert]);
         certs.set_default(set);
-        let acceptor = tls::Acceptor::new(&Arc::new(certs), &tls::AcceptorOptions::default())
-            .expect("the default options are good");
-        (quic::SharedKeys::from_secret([7; 32]), acceptor)
+        let acceptor =
+            bolide_tls::Acceptor::new(&Arc::new(certs), &bolide_tls::AcceptorOptions::default())
+                .expect("the default options are good");
+        (bolide_quic::SharedKeys::from_secret([7; 32]), acceptor)
     });
-    let clock = quic::Clock::starting_at(io::process::epoch());
+    let clock = bolide_quic::QuicClock::starting_at(bolide_io::process::epoch());
     let tls = acceptor.quic().expect("TLS 1.3 is on by default");
-    let mut endpoint = quic::Endpoint::new(&quic::Settings::default(), tls, 0, keys, clock)
-        .expect("the default settings are good");
-    quic::fuzz::endpoint(&mut endpoint, data);
-    quic::fuzz::padding(data);
+    let mut endpoint =
+        bolide_quic::Endpoint::new(&bolide_quic::QuicSettings::default(), tls, 0, keys, clock)
+            .expect("the default settings are good");
+    bolide_quic::fuzz::endpoint(&mut endpoint, data);
+    bolide_quic::fuzz::padding(data);
 }
 
 fn tls(data: &[u8]) {
-    tls::fuzz::session(data);
-    tls::fuzz::origin(data);
-    tls::fuzz::records(data);
-    tls::fuzz::names(data);
-    tls::fuzz::pem(data);
+    bolide_tls::fuzz::session(data);
+    bolide_tls::fuzz::origin(data);
+    bolide_tls::fuzz::records(data);
+    bolide_tls::fuzz::names(data);
+    bolide_tls::fuzz::pem(data);
 }

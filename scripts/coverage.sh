@@ -18,8 +18,8 @@ rm -f "$out"/*.profraw
 export CARGO_TARGET_DIR=$out RUSTFLAGS="-C instrument-coverage"
 export LLVM_PROFILE_FILE=$out/%p-%m.profraw
 
-cargo test -p sim --locked --no-run
-cargo test -p sim --locked --test seeds
+cargo test -p bolide-sim --locked --no-run
+cargo test -p bolide-sim --locked --test seeds
 "$tools/llvm-profdata" merge -sparse "$out"/*.profraw -o "$out/all.profdata"
 program=$(ls -t "$out"/debug/deps/seeds-* | grep -v '\.d$' | head -1)
 "$tools/llvm-cov" export --format=lcov --instr-profile="$out/all.profdata" "$program" |

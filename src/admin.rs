@@ -5,28 +5,28 @@
 //! own under the workers' account, so that neither the control thread nor a worker waits for it.
 
 pub(crate) mod client;
+mod explain;
+pub(crate) mod line_protocol;
 mod list;
 mod purge;
 mod stats;
 pub(crate) mod status;
-mod story;
 mod tell;
 pub(crate) mod warm;
-pub(crate) mod words;
 
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use engine::SiteRef;
-use engine::explain::{Asked, Question, Space};
-use io::epoll::Epoll;
-use worker::Generation;
+use bolide_engine::SiteRef;
+use bolide_engine::explain::{ExplainRequest, ExplainSpace, ExplainUrl};
+use bolide_io::epoll::Epoll;
+use bolide_worker::Generation;
 
-use crate::control::Account;
+use crate::control::PurgeAccount;
 use crate::messages::err;
+use line_protocol::Words;
 use status::Scene;
-use words::Words;
 
 /// LIMIT: commands that are carried out at once.
 const BUSY_MAX: usize = 4;
@@ -52,7 +52,7 @@ impl Office {
         client: UnixStream,
         words: Words,
         generation: &Arc<Generation>,
-        account: Option<&Account>,
+        account: Option<&PurgeAccount>,
         scene: Option<Scene>,
     ) {
         if Arc::strong_count(&self.busy) > BUSY_MAX {
@@ -64,11 +64,11 @@ impl Office {
             let _held = held;
             // What workers cannot see is not shown as if they could.
             if let Some((user, uid, gid)) = account
-                && let Err(error) = io::process::become_user(&user, uid, gid)
+                && let Err(error) = bolide_io::process::become_user(&user, uid, gid)
             {
                 return reply(&client, &Err(format!("setuid({uid}) failed ({error})")));
             }
-            let desk = Desk::new(&generation, scene);
+            let desk = AdminDesk::new(&generation, scene);
             let told = desk.carry_out(&words);
             reply(&client, &desk.write_purges().and(told));
         };
@@ -93,28 +93,28 @@ fn reply(mut client: &UnixStream, told: &Told) {
 }
 
 /// What commands look at.
-pub(crate) struct Desk {
+pub(crate) struct AdminDesk {
     site: SiteRef,
     /// The running server, for those who ask after it.
     scene: Option<Scene>,
 }
 
-impl Desk {
+impl AdminDesk {
     /// Of a running server.
     fn new(generation: &Generation, scene: Option<Scene>) -> Self {
         Self { site: SiteRef::new(generation.site.clone(), generation.groups.clone()), scene }
     }
 
     /// Of a configuration that nobody runs.
-    pub(crate) fn of_site(site: Arc<engine::Site>) -> Self {
+    pub(crate) fn of_site(site: Arc<bolide_engine::Site>) -> Self {
         let upstreams = site.config().http.as_ref().map_or(&[][..], |http| &http.upstreams);
-        let groups = Arc::new(upstream::Groups::new(upstreams, None));
+        let groups = Arc::new(bolide_upstream::UpstreamGroups::new(upstreams, None));
         Self { site: SiteRef::new(site, groups), scene: None }
     }
 
     pub(crate) fn carry_out(&self, words: &Words) -> Told {
         match &*words.command {
-            "explain" => story::tell(self, words),
+            "explain" => explain::tell(self, words),
             "cache-list" => list::tell(self, words),
             "cache-stats" => stats::tell(self, words),
             "cache-purge" => purge::tell(self, words),
@@ -127,17 +127,17 @@ impl Desk {
     fn write_purges(&self) -> Result<(), String> {
         let unwritten = self.site.store().filter(|store| store.has_unwritten_purges());
         let Some(store) = unwritten else { return Ok(()) };
-        worker::write_purges(&mut door()?, store);
+        bolide_worker::write_purges(&mut door()?, store);
         Ok(())
     }
 
-    fn store(&self) -> Result<&Arc<cache::Store>, String> {
+    fn store(&self) -> Result<&Arc<bolide_cache::Store>, String> {
         let nothing = "the server keeps no answers: there is no page_cache and no fastcgi_cache";
         self.site.store().ok_or_else(|| nothing.to_owned())
     }
 
     /// The parts of the store that `vhost=` and `zone=` name; all, if neither is there.
-    fn spaces(&self, words: &Words) -> Result<Vec<Space>, String> {
+    fn spaces(&self, words: &Words) -> Result<Vec<ExplainSpace>, String> {
         let all = self.site.spaces();
         let mut chosen = Vec::new();
         for (word, is_zone) in [("zone", true), ("vhost", false)] {
@@ -162,8 +162,8 @@ impl Desk {
     }
 
     /// The request that `words` describe.
-    fn question(&self, words: &Words) -> Result<Question, String> {
-        Asked {
+    fn question(&self, words: &Words) -> Result<ExplainRequest, String> {
+        ExplainUrl {
             url: words.value("url").unwrap_or_default(),
             method: words.value("method"),
             cookies: words.all("cookie").collect(),

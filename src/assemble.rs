@@ -5,28 +5,28 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use conf::model::{AccessTarget, Config, LogTarget, Workers};
-use engine::Site;
-use upstream::Groups;
-use worker::{Generation, Handout, ListenSettings, OpenLogs, Sockets};
+use bolide_conf::model::{AccessTarget, Config, LogTargetConf, Workers};
+use bolide_engine::Site;
+use bolide_upstream::UpstreamGroups;
+use bolide_worker::{Generation, GenerationSockets, Handout, ListenSettings, OpenLogs};
 
 use crate::tls_setup::{self, TlsState};
 
 /// What outlives generations.
 #[derive(Debug)]
-pub(crate) struct Shared {
+pub(crate) struct SharedParts {
     pub(crate) tls: TlsState,
-    pub(crate) quic_keys: Arc<quic::SharedKeys>,
+    pub(crate) quic_keys: Arc<bolide_quic::SharedKeys>,
     /// Kept answers, from the first configuration on that keeps any; its limits hold.
-    pub(crate) store: OnceLock<Arc<cache::Store>>,
+    pub(crate) store: OnceLock<Arc<bolide_cache::Store>>,
     /// Where requests are counted.
-    pub(crate) zones: engine::Zones,
+    pub(crate) zones: bolide_engine::Zones,
 }
 
 /// How many workers a configuration asks for.
 pub(crate) fn worker_count(config: &Config) -> u16 {
     let count = match config.main.worker_processes {
-        Workers::Auto => io::process::cores(),
+        Workers::Auto => bolide_io::process::cores(),
         Workers::Count(count) => count as usize,
     };
     // The number of a worker travels in one byte of QUIC connection ids.
@@ -35,10 +35,10 @@ pub(crate) fn worker_count(config: &Config) -> u16 {
 
 /// A generation but for its sockets, which are opened only when everything else is right.
 #[derive(Debug)]
-pub(crate) struct Draft {
+pub(crate) struct GenerationDraft {
     pub(crate) site: Arc<Site>,
     pub(crate) listens: Vec<ListenSettings>,
-    pub(crate) origin_tls: Vec<tls::OriginTls>,
+    pub(crate) origin_tls: Vec<bolide_tls::OriginTls>,
     pub(crate) warnings: Vec<String>,
 }
 
@@ -47,15 +47,18 @@ pub(crate) struct Draft {
 /// # Errors
 ///
 /// One text per mistake.
-pub(crate) fn draft(config: &Arc<Config>, shared: &Shared) -> Result<Draft, Vec<String>> {
+pub(crate) fn draft(
+    config: &Arc<Config>,
+    shared: &SharedParts,
+) -> Result<GenerationDraft, Vec<String>> {
     let site = Site::compile(config.clone())
         .map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())?
-        .on_host(&io::process::hostname().to_ascii_lowercase());
+        .on_host(&bolide_io::process::hostname().to_ascii_lowercase());
     let site = with_store(site, shared).with_zones(&shared.zones).map_err(|text| vec![text])?;
     let site = Arc::new(site);
     let mut warnings = Vec::new();
     let mut listens = Vec::new();
-    let mut reader = tls_setup::Reader::default();
+    let mut reader = tls_setup::CertificateReader::default();
     shared.tls.stapling.begin();
     if let Some(http) = &config.http {
         for (at, listen) in http.listens.iter().enumerate() {
@@ -67,11 +70,11 @@ pub(crate) fn draft(config: &Arc<Config>, shared: &Shared) -> Result<Draft, Vec<
     let origin_tls = tls_setup::origins(&site, &mut reader, &mut warnings);
     let origin_tls = origin_tls.map_err(|text| vec![text])?;
     warnings.dedup();
-    Ok(Draft { site, listens, origin_tls, warnings })
+    Ok(GenerationDraft { site, listens, origin_tls, warnings })
 }
 
 /// The site with the store of the process, if it keeps answers.
-fn with_store(site: Site, shared: &Shared) -> Site {
+fn with_store(site: Site, shared: &SharedParts) -> Site {
     if !site.keeps_answers() {
         return site;
     }
@@ -85,8 +88,12 @@ fn with_store(site: Site, shared: &Shared) -> Site {
     let store = shared.store.get_or_init(|| {
         let bytes = page_store.memory_limit(machine_memory());
         let object_bytes = object_bytes.unwrap_or(10 << 20).min(bytes / 4);
-        let limits = cache::StoreLimits { bytes, object_bytes, ..cache::StoreLimits::default() };
-        cache::Store::new(limits, tls::random_seed())
+        let limits = bolide_cache::StoreLimits {
+            bytes,
+            object_bytes,
+            ..bolide_cache::StoreLimits::default()
+        };
+        bolide_cache::Store::new(limits, bolide_tls::random_seed())
     });
     site.with_store(store.clone())
 }
@@ -102,17 +109,17 @@ fn machine_memory() -> u64 {
 /// Completes a draft.
 pub(crate) fn generation(
     number: u64,
-    draft: Draft,
-    sockets: Vec<Sockets>,
-    shared: &Shared,
+    draft: GenerationDraft,
+    sockets: Vec<GenerationSockets>,
+    shared: &SharedParts,
     previous: Option<&Generation>,
 ) -> Generation {
     let config = draft.site.config();
     let connections_max = config.events.worker_connections;
     let upstreams = config.http.as_ref().map_or(&[][..], |http| &http.upstreams);
-    let groups = Groups::new(upstreams, previous.map(|previous| &*previous.groups));
+    let groups = UpstreamGroups::new(upstreams, previous.map(|previous| &*previous.groups));
     let listens = config.http.as_ref().map_or(&[][..], |http| &http.listens);
-    let addresses = worker::Addresses::new(listens);
+    let addresses = bolide_worker::Addresses::new(listens);
     Generation {
         number,
         site: draft.site,
@@ -150,12 +157,13 @@ pub(crate) fn reopen_logs(config: &Config, old: &OpenLogs) -> (OpenLogs, Vec<Str
     let (mut open, mut failed) = (HashMap::new(), Vec::new());
     for path in log_paths(config) {
         let name = path.as_os_str().as_bytes();
-        match worker::LogFile::open(name) {
+        match bolide_worker::LogFile::open(name) {
             Ok(file) => {
                 // Thousands of servers have thousands of logs, and who may open so many may not be
                 // allowed twice as many.
-                let known =
-                    old.get(name).filter(|known| io::file::is_same(known.file(), file.file()));
+                let known = old
+                    .get(name)
+                    .filter(|known| bolide_io::file::is_same(known.file(), file.file()));
                 open.insert(name.to_vec(), known.cloned().unwrap_or(file));
             }
             Err(error) => {
@@ -172,9 +180,9 @@ pub(crate) fn reopen_logs(config: &Config, old: &OpenLogs) -> (OpenLogs, Vec<Str
 
 /// Every log file, each once, in the order of the configuration.
 fn log_paths(config: &Config) -> Vec<&Path> {
-    fn errors(logs: &[conf::model::ErrorLog]) -> impl Iterator<Item = &Path> {
+    fn errors(logs: &[bolide_conf::model::ErrorLog]) -> impl Iterator<Item = &Path> {
         logs.iter().filter_map(|log| match &log.target {
-            LogTarget::File(path) => Some(path.as_path()),
+            LogTargetConf::File(path) => Some(path.as_path()),
             _ => None,
         })
     }

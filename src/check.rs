@@ -5,16 +5,16 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use conf::survey::{Finding, Standing, Survey};
+use bolide_conf::survey::{Finding, Standing, Survey};
 
 use crate::cli::Invocation;
 use crate::messages::{err, out};
 use crate::reading;
-use crate::source::Disk;
+use crate::source::DiskSource;
 
 /// What is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Detail {
+pub(crate) enum CheckDetail {
     /// What differs from nginx.
     Differences,
     /// Every directive.
@@ -23,14 +23,14 @@ pub(crate) enum Detail {
 
 /// `check` as it was asked for.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Check {
+pub(crate) struct CheckOptions {
     /// The file, from the directory one is in; otherwise that of `-c`.
     pub(crate) file: Option<PathBuf>,
-    pub(crate) detail: Detail,
+    pub(crate) detail: CheckDetail,
 }
 
 /// Prints the report; success only if a server would start with the configuration.
-pub(crate) fn run(invocation: &Invocation, check: &Check) -> ExitCode {
+pub(crate) fn run(invocation: &Invocation, check: &CheckOptions) -> ExitCode {
     let path = match &check.file {
         None => invocation.conf.clone(),
         Some(file) => match std::path::absolute(file) {
@@ -41,7 +41,7 @@ pub(crate) fn run(invocation: &Invocation, check: &Check) -> ExitCode {
             }
         },
     };
-    let survey = conf::survey::survey(&Disk, &path, &reading::options_of(invocation));
+    let survey = bolide_conf::survey::survey(&DiskSource, &path, &reading::options_of(invocation));
     out(report(&path.display().to_string(), &survey, check.detail).as_bytes());
     if survey.is_fine() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -54,11 +54,11 @@ fn word(standing: Standing) -> &'static str {
     }
 }
 
-fn report(path: &str, survey: &Survey, detail: Detail) -> String {
+fn report(path: &str, survey: &Survey, detail: CheckDetail) -> String {
     let mut text = String::new();
     for finding in &survey.findings {
         let is_told = finding.standing != Standing::Supported || !finding.messages.is_empty();
-        if is_told || detail == Detail::Everything {
+        if is_told || detail == CheckDetail::Everything {
             line(&mut text, finding);
         }
     }

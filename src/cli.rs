@@ -6,12 +6,12 @@ use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::{Path, PathBuf};
 
-use io::signal::Signal;
+use bolide_io::signal::Signal;
 use lexopt::prelude::*;
 
 pub(crate) use admin::{ADMIN_HELP, Admin};
 
-use crate::check::{Check, Detail};
+use crate::check::{CheckDetail, CheckOptions};
 
 /// Where files are looked for, unless `-p` says otherwise.
 pub(crate) const PREFIX: &str = "/etc/bolide";
@@ -71,7 +71,7 @@ Commands:
 
 /// What is to be done.
 #[derive(Debug)]
-pub(crate) enum Command {
+pub(crate) enum CliCommand {
     /// Print what was asked for and end.
     Show(Show),
     /// Check the configuration; also print it. What `-v` and its like ask for comes first.
@@ -83,9 +83,9 @@ pub(crate) enum Command {
     /// Serve a directory without a configuration file.
     Serve(Serve),
     /// Tell what becomes of a configuration.
-    Check(Check),
+    Check(CheckOptions),
     /// Command the php pools of the running server.
-    Php(Php),
+    Php(PhpCommand),
     /// Ask the running server.
     Admin(Admin),
     /// Print how it is asked.
@@ -105,7 +105,7 @@ pub(crate) enum Show {
 
 /// What the php pools of a running server are told.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Php {
+pub(crate) enum PhpCommand {
     /// Tell how you are.
     Status,
     /// Start again: the one with this name, or all.
@@ -125,7 +125,7 @@ pub(crate) enum Scripts {
 
 /// What `serve` does with the configuration that it makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum CliPurpose {
     /// Serves by it.
     Serve,
     /// Prints it.
@@ -137,7 +137,7 @@ pub(crate) enum Purpose {
 pub(crate) struct Serve {
     pub(crate) root: Option<PathBuf>,
     pub(crate) scripts: Scripts,
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: CliPurpose,
     /// Where it listens; without, on the loopback.
     pub(crate) listen: Vec<IpAddr>,
     /// The ports, where they are written.
@@ -148,7 +148,7 @@ pub(crate) struct Serve {
 /// The command with all options.
 #[derive(Debug)]
 pub(crate) struct Invocation {
-    pub(crate) command: Command,
+    pub(crate) command: CliCommand,
     pub(crate) prefix: PathBuf,
     pub(crate) conf: PathBuf,
     /// Whether `-c` was there.
@@ -184,9 +184,9 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
             Value(word) if command.is_none() => {
                 command = Some(own_command(&word, &mut parser, &mut globals)?);
             }
-            Value(name) if matches!(command, Some(Command::Php(Php::Restart(None)))) => {
+            Value(name) if matches!(command, Some(CliCommand::Php(PhpCommand::Restart(None)))) => {
                 let name = name.to_string_lossy().into_owned();
-                command = Some(Command::Php(Php::Restart(Some(name))));
+                command = Some(CliCommand::Php(PhpCommand::Restart(Some(name))));
             }
             Short(other) => return Err(format!("invalid option: \"{other}\"")),
             Long(other) => return Err(format!("invalid option: \"--{other}\"")),
@@ -199,7 +199,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
     let prefix = prefix.map_or_else(|| PathBuf::from(PREFIX), |prefix| here.join(prefix));
     // As nginx has it: a relative -c is below the prefix.
     let conf = conf.map_or_else(|| default_conf(&prefix), |conf| prefix.join(conf));
-    let command = asked.command().or(command).unwrap_or(Command::Run);
+    let command = asked.command().or(command).unwrap_or(CliCommand::Run);
     Ok(Invocation { command, prefix, conf, names_conf, globals, error_log, quiet })
 }
 
@@ -208,14 +208,14 @@ fn own_command(
     word: &OsString,
     parser: &mut lexopt::Parser,
     globals: &mut Globals,
-) -> Result<Command, String> {
+) -> Result<CliCommand, String> {
     Ok(match word.to_str() {
-        Some("serve" | "demo") => Command::Serve(serve(parser)?),
-        Some("check") => Command::Check(check(parser, globals)?),
+        Some("serve" | "demo") => CliCommand::Serve(serve(parser)?),
+        Some("check") => CliCommand::Check(check(parser, globals)?),
         Some("explain") => admin::explain(parser, globals)?,
         Some("cache") => admin::cache(parser, globals)?,
         Some("status") => admin::status(parser, globals)?,
-        Some("php") => Command::Php(php(parser)?),
+        Some("php") => CliCommand::Php(php(parser)?),
         _ => return Err(format!("invalid option: \"{}\"", word.to_string_lossy())),
     })
 }
@@ -243,11 +243,11 @@ impl Asked {
     }
 
     /// What comes of it. A test sends no signal, and whoever asks for help gets nothing else.
-    fn command(self) -> Option<Command> {
+    fn command(self) -> Option<CliCommand> {
         match (self.test, self.show, self.signal) {
-            (true, show, _) => Some(Command::Test { dump: self.dump, show }),
-            (false, Some(show), _) => Some(Command::Show(show)),
-            (false, None, signal) => signal.map(Command::Signal),
+            (true, show, _) => Some(CliCommand::Test { dump: self.dump, show }),
+            (false, Some(show), _) => Some(CliCommand::Show(show)),
+            (false, None, signal) => signal.map(CliCommand::Signal),
         }
     }
 }
@@ -301,11 +301,11 @@ fn signal(word: &str) -> Result<Signal, String> {
     }
 }
 
-fn check(parser: &mut lexopt::Parser, globals: &mut Globals) -> Result<Check, String> {
-    let mut check = Check { file: None, detail: Detail::Differences };
+fn check(parser: &mut lexopt::Parser, globals: &mut Globals) -> Result<CheckOptions, String> {
+    let mut check = CheckOptions { file: None, detail: CheckDetail::Differences };
     while let Some(arg) = parser.next().map_err(|error| error.to_string())? {
         match arg {
-            Long("all") => check.detail = Detail::Everything,
+            Long("all") => check.detail = CheckDetail::Everything,
             Short(letter @ ('q' | 'p' | 'c' | 'e' | 'g')) => globals.take(letter, parser)?,
             Value(file) if check.file.is_none() => check.file = Some(file.into()),
             other => return Err(other.unexpected().to_string()),
@@ -314,12 +314,12 @@ fn check(parser: &mut lexopt::Parser, globals: &mut Globals) -> Result<Check, St
     Ok(check)
 }
 
-fn php(parser: &mut lexopt::Parser) -> Result<Php, String> {
+fn php(parser: &mut lexopt::Parser) -> Result<PhpCommand, String> {
     let word = text(parser, "php", "a command")?;
     match word.as_str() {
-        "keep" => path(parser, "php keep", "program").map(Php::Keep),
-        "status" => Ok(Php::Status),
-        "restart" => Ok(Php::Restart(None)),
+        "keep" => path(parser, "php keep", "program").map(PhpCommand::Keep),
+        "status" => Ok(PhpCommand::Status),
+        "restart" => Ok(PhpCommand::Restart(None)),
         _ => Err(format!("invalid option: \"php {word}\"")),
     }
 }
@@ -328,7 +328,7 @@ fn serve(parser: &mut lexopt::Parser) -> Result<Serve, String> {
     let mut serve = Serve {
         root: None,
         scripts: Scripts::None,
-        purpose: Purpose::Serve,
+        purpose: CliPurpose::Serve,
         listen: Vec::new(),
         http: None,
         https: None,
@@ -339,7 +339,7 @@ fn serve(parser: &mut lexopt::Parser) -> Result<Serve, String> {
             Long("http") => serve.http = Some(port(parser, "--http")?),
             Long("https") => serve.https = Some(port(parser, "--https")?),
             Long("php") => serve.scripts = Scripts::Php,
-            Long("print-config") => serve.purpose = Purpose::Print,
+            Long("print-config") => serve.purpose = CliPurpose::Print,
             Value(directory) if serve.root.is_none() => serve.root = Some(directory.into()),
             other => return Err(other.unexpected().to_string()),
         }
@@ -375,7 +375,7 @@ fn port(parser: &mut lexopt::Parser, option: &str) -> Result<u16, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Check, Command, Detail, Php, parse};
+    use super::{CheckDetail, CheckOptions, CliCommand, PhpCommand, parse};
     use std::path::Path;
 
     fn args(words: &[&str]) -> Result<super::Invocation, String> {
@@ -385,23 +385,26 @@ mod tests {
     #[test]
     fn nginx_options_are_understood_in_clusters_and_apart() {
         let all = args(&["-tq", "-c", "a.conf", "-p", "/x", "-g", "daemon off;"]).unwrap();
-        assert!(matches!(all.command, Command::Test { dump: false, .. }) && all.quiet);
+        assert!(matches!(all.command, CliCommand::Test { dump: false, .. }) && all.quiet);
         assert_eq!(all.conf, Path::new("/x/a.conf"));
         assert_eq!(all.globals, "daemon off;");
         let absolute = args(&["-T", "-t", "-c", "/etc/a.conf"]).unwrap();
-        assert!(matches!(absolute.command, Command::Test { dump: true, .. }));
+        assert!(matches!(absolute.command, CliCommand::Test { dump: true, .. }));
         assert_eq!(absolute.conf, Path::new("/etc/a.conf"));
     }
 
     #[test]
     fn pools_are_commanded_one_or_all() {
         let php = |words: &[&str]| match args(words).unwrap().command {
-            Command::Php(php) => php,
+            CliCommand::Php(php) => php,
             other => panic!("{other:?}"),
         };
-        assert_eq!(php(&["php", "status"]), Php::Status);
-        assert_eq!(php(&["php", "restart", "-p", "/x"]), Php::Restart(None));
-        assert_eq!(php(&["-p", "/x", "php", "restart", "www"]), Php::Restart(Some("www".into())));
+        assert_eq!(php(&["php", "status"]), PhpCommand::Status);
+        assert_eq!(php(&["php", "restart", "-p", "/x"]), PhpCommand::Restart(None));
+        assert_eq!(
+            php(&["-p", "/x", "php", "restart", "www"]),
+            PhpCommand::Restart(Some("www".into()))
+        );
         assert_eq!(args(&["php"]).unwrap_err(), "option \"php\" requires a command");
         assert_eq!(args(&["php", "stop"]).unwrap_err(), "invalid option: \"php stop\"");
     }
@@ -409,7 +412,7 @@ mod tests {
     #[test]
     fn a_site_is_served_to_whom_it_is_told() {
         let listen = |words: &[&str]| match args(words).map(|all| all.command) {
-            Ok(Command::Serve(serve)) => {
+            Ok(CliCommand::Serve(serve)) => {
                 let all: Vec<String> = serve.listen.iter().map(ToString::to_string).collect();
                 Ok((all.join(" "), serve.http))
             }
@@ -429,11 +432,14 @@ mod tests {
     #[test]
     fn a_file_to_check_stands_behind_the_command() {
         let check = |words: &[&str]| match args(words).unwrap().command {
-            Command::Check(check) => check,
+            CliCommand::Check(check) => check,
             other => panic!("{other:?}"),
         };
-        assert_eq!(check(&["check"]), Check { file: None, detail: Detail::Differences });
-        let all = Check { file: Some("a.conf".into()), detail: Detail::Everything };
+        assert_eq!(
+            check(&["check"]),
+            CheckOptions { file: None, detail: CheckDetail::Differences }
+        );
+        let all = CheckOptions { file: Some("a.conf".into()), detail: CheckDetail::Everything };
         assert_eq!(check(&["check", "-p", "/x", "--all", "a.conf"]), all);
         assert!(args(&["check", "a", "b"]).is_err() && args(&["check", "--some"]).is_err());
     }

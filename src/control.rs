@@ -8,24 +8,24 @@ use std::process::{Child, ExitCode};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use conf::model::{Config, Level, Watchdog};
-use io::Io as _;
-use io::epoll::Epoll;
-use io::signal::{Signal, Signals, Taken};
-use worker::Mail;
+use bolide_conf::model::{Config, LogLevel, Watchdog};
+use bolide_io::Io as _;
+use bolide_io::epoll::Epoll;
+use bolide_io::signal::{Signal, Signals, Taken};
+use bolide_worker::Mail;
 
 use crate::admin::status::{COMMAND, Scene};
 use crate::admin::{self, Office};
-use crate::assemble::{self, Shared};
-use crate::cli::{ADMIN_HELP, Command, Invocation, Php, Purpose};
+use crate::assemble::{self, SharedParts};
+use crate::cli::{ADMIN_HELP, CliCommand, CliPurpose, Invocation, PhpCommand};
 use crate::control_log::ControlLog;
-use crate::librarian::{self, Librarian};
+use crate::disk_writer_thread::{self, DiskWriterThread};
 use crate::messages::{err, out};
-use crate::php::{self, Desk, Pools};
+use crate::php::{self, PhpDesk, PhpPools};
 use crate::pid::PidFile;
 use crate::reading;
 use crate::retired::Retired;
-use crate::sockets::{Names, Open};
+use crate::sockets::{OpenSocket, SocketNames};
 use crate::tls_setup::TlsState;
 use crate::{check, serve, signalling, start, testing, upgrade, version};
 use crew::{Crew, Orders};
@@ -34,7 +34,7 @@ use crew::{Crew, Orders};
 const TICK: Duration = Duration::from_millis(500);
 
 /// How long workers may take to stop; those that do not are left behind, and end with the process.
-const STOP_MAX: Duration = Duration::from_millis(base::limits::STOP_MS);
+const STOP_MAX: Duration = Duration::from_millis(bolide_base::limits::STOP_MS);
 
 /// Exit status of a process that is to be started again (EX_SOFTWARE of sysexits.h).
 const RESTART_STATUS: i32 = 70;
@@ -48,28 +48,28 @@ pub(crate) const NO_EVENTS: &str = "no \"events\" section in configuration";
 /// Runs a command to its end.
 pub(crate) fn run(invocation: &Invocation) -> ExitCode {
     match &invocation.command {
-        Command::Show(what) => {
+        CliCommand::Show(what) => {
             version::show(*what);
             ExitCode::SUCCESS
         }
-        Command::Test { dump, show } => testing::run(invocation, *dump, *show),
-        Command::Signal(signal) => signalling::send(invocation, *signal),
-        Command::Run => start::by_file(invocation),
-        Command::Serve(options) if options.purpose == Purpose::Print => {
+        CliCommand::Test { dump, show } => testing::run(invocation, *dump, *show),
+        CliCommand::Signal(signal) => signalling::send(invocation, *signal),
+        CliCommand::Run => start::by_file(invocation),
+        CliCommand::Serve(options) if options.purpose == CliPurpose::Print => {
             finish(serve::prepare(options).map(|ready| out(ready.text.as_bytes())))
         }
-        Command::Serve(options) => finish(serve::prepare(options).and_then(|ready| {
+        CliCommand::Serve(options) => finish(serve::prepare(options).and_then(|ready| {
             let reading = reading::of_text(&ready.conf, &ready.text)?;
             start::by_reading(invocation, reading, &ready.greeting)
         })),
-        Command::Php(Php::Keep(program)) => php::keeper::run(program),
-        Command::Check(request) => check::run(invocation, request),
-        Command::Admin(request) => admin::client::run(invocation, request),
-        Command::AdminHelp => {
+        CliCommand::Php(PhpCommand::Keep(program)) => php::keeper::run(program),
+        CliCommand::Check(request) => check::run(invocation, request),
+        CliCommand::Admin(request) => admin::client::run(invocation, request),
+        CliCommand::AdminHelp => {
             out(ADMIN_HELP.as_bytes());
             ExitCode::SUCCESS
         }
-        Command::Php(command) => finish(
+        CliCommand::Php(command) => finish(
             signalling::running(invocation)
                 .and_then(|(pid, path)| php::command::send(pid, &path, command)),
         ),
@@ -88,39 +88,39 @@ fn finish(result: Result<(), Vec<String>>) -> ExitCode {
     }
 }
 
-pub(crate) fn shared(open: &mut Open, config: &Config) -> Result<Shared, Vec<String>> {
+pub(crate) fn shared(open: &mut OpenSocket, config: &Config) -> Result<SharedParts, Vec<String>> {
     let tls = TlsState::new().map_err(|text| vec![text])?;
     let workers = assemble::worker_count(config);
     let quic_keys = Arc::new(upgrade::quic_keys(open, config, workers).map_err(|text| vec![text])?);
-    Ok(Shared {
+    Ok(SharedParts {
         tls,
         quic_keys,
         store: std::sync::OnceLock::new(),
-        zones: engine::Zones::default(),
+        zones: bolide_engine::Zones::default(),
     })
 }
 
 /// The account that workers run under: name, user and group number.
-pub(crate) type Account = (String, u32, u32);
+pub(crate) type PurgeAccount = (String, u32, u32);
 
-pub(crate) fn account(config: &Config) -> Result<Option<Account>, Vec<String>> {
-    if !io::process::is_root() {
+pub(crate) fn account(config: &Config) -> Result<Option<PurgeAccount>, Vec<String>> {
+    if !bolide_io::process::is_root() {
         return Ok(None);
     }
     let Some(user) = &config.main.user else {
-        let (uid, gid) = io::process::find_user(NOBODY, None)
+        let (uid, gid) = bolide_io::process::find_user(NOBODY, None)
             .ok_or_else(|| vec![format!("getpwnam(\"{NOBODY}\") failed")])?;
         return Ok(Some((NOBODY.to_owned(), uid, gid)));
     };
-    match io::process::find_user(user, config.main.group.as_deref()) {
+    match bolide_io::process::find_user(user, config.main.group.as_deref()) {
         Some((uid, gid)) => Ok(Some((user.clone(), uid, gid))),
         None => {
             let group = config.main.group.as_deref().unwrap_or_default();
-            let call = match io::process::find_user(user, None) {
+            let call = match bolide_io::process::find_user(user, None) {
                 Some(_) => format!("getgrnam(\"{group}\")"),
                 None => format!("getpwnam(\"{user}\")"),
             };
-            let conf::Place { file, line } = &config.main.user_place;
+            let bolide_conf::SourcePlace { file, line } = &config.main.user_place;
             Err(vec![format!("{call} failed in {file}:{line}")])
         }
     }
@@ -148,59 +148,68 @@ enum Life {
 
 /// Everything the control thread holds while the server runs.
 #[derive(Debug)]
-pub(crate) struct Control<'a> {
+pub(crate) struct ControlThread<'a> {
     invocation: &'a Invocation,
-    shared: Shared,
-    open: Open,
+    shared: SharedParts,
+    open: OpenSocket,
     config: Arc<Config>,
-    generation: Arc<worker::Generation>,
+    generation: Arc<bolide_worker::Generation>,
     crew: Crew,
     /// Workers that were told to end before newer ones were started.
     leaving: Vec<Crew>,
     life: Life,
     /// Until when workers are waited for, once told to stop.
-    stops_by: Option<base::Instant>,
+    stops_by: Option<bolide_base::Instant>,
     ground: Ground,
     /// None when the server was started without a configuration file, so that there is none to
     /// read again.
     pid: Option<PidFile>,
     successor: Option<Child>,
     log: ControlLog,
-    pools: Pools,
+    pools: PhpPools,
     office: Office,
     /// Whom the workers have become.
-    account: Option<Account>,
+    account: Option<PurgeAccount>,
     door: Epoll,
     signals: Signals,
-    librarian: Librarian,
+    disk_writer: DiskWriterThread,
     /// What was in force before.
     retired: Retired,
 }
 
 /// What the control thread is made of.
-pub(crate) struct Parts<'a> {
+pub(crate) struct ControlParts<'a> {
     pub(crate) invocation: &'a Invocation,
-    pub(crate) shared: Shared,
-    pub(crate) open: Open,
+    pub(crate) shared: SharedParts,
+    pub(crate) open: OpenSocket,
     pub(crate) config: Arc<Config>,
-    pub(crate) generation: Arc<worker::Generation>,
+    pub(crate) generation: Arc<bolide_worker::Generation>,
     pub(crate) ground: Ground,
     pub(crate) log: ControlLog,
-    pub(crate) pools: Pools,
-    pub(crate) account: Option<Account>,
+    pub(crate) pools: PhpPools,
+    pub(crate) account: Option<PurgeAccount>,
 }
 
-impl<'a> Control<'a> {
+impl<'a> ControlThread<'a> {
     /// The control thread before it runs anything.
     ///
     /// # Errors
     ///
     /// No descriptor is left.
-    pub(crate) fn new(parts: Parts<'a>) -> std::io::Result<Self> {
-        let Parts { invocation, shared, open, config, generation, ground, log, pools, account } =
-            parts;
+    pub(crate) fn new(parts: ControlParts<'a>) -> std::io::Result<Self> {
+        let ControlParts {
+            invocation,
+            shared,
+            open,
+            config,
+            generation,
+            ground,
+            log,
+            pools,
+            account,
+        } = parts;
         let (mut door, signals) = (Epoll::new()?, Signals::open()?);
-        door.watch(signals.fd(), php::SIGNALS, io::Watch::Level);
+        door.watch(signals.fd(), php::SIGNALS, bolide_io::Interest::Level);
         Ok(Self {
             invocation,
             shared,
@@ -220,7 +229,7 @@ impl<'a> Control<'a> {
             account,
             door,
             signals,
-            librarian: Librarian::new()?,
+            disk_writer: DiskWriterThread::new()?,
             retired: Retired::default(),
         })
     }
@@ -230,10 +239,10 @@ impl<'a> Control<'a> {
     /// # Errors
     ///
     /// No thread is left.
-    pub(crate) fn begin(&mut self, plan: php::Plan) -> Result<(), Vec<String>> {
+    pub(crate) fn begin(&mut self, plan: php::PoolPlan) -> Result<(), Vec<String>> {
         self.commit(plan, &Weak::new());
         // With our rights, which workers give up.
-        let _ = io::file::standard_error();
+        let _ = bolide_io::file::standard_error();
         self.man(assemble::worker_count(&self.config))?;
         self.settle_stapling();
         Ok(())
@@ -255,30 +264,34 @@ impl<'a> Control<'a> {
     /// Starts a crew.
     fn man(&mut self, workers: u16) -> Result<(), Vec<String>> {
         let log = ControlLog::new(&self.config, self.log.open());
-        self.librarian.settle(&self.generation, self.account.as_ref(), log)?;
+        self.disk_writer.settle(&self.generation, self.account.as_ref(), log)?;
         let orders = Orders {
             workers,
             generation: &self.generation,
             account: self.account.as_ref(),
-            librarian: self.librarian.bell(),
+            disk_writer: self.disk_writer.bell(),
         };
         self.crew = Crew::start(&orders, &self.log)?;
         Ok(())
     }
 
     /// Runs the pools of a configuration.
-    fn commit(&mut self, plan: php::Plan, old: &Weak<engine::Site>) {
-        let mut desk = Desk { door: &mut self.door, log: &self.log };
+    fn commit(&mut self, plan: php::PoolPlan, old: &Weak<bolide_engine::Site>) {
+        let mut desk = PhpDesk { door: &mut self.door, log: &self.log };
         self.pools.commit(plan, old, &mut desk);
     }
 
     /// Waits for a signal; meanwhile looks after the pools. A successor is left to who started it.
-    fn wait(&mut self, until: base::Instant, ready: &mut Vec<io::Ready>) -> Option<Taken> {
+    fn wait(
+        &mut self,
+        until: bolide_base::Instant,
+        ready: &mut Vec<bolide_io::Readiness>,
+    ) -> Option<Taken> {
         let until = self.pools.deadline().map_or(until, |at| at.min(until));
         let heir = self.successor.as_ref().map(Child::id);
         ready.clear();
         let _ = self.door.wait(Some(until), ready);
-        let mut desk = Desk { door: &mut self.door, log: &self.log };
+        let mut desk = PhpDesk { door: &mut self.door, log: &self.log };
         for one in ready.iter().filter(|one| one.token != php::SIGNALS) {
             self.pools.handle_ready(one.token, &mut desk);
         }
@@ -304,7 +317,7 @@ impl<'a> Control<'a> {
         self.pid = pid;
         let mut ready = Vec::new();
         while !self.is_over() && !self.is_late() {
-            let tick = io::process::now().mono.after(TICK);
+            let tick = bolide_io::process::now().mono.after(TICK);
             let taken = self.wait(tick, &mut ready);
             self.look_after();
             if let Some(taken) = taken {
@@ -313,11 +326,11 @@ impl<'a> Control<'a> {
         }
         let is_left = !self.is_over();
         self.every_crew(|crew| crew.give_up(&self.log));
-        // Who is left behind may hold what the librarian waits for.
-        self.librarian.end(if is_left { Duration::ZERO } else { librarian::PATIENCE });
+        // Who is left behind may hold what the disk writer waits for.
+        self.disk_writer.end(if is_left { Duration::ZERO } else { disk_writer_thread::PATIENCE });
         self.wind_up();
         if is_left {
-            io::process::end(0);
+            bolide_io::process::end(0);
         }
     }
 
@@ -326,12 +339,12 @@ impl<'a> Control<'a> {
         self.pools.shutdown();
         // Before the last line, as who reads it starts the next server.
         self.pid = None;
-        self.log.write(Level::Notice, "exit");
+        self.log.write(LogLevel::Notice, "exit");
     }
 
     /// Whether workers have not stopped in time.
     fn is_late(&self) -> bool {
-        self.stops_by.is_some_and(|by| io::process::now().mono >= by)
+        self.stops_by.is_some_and(|by| bolide_io::process::now().mono >= by)
     }
 
     /// Whether nothing is left to do: told to end, or every worker has failed.
@@ -341,7 +354,7 @@ impl<'a> Control<'a> {
     }
 
     fn look_after(&mut self) {
-        let now = io::process::now().mono;
+        let now = bolide_io::process::now().mono;
         self.crew.look_after(now, &self.log);
         for crew in &mut self.leaving {
             crew.look_after(now, &self.log);
@@ -358,24 +371,24 @@ impl<'a> Control<'a> {
     }
 
     /// Tells of workers that have come to stand, and does what is wanted then.
-    fn watch_workers(&mut self, now: base::Instant) {
+    fn watch_workers(&mut self, now: bolide_base::Instant) {
         let crews = self.leaving.iter_mut().chain([&mut self.crew]);
         let standing: Vec<_> = crews.flat_map(|crew| crew.look_at_pulses(now)).collect();
         for (id, doing) in &standing {
-            let (seconds, doing) = (base::limits::STAND_MS / 1000, doing.text());
+            let (seconds, doing) = (bolide_base::limits::STAND_MS / 1000, doing.text());
             let text = format!("worker process {id} stands still for {seconds}s while {doing}");
-            self.log.write(Level::Alert, &text);
+            self.log.write(LogLevel::Alert, &text);
         }
         match self.config.main.worker_watchdog {
             _ if standing.is_empty() => {}
             Watchdog::Log => {}
             Watchdog::Abort => std::process::abort(),
             Watchdog::Restart => {
-                self.log.write(Level::Alert, "exiting to be started again");
+                self.log.write(LogLevel::Alert, "exiting to be started again");
                 let is_shared = self.successor.is_some() || self.open.has_elder();
-                self.open.close(if is_shared { Names::Keep } else { Names::Remove });
+                self.open.close(if is_shared { SocketNames::Keep } else { SocketNames::Remove });
                 self.wind_up();
-                io::process::end(RESTART_STATUS);
+                bolide_io::process::end(RESTART_STATUS);
             }
         }
     }
@@ -399,11 +412,11 @@ impl<'a> Control<'a> {
         let from =
             if taken.sender == 0 { String::new() } else { format!(" from {}", taken.sender) };
         let text = format!("signal {number} ({name}) received{from}{action}");
-        self.log.write(Level::Notice, &text);
+        self.log.write(LogLevel::Notice, &text);
         match taken.signal {
             Signal::Stop => {
                 self.life = Life::Ending;
-                self.stops_by.get_or_insert(io::process::now().mono.after(STOP_MAX));
+                self.stops_by.get_or_insert(bolide_io::process::now().mono.after(STOP_MAX));
                 self.every_crew(|crew| crew.post_all(|| Mail::Stop));
                 self.close();
             }
@@ -417,7 +430,7 @@ impl<'a> Control<'a> {
             Signal::Reopen => self.reopen(),
             Signal::Upgrade if has_file && !is_rival => self.upgrade(),
             Signal::Upgrade if is_rival => self.log.write(
-                Level::Crit,
+                LogLevel::Crit,
                 "the changing binary signal is ignored: you should shutdown or terminate before \
                  either old or new binary's process",
             ),
@@ -432,7 +445,7 @@ impl<'a> Control<'a> {
 
     /// Has all requests finished.
     fn drain(&mut self) {
-        let now = io::process::now().mono;
+        let now = bolide_io::process::now().mono;
         let limit = self.config.main.worker_shutdown_timeout;
         self.crew.drain(now, limit, &self.log);
     }
@@ -440,13 +453,13 @@ impl<'a> Control<'a> {
     /// Gives up the addresses, and waits a moment for workers that end at once.
     fn close(&mut self) {
         let is_shared = self.successor.is_some() || self.open.has_elder();
-        self.open.close(if is_shared { Names::Keep } else { Names::Remove });
+        self.open.close(if is_shared { SocketNames::Keep } else { SocketNames::Remove });
         self.crew.hasten();
         self.look_after();
     }
 
     fn upgrade(&mut self) {
-        self.log.write(Level::Notice, "changing binary");
+        self.log.write(LogLevel::Notice, "changing binary");
         let Some(pid) = &mut self.pid else { return };
         let (keys, workers) = (&self.shared.quic_keys, usize::from(self.crew.size()));
         self.successor = upgrade::start_successor(&self.open, keys, workers, pid, &self.log);
@@ -454,17 +467,17 @@ impl<'a> Control<'a> {
 
     /// Reads the configuration again; a bad one is refused and the old one goes on.
     fn reload(&mut self) {
-        self.log.write(Level::Notice, "reconfiguring");
+        self.log.write(LogLevel::Notice, "reconfiguring");
         match self.try_reload() {
             Ok(warnings) => {
                 for text in warnings {
-                    self.log.write(Level::Warn, &text);
+                    self.log.write(LogLevel::Warn, &text);
                 }
-                self.log.write(Level::Notice, "reconfigured");
+                self.log.write(LogLevel::Notice, "reconfigured");
             }
             Err(texts) => {
                 for text in texts {
-                    self.log.write(Level::Emerg, &text);
+                    self.log.write(LogLevel::Emerg, &text);
                 }
             }
         }
@@ -472,7 +485,7 @@ impl<'a> Control<'a> {
 
     fn try_reload(&mut self) -> Result<Vec<String>, Vec<String>> {
         let mut reading = reading::of_file(self.invocation).map_err(|mistakes| {
-            mistakes.warnings.iter().for_each(|text| self.log.write(Level::Warn, text));
+            mistakes.warnings.iter().for_each(|text| self.log.write(LogLevel::Warn, text));
             mistakes.errors
         })?;
         let plan = self.pools.prepare(Arc::make_mut(&mut reading.config))?;
@@ -528,7 +541,7 @@ impl<'a> Control<'a> {
             self.man(workers)?;
         } else {
             let log = ControlLog::new(&self.config, &logs);
-            self.librarian.settle(&generation, account.as_ref(), log)?;
+            self.disk_writer.settle(&generation, account.as_ref(), log)?;
             self.crew.post_all(|| Mail::Configure(generation.clone(), logs.clone()));
         }
         Ok(warnings)
@@ -536,16 +549,16 @@ impl<'a> Control<'a> {
 
     /// Opens the logs again; those that cannot be opened stay as they are.
     fn reopen(&mut self) {
-        self.log.write(Level::Notice, "reopening logs");
+        self.log.write(LogLevel::Notice, "reopening logs");
         let (logs, failed) = assemble::reopen_logs(&self.config, self.log.open());
         for text in failed {
-            self.log.write(Level::Emerg, &text);
+            self.log.write(LogLevel::Emerg, &text);
         }
         let closed = self.log.replace(logs.clone());
         self.retired.keep_logs(closed);
         self.settle_terminal();
         self.shared.tls.stapling.log_to(ControlLog::new(&self.config, &logs));
-        self.librarian.log_to(ControlLog::new(&self.config, &logs));
+        self.disk_writer.log_to(ControlLog::new(&self.config, &logs));
         self.every_crew(|crew| crew.post_all(|| Mail::Reopen(logs.clone())));
     }
 }

@@ -2,8 +2,8 @@
 
 use std::os::unix::ffi::OsStrExt;
 
-use conf::model::{Config, ErrorLog, Level, LogTarget, Syslog, SyslogServer};
-use worker::OpenLogs;
+use bolide_conf::model::{Config, ErrorLog, LogLevel, LogTargetConf, Syslog, SyslogServer};
+use bolide_worker::OpenLogs;
 
 use crate::messages::err;
 
@@ -31,73 +31,76 @@ impl ControlLog {
     }
 
     /// Writes one line to every log that takes its level.
-    pub(crate) fn write(&self, level: Level, text: &str) {
+    pub(crate) fn write(&self, level: LogLevel, text: &str) {
         self.write_for(std::process::id(), level, text);
     }
 
     /// As [`Self::write`], also to the terminal as what stops a start is.
-    pub(crate) fn write_loudly(&self, level: Level, text: &str) {
+    pub(crate) fn write_loudly(&self, level: LogLevel, text: &str) {
         self.write(level, text);
-        if self.logs.iter().all(|log| !matches!(log.target, LogTarget::Stderr)) {
+        if self.logs.iter().all(|log| !matches!(log.target, LogTargetConf::Stderr)) {
             err(&format!("bolide: [{}] {text}", level.text()));
         }
     }
 
     /// Writes a line as that of the thread with this number.
-    pub(crate) fn write_for(&self, thread: u32, level: Level, text: &str) {
+    pub(crate) fn write_for(&self, thread: u32, level: LogLevel, text: &str) {
         let line = line_for(thread, level, text);
         for log in self.logs.iter().filter(|log| level <= log.level) {
             match &log.target {
-                LogTarget::File(path) => {
+                LogTargetConf::File(path) => {
                     if let Some(log) = self.open.get(path.as_os_str().as_bytes()) {
-                        io::file::append(log.file(), line.as_bytes());
+                        bolide_io::file::append(log.file(), line.as_bytes());
                     }
                 }
-                LogTarget::Stderr => {
+                LogTargetConf::Stderr => {
                     // Who reads it slowly may miss a line, and holds nobody up.
-                    if let Ok(file) = io::file::standard_error() {
-                        io::file::append_shared(&file, line.as_bytes());
+                    if let Ok(file) = bolide_io::file::standard_error() {
+                        bolide_io::file::append_shared(&file, line.as_bytes());
                     }
                 }
-                LogTarget::Syslog(server) => send(server, level, line.trim_end()),
-                LogTarget::Memory => {}
+                LogTargetConf::Syslog(server) => send(server, level, line.trim_end()),
+                LogTargetConf::Memory => {}
             }
         }
     }
 }
 
 /// Sends a line to a syslog server; if it is not there, nobody is told.
-fn send(to: &Syslog, level: Level, line: &str) {
+fn send(to: &Syslog, level: LogLevel, line: &str) {
     let callee = match &to.server {
-        SyslogServer::Inet(at) => io::Callee::Inet(*at),
-        SyslogServer::Unix(path) => io::Callee::Unix(path.as_os_str().as_bytes()),
+        SyslogServer::Inet(at) => bolide_io::Callee::Inet(*at),
+        SyslogServer::Unix(path) => bolide_io::Callee::Unix(path.as_os_str().as_bytes()),
     };
     let host = match to.nohostname {
         true => String::new(),
-        false => format!("{} ", io::process::hostname().to_ascii_lowercase()),
+        false => format!("{} ", bolide_io::process::hostname().to_ascii_lowercase()),
     };
     let priority = u32::from(to.facility) * 8 + level as u32;
     let time = clock().syslog();
     let time = String::from_utf8_lossy(&time);
     let message = format!("<{priority}>{time} {host}{}: {line}", to.tag);
-    let _ = io::file::send_datagram(callee, message.as_bytes());
+    let _ = bolide_io::file::send_datagram(callee, message.as_bytes());
 }
 
-fn clock() -> http::date::Clock {
-    let now = io::process::now();
-    http::date::Clock::new(now, io::process::utc_offset_seconds(now.unix_seconds()))
+fn clock() -> bolide_http::date::DateClock {
+    let now = bolide_io::process::now();
+    bolide_http::date::DateClock::new(
+        now,
+        bolide_io::process::utc_offset_seconds(now.unix_seconds()),
+    )
 }
 
 /// One line of an error log, of the main thread.
-pub(crate) fn line(level: Level, text: &str) -> String {
+pub(crate) fn line(level: LogLevel, text: &str) -> String {
     line_for(std::process::id(), level, text)
 }
 
-fn line_for(thread: u32, level: Level, text: &str) -> String {
+fn line_for(thread: u32, level: LogLevel, text: &str) -> String {
     let time = String::from_utf8_lossy(clock().error_log()).into_owned();
     let pid = std::process::id();
     let mut line = format!("{time} [{}] {pid}#{thread}: {text}", level.text()).into_bytes();
-    http::escape::escape_controls(&mut line, 0);
+    bolide_http::escape::escape_controls(&mut line, 0);
     line.push(b'\n');
     String::from_utf8_lossy(&line).into_owned()
 }

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use conf::model::Level;
+use bolide_conf::model::LogLevel;
 
 use crate::cli::Invocation;
 use crate::control_log::line;
@@ -30,7 +30,7 @@ impl EarlyLog {
             None => invocation.prefix.join("logs/error.log"),
         };
         if invocation.error_log.is_some()
-            && let Err(error) = io::file::open_append(path.as_os_str().as_encoded_bytes())
+            && let Err(error) = bolide_io::file::open_append(path.as_os_str().as_encoded_bytes())
         {
             let (path, why) = (path.display(), describe(&error));
             err(&format!(
@@ -41,11 +41,11 @@ impl EarlyLog {
     }
 
     /// Writes these texts.
-    pub(crate) fn tell(&self, level: Level, texts: &[String]) {
+    pub(crate) fn tell(&self, level: LogLevel, texts: &[String]) {
         for text in texts {
             match self {
                 Self::Terminal => err(line(level, text).trim_end()),
-                Self::File(_) if level <= Level::Warn => {
+                Self::File(_) if level <= LogLevel::Warn => {
                     err(&format!("bolide: [{}] {text}", level.text()));
                 }
                 Self::File(_) => {}
@@ -54,12 +54,12 @@ impl EarlyLog {
         // A log that cannot be opened is not worth a second message.
         if let Self::File(path) = self
             && !texts.is_empty()
-            && let Ok(file) = io::file::open_append(path.as_os_str().as_encoded_bytes())
+            && let Ok(file) = bolide_io::file::open_append(path.as_os_str().as_encoded_bytes())
         {
             for text in texts {
                 // What helps a person at the terminal is no part of a log's line.
                 let text = text.lines().next().unwrap_or_default();
-                io::file::append(&file, line(level, text).as_bytes());
+                bolide_io::file::append(&file, line(level, text).as_bytes());
             }
         }
     }

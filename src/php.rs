@@ -19,17 +19,17 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use base::Instant;
-use conf::model::{Config, Level, PeerAddress, UpstreamKind, UpstreamServer};
-use engine::Site;
-use io::Io as _;
-use io::child;
-use io::epoll::Epoll;
+use bolide_base::Instant;
+use bolide_conf::model::{Config, LogLevel, PeerAddress, UpstreamKind, UpstreamServer};
+use bolide_engine::Site;
+use bolide_io::Io as _;
+use bolide_io::child;
+use bolide_io::epoll::Epoll;
 
-use crate::admin::words::{LINE_MAX, Words};
+use crate::admin::line_protocol::{LINE_MAX, Words};
 use crate::control_log::ControlLog;
-use pool::{Ctx, Pool, Socket};
-pub(crate) use report::Report;
+use pool::{Pool, PoolCtx, PoolSocket};
+pub(crate) use report::PoolReport;
 use runtime::Runtime;
 use settle::Settled;
 pub(crate) use settle::dangers;
@@ -45,14 +45,14 @@ const COMMAND_REST: Duration = Duration::from_millis(500);
 const END_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// What the control thread lends.
-pub(crate) struct Desk<'a> {
+pub(crate) struct PhpDesk<'a> {
     pub(crate) door: &'a mut Epoll,
     pub(crate) log: &'a ControlLog,
 }
 
 /// All pools of the server.
 #[derive(Debug, Default)]
-pub(crate) struct Pools {
+pub(crate) struct PhpPools {
     pools: Vec<Pool>,
     commands: Option<UnixListener>,
     /// A descriptor for a command that comes when no other is left.
@@ -68,8 +68,8 @@ pub(crate) struct Pools {
 
 /// Pools of a configuration that is not in force yet. Dropping it changes nothing.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
-    entries: Vec<(Settled, Option<Socket>)>,
+pub(crate) struct PoolPlan {
+    entries: Vec<(Settled, Option<PoolSocket>)>,
 }
 
 /// Checks the pools of a configuration without starting anything.
@@ -81,17 +81,17 @@ pub(crate) fn check(config: &Config) -> Result<(), Vec<String>> {
     settle::all(config).map(drop)
 }
 
-impl Pools {
+impl PhpPools {
     /// Settles the pools of a configuration, opens the sockets that are missing, and writes their
     /// addresses into it.
     ///
     /// # Errors
     ///
     /// One text per mistake; what runs goes on then.
-    pub(crate) fn prepare(&mut self, config: &mut Config) -> Result<Plan, Vec<String>> {
+    pub(crate) fn prepare(&mut self, config: &mut Config) -> Result<PoolPlan, Vec<String>> {
         let all = settle::all(config)?;
-        let Some(http) = &mut config.http else { return Ok(Plan::default()) };
-        let mut plan = Plan::default();
+        let Some(http) = &mut config.http else { return Ok(PoolPlan::default()) };
+        let mut plan = PoolPlan::default();
         for (index, settled) in (0_u32..).zip(all) {
             let known = self.pools.iter().find(|pool| pool.suits(&settled));
             let (address, socket): (Arc<Path>, _) = match known {
@@ -112,21 +112,21 @@ impl Pools {
         Ok(plan)
     }
 
-    fn open(&mut self, settled: &Settled) -> Result<Socket, String> {
+    fn open(&mut self, settled: &Settled) -> Result<PoolSocket, String> {
         let runtime = match &mut self.runtime {
             Some(runtime) => runtime,
             none => none.insert(Runtime::create()?),
         };
         self.serial += 1;
         let path = pool::socket_path(runtime.path(), &settled.pool.name, self.serial);
-        Socket::open(path, settled)
+        PoolSocket::open(path, settled)
     }
 
     /// Runs what a plan says. `old` is the configuration whose requests may still need a pool that
     /// the plan does not have.
-    pub(crate) fn commit(&mut self, plan: Plan, old: &Weak<Site>, desk: &mut Desk<'_>) {
+    pub(crate) fn commit(&mut self, plan: PoolPlan, old: &Weak<Site>, desk: &mut PhpDesk<'_>) {
         self.listen(desk);
-        let now = io::process::now().mono;
+        let now = bolide_io::process::now().mono;
         let mut kept = Vec::new();
         for (settled, socket) in plan.entries {
             kept.push(settled.clone());
@@ -134,7 +134,7 @@ impl Pools {
                 (Some(socket), _) => {
                     if settled.runs_as_root() {
                         let text = "scripts run as root; set \"user\"";
-                        process::say(desk.log, Level::Warn, &settled.pool.name, text);
+                        process::say(desk.log, LogLevel::Warn, &settled.pool.name, text);
                     }
                     self.pools.push(Pool::new(settled, socket));
                     let last = self.pools.len() - 1;
@@ -156,27 +156,27 @@ impl Pools {
     /// Lends pools what they may touch.
     fn with<T>(
         &mut self,
-        desk: &mut Desk<'_>,
+        desk: &mut PhpDesk<'_>,
         now: Instant,
-        body: impl FnOnce(&mut [Pool], &mut Ctx<'_>) -> T,
+        body: impl FnOnce(&mut [Pool], &mut PoolCtx<'_>) -> T,
     ) -> Option<T> {
         let dir = self.runtime.as_ref()?.path();
         // Tokens below are taken.
         self.serial = self.serial.max(COMMANDS);
         let mut ctx =
-            Ctx { now, door: &mut *desk.door, log: desk.log, dir, serial: &mut self.serial };
+            PoolCtx { now, door: &mut *desk.door, log: desk.log, dir, serial: &mut self.serial };
         Some(body(&mut self.pools, &mut ctx))
     }
 
     /// Opens the command socket. A server without one serves all the same.
-    fn listen(&mut self, desk: &mut Desk<'_>) {
+    fn listen(&mut self, desk: &mut PhpDesk<'_>) {
         if self.commands.is_some() {
             return;
         }
         if self.runtime.is_none() {
             match Runtime::create() {
                 Ok(runtime) => self.runtime = Some(runtime),
-                Err(text) => desk.log.write(Level::Alert, &text),
+                Err(text) => desk.log.write(LogLevel::Alert, &text),
             }
         }
         let Some(runtime) = &self.runtime else { return };
@@ -186,20 +186,24 @@ impl Pools {
             .and_then(|socket| std::fs::set_permissions(&path, private).map(|()| socket));
         match opened {
             Ok(socket) => {
-                desk.door.watch(io::Fd(socket.as_raw_fd()), COMMANDS, io::Watch::Level);
+                desk.door.watch(
+                    bolide_io::Fd(socket.as_raw_fd()),
+                    COMMANDS,
+                    bolide_io::Interest::Level,
+                );
                 self.commands = Some(socket);
-                self.tend_commands(io::process::now().mono, desk);
+                self.tend_commands(bolide_io::process::now().mono, desk);
             }
             Err(error) => {
                 let text = format!("bind() to unix:{} failed ({error})", path.display());
-                desk.log.write(Level::Alert, &text);
+                desk.log.write(LogLevel::Alert, &text);
             }
         }
     }
 
     /// Handles what the control thread was told is readable.
-    pub(crate) fn handle_ready(&mut self, token: u64, desk: &mut Desk<'_>) {
-        let now = io::process::now().mono;
+    pub(crate) fn handle_ready(&mut self, token: u64, desk: &mut PhpDesk<'_>) {
+        let now = bolide_io::process::now().mono;
         if token == COMMANDS {
             return self.take_command(now, desk);
         }
@@ -213,8 +217,8 @@ impl Pools {
     }
 
     /// Reaps, starts again, ends: what is due. A child `except` is left to who waits for it.
-    pub(crate) fn tick(&mut self, except: Option<u32>, desk: &mut Desk<'_>) {
-        let now = io::process::now().mono;
+    pub(crate) fn tick(&mut self, except: Option<u32>, desk: &mut PhpDesk<'_>) {
+        let now = bolide_io::process::now().mono;
         self.tend_commands(now, desk);
         while let Some((pid, end)) = child::reap(except) {
             self.with(desk, now, |pools, ctx| {
@@ -230,13 +234,17 @@ impl Pools {
     }
 
     /// Sees to it that commands are taken again.
-    fn tend_commands(&mut self, now: Instant, desk: &mut Desk<'_>) {
+    fn tend_commands(&mut self, now: Instant, desk: &mut PhpDesk<'_>) {
         let Some(socket) = &self.commands else { return };
         if self.reserve.is_none() {
-            self.reserve = io::process::spare_descriptor();
+            self.reserve = bolide_io::process::spare_descriptor();
         }
         if self.rests_until.take_if(|until| *until <= now).is_some() {
-            desk.door.watch(io::Fd(socket.as_raw_fd()), COMMANDS, io::Watch::Level);
+            desk.door.watch(
+                bolide_io::Fd(socket.as_raw_fd()),
+                COMMANDS,
+                bolide_io::Interest::Level,
+            );
         }
     }
 
@@ -245,7 +253,7 @@ impl Pools {
         self.pools.iter().filter_map(Pool::deadline).min()
     }
 
-    fn take_command(&mut self, now: Instant, desk: &mut Desk<'_>) {
+    fn take_command(&mut self, now: Instant, desk: &mut PhpDesk<'_>) {
         let Some(socket) = &self.commands else { return };
         let mut taken = socket.accept();
         if taken.is_err() && self.reserve.take().is_some() {
@@ -254,7 +262,7 @@ impl Pools {
         }
         let Ok((client, _)) = taken else {
             // Who waits would be reported again at once, and again.
-            desk.door.unwatch(io::Fd(socket.as_raw_fd()));
+            desk.door.unwatch(bolide_io::Fd(socket.as_raw_fd()));
             self.rests_until = Some(now.after(COMMAND_REST));
             return;
         };
@@ -282,8 +290,8 @@ impl Pools {
     }
 
     /// How all pools are.
-    pub(crate) fn reports(&self) -> Vec<Report> {
-        let now = io::process::now().mono;
+    pub(crate) fn reports(&self) -> Vec<PoolReport> {
+        let now = bolide_io::process::now().mono;
         self.pools.iter().map(|pool| pool.report(now)).collect()
     }
 
@@ -301,7 +309,7 @@ impl Pools {
         mut client: &UnixStream,
         name: Option<&str>,
         now: Instant,
-        desk: &mut Desk<'_>,
+        desk: &mut PhpDesk<'_>,
     ) {
         let found = self.with(desk, now, |pools, ctx| {
             let chosen = |pool: &&mut Pool| {
@@ -310,7 +318,7 @@ impl Pools {
             let mut found = 0;
             for pool in pools.iter_mut().filter(chosen) {
                 found += 1;
-                process::say(ctx.log, Level::Notice, pool.name(), "restarting");
+                process::say(ctx.log, LogLevel::Notice, pool.name(), "restarting");
                 pool.restart(ctx, client.try_clone().ok());
             }
             found
@@ -326,15 +334,15 @@ impl Pools {
 
     /// Ends all processes; none is left afterwards.
     pub(crate) fn shutdown(&mut self) {
-        let now = io::process::now().mono;
+        let now = bolide_io::process::now().mono;
         self.pools.iter_mut().for_each(|pool| pool.stop(now));
         let until = now.after(END_TIMEOUT);
-        while self.is_alive() && io::process::now().mono < until {
+        while self.is_alive() && bolide_io::process::now().mono < until {
             std::thread::park_timeout(Duration::from_millis(5));
         }
         self.pools.iter_mut().for_each(Pool::kill);
-        let until = io::process::now().mono.after(END_TIMEOUT);
-        while self.is_alive() && io::process::now().mono < until {
+        let until = bolide_io::process::now().mono.after(END_TIMEOUT);
+        while self.is_alive() && bolide_io::process::now().mono < until {
             std::thread::park_timeout(Duration::from_millis(5));
         }
         self.pools.clear();

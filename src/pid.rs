@@ -22,7 +22,7 @@ impl PidFile {
             vec![format!("open() \"{}\" failed ({})", path.display(), describe(&error))]
         };
         let text = format!("{}\n", std::process::id());
-        io::file::replace_small(path, text.as_bytes()).map_err(failed)?;
+        bolide_io::file::replace_small(path, text.as_bytes()).map_err(failed)?;
         Ok(Self { path: path.to_path_buf() })
     }
 
@@ -74,7 +74,7 @@ impl PidFile {
     pub(crate) fn step_aside(&mut self) -> std::io::Result<()> {
         let mut aside = self.path.clone().into_os_string();
         aside.push(".oldbin");
-        io::file::rename(&self.path, Path::new(&aside))?;
+        bolide_io::file::rename(&self.path, Path::new(&aside))?;
         self.path = aside.into();
         Ok(())
     }
@@ -86,7 +86,7 @@ impl PidFile {
     /// The file system refuses.
     pub(crate) fn step_back(&mut self) -> std::io::Result<()> {
         let name = self.path.with_extension("");
-        io::file::rename(&self.path, &name)?;
+        bolide_io::file::rename(&self.path, &name)?;
         self.path = name;
         Ok(())
     }
@@ -99,11 +99,11 @@ impl PidFile {
 /// In nginx's words.
 pub(crate) fn check(path: &Path) -> Result<(), Vec<String>> {
     let is_new = !path.exists();
-    let opened = io::file::open_append(path.as_os_str().as_encoded_bytes());
+    let opened = bolide_io::file::open_append(path.as_os_str().as_encoded_bytes());
     match opened {
         Ok(_) if is_new => {
             // What cannot be removed now will be written over later.
-            let _ = io::file::remove(path);
+            let _ = bolide_io::file::remove(path);
             Ok(())
         }
         Ok(_) => Ok(()),
@@ -116,6 +116,6 @@ pub(crate) fn check(path: &Path) -> Result<(), Vec<String>> {
 impl Drop for PidFile {
     fn drop(&mut self) {
         // A file that somebody else removed is as gone as it should be.
-        let _ = io::file::remove(&self.path);
+        let _ = bolide_io::file::remove(&self.path);
     }
 }

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use conf::model::{Config, Level};
+use bolide_conf::model::{Config, LogLevel};
 
 use crate::cli::Invocation;
 use crate::early_log::EarlyLog;
 use crate::php;
-use crate::source::Disk;
+use crate::source::DiskSource;
 
 /// A configuration without mistakes.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ pub(crate) struct Mistakes {
 impl Mistakes {
     /// Tells what was warned of; what is left to tell.
     pub(crate) fn warn(self, log: &EarlyLog) -> Vec<String> {
-        log.tell(Level::Warn, &self.warnings);
+        log.tell(LogLevel::Warn, &self.warnings);
         self.errors
     }
 }
@@ -48,11 +48,11 @@ impl From<Mistakes> for Vec<String> {
 ///
 /// The mistakes in it.
 pub(crate) fn of_file(invocation: &Invocation) -> Result<Reading, Mistakes> {
-    sort(conf::parse(&Disk, &invocation.conf, &options_of(invocation)))
+    sort(bolide_conf::parse(&DiskSource, &invocation.conf, &options_of(invocation)))
 }
 
 /// What the command line and this machine say about reading.
-pub(crate) fn options_of(invocation: &Invocation) -> conf::Options {
+pub(crate) fn options_of(invocation: &Invocation) -> bolide_conf::LoadOptions {
     let mut options = options(invocation.prefix.clone());
     options.globals.clone_from(&invocation.globals);
     if let Some(error_log) = &invocation.error_log {
@@ -70,20 +70,20 @@ pub(crate) fn of_text(name: &Path, text: &str) -> Result<Reading, Vec<String>> {
     let write = |error: std::io::Error| vec![format!("{}: {error}", name.display())];
     std::fs::write(name, text).map_err(write)?;
     let options = options(crate::control::parent(name));
-    Ok(sort(conf::parse(&Disk, name, &options))?)
+    Ok(sort(bolide_conf::parse(&DiskSource, name, &options))?)
 }
 
-fn options(prefix: PathBuf) -> conf::Options {
-    conf::Options {
+fn options(prefix: PathBuf) -> bolide_conf::LoadOptions {
+    bolide_conf::LoadOptions {
         prefix,
-        privileged: io::process::is_root(),
-        hostname: io::process::hostname(),
+        privileged: bolide_io::process::is_root(),
+        hostname: bolide_io::process::hostname(),
         pid: PathBuf::from("logs/bolide.pid"),
-        ..conf::Options::default()
+        ..bolide_conf::LoadOptions::default()
     }
 }
 
-fn sort(outcome: conf::Outcome) -> Result<Reading, Mistakes> {
+fn sort(outcome: bolide_conf::Loaded) -> Result<Reading, Mistakes> {
     let (mut errors, mut warnings) = (Vec::new(), Vec::new());
     for diagnostic in &outcome.diagnostics {
         let mut text = diagnostic.to_string();

@@ -6,9 +6,9 @@
 
 use std::sync::Arc;
 
-use engine::Site;
-use tls::Acceptor;
-use worker::{Generation, OpenLogs};
+use bolide_engine::Site;
+use bolide_tls::Acceptor;
+use bolide_worker::{Generation, OpenLogs};
 
 /// What workers may still hold.
 #[derive(Debug, Default)]

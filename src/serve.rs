@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use crate::cli::{Scripts, Serve};
 use crate::demo;
 
-use self::ports::Ports;
+use self::ports::ServePorts;
 
 /// A configuration for a directory, and what to tell the person who started it.
 #[derive(Debug)]
-pub(crate) struct Ready {
+pub(crate) struct ServeReady {
     pub(crate) conf: PathBuf,
     pub(crate) text: String,
     pub(crate) greeting: String,
@@ -25,7 +25,7 @@ pub(crate) struct Ready {
 /// # Errors
 ///
 /// In words: the directory is missing, or nothing can be written to the state directory.
-pub(crate) fn prepare(options: &Serve) -> Result<Ready, Vec<String>> {
+pub(crate) fn prepare(options: &Serve) -> Result<ServeReady, Vec<String>> {
     let state = state_directory();
     let failed = |error: std::io::Error| vec![format!("{}: {error}", state.display())];
     private_directory(&state).map_err(failed)?;
@@ -44,7 +44,7 @@ pub(crate) fn prepare(options: &Serve) -> Result<Ready, Vec<String>> {
     Ok(ready)
 }
 
-fn prepare_files(options: &Serve, root: &Path, ports: &Ports, state: &Path) -> Ready {
+fn prepare_files(options: &Serve, root: &Path, ports: &ServePorts, state: &Path) -> ServeReady {
     let (http, https, host) = (ports.http, ports.https, ports.host());
     // The demonstration shows its list of files; another directory keeps its names to itself.
     let listing = if options.root.is_none() { "location /files/ { autoindex on; }\n" } else { "" };
@@ -67,10 +67,10 @@ fn prepare_files(options: &Serve, root: &Path, ports: &Ports, state: &Path) -> R
         root = root.display(),
         cert = state.join("localhost.pem").display(),
     );
-    Ready { conf: state.join("serve.conf"), text, greeting }
+    ServeReady { conf: state.join("serve.conf"), text, greeting }
 }
 
-fn prepare_php(given: &Path, ports: &Ports, state: &Path) -> Ready {
+fn prepare_php(given: &Path, ports: &ServePorts, state: &Path) -> ServeReady {
     let root = php::document_root(given);
     let (http, https, host) = (ports.http, ports.https, ports.host());
     let (version, audience) = (env!("CARGO_PKG_VERSION"), ports.audience());
@@ -93,20 +93,22 @@ fn prepare_php(given: &Path, ports: &Ports, state: &Path) -> Ready {
         given = given.display(),
     ));
     let text = php::configuration(&root, ports, account.as_deref(), state);
-    Ready { conf: state.join("serve.conf"), text, greeting }
+    ServeReady { conf: state.join("serve.conf"), text, greeting }
 }
 
 /// Where the certificate and the generated configuration live.
 fn state_directory() -> PathBuf {
     let from = |name: &str| std::env::var_os(name).map(PathBuf::from);
     // Root's home is closed to the account that serves what lies here.
-    if io::process::is_root() && from("XDG_STATE_HOME").is_none() {
+    if bolide_io::process::is_root() && from("XDG_STATE_HOME").is_none() {
         return PathBuf::from("/var/lib/bolide");
     }
     let home = || from("HOME").map(|home| home.join(".local/state"));
     match from("XDG_STATE_HOME").or_else(home) {
         Some(below) => below.join("bolide"),
-        None => std::env::temp_dir().join(format!("bolide-state-{}", io::process::own_ids().0)),
+        None => {
+            std::env::temp_dir().join(format!("bolide-state-{}", bolide_io::process::own_ids().0))
+        }
     }
 }
 
@@ -116,9 +118,9 @@ fn private_directory(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
     std::fs::DirBuilder::new().recursive(true).mode(0o755).create(path)?;
     let found = std::fs::symlink_metadata(path)?;
-    let is_ours = found.uid() == io::process::own_ids().0 && found.mode() & 0o022 == 0;
+    let is_ours = found.uid() == bolide_io::process::own_ids().0 && found.mode() & 0o022 == 0;
     // A link to a directory elsewhere is fine in a home, where nobody else makes one.
-    if is_ours || found.is_symlink() && found.uid() == io::process::own_ids().0 {
+    if is_ours || found.is_symlink() && found.uid() == bolide_io::process::own_ids().0 {
         return Ok(());
     }
     Err(std::io::Error::other("the directory belongs to others, or they may write in it"))
@@ -131,7 +133,7 @@ fn certificate(state: &Path) -> Result<(), Vec<String>> {
         return Ok(());
     }
     let names = ["localhost", "127.0.0.1", "::1"];
-    let (chain_pem, key_pem) = tls::self_signed(&names).map_err(|text| vec![text])?;
+    let (chain_pem, key_pem) = bolide_tls::self_signed(&names).map_err(|text| vec![text])?;
     let failed = |error: std::io::Error| vec![format!("{}: {error}", state.display())];
     std::fs::write(&chain, chain_pem).map_err(failed)?;
     let mut options = std::fs::File::options();
@@ -151,7 +153,7 @@ const SCRIPTS: &str = concat!(
     r"(?:~|\.(?:bak|old|orig|save|sw[op]|dist|gz|br|zst))?$",
 );
 
-fn configuration(root: &Path, ports: &Ports, account: Option<&str>, listing: &str) -> String {
+fn configuration(root: &Path, ports: &ServePorts, account: Option<&str>, listing: &str) -> String {
     let types = include_str!("../conf/mime.types");
     let root = root.display().to_string().replace('\\', "\\\\").replace('"', "\\\"");
     let user = account.map(|name| format!("user {name};\n")).unwrap_or_default();
@@ -196,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_directory_in_which_others_may_write_is_refused() {
-        let base = testkit::site::temp_dir();
+        let base = bolide_testkit::site::temp_dir();
         let (ours, open, foreign) = (base.join("a/b"), base.join("open"), base.join("foreign"));
         assert!(private_directory(&ours).is_ok() && private_directory(&ours).is_ok());
         assert_eq!(fs::metadata(&ours).unwrap().permissions().mode() & 0o022, 0);
@@ -204,7 +206,7 @@ mod tests {
         fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
         assert!(private_directory(&open).is_err());
         fs::create_dir(&foreign).unwrap();
-        if io::process::is_root() {
+        if bolide_io::process::is_root() {
             chown(&foreign, Some(65_534), None).unwrap();
             assert!(private_directory(&foreign).is_err());
         }

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use conf::model::Level;
-use io::signal::{self, Signal};
+use bolide_conf::model::LogLevel;
+use bolide_io::signal::{self, Signal};
 
 use crate::cli::Invocation;
 use crate::early_log::EarlyLog;
@@ -17,13 +17,15 @@ const PID_BYTES_MAX: usize = 22;
 /// Sends the signal; what is wrong is told in nginx's words and of nginx's gravity.
 pub(crate) fn send(invocation: &Invocation, signal: Signal) -> ExitCode {
     let log = EarlyLog::of(invocation);
-    let sent = reading::of_file(invocation).map_err(|mistakes| (Level::Emerg, mistakes.warn(&log)));
+    let sent =
+        reading::of_file(invocation).map_err(|mistakes| (LogLevel::Emerg, mistakes.warn(&log)));
     let sent = sent.and_then(|reading| {
-        log.tell(Level::Notice, &["signal process started".to_owned()]);
-        let pid = read_pid(&reading.config.main.pid).map_err(|text| (Level::Error, vec![text]))?;
+        log.tell(LogLevel::Notice, &["signal process started".to_owned()]);
+        let pid =
+            read_pid(&reading.config.main.pid).map_err(|text| (LogLevel::Error, vec![text]))?;
         signal::send(pid, signal).map_err(|error| {
             let (number, why) = (signal.number(), describe(&error));
-            (Level::Alert, vec![format!("kill({pid}, {number}) failed ({why})")])
+            (LogLevel::Alert, vec![format!("kill({pid}, {number}) failed ({why})")])
         })
     });
     match sent {

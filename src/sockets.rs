@@ -5,13 +5,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use conf::model::{Address, Config, KeepAlive, Level, Listen, Transport};
-use io::listen::{self, Address as Bind, Listener, Options};
-use worker::Sockets;
+use bolide_conf::model::{Config, Listen, ListenAddress, ListenTransport, LogLevel, TcpKeepAlive};
+use bolide_io::listen::{self, ListenSocketOptions, Listener, SocketAddress as Bind};
+use bolide_worker::GenerationSockets;
 
 /// All open listening sockets by address, so that a reload keeps those that stay.
 #[derive(Debug, Default)]
-pub(crate) struct Open {
+pub(crate) struct OpenSocket {
     by_address: HashMap<Bind, Vec<Arc<Listener>>>,
     /// Datagram sockets that were given up, as long as workers have connections there.
     leaving: HashMap<Bind, Vec<Weak<Listener>>>,
@@ -22,7 +22,7 @@ pub(crate) struct Open {
 
 /// Somebody has an address; it has been told.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Refused;
+pub(crate) struct SocketRefused;
 
 /// Whether all addresses can be had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ enum Addresses {
 
 /// What becomes of the names of unix sockets when they are given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Names {
+pub(crate) enum SocketNames {
     /// Another process of ours listens on them.
     Keep,
     Remove,
@@ -49,11 +49,11 @@ const PAUSE: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 struct Elder {
     pid: u32,
-    numbers: quic::Numbers,
+    numbers: bolide_quic::WorkerNumbers,
     sockets: HashMap<Bind, Vec<Listener>>,
 }
 
-impl Open {
+impl OpenSocket {
     /// Opens what a configuration listens on that is not open yet, and closes what it no longer
     /// names. Gives one list per worker, in the order of the configuration's listens. An address in
     /// use is tried again, as whoever has it may be ending.
@@ -66,18 +66,18 @@ impl Open {
         &mut self,
         config: &Config,
         workers: u16,
-        keys: &quic::SharedKeys,
-        mut tell: impl FnMut(Level, &str),
-    ) -> Result<Vec<Sockets>, Refused> {
+        keys: &bolide_quic::SharedKeys,
+        mut tell: impl FnMut(LogLevel, &str),
+    ) -> Result<Vec<GenerationSockets>, SocketRefused> {
         let listens = config.http.as_ref().map_or(&[][..], |http| &http.listens);
         let mut attempts = 0;
         while self.probe(listens, &mut tell)? == Addresses::InUse {
             attempts += 1;
-            tell(Level::Notice, &format!("try again to bind() after {}ms", PAUSE.as_millis()));
+            tell(LogLevel::Notice, &format!("try again to bind() after {}ms", PAUSE.as_millis()));
             std::thread::park_timeout(PAUSE);
             if attempts == ATTEMPTS {
-                tell(Level::Emerg, "still could not bind()");
-                return Err(Refused);
+                tell(LogLevel::Emerg, "still could not bind()");
+                return Err(SocketRefused);
             }
         }
         let mut fresh = HashMap::new();
@@ -86,8 +86,8 @@ impl Open {
             if !self.by_address.contains_key(&bind) && !fresh.contains_key(&bind) {
                 let left = self.leaving.get(&bind).map_or(&[][..], Vec::as_slice);
                 let all = open_all(&bind, listen, workers, left).map_err(|error| {
-                    tell(Level::Emerg, &failed(listen, &error));
-                    Refused
+                    tell(LogLevel::Emerg, &failed(listen, &error));
+                    SocketRefused
                 })?;
                 let elder = self.elder.as_ref().filter(|elder| elder.sockets.contains_key(&bind));
                 steer(&bind, &all, keys, elder.map(|elder| elder.numbers));
@@ -110,7 +110,7 @@ impl Open {
             stays
         });
         let workers = usize::from(workers);
-        let of_worker = |number: usize| -> Sockets {
+        let of_worker = |number: usize| -> GenerationSockets {
             let all = wanted.iter().enumerate();
             all.flat_map(|(at, bind)| {
                 share(&self.by_address[bind], number, workers).map(move |one| (at, one.clone()))
@@ -124,8 +124,8 @@ impl Open {
     fn probe(
         &self,
         listens: &[Listen],
-        tell: &mut impl FnMut(Level, &str),
-    ) -> Result<Addresses, Refused> {
+        tell: &mut impl FnMut(LogLevel, &str),
+    ) -> Result<Addresses, SocketRefused> {
         let mut found = Addresses::Free;
         for listen in listens {
             let bind = bind_of(listen);
@@ -135,9 +135,9 @@ impl Open {
             }
             // Our sockets could join another server's SO_REUSEPORT group; a plain bind cannot.
             if let Err(error) = Listener::probe(&bind, &options_of(listen)) {
-                tell(Level::Emerg, &failed(listen, &error));
+                tell(LogLevel::Emerg, &failed(listen, &error));
                 if error.kind() != std::io::ErrorKind::AddrInUse {
-                    return Err(Refused);
+                    return Err(SocketRefused);
                 }
                 found = Addresses::InUse;
             }
@@ -146,8 +146,8 @@ impl Open {
     }
 
     /// Gives up every address. Whoever still reads from a socket keeps it.
-    pub(crate) fn close(&mut self, names: Names) {
-        if names == Names::Remove {
+    pub(crate) fn close(&mut self, names: SocketNames) {
+        if names == SocketNames::Remove {
             self.by_address.keys().for_each(remove_name);
         }
         self.by_address.clear();
@@ -176,7 +176,7 @@ impl Open {
     }
 
     /// Notes a predecessor, and the numbers that its workers bear.
-    pub(crate) fn follow(&mut self, pid: u32, numbers: quic::Numbers) {
+    pub(crate) fn follow(&mut self, pid: u32, numbers: bolide_quic::WorkerNumbers) {
         self.elder = Some(Elder { pid, numbers, sockets: HashMap::new() });
     }
 
@@ -193,8 +193,9 @@ impl Open {
     }
 
     /// Takes the predecessor's places in the ports' groups when it is gone.
-    pub(crate) fn succeed(&mut self, keys: &quic::SharedKeys) {
-        let Some(elder) = self.elder.take_if(|elder| !io::process::is_running(elder.pid)) else {
+    pub(crate) fn succeed(&mut self, keys: &bolide_quic::SharedKeys) {
+        let Some(elder) = self.elder.take_if(|elder| !bolide_io::process::is_running(elder.pid))
+        else {
             return;
         };
         for (bind, mut sockets) in elder.sockets {
@@ -224,15 +225,15 @@ fn share<T>(all: &[T], number: usize, workers: usize) -> impl Iterator<Item = &T
 fn remove_name(bind: &Bind) {
     if let Bind::Unix(path) = bind {
         // What somebody else removed is as gone as it should be.
-        let _ = io::file::remove(std::ffi::OsStr::from_bytes(path).as_ref());
+        let _ = bolide_io::file::remove(std::ffi::OsStr::from_bytes(path).as_ref());
     }
 }
 
 pub(crate) fn bind_of(listen: &Listen) -> Bind {
     match (&listen.address, listen.transport) {
-        (Address::Inet(at), Transport::Tcp) => Bind::Tcp(*at),
-        (Address::Inet(at), Transport::Quic) => Bind::Udp(*at),
-        (Address::Unix(path), _) => Bind::Unix(path.as_os_str().as_bytes().to_vec()),
+        (ListenAddress::Inet(at), ListenTransport::Tcp) => Bind::Tcp(*at),
+        (ListenAddress::Inet(at), ListenTransport::Quic) => Bind::Udp(*at),
+        (ListenAddress::Unix(path), _) => Bind::Unix(path.as_os_str().as_bytes().to_vec()),
     }
 }
 
@@ -240,20 +241,20 @@ pub(crate) fn bind_of(listen: &Listen) -> Bind {
 fn steer(
     bind: &Bind,
     all: &[Arc<Listener>],
-    keys: &quic::SharedKeys,
-    elder: Option<quic::Numbers>,
+    keys: &bolide_quic::SharedKeys,
+    elder: Option<bolide_quic::WorkerNumbers>,
 ) {
     if let (Bind::Udp(_), Some(first)) = (bind, all.first()) {
         let workers = u8::try_from(all.len()).unwrap_or(u8::MAX);
         // Without the filter a datagram that reaches the wrong worker is passed on by mail.
-        let _ = first.steer(&quic::bpf_program(keys, workers, elder));
+        let _ = first.steer(&bolide_quic::bpf_program(keys, workers, elder));
     }
 }
 
 /// How a socket is made.
-pub(crate) fn options_of(of: &Listen) -> Options {
+pub(crate) fn options_of(of: &Listen) -> ListenSocketOptions {
     let options = &of.options;
-    Options {
+    ListenSocketOptions {
         // Negative is as much as the kernel allows.
         backlog: options.backlog.map(|n| u32::try_from(n).unwrap_or(i32::MAX as u32)),
         receive_buffer: options.rcvbuf.map(|n| n as usize),
@@ -262,12 +263,12 @@ pub(crate) fn options_of(of: &Listen) -> Options {
         deferred: options.deferred,
         fast_open: options.fastopen.and_then(|n| u32::try_from(n).ok()),
         keep_alive: match options.so_keepalive {
-            KeepAlive::Unset => None,
-            KeepAlive::Off => Some(listen::KeepAlive::Off),
-            KeepAlive::On { idle, interval, count } => {
+            TcpKeepAlive::Unset => None,
+            TcpKeepAlive::Off => Some(listen::SocketKeepAlive::Off),
+            TcpKeepAlive::On { idle, interval, count } => {
                 let whole = |time: Duration| u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
                 let (idle, interval) = (idle.map(whole), interval.map(whole));
-                Some(listen::KeepAlive::On { idle, interval, count })
+                Some(listen::SocketKeepAlive::On { idle, interval, count })
             }
         },
     }

@@ -7,9 +7,9 @@ use std::path::Path;
 
 /// The files of this machine.
 #[derive(Debug)]
-pub(crate) struct Disk;
+pub(crate) struct DiskSource;
 
-impl conf::Source for Disk {
+impl bolide_conf::ConfSource for DiskSource {
     fn read(&self, path: &Path) -> Result<Vec<u8>> {
         std::fs::read(path)
     }

@@ -13,10 +13,10 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use conf::model::{Level, TlsConf};
-use tls::{Certificate, OcspQuestion, Staple};
+use bolide_conf::model::{LogLevel, TlsConf};
+use bolide_tls::{LoadedCertificate, OcspQuestion, Staple};
 
-use crate::control::Account;
+use crate::control::PurgeAccount;
 use crate::control_log::ControlLog;
 use crate::tls_setup::openssl_words;
 
@@ -132,9 +132,9 @@ impl Stapling {
     pub(crate) fn attach(
         &self,
         conf: &TlsConf,
-        certificates: Vec<Certificate>,
+        certificates: Vec<LoadedCertificate>,
         warnings: &mut Vec<String>,
-    ) -> Result<Vec<Certificate>, String> {
+    ) -> Result<Vec<LoadedCertificate>, String> {
         if !conf.stapling {
             return Ok(certificates);
         }
@@ -144,7 +144,7 @@ impl Stapling {
             return Ok(all.collect());
         }
         let trusted = match &conf.trusted_certificate {
-            Some(path) => tls::certificates_in(&std::fs::read(path).map_err(|error| {
+            Some(path) => bolide_tls::certificates_in(&std::fs::read(path).map_err(|error| {
                 let why = openssl_words(path, &error);
                 format!("cannot load certificate \"{}\": {why}", path.display())
             })?),
@@ -167,14 +167,14 @@ impl Stapling {
     fn entry(
         &self,
         conf: &TlsConf,
-        certificate: &Certificate,
+        certificate: &LoadedCertificate,
         trusted: &[Vec<u8>],
         name: String,
     ) -> Result<Staple, String> {
         let question = OcspQuestion::new(certificate, trusted, conf.stapling_verify);
         let question = question
             .ok_or_else(|| format!("issuer certificate not found for certificate \"{name}\""))?;
-        let url = conf.stapling_responder.clone().or_else(|| tls::responder(certificate));
+        let url = conf.stapling_responder.clone().or_else(|| bolide_tls::responder(certificate));
         let url =
             url.ok_or_else(|| format!("no OCSP responder URL in the certificate \"{name}\""))?;
         let in_responder = |why: &str, text: &str| {
@@ -209,7 +209,7 @@ impl Stapling {
 
     /// Puts what was attached last in force, and asks for what is not known.
     /// Who asks does so as `account`: what responders answer is read without rights.
-    pub(crate) fn settle(&self, log: ControlLog, account: Option<&Account>) {
+    pub(crate) fn settle(&self, log: ControlLog, account: Option<&PurgeAccount>) {
         let mut state = self.state();
         state.active = std::mem::take(&mut state.next);
         let log = Arc::new(log);
@@ -220,22 +220,22 @@ impl Stapling {
             let thread = std::thread::Builder::new().name("stapling".to_owned());
             let body = move || match give_up_rights(account) {
                 Ok(()) => shared.run(),
-                Err(why) => told.write(Level::Emerg, &why),
+                Err(why) => told.write(LogLevel::Emerg, &why),
             };
             match thread.spawn(body) {
                 Ok(_) => state.runs = true,
                 Err(error) => {
-                    log.write(Level::Alert, &format!("cannot ask OCSP responders: {error}"));
+                    log.write(LogLevel::Alert, &format!("cannot ask OCSP responders: {error}"));
                 }
             }
         }
     }
 }
 
-fn give_up_rights(account: Option<Account>) -> Result<(), String> {
+fn give_up_rights(account: Option<PurgeAccount>) -> Result<(), String> {
     let Some((user, uid, gid)) = account else { return Ok(()) };
     let failed = |error: std::io::Error| format!("setuid({uid}) failed ({error})");
-    io::process::become_user(&user, uid, gid).map_err(failed)
+    bolide_io::process::become_user(&user, uid, gid).map_err(failed)
 }
 
 impl Shared {
@@ -243,7 +243,7 @@ impl Shared {
     fn run(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            let now = io::process::now().unix_seconds();
+            let now = bolide_io::process::now().unix_seconds();
             let due = state.active.iter().map(|entry| entry.known().due).min();
             let wait =
                 due.map_or(Duration::MAX, |due| Duration::from_secs(due.saturating_sub(now)));
@@ -272,13 +272,13 @@ impl Entry {
 
     /// Asks, and keeps what was answered; an old answer is kept as long as it holds.
     fn renew(&self, log: &ControlLog) {
-        let now = io::process::now().unix_seconds();
+        let now = bolide_io::process::now().unix_seconds();
         let asked = self.ask().and_then(|answer| match self.question.judge(&answer, now) {
             Ok(until) => Ok((answer, until)),
             Err(fault) => Err(fault.to_string()),
         });
         // An answer may take its time.
-        let now = io::process::now().unix_seconds();
+        let now = bolide_io::process::now().unix_seconds();
         let mut known = self.known();
         match asked {
             Ok((answer, until)) => {
@@ -295,7 +295,7 @@ impl Entry {
                     *known = Known { answer: None, until: None, ..known.clone() };
                     self.staple.set(None);
                 }
-                log.write(Level::Error, &format!("{why} {self}"));
+                log.write(LogLevel::Error, &format!("{why} {self}"));
             }
         }
     }
@@ -320,11 +320,11 @@ impl Entry {
         let request = format!("GET {path}{question} HTTP/1.0\r\nHost: {host}\r\n\r\n");
         socket.write_all(request.as_bytes()).map_err(|error| failed("send", &error))?;
         let mut answer = Vec::new();
-        let end = io::process::now().mono.after(PATIENCE);
+        let end = bolide_io::process::now().mono.after(PATIENCE);
         let mut part = [0; 4096];
         while answer.len() < ANSWER_MAX {
             // A byte now and then would hold up all other certificates.
-            if io::process::now().mono >= end {
+            if bolide_io::process::now().mono >= end {
                 return Err("OCSP responder timed out".to_owned());
             }
             match socket.read(&mut part).map_err(|error| failed("recv", &error))? {

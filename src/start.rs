@@ -4,20 +4,20 @@
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use conf::model::{Config, Level, LogTarget};
-use io::process::Waiting;
-use io::signal;
+use bolide_conf::model::{Config, LogLevel, LogTargetConf};
+use bolide_io::process::ChildWait;
+use bolide_io::signal;
 
 use crate::assemble;
 use crate::cli::Invocation;
-use crate::control::{self, Control, Ground, Parts};
+use crate::control::{self, ControlParts, ControlThread, Ground};
 use crate::control_log::ControlLog;
 use crate::early_log::EarlyLog;
 use crate::messages::{err, out};
-use crate::php::Pools;
+use crate::php::PhpPools;
 use crate::pid::PidFile;
 use crate::reading::{self, Reading};
-use crate::sockets::{Open, describe};
+use crate::sockets::{OpenSocket, describe};
 use crate::{upgrade, version};
 
 /// Serves by the configuration file until told to end.
@@ -26,11 +26,11 @@ pub(crate) fn by_file(invocation: &Invocation) -> ExitCode {
     let reading = match reading::of_file(invocation) {
         Ok(reading) => reading,
         Err(mistakes) => {
-            early.tell(Level::Emerg, &mistakes.warn(&early));
+            early.tell(LogLevel::Emerg, &mistakes.warn(&early));
             return ExitCode::FAILURE;
         }
     };
-    early.tell(Level::Warn, &reading.warnings);
+    early.tell(LogLevel::Warn, &reading.warnings);
     match run(invocation, reading, None, &early) {
         Ok(()) => ExitCode::SUCCESS,
         Err(Told) => ExitCode::FAILURE,
@@ -65,39 +65,39 @@ fn run(
     early: &EarlyLog,
 ) -> Result<(), Told> {
     let told_early = |texts: Vec<String>| {
-        early.tell(Level::Emerg, &texts);
+        early.tell(LogLevel::Emerg, &texts);
         Told
     };
     let account = control::account(&reading.config).map_err(told_early)?;
-    let mut pools = Pools::default();
+    let mut pools = PhpPools::default();
     let plan = pools.prepare(Arc::make_mut(&mut reading.config)).map_err(told_early)?;
     let config = reading.config;
     // Nobody will ask for their bytes as long as the server runs.
     drop(reading.files);
     set_environment(&config);
-    let mut open = Open::default();
+    let mut open = OpenSocket::default();
     let shared = control::shared(&mut open, &config).map_err(told_early)?;
     let draft = assemble::draft(&config, &shared).map_err(told_early)?;
-    early.tell(Level::Warn, &draft.warnings);
+    early.tell(LogLevel::Warn, &draft.warnings);
     upgrade::adopt(&mut open);
     let workers = assemble::worker_count(&config);
     // Before any socket listens: who finds us answering may signal us at once.
     signal::block();
     control::make_temp_dirs(&config).map_err(told_early)?;
-    let granted = io::process::open_files();
+    let granted = bolide_io::process::open_files();
     // Logs and sockets may be more than the system grants at first; what comes of it is told later.
-    let _ = io::process::raise_open_files();
+    let _ = bolide_io::process::raise_open_files();
     if let Some(files) = config.main.worker_rlimit_nofile {
-        let _ = io::process::set_open_files_max(files);
+        let _ = bolide_io::process::set_open_files_max(files);
     }
     let logs = assemble::open_logs(&config).map_err(|text| told_early(vec![text]))?;
     let log = ControlLog::new(&config, &logs);
     let told = |texts: Vec<String>| {
-        texts.iter().for_each(|text| log.write_loudly(Level::Emerg, text));
+        texts.iter().for_each(|text| log.write_loudly(LogLevel::Emerg, text));
         Told
     };
-    let tell = |level: Level, text: &str| {
-        if level <= Level::Warn { log.write_loudly(level, text) } else { log.write(level, text) }
+    let tell = |level: LogLevel, text: &str| {
+        if level <= LogLevel::Warn { log.write_loudly(level, text) } else { log.write(level, text) }
     };
     let sockets = open.apply(&config, workers, &shared.quic_keys, tell).map_err(|_| Told)?;
     introduce(&log, granted);
@@ -107,7 +107,7 @@ fn run(
     // As with nginx, a successor stays the child that its predecessor watches.
     if config.main.daemon && greeting.is_none() && !is_heir {
         // Before any thread is started and before the pid is written down.
-        let begun = io::process::daemonize();
+        let begun = bolide_io::process::daemonize();
         waiting = Some(begun.map_err(|error| told(vec![format!("daemon: {error}")]))?);
         ground = Ground::Back;
     }
@@ -118,7 +118,7 @@ fn run(
     };
     set_limits(&config, &log).map_err(told)?;
     let generation = assemble::generation(1, draft, sockets, &shared, None);
-    let parts = Parts {
+    let parts = ControlParts {
         invocation,
         shared,
         open,
@@ -129,7 +129,7 @@ fn run(
         pools,
         account,
     };
-    let control = Control::new(parts).map_err(|error| told(vec![format!("epoll: {error}")]));
+    let control = ControlThread::new(parts).map_err(|error| told(vec![format!("epoll: {error}")]));
     let mut control = control?;
     if waiting.is_some() {
         // Before workers take hold of it.
@@ -140,7 +140,7 @@ fn run(
         out(greeting.as_bytes());
     }
     // Who started us goes on.
-    waiting.into_iter().for_each(Waiting::tell);
+    waiting.into_iter().for_each(ChildWait::tell);
     // What was in force first would be held as long as the server runs.
     drop((config, logs, log));
     control.obey(pid);
@@ -149,32 +149,32 @@ fn run(
 
 /// What is said on the terminal from now on would be seen by nobody, and who reads what a starting
 /// server says waits for the end of it.
-pub(crate) fn leave_terminal(config: &Config, logs: &worker::OpenLogs) {
+pub(crate) fn leave_terminal(config: &Config, logs: &bolide_worker::OpenLogs) {
     let mut files = config.main.error_log.iter().filter_map(|log| match &log.target {
-        LogTarget::File(path) => logs.get(path.as_os_str().as_encoded_bytes()),
+        LogTargetConf::File(path) => logs.get(path.as_os_str().as_encoded_bytes()),
         _ => None,
     });
-    let to_terminal = config.main.error_log.iter().any(|log| log.target == LogTarget::Stderr);
+    let to_terminal = config.main.error_log.iter().any(|log| log.target == LogTargetConf::Stderr);
     if !to_terminal && let Some(file) = files.next() {
         // Else it stays what it was.
-        let _ = io::process::replace_stderr(file.file());
+        let _ = bolide_io::process::replace_stderr(file.file());
     }
 }
 
 /// The lines that nginx's log begins with.
 fn introduce(log: &ControlLog, (soft, hard): (u64, u64)) {
-    let (system, release) = io::process::kernel();
-    log.write(Level::Notice, "using the \"epoll\" event method");
-    log.write(Level::Notice, version::NAME);
-    log.write(Level::Notice, &format!("OS: {system} {release}"));
-    log.write(Level::Notice, &format!("getrlimit(RLIMIT_NOFILE): {soft}:{hard}"));
+    let (system, release) = bolide_io::process::kernel();
+    log.write(LogLevel::Notice, "using the \"epoll\" event method");
+    log.write(LogLevel::Notice, version::NAME);
+    log.write(LogLevel::Notice, &format!("OS: {system} {release}"));
+    log.write(LogLevel::Notice, &format!("getrlimit(RLIMIT_NOFILE): {soft}:{hard}"));
 }
 
 /// `env NAME=VALUE`: for ourselves and for what is started later with our environment.
 fn set_environment(config: &Config) {
     for (name, value) in &config.main.env {
         if let Some(value) = value.as_ref().filter(|_| !name.is_empty() && !name.contains('\0')) {
-            io::process::set_environment(name, &value.replace('\0', ""));
+            bolide_io::process::set_environment(name, &value.replace('\0', ""));
         }
     }
 }
@@ -182,20 +182,21 @@ fn set_environment(config: &Config) {
 /// Limits and directory. As with nginx, a limit that may not be raised is told and served within.
 fn set_limits(config: &Config, log: &ControlLog) -> Result<(), Vec<String>> {
     let alert = |call: &str, error: &std::io::Error| {
-        log.write_loudly(Level::Alert, &format!("{call} failed ({})", describe(error)));
+        log.write_loudly(LogLevel::Alert, &format!("{call} failed ({})", describe(error)));
     };
-    let raised = config.main.worker_rlimit_nofile.map_or(Ok(()), io::process::set_open_files_max);
+    let raised =
+        config.main.worker_rlimit_nofile.map_or(Ok(()), bolide_io::process::set_open_files_max);
     if let (Err(error), Some(files)) = (&raised, config.main.worker_rlimit_nofile) {
         alert(&format!("setrlimit(RLIMIT_NOFILE, {files})"), error);
     }
     if raised.is_err() || config.main.worker_rlimit_nofile.is_none() {
-        let _ = io::process::raise_open_files();
+        let _ = bolide_io::process::raise_open_files();
     }
     if let Some(bytes) = config.main.worker_rlimit_core {
-        if let Err(error) = io::process::set_core_max(bytes) {
+        if let Err(error) = bolide_io::process::set_core_max(bytes) {
             alert(&format!("setrlimit(RLIMIT_CORE, {bytes})"), &error);
         }
-        io::process::allow_core();
+        bolide_io::process::allow_core();
     }
     if let Some(directory) = &config.main.working_directory {
         std::env::set_current_dir(directory).map_err(|error| {

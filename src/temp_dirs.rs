@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use conf::model::{Config, Handler};
+use bolide_conf::model::{Config, Handler};
 
 /// Makes what is missing. `owner` is the workers' account, where it is another than ours.
 ///
@@ -31,7 +31,7 @@ pub(crate) fn make(config: &Config, owner: Option<(u32, u32)>) -> Result<(), Str
 
 fn one(path: &Path, owner: Option<(u32, u32)>) -> Result<(), String> {
     // At every reload we come again with our rights, to directories that the workers have had.
-    io::file::make_owned_directory(path, 0o700, owner).map_err(|(call, error)| {
+    bolide_io::file::make_owned_directory(path, 0o700, owner).map_err(|(call, error)| {
         let why = crate::sockets::describe(&error);
         format!("{call} \"{}\" failed ({why})", path.display())
     })
@@ -43,7 +43,7 @@ mod tests {
 
     #[test]
     fn a_directory_is_made_once_and_its_parents_are_not() {
-        let base = testkit::site::temp_dir();
+        let base = bolide_testkit::site::temp_dir();
         let path = base.join("a");
         assert_eq!((one(&path, None), one(&path, None)), (Ok(()), Ok(())));
         let missing = base.join("b/c");

@@ -2,15 +2,15 @@
 
 use std::process::ExitCode;
 
-use conf::model::{Config, Level};
-use io::listen::Listener;
+use bolide_conf::model::{Config, LogLevel};
+use bolide_io::listen::Listener;
 
 use crate::cli::{Invocation, Show};
 use crate::control;
 use crate::early_log::EarlyLog;
 use crate::messages::{err, out};
 use crate::reading::{self, Reading};
-use crate::sockets::{self, Open};
+use crate::sockets::{self, OpenSocket};
 use crate::{assemble, php, version};
 
 /// Tells whether the configuration is fit for use; `dump` also prints it.
@@ -26,7 +26,7 @@ pub(crate) fn run(invocation: &Invocation, dump: bool, show: Option<Show>) -> Ex
         }
     };
     let failed = |texts: &[String]| {
-        log.tell(Level::Emerg, texts);
+        log.tell(LogLevel::Emerg, texts);
         err(&format!("bolide: configuration file {name} test failed"));
         ExitCode::FAILURE
     };
@@ -34,8 +34,8 @@ pub(crate) fn run(invocation: &Invocation, dump: bool, show: Option<Show>) -> Ex
         Ok((reading, warnings)) => {
             let (late, early): (Vec<_>, Vec<_>) =
                 reading.warnings.iter().cloned().partition(|text| is_seen_late(text));
-            log.tell(Level::Warn, &early);
-            log.tell(Level::Warn, &warnings);
+            log.tell(LogLevel::Warn, &early);
+            log.tell(LogLevel::Warn, &warnings);
             (reading, late)
         }
         Err(texts) => {
@@ -46,7 +46,7 @@ pub(crate) fn run(invocation: &Invocation, dump: bool, show: Option<Show>) -> Ex
         }
     };
     say(&format!("the configuration file {name} syntax is ok"));
-    log.tell(Level::Warn, &late);
+    log.tell(LogLevel::Warn, &late);
     if let Err(texts) = try_outside(&reading.config) {
         return failed(&texts);
     }
@@ -65,7 +65,7 @@ fn judge(invocation: &Invocation, log: &EarlyLog) -> Result<(Reading, Vec<String
     let reading = reading::of_file(invocation).map_err(|mistakes| mistakes.warn(log))?;
     control::account(&reading.config)?;
     php::check(&reading.config)?;
-    let shared = control::shared(&mut Open::default(), &reading.config)?;
+    let shared = control::shared(&mut OpenSocket::default(), &reading.config)?;
     let draft = assemble::draft(&reading.config, &shared)?;
     Ok((reading, draft.warnings))
 }

@@ -9,22 +9,22 @@ mod sessions;
 
 use std::sync::Arc;
 
-use conf::model::{Http, Listen, Server, ServerName, TlsConf, Transport};
-use engine::Site;
-use tls::{Acceptor, AcceptorOptions, CertSet, CipherOrder, EarlyData, ServerCerts};
+use bolide_conf::model::{Http, Listen, ListenTransport, ServerConf, ServerName, TlsConf};
+use bolide_engine::Site;
+use bolide_tls::{Acceptor, AcceptorOptions, CertSet, CipherOrder, EarlyData, ServerCerts};
 
 pub(crate) use certificates::openssl_words;
 pub(crate) use origins::origins;
 
 use crate::stapling::Stapling;
-use sessions::Kept;
+use sessions::KeptSessions;
 
-pub(crate) use certificates::Reader;
+pub(crate) use certificates::CertificateReader;
 
 /// What every generation of certificates shares.
 #[derive(Debug)]
 pub(crate) struct TlsState {
-    kept: Kept,
+    kept: KeptSessions,
     pub(crate) stapling: Stapling,
 }
 
@@ -35,8 +35,8 @@ impl TlsState {
     ///
     /// The system gives no randomness.
     pub(crate) fn new() -> Result<Self, String> {
-        tls::warm_up()?;
-        Ok(Self { kept: Kept::default(), stapling: Stapling::default() })
+        bolide_tls::warm_up()?;
+        Ok(Self { kept: KeptSessions::default(), stapling: Stapling::default() })
     }
 }
 
@@ -50,12 +50,12 @@ pub(crate) fn acceptor(
     site: &Arc<Site>,
     at: usize,
     state: &TlsState,
-    reader: &mut Reader,
+    reader: &mut CertificateReader,
     warnings: &mut Vec<String>,
 ) -> Result<Option<Acceptor>, String> {
     let Some(http) = &site.config().http else { return Ok(None) };
     let listen = &http.listens[at];
-    if !listen.tls && listen.transport == Transport::Tcp {
+    if !listen.tls && listen.transport == ListenTransport::Tcp {
         return Ok(None);
     }
     let mut certs = ServerCerts::new();
@@ -75,7 +75,7 @@ pub(crate) fn acceptor(
     let mut own = options(server, server.http2 || listen.http2, warnings)?;
     state.kept.settle(server, &mut own)?;
     let certs = Arc::new(certs);
-    let failed = |error: tls::AcceptorError| error.to_string();
+    let failed = |error: bolide_tls::AcceptorError| error.to_string();
     let mut acceptor = Acceptor::new(&certs, &own).map_err(failed)?;
     let is_own = |at: usize| sets[at].is_some() && sets[at] != default;
     if let Some((names, others)) = others(http, listen, is_own, &own, warnings)? {
@@ -122,7 +122,7 @@ fn others(
 ) -> Result<Option<Others>, String> {
     let default = http.server(listen.default_server);
     // `listen … http2` is said for all of them.
-    let is_like = |(one, http2): (&Server, bool), (other, other_http2): (&Server, bool)| {
+    let is_like = |(one, http2): (&ServerConf, bool), (other, other_http2): (&ServerConf, bool)| {
         offer_alike(&one.tls, &other.tls) && (listen.http2 || http2 == other_http2)
     };
     let mut names = ServerCerts::new();
@@ -160,7 +160,7 @@ fn sets(
     at: usize,
     certs: &mut ServerCerts,
     state: &TlsState,
-    reader: &mut Reader,
+    reader: &mut CertificateReader,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Option<CertSet>>, String> {
     let Some(http) = &site.config().http else { return Ok(Vec::new()) };
@@ -197,7 +197,7 @@ fn sets(
 }
 
 fn options(
-    server: &Server,
+    server: &ServerConf,
     http2: bool,
     warnings: &mut Vec<String>,
 ) -> Result<AcceptorOptions, String> {

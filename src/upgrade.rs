@@ -7,12 +7,12 @@
 use std::io::{Read as _, Write as _};
 use std::process::{Child, Command};
 
-use conf::model::{Config, Level};
-use io::listen::{Address, Inherit, Listener};
+use bolide_conf::model::{Config, LogLevel};
+use bolide_io::listen::{InheritedSocket, Listener, SocketAddress};
 
 use crate::control_log::ControlLog;
 use crate::pid::PidFile;
-use crate::sockets::Open;
+use crate::sockets::OpenSocket;
 
 /// Names the inherited descriptors: `FD=tcp:ADDRESS`, `FD=udp:ADDRESS` or `FD=unix:PATH`, joined
 /// by `;`.
@@ -33,14 +33,14 @@ pub(crate) fn has_predecessor() -> bool {
 ///
 /// In words, when the system's randomness fails, or nginx's, when `quic_host_key` cannot be read.
 pub(crate) fn quic_keys(
-    open: &mut Open,
+    open: &mut OpenSocket,
     config: &Config,
     workers: u16,
-) -> Result<quic::SharedKeys, String> {
+) -> Result<bolide_quic::SharedKeys, String> {
     let own = host_secret(config)?;
     let fresh = || match own {
-        Some(secret) => Ok(quic::SharedKeys::from_secret(secret)),
-        None => quic::SharedKeys::generate(),
+        Some(secret) => Ok(bolide_quic::SharedKeys::from_secret(secret)),
+        None => bolide_quic::SharedKeys::generate(),
     };
     let told = std::env::var(ELDER).ok();
     let workers = u8::try_from(workers).unwrap_or(u8::MAX);
@@ -53,7 +53,7 @@ pub(crate) fn quic_keys(
     }
     let Some(own) = numbers.beside(workers) else { return fresh() };
     open.follow(pid, numbers);
-    Ok(quic::SharedKeys::from_secret(secret).numbered_from(own.first))
+    Ok(bolide_quic::SharedKeys::from_secret(secret).numbered_from(own.first))
 }
 
 /// What `quic_host_key` holds, of the first QUIC listener that has one; all files are read.
@@ -69,37 +69,37 @@ fn host_secret(config: &Config) -> Result<Option<[u8; 32]>, String> {
         if bytes.is_empty() {
             return Err(format!("\"{shown}\" zero key size in {place}"));
         }
-        first = first.or_else(|| Some(tls::secret_of(&bytes)));
+        first = first.or_else(|| Some(bolide_tls::secret_of(&bytes)));
     }
     Ok(first)
 }
 
-fn parse_elder(told: &str) -> Option<(u32, quic::Numbers)> {
+fn parse_elder(told: &str) -> Option<(u32, bolide_quic::WorkerNumbers)> {
     let mut parts = told.split(':');
     let pid = parts.next()?.parse().ok()?;
     let first = parts.next()?.parse().ok()?;
     let count = parts.next()?.parse().ok()?;
-    Some((pid, quic::Numbers { first, count }))
+    Some((pid, bolide_quic::WorkerNumbers { first, count }))
 }
 
 /// Takes over the sockets that a predecessor names in the environment.
-pub(crate) fn adopt(open: &mut Open) {
+pub(crate) fn adopt(open: &mut OpenSocket) {
     let Ok(list) = std::env::var(SOCKETS) else { return };
     open.inherit();
     for entry in list.split(';') {
         let Some((fd, name)) = entry.split_once('=') else { continue };
         let address = match name.split_once(':') {
-            Some(("tcp", at)) => at.parse().ok().map(Address::Tcp),
-            Some(("udp", at)) => at.parse().ok().map(Address::Udp),
-            Some(("unix", path)) => Some(Address::Unix(path.as_bytes().to_vec())),
+            Some(("tcp", at)) => at.parse().ok().map(SocketAddress::Tcp),
+            Some(("udp", at)) => at.parse().ok().map(SocketAddress::Udp),
+            Some(("unix", path)) => Some(SocketAddress::Unix(path.as_bytes().to_vec())),
             _ => None,
         };
         if let (Ok(fd), Some(address)) = (fd.parse::<i32>(), address)
             && let Some(listener) = Listener::inherited(fd)
         {
             match address {
-                Address::Udp(_) => open.hold(address, listener),
-                Address::Tcp(_) | Address::Unix(_) => open.adopt(address, listener),
+                SocketAddress::Udp(_) => open.hold(address, listener),
+                SocketAddress::Tcp(_) | SocketAddress::Unix(_) => open.adopt(address, listener),
             }
         }
     }
@@ -107,8 +107,8 @@ pub(crate) fn adopt(open: &mut Open) {
 
 /// Starts the binary of the same name again, with our sockets; nginx's USR2.
 pub(crate) fn start_successor(
-    open: &Open,
-    keys: &quic::SharedKeys,
+    open: &OpenSocket,
+    keys: &bolide_quic::SharedKeys,
     workers: usize,
     pid: &mut PidFile,
     log: &ControlLog,
@@ -116,11 +116,11 @@ pub(crate) fn start_successor(
     let started = try_start(open, keys, workers, pid);
     for (_, listener) in open.all() {
         // Nobody else that is started here is to have them.
-        let _ = listener.inherit(Inherit::No);
+        let _ = listener.inherit(InheritedSocket::No);
     }
     started
         .inspect_err(|error| {
-            log.write(Level::Alert, &format!("cannot start a new binary: {error}"));
+            log.write(LogLevel::Alert, &format!("cannot start a new binary: {error}"));
         })
         .ok()
 }
@@ -130,25 +130,25 @@ pub(crate) fn watch_successor(successor: &mut Option<Child>, pid: &mut PidFile, 
     let ended = successor.as_mut().and_then(|child| child.try_wait().ok().flatten());
     if let Some(status) = ended {
         *successor = None;
-        log.write(Level::Alert, &format!("the new binary ended ({status})"));
+        log.write(LogLevel::Alert, &format!("the new binary ended ({status})"));
         let _ = pid.step_back();
     }
 }
 
 fn try_start(
-    open: &Open,
-    keys: &quic::SharedKeys,
+    open: &OpenSocket,
+    keys: &bolide_quic::SharedKeys,
     workers: usize,
     pid: &mut PidFile,
 ) -> std::io::Result<Child> {
     let mut entries = Vec::new();
     for (address, listener) in open.all() {
         let name = match address {
-            Address::Tcp(at) => format!("tcp:{at}"),
-            Address::Unix(path) => format!("unix:{}", String::from_utf8_lossy(path)),
-            Address::Udp(at) => format!("udp:{at}"),
+            SocketAddress::Tcp(at) => format!("tcp:{at}"),
+            SocketAddress::Unix(path) => format!("unix:{}", String::from_utf8_lossy(path)),
+            SocketAddress::Udp(at) => format!("udp:{at}"),
         };
-        listener.inherit(Inherit::Yes)?;
+        listener.inherit(InheritedSocket::Yes)?;
         entries.push(format!("{}={name}", listener.fd().0));
     }
     let (secret, mut writer) = std::io::pipe()?;

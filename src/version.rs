@@ -29,7 +29,7 @@ fn arguments() -> String {
          --error-log-path={PREFIX}/logs/error.log --http-log-path={PREFIX}/logs/access.log \
          --pid-path={PREFIX}/logs/bolide.pid --with-threads --with-pcre --with-pcre-jit"
     );
-    for argument in conf::directives::configure_arguments() {
+    for argument in bolide_conf::directives::configure_arguments() {
         let _ = write!(text, " {argument}");
     }
     text

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use testkit::server::LISTEN;
-use testkit::{Server, wait_until};
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{TestServer, wait_until};
 
 /// An origin that answers nobody until it is let; it knows who is still there.
 #[derive(Clone, Default)]
@@ -69,22 +69,22 @@ impl Mute {
 
 const CLIENTS: usize = 300;
 /// What one worker lets one origin do for nobody.
-const BOUND: usize = base::limits::UNWAITED_FILLS_PER_ORIGIN_MAX;
+const BOUND: usize = bolide_base::limits::UNWAITED_FILLS_PER_ORIGIN_MAX;
 
-fn serve(port: u16, connections: u32) -> Server {
-    let prelude = testkit::server::prelude(1)
+fn serve(port: u16, connections: u32) -> TestServer {
+    let prelude = bolide_testkit::server::prelude(1)
         .replace("worker_connections 2048", &format!("worker_connections {connections}"));
-    let types = testkit::server::TYPES;
+    let types = bolide_testkit::server::TYPES;
     // So few descriptors that the fills of all clients would leave none for files.
     let conf = format!(
         "worker_rlimit_nofile 300; {prelude}http {{{types} page_cache on;
            server {{ {LISTEN}
              location /slow {{ proxy_pass http://127.0.0.1:{port}; proxy_read_timeout 1h; }} }} }}"
     );
-    Server::start(testkit::server::Home::new(crate::BOLIDE), &conf)
+    TestServer::start(bolide_testkit::server::Home::new(crate::BOLIDE), &conf)
 }
 
-fn ask(server: &Server, path: &str) -> TcpStream {
+fn ask(server: &TestServer, path: &str) -> TcpStream {
     let mut client = TcpStream::connect(server.http()).unwrap();
     let head = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
     client.write_all(head.as_bytes()).unwrap();
@@ -92,7 +92,7 @@ fn ask(server: &Server, path: &str) -> TcpStream {
 }
 
 /// Has `count` clients ask for pages of their own, and leave when all have reached the origin.
-fn ask_and_leave(server: &Server, origin: &Mute, group: usize, count: usize) {
+fn ask_and_leave(server: &TestServer, origin: &Mute, group: usize, count: usize) {
     let before = origin.asked();
     let ask = |number| ask(server, &format!("/slow/{group}/{number}"));
     let open: Vec<_> = (0..count).map(ask).collect();
@@ -101,7 +101,7 @@ fn ask_and_leave(server: &Server, origin: &Mute, group: usize, count: usize) {
 }
 
 /// What the worker says of itself.
-fn told(server: &Server, name: &str) -> usize {
+fn told(server: &TestServer, name: &str) -> usize {
     let status = crate::explain::ask(server, &["status", "--json"]).succeeded().text();
     crate::explain::field(&status, name).parse().unwrap()
 }

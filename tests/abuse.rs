@@ -2,8 +2,8 @@
 
 use std::net::UdpSocket;
 
-use testkit::site::{HELLO, noise};
-use testkit::{Client, Origin, Proto, Server};
+use bolide_testkit::site::{HELLO, noise};
+use bolide_testkit::{H1TestClient, Proto, TestServer, TestUpstream};
 
 use crate::site;
 
@@ -34,14 +34,14 @@ fn request_fields() -> Vec<u8> {
     fields
 }
 
-fn open(server: &Server) -> Client {
+fn open(server: &TestServer) -> H1TestClient {
     let mut client = server.connect();
     client.send(PREFACE).send(frame(SETTINGS, 0, 0, &[]));
     client
 }
 
 /// Reads frames until GOAWAY or the end: the error code of GOAWAY, if one came.
-fn goaway(client: &mut Client) -> Option<u32> {
+fn goaway(client: &mut H1TestClient) -> Option<u32> {
     loop {
         let head = client.take(9).ok()?;
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
@@ -53,7 +53,7 @@ fn goaway(client: &mut Client) -> Option<u32> {
 }
 
 /// Floods with what `make` makes and says how the server ended the connection.
-fn flood(server: &Server, times: u32, make: impl Fn(u32) -> Vec<u8>) -> Option<u32> {
+fn flood(server: &TestServer, times: u32, make: impl Fn(u32) -> Vec<u8>) -> Option<u32> {
     let mut client = open(server);
     for batch in 0..times / 100 {
         let bytes: Vec<u8> = (0..100).flat_map(|n| make(batch * 100 + n)).collect();
@@ -62,7 +62,7 @@ fn flood(server: &Server, times: u32, make: impl Fn(u32) -> Vec<u8>) -> Option<u
     goaway(&mut client)
 }
 
-fn still_serves(server: &Server) {
+fn still_serves(server: &TestServer) {
     assert_eq!(server.get("/hello.txt").body, HELLO);
     for proto in [Proto::H2, Proto::H3] {
         assert_eq!(server.fetch(proto, "/hello.txt").body, HELLO);
@@ -128,14 +128,14 @@ fn a_field_table_bomb_is_refused_in_little_memory() {
 fn clients_that_never_read_cost_little() {
     let server = site("");
     let before = server.resident_kib();
-    let idle: Vec<Client> = (0..100)
+    let idle: Vec<H1TestClient> = (0..100)
         .map(|_| {
             let mut client = server.connect();
             client.send("GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n".repeat(50));
             client
         })
         .collect();
-    let streams: Vec<Client> = (0..50)
+    let streams: Vec<H1TestClient> = (0..50)
         .map(|_| {
             let mut client = open(&server);
             for n in 0..100 {
@@ -154,7 +154,7 @@ fn clients_that_never_read_cost_little() {
 #[test]
 fn a_thousand_slow_heads_leave_room_for_others() {
     let server = site("");
-    let mut slow: Vec<Client> = (0..1000).map(|_| server.connect()).collect();
+    let mut slow: Vec<H1TestClient> = (0..1000).map(|_| server.connect()).collect();
     for (n, client) in slow.iter_mut().enumerate() {
         client.send(&b"GET /hello.txt HTTP/1.1\r\nHost: a\r\nX: "[..n % 37]);
     }
@@ -210,7 +210,12 @@ fn requests_within_requests_are_not_smuggled() {
 
 /// Requests of the site behind `server` that reached `origin` while a connection wasted `times` of
 /// them, and how it ended.
-fn wasted(server: &Server, origin: &Origin, times: u32, spoil: &[u8]) -> (usize, Option<u32>) {
+fn wasted(
+    server: &TestServer,
+    origin: &TestUpstream,
+    times: u32,
+    spoil: &[u8],
+) -> (usize, Option<u32>) {
     let before = origin.connections();
     let mut client = open(server);
     let bytes: Vec<u8> = (0..times)
@@ -243,14 +248,14 @@ fn wasted(server: &Server, origin: &Origin, times: u32, spoil: &[u8]) -> (usize,
 
 #[test]
 fn requests_that_are_made_only_to_be_reset_are_few() {
-    let origin = Origin::scripted(|peer| {
+    let origin = TestUpstream::scripted(|peer| {
         // No request is answered.
         let _asked = peer.request();
         peer.to_end();
     });
     let server = crate::http(&format!(
         "server {{ {} location / {{ proxy_pass http://{}; }} }}",
-        testkit::server::LISTEN,
+        bolide_testkit::server::LISTEN,
         origin.address()
     ));
     // Rapid reset: RST_STREAM. MadeYouReset: WINDOW_UPDATE by nothing.
@@ -283,13 +288,13 @@ fn requests_that_are_made_only_to_be_reset_are_few() {
 
 #[test]
 fn browsers_whose_user_goes_elsewhere_are_left_alone() {
-    let origin = Origin::scripted(|peer| {
+    let origin = TestUpstream::scripted(|peer| {
         let _asked = peer.request();
         peer.to_end();
     });
     let server = crate::http(&format!(
         "server {{ {} location /slow {{ proxy_pass http://{}; }} }}",
-        testkit::server::LISTEN,
+        bolide_testkit::server::LISTEN,
         origin.address()
     ));
     let mut client = open(&server);
@@ -300,7 +305,7 @@ fn browsers_whose_user_goes_elsewhere_are_left_alone() {
     for n in 0..60 {
         client.send(frame(HEADERS, 5, 2 * n + 1, &fields));
     }
-    testkit::wait_until("all to reach the origin", || origin.count("/slow") == 60);
+    bolide_testkit::wait_until("all to reach the origin", || origin.count("/slow") == 60);
     for n in 0..60 {
         client.send(frame(RST_STREAM, 0, 2 * n + 1, &8_u32.to_be_bytes()));
     }

@@ -2,14 +2,14 @@
 
 use std::process::Command;
 
-use testkit::Server;
+use bolide_testkit::TestServer;
 
 use crate::{report, site};
 
 /// Path, credentials (`user:password`) or none, status.
 type Rows<'a> = &'a [(&'a str, &'a str, u16)];
 
-fn check(server: &Server, rows: Rows<'_>) {
+fn check(server: &TestServer, rows: Rows<'_>) {
     let mut failures = Vec::new();
     for (path, credentials, wanted) in rows {
         let mut curl = Command::new("curl");
@@ -102,7 +102,7 @@ fn a_new_password_file_counts_within_seconds() {
     let user = [("/hello.txt", "a:pw")];
     check(&server, &[(user[0].0, user[0].1, 403)]);
     server.home().write("users", "a:{PLAIN}pw\n");
-    testkit::wait_until("the file is seen", || server.get("/hello.txt").status == 401);
+    bolide_testkit::wait_until("the file is seen", || server.get("/hello.txt").status == 401);
     check(&server, &[(user[0].0, user[0].1, 200)]);
 }
 
@@ -124,7 +124,7 @@ fn a_refusal_is_held_back_for_the_time_that_is_set() {
 }
 
 /// Clock ticks that the thread has computed which checks slow hashes.
-fn computed(server: &Server) -> u64 {
+fn computed(server: &TestServer) -> u64 {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
     let stats =
         tasks.map(|task| std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap());
@@ -139,7 +139,7 @@ fn a_slow_hash_is_computed_once_until_the_file_changes() {
     let server = site("location / { auth_basic x; auth_basic_user_file @DIR@/users; }");
     let hashed = |password: &str| {
         let args = ["passwd", "-6", "-salt", "rounds=100000$abc", password];
-        format!("a:{}\n", testkit::run("openssl", args).succeeded().text().trim())
+        format!("a:{}\n", bolide_testkit::run("openssl", args).succeeded().text().trim())
     };
     server.home().write("users", &hashed("pw"));
     check(&server, &[("/hello.txt", "a:pw", 200)]);
@@ -150,12 +150,12 @@ fn a_slow_hash_is_computed_once_until_the_file_changes() {
     assert!(again < once * 10 + 10, "one took {once}, forty {again}");
     check(&server, &[("/hello.txt", "a:pW", 401), ("/hello.txt", "b:pw", 401)]);
     server.home().write("users", &hashed("other"));
-    testkit::wait_until("the new file is seen", || {
+    bolide_testkit::wait_until("the new file is seen", || {
         let of = |password: &str| {
             let url = format!("http://{}/hello.txt", server.http());
             let user = format!("a:{password}");
             let args = ["-s", "-o", "/dev/null", "-w", "%{http_code}", "-u", &user, &url];
-            testkit::run("curl", args).text()
+            bolide_testkit::run("curl", args).text()
         };
         of("other") == "200" && of("pw") == "401"
     });

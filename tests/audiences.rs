@@ -5,10 +5,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use testkit::audiences::{Act, Ask, Oracle, Play, Received, Seen, Site};
-use testkit::origin::{Origin, Peer};
-use testkit::server::{Home, prelude};
-use testkit::{Server, wait_until};
+use bolide_testkit::audiences::{
+    AppReceived, AudienceSite, Oracle, Play, VisitSeen, VisitorAct, VisitorAsk,
+};
+use bolide_testkit::origin::{TestPeer, TestUpstream};
+use bolide_testkit::server::{Home, prelude};
+use bolide_testkit::{TestServer, wait_until};
 
 use crate::BOLIDE;
 
@@ -17,11 +19,11 @@ const PARAMS: u8 = 4;
 const STDIN: u8 = 5;
 
 /// Reads one request and answers it, whichever of the two languages it is in.
-fn serve(peer: &mut Peer, oracle: &Mutex<Oracle>) -> std::io::Result<()> {
+fn serve(peer: &mut TestPeer, oracle: &Mutex<Oracle>) -> std::io::Result<()> {
     let first = peer.take(1)?;
     if first != [1] {
         let head = [first, peer.until(b"\r\n\r\n")?].concat();
-        let received = Received::by_http(&String::from_utf8_lossy(&head));
+        let received = AppReceived::by_http(&String::from_utf8_lossy(&head));
         let said = oracle.lock().unwrap().app.answer(&received);
         return peer.send(said.in_http(&received));
     }
@@ -39,7 +41,7 @@ fn serve(peer: &mut Peer, oracle: &Mutex<Oracle>) -> std::io::Result<()> {
             _ => {}
         }
     }
-    let received = Received::by_fastcgi(&params);
+    let received = AppReceived::by_fastcgi(&params);
     let said = oracle.lock().unwrap().app.answer(&received);
     peer.send(said.in_fastcgi(&received))
 }
@@ -61,15 +63,15 @@ fn whole(http: &str, origin: &str, extra: &str, number: usize) -> String {
     )
 }
 
-fn start(http: &str, origin: &str, extra: &str) -> Server {
+fn start(http: &str, origin: &str, extra: &str) -> TestServer {
     let home = Home::new(BOLIDE);
     home.write("www/htpasswd", "alice:{PLAIN}secret\nbob:{PLAIN}secret\n");
     home.write("www/try/p1", "a file");
-    Server::start(home, &whole(http, origin, extra, 1))
+    TestServer::start(home, &whole(http, origin, extra, 1))
 }
 
 /// Asks all of this at once.
-fn ask(server: &Server, asks: &[Ask]) -> Vec<Seen> {
+fn ask(server: &TestServer, asks: &[VisitorAsk]) -> Vec<VisitSeen> {
     let mut clients: Vec<_> = asks.iter().map(|_| server.connect()).collect();
     for (client, ask) in clients.iter_mut().zip(asks) {
         client.send(ask.text());
@@ -78,7 +80,7 @@ fn ask(server: &Server, asks: &[Ask]) -> Vec<Seen> {
         let answer = client.answer_to(ask.method);
         let lower = |(name, value): (String, String)| (name.to_ascii_lowercase(), value);
         let body = answer.text();
-        Seen {
+        VisitSeen {
             status: answer.status,
             fields: answer.headers.into_iter().map(lower).collect(),
             body,
@@ -90,9 +92,9 @@ fn ask(server: &Server, asks: &[Ask]) -> Vec<Seen> {
 /// A play's two servers, and the application behind both.
 struct Stage {
     oracle: Arc<Mutex<Oracle>>,
-    origin: Origin,
-    keeps: Server,
-    forgets: Server,
+    origin: TestUpstream,
+    keeps: TestServer,
+    forgets: TestServer,
     reloads: usize,
 }
 
@@ -103,7 +105,7 @@ impl Stage {
     fn of(play: &Play) -> Self {
         let oracle = Arc::new(Mutex::new(Oracle::new(play)));
         let shared = Arc::clone(&oracle);
-        let origin = Origin::scripted(move |peer| {
+        let origin = TestUpstream::scripted(move |peer| {
             let _server_left = serve(peer, &shared);
         });
         // What outlives the server is not to be forgotten by it.
@@ -113,25 +115,25 @@ impl Stage {
         Self { oracle, origin, keeps, forgets, reloads: 1 }
     }
 
-    fn act(&mut self, act: &Act, site: &Site) -> Result<(), String> {
+    fn act(&mut self, act: &VisitorAct, site: &AudienceSite) -> Result<(), String> {
         match act {
-            Act::Ask(asks) => return self.ask(asks),
-            Act::Reload => self.reload(site),
+            VisitorAct::Ask(asks) => return self.ask(asks),
+            VisitorAct::Reload => self.reload(site),
             // Time and death are the simulator's.
-            Act::Wait(_) | Act::Crash => {}
+            VisitorAct::Wait(_) | VisitorAct::Crash => {}
         }
         Ok(())
     }
 
-    fn ask(&self, asks: &[Ask]) -> Result<(), String> {
+    fn ask(&self, asks: &[VisitorAsk]) -> Result<(), String> {
         let since = self.oracle.lock().unwrap().made();
-        let leave = |ask: &Ask| {
+        let leave = |ask: &VisitorAsk| {
             let mut ask = self.oracle.lock().unwrap().leave(ask);
             // The test's client knows no codings.
             ask.fields.retain(|(name, _)| *name != "Accept-Encoding");
             ask
         };
-        let asks: Vec<Ask> = asks.iter().map(leave).collect();
+        let asks: Vec<VisitorAsk> = asks.iter().map(leave).collect();
         let [port, other] = [&self.forgets, &self.keeps].map(|at| format!(":{}", at.http().port()));
         for (asked, given) in asks.iter().zip(ask(&self.keeps, &asks)) {
             let mut wanted = ask(&self.forgets, &[asked.plain()]).remove(0);
@@ -144,7 +146,7 @@ impl Stage {
         Ok(())
     }
 
-    fn reload(&mut self, site: &Site) {
+    fn reload(&mut self, site: &AudienceSite) {
         self.reloads += 1;
         let bare = site.reloaded.replace("page_cache_path @SHELF@;", "");
         let number = self.reloads;

@@ -1,7 +1,7 @@
 //! Owns: `auth_request`: another location says who may come in, by each protocol, by files, texts
 //! and applications; what is kept of its answer; `satisfy`; inheritance.
 
-use testkit::{App, Proto, Said};
+use bolide_testkit::{AppSaid, Proto, TestApp};
 
 use crate::{http, report, site};
 
@@ -59,9 +59,9 @@ fn what_another_location_says_decides_by_each_protocol() {
 
 #[test]
 fn an_application_is_asked_with_the_fields_of_the_request_and_its_words_are_kept() {
-    let app = App::start();
+    let app = TestApp::start();
     app.say("/auth", "X-User: alice\nX-Group: staff");
-    let denies = Said::head("Status: 401\nWWW-Authenticate: Bearer\nWWW-Authenticate: Basic");
+    let denies = AppSaid::head("Status: 401\nWWW-Authenticate: Bearer\nWWW-Authenticate: Basic");
     app.plan("/denied", vec![denies]);
     let server = http(&format!(
         "server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www;
@@ -93,7 +93,7 @@ fn an_application_is_asked_with_the_fields_of_the_request_and_its_words_are_kept
 
 #[test]
 fn a_question_is_no_page_and_ends_with_its_client() {
-    let app = App::start();
+    let app = TestApp::start();
     let server = http(&format!(
         "server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www; page_cache on;
            auth_request /auth;
@@ -101,8 +101,11 @@ fn a_question_is_no_page_and_ends_with_its_client() {
            location = /auth {{ fastcgi_pass unix:{0}; fastcgi_param REQUEST_URI /auth; }} }}",
         app.address().trim_start_matches("unix:")
     ));
-    app.plan("/auth", vec![Said::head("Cache-Control: max-age=60").body(b"the secret of /auth")]);
-    app.plan("/page", vec![Said::head("Cache-Control: max-age=60").body(b"the page")]);
+    app.plan(
+        "/auth",
+        vec![AppSaid::head("Cache-Control: max-age=60").body(b"the secret of /auth")],
+    );
+    app.plan("/page", vec![AppSaid::head("Cache-Control: max-age=60").body(b"the page")]);
     let mut client = server.connect();
     for turn in 1..4 {
         assert_eq!(client.get("/page", "").text(), "the page");
@@ -111,7 +114,7 @@ fn a_question_is_no_page_and_ends_with_its_client() {
     app.hold("/auth");
     let mut leaver = server.connect();
     leaver.send("GET /page HTTP/1.1\r\nHost: a\r\n\r\n");
-    testkit::wait_until("the question is asked", || app.count("/auth") == 4);
+    bolide_testkit::wait_until("the question is asked", || app.count("/auth") == 4);
     drop(leaver);
     app.release();
     assert_eq!(client.get("/page", "").text(), "the page");
@@ -119,7 +122,7 @@ fn a_question_is_no_page_and_ends_with_its_client() {
 
 #[test]
 fn a_kept_page_does_not_say_who_may_come_in() {
-    let app = App::start();
+    let app = TestApp::start();
     let address = app.address();
     let server = http(&format!(
         "fastcgi_cache_path @DIR@/zone keys_zone=z:1m;
@@ -132,8 +135,8 @@ fn a_kept_page_does_not_say_who_may_come_in() {
            location = /own-auth {{ fastcgi_cache_key $uri; fastcgi_pass {address};
              fastcgi_param REQUEST_URI /own-auth; }} }}"
     ));
-    let kept = |text: &[u8]| Said::head("Cache-Control: max-age=60").body(text);
-    app.plan("/auth", vec![Said::head("Cache-Control: no-store"), Said::head("Status: 401")]);
+    let kept = |text: &[u8]| AppSaid::head("Cache-Control: max-age=60").body(text);
+    app.plan("/auth", vec![AppSaid::head("Cache-Control: no-store"), AppSaid::head("Status: 401")]);
     app.plan("/page", vec![kept(b"the page")]);
     assert_eq!(server.get("/page").text(), "the page");
     assert_eq!(server.get("/page").status, 401, "the page is kept, and is no verdict");
@@ -145,7 +148,7 @@ fn a_kept_page_does_not_say_who_may_come_in() {
     // With a key of its own, a verdict may be kept.
     app.plan("/own-auth", vec![kept(b"yes")]);
     app.plan("/own/a", vec![kept(b"a")]);
-    testkit::wait_until("both are kept", || {
+    bolide_testkit::wait_until("both are kept", || {
         let before = (app.count("/own-auth"), app.count("/own/a"));
         assert_eq!(server.get("/own/a").text(), "a");
         before.0 > 0 && (app.count("/own-auth"), app.count("/own/a")) == before
@@ -154,7 +157,7 @@ fn a_kept_page_does_not_say_who_may_come_in() {
 
 #[test]
 fn a_page_for_whom_a_verdict_named_is_not_kept_for_others() {
-    let app = App::start();
+    let app = TestApp::start();
     let address = app.address();
     let server = http(&format!(
         "server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www; page_cache on;
@@ -165,14 +168,14 @@ fn a_page_for_whom_a_verdict_named_is_not_kept_for_others() {
     ));
     let says = |control: &str| {
         let head = format!("Cache-Control: {control}");
-        vec![Said::head(&head).body(b"for alice"), Said::head(&head).body(b"for nobody")]
+        vec![AppSaid::head(&head).body(b"for alice"), AppSaid::head(&head).body(b"for nobody")]
     };
     for (path, control, second) in [
         ("/a", "max-age=60", "for nobody"),
         ("/b", "public, max-age=60", "for alice"),
         ("/c", "s-maxage=60", "for alice"),
     ] {
-        app.plan("/auth", vec![Said::head("X-User: alice"), Said::head("X-User: nobody")]);
+        app.plan("/auth", vec![AppSaid::head("X-User: alice"), AppSaid::head("X-User: nobody")]);
         app.plan(path, says(control));
         assert_eq!(server.get(path).text(), "for alice", "{path}");
         assert_eq!(server.get(path).text(), second, "{path}");
@@ -213,12 +216,12 @@ fn a_question_is_counted_where_its_request_was_not_and_for_as_long() {
     let status = || server.connect().get("/fast/hello.txt", "C: 2\r\n").status;
     assert_eq!(status(), 500);
     drop(slow);
-    testkit::wait_until("a place is free", || status() == 200);
+    bolide_testkit::wait_until("a place is free", || status() == 200);
 }
 
 #[test]
 fn a_question_is_a_get_with_the_number_of_its_request() {
-    let app = App::start();
+    let app = TestApp::start();
     let server = http(&format!(
         "server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www; client_body_timeout 1s;
            location /x/ {{ auth_request /auth; add_header X-Id $request_id; alias @DIR@/www/; }}
@@ -236,8 +239,8 @@ fn a_question_is_a_get_with_the_number_of_its_request() {
     // A client may have to wait for a verdict longer than a body for its client.
     app.hold("/auth");
     client.send("GET /x/hello.txt HTTP/1.1\r\nHost: a\r\n\r\n");
-    testkit::wait_until("the question is asked", || app.count("/auth") == 2);
-    testkit::pause(1500);
+    bolide_testkit::wait_until("the question is asked", || app.count("/auth") == 2);
+    bolide_testkit::pause(1500);
     app.release();
     assert_eq!(client.answer().status, 200);
 }

@@ -5,13 +5,13 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use testkit::origin::Origin;
-use testkit::{Client, Server, wait_until};
+use bolide_testkit::origin::TestUpstream;
+use bolide_testkit::{H1TestClient, TestServer, wait_until};
 
 use crate::{http, site};
 
 /// A server that passes bodies on to `origin` and tells where they are.
-fn passing(origin: &Origin, more: &str) -> Server {
+fn passing(origin: &TestUpstream, more: &str) -> TestServer {
     let to = origin.address();
     http(&format!(
         "client_body_temp_path @DIR@/bodies 1 2; {more}
@@ -25,7 +25,7 @@ fn passing(origin: &Origin, more: &str) -> Server {
     ))
 }
 
-fn post(client: &mut Client, path: &str, body: &str) -> String {
+fn post(client: &mut H1TestClient, path: &str, body: &str) -> String {
     let length = body.len();
     let head = format!("POST {path} HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n{body}");
     let answer = client.send(head).answer();
@@ -35,7 +35,7 @@ fn post(client: &mut Client, path: &str, body: &str) -> String {
 
 #[test]
 fn every_body_is_in_a_file_that_stays_or_goes_with_its_request() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let server = passing(&origin, "client_body_in_file_only on;");
     let bodies = server.home().dir().join("bodies");
     let mut client = server.connect();
@@ -59,7 +59,7 @@ fn every_body_is_in_a_file_that_stays_or_goes_with_its_request() {
 
 #[test]
 fn files_of_an_earlier_server_are_left_alone() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let mut server = passing(&origin, "client_body_in_file_only on;");
     let first = post(&mut server.connect(), "/", "first");
     server.restart("QUIT");
@@ -71,7 +71,7 @@ fn files_of_an_earlier_server_are_left_alone() {
 
 #[test]
 fn a_body_that_cannot_be_written_is_a_500() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let server = passing(&origin, "client_body_in_file_only on;");
     let bodies = server.home().dir().join("bodies");
     std::fs::remove_dir_all(&bodies).unwrap();
@@ -84,7 +84,7 @@ fn a_body_that_cannot_be_written_is_a_500() {
 }
 
 /// How long the server goes on taking what a client sends behind the end of its answer.
-fn takes_for(server: &Server, path: &str, wait: Duration) -> Duration {
+fn takes_for(server: &TestServer, path: &str, wait: Duration) -> Duration {
     let mut socket = TcpStream::connect(server.http()).unwrap();
     let head = format!(
         "POST {path} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: 99999\r\n\r\n"

@@ -5,17 +5,17 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use testkit::certs::key_hash;
-use testkit::{Server, tool};
+use bolide_testkit::certs::key_hash;
+use bolide_testkit::{TestServer, tool};
 
 use crate::BOLIDE;
 
 const DEMO: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/demo");
 
 /// The demo's own files, served as `bolide demo` serves them.
-fn demo() -> Server {
-    let listen = testkit::server::LISTEN.replace("root @DIR@/www;", "");
-    Server::with(
+fn demo() -> TestServer {
+    let listen = bolide_testkit::server::LISTEN.replace("root @DIR@/www;", "");
+    TestServer::with(
         BOLIDE,
         &format!(
             "gzip on; gzip_types text/css application/javascript image/svg+xml;
@@ -25,7 +25,7 @@ fn demo() -> Server {
 }
 
 /// The page as Chromium has it after its scripts ran.
-fn page(server: &Server, more: &[String]) -> String {
+fn page(server: &TestServer, more: &[String]) -> String {
     let profile = server.home().dir().join("chromium");
     let port = server.https().port();
     let mut command = Command::new(tool("chromium"));
@@ -43,7 +43,7 @@ fn page(server: &Server, more: &[String]) -> String {
         .args(more)
         .args(["--virtual-time-budget=10000", "--dump-dom"])
         .arg(format!("https://localhost:{port}/"));
-    let done = testkit::tools::finish("chromium", command, Duration::from_secs(120));
+    let done = bolide_testkit::tools::finish("chromium", command, Duration::from_secs(120));
     assert_eq!(done.code, 0, "{done}");
     done.text()
 }

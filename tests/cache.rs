@@ -3,8 +3,8 @@
 
 use std::thread;
 
-use testkit::server::LISTEN;
-use testkit::{App, Php, Response, Server, site, wait_until};
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{Response, TestApp, TestPhp, TestServer, site, wait_until};
 
 use crate::http;
 
@@ -26,7 +26,7 @@ const COUNT: &str = "<?php
     echo 'run ', $count, str_repeat(' and more of it', (int) ($_GET['more'] ?? 0));";
 
 /// A server with this in its `http` block and in the location of its scripts.
-pub(crate) fn serve(php: &Php, block: &str, location: &str) -> Server {
+pub(crate) fn serve(php: &TestPhp, block: &str, location: &str) -> TestServer {
     let address = php.address();
     let server = http(&format!(
         "{block}
@@ -45,12 +45,12 @@ pub(crate) const KEEP: &str =
     "fastcgi_cache one; fastcgi_cache_key $request_uri; fastcgi_cache_valid 200 1m;
     add_header X-Status $upstream_cache_status always;";
 
-pub(crate) fn ask(server: &Server, path: &str, fields: &str) -> Response {
+pub(crate) fn ask(server: &TestServer, path: &str, fields: &str) -> Response {
     server.connect().get(path, fields)
 }
 
 /// The status of the cache, and the body.
-pub(crate) fn told(server: &Server, path: &str) -> (String, String) {
+pub(crate) fn told(server: &TestServer, path: &str) -> (String, String) {
     let reply = server.get(path);
     (reply.header("x-status").unwrap_or_default().to_owned(), reply.text())
 }
@@ -61,7 +61,7 @@ pub(crate) fn pair(status: &str, body: &str) -> (String, String) {
 
 #[test]
 fn the_second_answer_is_compressed_for_whom_likes_it_so() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let coded = "gzip on; gzip_min_length 1; gzip_types text/html; brotli on; zstd on;";
     let server = serve(&php, ZONE, &format!("{KEEP} {coded}"));
     for coding in ["gzip", "br", "zstd"] {
@@ -78,7 +78,7 @@ fn the_second_answer_is_compressed_for_whom_likes_it_so() {
 
 #[test]
 fn a_zone_answers_the_second_request() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let server = serve(&php, ZONE, KEEP);
     assert_eq!(told(&server, "/count.php?n=1"), pair("MISS", "run 1"));
     assert_eq!(told(&server, "/count.php?n=1"), pair("HIT", "run 1"));
@@ -96,7 +96,7 @@ fn a_zone_answers_the_second_request() {
 
 #[test]
 fn the_innermost_block_says_who_may_purge() {
-    let app = App::start();
+    let app = TestApp::start();
     let pass = format!(
         "fastcgi_param REQUEST_URI $request_uri; fastcgi_param REQUEST_METHOD $request_method;
          fastcgi_pass {}; {KEEP}",
@@ -119,7 +119,7 @@ fn the_innermost_block_says_who_may_purge() {
 
 #[test]
 fn a_kept_answer_meets_conditions_ranges_and_head() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let server = serve(&php, ZONE, KEEP);
     let date = "Sun,%2006%20Nov%201994%2008:49:37%20GMT";
     let path = &*format!("/count.php?h[]=ETag:%22a%22&h[]=Last-Modified:{date}");
@@ -140,7 +140,7 @@ fn a_kept_answer_meets_conditions_ranges_and_head() {
 
 #[test]
 fn one_asks_and_the_others_wait() {
-    let php = Php::start(4);
+    let php = TestPhp::start(4);
     let server = serve(&php, ZONE, &format!("{KEEP} fastcgi_cache_lock on;"));
     thread::scope(|scope| {
         let all: Vec<_> =
@@ -153,7 +153,7 @@ fn one_asks_and_the_others_wait() {
 
 #[test]
 fn bypass_asks_anew_and_keeps_what_comes_and_no_cache_keeps_nothing() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let more = "fastcgi_cache_bypass $http_x_new; fastcgi_no_cache $http_x_none;";
     let server = serve(&php, ZONE, &format!("{KEEP} {more}"));
     let path = "/count.php";
@@ -169,12 +169,12 @@ fn bypass_asks_anew_and_keeps_what_comes_and_no_cache_keeps_nothing() {
 
 #[test]
 fn an_old_answer_stands_in_for_an_origin_that_fails() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let more = "fastcgi_cache_use_stale error invalid_header http_500;";
     let server = serve(&php, ZONE, &format!("{KEEP} {more}"));
     let path = "/count.php?h[]=X-Accel-Expires:1";
     assert_eq!(told(&server, path), pair("MISS", "run 1"));
-    testkit::pause(1100);
+    bolide_testkit::pause(1100);
     site::write(&server.www("down"), b"");
     assert_eq!(told(&server, path), pair("STALE", "run 1"));
     std::fs::remove_file(server.www("down")).unwrap();
@@ -184,12 +184,12 @@ fn an_old_answer_stands_in_for_an_origin_that_fails() {
 
 #[test]
 fn an_old_answer_serves_while_a_new_one_is_fetched() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let more = "fastcgi_cache_use_stale updating; fastcgi_cache_background_update on;";
     let server = serve(&php, ZONE, &format!("{KEEP} {more}"));
     let path = "/count.php?h[]=X-Accel-Expires:1&ms=200";
     assert_eq!(told(&server, path), pair("MISS", "run 1"));
-    testkit::pause(1100);
+    bolide_testkit::pause(1100);
     assert_eq!(told(&server, path), pair("STALE", "run 1"));
     assert_eq!(told(&server, path), pair("UPDATING", "run 1"));
     wait_until("the new one is there", || told(&server, path).1 == "run 2");
@@ -197,7 +197,7 @@ fn an_old_answer_serves_while_a_new_one_is_fetched() {
 
 #[test]
 fn a_kept_answer_is_compressed_for_those_who_want_it() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let server = serve(&php, ZONE, &format!("{KEEP} gzip on; gzip_min_length 1;"));
     let path = "/count.php?more=500";
     let plain = server.get(path).text();
@@ -209,7 +209,7 @@ fn a_kept_answer_is_compressed_for_those_who_want_it() {
     assert_eq!(server.get(path).text(), plain);
 }
 
-fn page(server: &Server, path: &str, fields: &str) -> (String, String) {
+fn page(server: &TestServer, path: &str, fields: &str) -> (String, String) {
     let reply = ask(server, path, fields);
     for hidden in ["x-litespeed-cache-control", "x-litespeed-tag", "x-litespeed-purge"] {
         assert_eq!(reply.header(hidden), None, "{path}");
@@ -221,7 +221,7 @@ const PUBLIC: &str = "h[]=X-LiteSpeed-Cache-Control:public,max-age=60";
 
 #[test]
 fn an_application_says_what_is_kept_and_what_is_purged() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let server = serve(&php, "", "page_cache auto;");
     let tagged = format!("/count.php?n=1&{PUBLIC}&h[]=X-LiteSpeed-Tag:A,B");
     assert_eq!(page(&server, &tagged, ""), pair("miss", "run 1"));
@@ -240,7 +240,7 @@ fn an_application_says_what_is_kept_and_what_is_purged() {
 
 #[test]
 fn a_private_page_is_for_its_session_only() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let server = serve(&php, "", "page_cache auto;");
     let path = "/count.php?h[]=X-LiteSpeed-Cache-Control:private,max-age=60";
     let one = "Cookie: lsc_private=aaaaaaaaaaaaaaaaaaaa\r\n";
@@ -254,7 +254,7 @@ fn a_private_page_is_for_its_session_only() {
 
 #[test]
 fn a_vary_cookie_that_the_answer_sets_names_its_copy() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let server = serve(&php, "", "page_cache auto;");
     let path = format!("/count.php?{PUBLIC}&h[]=Set-Cookie:_lscache_vary%3Dx");
     assert_eq!(page(&server, &path, ""), pair("miss", "run 1"));
@@ -266,7 +266,7 @@ fn a_vary_cookie_that_the_answer_sets_names_its_copy() {
 
 #[test]
 fn purge_and_refresh_are_for_those_who_may() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let path = format!("/count.php?{PUBLIC}");
     let keyed = "127.0.0.1; page_cache_key k$request_uri";
     for (allow, status) in [("127.0.0.1", 200), (keyed, 200), ("off", 405)] {
@@ -283,7 +283,7 @@ fn purge_and_refresh_are_for_those_who_may() {
 
 #[test]
 fn an_application_learns_of_the_cache_from_the_server_and_from_nobody_else() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let server = serve(&php, "", "page_cache auto;");
     let told = ask(&server, "/env.php", "X-LSCACHE: 1\r\nESI-Referer: /\r\nX-Other: 1\r\n").text();
     assert!(told.contains("\"X-LSCACHE\":\"on,crawler,esi\""), "{told}");

@@ -1,6 +1,6 @@
 //! Owns: `bolide cache`, the commands that look at, purge and fill what a running server keeps.
 
-use testkit::{Php, Server, site, wait_until};
+use bolide_testkit::{TestPhp, TestServer, site, wait_until};
 
 use crate::cache::{KEEP, ZONE, serve};
 use crate::explain::{ask, field};
@@ -10,17 +10,17 @@ fn page(n: u32, tags: &str) -> String {
     format!("/count.php?n={n}&{public}&h[]=X-LiteSpeed-Tag:{tags}")
 }
 
-fn told(server: &Server, args: &[&str]) -> String {
+fn told(server: &TestServer, args: &[&str]) -> String {
     ask(server, &[&["cache"], args].concat()).succeeded().text()
 }
 
-fn is_hit(server: &Server, path: &str) -> bool {
+fn is_hit(server: &TestServer, path: &str) -> bool {
     server.get(path).header("x-litespeed-cache") == Some("hit")
 }
 
 #[test]
 fn what_is_kept_is_listed_by_tag_and_url() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let server = serve(&php, "", "page_cache auto;");
     assert_eq!(told(&server, &["list"]), "nothing is kept that fits\n");
     for (n, tags) in [(1, "A,B"), (2, "A"), (3, "shop_1")] {
@@ -54,7 +54,7 @@ fn what_is_kept_is_listed_by_tag_and_url() {
 
 #[test]
 fn purges_hit_what_they_name_and_say_how_many() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let server = serve(&php, "", "page_cache auto; page_cache_vary cookie=currency;");
     let (one, two, three) = (page(1, "A,B"), page(2, "A"), page(3, "C"));
     let fill =
@@ -84,7 +84,7 @@ fn purges_hit_what_they_name_and_say_how_many() {
 
 #[test]
 fn sites_and_zones_are_purged_apart() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let more = format!(
         "{ZONE} fastcgi_cache_path @DIR@/cache2 keys_zone=two:1m;
          server {{ listen 127.0.0.1:@P2@; server_name other; root @DIR@/www;
@@ -96,7 +96,7 @@ fn sites_and_zones_are_purged_apart() {
     );
     let server = serve(&php, &more, KEEP);
     let status = |port: usize| {
-        let mut client = testkit::Client::connect(server.addr(port));
+        let mut client = bolide_testkit::H1TestClient::connect(server.addr(port));
         let reply = client.get("/count.php", "Connection: close\r\n");
         reply.header("x-status").unwrap_or_default().to_owned()
     };
@@ -114,7 +114,7 @@ fn sites_and_zones_are_purged_apart() {
 
 #[test]
 fn figures_are_told_for_each_part() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let server = serve(&php, "", "page_cache auto;");
     let path = page(1, "A");
     assert!(!is_hit(&server, &path));
@@ -139,7 +139,7 @@ fn figures_are_told_for_each_part() {
 
 #[test]
 fn pages_are_warmed_by_name_and_by_sitemap_over_tls_too() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let server = serve(&php, "", "page_cache auto;");
     let url = |port: usize, scheme: &str, path: &str| {
         format!("{scheme}://localhost:{}{path}", server.home().port(port))
@@ -164,7 +164,7 @@ fn pages_are_warmed_by_name_and_by_sitemap_over_tls_too() {
     let json = told(&server, &options);
     assert_eq!((field(&json, "asked"), field(&json, "kept_now")), ("2", "2"), "{json}");
     assert!(is_warm(&two));
-    let secure = server.fetch(testkit::Proto::H1, &three);
+    let secure = server.fetch(bolide_testkit::Proto::H1, &three);
     assert_eq!(secure.header("x-litespeed-cache"), Some("hit"));
     let file = server.home().dir().join("www/sitemap.xml");
     let json = told(&server, &["warm", "--json", "--sitemap", file.to_str().unwrap()]);
@@ -175,7 +175,7 @@ fn pages_are_warmed_by_name_and_by_sitemap_over_tls_too() {
 
 #[test]
 fn mistakes_are_told_and_lead_to_1() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let server = serve(&php, ZONE, KEEP);
     for (args, said) in [
         (&["cache", "purge"][..], "say what is purged"),
@@ -206,7 +206,7 @@ fn mistakes_are_told_and_lead_to_1() {
     let pid = server.pid().to_string();
     let by_pid = server.home().run(&["cache", "stats", "--pid", &pid]);
     assert_eq!(by_pid.code, 0, "{by_pid}");
-    let home = testkit::server::Home::new(crate::BOLIDE);
+    let home = bolide_testkit::server::Home::new(crate::BOLIDE);
     home.write("nginx.conf", "pid @DIR@/logs/pid; events {} http { server { listen @HTTP@; } }");
     let nobody = home.run(&["-c", "nginx.conf", "cache", "stats"]);
     assert!(nobody.code == 1 && nobody.stderr.contains("no server runs here"), "{nobody}");

@@ -7,16 +7,16 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use cache::disk::format::Record;
-use cache::disk::{Shelf, ShelfSettings, file_hash};
+use bolide_cache::disk::format::Record;
+use bolide_cache::disk::{DiskTree, DiskTreeSettings, file_hash};
 
-use testkit::server::{Home, LISTEN, TYPES, prelude};
-use testkit::{App, Proto, Response, Said, Server, run, wait_until};
+use bolide_testkit::server::{Home, LISTEN, TYPES, prelude};
+use bolide_testkit::{AppSaid, Proto, Response, TestApp, TestServer, run, wait_until};
 
 use crate::BOLIDE;
 
 /// A configuration with these caches, and this in the location of `app`.
-fn conf(caches: &str, app: &App, location: &str) -> String {
+fn conf(caches: &str, app: &TestApp, location: &str) -> String {
     let (prelude, address) = (prelude(2), app.address());
     format!(
         "{prelude}http {{{TYPES} {caches}
@@ -31,11 +31,11 @@ const KEEP: &str = "fastcgi_cache one; fastcgi_cache_key $request_uri; fastcgi_c
     add_header X-Status $upstream_cache_status always;";
 
 /// A server whose cache is looked at.
-struct Site(Server);
+struct Site(TestServer);
 
 impl Site {
-    fn start(caches: &str, app: &App, location: &str) -> Self {
-        Self(Server::start(Home::new(BOLIDE), &conf(caches, app, location)))
+    fn start(caches: &str, app: &TestApp, location: &str) -> Self {
+        Self(TestServer::start(Home::new(BOLIDE), &conf(caches, app, location)))
     }
 
     /// The files of objects, by path.
@@ -73,13 +73,13 @@ fn pair(status: &str, body: &str) -> (String, String) {
     (status.to_owned(), body.to_owned())
 }
 
-fn private(server: &Server, path: &str, session: &str) -> Response {
+fn private(server: &TestServer, path: &str, session: &str) -> Response {
     server.connect().get(path, &format!("Cookie: PHPSESSID={session}\r\nConnection: close\r\n"))
 }
 
 #[test]
 fn what_was_kept_is_there_after_a_restart() {
-    let app = App::start();
+    let app = TestApp::start();
     app.say("/a?b", "ETag: \"one\"\nContent-Type: text/html");
     let mut site = Site::start(ZONE, &app, KEEP);
     assert_eq!(site.told("/a?b"), pair("MISS", "run 1"));
@@ -100,7 +100,7 @@ const PAGES: &str = "page_cache_path @DIR@/cache;";
 
 #[test]
 fn pages_and_what_they_vary_by_outlive_a_restart() {
-    let app = App::start();
+    let app = TestApp::start();
     let head = "X-LiteSpeed-Cache-Control: public,max-age=3600\nVary: Accept-Language";
     app.say("/page", head);
     let mut site = Site::start(PAGES, &app, "page_cache auto;");
@@ -118,7 +118,7 @@ fn pages_and_what_they_vary_by_outlive_a_restart() {
 
 #[test]
 fn litespeeds_name_of_the_path_keeps_pages_there() {
-    let app = App::start();
+    let app = TestApp::start();
     app.say("/page", "X-LiteSpeed-Cache-Control: public,max-age=3600");
     let mut site = Site::start("CacheRoot @DIR@/cache;", &app, "page_cache auto;");
     assert_eq!(site.told("/page").1, "run 1");
@@ -129,7 +129,7 @@ fn litespeeds_name_of_the_path_keeps_pages_there() {
 
 #[test]
 fn a_private_page_comes_back_to_its_own_session_only() {
-    let app = App::start();
+    let app = TestApp::start();
     app.say("/cart", "X-LiteSpeed-Cache-Control: private,max-age=3600");
     let mut site = Site::start(PAGES, &app, "page_cache auto;");
     let (me, you) = ("0123456789abcdef0123", "fedcba9876543210fedc");
@@ -146,7 +146,7 @@ fn a_private_page_comes_back_to_its_own_session_only() {
 
 #[test]
 fn what_was_purged_stays_purged_after_a_restart() {
-    let app = App::start();
+    let app = TestApp::start();
     for page in ["/1", "/2", "/3"] {
         let head = "X-LiteSpeed-Cache-Control: public,max-age=3600\nX-LiteSpeed-Tag: all,@";
         app.say(page, &head.replace('@', &page[1..]));
@@ -173,7 +173,7 @@ fn what_was_purged_stays_purged_after_a_restart() {
 
 #[test]
 fn a_broken_file_is_a_miss_and_never_wrong() {
-    let app = App::start();
+    let app = TestApp::start();
     let mut site = Site::start(ZONE, &app, KEEP);
     assert_eq!(site.told("/a"), pair("MISS", "run 1"));
     site.wait_files(1);
@@ -205,9 +205,9 @@ fn a_broken_file_is_a_miss_and_never_wrong() {
 
 #[test]
 fn a_file_under_the_name_of_another_page_is_not_that_page() {
-    let app = App::start();
-    app.plan("/a", vec![Said::head("").body(b"this is a")]);
-    app.plan("/b", vec![Said::head("").body(b"this is b")]);
+    let app = TestApp::start();
+    app.plan("/a", vec![AppSaid::head("").body(b"this is a")]);
+    app.plan("/b", vec![AppSaid::head("").body(b"this is b")]);
     let mut site = Site::start(ZONE, &app, KEEP);
     assert_eq!(site.told("/a"), pair("MISS", "this is a"));
     site.wait_files(1);
@@ -231,9 +231,9 @@ fn numbered(len: usize) -> Vec<u8> {
 
 #[test]
 fn a_large_page_is_sent_from_its_file_and_broken_off_where_that_is_bad() {
-    let app = App::start();
+    let app = TestApp::start();
     let body = numbered(3_000_001);
-    app.plan("/large", vec![Said::head("ETag: \"l\"").body(&body)]);
+    app.plan("/large", vec![AppSaid::head("ETag: \"l\"").body(&body)]);
     let mut site = Site::start(ZONE, &app, KEEP);
     assert_eq!(site.0.get("/large").body, body);
     site.wait_files(1);
@@ -266,15 +266,15 @@ fn a_large_page_is_sent_from_its_file_and_broken_off_where_that_is_bad() {
 
 #[test]
 fn what_is_too_much_goes_beginning_with_the_oldest() {
-    let app = App::start();
+    let app = TestApp::start();
     let cache = "fastcgi_cache_path @DIR@/cache keys_zone=one:1m max_size=200k;";
     let mut site = Site::start(cache, &app, KEEP);
     for page in 0..30 {
-        app.plan(&format!("/{page}"), vec![Said::head("").body(&vec![b'x'; 20_000])]);
+        app.plan(&format!("/{page}"), vec![AppSaid::head("").body(&vec![b'x'; 20_000])]);
         assert_eq!(site.told(&format!("/{page}")).0, "MISS");
         if matches!(page, 0 | 28) {
             // Uses are told apart by seconds.
-            testkit::pause(1100);
+            bolide_testkit::pause(1100);
         }
     }
     // Five blocks each.
@@ -289,7 +289,7 @@ fn what_is_too_much_goes_beginning_with_the_oldest() {
 
 #[test]
 fn what_nobody_asks_for_goes() {
-    let app = App::start();
+    let app = TestApp::start();
     let cache = "fastcgi_cache_path @DIR@/cache keys_zone=one:1m inactive=3s;";
     let site = Site::start(cache, &app, KEEP);
     assert_eq!(site.told("/used"), pair("MISS", "run 1"));
@@ -306,7 +306,7 @@ fn what_nobody_asks_for_goes() {
 #[test]
 fn a_path_that_cannot_be_made_is_told_as_nginx_tells_it() {
     let home = Home::new(BOLIDE);
-    let app = App::start();
+    let app = TestApp::start();
     let text = conf("fastcgi_cache_path @DIR@/no/such keys_zone=one:1m;", &app, KEEP);
     let conf = home.write("nginx.conf", &text);
     let done = home.run(&["-t", "-c", conf.to_str().unwrap()]);
@@ -322,7 +322,7 @@ struct Mount(PathBuf);
 
 impl Mount {
     fn tmpfs(path: PathBuf, size: &str) -> Self {
-        assert!(testkit::server::is_root(), "only root can mount a tmpfs for this test");
+        assert!(bolide_testkit::server::is_root(), "only root can mount a tmpfs for this test");
         fs::create_dir_all(&path).unwrap();
         let options = format!("size={size}");
         let shown = path.to_str().unwrap();
@@ -339,15 +339,15 @@ impl Drop for Mount {
 
 #[test]
 fn a_full_disk_costs_one_line_and_nothing_else() {
-    let app = App::start();
+    let app = TestApp::start();
     let home = Home::new(BOLIDE);
     let _mount = Mount::tmpfs(home.dir().join("cache"), "16m");
-    let mut site = Site(Server::start(home, &conf(PAGES, &app, "page_cache auto;")));
+    let mut site = Site(TestServer::start(home, &conf(PAGES, &app, "page_cache auto;")));
     let body = numbered(100_000);
     for page in 0..250 {
         let head =
             format!("X-LiteSpeed-Cache-Control: public,max-age=3600\nX-LiteSpeed-Tag: {page}");
-        app.plan(&format!("/{page}"), vec![Said::head(&head).body(&body)]);
+        app.plan(&format!("/{page}"), vec![AppSaid::head(&head).body(&body)]);
         assert!(site.0.get(&format!("/{page}")).body == body, "page {page}");
     }
     wait_until("the disk to be full", || site.0.error_log().contains("No space left"));
@@ -394,7 +394,7 @@ fn version(page: usize, version: usize) -> Vec<u8> {
 }
 
 impl Pages {
-    fn new(app: &App) -> Self {
+    fn new(app: &TestApp) -> Self {
         let bodies: Vec<Vec<Vec<u8>>> = (0..PAGES_MAX)
             .map(|page| (0..VERSIONS).map(|number| version(page, number)).collect())
             .collect();
@@ -402,7 +402,7 @@ impl Pages {
             let head = format!(
                 "X-LiteSpeed-Cache-Control: public,max-age=3600\nX-LiteSpeed-Tag: page-{page}"
             );
-            let answers = all.iter().map(|body| Said::head(&head).body(body)).collect();
+            let answers = all.iter().map(|body| AppSaid::head(&head).body(body)).collect();
             app.plan(&format!("/{page}"), answers);
             app.say(&format!("/purge/{page}"), &format!("X-LiteSpeed-Purge: tag=page-{page}"));
         }
@@ -426,7 +426,7 @@ impl Pages {
         true
     }
 
-    fn purge(&self, addr: SocketAddr, page: usize, app: &App) -> bool {
+    fn purge(&self, addr: SocketAddr, page: usize, app: &TestApp) -> bool {
         let asked = app.count(&format!("/{page}"));
         if asked + 20 > VERSIONS || whole(addr, &format!("/purge/{page}")).is_none() {
             return false;
@@ -468,7 +468,7 @@ fn whole(addr: SocketAddr, path: &str) -> Option<(String, Vec<u8>)> {
 
 #[test]
 fn a_hundred_deaths_in_the_middle_of_writing_leave_no_wrong_page() {
-    let app = App::start();
+    let app = TestApp::start();
     let pages = Pages::new(&app);
     let mut site = Site::start(PAGES, &app, "page_cache auto;");
     for round in 0..100 {
@@ -505,7 +505,7 @@ fn a_hundred_deaths_in_the_middle_of_writing_leave_no_wrong_page() {
 #[test]
 fn a_start_with_very_many_objects_answers_at_once() {
     const COUNT: u32 = 200_000;
-    let app = App::start();
+    let app = TestApp::start();
     let mut site = Site::start(ZONE, &app, KEEP);
     assert_eq!(site.told("/first"), pair("MISS", "run 1"));
     site.wait_files(1);
@@ -514,14 +514,14 @@ fn a_start_with_very_many_objects_answers_at_once() {
     site.0.signal("KILL");
     let _ended = site.0.wait_exit();
     let root = site.0.home().dir().join("cache");
-    let settings = ShelfSettings {
+    let settings = DiskTreeSettings {
         root: root.to_str().unwrap().as_bytes().into(),
         levels: [1, 2].into(),
         max_size: 0,
         inactive: 0,
         min_free: 0,
     };
-    let shelf = Shelf::new(&settings);
+    let tree = DiskTree::new(&settings);
     for first in 0..16 {
         for second in 0..256 {
             fs::create_dir_all(root.join(format!("{first:x}/{second:02x}"))).unwrap();
@@ -533,7 +533,7 @@ fn a_start_with_very_many_objects_answers_at_once() {
         let record = Record { url: url.as_bytes(), ..model };
         assert!(record.encode(&mut file));
         file.extend_from_slice(b"run 1");
-        let path = shelf.path(file_hash(record.namespace, record.url, b"", b""));
+        let path = tree.path(file_hash(record.namespace, record.url, b"", b""));
         fs::write(std::ffi::OsStr::from_bytes(&path), &file).unwrap();
     }
     site.0.start_again();

@@ -22,8 +22,8 @@ mod zone;
 
 use std::cell::Cell;
 
-use testkit::server::LISTEN;
-use testkit::{App, Response, Said, Server};
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{AppSaid, Response, TestApp, TestServer};
 
 use crate::{http, report};
 
@@ -35,8 +35,8 @@ const AUTO: &str = "page_cache auto; page_cache_stale off; cache_status on;";
 
 /// A server with a page cache in front of an application.
 struct Lab {
-    app: App,
-    server: Server,
+    app: TestApp,
+    server: TestServer,
     next: Cell<usize>,
 }
 
@@ -48,7 +48,7 @@ impl Lab {
 
     /// With this in the `http` block too.
     fn with(block: &str, location: &str) -> Self {
-        let app = App::start();
+        let app = TestApp::start();
         let address = app.address();
         let server = http(&format!(
             "{block}
@@ -79,7 +79,7 @@ impl Lab {
     /// A path where the application says these, one after the other.
     fn pages(&self, answers: &[&str]) -> String {
         let path = self.path();
-        self.app.plan(&path, answers.iter().map(|head| Said::head(head)).collect());
+        self.app.plan(&path, answers.iter().map(|head| AppSaid::head(head)).collect());
         path
     }
 

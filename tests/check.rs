@@ -1,6 +1,6 @@
 //! Owns: `bolide check`: what becomes of a configuration, for people who move from nginx.
 
-use testkit::server::Home;
+use bolide_testkit::server::Home;
 
 use crate::BOLIDE;
 

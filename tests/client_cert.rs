@@ -5,8 +5,8 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use testkit::server::Home;
-use testkit::{Server, run, wait_until};
+use bolide_testkit::server::Home;
+use bolide_testkit::{TestServer, run, wait_until};
 
 use crate::BOLIDE;
 
@@ -30,16 +30,22 @@ const SITES: &str = "
              server_name never.test; ssl_reject_handshake on; }
 ";
 
-fn start() -> Server {
+fn start() -> TestServer {
     let home = Home::new(BOLIDE);
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/compare/client_certs.sh");
     let _made = run("sh", [Path::new(script), &home.dir().join("clients")]).succeeded();
-    let prelude = testkit::server::prelude(1);
-    Server::start(home, &format!("{prelude}http {{ {SITES} }}"))
+    let prelude = bolide_testkit::server::prelude(1);
+    TestServer::start(home, &format!("{prelude}http {{ {SITES} }}"))
 }
 
 /// The status and the body that a client with the certificate of `stem` is answered.
-fn ask(server: &Server, version: &str, name: &str, stem: Option<&str>, more: &[&str]) -> String {
+fn ask(
+    server: &TestServer,
+    version: &str,
+    name: &str,
+    stem: Option<&str>,
+    more: &[&str],
+) -> String {
     let port = server.https().port();
     let resolve = format!("{name}:{port}:127.0.0.1");
     let url = format!("https://{name}:{port}/");
@@ -101,7 +107,7 @@ fn a_certificate_counts_where_those_who_judged_it_are_trusted() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/compare/client_certs.sh");
     let _made = run("sh", [Path::new(script), &home.dir().join("clients")]).succeeded();
     let listen = "listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic";
-    let server = Server::start(
+    let server = TestServer::start(
         home,
         &format!(
             "{}http {{ ssl_certificate @CERT@; ssl_certificate_key @KEY@; ssl_verify_client on;
@@ -111,7 +117,7 @@ fn a_certificate_counts_where_those_who_judged_it_are_trusted() {
              server {{ {listen}; server_name same.test; return 200 \"same $ssl_client_verify\"; }}
              server {{ {listen}; server_name root.test;
                  ssl_client_certificate @DIR@/clients/root.crt; return 200 secret; }} }}",
-            testkit::server::prelude(1)
+            bolide_testkit::server::prelude(1)
         ),
     );
     for version in ["--http1.1", "--http2", "--http3-only"] {
@@ -167,7 +173,7 @@ fn a_reload_with_other_authorities_ends_what_the_former_ones_let_in() {
     let server = start();
     let dir = server.home().dir().to_path_buf();
     let port = server.https().port();
-    let prelude = testkit::server::prelude(1);
+    let prelude = bolide_testkit::server::prelude(1);
     let reload = |sites: &str| {
         server.rewrite(&format!("{prelude}http {{ {sites} }}"));
         server.signal("HUP");

@@ -2,14 +2,14 @@
 //! `docs/differences-from-nginx.md` lists. The work is done by `scripts/compare_nginx.py`.
 
 use crate::BOLIDE;
-use testkit::ports::Ports;
-use testkit::tools;
+use bolide_testkit::ports::TestPorts;
+use bolide_testkit::tools;
 
 #[test]
 fn answers_and_messages_are_those_of_nginx_or_listed_as_different() {
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/compare_nginx.py");
     let nginx = tools::tool("nginx-sid");
-    let claims: Vec<_> = (0..4).map(|_| Ports::claim()).collect();
+    let claims: Vec<_> = (0..4).map(|_| TestPorts::claim()).collect();
     let ports: Vec<_> = claims.iter().map(|ports| ports.port(0).to_string()).collect();
     let nginx = nginx.to_str().expect("a path in UTF-8");
     let mut args = vec!["--bolide", BOLIDE, "--nginx", nginx, "--ports"];

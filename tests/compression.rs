@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use testkit::Proto;
+use bolide_testkit::Proto;
 
 use crate::{report, site};
 
@@ -73,7 +73,7 @@ fn a_coded_answer_is_kept_and_follows_the_file() {
     for n in 1..=3 {
         fs::write(&path, text(n)).unwrap();
         let url = server.url(Proto::H1, "/notes.css");
-        testkit::wait_until("the new version", || {
+        bolide_testkit::wait_until("the new version", || {
             let fresh = server.curl(Proto::H1).args(["--compressed"]).get(&url);
             fresh.text() == text(n)
         });

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use testkit::server::{Home, LISTEN, is_root, prelude};
-use testkit::{Server, run};
+use bolide_testkit::server::{Home, LISTEN, is_root, prelude};
+use bolide_testkit::{TestServer, run};
 
 use crate::{BOLIDE, report};
 
@@ -94,7 +94,7 @@ fn realistic_configurations_are_served() {
         copy_configs(&home, Path::new(CONFIGS), "");
         let text = fs::read_to_string(Path::new(CONFIGS).join(name)).unwrap();
         // The file as it is, but in the foreground and (for nginx) with the right to read.
-        let server = Server::start(home, &format!("daemon off; user root;\n{text}"));
+        let server = TestServer::start(home, &format!("daemon off; user root;\n{text}"));
         for (_, host, path, status, part) in requests.iter().filter(|row| row.0 == name) {
             let answer = server.connect().ask(&format!("GET {path} HTTP/1.1\r\nHost: {host}"));
             let place = answer.header("location").unwrap_or_default();
@@ -113,7 +113,7 @@ fn silence_is_broken_only_where_nobody_listens() {
     let home = Home::new(BOLIDE);
     copy_configs(&home, Path::new(CONFIGS), "");
     let text = fs::read_to_string(Path::new(CONFIGS).join("vhosts.conf")).unwrap();
-    let server = Server::start(home, &format!("daemon off; user root;\n{text}"));
+    let server = TestServer::start(home, &format!("daemon off; user root;\n{text}"));
     let mut client = server.connect();
     client.send("GET / HTTP/1.1\r\nHost: unknown.test\r\n\r\n");
     assert!(client.is_closed(), "444 closes without an answer");
@@ -340,7 +340,7 @@ fn what_bolide_knows_but_cannot_do_yet_is_said() {
 }
 
 /// The number of the user that a server's worker is.
-fn worker_uid(server: &Server) -> String {
+fn worker_uid(server: &TestServer) -> String {
     let tasks = fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
     let of_worker = |task: fs::DirEntry| {
         let name = fs::read_to_string(task.path().join("comm")).unwrap();
@@ -359,7 +359,7 @@ fn workers_that_root_starts_are_nobody_unless_told_otherwise() {
     let block = format!("http {{ server {{ {LISTEN} return 200 ok; }} }}");
     let untold = prelude(1).replace("user root;\n", "");
     for (prelude, user) in [(untold, "nobody"), (prelude(1), "root")] {
-        let server = Server::start(Home::new(BOLIDE), &format!("{prelude}{block}"));
+        let server = TestServer::start(Home::new(BOLIDE), &format!("{prelude}{block}"));
         assert_eq!(server.get("/").text(), "ok");
         let uid = run("id", ["-u", user]).succeeded().text();
         assert_eq!(worker_uid(&server), uid.trim());

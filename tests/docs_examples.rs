@@ -2,8 +2,8 @@
 
 use std::fs;
 
-use testkit::server::{Home, is_root, prelude};
-use testkit::{Server, wait_until};
+use bolide_testkit::server::{Home, is_root, prelude};
+use bolide_testkit::{TestServer, wait_until};
 
 use crate::BOLIDE;
 
@@ -17,7 +17,7 @@ fn examples(document: &str) -> Vec<String> {
 }
 
 /// Serves an `http` block with the paths and the account of this test in place of its own.
-fn start(example: &str) -> Server {
+fn start(example: &str) -> TestServer {
     let home = Home::new(BOLIDE);
     let root = home.dir().join("www");
     fs::create_dir_all(root.join(".well-known")).unwrap();
@@ -39,7 +39,7 @@ fn start(example: &str) -> Server {
         .replace("/var/cache/bolide", "@DIR@/cache")
         .replace("user shop;", user)
         .replace("server {", "server { listen 127.0.0.1:@HTTP@;");
-    Server::start(home, &format!("{}{http}", prelude(1)))
+    TestServer::start(home, &format!("{}{http}", prelude(1)))
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn figures_are_told_to_whom_the_example_names() {
     for (text, status) in [(&example, 403), (&here, 200)] {
         let server = crate::http(&format!(
             "page_cache auto; server {{ {} {text} }}",
-            testkit::server::LISTEN
+            bolide_testkit::server::LISTEN
         ));
         assert_eq!(server.get("/bolide").status, status);
     }

@@ -3,15 +3,15 @@
 
 use std::fs;
 
-use testkit::server::{Home, prelude};
-use testkit::{Server, wait_until};
+use bolide_testkit::server::{Home, prelude};
+use bolide_testkit::{TestServer, wait_until};
 
 use crate::{BOLIDE, report};
 
 /// A server with logs `main` in the main block and what else is given.
-fn server(http: &str) -> Server {
+fn server(http: &str) -> TestServer {
     let full = prelude(1).replace("logs/error.log info", "logs/main.log notice");
-    Server::start(
+    TestServer::start(
         Home::new(BOLIDE),
         &format!("{full} http {{ {http} }}").replace("@LISTEN@", "listen 127.0.0.1:@HTTP@;"),
     )
@@ -87,7 +87,7 @@ fn standard_error_is_a_log_too() {
         "{full} http {{ log_format f 'line $uri'; server {{ listen 127.0.0.1:@HTTP@;
          access_log \"\" f; root @DIR@/www; error_log stderr; }} }}"
     );
-    let server = Server::start(home, &conf);
+    let server = TestServer::start(home, &conf);
     server.get("/missing");
     let read = || server.home().read("stderr");
     wait_until("both lines", || {
@@ -219,7 +219,7 @@ fn nobody_forges_a_line_or_speaks_to_the_terminal_of_who_reads_it() {
         prelude(1).replace("logs/error.log", "logs/main.log"),
         syslog.local_addr().unwrap(),
     );
-    let server = Server::start(home, &conf);
+    let server = TestServer::start(home, &conf);
     // `a LF forged ESC [ CSI` with a password, and the same as a path.
     let head = "GET /in HTTP/1.1\r\nHost: a\r\nAuthorization: Basic ";
     let credentials = "YQpmb3JnZWQbW8KbOng=";

@@ -1,7 +1,7 @@
 //! Owns: `error_page` and its kin, statuses that nginx has for itself, who may come in by which
 //! of several rules, and matches without end.
 
-use testkit::server::Home;
+use bolide_testkit::server::Home;
 
 use crate::{BOLIDE, http, report, site};
 
@@ -116,7 +116,7 @@ fn a_match_without_end_holds_no_worker_wherever_it_stands() {
             failures.push(format!("{path:.20}: {}", answer.status));
         }
         if !pattern.is_empty() {
-            testkit::wait_until(path, || {
+            bolide_testkit::wait_until(path, || {
                 let log = server.error_log();
                 let new = &log[before..];
                 new.contains("[alert]")

@@ -3,9 +3,9 @@
 
 use std::thread;
 
-use testkit::app::Said;
-use testkit::server::LISTEN;
-use testkit::{App, Php, Proto, Response, Server, site, wait_until};
+use bolide_testkit::app::AppSaid;
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{Proto, Response, TestApp, TestPhp, TestServer, site, wait_until};
 
 use crate::http;
 
@@ -17,22 +17,22 @@ const PRIVATE: &str = "X-LiteSpeed-Cache-Control: private,max-age=60\nContent-Ty
 const NO_CACHE: &str = "X-LiteSpeed-Cache-Control: no-cache,esi=on\nContent-Type: text/html";
 
 /// A server whose pages come from `app`, with these further directives.
-fn serve(address: &str, more: &str) -> Server {
+fn serve(address: &str, more: &str) -> TestServer {
     http(&format!(
         "server {{ {LISTEN}
              location / {{ {PARAMS} fastcgi_pass {address}; page_cache auto; {more} }} }}"
     ))
 }
 
-fn say(app: &App, uri: &str, head: &str, body: &str) {
-    app.plan(uri, vec![Said::head(head).body(body.as_bytes())]);
+fn say(app: &TestApp, uri: &str, head: &str, body: &str) {
+    app.plan(uri, vec![AppSaid::head(head).body(body.as_bytes())]);
 }
 
-fn ask(server: &Server, path: &str, fields: &str) -> Response {
+fn ask(server: &TestServer, path: &str, fields: &str) -> Response {
     server.connect().get(path, fields)
 }
 
-fn body(server: &Server, path: &str) -> String {
+fn body(server: &TestServer, path: &str) -> String {
     let reply = server.get(path);
     assert_eq!(reply.status, 200, "{reply:?}");
     reply.text()
@@ -40,7 +40,7 @@ fn body(server: &Server, path: &str) -> String {
 
 #[test]
 fn a_page_is_put_together_by_all_versions_of_http() {
-    let app = App::start();
+    let app = TestApp::start();
     let server = serve(&app.address(), "");
     say(
         &app,
@@ -81,7 +81,7 @@ fn a_page_is_put_together_by_all_versions_of_http() {
 
 #[test]
 fn a_fragment_that_is_another_file_for_others_is_looked_for_by_each_of_them() {
-    let app = App::start();
+    let app = TestApp::start();
     let address = app.address();
     let pass = format!("{PARAMS} fastcgi_pass {address}; page_cache auto;");
     let server = http(&format!(
@@ -103,7 +103,7 @@ fn a_fragment_that_is_another_file_for_others_is_looked_for_by_each_of_them() {
 
 #[test]
 fn a_page_that_is_not_kept_is_put_together_all_the_same() {
-    let app = App::start();
+    let app = TestApp::start();
     let server = serve(&app.address(), "");
     let text = "a<esi:include src='/f'/>b";
     for head in [NO_CACHE, "Surrogate-Control: content=\"ESI/1.0\"\nCache-Control: no-store"] {
@@ -129,12 +129,12 @@ fn a_page_that_is_not_kept_is_put_together_all_the_same() {
 
 #[test]
 fn fragments_of_one_session_reach_no_other() {
-    let app = App::start();
+    let app = TestApp::start();
     let server = serve(&app.address(), "");
     let page = "<esi:include src='/cart' cache-control='private,no-vary'/>|<esi:include src='/n'/>";
     say(&app, "/page", PAGE, page);
     say(&app, "/n", PUBLIC, "n");
-    let told = |cart: &str| Said::head(PRIVATE).body(cart.as_bytes());
+    let told = |cart: &str| AppSaid::head(PRIVATE).body(cart.as_bytes());
     app.plan("/cart", vec![told("one"), told("other"), told("nobody"), told("nobody")]);
     let one = "Cookie: lsc_private=aaaaaaaaaaaaaaaaaaaa\r\n";
     let other = "Cookie: lsc_private=bbbbbbbbbbbbbbbbbbbb\r\n";
@@ -154,7 +154,7 @@ fn fragments_of_one_session_reach_no_other() {
 
 #[test]
 fn the_application_learns_whose_fragment_it_is_from_the_server_alone() {
-    let app = App::start();
+    let app = TestApp::start();
     let server = serve(&app.address(), "");
     say(&app, "/page?q=1", NO_CACHE, "<esi:include src='/f'/>");
     say(&app, "/f", NO_CACHE, "f<esi:include src='/g'/>");
@@ -187,7 +187,7 @@ fn the_application_learns_whose_fragment_it_is_from_the_server_alone() {
 
 #[test]
 fn a_fragment_that_fails_gives_nothing_or_its_alternative() {
-    let app = App::start();
+    let app = TestApp::start();
     let server = serve(&app.address(), "");
     say(
         &app,
@@ -209,9 +209,9 @@ fn a_fragment_that_fails_gives_nothing_or_its_alternative() {
 
 #[test]
 fn a_fragment_that_breaks_breaks_the_page_unless_that_is_allowed() {
-    let app = App::start();
+    let app = TestApp::start();
     let server = serve(&app.address(), "");
-    let broken = Said::head("Content-Length: 100").body(b"begun").cut();
+    let broken = AppSaid::head("Content-Length: 100").body(b"begun").cut();
     app.plan("/broken", vec![broken]);
     say(&app, "/page", PAGE, "a<esi:include src='/broken'/>b");
     for proto in [Proto::H1, Proto::H2, Proto::H3] {
@@ -226,7 +226,7 @@ fn a_fragment_that_breaks_breaks_the_page_unless_that_is_allowed() {
 
 #[test]
 fn what_a_page_brings_along_is_for_whom_it_was_made() {
-    let app = App::start();
+    let app = TestApp::start();
     let server = serve(&app.address(), "");
     let secret = "<esi:inline name='/cart' cache-control='private,no-vary,max-age=60' \
                   cache-tag='public:C'>cart of one</esi:inline>";
@@ -256,7 +256,7 @@ fn what_a_page_brings_along_is_for_whom_it_was_made() {
 
 #[test]
 fn fragments_set_cookies_for_clients_without_a_session() {
-    let app = App::start();
+    let app = TestApp::start();
     let server = serve(&app.address(), "");
     say(&app, "/page", PAGE, "a<esi:include src='/cart'/><esi:include src='/menu'/>b");
     let cart = format!("{PRIVATE}\nSet-Cookie: PHPSESSID=1234567890abcdef; path=/");
@@ -283,7 +283,7 @@ fn fragments_set_cookies_for_clients_without_a_session() {
 
 #[test]
 fn what_a_page_was_made_of_a_moment_ago_is_not_for_everybody() {
-    let app = App::start();
+    let app = TestApp::start();
     let address = app.address();
     let server = http(&format!(
         "server {{ {LISTEN} page_cache auto; {PARAMS}
@@ -305,8 +305,9 @@ fn what_a_page_was_made_of_a_moment_ago_is_not_for_everybody() {
         say(&app, uri, &format!("{PUBLIC}\nX-LiteSpeed-Tag: T"), &uri[1..2]);
     }
     say(&app, "/vary", &format!("{PUBLIC}\nX-LiteSpeed-Vary: cookie=c"), "v");
-    let own = ["p", "s"]
-        .map(|body| Said::head(if body == "p" { PUBLIC } else { PRIVATE }).body(body.as_bytes()));
+    let own = ["p", "s"].map(|body| {
+        AppSaid::head(if body == "p" { PUBLIC } else { PRIVATE }).body(body.as_bytes())
+    });
     app.plan("/own", own.to_vec());
     let me = "Authorization: Basic bWU6c2VjcmV0\r\n";
     for _ in 0..5 {
@@ -329,7 +330,7 @@ fn what_a_page_was_made_of_a_moment_ago_is_not_for_everybody() {
 
 #[test]
 fn a_page_that_repeats_itself_has_a_length_until_a_part_of_it_changes() {
-    let app = App::start();
+    let app = TestApp::start();
     let coded = "gzip on; gzip_min_length 1; gzip_types text/html; brotli on; zstd on;";
     let server = serve(&app.address(), coded);
     let text = "a line of a page that repeats itself. ".repeat(300);
@@ -378,9 +379,9 @@ fn a_page_that_repeats_itself_has_a_length_until_a_part_of_it_changes() {
 
 #[test]
 fn elements_do_what_they_are_for() {
-    let app = App::start();
+    let app = TestApp::start();
     let server = serve(&app.address(), "");
-    app.plan("/nonce", ["n1", "n2"].map(|n| Said::head(NO_CACHE).body(n.as_bytes())).to_vec());
+    app.plan("/nonce", ["n1", "n2"].map(|n| AppSaid::head(NO_CACHE).body(n.as_bytes())).to_vec());
     say(
         &app,
         "/page",
@@ -396,7 +397,7 @@ fn elements_do_what_they_are_for() {
 
 #[test]
 fn pages_cannot_ask_without_bounds() {
-    let app = App::start();
+    let app = TestApp::start();
     let server = serve(&app.address(), "");
     say(&app, "/self", PAGE, "a<esi:include src='/self'/>b<esi:include src='/other'/>");
     say(&app, "/other", PAGE, "[<esi:include src='/self'/>]");
@@ -424,7 +425,7 @@ fn pages_cannot_ask_without_bounds() {
 
 #[test]
 fn fragments_are_fetched_at_once_and_sent_in_their_order() {
-    let app = App::start();
+    let app = TestApp::start();
     let server = serve(&app.address(), "");
     let includes: String = (0..6).map(|n| format!("<esi:include src='/f{n}'/>,")).collect();
     say(&app, "/page", PAGE, &format!("first,{includes}"));
@@ -443,7 +444,7 @@ fn fragments_are_fetched_at_once_and_sent_in_their_order() {
 
 #[test]
 fn who_waits_for_a_page_gets_it_put_together() {
-    let app = App::start();
+    let app = TestApp::start();
     let server = serve(&app.address(), "");
     say(&app, "/page", PAGE, "a<esi:include src='/f'/>b");
     say(&app, "/f", PUBLIC, "f");
@@ -461,7 +462,7 @@ fn who_waits_for_a_page_gets_it_put_together() {
 
 #[test]
 fn a_client_that_leaves_takes_the_fragments_with_it() {
-    let app = App::start();
+    let app = TestApp::start();
     let server = serve(&app.address(), "");
     for proto in [Proto::H1, Proto::H2, Proto::H3] {
         let (page, fragment) = (format!("/page{proto:?}"), format!("/f{proto:?}"));
@@ -484,7 +485,7 @@ fn a_client_that_leaves_takes_the_fragments_with_it() {
 
 #[test]
 fn a_page_is_put_together_of_compressed_parts() {
-    let app = App::start();
+    let app = TestApp::start();
     let coded = "gzip on; gzip_min_length 1; gzip_types text/html; brotli on; zstd on;";
     let server = serve(&app.address(), coded);
     let text = "a line of a page that repeats itself. ".repeat(300);
@@ -520,7 +521,7 @@ const SCRIPT: &str = "<?php
 
 #[test]
 fn one_process_of_php_is_enough_for_a_page_and_its_fragments() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let server = http(&format!(
         "server {{ {LISTEN} page_cache auto;
              location ~ \\.php$ {{ {PARAMS} fastcgi_pass {}; fastcgi_max_temp_file_size 0; }} }}",

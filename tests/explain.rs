@@ -1,27 +1,27 @@
 //! Owns: `bolide explain`, whose verdict must be what the next request gets, and the ring of
 //! decisions.
 
-use testkit::tools::Finished;
-use testkit::{Php, Response, Server, site, wait_until};
+use bolide_testkit::tools::ToolRun;
+use bolide_testkit::{Response, TestPhp, TestServer, site, wait_until};
 
 use crate::cache::{KEEP, ZONE, serve};
 
 /// Runs a command against the configuration of a running server.
-pub(crate) fn ask(server: &Server, args: &[&str]) -> Finished {
+pub(crate) fn ask(server: &TestServer, args: &[&str]) -> ToolRun {
     // It is written when every socket listens, which may be after the first answer.
     wait_until("the pid file", || server.home().read("logs/pid").ends_with('\n'));
     server.home().run(&[&["-c", "nginx.conf"], args].concat())
 }
 
 /// The answer to a client that asks for what `told` asks about.
-fn get(server: &Server, path: &str, fields: &str) -> Response {
+fn get(server: &TestServer, path: &str, fields: &str) -> Response {
     let host = format!("localhost:{}", server.home().port(0));
     let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{fields}");
     server.connect().ask(head.trim_end())
 }
 
 /// What `explain --json` says of a path.
-fn told(server: &Server, path: &str, more: &[&str]) -> String {
+fn told(server: &TestServer, path: &str, more: &[&str]) -> String {
     let url = format!("http://localhost:{}{path}", server.home().port(0));
     let done = ask(server, &[&["explain", "--json", &url], more].concat()).succeeded();
     done.text()
@@ -38,7 +38,7 @@ pub(crate) fn field<'a>(json: &'a str, name: &str) -> &'a str {
     }
 }
 
-fn decision(server: &Server, path: &str, more: &[&str]) -> (String, String) {
+fn decision(server: &TestServer, path: &str, more: &[&str]) -> (String, String) {
     let json = told(server, path, more);
     // The last of each name: those before it are of decisions made earlier.
     (field(&json, "decision").to_owned(), field(&json, "upstream_cache_status").to_owned())
@@ -46,7 +46,7 @@ fn decision(server: &Server, path: &str, more: &[&str]) -> (String, String) {
 
 #[test]
 fn a_verdict_is_what_the_next_request_gets() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let more = "fastcgi_cache_bypass $http_x_new; fastcgi_cache_use_stale updating;
         fastcgi_cache_background_update on; fastcgi_cache_min_uses 1;";
     let server = serve(&php, ZONE, &format!("{KEEP} {more}"));
@@ -70,7 +70,7 @@ fn a_verdict_is_what_the_next_request_gets() {
     ];
     for (path, fields, expected) in table {
         if *path == "pause" {
-            testkit::pause(1100);
+            bolide_testkit::pause(1100);
             continue;
         }
         rows += 1;
@@ -88,7 +88,7 @@ fn a_verdict_is_what_the_next_request_gets() {
 }
 
 /// What clients see of the page cache, as a verdict.
-fn seen(server: &Server, path: &str, fields: &str) -> String {
+fn seen(server: &TestServer, path: &str, fields: &str) -> String {
     let before = std::fs::read_to_string(server.www("count-0")).unwrap_or_default();
     let reply = get(server, path, fields);
     let asked = std::fs::read_to_string(server.www("count-0")).unwrap_or_default() != before;
@@ -102,7 +102,7 @@ fn seen(server: &Server, path: &str, fields: &str) -> String {
 
 #[test]
 fn a_verdict_about_the_page_cache_is_what_the_next_request_gets() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let conf = "page_cache auto; page_cache_vary cookie=currency header=x-device;
         page_cache_bypass $arg_preview; page_cache_drop_query utm_*;";
     let server = serve(&php, "", conf);
@@ -152,14 +152,14 @@ fn a_verdict_about_the_page_cache_is_what_the_next_request_gets() {
 
 #[test]
 fn the_story_names_the_lines_that_made_it() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let address = php.address();
     let conf = format!(
         "server {{ {}\npage_cache auto;\nset $a b;\n\
          rewrite ^/old/(.*)$ /new/$1;\n\
          location /new/ {{\ntry_files $uri /count.php?q=$uri;\n}}\n\
          location ~ \\.php$ {{\n{} fastcgi_pass {address}; }} }}",
-        testkit::server::LISTEN,
+        bolide_testkit::server::LISTEN,
         crate::cache::PARAMS
     );
     let server = crate::http(&conf);
@@ -188,7 +188,7 @@ fn the_story_names_the_lines_that_made_it() {
 
 #[test]
 fn candidates_are_shown_with_their_tags_and_what_purged_them() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let server = serve(&php, "", "page_cache auto;");
     let path = "/count.php?h[]=X-LiteSpeed-Cache-Control:public,max-age=60&h[]=X-LiteSpeed-Tag:A,B";
     assert_eq!(get(&server, path, "").status, 200);
@@ -212,7 +212,7 @@ fn candidates_are_shown_with_their_tags_and_what_purged_them() {
 
 #[test]
 fn reasons_say_what_is_in_the_way() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let server = serve(&php, "", "page_cache_preset wordpress; page_cache_bypass $arg_no;");
     let post: &[&str] = &["--method", "POST"];
     let login: &[&str] = &["--cookie", "wordpress_logged_in_x=1"];
@@ -237,7 +237,7 @@ fn reasons_say_what_is_in_the_way() {
 
 #[test]
 fn a_trial_changes_nothing() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let more = "fastcgi_cache_min_uses 2; fastcgi_cache_purge PURGE from 127.0.0.1;";
     let server = serve(&php, ZONE, &format!("{KEEP} {more}"));
     let path = "/count.php";
@@ -254,7 +254,7 @@ fn a_trial_changes_nothing() {
 
 #[test]
 fn decisions_are_found_by_the_id_that_logs_show() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let server = serve(&php, ZONE, &format!("{KEEP} add_header X-Id $request_id;"));
     let id = |path: &str| get(&server, path, "").header("x-id").unwrap().to_owned();
     let (miss, hit) = (id("/count.php?n=1"), id("/count.php?n=1"));
@@ -282,7 +282,7 @@ fn decisions_are_found_by_the_id_that_logs_show() {
 
 #[test]
 fn a_configuration_can_be_asked_without_a_server() {
-    let home = testkit::server::Home::new(crate::BOLIDE);
+    let home = bolide_testkit::server::Home::new(crate::BOLIDE);
     home.write(
         "own.conf",
         "pid @DIR@/logs/none;\nevents {}\nhttp {\nserver {\nlisten 127.0.0.1:@HTTP@;\n\
@@ -305,7 +305,7 @@ fn a_configuration_can_be_asked_without_a_server() {
 
 #[test]
 fn the_server_tells_about_itself_to_whom_it_is_allowed() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let more = "add_header X-Id $request_id; }
         location = /open { bolide_admin; allow 127.0.0.1; deny all; }
         location = /other { bolide_admin; allow 127.0.0.2; }
@@ -344,7 +344,7 @@ fn the_server_tells_about_itself_to_whom_it_is_allowed() {
 
 #[test]
 fn a_page_of_parts_is_explained_without_asking_for_the_parts() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let server = serve(&php, "", "page_cache auto;");
     let page = "<?php header('X-LiteSpeed-Cache-Control: public,max-age=60,esi=on');
         echo 'with <esi:include src=\"/count.php?n=7\" cache-control=\"no-cache\"/>';";
@@ -361,7 +361,7 @@ fn a_page_of_parts_is_explained_without_asking_for_the_parts() {
 
 #[test]
 fn what_only_the_disk_has_is_found_by_a_trial() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let zone = "fastcgi_cache_path @DIR@/cache keys_zone=one:1m;";
     let mut server = serve(&php, zone, KEEP);
     let path = "/count.php?n=1";

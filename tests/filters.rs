@@ -3,7 +3,7 @@
 
 use std::fs;
 
-use testkit::Proto;
+use bolide_testkit::Proto;
 
 use crate::{http, report, site};
 
@@ -95,7 +95,7 @@ fn gzip_is_undone_for_who_cannot_read_it() {
     let text = large();
     let path = server.www("large.txt");
     fs::write(&path, &text).unwrap();
-    testkit::run("gzip", [&path]);
+    bolide_testkit::run("gzip", [&path]);
     fs::write(server.www("broken.txt.gz"), b"this is not gzip").unwrap();
     let mut client = server.connect();
     let plain = client.get("/large.txt", "");

@@ -1,9 +1,9 @@
 //! Owns: what directives of HTTP/2, HTTP/3 and TLS change below the answers: sizes of frames and
 //! records, windows, transport parameters, proofs of addresses. `scripts/compare/framing.py` asks.
 
-use testkit::Server;
-use testkit::server::Home;
-use testkit::tools::python;
+use bolide_testkit::TestServer;
+use bolide_testkit::server::Home;
+use bolide_testkit::tools::python;
 
 use crate::{BOLIDE, report};
 
@@ -18,7 +18,7 @@ fn seen(port: u16, cases: &[&str]) -> Vec<String> {
 }
 
 /// Checks rows of (port's number, case, what is seen).
-fn expect(server: &Server, rows: &[(usize, &str, &str)]) {
+fn expect(server: &TestServer, rows: &[(usize, &str, &str)]) {
     let mut failures = Vec::new();
     for number in 0..3 {
         let rows: Vec<_> = rows.iter().filter(|row| row.0 == number).collect();
@@ -271,8 +271,8 @@ fn tokens_outlive_a_restart_with_the_same_quic_host_key() {
         let home = Home::new(BOLIDE);
         home.write("key", "first");
         let text = quic("quic_retry on; quic_host_key @DIR@/key;");
-        let full = format!("{}http {{ {text} }}", testkit::server::prelude(2));
-        let mut server = Server::start(home, &full);
+        let full = format!("{}http {{ {text} }}", bolide_testkit::server::prelude(2));
+        let mut server = TestServer::start(home, &full);
         let token = seen(server.home().port(1), &["quic token a.test"]).remove(0);
         server.home().write("key", key);
         server.restart("QUIT");

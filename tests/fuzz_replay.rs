@@ -10,7 +10,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use base::prng::Prng;
+use bolide_base::prng::Prng;
 
 /// Variants of each file: as many as take a few seconds without optimisation.
 const VARIANTS: u64 = 150;

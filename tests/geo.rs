@@ -3,12 +3,12 @@
 use std::fmt::Write as _;
 use std::time::Instant;
 
-use testkit::server::Home;
+use bolide_testkit::server::Home;
 
 use crate::{BOLIDE, http, report};
 
 fn asked(blocks: &str, show: &str, rows: &[(&str, &str)]) {
-    let listen = testkit::server::LISTEN;
+    let listen = bolide_testkit::server::LISTEN;
     let server = http(&format!("{blocks} server {{ {listen} return 200 \"{show}\"; }}"));
     let mut failures = Vec::new();
     for (address, wanted) in rows {

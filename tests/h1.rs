@@ -1,6 +1,6 @@
 //! Owns: HTTP/1 as seen on a bare socket: what is answered, what is refused, what stays open.
 
-use testkit::site::HELLO;
+use bolide_testkit::site::HELLO;
 
 use crate::{report, site};
 
@@ -235,7 +235,7 @@ fn head_has_the_fields_of_get_and_no_body() {
         let mut client = server.connect();
         let get = client.get(path, "");
         let head = client.ask(&format!("HEAD {path} HTTP/1.1\r\nHost: localhost"));
-        let fields = |r: &testkit::Response| -> Vec<_> {
+        let fields = |r: &bolide_testkit::Response| -> Vec<_> {
             r.headers.iter().filter(|(n, _)| n != "Date").cloned().collect()
         };
         assert_eq!((head.status, fields(&head)), (get.status, fields(&get)), "{path}");
@@ -251,8 +251,8 @@ fn a_plain_answer_has_the_usual_fields() {
     for (name, value) in [
         ("Content-Type", "text/plain"),
         ("Content-Length", "14"),
-        ("Last-Modified", testkit::site::LAST_MODIFIED),
-        ("ETag", testkit::site::HELLO_ETAG),
+        ("Last-Modified", bolide_testkit::site::LAST_MODIFIED),
+        ("ETag", bolide_testkit::site::HELLO_ETAG),
         ("Accept-Ranges", "bytes"),
         ("Connection", "keep-alive"),
     ] {
@@ -306,7 +306,7 @@ fn an_upload_that_nobody_wants_leaves_the_connection_in_step_or_closed() {
 
 /// Reads a 405 that came before its body was read. What is short the server reads to its end;
 /// for what is long it may close instead, and says so.
-fn in_step_or_closed(client: &mut testkit::Client, what: &str) {
+fn in_step_or_closed(client: &mut bolide_testkit::H1TestClient, what: &str) {
     let answer = client.try_answer("POST").unwrap_or_else(|why| panic!("{what}: {why}"));
     assert_eq!(answer.status, 405, "{what}");
     if answer.header("connection") == Some("close") {

@@ -2,13 +2,13 @@
 
 use std::fs;
 
-use testkit::site::HELLO;
-use testkit::{Proto, run};
+use bolide_testkit::site::HELLO;
+use bolide_testkit::{Proto, run};
 
 use crate::site;
 
 /// Runs h2spec and checks that each of its tests passed.
-fn h2spec(server: &testkit::Server, port: u16, more: &[&str]) {
+fn h2spec(server: &bolide_testkit::TestServer, port: u16, more: &[&str]) {
     let report = server.home().dir().join("h2spec.xml");
     let (port, file) = (port.to_string(), report.to_str().unwrap());
     let mut args = vec!["-h", "127.0.0.1", "-p", &port, "-P", "/page.html", "-o", "3", "-j", file];
@@ -46,7 +46,7 @@ fn a_file_comes_by_h2_and_h2c() {
     for proto in [Proto::H2, Proto::H2c] {
         let reply = server.fetch(proto, "/hello.txt");
         assert_eq!((reply.status, &reply.body[..]), (200, HELLO));
-        assert_eq!(reply.header("etag"), Some(testkit::site::HELLO_ETAG));
+        assert_eq!(reply.header("etag"), Some(bolide_testkit::site::HELLO_ETAG));
         assert_eq!(reply.header("content-type"), Some("text/plain"));
         assert_eq!(reply.header("connection"), None);
     }

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use testkit::load::h2load;
-use testkit::site::HELLO;
-use testkit::tools::{Companion, python};
-use testkit::{Proto, Server, run};
+use bolide_testkit::load::h2load;
+use bolide_testkit::site::HELLO;
+use bolide_testkit::tools::{Companion, python};
+use bolide_testkit::{Proto, TestServer, run};
 
 use crate::{BOLIDE, report, site};
 
@@ -48,7 +48,7 @@ fn a_file_comes_by_h3() {
     let server = site("");
     let reply = server.fetch(Proto::H3, "/hello.txt");
     assert_eq!((reply.status, &reply.body[..]), (200, HELLO));
-    assert_eq!(reply.header("etag"), Some(testkit::site::HELLO_ETAG));
+    assert_eq!(reply.header("etag"), Some(bolide_testkit::site::HELLO_ETAG));
     assert_eq!(reply.header("content-length"), Some("14"));
     let missing = server.fetch(Proto::H3, "/missing");
     assert_eq!(missing.status, 404);
@@ -112,10 +112,10 @@ fn curl_follows_alt_svc_from_h2_to_h3() {
 
 #[test]
 fn four_workers_on_one_port_lose_no_packet_of_each_other() {
-    let server = Server::workers(
+    let server = TestServer::workers(
         BOLIDE,
         4,
-        &format!("server {{ {} keepalive_requests 1000000; }}", testkit::server::LISTEN),
+        &format!("server {{ {} keepalive_requests 1000000; }}", bolide_testkit::server::LISTEN),
     );
     let url = server.url(Proto::H3, "/hello.txt");
     h2load(Proto::H3, &url, &["-n", "4000", "-c", "200", "-m", "4"]).expect_flawless();
@@ -126,7 +126,8 @@ fn four_workers_on_one_port_lose_no_packet_of_each_other() {
 
 #[test]
 fn four_workers_survive_rebinding_and_malformed_input() {
-    let server = Server::workers(BOLIDE, 4, &format!("server {{ {} }}", testkit::server::LISTEN));
+    let server =
+        TestServer::workers(BOLIDE, 4, &format!("server {{ {} }}", bolide_testkit::server::LISTEN));
     let cert = server.home().dir().join("cert.pem");
     let port = server.https().port().to_string();
     for _ in 0..10 {

@@ -1,8 +1,8 @@
 //! Owns: what is added to answers and behind them: `add_header`, `add_trailer`, `expires`, and how
 //! the lists are inherited.
 
-use testkit::Proto;
-use testkit::server::Home;
+use bolide_testkit::Proto;
+use bolide_testkit::server::Home;
 
 use crate::{BOLIDE, http, report, site};
 

@@ -1,14 +1,14 @@
 //! Owns: what the configuration says about HTTP/2 and HTTP/3 connections: who speaks which, how
 //! long a connection is kept, and the obsolete spellings.
 
-use testkit::curl::{Curl, Reply};
-use testkit::server::Home;
-use testkit::{Proto, Server};
+use bolide_testkit::curl::{Curl, CurlReply};
+use bolide_testkit::server::Home;
+use bolide_testkit::{Proto, TestServer};
 
 use crate::{BOLIDE, report};
 
 /// Servers `a.test` (the default) and others on one port, by TLS and QUIC.
-fn servers(listed: &[(&str, &str)]) -> Server {
+fn servers(listed: &[(&str, &str)]) -> TestServer {
     let blocks: Vec<String> = listed
         .iter()
         .map(|(name, text)| {
@@ -20,16 +20,16 @@ fn servers(listed: &[(&str, &str)]) -> Server {
         })
         .collect();
     let text = format!("ssl_certificate @CERT@; ssl_certificate_key @KEY@; {}", blocks.concat());
-    Server::with(BOLIDE, &text)
+    TestServer::with(BOLIDE, &text)
 }
 
-fn curl(server: &Server, proto: Proto, name: &str) -> (Curl, String) {
+fn curl(server: &TestServer, proto: Proto, name: &str) -> (Curl, String) {
     let port = server.home().port(1);
     let curl = Curl::new(proto).args(["--resolve".to_owned(), format!("{name}:{port}:127.0.0.1")]);
     (curl, format!("https://{name}:{port}"))
 }
 
-fn ask(server: &Server, proto: Proto, name: &str, host: &str) -> Reply {
+fn ask(server: &TestServer, proto: Proto, name: &str, host: &str) -> CurlReply {
     let (curl, url) = curl(server, proto, name);
     curl.field(&format!("Host: {host}")).attempt(&format!("{url}/"))
 }
@@ -79,7 +79,7 @@ fn a_server_is_reached_by_the_versions_that_it_speaks() {
 #[test]
 fn listen_http2_speaks_for_all_servers_of_the_address_and_is_warned_about() {
     let home = Home::new(BOLIDE);
-    let server = Server::start(
+    let server = TestServer::start(
         home,
         &format!(
             "{}http {{ ssl_certificate @CERT@; ssl_certificate_key @KEY@;
@@ -87,7 +87,7 @@ fn listen_http2_speaks_for_all_servers_of_the_address_and_is_warned_about() {
                        server_name a.test; return 200 a; }}
              server {{ listen 127.0.0.1:@HTTPS@ ssl; server_name b.test; http2 off;
                        return 200 b; }} }}",
-            testkit::server::prelude(1)
+            bolide_testkit::server::prelude(1)
         ),
     );
     assert!(server.error_log().contains("the \"listen ... http2\" directive is deprecated"));
@@ -96,7 +96,7 @@ fn listen_http2_speaks_for_all_servers_of_the_address_and_is_warned_about() {
 }
 
 /// How many connections `count` requests to a server take, and how many were answered.
-fn connections(server: &Server, proto: Proto, name: &str, count: usize) -> (usize, usize) {
+fn connections(server: &TestServer, proto: Proto, name: &str, count: usize) -> (usize, usize) {
     let port = server.home().port(1);
     let version = if proto == Proto::H3 { "--http3-only" } else { "--http2" };
     let (resolve, url) =
@@ -104,7 +104,7 @@ fn connections(server: &Server, proto: Proto, name: &str, count: usize) -> (usiz
     let told = "%{num_connects} %{http_code}\n";
     let args =
         ["-sk", "-m", "20", version, "--resolve", &resolve, "-o", "/dev/null", "-w", told, &url];
-    let said = testkit::run("curl-h3", args).succeeded().text();
+    let said = bolide_testkit::run("curl-h3", args).succeeded().text();
     let connects = said.lines().filter(|line| line.starts_with("1 ")).count();
     (connects, said.lines().filter(|line| line.ends_with(" 200")).count())
 }

@@ -1,9 +1,9 @@
 //! Owns: what a page in the cache is known by: nobody gets what was made for another visitor, host
 //! or way, whatever the request says of itself.
 
-use testkit::origin::{Peer, answer};
-use testkit::server::LISTEN;
-use testkit::{App, Origin, Response, Server};
+use bolide_testkit::origin::{TestPeer, answer};
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{Response, TestApp, TestServer, TestUpstream};
 
 use crate::http;
 
@@ -11,11 +11,11 @@ const HTML: &str = "Content-Type: text/html";
 
 /// An application that writes into each answer what it was told: target, host, role, origin.
 /// Targets that begin with `/x` are sent on to where `X-Accel-Redirect` says.
-fn app() -> Origin {
-    Origin::scripted(|peer| while say(peer).is_ok() {})
+fn app() -> TestUpstream {
+    TestUpstream::scripted(|peer| while say(peer).is_ok() {})
 }
 
-fn say(peer: &mut Peer) -> std::io::Result<()> {
+fn say(peer: &mut TestPeer) -> std::io::Result<()> {
     let request = peer.request()?;
     let field = |name: &str| request.field(name).unwrap_or("-").to_owned();
     let body = format!(
@@ -29,7 +29,7 @@ fn say(peer: &mut Peer) -> std::io::Result<()> {
     let path = request.target().split('?').next().unwrap_or_default();
     let fields = match path {
         "/allow" if field("role") == "member" => return peer.send(answer("", "")),
-        "/allow" => return peer.send(testkit::origin::answer_of("401 Who", "", "")),
+        "/allow" => return peer.send(bolide_testkit::origin::answer_of("401 Who", "", "")),
         "/x" => format!(
             "Cache-Control: private, no-store\nX-Accel-Redirect: /protected/{}.html",
             field("role")
@@ -51,19 +51,19 @@ fn say(peer: &mut Peer) -> std::io::Result<()> {
 }
 
 /// A server that keeps what the application says may be kept.
-fn cached(app: &Origin) -> Server {
+fn cached(app: &TestUpstream) -> TestServer {
     http(&format!(
         "server {{ {LISTEN} page_cache auto; location / {{ proxy_pass http://{}; }} }}",
         app.address()
     ))
 }
 
-fn ask(server: &Server, head: &str) -> Response {
+fn ask(server: &TestServer, head: &str) -> Response {
     server.connect().ask(head)
 }
 
 /// The answer to GET for `path` with further fields, each with its line end.
-fn get(server: &Server, path: &str, fields: &str) -> String {
+fn get(server: &TestServer, path: &str, fields: &str) -> String {
     server.connect().get(path, fields).text()
 }
 
@@ -110,7 +110,7 @@ fn what_a_refusal_leads_to_has_no_part_in_the_cache() {
 fn a_page_is_known_by_the_way_that_led_to_it() {
     let app = app();
     let at = app.address();
-    let other = Origin::start();
+    let other = TestUpstream::start();
     other.plan("/tests", vec![answer("Cache-Control: max-age=60", "target=/inner/tests")]);
     let pass = format!("proxy_pass http://{at};");
     let server = http(&format!(
@@ -229,7 +229,7 @@ fn a_field_writes_no_piece_of_a_cookie() {
 
 #[test]
 fn a_field_that_php_reads_by_the_name_of_another_one_is_not_passed() {
-    let app = App::start();
+    let app = TestApp::start();
     let server = http(&format!(
         "server {{ {LISTEN} page_cache on; ignore_invalid_headers off; underscores_in_headers on;
              location / {{ fastcgi_param HTTP_X_ROLE nobody; fastcgi_param REQUEST_URI $request_uri;
@@ -252,7 +252,7 @@ fn a_field_that_php_reads_by_the_name_of_another_one_is_not_passed() {
 
 #[test]
 fn a_directory_that_variables_name_belongs_to_the_page() {
-    let app = App::start();
+    let app = TestApp::start();
     let pass = format!(
         "fastcgi_param REQUEST_METHOD $request_method; fastcgi_param REQUEST_URI $request_uri;
          fastcgi_param SCRIPT_FILENAME $request_filename; fastcgi_pass {};",

@@ -7,8 +7,8 @@
 
 use std::net::TcpListener;
 
-use testkit::site::HELLO;
-use testkit::{Companion, Proto, Server};
+use bolide_testkit::site::HELLO;
+use bolide_testkit::{Companion, Proto, TestServer};
 
 use crate::http;
 
@@ -122,7 +122,7 @@ fn conf(silent: u16) -> String {
 
 /// Starts clients and hears what each of them got.
 fn stay(
-    server: &Server,
+    server: &TestServer,
     script: &str,
     cases: &[(String, usize, &str)],
 ) -> (Companion, Vec<String>) {

@@ -3,13 +3,13 @@
 
 use std::time::{Duration, Instant};
 
-use testkit::server::LISTEN;
-use testkit::{App, Proto, Server, wait_until};
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{Proto, TestApp, TestServer, wait_until};
 
 use crate::{BOLIDE, http, report};
 
 /// A server with zones by the arguments `a` (one request per minute) and `c`.
-fn zones(server: &str) -> Server {
+fn zones(server: &str) -> TestServer {
     http(&block(server))
 }
 
@@ -22,7 +22,7 @@ fn block(server: &str) -> String {
 }
 
 /// The statuses of requests for `path`, one after the other.
-fn statuses(server: &Server, path: &str, count: usize) -> Vec<u16> {
+fn statuses(server: &TestServer, path: &str, count: usize) -> Vec<u16> {
     let mut client = server.connect();
     (0..count).map(|_| client.get(path, "").status).collect()
 }
@@ -53,7 +53,7 @@ fn a_block_with_limits_of_its_own_drops_those_around_it() {
 
 #[test]
 fn a_zone_is_shared_by_all_workers() {
-    let server = Server::workers(BOLIDE, 4, &block("limit_req zone=a burst=7 nodelay;"));
+    let server = TestServer::workers(BOLIDE, 4, &block("limit_req zone=a burst=7 nodelay;"));
     // Each connection lands at some worker.
     let passed = (0..40).filter(|_| server.get("/hello.txt?a=1").status == 200).count();
     assert_eq!(passed, 8);
@@ -174,7 +174,7 @@ fn requests_in_work_are_counted_until_they_end_however_that_is() {
 
 #[test]
 fn a_script_is_counted_until_it_ends_though_its_client_left() {
-    let app = App::start();
+    let app = TestApp::start();
     let address = app.address();
     let server = zones(&format!(
         "location / {{ limit_conn c 1; fastcgi_pass {address};
@@ -219,7 +219,7 @@ fn each_stream_counts_as_one() {
 
 #[test]
 fn wrong_words_are_refused_with_nginxs_text() {
-    let home = testkit::server::Home::new(BOLIDE);
+    let home = bolide_testkit::server::Home::new(BOLIDE);
     let zone = "limit_req_zone $uri zone=z:1m rate=1r/s; limit_conn_zone $uri zone=c:1m;";
     let mut failures = Vec::new();
     let rows = [
@@ -331,7 +331,7 @@ fn methods_that_are_not_named_are_let_in_by_rules_of_their_own() {
 #[test]
 fn stub_status_counts_connections_and_requests_of_all_workers() {
     let block = format!("server {{ {LISTEN} location /status {{ stub_status; }} }}");
-    let server = Server::workers(BOLIDE, 3, &block);
+    let server = TestServer::workers(BOLIDE, 3, &block);
     let mut idle: Vec<_> = (0..8).map(|_| server.connect()).collect();
     for client in &mut idle {
         assert_eq!(client.get("/hello.txt", "").status, 200);

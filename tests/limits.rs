@@ -1,7 +1,7 @@
 //! Owns: what happens at the limits that directives set.
 
-use testkit::Client;
-use testkit::site::HELLO;
+use bolide_testkit::H1TestClient;
+use bolide_testkit::site::HELLO;
 
 use crate::{http, site};
 
@@ -66,7 +66,7 @@ fn a_silent_client_is_closed_and_logged_as_408() {
     body.send("POST /hello.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc");
     // As in nginx, there is no answer to what was not asked.
     assert_eq!(half.to_end().unwrap(), b"");
-    testkit::wait_until("408 in the access log", || server.access_log().contains("\" 408 "));
+    bolide_testkit::wait_until("408 in the access log", || server.access_log().contains("\" 408 "));
     // The file's 405 may come first; then the rest of the body is waited for in vain.
     if let Ok(answer) = body.try_answer("POST") {
         assert!([405, 408].contains(&answer.status));
@@ -111,19 +111,19 @@ fn limit_rate_slows_an_answer_down() {
     let server = site("location /slow/ { alias @DIR@/www/; limit_rate 200k; }");
     let timer = std::time::Instant::now();
     let mut client = server.connect();
-    assert_eq!(client.get("/slow/big.bin", "").body.len(), testkit::site::BIG);
+    assert_eq!(client.get("/slow/big.bin", "").body.len(), bolide_testkit::site::BIG);
     // 1 MB at 200 KiB/s is five seconds; less than two would mean no limit at all.
     assert!(timer.elapsed().as_secs() >= 2, "{:?}", timer.elapsed());
 }
 
 #[test]
 fn more_connections_than_worker_connections_do_not_end_the_server() {
-    let prelude = testkit::server::prelude(1).replace("2048", "64");
+    let prelude = bolide_testkit::server::prelude(1).replace("2048", "64");
     let conf = format!("{prelude}http {{ server {{ listen 127.0.0.1:@HTTP@; return 200 ok; }} }}",);
-    let server = testkit::Server::conf(crate::BOLIDE, &conf);
-    let crowd: Vec<Client> = (0..200).map(|_| server.connect()).collect();
+    let server = bolide_testkit::TestServer::conf(crate::BOLIDE, &conf);
+    let crowd: Vec<H1TestClient> = (0..200).map(|_| server.connect()).collect();
     drop(crowd);
-    testkit::wait_until("an answer after the crowd", || {
+    bolide_testkit::wait_until("an answer after the crowd", || {
         let mut client = server.connect();
         client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
         client.try_answer("GET").is_ok_and(|answer| answer.text() == "ok")
@@ -140,7 +140,7 @@ fn a_large_file_costs_bounded_memory() {
     let size = 200 << 20;
     std::fs::File::create(server.www("huge")).unwrap().set_len(size).unwrap();
     let before = server.resident_kib();
-    for proto in testkit::Proto::TLS {
+    for proto in bolide_testkit::Proto::TLS {
         // A client that reads 300 KB a second holds the rest back.
         let url = server.url(proto, "/huge");
         let slow = server.curl(proto).args(["--limit-rate", "300k", "--max-time", "3"]);

@@ -1,15 +1,15 @@
 //! Owns: that no client and no dearth holds a worker up: others are served, its CPU rests, and it
 //! ends when told to.
 
-use testkit::site::HELLO;
-use testkit::{Client, Companion, Proto, Server, wait_until};
+use bolide_testkit::site::HELLO;
+use bolide_testkit::{Companion, H1TestClient, Proto, TestServer, wait_until};
 
 use crate::{BOLIDE, site};
 
 const STAYERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/h3_stayers.py");
 
 /// HTTP/3 clients that reach a limit and stay; each case with what it is to get.
-fn stay(server: &Server, cases: &[(&str, &str)]) -> Companion {
+fn stay(server: &TestServer, cases: &[(&str, &str)]) -> Companion {
     let cert = server.home().dir().join("cert.pem").to_str().unwrap().to_owned();
     let port = server.https().port();
     let names = cases.iter().map(|(name, _)| format!("{name}@{port}"));
@@ -25,7 +25,7 @@ fn stay(server: &Server, cases: &[(&str, &str)]) -> Companion {
 }
 
 /// Others are served, the CPU rests, and the process ends in order.
-fn is_alive(server: Server) {
+fn is_alive(server: TestServer) {
     assert_eq!(server.get("/hello.txt").body, HELLO);
     server.wait_until_it_rests();
     for proto in [Proto::H2, Proto::H3] {
@@ -49,16 +49,16 @@ fn an_h3_connection_that_became_too_old_and_stays_holds_nobody_up() {
 }
 
 /// Few descriptors, and one server that needs none for its answers.
-fn poor_server() -> Server {
-    let prelude = testkit::server::prelude(1);
+fn poor_server() -> TestServer {
+    let prelude = bolide_testkit::server::prelude(1);
     let http = "http { server { listen 127.0.0.1:@HTTP@; return 200 ok; } }";
-    Server::conf(BOLIDE, &format!("worker_rlimit_nofile 120;\n{prelude}{http}"))
+    TestServer::conf(BOLIDE, &format!("worker_rlimit_nofile 120;\n{prelude}{http}"))
 }
 
 const REFUSED: &str = "[crit] ";
 const WHY: &str = "accept4() failed (24: Too many open files)";
 
-fn refusals(server: &Server) -> usize {
+fn refusals(server: &TestServer) -> usize {
     let log = server.error_log();
     log.lines().filter(|line| line.contains(REFUSED) && line.contains(WHY)).count()
 }
@@ -67,7 +67,7 @@ fn refusals(server: &Server) -> usize {
 fn a_server_without_descriptors_rests_until_there_are_some() {
     let server = poor_server();
     let timer = std::time::Instant::now();
-    let crowd: Vec<Client> = (0..300).map(|_| server.connect()).collect();
+    let crowd: Vec<H1TestClient> = (0..300).map(|_| server.connect()).collect();
     wait_until("the line in the log", || refusals(&server) > 0);
     server.wait_until_it_rests();
     // One line for each rest of half a second.

@@ -7,8 +7,8 @@ use std::net::TcpStream;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
-use testkit::server::{Home, prelude};
-use testkit::{Server, run, wait_until};
+use bolide_testkit::server::{Home, prelude};
+use bolide_testkit::{TestServer, run, wait_until};
 
 use crate::{BOLIDE, http};
 
@@ -68,7 +68,7 @@ fn a_standard_error_that_nobody_reads_holds_nobody_up() {
         "{full} http {{ server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www; \
          access_log @DIR@/logs/access.log; }} }}"
     );
-    let server = Server::start(home, &conf);
+    let server = TestServer::start(home, &conf);
     let mut told = Vec::new();
     wait_until("the start to be told", || {
         // Nothing more in the pipe is no error of its reader.
@@ -117,7 +117,7 @@ fn what_a_connection_did_is_logged_by_the_configuration_that_it_goes_by() {
     let server = http(&format!("{}{plain}", block("@HTTPS@", "before")));
     let mut client = TcpStream::connect(server.https()).unwrap();
     // Somebody who came later is served: the first one has been accepted.
-    wait_until("a connection", || server.fetch(testkit::Proto::H1, "/").status > 0);
+    wait_until("a connection", || server.fetch(bolide_testkit::Proto::H1, "/").status > 0);
     server.reload(&format!("{plain}{}", block("@HTTPS@", "after")));
     wait_until("the reload", || server.error_log().contains("reconfigured"));
     wait_until("the new one", || server.home().dir().join("logs/after.log").exists());

@@ -8,13 +8,13 @@ use std::os::unix::net::UnixDatagram;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use testkit::server::Home;
-use testkit::{Server, run, wait_until};
+use bolide_testkit::server::Home;
+use bolide_testkit::{TestServer, run, wait_until};
 
 use crate::{BOLIDE, http};
 
 /// A server whose locations are these, with `$uri` and status as the format `f`.
-fn logging(locations: &str) -> Server {
+fn logging(locations: &str) -> TestServer {
     http(&format!(
         "log_format f '$uri $status'; access_log off;
          server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www; {locations} }}"
@@ -43,7 +43,7 @@ fn datagram(socket: &UdpSocket) -> String {
 fn timeless(message: &str) -> String {
     let (head, rest) = message.split_once('>').unwrap();
     let (time, rest) = rest.split_at(15);
-    let dir = testkit::site::temp_dir();
+    let dir = bolide_testkit::site::temp_dir();
     fs::write(dir.join("time"), time).unwrap();
     let form = "(Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ 1-3][0-9] \
                 [0-2][0-9]:[0-5][0-9]:[0-6][0-9]";
@@ -61,7 +61,7 @@ fn host() -> String {
 fn syslog_messages_are_nginxs_over_udp_and_unix_sockets() {
     let (v4, at4) = receiver("127.0.0.1:0");
     let (v6, at6) = receiver("[::1]:0");
-    let dir = testkit::site::temp_dir();
+    let dir = bolide_testkit::site::temp_dir();
     let path = dir.join("log.sock");
     let unix = UnixDatagram::bind(&path).unwrap();
     unix.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -114,7 +114,7 @@ fn error_logs_go_to_syslog_with_their_own_severity() {
 
 #[test]
 fn a_syslog_server_that_is_not_there_is_told_of_and_found_again() {
-    let dir = testkit::site::temp_dir();
+    let dir = bolide_testkit::site::temp_dir();
     let path = dir.join("log.sock");
     let at = path.display();
     let server = logging(&format!(
@@ -146,7 +146,7 @@ fn a_syslog_server_that_is_not_there_is_told_of_and_found_again() {
 
 #[test]
 fn a_syslog_server_that_reads_slowly_holds_nobody_up_and_loses_nothing() {
-    let dir = testkit::site::temp_dir();
+    let dir = bolide_testkit::site::temp_dir();
     let path = dir.join("log.sock");
     let unix = UnixDatagram::bind(&path).unwrap();
     unix.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
@@ -374,9 +374,9 @@ fn a_log_that_cannot_be_opened_again_stays_and_the_others_move() {
     let conf = format!(
         "{} http {{ log_format f '$uri'; server {{ listen 127.0.0.1:@HTTP@; return 200;
          access_log logs/sub/a.log f; access_log logs/b.log f; }} }}",
-        testkit::server::prelude(1)
+        bolide_testkit::server::prelude(1)
     );
-    let server = Server::start(home, &conf);
+    let server = TestServer::start(home, &conf);
     let mut client = server.connect();
     client.get("/one", "");
     wait_until("lines", || server.home().read("logs/b.log") == "/one\n");
@@ -432,9 +432,9 @@ fn a_pipe_that_nobody_reads_holds_nobody_up() {
     let conf = format!(
         "{} http {{ log_format f '$uri $status'; server {{ listen 127.0.0.1:@HTTP@;
          access_log @DIR@/pipe f; keepalive_requests 9999; return 200; }} }}",
-        testkit::server::prelude(1)
+        bolide_testkit::server::prelude(1)
     );
-    let server = Server::start(home, &conf);
+    let server = TestServer::start(home, &conf);
     let mut client = server.connect();
     let long = "x".repeat(200);
     let start = Instant::now();

@@ -3,15 +3,15 @@
 use std::fs;
 use std::path::Path;
 
-use testkit::server::{Home, prelude};
-use testkit::site::HELLO;
-use testkit::{Proto, run, wait_until};
+use bolide_testkit::server::{Home, prelude};
+use bolide_testkit::site::HELLO;
+use bolide_testkit::{Proto, run, wait_until};
 
 use crate::{BOLIDE, http, site};
 
 /// Whether `text` matches an extended regular expression, by `grep`.
 fn matches(text: &str, pattern: &str) -> bool {
-    let dir = testkit::site::temp_dir();
+    let dir = bolide_testkit::site::temp_dir();
     let file = dir.join("text");
     fs::write(&file, text).unwrap();
     let done = run("grep", ["-qxE", pattern, file.to_str().unwrap()]);
@@ -304,7 +304,7 @@ fn quit_finishes_what_was_begun() {
     client.send("GET /slow/big.bin HTTP/1.1\r\nHost: a\r\n\r\n");
     // The start has come: the answer is under way.
     client.take(200).unwrap();
-    testkit::pause(300);
+    bolide_testkit::pause(300);
     server.signal("QUIT");
     wait_until("the listener to close", || crate::reload::refuses(server.http()));
     let rest = client.to_end().unwrap();
@@ -342,7 +342,7 @@ fn a_daemon_leaves_and_lives_on() {
     assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{done}");
     let file = home.dir().join("logs/pid");
     let pid = pid_of(&home);
-    let mut client = testkit::Client::connect(([127, 0, 0, 1], home.port(0)).into());
+    let mut client = bolide_testkit::H1TestClient::connect(([127, 0, 0, 1], home.port(0)).into());
     assert_eq!(client.get("/", "").text(), "ok");
     let _quiet = run("kill", ["-s", "QUIT", &pid]).succeeded();
     wait_until("its end", || !file.exists() && !Path::new(&format!("/proc/{pid}/exe")).exists());

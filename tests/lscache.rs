@@ -11,9 +11,9 @@ mod purging;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use testkit::app::{App, Asked, Said};
-use testkit::server::LISTEN;
-use testkit::{Php, Response, Server, site, wait_until};
+use bolide_testkit::app::{AppRequest, AppSaid, TestApp};
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{Response, TestPhp, TestServer, site, wait_until};
 
 use crate::http;
 
@@ -22,8 +22,8 @@ const PARAMS: &str = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fast
 
 /// An application that everything goes to, and the server before it.
 struct Rig {
-    app: App,
-    server: Server,
+    app: TestApp,
+    server: TestServer,
     orders: AtomicUsize,
 }
 
@@ -35,7 +35,7 @@ impl Rig {
 
     /// With these in `http` and in the server.
     fn with(block: &str, directives: &str) -> Self {
-        let app = App::start();
+        let app = TestApp::start();
         let pass = format!("{PARAMS} fastcgi_pass {};", app.address());
         let block = block.replace("@PASS@", &pass);
         let directives = directives.replace("@PASS@", &pass);
@@ -123,7 +123,7 @@ fn a_public_page_is_a_miss_and_then_a_hit_and_its_controls_stay_inside() {
     assert_eq!(rig.seen("/plain", ""), past(1));
     assert_eq!(rig.seen("/plain", ""), past(2));
     // A body that is there twice over HTTP/2 and 3 is the same.
-    for proto in [testkit::Proto::H2, testkit::Proto::H3] {
+    for proto in [bolide_testkit::Proto::H2, bolide_testkit::Proto::H3] {
         let over = rig.server.fetch(proto, "/");
         assert_eq!(over.text(), "run 2", "another scheme and port is another page");
     }
@@ -241,12 +241,12 @@ fn a_cookie_is_set_for_who_asked_and_one_of_the_object_for_everybody() {
     let later = rig.ask("/", "");
     assert_eq!((cookies(&later), &*later.text()), (vec!["lsc=1; path=/".to_owned()], "run 1"));
     // Whoever joins while it is fetched gets none of its cookies either.
-    rig.app.plan("/slow", vec![Said::head(&head)]);
+    rig.app.plan("/slow", vec![AppSaid::head(&head)]);
     rig.app.hold("/slow");
     thread::scope(|scope| {
         let all: Vec<_> = (0..4).map(|_| scope.spawn(|| rig.ask("/slow", ""))).collect();
         wait_until("the application is asked", || rig.app.count("/slow") == 1);
-        testkit::pause(100);
+        bolide_testkit::pause(100);
         rig.app.release();
         let all: Vec<_> = all.into_iter().map(|one| one.join().unwrap()).collect();
         let with_session = all.iter().filter(|reply| cookies(reply).contains(&"sid=secret".into()));
@@ -294,17 +294,17 @@ fn a_kept_page_answers_head_conditions_and_ranges() {
 fn what_is_too_large_or_empty_passes_by() {
     let rig = Rig::new("page_cache auto; page_cache_max_object 1000;");
     let body = vec![b'x'; 1001];
-    let large = |head: &str| vec![Said::head(head).body(&body)];
+    let large = |head: &str| vec![AppSaid::head(head).body(&body)];
     rig.app.plan("/told", large(&format!("{PUBLIC}\nContent-Length: 1001")));
     rig.app.plan("/untold", large(PUBLIC));
-    rig.app.plan("/fits", vec![Said::head(PUBLIC).body(&body[1..])]);
+    rig.app.plan("/fits", vec![AppSaid::head(PUBLIC).body(&body[1..])]);
     for path in ["/told", "/untold", "/fits"] {
         for _ in 0..2 {
             assert!(rig.ask(path, "").body.len() >= 1000, "{path}");
         }
         assert_eq!(rig.app.count(path), if path == "/fits" { 1 } else { 2 }, "{path}");
     }
-    rig.app.plan("/empty", vec![Said::head(PUBLIC).body(b"")]);
+    rig.app.plan("/empty", vec![AppSaid::head(PUBLIC).body(b"")]);
     for _ in 0..2 {
         assert_eq!((rig.ask("/empty", "").status, rig.ask("/empty", "").body.len()), (200, 0));
     }
@@ -315,8 +315,8 @@ fn what_is_too_large_or_empty_passes_by() {
 #[test]
 fn an_answer_that_breaks_off_is_not_kept() {
     let rig = Rig::new("page_cache auto;");
-    let whole = Said::head(PUBLIC).body(b"whole");
-    rig.app.plan("/", vec![Said::head(PUBLIC).body(b"half").cut(), whole]);
+    let whole = AppSaid::head(PUBLIC).body(b"whole");
+    rig.app.plan("/", vec![AppSaid::head(PUBLIC).body(b"half").cut(), whole]);
     let mut client = rig.server.connect();
     client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert!(client.try_answer("GET").is_err(), "it is visible to who asked");
@@ -647,7 +647,7 @@ fn a_preset_keeps_out_users_carts_and_places_of_administration_however_spelled()
 // §10: guest mode ends with a POST that sets the vary cookie.
 #[test]
 fn a_guest_becomes_somebody_by_a_post_that_sets_the_vary_cookie() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let address = php.address();
     let server = http(&format!(
         "server {{ {LISTEN} page_cache auto; location / {{ {PARAMS} fastcgi_pass {address}; }} }}"
@@ -677,6 +677,6 @@ fn a_guest_becomes_somebody_by_a_post_that_sets_the_vary_cookie() {
 }
 
 /// The application's view of the last request to an address.
-fn last(rig: &Rig, path: &str) -> Asked {
+fn last(rig: &Rig, path: &str) -> AppRequest {
     rig.app.asked(path).pop().unwrap()
 }

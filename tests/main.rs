@@ -90,13 +90,13 @@ mod zones;
 const BOLIDE: &str = env!("CARGO_BIN_EXE_bolide");
 
 /// A server with one site that has these further directives.
-fn site(directives: &str) -> testkit::Server {
-    testkit::Server::site(BOLIDE, directives)
+fn site(directives: &str) -> bolide_testkit::TestServer {
+    bolide_testkit::TestServer::site(BOLIDE, directives)
 }
 
 /// A server with this content of the `http` block.
-fn http(block: &str) -> testkit::Server {
-    testkit::Server::with(BOLIDE, block)
+fn http(block: &str) -> bolide_testkit::TestServer {
+    bolide_testkit::TestServer::with(BOLIDE, block)
 }
 
 /// Reports every failed row of a table at once.

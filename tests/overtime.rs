@@ -3,14 +3,14 @@
 
 use std::thread::JoinHandle;
 
-use testkit::curl::Reply;
-use testkit::server::{Home, LISTEN, TYPES, prelude};
-use testkit::{Client, Origin, Proto, Server, wait_until};
+use bolide_testkit::curl::CurlReply;
+use bolide_testkit::server::{Home, LISTEN, TYPES, prelude};
+use bolide_testkit::{H1TestClient, Proto, TestServer, TestUpstream, wait_until};
 
 use crate::{BOLIDE, report};
 
 /// A configuration whose requests may go on for `time` when it is replaced.
-fn conf(time: &str, origin: &Origin, name: &str) -> String {
+fn conf(time: &str, origin: &TestUpstream, name: &str) -> String {
     let time =
         if time.is_empty() { String::new() } else { format!("worker_shutdown_timeout {time};") };
     format!(
@@ -25,17 +25,17 @@ fn conf(time: &str, origin: &Origin, name: &str) -> String {
     )
 }
 
-fn is(server: &Server, name: &str) -> bool {
+fn is(server: &TestServer, name: &str) -> bool {
     server.get("/name").text() == name
 }
 
-fn reload(server: &Server, text: &str, name: &str) {
+fn reload(server: &TestServer, text: &str, name: &str) {
     server.rewrite(text);
     server.signal("HUP");
     wait_until("the new configuration", || is(server, name));
 }
 
-fn lines(server: &Server, count: usize) -> Vec<String> {
+fn lines(server: &TestServer, count: usize) -> Vec<String> {
     let read = || server.home().read("logs/cut.log");
     wait_until("lines in the log", || read().lines().count() >= count);
     let mut lines: Vec<String> = read().lines().map(str::to_owned).collect();
@@ -44,7 +44,11 @@ fn lines(server: &Server, count: usize) -> Vec<String> {
 }
 
 /// Requests for `path`, one by each protocol, when the origin has all of them.
-fn ask_by_each(server: &Server, origin: &Origin, path: &'static str) -> Vec<JoinHandle<Reply>> {
+fn ask_by_each(
+    server: &TestServer,
+    origin: &TestUpstream,
+    path: &'static str,
+) -> Vec<JoinHandle<CurlReply>> {
     let threads = Proto::TLS.map(|proto| {
         let (curl, url) = (server.curl(proto), server.url(proto, path));
         std::thread::spawn(move || curl.attempt(&url))
@@ -55,8 +59,8 @@ fn ask_by_each(server: &Server, origin: &Origin, path: &'static str) -> Vec<Join
 
 #[test]
 fn what_a_reload_left_running_is_cut_and_newer_requests_go_on() {
-    let origin = Origin::start();
-    let server = Server::conf(BOLIDE, &conf("500ms", &origin, "one"));
+    let origin = TestUpstream::start();
+    let server = TestServer::conf(BOLIDE, &conf("500ms", &origin, "one"));
     let mut kept = server.connect();
     assert_eq!(kept.get("/name", "").text(), "one");
     origin.hold("/held");
@@ -75,8 +79,8 @@ fn what_a_reload_left_running_is_cut_and_newer_requests_go_on() {
 
 #[test]
 fn what_is_done_behind_answers_and_tunnels_are_cut_too() {
-    let origin = Origin::start();
-    let server = Server::conf(BOLIDE, &conf("300ms", &origin, "one"));
+    let origin = TestUpstream::start();
+    let server = TestServer::conf(BOLIDE, &conf("300ms", &origin, "one"));
     origin.hold("/tell");
     let mut client = server.connect();
     assert_eq!(client.get("/told", "").text(), "told");
@@ -89,8 +93,8 @@ fn what_is_done_behind_answers_and_tunnels_are_cut_too() {
 
 #[test]
 fn without_a_limit_requests_go_on_and_it_is_the_older_configuration_that_says() {
-    let origin = Origin::start();
-    let server = Server::conf(BOLIDE, &conf("", &origin, "one"));
+    let origin = TestUpstream::start();
+    let server = TestServer::conf(BOLIDE, &conf("", &origin, "one"));
     origin.hold("/held");
     let asked = ask_by_each(&server, &origin, "/held");
     reload(&server, &conf("100ms", &origin, "two"), "two");
@@ -111,11 +115,11 @@ fn without_a_limit_requests_go_on_and_it_is_the_older_configuration_that_says() 
 
 #[test]
 fn the_end_of_the_server_cuts_and_logs() {
-    let origin = Origin::start();
-    let mut server = Server::conf(BOLIDE, &conf("300ms", &origin, "one"));
+    let origin = TestUpstream::start();
+    let mut server = TestServer::conf(BOLIDE, &conf("300ms", &origin, "one"));
     origin.hold("/held");
     let asked = ask_by_each(&server, &origin, "/held");
-    let mut told = Client::connect(server.http());
+    let mut told = H1TestClient::connect(server.http());
     told.send("GET /held HTTP/1.1\r\nHost: a\r\n\r\n");
     wait_until("the origin is asked", || origin.count("/held") == 4);
     server.signal("QUIT");

@@ -1,13 +1,13 @@
 //! Owns: directives of the page cache that other files do not speak of by name: what each does, and
 //! that the innermost block has the last word.
 
-use testkit::server::LISTEN;
-use testkit::{App, Server, wait_until};
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{TestApp, TestServer, wait_until};
 
 use crate::http;
 
 /// A server with these in `http`, in itself and in its location `/in/`.
-fn serve(app: &App, block: &str, outer: &str, inner: &str) -> Server {
+fn serve(app: &TestApp, block: &str, outer: &str, inner: &str) -> TestServer {
     let pass = format!(
         "fastcgi_param REQUEST_URI $request_uri; fastcgi_param REQUEST_METHOD $request_method;
          fastcgi_pass {};",
@@ -20,7 +20,7 @@ fn serve(app: &App, block: &str, outer: &str, inner: &str) -> Server {
 }
 
 /// The bodies of two answers to this.
-fn twice(server: &Server, path: &str, fields: &str) -> [String; 2] {
+fn twice(server: &TestServer, path: &str, fields: &str) -> [String; 2] {
     [(); 2].map(|()| server.connect().get(path, fields).text())
 }
 
@@ -30,7 +30,7 @@ fn runs(first: usize, second: usize) -> [String; 2] {
 
 #[test]
 fn pages_are_looked_up_where_that_is_on() {
-    let app = App::start();
+    let app = TestApp::start();
     let server = serve(&app, "page_cache_lookup off;", "", "page_cache_lookup on;");
     assert_eq!(twice(&server, "/", ""), runs(1, 2));
     assert_eq!(twice(&server, "/in/", ""), runs(1, 1));
@@ -41,7 +41,7 @@ fn pages_are_looked_up_where_that_is_on() {
 
 #[test]
 fn no_page_is_fresh_for_longer_than_it_may_be() {
-    let app = App::start();
+    let app = TestApp::start();
     for path in ["/", "/in/"] {
         app.say(path, "Cache-Control: max-age=600");
     }
@@ -55,7 +55,7 @@ fn no_page_is_fresh_for_longer_than_it_may_be() {
 
 #[test]
 fn clients_learn_of_a_hit_by_the_name_that_is_chosen() {
-    let app = App::start();
+    let app = TestApp::start();
     for (outer, inner) in [("on", "lscache"), ("lscache", "off"), ("off", "on")] {
         let [block, location] =
             [outer, inner].map(|value| format!("page_cache_status_header {value};"));
@@ -76,7 +76,7 @@ fn clients_learn_of_a_hit_by_the_name_that_is_chosen() {
 
 #[test]
 fn litespeeds_name_says_whether_clients_may_ask_for_a_fresh_page() {
-    let app = App::start();
+    let app = TestApp::start();
     let fresh = "Cache-Control: no-cache\r\n";
     let server = serve(&app, "CacheIgnoreCacheControl Off;", "", "CacheIgnoreCacheControl On;");
     assert_eq!(twice(&server, "/", fresh), runs(1, 2));
@@ -89,7 +89,7 @@ fn litespeeds_name_says_whether_clients_may_ask_for_a_fresh_page() {
 #[test]
 fn more_pages_than_memory_may_take_are_not_all_kept() {
     const PAGES: usize = 20;
-    let app = App::start();
+    let app = TestApp::start();
     let kept = |memory: &str| {
         let server = serve(&app, &format!("page_cache_memory {memory};"), "", "");
         let ask = |page| {
@@ -105,7 +105,7 @@ fn more_pages_than_memory_may_take_are_not_all_kept() {
     };
     let body = vec![b'x'; 100_000];
     for page in 0..PAGES {
-        app.plan(&format!("/{page}"), vec![testkit::Said::head("").body(&body)]);
+        app.plan(&format!("/{page}"), vec![bolide_testkit::AppSaid::head("").body(&body)]);
     }
     assert_eq!(kept("64m"), PAGES);
     let few = kept("1m");

@@ -9,8 +9,8 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use testkit::server::LISTEN;
-use testkit::{Client, Php, Proto, Reply, Server, run, site, wait_until};
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{CurlReply, H1TestClient, Proto, TestPhp, TestServer, run, site, wait_until};
 
 use crate::{http, report};
 
@@ -64,11 +64,11 @@ const SCRIPTS: [(&str, &str); 14] = [
 ];
 
 /// A server whose scripts are run by `php`, with more directives of their location and the site.
-fn serve(php: &Php, location: &str, more: &str) -> Server {
+fn serve(php: &TestPhp, location: &str, more: &str) -> TestServer {
     serve_from(&php.address(), location, more)
 }
 
-fn serve_from(address: &str, location: &str, more: &str) -> Server {
+fn serve_from(address: &str, location: &str, more: &str) -> TestServer {
     let server = http(&format!(
         "client_max_body_size 0;
          server {{ {LISTEN} {more}
@@ -81,21 +81,21 @@ fn serve_from(address: &str, location: &str, more: &str) -> Server {
 }
 
 /// By each protocol, the answer to a path, whatever became of it.
-fn by_each(server: &Server, path: &str) -> Vec<(Proto, Reply)> {
+fn by_each(server: &TestServer, path: &str) -> Vec<(Proto, CurlReply)> {
     Proto::TLS
         .into_iter()
         .map(|proto| (proto, server.curl(proto).attempt(&server.url(proto, path))))
         .collect()
 }
 
-fn is_idle(php: &Php) -> bool {
+fn is_idle(php: &TestPhp) -> bool {
     let status = php.status();
     status.active == 0 && status.waiting == 0
 }
 
 #[test]
 fn a_script_answers_by_each_protocol() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let server = serve(&php, "", "");
     for (proto, reply) in by_each(&server, "/hello.php?a=b") {
         assert_eq!((reply.status, &*reply.text()), (200, "hello from php"), "{proto:?}");
@@ -108,7 +108,7 @@ fn a_script_answers_by_each_protocol() {
 
 #[test]
 fn applications_get_the_variables_that_they_read() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let server = serve(&php, "", "");
     for proto in Proto::TLS {
         let curl = server.curl(proto).field("Authorization: Basic YTpi").field("Cookie: a=b");
@@ -146,7 +146,7 @@ fn applications_get_the_variables_that_they_read() {
 
 #[test]
 fn php_that_is_killed_before_its_head_gives_502() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let server = serve(&php, "", "");
     for (proto, reply) in by_each(&server, "/die.php") {
         assert_eq!((reply.exit, reply.status), (0, 502), "{proto:?}: {}", reply.stderr);
@@ -167,7 +167,7 @@ fn php_that_is_killed_before_its_head_gives_502() {
 
 #[test]
 fn php_that_is_killed_after_its_head_cuts_the_answer_visibly() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     for (name, directives) in [("buffered", ""), ("unbuffered", "fastcgi_buffering off;")] {
         let server = serve(&php, directives, "");
         for (proto, reply) in by_each(&server, "/die.php?first=1") {
@@ -190,7 +190,7 @@ fn php_that_is_killed_after_its_head_cuts_the_answer_visibly() {
 
 #[test]
 fn php_that_hangs_gives_504_after_the_timeout() {
-    let php = Php::start(8);
+    let php = TestPhp::start(8);
     let server = serve(&php, "fastcgi_read_timeout 500ms;", "");
     for (proto, reply) in by_each(&server, "/hang.php") {
         assert_eq!((reply.exit, reply.status), (0, 504), "{proto:?}: {}", reply.stderr);
@@ -211,7 +211,7 @@ fn php_that_hangs_gives_504_after_the_timeout() {
 fn a_socket_that_is_not_there_gives_502_and_a_line_that_says_why() {
     let dir = site::temp_dir();
     fs::write(dir.join("file"), "").unwrap();
-    let refused = testkit::ports::Ports::claim();
+    let refused = bolide_testkit::ports::TestPorts::claim();
     let refused = format!("127.0.0.1:{}", refused.port(0));
     let rows = [
         (format!("unix:{}/none", dir.display()), "crit", "(2: No such file or directory)", true),
@@ -251,7 +251,7 @@ fn a_socket_that_is_not_there_gives_502_and_a_line_that_says_why() {
 
 #[test]
 fn an_answer_without_fields_is_an_answer() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let server = serve(&php, "", "");
     for path in ["/odd.php", "/odd.php?x=text", "/odd.php?x=Status:%20404%0d%0a%0d%0ax"] {
         for (proto, reply) in by_each(&server, path) {
@@ -262,7 +262,7 @@ fn an_answer_without_fields_is_an_answer() {
 
 #[test]
 fn nothing_that_a_client_sends_becomes_a_field_of_the_answer() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let server = serve(&php, "", "");
     for evil in [
         "%0d%0aX-Evil:%201",
@@ -296,7 +296,7 @@ fn nothing_that_a_client_sends_becomes_a_field_of_the_answer() {
 
 #[test]
 fn a_client_that_leaves_frees_the_child() {
-    let php = Php::start(4);
+    let php = TestPhp::start(4);
     let server = serve(&php, "", "");
     for path in ["/endless.php", "/silent.php"] {
         for proto in Proto::TLS {
@@ -315,7 +315,7 @@ fn a_client_that_leaves_frees_the_child() {
 
 #[test]
 fn a_script_runs_to_its_end_when_the_configuration_says_so() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let server = serve(&php, "fastcgi_ignore_client_abort on;", "");
     let mark = server.home().dir().join("mark");
     for proto in [Proto::H1, Proto::H2] {
@@ -329,11 +329,11 @@ fn a_script_runs_to_its_end_when_the_configuration_says_so() {
 
 #[test]
 fn a_client_that_stops_reading_holds_php_back_and_is_sent_away() {
-    let php = Php::start(4);
+    let php = TestPhp::start(4);
     let limits = "send_timeout 2s;";
     let server = serve(&php, "fastcgi_max_temp_file_size 0;", limits);
     let before = server.resident_kib();
-    let mut clients: Vec<Client> = (0..2).map(|_| server.connect()).collect();
+    let mut clients: Vec<H1TestClient> = (0..2).map(|_| server.connect()).collect();
     for client in &mut clients {
         client.send("GET /large.php?mb=200 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     }
@@ -346,7 +346,7 @@ fn a_client_that_stops_reading_holds_php_back_and_is_sent_away() {
 
 #[test]
 fn one_line_tells_of_a_client_that_left_or_was_sent_away() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let server = serve(&php, "fastcgi_max_temp_file_size 0;", "send_timeout 1s;");
     let told = || {
         let log = server.error_log();
@@ -359,7 +359,7 @@ fn one_line_tells_of_a_client_that_left_or_was_sent_away() {
         assert_eq!(curl.attempt(&server.url(proto, "/slow.php?ms=1200")).exit, 28);
         wait_until("the child to be free", || is_idle(&php));
         wait_until("a line", || told().len() > before);
-        testkit::pause(200);
+        bolide_testkit::pause(200);
         let lines = told();
         assert_eq!(lines.len(), before + 1, "{proto:?}: {lines:#?}");
         assert!(lines[before].contains("client prematurely closed connection"), "{lines:#?}");
@@ -370,7 +370,7 @@ fn one_line_tells_of_a_client_that_left_or_was_sent_away() {
     wait_until("a child at work", || php.status().active == 1);
     wait_until("a line", || told().len() > before);
     wait_until("the child to be free", || is_idle(&php));
-    testkit::pause(200);
+    bolide_testkit::pause(200);
     let lines = told();
     assert_eq!(lines.len(), before + 1, "{lines:#?}");
     assert!(lines[before].contains("client timed out"), "{lines:#?}");
@@ -378,7 +378,7 @@ fn one_line_tells_of_a_client_that_left_or_was_sent_away() {
 
 #[test]
 fn a_stream_that_takes_nothing_is_sent_away_though_its_neighbour_waits_for_php() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let server = serve(&php, "fastcgi_max_temp_file_size 0;", "send_timeout 1s;");
     let text = "<?php while (!file_exists($_GET['to'])) { usleep(10000); clearstatcache(); }";
     site::write(&server.www("until.php"), text.as_bytes());
@@ -400,7 +400,7 @@ fn a_stream_that_takes_nothing_is_sent_away_though_its_neighbour_waits_for_php()
 }
 
 /// The most resident memory (KiB) that the server had while `work` went on.
-fn peak_while(server: &Server, work: impl FnOnce()) -> u64 {
+fn peak_while(server: &TestServer, work: impl FnOnce()) -> u64 {
     let (over, peak) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         scope.spawn(|| {
@@ -430,12 +430,12 @@ fn upload(size: u64) -> (PathBuf, String) {
 }
 
 fn send_large(proto: Proto, size: u64, location: &str, more: &[&str]) {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let server = serve(&php, location, "");
     assert_eq!(server.get("/hello.php").status, 200);
     let (path, sum) = upload(size);
     let before = server.resident_kib();
-    let mut reply = Reply::default();
+    let mut reply = CurlReply::default();
     let peak = peak_while(&server, || {
         let curl = server.curl(proto).args(["-T", path.to_str().unwrap(), "--max-time", "300"]);
         reply = curl.args(more.iter().copied()).get(&server.url(proto, "/sum.php"));
@@ -479,7 +479,7 @@ fn large_uploads_arrive_whole_by_each_protocol_and_framing() {
 
 #[test]
 fn small_uploads_arrive_whole_by_each_protocol_and_framing() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let mut failures = Vec::new();
     for location in ["", "fastcgi_request_buffering off;", "client_body_buffer_size 1k;"] {
         let server = serve(&php, location, "");
@@ -515,7 +515,7 @@ fn small_uploads_arrive_whole_by_each_protocol_and_framing() {
 
 #[test]
 fn a_body_over_its_limit_gets_413_and_reaches_no_script() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let server = serve(&php, "client_max_body_size 100k;", "");
     let (path, _) = upload(200_000);
     let accepted = php.status().accepted;
@@ -535,10 +535,10 @@ fn a_body_over_its_limit_gets_413_and_reaches_no_script() {
 
 #[test]
 fn two_hundred_slow_requests_cost_forty_kilobytes_each_at_most() {
-    let php = Php::start(8);
+    let php = TestPhp::start(8);
     let server = serve(&php, "", "");
     let warm = |count: usize| {
-        let mut clients: Vec<Client> = (0..count).map(|_| server.connect()).collect();
+        let mut clients: Vec<H1TestClient> = (0..count).map(|_| server.connect()).collect();
         for client in &mut clients {
             client.send("GET /slow.php?ms=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
         }
@@ -546,7 +546,7 @@ fn two_hundred_slow_requests_cost_forty_kilobytes_each_at_most() {
     };
     warm(4);
     let before = server.resident_kib();
-    let mut clients: Vec<Client> = (0..200).map(|_| server.connect()).collect();
+    let mut clients: Vec<H1TestClient> = (0..200).map(|_| server.connect()).collect();
     for client in &mut clients {
         client.send("GET /slow.php?ms=150 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     }
@@ -561,7 +561,7 @@ fn two_hundred_slow_requests_cost_forty_kilobytes_each_at_most() {
 
 #[test]
 fn large_answers_arrive_whole_with_flat_memory() {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let server = serve(&php, "", "");
     assert_eq!(server.get("/hello.php").status, 200);
     let before = server.resident_kib();
@@ -585,7 +585,7 @@ fn large_answers_arrive_whole_with_flat_memory() {
 
 #[test]
 fn an_early_hint_is_sent_before_the_answer() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let server = serve(&php, "", "early_hints on;");
     let mut client = server.connect();
     client.send("GET /early.php HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -614,7 +614,7 @@ struct Lsphp {
 impl Lsphp {
     fn start() -> Self {
         let dir = site::temp_dir();
-        let child = Command::new(testkit::tool("lsphp"))
+        let child = Command::new(bolide_testkit::tool("lsphp"))
             .arg("-b")
             .arg(dir.join("ls.sock"))
             .env("PHP_LSAPI_CHILDREN", "2")
@@ -687,9 +687,9 @@ fn lsphp_answers_by_each_protocol_and_gets_bodies_and_variables() {
 
 #[test]
 fn slow_scripts_do_not_hold_files_up() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let server = serve(&php, "", "");
-    let mut slow: Vec<Client> = (0..3).map(|_| server.connect()).collect();
+    let mut slow: Vec<H1TestClient> = (0..3).map(|_| server.connect()).collect();
     for client in &mut slow {
         client.send("GET /slow.php?ms=700 HTTP/1.1\r\nHost: localhost\r\n\r\n");
     }

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use testkit::php::kill;
-use testkit::{Client, Php, Proto, Server, pause, wait_until};
+use bolide_testkit::php::kill;
+use bolide_testkit::{H1TestClient, Proto, TestPhp, TestServer, pause, wait_until};
 
 use crate::BOLIDE;
 use crate::wordpress::Site;
@@ -49,8 +49,8 @@ const REQUESTS: [(&str, &str); 6] = [
 ];
 
 /// Asks one thing after the other until it is told to stop; each answer is whole or told as cut.
-fn visit_h1(server: &Server, over: &AtomicBool, tally: &Tally, first: usize) {
-    let mut client: Option<Client> = None;
+fn visit_h1(server: &TestServer, over: &AtomicBool, tally: &Tally, first: usize) {
+    let mut client: Option<H1TestClient> = None;
     let port = server.http().port();
     for turn in first.. {
         if over.load(Ordering::Relaxed) {
@@ -86,7 +86,7 @@ fn visit_h1(server: &Server, over: &AtomicBool, tally: &Tally, first: usize) {
 }
 
 /// The same by HTTP/2 and HTTP/3, where curl tells what became of each.
-fn visit_by(server: &Server, proto: Proto, over: &AtomicBool, tally: &Tally) {
+fn visit_by(server: &TestServer, proto: Proto, over: &AtomicBool, tally: &Tally) {
     for turn in 0.. {
         if over.load(Ordering::Relaxed) {
             return;
@@ -108,7 +108,7 @@ fn visit_by(server: &Server, proto: Proto, over: &AtomicBool, tally: &Tally) {
 }
 
 /// Runs visitors of every protocol beside `trouble`.
-fn under_load(server: &Server, trouble: impl FnOnce(&Tally)) -> Tally {
+fn under_load(server: &TestServer, trouble: impl FnOnce(&Tally)) -> Tally {
     let (tally, over) = (Tally::default(), AtomicBool::new(false));
     thread::scope(|scope| {
         for first in 0..4 {
@@ -131,7 +131,7 @@ const HOME: &str = "<?php
     define('WP_HOME', $home); define('WP_SITEURL', $home);\n";
 
 /// Installs WordPress with its own script, as the wizard does.
-fn install(server: &Server) {
+fn install(server: &TestServer) {
     let fields = "weblog_title=Chaos&user_name=editor&admin_password=long+secret+words&\
                   admin_password2=long+secret+words&admin_email=a%40example.org&language=";
     let curl = server.curl(Proto::H2).args(["-d", fields]);
@@ -144,23 +144,23 @@ fn configuration(site: &Site) -> String {
     site.handbook().replace("server 127.0.0.1:@P9@ backup;", "")
 }
 
-fn start(children: u32) -> (Site, Server) {
+fn start(children: u32) -> (Site, TestServer) {
     let site = Site::new(children);
     // At home by http and https alike.
     let config = site.wordpress.dir().join("wp-config.php");
     let text = fs::read_to_string(&config).unwrap();
     fs::write(config, text.replacen("<?php\n", HOME, 1)).unwrap();
-    let server = Server::with(BOLIDE, &configuration(&site));
+    let server = TestServer::with(BOLIDE, &configuration(&site));
     install(&server);
     (site, server)
 }
 
-fn open_files(server: &Server) -> usize {
+fn open_files(server: &TestServer) -> usize {
     fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap().count()
 }
 
 /// Everything that the load used is given back.
-fn check_baseline(server: &Server, php: &Php, files: usize, memory: u64) {
+fn check_baseline(server: &TestServer, php: &TestPhp, files: usize, memory: u64) {
     wait_until("php to be idle", || {
         let status = php.status();
         status.active == 0 && status.waiting == 0
@@ -171,7 +171,7 @@ fn check_baseline(server: &Server, php: &Php, files: usize, memory: u64) {
 }
 
 /// The load alone, so that what it needs once is there before anything is counted.
-fn warm_up(server: &Server) -> (usize, u64) {
+fn warm_up(server: &TestServer) -> (usize, u64) {
     let tally = under_load(server, |_| pause(1500));
     assert_eq!(tally.except(&["200", "200 file"]), "", "before any trouble");
     let mut last = usize::MAX;

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use testkit::load::{Load, h2load_beside};
-use testkit::server::{Home, LISTEN, TYPES, is_root, prelude};
-use testkit::tools::finish;
-use testkit::{Finished, Proto, Server, run, wait_until};
+use bolide_testkit::load::{TestLoad, h2load_beside};
+use bolide_testkit::server::{Home, LISTEN, TYPES, is_root, prelude};
+use bolide_testkit::tools::finish;
+use bolide_testkit::{Proto, TestServer, ToolRun, run, wait_until};
 
 use crate::BOLIDE;
 
@@ -36,19 +36,19 @@ fn user() -> &'static str {
     if is_root() { "user nobody;" } else { "" }
 }
 
-fn start(pool: &str) -> Server {
-    let server = Server::with(BOLIDE, &php(pool, ""));
+fn start(pool: &str) -> TestServer {
+    let server = TestServer::with(BOLIDE, &php(pool, ""));
     put(&server, "who.php", WHO);
     put(&server, "slow.php", "<?php usleep(1000 * $_GET['ms']); echo 'slept';");
     server
 }
 
-fn put(server: &Server, name: &str, text: &str) {
+fn put(server: &TestServer, name: &str, text: &str) {
     fs::write(server.www(name), text).unwrap();
 }
 
 /// A value of what `WHO` tells.
-fn who(server: &Server, path: &str, name: &str) -> String {
+fn who(server: &TestServer, path: &str, name: &str) -> String {
     let reply = server.get(path);
     let text = reply.text();
     let rest = text.split_once(&format!("\"{name}\":")).unwrap_or_else(|| panic!("{text}")).1;
@@ -59,13 +59,13 @@ fn who(server: &Server, path: &str, name: &str) -> String {
     value.unwrap().to_owned()
 }
 
-fn answers(server: &Server) -> bool {
+fn answers(server: &TestServer) -> bool {
     let reply = server.get("/who.php");
     reply.status == 200 && reply.text().contains("\"pid\":")
 }
 
 /// What `bolide php …` says.
-fn command(server: &Server, args: &[&str]) -> Finished {
+fn command(server: &TestServer, args: &[&str]) -> ToolRun {
     let conf = server.home().dir().join("nginx.conf");
     let mut command = server.home().command(&["-c", conf.to_str().unwrap(), "php"]);
     command.args(args);
@@ -73,13 +73,13 @@ fn command(server: &Server, args: &[&str]) -> Finished {
 }
 
 /// The master of a pool, by what the server tells.
-fn master(server: &Server, pool: &str) -> Option<u32> {
+fn master(server: &TestServer, pool: &str) -> Option<u32> {
     let told = command(server, &["status"]).text();
     let line = told.lines().find(|line| line.starts_with(&format!("{pool}: running")))?;
     line.split_once(" pid ")?.1.split(',').next()?.parse().ok()
 }
 
-fn ready_master(server: &Server, pool: &str) -> u32 {
+fn ready_master(server: &TestServer, pool: &str) -> u32 {
     let mut found = None;
     wait_until("the pool to run", || {
         found = master(server, pool);
@@ -118,7 +118,7 @@ fn family(pid: u32) -> Vec<u32> {
 }
 
 /// The private directory of a server.
-fn runtime(server: &Server) -> PathBuf {
+fn runtime(server: &TestServer) -> PathBuf {
     let open = fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap();
     let lock = open
         .flatten()
@@ -174,7 +174,7 @@ fn a_killed_master_is_replaced_and_running_requests_end() {
     let old = ready_master(&server, "main");
     let url = format!("http://{}/slow.php?ms=1500", server.http());
     let slow = std::thread::spawn(move || run("curl", ["-s", &url]).text());
-    testkit::pause(500);
+    bolide_testkit::pause(500);
     tell("KILL", old);
     // No request waits for anybody to do anything.
     assert!(answers(&server));
@@ -195,10 +195,10 @@ fn masters_killed_again_and_again_under_load_cost_no_request() {
     let args = ["-D", "5", "-c", "8", "-m", "1"].map(str::to_owned).to_vec();
     let load = h2load_beside(Proto::H2c, server.url(Proto::H2c, "/slow.php?ms=10"), args);
     for _ in 0..4 {
-        testkit::pause(800);
+        bolide_testkit::pause(800);
         tell("KILL", ready_master(&server, "main"));
     }
-    let Load { total, succeeded, failed, classes, report } = load.join().unwrap();
+    let TestLoad { total, succeeded, failed, classes, report } = load.join().unwrap();
     let fine = succeeded > 0 && failed == 0 && classes == [succeeded, 0, 0, 0];
     assert!(fine, "{failed} of {total} failed:\n{report}\n{}", server.error_log());
 }
@@ -224,7 +224,7 @@ fn a_pool_that_cannot_start_is_told_and_the_rest_goes_on() {
     let fake = home.write("fake-fpm", "#!/bin/sh\necho 'no good' >&2\nexit 3\n");
     fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
     let block = php(&format!("binary {};", fake.display()), "");
-    let server = Server::start(home, &format!("{}http {{{TYPES}{block}}}", prelude(1)));
+    let server = TestServer::start(home, &format!("{}http {{{TYPES}{block}}}", prelude(1)));
     put(&server, "who.php", WHO);
     assert_eq!(server.get("/hello.txt").status, 200);
     wait_until("the server to give up waiting", || server.error_log().contains("does not start"));
@@ -276,7 +276,7 @@ fn pools_of_two_users_cannot_read_each_others_files() {
     if !is_root() {
         return;
     }
-    let server = Server::with(
+    let server = TestServer::with(
         BOLIDE,
         &format!(
             "php_pool a {{ user www-data; children 2; }}
@@ -320,7 +320,7 @@ fn changed_settings_take_effect_and_unchanged_pools_are_left_alone() {
         php(&format!("children 2; env STAGE {stage};"), "location = /stage { return 200 $host; }")
             + &format!("php_pool other {{ {} children 2; }} {more}", user())
     };
-    let server = Server::with(BOLIDE, &block("one", "php_pool third { children 2; }"));
+    let server = TestServer::with(BOLIDE, &block("one", "php_pool third { children 2; }"));
     put(&server, "who.php", WHO);
     assert_eq!(who(&server, "/who.php", "STAGE"), "one");
     let before = ["main", "other", "third"].map(|name| ready_master(&server, name));
@@ -345,7 +345,7 @@ fn a_pool_that_is_no_longer_configured_ends_after_its_requests() {
     let all = family(ready_master(&server, "main"));
     let url = format!("http://{}/slow.php?ms=2000", server.http());
     let slow = std::thread::spawn(move || run("curl", ["-s", &url]).text());
-    testkit::pause(500);
+    bolide_testkit::pause(500);
     server.reload(&format!("server {{ {LISTEN} }}"));
     wait_until("the reload", || !answers(&server));
     assert_eq!(slow.join().unwrap(), "slept");
@@ -381,13 +381,13 @@ fn a_new_binary_takes_over_without_a_lost_request() {
     let old = family(ready_master(&server, "main"));
     let args = ["-D", "5", "-c", "8", "-m", "2"].map(str::to_owned).to_vec();
     let load = h2load_beside(Proto::H2c, server.url(Proto::H2c, "/slow.php?ms=20"), args);
-    testkit::pause(1000);
+    bolide_testkit::pause(1000);
     server.signal("USR2");
     let pid = || server.home().read("logs/pid").trim().parse::<u32>().ok();
     wait_until("a successor", || pid().is_some_and(|pid| pid != server.pid()));
     let heir = pid().unwrap();
     assert_eq!(family(ready_master(&server, "main")).len(), old.len(), "it has its own");
-    let Load { total, succeeded, failed, classes, report } = load.join().unwrap();
+    let TestLoad { total, succeeded, failed, classes, report } = load.join().unwrap();
     let fine = succeeded > 0 && failed == 0 && classes == [succeeded, 0, 0, 0];
     assert!(fine, "{failed} of {total} failed:\n{report}\n{}", server.error_log());
     server.signal("QUIT");
@@ -399,19 +399,19 @@ fn a_new_binary_takes_over_without_a_lost_request() {
 }
 
 /// Restarts a pool under load; every request must be answered.
-fn restart_under_load(server: &Server) {
+fn restart_under_load(server: &TestServer) {
     let args = ["-D", "6", "-c", "8", "-m", "2"].map(str::to_owned).to_vec();
     let load = h2load_beside(Proto::H2c, server.url(Proto::H2c, "/slow.php?ms=20"), args);
-    testkit::pause(1000);
+    bolide_testkit::pause(1000);
     for _ in 0..3 {
         let before = ready_master(server, "main");
         let done = command(server, &["restart", "main"]).succeeded();
         assert!(done.text().contains("main: restarted, pid"), "{done}");
         assert_ne!(ready_master(server, "main"), before);
-        testkit::pause(500);
+        bolide_testkit::pause(500);
     }
     assert!(!load.is_finished(), "the load outlasts the restarts");
-    let Load { total, succeeded, failed, classes, report } = load.join().unwrap();
+    let TestLoad { total, succeeded, failed, classes, report } = load.join().unwrap();
     let fine = succeeded > 0 && failed == 0 && classes == [succeeded, 0, 0, 0];
     assert!(fine, "{failed} of {total} failed:\n{report}\n{}", server.error_log());
 }
@@ -429,20 +429,20 @@ fn a_restart_loses_no_request() {
 #[test]
 fn reloads_that_change_a_pool_lose_no_request() {
     let block = |n: u32| php(&format!("children 4; queue 256 timeout=30s; env N {n};"), "");
-    let server = Server::with(BOLIDE, &block(0));
+    let server = TestServer::with(BOLIDE, &block(0));
     put(&server, "who.php", WHO);
     put(&server, "slow.php", "<?php usleep(1000 * $_GET['ms']); echo 'slept';");
     assert!(answers(&server));
     let args = ["-D", "6", "-c", "8", "-m", "2"].map(str::to_owned).to_vec();
     let load = h2load_beside(Proto::H2c, server.url(Proto::H2c, "/slow.php?ms=20"), args);
-    testkit::pause(1000);
+    bolide_testkit::pause(1000);
     for n in 1..4 {
         server.reload(&block(n));
         wait_until("the setting", || who(&server, "/who.php", "N") == n.to_string());
-        testkit::pause(400);
+        bolide_testkit::pause(400);
     }
     assert!(!load.is_finished(), "the load outlasts the reloads");
-    let Load { total, succeeded, failed, classes, report } = load.join().unwrap();
+    let TestLoad { total, succeeded, failed, classes, report } = load.join().unwrap();
     let fine = succeeded > 0 && failed == 0 && classes == [succeeded, 0, 0, 0];
     assert!(fine, "{failed} of {total} failed:\n{report}\n{}", server.error_log());
 }
@@ -456,7 +456,7 @@ fn a_full_queue_is_answered_at_once() {
         .map(|_| {
             let url = url.clone();
             let asked = std::thread::spawn(move || run("curl", ["-s", &url]).text());
-            testkit::pause(300);
+            bolide_testkit::pause(300);
             asked
         })
         .collect();
@@ -478,10 +478,10 @@ fn a_child_that_hangs_is_replaced() {
 }
 
 /// Leaves a child in the middle of a long request.
-fn keep_busy(server: &Server) {
+fn keep_busy(server: &TestServer) {
     let url = format!("http://{}/slow.php?ms=60000", server.http());
     std::thread::spawn(move || run("curl", ["-s", "-m", "20", &url]));
-    testkit::pause(500);
+    bolide_testkit::pause(500);
 }
 
 #[test]
@@ -551,14 +551,14 @@ fn mistakes_are_found_by_the_test_of_a_configuration() {
 
 #[test]
 fn an_lsphp_pool_does_all_of_it_too() {
-    let lsphp = testkit::tool("lsphp");
+    let lsphp = bolide_testkit::tool("lsphp");
     let pool = format!("binary {}; children 4; queue 256; env GREETING hello;", lsphp.display());
     // lsphp of the tests lives below a directory that only its owner may enter.
     let pool = if is_root() { format!("{pool} user root;") } else { pool };
     let block = php("", "")
         .replace(user(), "")
         .replace("php_pool main {", &format!("php_pool main {{ {pool}"));
-    let server = Server::with(BOLIDE, &block);
+    let server = TestServer::with(BOLIDE, &block);
     put(&server, "who.php", WHO);
     put(&server, "slow.php", "<?php usleep(1000 * $_GET['ms']); echo 'slept';");
     wait_until("an answer", || answers(&server));
@@ -576,7 +576,8 @@ fn an_lsphp_pool_does_all_of_it_too() {
 
 /// A directory as people have them.
 fn application(dir: &Path) {
-    let write = |name: &str, text: &str| testkit::site::write(&dir.join(name), text.as_bytes());
+    let write =
+        |name: &str, text: &str| bolide_testkit::site::write(&dir.join(name), text.as_bytes());
     write(
         "index.php",
         "<?php echo 'front ', $_SERVER['REQUEST_URI'], ' ', $_SERVER['PATH_INFO'] ?: '-';",
@@ -624,7 +625,7 @@ fn a_directory_with_php_is_served_by_the_configuration_that_is_printed() {
     let conf = home.write("printed.conf", &printed);
     let tested = home.run(&["-t", "-c", conf.to_str().unwrap()]);
     assert_eq!(tested.code, 0, "{tested}");
-    let server = Server::start(home, &format!("daemon off;\n{printed}"));
+    let server = TestServer::start(home, &format!("daemon off;\n{printed}"));
     wait_until("PHP", || server.get("/").status == 200);
     for (path, status, text) in [
         ("/", 200, "front / -"),
@@ -670,7 +671,7 @@ fn serve_php_needs_nothing_else() {
     let url = format!("http://127.0.0.1:{http}/some/where");
     wait_until("the site", || run("curl", ["-s", &url]).text().starts_with("front /some/where"));
     // More than stays in memory.
-    let upload = testkit::site::temp_dir().join("upload");
+    let upload = bolide_testkit::site::temp_dir().join("upload");
     fs::write(&upload, vec![b'x'; 300_000]).unwrap();
     let data = format!("@{}", upload.display());
     let posted = run("curl", ["-s", "--data-binary", &data, &url]);

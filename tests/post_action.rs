@@ -1,9 +1,9 @@
 //! Owns: `post_action`: what is done behind an answer, for nobody, and the log line behind that; by
 //! each protocol, by all kinds of targets, with clients that leave; inheritance, wrong arguments.
 
-use testkit::origin::{answer, answer_of};
-use testkit::server::{Home, LISTEN};
-use testkit::{App, Origin, Proto, Server, wait_until};
+use bolide_testkit::origin::{answer, answer_of};
+use bolide_testkit::server::{Home, LISTEN};
+use bolide_testkit::{Proto, TestApp, TestServer, TestUpstream, wait_until};
 
 use crate::{BOLIDE, http, report};
 
@@ -11,7 +11,7 @@ const FORMAT: &str = "log_format post '$request_uri $uri $args $status $body_byt
     $request_completion $request_method $upstream_status $sent_http_x_own';";
 
 /// A server with these directives, whose log lines say what `post_action` is about.
-fn serve(directives: &str) -> Server {
+fn serve(directives: &str) -> TestServer {
     http(&format!(
         "{} server {{ {LISTEN} access_log @DIR@/logs/post.log post; {directives} }}",
         FORMAT
@@ -19,7 +19,7 @@ fn serve(directives: &str) -> Server {
 }
 
 /// The lines of its log, when there are so many.
-fn lines(server: &Server, count: usize) -> Vec<String> {
+fn lines(server: &TestServer, count: usize) -> Vec<String> {
     let read = || server.home().read("logs/post.log");
     wait_until("lines in the log", || read().lines().count() >= count);
     read().lines().map(str::to_owned).collect()
@@ -48,7 +48,7 @@ fn the_log_is_written_where_the_request_ends_by_each_protocol() {
 
 #[test]
 fn the_target_is_taken_literally_and_ends_as_any_request_does() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     origin.say("/e500", answer_of("500 No", "", "no"));
     origin.say("/inside", answer("X-Accel-Redirect: /done", ""));
     let server = serve(&format!(
@@ -144,7 +144,7 @@ fn the_target_is_taken_literally_and_ends_as_any_request_does() {
 
 #[test]
 fn an_origin_is_told_of_what_was_sent_and_nobody_waits_for_its_body() {
-    let (origin, app) = (Origin::start(), App::start());
+    let (origin, app) = (TestUpstream::start(), TestApp::start());
     let server = serve(&format!(
         "location = /told {{ post_action /tell; return 200 told; }}
          location = /tell {{ proxy_pass http://{0}; proxy_set_header X-Sent $body_bytes_sent;
@@ -189,7 +189,7 @@ fn an_origin_is_told_of_what_was_sent_and_nobody_waits_for_its_body() {
 
 #[test]
 fn a_client_that_leaves_early_is_accounted_for() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let server = serve(&format!(
         "location = /slow {{ proxy_pass http://{0}; post_action /tell; }}
          location = /tell {{ proxy_pass http://{0}; proxy_set_header X-Sent $body_bytes_sent;
@@ -213,7 +213,7 @@ fn a_client_that_leaves_early_is_accounted_for() {
 
 #[test]
 fn the_next_request_of_a_connection_waits_and_others_do_not() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let server = serve(&format!(
         "location = /first {{ post_action /tell; return 200 first; }}
          location = /second {{ return 200 second; }}
@@ -244,7 +244,7 @@ fn the_next_request_of_a_connection_waits_and_others_do_not() {
 
 #[test]
 fn requests_that_wait_behind_it_are_not_late() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let server = serve(&format!(
         "client_header_timeout 1s;
          location = /first {{ post_action /tell; return 200 first; }}
@@ -257,7 +257,7 @@ fn requests_that_wait_behind_it_are_not_late() {
     assert_eq!(client.answer().text(), "first");
     wait_until("the origin is told", || origin.count("/tell") == 1);
     // Longer than a head may take.
-    testkit::pause(2500);
+    bolide_testkit::pause(2500);
     origin.release();
     for _ in 0..2 {
         assert_eq!(client.answer().text(), "first");
@@ -282,9 +282,9 @@ fn clients_that_are_late_are_logged() {
 }
 
 /// A server whose `/first` has something done that does not end, and how often curl asks for it.
-fn crowd(origin: &Origin, connections: &str) -> Server {
+fn crowd(origin: &TestUpstream, connections: &str) -> TestServer {
     origin.hold("/tell");
-    let prelude = testkit::server::prelude(1).replace("2048", connections);
+    let prelude = bolide_testkit::server::prelude(1).replace("2048", connections);
     let conf = format!(
         "{prelude} http {{ {FORMAT} server {{ {LISTEN}
              access_log @DIR@/logs/post.log post;
@@ -292,12 +292,12 @@ fn crowd(origin: &Origin, connections: &str) -> Server {
              location = /tell {{ proxy_pass http://{0}; }} }} }}",
         origin.address()
     );
-    Server::conf(BOLIDE, &conf)
+    TestServer::conf(BOLIDE, &conf)
 }
 
 #[test]
 fn a_connection_with_many_goes_on_without_more() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let server = crowd(&origin, "2048");
     for (proto, left_out) in [(Proto::H2, 12), (Proto::H3, 24)] {
         let reply = server.curl(proto).attempt(&server.url(proto, "/first/[1-140]"));
@@ -313,7 +313,7 @@ fn a_connection_with_many_goes_on_without_more() {
 #[test]
 fn a_worker_has_as_many_as_connections() {
     for proto in [Proto::H2, Proto::H3] {
-        let origin = Origin::start();
+        let origin = TestUpstream::start();
         let server = crowd(&origin, "64");
         // Clients that leave do not make room.
         for at in 0..5 {
@@ -332,7 +332,7 @@ fn a_worker_has_as_many_as_connections() {
 
 #[test]
 fn a_server_that_ends_waits_for_what_is_done_behind_its_answers() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let mut server = serve(&format!(
         "location = /first {{ post_action /tell; return 200 first; }}
          location = /tell {{ proxy_pass http://{0}; }}",

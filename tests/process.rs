@@ -5,8 +5,8 @@ use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 
-use testkit::server::{Home, is_root};
-use testkit::{Server, wait_until};
+use bolide_testkit::server::{Home, is_root};
+use bolide_testkit::{TestServer, wait_until};
 
 use crate::{BOLIDE, report};
 
@@ -59,7 +59,8 @@ impl Daemon {
     }
 
     fn answers(&self) -> bool {
-        let mut client = testkit::h1::Client::connect(([127, 0, 0, 1], self.home.port(0)).into());
+        let mut client =
+            bolide_testkit::h1::H1TestClient::connect(([127, 0, 0, 1], self.home.port(0)).into());
         client.get("/", "Connection: close\r\n").status == 200
     }
 }
@@ -389,7 +390,8 @@ fn ports_are_free_as_soon_as_a_server_is_told_to_quit() {
     let path = daemon.home.dir().join("html");
     fs::create_dir_all(&path).unwrap();
     fs::write(path.join("slow"), vec![b'x'; 1000]).unwrap();
-    let mut held = testkit::h1::Client::connect(([127, 0, 0, 1], daemon.home.port(0)).into());
+    let mut held =
+        bolide_testkit::h1::H1TestClient::connect(([127, 0, 0, 1], daemon.home.port(0)).into());
     held.send(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_eq!(held.take(12).unwrap(), b"HTTP/1.1 200");
     daemon.signal("QUIT");
@@ -406,7 +408,8 @@ fn worker_shutdown_timeout_cuts_what_does_not_end() {
     let path = daemon.home.dir().join("html");
     fs::create_dir_all(&path).unwrap();
     fs::write(path.join("slow"), vec![b'x'; 1000]).unwrap();
-    let mut held = testkit::h1::Client::connect(([127, 0, 0, 1], daemon.home.port(0)).into());
+    let mut held =
+        bolide_testkit::h1::H1TestClient::connect(([127, 0, 0, 1], daemon.home.port(0)).into());
     held.send(b"GET /slow HTTP/1.1\r\nHost: x\r\n\r\n");
     assert_eq!(held.take(12).unwrap(), b"HTTP/1.1 200");
     daemon.signal("QUIT");
@@ -590,7 +593,7 @@ fn env_with_a_value_holds_for_the_server_itself() {
 
 #[test]
 fn int_stops_and_is_told_by_its_name() {
-    let server = Server::with(BOLIDE, &format!("server {{ {LISTEN} }}"));
+    let server = TestServer::with(BOLIDE, &format!("server {{ {LISTEN} }}"));
     let exit = server.stop("INT");
     assert_eq!(exit.code, 0);
     assert!(exit.error_log.contains("signal 2 (SIGINT) received from "), "{}", exit.error_log);

@@ -8,15 +8,15 @@ mod tunnels;
 
 use std::fs;
 
-use testkit::origin::{answer, answer_of};
-use testkit::server::LISTEN;
-use testkit::{Client, Origin, Proto, Server, wait_until};
+use bolide_testkit::origin::{answer, answer_of};
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{H1TestClient, Proto, TestServer, TestUpstream, wait_until};
 
 use crate::http;
 
 /// A server that passes everything to `origin` over connections that it keeps, with more
 /// directives of its location and the site.
-fn serve(origin: &Origin, location: &str, more: &str) -> Server {
+fn serve(origin: &TestUpstream, location: &str, more: &str) -> TestServer {
     http(&format!(
         "upstream app {{ server {}; keepalive 8; }}
          server {{ {LISTEN} client_max_body_size 0; {more}
@@ -26,7 +26,7 @@ fn serve(origin: &Origin, location: &str, more: &str) -> Server {
 }
 
 /// `POST path` with this body on a new connection.
-fn post(server: &Server, path: &str, body: &str) -> testkit::Response {
+fn post(server: &TestServer, path: &str, body: &str) -> bolide_testkit::Response {
     let len = body.len();
     let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len}\r\n\r\n");
     server.connect().send(head + body).answer()
@@ -39,7 +39,7 @@ fn long_body(len: usize) -> Vec<u8> {
 
 #[test]
 fn an_origin_answers_by_each_protocol() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let server = serve(&origin, "", "");
     for (at, proto) in Proto::TLS.into_iter().enumerate() {
         let curl = server.curl(proto).field("X-Own: 1").field("Cookie: a=b");
@@ -58,7 +58,7 @@ fn an_origin_answers_by_each_protocol() {
 
 #[test]
 fn what_belongs_to_a_connection_stays_there() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let fields = "Connection: keep-alive, X-Named\nKeep-Alive: timeout=5\nUpgrade: h2c\n\
                   X-Named: 1\nX-Kept: yes";
     origin.say("/", answer(fields, "body"));
@@ -83,7 +83,7 @@ fn what_belongs_to_a_connection_stays_there() {
 
 #[test]
 fn bodies_of_requests_arrive_whole() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let body = long_body(3 << 20);
     for location in ["", "proxy_request_buffering off;", "proxy_http_version 1.0;"] {
         let server = serve(&origin, location, "");
@@ -118,7 +118,7 @@ fn bodies_of_requests_arrive_whole() {
 
 #[test]
 fn a_body_is_passed_on_while_it_arrives() {
-    let origin = Origin::scripted(|peer| {
+    let origin = TestUpstream::scripted(|peer| {
         let Ok(mut request) = peer.head() else { return };
         request.body = peer.take(5).unwrap();
         peer.remember(request);
@@ -137,7 +137,7 @@ fn a_body_is_passed_on_while_it_arrives() {
 
 #[test]
 fn an_answer_is_passed_on_while_it_arrives() {
-    let origin = Origin::scripted(|peer| {
+    let origin = TestUpstream::scripted(|peer| {
         while let Ok(request) = peer.request() {
             peer.send("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nfirst\r\n")
                 .unwrap();
@@ -160,7 +160,7 @@ fn an_answer_is_passed_on_while_it_arrives() {
 
 #[test]
 fn connections_are_used_again_and_stale_ones_are_no_error() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let server = serve(&origin, "", "");
     for run in 1..=5 {
         assert_eq!(server.get("/kept").text(), format!("run {run}"));
@@ -169,7 +169,7 @@ fn connections_are_used_again_and_stale_ones_are_no_error() {
     assert_eq!(origin.connections(), 1, "one after the other");
 
     // It says that it keeps the connection, and does not.
-    let fickle = Origin::scripted(|peer| {
+    let fickle = TestUpstream::scripted(|peer| {
         let _answered = peer.answer_as_planned();
     });
     let server = serve(&fickle, "", "");
@@ -187,7 +187,7 @@ fn connections_are_used_again_and_stale_ones_are_no_error() {
 #[test]
 fn what_may_have_been_done_is_not_asked_twice() {
     // The second request over a connection is taken and not answered.
-    let origin = Origin::scripted(|peer| {
+    let origin = TestUpstream::scripted(|peer| {
         if peer.answer_as_planned().is_ok() {
             let _lost = peer.request();
         }
@@ -202,10 +202,10 @@ fn what_may_have_been_done_is_not_asked_twice() {
 
 #[test]
 fn another_server_is_asked_if_that_may_be() {
-    let dead = Origin::scripted(|peer| {
+    let dead = TestUpstream::scripted(|peer| {
         let _lost = peer.request();
     });
-    let alive = Origin::start();
+    let alive = TestUpstream::start();
     let group = |directives: &str| {
         http(&format!(
             "upstream app {{ server {}; server {} backup; }}
@@ -235,7 +235,7 @@ fn another_server_is_asked_if_that_may_be() {
 
 #[test]
 fn statuses_are_tried_elsewhere_where_they_are_named() {
-    let (busy, other) = (Origin::start(), Origin::start());
+    let (busy, other) = (TestUpstream::start(), TestUpstream::start());
     busy.say("/", answer_of("503 Busy", "", "busy"));
     other.say("/", answer("", "other"));
     let server = http(&format!(
@@ -252,7 +252,7 @@ fn statuses_are_tried_elsewhere_where_they_are_named() {
 
 #[test]
 fn an_origin_that_is_slow_or_says_too_much_is_given_up() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     origin.say("/long", answer(&format!("X-Long: {}", "x".repeat(20_000)), "body"));
     let server = serve(&origin, "proxy_read_timeout 300ms;", "");
     assert_eq!(server.get("/long").status, 502);
@@ -269,7 +269,7 @@ fn an_origin_that_is_slow_or_says_too_much_is_given_up() {
 
 #[test]
 fn an_origin_is_left_when_the_client_leaves() {
-    let origin = Origin::scripted(|peer| {
+    let origin = TestUpstream::scripted(|peer| {
         if peer.request().is_ok() {
             peer.to_end();
         }
@@ -287,7 +287,7 @@ fn an_origin_is_left_when_the_client_leaves() {
 
 #[test]
 fn errors_lead_to_an_origin_and_from_it() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     origin.say("/gone", answer_of("404 Not Found", "", "the origin's own"));
     origin.say("/gone?fallback", answer("", "from the fallback"));
     origin.say("/missing.txt", answer("", "not a file"));
@@ -301,7 +301,7 @@ fn errors_lead_to_an_origin_and_from_it() {
              location @other {{ proxy_pass http://{address}; set $args fallback; }}
              location /refused {{ error_page 403 = @app; deny all; }} }}"
     ));
-    assert_eq!(server.get("/hello.txt").body, testkit::site::HELLO);
+    assert_eq!(server.get("/hello.txt").body, bolide_testkit::site::HELLO);
     assert_eq!(server.get("/missing.txt").text(), "not a file");
     let reply = server.get("/gone");
     assert_eq!((reply.status, &*reply.text()), (200, "from the fallback"));
@@ -310,7 +310,7 @@ fn errors_lead_to_an_origin_and_from_it() {
 
 #[test]
 fn an_origin_is_asked_who_may_pass() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     origin.say("/may", answer_of("204 No Content", "X-User: carla", ""));
     let address = origin.address();
     let server = http(&format!(
@@ -340,7 +340,7 @@ fn an_origin_is_asked_who_may_pass() {
 
 #[test]
 fn addresses_and_cookies_become_those_of_the_site() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let address = origin.address();
     let fields = format!(
         "Location: http://{address}/base/there?x\nSet-Cookie: a=b; Domain=inner; Path=/base/x\n\
@@ -367,12 +367,12 @@ fn addresses_and_cookies_become_those_of_the_site() {
     }
 }
 
-fn logged(server: &Server, text: &str) {
+fn logged(server: &TestServer, text: &str) {
     wait_until(text, || server.error_log().contains(text));
 }
 
 /// Reads until the head is there.
-fn head_of(client: &mut Client) -> String {
+fn head_of(client: &mut H1TestClient) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
         head.extend(client.take(1).unwrap());

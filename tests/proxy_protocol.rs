@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use testkit::{Server, wait_until};
+use bolide_testkit::{TestServer, wait_until};
 
 use crate::{http, report};
 
@@ -14,12 +14,12 @@ const SHOW: &str = "return 200 \"$proxy_protocol_addr|$proxy_protocol_port|\
 
 const ASK: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
 
-fn server(more: &str) -> Server {
+fn server(more: &str) -> TestServer {
     http(&format!("server {{ listen 127.0.0.1:@HTTP@ proxy_protocol; {more} {SHOW} }}"))
 }
 
 /// All that is answered to these pieces, sent one after the other.
-fn ask(server: &Server, pieces: &[&[u8]]) -> String {
+fn ask(server: &TestServer, pieces: &[&[u8]]) -> String {
     let mut peer = TcpStream::connect(server.http()).unwrap();
     peer.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
     peer.set_nodelay(true).unwrap();

@@ -10,8 +10,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use testkit::server::{Home, TYPES, prelude};
-use testkit::{Curl, Php, Proto, Reply, Server};
+use bolide_testkit::server::{Home, TYPES, prelude};
+use bolide_testkit::{Curl, CurlReply, Proto, TestPhp, TestServer};
 
 use crate::{BOLIDE, report};
 
@@ -61,7 +61,7 @@ fn plan(name: &str, root: &Path) -> Plan {
 }
 
 /// Starts the application's configuration.
-fn start(name: &str, php: &Php) -> (Server, Plan) {
+fn start(name: &str, php: &TestPhp) -> (TestServer, Plan) {
     let home = Home::new(BOLIDE);
     for file in ["fastcgi_params", "mime.types"] {
         home.write(file, &fs::read_to_string(format!("{ROOT}/conf/{file}")).unwrap());
@@ -79,11 +79,11 @@ fn start(name: &str, php: &Php) -> (Server, Plan) {
         home.write("rules.conf", &read("magento-rules"));
     }
     let conf = format!("{}http {{{TYPES}{}\n}}\n", prelude(1), read(name));
-    (Server::start(home, &conf), plan)
+    (TestServer::start(home, &conf), plan)
 }
 
 /// Sends a request as it stands in a plan.
-fn ask(server: &Server, plan: &Plan, proto: Proto, ask: &str) -> Reply {
+fn ask(server: &TestServer, plan: &Plan, proto: Proto, ask: &str) -> CurlReply {
     let mut parts = ask.split(" | ");
     let (method, target) = parts.next().unwrap().split_once(' ').unwrap();
     let fields = parts.flat_map(|field| ["-H", field]);
@@ -105,7 +105,7 @@ fn ask(server: &Server, plan: &Plan, proto: Proto, ask: &str) -> Reply {
 }
 
 /// What is wrong with an answer.
-fn faults(server: &Server, expected: &[String], reply: &Reply) -> String {
+fn faults(server: &TestServer, expected: &[String], reply: &CurlReply) -> String {
     let mut faults = String::new();
     for line in expected {
         let line = server.home().expand(line);
@@ -130,7 +130,7 @@ fn faults(server: &Server, expected: &[String], reply: &Reply) -> String {
 
 /// Asks everything, in each version of HTTP that the application speaks.
 fn check(name: &str) {
-    let php = Php::start(2);
+    let php = TestPhp::start(2);
     let (server, plan) = start(name, &php);
     let protos = if plan.tls.is_some() { &[Proto::H1, Proto::H2][..] } else { &[Proto::H1] };
     let (mut rows, mut failures) = (0, Vec::new());
@@ -186,7 +186,7 @@ fn a_hardened_site_behaves() {
 
 #[test]
 fn a_hardened_site_closes_on_strangers_and_old_protocols() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let (server, plan) = start("hardened", &php);
     let mut stranger = server.connect();
     assert!(stranger.send("GET / HTTP/1.1\r\nHost: other\r\n\r\n").is_closed(), "444 closes");

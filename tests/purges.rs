@@ -1,8 +1,8 @@
 //! Owns: that a purge which was acknowledged holds: whoever asked, wherever the page lies, and
 //! after whatever end of the process.
 
-use testkit::server::{Home, LISTEN, TYPES, prelude};
-use testkit::{App, Response, Server, wait_until};
+use bolide_testkit::server::{Home, LISTEN, TYPES, prelude};
+use bolide_testkit::{Response, TestApp, TestServer, wait_until};
 
 use crate::BOLIDE;
 use crate::explain::ask;
@@ -11,7 +11,7 @@ const PAGE: &str = "X-LiteSpeed-Cache-Control: public,max-age=3600\nX-LiteSpeed-
 const ME: &str = "Cookie: PHPSESSID=0123456789abcdef0123\r\n";
 
 /// A site whose pages are also files.
-fn serve(app: &App) -> Server {
+fn serve(app: &TestApp) -> TestServer {
     let (prelude, address) = (prelude(2), app.address());
     let conf = format!(
         "{prelude}http {{{TYPES} page_cache_path @DIR@/cache;
@@ -19,24 +19,24 @@ fn serve(app: &App) -> Server {
              fastcgi_param REQUEST_URI $request_uri; fastcgi_param REQUEST_METHOD $request_method;
              fastcgi_pass {address}; page_cache auto; }} }} }}\n"
     );
-    Server::start(Home::new(BOLIDE), &conf)
+    TestServer::start(Home::new(BOLIDE), &conf)
 }
 
-fn purge(server: &Server, args: &[&str]) -> String {
+fn purge(server: &TestServer, args: &[&str]) -> String {
     ask(server, &[&["cache", "purge"], args].concat()).succeeded().text()
 }
 
-fn url(server: &Server, path: &str) -> String {
+fn url(server: &TestServer, path: &str) -> String {
     format!("http://localhost:{}{path}", server.home().port(0))
 }
 
 /// What a client is told who asks `path` with `fields`.
-fn told(server: &Server, path: &str, fields: &str) -> String {
+fn told(server: &TestServer, path: &str, fields: &str) -> String {
     server.connect().get(path, &format!("{fields}Connection: close\r\n")).text()
 }
 
 /// How many objects `PURGE` says that it hit.
-fn purged_by_http(server: &Server, path: &str, fields: &str) -> String {
+fn purged_by_http(server: &TestServer, path: &str, fields: &str) -> String {
     let text = format!("PURGE {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
     let reply = server.connect().ask(&text);
     assert_eq!(reply.status, 200);
@@ -45,7 +45,7 @@ fn purged_by_http(server: &Server, path: &str, fields: &str) -> String {
 
 #[test]
 fn a_purge_by_command_outlives_the_death_that_follows_it() {
-    let app = App::start();
+    let app = TestApp::start();
     for page in ["/url", "/from/a", "/tag", "/all"] {
         app.say(page, PAGE);
     }
@@ -61,7 +61,7 @@ fn a_purge_by_command_outlives_the_death_that_follows_it() {
             ask(&server, &["cache", "list", "--url", page]).text().contains("and on disk")
         });
         // Whoever writes the journal now and then anyway has come to rest.
-        testkit::pause(400);
+        bolide_testkit::pause(400);
         let at = url(&server, page);
         let way: Vec<_> = way.iter().map(|word| if *word == "@" { &at } else { *word }).collect();
         purge(&server, &way);
@@ -73,13 +73,13 @@ fn a_purge_by_command_outlives_the_death_that_follows_it() {
 
 #[test]
 fn pages_that_are_only_on_disk_are_purged_and_counted() {
-    let app = App::start();
+    let app = TestApp::start();
     let varied = format!("{PAGE}\nVary: Accept-Language");
     app.say("/shop/many", &varied);
     app.say("/shop/one", PAGE);
     app.say("/own", "X-LiteSpeed-Cache-Control: private,max-age=3600");
     let mut server = serve(&app);
-    let fill = |server: &Server| {
+    let fill = |server: &TestServer| {
         ["/shop/many", "/shop/one", "/own"].map(|path| {
             told(server, path, &format!("{ME}Accept-Language: en\r\n"));
             told(server, path, &format!("{ME}Accept-Language: de\r\n"))
@@ -117,7 +117,7 @@ fn pages_that_are_only_on_disk_are_purged_and_counted() {
 
 #[test]
 fn a_page_that_is_being_fetched_when_it_is_purged_is_not_kept() {
-    let app = App::start();
+    let app = TestApp::start();
     app.say("/slow", PAGE);
     let server = serve(&app);
     for way in ["--url", "--prefix"] {
@@ -137,14 +137,14 @@ fn a_page_that_is_being_fetched_when_it_is_purged_is_not_kept() {
 }
 
 /// The answer to a `PURGE` with these fields.
-fn purge_with(server: &Server, method: &str, fields: &str) -> Response {
+fn purge_with(server: &TestServer, method: &str, fields: &str) -> Response {
     let text = format!("{method} /page HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
     server.connect().ask(&text)
 }
 
 #[test]
 fn a_purge_that_is_not_understood_is_refused_with_the_reason() {
-    let app = App::start();
+    let app = TestApp::start();
     app.say("/page", PAGE);
     let server = serve(&app);
     let before = told(&server, "/page", "");
@@ -176,7 +176,7 @@ fn a_purge_that_is_not_understood_is_refused_with_the_reason() {
 
 #[test]
 fn nobody_purges_through_a_proxy_on_the_same_machine_unless_that_is_said() {
-    let app = App::start();
+    let app = TestApp::start();
     let params = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
     app.say("/page", PAGE);
     let server = crate::http(&format!(
@@ -203,10 +203,10 @@ fn nobody_purges_through_a_proxy_on_the_same_machine_unless_that_is_said() {
         }
     }
     let purge = "PURGE /page HTTP/1.1\r\nHost: localhost\r\n\r\n";
-    let mut client = testkit::Client::connect(server.addr(2));
+    let mut client = bolide_testkit::H1TestClient::connect(server.addr(2));
     assert_eq!(client.ask(purge).status, 403, "through a proxy");
     assert_eq!(told(&server, "/page", ""), before);
-    let mut client = testkit::Client::connect(server.addr(2));
+    let mut client = bolide_testkit::H1TestClient::connect(server.addr(2));
     assert_eq!(client.ask(&purge.replace("/page", "/said")).status, 200);
     assert_eq!(purge_with(&server, "PURGE", "").status, 200);
     assert_ne!(told(&server, "/page", ""), before);

@@ -4,8 +4,8 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::thread::{JoinHandle, spawn};
 
-use testkit::curl::{Curl, Reply};
-use testkit::{Proto, Server, wait_until};
+use bolide_testkit::curl::{Curl, CurlReply};
+use bolide_testkit::{Proto, TestServer, wait_until};
 
 use crate::BOLIDE;
 
@@ -22,24 +22,24 @@ fn generation(number: u32, quic: &str, origin: u16) -> String {
 
 const QUIC: &str = "listen 127.0.0.1:@HTTPS@ quic;";
 
-fn ask(server: &Server, path: &str) -> Reply {
+fn ask(server: &TestServer, path: &str) -> CurlReply {
     Curl::new(Proto::H3).args(["-m", "20"]).attempt(&server.url(Proto::H3, path))
 }
 
 /// Waits until all workers answer by this configuration.
-fn wait_for(server: &Server, number: u32) {
+fn wait_for(server: &TestServer, number: u32) {
     wait_until("the new configuration", || {
         (0..8).all(|_| server.get("/").text() == number.to_string())
     });
 }
 
-fn is_free(server: &Server) -> bool {
+fn is_free(server: &TestServer) -> bool {
     UdpSocket::bind(server.https()).is_ok()
 }
 
 #[test]
 fn a_port_that_no_listen_names_is_closed_and_can_be_opened_again() {
-    let server = Server::workers(BOLIDE, 3, &generation(1, QUIC, 9));
+    let server = TestServer::workers(BOLIDE, 3, &generation(1, QUIC, 9));
     assert_eq!(ask(&server, "/").text(), "1");
     for round in 1..4 {
         server.reload(&generation(2 * round, "", 9));
@@ -58,7 +58,7 @@ fn a_port_that_no_listen_names_is_closed_and_can_be_opened_again() {
 }
 
 /// A request over HTTP/3 whose answer waits for us.
-fn hold(server: &Server, origin: &TcpListener) -> (JoinHandle<Reply>, TcpStream) {
+fn hold(server: &TestServer, origin: &TcpListener) -> (JoinHandle<CurlReply>, TcpStream) {
     let url = server.url(Proto::H3, "/held");
     let asking = spawn(move || Curl::new(Proto::H3).args(["-m", "30"]).attempt(&url));
     let (mut peer, _) = origin.accept().unwrap();
@@ -67,7 +67,7 @@ fn hold(server: &Server, origin: &TcpListener) -> (JoinHandle<Reply>, TcpStream)
     (asking, peer)
 }
 
-fn release(asking: JoinHandle<Reply>, mut origin: TcpStream) {
+fn release(asking: JoinHandle<CurlReply>, mut origin: TcpStream) {
     origin.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nheld").unwrap();
     let reply = asking.join().unwrap();
     assert_eq!((reply.exit, reply.status, reply.text().as_str()), (0, 200, "held"));
@@ -77,7 +77,7 @@ fn release(asking: JoinHandle<Reply>, mut origin: TcpStream) {
 fn requests_of_a_listen_that_goes_are_answered_and_then_the_port_is_free() {
     let origin = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = origin.local_addr().unwrap().port();
-    let server = Server::workers(BOLIDE, 2, &generation(1, QUIC, port));
+    let server = TestServer::workers(BOLIDE, 2, &generation(1, QUIC, port));
     let (asking, peer) = hold(&server, &origin);
     server.reload(&generation(2, "", port));
     wait_for(&server, 2);
@@ -91,7 +91,7 @@ fn requests_of_a_listen_that_goes_are_answered_and_then_the_port_is_free() {
 fn a_listen_comes_back_while_old_connections_are_served() {
     let origin = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = origin.local_addr().unwrap().port();
-    let server = Server::workers(BOLIDE, 2, &generation(1, QUIC, port));
+    let server = TestServer::workers(BOLIDE, 2, &generation(1, QUIC, port));
     let held = [hold(&server, &origin), hold(&server, &origin)];
     server.reload(&generation(2, "", port));
     wait_for(&server, 2);
@@ -113,7 +113,7 @@ fn a_listen_comes_back_while_old_connections_are_served() {
 
 #[test]
 fn another_address_on_the_same_port_comes_and_goes() {
-    let server = Server::workers(BOLIDE, 2, &generation(1, QUIC, 9));
+    let server = TestServer::workers(BOLIDE, 2, &generation(1, QUIC, 9));
     let both = format!("{QUIC} listen 127.0.0.2:@HTTPS@ quic;");
     for number in [2, 4] {
         server.reload(&generation(number, &both, 9));

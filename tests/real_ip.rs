@@ -1,15 +1,15 @@
 //! Owns: who a client is when somebody hands its request on: `set_real_ip_from` and its kin.
 
-use testkit::app::App;
-use testkit::server::Home;
-use testkit::{Server, wait_until};
+use bolide_testkit::app::TestApp;
+use bolide_testkit::server::Home;
+use bolide_testkit::{TestServer, wait_until};
 
 use crate::{BOLIDE, http, report};
 
 /// Path, further fields, body.
 type Rows<'a> = &'a [(&'a str, &'a str, &'a str)];
 
-fn check(server: &Server, rows: Rows<'_>) {
+fn check(server: &TestServer, rows: Rows<'_>) {
     let mut failures = Vec::new();
     for (path, fields, wanted) in rows {
         let got = server.connect().get(path, fields).text();
@@ -29,7 +29,7 @@ fn the_field_of_who_is_believed_says_who_asks() {
            location /real {{ {SHOW} }}
            location /port {{ return 200 $remote_addr:$remote_port; }}
          }}",
-        testkit::server::LISTEN
+        bolide_testkit::server::LISTEN
     ));
     check(
         &server,
@@ -59,7 +59,7 @@ fn an_inner_list_replaces_the_outer_and_nobody_else_is_believed() {
            location /deny {{ set_real_ip_from 127.0.0.1; deny 192.0.2.7; allow all;
              try_files /x @who; }}
            location @who {{ return 200 $who; }} }}",
-        listen = testkit::server::LISTEN
+        listen = bolide_testkit::server::LISTEN
     ));
     check(
         &server,
@@ -80,7 +80,7 @@ fn an_inner_list_replaces_the_outer_and_nobody_else_is_believed() {
 /// What the cache does by address when `set_real_ip_from` takes another one for the client's.
 #[test]
 fn a_cache_in_front_is_known_by_its_own_address_and_who_may_purge_by_the_clients() {
-    let app = App::start();
+    let app = TestApp::start();
     let params = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
     let server = http(&format!(
         "set_real_ip_from 127.0.0.1; page_cache auto;
@@ -89,7 +89,7 @@ fn a_cache_in_front_is_known_by_its_own_address_and_who_may_purge_by_the_clients
            location /pretended {{ {params} fastcgi_pass {pass}; page_cache_trusted 192.0.2.7; }}
            location /listed {{ {params} fastcgi_pass {pass};
              page_cache_purge_allow 192.0.2.0/24; }} }}",
-        listen = testkit::server::LISTEN,
+        listen = bolide_testkit::server::LISTEN,
         pass = app.address(),
     ));
     for path in ["/", "/pretended", "/listed"] {

@@ -2,10 +2,10 @@
 
 use std::fs;
 
-use testkit::load::{Load, h2load_beside};
-use testkit::server::LISTEN;
-use testkit::site::HELLO;
-use testkit::{Proto, Server, wait_until};
+use bolide_testkit::load::{TestLoad, h2load_beside};
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::site::HELLO;
+use bolide_testkit::{Proto, TestServer, wait_until};
 
 use crate::{BOLIDE, site};
 
@@ -17,13 +17,13 @@ fn generation(n: u32) -> String {
     )
 }
 
-fn is_generation(server: &Server, n: u32) -> bool {
+fn is_generation(server: &TestServer, n: u32) -> bool {
     server.get("/generation").text() == n.to_string()
 }
 
 #[test]
 fn hup_brings_the_new_configuration() {
-    let server = Server::with(BOLIDE, &generation(1));
+    let server = TestServer::with(BOLIDE, &generation(1));
     assert!(is_generation(&server, 1));
     for n in 2..=5 {
         server.reload(&generation(n));
@@ -40,7 +40,7 @@ fn hup_brings_the_new_configuration() {
 
 #[test]
 fn reloads_under_load_of_every_protocol_fail_no_request() {
-    let server = Server::workers(BOLIDE, 2, &generation(1));
+    let server = TestServer::workers(BOLIDE, 2, &generation(1));
     let load: Vec<_> = [(Proto::H1, 1), (Proto::H2, 10), (Proto::H2c, 10), (Proto::H3, 10)]
         .into_iter()
         .map(|(proto, streams)| {
@@ -49,17 +49,17 @@ fn reloads_under_load_of_every_protocol_fail_no_request() {
             h2load_beside(proto, server.url(proto, "/hello.txt"), args)
         })
         .collect();
-    testkit::pause(1500);
+    bolide_testkit::pause(1500);
     let mut reloads = 0;
     while load.iter().all(|one| !one.is_finished()) {
         reloads += 1;
         server.reload(&generation(1 + reloads));
         wait_until("the new generation", || is_generation(&server, 1 + reloads));
-        testkit::pause(500);
+        bolide_testkit::pause(500);
     }
     assert!(reloads > 2, "the load outlasts some reloads");
     for (one, proto) in load.into_iter().zip(["h1", "h2", "h2c", "h3"]) {
-        let Load { total, succeeded, failed, classes, report } = one.join().unwrap();
+        let TestLoad { total, succeeded, failed, classes, report } = one.join().unwrap();
         let fine = succeeded > 0 && failed == 0 && classes == [succeeded, 0, 0, 0];
         assert!(fine, "{proto}: {failed} of {total} failed:\n{report}");
     }
@@ -67,7 +67,7 @@ fn reloads_under_load_of_every_protocol_fail_no_request() {
 
 #[test]
 fn connections_stay_open_across_a_reload() {
-    let server = Server::with(BOLIDE, &generation(1));
+    let server = TestServer::with(BOLIDE, &generation(1));
     let mut client = server.connect();
     assert_eq!(client.get("/generation", "").text(), "1");
     server.reload(&generation(2));
@@ -78,7 +78,7 @@ fn connections_stay_open_across_a_reload() {
 #[test]
 fn an_answer_under_way_is_finished_across_a_reload() {
     let slow = |n: u32| generation(n).replace("X-Generation", "X-G") + "limit_rate 500k;";
-    let server = Server::with(BOLIDE, &slow(1));
+    let server = TestServer::with(BOLIDE, &slow(1));
     let big = fs::read(server.www("big.bin")).unwrap();
     let transfers: Vec<_> = Proto::TLS
         .into_iter()
@@ -87,7 +87,7 @@ fn an_answer_under_way_is_finished_across_a_reload() {
             std::thread::spawn(move || curl.get(&url))
         })
         .collect();
-    testkit::pause(500);
+    bolide_testkit::pause(500);
     server.reload(&slow(2));
     for transfer in transfers {
         assert!(transfer.join().unwrap().body == big);
@@ -96,13 +96,13 @@ fn an_answer_under_way_is_finished_across_a_reload() {
 
 #[test]
 fn a_bad_configuration_is_refused_and_the_old_one_goes_on() {
-    let mut server = Server::with(BOLIDE, &generation(1));
+    let mut server = TestServer::with(BOLIDE, &generation(1));
     for (bad, words) in [
         ("http { gzip maybe; }", "invalid value \"maybe\" in \"gzip\" directive"),
         ("http {", "unexpected end of file, expecting \"}\""),
         ("http { server { listen 127.0.0.1:1 ssl; } }", "no \"ssl_certificate\" is defined"),
     ] {
-        server.rewrite(&format!("{}{bad}", testkit::server::prelude(1)));
+        server.rewrite(&format!("{}{bad}", bolide_testkit::server::prelude(1)));
         server.signal("HUP");
         wait_until(words, || server.error_log().contains(words));
         assert!(is_generation(&server, 1));
@@ -117,7 +117,7 @@ fn a_bad_configuration_is_refused_and_the_old_one_goes_on() {
 
 #[test]
 fn a_port_that_is_taken_leaves_the_old_configuration() {
-    let server = Server::with(BOLIDE, &generation(1));
+    let server = TestServer::with(BOLIDE, &generation(1));
     let other = site("");
     let taken = other.http().port();
     let more = format!("server {{ listen 127.0.0.1:{taken}; }}");
@@ -136,11 +136,11 @@ pub(crate) fn refuses(addr: std::net::SocketAddr) -> bool {
 
 #[test]
 fn listeners_come_and_go_with_the_configuration() {
-    let server = Server::with(BOLIDE, &generation(1));
+    let server = TestServer::with(BOLIDE, &generation(1));
     let more = "server { listen 127.0.0.1:@P2@; return 200 second; }";
     server.reload(&(generation(2) + more));
     wait_until("the second port", || std::net::TcpStream::connect(server.addr(2)).is_ok());
-    let mut client = testkit::Client::connect(server.addr(2));
+    let mut client = bolide_testkit::H1TestClient::connect(server.addr(2));
     assert_eq!(client.get("/", "").text(), "second");
     server.reload(&generation(3));
     wait_until("the second port to refuse connections", || refuses(server.addr(2)));
@@ -149,10 +149,15 @@ fn listeners_come_and_go_with_the_configuration() {
 
 #[test]
 fn a_new_certificate_is_used_after_a_reload() {
-    let server = Server::with(BOLIDE, &generation(1));
+    let server = TestServer::with(BOLIDE, &generation(1));
     let dir = server.home().dir().to_owned();
     let old = fs::read(dir.join("cert.pem")).unwrap();
-    testkit::certs::make(&dir, "cert", testkit::certs::Key::Ecdsa, &["localhost"]);
+    bolide_testkit::certs::make(
+        &dir,
+        "cert",
+        bolide_testkit::certs::CertKey::Ecdsa,
+        &["localhost"],
+    );
     assert_ne!(old, fs::read(dir.join("cert.pem")).unwrap());
     server.reload(&generation(2));
     for proto in Proto::TLS {
@@ -163,7 +168,7 @@ fn a_new_certificate_is_used_after_a_reload() {
 
 #[test]
 fn many_reloads_leak_neither_memory_nor_files() {
-    let server = Server::with(BOLIDE, &generation(0));
+    let server = TestServer::with(BOLIDE, &generation(0));
     let open = || fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap().count();
     let reload = |n: u32| {
         server.reload(&generation(n));
@@ -190,7 +195,7 @@ fn crowd(n: u32) -> String {
 
 #[test]
 fn fifty_reloads_leave_no_file_open_though_clients_stay() {
-    let server = Server::workers(BOLIDE, 2, &crowd(1));
+    let server = TestServer::workers(BOLIDE, 2, &crowd(1));
     let files = |suffix: &str| {
         let all = fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap();
         let links = all.filter_map(|file| fs::read_link(file.unwrap().path()).ok());

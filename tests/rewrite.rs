@@ -1,13 +1,13 @@
 //! Owns: the rewrite phase, `if`, `set` and `map` as a client and an administrator meet them.
 
-use testkit::server::{Home, prelude};
+use bolide_testkit::server::{Home, prelude};
 
 use crate::{BOLIDE, http, report, site};
 
 /// Path, status, and the text or address of the answer.
 type Rows<'a> = &'a [(&'a str, u16, &'a str)];
 
-fn check(server: &testkit::Server, rows: Rows<'_>) {
+fn check(server: &bolide_testkit::TestServer, rows: Rows<'_>) {
     let mut failures = Vec::new();
     for (path, status, wanted) in rows {
         let answer = server.get(path);
@@ -87,7 +87,7 @@ fn what_rewrite_does_is_logged_on_request() {
         "[warn]",
         "using uninitialized \"unset_thing\" variable",
     ];
-    testkit::wait_until("the lines are there", || {
+    bolide_testkit::wait_until("the lines are there", || {
         let log = server.home().read("logs/notice.log");
         wanted.iter().all(|line| log.contains(line))
     });

@@ -1,9 +1,9 @@
 //! Owns: what RFC 9110 asks of an intermediary: hop-by-hop fields, 1xx responses, `Allow` of a 405,
 //! requests without a host.
 
-use testkit::origin::{answer, answer_of};
-use testkit::server::LISTEN;
-use testkit::{App, Client, Origin, Proto, Server};
+use bolide_testkit::origin::{answer, answer_of};
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{H1TestClient, Proto, TestApp, TestServer, TestUpstream};
 
 use crate::{http, report, site};
 
@@ -11,7 +11,7 @@ const PARAMS: &str = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fast
 
 #[test]
 fn fields_that_connection_lists_reach_no_origin() {
-    let (origin, app) = (Origin::start(), App::start());
+    let (origin, app) = (TestUpstream::start(), TestApp::start());
     let server = http(&format!(
         "server {{ {LISTEN}
            location /http {{ proxy_pass http://{}; }}
@@ -42,7 +42,7 @@ fn fields_that_connection_lists_reach_no_origin() {
 
 #[test]
 fn fields_that_an_origin_lists_reach_no_client() {
-    let (origin, app) = (Origin::start(), App::start());
+    let (origin, app) = (TestUpstream::start(), TestApp::start());
     let fields = "Connection: X-Secret, keep-alive\nX-Secret: 1\nProxy-Connection: close\n\
                   Keep-Alive: timeout=5\nTE: trailers\nX-Kept: 2";
     origin.say("/http", answer(fields, "body"));
@@ -70,7 +70,7 @@ fn fields_that_an_origin_lists_reach_no_client() {
 
 #[test]
 fn a_request_whose_fields_are_hidden_is_no_business_of_the_cache() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     origin.plan(
         "/page",
         vec![
@@ -92,7 +92,7 @@ fn a_request_whose_fields_are_hidden_is_no_business_of_the_cache() {
 
 #[test]
 fn a_405_says_what_is_allowed() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     origin.say("/app/own", answer_of("405 No", "Allow: PURR", "no"));
     origin.say("/app/bare", answer_of("405 No", "", "no"));
     let server = http(&format!(
@@ -141,7 +141,7 @@ fn a_405_says_what_is_allowed() {
 
 #[test]
 fn heads_before_the_answer_go_on_to_clients_that_know_them() {
-    let origin = Origin::scripted(|peer| {
+    let origin = TestUpstream::scripted(|peer| {
         while let Ok(request) = peer.request() {
             peer.remember(request);
             let sent = peer.send(
@@ -180,7 +180,7 @@ const RST_STREAM: u8 = 3;
 const GOAWAY: u8 = 7;
 
 /// How a request of these fields ends over HTTP/2: `head`, `reset CODE` or `goaway`.
-fn h2_outcome(server: &Server, fields: &[(&str, &str)]) -> String {
+fn h2_outcome(server: &TestServer, fields: &[(&str, &str)]) -> String {
     let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
         let mut out = (payload.len() as u32).to_be_bytes()[1..].to_vec();
         out.extend([kind, flags]);
@@ -195,7 +195,7 @@ fn h2_outcome(server: &Server, fields: &[(&str, &str)]) -> String {
         block.push(value.len() as u8);
         block.extend(value.bytes());
     }
-    let mut client: Client = server.connect();
+    let mut client: H1TestClient = server.connect();
     client.send(PREFACE).send(frame(4, 0, 0, &[])).send(frame(HEADERS, 5, 1, &block));
     loop {
         let head = client.take(9).expect("a frame");

@@ -1,9 +1,9 @@
 //! Owns: what RFC 9112 asks of both sides of HTTP/1: lines that two readers could take for two
 //! things are refused.
 
-use testkit::Origin;
-use testkit::origin::answer;
-use testkit::server::LISTEN;
+use bolide_testkit::TestUpstream;
+use bolide_testkit::origin::answer;
+use bolide_testkit::server::LISTEN;
 
 use crate::{http, report, site};
 
@@ -27,9 +27,9 @@ fn a_version_has_one_digit_on_each_side() {
 
 #[test]
 fn what_begins_with_no_status_line_is_no_answer() {
-    let good = Origin::start();
+    let good = TestUpstream::start();
     good.say("/next", answer("", "from the next"));
-    let bad = Origin::scripted(|peer| {
+    let bad = TestUpstream::scripted(|peer| {
         let Ok(request) = peer.request() else { return };
         let text = match request.target() {
             "/icy" => "ICY 200 OK\r\n\r\nbody",
@@ -123,7 +123,7 @@ fn a_name_that_is_no_token_is_refused_whatever_is_overlooked() {
 
 #[test]
 fn bytes_beyond_ascii_in_a_target_are_taken_as_they_are() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let server = http(&format!(
         "server {{ {LISTEN} location / {{ proxy_pass http://{}; }} }}",
         origin.address()

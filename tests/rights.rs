@@ -6,8 +6,8 @@ use std::os::unix::fs::{MetadataExt as _, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 
-use testkit::server::{Home, is_root, prelude};
-use testkit::{Server, run, wait_until};
+use bolide_testkit::server::{Home, is_root, prelude};
+use bolide_testkit::{TestServer, run, wait_until};
 
 use crate::BOLIDE;
 
@@ -76,10 +76,10 @@ fn every_thread_but_the_control_thread_gives_up_roots_rights() {
          ssl_stapling on; ssl_stapling_responder http://127.0.0.1:@P2@/; }} }}",
         unprivileged(2)
     );
-    let server = Server::start(home, &conf);
+    let server = TestServer::start(home, &conf);
     assert_eq!(server.get("/hello.txt").status, 200);
     let (uid, gid) = (id_of("-u").to_string(), id_of("-g").to_string());
-    let wanted = ["worker-0", "worker-1", "jobs", "librarian", "stapling"];
+    let wanted = ["worker-0", "worker-1", "jobs", "disk-writer", "stapling"];
     // A thread is there for a moment before its first line runs.
     wait_until("all threads, without rights", || {
         let threads = threads_of(server.pid());
@@ -181,7 +181,7 @@ fn a_reload_gives_away_only_directories_that_are_there_and_follows_roots_own_lin
          server {{ listen 127.0.0.1:@HTTP@; }} }}",
         unprivileged(1)
     );
-    let server = Server::start(home, &conf);
+    let server = TestServer::start(home, &conf);
     let body = server.home().dir().join("spool/body");
     let uid = id_of("-u");
     assert_eq!(fs::metadata(&body).unwrap().uid(), uid);
@@ -222,7 +222,7 @@ fn a_stale_pid_file_is_replaced() {
     fs::write(home.dir().join("logs/pid"), "999999999999999999999\n").unwrap();
     let conf =
         format!("{} http {{ server {{ listen 127.0.0.1:@HTTP@; return 204; }} }}", prelude(1));
-    let server = Server::start(home, &conf);
+    let server = TestServer::start(home, &conf);
     assert_eq!(server.get("/").status, 204);
     wait_until("the pid", || server.home().read("logs/pid") == format!("{}\n", server.pid()));
 }

@@ -1,17 +1,17 @@
 //! Owns: which server, which location, which answer; nginx-semantics §2 to §9 as a table.
 
-use testkit::Server;
-use testkit::server::{Home, prelude};
+use bolide_testkit::TestServer;
+use bolide_testkit::server::{Home, prelude};
 
 use crate::{BOLIDE, http, report, site};
 
 /// (Host, path, answer). A host of `-` means HTTP/1.0 without Host.
 type Rows<'a> = &'a [(&'a str, &'a str, &'a str)];
 
-fn check(server: &Server, port: usize, rows: Rows<'_>) {
+fn check(server: &TestServer, port: usize, rows: Rows<'_>) {
     let mut failures = Vec::new();
     for (host, path, wanted) in rows {
-        let mut client = testkit::Client::connect(server.addr(port));
+        let mut client = bolide_testkit::H1TestClient::connect(server.addr(port));
         let answer = match *host {
             "-" => client.ask(&format!("GET {path} HTTP/1.0")),
             host => client.ask(&format!("GET {path} HTTP/1.1\r\nHost: {host}")),
@@ -343,12 +343,12 @@ fn a_unix_socket_and_ipv6_are_listened_on() {
                   root @DIR@/www; }",
     );
     let socket = server.home().dir().join("logs/s.sock");
-    let by_socket = testkit::Curl::new(testkit::Proto::H1)
+    let by_socket = bolide_testkit::Curl::new(bolide_testkit::Proto::H1)
         .args(["--unix-socket", socket.to_str().unwrap()])
         .get("http://localhost/hello.txt");
     assert_eq!(by_socket.text(), "hello, bolide\n");
     let six = std::net::SocketAddr::from((std::net::Ipv6Addr::LOCALHOST, server.http().port()));
-    let mut client = testkit::Client::connect(six);
+    let mut client = bolide_testkit::H1TestClient::connect(six);
     assert_eq!(client.get("/hello.txt", "").text(), "hello, bolide\n");
 }
 
@@ -374,7 +374,7 @@ fn what_a_request_adds_to_a_root_or_an_alias_stays_below_it() {
          location /l {{ root @DIR@/x/images; try_files /../priv/s.txt =404; }} }} }}",
         prelude(1)
     );
-    let server = Server::start(home, &conf);
+    let server = TestServer::start(home, &conf);
     let rows = [
         ("/i/a.txt", "picture"),
         ("/isub/b.txt", "below"),

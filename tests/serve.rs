@@ -6,8 +6,8 @@ use std::process::{Child, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use testkit::run;
-use testkit::server::Home;
+use bolide_testkit::run;
+use bolide_testkit::server::Home;
 
 use crate::BOLIDE;
 
@@ -60,7 +60,7 @@ fn a_demonstration_finds_free_ports_and_says_which() {
         said.push(line.unwrap_or_else(|_| panic!("nothing is said of a port: {said:?}")));
     }
     assert!(!said.iter().any(|line| line.contains("emerg")), "{said:?}");
-    testkit::wait_until("the site", || run("curl", ["-s", &url]).text().contains("Bolide"));
+    bolide_testkit::wait_until("the site", || run("curl", ["-s", &url]).text().contains("Bolide"));
 }
 
 /// A site that is served at once, by its own ports.
@@ -82,7 +82,7 @@ impl Site {
         command.env("XDG_STATE_HOME", home.dir());
         command.stdout(said.try_clone().unwrap()).stderr(said);
         let mut site = Self { child: Guard(command.spawn().unwrap()), home };
-        testkit::wait_until("the site", || {
+        bolide_testkit::wait_until("the site", || {
             assert!(site.child.0.try_wait().unwrap().is_none(), "{}", site.home.read("said"));
             std::net::TcpStream::connect(("127.0.0.1", site.home.port(0))).is_ok()
         });
@@ -104,8 +104,9 @@ impl Site {
         rows.collect()
     }
 
-    fn get(&self, path: &str) -> testkit::Response {
-        let mut client = testkit::Client::connect(([127, 0, 0, 1], self.home.port(0)).into());
+    fn get(&self, path: &str) -> bolide_testkit::Response {
+        let mut client =
+            bolide_testkit::H1TestClient::connect(([127, 0, 0, 1], self.home.port(0)).into());
         client.get(path, "Connection: close\r\n")
     }
 }
@@ -164,7 +165,7 @@ fn a_directory_is_served_without_rights_links_of_others_hidden_files_and_sources
     }
     std::os::unix::fs::symlink(at("sub/a.txt"), at("own.txt")).unwrap();
     assert_eq!(site.get("/own.txt").text(), "shown");
-    if !testkit::server::is_root() {
+    if !bolide_testkit::server::is_root() {
         return;
     }
     // Nobody's file behind a link of root's, and what only root may read.
@@ -186,7 +187,7 @@ fn a_directory_is_served_without_rights_links_of_others_hidden_files_and_sources
 
 #[test]
 fn who_starts_it_is_told_of_a_directory_that_the_workers_may_not_read() {
-    if !testkit::server::is_root() {
+    if !bolide_testkit::server::is_root() {
         return;
     }
     let home = Home::new(BOLIDE);
@@ -202,5 +203,5 @@ fn who_starts_it_is_told_of_a_directory_that_the_workers_may_not_read() {
     let _child = Guard(command.spawn().unwrap());
     let wanted =
         format!("because of the permissions of \"{}\"", home.dir().join("closed").display());
-    testkit::wait_until("the warning", || home.read("said").contains(&wanted));
+    bolide_testkit::wait_until("the warning", || home.read("said").contains(&wanted));
 }

@@ -3,8 +3,8 @@
 
 use std::fs;
 
-use testkit::server::LISTEN;
-use testkit::{App, Proto, Said, Server, wait_until};
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{AppSaid, Proto, TestApp, TestServer, wait_until};
 
 use crate::{http, report, site};
 
@@ -15,7 +15,7 @@ const PARAMS: &str = "
 const HTML: &str = "Content-Type: text/html";
 
 /// A site with these files.
-fn pages(directives: &str, files: &[(&str, &str)]) -> Server {
+fn pages(directives: &str, files: &[(&str, &str)]) -> TestServer {
     let server = site(directives);
     for (name, text) in files {
         fs::write(server.www(name), text).unwrap();
@@ -23,7 +23,7 @@ fn pages(directives: &str, files: &[(&str, &str)]) -> Server {
     server
 }
 
-fn body(server: &Server, path: &str) -> String {
+fn body(server: &TestServer, path: &str) -> String {
     server.get(path).text()
 }
 
@@ -194,7 +194,7 @@ fn parts_pass_no_checks_and_what_is_not_there_is_said() {
 
 #[test]
 fn a_page_of_an_application_asks_it_for_its_parts() {
-    let app = App::start();
+    let app = TestApp::start();
     let address = app.address();
     let server = http(&format!(
         "server {{ {LISTEN} ssi on; location = /four {{ return 204; }}
@@ -202,7 +202,7 @@ fn a_page_of_an_application_asks_it_for_its_parts() {
     ));
     app.plan(
         "/page",
-        vec![Said::head(HTML).body(
+        vec![AppSaid::head(HTML).body(
             b"<!--#include virtual=\"/one?x=1\"-->|<!--#include virtual=\"/two\" wait=\"yes\"-->|\
               <!--#include virtual=\"/three\" set=\"t\"--><!--#echo var=\"t\"-->|\
               <!--#block name=\"b\"-->nothing<!--#endblock-->\
@@ -212,12 +212,12 @@ fn a_page_of_an_application_asks_it_for_its_parts() {
     app.plan(
         "/one?x=1",
         vec![
-            Said::head("Content-Type: text/html\nSet-Cookie: a=b")
+            AppSaid::head("Content-Type: text/html\nSet-Cookie: a=b")
                 .body(b"1<!--#echo var=\"request_uri\"-->"),
         ],
     );
-    app.plan("/two", vec![Said::head("Status: 404\nContent-Type: text/plain").body(b"2<!--#")]);
-    app.plan("/three", vec![Said::head("Content-Type: text/plain").body(b"3")]);
+    app.plan("/two", vec![AppSaid::head("Status: 404\nContent-Type: text/plain").body(b"2<!--#")]);
+    app.plan("/three", vec![AppSaid::head("Content-Type: text/plain").body(b"3")]);
     for proto in [Proto::H1, Proto::H2, Proto::H3] {
         let reply = server.fetch(proto, "/page");
         assert_eq!(reply.text(), "1/page|2<!--#|3|nothing", "{proto:?}");
@@ -230,7 +230,7 @@ fn a_page_of_an_application_asks_it_for_its_parts() {
     assert_eq!(client.answer().text(), "1/page|2<!--#|3|nothing");
     let page = app.asked("/page").pop().unwrap();
     assert_eq!((page.method(), &page.body[..]), ("POST", &b"a=b"[..]));
-    app.plan("/two", vec![Said::head(HTML).body(b"2").cut()]);
+    app.plan("/two", vec![AppSaid::head(HTML).body(b"2").cut()]);
     let request = "GET /page HTTP/1.1\r\nHost: a\r\n\r\n";
     let broken = server.connect().send(request).try_answer("GET");
     assert!(broken.is_err(), "a page whose part breaks is cut: {broken:?}");
@@ -238,15 +238,15 @@ fn a_page_of_an_application_asks_it_for_its_parts() {
 
 #[test]
 fn parts_are_asked_for_at_once_and_leave_in_order() {
-    let app = App::start();
+    let app = TestApp::start();
     let address = app.address();
     let server = http(&format!(
         "server {{ {LISTEN} ssi on; {PARAMS} location / {{ fastcgi_pass {address}; }} }}"
     ));
     let page = b"a<!--#include virtual=\"/one\"-->b<!--#include virtual=\"/two\"-->c";
-    app.plan("/page", vec![Said::head(HTML).body(page)]);
-    app.plan("/one", vec![Said::head(HTML).body(b"1")]);
-    app.plan("/two", vec![Said::head(HTML).body(b"2")]);
+    app.plan("/page", vec![AppSaid::head(HTML).body(page)]);
+    app.plan("/one", vec![AppSaid::head(HTML).body(b"1")]);
+    app.plan("/two", vec![AppSaid::head(HTML).body(b"2")]);
     app.hold("/one");
     let mut client = server.connect();
     client.send("GET /page HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -255,7 +255,7 @@ fn parts_are_asked_for_at_once_and_leave_in_order() {
     assert_eq!(client.answer().text(), "a1b2c");
     app.plan(
         "/page",
-        vec![Said::head(HTML).body(
+        vec![AppSaid::head(HTML).body(
             b"<!--#include virtual=\"/one\" wait=\"yes\"--><!--#include virtual=\"/two\"-->",
         )],
     );
@@ -270,7 +270,7 @@ fn parts_are_asked_for_at_once_and_leave_in_order() {
 
 #[test]
 fn a_page_may_have_fragments_and_parts() {
-    let app = App::start();
+    let app = TestApp::start();
     let address = app.address();
     let server = http(&format!(
         "server {{ {LISTEN} ssi on; gzip on; {PARAMS}
@@ -279,10 +279,10 @@ fn a_page_may_have_fragments_and_parts() {
     let page = "X-LiteSpeed-Cache-Control: public,max-age=60,esi=on\nContent-Type: text/html";
     let text = b"<esi:include src=\"/fragment\"/>|<!--#include virtual=\"/part\"-->|\
                  <esi:include src=\"/fragment\"/>|<!--#echo var=\"http_x\"-->";
-    app.plan("/page", vec![Said::head(page).body(text)]);
-    app.plan("/fragment", vec![Said::head(page).body(b"<!--#include virtual=\"/part\"-->!")]);
-    app.plan("/part", vec![Said::head(page).body(b"P<esi:include src=\"/fragment2\"/>")]);
-    app.plan("/fragment2", vec![Said::head(page).body(b"F")]);
+    app.plan("/page", vec![AppSaid::head(page).body(text)]);
+    app.plan("/fragment", vec![AppSaid::head(page).body(b"<!--#include virtual=\"/part\"-->!")]);
+    app.plan("/part", vec![AppSaid::head(page).body(b"P<esi:include src=\"/fragment2\"/>")]);
+    app.plan("/fragment2", vec![AppSaid::head(page).body(b"F")]);
     for round in 0..3 {
         for proto in [Proto::H1, Proto::H2] {
             let url = server.url(proto, "/page");
@@ -296,7 +296,7 @@ fn a_page_may_have_fragments_and_parts() {
 
 #[test]
 fn what_is_kept_is_the_page_as_the_application_gave_it() {
-    let app = App::start();
+    let app = TestApp::start();
     let address = app.address();
     let server = http(&format!(
         "fastcgi_cache_path zone levels=1 keys_zone=z:1m;
@@ -308,9 +308,9 @@ fn what_is_kept_is_the_page_as_the_application_gave_it() {
     let head = "Content-Type: text/html\nCache-Control: public, max-age=60";
     let page = b"<!--#echo var=\"http_x\"--><!--#include virtual=\"/part\"-->";
     for uri in ["/page", "/zone/page"] {
-        app.plan(uri, vec![Said::head(head).body(page)]);
+        app.plan(uri, vec![AppSaid::head(head).body(page)]);
     }
-    app.plan("/part", vec![Said::head(head).body(b"(<!--#echo var=\"http_x\"-->)")]);
+    app.plan("/part", vec![AppSaid::head(head).body(b"(<!--#echo var=\"http_x\"-->)")]);
     for uri in ["/page", "/zone/page"] {
         for round in 0..4 {
             let field = format!("X: {round}\r\n");
@@ -348,11 +348,11 @@ fn a_client_that_leaves_or_waits_costs_nothing() {
 
 #[test]
 fn what_stands_for_an_answer_without_a_byte_is_read_as_that_answer_would_be() {
-    let app = App::start();
+    let app = TestApp::start();
     for path in ["/app/empty", "/plain/empty"] {
-        app.plan(path, vec![Said::head(HTML).body(b"")]);
+        app.plan(path, vec![AppSaid::head(HTML).body(b"")]);
     }
-    app.plan("/app/sets", vec![Said::head(HTML).body(b"<!--#set var=\"z\" value=\"1\"-->")]);
+    app.plan("/app/sets", vec![AppSaid::head(HTML).body(b"<!--#set var=\"z\" value=\"1\"-->")]);
     let block = "<!--#block name=\"one\"-->[<!--#echo var=\"uri\"-->]<!--#endblock-->\
                  <!--#block name=\"two\"--><!--#set var=\"y\" value=\"2\"--><!--#endblock-->";
     let page = |path: &str| {

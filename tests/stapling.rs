@@ -6,8 +6,8 @@ use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use testkit::server::Home;
-use testkit::{Server, run, wait_until};
+use bolide_testkit::server::Home;
+use bolide_testkit::{TestServer, run, wait_until};
 
 use crate::BOLIDE;
 
@@ -63,7 +63,7 @@ struct Responder(Child);
 
 impl Responder {
     fn start(home: &Path, port: u16, signer: &str) -> Self {
-        let child = Command::new(testkit::tool("openssl"))
+        let child = Command::new(bolide_testkit::tool("openssl"))
             .current_dir(home)
             .args(["ocsp", "-index", "index.txt", "-CA", "ca.pem", "-ndays", "2", "-ignore_err"])
             .args(["-rsigner", &format!("{signer}.crt"), "-rkey", &format!("{signer}.key")])
@@ -91,7 +91,7 @@ impl Drop for Responder {
 }
 
 fn conf(leaf: &str, directives: &str) -> String {
-    let prelude = testkit::server::prelude(2);
+    let prelude = bolide_testkit::server::prelude(2);
     format!(
         "{prelude}http {{ server {{ listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl;
          ssl_certificate {leaf}.pem; ssl_certificate_key {leaf}.key; {directives} }} }}"
@@ -99,7 +99,7 @@ fn conf(leaf: &str, directives: &str) -> String {
 }
 
 /// What a client is told of the certificate: `good`, or nothing.
-fn told(server: &Server) -> Option<String> {
+fn told(server: &TestServer) -> Option<String> {
     let script = format!("openssl s_client -connect {} -status </dev/null 2>&1", server.https());
     let seen = run("sh", ["-c", &script]).text();
     if seen.contains("OCSP response: no response sent") {
@@ -110,7 +110,7 @@ fn told(server: &Server) -> Option<String> {
     Some(status.unwrap().to_owned())
 }
 
-fn logged(server: &Server, text: &str) -> bool {
+fn logged(server: &TestServer, text: &str) -> bool {
     server.error_log().contains(&server.home().expand(text))
 }
 
@@ -118,7 +118,7 @@ fn logged(server: &Server, text: &str) -> bool {
 fn an_answer_of_the_authority_reaches_every_client() {
     let home = home();
     let _responder = Responder::start(home.dir(), home.port(2), "signer");
-    let server = Server::start(home, &conf("a", "ssl_stapling on;"));
+    let server = TestServer::start(home, &conf("a", "ssl_stapling on;"));
     wait_until("the answer", || told(&server).as_deref() == Some("good"));
     // A new configuration has it from the first handshake on, without asking again.
     drop(_responder);
@@ -134,7 +134,7 @@ fn the_responder_and_the_issuer_may_come_from_the_configuration() {
     let directives = "ssl_stapling on; ssl_stapling_verify on; ssl_trusted_certificate ca.pem;
         ssl_stapling_responder http://127.0.0.1:@P2@/;";
     let own = conf("plain", directives).replace("plain.pem", "plain.crt");
-    let server = Server::start(home, &own);
+    let server = TestServer::start(home, &own);
     wait_until("the answer", || told(&server).as_deref() == Some("good"));
 }
 
@@ -148,7 +148,8 @@ fn what_is_no_good_answer_is_told_to_nobody() {
     ] {
         let home = home();
         let _responder = Responder::start(home.dir(), home.port(2), signer);
-        let server = Server::start(home, &conf(leaf, &format!("ssl_stapling on; {directives}")));
+        let server =
+            TestServer::start(home, &conf(leaf, &format!("ssl_stapling on; {directives}")));
         let context = format!(
             "while requesting certificate status, responder: 127.0.0.1, peer: 127.0.0.1:@P2@, \
              certificate: \"@DIR@/{leaf}.pem\""
@@ -162,7 +163,7 @@ fn what_is_no_good_answer_is_told_to_nobody() {
 fn a_responder_that_fails_hurts_no_handshake_and_is_asked_again() {
     let home = home();
     let port = home.port(2);
-    let server = Server::start(home, &conf("a", "ssl_stapling on;"));
+    let server = TestServer::start(home, &conf("a", "ssl_stapling on;"));
     wait_until("the refusal", || {
         logged(&server, "connect() failed (111: Connection refused) while requesting certificate")
     });

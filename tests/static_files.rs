@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use testkit::site::{HELLO, HELLO_ETAG, LAST_MODIFIED, MTIME, touch};
-use testkit::{Client, Proto, Response};
+use bolide_testkit::site::{HELLO, HELLO_ETAG, LAST_MODIFIED, MTIME, touch};
+use bolide_testkit::{H1TestClient, Proto, Response};
 
 use crate::{report, site};
 
@@ -476,14 +476,14 @@ fn a_listing_can_be_json_xml_or_jsonp() {
 fn what_is_neither_file_nor_directory_is_not_found() {
     let server = site("");
     // Opening a pipe for reading would wait for a writer, for ever.
-    let _quiet = testkit::run("mkfifo", [server.www("pipe")]).succeeded();
+    let _quiet = bolide_testkit::run("mkfifo", [server.www("pipe")]).succeeded();
     assert_eq!(server.get("/pipe").status, 404);
     assert_eq!(server.get("/hello.txt").body, HELLO);
 }
 
 /// Asks for `path` again and again until told to stop; each body must pass `check`.
 fn keep_asking(
-    server: &testkit::Server,
+    server: &bolide_testkit::TestServer,
     path: &'static str,
     stop: &Arc<AtomicBool>,
     check: fn(&Response) -> Result<(), String>,
@@ -491,16 +491,16 @@ fn keep_asking(
     let (addr, stop) = (server.http(), Arc::clone(stop));
     thread::spawn(move || {
         let mut asked = 0;
-        let mut client = Client::connect(addr);
+        let mut client = H1TestClient::connect(addr);
         while !stop.load(Ordering::Relaxed) {
             if asked % 500 == 499 {
-                client = Client::connect(addr);
+                client = H1TestClient::connect(addr);
             }
             client.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
             match client.try_answer("GET") {
                 Ok(answer) => check(&answer)?,
                 // Ended early, and the client can tell: nothing false was said.
-                Err(_) => client = Client::connect(addr),
+                Err(_) => client = H1TestClient::connect(addr),
             }
             asked += 1;
         }
@@ -544,7 +544,7 @@ fn a_file_replaced_under_load_is_never_mixed() {
         let next = server.www("next.txt");
         fs::write(&next, if n % 2 == 0 { &b } else { &a }).unwrap();
         fs::rename(&next, &path).unwrap();
-        testkit::pause(5);
+        bolide_testkit::pause(5);
     }
     stop.store(true, Ordering::Relaxed);
     for client in clients {
@@ -563,7 +563,7 @@ fn a_file_rewritten_in_place_under_load_is_never_mixed() {
     for n in 0..300 {
         let content: &[u8] = if n % 2 == 0 { &[b'b'; 3000] } else { &[b'a'; 1000] };
         fs::write(&path, content).unwrap();
-        testkit::pause(5);
+        bolide_testkit::pause(5);
     }
     stop.store(true, Ordering::Relaxed);
     for client in clients {
@@ -579,9 +579,9 @@ fn a_changed_file_is_served_changed_after_its_time() {
     touch(&path, MTIME);
     assert_eq!(server.get("/note.txt").text(), "one");
     fs::write(&path, "two").unwrap();
-    testkit::wait_until("the new content", || server.get("/note.txt").text() == "two");
+    bolide_testkit::wait_until("the new content", || server.get("/note.txt").text() == "two");
     fs::remove_file(&path).unwrap();
-    testkit::wait_until("the file to be gone", || server.get("/note.txt").status == 404);
+    bolide_testkit::wait_until("the file to be gone", || server.get("/note.txt").status == 404);
     fs::write(&path, "three").unwrap();
-    testkit::wait_until("the file to be back", || server.get("/note.txt").text() == "three");
+    bolide_testkit::wait_until("the file to be back", || server.get("/note.txt").text() == "three");
 }

@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::net::TcpStream;
 
-use testkit::server::prelude;
-use testkit::{Php, Server, wait_until};
+use bolide_testkit::server::prelude;
+use bolide_testkit::{TestPhp, TestServer, wait_until};
 
 use crate::explain::ask;
 
@@ -18,7 +18,7 @@ fn figures(json: &str, name: &str) -> Vec<u64> {
 }
 
 /// What a server says of itself when all workers have answered.
-fn status(server: &Server) -> String {
+fn status(server: &TestServer) -> String {
     let mut json = String::new();
     wait_until("all workers have answered", || {
         json = ask(server, &["status", "--json"]).succeeded().text();
@@ -27,13 +27,13 @@ fn status(server: &Server) -> String {
     json
 }
 
-fn sum(server: &Server, name: &str) -> u64 {
+fn sum(server: &TestServer, name: &str) -> u64 {
     figures(&status(server), name).iter().sum()
 }
 
 #[test]
 fn what_connects_is_counted_while_it_stays() {
-    let server = Server::workers(crate::BOLIDE, 2, "server { listen @HTTP@; root @DIR@/www; }");
+    let server = TestServer::workers(crate::BOLIDE, 2, "server { listen @HTTP@; root @DIR@/www; }");
     // Addresses are open before the server takes commands; workers answer only behind that.
     let _ = server.get("/");
     wait_until("nobody is connected", || sum(&server, "tcp") == 0);
@@ -65,7 +65,7 @@ fn what_connects_is_counted_while_it_stays() {
 
 #[test]
 fn requests_are_counted_with_their_origins_the_cache_and_the_pools() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let server = crate::cache::serve(&php, "", "page_cache auto;");
     let kept = "/count.php?n=1&h[]=X-LiteSpeed-Cache-Control:public,max-age=60";
     assert_eq!(server.get(kept).status, 200);
@@ -81,7 +81,7 @@ fn requests_are_counted_with_their_origins_the_cache_and_the_pools() {
 fn who_asks_while_no_descriptor_is_left_is_told_that() {
     let limits = "worker_rlimit_nofile 100;";
     let http = "http { server { listen @HTTP@; client_header_timeout 10m; root @DIR@/www; } }";
-    let server = Server::conf(crate::BOLIDE, &format!("{limits} {} {http}", prelude(1)));
+    let server = TestServer::conf(crate::BOLIDE, &format!("{limits} {} {http}", prelude(1)));
     let crowd: Vec<TcpStream> = (0..150)
         .map(|_| {
             let mut one = TcpStream::connect(server.http()).unwrap();
@@ -106,7 +106,7 @@ fn mistakes_are_told() {
     assert!(wrong.code == 1 && wrong.stderr.contains("invalid option: \"--all\""), "{wrong}");
     let help = ask(&server, &["status", "--help"]);
     assert!(help.code == 0 && help.text().contains("bolide status"), "{help}");
-    let home = testkit::server::Home::new(crate::BOLIDE);
+    let home = bolide_testkit::server::Home::new(crate::BOLIDE);
     home.write("nginx.conf", "pid @DIR@/logs/pid; events {} http { server { listen @HTTP@; } }");
     let nobody = home.run(&["-c", "nginx.conf", "status"]);
     assert!(nobody.code == 1 && nobody.stderr.contains("no server runs here"), "{nobody}");

@@ -2,35 +2,35 @@
 
 use std::process::Command;
 
-use testkit::certs::{self, Key};
-use testkit::server::Home;
-use testkit::{Client, Proto, Server, run};
+use bolide_testkit::certs::{self, CertKey};
+use bolide_testkit::server::Home;
+use bolide_testkit::{H1TestClient, Proto, TestServer, run};
 
 use crate::{BOLIDE, http, site};
 
 /// What `openssl s_client` says when it connects to the TLS port with these arguments.
-fn s_client(server: &Server, args: &[&str]) -> String {
+fn s_client(server: &TestServer, args: &[&str]) -> String {
     let addr = server.https().to_string();
-    let mut command = Command::new(testkit::tool("openssl"));
+    let mut command = Command::new(bolide_testkit::tool("openssl"));
     command.args(["s_client", "-connect", &addr]).args(args);
     let limit = std::time::Duration::from_secs(20);
-    let done = testkit::tools::finish("openssl", command, limit);
+    let done = bolide_testkit::tools::finish("openssl", command, limit);
     done.text() + &done.stderr
 }
 
-fn certificates(conf: &str) -> Server {
+fn certificates(conf: &str) -> TestServer {
     let home = Home::new(BOLIDE);
     for (stem, key, names) in [
-        ("one", Key::Ecdsa, &["one.test"][..]),
-        ("two", Key::Ecdsa, &["two.test", "*.two.test"]),
-        ("rsa", Key::Rsa, &["rsa.test"]),
-        ("both-rsa", Key::Rsa, &["both.test"]),
-        ("both-ec", Key::Ecdsa, &["both.test"]),
+        ("one", CertKey::Ecdsa, &["one.test"][..]),
+        ("two", CertKey::Ecdsa, &["two.test", "*.two.test"]),
+        ("rsa", CertKey::Rsa, &["rsa.test"]),
+        ("both-rsa", CertKey::Rsa, &["both.test"]),
+        ("both-ec", CertKey::Ecdsa, &["both.test"]),
     ] {
         certs::make(home.dir(), stem, key, names);
     }
-    let prelude = testkit::server::prelude(1);
-    Server::start(home, &format!("{prelude}http {{ {conf} }}"))
+    let prelude = bolide_testkit::server::prelude(1);
+    TestServer::start(home, &format!("{prelude}http {{ {conf} }}"))
 }
 
 const NAMES: &str = "
@@ -70,7 +70,7 @@ fn each_name_gets_its_certificate_and_its_server() {
     ] {
         for proto in Proto::TLS {
             // curl checks the certificate: another one would fail.
-            let reply = testkit::Curl::new(proto)
+            let reply = bolide_testkit::Curl::new(proto)
                 .trusting(&server.home().dir().join(pem))
                 .args(["--resolve", &format!("{name}:{port}:127.0.0.1")])
                 .get(&format!("https://{name}:{port}/"));
@@ -144,8 +144,8 @@ fn alpn_chooses_what_the_server_speaks() {
 
 #[test]
 fn a_session_is_resumed_by_its_ticket_whichever_worker_made_it() {
-    let block = format!("server {{ {} }}", testkit::server::LISTEN);
-    let server = Server::workers(BOLIDE, 4, &block);
+    let block = format!("server {{ {} }}", bolide_testkit::server::LISTEN);
+    let server = TestServer::workers(BOLIDE, 4, &block);
     let ticket = server.home().dir().join("ticket");
     let ticket = ticket.to_str().unwrap();
     for version in ["-tls1_2", "-tls1_3"] {
@@ -204,7 +204,7 @@ fn the_hybrid_post_quantum_exchange_is_spoken() {
 #[test]
 fn plain_http_on_the_tls_port_gets_400() {
     let server = site("");
-    let mut client = Client::connect(server.https());
+    let mut client = H1TestClient::connect(server.https());
     let answer = client.get("/hello.txt", "");
     assert_eq!(answer.status, 400);
     let page = answer.text();
@@ -215,7 +215,7 @@ fn plain_http_on_the_tls_port_gets_400() {
 #[test]
 fn plain_http_on_the_tls_port_can_be_redirected() {
     let server = site("error_page 497 =301 https://$host:$server_port$request_uri;");
-    let answer = Client::connect(server.https()).get("/x?y", "");
+    let answer = H1TestClient::connect(server.https()).get("/x?y", "");
     let wanted = format!("https://localhost:{}/x?y", server.https().port());
     assert_eq!((answer.status, answer.header("location")), (301, Some(wanted.as_str())));
 }
@@ -224,8 +224,8 @@ fn plain_http_on_the_tls_port_can_be_redirected() {
 fn noise_on_the_tls_port_disturbs_nobody() {
     let server = site("");
     for seed in 1..60 {
-        let mut client = Client::connect(server.https());
-        let mut noise = testkit::site::noise(1 + seed as usize * 40, seed);
+        let mut client = H1TestClient::connect(server.https());
+        let mut noise = bolide_testkit::site::noise(1 + seed as usize * 40, seed);
         if seed % 3 == 0 {
             // The start of a real record.
             noise[..1].copy_from_slice(&[22]);
@@ -241,7 +241,7 @@ fn a_misdirected_request_is_told_so() {
     let server = certificates(NAMES);
     let port = server.https().port();
     // One connection by the name one.test, a request for another: RFC 9110 §15.5.20.
-    let reply = testkit::Curl::new(Proto::H2)
+    let reply = bolide_testkit::Curl::new(Proto::H2)
         .args(["--resolve", &format!("one.test:{port}:127.0.0.1")])
         .args(["-H", "Host: two.test"])
         .attempt(&format!("https://one.test:{port}/"));

@@ -1,8 +1,8 @@
 //! Owns: what a client that breaks TLS is told before its connection closes: the alert that
 //! RFC 8446 names, whichever servers share the port.
 
-use testkit::server::LISTEN;
-use testkit::tools::python;
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::tools::python;
 
 use crate::{http, site};
 

@@ -1,9 +1,9 @@
 //! Owns: what is offered to clients: hardened configurations in three strengths, versions and
 //! ciphers of each server by name, what clients offered as variables.
 
-use testkit::certs::{self, Key};
-use testkit::server::Home;
-use testkit::{Proto, Server, run};
+use bolide_testkit::certs::{self, CertKey};
+use bolide_testkit::server::Home;
+use bolide_testkit::{Proto, TestServer, run};
 
 use crate::BOLIDE;
 
@@ -35,9 +35,9 @@ ECDHE-ECDSA-AES128-SHA256:ECDHE-RSA-AES128-SHA:AES128-SHA256:AES256-SHA:DES-CBC3
     ssl_prefer_server_ciphers on; ssl_dhparam dh.pem; ssl_session_timeout 1d;
     ssl_session_cache shared:Own:10m;";
 
-fn start(directives: &str, site: &str) -> Server {
+fn start(directives: &str, site: &str) -> TestServer {
     let home = Home::new(BOLIDE);
-    certs::make(home.dir(), "rsa", Key::Rsa, &["localhost"]);
+    certs::make(home.dir(), "rsa", CertKey::Rsa, &["localhost"]);
     home.write(
         "dh.pem",
         // RFC 7919 §A.1, as the generator hands it out.
@@ -51,12 +51,12 @@ ssbzSibBsu/6iGtCOGEoXJf//////////wIBAg==
 -----END DH PARAMETERS-----
 ",
     );
-    let prelude = testkit::server::prelude(1);
-    Server::start(home, &format!("{prelude}http {{ {directives} {site} }}"))
+    let prelude = bolide_testkit::server::prelude(1);
+    TestServer::start(home, &format!("{prelude}http {{ {directives} {site} }}"))
 }
 
 /// The version and cipher that a client with these arguments agrees on; none without a handshake.
-fn agreed(server: &Server, args: &str) -> Option<(String, String)> {
+fn agreed(server: &TestServer, args: &str) -> Option<(String, String)> {
     let script = format!(
         "openssl s_client -connect {} {args} </dev/null 2>/dev/null || true",
         server.https()
@@ -206,7 +206,7 @@ fn words_that_openssl_does_not_know_are_refused_and_others_warned_of() {
         ("ssl_ecdh_curve X25519:secp521r1;", "[warn] \"secp521r1\" in \"ssl_ecdh_curve\"".into()),
         ("ssl_ecdh_curve X25519:?bogus;", "[warn] \"bogus\" in \"ssl_ecdh_curve\" is not".into()),
     ] {
-        let prelude = testkit::server::prelude(1);
+        let prelude = bolide_testkit::server::prelude(1);
         home.write(
             "a",
             &format!(

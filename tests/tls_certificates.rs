@@ -1,8 +1,8 @@
 //! Owns: where certificates and keys come from: sealed keys and their pass phrases, text in the
 //! configuration, and what is said of those that cannot be used.
 
-use testkit::server::Home;
-use testkit::{Proto, Server, run};
+use bolide_testkit::server::Home;
+use bolide_testkit::{Proto, TestServer, run};
 
 use crate::BOLIDE;
 
@@ -24,7 +24,7 @@ fn home() -> Home {
 }
 
 fn conf(directives: &str) -> String {
-    let prelude = testkit::server::prelude(1);
+    let prelude = bolide_testkit::server::prelude(1);
     format!(
         "{prelude}http {{ server {{ listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl; \
          http2 on;\nlocation / {{ return 200 $ssl_server_name; }} {directives}\n}} }}\n"
@@ -45,7 +45,7 @@ fn sealed_keys_open_with_one_of_the_pass_phrases() {
         let done = home.run(&["-t", "-c", "a"]);
         assert_eq!(done.code, 0, "{name}: {}", done.stderr);
     }
-    let server = Server::start(
+    let server = TestServer::start(
         home,
         &conf(
             "ssl_password_file words; ssl_certificate cert.pem; ssl_certificate_key pkcs8.key;
@@ -80,7 +80,7 @@ fn pass_phrases_are_inherited() {
 fn text_in_the_configuration_is_as_good_as_a_file() {
     let home = home();
     let (chain, key) = (home.read("cert.pem"), home.read("cert.key"));
-    let server = Server::start(
+    let server = TestServer::start(
         home,
         &conf(&format!("ssl_certificate \"data:{chain}\"; ssl_certificate_key \"data:{key}\";")),
     );

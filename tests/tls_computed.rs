@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use testkit::certs::{self, Key};
-use testkit::server::Home;
-use testkit::{Proto, Server, run, wait_until};
+use bolide_testkit::certs::{self, CertKey};
+use bolide_testkit::server::Home;
+use bolide_testkit::{Proto, TestServer, run, wait_until};
 
 use crate::BOLIDE;
 
 fn conf(directives: &str) -> String {
-    let prelude = testkit::server::prelude(1);
+    let prelude = bolide_testkit::server::prelude(1);
     format!(
         "{prelude}http {{ map $ssl_server_name $stem {{ default none; ~^(?<first>\\w+)\\. $first; }}
          map $ssl_server_name $text {{ default \"\"; told.test \"@TEXT@\"; }}
@@ -23,15 +23,15 @@ const BY_NAME: &str = "ssl_certificate $stem.pem; ssl_certificate_key $stem.key;
 
 fn home() -> Home {
     let home = Home::new(BOLIDE);
-    certs::make(home.dir(), "one", Key::Ecdsa, &["one.test"]);
-    certs::make(home.dir(), "two", Key::Rsa, &["two.test"]);
+    certs::make(home.dir(), "one", CertKey::Ecdsa, &["one.test"]);
+    certs::make(home.dir(), "two", CertKey::Rsa, &["two.test"]);
     home
 }
 
 /// What is answered to `name` under the certificate `pem`; empty when there is no handshake.
-fn ask(server: &Server, proto: Proto, name: &str, pem: &Path) -> String {
+fn ask(server: &TestServer, proto: Proto, name: &str, pem: &Path) -> String {
     let port = server.https().port();
-    testkit::Curl::new(proto)
+    bolide_testkit::Curl::new(proto)
         .trusting(pem)
         .args(["--resolve", &format!("{name}:{port}:127.0.0.1")])
         .attempt(&format!("https://{name}:{port}/"))
@@ -40,7 +40,7 @@ fn ask(server: &Server, proto: Proto, name: &str, pem: &Path) -> String {
 
 #[test]
 fn each_name_finds_its_files_in_every_version_of_http() {
-    let server = Server::start(home(), &conf(BY_NAME));
+    let server = TestServer::start(home(), &conf(BY_NAME));
     let dir = server.home().dir().to_path_buf();
     for proto in Proto::TLS {
         for stem in ["one", "two"] {
@@ -53,13 +53,13 @@ fn each_name_finds_its_files_in_every_version_of_http() {
         assert_eq!(ask(&server, proto, "one.test", &dir.join("one.pem")), "one.test");
     }
     // Files that come later are found.
-    certs::make(&dir, "late", Key::Ecdsa, &["late.test"]);
+    certs::make(&dir, "late", CertKey::Ecdsa, &["late.test"]);
     assert_eq!(ask(&server, Proto::H2, "late.test", &dir.join("late.pem")), "late.test");
 }
 
 #[test]
 fn a_missing_file_fails_its_handshake_in_nginxs_words() {
-    let server = Server::start(home(), &conf(BY_NAME));
+    let server = TestServer::start(home(), &conf(BY_NAME));
     let script = format!(
         "openssl s_client -connect {} -servername nope.test </dev/null 2>&1 || true",
         server.https()
@@ -90,7 +90,7 @@ fn text_and_fixed_names_stand_beside_computed_ones() {
     let chain = home.read("one.pem");
     let key = home.read("one.key");
     let text = conf("ssl_certificate data:$text; ssl_certificate_key one.key;");
-    let server = Server::start(home, &text.replace("@TEXT@", &chain));
+    let server = TestServer::start(home, &text.replace("@TEXT@", &chain));
     let pem = server.home().dir().join("one.pem");
     // The certificate is one.test's: only that it is shown matters.
     let script = |name: &str| {
@@ -110,7 +110,7 @@ fn text_and_fixed_names_stand_beside_computed_ones() {
 
 #[test]
 fn what_is_kept_is_read_again_when_its_time_is_over() {
-    let serial = |server: &Server| {
+    let serial = |server: &TestServer| {
         let script = format!(
             "openssl s_client -connect {} -servername one.test </dev/null 2>/dev/null | \
              openssl x509 -noout -serial",
@@ -126,9 +126,9 @@ fn what_is_kept_is_read_again_when_its_time_is_over() {
         (&format!("{BY_NAME} ssl_certificate_cache max=2 valid=0;"), false),
         (&format!("{BY_NAME} ssl_certificate_cache max=2 inactive=0;"), false),
     ] {
-        let server = Server::start(home(), &conf(directives));
+        let server = TestServer::start(home(), &conf(directives));
         let first = serial(&server);
-        certs::make(server.home().dir(), "one", Key::Ecdsa, &["one.test"]);
+        certs::make(server.home().dir(), "one", CertKey::Ecdsa, &["one.test"]);
         assert_eq!(serial(&server) == first, is_kept, "{directives}");
         if is_kept {
             server.signal("HUP");

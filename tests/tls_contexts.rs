@@ -5,9 +5,9 @@
 use std::fs;
 use std::path::Path;
 
-use testkit::server::{Home, prelude};
-use testkit::tools::python;
-use testkit::{Server, run};
+use bolide_testkit::server::{Home, prelude};
+use bolide_testkit::tools::python;
+use bolide_testkit::{TestServer, run};
 
 use crate::BOLIDE;
 
@@ -32,7 +32,7 @@ fn nobody_reaches_a_server_whose_rules_his_handshake_did_not_meet() {
     let sites = python(ORACLE, ["conf", &from, &to]).succeeded().text();
     let prelude = prelude(1);
     let certificate = "ssl_certificate @CERT@; ssl_certificate_key @KEY@;";
-    let server = Server::start(home, &format!("{prelude}http {{ {certificate}\n{sites} }}"));
+    let server = TestServer::start(home, &format!("{prelude}http {{ {certificate}\n{sites} }}"));
     let port = server.https().port().to_string();
     let args = ["visit", &port, clients.to_str().unwrap(), &from, &to];
     let told = python(ORACLE, args).succeeded().text();

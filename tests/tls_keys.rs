@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use testkit::server::Home;
-use testkit::{Server, run};
+use bolide_testkit::server::Home;
+use bolide_testkit::{TestServer, run};
 
 use crate::BOLIDE;
 
@@ -11,14 +11,14 @@ const LISTEN: &str = "listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl; ser
     location / { return 200 \"reused $ssl_session_reused\\n\"; }";
 
 /// A server whose certificate is that of `cert`, so that two of them are the same to a client.
-fn start(workers: u32, cert: &Path, directives: &str) -> Server {
-    let prelude = testkit::server::prelude(workers);
+fn start(workers: u32, cert: &Path, directives: &str) -> TestServer {
+    let prelude = bolide_testkit::server::prelude(workers);
     let (dir, home) = (cert.display(), Home::new(BOLIDE));
     let conf = format!(
         "{prelude}http {{ ssl_certificate {dir}/cert.pem; ssl_certificate_key {dir}/cert.key;
          server {{ {LISTEN} {directives} }} }}"
     );
-    Server::start(home, &conf)
+    TestServer::start(home, &conf)
 }
 
 fn fill(dir: &Path, name: &str, len: usize, seed: u8) {
@@ -28,7 +28,7 @@ fn fill(dir: &Path, name: &str, len: usize, seed: u8) {
 
 /// What the server says of a session: `.` for a new one, `r` for one taken up. `more` tells
 /// `s_client` where to keep it or to take it from.
-fn ask(server: &Server, version: &str, more: &str) -> String {
+fn ask(server: &TestServer, version: &str, more: &str) -> String {
     // The client reads the ticket, which in 1.3 comes after the handshake, along with the answer.
     let script = format!(
         "(printf 'GET / HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n'; \

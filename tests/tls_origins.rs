@@ -4,8 +4,8 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use testkit::server::{Home, LISTEN};
-use testkit::{Proto, Server, run, wait_until};
+use bolide_testkit::server::{Home, LISTEN};
+use bolide_testkit::{Proto, TestServer, run, wait_until};
 
 use crate::BOLIDE;
 
@@ -72,23 +72,23 @@ impl Drop for Origins {
 }
 
 /// A server with these locations, and more around it.
-fn serve(home: Home, around: &str, locations: &str) -> Server {
-    let prelude = testkit::server::prelude(1);
+fn serve(home: Home, around: &str, locations: &str) -> TestServer {
+    let prelude = bolide_testkit::server::prelude(1);
     let full = format!(
         "{prelude}http {{ proxy_connect_timeout 2s; {around} server {{ {LISTEN} \
          client_max_body_size 0; {locations} }} }}\n"
     );
-    Server::start(home, &full)
+    TestServer::start(home, &full)
 }
 
-fn get(server: &Server, path: &str) -> String {
+fn get(server: &TestServer, path: &str) -> String {
     let answer = server.get(path);
     assert_eq!(answer.status, 200, "{path}: {}", server.error_log());
     answer.text()
 }
 
 /// What the log says when this is asked, which fails with 502.
-fn complaint(server: &Server, path: &str, text: &str) {
+fn complaint(server: &TestServer, path: &str, text: &str) {
     assert_eq!(server.get(path).status, 502, "{path}");
     wait_until(text, || server.error_log().contains(text));
 }
@@ -487,14 +487,14 @@ fn a_reload_changes_what_is_asked_of_origins() {
     let home = home();
     let mut origins = Origins::start(&home, "origin");
     let at = origins.open("good");
-    let prelude = testkit::server::prelude(1);
+    let prelude = bolide_testkit::server::prelude(1);
     let conf = |more: &str| {
         format!(
             "{prelude}http {{ upstream app {{ server {at}; keepalive 4; }} server {{ {LISTEN} location / {{ \
              proxy_pass https://app; proxy_ssl_name origin.test; {more} }} }} }}\n"
         )
     };
-    let server = Server::start(home, &conf(""));
+    let server = TestServer::start(home, &conf(""));
     let reload = |more: &str| {
         server.rewrite(&conf(more));
         server.signal("HUP");
@@ -593,7 +593,7 @@ fn wrong_arguments_are_refused_in_nginxs_words() {
         ),
     ];
     let conf = |location: &str| {
-        let prelude = testkit::server::prelude(1).replace('\n', " ");
+        let prelude = bolide_testkit::server::prelude(1).replace('\n', " ");
         format!("{prelude}http {{ server {{ {LISTEN} location / {{ {location} }} }} }}\n")
     };
     for (directives, text) in rows {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
-use testkit::server::LISTEN;
-use testkit::{Proto, Server, wait_until};
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{Proto, TestServer, wait_until};
 
 use crate::BOLIDE;
 
@@ -20,7 +20,7 @@ fn block() -> String {
 }
 
 /// What the pid file of a server says.
-fn written_pid(server: &Server, name: &str) -> Option<u32> {
+fn written_pid(server: &TestServer, name: &str) -> Option<u32> {
     fs::read_to_string(server.home().dir().join("logs").join(name)).ok()?.trim().parse().ok()
 }
 
@@ -29,7 +29,7 @@ struct Successor(u32);
 
 impl Successor {
     /// Sends USR2 and waits until the pid file names another process.
-    fn of(server: &Server) -> Self {
+    fn of(server: &TestServer) -> Self {
         server.signal("USR2");
         wait_until("a successor", || {
             written_pid(server, "pid").is_some_and(|pid| pid != server.pid())
@@ -57,9 +57,9 @@ impl Drop for Successor {
 }
 
 /// Asks again and again, each time over a new connection, until told to end; gives the pids.
-fn ask(server: &Server, proto: Proto, end: &Arc<AtomicBool>) -> JoinHandle<Vec<String>> {
+fn ask(server: &TestServer, proto: Proto, end: &Arc<AtomicBool>) -> JoinHandle<Vec<String>> {
     let (end, url) = (end.clone(), server.url(proto, "/pid"));
-    let curl = move || testkit::curl::Curl::new(proto).args(["-k"]);
+    let curl = move || bolide_testkit::curl::Curl::new(proto).args(["-k"]);
     thread::spawn(move || {
         let mut pids = Vec::new();
         while !end.load(Ordering::Relaxed) {
@@ -69,19 +69,19 @@ fn ask(server: &Server, proto: Proto, end: &Arc<AtomicBool>) -> JoinHandle<Vec<S
     })
 }
 
-fn transfer(server: &Server, proto: Proto) -> JoinHandle<Vec<u8>> {
+fn transfer(server: &TestServer, proto: Proto) -> JoinHandle<Vec<u8>> {
     let (curl, url) = (server.curl(proto), server.url(proto, "/slow/big.bin"));
     thread::spawn(move || curl.get(&url).body)
 }
 
 #[test]
 fn a_hand_over_refuses_nobody_and_cuts_no_answer() {
-    let mut server = Server::workers(BOLIDE, 2, &block());
+    let mut server = TestServer::workers(BOLIDE, 2, &block());
     let big = fs::read(server.www("big.bin")).unwrap();
     let end = Arc::new(AtomicBool::new(false));
     let askers: Vec<_> = Proto::TLS.into_iter().map(|proto| ask(&server, proto, &end)).collect();
     let early: Vec<_> = Proto::TLS.into_iter().map(|proto| transfer(&server, proto)).collect();
-    testkit::pause(300);
+    bolide_testkit::pause(300);
 
     let successor = Successor::of(&server);
     wait_until("an answer of the successor by each protocol", || {
@@ -117,7 +117,7 @@ fn a_hand_over_refuses_nobody_and_cuts_no_answer() {
 
 #[test]
 fn two_hand_overs_in_a_row_work_as_one() {
-    let mut server = Server::workers(BOLIDE, 2, &block());
+    let mut server = TestServer::workers(BOLIDE, 2, &block());
     let first = Successor::of(&server);
     server.signal("QUIT");
     assert_eq!(server.wait_exit().code, 0);
@@ -136,7 +136,7 @@ fn two_hand_overs_in_a_row_work_as_one() {
 
 #[test]
 fn a_successor_that_does_not_start_changes_nothing() {
-    let server = Server::workers(BOLIDE, 2, &block());
+    let server = TestServer::workers(BOLIDE, 2, &block());
     let good = server.home().read("nginx.conf");
     server.rewrite("events {} http { server { listen 80");
     server.signal("USR2");
@@ -157,7 +157,7 @@ fn a_successor_that_does_not_start_changes_nothing() {
 
 #[test]
 fn an_upgrade_changes_the_number_of_workers_and_a_reload_says_so() {
-    let mut server = Server::workers(BOLIDE, 3, &block());
+    let mut server = TestServer::workers(BOLIDE, 3, &block());
     let text = server.home().read("nginx.conf");
     let other =
         |workers: u32| text.replace("worker_processes 3", &format!("worker_processes {workers}"));

@@ -3,8 +3,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use testkit::Proto;
-use testkit::server::Home;
+use bolide_testkit::Proto;
+use bolide_testkit::server::Home;
 
 use crate::{BOLIDE, http, report, site};
 
@@ -84,7 +84,7 @@ fn the_real_root_follows_links_when_they_change() {
         let _ = fs::remove_file(dir.join("current"));
         symlink(release, dir.join("current")).unwrap();
         let wanted = dir.canonicalize().unwrap().join(release);
-        testkit::wait_until("the link is seen", || {
+        bolide_testkit::wait_until("the link is seen", || {
             server.get("/r").text() == wanted.to_str().unwrap()
         });
     }
@@ -93,7 +93,7 @@ fn the_real_root_follows_links_when_they_change() {
         "realpath() \"{}/nowhere\" failed (2: No such file or directory), client: ",
         dir.display()
     );
-    testkit::wait_until("the line in the log", || {
+    bolide_testkit::wait_until("the line in the log", || {
         let log = server.error_log();
         log.contains("[crit]") && log.contains(&wanted)
     });
@@ -126,7 +126,7 @@ fn names_that_nobody_defines_and_circles_are_told() {
          server { listen 127.0.0.1:@HTTP@; return 200 \"[$a]\"; }",
     );
     server.get("/");
-    testkit::wait_until("the line in the log", || {
+    bolide_testkit::wait_until("the line in the log", || {
         server.error_log().contains("cycle while evaluating variable \"")
     });
 }

@@ -4,20 +4,20 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use testkit::{Companion, Server, wait_until};
+use bolide_testkit::{Companion, TestServer, wait_until};
 
 use crate::BOLIDE;
 
 const STANDSTILL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/standstill.py");
 
-fn server(directive: &str) -> Server {
-    let prelude = testkit::server::prelude(1);
+fn server(directive: &str) -> TestServer {
+    let prelude = bolide_testkit::server::prelude(1);
     let http = "http { server { listen 127.0.0.1:@HTTP@; return 200 ok; } }";
-    Server::conf(BOLIDE, &format!("{directive}\n{prelude}{http}"))
+    TestServer::conf(BOLIDE, &format!("{directive}\n{prelude}{http}"))
 }
 
 /// Brings the worker to stand where it takes a client, as long as what is returned lives.
-fn hold(server: &Server) -> Companion {
+fn hold(server: &TestServer) -> Companion {
     let pid = server.pid().to_string();
     let holder = Companion::start(STANDSTILL, [pid.as_str(), "worker-0"]);
     let is_over = AtomicBool::new(false);
@@ -29,7 +29,7 @@ fn hold(server: &Server) -> Companion {
                     break;
                 }
                 server.connect().send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
-                testkit::pause(20);
+                bolide_testkit::pause(20);
             }
         });
         let said = holder.line();
@@ -40,7 +40,7 @@ fn hold(server: &Server) -> Companion {
     holder
 }
 
-fn has_told(server: &Server, text: &str) -> bool {
+fn has_told(server: &TestServer, text: &str) -> bool {
     server.error_log().lines().any(|line| line.contains("[alert]") && line.contains(text))
 }
 

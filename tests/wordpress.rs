@@ -5,16 +5,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use testkit::certs::key_hash;
-use testkit::ports::Ports;
-use testkit::{Curl, MariaDb, Php, Proto, Reply, Server, WordPress, run, tool, tools, wait_until};
+use bolide_testkit::certs::key_hash;
+use bolide_testkit::ports::TestPorts;
+use bolide_testkit::{
+    Curl, CurlReply, MariaDb, Proto, TestPhp, TestServer, WordPress, run, tool, tools, wait_until,
+};
 
 use crate::BOLIDE;
 
 /// MariaDB, php-fpm and WordPress, without a web server.
 pub(crate) struct Site {
     pub(crate) wordpress: WordPress,
-    pub(crate) php: Php,
+    pub(crate) php: TestPhp,
 
     pub(crate) db: MariaDb,
 }
@@ -25,7 +27,7 @@ impl Site {
         let wordpress = WordPress::new(&db);
         let plugin = wordpress.dir().join("wp-content/plugins/writes-later.php");
         fs::write(plugin, PLUGIN).unwrap();
-        Self { wordpress, php: Php::start(children), db }
+        Self { wordpress, php: TestPhp::start(children), db }
     }
 
     /// The handbook's configuration: one server of the upstream is not there, as in many copies.
@@ -121,12 +123,12 @@ struct Place {
 }
 
 impl Place {
-    fn of(server: &Server) -> Self {
+    fn of(server: &TestServer) -> Self {
         let cert = server.home().dir().join("cert.pem");
         Self { port: server.https().port(), cert, hidden: 403 }
     }
 
-    fn fetch(&self, proto: Proto, path: &str) -> Reply {
+    fn fetch(&self, proto: Proto, path: &str) -> CurlReply {
         let url = format!("https://localhost:{}{path}", self.port);
         Curl::new(proto).trusting(&self.cert).get(&url)
     }
@@ -196,7 +198,7 @@ fn look_at_it(place: &Place, root: &Path) {
 
 fn with_the_handbook(proto: Proto, name: &str) {
     let site = Site::new(4);
-    let server = Server::with(BOLIDE, &site.handbook());
+    let server = TestServer::with(BOLIDE, &site.handbook());
     let place = Place::of(&server);
     use_it(&place, proto, name);
     look_at_it(&place, site.wordpress.dir());
@@ -218,12 +220,12 @@ fn wordpress_works_by_h3_with_the_configuration_of_its_handbook() {
 struct Served {
     child: Child,
     home: PathBuf,
-    ports: Ports,
+    ports: TestPorts,
 }
 
 impl Served {
     fn start(root: &Path) -> Self {
-        let (home, ports) = (testkit::site::temp_dir(), Ports::claim());
+        let (home, ports) = (bolide_testkit::site::temp_dir(), TestPorts::claim());
         let log = fs::File::create(home.join("stderr")).unwrap();
         let child = Command::new(BOLIDE)
             .args(["serve", "--php", "--http", &ports.port(0).to_string()])

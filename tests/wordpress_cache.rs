@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use testkit::certs::key_hash;
-use testkit::{Proto, Reply, Server, run, tool, tools};
+use bolide_testkit::certs::key_hash;
+use bolide_testkit::{CurlReply, Proto, TestServer, run, tool, tools};
 
 use crate::BOLIDE;
 use crate::wordpress::Site;
@@ -30,7 +30,7 @@ fn plugin(site: &Site) -> PathBuf {
 }
 
 /// Installs the site and lets people write in it.
-fn fill(site: &Site, server: &Server) {
+fn fill(site: &Site, server: &TestServer) {
     let plugin = plugin(site);
     fs::create_dir_all(plugin.parent().unwrap()).unwrap();
     fs::copy(format!("{DIR}/plugin.php"), plugin).unwrap();
@@ -43,17 +43,17 @@ fn fill(site: &Site, server: &Server) {
     assert_eq!(server.fetch(Proto::H2, "/wp-login.php").status, 200);
 }
 
-fn base(server: &Server) -> String {
+fn base(server: &TestServer) -> String {
     format!("https://localhost:{}", server.https().port())
 }
 
 /// What the cache had to do with an answer.
-fn cached(reply: &Reply) -> &str {
+fn cached(reply: &CurlReply) -> &str {
     reply.header("x-litespeed-cache").unwrap_or_default()
 }
 
 /// The first visit asks WordPress, all others do not, whatever they speak.
-fn look_at_it(server: &Server) {
+fn look_at_it(server: &TestServer) {
     for (path, protos) in [
         ("/", Proto::TLS),
         ("/observation-1/", [Proto::H2, Proto::H3, Proto::H1]),
@@ -78,7 +78,7 @@ fn pictures(part: &str) -> PathBuf {
 }
 
 /// Lets people do one thing after the other.
-fn visit(server: &Server, part: &str) -> String {
+fn visit(server: &TestServer, part: &str) -> String {
     let shots = pictures(part);
     let cert = server.home().dir().join("cert.pem");
     let args = [
@@ -98,7 +98,7 @@ fn visit(server: &Server, part: &str) -> String {
 fn wordpress_with_a_caching_plugin_is_fast_fresh_and_discreet() {
     let site = Site::new(4);
     let caching = "page_cache auto; page_cache_vary value=$mobile;";
-    let server = Server::workers(BOLIDE, 2, &configuration(&site, caching));
+    let server = TestServer::workers(BOLIDE, 2, &configuration(&site, caching));
     fill(&site, &server);
     look_at_it(&server);
     let told = visit(&server, "plugin");
@@ -119,7 +119,8 @@ fn wordpress_with_a_caching_plugin_is_fast_fresh_and_discreet() {
 #[test]
 fn wordpress_without_a_plugin_is_cached_for_strangers_only() {
     let site = Site::new(4);
-    let server = Server::workers(BOLIDE, 2, &configuration(&site, "page_cache_preset wordpress;"));
+    let server =
+        TestServer::workers(BOLIDE, 2, &configuration(&site, "page_cache_preset wordpress;"));
     fill(&site, &server);
     fs::remove_file(plugin(&site)).unwrap();
     println!("{}", visit(&server, "preset"));

@@ -1,12 +1,12 @@
 //! Owns: nginx's `fastcgi_cache*` in all its words, with the real php-fpm.
 
-use testkit::{Php, wait_until};
+use bolide_testkit::{TestPhp, wait_until};
 
 use crate::cache::{KEEP, ZONE, ask, pair, serve, told};
 
 #[test]
 fn no_cache_is_asked_when_the_answer_is_there() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let more = "fastcgi_no_cache $upstream_http_x_none $sent_http_x_own $late;
         add_header X-Own $sent_http_x_keep;";
     let zone = format!("{ZONE} map $upstream_status $late {{ 404 1; default 0; }}");
@@ -28,13 +28,13 @@ fn no_cache_is_asked_when_the_answer_is_there() {
 
 #[test]
 fn no_cache_is_asked_of_what_is_fetched_in_the_background() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let more = "fastcgi_cache_use_stale updating; fastcgi_cache_background_update on;
         fastcgi_no_cache $upstream_http_x_none;";
     let server = serve(&php, ZONE, &format!("{KEEP} {more}"));
     let path = "/count.php?h[]=X-Accel-Expires:1&none-from=2";
     assert_eq!(told(&server, path), pair("MISS", "run 1"));
-    testkit::pause(1100);
+    bolide_testkit::pause(1100);
     let runs = || std::fs::read_to_string(server.www("count-0")).unwrap_or_default();
     assert_eq!(told(&server, path), pair("STALE", "run 1"));
     wait_until("the second one was made", || runs() == "2");

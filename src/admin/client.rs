@@ -5,8 +5,8 @@ use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use super::words::Words;
-use super::{Desk, ERROR, OK, warm};
+use super::line_protocol::Words;
+use super::{AdminDesk, ERROR, OK, warm};
 use crate::cli::{Admin, Invocation};
 use crate::messages::{err, out};
 use crate::php::runtime;
@@ -52,7 +52,7 @@ fn ask(invocation: &Invocation, words: &Words, pid: Option<u32>) -> Result<Vec<u
 }
 
 fn connect(pid: u32, whose: &str) -> Result<UnixStream, String> {
-    if !io::process::is_running(pid) {
+    if !bolide_io::process::is_running(pid) {
         return Err(format!("{whose} does not run"));
     }
     let refused = || format!("{whose} is not ours to command: its owner or root may");
@@ -82,10 +82,11 @@ fn say(mut socket: UnixStream, words: &Words) -> Result<Vec<u8>, String> {
 /// Explains by a configuration that nobody runs, with an empty store.
 fn offline(invocation: &Invocation, words: &Words) -> Result<Vec<u8>, String> {
     let reading = reading::of_file(invocation).map_err(|mistakes| mistakes.errors.join("\n"))?;
-    let site = engine::Site::compile(reading.config).map_err(|all| {
+    let site = bolide_engine::Site::compile(reading.config).map_err(|all| {
         let all: Vec<String> = all.iter().map(ToString::to_string).collect();
         all.join("\n")
     })?;
-    let store = cache::Store::new(cache::StoreLimits::default(), tls::random_seed());
-    Desk::of_site(Arc::new(site.with_store(store))).carry_out(words)
+    let store =
+        bolide_cache::Store::new(bolide_cache::StoreLimits::default(), bolide_tls::random_seed());
+    AdminDesk::of_site(Arc::new(site.with_store(store))).carry_out(words)
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use cache::{Kind, NamespaceId, Object};
-use engine::explain::machine::entry;
-use engine::explain::{Candidate, Json, Space, Url};
+use bolide_cache::{NamespaceId, Object, ObjectKind};
+use bolide_engine::explain::machine::entry;
+use bolide_engine::explain::{Candidate, ExplainSpace, Json, Url};
 
+use super::line_protocol::Words;
 use super::tell::{entry_line, show};
-use super::words::Words;
-use super::{Desk, Told};
+use super::{AdminDesk, Told};
 
 /// Entries that are shown if nothing else is said.
 const LIMIT: usize = 100;
@@ -17,14 +17,14 @@ const LIMIT_MAX: usize = 100_000;
 
 /// Which entries are meant.
 pub(super) struct Filter {
-    spaces: Vec<Space>,
-    tag: Option<cache::Tagged>,
+    spaces: Vec<ExplainSpace>,
+    tag: Option<bolide_cache::Tagged>,
     prefix: Option<Vec<u8>>,
 }
 
 impl Filter {
     /// Of the words `vhost=`, `zone=`, `tag=` and `prefix=`.
-    pub(super) fn new(desk: &Desk, words: &Words) -> Result<Self, String> {
+    pub(super) fn new(desk: &AdminDesk, words: &Words) -> Result<Self, String> {
         let store = desk.store()?;
         Ok(Self {
             spaces: desk.spaces(words)?,
@@ -78,14 +78,15 @@ pub(super) fn begins(url: &[u8], typed: &[u8]) -> bool {
         return true;
     }
     let Ok(wanted) = Url::parse(typed) else { return false };
-    let scheme: &[u8] = if wanted.scheme == http::Scheme::Https { b"https://" } else { b"http://" };
+    let scheme: &[u8] =
+        if wanted.scheme == bolide_http::Scheme::Https { b"https://" } else { b"http://" };
     let port = format!(":{}", wanted.port);
     let place = [scheme, &wanted.host, port.as_bytes()].concat();
     url.strip_prefix(&place[..]).is_some_and(|rest| matches!(rest.first(), Some(b'/' | b' ')))
         && path_of(url).starts_with(&wanted.target)
 }
 
-pub(super) fn tell(desk: &Desk, words: &Words) -> Told {
+pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
     let store = desk.store()?;
     let limit = match words.text("limit") {
         Some(text) => text.parse().map_err(|_| format!("\"{text}\" is no number"))?,
@@ -96,7 +97,7 @@ pub(super) fn tell(desk: &Desk, words: &Words) -> Told {
     let (mut part, mut more) = (0, 0_u64);
     let limit = limit.min(LIMIT_MAX);
     while store.list(part, &mut |object| {
-        if object.kind() != Kind::Content || !filter.covers(object) {
+        if object.kind() != ObjectKind::Content || !filter.covers(object) {
             return;
         }
         if found.len() < limit {
@@ -108,7 +109,7 @@ pub(super) fn tell(desk: &Desk, words: &Words) -> Told {
         part += 1;
     }
     found.sort_by(|a, b| (a.url(), a.vary()).cmp(&(b.url(), b.vary())));
-    let now_ms = io::process::now().unix_millis;
+    let now_ms = bolide_io::process::now().unix_millis;
     let tags = store.tag_texts_of(&found);
     let entries: Vec<(String, Candidate)> = found
         .iter()

@@ -2,19 +2,19 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use cache::disk::{file_hash, shared_bits, url_bits};
-use cache::{Key, KeyBuilder, Kind, Purge, Scope, Session, Store};
-use engine::explain::{Json, Space};
-use io::epoll::Epoll;
+use bolide_cache::disk::{file_hash, shared_bits, url_bits};
+use bolide_cache::{CacheKey, KeyBuilder, ObjectKind, SessionKey, Store, TagPurge, TagScope};
+use bolide_engine::explain::{ExplainSpace, Json};
+use bolide_io::epoll::Epoll;
 
+use super::line_protocol::Words;
 use super::list::begins;
 use super::tell::count;
-use super::words::Words;
-use super::{Desk, Told};
+use super::{AdminDesk, Told};
 
-pub(super) fn tell(desk: &Desk, words: &Words) -> Told {
+pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
     let store = desk.store()?;
-    let how = if words.has("stale") { Purge::Stale } else { Purge::Dead };
+    let how = if words.has("stale") { TagPurge::Stale } else { TagPurge::Dead };
     let mut hit = 0;
     let is_all = words.has("all");
     let is_narrow = ["url", "tag", "prefix"].iter().any(|word| words.has(word));
@@ -30,7 +30,7 @@ pub(super) fn tell(desk: &Desk, words: &Words) -> Told {
         for tag in words.all("tag") {
             hit += match tag {
                 b"*" => return Err("\"*\" is no tag: say --all".to_owned()),
-                tag => store.purge_tag(space.id, Scope::Public, tag, how),
+                tag => store.purge_tag(space.id, TagScope::Public, tag, how),
             };
         }
         for prefix in words.all("prefix") {
@@ -47,24 +47,24 @@ pub(super) fn tell(desk: &Desk, words: &Words) -> Told {
         return Ok(Json::Object(vec![("purged", Json::number(hit))]).line());
     }
     let what = match how {
-        Purge::Dead => "purged",
-        Purge::Stale => "made stale",
+        TagPurge::Dead => "purged",
+        TagPurge::Stale => "made stale",
     };
     Ok(format!("{what}: {}\n", count(hit, "object")).into_bytes())
 }
 
 /// Every copy of one page, for everybody and for sessions.
 fn purge_url(
-    desk: &Desk,
+    desk: &AdminDesk,
     words: &Words,
     url: &[u8],
-    spaces: &[Space],
-    how: Purge,
+    spaces: &[ExplainSpace],
+    how: TagPurge,
 ) -> Result<u64, String> {
     let mut asked = Words::new("explain");
     asked.push("url", url);
     asked.push_some("listen", words.value("listen"));
-    let told = super::story::explanation(desk, &asked)?;
+    let told = super::explain::explanation(desk, &asked)?;
     let Some(key) = told.key else {
         return Err(format!("{} has no key in the store: {}", told.request, told.reason));
     };
@@ -92,8 +92,8 @@ struct Found {
 /// which.
 fn purge_where(
     store: &Store,
-    space: &Space,
-    how: Purge,
+    space: &ExplainSpace,
+    how: TagPurge,
     url: Option<&[u8]>,
     is_meant: impl Fn(&[u8]) -> bool,
 ) -> Result<u64, String> {
@@ -106,11 +106,12 @@ fn purge_where(
     for (number, (url, session)) in found.pages.iter().enumerate() {
         keys.start(space.id);
         keys.push_url(url);
-        let session = session.as_deref().and_then(Session::new);
-        let key: Key<'_> = session.map_or_else(|| keys.public(), |session| keys.private(session));
+        let session = session.as_deref().and_then(SessionKey::new);
+        let key: CacheKey<'_> =
+            session.map_or_else(|| keys.public(), |session| keys.private(session));
         hit += store.strike_url(&key, how);
         if number % TOGETHER == TOGETHER - 1 {
-            worker::write_purges(&mut door, store);
+            bolide_worker::write_purges(&mut door, store);
         }
     }
     Ok(hit)
@@ -119,24 +120,27 @@ fn purge_where(
 /// Looks where a page is first before it looks where that goes, so that none slips through.
 fn find(
     store: &Store,
-    space: &Space,
+    space: &ExplainSpace,
     door: &mut Epoll,
     url: Option<&[u8]>,
     is_meant: impl Fn(&[u8]) -> bool,
 ) -> Found {
     let mut found = Found::default();
-    let text = |session: Session<'_>| session.text().to_vec();
+    let text = |session: SessionKey<'_>| session.text().to_vec();
     store.list_coming(space.id, &mut |url, session| {
         if is_meant(url) {
             found.pages.insert((url.to_vec(), session.map(text)));
         }
     });
-    let shelf = store.shelf_and_name(space.id);
+    let tree = store.tree_and_name(space.id);
     let mut part = 0;
     while store.list(part, &mut |object| {
-        if object.namespace() == space.id && object.kind() != Kind::Pass && is_meant(object.url()) {
+        if object.namespace() == space.id
+            && object.kind() != ObjectKind::Pass
+            && is_meant(object.url())
+        {
             let session = object.session().map(text);
-            if let Some((_, name)) = &shelf {
+            if let Some((_, name)) = &tree {
                 let session = session.as_deref().unwrap_or_default();
                 found.in_memory.insert(file_hash(name, object.url(), object.vary(), session));
             }
@@ -145,15 +149,15 @@ fn find(
     }) {
         part += 1;
     }
-    if let Some((shelf, name)) = &shelf {
+    if let Some((tree, name)) = &tree {
         let bits = url.map(|url| url_bits(name, url));
         let may_be = |hash| bits.is_none_or(|bits| shared_bits(hash) == bits);
-        let now_ms = io::process::now().unix_millis;
-        worker::shelved(door, shelf, now_ms, may_be, |hash, record| {
+        let now_ms = bolide_io::process::now().unix_millis;
+        bolide_worker::stored_pages(door, tree, now_ms, may_be, |hash, record| {
             if *record.namespace == **name && is_meant(record.url) {
-                let is_answer = record.kind == Kind::Content;
+                let is_answer = record.kind == ObjectKind::Content;
                 found.only_on_disk += u64::from(is_answer && !found.in_memory.contains(&hash));
-                let session = Session::new(record.session).map(text);
+                let session = SessionKey::new(record.session).map(text);
                 found.pages.insert((record.url.to_vec(), session));
             }
         });

@@ -1,12 +1,12 @@
 //! `bolide cache stats`: figures of the store and of its parts.
 
-use engine::explain::machine;
+use bolide_engine::explain::machine;
 
+use super::line_protocol::Words;
 use super::tell::size;
-use super::words::Words;
-use super::{Desk, Told};
+use super::{AdminDesk, Told};
 
-pub(super) fn tell(desk: &Desk, words: &Words) -> Told {
+pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
     let store = desk.store()?;
     let stats = store.stats();
     let all = store.namespaces();

@@ -6,13 +6,13 @@
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-use engine::explain::Json;
-use worker::{Holdings, Intake, Mail, Post, Slots};
+use bolide_engine::explain::Json;
+use bolide_worker::{Holdings, IntakeState, Mail, Post, Slots};
 
+use super::line_protocol::Words;
 use super::tell::size;
-use super::words::Words;
-use super::{Desk, Told};
-use crate::php::Report;
+use super::{AdminDesk, Told};
+use crate::php::PoolReport;
 
 /// What it is called on the socket.
 pub(crate) const COMMAND: &str = "status";
@@ -24,7 +24,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) struct Scene {
     pub(crate) generation: u64,
     pub(crate) crews: Vec<Members>,
-    pub(crate) pools: Vec<Report>,
+    pub(crate) pools: Vec<PoolReport>,
 }
 
 /// Workers that were started together.
@@ -53,7 +53,7 @@ struct Process {
     resident: Option<u64>,
 }
 
-pub(super) fn tell(desk: &Desk, words: &Words) -> Told {
+pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
     let scene = desk.scene.as_ref().ok_or("no server runs here")?;
     let workers = ask(scene);
     let process = Process::look();
@@ -74,9 +74,9 @@ fn ask(scene: &Scene) -> Vec<Answered> {
             asked.push(Asked { thread, answer });
         }
     }
-    let until = io::process::now().mono.after(ANSWER_TIMEOUT);
+    let until = bolide_io::process::now().mono.after(ANSWER_TIMEOUT);
     let wait = |one: Asked| {
-        let left = until.since(io::process::now().mono);
+        let left = until.since(bolide_io::process::now().mono);
         Answered { thread: one.thread, holdings: one.answer.recv_timeout(left).ok() }
     };
     asked.into_iter().map(wait).collect()
@@ -84,10 +84,10 @@ fn ask(scene: &Scene) -> Vec<Answered> {
 
 impl Process {
     fn look() -> Self {
-        let (descriptors_max, _) = io::process::open_files();
+        let (descriptors_max, _) = bolide_io::process::open_files();
         // To look takes one: who gets none knows that there is none left.
-        let descriptors = io::process::descriptors().unwrap_or(descriptors_max);
-        Self { descriptors, descriptors_max, resident: io::process::resident_bytes() }
+        let descriptors = bolide_io::process::descriptors().unwrap_or(descriptors_max);
+        Self { descriptors, descriptors_max, resident: bolide_io::process::resident_bytes() }
     }
 }
 
@@ -98,7 +98,7 @@ const SLABS: [Column<Slots>; 6] = [
     ("tcp", |of| of.tcp),
     ("quic", |of| of.quic),
     ("exchanges", |of| of.exchanges),
-    ("epilogues", |of| of.epilogues),
+    ("post_actions", |of| of.post_actions),
     ("fetches", |of| of.fetches),
     ("links", |of| of.links),
 ];
@@ -114,13 +114,13 @@ const FIGURES: [Column<usize>; 6] = [
 /// What a worker does with clients that come.
 const fn state(of: &Holdings) -> &'static str {
     match of.intake {
-        Intake::Accepting => "accepting",
-        Intake::Paused => "paused",
-        Intake::Draining => "draining",
+        IntakeState::Accepting => "accepting",
+        IntakeState::Paused => "paused",
+        IntakeState::Draining => "draining",
     }
 }
 
-fn json(desk: &Desk, scene: &Scene, process: &Process, workers: &[Answered]) -> Json {
+fn json(desk: &AdminDesk, scene: &Scene, process: &Process, workers: &[Answered]) -> Json {
     let number = |number: usize| Json::number(number as u64);
     let slots = |of: Slots| {
         let max = Json::number(of.max);
@@ -161,7 +161,7 @@ fn json(desk: &Desk, scene: &Scene, process: &Process, workers: &[Answered]) -> 
     ])
 }
 
-fn pool(of: &Report) -> Json {
+fn pool(of: &PoolReport) -> Json {
     Json::Object(vec![
         ("name", Json::text(&*of.name)),
         ("state", Json::text(of.state.word())),
@@ -174,7 +174,7 @@ fn pool(of: &Report) -> Json {
     ])
 }
 
-fn text(desk: &Desk, scene: &Scene, process: &Process, workers: &[Answered]) -> String {
+fn text(desk: &AdminDesk, scene: &Scene, process: &Process, workers: &[Answered]) -> String {
     let mut out = format!(
         "process {}, configuration {}: {} of {} descriptors, {}\n",
         std::process::id(),

@@ -1,6 +1,6 @@
 //! How things are put for people and for machines.
 
-use engine::explain::{Candidate, machine::freshness};
+use bolide_engine::explain::{Candidate, machine::freshness};
 
 /// Bytes as text; controls are no business of terminals.
 pub(super) fn show(bytes: &[u8]) -> String {
@@ -51,16 +51,18 @@ pub(super) fn joined(all: &[Vec<u8>]) -> String {
 /// An entry of the store in a line, after its URL.
 pub(super) fn entry_line(one: &Candidate) -> String {
     let mut text = match one.kind {
-        cache::Kind::Vary => return format!("answers depend on {}", joined(&one.vary)),
-        cache::Kind::Pass => "not to be kept".to_owned(),
-        cache::Kind::Failed => format!("the origin failed, {}", one.status),
-        cache::Kind::Content => format!("{}, {}", freshness(one), one.status),
+        bolide_cache::ObjectKind::Vary => {
+            return format!("answers depend on {}", joined(&one.vary));
+        }
+        bolide_cache::ObjectKind::Pass => "not to be kept".to_owned(),
+        bolide_cache::ObjectKind::Failed => format!("the origin failed, {}", one.status),
+        bolide_cache::ObjectKind::Content => format!("{}, {}", freshness(one), one.status),
     };
     let mut add = |more: &str| {
         text.push_str(", ");
         text.push_str(more);
     };
-    if one.kind == cache::Kind::Content {
+    if one.kind == bolide_cache::ObjectKind::Content {
         add(&format!("age {}", seconds(one.age)));
     }
     match one.ttl {
@@ -68,7 +70,7 @@ pub(super) fn entry_line(one: &Candidate) -> String {
         Some(left) => add(&format!("{} over its time", seconds(left.unsigned_abs()))),
         None => {}
     }
-    if matches!(one.kind, cache::Kind::Pass | cache::Kind::Failed) {
+    if matches!(one.kind, bolide_cache::ObjectKind::Pass | bolide_cache::ObjectKind::Failed) {
         return text;
     }
     if one.stale_seconds > 0 || one.error_seconds > 0 {

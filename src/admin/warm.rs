@@ -10,12 +10,12 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use conf::model::{Address, Config, Transport};
-use engine::explain::{Json, Url};
-use http::Scheme;
+use bolide_conf::model::{Config, ListenAddress, ListenTransport};
+use bolide_engine::explain::{Json, Url};
+use bolide_http::Scheme;
 
+use super::line_protocol::Words;
 use super::tell::show;
-use super::words::Words;
 use crate::cli::Invocation;
 use crate::messages::{err, out};
 use crate::reading;
@@ -110,7 +110,7 @@ pub(super) fn run(invocation: &Invocation, warm: &Warm) -> Result<ExitCode, Stri
     let next = AtomicUsize::new(0);
     let sums = Mutex::new(Sums::default());
     let pause = warm.rate.map(|rate| Duration::from_secs(1) / rate);
-    let start = io::process::now().mono;
+    let start = bolide_io::process::now().mono;
     std::thread::scope(|scope| {
         for _ in 0..warm.concurrency.min(urls.len()) {
             scope.spawn(|| {
@@ -132,9 +132,9 @@ pub(super) fn run(invocation: &Invocation, warm: &Warm) -> Result<ExitCode, Stri
     Ok(if sums.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn wait_until(moment: base::Instant) {
+fn wait_until(moment: bolide_base::Instant) {
     loop {
-        let now = io::process::now().mono;
+        let now = bolide_io::process::now().mono;
         if now >= moment {
             return;
         }
@@ -198,13 +198,13 @@ impl Caller<'_> {
     /// Where requests for a URL are to be sent: to this server, whatever the name resolves to.
     fn address(&self, url: &Url) -> Result<SocketAddr, String> {
         let listens = self.config.http.as_ref().map_or(&[][..], |http| &http.listens);
-        let fits = |listen: &&conf::model::Listen| {
-            listen.transport == Transport::Tcp
+        let fits = |listen: &&bolide_conf::model::Listen| {
+            listen.transport == ListenTransport::Tcp
                 && listen.tls == (url.scheme == Scheme::Https)
                 && listen.address.port() == url.port
         };
         match listens.iter().find(fits).map(|listen| &listen.address) {
-            Some(Address::Inet(addr)) => {
+            Some(ListenAddress::Inet(addr)) => {
                 let mut addr = *addr;
                 match addr {
                     SocketAddr::V4(_) if addr.ip().is_unspecified() => {
@@ -244,7 +244,7 @@ impl Caller<'_> {
             Scheme::Http => self.talk(url, more, socket, body),
             Scheme::Https => {
                 let name = String::from_utf8_lossy(&url.host);
-                let session = tls::Client::new(&name, socket);
+                let session = bolide_tls::TlsClient::new(&name, socket);
                 self.talk(url, more, session.map_err(|error| error.to_string())?, body)
             }
         }

@@ -2,10 +2,10 @@
 
 use lexopt::prelude::*;
 
-use super::{Command, Globals, text};
+use super::{CliCommand, Globals, text};
+use crate::admin::line_protocol::Words;
 use crate::admin::status::COMMAND;
 use crate::admin::warm::Warm;
-use crate::admin::words::Words;
 
 /// What `--help` behind one of these commands says.
 pub(crate) const ADMIN_HELP: &str = "\
@@ -116,9 +116,9 @@ enum Read {
 pub(super) fn explain(
     parser: &mut lexopt::Parser,
     globals: &mut Globals,
-) -> Result<Command, String> {
+) -> Result<CliCommand, String> {
     let Read::Words(words, pid) = read("explain", &EXPLAIN, parser, globals)? else {
-        return Ok(Command::AdminHelp);
+        return Ok(CliCommand::AdminHelp);
     };
     if words.has("url") == words.has("request") {
         return Err("\"explain\" requires a URL, or --request ID".to_owned());
@@ -126,25 +126,28 @@ pub(super) fn explain(
     if words.all("url").count() > 1 {
         return Err("\"explain\" takes one URL".to_owned());
     }
-    Ok(Command::Admin(Admin::Ask { words, pid }))
+    Ok(CliCommand::Admin(Admin::Ask { words, pid }))
 }
 
 /// Reads the rest of `bolide status`.
 pub(super) fn status(
     parser: &mut lexopt::Parser,
     globals: &mut Globals,
-) -> Result<Command, String> {
+) -> Result<CliCommand, String> {
     Ok(match read(COMMAND, &STATUS, parser, globals)? {
-        Read::Words(words, pid) => Command::Admin(Admin::Ask { words, pid }),
-        Read::Help => Command::AdminHelp,
+        Read::Words(words, pid) => CliCommand::Admin(Admin::Ask { words, pid }),
+        Read::Help => CliCommand::AdminHelp,
     })
 }
 
 /// Reads the rest of `bolide cache`.
-pub(super) fn cache(parser: &mut lexopt::Parser, globals: &mut Globals) -> Result<Command, String> {
+pub(super) fn cache(
+    parser: &mut lexopt::Parser,
+    globals: &mut Globals,
+) -> Result<CliCommand, String> {
     let word = match parser.next().map_err(|error| error.to_string())? {
         Some(Value(word)) => word.to_string_lossy().into_owned(),
-        Some(Short('?' | 'h') | Long("help")) => return Ok(Command::AdminHelp),
+        Some(Short('?' | 'h') | Long("help")) => return Ok(CliCommand::AdminHelp),
         _ => return Err("\"cache\" requires one of list, stats, purge and warm".to_owned()),
     };
     let options = match word.as_str() {
@@ -155,13 +158,13 @@ pub(super) fn cache(parser: &mut lexopt::Parser, globals: &mut Globals) -> Resul
         _ => return Err(format!("invalid option: \"cache {word}\"")),
     };
     let Read::Words(words, pid) = read(&format!("cache-{word}"), options, parser, globals)? else {
-        return Ok(Command::AdminHelp);
+        return Ok(CliCommand::AdminHelp);
     };
     if word == "warm" {
-        return Warm::new(&words, pid).map(|warm| Command::Admin(Admin::Warm(warm)));
+        return Warm::new(&words, pid).map(|warm| CliCommand::Admin(Admin::Warm(warm)));
     }
     let words = if word == "list" { prefix_of_list(&words) } else { words };
-    Ok(Command::Admin(Admin::Ask { words, pid }))
+    Ok(CliCommand::Admin(Admin::Ask { words, pid }))
 }
 
 /// What `list --url` means is called `prefix` by the server.

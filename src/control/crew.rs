@@ -4,18 +4,18 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use conf::model::{CpuAffinity, Level};
-use io::epoll::Epoll;
-use worker::{Doing, Inbox, Jobs, Mail, Post, Startup, Worker};
+use bolide_conf::model::{CpuAffinity, LogLevel};
+use bolide_io::epoll::Epoll;
+use bolide_worker::{Doing, Inbox, Jobs, Mail, Post, Startup, Worker};
 
-use super::Account;
-use super::watch::Watch;
+use super::PurgeAccount;
+use super::watch::WorkerWatch;
 use crate::admin::status::Members;
 use crate::control_log::ControlLog;
 use crate::messages::err;
 
 /// How long connections that have asked nothing yet outlive the order to drain.
-const DRAIN_GRACE: Duration = Duration::from_millis(base::limits::DRAIN_GRACE_MS);
+const DRAIN_GRACE: Duration = Duration::from_millis(bolide_base::limits::DRAIN_GRACE_MS);
 
 /// Workers that were started together.
 #[derive(Debug, Default)]
@@ -23,9 +23,9 @@ pub(super) struct Crew {
     posts: Arc<Vec<Post>>,
     members: Vec<Member>,
     /// When connections are cut, if the workers were told to end and there is such a limit.
-    stop_at: Option<base::Instant>,
+    stop_at: Option<bolide_base::Instant>,
     /// When connections that have asked nothing yet are ended.
-    hurry_at: Option<base::Instant>,
+    hurry_at: Option<bolide_base::Instant>,
     is_draining: bool,
 }
 
@@ -34,16 +34,16 @@ struct Member {
     number: usize,
     thread: JoinHandle<()>,
     id: u32,
-    watch: Watch,
+    watch: WorkerWatch,
 }
 
 /// What all members are started with.
 #[derive(Debug)]
 pub(super) struct Orders<'a> {
     pub(super) workers: u16,
-    pub(super) generation: &'a Arc<worker::Generation>,
-    pub(super) account: Option<&'a Account>,
-    pub(super) librarian: &'a io::wake::Bell,
+    pub(super) generation: &'a Arc<bolide_worker::Generation>,
+    pub(super) account: Option<&'a PurgeAccount>,
+    pub(super) disk_writer: &'a bolide_io::wake::Bell,
 }
 
 impl Crew {
@@ -63,12 +63,12 @@ impl Crew {
         let mut crew = Self { posts: Arc::new(posts), ..Self::default() };
         let account = orders.account.cloned();
         let give_up_rights = move || match account {
-            Some((user, uid, gid)) => io::process::become_user(&user, uid, gid),
+            Some((user, uid, gid)) => bolide_io::process::become_user(&user, uid, gid),
             None => Ok(()),
         };
         let jobs = Jobs::start(crew.posts.clone(), give_up_rights).map_err(failed)?;
-        let epoch = quic::Clock::starting_at(io::process::epoch());
-        log.write(Level::Notice, "start worker processes");
+        let epoch = bolide_quic::QuicClock::starting_at(bolide_io::process::epoch());
+        log.write(LogLevel::Notice, "start worker processes");
         for (number, inbox) in (0_u16..).zip(inboxes) {
             let startup = Startup {
                 number,
@@ -78,13 +78,13 @@ impl Crew {
                 inbox,
                 posts: crew.posts.clone(),
                 jobs: jobs.clone(),
-                seed: tls::random_seed(),
+                seed: bolide_tls::random_seed(),
                 ids: (std::process::id(), 0),
                 clock: epoch,
-                librarian: orders.librarian.clone(),
+                disk_writer: orders.disk_writer.clone(),
             };
             let member = Member::start(startup, orders).map_err(failed)?;
-            log.write(Level::Notice, &format!("start worker process {}", member.id));
+            log.write(LogLevel::Notice, &format!("start worker process {}", member.id));
             crew.members.push(member);
         }
         Ok(crew)
@@ -112,14 +112,19 @@ impl Crew {
     }
 
     /// Has requests finished and nothing new taken; after `limit`, what is left is cut.
-    pub(super) fn drain(&mut self, now: base::Instant, limit: Option<Duration>, log: &ControlLog) {
+    pub(super) fn drain(
+        &mut self,
+        now: bolide_base::Instant,
+        limit: Option<Duration>,
+        log: &ControlLog,
+    ) {
         if std::mem::replace(&mut self.is_draining, true) {
             return;
         }
         self.stop_at = limit.map(|limit| now.after(limit));
         self.hurry_at = Some(now.after(DRAIN_GRACE));
         for member in &self.members {
-            log.write_for(member.id, Level::Notice, "gracefully shutting down");
+            log.write_for(member.id, LogLevel::Notice, "gracefully shutting down");
         }
         self.post_all(|| Mail::Quit);
     }
@@ -135,7 +140,7 @@ impl Crew {
     }
 
     /// Takes note of those that have ended, and ends what has had its time.
-    pub(super) fn look_after(&mut self, now: base::Instant, log: &ControlLog) {
+    pub(super) fn look_after(&mut self, now: bolide_base::Instant, log: &ControlLog) {
         if self.stop_at.is_some_and(|at| now >= at) {
             self.post_all(|| Mail::Cut);
         }
@@ -146,18 +151,18 @@ impl Crew {
             let id = member.id;
             match member.thread.join() {
                 Ok(()) => {
-                    log.write_for(id, Level::Notice, "exiting");
-                    log.write_for(id, Level::Notice, "exit");
+                    log.write_for(id, LogLevel::Notice, "exiting");
+                    log.write_for(id, LogLevel::Notice, "exit");
                     let text = format!("worker process {id} exited with code 0");
-                    log.write(Level::Notice, &text);
+                    log.write(LogLevel::Notice, &text);
                 }
-                Err(_) => log.write(Level::Alert, &format!("worker process {id} failed")),
+                Err(_) => log.write(LogLevel::Alert, &format!("worker process {id} failed")),
             }
         }
     }
 
     /// Workers that have come to stand in one turn: their thread and what they do.
-    pub(super) fn look_at_pulses(&mut self, now: base::Instant) -> Vec<(u32, Doing)> {
+    pub(super) fn look_at_pulses(&mut self, now: bolide_base::Instant) -> Vec<(u32, Doing)> {
         let look = |member: &mut Member| Some((member.id, member.watch.look(now)?));
         self.members.iter_mut().filter_map(look).collect()
     }
@@ -167,7 +172,7 @@ impl Crew {
         for Member { id, watch, .. } in &self.members {
             let doing = watch.doing().text();
             let text = format!("worker process {id} does not stop while {doing}, left behind");
-            log.write(Level::Alert, &text);
+            log.write(LogLevel::Alert, &text);
         }
     }
 
@@ -188,11 +193,11 @@ impl Member {
         let main = &orders.generation.site.config().main;
         let number = startup.number;
         let pulse = startup.posts[usize::from(number)].pulse();
-        let watch = Watch::new(pulse, io::process::now().mono);
+        let watch = WorkerWatch::new(pulse, bolide_io::process::now().mono);
         let cores = cores_of(&main.worker_cpu_affinity, usize::from(number));
         let (priority, account) = (main.worker_priority, orders.account.cloned());
         let body = move || {
-            let id = io::process::thread_id();
+            let id = bolide_io::process::thread_id();
             let is_ready = settle(&cores, priority, account);
             // Who started us waits for it.
             let _ = teller.send(id);
@@ -209,24 +214,24 @@ impl Member {
 }
 
 /// Gives the calling thread its cores, priority and account; whether it may work.
-fn settle(cores: &[usize], priority: i32, account: Option<Account>) -> bool {
+fn settle(cores: &[usize], priority: i32, account: Option<PurgeAccount>) -> bool {
     let alert = |call: &str, error: &std::io::Error| {
         let why = crate::sockets::describe(error);
         err(&format!("bolide: [alert] {call} failed ({why})"));
     };
     if !cores.is_empty()
-        && let Err(error) = io::process::pin_to_cores(cores)
+        && let Err(error) = bolide_io::process::pin_to_cores(cores)
     {
         // Cores that are gone are no reason not to serve.
         alert("sched_setaffinity()", &error);
     }
     if priority != 0
-        && let Err(error) = io::process::set_priority(priority)
+        && let Err(error) = bolide_io::process::set_priority(priority)
     {
         alert(&format!("setpriority({priority})"), &error);
     }
     if let Some((user, uid, gid)) = account
-        && let Err(error) = io::process::become_user(&user, uid, gid)
+        && let Err(error) = bolide_io::process::become_user(&user, uid, gid)
     {
         err(&format!("bolide: [emerg] setuid({uid}) failed ({error})"));
         return false;
@@ -239,7 +244,7 @@ fn cores_of(affinity: &CpuAffinity, number: usize) -> Vec<usize> {
     let cores_in = |mask: u64| (0..64).filter(move |core| mask >> core & 1 == 1);
     match affinity {
         CpuAffinity::None => Vec::new(),
-        CpuAffinity::Auto(None) => vec![number % io::process::cores()],
+        CpuAffinity::Auto(None) => vec![number % bolide_io::process::cores()],
         CpuAffinity::Auto(Some(mask)) => {
             let cores: Vec<usize> = cores_in(*mask).collect();
             cores.get(number % cores.len().max(1)).copied().into_iter().collect()

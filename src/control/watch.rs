@@ -7,18 +7,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::Instant;
-use worker::{Beat, Doing, Pulse};
+use bolide_base::Instant;
+use bolide_worker::{Beat, Doing, Pulse};
 
 /// How long a worker may stand in one turn before that is told.
-const STAND_MAX: Duration = Duration::from_millis(base::limits::STAND_MS);
+const STAND_MAX: Duration = Duration::from_millis(bolide_base::limits::STAND_MS);
 
 /// Time between two looks that counts.
 const GAP_MAX: Duration = Duration::from_secs(1);
 
 /// What is known of one worker.
 #[derive(Debug)]
-pub(super) struct Watch {
+pub(super) struct WorkerWatch {
     pulse: Arc<Pulse>,
     seen: Beat,
     looked: Instant,
@@ -26,7 +26,7 @@ pub(super) struct Watch {
     is_told: bool,
 }
 
-impl Watch {
+impl WorkerWatch {
     /// Begins to look.
     pub(super) fn new(pulse: Arc<Pulse>, now: Instant) -> Self {
         let seen = pulse.beat();
@@ -58,16 +58,16 @@ impl Watch {
 mod tests {
     use std::time::Duration;
 
-    use base::Instant;
-    use worker::{Doing, Inbox};
+    use bolide_base::Instant;
+    use bolide_worker::{Doing, Inbox};
 
-    use super::Watch;
+    use super::WorkerWatch;
 
     #[test]
     fn a_turn_that_stands_is_told_once_and_a_stopped_process_is_none() {
         let (post, _inbox) = Inbox::new().unwrap();
         let mut now = Instant::from_nanos(0);
-        let mut watch = Watch::new(post.pulse(), now);
+        let mut watch = WorkerWatch::new(post.pulse(), now);
         let mut look = |millis| {
             now = now.after(Duration::from_millis(millis));
             watch.look(now)

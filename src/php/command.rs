@@ -6,7 +6,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::runtime;
-use crate::cli::Php;
+use crate::cli::PhpCommand;
 use crate::messages::out;
 
 /// Asks for a line per pool.
@@ -19,7 +19,7 @@ pub(super) const RESTART: &str = "restart";
 /// # Errors
 ///
 /// In words: no server, no pool, or the restart failed.
-pub(crate) fn send(pid: u32, pid_file: &Path, command: &Php) -> Result<(), Vec<String>> {
+pub(crate) fn send(pid: u32, pid_file: &Path, command: &PhpCommand) -> Result<(), Vec<String>> {
     let one = |text: String| vec![text];
     let path = runtime::control_of(pid).ok_or_else(|| {
         let from = pid_file.display();
@@ -28,11 +28,11 @@ pub(crate) fn send(pid: u32, pid_file: &Path, command: &Php) -> Result<(), Vec<S
     let failed = |error: std::io::Error| one(format!("{}: {error}", path.display()));
     let mut socket = UnixStream::connect(&path).map_err(failed)?;
     let line = match command {
-        Php::Status => STATUS.to_owned(),
+        PhpCommand::Status => STATUS.to_owned(),
         // Done before anybody is asked.
-        Php::Keep(_) => return Ok(()),
-        Php::Restart(None) => RESTART.to_owned(),
-        Php::Restart(Some(name)) => format!("{RESTART} {name}"),
+        PhpCommand::Keep(_) => return Ok(()),
+        PhpCommand::Restart(None) => RESTART.to_owned(),
+        PhpCommand::Restart(Some(name)) => format!("{RESTART} {name}"),
     };
     writeln!(socket, "{line}").map_err(failed)?;
     let mut answer = String::new();

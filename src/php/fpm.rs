@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use conf::model::Level;
+use bolide_conf::model::LogLevel;
 
 use super::settle::Settled;
 
@@ -54,7 +54,7 @@ pub(super) fn configuration(settled: &Settled, alias: &Path) -> String {
              pm.max_spare_servers = {start}\n"
         );
     }
-    if let Some(account) = settled.account.as_ref().filter(|_| io::process::is_root()) {
+    if let Some(account) = settled.account.as_ref().filter(|_| bolide_io::process::is_root()) {
         let _ = writeln!(text, "user = {}\ngroup = {}", account.uid, account.gid);
     }
     if !pool.env.iter().any(|(name, _)| name == "PATH") {
@@ -129,36 +129,36 @@ pub(super) const REPORT: &str = "NOTICE: PHP message: ";
 
 /// What a line of php-fpm's or a child's standard error is.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line<'a> {
+pub(super) enum FpmLine<'a> {
     /// The pool takes requests.
     Ready,
     /// A text for the log.
-    Text(Level, &'a str),
+    Text(LogLevel, &'a str),
     /// Nothing to tell.
     Blank,
 }
 
 /// Reads one line.
-pub(super) fn line(text: &str) -> Line<'_> {
+pub(super) fn line(text: &str) -> FpmLine<'_> {
     let text = text.trim();
     if text.is_empty() {
-        return Line::Blank;
+        return FpmLine::Blank;
     }
     let own = text.strip_prefix('[').and_then(|rest| rest.split_once("] "));
     let Some((level, rest)) = own.and_then(|(_, rest)| rest.split_once(": ")) else {
-        return Line::Text(level_of_script(text), text);
+        return FpmLine::Text(level_of_script(text), text);
     };
     let level = match level {
-        "DEBUG" => Level::Debug,
+        "DEBUG" => LogLevel::Debug,
         // What php-fpm notices is its ordinary life: starts, stops, children replaced.
-        "NOTICE" if rest == "ready to handle connections" => return Line::Ready,
-        "NOTICE" => Level::Info,
-        "WARNING" => Level::Warn,
-        "ERROR" => Level::Error,
-        "ALERT" => Level::Alert,
-        _ => return Line::Text(level_of_script(text), text),
+        "NOTICE" if rest == "ready to handle connections" => return FpmLine::Ready,
+        "NOTICE" => LogLevel::Info,
+        "WARNING" => LogLevel::Warn,
+        "ERROR" => LogLevel::Error,
+        "ALERT" => LogLevel::Alert,
+        _ => return FpmLine::Text(level_of_script(text), text),
     };
-    Line::Text(level, rest)
+    FpmLine::Text(level, rest)
 }
 
 /// Whether a line goes on with PHP's report of an error that nobody caught.
@@ -167,24 +167,24 @@ pub(super) fn goes_on(text: &str) -> bool {
 }
 
 /// The level of a line that a script or PHP itself wrote.
-fn level_of_script(text: &str) -> Level {
+fn level_of_script(text: &str) -> LogLevel {
     if text.starts_with(REPORT) {
-        return Level::Info;
+        return LogLevel::Info;
     }
     // PHP's own lines may begin with a time in brackets.
     let said = text.split_once("] ").map_or(text, |(_, rest)| rest);
-    let Some(kind) = said.strip_prefix("PHP ") else { return Level::Error };
+    let Some(kind) = said.strip_prefix("PHP ") else { return LogLevel::Error };
     match kind.split(':').next().unwrap_or_default() {
-        "Warning" | "Core Warning" | "Compile Warning" | "User Warning" => Level::Warn,
-        "Notice" | "Deprecated" | "Strict Standards" => Level::Notice,
-        _ => Level::Error,
+        "Warning" | "Core Warning" | "Compile Warning" | "User Warning" => LogLevel::Warn,
+        "Notice" | "Deprecated" | "Strict Standards" => LogLevel::Notice,
+        _ => LogLevel::Error,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Line, line, quote};
-    use conf::model::Level;
+    use super::{FpmLine, line, quote};
+    use bolide_conf::model::LogLevel;
 
     #[test]
     fn values_are_quoted_so_that_nothing_is_interpreted() {
@@ -198,23 +198,23 @@ mod tests {
         for (text, level, rest) in [
             (
                 "[21-Nov-2026 08:54:50] WARNING: [pool x] seems busy",
-                Level::Warn,
+                LogLevel::Warn,
                 "[pool x] seems busy",
             ),
-            ("[21-Nov-2026 08:54:50] ERROR: unable to bind", Level::Error, "unable to bind"),
-            ("[21-Nov-2026 08:54:50] ALERT: oops", Level::Alert, "oops"),
-            ("[21-Nov-2026 08:54:50] NOTICE: Finishing ...", Level::Info, "Finishing ..."),
-            ("PHP Warning:  x in y", Level::Warn, "PHP Warning:  x in y"),
-            ("PHP Deprecated:  x", Level::Notice, "PHP Deprecated:  x"),
-            ("PHP Fatal error:  x", Level::Error, "PHP Fatal error:  x"),
-            ("NOTICE: PHP message: PHP Fatal", Level::Info, "NOTICE: PHP message: PHP Fatal"),
-            ("anything: else", Level::Error, "anything: else"),
-            ("[x] anything: else", Level::Error, "[x] anything: else"),
+            ("[21-Nov-2026 08:54:50] ERROR: unable to bind", LogLevel::Error, "unable to bind"),
+            ("[21-Nov-2026 08:54:50] ALERT: oops", LogLevel::Alert, "oops"),
+            ("[21-Nov-2026 08:54:50] NOTICE: Finishing ...", LogLevel::Info, "Finishing ..."),
+            ("PHP Warning:  x in y", LogLevel::Warn, "PHP Warning:  x in y"),
+            ("PHP Deprecated:  x", LogLevel::Notice, "PHP Deprecated:  x"),
+            ("PHP Fatal error:  x", LogLevel::Error, "PHP Fatal error:  x"),
+            ("NOTICE: PHP message: PHP Fatal", LogLevel::Info, "NOTICE: PHP message: PHP Fatal"),
+            ("anything: else", LogLevel::Error, "anything: else"),
+            ("[x] anything: else", LogLevel::Error, "[x] anything: else"),
         ] {
-            assert_eq!(line(text), Line::Text(level, rest), "{text}");
+            assert_eq!(line(text), FpmLine::Text(level, rest), "{text}");
         }
         let ready = "[21-Nov-2026 08:54:50] NOTICE: ready to handle connections\n";
-        assert_eq!(line(ready), Line::Ready);
-        assert_eq!(line("  \n"), Line::Blank);
+        assert_eq!(line(ready), FpmLine::Ready);
+        assert_eq!(line("  \n"), FpmLine::Blank);
     }
 }

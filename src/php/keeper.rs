@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use base::Instant;
-use io::Io as _;
-use io::child::{self, End, Inherit, Order, Tell};
-use io::epoll::Epoll;
-use io::signal::{self, Signal, Signals};
+use bolide_base::Instant;
+use bolide_io::Io as _;
+use bolide_io::child::{self, ChildDescriptor, ChildEnd, SpawnOptions, Tell};
+use bolide_io::epoll::Epoll;
+use bolide_io::signal::{self, Signal, Signals};
 
 use crate::messages::err;
 
@@ -34,15 +34,15 @@ fn keep(program: &Path) -> std::io::Result<u8> {
     signal::block();
     child::adopt_orphans()?;
     let (mut door, signals) = (Epoll::new()?, Signals::open()?);
-    door.watch(signals.fd(), 0, io::Watch::Level);
+    door.watch(signals.fd(), 0, bolide_io::Interest::Level);
     let socket = UnixListener::from(std::io::stdin().as_fd().try_clone_to_owned()?);
     let output = std::io::stderr().as_fd().try_clone_to_owned()?;
     let names: Vec<_> = std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value)))
         .collect();
     let env: Vec<_> = names.iter().map(|(name, value)| (name.as_str(), value.clone())).collect();
-    let socket = Inherit::Stdin(&socket);
-    let order = Order { program, args: &[], env: &env, account: None, socket, output };
+    let socket = ChildDescriptor::Stdin(&socket);
+    let order = SpawnOptions { program, args: &[], env: &env, account: None, socket, output };
     let master = child::spawn(order)?;
     let (mut is_gentle, mut killing, mut status) = (false, false, None);
     let mut ready = Vec::new();
@@ -56,8 +56,8 @@ fn keep(program: &Path) -> std::io::Result<u8> {
         let left = descendants();
         if let (Some(end), true) = (status, left.is_empty()) {
             return Ok(match end {
-                End::Exit(code) => u8::try_from(code).unwrap_or(u8::MAX),
-                End::Signal(number) => u8::try_from(128 + number).unwrap_or(u8::MAX),
+                ChildEnd::Exit(code) => u8::try_from(code).unwrap_or(u8::MAX),
+                ChildEnd::Signal(number) => u8::try_from(128 + number).unwrap_or(u8::MAX),
             });
         }
         if killing {
@@ -78,7 +78,7 @@ fn keep(program: &Path) -> std::io::Result<u8> {
 
 /// Deaths are signalled; only those of orphans' children may come to nobody's ears.
 fn deadline(killing: bool) -> Option<Instant> {
-    killing.then(|| io::process::now().mono.after(TICK))
+    killing.then(|| bolide_io::process::now().mono.after(TICK))
 }
 
 /// Every process below this one.

@@ -18,15 +18,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Weak;
 use std::time::Duration;
 
-use base::Instant;
-use conf::model::Level;
-use engine::Site;
-use io::Io as _;
-use io::child::{self, End};
-use io::epoll::Epoll;
+use bolide_base::Instant;
+use bolide_conf::model::LogLevel;
+use bolide_engine::Site;
+use bolide_io::Io as _;
+use bolide_io::child::{self, ChildEnd};
+use bolide_io::epoll::Epoll;
 
 use super::process::{Process, say};
-use super::report::{Report, State};
+use super::report::{PoolReport, PoolState};
 use super::settle::{Settled, plain};
 use crate::control_log::ControlLog;
 
@@ -46,7 +46,7 @@ const RETIRE_AFTER: Duration = Duration::from_secs(300);
 const BACKLOG_SPARE: u32 = 64;
 
 /// What a pool may touch.
-pub(super) struct Ctx<'a> {
+pub(super) struct PoolCtx<'a> {
     pub(super) now: Instant,
     pub(super) door: &'a mut Epoll,
     pub(super) log: &'a ControlLog,
@@ -56,13 +56,13 @@ pub(super) struct Ctx<'a> {
 
 /// A listening socket with its path.
 #[derive(Debug)]
-pub(super) struct Socket {
+pub(super) struct PoolSocket {
     path: PathBuf,
     /// None while nobody can answer.
     listener: Option<UnixListener>,
 }
 
-impl Socket {
+impl PoolSocket {
     /// Opens a socket for the workers only.
     ///
     /// # Errors
@@ -99,7 +99,7 @@ impl Socket {
     }
 }
 
-impl Drop for Socket {
+impl Drop for PoolSocket {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
     }
@@ -113,7 +113,7 @@ fn backlog(settled: &Settled) -> u32 {
 #[derive(Debug)]
 pub(super) struct Pool {
     pub(super) settled: Settled,
-    pub(super) socket: Socket,
+    pub(super) socket: PoolSocket,
     current: Option<Process>,
     next: Option<Process>,
     old: Vec<Process>,
@@ -138,7 +138,7 @@ struct Retire {
 }
 
 impl Pool {
-    pub(super) fn new(settled: Settled, socket: Socket) -> Self {
+    pub(super) fn new(settled: Settled, socket: PoolSocket) -> Self {
         Self {
             settled,
             socket,
@@ -178,15 +178,15 @@ impl Pool {
     }
 
     /// Starts a master; it takes over when it is ready.
-    pub(super) fn start(&mut self, ctx: &mut Ctx<'_>) {
+    pub(super) fn start(&mut self, ctx: &mut PoolCtx<'_>) {
         if let Err(why) = self.try_start(ctx) {
-            say(ctx.log, Level::Alert, self.name(), &why);
+            say(ctx.log, LogLevel::Alert, self.name(), &why);
             self.answer(&format!("error: {why}"));
             self.fail(ctx);
         }
     }
 
-    fn try_start(&mut self, ctx: &mut Ctx<'_>) -> Result<(), String> {
+    fn try_start(&mut self, ctx: &mut PoolCtx<'_>) -> Result<(), String> {
         self.retry_at = None;
         if self.socket.listener.is_none() {
             self.socket.listen(&self.settled)?;
@@ -197,7 +197,7 @@ impl Pool {
         *ctx.serial += 1;
         let process = Process::start(&self.settled, listener, ctx.dir, *ctx.serial, ctx.now)?;
         if let Some(fd) = process.output() {
-            ctx.door.watch(fd, process.serial, io::Watch::Level);
+            ctx.door.watch(fd, process.serial, bolide_io::Interest::Level);
         }
         // One that has not become ready yet and is replaced already has nothing to finish.
         if let Some(mut replaced) = self.next.replace(process) {
@@ -211,7 +211,7 @@ impl Pool {
     }
 
     /// Starts again with other settings, or the same, and lets requests under way end.
-    pub(super) fn restart(&mut self, ctx: &mut Ctx<'_>, client: Option<UnixStream>) {
+    pub(super) fn restart(&mut self, ctx: &mut PoolCtx<'_>, client: Option<UnixStream>) {
         self.waiting.extend(client);
         (self.failures, self.stillborn) = (0, 0);
         if self.current.as_ref().is_some_and(|process| !process.is_ready) {
@@ -226,7 +226,7 @@ impl Pool {
     }
 
     /// Takes other settings for the processes to come.
-    pub(super) fn configure(&mut self, settled: Settled, ctx: &mut Ctx<'_>) {
+    pub(super) fn configure(&mut self, settled: Settled, ctx: &mut PoolCtx<'_>) {
         let was_retired = self.retire.take().is_some();
         if self.settled.is_same(&settled) {
             // Its processes may have been told to finish already.
@@ -237,7 +237,7 @@ impl Pool {
             return;
         }
         self.settled = settled;
-        say(ctx.log, Level::Notice, self.name(), "settings have changed, starting again");
+        say(ctx.log, LogLevel::Notice, self.name(), "settings have changed, starting again");
         self.restart(ctx, None);
     }
 
@@ -254,7 +254,7 @@ impl Pool {
     }
 
     /// Takes the output of the process with this token; false when it is none of ours.
-    pub(super) fn read(&mut self, serial: u64, ctx: &mut Ctx<'_>) -> bool {
+    pub(super) fn read(&mut self, serial: u64, ctx: &mut PoolCtx<'_>) -> bool {
         let name = self.settled.pool.name.clone();
         let Some(process) = self.processes_mut().find(|process| process.serial == serial) else {
             return false;
@@ -265,7 +265,7 @@ impl Pool {
     }
 
     /// Lets `next` take over when it can.
-    fn settle(&mut self, ctx: &mut Ctx<'_>) {
+    fn settle(&mut self, ctx: &mut PoolCtx<'_>) {
         if self.next.as_ref().is_some_and(|next| next.is_ready) || self.current.is_none() {
             let before = std::mem::replace(&mut self.current, self.next.take());
             if let Some(mut process) = before {
@@ -290,7 +290,7 @@ impl Pool {
     }
 
     /// Hears that a process has ended; false when it is none of ours.
-    pub(super) fn handle_end(&mut self, pid: u32, end: End, ctx: &mut Ctx<'_>) -> bool {
+    pub(super) fn handle_end(&mut self, pid: u32, end: ChildEnd, ctx: &mut PoolCtx<'_>) -> bool {
         let is_it = |process: &Process| process.pid == pid;
         if let Some(at) = self.old.iter().position(is_it) {
             let mut process = self.old.swap_remove(at);
@@ -308,7 +308,7 @@ impl Pool {
         let Some(mut process) = self.current.take() else { return true };
         self.last_words(&mut process, ctx);
         let text = format!("process {pid} {end}, starting again");
-        say(ctx.log, Level::Alert, self.name(), &text);
+        say(ctx.log, LogLevel::Alert, self.name(), &text);
         self.restarts += 1;
         let lived = ctx.now.since(process.started);
         if process.is_ready {
@@ -326,17 +326,17 @@ impl Pool {
     }
 
     /// A successor did not come to life; the one before it goes on.
-    fn bury_next(&mut self, end: End, ctx: &mut Ctx<'_>) {
+    fn bury_next(&mut self, end: ChildEnd, ctx: &mut PoolCtx<'_>) {
         let Some(mut process) = self.next.take() else { return };
         self.last_words(&mut process, ctx);
         let text = format!("process {} {end} before it took requests", process.pid);
-        say(ctx.log, Level::Alert, self.name(), &text);
+        say(ctx.log, LogLevel::Alert, self.name(), &text);
         self.answer(&format!("error: {}: {text}; the old one goes on", self.name()));
         process.kill();
     }
 
     /// Reads what a process wrote before it ended.
-    fn last_words(&self, process: &mut Process, ctx: &mut Ctx<'_>) {
+    fn last_words(&self, process: &mut Process, ctx: &mut PoolCtx<'_>) {
         let Some(fd) = process.output() else { return };
         ctx.door.unwatch(fd);
         // Its children may hold the pipe open, so only what is there already.
@@ -346,7 +346,7 @@ impl Pool {
     }
 
     /// Children of a dead master end their requests.
-    fn keep_orphans(&mut self, mut process: Process, ctx: &mut Ctx<'_>) {
+    fn keep_orphans(&mut self, mut process: Process, ctx: &mut PoolCtx<'_>) {
         if child::is_group_alive(process.pid) {
             process.orphan(ctx.now);
             self.old.push(process);
@@ -354,7 +354,7 @@ impl Pool {
     }
 
     /// Nobody takes requests: tries again, at once or later.
-    fn fail(&mut self, ctx: &mut Ctx<'_>) {
+    fn fail(&mut self, ctx: &mut PoolCtx<'_>) {
         if self.current.is_some() {
             return;
         }
@@ -364,14 +364,14 @@ impl Pool {
         self.retry_at = Some(ctx.now.after(delay));
         if self.stillborn == REFUSE_AFTER {
             let text = "does not start; requests to it fail until it does";
-            say(ctx.log, Level::Alert, self.name(), text);
+            say(ctx.log, LogLevel::Alert, self.name(), text);
             self.socket.listener = None;
             self.answer("error: it does not start; see the error log");
         }
     }
 
     /// Does what is due.
-    pub(super) fn tick(&mut self, ctx: &mut Ctx<'_>) {
+    pub(super) fn tick(&mut self, ctx: &mut PoolCtx<'_>) {
         for process in self.processes_mut() {
             process.tick(ctx.now);
         }
@@ -418,15 +418,15 @@ impl Pool {
     }
 
     /// One line for a person.
-    pub(super) fn report(&self, now: Instant) -> Report {
+    pub(super) fn report(&self, now: Instant) -> PoolReport {
         let process = self.current.as_ref();
-        Report {
+        PoolReport {
             name: self.name().to_owned(),
             program: self.settled.binary.clone(),
             state: match process {
-                Some(process) if process.is_ready => State::Running,
-                Some(_) => State::Starting,
-                None => State::Down,
+                Some(process) if process.is_ready => PoolState::Running,
+                Some(_) => PoolState::Starting,
+                None => PoolState::Down,
             },
             pid: process.map(|process| process.pid),
             children: process.map_or(0, Process::children),

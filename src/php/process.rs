@@ -8,11 +8,11 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use base::Instant;
-use conf::model::{Level, PhpProtocol};
-use io::child::{self, Inherit, Order, Tell};
+use bolide_base::Instant;
+use bolide_conf::model::{LogLevel, PhpProtocol};
+use bolide_io::child::{self, ChildDescriptor, SpawnOptions, Tell};
 
-use super::fpm::{self, Line};
+use super::fpm::{self, FpmLine};
 use super::settle::{Settled, plain};
 use super::{keeper, lsphp};
 use crate::control_log::ControlLog;
@@ -90,8 +90,8 @@ impl Process {
     }
 
     /// The descriptor of its output; none when that has ended.
-    pub(super) fn output(&self) -> Option<io::Fd> {
-        self.output.as_ref().map(|pipe| io::Fd(pipe.as_raw_fd()))
+    pub(super) fn output(&self) -> Option<bolide_io::Fd> {
+        self.output.as_ref().map(|pipe| bolide_io::Fd(pipe.as_raw_fd()))
     }
 
     /// Takes what it has written and logs it. Called when its output is readable, so that the read
@@ -115,10 +115,10 @@ impl Process {
         let goes_on = self.in_report && fpm::goes_on(&text);
         self.in_report = goes_on || text.starts_with(fpm::REPORT);
         match fpm::line(&text) {
-            Line::Ready => self.is_ready = true,
-            Line::Text(_, text) if goes_on => say(log, Level::Info, pool, text),
-            Line::Text(level, text) => say(log, level, pool, text),
-            Line::Blank => {}
+            FpmLine::Ready => self.is_ready = true,
+            FpmLine::Text(_, text) if goes_on => say(log, LogLevel::Info, pool, text),
+            FpmLine::Text(level, text) => say(log, level, pool, text),
+            FpmLine::Blank => {}
         }
     }
 
@@ -208,7 +208,7 @@ fn launch(
     let mut scan = std::ffi::OsString::from(":");
     scan.push(&further);
     let mut env = vec![("PHP_INI_SCAN_DIR", scan)];
-    let account = settled.account.as_ref().filter(|_| io::process::is_root());
+    let account = settled.account.as_ref().filter(|_| bolide_io::process::is_root());
     let reader = account.filter(|_| settled.pool.protocol == PhpProtocol::Lsapi);
     let written = settings(&further, &fpm::ini(settled), reader);
     written.map_err(|error| format!("{}: {error}", further.display()))?;
@@ -222,12 +222,12 @@ fn launch(
             args = fpm::args(settled, &file);
             env.push(("FPM_SOCKETS", fpm::sockets(&alias, number)));
             env.push(("PATH", "/usr/local/bin:/usr/bin:/bin".into()));
-            (inherit, become_account) = (Inherit::SameNumber(socket), None);
+            (inherit, become_account) = (ChildDescriptor::SameNumber(socket), None);
         }
         PhpProtocol::Lsapi => {
             env.extend(lsphp::env(settled));
             args = vec!["php".into(), "keep".into(), settled.binary.clone().into()];
-            (inherit, become_account) = (Inherit::Stdin(socket), reader);
+            (inherit, become_account) = (ChildDescriptor::Stdin(socket), reader);
         }
     }
     let program = match settled.pool.protocol {
@@ -235,14 +235,20 @@ fn launch(
         // Ourselves, even where the file has been replaced since.
         PhpProtocol::Lsapi => Path::new("/proc/self/exe"),
     };
-    let order =
-        Order { program, args: &args, env: &env, account: become_account, socket: inherit, output };
+    let order = SpawnOptions {
+        program,
+        args: &args,
+        env: &env,
+        account: become_account,
+        socket: inherit,
+        output,
+    };
     child::spawn(order).map_err(|error| format!("cannot run \"{}\": {error}", program.display()))
 }
 
 /// Makes a directory with a file of PHP's settings for `reader`. The directory stays ours: in one
 /// of its own, a script could put a link in the place of the file while that is given away.
-fn settings(dir: &Path, text: &str, reader: Option<&child::Account>) -> std::io::Result<()> {
+fn settings(dir: &Path, text: &str, reader: Option<&child::ChildAccount>) -> std::io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(dir)?;
     private(&dir.join("pool.ini"), text, reader)?;
     let mode = if reader.is_some() { 0o755 } else { 0o700 };
@@ -250,7 +256,7 @@ fn settings(dir: &Path, text: &str, reader: Option<&child::Account>) -> std::io:
 }
 
 /// Writes a file that only its owner can read.
-fn private(path: &Path, text: &str, owner: Option<&child::Account>) -> std::io::Result<()> {
+fn private(path: &Path, text: &str, owner: Option<&child::ChildAccount>) -> std::io::Result<()> {
     use std::io::Write as _;
     let mut file = fs::File::options().write(true).create_new(true).mode(0o600).open(path)?;
     file.write_all(text.as_bytes())?;
@@ -289,7 +295,7 @@ fn printable(line: &[u8]) -> String {
 }
 
 /// Tells the log, of a pool.
-pub(super) fn say(log: &ControlLog, level: Level, pool: &str, text: &str) {
+pub(super) fn say(log: &ControlLog, level: LogLevel, pool: &str, text: &str) {
     log.write(level, &format!("php pool \"{pool}\": {text}"));
 }
 
@@ -302,10 +308,10 @@ mod tests {
 
     #[test]
     fn settings_belong_to_who_reads_them_and_their_directory_to_us() {
-        let (own, _) = io::process::own_ids();
-        let uid = if io::process::is_root() { 65_534 } else { own };
-        let reader = child::Account { name: "nobody".to_owned(), uid, gid: uid };
-        let dir = testkit::site::temp_dir().join("main-1.d");
+        let (own, _) = bolide_io::process::own_ids();
+        let uid = if bolide_io::process::is_root() { 65_534 } else { own };
+        let reader = child::ChildAccount { name: "nobody".to_owned(), uid, gid: uid };
+        let dir = bolide_testkit::site::temp_dir().join("main-1.d");
         settings(&dir, "a = b\n", Some(&reader)).unwrap();
         let (above, file) = (fs::metadata(&dir), fs::metadata(dir.join("pool.ini")).unwrap());
         assert_eq!(above.unwrap().uid(), own);

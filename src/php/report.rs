@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 /// How a pool is.
 #[derive(Clone, Debug)]
-pub(crate) struct Report {
+pub(crate) struct PoolReport {
     pub(crate) name: String,
     pub(crate) program: PathBuf,
-    pub(crate) state: State,
+    pub(crate) state: PoolState,
     pub(crate) pid: Option<u32>,
     pub(crate) children: usize,
     pub(crate) children_max: u32,
@@ -25,13 +25,13 @@ pub(crate) struct Report {
 
 /// What its process does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum State {
+pub(crate) enum PoolState {
     Running,
     Starting,
     Down,
 }
 
-impl State {
+impl PoolState {
     pub(crate) const fn word(self) -> &'static str {
         match self {
             Self::Running => "running",
@@ -41,7 +41,7 @@ impl State {
     }
 }
 
-impl fmt::Display for Report {
+impl fmt::Display for PoolReport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, state, program) = (&self.name, self.state.word(), self.program.display());
         write!(f, "{name}: {state}, {program}")?;

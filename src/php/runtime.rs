@@ -52,7 +52,7 @@ impl Runtime {
             }
             // Workers and pools of other accounts pass through; they cannot list it, and each file
             // in it is its owner's alone.
-            let mode = if io::process::is_root() { 0o711 } else { 0o700 };
+            let mode = if bolide_io::process::is_root() { 0o711 } else { 0o700 };
             fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
             let mut lock = File::options();
             // Whoever can open it can lock it.
@@ -111,7 +111,7 @@ pub(crate) fn control_of(pid: u32) -> Option<PathBuf> {
 /// Where the directory may be, best first.
 fn places() -> Vec<PathBuf> {
     let mut all = Vec::new();
-    if io::process::is_root() {
+    if bolide_io::process::is_root() {
         all.push(PathBuf::from("/run"));
     } else {
         all.extend(std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from));
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn only_directories_of_ours_that_nobody_holds_are_swept() {
-        let base = testkit::site::temp_dir();
+        let base = bolide_testkit::site::temp_dir();
         let make = |name: &str| {
             fs::create_dir(base.join(name)).unwrap();
             fs::write(base.join(name).join(LOCK), "").unwrap();
@@ -153,7 +153,7 @@ mod tests {
         let held = File::options().read(true).open(base.join("bolide-2-0").join(LOCK)).unwrap();
         held.lock().unwrap();
         symlink(base.join("other"), base.join("bolide-4-0")).unwrap();
-        let is_root = io::process::is_root();
+        let is_root = bolide_io::process::is_root();
         if is_root {
             chown(base.join("bolide-3-0"), Some(65_534), None).unwrap();
         }

@@ -2,10 +2,10 @@
 
 use std::path::{Path, PathBuf};
 
-use conf::model::{Config, PhpPool, PhpProtocol, Place};
-use io::child::Account;
+use bolide_conf::model::{Config, PhpPool, PhpProtocol, SourcePlace};
+use bolide_io::child::ChildAccount;
 
-use super::size::Machine;
+use super::size::MachineSize;
 
 /// A pool with nothing left open. Two that are equal need no new processes.
 #[derive(Clone, Debug)]
@@ -13,7 +13,7 @@ pub(crate) struct Settled {
     pub(crate) pool: PhpPool,
     pub(crate) binary: PathBuf,
     /// Whom scripts run as.
-    pub(crate) account: Option<Account>,
+    pub(crate) account: Option<ChildAccount>,
     /// Whose the socket is: the workers'.
     pub(crate) owner: Option<(u32, u32)>,
     pub(crate) children: u32,
@@ -53,14 +53,14 @@ impl Settled {
 /// One text per pool that cannot run, with its place.
 pub(crate) fn all(config: &Config) -> Result<Vec<Settled>, Vec<String>> {
     let Some(http) = &config.http else { return Ok(Vec::new()) };
-    let machine = Machine::now();
+    let machine = MachineSize::now();
     let sharing = http.php_pools.iter().filter(|pool| pool.children.is_none()).count();
     let (mut settled, mut errors) = (Vec::new(), Vec::new());
     for pool in &http.php_pools {
         match one(config, pool, machine, sharing) {
             Ok(one) => settled.push(one),
             Err(why) => {
-                let Place { file, line } = &pool.place;
+                let SourcePlace { file, line } = &pool.place;
                 errors.push(format!("php_pool \"{}\": {why} in {file}:{line}", pool.name));
             }
         }
@@ -71,7 +71,7 @@ pub(crate) fn all(config: &Config) -> Result<Vec<Settled>, Vec<String>> {
 fn one(
     config: &Config,
     pool: &PhpPool,
-    machine: Machine,
+    machine: MachineSize,
     sharing: usize,
 ) -> Result<Settled, String> {
     let workers = workers_account(config);
@@ -82,7 +82,7 @@ fn one(
     let binary = binary(pool)?;
     let children = pool.children.unwrap_or_else(|| machine.children(pool.memory, sharing));
     Ok(Settled {
-        pool: PhpPool { place: Place::default(), ..pool.clone() },
+        pool: PhpPool { place: SourcePlace::default(), ..pool.clone() },
         binary,
         account,
         owner: workers.map(|account| (account.uid, account.gid)),
@@ -105,7 +105,7 @@ pub(crate) fn dangers(config: &Config) -> Vec<String> {
         Some(user) => account(user, pool.group.as_deref()).is_ok_and(|one| one.uid == workers.uid),
     };
     let warn = |pool: &PhpPool| {
-        let Place { file, line } = &pool.place;
+        let SourcePlace { file, line } = &pool.place;
         format!(
             "php_pool \"{}\" runs as \"{}\", like the workers: its scripts can read what the \
              server holds in memory, and end the server; give it a \"user\" of its own in \
@@ -117,27 +117,27 @@ pub(crate) fn dangers(config: &Config) -> Vec<String> {
 }
 
 /// The account of the workers, where it is another than the control thread's.
-fn workers_account(config: &Config) -> Option<Account> {
-    if !io::process::is_root() {
+fn workers_account(config: &Config) -> Option<ChildAccount> {
+    if !bolide_io::process::is_root() {
         return None;
     }
     let name = config.main.user.clone().unwrap_or_else(|| crate::control::NOBODY.to_owned());
-    let (uid, gid) = io::process::find_user(&name, config.main.group.as_deref())?;
-    Some(Account { name, uid, gid })
+    let (uid, gid) = bolide_io::process::find_user(&name, config.main.group.as_deref())?;
+    Some(ChildAccount { name, uid, gid })
 }
 
 /// The account that a pool names; only root may run scripts as somebody else.
-fn account(user: &str, group: Option<&str>) -> Result<Account, String> {
-    let Some((uid, gid)) = io::process::find_user(user, group) else {
-        return Err(match (io::process::find_user(user, None), group) {
+fn account(user: &str, group: Option<&str>) -> Result<ChildAccount, String> {
+    let Some((uid, gid)) = bolide_io::process::find_user(user, group) else {
+        return Err(match (bolide_io::process::find_user(user, None), group) {
             (Some(_), Some(group)) => format!("there is no group \"{group}\""),
             _ => format!("there is no user \"{user}\""),
         });
     };
-    if !io::process::is_root() && (uid, gid) != io::process::own_ids() {
+    if !bolide_io::process::is_root() && (uid, gid) != bolide_io::process::own_ids() {
         return Err(format!("only root may run it as user \"{user}\""));
     }
-    Ok(Account { name: user.to_owned(), uid, gid })
+    Ok(ChildAccount { name: user.to_owned(), uid, gid })
 }
 
 /// The program of a pool: the one that is named, or the newest of this machine.

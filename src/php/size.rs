@@ -11,13 +11,13 @@ const START_PER_CORE: u32 = 2;
 
 /// What a machine has to give.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Machine {
+pub(crate) struct MachineSize {
     pub(crate) cores: usize,
     /// Bytes that programs may still take, by the kernel's count and the control group's limit.
     pub(crate) memory: u64,
 }
 
-impl Machine {
+impl MachineSize {
     /// This machine, now.
     pub(crate) fn now() -> Self {
         let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
@@ -30,7 +30,7 @@ impl Machine {
             // No limit is written as `max`.
             _ => u64::MAX,
         };
-        Self { cores: io::process::cores(), memory: free.min(left) }
+        Self { cores: bolide_io::process::cores(), memory: free.min(left) }
     }
 
     /// Children of one pool of `pools` that share the machine, each child of `memory` bytes.
@@ -65,12 +65,12 @@ fn cgroup(text: &str) -> &str {
 
 #[cfg(test)]
 mod tests {
-    use super::{Machine, cgroup, mem_available};
+    use super::{MachineSize, cgroup, mem_available};
 
     const MIB: u64 = 1 << 20;
 
     fn children(cores: usize, memory_mib: u64, per_child_mib: u64, pools: usize) -> u32 {
-        let machine = Machine { cores, memory: memory_mib * MIB };
+        let machine = MachineSize { cores, memory: memory_mib * MIB };
         machine.children(per_child_mib * MIB, pools)
     }
 
@@ -92,13 +92,13 @@ mod tests {
 
     #[test]
     fn a_machine_without_numbers_goes_by_cores() {
-        let machine = Machine { cores: 2, memory: u64::MAX };
+        let machine = MachineSize { cores: 2, memory: u64::MAX };
         assert_eq!(machine.children(0, 0), 16);
     }
 
     #[test]
     fn few_children_start_at_once_and_many_when_needed() {
-        let machine = |cores| Machine { cores, memory: u64::MAX };
+        let machine = |cores| MachineSize { cores, memory: u64::MAX };
         assert_eq!(machine(1).start(3), 3);
         assert_eq!(machine(1).start(8), 4);
         assert_eq!(machine(8).start(64), 16);

@@ -4,7 +4,7 @@
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use io::process::{find_user, is_root};
+use bolide_io::process::{find_user, is_root};
 
 /// Accounts that own nothing, the one that nginx takes first.
 const UNPRIVILEGED: [&str; 2] = ["nobody", "www-data"];
@@ -52,7 +52,7 @@ fn known(names: [&str; 2]) -> Option<String> {
 
 fn owner(root: &Path) -> Option<String> {
     let uid = std::fs::metadata(root).map(|at| at.uid()).ok().filter(|uid| *uid != 0);
-    uid.and_then(io::process::user_name)
+    uid.and_then(bolide_io::process::user_name)
 }
 
 fn may_read(root: &Path, account: &str) -> bool {

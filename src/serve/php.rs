@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use super::Ports;
+use super::ServePorts;
 
 /// Where frameworks keep what the world may see, below a project's own directory.
 const PUBLIC: [&str; 3] = ["public", "web", "pub"];
@@ -44,7 +44,7 @@ pub(super) fn document_root(given: &Path) -> PathBuf {
 /// The configuration. `state` has the certificate.
 pub(super) fn configuration(
     root: &Path,
-    ports: &Ports,
+    ports: &ServePorts,
     account: Option<&str>,
     state: &Path,
 ) -> String {

@@ -3,9 +3,9 @@
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use io::listen::{Address, Listener, Options};
+use bolide_io::listen::{ListenSocketOptions, Listener, SocketAddress};
 
-use crate::cli::{LOOPBACK, Purpose, Serve};
+use crate::cli::{CliPurpose, LOOPBACK, Serve};
 
 /// The usual ports.
 const HTTP: u16 = 8080;
@@ -15,13 +15,13 @@ const TRIES: u16 = 100;
 
 /// The addresses and ports of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Ports {
+pub(super) struct ServePorts {
     pub(super) hosts: Vec<IpAddr>,
     pub(super) http: u16,
     pub(super) https: u16,
 }
 
-impl Ports {
+impl ServePorts {
     /// The `listen` directives, a line each.
     pub(super) fn directives(&self) -> Vec<String> {
         let line = |port: u16, kind: &str| {
@@ -57,10 +57,10 @@ impl Ports {
 
 /// Chooses the ports, and says in a line each which usual one is taken. What was written stays as
 /// it is, and so does what is only printed.
-pub(super) fn choose(options: &Serve) -> (Ports, String) {
+pub(super) fn choose(options: &Serve) -> (ServePorts, String) {
     let mut said = String::new();
     let hosts = hosts(options);
-    let is_served = options.purpose == Purpose::Serve;
+    let is_served = options.purpose == CliPurpose::Serve;
     let mut pick = |written: Option<u16>, usual: u16, other: Option<u16>| match written {
         Some(port) => port,
         None if !is_served => usual,
@@ -74,7 +74,7 @@ pub(super) fn choose(options: &Serve) -> (Ports, String) {
     };
     let http = pick(options.http, HTTP, options.https);
     let https = pick(options.https, HTTPS, Some(http));
-    (Ports { hosts, http, https }, said)
+    (ServePorts { hosts, http, https }, said)
 }
 
 /// Where it listens: where it was told, else on the loopback, as far as this machine has one of
@@ -98,8 +98,8 @@ fn is_possible(host: IpAddr) -> bool {
 }
 
 fn is_there(host: IpAddr) -> bool {
-    let options = Options { ipv6_only: Some(true), ..Options::default() };
-    Listener::probe(&Address::Tcp(SocketAddr::new(host, 0)), &options).is_ok()
+    let options = ListenSocketOptions { ipv6_only: Some(true), ..ListenSocketOptions::default() };
+    Listener::probe(&SocketAddress::Tcp(SocketAddr::new(host, 0)), &options).is_ok()
 }
 
 /// The first free port from `usual` on; `usual` itself if none is, whose error then tells.
@@ -109,9 +109,9 @@ fn first_free(usual: u16, is_free: impl Fn(u16) -> bool) -> u16 {
 
 /// Whether `port` is free, over TCP and UDP. Other errors of bind() are reported later.
 fn is_free(hosts: &[IpAddr], port: u16) -> bool {
-    let options = Options { ipv6_only: Some(true), ..Options::default() };
+    let options = ListenSocketOptions { ipv6_only: Some(true), ..ListenSocketOptions::default() };
     hosts.iter().map(|host| SocketAddr::new(*host, port)).all(|at| {
-        [Address::Tcp(at), Address::Udp(at)].iter().all(|address| {
+        [SocketAddress::Tcp(at), SocketAddress::Udp(at)].iter().all(|address| {
             let probed = Listener::probe(address, &options);
             !probed.is_err_and(|error| error.kind() == std::io::ErrorKind::AddrInUse)
         })

@@ -3,22 +3,22 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use conf::model::{Certificate as Pair, Pem, Place, TlsConf};
-use tls::{CertError, Certificate, Seal};
+use bolide_conf::model::{CertificateConf as Pair, Pem, SourcePlace, TlsConf};
+use bolide_tls::{CertError, LoadedCertificate, SealState};
 
 /// What was read for one configuration, so that no file is read twice.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
-    known: HashMap<(String, String), Certificate>,
+pub(crate) struct CertificateReader {
+    known: HashMap<(String, String), LoadedCertificate>,
 }
 
-impl Reader {
+impl CertificateReader {
     /// The certificates of one server.
     ///
     /// # Errors
     ///
     /// In nginx's words: a file cannot be read, holds nothing of its kind, or does not fit.
-    pub(super) fn read(&mut self, conf: &TlsConf) -> Result<Vec<Certificate>, String> {
+    pub(super) fn read(&mut self, conf: &TlsConf) -> Result<Vec<LoadedCertificate>, String> {
         let passwords = passwords(conf.password_file.as_ref())?;
         conf.certificates.iter().map(|pair| self.certificate(pair, &passwords)).collect()
     }
@@ -32,18 +32,19 @@ impl Reader {
         &mut self,
         pair: &Pair,
         passwords: &[Vec<u8>],
-    ) -> Result<Certificate, String> {
+    ) -> Result<LoadedCertificate, String> {
         let names = (pair.chain.to_string(), pair.key.to_string());
         if let Some(known) = self.known.get(&names) {
             return Ok(known.clone());
         }
-        let text = |what: Part, pem: &Pem| match pem {
+        let text = |what: CertificatePart, pem: &Pem| match pem {
             Pem::Data(data) => Ok(data.to_vec()),
             Pem::File(path) => std::fs::read(path).map_err(|error| unreadable(what, path, &error)),
             Pem::Computed { .. } => Ok(Vec::new()),
         };
-        let (chain, key) = (text(Part::Chain, &pair.chain)?, text(Part::Key, &pair.key)?);
-        let made = Certificate::from_pem(&chain, &key, passwords)
+        let (chain, key) =
+            (text(CertificatePart::Chain, &pair.chain)?, text(CertificatePart::Key, &pair.key)?);
+        let made = LoadedCertificate::from_pem(&chain, &key, passwords)
             .map_err(|error| complaint(&error, &names.0, &names.1))?;
         self.known.insert(names, made.clone());
         Ok(made)
@@ -52,12 +53,12 @@ impl Reader {
 
 /// Which of the two is meant.
 #[derive(Clone, Copy)]
-pub(super) enum Part {
+pub(super) enum CertificatePart {
     Chain,
     Key,
 }
 
-impl Part {
+impl CertificatePart {
     fn cannot(self, name: &dyn std::fmt::Display, why: &dyn std::fmt::Display) -> String {
         let part = if matches!(self, Self::Key) { " key" } else { "" };
         format!("cannot load certificate{part} \"{name}\": {why}")
@@ -65,7 +66,7 @@ impl Part {
 }
 
 /// What nginx says of a file that cannot be read.
-pub(super) fn unreadable(part: Part, path: &Path, error: &std::io::Error) -> String {
+pub(super) fn unreadable(part: CertificatePart, path: &Path, error: &std::io::Error) -> String {
     part.cannot(&path.display(), &openssl_words(path, error))
 }
 
@@ -73,7 +74,7 @@ pub(super) fn unreadable(part: Part, path: &Path, error: &std::io::Error) -> Str
 pub(super) fn complaint(error: &CertError, chain: &str, key: &str) -> String {
     let pem = |call: &str, text: &str| format!("PEM_read_bio_{call}() failed (SSL: {text})");
     match error {
-        CertError::NoCertificate => Part::Chain.cannot(
+        CertError::NoCertificate => CertificatePart::Chain.cannot(
             &chain,
             &pem(
                 "X509_AUX",
@@ -81,8 +82,10 @@ pub(super) fn complaint(error: &CertError, chain: &str, key: &str) -> String {
                               TRUSTED CERTIFICATE",
             ),
         ),
-        CertError::BadChain(_) | CertError::BadCertificate(_) => Part::Chain.cannot(&chain, error),
-        CertError::NoKey => Part::Key.cannot(
+        CertError::BadChain(_) | CertError::BadCertificate(_) => {
+            CertificatePart::Chain.cannot(&chain, error)
+        }
+        CertError::NoKey => CertificatePart::Key.cannot(
             &key,
             &pem(
                 "PrivateKey",
@@ -90,13 +93,13 @@ pub(super) fn complaint(error: &CertError, chain: &str, key: &str) -> String {
                                 to decode. Input type: PEM",
             ),
         ),
-        CertError::EncryptedKey(Seal::Pkcs8) => {
+        CertError::EncryptedKey(SealState::Pkcs8) => {
             const WRONG: &str = "error:1C800064:Provider routines::bad decrypt \
                                  error:11800074:PKCS12 routines::pkcs12 cipherfinal \
                                  error:maybe wrong password";
-            Part::Key.cannot(&key, &pem("PrivateKey", &format!("{WRONG} {WRONG}")))
+            CertificatePart::Key.cannot(&key, &pem("PrivateKey", &format!("{WRONG} {WRONG}")))
         }
-        CertError::EncryptedKey(Seal::Headers) => Part::Key.cannot(
+        CertError::EncryptedKey(SealState::Headers) => CertificatePart::Key.cannot(
             &key,
             &pem(
                 "PrivateKey",
@@ -108,7 +111,7 @@ pub(super) fn complaint(error: &CertError, chain: &str, key: &str) -> String {
             "SSL_CTX_use_PrivateKey(\"{key}\") failed (SSL: error:05800074:x509 certificate \
              routines::key values mismatch)"
         ),
-        CertError::BadKey(_) => Part::Key.cannot(&key, error),
+        CertError::BadKey(_) => CertificatePart::Key.cannot(&key, error),
     }
 }
 
@@ -117,7 +120,7 @@ pub(super) fn complaint(error: &CertError, chain: &str, key: &str) -> String {
 /// # Errors
 ///
 /// In nginx's words: the file cannot be read.
-pub(super) fn passwords(file: Option<&(PathBuf, Place)>) -> Result<Vec<Vec<u8>>, String> {
+pub(super) fn passwords(file: Option<&(PathBuf, SourcePlace)>) -> Result<Vec<Vec<u8>>, String> {
     let Some((path, place)) = file else { return Ok(Vec::new()) };
     let text = std::fs::read(path).map_err(|error| {
         let call = if path.is_dir() { "read" } else { "open" };

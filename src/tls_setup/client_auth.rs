@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use conf::model::{TlsConf, VerifyClient};
-use tls::{ClientAuth, ClientAuthError, ClientAuthFiles};
+use bolide_conf::model::{TlsConf, VerifyClient};
+use bolide_tls::{ClientAuth, ClientAuthError, ClientAuthFiles};
 
 use super::certificates::openssl_words;
 

@@ -6,12 +6,12 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use base::Now;
-use conf::model::{CertificateCache, Pem, TlsConf};
-use engine::{Site, handshake};
-use tls::Certificate;
+use bolide_base::Now;
+use bolide_conf::model::{CertificateCache, Pem, TlsConf};
+use bolide_engine::{Site, handshake};
+use bolide_tls::LoadedCertificate;
 
-use super::certificates::{self, Part};
+use super::certificates::{self, CertificatePart};
 
 /// LIMIT: bytes of a certificate or key that is read while a client waits.
 const FILE_MAX: u64 = 1 << 20;
@@ -43,14 +43,19 @@ impl Files {
     /// # Errors
     ///
     /// In nginx's words, for the log.
-    pub(super) fn load(&self, chain: &Pem, key: &Pem, now: Now) -> Result<Certificate, String> {
+    pub(super) fn load(
+        &self,
+        chain: &Pem,
+        key: &Pem,
+        now: Now,
+    ) -> Result<LoadedCertificate, String> {
         let names = (chain.to_string(), key.to_string());
         let kept = self.kept.as_ref().filter(|_| is_file(chain) && is_file(key));
         if let Some(known) = kept.and_then(|kept| kept.find(&names, now)) {
             return Ok(known);
         }
-        let (chain, key) = (read(Part::Chain, chain)?, read(Part::Key, key)?);
-        let made = Certificate::from_pem(&chain, &key, &self.passwords).map_err(|error| {
+        let (chain, key) = (read(CertificatePart::Chain, chain)?, read(CertificatePart::Key, key)?);
+        let made = LoadedCertificate::from_pem(&chain, &key, &self.passwords).map_err(|error| {
             let text = certificates::complaint(&error, &names.0, &names.1);
             text.replacen("SSL_CTX_use", "SSL_use", 1)
         })?;
@@ -80,10 +85,10 @@ impl Computed {
     /// # Errors
     ///
     /// In nginx's words, for the log.
-    pub(super) fn load(&self, name: Option<&str>) -> Result<Vec<Certificate>, String> {
-        let now = io::process::now();
+    pub(super) fn load(&self, name: Option<&str>) -> Result<Vec<LoadedCertificate>, String> {
+        let now = bolide_io::process::now();
         let pairs = self.conf.certificates.iter();
-        let load = |pair: &conf::model::Certificate| {
+        let load = |pair: &bolide_conf::model::CertificateConf| {
             let (chain, key) =
                 (self.settle(&pair.chain, name, now), self.settle(&pair.key, name, now));
             self.files.load(&chain, &key, now)
@@ -105,10 +110,10 @@ const fn is_file(pem: &Pem) -> bool {
     matches!(pem, Pem::File(_))
 }
 
-fn read(part: Part, pem: &Pem) -> Result<Vec<u8>, String> {
+fn read(part: CertificatePart, pem: &Pem) -> Result<Vec<u8>, String> {
     match pem {
         Pem::Data(text) => Ok(text.to_vec()),
-        Pem::File(path) => io::file::read_small(path, FILE_MAX)
+        Pem::File(path) => bolide_io::file::read_small(path, FILE_MAX)
             .map_err(|error| certificates::unreadable(part, path, &error)),
         Pem::Computed { .. } => Ok(Vec::new()),
     }
@@ -121,9 +126,9 @@ struct Kept {
 }
 
 struct Entry {
-    certificate: Certificate,
-    read: base::Instant,
-    used: base::Instant,
+    certificate: LoadedCertificate,
+    read: bolide_base::Instant,
+    used: bolide_base::Instant,
 }
 
 impl Kept {
@@ -131,7 +136,7 @@ impl Kept {
         Self { rules, all: Mutex::default() }
     }
 
-    fn find(&self, names: &(String, String), now: Now) -> Option<Certificate> {
+    fn find(&self, names: &(String, String), now: Now) -> Option<LoadedCertificate> {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let entry = all.get_mut(names)?;
         let is_good = now.mono.since(entry.used) < self.rules.inactive
@@ -140,7 +145,7 @@ impl Kept {
         is_good.then(|| entry.certificate.clone())
     }
 
-    fn keep(&self, names: (String, String), certificate: &Certificate, now: Now) {
+    fn keep(&self, names: (String, String), certificate: &LoadedCertificate, now: Now) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|_, entry| now.mono.since(entry.used) < self.rules.inactive);
         while all.len() >= self.rules.max && !all.contains_key(&names) {

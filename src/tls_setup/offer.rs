@@ -1,8 +1,8 @@
 //! What is offered to clients and origins: versions, ciphers and groups by OpenSSL's words. Words
 //! that OpenSSL does not know either are refused as nginx refuses them; the others are warned of.
 
-use conf::model::{OPENSSL_COMMANDS, OriginTlsConf, Protocols, TlsConf};
-use tls::{AcceptorOptions, Versions, names, offers};
+use bolide_conf::model::{OPENSSL_COMMANDS, OriginTlsConf, Protocols, TlsConf};
+use bolide_tls::{AcceptorOptions, Versions, names, offers};
 
 /// Words of cipher strings that stand for several ciphers, beside those that exist here.
 const ALIASES: &[&str] = &[
@@ -99,7 +99,7 @@ const OPTIONS: &[&str] = &[
 
 /// What was written about an offer.
 #[derive(Clone, Copy)]
-pub(super) struct Written<'a> {
+pub(super) struct WrittenOffer<'a> {
     /// What the names of its directives begin with.
     prefix: &'static str,
     protocols: Protocols,
@@ -108,7 +108,7 @@ pub(super) struct Written<'a> {
     commands: &'a [(String, String)],
 }
 
-impl<'a> From<&'a TlsConf> for Written<'a> {
+impl<'a> From<&'a TlsConf> for WrittenOffer<'a> {
     fn from(conf: &'a TlsConf) -> Self {
         Self {
             prefix: "ssl",
@@ -120,7 +120,7 @@ impl<'a> From<&'a TlsConf> for Written<'a> {
     }
 }
 
-impl<'a> From<&'a OriginTlsConf> for Written<'a> {
+impl<'a> From<&'a OriginTlsConf> for WrittenOffer<'a> {
     fn from(conf: &'a OriginTlsConf) -> Self {
         Self {
             prefix: "proxy_ssl",
@@ -138,7 +138,7 @@ impl<'a> From<&'a OriginTlsConf> for Written<'a> {
 ///
 /// In nginx's words: OpenSSL would refuse a word, or nothing is left of it.
 pub(super) fn offer<'a>(
-    conf: impl Into<Written<'a>>,
+    conf: impl Into<WrittenOffer<'a>>,
     options: &mut AcceptorOptions,
     warnings: &mut Vec<String>,
 ) -> Result<(), String> {

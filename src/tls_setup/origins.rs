@@ -1,10 +1,10 @@
 //! From `proxy_ssl_*` to what connections to origins need.
 
-use conf::model::{Certificate as Pair, OriginTlsConf, Pem, PemName};
-use engine::Site;
-use tls::{AcceptorOptions, OriginOptions, OriginTls};
+use bolide_conf::model::{CertificateConf as Pair, OriginTlsConf, Pem, PemName};
+use bolide_engine::Site;
+use bolide_tls::{AcceptorOptions, OriginOptions, OriginTls};
 
-use super::certificates::{self, Reader};
+use super::certificates::{self, CertificateReader};
 use super::client_auth::authorities;
 use super::computed::Files;
 use super::offer;
@@ -17,7 +17,7 @@ use super::offer;
 /// offer.
 pub(crate) fn origins(
     site: &Site,
-    reader: &mut Reader,
+    reader: &mut CertificateReader,
     warnings: &mut Vec<String>,
 ) -> Result<Vec<OriginTls>, String> {
     check_passwords(site)?;
@@ -39,7 +39,7 @@ fn check_passwords(site: &Site) -> Result<(), String> {
 
 fn origin(
     conf: &OriginTlsConf,
-    reader: &mut Reader,
+    reader: &mut CertificateReader,
     warnings: &mut Vec<String>,
 ) -> Result<OriginTls, String> {
     let mut offered = AcceptorOptions::default();
@@ -62,7 +62,7 @@ fn origin(
         let (files, beside) = (Files::new(passwords, conf.certificate_cache), conf.beside.clone());
         made.load(move |chain, key| {
             let (chain, key) = (Pem::of(chain, &beside), Pem::of(key, &beside));
-            files.load(&chain, &key, io::process::now())
+            files.load(&chain, &key, bolide_io::process::now())
         });
     }
     if conf.verify {

@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use conf::model::{Server, SessionCache};
-use tls::{AcceptorOptions, Sessions, Tickets};
+use bolide_conf::model::{ServerConf, SessionCache};
+use bolide_tls::{AcceptorOptions, Sessions, Tickets};
 
 /// Seconds that keys of our own making seal for, unless sessions live longer.
 const PERIOD: u32 = 6 * 60 * 60;
@@ -18,14 +18,14 @@ const SESSIONS_MAX: u64 = 1 << 20;
 
 /// Keys and places that generations share.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct KeptSessions {
     /// By the seconds that a key seals for.
     tickets: Mutex<HashMap<u32, Arc<Tickets>>>,
     /// By the name of the shared memory and the number of sessions.
     places: Mutex<HashMap<(Box<str>, usize), Sessions>>,
 }
 
-impl Kept {
+impl KeptSessions {
     /// Keys of our own making for sessions that live so long.
     ///
     /// # Errors
@@ -63,7 +63,7 @@ impl Kept {
     /// In nginx's words: a key cannot be read or has a length that no key has.
     pub(super) fn settle(
         &self,
-        server: &Server,
+        server: &ServerConf,
         options: &mut AcceptorOptions,
     ) -> Result<(), String> {
         let conf = &server.tls;
@@ -85,7 +85,7 @@ impl Kept {
 /// # Errors
 ///
 /// In nginx's words: a key cannot be read or has a length that no key has.
-pub(super) fn read_keys(server: &Server) -> Result<Option<Tickets>, String> {
+pub(super) fn read_keys(server: &ServerConf) -> Result<Option<Tickets>, String> {
     let place = &server.closed;
     let at = |text: String| format!("{text} in {}:{}", place.file, place.line);
     let mut keys = Vec::new();

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use testkit::{App, Said};
+use bolide_testkit::{AppSaid, TestApp};
 
 use super::{Lab, run};
 
@@ -13,22 +13,22 @@ fn an_answer_that_is_cut_is_not_kept() {
     let lab = Lab::auto();
     let long = vec![b'x'; 100_000];
     let rows = [
-        Said::head(KEEP).body(b"part").cut(),
-        Said::head(KEEP).body(&long).cut(),
-        Said::head(&format!("{KEEP}\nContent-Length: 10")).body(b"part"),
-        Said::head(&format!("{KEEP}\nContent-Length: 200000")).body(&long),
-        Said::head(&format!("{KEEP}\nContent-Length: 10")).body(b"part").cut(),
-        Said::head(&format!("{KEEP}\nContent-Length: 10")).body(b""),
+        AppSaid::head(KEEP).body(b"part").cut(),
+        AppSaid::head(KEEP).body(&long).cut(),
+        AppSaid::head(&format!("{KEEP}\nContent-Length: 10")).body(b"part"),
+        AppSaid::head(&format!("{KEEP}\nContent-Length: 200000")).body(&long),
+        AppSaid::head(&format!("{KEEP}\nContent-Length: 10")).body(b"part").cut(),
+        AppSaid::head(&format!("{KEEP}\nContent-Length: 10")).body(b""),
     ];
     for said in rows {
         let path = lab.path();
-        lab.app.plan(&path, vec![said.clone(), Said::head(KEEP)]);
+        lab.app.plan(&path, vec![said.clone(), AppSaid::head(KEEP)]);
         let mut client = lab.server.connect();
         client.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         let first = client.try_answer("GET");
         // Nobody is told that it is whole.
         assert!(first.is_err() || first.is_ok_and(|answer| answer.status == 502), "{}", said.head);
-        testkit::wait_until("the next answer", || {
+        bolide_testkit::wait_until("the next answer", || {
             lab.server.connect().get(&path, "").status == 200 && lab.app.count(&path) >= 2
         });
         assert_eq!(run(&lab.get(&path)), lab.app.count(&path), "{}", said.head);
@@ -40,7 +40,7 @@ fn what_comes_after_the_end_is_nobodys() {
     let lab = Lab::auto();
     let path = lab.path();
     let head = format!("{KEEP}\nContent-Length: 4");
-    lab.app.plan(&path, vec![Said::head(&head).body(b"good and bad")]);
+    lab.app.plan(&path, vec![AppSaid::head(&head).body(b"good and bad")]);
     for _ in 0..2 {
         let answer = lab.get(&path);
         assert_eq!((answer.status, &*answer.text()), (200, "good"));
@@ -51,8 +51,8 @@ fn what_comes_after_the_end_is_nobodys() {
 fn who_followed_a_cut_answer_learns_of_it() {
     let lab = Lab::auto();
     let path = lab.path();
-    let cut = Said::head(&format!("{KEEP}\nContent-Length: 100000")).body(&[b'x'; 50_000]).cut();
-    lab.app.plan(&path, vec![cut, Said::head(KEEP)]);
+    let cut = AppSaid::head(&format!("{KEEP}\nContent-Length: 100000")).body(&[b'x'; 50_000]).cut();
+    lab.app.plan(&path, vec![cut, AppSaid::head(KEEP)]);
     lab.app.hold(&path);
     thread::scope(|scope| {
         let all: Vec<_> = (0..4)
@@ -65,8 +65,8 @@ fn who_followed_a_cut_answer_learns_of_it() {
                 })
             })
             .collect();
-        testkit::wait_until("the application to be asked", || lab.app.count(&path) >= 1);
-        testkit::pause(100);
+        bolide_testkit::wait_until("the application to be asked", || lab.app.count(&path) >= 1);
+        bolide_testkit::pause(100);
         lab.app.release();
         for one in all {
             // Either cut, or a whole answer of a later question.
@@ -78,7 +78,9 @@ fn who_followed_a_cut_answer_learns_of_it() {
             }
         }
     });
-    testkit::wait_until("a good answer", || lab.server.connect().get(&path, "").status == 200);
+    bolide_testkit::wait_until("a good answer", || {
+        lab.server.connect().get(&path, "").status == 200
+    });
 }
 
 #[test]
@@ -152,7 +154,7 @@ fn an_object_that_is_too_large_is_not_kept() {
     {
         let path = lab.path();
         let head = if length { format!("{KEEP}\nContent-Length: {size}") } else { KEEP.to_owned() };
-        lab.app.plan(&path, vec![Said::head(&head).body(&vec![b'x'; size])]);
+        lab.app.plan(&path, vec![AppSaid::head(&head).body(&vec![b'x'; size])]);
         for _ in 0..2 {
             assert_eq!(lab.get(&path).body.len(), size);
         }
@@ -167,7 +169,7 @@ fn an_origin_that_is_gone_and_comes_back() {
     lab.app.vanish();
     assert_eq!(lab.get(&path).status, 502);
     assert_eq!(lab.get(&path).status, 502);
-    drop(App::start());
+    drop(TestApp::start());
 }
 
 #[test]

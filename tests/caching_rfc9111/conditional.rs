@@ -1,6 +1,6 @@
 //! Owns: what a kept answer makes of conditions (RFC 9110 §13, RFC 9111 §4.3.2).
 
-use testkit::Said;
+use bolide_testkit::AppSaid;
 
 use super::{Lab, run};
 use crate::report;
@@ -122,7 +122,7 @@ fn who_asks_first_has_his_conditions_weighed_here() {
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n");
     let (mut first, mut second) = (lab.server.connect(), lab.server.connect());
     first.send(format!("{request}\r\n"));
-    testkit::wait_until("the application to be asked", || lab.app.count(&path) == 1);
+    bolide_testkit::wait_until("the application to be asked", || lab.app.count(&path) == 1);
     second.send(format!("{request}If-None-Match: \"a\"\r\n\r\n"));
     assert_eq!(lab.get("/other").status, 200);
     lab.app.release();
@@ -130,10 +130,10 @@ fn who_asks_first_has_his_conditions_weighed_here() {
     assert_eq!(lab.app.count(&path), 1);
     // A large body that the client does not get is kept all the same.
     let path = lab.path();
-    let large = Said::head("Cache-Control: max-age=60\nETag: \"a\"").body(&[b'x'; 300_000]);
+    let large = AppSaid::head("Cache-Control: max-age=60\nETag: \"a\"").body(&[b'x'; 300_000]);
     lab.app.plan(&path, vec![large]);
     assert_eq!(lab.get_with(&path, "If-None-Match: \"a\"\r\n").status, 304);
-    testkit::wait_until("the whole answer to be kept", || {
+    bolide_testkit::wait_until("the whole answer to be kept", || {
         let whole = lab.get(&path);
         assert_eq!(whole.body.len(), 300_000);
         whole.header("cache-status").is_some_and(|told| told.contains("; hit"))

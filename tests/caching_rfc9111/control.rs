@@ -98,19 +98,19 @@ fn answers_to_who_proved_who_he_is_need_permission() {
     {
         client.send(format!("{request}{fields}\r\n"));
     }
-    testkit::wait_until("all three to ask", || lab.app.count(&path) == 3);
+    bolide_testkit::wait_until("all three to ask", || lab.app.count(&path) == 3);
     lab.app.release();
     assert!(clients.iter_mut().all(|client| client.answer().status == 200));
-    testkit::wait_until("one to be kept", || {
+    bolide_testkit::wait_until("one to be kept", || {
         lab.get(&path).header("cache-status").is_some_and(|told| told.contains("; hit"))
     });
     // It renews nothing: a stale page that others may have is no business of its application.
     let path = lab.page("Cache-Control: max-age=1, stale-while-revalidate=60");
     assert_eq!(run(&lab.get(&path)), 1);
-    testkit::pause(1100);
+    bolide_testkit::pause(1100);
     assert_eq!(run(&lab.get_with(&path, "Authorization: Basic YTpi\r\n")), 1);
     assert_eq!(run(&lab.get(&path)), 1);
-    testkit::wait_until("the page to be renewed", || run(&lab.get(&path)) == 2);
+    bolide_testkit::wait_until("the page to be renewed", || run(&lab.get(&path)) == 2);
     assert_eq!(lab.app.asked(&path)[1].field("Authorization"), None);
     // What is kept of nobody's request is for everybody.
     let path = lab.page("Cache-Control: max-age=60");

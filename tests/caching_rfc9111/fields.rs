@@ -15,7 +15,7 @@ fn fields_are_kept_as_they_came() {
     let first = lab.get(&path);
     let kept = lab.get(&path);
     assert_eq!((run(&kept), lab.app.count(&path)), (1, 1));
-    let told = |answer: &testkit::Response| {
+    let told = |answer: &bolide_testkit::Response| {
         let own = ["date", "age", "cache-status", "connection", "content-length", "accept-ranges"];
         let mut fields: Vec<_> = answer.headers.clone();
         fields.retain(|(name, _)| {

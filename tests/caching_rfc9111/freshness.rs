@@ -1,6 +1,6 @@
 //! Owns: how long an answer is fresh (RFC 9111 §4.2) and how old it is (§4.2.3).
 
-use testkit::app::http_date;
+use bolide_testkit::app::http_date;
 
 use super::{Lab, keeps_all};
 
@@ -152,7 +152,7 @@ fn an_answer_that_became_stale_is_asked_for_again() {
     for path in &paths {
         lab.get(path);
     }
-    testkit::pause(2100);
+    bolide_testkit::pause(2100);
     for (path, head) in paths.iter().zip(rows) {
         assert_eq!(super::run(&lab.get(path)), 2, "{head}");
     }

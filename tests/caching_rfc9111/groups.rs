@@ -1,6 +1,6 @@
 //! Owns: names that answers carry and are dropped by: `Cache-Groups` (RFC 9875) and its kin.
 
-use testkit::App;
+use bolide_testkit::TestApp;
 
 use super::{AUTO, Lab, PARAMS, run};
 
@@ -105,13 +105,13 @@ fn a_soft_purge_makes_stale() {
         let answer = lab.ask(method, "/", &format!("{field}: {field}\r\n"));
         assert_eq!(answer.header("x-purged-objects"), Some("1"), "{field}");
         assert_eq!(run(&lab.get(&path)), 1, "{field}");
-        testkit::wait_until("the page to be renewed", || run(&lab.get(&path)) == 2);
+        bolide_testkit::wait_until("the page to be renewed", || run(&lab.get(&path)) == 2);
     }
 }
 
 #[test]
 fn names_reach_no_other_site() {
-    let other = App::start();
+    let other = TestApp::start();
     let block = format!(
         "server {{ listen 127.0.0.1:@HTTP@; server_name other.test;
              location / {{ {PARAMS} fastcgi_pass {}; {AUTO} }} }}",

@@ -101,7 +101,7 @@ fn an_answer_on_its_way_does_not_outlive_the_change() {
         let mut client = lab.server.connect();
         let address = &path;
         let waiting = scope.spawn(move || client.get(address, ""));
-        testkit::wait_until("the application to be asked", || lab.app.count(&path) == 1);
+        bolide_testkit::wait_until("the application to be asked", || lab.app.count(&path) == 1);
         assert_eq!(lab.send("POST", &other, "x").status, 204);
         lab.app.release();
         assert_eq!(run(&waiting.join().unwrap()), 1);

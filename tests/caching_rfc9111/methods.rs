@@ -1,6 +1,6 @@
 //! Owns: which methods are answered out of the store, and whose answers go into it.
 
-use testkit::Proto;
+use bolide_testkit::Proto;
 
 use super::{Lab, run};
 

@@ -1,6 +1,6 @@
 //! Owns: parts of kept answers, and parts that an origin sends (RFC 9110 §14, RFC 9111 §3.3).
 
-use testkit::Said;
+use bolide_testkit::AppSaid;
 
 use super::{Lab, run};
 use crate::report;
@@ -12,7 +12,7 @@ fn a_kept_answer_is_given_in_parts() {
     let lab = Lab::auto();
     let path = lab.path();
     let head = format!("Cache-Control: max-age=60\nETag: \"a\"\nLast-Modified: {MODIFIED}");
-    lab.app.plan(&path, vec![Said::head(&head).body(b"0123456789")]);
+    lab.app.plan(&path, vec![AppSaid::head(&head).body(b"0123456789")]);
     assert_eq!(lab.get(&path).text(), "0123456789");
     let whole = (200, "0123456789", None);
     let part = (206, "234", Some("bytes 2-4/10"));
@@ -62,7 +62,7 @@ fn a_part_is_asked_for_as_a_whole_where_it_may_be_kept() {
     let lab = Lab::auto();
     let path = lab.path();
     let head = "Cache-Control: max-age=60\nContent-Length: 10";
-    lab.app.plan(&path, vec![Said::head(head).body(b"0123456789")]);
+    lab.app.plan(&path, vec![AppSaid::head(head).body(b"0123456789")]);
     let first = lab.get_with(&path, "Range: bytes=2-4\r\n");
     assert_eq!((first.status, &*first.text()), (206, "234"), "{first:?}");
     assert_eq!(lab.app.asked(&path)[0].field("Range"), None);
@@ -73,7 +73,7 @@ fn a_part_is_asked_for_as_a_whole_where_it_may_be_kept() {
 #[test]
 fn a_part_that_lies_far_is_the_applications_business() {
     let lab = Lab::new(&format!("{} page_cache_max_object 1k;", super::AUTO));
-    let part = Said::head("Status: 206\nCache-Control: max-age=60\nContent-Range: bytes 5-7/9");
+    let part = AppSaid::head("Status: 206\nCache-Control: max-age=60\nContent-Range: bytes 5-7/9");
     for range in ["bytes=1024-", "bytes=999999999999-", "bytes=-5", "lines=1-2"] {
         let path = lab.path();
         lab.app.plan(&path, vec![part.clone().body(b"far")]);
@@ -100,10 +100,10 @@ fn a_part_that_lies_far_is_the_applications_business() {
 fn a_part_of_an_origin_is_never_kept() {
     let lab = Lab::auto();
     let path = lab.path();
-    let part = Said::head(
+    let part = AppSaid::head(
         "Status: 206\nCache-Control: max-age=60\nContent-Range: bytes 2-4/10\nETag: \"a\"",
     );
-    lab.app.plan(&path, vec![part.body(b"234"), Said::head("Cache-Control: no-store")]);
+    lab.app.plan(&path, vec![part.body(b"234"), AppSaid::head("Cache-Control: no-store")]);
     assert_eq!(lab.get_with(&path, "Range: bytes=2-4\r\n").status, 206);
     assert_eq!(run(&lab.get(&path)), 2);
     // A 200 with Content-Range is no part; nor is a 206 whole for a bypass.
@@ -131,8 +131,8 @@ fn only_whole_bodies_have_parts() {
 fn many_ranges_cost_no_more_than_the_whole() {
     let lab = Lab::auto();
     let path = lab.path();
-    let body = testkit::site::noise(200_000, 3);
-    lab.app.plan(&path, vec![Said::head("Cache-Control: max-age=60").body(&body)]);
+    let body = bolide_testkit::site::noise(200_000, 3);
+    lab.app.plan(&path, vec![AppSaid::head("Cache-Control: max-age=60").body(&body)]);
     lab.get(&path);
     let ranges: Vec<String> = (0..300).map(|n| format!("{n}-")).collect();
     let found = lab.get_with(&path, &format!("Range: bytes={}\r\n", ranges.join(",")));

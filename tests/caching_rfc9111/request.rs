@@ -101,7 +101,7 @@ fn a_client_may_take_what_is_stale() {
     for path in [&plain, &strict] {
         assert_eq!(run(&lab.get(path)), 1);
     }
-    testkit::pause(1100);
+    bolide_testkit::pause(1100);
     assert_eq!(lab.get_with(&plain, "Cache-Control: only-if-cached\r\n").status, 504);
     for (path, fields, expected) in rows {
         assert_eq!(run(&lab.get_with(path, &format!("{fields}\r\n"))), expected, "{fields}");

@@ -1,6 +1,6 @@
 //! Owns: asking the origin whether a stale answer is still good (RFC 9111 §4.3).
 
-use testkit::{Response, Said};
+use bolide_testkit::{AppSaid, Response};
 
 use super::{Lab, run};
 
@@ -10,7 +10,7 @@ const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 fn twice(lab: &Lab, answers: &[&str], fields: &str) -> (String, Response) {
     let path = lab.pages(answers);
     assert_eq!(lab.get(&path).status, 200);
-    testkit::pause(1100);
+    bolide_testkit::pause(1100);
     let second = lab.get_with(&path, fields);
     (path, second)
 }
@@ -170,14 +170,14 @@ fn what_is_confirmed_keeps_its_names_unless_it_gets_others() {
 fn many_confirmations_leave_the_body_alone() {
     let lab = Lab::auto();
     let path = lab.path();
-    let whole = |control: &str| Said::head(&format!("Cache-Control: {control}\nETag: \"a\""));
+    let whole = |control: &str| AppSaid::head(&format!("Cache-Control: {control}\nETag: \"a\""));
     let body: Vec<u8> = (0..100_000_u32).flat_map(u32::to_le_bytes).collect();
-    let confirmed = Said::head("Status: 304\nCache-Control: max-age=1\nETag: \"a\"");
+    let confirmed = AppSaid::head("Status: 304\nCache-Control: max-age=1\nETag: \"a\"");
     let plan = vec![whole("max-age=1").body(&body), confirmed.clone(), confirmed];
     lab.app.plan(&path, plan);
     assert_eq!(lab.get(&path).body, body);
     for _ in 0..2 {
-        testkit::pause(1100);
+        bolide_testkit::pause(1100);
         assert_eq!(lab.get(&path).body, body);
     }
     assert_eq!(lab.app.count(&path), 3);
@@ -190,12 +190,12 @@ fn each_copy_of_a_page_is_confirmed_for_itself() {
     let confirmed = "Status: 304\nCache-Control: max-age=60\nETag: \"a\"";
     let path = lab.path();
     let (one, other) = (format!("{path}?a=1"), format!("{path}?a=2"));
-    let plan = vec![Said::head(first), Said::head(first), Said::head(confirmed)];
+    let plan = vec![AppSaid::head(first), AppSaid::head(first), AppSaid::head(confirmed)];
     lab.app.plan(&one, plan);
-    lab.app.plan(&other, vec![Said::head(confirmed)]);
+    lab.app.plan(&other, vec![AppSaid::head(confirmed)]);
     assert_eq!(run(&lab.get_with(&one, "X-A: 1\r\n")), 1);
     assert_eq!(run(&lab.get_with(&one, "X-A: 2\r\n")), 2);
-    testkit::pause(1100);
+    bolide_testkit::pause(1100);
     // The arguments do not matter: what one address left, another one renews.
     assert_eq!(run(&lab.get_with(&other, "X-A: 1\r\n")), 1);
     assert_eq!(run(&lab.get_with(&one, "X-A: 1\r\n")), 1);

@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use testkit::app::http_date;
+use bolide_testkit::app::http_date;
 
 use super::{Lab, run};
 
@@ -12,7 +12,7 @@ fn staled(lab: &Lab, pages: &[&[&str]]) -> Vec<String> {
     for path in &paths {
         assert_eq!(lab.get(path).status, 200, "{path}");
     }
-    testkit::pause(1100);
+    bolide_testkit::pause(1100);
     paths
 }
 
@@ -39,7 +39,7 @@ fn a_stale_page_serves_while_one_request_renews_it() {
         }
     });
     lab.app.release();
-    testkit::wait_until("the new page", || run(&lab.get(path)) == 2);
+    bolide_testkit::wait_until("the new page", || run(&lab.get(path)) == 2);
     assert_eq!(lab.app.count(path), 2);
 }
 
@@ -117,7 +117,7 @@ fn a_renewal_that_fails_leaves_the_old_page() {
     let stale = "Cache-Control: max-age=1, stale-while-revalidate=60, stale-if-error=60";
     let paths = staled(&lab, &[&[stale, "Status: 500"]]);
     assert_eq!(run(&lab.get(&paths[0])), 1);
-    testkit::wait_until("the renewal", || lab.app.count(&paths[0]) == 2);
+    bolide_testkit::wait_until("the renewal", || lab.app.count(&paths[0]) == 2);
     for _ in 0..3 {
         let answer = lab.get(&paths[0]);
         assert_eq!((answer.status, run(&answer)), (200, 1));
@@ -131,7 +131,7 @@ fn a_page_is_renewed_by_a_confirmation_in_the_background() {
     let confirmed = "Status: 304\nCache-Control: max-age=60\nX-New: 1";
     let paths = staled(&lab, &[&[stale, confirmed, "Status: 500"]]);
     assert_eq!(run(&lab.get(&paths[0])), 1);
-    testkit::wait_until("the confirmation", || {
+    bolide_testkit::wait_until("the confirmation", || {
         let answer = lab.get(&paths[0]);
         assert_eq!(run(&answer), 1);
         answer.header("x-new") == Some("1")
@@ -173,7 +173,7 @@ fn by_itself_a_server_sends_nothing_stale_that_nobody_permits() {
         ],
     );
     // `Expires` counts in whole seconds.
-    testkit::pause(1000);
+    bolide_testkit::pause(1000);
     let found: Vec<usize> = paths.iter().map(|path| run(&lab.get(path))).collect();
     assert_eq!(found, [2, 2, 2, 2, 1, 1, 1]);
     let gone = staled(&lab, &[&["Cache-Control: max-age=1"], &["Cache-Control: max-age=60"]]);

@@ -57,7 +57,7 @@ fn errors_are_kept_by_rule() {
     keeps_all(&lab, &rows);
     let path = lab.page("Status: 500");
     assert_eq!((run(&lab.get(&path)), run(&lab.get(&path))), (1, 1));
-    testkit::pause(2100);
+    bolide_testkit::pause(2100);
     assert_eq!(run(&lab.get(&path)), 2);
     let any = Lab::new(&format!("{AUTO} page_cache_valid 302 0; page_cache_valid any 1m;"));
     assert!(any.keeps("Status: 403") && any.keeps("") && !any.keeps("Status: 302\nLocation: /x"));

@@ -4,7 +4,7 @@ use super::{AUTO, Lab, run};
 
 const KEEP: &str = "Cache-Control: max-age=60";
 
-fn told(answer: &testkit::Response) -> String {
+fn told(answer: &bolide_testkit::Response) -> String {
     let all: Vec<&str> = answer
         .headers
         .iter()
@@ -15,7 +15,7 @@ fn told(answer: &testkit::Response) -> String {
 }
 
 /// The same without the number of seconds.
-fn kind(answer: &testkit::Response) -> String {
+fn kind(answer: &bolide_testkit::Response) -> String {
     let told = told(answer);
     match told.split_once("ttl=") {
         Some((start, rest)) => {
@@ -65,7 +65,7 @@ fn stale_ways_have_their_words() {
     for path in &paths {
         lab.get(path);
     }
-    testkit::pause(1100);
+    bolide_testkit::pause(1100);
     let found: Vec<String> = paths.iter().map(|path| kind(&lab.get(path))).collect();
     assert_eq!(
         found,
@@ -101,7 +101,7 @@ fn who_waited_for_another_says_so() {
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let (mut first, mut second) = (lab.server.connect(), lab.server.connect());
     first.send(&request);
-    testkit::wait_until("the application to be asked", || lab.app.count(&path) == 1);
+    bolide_testkit::wait_until("the application to be asked", || lab.app.count(&path) == 1);
     second.send(&request);
     // The one worker has read the second request when it answered a later one, and another.
     for _ in 0..2 {
@@ -145,7 +145,7 @@ fn zones_tell_as_well() {
     assert_eq!(run(&lab.get(&path)), 2);
     let path = lab.pages(&["X-Accel-Expires: 1", ""]);
     lab.get(&path);
-    testkit::pause(1100);
+    bolide_testkit::pause(1100);
     assert_eq!(kind(&lab.get(&path)), "bolide; fwd=stale; fwd-status=200; ttl; stored");
     let path = lab.page("Set-Cookie: a=b");
     let found = kind(&lab.get(&path));

@@ -1,7 +1,7 @@
 //! Owns: what of all this nginx's zones know; each row is what nginx does.
 
-use testkit::Said;
-use testkit::app::http_date;
+use bolide_testkit::AppSaid;
+use bolide_testkit::app::http_date;
 
 use super::{Lab, run};
 use crate::report;
@@ -124,7 +124,7 @@ fn conditions_are_weighed_of_what_may_be_kept() {
     let mut failures = Vec::new();
     for (fields, status, body) in &rows {
         let path = lab.path();
-        lab.app.plan(&path, vec![Said::head(&head).body(b"0123456789")]);
+        lab.app.plan(&path, vec![AppSaid::head(&head).body(b"0123456789")]);
         for wanted in ["MISS", "HIT"] {
             let found = lab.get_with(&path, &format!("{fields}\r\n"));
             let text = if found.status < 400 { found.text() } else { String::new() };
@@ -219,7 +219,7 @@ fn a_confirmation_renews_the_fields_at_once() {
         "Status: 304\nCache-Control: max-age=60\nX-New: yes",
     ]);
     assert_eq!(run(&lab.get(&path)), 1);
-    testkit::pause(1100);
+    bolide_testkit::pause(1100);
     for status in ["REVALIDATED", "HIT"] {
         let reply = lab.get(&path);
         assert_eq!((reply.status, run(&reply)), (200, 1));
@@ -232,7 +232,7 @@ fn a_confirmation_renews_the_fields_at_once() {
         "Status: 304\nCache-Control: no-store\nX-New: yes",
     ]);
     assert_eq!(run(&lab.get(&path)), 1);
-    testkit::pause(1100);
+    bolide_testkit::pause(1100);
     let reply = lab.get(&path);
     assert_eq!((reply.status, run(&reply), reply.header("x-new")), (200, 1, Some("yes")));
 }

@@ -9,8 +9,8 @@ fn a_page_that_sets_its_vary_cookie_is_kept_for_those_who_have_it() {
     rig.app.plan(
         "/",
         vec![
-            Said::head(&format!("{PUBLIC}\nSet-Cookie: _lscache_vary=xyz; path=/")),
-            Said::head(PUBLIC),
+            AppSaid::head(&format!("{PUBLIC}\nSet-Cookie: _lscache_vary=xyz; path=/")),
+            AppSaid::head(PUBLIC),
         ],
     );
     assert_eq!(rig.seen("/", ""), miss(1));
@@ -248,7 +248,7 @@ fn a_page_that_a_client_s_claims_shaped_is_nobody_else_s_page() {
 // Poisoned keys: cookies that PHP takes for the ones that count.
 #[test]
 fn a_vary_cookie_is_told_apart_by_every_name_that_php_takes_for_it() {
-    let php = Php::start(1);
+    let php = TestPhp::start(1);
     let address = php.address();
     let server = http(&format!(
         "server {{ {LISTEN} page_cache auto; page_cache_vary cookie=woo_currency;

@@ -160,8 +160,10 @@ fn a_page_whose_answer_renews_the_session_belongs_to_the_new_one() {
     rig.app.plan(
         "/",
         vec![
-            Said::head(&format!("{PRIVATE}\nSet-Cookie: PHPSESSID=cccccccccccccccccccc; path=/")),
-            Said::head(PRIVATE),
+            AppSaid::head(&format!(
+                "{PRIVATE}\nSet-Cookie: PHPSESSID=cccccccccccccccccccc; path=/"
+            )),
+            AppSaid::head(PRIVATE),
         ],
     );
     assert_eq!(rig.seen("/", old), miss(1));
@@ -196,7 +198,7 @@ fn who_waits_for_a_page_that_turns_out_to_be_private_gets_one_of_his_own() {
                     scope.spawn(move || rig.ask("/", if at == 5 { "" } else { &cookie }).text())
                 })
                 .collect();
-            testkit::pause(100);
+            bolide_testkit::pause(100);
             rig.app.release();
             [first].into_iter().chain(others).map(|one| one.join().unwrap()).collect()
         });
@@ -210,7 +212,7 @@ fn who_waits_for_a_page_that_turns_out_to_be_private_gets_one_of_his_own() {
 // The same for a page that is told apart only by what its answer says.
 #[test]
 fn who_waits_for_a_page_that_turns_out_to_vary_gets_the_right_copy() {
-    let php = Php::start(4);
+    let php = TestPhp::start(4);
     let address = php.address();
     let server = http(&format!(
         "server {{ {LISTEN} page_cache auto; location / {{ {PARAMS} fastcgi_pass {address}; }} }}"
@@ -242,7 +244,7 @@ fn who_waits_for_a_page_that_turns_out_to_vary_gets_the_right_copy() {
 #[test]
 fn a_page_may_be_public_for_some_and_private_for_others() {
     let rig = Rig::new("page_cache auto;");
-    rig.app.plan("/", vec![Said::head(PRIVATE), Said::head(PUBLIC), Said::head(PRIVATE)]);
+    rig.app.plan("/", vec![AppSaid::head(PRIVATE), AppSaid::head(PUBLIC), AppSaid::head(PRIVATE)]);
     assert_eq!(rig.seen("/", ONE), miss(1));
     assert_eq!(rig.seen("/", ""), miss(2), "kept, though the last answer was not for all");
     assert_eq!((rig.seen("/", ""), rig.seen("/", TWO)), (hit(2), hit(2)));
@@ -256,7 +258,7 @@ fn a_page_may_be_public_for_some_and_private_for_others() {
 // A login in the middle: what is under way for the guest stays the guest's.
 #[test]
 fn who_logs_in_while_a_page_is_fetched_does_not_get_it_and_nobody_gets_his() {
-    let php = Php::start(4);
+    let php = TestPhp::start(4);
     let address = php.address();
     let server = http(&format!(
         "server {{ {LISTEN} page_cache auto; location / {{ {PARAMS} fastcgi_pass {address}; }} }}"
@@ -306,11 +308,11 @@ fn who_logs_in_while_a_page_is_fetched_does_not_get_it_and_nobody_gets_his() {
 // Many sessions on several workers, with purges and POSTs between: each gets its own bytes.
 #[test]
 fn many_sessions_on_several_workers_get_their_own_pages_only() {
-    let php = Php::start(6);
+    let php = TestPhp::start(6);
     let address = php.address();
     let pass = format!("location / {{ {PARAMS} fastcgi_pass {address}; }}");
     let block = format!("server {{ {LISTEN} page_cache auto; {pass} }}");
-    let server = Server::workers(crate::BOLIDE, 3, &block);
+    let server = TestServer::workers(crate::BOLIDE, 3, &block);
     // Private for those with a session, which some requests renew; nothing is said to the rest.
     site::write(
         &server.www("page.php"),
@@ -405,7 +407,7 @@ fn conditions_ranges_and_head_of_a_private_page_are_answered_for_its_session_onl
 fn a_page_that_becomes_private_is_no_longer_served_to_others() {
     let rig = Rig::new("page_cache auto; page_cache_stale off;");
     let soon = "X-LiteSpeed-Cache-Control: public,max-age=1,max-stale=0";
-    rig.app.plan("/", vec![Said::head(soon), Said::head(PRIVATE)]);
+    rig.app.plan("/", vec![AppSaid::head(soon), AppSaid::head(PRIVATE)]);
     assert_eq!((rig.seen("/", ""), rig.seen("/", ONE)), (miss(1), hit(1)));
     wait_until("it is over", || rig.seen("/", ONE).1 == "run 2");
     assert_eq!(rig.seen("/", ONE), own(2));

@@ -166,7 +166,7 @@ fn an_address_is_purged_in_either_spelling_of_its_escapes() {
 // Row 15: a purge from one virtual host leaves the other alone.
 #[test]
 fn a_site_purges_nothing_of_another_site() {
-    let app = App::start();
+    let app = TestApp::start();
     let pass = format!("{PARAMS} fastcgi_pass {};", app.address());
     let sites = [("@HTTP@", "a"), ("@HTTP@", "b"), ("@P2@", "a")].map(|(port, name)| {
         let names = format!("listen 127.0.0.1:{port}; server_name {name}.test; root @DIR@/www;");
@@ -175,7 +175,7 @@ fn a_site_purges_nothing_of_another_site() {
     let server = http(&format!("page_cache auto; {}", sites.join("\n")));
     app.say("/", &format!("{PUBLIC}\nX-LiteSpeed-Tag: T"));
     let get = |port: usize, host: &str, path: &str| {
-        let mut client = testkit::Client::connect(server.addr(port));
+        let mut client = bolide_testkit::H1TestClient::connect(server.addr(port));
         let session = "Cookie: lsc_private=aaaaaaaaaaaaaaaa";
         let reply = client.ask(&format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{session}"));
         reply.header("x-litespeed-cache").unwrap_or_default().to_owned()
@@ -246,7 +246,7 @@ fn purging_needs_an_address_or_a_password() {
         }
         assert_eq!(rig.app.count("/"), 0, "{directives}");
     }
-    let app = App::start();
+    let app = TestApp::start();
     let pass = format!("{PARAMS} fastcgi_pass {};", app.address());
     let server = http(&format!(
         "server {{ {LISTEN} page_cache auto; index index.php;

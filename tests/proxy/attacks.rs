@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use testkit::origin::{answer, answer_of};
-use testkit::server::LISTEN;
-use testkit::{Origin, Proto, Server, wait_until};
+use bolide_testkit::origin::{answer, answer_of};
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{Proto, TestServer, TestUpstream, wait_until};
 
 use super::{post, serve};
 use crate::http;
@@ -42,13 +42,13 @@ const REFUSED: [&str; 22] = [
     "X: \x001\r\nContent-Length: @\r\n",
 ];
 
-fn smuggled(origin: &Origin) -> usize {
+fn smuggled(origin: &TestUpstream) -> usize {
     origin.all().iter().filter(|asked| asked.line().contains("smuggled")).count()
 }
 
 #[test]
 fn a_request_that_can_be_read_in_two_ways_reaches_nobody() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let lenient = "ignore_invalid_headers off; underscores_in_headers on;";
     for (location, more) in [("", ""), ("proxy_request_buffering off;", lenient)] {
         let server = serve(&origin, location, more);
@@ -66,7 +66,7 @@ fn a_request_that_can_be_read_in_two_ways_reaches_nobody() {
 
 #[test]
 fn what_looks_like_a_request_within_a_body_stays_a_body() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let len = INNER.len();
     for location in [
         "",
@@ -102,7 +102,7 @@ fn what_looks_like_a_request_within_a_body_stays_a_body() {
 
 #[test]
 fn a_body_that_is_not_passed_on_is_not_announced() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     for length in ["", "5", "$content_length"] {
         let location =
             format!("proxy_pass_request_body off; proxy_set_header Content-Length \"{length}\";");
@@ -118,7 +118,7 @@ fn a_body_that_is_not_passed_on_is_not_announced() {
 
 #[test]
 fn the_target_is_a_path_whatever_was_asked() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let server = serve(&origin, "", "");
     for (line, target) in [
         ("GET http://other.test/abs?q HTTP/1.1", "/abs?q"),
@@ -141,7 +141,7 @@ fn the_target_is_a_path_whatever_was_asked() {
 
 #[test]
 fn line_ends_in_variables_begin_nothing() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let address = origin.address();
     let server = http(&format!(
         "server {{ {LISTEN} set $to {address};
@@ -191,7 +191,7 @@ fn line_ends_in_variables_begin_nothing() {
 
 #[test]
 fn line_ends_in_variables_split_no_answer() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let address = origin.address();
     let fields = "Location: http://a/there\nSet-Cookie: a=b; Path=/; Domain=a";
     let server = http(&format!(
@@ -218,7 +218,7 @@ fn line_ends_in_variables_split_no_answer() {
 #[test]
 fn what_stands_behind_an_answer_is_nobodys() {
     const EVIL: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil";
-    let origin = Origin::scripted(|peer| {
+    let origin = TestUpstream::scripted(|peer| {
         while let Ok(request) = peer.request() {
             let text = match request.target() {
                 "/length" | "/late" => "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood",
@@ -277,7 +277,7 @@ fn what_stands_behind_an_answer_is_nobodys() {
 #[test]
 fn the_method_that_was_asked_says_whether_there_is_a_body() {
     // The body of the answer comes only when the next request may be under way.
-    let origin = Origin::scripted(|peer| {
+    let origin = TestUpstream::scripted(|peer| {
         while let Ok(request) = peer.request() {
             let head = "HTTP/1.1 200 OK\r\nContent-Length: 46\r\n\r\n";
             if request.target() == "/good" {
@@ -316,7 +316,7 @@ fn the_method_that_was_asked_says_whether_there_is_a_body() {
 
 #[test]
 fn a_connection_with_half_a_request_on_it_is_not_used_again() {
-    let origin = Origin::scripted(|peer| {
+    let origin = TestUpstream::scripted(|peer| {
         while let Ok(request) = peer.head() {
             peer.remember(request);
             peer.send(answer("", "early")).unwrap();
@@ -338,7 +338,7 @@ fn a_connection_with_half_a_request_on_it_is_not_used_again() {
 
 #[test]
 fn heads_that_are_read_in_two_ways_are_refused() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let server = serve(&origin, "", "");
     for (at, fields) in [
         "X: a\rSet-Cookie: evil=1\r\n",
@@ -374,7 +374,7 @@ fn heads_that_are_read_in_two_ways_are_refused() {
 
 #[test]
 fn floods_of_heads_and_of_what_is_no_content_end() {
-    let origin = Origin::scripted(|peer| {
+    let origin = TestUpstream::scripted(|peer| {
         let Ok(request) = peer.request() else { return };
         match request.target() {
             "/early" => while peer.send("HTTP/1.1 100 Continue\r\n\r\n").is_ok() {},
@@ -419,7 +419,7 @@ fn floods_of_heads_and_of_what_is_no_content_end() {
 
 #[test]
 fn an_inner_address_is_for_origins_and_not_for_clients() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let accel = "X-Accel-Redirect: /inner/hello.txt\nSet-Cookie: a=b\nX-Own: 1";
     origin.say("/give", answer(accel, "not this"));
     origin.say("/out", answer("X-Accel-Redirect: http://evil.test/", "b"));
@@ -429,7 +429,7 @@ fn an_inner_address_is_for_origins_and_not_for_clients() {
         location /ignored { proxy_pass http://app; proxy_ignore_headers X-Accel-Redirect; }";
     let server = serve(&origin, "", more);
     let reply = server.get("/give");
-    assert_eq!(reply.body, testkit::site::HELLO);
+    assert_eq!(reply.body, bolide_testkit::site::HELLO);
     assert_eq!((reply.header("set-cookie"), reply.header("x-own")), (Some("a=b"), None));
     assert_eq!(server.get("/inner/hello.txt").status, 404);
     let forged = "X-Accel-Redirect: /inner/hello.txt\r\n";
@@ -444,7 +444,7 @@ fn an_inner_address_is_for_origins_and_not_for_clients() {
 fn settled(counter: &AtomicU64) -> u64 {
     let mut last = u64::MAX;
     wait_until("the sender to be held back", || {
-        testkit::pause(200);
+        bolide_testkit::pause(200);
         let now = counter.load(Ordering::Acquire);
         std::mem::replace(&mut last, now) == now && now > 0
     });
@@ -455,7 +455,7 @@ fn settled(counter: &AtomicU64) -> u64 {
 fn neither_side_fills_our_memory_for_the_other() {
     let sent = Arc::new(AtomicU64::new(0));
     let counted = Arc::clone(&sent);
-    let origin = Origin::scripted(move |peer| {
+    let origin = TestUpstream::scripted(move |peer| {
         let Ok(request) = peer.head() else { return };
         let is_upload = request.method() == "POST";
         peer.remember(request);
@@ -513,7 +513,7 @@ fn neither_side_fills_our_memory_for_the_other() {
 fn a_group_that_is_asked_by_two_protocols_mixes_no_connections() {
     // The end of FastCGI's empty STDIN, and an answer to it.
     const STDIN_END: [u8; 8] = [1, 5, 0, 1, 0, 0, 0, 0];
-    let origin = Origin::scripted(|peer| {
+    let origin = TestUpstream::scripted(|peer| {
         if peer.number == 0 {
             while peer.until(&STDIN_END).is_ok() {
                 let text = b"Content-Type: text/plain\r\n\r\nfastcgi";
@@ -539,7 +539,7 @@ fn a_group_that_is_asked_by_two_protocols_mixes_no_connections() {
 
 #[test]
 fn trailers_are_passed_on_where_that_is_wanted() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let text = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: X-T\r\n\r\n4\r\n\
                 body\r\n0\r\n\
                 X-T: one\r\nX-T: two\r\nX-Hide: x\r\nContent-Length: 3\r\nTransfer-Encoding: \
@@ -577,7 +577,7 @@ fn trailers_are_passed_on_where_that_is_wanted() {
 
 /// What a server makes of a bad word in its file.
 fn complaint(directives: &str) -> String {
-    let home = Server::site(crate::BOLIDE, "");
+    let home = TestServer::site(crate::BOLIDE, "");
     let conf =
         format!("events {{}} http {{ server {{ listen 1; location / {{ {directives} }} }} }}");
     let path = home.home().write("bad.conf", &conf);

@@ -4,8 +4,8 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use testkit::server::{Home, LISTEN};
-use testkit::{App, Server, wait_until};
+use bolide_testkit::server::{Home, LISTEN};
+use bolide_testkit::{TestApp, TestServer, wait_until};
 
 use crate::{BOLIDE, http, report};
 
@@ -32,7 +32,7 @@ fn mirror() -> (String, Arc<AtomicUsize>) {
     (address, calls)
 }
 
-fn serve(address: &str) -> Server {
+fn serve(address: &str) -> TestServer {
     http(&format!(
         "server {{ {LISTEN} proxy_bind 127.0.0.9;
              add_header X \"$upstream_addr|$upstream_status|$upstream_connect_time\" always;
@@ -99,7 +99,7 @@ fn an_address_that_is_not_ours_is_an_error_of_ours() {
 #[test]
 fn a_port_of_ours_may_be_wanted_and_fastcgi_has_it_too() {
     let (address, _) = mirror();
-    let app = App::start();
+    let app = TestApp::start();
     let server = http(&format!(
         "server {{ {LISTEN} location /port {{ proxy_bind 127.0.0.9:@P5@; proxy_pass http://{address}; }}
              location /app {{ fastcgi_bind 127.0.0.9; fastcgi_pass {}; }}

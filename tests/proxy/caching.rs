@@ -3,9 +3,9 @@
 
 use std::thread;
 
-use testkit::origin::{answer, answer_of};
-use testkit::server::LISTEN;
-use testkit::{Origin, Response, Server, wait_until};
+use bolide_testkit::origin::{answer, answer_of};
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{Response, TestServer, TestUpstream, wait_until};
 
 use crate::http;
 
@@ -13,7 +13,7 @@ const KEEP: &str = "proxy_cache one; proxy_cache_valid 200 1m;
     add_header X-Status $upstream_cache_status always;";
 
 /// A server that keeps answers, with more directives of the location.
-fn keep(origin: &Origin, location: &str) -> Server {
+fn keep(origin: &TestUpstream, location: &str) -> TestServer {
     http(&format!(
         "proxy_cache_path @DIR@/cache keys_zone=one:1m;
          upstream app {{ server {}; keepalive 4; }}
@@ -23,7 +23,7 @@ fn keep(origin: &Origin, location: &str) -> Server {
 }
 
 /// A server with the page cache.
-fn pages(origin: &Origin, location: &str) -> Server {
+fn pages(origin: &TestUpstream, location: &str) -> TestServer {
     http(&format!(
         "server {{ {LISTEN} page_cache auto;
              location / {{ proxy_pass http://{}; {location} }} }}",
@@ -37,11 +37,11 @@ fn told(reply: &Response) -> (String, String) {
     (said.unwrap_or_default().to_owned(), reply.text())
 }
 
-fn seen(server: &Server, path: &str) -> (String, String) {
+fn seen(server: &TestServer, path: &str) -> (String, String) {
     told(&server.get(path))
 }
 
-fn with(server: &Server, method: &str, path: &str, fields: &str) -> Response {
+fn with(server: &TestServer, method: &str, path: &str, fields: &str) -> Response {
     let head = format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{fields}");
     server.connect().ask(head.trim_end())
 }
@@ -52,7 +52,7 @@ fn pair(status: &str, body: &str) -> (String, String) {
 
 #[test]
 fn an_answer_is_kept_and_purged() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let server = keep(&origin, "proxy_cache_purge PURGE from 127.0.0.1;");
     assert_eq!(seen(&server, "/a"), pair("MISS", "run 1"));
     assert_eq!(seen(&server, "/a"), pair("HIT", "run 1"));
@@ -64,7 +64,7 @@ fn an_answer_is_kept_and_purged() {
 
 #[test]
 fn the_innermost_block_says_who_may_purge() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let pass = format!("proxy_pass http://{}; {KEEP}", origin.address());
     let server = http(&format!(
         "proxy_cache_path @DIR@/cache keys_zone=one:1m; proxy_cache_purge PURGE from 127.0.0.1;
@@ -91,7 +91,7 @@ fn the_innermost_block_says_who_may_purge() {
 
 #[test]
 fn what_is_kept_is_asked_whole_and_for_everybody() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     origin.say("/", answer("ETag: \"x\"\nAccept-Ranges: bytes", "0123456789"));
     let part = "Range: bytes=2-3\r\nIf-None-Match: \"x\"\r\nIf-Range: \"y\"\r\n\
                 If-Modified-Since: Tue, 14 Nov 2023 22:13:20 GMT\r\n";
@@ -113,7 +113,7 @@ fn what_is_kept_is_asked_whole_and_for_everybody() {
 
 #[test]
 fn an_answer_to_head_never_becomes_that_to_get() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let server = keep(&origin, "proxy_cache_convert_head off;");
     let head = with(&server, "HEAD", "/", "");
     assert_eq!((head.status, head.header("content-length")), (200, Some("5")));
@@ -125,7 +125,7 @@ fn an_answer_to_head_never_becomes_that_to_get() {
 
 #[test]
 fn what_is_for_one_client_is_not_kept() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let server = keep(&origin, "");
     for fields in [
         "Set-Cookie: session=1",
@@ -151,7 +151,7 @@ fn what_is_for_one_client_is_not_kept() {
 
 #[test]
 fn copies_differ_by_what_the_origin_names() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     origin.plan("/", vec![answer("Vary: X-Lang", "en"), answer("Vary: X-Lang", "de")]);
     let server = keep(&origin, "");
     let ask = |lang: &str| told(&with(&server, "GET", "/", &format!("X-Lang: {lang}\r\n")));
@@ -162,7 +162,7 @@ fn copies_differ_by_what_the_origin_names() {
 
 #[test]
 fn an_answer_that_was_cut_off_is_not_kept() {
-    let origin = Origin::scripted(|peer| {
+    let origin = TestUpstream::scripted(|peer| {
         let Ok(request) = peer.request() else { return };
         let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\n";
         let rest = match request.target() {
@@ -186,7 +186,7 @@ fn an_answer_that_was_cut_off_is_not_kept() {
 
 #[test]
 fn an_old_answer_stands_in_and_is_renewed_behind_the_clients_back() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let old = |body| answer("Cache-Control: max-age=1", body);
     origin.plan("/", vec![old("old"), answer("Cache-Control: max-age=60", "new")]);
     let server = keep(
@@ -220,12 +220,14 @@ fn an_old_answer_stands_in_and_is_renewed_behind_the_clients_back() {
 
 #[test]
 fn one_asks_for_all_who_wait() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     origin.hold("/");
     let server = keep(&origin, "proxy_cache_lock on; proxy_cache_lock_timeout 20s;");
     let addr = server.http();
     let clients: Vec<_> = (0..6)
-        .map(|_| thread::spawn(move || testkit::Client::connect(addr).get("/", "").text()))
+        .map(|_| {
+            thread::spawn(move || bolide_testkit::H1TestClient::connect(addr).get("/", "").text())
+        })
         .collect();
     wait_until("the question", || origin.count("/") == 1);
     assert_eq!(seen(&server, "/else").1, "run 1", "others do not wait");
@@ -238,7 +240,7 @@ fn one_asks_for_all_who_wait() {
 
 #[test]
 fn an_old_answer_is_confirmed() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let fields = "Cache-Control: max-age=1\nETag: \"v1\"\n\
                   Last-Modified: Tue, 14 Nov 2023 22:13:20 GMT";
     let same = b"HTTP/1.1 304 Not Modified\r\nCache-Control: max-age=60\r\nETag: \"v1\"\r\n\r\n";
@@ -258,7 +260,7 @@ fn an_old_answer_is_confirmed() {
 
 #[test]
 fn the_key_tells_hosts_of_origins_apart() {
-    let (one, other) = (Origin::start(), Origin::start());
+    let (one, other) = (TestUpstream::start(), TestUpstream::start());
     one.say("/", answer("", "one"));
     other.say("/", answer("", "other"));
     let server = http(&format!(
@@ -276,7 +278,7 @@ fn the_key_tells_hosts_of_origins_apart() {
 
 #[test]
 fn an_http_origin_speaks_to_the_page_cache() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let public = "X-LiteSpeed-Cache-Control: public,max-age=60\nX-LiteSpeed-Tag: a,b";
     origin.plan("/", vec![answer(public, "one"), answer(public, "two"), answer(public, "three")]);
     origin.say("/purge", answer("X-LiteSpeed-Purge: tag=b", ""));
@@ -297,7 +299,7 @@ fn an_http_origin_speaks_to_the_page_cache() {
 
 #[test]
 fn the_page_cache_keeps_nothing_that_is_for_one_client() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let server = pages(&origin, "");
     let public = "Cache-Control: public, max-age=60";
     let get = |path: &str, fields: &str| with(&server, "GET", path, fields).text();
@@ -328,7 +330,7 @@ fn the_page_cache_keeps_nothing_that_is_for_one_client() {
 
 #[test]
 fn a_page_of_parts_comes_from_an_http_origin() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let esi = "Content-Type: text/html\nX-LiteSpeed-Cache-Control: public,max-age=60,esi=on";
     origin.say("/page", answer(esi, "[<esi:include src=\"/part?x=%0d%0aEvil:1\"/>]"));
     let server = pages(&origin, "");
@@ -342,7 +344,7 @@ fn a_page_of_parts_comes_from_an_http_origin() {
 
 #[test]
 fn what_stands_in_for_a_failure_is_not_kept_for_its_address() {
-    let origin = Origin::start();
+    let origin = TestUpstream::start();
     let server = http(&format!(
         "server {{ {LISTEN} page_cache auto; proxy_intercept_errors on; cache_status on;
              location / {{ proxy_pass http://{0}; error_page 503 = /sorry; }}
@@ -366,7 +368,7 @@ fn what_stands_in_for_a_failure_is_not_kept_for_its_address() {
 
 #[test]
 fn no_name_of_ours_is_put_where_the_origins_may_pass() {
-    let origin = Origin::scripted(|peer| {
+    let origin = TestUpstream::scripted(|peer| {
         while peer.request().is_ok() {
             let head = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\nCache-Control: max-age=9\r\n";
             peer.send(format!("{head}\r\nx")).unwrap();
@@ -384,7 +386,9 @@ fn no_name_of_ours_is_put_where_the_origins_may_pass() {
         [("/", true, true), ("/pass/", false, true), ("/both/", false, false)]
     {
         for _ in 0..3 {
-            for proto in [testkit::Proto::H1, testkit::Proto::H2, testkit::Proto::H3] {
+            for proto in
+                [bolide_testkit::Proto::H1, bolide_testkit::Proto::H2, bolide_testkit::Proto::H3]
+            {
                 let reply = server.fetch(proto, path);
                 let has = |name| reply.header(name).is_some();
                 assert_eq!(

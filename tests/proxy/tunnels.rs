@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use testkit::origin::{Peer, answer};
-use testkit::server::LISTEN;
-use testkit::{Client, Origin, Proto, Server, wait_until};
+use bolide_testkit::origin::{TestPeer, answer};
+use bolide_testkit::server::LISTEN;
+use bolide_testkit::{H1TestClient, Proto, TestServer, TestUpstream, wait_until};
 
 use super::{head_of, serve};
 use crate::http;
@@ -16,8 +16,8 @@ const SWITCH: &str =
 const PASS: &str = "proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;";
 
 /// An origin that switches, and plays `script` with what becomes of the connection.
-fn switching(script: impl Fn(&mut Peer) + Send + Sync + 'static) -> Origin {
-    Origin::scripted(move |peer| {
+fn switching(script: impl Fn(&mut TestPeer) + Send + Sync + 'static) -> TestUpstream {
+    TestUpstream::scripted(move |peer| {
         if peer.request().is_ok() && peer.send(SWITCH).is_ok() {
             script(peer);
         }
@@ -25,7 +25,7 @@ fn switching(script: impl Fn(&mut Peer) + Send + Sync + 'static) -> Origin {
 }
 
 /// An origin that says everything twice.
-fn echo() -> Origin {
+fn echo() -> TestUpstream {
     switching(|peer| {
         while let Ok(line) = peer.until(b"\n") {
             let line = String::from_utf8(line).unwrap();
@@ -37,7 +37,7 @@ fn echo() -> Origin {
     })
 }
 
-fn open(server: &Server) -> Client {
+fn open(server: &TestServer) -> H1TestClient {
     let mut client = server.connect();
     client.send(ASK);
     let head = head_of(&mut client);
@@ -47,7 +47,7 @@ fn open(server: &Server) -> Client {
     client
 }
 
-fn say(client: &mut Client, line: &str) {
+fn say(client: &mut H1TestClient, line: &str) {
     client.send(format!("{line}\n"));
     let back = client.take(2 * line.len() + 1).unwrap();
     assert_eq!(String::from_utf8(back).unwrap(), format!("{line}{line}\n"));
@@ -90,7 +90,7 @@ fn bytes_right_behind_the_request_reach_the_other_protocol() {
     assert_eq!(client.take(11).unwrap(), b"earlyearly\n");
 
     // Where nobody switches they are what they would be otherwise: the next request.
-    let plain = Origin::start();
+    let plain = TestUpstream::start();
     let refuse = format!("location /secret {{ proxy_pass http://{}; deny all; }}", plain.address());
     let server = serve(&plain, PASS, &refuse);
     let mut client = server.connect();
@@ -132,7 +132,7 @@ fn a_tunnel_holds_no_more_than_its_buffers() {
     let client = open(&server);
     let mut last = u64::MAX;
     wait_until("the origin to be held back", || {
-        testkit::pause(200);
+        bolide_testkit::pause(200);
         let now = sent.load(Ordering::Acquire);
         std::mem::replace(&mut last, now) == now
     });
@@ -148,7 +148,7 @@ fn an_idle_tunnel_ends_and_one_in_use_does_not() {
     let server = serve(&origin, &format!("{PASS} proxy_read_timeout 1s;"), "");
     let mut client = open(&server);
     for _ in 0..4 {
-        testkit::pause(400);
+        bolide_testkit::pause(400);
         say(&mut client, "still here");
     }
     assert_eq!(client.to_end().unwrap(), b"", "idle for a second");
@@ -199,7 +199,7 @@ fn nobody_switches_who_was_not_asked_or_cannot() {
     assert_eq!(server.get("/t").status, 502);
     assert_eq!(server.connect().get("/t", "Upgrade: raw\r\nConnection: upgrade\r\n").status, 502);
     // And an origin that stays with HTTP is no tunnel.
-    let plain = Origin::start();
+    let plain = TestUpstream::start();
     plain.say("/t", answer("Upgrade: raw", "plain"));
     let server = serve(&plain, PASS, "");
     let mut client = server.connect();

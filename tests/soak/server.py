@@ -19,7 +19,7 @@ from typing import Any
 
 from .place import Place
 
-SLABS = ("tcp", "quic", "exchanges", "epilogues", "fetches", "links")
+SLABS = ("tcp", "quic", "exchanges", "post_actions", "fetches", "links")
 PR_SET_CHILD_SUBREAPER = 36
 GENEROUS = 60.0
 """Seconds in which everything that must happen happens, on a slow machine too."""

@@ -7,7 +7,7 @@ use crate::FileRef;
 /// What a file looked like when its answer began. Names and attributes may change; a file with
 /// another stamp has another content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stamp {
+pub struct ChainStamp {
     /// Bytes.
     pub size: u64,
     /// Modification time, seconds since 1970.
@@ -26,7 +26,7 @@ pub struct FileRange {
     /// Bytes to send.
     pub len: u64,
     /// What the file must still be when these bytes leave, however late.
-    pub stamp: Stamp,
+    pub stamp: ChainStamp,
 }
 
 /// One piece of a [`SendChain`].
@@ -42,7 +42,7 @@ pub enum Segment {
 
 /// How a chain treats what is pushed into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weave {
+pub enum CopyPolicy {
     /// Everything is copied into one buffer: what is to be encrypted or framed densely.
     Contiguous,
     /// Shared pieces of at least this many bytes stay shared; smaller ones are copied.
@@ -52,7 +52,7 @@ pub enum Weave {
 /// A gather list that keeps its allocations between uses.
 #[derive(Debug)]
 pub struct SendChain {
-    weave: Weave,
+    weave: CopyPolicy,
     keeps_files: bool,
     buffer: Vec<u8>,
     segments: Vec<Segment>,
@@ -62,12 +62,12 @@ pub struct SendChain {
 impl SendChain {
     /// An empty chain.
     #[must_use]
-    pub const fn new(weave: Weave) -> Self {
+    pub const fn new(weave: CopyPolicy) -> Self {
         Self { weave, keeps_files: false, buffer: Vec::new(), segments: Vec::new(), len: 0 }
     }
 
     /// Says how the next contents are to be treated. The chain must be empty.
-    pub fn configure(&mut self, weave: Weave, keeps_files: bool) {
+    pub fn configure(&mut self, weave: CopyPolicy, keeps_files: bool) {
         debug_assert!(self.is_empty(), "a chain changes its weave only when empty");
         self.weave = weave;
         self.keeps_files = keeps_files;
@@ -82,7 +82,7 @@ impl SendChain {
     /// Whether an owned piece of `len` bytes would stay as it is instead of being copied.
     #[must_use]
     pub const fn shares(&self, len: usize) -> bool {
-        matches!(self.weave, Weave::Shared(min) if len >= min)
+        matches!(self.weave, CopyPolicy::Shared(min) if len >= min)
     }
 
     /// Empties the chain and keeps its buffer.
@@ -116,22 +116,22 @@ impl SendChain {
     #[inline]
     pub fn push_bytes(&mut self, bytes: &Bytes) {
         match self.weave {
-            Weave::Shared(min) if bytes.len() >= min => {
+            CopyPolicy::Shared(min) if bytes.len() >= min => {
                 self.len += bytes.len() as u64;
                 self.segments.push(Segment::Bytes(bytes.clone()));
             }
-            Weave::Shared(_) | Weave::Contiguous => self.push_slice(bytes),
+            CopyPolicy::Shared(_) | CopyPolicy::Contiguous => self.push_slice(bytes),
         }
     }
 
     /// Appends an owned buffer without copying it, where the weave allows.
     pub fn push_owned(&mut self, bytes: Bytes) {
         match self.weave {
-            Weave::Shared(min) if bytes.len() >= min => {
+            CopyPolicy::Shared(min) if bytes.len() >= min => {
                 self.len += bytes.len() as u64;
                 self.segments.push(Segment::Bytes(bytes));
             }
-            Weave::Shared(_) | Weave::Contiguous => self.push_slice(&bytes),
+            CopyPolicy::Shared(_) | CopyPolicy::Contiguous => self.push_slice(&bytes),
         }
     }
 
@@ -233,12 +233,12 @@ impl SendChain {
 
 #[cfg(test)]
 mod tests {
-    use super::{SendChain, Weave};
+    use super::{CopyPolicy, SendChain};
     use bytes::Bytes;
 
     #[test]
     fn a_contiguous_chain_is_one_slice_and_rewinds() {
-        let mut chain = SendChain::new(Weave::Contiguous);
+        let mut chain = SendChain::new(CopyPolicy::Contiguous);
         chain.push_slice(b"ab");
         let mark = chain.mark();
         chain.push_slice(b"....");
@@ -253,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_sharing_chain_keeps_large_pieces_apart() {
-        let mut chain = SendChain::new(Weave::Shared(4));
+        let mut chain = SendChain::new(CopyPolicy::Shared(4));
         chain.push_bytes(&Bytes::from_static(b"abc"));
         chain.push_bytes(&Bytes::from_static(b"defg"));
         chain.push_slice(b"h");

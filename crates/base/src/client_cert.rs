@@ -4,7 +4,7 @@
 
 /// Why a client's chain is not trusted, in the numbers and words of OpenSSL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ClientCertFault {
     /// 1: unspecified certificate verification error.
     Unspecified,
     /// 2: unable to get issuer certificate.
@@ -52,7 +52,7 @@ macro_rules! words {
     };
 }
 
-impl Fault {
+impl ClientCertFault {
     const fn texts(self) -> (&'static str, &'static str) {
         match self {
             Self::Unspecified => words!(1, "unspecified certificate verification error"),
@@ -105,7 +105,7 @@ impl Fault {
 #[derive(Clone, Debug, Default)]
 pub struct ClientCert {
     /// Why it is not trusted, if it is not.
-    pub fault: Option<Fault>,
+    pub fault: Option<ClientCertFault>,
     /// The subject as RFC 2253 writes it.
     pub subject: Box<[u8]>,
     /// The issuer as RFC 2253 writes it.
@@ -130,16 +130,16 @@ pub struct ClientCert {
 
 #[cfg(test)]
 mod tests {
-    use super::Fault;
+    use super::ClientCertFault;
 
     #[test]
     fn a_fault_has_a_number_only_in_the_log() {
-        assert_eq!(Fault::Expired.words(), "certificate has expired");
+        assert_eq!(ClientCertFault::Expired.words(), "certificate has expired");
         assert_eq!(
-            Fault::Expired.complaint(),
+            ClientCertFault::Expired.complaint(),
             "client SSL certificate verify error: (10:certificate has expired)"
         );
-        assert!(Fault::Unverified.is_only_unknown_authority());
-        assert!(!Fault::Expired.is_only_unknown_authority());
+        assert!(ClientCertFault::Unverified.is_only_unknown_authority());
+        assert!(!ClientCertFault::Expired.is_only_unknown_authority());
     }
 }

@@ -5,6 +5,7 @@
 mod bound;
 pub mod chain;
 pub mod client_cert;
+pub mod deadline_queue;
 pub mod file;
 pub mod limits;
 pub mod prng;
@@ -12,13 +13,12 @@ pub mod slab;
 pub mod spool;
 mod tcp_info;
 pub mod time;
-pub mod wheel;
 
 pub use bound::Bound;
-pub use chain::{FileRange, Segment, SendChain, Stamp, Weave};
+pub use chain::{ChainStamp, CopyPolicy, FileRange, Segment, SendChain};
 pub use client_cert::ClientCert;
 pub use file::FileRef;
-pub use slab::{Key, Slab};
+pub use slab::{Slab, SlabKey};
 pub use spool::{Retain, Spool, SpoolLimits, SpoolPiece, SpoolWrite};
 pub use tcp_info::TcpInfo;
 pub use time::{Instant, Now};

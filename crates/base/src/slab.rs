@@ -4,13 +4,13 @@ use std::fmt;
 use std::marker::PhantomData;
 
 /// A slab index that knows which tenant it was handed out for.
-pub struct Key<T> {
+pub struct SlabKey<T> {
     index: u32,
     generation: u32,
     of: PhantomData<fn() -> T>,
 }
 
-impl<T> Key<T> {
+impl<T> SlabKey<T> {
     /// Index and generation in one word, for tokens.
     #[must_use]
     pub const fn to_bits(self) -> u64 {
@@ -24,23 +24,23 @@ impl<T> Key<T> {
     }
 }
 
-impl<T> Clone for Key<T> {
+impl<T> Clone for SlabKey<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Key<T> {}
+impl<T> Copy for SlabKey<T> {}
 
-impl<T> PartialEq for Key<T> {
+impl<T> PartialEq for SlabKey<T> {
     fn eq(&self, other: &Self) -> bool {
         self.to_bits() == other.to_bits()
     }
 }
 
-impl<T> Eq for Key<T> {}
+impl<T> Eq for SlabKey<T> {}
 
-impl<T> fmt::Debug for Key<T> {
+impl<T> fmt::Debug for SlabKey<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}#{}", self.index, self.generation)
     }
@@ -66,23 +66,23 @@ impl<T> Slab<T> {
     /// # Errors
     ///
     /// Gives `value` back when `capacity` entries are live.
-    pub fn insert(&mut self, value: T) -> Result<Key<T>, T> {
+    pub fn insert(&mut self, value: T) -> Result<SlabKey<T>, T> {
         if let Some(index) = self.free.pop() {
             let (generation, slot) = &mut self.entries[index as usize];
             *slot = Some(value);
-            return Ok(Key { index, generation: *generation, of: PhantomData });
+            return Ok(SlabKey { index, generation: *generation, of: PhantomData });
         }
         let Ok(index) = u32::try_from(self.entries.len()) else { return Err(value) };
         if index >= self.capacity {
             return Err(value);
         }
         self.entries.push((0, Some(value)));
-        Ok(Key { index, generation: 0, of: PhantomData })
+        Ok(SlabKey { index, generation: 0, of: PhantomData })
     }
 
     /// The entry, unless `key` has gone stale.
     #[must_use]
-    pub fn get(&self, key: Key<T>) -> Option<&T> {
+    pub fn get(&self, key: SlabKey<T>) -> Option<&T> {
         match self.entries.get(key.index as usize) {
             Some((generation, slot)) if *generation == key.generation => slot.as_ref(),
             _ => None,
@@ -90,7 +90,7 @@ impl<T> Slab<T> {
     }
 
     /// The entry, unless `key` has gone stale.
-    pub fn get_mut(&mut self, key: Key<T>) -> Option<&mut T> {
+    pub fn get_mut(&mut self, key: SlabKey<T>) -> Option<&mut T> {
         match self.entries.get_mut(key.index as usize) {
             Some((generation, slot)) if *generation == key.generation => slot.as_mut(),
             _ => None,
@@ -98,7 +98,7 @@ impl<T> Slab<T> {
     }
 
     /// Takes the entry out and retires every copy of `key`.
-    pub fn remove(&mut self, key: Key<T>) -> Option<T> {
+    pub fn remove(&mut self, key: SlabKey<T>) -> Option<T> {
         let (generation, slot) = self.entries.get_mut(key.index as usize)?;
         if *generation != key.generation {
             return None;
@@ -112,9 +112,9 @@ impl<T> Slab<T> {
 
     /// The key of whoever lives at this index.
     #[must_use]
-    pub fn key_at(&self, index: u32) -> Option<Key<T>> {
+    pub fn key_at(&self, index: u32) -> Option<SlabKey<T>> {
         let (generation, slot) = self.entries.get(index as usize)?;
-        slot.as_ref().map(|_| Key { index, generation: *generation, of: PhantomData })
+        slot.as_ref().map(|_| SlabKey { index, generation: *generation, of: PhantomData })
     }
 
     /// How many entries are live.
@@ -142,9 +142,9 @@ impl<T> Slab<T> {
     }
 
     /// Keys of all live entries, in index order.
-    pub fn keys(&self) -> impl Iterator<Item = Key<T>> + '_ {
+    pub fn keys(&self) -> impl Iterator<Item = SlabKey<T>> + '_ {
         self.entries.iter().enumerate().filter(|(_, (_, slot))| slot.is_some()).map(
-            |(index, (generation, _))| Key {
+            |(index, (generation, _))| SlabKey {
                 index: index as u32,
                 generation: *generation,
                 of: PhantomData,

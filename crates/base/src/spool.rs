@@ -345,7 +345,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::{Retain, Spool, SpoolLimits, SpoolPiece};
-    use crate::{FileRef, SendChain, Weave};
+    use crate::{CopyPolicy, FileRef, SendChain};
 
     const LIMITS: SpoolLimits = SpoolLimits { memory: 8, file: 100 };
 
@@ -353,7 +353,7 @@ mod tests {
     fn drain(spool: &mut Spool, disk: &[u8]) -> (Vec<u8>, SpoolPiece) {
         let mut all = Vec::new();
         loop {
-            let mut out = SendChain::new(Weave::Contiguous);
+            let mut out = SendChain::new(CopyPolicy::Contiguous);
             let piece = spool.pull(3, &mut out);
             all.extend_from_slice(out.contiguous().unwrap());
             match piece {

@@ -1,5 +1,5 @@
-//! Times what the store promises about large numbers: `cargo run --release -p cache --example
-//! figures`. Nothing here decides a test.
+//! Times what the store promises about large numbers:
+//! `cargo run --release -p bolide-cache --example figures`. Nothing here decides a test.
 #![expect(clippy::print_stdout, reason = "it is a program that prints figures")]
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "it measures time")]
 
@@ -7,9 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use bolide_cache::{
+    Front, KeyBuilder, Lookup, ObjectHead, Store, StoreLimits, TagPurge, TagScope, Tags, Times,
+};
+use bolide_http::{FieldMap, Name};
 use bytes::Bytes;
-use cache::{Front, KeyBuilder, Lookup, ObjectHead, Purge, Scope, Store, StoreLimits, Tags, Times};
-use http::{Fields, Name};
 
 const OBJECTS: usize = 1_000_000;
 const TAGGED: usize = 100_000;
@@ -24,7 +26,7 @@ fn resident_mib() -> f64 {
 
 fn fill(store: &Arc<Store>, keys: &KeyBuilder, tags: &Tags, body: &Bytes) {
     let Lookup::Miss(mut permit) = store.lookup(&keys.public(), 0) else { return };
-    let mut fields = Fields::new();
+    let mut fields = FieldMap::new();
     fields.push(Name::ContentType, b"text/html; charset=utf-8");
     let times = Times { expires_ms: 1 << 40, ..Times::default() };
     let head = ObjectHead { status: 200, fields, times, ..ObjectHead::default() };
@@ -73,7 +75,7 @@ fn main() {
     println!("a warm hit: {:.1} ns", hit(&mut front, &mut hot, 10_000_000));
 
     let start = Instant::now();
-    let count = store.purge_tag(site, Scope::Public, b"tag", Purge::Dead);
+    let count = store.purge_tag(site, TagScope::Public, b"tag", TagPurge::Dead);
     println!(
         "a tag of {count} objects purged in {:.1} us",
         start.elapsed().as_nanos() as f64 / 1e3
@@ -85,7 +87,7 @@ fn main() {
         let (store, over) = (&store, &over);
         scope.spawn(move || {
             while !over.load(Ordering::Relaxed) {
-                store.purge_tag(site, Scope::Public, b"tag", Purge::Dead);
+                store.purge_tag(site, TagScope::Public, b"tag", TagPurge::Dead);
                 store.sweep(64, 1);
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }

@@ -16,7 +16,7 @@ const WORDS: usize = 7 + TARGET_WORDS;
 
 /// How a request counts for its namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Class {
+pub enum DecisionClass {
     /// Answered by a fresh object.
     Hit,
     /// Answered by an old one.
@@ -29,7 +29,7 @@ pub enum Class {
 
 /// What became of one request, as it is noted.
 #[derive(Clone, Copy, Debug)]
-pub struct Note<'a> {
+pub struct DecisionNote<'a> {
     /// The request's id.
     pub id: [u64; 2],
     /// When it was over; milliseconds since 1970.
@@ -48,7 +48,7 @@ pub struct Note<'a> {
 
 /// A note as it is read back.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
+pub struct DecisionRecord {
     /// The request's id.
     pub id: [u64; 2],
     /// When it was over; milliseconds since 1970.
@@ -77,19 +77,19 @@ struct Slot {
 
 /// One worker's ring.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub(crate) struct DecisionRing {
     slots: Box<[Slot]>,
     next: AtomicUsize,
 }
 
-impl Ring {
+impl DecisionRing {
     pub(crate) fn new() -> Self {
         let slots = (0..DECISIONS_MAX).map(|_| Slot::default()).collect();
         Self { slots, next: AtomicUsize::new(0) }
     }
 
     /// Writes a note over the oldest one; only the ring's owner may.
-    pub(crate) fn write(&self, note: &Note<'_>) {
+    pub(crate) fn write(&self, note: &DecisionNote<'_>) {
         let next = self.next.load(Ordering::Relaxed);
         self.next.store(next.wrapping_add(1), Ordering::Relaxed);
         let slot = &self.slots[next % DECISIONS_MAX];
@@ -115,13 +115,13 @@ impl Ring {
     }
 
     /// Shows what it holds, in no order.
-    pub(crate) fn read(&self, visit: &mut impl FnMut(Decision)) {
+    pub(crate) fn read(&self, visit: &mut impl FnMut(DecisionRecord)) {
         self.slots.iter().filter_map(Slot::read).for_each(visit);
     }
 }
 
 impl Slot {
-    fn read(&self) -> Option<Decision> {
+    fn read(&self) -> Option<DecisionRecord> {
         let sequence = self.sequence.load(Ordering::Acquire);
         if sequence == 0 || sequence % 2 == 1 {
             return None;
@@ -134,7 +134,7 @@ impl Slot {
         let len = usize::from(words[6] as u16);
         let mut target: Vec<u8> = words[7..].iter().flat_map(|word| word.to_le_bytes()).collect();
         target.truncate(len);
-        Some(Decision {
+        Some(DecisionRecord {
             id: [words[0], words[1]],
             at_ms: words[2],
             key: u128::from(words[3]) << 64 | u128::from(words[4]),
@@ -149,15 +149,15 @@ impl Slot {
 
 /// Requests of one namespace by what became of them, until the store is told.
 #[derive(Debug, Default)]
-pub(crate) struct Tallies {
+pub(crate) struct DecisionTallies {
     counts: Vec<[u32; 4]>,
     /// Namespaces with counts that nobody was told of.
     dirty: Vec<u32>,
 }
 
-impl Tallies {
+impl DecisionTallies {
     /// Counts one request.
-    pub(crate) fn count(&mut self, namespace: NamespaceId, class: Class) {
+    pub(crate) fn count(&mut self, namespace: NamespaceId, class: DecisionClass) {
         let at = namespace.0 as usize;
         if at >= self.counts.len() {
             self.counts.resize(at + 1, [0; 4]);
@@ -179,11 +179,13 @@ impl Tallies {
 
 #[cfg(test)]
 mod tests {
-    use super::{Class, DECISIONS_MAX, Decision, Note, Ring, Tallies};
+    use super::{
+        DECISIONS_MAX, DecisionClass, DecisionNote, DecisionRecord, DecisionRing, DecisionTallies,
+    };
     use crate::key::NamespaceId;
 
-    fn note(number: u64, target: &[u8]) -> Note<'_> {
-        Note {
+    fn note(number: u64, target: &[u8]) -> DecisionNote<'_> {
+        DecisionNote {
             id: [number, !number],
             at_ms: 1_795_239_636_000 + number,
             key: u128::from(number) << 70 | 5,
@@ -194,7 +196,7 @@ mod tests {
         }
     }
 
-    fn all(ring: &Ring) -> Vec<Decision> {
+    fn all(ring: &DecisionRing) -> Vec<DecisionRecord> {
         let mut all = Vec::new();
         ring.read(&mut |decision| all.push(decision));
         all.sort_by_key(|decision| decision.at_ms);
@@ -203,7 +205,7 @@ mod tests {
 
     #[test]
     fn the_last_notes_are_read_back_whole() {
-        let ring = Ring::new();
+        let ring = DecisionRing::new();
         assert_eq!(all(&ring), []);
         let last = DECISIONS_MAX as u64 + 9;
         for number in 0..=last {
@@ -224,7 +226,7 @@ mod tests {
 
     #[test]
     fn a_long_target_is_cut_and_says_so() {
-        let ring = Ring::new();
+        let ring = DecisionRing::new();
         ring.write(&note(1, &[b'x'; 65]));
         ring.write(&note(2, &[b'y'; 64]));
         let read = all(&ring);
@@ -234,7 +236,7 @@ mod tests {
 
     #[test]
     fn readers_of_another_thread_never_see_half_a_note() {
-        let ring = Ring::new();
+        let ring = DecisionRing::new();
         let done = std::sync::atomic::AtomicBool::new(false);
         std::thread::scope(|scope| {
             let reader = scope.spawn(|| {
@@ -259,11 +261,11 @@ mod tests {
 
     #[test]
     fn tallies_are_told_once() {
-        let mut tallies = Tallies::default();
-        for class in [Class::Hit, Class::Hit, Class::Miss] {
+        let mut tallies = DecisionTallies::default();
+        for class in [DecisionClass::Hit, DecisionClass::Hit, DecisionClass::Miss] {
             tallies.count(NamespaceId(2), class);
         }
-        tallies.count(NamespaceId(0), Class::Pass);
+        tallies.count(NamespaceId(0), DecisionClass::Pass);
         let mut told = Vec::new();
         tallies.drain(|namespace, counts| told.push((namespace, counts)));
         told.sort_unstable();

@@ -1,12 +1,12 @@
 //! The disk behind the store: what is written, what is asked for, what purges reach there.
 //!
 //! ```text
-//!   filled ──▶ queue of its shelf ──▶ (librarian) file under a name that its key gives
-//!   missed ──▶ permit ──▶ errand ──▶ (worker) file ──▶ judged, restored: look up again
+//!   filled ──▶ queue of its tree ──▶ (disk writer) file under a name that its key gives
+//!   missed ──▶ permit ──▶ disk query ──▶ (worker) file ──▶ judged, restored: look up again
 //!                            └──── not there, dead, torn ──▶ the permit goes to the origin
-//!   purge ───▶ table of its shelf ─▶ journal (before anybody is told) ──▶ the store's own tags
+//!   purge ───▶ table of its tree ─▶ journal (before anybody is told) ──▶ the store's own tags
 //! ```
-//! Owns every decision and no door: files are touched by workers and by the librarian's thread.
+//! Owns every decision and no door: files are touched by workers and by the disk writer's thread.
 //! Refuses to find anything by an index: a key's hash is its path, so that a hit needs no start.
 
 pub mod format;
@@ -15,64 +15,64 @@ mod index;
 pub mod journal;
 mod name;
 mod purges;
-mod shelf;
+mod tree;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
 
-use base::{FileRef, Stamp};
+use bolide_base::{ChainStamp, FileRef};
 use bytes::Bytes;
 
 pub use name::{file_hash, shared_bits, url_bits};
-pub use purges::{Order, Target};
-pub use shelf::{
-    Begun, Found, JOURNAL, LOCK, Replay, Shelf, ShelfSettings, Spill, Unfit, everything,
-    review_seconds,
+pub use purges::{DiskPurge, DiskPurgeTarget};
+pub use tree::{
+    Begun, DiskLookup, DiskTree, DiskTreeSettings, DiskWrite, JOURNAL, LOCK, Replay, Unfit,
+    everything, review_seconds,
 };
 
 use crate::disk::format::{Record, unpack_tags};
 use crate::disk::journal::Echo;
 use crate::growing::Wakes;
-use crate::key::{Key, NamespaceId, Session};
-use crate::object::{Kind, Object, Outside, Parts};
+use crate::key::{CacheKey, NamespaceId, SessionKey};
+use crate::object::{Object, ObjectKind, ObjectParts, Outside};
 use crate::permit::FillPermit;
 use crate::store::Store;
-use crate::tags::{Purge, Root, Scope, Verdict, lock};
+use crate::tags::{TagPurge, TagRoot, TagScope, TagVerdict, lock};
 
 /// Bodies up to this many bytes are read into memory; larger ones are sent from their files.
 pub const READ_MAX: u64 = 512 * 1024;
 
-/// All shelves of a store.
+/// All trees of a store.
 #[derive(Debug, Default)]
-pub(crate) struct Disk {
-    shelves: RwLock<Vec<Arc<Shelf>>>,
-    /// There was a purge, of whatever shelf or none.
+pub(crate) struct DiskTier {
+    trees: RwLock<Vec<Arc<DiskTree>>>,
+    /// There was a purge, of whatever tree or none.
     has_purged: AtomicBool,
-    /// Purges of what is on shelves.
+    /// Purges of what is on trees.
     noted: AtomicU64,
     /// Those that stand in journals, from the first one on. Neither is ever made smaller: workers
     /// write at the same time, and what two of them wrote counts once.
     written: AtomicU64,
-    /// The librarian has something to do.
+    /// The disk writer has something to do.
     calls: AtomicBool,
     /// The time of the last look-up that missed.
     unix_ms: AtomicU64,
 }
 
-impl Disk {
+impl DiskTier {
     pub(crate) fn note_time(&self, now_ms: u64) {
         self.unix_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    fn all(&self) -> Vec<Arc<Shelf>> {
-        self.shelves.read().map(|all| all.clone()).unwrap_or_default()
+    fn all(&self) -> Vec<Arc<DiskTree>> {
+        self.trees.read().map(|all| all.clone()).unwrap_or_default()
     }
 }
 
 /// The files of the copies of a URL.
 #[derive(Debug)]
 pub(crate) struct Filed {
-    shelf: Arc<Shelf>,
+    tree: Arc<DiskTree>,
     name: Box<[u8]>,
     /// The file without anything that visitors differ by.
     base: u128,
@@ -82,7 +82,7 @@ pub(crate) struct Filed {
 impl Filed {
     /// Has them taken away.
     pub(crate) fn doom(&self) {
-        self.all.iter().for_each(|hash| self.shelf.condemn(*hash));
+        self.all.iter().for_each(|hash| self.tree.condemn(*hash));
     }
 
     /// How many answers there are that are not among these objects. Beside copies stands what the
@@ -100,8 +100,8 @@ impl Filed {
 
 /// A look at the disk for what memory does not have.
 #[derive(Debug)]
-pub struct Errand {
-    shelf: Arc<Shelf>,
+pub struct DiskQuery {
+    tree: Arc<DiskTree>,
     hash: u128,
     namespace: Box<[u8]>,
 }
@@ -115,22 +115,22 @@ pub enum Recall {
     Unfit(FillPermit, Unfit),
 }
 
-impl Errand {
+impl DiskQuery {
     /// The file.
     #[must_use]
     pub fn path(&self) -> Vec<u8> {
-        self.shelf.path(self.hash)
+        self.tree.path(self.hash)
     }
 
-    /// The shelf.
+    /// The tree.
     #[must_use]
-    pub const fn shelf(&self) -> &Arc<Shelf> {
-        &self.shelf
+    pub const fn tree(&self) -> &Arc<DiskTree> {
+        &self.tree
     }
 
     /// The file is not there, or was taken away.
     pub fn note_gone(&self) {
-        self.shelf.note_gone(self.hash);
+        self.tree.note_gone(self.hash);
     }
 
     /// Judges a file by its head.
@@ -143,8 +143,8 @@ impl Errand {
         permit: &FillPermit,
         bytes: &'a [u8],
         now_ms: u64,
-    ) -> Result<(Record<'a>, Verdict), Unfit> {
-        self.shelf.judge(bytes, Some((&permit.key(), &self.namespace)), now_ms)
+    ) -> Result<(Record<'a>, TagVerdict), Unfit> {
+        self.tree.judge(bytes, Some((&permit.key(), &self.namespace)), now_ms)
     }
 
     /// Takes a whole file into memory, `now` in seconds of a clock that does not jump.
@@ -157,7 +157,7 @@ impl Errand {
         if !record.has_body(&body) {
             return Recall::Unfit(permit, Unfit::Dead);
         }
-        self.shelf.note_used(self.hash, now);
+        self.tree.note_used(self.hash, now);
         Recall::Restored(permit.restore(&record, verdict, body))
     }
 
@@ -167,11 +167,11 @@ impl Errand {
         &self,
         permit: &FillPermit,
         record: &Record<'_>,
-        opened: (FileRef, Stamp),
+        opened: (FileRef, ChainStamp),
         now: u32,
     ) -> Arc<Object> {
-        self.shelf.note_used(self.hash, now);
-        let object = Object::new(Parts {
+        self.tree.note_used(self.hash, now);
+        let object = Object::new(ObjectParts {
             key: permit.key(),
             status: record.status,
             head: record.head,
@@ -188,7 +188,7 @@ impl Errand {
             at: record.size() as u64,
             len: record.body_len,
             sums: record.sums.into(),
-            shelf: Arc::clone(&self.shelf),
+            tree: Arc::clone(&self.tree),
             hash: self.hash,
         });
         Arc::new(object)
@@ -198,70 +198,69 @@ impl Errand {
 impl FillPermit {
     /// Where its object may be on disk, if anywhere.
     #[must_use]
-    pub fn errand(&self) -> Option<Errand> {
-        self.store.errand(&self.key())
+    pub fn disk_query(&self) -> Option<DiskQuery> {
+        self.store.disk_query(&self.key())
     }
 }
 
 impl Store {
     /// Where the object of a key may be on disk.
     #[must_use]
-    pub fn errand(&self, key: &Key<'_>) -> Option<Errand> {
-        let (shelf, namespace) = self.shelf_of(key.namespace)?;
+    pub fn disk_query(&self, key: &CacheKey<'_>) -> Option<DiskQuery> {
+        let (tree, namespace) = self.tree_of(key.namespace)?;
         let session = key.session.map_or(&b""[..], |session| session.text());
         let hash = file_hash(&namespace, key.url(), key.vary(), session);
-        shelf.may_have(hash).then_some(Errand { shelf, hash, namespace })
+        tree.may_have(hash).then_some(DiskQuery { tree, hash, namespace })
     }
 
     /// Whether the disk has an object of the same key, as far as is known, for people.
     #[must_use]
     pub fn is_on_disk(&self, object: &Object) -> bool {
-        self.shelf_of(object.namespace()).is_some_and(|(shelf, name)| {
+        self.tree_of(object.namespace()).is_some_and(|(tree, name)| {
             let session = object.session().map_or(&b""[..], |session| session.text());
-            shelf.is_open()
-                && shelf.index.has(file_hash(&name, object.url(), object.vary(), session))
+            tree.is_open() && tree.index.has(file_hash(&name, object.url(), object.vary(), session))
         })
     }
 
-    /// The shelf with these settings; a new one is not used before [`Self::set_shelves`].
+    /// The tree with these settings; a new one is not used before [`Self::set_trees`].
     #[must_use]
-    pub fn shelf(&self, settings: &ShelfSettings) -> Arc<Shelf> {
-        let known = self.shelves().into_iter().find(|shelf| shelf.is(settings));
-        known.unwrap_or_else(|| Arc::new(Shelf::new(settings)))
+    pub fn tree(&self, settings: &DiskTreeSettings) -> Arc<DiskTree> {
+        let known = self.trees().into_iter().find(|tree| tree.is(settings));
+        known.unwrap_or_else(|| Arc::new(DiskTree::new(settings)))
     }
 
-    /// Takes over the shelves of a configuration: each with its limits and its namespaces. Others
+    /// Takes over the trees of a configuration: each with its limits and its namespaces. Others
     /// are let go.
-    pub fn set_shelves(&self, all: &[(ShelfSettings, Arc<Shelf>, Vec<NamespaceId>)]) {
+    pub fn set_trees(&self, all: &[(DiskTreeSettings, Arc<DiskTree>, Vec<NamespaceId>)]) {
         for namespace in self.all_namespaces() {
-            let shelf = all.iter().find(|(_, _, of)| of.contains(&namespace));
-            self.shelve(namespace, shelf.map(|(_, shelf, _)| Arc::clone(shelf)));
+            let tree = all.iter().find(|(_, _, of)| of.contains(&namespace));
+            self.attach_tree(namespace, tree.map(|(_, tree, _)| Arc::clone(tree)));
         }
-        all.iter().for_each(|(settings, shelf, _)| shelf.limit(settings));
-        if let Ok(mut known) = self.disk.shelves.write() {
+        all.iter().for_each(|(settings, tree, _)| tree.limit(settings));
+        if let Ok(mut known) = self.disk.trees.write() {
             known.clear();
-            for (_, shelf, _) in all {
-                if !known.iter().any(|other| Arc::ptr_eq(other, shelf)) {
-                    known.push(Arc::clone(shelf));
+            for (_, tree, _) in all {
+                if !known.iter().any(|other| Arc::ptr_eq(other, tree)) {
+                    known.push(Arc::clone(tree));
                 }
             }
         }
         self.call();
     }
 
-    /// Every shelf.
+    /// Every tree.
     #[must_use]
-    pub fn shelves(&self) -> Vec<Arc<Shelf>> {
+    pub fn trees(&self) -> Vec<Arc<DiskTree>> {
         self.disk.all()
     }
 
-    /// Whether the librarian has something to do: tells it once.
+    /// Whether the disk writer has something to do: tells it once.
     #[must_use]
     pub fn take_call(&self) -> bool {
         self.disk.calls.load(Ordering::Relaxed) && self.disk.calls.swap(false, Ordering::AcqRel)
     }
 
-    /// Calls the librarian.
+    /// Calls the disk writer.
     pub fn call(&self) {
         self.disk.calls.store(true, Ordering::Release);
     }
@@ -273,14 +272,14 @@ impl Store {
         self.disk.written.load(Ordering::Acquire) != self.disk.noted.load(Ordering::Acquire)
     }
 
-    /// Has `flush` write what is due to the journal of each shelf.
-    pub fn flush_purges(&self, mut flush: impl FnMut(&Shelf)) {
+    /// Has `flush` write what is due to the journal of each tree.
+    pub fn flush_purges(&self, mut flush: impl FnMut(&DiskTree)) {
         let seen = self.disk.noted.load(Ordering::Acquire);
-        self.shelves().iter().for_each(|shelf| flush(shelf));
+        self.trees().iter().for_each(|tree| flush(tree));
         self.disk.written.fetch_max(seen, Ordering::AcqRel);
     }
 
-    /// The number from which on a process counts whose shelves know numbers up to `last`: greater
+    /// The number from which on a process counts whose trees know numbers up to `last`: greater
     /// than all that were ever used. To be written to every journal before [`Self::begin_at`].
     #[must_use]
     pub fn next_start(&self, last: u64) -> u64 {
@@ -292,55 +291,55 @@ impl Store {
         self.tags.raise_generation(start);
     }
 
-    /// Notes a purge on the shelf of a namespace, under the lock that numbers it.
-    pub(crate) fn purge_shelf(
+    /// Notes a purge on the tree of a namespace, under the lock that numbers it.
+    pub(crate) fn purge_tree(
         &self,
         namespace: NamespaceId,
-        scope: Scope<'_>,
-        (target, how): (Target<'_>, Purge),
+        scope: TagScope<'_>,
+        (target, how): (DiskPurgeTarget<'_>, TagPurge),
         echo: Echo,
         sequence: u64,
     ) {
-        // Before the look: who is given the shelf after it finds this.
+        // Before the look: who is given the tree after it finds this.
         self.disk.has_purged.store(true, Ordering::Release);
-        let Some((shelf, name)) = self.shelf_of(namespace) else { return };
+        let Some((tree, name)) = self.tree_of(namespace) else { return };
         let session = match scope {
-            Scope::Public => &b""[..],
-            Scope::Session(session) => session.text(),
+            TagScope::Public => &b""[..],
+            TagScope::Session(session) => session.text(),
         };
-        let order = Order { namespace: &name, session, target, how, sequence };
-        self.note_purge(&shelf, &order, echo);
+        let order = DiskPurge { namespace: &name, session, target, how, sequence };
+        self.note_purge(&tree, &order, echo);
     }
 
-    /// Whether there was any purge since the process began, even one that no shelf was told of.
+    /// Whether there was any purge since the process began, even one that no tree was told of.
     #[must_use]
     pub fn has_purged(&self) -> bool {
         self.disk.has_purged.load(Ordering::Acquire)
     }
 
-    fn note_purge(&self, shelf: &Shelf, order: &Order<'_>, echo: Echo) {
-        shelf.purge(order, echo, self.disk.unix_ms.load(Ordering::Relaxed));
+    fn note_purge(&self, tree: &DiskTree, order: &DiskPurge<'_>, echo: Echo) {
+        tree.purge(order, echo, self.disk.unix_ms.load(Ordering::Relaxed));
         self.disk.noted.fetch_add(1, Ordering::AcqRel);
         self.disk.calls.store(true, Ordering::Release);
     }
 
     /// The files of all copies of a URL, for everybody or for the session of `key`.
-    pub(crate) fn copies_on_disk(&self, key: &Key<'_>) -> Option<Filed> {
-        let (shelf, name) = self.shelf_of(key.namespace).filter(|(shelf, _)| shelf.is_open())?;
+    pub(crate) fn copies_on_disk(&self, key: &CacheKey<'_>) -> Option<Filed> {
+        let (tree, name) = self.tree_of(key.namespace).filter(|(tree, _)| tree.is_open())?;
         let session = key.session.map_or(&b""[..], |session| session.text());
         let base = file_hash(&name, key.url(), b"", session);
-        let mut all = shelf.index.copies(url_bits(&name, key.url()));
+        let mut all = tree.index.copies(url_bits(&name, key.url()));
         all.retain(|hash| index::has_same_owner(*hash, base));
-        Some(Filed { shelf, name, base, all })
+        Some(Filed { tree, name, base, all })
     }
 
-    /// Looks at what is not in memory yet, or not on its shelf yet, of a namespace: the URL and the
+    /// Looks at what is not in memory yet, or not on its tree yet, of a namespace: the URL and the
     /// session of each. For people, who look here before memory and there before the disk, so that
     /// nothing passes them on its way.
     pub fn list_coming(
         &self,
         namespace: NamespaceId,
-        visit: &mut impl FnMut(&[u8], Option<Session<'_>>),
+        visit: &mut impl FnMut(&[u8], Option<SessionKey<'_>>),
     ) {
         for shard in self.shards() {
             for growing in lock(shard).fills.values() {
@@ -350,53 +349,53 @@ impl Store {
                 }
             }
         }
-        let Some((shelf, _)) = self.shelf_of(namespace) else { return };
-        shelf.queued(&mut |object| {
+        let Some((tree, _)) = self.tree_of(namespace) else { return };
+        tree.queued(&mut |object| {
             if object.namespace() == namespace {
                 visit(object.url(), object.session());
             }
         });
     }
 
-    /// The shelf of a namespace and the name that the namespace has there, for people.
+    /// The tree of a namespace and the name that the namespace has there, for people.
     #[must_use]
-    pub fn shelf_and_name(&self, namespace: NamespaceId) -> Option<(Arc<Shelf>, Box<[u8]>)> {
-        self.shelf_of(namespace).filter(|(shelf, _)| shelf.is_open())
+    pub fn tree_and_name(&self, namespace: NamespaceId) -> Option<(Arc<DiskTree>, Box<[u8]>)> {
+        self.tree_of(namespace).filter(|(tree, _)| tree.is_open())
     }
 
-    /// Notes what another process has purged, as the journal of `shelf` says, and purges it here.
+    /// Notes what another process has purged, as the journal of `tree` says, and purges it here.
     /// Whoever reads of that is told that it is no news, or two processes would never come to rest.
-    pub fn repeat(&self, shelf: &Arc<Shelf>, order: &Order<'_>) {
-        if order.target == Target::Everything {
-            return self.repeat_everything(shelf);
+    pub fn repeat(&self, tree: &Arc<DiskTree>, order: &DiskPurge<'_>) {
+        if order.target == DiskPurgeTarget::Everything {
+            return self.repeat_everything(tree);
         }
         let Some(namespace) = self.known_namespace(order.namespace) else { return };
-        let scope = Session::new(order.session).map_or(Scope::Public, Scope::Session);
+        let scope = SessionKey::new(order.session).map_or(TagScope::Public, TagScope::Session);
         self.carry_out(namespace, scope, order.target, order.how, Echo::Again);
     }
 
-    /// Purges whatever is on a shelf, which is one purge for the journal.
-    fn repeat_everything(&self, shelf: &Arc<Shelf>) {
-        let (namespace, session, target) = (&b""[..], &b""[..], Target::Everything);
+    /// Purges whatever is on a tree, which is one purge for the journal.
+    fn repeat_everything(&self, tree: &Arc<DiskTree>) {
+        let (namespace, session, target) = (&b""[..], &b""[..], DiskPurgeTarget::Everything);
         self.tags.purge_by(|sequence| {
-            let order = Order { namespace, session, target, how: Purge::Dead, sequence };
-            self.note_purge(shelf, &order, Echo::Again);
+            let order = DiskPurge { namespace, session, target, how: TagPurge::Dead, sequence };
+            self.note_purge(tree, &order, Echo::Again);
             0
         });
         for namespace in self.all_namespaces() {
-            if self.shelf_of(namespace).is_some_and(|(own, _)| Arc::ptr_eq(&own, shelf)) {
-                for root in [Root::Public, Root::Private] {
-                    self.tags.purge_root(namespace, &root, Purge::Dead, |_| {});
+            if self.tree_of(namespace).is_some_and(|(own, _)| Arc::ptr_eq(&own, tree)) {
+                for root in [TagRoot::Public, TagRoot::Private] {
+                    self.tags.purge_root(namespace, &root, TagPurge::Dead, |_| {});
                 }
             }
         }
     }
 
     /// Looks at up to `budget` objects in memory from a place on: those that were asked for since
-    /// the `since` of `seconds` are noted as used on their shelves (at `mono`, in seconds of a
+    /// the `since` of `seconds` are noted as used on their trees (at `mono`, in seconds of a
     /// clock that does not jump), those that nobody asked for too long are let go. The next place;
     /// none when all were seen.
-    pub fn review_shelved(
+    pub fn review_stored(
         &self,
         at: (usize, u32),
         budget: usize,
@@ -411,23 +410,23 @@ impl Store {
         for place in place..end {
             let Some(object) = shard
                 .at(place)
-                .filter(|object| matches!(object.kind(), Kind::Content | Kind::Vary))
+                .filter(|object| matches!(object.kind(), ObjectKind::Content | ObjectKind::Vary))
             else {
                 continue;
             };
-            let Some((shelf, name)) = self.shelf_of(object.namespace()) else { continue };
+            let Some((tree, name)) = self.tree_of(object.namespace()) else { continue };
             let last = u64::from(object.used(now as u32));
-            if now.saturating_sub(last) > shelf.inactive() && !object.is_refreshing() {
+            if now.saturating_sub(last) > tree.inactive() && !object.is_refreshing() {
                 gone.push(shard.take(place));
             } else if last >= since {
-                used.push((shelf, name, Arc::clone(object)));
+                used.push((tree, name, Arc::clone(object)));
             }
         }
         drop(shard);
         gone.iter().for_each(|object| self.let_go(object));
-        for (shelf, name, object) in used {
+        for (tree, name, object) in used {
             let session = object.session().map_or(&b""[..], |session| session.text());
-            shelf.note_used(file_hash(&name, object.url(), object.vary(), session), mono);
+            tree.note_used(file_hash(&name, object.url(), object.vary(), session), mono);
         }
         if end < places {
             return Some((part, end));
@@ -435,11 +434,11 @@ impl Store {
         (part + 1 < self.shards().len()).then_some((part + 1, 0))
     }
 
-    /// Queues an object for the shelf of its namespace, if it has one.
+    /// Queues an object for the tree of its namespace, if it has one.
     pub(crate) fn spill(&self, object: &Arc<Object>, sequence: u64, tags: Box<[u8]>) {
-        let Some((shelf, namespace)) = self.shelf_of(object.namespace()) else { return };
+        let Some((tree, namespace)) = self.tree_of(object.namespace()) else { return };
         let object = Arc::clone(object);
-        if shelf.spill(Spill { object, sequence, tags, namespace }) {
+        if tree.spill(DiskWrite { object, sequence, tags, namespace }) {
             self.disk.calls.store(true, Ordering::Release);
         }
     }
@@ -447,11 +446,11 @@ impl Store {
 
 impl FillPermit {
     /// Puts what a file has into the store in place of an origin's answer. Followers look again.
-    fn restore(self, record: &Record<'_>, verdict: Verdict, body: Bytes) -> Wakes {
-        if record.kind == Kind::Vary {
+    fn restore(self, record: &Record<'_>, verdict: TagVerdict, body: Bytes) -> Wakes {
+        if record.kind == ObjectKind::Vary {
             let names: Vec<&[u8]> = record.head.split(|byte| *byte == b',').collect();
             self.store.restore_vary(&self.key(), &names);
-            return self.abandon(crate::Abandon::Gone);
+            return self.abandon(crate::AbandonReason::Gone);
         }
         self.restore_content(record, verdict, body, &unpack_tags(record.tags))
     }

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use crate::key::{KEY_SIZE_MAX, Key};
-use crate::object::{Kind, Object};
+use crate::key::{CacheKey, KEY_SIZE_MAX};
+use crate::object::{Object, ObjectKind};
 use crate::permit::FillPermit;
 use crate::store::{Lookup, Store};
-use crate::tags::{Verdict, lock};
+use crate::tags::{TagVerdict, lock};
 
 /// What is made of somebody else who fills the same key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Store {
     /// and `rival` says that this counts.
     pub(crate) fn regrant(
         self: &Arc<Self>,
-        key: &Key<'_>,
+        key: &CacheKey<'_>,
         generation: u64,
         rival: Rival,
     ) -> Option<FillPermit> {
@@ -45,13 +45,13 @@ impl Store {
         }
         let stale = shard.find(key).and_then(|place| shard.at(place).cloned());
         let stale = stale.filter(|object| {
-            object.kind() == Kind::Content && object.verdict(&self.tags) != Verdict::Dead
+            object.kind() == ObjectKind::Content && object.verdict(&self.tags) != TagVerdict::Dead
         });
         Some(self.grant(&mut shard, key, generation, stale))
     }
 
     /// Remembers until `until_ms` that the origin failed to answer `key`, and what is said of it.
-    pub(crate) fn remember_failure(&self, key: &Key<'_>, status: u16, until_ms: u64) {
+    pub(crate) fn remember_failure(&self, key: &CacheKey<'_>, status: u16, until_ms: u64) {
         let marker = Object::failure_marker(*key, status, until_ms, self.tags.generation());
         self.put(&Arc::new(marker), key.url_hash);
     }

@@ -6,14 +6,14 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::decisions::{Class, Note, Ring, Tallies};
+use crate::decisions::{DecisionClass, DecisionNote, DecisionRing, DecisionTallies};
+use bolide_http::FieldMap;
 use bytes::Bytes;
-use http::Fields;
 
 use crate::fills::failed;
-use crate::growing::{Growing, Wakes};
-use crate::key::Key;
-use crate::object::{Kind, Object};
+use crate::growing::{GrowingObject, Wakes};
+use crate::key::CacheKey;
+use crate::object::{Object, ObjectKind};
 use crate::store::{Freshness, Lookup, Store, judge};
 use crate::whole::Whole;
 
@@ -29,7 +29,7 @@ pub struct Memo {
     /// Under which circumstances.
     pub tag: [u64; 2],
     /// The fields of the answer.
-    pub fields: Fields,
+    pub fields: FieldMap,
     /// Whether `Date` among them is the server's own, to be written anew.
     pub own_date: bool,
     /// Its body.
@@ -50,14 +50,14 @@ struct Shortcut {
 const SHORTCUTS_MAX: usize = 64;
 
 #[derive(Debug, Default)]
-struct Slot {
+struct FrontSlot {
     object: Option<Arc<Object>>,
     hits: u32,
     memos: Vec<Memo>,
     shortcuts: Vec<Shortcut>,
 }
 
-impl Slot {
+impl FrontSlot {
     fn clear(&mut self) {
         if let Some(object) = self.object.take() {
             object.add_hits(self.hits);
@@ -84,27 +84,27 @@ impl Slot {
 pub struct Front {
     store: Arc<Store>,
     worker: u16,
-    slots: Vec<Slot>,
+    slots: Vec<FrontSlot>,
     cursor: usize,
     hits: u64,
     stale: u64,
     /// Whether its look-ups leave no trace.
     is_dry: bool,
-    ring: Arc<Ring>,
-    tallies: Tallies,
+    ring: Arc<DecisionRing>,
+    tallies: DecisionTallies,
 }
 
 impl Front {
-    pub(crate) fn new(store: Arc<Store>, worker: u16, ring: Arc<Ring>) -> Self {
+    pub(crate) fn new(store: Arc<Store>, worker: u16, ring: Arc<DecisionRing>) -> Self {
         let size = store.limits.front_entries.next_power_of_two().max(2);
-        let slots = (0..size).map(|_| Slot::default()).collect();
-        let tallies = Tallies::default();
+        let slots = (0..size).map(|_| FrontSlot::default()).collect();
+        let tallies = DecisionTallies::default();
         Self { store, worker, slots, cursor: 0, hits: 0, stale: 0, is_dry: false, ring, tallies }
     }
 
     /// One that only looks. It holds nothing, so that every look-up goes to the store.
     pub(crate) fn dry(store: Arc<Store>, worker: u16) -> Self {
-        let mut dry = Self::new(store, worker, Arc::new(Ring::new()));
+        let mut dry = Self::new(store, worker, Arc::new(DecisionRing::new()));
         dry.slots.truncate(2);
         dry.is_dry = true;
         dry
@@ -112,7 +112,7 @@ impl Front {
 
     /// Remembers what became of a request, and counts it for its namespace.
     #[inline]
-    pub fn note(&mut self, note: &Note<'_>, class: Class) {
+    pub fn note(&mut self, note: &DecisionNote<'_>, class: DecisionClass) {
         self.ring.write(note);
         self.tallies.count(note.namespace, class);
     }
@@ -138,7 +138,7 @@ impl Front {
     /// Looks for `key` at `now_ms`, milliseconds of a clock that all callers share. A warm hit
     /// takes no lock and allocates nothing.
     #[inline]
-    pub fn lookup(&mut self, key: &Key<'_>, now_ms: u64) -> Lookup {
+    pub fn lookup(&mut self, key: &CacheKey<'_>, now_ms: u64) -> Lookup {
         let first = key.hash[1] as usize & (self.slots.len() - 1);
         for at in [first, first ^ 1] {
             let slot = &mut self.slots[at];
@@ -152,13 +152,13 @@ impl Front {
                     object.touch(now_ms);
                     slot.hits = slot.hits.saturating_add(1);
                     return match object.kind() {
-                        Kind::Content => {
+                        ObjectKind::Content => {
                             self.hits += 1;
                             Lookup::Hit(Arc::clone(object))
                         }
-                        Kind::Vary => Lookup::Vary(Arc::clone(object)),
-                        Kind::Pass => Lookup::Pass,
-                        Kind::Failed => failed(object),
+                        ObjectKind::Vary => Lookup::Vary(Arc::clone(object)),
+                        ObjectKind::Pass => Lookup::Pass,
+                        ObjectKind::Failed => failed(object),
                     };
                 }
                 Freshness::Stale if object.is_refreshing() => {
@@ -175,7 +175,7 @@ impl Front {
 
     /// What is there under `key` and fresh, an answer or names of fields; for who would not ask
     /// an origin. A session without private objects costs no lock.
-    pub fn find_fresh(&mut self, key: &Key<'_>, now_ms: u64) -> Option<Arc<Object>> {
+    pub fn find_fresh(&mut self, key: &CacheKey<'_>, now_ms: u64) -> Option<Arc<Object>> {
         let first = key.hash[1] as usize & (self.slots.len() - 1);
         for at in [first, first ^ 1] {
             let slot = &mut self.slots[at];
@@ -186,7 +186,7 @@ impl Front {
             if judge(object, &self.store.tags, now_ms) == Freshness::Fresh {
                 object.touch(now_ms);
                 slot.hits = slot.hits.saturating_add(1);
-                self.hits += u64::from(object.kind() == Kind::Content);
+                self.hits += u64::from(object.kind() == ObjectKind::Content);
                 return Some(Arc::clone(object));
             }
             break;
@@ -198,7 +198,7 @@ impl Front {
             };
         }
         let object = self.store.find_fresh(key, now_ms)?;
-        self.hits += u64::from(object.kind() == Kind::Content);
+        self.hits += u64::from(object.kind() == ObjectKind::Content);
         if object.charge() <= FRONT_OBJECT_MAX {
             self.keep(key, &object);
         }
@@ -296,14 +296,14 @@ impl Front {
 
     /// Lets the next look-up fetch what somebody else has fetched for too long. What that brings is
     /// kept all the same.
-    pub fn supersede(&self, growing: &Arc<Growing>) {
+    pub fn supersede(&self, growing: &Arc<GrowingObject>) {
         if !self.is_dry {
             self.store.end_joining(growing);
         }
     }
 
     #[cold]
-    fn ask(&mut self, key: &Key<'_>, now_ms: u64) -> Lookup {
+    fn ask(&mut self, key: &CacheKey<'_>, now_ms: u64) -> Lookup {
         if self.is_dry {
             return self.store.peek(key, now_ms);
         }
@@ -316,7 +316,7 @@ impl Front {
         found
     }
 
-    fn keep(&mut self, key: &Key<'_>, object: &Arc<Object>) {
+    fn keep(&mut self, key: &CacheKey<'_>, object: &Arc<Object>) {
         let first = key.hash[1] as usize & (self.slots.len() - 1);
         let pair = [first, first ^ 1];
         let same = pair

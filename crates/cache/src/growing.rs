@@ -15,10 +15,10 @@
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use base::Instant;
+use bolide_base::Instant;
 use bytes::Bytes;
 
-use crate::key::{Key, NamespaceId, Session};
+use crate::key::{CacheKey, NamespaceId, SessionKey};
 use crate::object::{Object, ObjectHead};
 use crate::segments::Segments;
 use crate::tags::{TagTable, lock};
@@ -61,32 +61,32 @@ pub(crate) struct OwnedKey {
 }
 
 impl OwnedKey {
-    pub(crate) fn new(key: &Key<'_>) -> Self {
+    pub(crate) fn new(key: &CacheKey<'_>) -> Self {
         Self {
             namespace: key.namespace,
             hash: key.hash,
             url_hash: key.url_hash,
             text: key.text.into(),
             url_len: key.url_len,
-            session: key.session.map_or(&[][..], Session::text).into(),
+            session: key.session.map_or(&[][..], SessionKey::text).into(),
         }
     }
 
-    pub(crate) fn key(&self) -> Key<'_> {
-        Key {
+    pub(crate) fn key(&self) -> CacheKey<'_> {
+        CacheKey {
             namespace: self.namespace,
             hash: self.hash,
             url_hash: self.url_hash,
             text: &self.text,
             url_len: self.url_len,
-            session: Session::new(&self.session),
+            session: SessionKey::new(&self.session),
         }
     }
 }
 
 /// What the writer and all followers of one fill share.
 #[derive(Debug)]
-pub struct Growing {
+pub struct GrowingObject {
     pub(crate) key: OwnedKey,
     /// The generation of purges when the permit was given.
     pub(crate) generation: u64,
@@ -110,8 +110,8 @@ pub struct Growing {
     followers: AtomicU64,
 }
 
-impl Growing {
-    pub(crate) fn new(key: &Key<'_>, generation: u64, stale: Option<Arc<Object>>) -> Self {
+impl GrowingObject {
+    pub(crate) fn new(key: &CacheKey<'_>, generation: u64, stale: Option<Arc<Object>>) -> Self {
         Self {
             key: OwnedKey::new(key),
             generation,
@@ -154,7 +154,7 @@ impl Growing {
         self.size.load(Ordering::Acquire)
     }
 
-    pub(crate) fn is(&self, key: &Key<'_>) -> bool {
+    pub(crate) fn is(&self, key: &CacheKey<'_>) -> bool {
         let own = self.key.key();
         own.hash == key.hash
             && own.namespace == key.namespace
@@ -241,7 +241,7 @@ pub enum Follow {
 
 /// What reading gave.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Read {
+pub enum GrowthRead {
     /// The next bytes.
     Bytes(Bytes),
     /// Nothing yet.
@@ -264,7 +264,7 @@ pub enum Waited {
 /// One reader of a fill.
 #[derive(Debug)]
 pub struct Follower {
-    growing: Arc<Growing>,
+    growing: Arc<GrowingObject>,
     /// The generation of purges when it joined.
     since: u64,
     piece: usize,
@@ -278,7 +278,7 @@ impl Drop for Follower {
 }
 
 impl Follower {
-    pub(crate) fn new(growing: Arc<Growing>, since: u64) -> Self {
+    pub(crate) fn new(growing: Arc<GrowingObject>, since: u64) -> Self {
         growing.followers.fetch_add(1, Ordering::Relaxed);
         Self { growing, since, piece: 0, begun: false }
     }
@@ -307,13 +307,13 @@ impl Follower {
 
     /// Whether this answer is for `session` (or for everybody).
     #[must_use]
-    pub fn is_for(&self, session: Option<Session<'_>>) -> bool {
+    pub fn is_for(&self, session: Option<SessionKey<'_>>) -> bool {
         let own = self.growing.key.key().session;
         own.is_none() || own == session
     }
 
     /// The next piece of the body.
-    pub fn read(&mut self) -> Read {
+    pub fn read(&mut self) -> GrowthRead {
         // The state first: whoever sees the end must then see every piece.
         let state = self.growing.state.load(Ordering::Acquire);
         let come = self.growing.count.load(Ordering::Acquire) as usize;
@@ -322,12 +322,12 @@ impl Follower {
             && let Some(bytes) = self.growing.pieces.get(self.piece).and_then(OnceLock::get)
         {
             self.piece += 1;
-            return Read::Bytes(bytes.clone());
+            return GrowthRead::Bytes(bytes.clone());
         }
         match state {
-            COMPLETE => Read::End,
-            ABANDONED => Read::Broken,
-            _ => Read::Pending,
+            COMPLETE => GrowthRead::End,
+            ABANDONED => GrowthRead::Broken,
+            _ => GrowthRead::Pending,
         }
     }
 
@@ -352,7 +352,7 @@ impl Follower {
 
     /// The fill itself.
     #[must_use]
-    pub const fn growing(&self) -> &Arc<Growing> {
+    pub const fn growing(&self) -> &Arc<GrowingObject> {
         &self.growing
     }
 }

@@ -12,9 +12,9 @@ pub const KEY_SIZE_MAX: usize = 16 * 1024;
 
 /// Whose private objects these are: what the site knows a session by. Never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Session<'a>(&'a [u8]);
+pub struct SessionKey<'a>(&'a [u8]);
 
-impl<'a> Session<'a> {
+impl<'a> SessionKey<'a> {
     /// The session that `text` identifies; none if it is empty or longer than 1 KiB, because such a
     /// request has no private cache.
     #[must_use]
@@ -31,7 +31,7 @@ impl<'a> Session<'a> {
 
 /// A key, borrowed from its builder.
 #[derive(Clone, Copy, Debug)]
-pub struct Key<'a> {
+pub struct CacheKey<'a> {
     pub(crate) namespace: NamespaceId,
     pub(crate) hash: [u64; 2],
     /// Of namespace, URL and session: all vary copies share it.
@@ -39,10 +39,10 @@ pub struct Key<'a> {
     /// URL, then vary part.
     pub(crate) text: &'a [u8],
     pub(crate) url_len: u32,
-    pub(crate) session: Option<Session<'a>>,
+    pub(crate) session: Option<SessionKey<'a>>,
 }
 
-impl<'a> Key<'a> {
+impl<'a> CacheKey<'a> {
     /// The 128 bits by which it is found; stable within one process.
     #[must_use]
     pub const fn hash(&self) -> u128 {
@@ -69,7 +69,7 @@ impl<'a> Key<'a> {
 
     /// The session of a private key.
     #[must_use]
-    pub const fn session(&self) -> Option<Session<'a>> {
+    pub const fn session(&self) -> Option<SessionKey<'a>> {
         self.session
     }
 }
@@ -136,22 +136,22 @@ impl KeyBuilder {
 
     /// The key of an answer for everybody.
     #[must_use]
-    pub fn public(&self) -> Key<'_> {
+    pub fn public(&self) -> CacheKey<'_> {
         self.key(None)
     }
 
     /// The key of an answer for one session only.
     #[must_use]
-    pub fn private<'a>(&'a self, session: Session<'a>) -> Key<'a> {
+    pub fn private<'a>(&'a self, session: SessionKey<'a>) -> CacheKey<'a> {
         self.key(Some(session))
     }
 
-    fn key<'a>(&'a self, session: Option<Session<'a>>) -> Key<'a> {
+    fn key<'a>(&'a self, session: Option<SessionKey<'a>>) -> CacheKey<'a> {
         let (url, vary) = self.text.split_at(self.url_len as usize);
         let mut hash = start(NamespaceId(self.namespace), session, url);
         let url_hash = hash.finish()[0];
         hash.add(vary);
-        Key {
+        CacheKey {
             namespace: NamespaceId(self.namespace),
             hash: hash.finish(),
             url_hash,
@@ -163,13 +163,13 @@ impl KeyBuilder {
 }
 
 /// The hash that all vary copies of a URL share.
-pub(crate) fn url_hash(namespace: NamespaceId, session: Option<Session<'_>>, url: &[u8]) -> u64 {
+pub(crate) fn url_hash(namespace: NamespaceId, session: Option<SessionKey<'_>>, url: &[u8]) -> u64 {
     start(namespace, session, url).finish()[0]
 }
 
-fn start(namespace: NamespaceId, session: Option<Session<'_>>, url: &[u8]) -> Hash {
+fn start(namespace: NamespaceId, session: Option<SessionKey<'_>>, url: &[u8]) -> Hash {
     let mut hash = Hash::new(namespace.0);
-    hash.add(session.map_or(&[][..], Session::text));
+    hash.add(session.map_or(&[][..], SessionKey::text));
     hash.add(url);
     hash
 }
@@ -224,13 +224,13 @@ fn seed() -> [u64; 2] {
 
 /// Seeds the hashes of all keys of this process; only the first call counts.
 pub(crate) fn set_seed(seed: u64) {
-    let mut prng = base::prng::Prng::new(seed);
+    let mut prng = bolide_base::prng::Prng::new(seed);
     SEED.get_or_init(|| [prng.next_u64(), prng.next_u64()]);
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{KeyBuilder, NamespaceId, Session};
+    use super::{KeyBuilder, NamespaceId, SessionKey};
 
     #[test]
     fn parts_do_not_run_together() {
@@ -241,7 +241,7 @@ mod tests {
             keys.push_url(url.as_bytes());
             keys.push_vary(vary.as_bytes());
             assert!(hashes.insert(keys.public().hash()));
-            assert!(hashes.insert(keys.private(Session::new(b"ab").unwrap()).hash()));
+            assert!(hashes.insert(keys.private(SessionKey::new(b"ab").unwrap()).hash()));
             keys.clear_vary();
             hashes.insert(keys.public().hash());
         }
@@ -266,6 +266,6 @@ mod tests {
         keys.push_vary(b"mobile");
         assert_eq!(keys.public().url_hash, plain);
         assert_eq!(keys.public().vary().len(), 10);
-        assert_ne!(keys.private(Session::new(b"s").unwrap()).url_hash, plain);
+        assert_ne!(keys.private(SessionKey::new(b"s").unwrap()).url_hash, plain);
     }
 }

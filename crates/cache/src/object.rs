@@ -9,15 +9,15 @@
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use base::{FileRef, Stamp};
+use bolide_base::{ChainStamp, FileRef};
+use bolide_http::FieldMap;
+use bolide_http::negotiate::Coding;
 use bytes::Bytes;
-use http::Fields;
-use http::negotiate::Coding;
 
-use crate::disk::Shelf;
+use crate::disk::DiskTree;
 use crate::disk::format::{CHUNK, sum};
-use crate::key::{Key, NamespaceId, Session};
-use crate::tags::{TagTable, Verdict};
+use crate::key::{CacheKey, NamespaceId, SessionKey};
+use crate::tags::{TagTable, TagVerdict};
 
 /// Bodies up to this many bytes stand in one allocation with key and head.
 const PACKED_MAX: usize = 16 * 1024;
@@ -88,7 +88,7 @@ pub struct ObjectHead {
     /// Status code.
     pub status: u16,
     /// Fields as they leave, in their order.
-    pub fields: Fields,
+    pub fields: FieldMap,
     /// `ETag` with quotes and `W/`; empty if none.
     pub etag: Vec<u8>,
     /// `Last-Modified`, seconds since 1970.
@@ -101,7 +101,7 @@ pub struct ObjectHead {
 
 /// A compressed form of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Variant {
+pub enum ObjectVariant {
     /// The whole body in that coding.
     Ready(Bytes),
     /// It would not be smaller.
@@ -114,7 +114,7 @@ pub struct Outside {
     /// The open file.
     pub file: FileRef,
     /// What it looks like.
-    pub stamp: Stamp,
+    pub stamp: ChainStamp,
     /// Where in it the body begins.
     pub at: u64,
     /// Bytes of the body.
@@ -122,7 +122,7 @@ pub struct Outside {
     /// The sum of each [`crate::disk::format::CHUNK`] of it.
     pub sums: Box<[u8]>,
     /// Whose file it is.
-    pub shelf: Arc<Shelf>,
+    pub tree: Arc<DiskTree>,
     /// The name of the file.
     pub hash: u128,
 }
@@ -140,7 +140,7 @@ impl Outside {
 
     /// It turned out to be broken: its file goes.
     pub fn condemn(&self) {
-        self.shelf.condemn(self.hash);
+        self.tree.condemn(self.hash);
     }
 
     /// Whether a piece of the body is what was written.
@@ -155,7 +155,7 @@ impl Outside {
 
 /// What an entry of the index is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ObjectKind {
     /// An answer.
     Content,
     /// Names of the request fields that the key needs as well.
@@ -187,8 +187,8 @@ impl Moment {
 #[derive(Debug, Default)]
 struct Extra {
     pieces: Vec<Bytes>,
-    variants: [OnceLock<Variant>; 3],
-    prepared: OnceLock<Box<esi::Prepared>>,
+    variants: [OnceLock<ObjectVariant>; 3],
+    prepared: OnceLock<Box<bolide_esi::Prepared>>,
     outside: OnceLock<Outside>,
 }
 
@@ -222,8 +222,8 @@ pub struct Object {
 }
 
 /// What an object is made of.
-pub(crate) struct Parts<'a> {
-    pub(crate) key: Key<'a>,
+pub(crate) struct ObjectParts<'a> {
+    pub(crate) key: CacheKey<'a>,
     pub(crate) status: u16,
     pub(crate) head: &'a [u8],
     pub(crate) etag: &'a [u8],
@@ -234,9 +234,9 @@ pub(crate) struct Parts<'a> {
 }
 
 impl Object {
-    pub(crate) fn new(parts: Parts<'_>) -> Self {
-        let Parts { key, status, head, etag, times, tags, known, body } = parts;
-        let session = key.session.map_or(&[][..], Session::text);
+    pub(crate) fn new(parts: ObjectParts<'_>) -> Self {
+        let ObjectParts { key, status, head, etag, times, tags, known, body } = parts;
+        let session = key.session.map_or(&[][..], SessionKey::text);
         let body_len: usize = body.iter().map(Bytes::len).sum();
         let small = body_len <= PACKED_MAX;
         let fixed = key.text.len() + session.len() + etag.len() + tags.len() * 4 + head.len();
@@ -279,41 +279,55 @@ impl Object {
         }
     }
 
-    pub(crate) fn vary_marker(key: Key<'_>, names: &[u8], known: u64) -> Self {
+    pub(crate) fn vary_marker(key: CacheKey<'_>, names: &[u8], known: u64) -> Self {
         let times = Times { expires_ms: u64::MAX, ..Times::default() };
         let (status, body) = (STATUS_VARY, Vec::new());
-        Self::new(Parts { key, status, head: names, etag: &[], times, tags: &[], known, body })
+        Self::new(ObjectParts {
+            key,
+            status,
+            head: names,
+            etag: &[],
+            times,
+            tags: &[],
+            known,
+            body,
+        })
     }
 
-    pub(crate) fn pass_marker(key: Key<'_>, until_ms: u64, known: u64) -> Self {
+    pub(crate) fn pass_marker(key: CacheKey<'_>, until_ms: u64, known: u64) -> Self {
         let times = Times { expires_ms: until_ms, ..Times::default() };
         let (status, body) = (STATUS_PASS, Vec::new());
-        Self::new(Parts { key, status, head: &[], etag: &[], times, tags: &[], known, body })
+        Self::new(ObjectParts { key, status, head: &[], etag: &[], times, tags: &[], known, body })
     }
 
     /// `status` is what is answered until then, without asking the origin that failed.
-    pub(crate) fn failure_marker(key: Key<'_>, status: u16, until_ms: u64, known: u64) -> Self {
+    pub(crate) fn failure_marker(
+        key: CacheKey<'_>,
+        status: u16,
+        until_ms: u64,
+        known: u64,
+    ) -> Self {
         let times = Times { expires_ms: until_ms, ..Times::default() };
         let (head, body) = (&status.to_be_bytes()[..], Vec::new());
         let status = STATUS_FAILED;
-        Self::new(Parts { key, status, head, etag: &[], times, tags: &[], known, body })
+        Self::new(ObjectParts { key, status, head, etag: &[], times, tags: &[], known, body })
     }
 
     /// The status that is answered, of a mark of failure.
     #[must_use]
     pub fn failed_status(&self) -> Option<u16> {
-        let is_mark = self.kind() == Kind::Failed;
+        let is_mark = self.kind() == ObjectKind::Failed;
         self.head().try_into().ok().filter(|_| is_mark).map(u16::from_be_bytes)
     }
 
     /// What this entry is.
     #[must_use]
-    pub const fn kind(&self) -> Kind {
+    pub const fn kind(&self) -> ObjectKind {
         match self.status {
-            STATUS_VARY => Kind::Vary,
-            STATUS_PASS => Kind::Pass,
-            STATUS_FAILED => Kind::Failed,
-            _ => Kind::Content,
+            STATUS_VARY => ObjectKind::Vary,
+            STATUS_PASS => ObjectKind::Pass,
+            STATUS_FAILED => ObjectKind::Failed,
+            _ => ObjectKind::Content,
         }
     }
 
@@ -343,14 +357,14 @@ impl Object {
 
     /// The session whose it is; none if it is for everybody.
     #[must_use]
-    pub fn session(&self) -> Option<Session<'_>> {
+    pub fn session(&self) -> Option<SessionKey<'_>> {
         let start = self.text_len();
-        Session::new(&self.packed[start..start + usize::from(self.session_len)])
+        SessionKey::new(&self.packed[start..start + usize::from(self.session_len)])
     }
 
     /// Whether it may be given to `session` (or, with none, to anybody).
     #[must_use]
-    pub fn is_for(&self, session: Option<Session<'_>>) -> bool {
+    pub fn is_for(&self, session: Option<SessionKey<'_>>) -> bool {
         self.session_len == 0 || self.session() == session
     }
 
@@ -382,7 +396,7 @@ impl Object {
     }
 
     /// Appends its fields to `to`, in their order.
-    pub fn fields(&self, to: &mut Fields) {
+    pub fn fields(&self, to: &mut FieldMap) {
         let mut rest = self.head().get(8..).unwrap_or_default();
         while let Some((name, value, next)) = split_field(rest) {
             to.push_text(name, value);
@@ -402,7 +416,7 @@ impl Object {
 
     /// The request fields that a [`Kind::Vary`] entry adds to the key, in order, in lower case.
     pub fn vary_names(&self) -> impl Iterator<Item = &[u8]> {
-        let names = if self.kind() == Kind::Vary { self.head() } else { &[] };
+        let names = if self.kind() == ObjectKind::Vary { self.head() } else { &[] };
         names.split(|byte| *byte == b',').filter(|name| !name.is_empty())
     }
 
@@ -463,7 +477,7 @@ impl Object {
 
     /// The compressed form, if it was made.
     #[must_use]
-    pub fn variant(&self, coding: Coding) -> Option<&Variant> {
+    pub fn variant(&self, coding: Coding) -> Option<&ObjectVariant> {
         self.extra.get()?.variants[coding.index()].get()
     }
 
@@ -483,10 +497,10 @@ impl Object {
     }
 
     /// Adds a compressed form and says how many bytes it added; the store counts them.
-    pub(crate) fn add_variant(&self, coding: Coding, variant: Variant) -> u64 {
+    pub(crate) fn add_variant(&self, coding: Coding, variant: ObjectVariant) -> u64 {
         let size = match &variant {
-            Variant::Ready(bytes) => bytes.len() as u64,
-            Variant::NotWorth => 0,
+            ObjectVariant::Ready(bytes) => bytes.len() as u64,
+            ObjectVariant::NotWorth => 0,
         };
         let extra = self.extra.get_or_init(Box::default);
         if extra.variants[coding.index()].set(variant).is_ok() { size } else { 0 }
@@ -500,7 +514,7 @@ impl Object {
 
     /// The body as pages with ESI are put together from it; read at the first call.
     #[must_use]
-    pub fn prepared(&self) -> &esi::Prepared {
+    pub fn prepared(&self) -> &bolide_esi::Prepared {
         self.extra.get_or_init(Box::default).prepared.get_or_init(|| {
             let mut offset = 0;
             let pieces = std::iter::from_fn(|| {
@@ -509,8 +523,8 @@ impl Object {
                 Some(piece)
             });
             Box::new(match self.is_esi() {
-                true => esi::Prepared::page(pieces, esi::Limits::default()),
-                false => esi::Prepared::plain(pieces),
+                true => bolide_esi::Prepared::page(pieces, bolide_esi::EsiLimits::default()),
+                false => bolide_esi::Prepared::plain(pieces),
             })
         })
     }
@@ -573,8 +587,8 @@ impl Object {
     }
 
     /// Its own key, as far as the index needs it.
-    pub(crate) fn key(&self, url_hash: u64) -> Key<'_> {
-        Key {
+    pub(crate) fn key(&self, url_hash: u64) -> CacheKey<'_> {
+        CacheKey {
             namespace: self.namespace,
             hash: [0, self.hash],
             url_hash,
@@ -596,7 +610,7 @@ impl Object {
 
     /// Whether this is what `key` names: hash, namespace, URL, vary part and session.
     #[inline]
-    pub(crate) fn is_named(&self, key: &Key<'_>) -> bool {
+    pub(crate) fn is_named(&self, key: &CacheKey<'_>) -> bool {
         self.hash == key.hash[1]
             && self.namespace == key.namespace
             && u32::from(self.url_len) == key.url_len
@@ -605,30 +619,30 @@ impl Object {
     }
 
     /// Whether it belongs to the URL and session of `key`.
-    pub(crate) fn is_at(&self, key: &Key<'_>) -> bool {
+    pub(crate) fn is_at(&self, key: &CacheKey<'_>) -> bool {
         self.namespace == key.namespace && self.url() == key.url() && self.session() == key.session
     }
 
     /// Whether it may be served, as far as purges go. Takes no lock.
     #[inline]
-    pub(crate) fn verdict(&self, tags: &TagTable) -> Verdict {
+    pub(crate) fn verdict(&self, tags: &TagTable) -> TagVerdict {
         let generation = tags.generation();
         let known = self.known.load(Ordering::Acquire);
         if known < generation {
             match tags.verdict(self.tags(), known) {
-                Verdict::Dead => return Verdict::Dead,
-                Verdict::Stale => self.mark(STALE),
-                Verdict::Good => {}
+                TagVerdict::Dead => return TagVerdict::Dead,
+                TagVerdict::Stale => self.mark(STALE),
+                TagVerdict::Good => {}
             }
             self.known.fetch_max(generation, Ordering::AcqRel);
         }
         let marks = self.marks.load(Ordering::Acquire);
         if marks & RETIRED != 0 {
-            Verdict::Dead
+            TagVerdict::Dead
         } else if marks & STALE != 0 {
-            Verdict::Stale
+            TagVerdict::Stale
         } else {
-            Verdict::Good
+            TagVerdict::Good
         }
     }
 
@@ -706,8 +720,8 @@ impl Object {
             let pieces = extra.pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
             let variants =
                 extra.variants.iter().filter_map(OnceLock::get).map(|variant| match variant {
-                    Variant::Ready(bytes) => bytes.len() as u64,
-                    Variant::NotWorth => 0,
+                    ObjectVariant::Ready(bytes) => bytes.len() as u64,
+                    ObjectVariant::NotWorth => 0,
                 });
             pieces + variants.sum::<u64>()
         });

@@ -6,12 +6,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::decisions::Decision;
+use crate::decisions::DecisionRecord;
 use crate::fills::failed;
 use crate::front::Front;
-use crate::growing::{Follower, Growing};
-use crate::key::{KEY_SIZE_MAX, Key};
-use crate::object::{Kind, Object};
+use crate::growing::{Follower, GrowingObject};
+use crate::key::{CacheKey, KEY_SIZE_MAX};
+use crate::object::{Object, ObjectKind};
 use crate::permit::FillPermit;
 use crate::store::{Freshness, Lookup, Store, judge};
 use crate::tags::lock;
@@ -40,27 +40,27 @@ impl Store {
     }
 
     /// What [`Store::lookup`] would find.
-    pub(crate) fn peek(self: &Arc<Self>, key: &Key<'_>, now_ms: u64) -> Lookup {
+    pub(crate) fn peek(self: &Arc<Self>, key: &CacheKey<'_>, now_ms: u64) -> Lookup {
         if key.text.len() > KEY_SIZE_MAX {
             return Lookup::Pass;
         }
         let generation = self.generation();
         let permit = |stale: Option<Arc<Object>>| {
-            let growing = Arc::new(Growing::new(key, generation, stale));
+            let growing = Arc::new(GrowingObject::new(key, generation, stale));
             FillPermit::new(Arc::clone(self), growing)
         };
         let shard = lock(self.shard(key.url_hash));
         let fill = shard.fills.get(&key.hash);
-        let is_killed = |growing: &Arc<Growing>| growing.is_killed(&self.tags);
+        let is_killed = |growing: &Arc<GrowingObject>| growing.is_killed(&self.tags);
         let mut old = None;
         if let Some(object) = shard.find(key).and_then(|place| shard.at(place)).cloned() {
             match judge(&object, &self.tags, now_ms) {
                 Freshness::Fresh => {
                     return match object.kind() {
-                        Kind::Content => Lookup::Hit(object),
-                        Kind::Vary => Lookup::Vary(object),
-                        Kind::Pass => Lookup::Pass,
-                        Kind::Failed => failed(&object),
+                        ObjectKind::Content => Lookup::Hit(object),
+                        ObjectKind::Vary => Lookup::Vary(object),
+                        ObjectKind::Pass => Lookup::Pass,
+                        ObjectKind::Failed => failed(&object),
                     };
                 }
                 Freshness::Gone => {}
@@ -80,7 +80,7 @@ impl Store {
             Some(growing) if !growing.is(key) => return Lookup::Pass,
             // Of a fill that never moves, so that nobody is registered with the real one.
             Some(growing) if !is_killed(growing) => {
-                let still = Arc::new(Growing::new(key, generation, None));
+                let still = Arc::new(GrowingObject::new(key, generation, None));
                 return Lookup::Join(Follower::new(still, generation));
             }
             _ => {}
@@ -130,7 +130,7 @@ impl Store {
     }
 
     /// Shows what the workers have decided lately, in no order.
-    pub fn decisions(&self, mut visit: impl FnMut(Decision)) {
+    pub fn decisions(&self, mut visit: impl FnMut(DecisionRecord)) {
         let rings = lock(&self.rings).clone();
         rings.iter().for_each(|ring| ring.read(&mut visit));
     }
@@ -142,7 +142,8 @@ mod tests {
 
     use super::NOBODY;
     use crate::{
-        Abandon, KeyBuilder, Lookup, ObjectHead, Purge, Scope, Store, StoreLimits, Tags, Times,
+        AbandonReason, KeyBuilder, Lookup, ObjectHead, Store, StoreLimits, TagPurge, TagScope,
+        Tags, Times,
     };
 
     fn filled(store: &Arc<Store>, keys: &KeyBuilder, times: Times) {
@@ -166,7 +167,7 @@ mod tests {
         let before = store.stats();
         let Lookup::Miss(permit) = dry.lookup(&keys.public(), 0) else { panic!("a miss") };
         let Lookup::Miss(other) = dry.lookup(&keys.public(), 0) else { panic!("still a miss") };
-        assert!(permit.abandon(Abandon::Gone).0.is_empty());
+        assert!(permit.abandon(AbandonReason::Gone).0.is_empty());
         drop(other);
         assert_eq!(store.stats(), before);
         let Lookup::Miss(real) = store.lookup(&keys.public(), 0) else { panic!("a real miss") };
@@ -198,11 +199,11 @@ mod tests {
         filled(&store, &keys, fresh);
         let object = store.copies(&keys.public()).remove(0);
         assert!(store.purged_by(&object).is_empty());
-        store.purge_tag(site, Scope::Public, b"b", Purge::Dead);
+        store.purge_tag(site, TagScope::Public, b"b", TagPurge::Dead);
         assert_eq!(store.purged_by(&object), [b"b".to_vec()]);
         filled(&store, &keys, fresh);
         let object = store.copies(&keys.public()).remove(0);
-        store.purge_all(site, Purge::Dead);
+        store.purge_all(site, TagPurge::Dead);
         assert_eq!(store.purged_by(&object), [b"*".to_vec()]);
     }
 }

@@ -6,16 +6,16 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use base::Instant;
+use bolide_base::Instant;
 use bytes::Bytes;
 
 use crate::disk::format::{Record, pack_tags};
 use crate::fills::Rival;
-use crate::growing::{Follower, Growing, Waited, Waiter, Wakes};
-use crate::key::Key;
-use crate::object::{Object, ObjectHead, Parts, pack_head};
+use crate::growing::{Follower, GrowingObject, Waited, Waiter, Wakes};
+use crate::key::CacheKey;
+use crate::object::{Object, ObjectHead, ObjectParts, pack_head};
 use crate::store::Store;
-use crate::tags::{Tags, Verdict};
+use crate::tags::{TagVerdict, Tags};
 
 /// LIMIT: bytes of an `ETag` that is kept.
 const ETAG_SIZE_MAX: usize = 1024;
@@ -25,7 +25,7 @@ const PASSING_MIN: u64 = 1 << 20;
 
 /// Why a fill came to nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Abandon {
+pub enum AbandonReason {
     /// The answer may not be kept: until then look-ups of this key pass.
     Uncacheable {
         /// End of that memory, in the caller's milliseconds.
@@ -49,7 +49,7 @@ pub enum Abandon {
     Gone,
 }
 
-impl Abandon {
+impl AbandonReason {
     /// Until when look-ups pass, if they do.
     #[must_use]
     pub const fn until_ms(self) -> Option<u64> {
@@ -83,7 +83,7 @@ pub struct Moved {
 #[derive(Debug)]
 pub struct FillPermit {
     pub(crate) store: Arc<Store>,
-    growing: Arc<Growing>,
+    growing: Arc<GrowingObject>,
     spent: bool,
     overflown: bool,
     /// See [`Self::pass_on`].
@@ -91,7 +91,7 @@ pub struct FillPermit {
 }
 
 impl FillPermit {
-    pub(crate) const fn new(store: Arc<Store>, growing: Arc<Growing>) -> Self {
+    pub(crate) const fn new(store: Arc<Store>, growing: Arc<GrowingObject>) -> Self {
         Self { store, growing, spent: false, overflown: false, passes_on: false }
     }
 
@@ -120,7 +120,7 @@ impl FillPermit {
 
     /// What others see of this fill.
     #[must_use]
-    pub const fn growing(&self) -> &Arc<Growing> {
+    pub const fn growing(&self) -> &Arc<GrowingObject> {
         &self.growing
     }
 
@@ -132,7 +132,7 @@ impl FillPermit {
 
     /// Its key.
     #[must_use]
-    pub fn key(&self) -> Key<'_> {
+    pub fn key(&self) -> CacheKey<'_> {
         self.growing.key.key()
     }
 
@@ -184,7 +184,7 @@ impl FillPermit {
         if ids.is_none() || tags.is_overflown() {
             self.overflown = true;
         }
-        if self.store.is_shelved(namespace) {
+        if self.store.has_disk_tree(namespace) {
             let _ = self.growing.packed_tags.set(pack_tags(tags).into());
         }
         if self.growing.tags.set(ids.unwrap_or_default()).is_err() {
@@ -192,9 +192,9 @@ impl FillPermit {
         }
         // After the tags have slots: what comes later writes there.
         match table.prefix_verdict(namespace, session, tags, generation) {
-            Verdict::Dead => self.growing.doom(),
-            Verdict::Stale => self.growing.soften(),
-            Verdict::Good => {}
+            TagVerdict::Dead => self.growing.doom(),
+            TagVerdict::Stale => self.growing.soften(),
+            TagVerdict::Good => {}
         }
         let _ = self.growing.is_killed(table);
     }
@@ -240,16 +240,16 @@ impl FillPermit {
     pub(crate) fn restore_content(
         mut self,
         record: &Record<'_>,
-        verdict: Verdict,
+        verdict: TagVerdict,
         body: Bytes,
         tags: &Tags,
     ) -> Wakes {
         self.take_tags(tags);
-        if verdict == Verdict::Stale {
+        if verdict == TagVerdict::Stale {
             self.growing.soften();
         }
         if let Some(tags) = self.growing.tags.get().filter(|_| self.is_storable()) {
-            let object = Arc::new(Object::new(Parts {
+            let object = Arc::new(Object::new(ObjectParts {
                 key: self.growing.key.key(),
                 status: record.status,
                 head: record.head,
@@ -273,7 +273,7 @@ impl FillPermit {
         let key = self.growing.key.key();
         let tags = self.growing.tags.get()?;
         let packed = pack_head(head);
-        let object = Arc::new(Object::new(Parts {
+        let object = Arc::new(Object::new(ObjectParts {
             key,
             status: head.status,
             head: &packed,
@@ -298,16 +298,16 @@ impl FillPermit {
     #[must_use = "others wait for this fill"]
     pub fn freshen(mut self, mut head: ObjectHead, tags: &Tags) -> Committed {
         let Some(old) = self.growing.stale.clone() else {
-            return Committed { object: None, wakes: self.abandon(Abandon::Gone) };
+            return Committed { object: None, wakes: self.abandon(AbandonReason::Gone) };
         };
         head.status = old.status();
         head.length = Some(old.body_len());
         if tags.is_empty() {
             let Some(ids) = self.store.inherit_tags(&self.growing.key.key(), &old) else {
-                return Committed { object: None, wakes: self.abandon(Abandon::Gone) };
+                return Committed { object: None, wakes: self.abandon(AbandonReason::Gone) };
             };
             if self.growing.tags.set(ids).is_err() {
-                return Committed { object: None, wakes: self.abandon(Abandon::Gone) };
+                return Committed { object: None, wakes: self.abandon(AbandonReason::Gone) };
             }
             let _ = self.growing.is_killed(&self.store.tags);
         }
@@ -323,29 +323,29 @@ impl FillPermit {
     }
 
     /// Gives the fill up. Followers who have read nothing look up again; others break off.
-    pub fn abandon(mut self, why: Abandon) -> Wakes {
+    pub fn abandon(mut self, why: AbandonReason) -> Wakes {
         self.end(why)
     }
 
-    fn end(&mut self, why: Abandon) -> Wakes {
+    fn end(&mut self, why: AbandonReason) -> Wakes {
         self.spent = true;
         self.release_tags();
         let key = self.growing.key.key();
         match why {
-            Abandon::Uncacheable { until_ms } => {
+            AbandonReason::Uncacheable { until_ms } => {
                 if !self.growing.is_killed(&self.store.tags) {
                     self.store.remember_pass(&key, until_ms);
                 }
             }
-            Abandon::Failed { now_ms, rest_until_ms } => {
+            AbandonReason::Failed { now_ms, rest_until_ms } => {
                 self.store.rest(&key, rest_until_ms, now_ms);
             }
-            Abandon::Refused { status, until_ms } => {
+            AbandonReason::Refused { status, until_ms } => {
                 if !self.growing.is_killed(&self.store.tags) {
                     self.store.remember_failure(&key, status, until_ms);
                 }
             }
-            Abandon::Gone => {}
+            AbandonReason::Gone => {}
         }
         self.store.end_fill(&self.growing);
         self.growing.finish(false)
@@ -354,17 +354,17 @@ impl FillPermit {
     /// The answer belongs under another key (it set a vary cookie, or named a new `Vary`): the fill
     /// goes on there, as old as it is. Nothing may have begun.
     #[must_use = "others wait for this fill"]
-    pub fn move_to(self, key: &Key<'_>) -> Moved {
+    pub fn move_to(self, key: &CacheKey<'_>) -> Moved {
         self.go_to(key, Rival::Heeded)
     }
 
     /// As [`Self::move_to`], also if that key is being filled: what comes last is kept.
     #[must_use = "others wait for this fill"]
-    pub fn move_over(self, key: &Key<'_>) -> Moved {
+    pub fn move_over(self, key: &CacheKey<'_>) -> Moved {
         self.go_to(key, Rival::Ignored)
     }
 
-    fn go_to(mut self, key: &Key<'_>, rival: Rival) -> Moved {
+    fn go_to(mut self, key: &CacheKey<'_>, rival: Rival) -> Moved {
         let permit = self.store.regrant(key, self.growing.generation, rival);
         // A purge of the URL marks fills, not tags. One that comes from here on marks both.
         if let Some(permit) = &permit {
@@ -376,7 +376,7 @@ impl FillPermit {
                 permit.growing.soften();
             }
         }
-        let wakes = self.end(Abandon::Gone);
+        let wakes = self.end(AbandonReason::Gone);
         Moved { permit, wakes }
     }
 }
@@ -384,7 +384,7 @@ impl FillPermit {
 impl Drop for FillPermit {
     fn drop(&mut self) {
         if !self.spent {
-            let wakes = self.end(Abandon::Gone);
+            let wakes = self.end(AbandonReason::Gone);
             self.store.leave(wakes);
         }
     }

@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use crate::disk::journal::Echo;
-use crate::disk::{Filed, Target};
-use crate::key::{Key, KeyBuilder, NamespaceId, Session};
-use crate::object::{Kind, Object};
+use crate::disk::{DiskPurgeTarget, Filed};
+use crate::key::{CacheKey, KeyBuilder, NamespaceId, SessionKey};
+use crate::object::{Object, ObjectKind};
 use crate::store::Store;
-use crate::tags::{Purge, Root, Scope, Verdict, lock};
+use crate::tags::{TagPurge, TagRoot, TagScope, TagVerdict, lock};
 
 impl Store {
     /// Purges all objects of `namespace` with this tag, or, if it ends in `*`, with any tag that
@@ -19,17 +19,21 @@ impl Store {
     pub fn purge_tag(
         &self,
         namespace: NamespaceId,
-        scope: Scope<'_>,
+        scope: TagScope<'_>,
         tag: &[u8],
-        how: Purge,
+        how: TagPurge,
     ) -> u64 {
         match (tag, scope) {
-            (b"*", Scope::Public) => self.purge_all(namespace, how),
-            (b"*", Scope::Session(session)) => self.purge_private(namespace, Some(session), how),
-            ([prefix @ .., b'*'], _) => {
-                self.carry_out(namespace, scope, Target::TagsFrom(prefix), how, Echo::First)
-            }
-            _ => self.carry_out(namespace, scope, Target::Tag(tag), how, Echo::First),
+            (b"*", TagScope::Public) => self.purge_all(namespace, how),
+            (b"*", TagScope::Session(session)) => self.purge_private(namespace, Some(session), how),
+            ([prefix @ .., b'*'], _) => self.carry_out(
+                namespace,
+                scope,
+                DiskPurgeTarget::TagsFrom(prefix),
+                how,
+                Echo::First,
+            ),
+            _ => self.carry_out(namespace, scope, DiskPurgeTarget::Tag(tag), how, Echo::First),
         }
     }
 
@@ -37,87 +41,91 @@ impl Store {
     pub(crate) fn carry_out(
         &self,
         namespace: NamespaceId,
-        scope: Scope<'_>,
-        target: Target<'_>,
-        how: Purge,
+        scope: TagScope<'_>,
+        target: DiskPurgeTarget<'_>,
+        how: TagPurge,
         echo: Echo,
     ) -> u64 {
-        let note = |number| self.purge_shelf(namespace, scope, (target, how), echo, number);
+        let note = |number| self.purge_tree(namespace, scope, (target, how), echo, number);
         match (target, scope) {
-            (Target::Tag(tag), _) => self.tags.purge(namespace, scope, tag, how, note),
-            (Target::TagsFrom(start), _) => {
+            (DiskPurgeTarget::Tag(tag), _) => self.tags.purge(namespace, scope, tag, how, note),
+            (DiskPurgeTarget::TagsFrom(start), _) => {
                 self.tags.purge_prefix(namespace, scope, start, how, note)
             }
-            (Target::Url(url), _) => {
+            (DiskPurgeTarget::Url(url), _) => {
                 let mut keys = KeyBuilder::default();
                 keys.start(namespace);
                 keys.push_url(url);
                 match scope {
-                    Scope::Public => self.purge_copies(&keys.public(), how, note),
-                    Scope::Session(session) => self.purge_copies(&keys.private(session), how, note),
+                    TagScope::Public => self.purge_copies(&keys.public(), how, note),
+                    TagScope::Session(session) => {
+                        self.purge_copies(&keys.private(session), how, note)
+                    }
                 }
             }
-            (Target::UrlsFrom(start), _) => self.purge_urls(namespace, start, how, note),
-            (Target::All, Scope::Public) => {
-                self.tags.purge_root(namespace, &Root::Public, how, note)
+            (DiskPurgeTarget::UrlsFrom(start), _) => self.purge_urls(namespace, start, how, note),
+            (DiskPurgeTarget::All, TagScope::Public) => {
+                self.tags.purge_root(namespace, &TagRoot::Public, how, note)
             }
-            (Target::All, Scope::Session(session)) => {
-                self.tags.purge_root(namespace, &Root::Session(session), how, note)
+            (DiskPurgeTarget::All, TagScope::Session(session)) => {
+                self.tags.purge_root(namespace, &TagRoot::Session(session), how, note)
             }
-            (Target::Private, _) => self.tags.purge_root(namespace, &Root::Private, how, note),
-            (Target::Everything, _) => [Target::All, Target::Private]
-                .map(|target| self.carry_out(namespace, Scope::Public, target, how, echo))
+            (DiskPurgeTarget::Private, _) => {
+                self.tags.purge_root(namespace, &TagRoot::Private, how, note)
+            }
+            (DiskPurgeTarget::Everything, _) => [DiskPurgeTarget::All, DiskPurgeTarget::Private]
+                .map(|target| self.carry_out(namespace, TagScope::Public, target, how, echo))
                 .iter()
                 .sum(),
         }
     }
 
     /// Purges all public objects of a namespace.
-    pub fn purge_all(&self, namespace: NamespaceId, how: Purge) -> u64 {
-        self.carry_out(namespace, Scope::Public, Target::All, how, Echo::First)
+    pub fn purge_all(&self, namespace: NamespaceId, how: TagPurge) -> u64 {
+        self.carry_out(namespace, TagScope::Public, DiskPurgeTarget::All, how, Echo::First)
     }
 
     /// Purges the private objects of one session, or of all.
     pub fn purge_private(
         &self,
         namespace: NamespaceId,
-        session: Option<Session<'_>>,
-        how: Purge,
+        session: Option<SessionKey<'_>>,
+        how: TagPurge,
     ) -> u64 {
         let (scope, target) = match session {
-            Some(session) => (Scope::Session(session), Target::All),
-            None => (Scope::Public, Target::Private),
+            Some(session) => (TagScope::Session(session), DiskPurgeTarget::All),
+            None => (TagScope::Public, DiskPurgeTarget::Private),
         };
         self.carry_out(namespace, scope, target, how, Echo::First)
     }
 
     /// Purges all vary copies of a URL, in the public space or in the session of `key`, and what is
     /// known about how it varies.
-    pub fn purge_url(&self, key: &Key<'_>, how: Purge) -> u64 {
-        let scope = key.session.map_or(Scope::Public, Scope::Session);
-        let what = (Target::Url(key.url()), how);
+    pub fn purge_url(&self, key: &CacheKey<'_>, how: TagPurge) -> u64 {
+        let scope = key.session.map_or(TagScope::Public, TagScope::Session);
+        let what = (DiskPurgeTarget::Url(key.url()), how);
         self.purge_copies(key, how, |number| {
-            self.purge_shelf(key.namespace, scope, what, Echo::First, number);
+            self.purge_tree(key.namespace, scope, what, Echo::First, number);
         })
     }
 
     /// The same; counts only what it hits in memory.
-    pub fn strike_url(&self, key: &Key<'_>, how: Purge) -> u64 {
-        let scope = key.session.map_or(Scope::Public, Scope::Session);
-        let what = (Target::Url(key.url()), how);
-        let note = |number| self.purge_shelf(key.namespace, scope, what, Echo::First, number);
-        let filed = self.copies_on_disk(key).filter(|_| how == Purge::Dead);
+    pub fn strike_url(&self, key: &CacheKey<'_>, how: TagPurge) -> u64 {
+        let scope = key.session.map_or(TagScope::Public, TagScope::Session);
+        let what = (DiskPurgeTarget::Url(key.url()), how);
+        let note = |number| self.purge_tree(key.namespace, scope, what, Echo::First, number);
+        let filed = self.copies_on_disk(key).filter(|_| how == TagPurge::Dead);
         let (hit, _) = self.purge_url_in_memory(key, how, note);
         filed.iter().for_each(Filed::doom);
         hit
     }
 
     /// What is struck in memory and what only lies on disk, each copy counted once.
-    fn purge_copies(&self, key: &Key<'_>, how: Purge, note: impl FnOnce(u64)) -> u64 {
+    fn purge_copies(&self, key: &CacheKey<'_>, how: TagPurge, note: impl FnOnce(u64)) -> u64 {
         let filed = self.copies_on_disk(key);
         let (hit, struck) = self.purge_url_in_memory(key, how, note);
         let Some(filed) = filed else { return hit };
-        if how == Purge::Dead {
+        if how == TagPurge::Dead {
             filed.doom();
         }
         hit + filed.beside(&struck)
@@ -126,8 +134,8 @@ impl Store {
     /// How many answers it hit, and all that was struck, what the URL varies by included.
     fn purge_url_in_memory(
         &self,
-        key: &Key<'_>,
-        how: Purge,
+        key: &CacheKey<'_>,
+        how: TagPurge,
         note: impl FnOnce(u64),
     ) -> (u64, Vec<Arc<Object>>) {
         let mut struck = Vec::new();
@@ -140,19 +148,19 @@ impl Store {
                     && own.url() == key.url()
                     && own.session == key.session;
                 match how {
-                    Purge::Dead if here => growing.doom(),
-                    Purge::Stale if here => growing.soften(),
-                    Purge::Dead | Purge::Stale => {}
+                    TagPurge::Dead if here => growing.doom(),
+                    TagPurge::Stale if here => growing.soften(),
+                    TagPurge::Dead | TagPurge::Stale => {}
                 }
             }
             let mut hit = 0;
             for place in shard.copies(key) {
-                let object = shard.at(place).filter(|object| object.kind() == Kind::Content);
-                let alive = object.is_some_and(|o| o.verdict(&self.tags) != Verdict::Dead);
+                let object = shard.at(place).filter(|object| object.kind() == ObjectKind::Content);
+                let alive = object.is_some_and(|o| o.verdict(&self.tags) != TagVerdict::Dead);
                 hit += u64::from(alive);
                 match how {
-                    Purge::Dead => struck.push(shard.take(place)),
-                    Purge::Stale => object.into_iter().for_each(|object| {
+                    TagPurge::Dead => struck.push(shard.take(place)),
+                    TagPurge::Stale => object.into_iter().for_each(|object| {
                         object.soften();
                         struck.push(Arc::clone(object));
                     }),
@@ -160,22 +168,28 @@ impl Store {
             }
             hit
         });
-        if how == Purge::Dead {
+        if how == TagPurge::Dead {
             struck.iter().for_each(|object| self.let_go(object));
         }
         (hit, struck)
     }
 
     /// Purges every public URL of a namespace that begins with `start`; looks at all of them.
-    pub fn purge_urls_from(&self, namespace: NamespaceId, start: &[u8], how: Purge) -> u64 {
-        self.carry_out(namespace, Scope::Public, Target::UrlsFrom(start), how, Echo::First)
+    pub fn purge_urls_from(&self, namespace: NamespaceId, start: &[u8], how: TagPurge) -> u64 {
+        self.carry_out(
+            namespace,
+            TagScope::Public,
+            DiskPurgeTarget::UrlsFrom(start),
+            how,
+            Echo::First,
+        )
     }
 
     fn purge_urls(
         &self,
         namespace: NamespaceId,
         start: &[u8],
-        how: Purge,
+        how: TagPurge,
         note: impl FnOnce(u64),
     ) -> u64 {
         self.tags.purge_by(|sequence| {

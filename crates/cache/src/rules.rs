@@ -18,26 +18,28 @@ mod fresh;
 pub mod fuzz;
 mod gate;
 mod identity;
+mod line_protocol;
 mod policy;
 mod query;
 mod strip;
 mod validate;
-mod words;
 mod zone;
 
-pub use asked::{Asked, asked_purges};
-pub use claims::Claim;
-pub use decide::{Answer, Decision, Refusal, Source, Verdict, decide, is_esi};
-pub use fresh::{Instructions, State, judge};
+pub use asked::{PurgeRequest, asked_purges};
+pub use claims::ForwardedClaim;
+pub use decide::{
+    AnswerFacts, AnswerSource, StoreDecision, StoreRefusal, StoreVerdict, decide, is_esi,
+};
+pub use fresh::{FreshState, Instructions, judge};
 pub use gate::{Bypass, Environment, Gate, autoflushes, gate};
 pub use identity::{
-    Facts, Piece, is_of_address, named, of_address, session, url, url_of, vary_base,
+    Facts, KeyPiece, is_of_address, named, of_address, session, url, url_of, vary_base,
 };
-pub use policy::{Heuristic, Ignore, Mode, Policy, SetCookie, Valid, Valids};
+pub use line_protocol::{PurgeOrder, PurgeTarget, TagWord, is_lscache, purges, tags};
+pub use policy::{CachePolicy, Heuristic, Ignore, Mode, SetCookie, Valid, Valids};
 pub use query::QueryRules;
 pub use strip::{for_client, for_front, for_store, is_forged};
 pub use validate::{conditions, freshen, invalidated, is_same};
-pub use words::{PurgeOrder, PurgeTarget, TagWord, is_lscache, purges, tags};
 pub use zone::grace;
 
 #[cfg(test)]

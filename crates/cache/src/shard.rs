@@ -14,9 +14,9 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::growing::Growing;
-use crate::key::{Key, NamespaceId, url_hash};
-use crate::object::{Kind, Object};
+use crate::growing::GrowingObject;
+use crate::key::{CacheKey, NamespaceId, url_hash};
+use crate::object::{Object, ObjectKind};
 
 const NONE: u32 = u32::MAX;
 /// LIMIT: vary copies of one URL in one session's or the public space.
@@ -27,7 +27,7 @@ const RESTING_MAX: usize = 256;
 const VICTIM_SEARCH: usize = 256;
 
 #[derive(Debug)]
-struct Entry {
+struct ShardEntry {
     object: Option<Arc<Object>>,
     /// The next of the same bucket; of a free entry, the next free one.
     chain: u32,
@@ -50,7 +50,7 @@ impl Queue {
 /// One part of the index, behind its own lock.
 #[derive(Debug)]
 pub(crate) struct Shard {
-    entries: Vec<Entry>,
+    entries: Vec<ShardEntry>,
     free: u32,
     count: usize,
     buckets: Vec<u32>,
@@ -59,7 +59,7 @@ pub(crate) struct Shard {
     main: Queue,
     /// Fingerprints of what the small queue let go unused.
     ghosts: Vec<u32>,
-    pub(crate) fills: HashMap<[u64; 2], Arc<Growing>>,
+    pub(crate) fills: HashMap<[u64; 2], Arc<GrowingObject>>,
     resting: HashMap<[u64; 2], u64>,
 }
 
@@ -108,7 +108,7 @@ impl Shard {
     }
 
     /// The place of what `key` names.
-    pub(crate) fn find(&self, key: &Key<'_>) -> Option<u32> {
+    pub(crate) fn find(&self, key: &CacheKey<'_>) -> Option<u32> {
         let mut place = self.buckets[self.bucket(key.hash[1])];
         while place != NONE {
             let entry = &self.entries[place as usize];
@@ -121,7 +121,7 @@ impl Shard {
     }
 
     /// The places of all vary copies of the URL of `key`.
-    pub(crate) fn copies(&self, key: &Key<'_>) -> Vec<u32> {
+    pub(crate) fn copies(&self, key: &CacheKey<'_>) -> Vec<u32> {
         let mut found = Vec::new();
         let mut place = self.urls[self.url_bucket(key.url_hash)];
         while place != NONE {
@@ -152,7 +152,8 @@ impl Shard {
         });
         let copies = if key.vary().is_empty() { Vec::new() } else { self.copies(&key) };
         // The oldest copy, but not the entry by which all of them are found.
-        let is_copy = |place: &u32| self.at(*place).is_some_and(|o| o.kind() == Kind::Content);
+        let is_copy =
+            |place: &u32| self.at(*place).is_some_and(|o| o.kind() == ObjectKind::Content);
         let surplus = (copies.len() >= COPIES_MAX)
             .then(|| copies.iter().rev().copied().find(is_copy))
             .flatten();
@@ -169,7 +170,7 @@ impl Shard {
             self.rehash();
         }
         let (bucket, url_bucket) = (self.bucket(object.hash()), self.url_bucket(url_hash));
-        let entry = Entry {
+        let entry = ShardEntry {
             object: Some(object),
             chain: self.buckets[bucket],
             url: self.urls[url_bucket],
@@ -305,7 +306,7 @@ impl Shard {
             patience = patience.saturating_sub(1);
             if warmth == 0 || patience == 0 {
                 let object = self.take(place);
-                if from_small && object.kind() == Kind::Content {
+                if from_small && object.kind() == ObjectKind::Content {
                     self.haunt(object.hash());
                 }
                 return Some(object);
@@ -357,12 +358,12 @@ impl Shard {
     }
 
     /// Whether a refresh of this key has failed a short while ago.
-    pub(crate) fn is_resting(&self, key: &Key<'_>, now_ms: u64) -> bool {
+    pub(crate) fn is_resting(&self, key: &CacheKey<'_>, now_ms: u64) -> bool {
         self.resting.get(&key.hash).is_some_and(|until| now_ms < *until)
     }
 
     /// Lets refreshes of this key rest.
-    pub(crate) fn rest(&mut self, key: &Key<'_>, until_ms: u64, now_ms: u64) {
+    pub(crate) fn rest(&mut self, key: &CacheKey<'_>, until_ms: u64, now_ms: u64) {
         if self.resting.len() >= RESTING_MAX {
             self.resting.retain(|_, until| now_ms < *until);
         }

@@ -7,7 +7,7 @@ use crate::store::Lookup;
 
 /// What a store holds and has done since its start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct StoreStats {
     /// Entries of the index: answers, markers, and dead ones not yet swept.
     pub objects: u64,
     /// Bytes they are charged with.
@@ -89,9 +89,9 @@ impl Counters {
         counter.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(crate) fn read(&self) -> Stats {
+    pub(crate) fn read(&self) -> StoreStats {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Stats {
+        StoreStats {
             hits: read(&self.hits),
             stale: read(&self.stale),
             misses: read(&self.misses),
@@ -100,7 +100,7 @@ impl Counters {
             inserted: read(&self.inserted),
             evicted: read(&self.evicted),
             recalled: read(&self.recalled),
-            ..Stats::default()
+            ..StoreStats::default()
         }
     }
 }

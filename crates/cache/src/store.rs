@@ -4,20 +4,20 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 
-use http::negotiate::Coding;
+use bolide_http::negotiate::Coding;
 
-use crate::decisions::Ring;
-use crate::disk::{Disk, Shelf};
+use crate::decisions::DecisionRing;
+use crate::disk::{DiskTier, DiskTree};
 use crate::fills::failed;
 use crate::front::Front;
-use crate::growing::{Follower, Growing, Waiter, Wakes};
-use crate::key::{KEY_SIZE_MAX, Key, NamespaceId, Session, url_hash};
-use crate::object::{Kind, Object, Times, Variant};
+use crate::growing::{Follower, GrowingObject, Waiter, Wakes};
+use crate::key::{CacheKey, KEY_SIZE_MAX, NamespaceId, SessionKey, url_hash};
+use crate::object::{Object, ObjectKind, ObjectVariant, Times};
 use crate::permit::FillPermit;
 use crate::segments::Segments;
 use crate::shard::Shard;
-use crate::stats::{Counters, NamespaceStats, Stats};
-use crate::tags::{Count, Purge, TagTable, Verdict, lock};
+use crate::stats::{Counters, NamespaceStats, StoreStats};
+use crate::tags::{TagCount, TagPurge, TagTable, TagVerdict, lock};
 
 const SHARDS: usize = 64;
 /// Entries looked at under one lock by a sweep.
@@ -74,7 +74,7 @@ struct Account {
     /// What it is called.
     name: OnceLock<Box<[u8]>>,
     /// Where its objects outlive the process.
-    shelf: RwLock<Option<Arc<Shelf>>>,
+    tree: RwLock<Option<Arc<DiskTree>>>,
 }
 
 #[derive(Debug, Default)]
@@ -87,7 +87,7 @@ struct Sweep {
 /// Counters of private objects, so that most sessions are known to have none.
 const SESSION_BUCKETS: usize = 4096;
 
-fn session_bucket(session: Session<'_>) -> usize {
+fn session_bucket(session: SessionKey<'_>) -> usize {
     url_hash(NamespaceId(0), None, session.text()) as usize % SESSION_BUCKETS
 }
 
@@ -107,9 +107,9 @@ pub struct Store {
     sweep: Mutex<Sweep>,
     /// How many private objects there are, by the hash of their session.
     private: Vec<AtomicU32>,
-    pub(crate) disk: Disk,
+    pub(crate) disk: DiskTier,
     pub(crate) counters: Counters,
-    pub(crate) rings: Mutex<Vec<Arc<Ring>>>,
+    pub(crate) rings: Mutex<Vec<Arc<DecisionRing>>>,
 }
 
 impl Store {
@@ -130,7 +130,7 @@ impl Store {
             victim: AtomicUsize::new(0),
             sweep: Mutex::default(),
             private: (0..SESSION_BUCKETS).map(|_| AtomicU32::new(0)).collect(),
-            disk: Disk::default(),
+            disk: DiskTier::default(),
             counters: Counters::default(),
             rings: Mutex::default(),
         })
@@ -157,26 +157,26 @@ impl Store {
         lock(&self.names).values().copied().collect()
     }
 
-    /// Has the objects of a namespace kept on a shelf from now on, or on none.
-    pub(crate) fn shelve(&self, namespace: NamespaceId, shelf: Option<Arc<Shelf>>) {
+    /// Has the objects of a namespace kept on a tree from now on, or on none.
+    pub(crate) fn attach_tree(&self, namespace: NamespaceId, tree: Option<Arc<DiskTree>>) {
         if let Some(account) = self.accounts.make(namespace.0 as usize)
-            && let Ok(mut place) = account.shelf.write()
+            && let Ok(mut place) = account.tree.write()
         {
-            *place = shelf;
+            *place = tree;
         }
     }
 
-    /// The shelf of a namespace, and the namespace's name.
-    pub(crate) fn shelf_of(&self, namespace: NamespaceId) -> Option<(Arc<Shelf>, Box<[u8]>)> {
+    /// The tree of a namespace, and the namespace's name.
+    pub(crate) fn tree_of(&self, namespace: NamespaceId) -> Option<(Arc<DiskTree>, Box<[u8]>)> {
         let account = self.accounts.get(namespace.0 as usize)?;
-        let shelf = account.shelf.read().ok()?.clone()?;
-        Some((shelf, account.name.get()?.clone()))
+        let tree = account.tree.read().ok()?.clone()?;
+        Some((tree, account.name.get()?.clone()))
     }
 
-    /// Whether a namespace has a shelf.
-    pub(crate) fn is_shelved(&self, namespace: NamespaceId) -> bool {
+    /// Whether a namespace has a tree.
+    pub(crate) fn has_disk_tree(&self, namespace: NamespaceId) -> bool {
         let account = self.accounts.get(namespace.0 as usize);
-        account.is_some_and(|account| account.shelf.read().is_ok_and(|shelf| shelf.is_some()))
+        account.is_some_and(|account| account.tree.read().is_ok_and(|tree| tree.is_some()))
     }
 
     /// Bounds the bytes of one namespace (`max_size`); 0 leaves only the store's own bound.
@@ -189,7 +189,7 @@ impl Store {
     /// The table of hits of one worker.
     #[must_use]
     pub fn front(self: &Arc<Self>, worker: u16) -> Front {
-        let ring = Arc::new(Ring::new());
+        let ring = Arc::new(DecisionRing::new());
         lock(&self.rings).push(Arc::clone(&ring));
         Front::new(Arc::clone(self), worker, ring)
     }
@@ -204,7 +204,7 @@ impl Store {
 
     /// What the index says of `key`; [`Front::lookup`] asks its own table first.
     #[must_use]
-    pub fn lookup(self: &Arc<Self>, key: &Key<'_>, now_ms: u64) -> Lookup {
+    pub fn lookup(self: &Arc<Self>, key: &CacheKey<'_>, now_ms: u64) -> Lookup {
         if key.text.len() > KEY_SIZE_MAX {
             return Lookup::Pass;
         }
@@ -220,14 +220,16 @@ impl Store {
 
     /// The object under `key` if it is there and fresh; gives out no permit.
     #[must_use]
-    pub fn find_fresh(&self, key: &Key<'_>, now_ms: u64) -> Option<Arc<Object>> {
+    pub fn find_fresh(&self, key: &CacheKey<'_>, now_ms: u64) -> Option<Arc<Object>> {
         if key.session.is_some_and(|session| !self.may_have_private(session)) {
             return None;
         }
         let shard = lock(self.shard(key.url_hash));
         let object = shard.at(shard.find(key)?)?.clone();
         assert!(object.is_for(key.session), "a private object answers its own session only");
-        if judge(&object, &self.tags, now_ms) != Freshness::Fresh || object.kind() == Kind::Pass {
+        if judge(&object, &self.tags, now_ms) != Freshness::Fresh
+            || object.kind() == ObjectKind::Pass
+        {
             return None;
         }
         object.touch(now_ms);
@@ -235,13 +237,13 @@ impl Store {
     }
 
     /// Whether there may be private objects of a session; a look without a lock.
-    fn may_have_private(&self, session: Session<'_>) -> bool {
+    fn may_have_private(&self, session: SessionKey<'_>) -> bool {
         self.private[session_bucket(session)].load(Ordering::Relaxed) > 0
     }
 
     fn lookup_locked(
         self: &Arc<Self>,
-        key: &Key<'_>,
+        key: &CacheKey<'_>,
         now_ms: u64,
         gone: &mut Option<Arc<Object>>,
     ) -> Lookup {
@@ -255,10 +257,10 @@ impl Store {
                 Freshness::Fresh => {
                     object.touch(now_ms);
                     return match object.kind() {
-                        Kind::Content => Lookup::Hit(object),
-                        Kind::Vary => Lookup::Vary(object),
-                        Kind::Pass => Lookup::Pass,
-                        Kind::Failed => failed(&object),
+                        ObjectKind::Content => Lookup::Hit(object),
+                        ObjectKind::Vary => Lookup::Vary(object),
+                        ObjectKind::Pass => Lookup::Pass,
+                        ObjectKind::Failed => failed(&object),
                     };
                 }
                 Freshness::Gone => *gone = Some(shard.take(place)),
@@ -292,17 +294,17 @@ impl Store {
     pub(crate) fn grant(
         self: &Arc<Self>,
         shard: &mut Shard,
-        key: &Key<'_>,
+        key: &CacheKey<'_>,
         generation: u64,
         stale: Option<Arc<Object>>,
     ) -> FillPermit {
-        let growing = Arc::new(Growing::new(key, generation, stale));
+        let growing = Arc::new(GrowingObject::new(key, generation, stale));
         shard.fills.insert(key.hash, Arc::clone(&growing));
         FillPermit::new(Arc::clone(self), growing)
     }
 
     /// Takes a fill out of the index; afterwards a look-up may give out the next permit.
-    pub(crate) fn end_joining(&self, growing: &Arc<Growing>) {
+    pub(crate) fn end_joining(&self, growing: &Arc<GrowingObject>) {
         let key = growing.key.key();
         let mut shard = lock(self.shard(key.url_hash));
         if shard.fills.get(&key.hash).is_some_and(|other| Arc::ptr_eq(other, growing)) {
@@ -314,14 +316,14 @@ impl Store {
     }
 
     /// Ends a fill.
-    pub(crate) fn end_fill(&self, growing: &Arc<Growing>) {
+    pub(crate) fn end_fill(&self, growing: &Arc<GrowingObject>) {
         self.end_joining(growing);
         self.filling.fetch_sub(growing.size(), Ordering::Relaxed);
     }
 
     /// The tags of `old` with a reference of their own; none if it is not what the index has under
     /// `key`.
-    pub(crate) fn inherit_tags(&self, key: &Key<'_>, old: &Arc<Object>) -> Option<Vec<u32>> {
+    pub(crate) fn inherit_tags(&self, key: &CacheKey<'_>, old: &Arc<Object>) -> Option<Vec<u32>> {
         let shard = lock(self.shard(key.url_hash));
         // Under the lock nobody takes it out, so it holds references to its tags.
         let current = shard.find(key).and_then(|place| shard.at(place));
@@ -331,18 +333,18 @@ impl Store {
         Some(ids)
     }
 
-    pub(crate) fn rest(&self, key: &Key<'_>, until_ms: u64, now_ms: u64) {
+    pub(crate) fn rest(&self, key: &CacheKey<'_>, until_ms: u64, now_ms: u64) {
         lock(self.shard(key.url_hash)).rest(key, until_ms, now_ms);
     }
 
     /// Puts a filled object into the index unless its fill was purged meanwhile.
-    pub(crate) fn put_fill(&self, object: &Arc<Object>, growing: &Arc<Growing>) -> bool {
+    pub(crate) fn put_fill(&self, object: &Arc<Object>, growing: &Arc<GrowingObject>) -> bool {
         if growing.is_softened() {
             object.soften();
         }
         let url_hash = growing.key.key().url_hash;
         self.charge(object);
-        self.tags.count(object.tags(), object.known(), Count::In);
+        self.tags.count(object.tags(), object.known(), TagCount::In);
         let mut shard = lock(self.shard(url_hash));
         // Under the lock, because a purge of the URL dooms fills under it.
         let doomed = growing.is_killed(&self.tags);
@@ -361,7 +363,7 @@ impl Store {
     /// Puts `object` into the index, whose tags have their references already.
     pub(crate) fn put(&self, object: &Arc<Object>, url_hash: u64) {
         self.charge(object);
-        self.tags.count(object.tags(), object.known(), Count::In);
+        self.tags.count(object.tags(), object.known(), TagCount::In);
         let out = lock(self.shard(url_hash)).insert(Arc::clone(object), url_hash);
         out.iter().flatten().for_each(|object| self.let_go(object));
         self.counters.inserted.fetch_add(1, Ordering::Relaxed);
@@ -400,7 +402,7 @@ impl Store {
             account.bytes.fetch_sub(bytes, Ordering::Relaxed);
             account.objects.fetch_sub(1, Ordering::Relaxed);
         }
-        self.tags.count(object.tags(), object.known(), Count::Out);
+        self.tags.count(object.tags(), object.known(), TagCount::Out);
         object.tags().for_each(|id| self.tags.release(id));
     }
 
@@ -439,7 +441,12 @@ impl Store {
 
     /// Adds a compressed form of an object, made after [`Object::claim_variant`]; false if the
     /// object has left the index meanwhile.
-    pub fn set_variant(&self, object: &Arc<Object>, coding: Coding, variant: Variant) -> bool {
+    pub fn set_variant(
+        &self,
+        object: &Arc<Object>,
+        coding: Coding,
+        variant: ObjectVariant,
+    ) -> bool {
         let url = url_hash(object.namespace(), object.session(), object.url());
         let mut shard = lock(self.shard(url));
         if object.is_retired() {
@@ -464,7 +471,7 @@ impl Store {
     /// Remembers by which request fields the URL of `base` (its key without them) varies; false if
     /// they are too many, and then the answer must not be kept. Names in lower case.
     #[must_use]
-    pub fn remember_vary(&self, base: &Key<'_>, names: &[&[u8]]) -> bool {
+    pub fn remember_vary(&self, base: &CacheKey<'_>, names: &[&[u8]]) -> bool {
         let size: usize = names.iter().map(|name| name.len() + 1).sum();
         if names.len() > VARY_NAMES_MAX || size > VARY_SIZE_MAX || base.text.len() > KEY_SIZE_MAX {
             return false;
@@ -478,14 +485,14 @@ impl Store {
     }
 
     /// As [`Self::remember_vary`], for what is on disk already.
-    pub(crate) fn restore_vary(&self, base: &Key<'_>, names: &[&[u8]]) {
+    pub(crate) fn restore_vary(&self, base: &CacheKey<'_>, names: &[&[u8]]) {
         let joined = names.join(&b","[..]);
         let marker = Object::vary_marker(*base, &joined, self.tags.generation());
         self.put(&Arc::new(marker), base.url_hash);
     }
 
     /// Remembers until `until_ms` that the answer to `key` is not to be cached.
-    pub fn remember_pass(&self, key: &Key<'_>, until_ms: u64) {
+    pub fn remember_pass(&self, key: &CacheKey<'_>, until_ms: u64) {
         let marker = Object::pass_marker(*key, until_ms, self.tags.generation());
         self.put(&Arc::new(marker), key.url_hash);
     }
@@ -529,12 +536,12 @@ impl Store {
     }
 
     /// Strikes the fills in flight for which `what` says so.
-    pub(crate) fn doom_fills(&self, what: impl Fn(&Key<'_>) -> Option<Purge>) {
+    pub(crate) fn doom_fills(&self, what: impl Fn(&CacheKey<'_>) -> Option<TagPurge>) {
         for shard in &self.shards {
             for growing in lock(shard).fills.values() {
                 match what(&growing.key.key()) {
-                    Some(Purge::Dead) => growing.doom(),
-                    Some(Purge::Stale) => growing.soften(),
+                    Some(TagPurge::Dead) => growing.doom(),
+                    Some(TagPurge::Stale) => growing.soften(),
                     None => {}
                 }
             }
@@ -582,13 +589,13 @@ impl Store {
 
     /// What the store holds and has done.
     #[must_use]
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> StoreStats {
         let mut stats = self.counters.read();
         stats.bytes = self.bytes();
         stats.bytes_max = self.limits.bytes;
         stats.filling_bytes = self.filling.load(Ordering::Relaxed);
         stats.tags = self.tags.len() as u64;
-        // Above are processes that had the same shelves before; see `begin_at`.
+        // Above are processes that had the same trees before; see `begin_at`.
         let generation = self.tags.generation();
         stats.purges = (generation & u64::from(u32::MAX)) - u64::from(generation >> 32 == 0);
         for shard in &self.shards {
@@ -638,7 +645,7 @@ impl Store {
 
     /// All copies of the URL of `key`, for people.
     #[must_use]
-    pub fn copies(&self, key: &Key<'_>) -> Vec<Arc<Object>> {
+    pub fn copies(&self, key: &CacheKey<'_>) -> Vec<Arc<Object>> {
         let shard = lock(self.shard(key.url_hash));
         shard.copies(key).into_iter().filter_map(|place| shard.at(place).cloned()).collect()
     }
@@ -676,9 +683,9 @@ pub(crate) fn judge(object: &Object, tags: &TagTable, now_ms: u64) -> Freshness 
     let verdict = object.verdict(tags);
     let fresh = now_ms < times.expires_ms;
     match verdict {
-        Verdict::Dead => Freshness::Gone,
-        Verdict::Good if fresh => Freshness::Fresh,
-        _ if object.kind() != Kind::Content => Freshness::Gone,
+        TagVerdict::Dead => Freshness::Gone,
+        TagVerdict::Good if fresh => Freshness::Fresh,
+        _ if object.kind() != ObjectKind::Content => Freshness::Gone,
         _ if fresh || now_ms < times.stale_until_ms() => Freshness::Stale,
         _ => Freshness::Old,
     }

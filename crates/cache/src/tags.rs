@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::key::{Hash, NamespaceId, Session};
+use crate::key::{Hash, NamespaceId, SessionKey};
 use crate::segments::Segments;
 
 /// LIMIT: tags of one object.
@@ -23,7 +23,7 @@ const STRIPES: usize = 256;
 
 /// What a purge does to the objects that it hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Purge {
+pub enum TagPurge {
     /// They are gone.
     Dead,
     /// They may be served while one request refreshes them.
@@ -32,11 +32,11 @@ pub enum Purge {
 
 /// Which tags of that name are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope<'a> {
+pub enum TagScope<'a> {
     /// Those of public objects, and those that private objects carry as `public:`.
     Public,
     /// Those of one session's private objects.
-    Session(Session<'a>),
+    Session(SessionKey<'a>),
 }
 
 /// The tags of one answer; keeps its memory.
@@ -98,7 +98,7 @@ impl Tags {
 
 /// What a tag remembers. All zero: never purged.
 #[derive(Debug, Default)]
-pub(crate) struct Slot {
+pub(crate) struct TagSlot {
     purged: AtomicU64,
     stale: AtomicU64,
     /// In the upper half the number of purges, in the lower one objects that none of them hit.
@@ -109,7 +109,7 @@ pub(crate) struct Slot {
 
 /// What purges say of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum TagVerdict {
     /// Nothing.
     Good,
     /// A soft purge has hit it.
@@ -122,7 +122,7 @@ pub enum Verdict {
 struct Prefix {
     generation: u64,
     start: Vec<u8>,
-    how: Purge,
+    how: TagPurge,
 }
 
 #[derive(Debug, Default)]
@@ -136,7 +136,7 @@ struct Recent {
 #[derive(Debug)]
 pub(crate) struct TagTable {
     stripes: [Mutex<HashMap<Box<[u8]>, u32>>; STRIPES],
-    slots: Segments<Slot>,
+    slots: Segments<TagSlot>,
     next: AtomicU32,
     free: Mutex<Vec<u32>>,
     generation: AtomicU64,
@@ -149,12 +149,12 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The name of a tag in the table: namespace, session if any, text.
-fn name(namespace: NamespaceId, scope: Scope<'_>, tag: &[u8], to: &mut Vec<u8>) {
+fn name(namespace: NamespaceId, scope: TagScope<'_>, tag: &[u8], to: &mut Vec<u8>) {
     to.clear();
     to.extend_from_slice(&namespace.0.to_le_bytes());
     match scope {
-        Scope::Public => to.push(b'p'),
-        Scope::Session(session) => {
+        TagScope::Public => to.push(b'p'),
+        TagScope::Session(session) => {
             to.push(b's');
             to.extend_from_slice(&(session.text().len() as u16).to_le_bytes());
             to.extend_from_slice(session.text());
@@ -165,22 +165,22 @@ fn name(namespace: NamespaceId, scope: Scope<'_>, tag: &[u8], to: &mut Vec<u8>) 
 }
 
 /// What stands for all objects of a kind; no tag has such a name.
-pub(crate) enum Root<'a> {
+pub(crate) enum TagRoot<'a> {
     /// All public objects of a namespace.
     Public,
     /// All private objects of a namespace.
     Private,
     /// All private objects of a session.
-    Session(Session<'a>),
+    Session(SessionKey<'a>),
 }
 
-fn root_name(namespace: NamespaceId, root: &Root<'_>, to: &mut Vec<u8>) {
+fn root_name(namespace: NamespaceId, root: &TagRoot<'_>, to: &mut Vec<u8>) {
     to.clear();
     to.extend_from_slice(&namespace.0.to_le_bytes());
     match root {
-        Root::Public => to.push(b'*'),
-        Root::Private => to.push(b'+'),
-        Root::Session(session) => {
+        TagRoot::Public => to.push(b'*'),
+        TagRoot::Private => to.push(b'+'),
+        TagRoot::Session(session) => {
             to.push(b'-');
             to.extend_from_slice(session.text());
         }
@@ -205,7 +205,7 @@ impl TagTable {
         self.generation.load(Ordering::Acquire)
     }
 
-    fn slot(&self, id: u32) -> Option<&Slot> {
+    fn slot(&self, id: u32) -> Option<&TagSlot> {
         self.slots.get(id as usize)
     }
 
@@ -239,7 +239,7 @@ impl TagTable {
     pub(crate) fn intern_all(
         &self,
         namespace: NamespaceId,
-        session: Option<Session<'_>>,
+        session: Option<SessionKey<'_>>,
         tags: &Tags,
     ) -> Option<Vec<u32>> {
         let mut text = Vec::with_capacity(128);
@@ -252,19 +252,19 @@ impl TagTable {
         let mut whole = true;
         match session {
             None => {
-                root_name(namespace, &Root::Public, &mut text);
+                root_name(namespace, &TagRoot::Public, &mut text);
                 whole &= add(&text);
             }
             Some(session) => {
-                root_name(namespace, &Root::Private, &mut text);
+                root_name(namespace, &TagRoot::Private, &mut text);
                 whole &= add(&text);
-                root_name(namespace, &Root::Session(session), &mut text);
+                root_name(namespace, &TagRoot::Session(session), &mut text);
                 whole &= add(&text);
             }
         }
-        let own = session.map_or(Scope::Public, Scope::Session);
+        let own = session.map_or(TagScope::Public, TagScope::Session);
         for (tag, public) in tags.iter() {
-            name(namespace, if public { Scope::Public } else { own }, tag, &mut text);
+            name(namespace, if public { TagScope::Public } else { own }, tag, &mut text);
             whole &= add(&text);
         }
         ids.sort_unstable();
@@ -301,14 +301,14 @@ impl TagTable {
 
     /// What the tags `ids` say of something that was good at generation `known`.
     #[inline]
-    pub(crate) fn verdict(&self, ids: impl Iterator<Item = u32>, known: u64) -> Verdict {
-        let mut verdict = Verdict::Good;
+    pub(crate) fn verdict(&self, ids: impl Iterator<Item = u32>, known: u64) -> TagVerdict {
+        let mut verdict = TagVerdict::Good;
         for slot in ids.filter_map(|id| self.slot(id)) {
             if slot.purged.load(Ordering::Acquire) > known {
-                return Verdict::Dead;
+                return TagVerdict::Dead;
             }
             if slot.stale.load(Ordering::Acquire) > known {
-                verdict = Verdict::Stale;
+                verdict = TagVerdict::Stale;
             }
         }
         verdict
@@ -316,7 +316,7 @@ impl TagTable {
 
     /// Those of `ids` that purges have hit since generation `known`.
     pub(crate) fn struck(&self, ids: impl Iterator<Item = u32>, known: u64) -> Vec<u32> {
-        let is_struck = |slot: &Slot| {
+        let is_struck = |slot: &TagSlot| {
             slot.purged.load(Ordering::Acquire) > known
                 || slot.stale.load(Ordering::Acquire) > known
         };
@@ -325,17 +325,17 @@ impl TagTable {
 
     /// Whether a purge after generation `known` has killed something with these tags.
     pub(crate) fn is_killed(&self, ids: &[u32], known: u64) -> bool {
-        self.generation() > known && self.verdict(ids.iter().copied(), known) == Verdict::Dead
+        self.generation() > known && self.verdict(ids.iter().copied(), known) == TagVerdict::Dead
     }
 
     /// Counts an object in or out of its tags, except where a purge has already counted it out.
-    pub(crate) fn count(&self, ids: impl Iterator<Item = u32>, known: u64, change: Count) {
+    pub(crate) fn count(&self, ids: impl Iterator<Item = u32>, known: u64, change: TagCount) {
         for slot in ids.filter_map(|id| self.slot(id)) {
             let mut word = slot.live.load(Ordering::Acquire);
             while slot.purged.load(Ordering::Acquire) <= known {
                 let next = match change {
-                    Count::In => word + 1,
-                    Count::Out => word - u64::from(word as u32 != 0),
+                    TagCount::In => word + 1,
+                    TagCount::Out => word - u64::from(word as u32 != 0),
                 };
                 match slot.live.compare_exchange_weak(
                     word,
@@ -350,9 +350,9 @@ impl TagTable {
         }
     }
 
-    fn strike(slot: &Slot, generation: u64, how: Purge) -> u64 {
+    fn strike(slot: &TagSlot, generation: u64, how: TagPurge) -> u64 {
         match how {
-            Purge::Dead => {
+            TagPurge::Dead => {
                 slot.purged.store(generation, Ordering::Release);
                 let mut word = slot.live.load(Ordering::Acquire);
                 loop {
@@ -368,14 +368,14 @@ impl TagTable {
                     }
                 }
             }
-            Purge::Stale => {
+            TagPurge::Stale => {
                 slot.stale.store(generation, Ordering::Release);
                 u64::from(slot.live.load(Ordering::Acquire) as u32)
             }
         }
     }
 
-    fn purge_name(&self, text: &[u8], how: Purge, note: impl FnOnce(u64)) -> u64 {
+    fn purge_name(&self, text: &[u8], how: TagPurge, note: impl FnOnce(u64)) -> u64 {
         let _one_at_a_time = lock(&self.recent);
         let generation = self.generation.load(Ordering::Acquire) + 1;
         note(generation);
@@ -394,9 +394,9 @@ impl TagTable {
     pub(crate) fn purge(
         &self,
         namespace: NamespaceId,
-        scope: Scope<'_>,
+        scope: TagScope<'_>,
         tag: &[u8],
-        how: Purge,
+        how: TagPurge,
         note: impl FnOnce(u64),
     ) -> u64 {
         let mut text = Vec::with_capacity(64);
@@ -408,8 +408,8 @@ impl TagTable {
     pub(crate) fn purge_root(
         &self,
         namespace: NamespaceId,
-        root: &Root<'_>,
-        how: Purge,
+        root: &TagRoot<'_>,
+        how: TagPurge,
         note: impl FnOnce(u64),
     ) -> u64 {
         let mut text = Vec::with_capacity(64);
@@ -427,9 +427,9 @@ impl TagTable {
     pub(crate) fn purge_prefix(
         &self,
         namespace: NamespaceId,
-        scope: Scope<'_>,
+        scope: TagScope<'_>,
         prefix: &[u8],
-        how: Purge,
+        how: TagPurge,
         note: impl FnOnce(u64),
     ) -> u64 {
         let mut start = Vec::with_capacity(64);
@@ -468,26 +468,26 @@ impl TagTable {
     pub(crate) fn prefix_verdict(
         &self,
         namespace: NamespaceId,
-        session: Option<Session<'_>>,
+        session: Option<SessionKey<'_>>,
         tags: &Tags,
         known: u64,
-    ) -> Verdict {
+    ) -> TagVerdict {
         let recent = lock(&self.recent);
         if recent.forgotten > known {
-            return Verdict::Dead;
+            return TagVerdict::Dead;
         }
-        let mut found = Verdict::Good;
+        let mut found = TagVerdict::Good;
         let mut text = Vec::new();
-        let own = session.map_or(Scope::Public, Scope::Session);
+        let own = session.map_or(TagScope::Public, TagScope::Session);
         for purge in recent.prefixes.iter().filter(|purge| purge.generation > known) {
             let hit = tags.iter().any(|(tag, public)| {
-                name(namespace, if public { Scope::Public } else { own }, tag, &mut text);
+                name(namespace, if public { TagScope::Public } else { own }, tag, &mut text);
                 text.starts_with(&purge.start)
             });
             match purge.how {
-                Purge::Dead if hit => return Verdict::Dead,
-                Purge::Stale if hit => found = Verdict::Stale,
-                Purge::Dead | Purge::Stale => {}
+                TagPurge::Dead if hit => return TagVerdict::Dead,
+                TagPurge::Stale if hit => found = TagVerdict::Stale,
+                TagPurge::Dead | TagPurge::Stale => {}
             }
         }
         found
@@ -553,7 +553,7 @@ fn text_of(name: &[u8]) -> Option<&[u8]> {
 
 /// Which way an object is counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Count {
+pub(crate) enum TagCount {
     In,
     Out,
 }

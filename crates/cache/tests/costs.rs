@@ -4,10 +4,12 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
 
-use base::prng::Prng;
+use bolide_base::prng::Prng;
+use bolide_cache::{
+    KeyBuilder, Lookup, ObjectHead, Store, StoreLimits, TagPurge, TagScope, Tags, Times,
+};
+use bolide_http::{FieldMap, Name};
 use bytes::Bytes;
-use cache::{KeyBuilder, Lookup, ObjectHead, Purge, Scope, Store, StoreLimits, Tags, Times};
-use http::{Fields, Name};
 
 struct Counting;
 
@@ -48,7 +50,7 @@ static ALLOCATOR: Counting = Counting;
 
 fn fill(store: &std::sync::Arc<Store>, keys: &KeyBuilder, tags: &Tags, body: &Bytes) {
     let Lookup::Miss(mut permit) = store.lookup(&keys.public(), 0) else { panic!("no miss") };
-    let mut fields = Fields::new();
+    let mut fields = FieldMap::new();
     fields.push(Name::ContentType, b"text/html; charset=utf-8");
     let times = Times { expires_ms: 1 << 40, ..Times::default() };
     let head = ObjectHead { status: 200, fields, times, ..ObjectHead::default() };
@@ -100,8 +102,8 @@ fn a_warm_hit_allocates_nothing_and_nor_does_one_after_a_purge() {
     let mut keys = KeyBuilder::default();
     let mut tags = Tags::default();
     ["a", "b", "c"].iter().for_each(|tag| tags.push(tag.as_bytes()));
-    let mut fields = Fields::new();
-    let mut ask = |front: &mut cache::Front, fields: &mut Fields| {
+    let mut fields = FieldMap::new();
+    let mut ask = |front: &mut bolide_cache::Front, fields: &mut FieldMap| {
         keys.start(site);
         keys.push_url(b"https://a.test/");
         keys.push_url(b"page");
@@ -119,7 +121,7 @@ fn a_warm_hit_allocates_nothing_and_nor_does_one_after_a_purge() {
     for _ in 0..3 {
         assert_eq!(ask(&mut front, &mut fields), Some(30_000));
     }
-    store.purge_tag(site, Scope::Public, b"other", Purge::Dead);
+    store.purge_tag(site, TagScope::Public, b"other", TagPurge::Dead);
     let before = COUNT.with(Cell::get);
     for _ in 0..100 {
         assert_eq!(ask(&mut front, &mut fields), Some(30_000));
@@ -142,7 +144,7 @@ fn a_purged_tag_of_many_objects_is_one_write() {
         fill(&store, &keys, &tags, &Bytes::from_static(b"x"));
     }
     let before = COUNT.with(Cell::get);
-    assert_eq!(store.purge_tag(site, Scope::Public, b"tag", Purge::Dead), 20_000);
+    assert_eq!(store.purge_tag(site, TagScope::Public, b"tag", TagPurge::Dead), 20_000);
     assert!(COUNT.with(Cell::get) - before <= 4);
     assert_eq!(store.stats().objects, 20_000, "nothing was walked");
     let freed = store.sweep(1_000, 0);

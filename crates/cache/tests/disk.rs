@@ -9,15 +9,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use base::FileRef;
-use base::prng::Prng;
-use bytes::Bytes;
-use cache::disk::journal::{self, Echo, Entry};
-use cache::disk::{Begun, Order, Recall, Replay, Shelf, ShelfSettings, Target, Unfit};
-use cache::{
-    FillPermit, Front, Key, KeyBuilder, Lookup, NamespaceId, ObjectHead, Purge, Scope, Session,
-    Store, StoreLimits, Tags, Times,
+use bolide_base::FileRef;
+use bolide_base::prng::Prng;
+use bolide_cache::disk::journal::{self, Echo, JournalEntry};
+use bolide_cache::disk::{
+    Begun, DiskPurge, DiskPurgeTarget, DiskTree, DiskTreeSettings, Recall, Replay, Unfit,
 };
+use bolide_cache::{
+    CacheKey, FillPermit, Front, KeyBuilder, Lookup, NamespaceId, ObjectHead, SessionKey, Store,
+    StoreLimits, TagPurge, TagScope, Tags, Times,
+};
+use bytes::Bytes;
 use proptest::prelude::*;
 
 /// A disk: files by path, and the journal.
@@ -30,13 +32,13 @@ struct Disk {
 /// A process that uses it.
 struct Process {
     store: Arc<Store>,
-    shelf: Arc<Shelf>,
+    tree: Arc<DiskTree>,
     front: Front,
     site: NamespaceId,
 }
 
-fn settings() -> ShelfSettings {
-    ShelfSettings {
+fn settings() -> DiskTreeSettings {
+    DiskTreeSettings {
         root: (*b"/c").into(),
         levels: [1, 2].into(),
         max_size: 0,
@@ -54,8 +56,8 @@ fn start(disk: &mut Disk) -> Process {
     let store = Store::new(limits, 1);
     let site = store.namespace(b"zone:one");
     let settings = settings();
-    let shelf = store.shelf(&settings);
-    store.set_shelves(&[(settings, Arc::clone(&shelf), vec![site])]);
+    let tree = store.tree(&settings);
+    store.set_trees(&[(settings, Arc::clone(&tree), vec![site])]);
     if disk.journal.is_empty() {
         disk.journal = journal::head(5).to_vec();
     }
@@ -68,51 +70,51 @@ fn start(disk: &mut Disk) -> Process {
         replay = Replay::default();
     }
     let seal = journal::seal(&disk.journal).unwrap();
-    journal::push(&mut disk.journal, &Entry::Start(start), 0);
+    journal::push(&mut disk.journal, &JournalEntry::Start(start), 0);
     store.begin_at(start);
-    shelf.open(some_file(), seal, replay);
-    assert_eq!(shelf.begin(start, 0), Some(Begun::Whole));
+    tree.open(some_file(), seal, replay);
+    assert_eq!(tree.begin(start, 0), Some(Begun::Whole));
     let front = store.front(0);
-    Process { store, shelf, front, site }
+    Process { store, tree, front, site }
 }
 
 impl Process {
-    /// What the librarian does.
+    /// What the disk writer does.
     fn write(&self, disk: &mut Disk) {
-        self.store.flush_purges(|shelf| {
+        self.store.flush_purges(|tree| {
             let append = |_: &mut FileRef, bytes: &[u8]| -> Result<(), ()> {
                 disk.journal.extend_from_slice(bytes);
                 Ok(())
             };
-            shelf.flush(append).unwrap();
+            tree.flush(append).unwrap();
         });
-        while let Some(spill) = self.shelf.next_spill() {
+        while let Some(spill) = self.tree.next_spill() {
             let mut file = Vec::new();
-            assert!(spill.encode(self.shelf.seal(), &mut file));
+            assert!(spill.encode(self.tree.seal(), &mut file));
             spill.object().pieces().for_each(|piece| file.extend_from_slice(piece));
-            self.shelf.note_written(spill.hash(), file.len() as u64, 0);
-            disk.files.insert(self.shelf.path(spill.hash()), file);
+            self.tree.note_written(spill.hash(), file.len() as u64, 0);
+            disk.files.insert(self.tree.path(spill.hash()), file);
         }
     }
 
     /// A look-up with what the disk has.
-    fn look(&mut self, disk: &mut Disk, key: &Key<'_>) -> Lookup {
+    fn look(&mut self, disk: &mut Disk, key: &CacheKey<'_>) -> Lookup {
         for _ in 0..4 {
             let permit = match self.front.lookup(key, 0) {
                 Lookup::Miss(permit) => permit,
                 found => return found,
             };
-            let Some(errand) = permit.errand() else { return Lookup::Miss(permit) };
-            let Some(file) = disk.files.get(&errand.path()) else {
-                errand.note_gone();
+            let Some(disk_query) = permit.disk_query() else { return Lookup::Miss(permit) };
+            let Some(file) = disk.files.get(&disk_query.path()) else {
+                disk_query.note_gone();
                 return Lookup::Miss(permit);
             };
-            match errand.restore(permit, &Bytes::from(file.clone()), 0, 0) {
+            match disk_query.restore(permit, &Bytes::from(file.clone()), 0, 0) {
                 Recall::Restored(wakes) => assert!(wakes.0.is_empty()),
                 Recall::Unfit(permit, unfit) => {
                     assert_eq!(unfit, Unfit::Dead);
-                    disk.files.remove(&errand.path());
-                    errand.note_gone();
+                    disk.files.remove(&disk_query.path());
+                    disk_query.note_gone();
                     return Lookup::Miss(permit);
                 }
             }
@@ -157,7 +159,7 @@ fn missed(found: Lookup) -> FillPermit {
 fn what_was_filled_is_there_after_a_restart() {
     let mut disk = Disk::default();
     let mut process = start(&mut disk);
-    let session = Session::new(b"sid=12345678901234567").unwrap();
+    let session = SessionKey::new(b"sid=12345678901234567").unwrap();
     let (public, private) = (keys(process.site, "/a"), keys(process.site, "/a"));
     fill(missed(process.look(&mut disk, &public.public())), &["t"], "for all");
     fill(missed(process.look(&mut disk, &private.private(session))), &["t"], "for one");
@@ -165,10 +167,10 @@ fn what_was_filled_is_there_after_a_restart() {
     let mut process = start(&mut disk);
     assert_eq!(body(&process.look(&mut disk, &public.public())).unwrap(), "for all");
     assert_eq!(body(&process.look(&mut disk, &private.private(session))).unwrap(), "for one");
-    let other = Session::new(b"sid=another7890123456").unwrap();
+    let other = SessionKey::new(b"sid=another7890123456").unwrap();
     drop(missed(process.look(&mut disk, &private.private(other))));
     // Its tags are alive again as well.
-    assert_eq!(process.store.purge_tag(process.site, Scope::Public, b"t", Purge::Dead), 1);
+    assert_eq!(process.store.purge_tag(process.site, TagScope::Public, b"t", TagPurge::Dead), 1);
     drop(missed(process.look(&mut disk, &public.public())));
 }
 
@@ -186,7 +188,7 @@ fn what_a_url_varies_by_is_there_after_a_restart() {
     let Lookup::Vary(marker) = process.look(&mut disk, &base.public()) else { panic!() };
     assert_eq!(marker.vary_names().collect::<Vec<_>>(), [b"accept-language"]);
     assert_eq!(body(&process.look(&mut disk, &varied.public())).unwrap(), "auf deutsch");
-    process.store.purge_url(&base.public(), Purge::Dead);
+    process.store.purge_url(&base.public(), TagPurge::Dead);
     process.write(&mut disk);
     let mut process = start(&mut disk);
     drop(missed(process.look(&mut disk, &base.public())));
@@ -200,12 +202,12 @@ fn a_file_of_another_key_or_another_cache_is_not_served() {
     let (a, b) = (keys(process.site, "/a"), keys(process.site, "/b"));
     fill(missed(process.look(&mut disk, &a.public())), &[], "of a");
     process.write(&mut disk);
-    let path = process.store.errand(&a.public()).unwrap().path();
+    let path = process.store.disk_query(&a.public()).unwrap().path();
     let moved = disk.files[&path].clone();
-    let errand = process.store.errand(&b.public()).unwrap();
-    disk.files.insert(errand.path(), moved.clone());
+    let disk_query = process.store.disk_query(&b.public()).unwrap();
+    disk.files.insert(disk_query.path(), moved.clone());
     drop(missed(process.look(&mut disk, &b.public())));
-    assert!(!disk.files.contains_key(&errand.path()), "it is taken away");
+    assert!(!disk.files.contains_key(&disk_query.path()), "it is taken away");
     disk.journal = journal::head(6).to_vec();
     let mut process = start(&mut disk);
     disk.files.insert(path, moved);
@@ -230,43 +232,43 @@ fn a_journal_with_a_hole_leaves_nothing_of_what_came_before() {
 
 #[test]
 fn what_becomes_due_while_a_journal_is_made_anew_stays_due() {
-    let shelf = Shelf::new(&settings());
+    let tree = DiskTree::new(&settings());
     let text = vec![b'x'; 1 << 19];
-    let (namespace, session, target) = (&b"a"[..], &b""[..], Target::Tag(&text));
+    let (namespace, session, target) = (&b"a"[..], &b""[..], DiskPurgeTarget::Tag(&text));
     for sequence in [1, 2] {
-        let order = Order { namespace, session, target, how: Purge::Dead, sequence };
-        shelf.note(&Entry::Purge(order, Echo::First), 0);
+        let order = DiskPurge { namespace, session, target, how: TagPurge::Dead, sequence };
+        tree.note(&JournalEntry::Purge(order, Echo::First), 0);
     }
-    let due = |shelf: &Shelf| {
+    let due = |tree: &DiskTree| {
         let mut found = Vec::new();
         let append = |_: &mut FileRef, bytes: &[u8]| -> Result<(), ()> {
             let read = journal::read(bytes, |entry| match entry {
-                Entry::Start(sequence) => found.push((false, sequence)),
-                Entry::Purge(order, _) => {
-                    found.push((order.target == Target::Everything, order.sequence));
+                JournalEntry::Start(sequence) => found.push((false, sequence)),
+                JournalEntry::Purge(order, _) => {
+                    found.push((order.target == DiskPurgeTarget::Everything, order.sequence));
                 }
             });
             assert_eq!(read.used, bytes.len());
             Ok(())
         };
-        shelf.flush(append).unwrap();
+        tree.flush(append).unwrap();
         found
     };
-    let made = shelf.replace_journal(|_, due| -> Result<FileRef, ()> {
+    let made = tree.replace_journal(|_, due| -> Result<FileRef, ()> {
         assert!(due.len() > 1 << 20, "there is no room for more");
-        shelf.note(&Entry::Start(4), 0);
+        tree.note(&JournalEntry::Start(4), 0);
         Ok(some_file())
     });
     assert_eq!(made, Ok(()));
-    assert_eq!(due(&shelf), [(true, 4), (false, 4)]);
-    shelf.note(&Entry::Start(5), 0);
-    let made = shelf.replace_journal(|_, due| -> Result<FileRef, ()> {
+    assert_eq!(due(&tree), [(true, 4), (false, 4)]);
+    tree.note(&JournalEntry::Start(5), 0);
+    let made = tree.replace_journal(|_, due| -> Result<FileRef, ()> {
         assert!(!due.is_empty());
-        shelf.note(&Entry::Start(6), 0);
+        tree.note(&JournalEntry::Start(6), 0);
         Ok(some_file())
     });
     assert_eq!(made, Ok(()));
-    assert_eq!(due(&shelf), [(false, 6)], "the new journal has the other one");
+    assert_eq!(due(&tree), [(false, 6)], "the new journal has the other one");
 }
 
 #[test]
@@ -274,15 +276,15 @@ fn two_who_write_the_same_purge_leave_the_next_one_unwritten() {
     let mut disk = Disk::default();
     let Process { store, site, .. } = start(&mut disk);
     assert!(!store.has_unwritten_purges());
-    store.purge_all(site, Purge::Dead);
+    store.purge_all(site, TagPurge::Dead);
     // Another worker does the same before this one is done.
     store.flush_purges(|_| store.flush_purges(|_| {}));
     assert!(!store.has_unwritten_purges());
-    store.purge_all(site, Purge::Dead);
+    store.purge_all(site, TagPurge::Dead);
     assert!(store.has_unwritten_purges(), "nobody may be told of it");
     // What comes while others are written is not among them.
     store.flush_purges(|_| {
-        store.purge_all(site, Purge::Dead);
+        store.purge_all(site, TagPurge::Dead);
     });
     assert!(store.has_unwritten_purges());
     store.flush_purges(|_| {});
@@ -376,34 +378,34 @@ proptest! {
                 }
                 Op::Write => process.write(&mut disk),
                 Op::Tag(page, soft) => {
-                    let how = if soft { Purge::Stale } else { Purge::Dead };
+                    let how = if soft { TagPurge::Stale } else { TagPurge::Dead };
                     let tag = format!("tag-{page}");
-                    process.store.purge_tag(process.site, Scope::Public, tag.as_bytes(), how);
+                    process.store.purge_tag(process.site, TagScope::Public, tag.as_bytes(), how);
                     let times = if soft { &mut model.softened } else { &mut model.purged };
                     times[usize::from(page)] = clock;
                 }
                 Op::Url(page) => {
                     let keys = keys(process.site, &format!("/{page}"));
-                    process.store.purge_url(&keys.public(), Purge::Dead);
+                    process.store.purge_url(&keys.public(), TagPurge::Dead);
                     model.purged[usize::from(page)] = clock;
                 }
                 Op::From(page) => {
                     let start = format!("/{page}");
-                    process.store.purge_urls_from(process.site, start.as_bytes(), Purge::Dead);
+                    process.store.purge_urls_from(process.site, start.as_bytes(), TagPurge::Dead);
                     model.purged[usize::from(page)] = clock;
                 }
                 Op::All => {
-                    process.store.purge_all(process.site, Purge::Dead);
+                    process.store.purge_all(process.site, TagPurge::Dead);
                     model.purged = [clock; 4];
                 }
                 Op::Restart => {
                     // Who was told of a purge was told after it stood in the journal.
-                    process.store.flush_purges(|shelf| {
+                    process.store.flush_purges(|tree| {
                         let append = |_: &mut FileRef, bytes: &[u8]| -> Result<(), ()> {
                             disk.journal.extend_from_slice(bytes);
                             Ok(())
                         };
-                        shelf.flush(append).unwrap();
+                        tree.flush(append).unwrap();
                     });
                     fills.clear();
                     process = start(&mut disk);
@@ -436,11 +438,11 @@ fn seeds_for_fuzzing_are_what_is_written() {
     let a = keys(process.site, "/a");
     fill(missed(process.look(&mut disk, &a.public())), &["t", "u"], "of a");
     assert!(process.store.remember_vary(&keys(process.site, "/b").public(), &[b"accept"]));
-    process.store.purge_tag(process.site, Scope::Public, b"x*", Purge::Stale);
+    process.store.purge_tag(process.site, TagScope::Public, b"x*", TagPurge::Stale);
     process.write(&mut disk);
     let files = disk.files.values().chain([&disk.journal]);
     for (number, bytes) in files.enumerate() {
-        cache::disk::fuzz::reader(bytes);
+        bolide_cache::disk::fuzz::reader(bytes);
         if let Some(directory) = std::env::var_os("BOLIDE_SEEDS") {
             let name = std::path::Path::new(&directory).join(format!("seed-{number}"));
             std::fs::write(name, bytes).unwrap();

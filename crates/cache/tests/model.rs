@@ -6,13 +6,13 @@ mod threads;
 
 use std::collections::HashMap;
 
-use base::prng::Prng;
-use bytes::Bytes;
-use cache::{
-    Abandon, FillPermit, Follow, Follower, Front, KeyBuilder, Lookup, NamespaceId, Object,
-    ObjectHead, Purge, Read, Scope, Session, Store, StoreLimits, Tags, Times, Waited, Waiter,
-    Wakes,
+use bolide_base::prng::Prng;
+use bolide_cache::{
+    AbandonReason, FillPermit, Follow, Follower, Front, GrowthRead, KeyBuilder, Lookup,
+    NamespaceId, Object, ObjectHead, SessionKey, Store, StoreLimits, TagPurge, TagScope, Tags,
+    Times, Waited, Waiter, Wakes,
 };
+use bytes::Bytes;
 
 const SITES: u64 = 2;
 const URLS: u64 = 6;
@@ -39,8 +39,8 @@ impl Target {
         }
     }
 
-    fn session(self) -> Option<Session<'static>> {
-        Session::new(SESSIONS[self.session.checked_sub(1)?])
+    fn session(self) -> Option<SessionKey<'static>> {
+        SessionKey::new(SESSIONS[self.session.checked_sub(1)?])
     }
 
     fn keys(self, store: &Store) -> (KeyBuilder, NamespaceId) {
@@ -114,7 +114,7 @@ impl World {
         self.events += 1;
         let target = Target::any(chance);
         let (keys, site) = target.keys(store);
-        let scope = target.session().map_or(Scope::Public, Scope::Session);
+        let scope = target.session().map_or(TagScope::Public, TagScope::Session);
         let tag = chance.below(TAGS);
         let key = match target.session() {
             Some(session) => keys.private(session),
@@ -122,26 +122,26 @@ impl World {
         };
         if chance.below(3) == 0 {
             let tag = format!("tag{tag}");
-            store.purge_tag(site, scope, tag.as_bytes(), Purge::Stale);
+            store.purge_tag(site, scope, tag.as_bytes(), TagPurge::Stale);
             return;
         }
         match chance.below(8) {
             0 => {
-                store.purge_tag(site, scope, b"*", Purge::Dead);
+                store.purge_tag(site, scope, b"*", TagPurge::Dead);
                 self.all.insert((target.site, target.session), self.events);
             }
             1 => {
-                store.purge_tag(site, scope, b"ta*", Purge::Dead);
+                store.purge_tag(site, scope, b"ta*", TagPurge::Dead);
                 for tag in 0..TAGS {
                     self.tags.insert((target.site, target.session, tag), self.events);
                 }
             }
             2 | 3 => {
-                store.purge_url(&key, Purge::Dead);
+                store.purge_url(&key, TagPurge::Dead);
                 self.urls.insert((target.site, target.session, target.url), self.events);
             }
             _ => {
-                store.purge_tag(site, scope, format!("tag{tag}").as_bytes(), Purge::Dead);
+                store.purge_tag(site, scope, format!("tag{tag}").as_bytes(), TagPurge::Dead);
                 self.tags.insert((target.site, target.session, tag), self.events);
             }
         }
@@ -203,9 +203,8 @@ fn live(seed: u64) -> u64 {
                     }
                     Lookup::Miss(permit) => Some(permit),
                     Lookup::Join(follower) => {
-                        let since = world.events;
-                        waiting
-                            .insert(step, Waiting { follower, target, since, registered: false });
+                        let (since, registered) = (world.events, false);
+                        waiting.insert(step, Waiting { follower, target, since, registered });
                         None
                     }
                     Lookup::Pass | Lookup::Failed(_) | Lookup::Vary(_) => None,
@@ -239,13 +238,16 @@ fn live(seed: u64) -> u64 {
             15 if !fills.is_empty() => {
                 let at = chance.below(fills.len() as u64) as usize;
                 let permit = fills.swap_remove(at).permit;
-                match chance.below(4) {
-                    0 => wakes.join(permit.abandon(Abandon::Uncacheable { until_ms: now + 50 })),
-                    1 => wakes.join(
-                        permit.abandon(Abandon::Failed { now_ms: now, rest_until_ms: now + 50 }),
-                    ),
-                    2 => wakes.join(permit.abandon(Abandon::Gone)),
-                    _ => drop(permit),
+                let until_ms = now + 50;
+                let reason = match chance.below(4) {
+                    0 => Some(AbandonReason::Uncacheable { until_ms }),
+                    1 => Some(AbandonReason::Failed { now_ms: now, rest_until_ms: until_ms }),
+                    2 => Some(AbandonReason::Gone),
+                    _ => None,
+                };
+                match reason {
+                    Some(reason) => wakes.join(permit.abandon(reason)),
+                    None => drop(permit),
                 }
             }
             16 => world.purge(&store, &mut chance),
@@ -281,15 +283,15 @@ fn follow(world: &World, id: u64, waiting: &mut Waiting) -> bool {
         match waiting.follower.poll() {
             Follow::Again => return false,
             Follow::Head => match waiting.follower.read() {
-                Read::Bytes(bytes) => {
+                GrowthRead::Bytes(bytes) => {
                     let (target, tag, born) = parse(&bytes);
                     assert_eq!(target, waiting.target);
                     let purged = world.purged(target, tag);
                     assert!(purged < born || purged > waiting.since, "joined after the purge");
                     continue;
                 }
-                Read::Pending => {}
-                Read::End | Read::Broken => return false,
+                GrowthRead::Pending => {}
+                GrowthRead::End | GrowthRead::Broken => return false,
             },
             Follow::Waiting => {}
         }

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use cache::{
-    Abandon, FillPermit, Follow, Freshness, Front, Key, KeyBuilder, Lookup, NamespaceId, Object,
-    ObjectHead, Purge, Read, Scope, Session, Store, StoreLimits, Tags, Times, Variant, Waited,
-    Waiter, Wakes,
+use bolide_cache::{
+    AbandonReason, CacheKey, FillPermit, Follow, Freshness, Front, GrowthRead, KeyBuilder, Lookup,
+    NamespaceId, Object, ObjectHead, ObjectVariant, SessionKey, Store, StoreLimits, TagPurge,
+    TagScope, Tags, Times, Waited, Waiter, Wakes,
 };
-use http::negotiate::Coding;
-use http::{Fields, Name};
+use bolide_http::negotiate::Coding;
+use bolide_http::{FieldMap, Name};
+use bytes::Bytes;
 
 fn store() -> Arc<Store> {
     Store::new(StoreLimits { bytes: 1 << 20, front_entries: 64, ..StoreLimits::default() }, 7)
@@ -23,7 +23,7 @@ fn url(site: NamespaceId, path: &str) -> KeyBuilder {
 }
 
 fn head(expires_ms: u64) -> ObjectHead {
-    let mut fields = Fields::new();
+    let mut fields = FieldMap::new();
     fields.push(Name::ContentType, b"text/html");
     fields.push_text(b"X-Own", b"1");
     let times = Times { created_ms: 0, expires_ms, stale_seconds: 10, error_seconds: 100 };
@@ -57,7 +57,7 @@ fn fill(permit: FillPermit, names: &[&str], body: &[u8]) -> Option<Arc<Object>> 
     permit.commit().object
 }
 
-fn filled(front: &mut Front, key: &Key<'_>, names: &[&str]) -> Arc<Object> {
+fn filled(front: &mut Front, key: &CacheKey<'_>, names: &[&str]) -> Arc<Object> {
     let permit = permit(front.lookup(key, 0));
     fill(permit, names, b"body").expect("kept")
 }
@@ -88,7 +88,7 @@ fn a_filled_object_is_a_hit_with_all_that_it_said() {
     filled(&mut front, &keys.public(), &["x", "", "y", "x"]);
     for _ in 0..3 {
         let Lookup::Hit(object) = front.lookup(&keys.public(), 999) else { panic!("no hit") };
-        let mut fields = Fields::new();
+        let mut fields = FieldMap::new();
         object.fields(&mut fields);
         assert!(fields.is_identical(&head(0).fields));
         assert_eq!(object.body().unwrap(), "body");
@@ -112,14 +112,14 @@ fn one_permit_per_key_and_the_others_join() {
     assert_eq!(follower.wait(ME), Waited::Registered);
     assert_eq!(permit.begin(head(9), &tags(&[])), Wakes(vec![ME]));
     assert_eq!(follower.wait(ME), Waited::Moved);
-    assert_eq!((follower.poll(), follower.read()), (Follow::Head, Read::Pending));
+    assert_eq!((follower.poll(), follower.read()), (Follow::Head, GrowthRead::Pending));
     assert_eq!(follower.wait(ME), Waited::Registered);
     assert_eq!(permit.append(Bytes::from_static(b"ab")), Wakes(vec![ME]));
-    assert_eq!(follower.read(), Read::Bytes(Bytes::from_static(b"ab")));
+    assert_eq!(follower.read(), GrowthRead::Bytes(Bytes::from_static(b"ab")));
     assert_eq!(follower.wait(ME), Waited::Registered);
     let committed = permit.commit();
     assert_eq!(committed.wakes, Wakes(vec![ME]));
-    assert_eq!(follower.read(), Read::End);
+    assert_eq!(follower.read(), GrowthRead::End);
     assert_eq!(store.stats().fills, 0);
     assert_eq!(store.stats().filling_bytes, 0);
 }
@@ -145,7 +145,7 @@ fn an_uncacheable_answer_is_remembered_for_a_while() {
     let mut front = store.front(0);
     let keys = url(store.namespace(b"a"), "/");
     let first = permit(front.lookup(&keys.public(), 0));
-    let _ = first.abandon(Abandon::Uncacheable { until_ms: 50 });
+    let _ = first.abandon(AbandonReason::Uncacheable { until_ms: 50 });
     assert!(matches!(front.lookup(&keys.public(), 49), Lookup::Pass));
     assert!(matches!(front.lookup(&keys.public(), 50), Lookup::Miss(_)));
 }
@@ -157,14 +157,14 @@ fn a_failure_is_remembered_for_a_while_and_can_be_purged() {
     let keys = url(store.namespace(b"a"), "/");
     let first = permit(front.lookup(&keys.public(), 0));
     let mut waiting = first.follow();
-    let _ = first.abandon(Abandon::Refused { status: 502, until_ms: 50 });
+    let _ = first.abandon(AbandonReason::Refused { status: 502, until_ms: 50 });
     assert_eq!(waiting.poll(), Follow::Again);
     assert!(matches!(front.lookup(&keys.public(), 49), Lookup::Failed(502)));
     let again = permit(front.lookup(&keys.public(), 50));
     assert!(again.stale().is_none(), "a memory is nothing to confirm");
-    let _ = again.abandon(Abandon::Refused { status: 504, until_ms: 100 });
+    let _ = again.abandon(AbandonReason::Refused { status: 504, until_ms: 100 });
     assert!(matches!(front.lookup(&keys.public(), 60), Lookup::Failed(504)));
-    store.purge_url(&keys.public(), Purge::Dead);
+    store.purge_url(&keys.public(), TagPurge::Dead);
     assert!(matches!(front.lookup(&keys.public(), 60), Lookup::Miss(_)));
 }
 
@@ -174,7 +174,7 @@ fn who_fills_for_too_long_gets_company_and_both_are_kept() {
     let mut front = store.front(0);
     let keys = url(store.namespace(b"a"), "/");
     let slow = permit(front.lookup(&keys.public(), 10));
-    let asked = base::Instant::from_nanos(10);
+    let asked = bolide_base::Instant::from_nanos(10);
     slow.note_asked(asked);
     let Lookup::Join(follower) = front.lookup(&keys.public(), 500) else { panic!("no fill") };
     assert_eq!(follower.growing().asked(), Some(asked));
@@ -211,15 +211,15 @@ fn a_purged_tag_kills_and_says_how_many() {
         filled(&mut front, &url(site, path).public(), &["post", path]);
         filled(&mut front, &url(other, path).public(), &["post", path]);
     }
-    assert_eq!(store.purge_tag(site, Scope::Public, b"post", Purge::Dead), 3);
-    assert_eq!(store.purge_tag(site, Scope::Public, b"post", Purge::Dead), 0);
+    assert_eq!(store.purge_tag(site, TagScope::Public, b"post", TagPurge::Dead), 3);
+    assert_eq!(store.purge_tag(site, TagScope::Public, b"post", TagPurge::Dead), 0);
     for path in ["/1", "/2", "/3"] {
         assert!(matches!(front.lookup(&url(site, path).public(), 0), Lookup::Miss(_)));
         assert!(matches!(front.lookup(&url(other, path).public(), 0), Lookup::Hit(_)));
     }
-    assert_eq!(store.purge_tag(other, Scope::Public, b"/*", Purge::Dead), 3);
+    assert_eq!(store.purge_tag(other, TagScope::Public, b"/*", TagPurge::Dead), 3);
     assert!(matches!(front.lookup(&url(other, "/1").public(), 0), Lookup::Miss(_)));
-    assert_eq!(store.purge_all(other, Purge::Dead), 2, "one was found dead and freed");
+    assert_eq!(store.purge_all(other, TagPurge::Dead), 2, "one was found dead and freed");
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn a_soft_purge_serves_on_while_one_refreshes() {
     let site = store.namespace(b"a");
     let keys = url(site, "/");
     filled(&mut one, &keys.public(), &["t"]);
-    assert_eq!(store.purge_tag(site, Scope::Public, b"t", Purge::Stale), 1);
+    assert_eq!(store.purge_tag(site, TagScope::Public, b"t", TagPurge::Stale), 1);
     let refresher = permit(one.lookup(&keys.public(), 0));
     assert!(matches!(one.lookup(&keys.public(), 0), Lookup::Stale(_, None)));
     assert!(matches!(two.lookup(&keys.public(), 0), Lookup::Stale(_, None)));
@@ -247,7 +247,7 @@ fn a_failed_refresh_rests_and_the_stale_object_stays() {
     let keys = url(store.namespace(b"a"), "/");
     filled(&mut front, &keys.public(), &[]);
     let refresher = permit(front.lookup(&keys.public(), 1000));
-    let _ = refresher.abandon(Abandon::Failed { now_ms: 1000, rest_until_ms: 2000 });
+    let _ = refresher.abandon(AbandonReason::Failed { now_ms: 1000, rest_until_ms: 2000 });
     assert!(matches!(front.lookup(&keys.public(), 1999), Lookup::Stale(_, None)));
     assert!(matches!(front.lookup(&keys.public(), 2000), Lookup::Stale(_, Some(_))));
     let late = permit(front.lookup(&keys.public(), 11_000));
@@ -266,11 +266,11 @@ fn a_purge_during_the_fill_kills_what_it_brings() {
     let site = store.namespace(b"a");
     let keys = url(site, "/");
     let purges: [&dyn Fn() -> u64; 5] = [
-        &|| store.purge_tag(site, Scope::Public, b"t", Purge::Dead),
-        &|| store.purge_tag(site, Scope::Public, b"tag*", Purge::Dead),
-        &|| store.purge_all(site, Purge::Dead),
-        &|| store.purge_url(&url(site, "/").public(), Purge::Dead),
-        &|| (0..70).map(|_| store.purge_tag(site, Scope::Public, b"o*", Purge::Dead)).sum(),
+        &|| store.purge_tag(site, TagScope::Public, b"t", TagPurge::Dead),
+        &|| store.purge_tag(site, TagScope::Public, b"tag*", TagPurge::Dead),
+        &|| store.purge_all(site, TagPurge::Dead),
+        &|| store.purge_url(&url(site, "/").public(), TagPurge::Dead),
+        &|| (0..70).map(|_| store.purge_tag(site, TagScope::Public, b"o*", TagPurge::Dead)).sum(),
     ];
     for purge in purges {
         for begun in [true, false] {
@@ -307,7 +307,7 @@ fn a_purge_of_its_url_follows_a_fill_to_another_key() {
     let keys = url(site, "/page");
     let mut front = store.front(0);
     let first = permit(front.lookup(&keys.public(), 0));
-    assert_eq!(store.purge_url(&keys.public(), Purge::Dead), 0);
+    assert_eq!(store.purge_url(&keys.public(), TagPurge::Dead), 0);
     let mut copy = url(site, "/page");
     copy.push_vary(b"lang=de;");
     let moved = first.move_to(&copy.public()).permit.expect("nobody fills it");
@@ -329,7 +329,7 @@ fn who_joined_a_fill_that_is_not_kept_after_all_reads_to_its_end() {
         let _ = filling.begin(head(1000), &tags(&["t"]));
         let _ = filling.append(Bytes::from_static(b"one "));
         let Lookup::Join(mut joined) = front.lookup(&key, 100) else { panic!("no fill") };
-        store.purge_tag(site, Scope::Public, b"t", Purge::Dead);
+        store.purge_tag(site, TagScope::Public, b"t", TagPurge::Dead);
         assert!(!filling.is_storable());
         assert!(filling.pass_on(until_ms.map(|ms| 100 + ms)), "somebody reads it");
         match until_ms {
@@ -340,10 +340,10 @@ fn who_joined_a_fill_that_is_not_kept_after_all_reads_to_its_end() {
         assert!(filling.commit().object.is_none());
         assert_eq!(joined.poll(), Follow::Head);
         let mut whole = Vec::new();
-        while let Read::Bytes(bytes) = joined.read() {
+        while let GrowthRead::Bytes(bytes) = joined.read() {
             whole.extend_from_slice(&bytes);
         }
-        assert_eq!((&*whole, joined.read()), (&b"one two"[..], Read::End));
+        assert_eq!((&*whole, joined.read()), (&b"one two"[..], GrowthRead::End));
     }
     let stats = store.stats();
     assert_eq!((stats.fills, stats.filling_bytes), (0, 0));
@@ -355,7 +355,7 @@ fn a_private_object_answers_its_own_session_only() {
     let mut front = store.front(0);
     let site = store.namespace(b"a");
     let keys = url(site, "/cart");
-    let (ann, bob) = (Session::new(b"ann").unwrap(), Session::new(b"bob").unwrap());
+    let (ann, bob) = (SessionKey::new(b"ann").unwrap(), SessionKey::new(b"bob").unwrap());
     for session in [ann, bob] {
         let mut own = tags(&["cart"]);
         own.push_public(b"all_carts");
@@ -369,12 +369,12 @@ fn a_private_object_answers_its_own_session_only() {
         if object.is_for(Some(session)) && object.body().unwrap() == session.text())
     };
     assert!(is_hit(ann) && is_hit(bob));
-    assert_eq!(store.purge_tag(site, Scope::Session(ann), b"cart", Purge::Dead), 1);
+    assert_eq!(store.purge_tag(site, TagScope::Session(ann), b"cart", TagPurge::Dead), 1);
     assert!(!is_hit(ann) && is_hit(bob));
-    assert_eq!(store.purge_all(site, Purge::Dead), 0);
-    assert_eq!(store.purge_tag(site, Scope::Public, b"cart", Purge::Dead), 0);
+    assert_eq!(store.purge_all(site, TagPurge::Dead), 0);
+    assert_eq!(store.purge_tag(site, TagScope::Public, b"cart", TagPurge::Dead), 0);
     assert!(is_hit(bob));
-    assert_eq!(store.purge_tag(site, Scope::Public, b"all_carts", Purge::Dead), 1);
+    assert_eq!(store.purge_tag(site, TagScope::Public, b"all_carts", TagPurge::Dead), 1);
     assert!(!is_hit(bob));
     assert!(matches!(front.lookup(&keys.public(), 0), Lookup::Miss(_)));
 }
@@ -391,7 +391,7 @@ fn a_purged_url_takes_all_its_copies() {
         filled(&mut front, &keys.public(), &[]);
     }
     filled(&mut front, &url(site, "/x").public(), &[]);
-    assert_eq!(store.purge_url(&url(site, "/").public(), Purge::Dead), 3);
+    assert_eq!(store.purge_url(&url(site, "/").public(), TagPurge::Dead), 3);
     assert!(matches!(front.lookup(&keys.public(), 0), Lookup::Miss(_)));
     assert!(matches!(front.lookup(&url(site, "/x").public(), 0), Lookup::Hit(_)));
 }
@@ -452,8 +452,8 @@ fn bytes_stay_within_the_limits_of_store_and_namespace() {
     assert!(accounts[1].bytes <= 50_000 && accounts[1].objects >= 20);
     assert!(accounts[0].bytes > 900_000);
     assert_eq!(accounts.iter().map(|a| a.bytes).sum::<u64>(), store.bytes());
-    assert_eq!(store.purge_all(large, Purge::Dead), accounts[0].objects);
-    store.purge_all(small, Purge::Dead);
+    assert_eq!(store.purge_all(large, TagPurge::Dead), accounts[0].objects);
+    store.purge_all(small, TagPurge::Dead);
     store.sweep(1_000_000, 0);
     store.sweep(1_000_000, 0);
     assert_eq!((store.bytes(), store.stats().objects), (0, 0));
@@ -473,11 +473,11 @@ fn compressed_forms_are_made_once_and_counted() {
     assert!(object.claim_variant(Coding::Gzip) && !object.claim_variant(Coding::Gzip));
     object.unclaim_variant(Coding::Gzip);
     assert!(object.claim_variant(Coding::Gzip) && object.claim_variant(Coding::Brotli));
-    let form = Variant::Ready(Bytes::from_static(b"gz"));
+    let form = ObjectVariant::Ready(Bytes::from_static(b"gz"));
     assert!(store.set_variant(&object, Coding::Gzip, form.clone()));
     assert_eq!(object.variant(Coding::Gzip), Some(&form));
     assert_eq!(store.bytes(), before + 2);
-    store.purge_url(&url(site, "/").public(), Purge::Dead);
+    store.purge_url(&url(site, "/").public(), TagPurge::Dead);
     assert!(!store.set_variant(&object, Coding::Brotli, form));
     assert_eq!(store.bytes(), 0);
 }

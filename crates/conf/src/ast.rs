@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::diagnostic::Diagnostic;
-use crate::lex::{LexError, Lexeme, Lexer, Origin, Terminator, Word};
-use crate::model::{Level, Place};
-use crate::source::{Source, glob, is_pattern};
+use crate::lex::{LexError, Lexeme, Lexer, Terminator, TextOrigin, Word};
+use crate::model::{LogLevel, SourcePlace};
+use crate::source::{ConfSource, glob, is_pattern};
 
 /// Blocks inside blocks.
 const DEPTH_MAX: usize = 64;
@@ -21,7 +21,7 @@ const INCLUDES_MAX: usize = 32;
 
 /// Where a node or message stands in the order of reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Order(pub u32);
+pub struct DirectiveNode(pub u32);
 
 /// One directive as written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Node {
     /// The line of its `;` or `{`; 0 on the command line.
     pub line: u32,
     /// When it was read.
-    pub order: Order,
+    pub order: DirectiveNode,
 }
 
 /// The inside of a block.
@@ -44,7 +44,7 @@ pub struct Block {
     /// Its directives.
     pub nodes: Vec<Node>,
     /// When its `}` was read.
-    pub closed: Order,
+    pub closed: DirectiveNode,
     /// The line of its `}`.
     pub closed_line: u32,
 }
@@ -84,11 +84,11 @@ pub struct Tree {
     /// Files in the order they were read, each once.
     pub files: Vec<(PathBuf, Vec<u8>)>,
     /// What went wrong.
-    pub diagnostics: Vec<(Order, Diagnostic)>,
+    pub diagnostics: Vec<(DirectiveNode, Diagnostic)>,
     /// Addresses of host names in `listen`, `resolver`, `syslog:` words and of origins.
     pub hosts: HashMap<String, Vec<IpAddr>>,
     /// When the last byte was read.
-    pub ended: Order,
+    pub ended: DirectiveNode,
 }
 
 /// Marks that reading stopped; why is in the diagnostics.
@@ -107,7 +107,7 @@ struct Loader<'a, S> {
 }
 
 /// Reads the command line's directives and the main file with everything it includes.
-pub fn load<S: Source>(source: &S, path: &Path, globals: &str) -> Tree {
+pub fn load<S: ConfSource>(source: &S, path: &Path, globals: &str) -> Tree {
     let base = path.parent().unwrap_or_else(|| Path::new("/")).to_owned();
     let mut loader =
         Loader { source, base, tree: Tree::default(), known: HashSet::new(), clock: 0, depth: 0 };
@@ -121,16 +121,16 @@ pub fn load<S: Source>(source: &S, path: &Path, globals: &str) -> Tree {
     tree
 }
 
-impl<S: Source> Loader<'_, S> {
-    const fn tick(&mut self) -> Order {
+impl<S: ConfSource> Loader<'_, S> {
+    const fn tick(&mut self) -> DirectiveNode {
         self.clock += 1;
-        Order(self.clock)
+        DirectiveNode(self.clock)
     }
 
     fn load_main(&mut self, path: &Path, globals: &str) -> Result<(), Stopped> {
         let mut nodes = Vec::new();
         let file = self.name_file("command line");
-        let parsed = self.parse(globals.as_bytes(), Origin::Parameter, file, 0, &mut nodes);
+        let parsed = self.parse(globals.as_bytes(), TextOrigin::Parameter, file, 0, &mut nodes);
         let parsed = parsed.and_then(|()| self.load_file(path, None, 0, &mut nodes));
         self.tree.nodes = nodes;
         parsed
@@ -144,7 +144,7 @@ impl<S: Source> Loader<'_, S> {
     fn load_file(
         &mut self,
         path: &Path,
-        from: Option<Place>,
+        from: Option<SourcePlace>,
         includes: usize,
         nodes: &mut Vec<Node>,
     ) -> Result<(), Stopped> {
@@ -158,7 +158,7 @@ impl<S: Source> Loader<'_, S> {
             Err(error) if error.kind() == io::ErrorKind::IsADirectory => {
                 let message = format!("pread() \"{shown}\" failed ({})", system_text(&error));
                 let order = self.tick();
-                let diagnostic = Diagnostic::new(Level::Crit, message, None);
+                let diagnostic = Diagnostic::new(LogLevel::Crit, message, None);
                 self.tree.diagnostics.push((order, diagnostic));
                 return Err(Stopped);
             }
@@ -176,7 +176,7 @@ impl<S: Source> Loader<'_, S> {
             self.tree.files.push((path.to_owned(), Vec::new()));
             self.tree.files.len() - 1
         });
-        let parsed = self.parse(&bytes, Origin::File, file, includes, nodes);
+        let parsed = self.parse(&bytes, TextOrigin::File, file, includes, nodes);
         if let Some(slot) = slot {
             self.tree.files[slot].1 = bytes;
         }
@@ -186,7 +186,7 @@ impl<S: Source> Loader<'_, S> {
     fn parse(
         &mut self,
         bytes: &[u8],
-        origin: Origin,
+        origin: TextOrigin,
         file: u32,
         includes: usize,
         nodes: &mut Vec<Node>,
@@ -200,17 +200,17 @@ impl<S: Source> Loader<'_, S> {
         &mut self,
         lexer: &mut Lexer<'_>,
         file: u32,
-        origin: Origin,
+        origin: TextOrigin,
         includes: usize,
         level: usize,
         nodes: &mut Vec<Node>,
-    ) -> Result<Order, Stopped> {
+    ) -> Result<DirectiveNode, Stopped> {
         loop {
             let lexeme = match lexer.next_lexeme() {
                 Ok(lexeme) => lexeme,
                 Err(error) => return Err(self.stop_lexing(error, file, origin)),
             };
-            let line = if origin == Origin::Parameter { 0 } else { lexer.line() };
+            let line = if origin == TextOrigin::Parameter { 0 } else { lexer.line() };
             let (words, end) = match lexeme {
                 Lexeme::Directive(words, end) => (words, end),
                 Lexeme::Close if level > 0 => return Ok(self.tick()),
@@ -235,7 +235,7 @@ impl<S: Source> Loader<'_, S> {
                 }
                 continue;
             }
-            if origin == Origin::Parameter {
+            if origin == TextOrigin::Parameter {
                 let place = Some(self.place(file, line));
                 let message = "block directives are not supported in -g option";
                 return Err(self.stop(message.to_owned(), place));
@@ -249,8 +249,8 @@ impl<S: Source> Loader<'_, S> {
             let closed = self.parse_block(lexer, file, origin, includes, level + 1, &mut inner);
             self.depth -= 1;
             let stopped = closed.is_err();
-            let closed = closed.unwrap_or(Order(self.clock));
-            let closed_line = if origin == Origin::Parameter { 0 } else { lexer.line() };
+            let closed = closed.unwrap_or(DirectiveNode(self.clock));
+            let closed_line = if origin == TextOrigin::Parameter { 0 } else { lexer.line() };
             node.block = Some(Block { nodes: inner, closed, closed_line });
             nodes.push(node);
             if stopped {
@@ -278,19 +278,19 @@ impl<S: Source> Loader<'_, S> {
         Ok(())
     }
 
-    fn place(&self, file: u32, line: u32) -> Place {
-        Place { file: Arc::clone(&self.tree.names[file as usize]), line }
+    fn place(&self, file: u32, line: u32) -> SourcePlace {
+        SourcePlace { file: Arc::clone(&self.tree.names[file as usize]), line }
     }
 
-    fn stop_lexing(&mut self, error: LexError, file: u32, origin: Origin) -> Stopped {
-        let line = if origin == Origin::Parameter { 0 } else { error.line };
+    fn stop_lexing(&mut self, error: LexError, file: u32, origin: TextOrigin) -> Stopped {
+        let line = if origin == TextOrigin::Parameter { 0 } else { error.line };
         let place = self.place(file, line);
         self.stop(error.message, Some(place))
     }
 
-    fn stop(&mut self, message: String, place: Option<Place>) -> Stopped {
+    fn stop(&mut self, message: String, place: Option<SourcePlace>) -> Stopped {
         let order = self.tick();
-        self.tree.diagnostics.push((order, Diagnostic::new(Level::Emerg, message, place)));
+        self.tree.diagnostics.push((order, Diagnostic::new(LogLevel::Emerg, message, place)));
         Stopped
     }
 }
@@ -313,7 +313,11 @@ fn system_text(error: &io::Error) -> String {
 }
 
 /// Looks up every host name once, so that what follows needs nothing from outside.
-fn collect_hosts(source: &impl Source, nodes: &[Node], hosts: &mut HashMap<String, Vec<IpAddr>>) {
+fn collect_hosts(
+    source: &impl ConfSource,
+    nodes: &[Node],
+    hosts: &mut HashMap<String, Vec<IpAddr>>,
+) {
     for node in nodes {
         let mut look_up = |host: &str| {
             if !hosts.contains_key(host) {

@@ -6,14 +6,14 @@ use std::time::Duration;
 use crate::model::tls::{Protocols, SessionCache, VerifyClient};
 use crate::model::{
     AccessLog, AccessTarget, Autoindex, AutoindexFormat, BodyFiles, Brotli, CacheSettings, Charset,
-    CharsetOf, CpuAffinity, ErrorLog, Events, Expires, ExpiresRule, Gzip, GzipProxied, Http2,
-    Http3, IfModifiedSince, IgnoreHeaders, KeepaliveDisable, Level, LingeringClose, ListInherit,
-    LogTarget, Main, Mapping, NextUpstream, OpenFileCache, OriginSettings, Precompressed, Root,
-    Satisfy, ServerSettings, ServerTokens, Settings, Symlinks, TempPath, TlsConf, TypeSet,
-    TypesMap, Watchdog, Workers, Zstd,
+    CharsetOf, CpuAffinity, DocumentRoot, ErrorLog, Events, Expires, ExpiresRule, Gzip,
+    GzipProxied, Http2, Http3, IfModifiedSince, IgnoreHeaders, KeepaliveDisable, LingeringClose,
+    ListInherit, LocationSettings, LogLevel, LogTargetConf, Main, Mapping, NextUpstream,
+    OpenFileCache, OriginSettings, Precompressed, Satisfy, ServerSettings, ServerTokens,
+    SymlinksConf, TempPath, TlsConf, TypeSet, TypesMap, Watchdog, Workers, Zstd,
 };
-use crate::source::Options;
-use crate::vars::{Part, Template, Var};
+use crate::source::LoadOptions;
+use crate::vars::{Template, TemplatePart, Var};
 
 /// The `events` block.
 pub(crate) const EVENTS: Events = Events { worker_connections: 512, multi_accept: false };
@@ -21,13 +21,13 @@ pub(crate) const EVENTS: Events = Events { worker_connections: 512, multi_accept
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// The main block.
-pub(crate) fn main(options: &Options) -> Main {
+pub(crate) fn main(options: &LoadOptions) -> Main {
     let error_log = options.prefix.join(&options.error_log);
     Main {
         daemon: true,
         master_process: true,
         user: None,
-        user_place: crate::model::Place::default(),
+        user_place: crate::model::SourcePlace::default(),
         group: None,
         pid: options.prefix.join(&options.pid),
         lock_file: options.prefix.join("logs/nginx.lock"),
@@ -40,16 +40,16 @@ pub(crate) fn main(options: &Options) -> Main {
         worker_watchdog: Watchdog::Log,
         working_directory: None,
         error_log: Arc::new(vec![ErrorLog {
-            target: LogTarget::File(error_log),
-            level: Level::Error,
+            target: LogTargetConf::File(error_log),
+            level: LogLevel::Error,
         }]),
         env: Vec::new(),
     }
 }
 
 /// The root of the `http` block's settings.
-pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
-    Settings {
+pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
+    LocationSettings {
         root: root(options),
         index: Arc::new(vec![Template::text(b"index.html")]),
         default_type: Arc::from(&b"text/plain"[..]),
@@ -72,7 +72,7 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         zstd: Arc::new(zstd()),
         filters: Arc::default(),
         open_file_cache: OPEN_FILE_CACHE,
-        disable_symlinks: Symlinks::Follow,
+        disable_symlinks: SymlinksConf::Follow,
         access_log: Arc::new(vec![access_log(options)]),
         error_log: Arc::clone(&main.error_log),
         log_file_cache: None,
@@ -121,7 +121,7 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         tcp_nodelay: true,
         directio: None,
         output_buffers: (2, 32 << 10),
-        http2_chunk_size: http::CHUNK_SIZE,
+        http2_chunk_size: bolide_http::CHUNK_SIZE,
         chunked_transfer_encoding: true,
         msie_padding: true,
         resolver: Arc::default(),
@@ -131,9 +131,9 @@ pub(crate) fn settings(options: &Options, main: &Main) -> Settings {
         proxied: Arc::new(proxied(options)),
         proxied_cache: Arc::new(CacheSettings {
             key: Some(Template::new(vec![
-                Part::Text(Arc::from(&b"http://"[..])),
-                Part::Var(Var::ProxyHost),
-                Part::Var(Var::ProxyTarget),
+                TemplatePart::Text(Arc::from(&b"http://"[..])),
+                TemplatePart::Var(Var::ProxyHost),
+                TemplatePart::Var(Var::ProxyTarget),
             ])),
             ..CacheSettings::default()
         }),
@@ -152,10 +152,10 @@ const OPEN_FILE_CACHE: OpenFileCache = OpenFileCache {
     errors: false,
 };
 
-fn root(options: &Options) -> Root {
+fn root(options: &LoadOptions) -> DocumentRoot {
     let html = options.prefix.join("html");
     let path = Template::text(html.as_os_str().as_encoded_bytes());
-    Root { path, mapping: Mapping::Whole }
+    DocumentRoot { path, mapping: Mapping::Whole }
 }
 
 fn types() -> TypesMap {
@@ -165,7 +165,7 @@ fn types() -> TypesMap {
     TypesMap::from(bytes)
 }
 
-fn access_log(options: &Options) -> AccessLog {
+fn access_log(options: &LoadOptions) -> AccessLog {
     AccessLog {
         target: AccessTarget::File(Arc::new(options.prefix.join(&options.access_log))),
         format: 0,
@@ -286,7 +286,7 @@ pub(crate) fn tls() -> TlsConf {
 }
 
 /// What holds for origins.
-fn origin(options: &Options) -> OriginSettings {
+fn origin(options: &LoadOptions) -> OriginSettings {
     OriginSettings {
         connect_timeout: MINUTE,
         send_timeout: MINUTE,
@@ -323,7 +323,7 @@ fn origin(options: &Options) -> OriginSettings {
 }
 
 /// What holds for origins that speak HTTP.
-fn proxied(options: &Options) -> OriginSettings {
+fn proxied(options: &LoadOptions) -> OriginSettings {
     OriginSettings {
         temp_path: Arc::new(options.prefix.join("proxy_temp")),
         keep_conn: true,

@@ -2,17 +2,17 @@
 
 use std::fmt;
 
-use crate::model::{Level, Place};
+use crate::model::{LogLevel, SourcePlace};
 
 /// One message about a configuration.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// How grave it is.
-    pub level: Level,
+    pub level: LogLevel,
     /// The text, without its place.
     pub message: String,
     /// Where it was found; none for what is only seen when everything is read.
-    pub place: Option<Place>,
+    pub place: Option<SourcePlace>,
     /// An idea what was meant; never part of nginx's line.
     pub help: Option<String>,
 }
@@ -20,14 +20,14 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// A message of `level`.
     #[must_use]
-    pub fn new(level: Level, message: impl Into<String>, place: Option<Place>) -> Self {
+    pub fn new(level: LogLevel, message: impl Into<String>, place: Option<SourcePlace>) -> Self {
         Self { level, message: message.into(), place, help: None }
     }
 
     /// Whether the configuration cannot be used.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
-        self.level <= Level::Crit
+        self.level <= LogLevel::Crit
     }
 }
 
@@ -42,7 +42,7 @@ impl fmt::Display for Diagnostic {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SourcePlace {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.line == 0 {
             return f.write_str("command line");

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use crate::ast::Node;
-use crate::reader::{Parsed, Reader};
+use crate::reader::{ConfReader, ReadResult};
 
 /// A set of blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +116,7 @@ impl Args {
 
 /// What an inner block makes of an outer block's value, and what a second one in a block means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inherit {
+pub enum Inheritance {
     /// The innermost value holds; twice in one block is an error.
     Value,
     /// The first one in a block drops the whole outer list; further ones add to it.
@@ -126,38 +126,38 @@ pub enum Inherit {
 }
 
 /// A place in what is being built.
-pub(crate) type Slot<T> = fn(&mut Reader) -> &mut T;
+pub(crate) type DirectiveSlot<T> = fn(&mut ConfReader) -> &mut T;
 
 /// How the words are read.
 #[derive(Clone, Copy)]
 pub(crate) enum Parse {
     /// `on` or `off`.
-    Flag(Slot<bool>),
+    Flag(DirectiveSlot<bool>),
     /// A number within bounds.
-    Number(Slot<u32>, u32, u32),
+    Number(DirectiveSlot<u32>, u32, u32),
     /// Bytes, with `k` or `m`.
-    Size(Slot<usize>),
+    Size(DirectiveSlot<usize>),
     /// Bytes, with `k`, `m` or `g`.
-    Offset(Slot<u64>),
+    Offset(DirectiveSlot<u64>),
     /// A time in milliseconds.
-    Millis(Slot<Duration>),
+    Millis(DirectiveSlot<Duration>),
     /// A time in whole seconds.
-    Seconds(Slot<Duration>),
+    Seconds(DirectiveSlot<Duration>),
     /// Number and size of buffers.
-    Buffers(Slot<(u32, usize)>),
+    Buffers(DirectiveSlot<(u32, usize)>),
     /// A function of its own.
-    Words(fn(&mut Reader, &Node) -> Parsed),
+    Words(fn(&mut ConfReader, &Node) -> ReadResult),
     /// A block whose inside is read after its siblings, so that they are all known to it.
-    Block(fn(&mut Reader, &mut Node) -> Parsed),
+    Block(fn(&mut ConfReader, &mut Node) -> ReadResult),
     /// A block that is a value itself.
-    Leaf(fn(&mut Reader, &Node) -> Parsed),
+    Leaf(fn(&mut ConfReader, &Node) -> ReadResult),
     /// Checked and without effect.
-    Accepted(Form),
+    Accepted(DirectiveForm),
 }
 
 /// The form of a value that has no effect.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Form {
+pub(crate) enum DirectiveForm {
     /// Anything.
     Any,
     /// `on` or `off`.
@@ -173,7 +173,7 @@ pub(crate) enum Form {
     /// One of these words.
     OneOf(&'static [&'static str]),
     /// What this function takes.
-    Check(fn(&mut Reader, &Node) -> Parsed),
+    Check(fn(&mut ConfReader, &Node) -> ReadResult),
 }
 
 /// What holds where a directive is not written.
@@ -189,7 +189,7 @@ pub enum Unwritten {
 
 /// One row of the table.
 #[derive(Clone, Copy)]
-pub struct Directive {
+pub struct DirectiveSpec {
     /// Its name.
     pub name: &'static str,
     /// Where it may stand.
@@ -197,7 +197,7 @@ pub struct Directive {
     /// How many arguments it takes.
     pub args: Args,
     /// How it is inherited.
-    pub inherit: Inherit,
+    pub inherit: Inheritance,
     /// What it is for, in one sentence.
     pub doc: &'static str,
     /// A line that works.
@@ -211,16 +211,16 @@ pub struct Directive {
     pub(crate) parse: Parse,
 }
 
-impl std::fmt::Debug for Directive {
+impl std::fmt::Debug for DirectiveSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}", self.name)
     }
 }
 
-impl Directive {
+impl DirectiveSpec {
     const fn new(name: &'static str, contexts: Contexts, args: Args, parse: Parse) -> Self {
         let (doc, example, since) = ("", "", "0.1.0");
-        let (inherit, syntax, unwritten) = (Inherit::Value, None, Unwritten::Unsaid);
+        let (inherit, syntax, unwritten) = (Inheritance::Value, None, Unwritten::Unsaid);
         Self { name, contexts, args, inherit, doc, example, since, syntax, unwritten, parse }
     }
 
@@ -276,63 +276,63 @@ impl Directive {
 pub(crate) const fn flag(
     name: &'static str,
     contexts: Contexts,
-    slot: fn(&mut Reader) -> &mut bool,
-) -> Directive {
-    Directive::new(name, contexts, Args::ONE, Parse::Flag(slot))
+    slot: fn(&mut ConfReader) -> &mut bool,
+) -> DirectiveSpec {
+    DirectiveSpec::new(name, contexts, Args::ONE, Parse::Flag(slot))
 }
 
 /// A number of any size.
 pub(crate) const fn number(
     name: &'static str,
     contexts: Contexts,
-    slot: fn(&mut Reader) -> &mut u32,
-) -> Directive {
-    Directive::new(name, contexts, Args::ONE, Parse::Number(slot, 0, u32::MAX))
+    slot: fn(&mut ConfReader) -> &mut u32,
+) -> DirectiveSpec {
+    DirectiveSpec::new(name, contexts, Args::ONE, Parse::Number(slot, 0, u32::MAX))
 }
 
 /// A number of bytes in memory.
 pub(crate) const fn size(
     name: &'static str,
     contexts: Contexts,
-    slot: fn(&mut Reader) -> &mut usize,
-) -> Directive {
-    Directive::new(name, contexts, Args::ONE, Parse::Size(slot))
+    slot: fn(&mut ConfReader) -> &mut usize,
+) -> DirectiveSpec {
+    DirectiveSpec::new(name, contexts, Args::ONE, Parse::Size(slot))
 }
 
 /// A number of bytes in a file or body.
 pub(crate) const fn offset(
     name: &'static str,
     contexts: Contexts,
-    slot: fn(&mut Reader) -> &mut u64,
-) -> Directive {
-    Directive::new(name, contexts, Args::ONE, Parse::Offset(slot))
+    slot: fn(&mut ConfReader) -> &mut u64,
+) -> DirectiveSpec {
+    DirectiveSpec::new(name, contexts, Args::ONE, Parse::Offset(slot))
 }
 
 /// A time that may be finer than a second.
 pub(crate) const fn millis(
     name: &'static str,
     contexts: Contexts,
-    slot: fn(&mut Reader) -> &mut Duration,
-) -> Directive {
-    Directive::new(name, contexts, Args::ONE, Parse::Millis(slot))
+    slot: fn(&mut ConfReader) -> &mut Duration,
+) -> DirectiveSpec {
+    DirectiveSpec::new(name, contexts, Args::ONE, Parse::Millis(slot))
 }
 
 /// A time in whole seconds.
 pub(crate) const fn seconds(
     name: &'static str,
     contexts: Contexts,
-    slot: fn(&mut Reader) -> &mut Duration,
-) -> Directive {
-    Directive::new(name, contexts, Args::ONE, Parse::Seconds(slot))
+    slot: fn(&mut ConfReader) -> &mut Duration,
+) -> DirectiveSpec {
+    DirectiveSpec::new(name, contexts, Args::ONE, Parse::Seconds(slot))
 }
 
 /// Number and size of buffers.
 pub(crate) const fn buffers(
     name: &'static str,
     contexts: Contexts,
-    slot: fn(&mut Reader) -> &mut (u32, usize),
-) -> Directive {
-    Directive::new(name, contexts, Args::TWO, Parse::Buffers(slot))
+    slot: fn(&mut ConfReader) -> &mut (u32, usize),
+) -> DirectiveSpec {
+    DirectiveSpec::new(name, contexts, Args::TWO, Parse::Buffers(slot))
 }
 
 /// A value with a reader of its own.
@@ -340,9 +340,9 @@ pub(crate) const fn value(
     name: &'static str,
     contexts: Contexts,
     args: Args,
-    parse: fn(&mut Reader, &Node) -> Parsed,
-) -> Directive {
-    Directive::new(name, contexts, args, Parse::Words(parse))
+    parse: fn(&mut ConfReader, &Node) -> ReadResult,
+) -> DirectiveSpec {
+    DirectiveSpec::new(name, contexts, args, Parse::Words(parse))
 }
 
 /// A directive that makes a list.
@@ -350,10 +350,10 @@ pub(crate) const fn list(
     name: &'static str,
     contexts: Contexts,
     args: Args,
-    parse: fn(&mut Reader, &Node) -> Parsed,
-) -> Directive {
-    let mut row = Directive::new(name, contexts, args, Parse::Words(parse));
-    row.inherit = Inherit::List;
+    parse: fn(&mut ConfReader, &Node) -> ReadResult,
+) -> DirectiveSpec {
+    let mut row = DirectiveSpec::new(name, contexts, args, Parse::Words(parse));
+    row.inherit = Inheritance::List;
     row
 }
 
@@ -362,10 +362,10 @@ pub(crate) const fn own(
     name: &'static str,
     contexts: Contexts,
     args: Args,
-    parse: fn(&mut Reader, &Node) -> Parsed,
-) -> Directive {
-    let mut row = Directive::new(name, contexts, args, Parse::Words(parse));
-    row.inherit = Inherit::Own;
+    parse: fn(&mut ConfReader, &Node) -> ReadResult,
+) -> DirectiveSpec {
+    let mut row = DirectiveSpec::new(name, contexts, args, Parse::Words(parse));
+    row.inherit = Inheritance::Own;
     row
 }
 
@@ -374,10 +374,10 @@ pub(crate) const fn block(
     name: &'static str,
     contexts: Contexts,
     args: Args,
-    parse: fn(&mut Reader, &mut Node) -> Parsed,
-) -> Directive {
-    let mut row = Directive::new(name, contexts, args, Parse::Block(parse));
-    row.inherit = Inherit::Own;
+    parse: fn(&mut ConfReader, &mut Node) -> ReadResult,
+) -> DirectiveSpec {
+    let mut row = DirectiveSpec::new(name, contexts, args, Parse::Block(parse));
+    row.inherit = Inheritance::Own;
     row
 }
 
@@ -386,10 +386,10 @@ pub(crate) const fn leaf(
     name: &'static str,
     contexts: Contexts,
     args: Args,
-    inherit: Inherit,
-    parse: fn(&mut Reader, &Node) -> Parsed,
-) -> Directive {
-    let mut row = Directive::new(name, contexts, args, Parse::Leaf(parse));
+    inherit: Inheritance,
+    parse: fn(&mut ConfReader, &Node) -> ReadResult,
+) -> DirectiveSpec {
+    let mut row = DirectiveSpec::new(name, contexts, args, Parse::Leaf(parse));
     row.inherit = inherit;
     row
 }
@@ -399,7 +399,7 @@ pub(crate) const fn accepted(
     name: &'static str,
     contexts: Contexts,
     args: Args,
-    form: Form,
-) -> Directive {
-    Directive::new(name, contexts, args, Parse::Accepted(form))
+    form: DirectiveForm,
+) -> DirectiveSpec {
+    DirectiveSpec::new(name, contexts, args, Parse::Accepted(form))
 }

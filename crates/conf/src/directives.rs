@@ -3,9 +3,9 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use crate::directive::{Contexts, Directive};
-use crate::model::{Place, UpstreamKind};
-use crate::reader::Reader;
+use crate::directive::{Contexts, DirectiveSpec};
+use crate::model::{SourcePlace, UpstreamKind};
+use crate::reader::ConfReader;
 
 mod access;
 mod auth;
@@ -73,7 +73,7 @@ pub(crate) use cache_zone::{HeldPath, SharedZone};
 pub(crate) use headers::settle as settle_headers;
 pub(crate) use limit::none as no_limits;
 pub(crate) use log::combined;
-pub(crate) use map::Keys;
+pub(crate) use map::MapKeys;
 pub(crate) use origin::OriginDraft;
 pub(crate) use pass::GroupKey;
 pub(crate) use secure_link::Forms;
@@ -82,7 +82,7 @@ pub(crate) use server::Listened;
 /// Makes the list of the tables, each with the name of its file.
 macro_rules! families {
     ($($name:ident::TABLE,)*) => {
-        const FAMILIES: &[(&str, &[Directive])] = &[$((stringify!($name), $name::TABLE)),*];
+        const FAMILIES: &[(&str, &[DirectiveSpec])] = &[$((stringify!($name), $name::TABLE)),*];
     };
 }
 
@@ -143,32 +143,32 @@ families![
 const UNBUILT: &[&str] = &[];
 
 /// The tables by the name of their feature, in the order of the documentation.
-pub fn families() -> impl Iterator<Item = (&'static str, &'static [Directive])> {
+pub fn families() -> impl Iterator<Item = (&'static str, &'static [DirectiveSpec])> {
     FAMILIES.iter().copied()
 }
 
 /// Every directive that is understood, in the order of the documentation.
-pub fn all() -> impl Iterator<Item = &'static Directive> {
+pub fn all() -> impl Iterator<Item = &'static DirectiveSpec> {
     families().flat_map(|(_, table)| table)
 }
 
 /// Opens an `upstream` and a `php_pool`, so that their rows have a place.
-pub(crate) fn begin_blocks(r: &mut Reader) {
-    let (kind, place) = (UpstreamKind::Block, Place::default());
+pub(crate) fn begin_blocks(r: &mut ConfReader) {
+    let (kind, place) = (UpstreamKind::Block, SourcePlace::default());
     r.http.upstreams.push(upstream::empty("", kind, place.clone()));
     r.http.php_pools.push(php_pool::empty("", place));
 }
 
 /// Whether nothing comes of what a row says.
-pub(crate) fn is_unbuilt(row: &Directive) -> bool {
+pub(crate) fn is_unbuilt(row: &DirectiveSpec) -> bool {
     UNBUILT.contains(&row.name)
 }
 
 /// What a name means in a block.
 #[derive(Debug)]
-pub(crate) enum Found {
+pub(crate) enum DirectiveMatch {
     /// This row; the number tells rows apart.
-    Row(u16, &'static Directive),
+    Row(u16, &'static DirectiveSpec),
     /// Rows exist, but not for this block.
     Elsewhere,
     /// nginx has it, we do not yet.
@@ -177,7 +177,7 @@ pub(crate) enum Found {
     Unknown,
 }
 
-type Index = HashMap<&'static [u8], Vec<(u16, &'static Directive)>>;
+type Index = HashMap<&'static [u8], Vec<(u16, &'static DirectiveSpec)>>;
 
 fn index() -> &'static Index {
     static INDEX: OnceLock<Index> = OnceLock::new();
@@ -191,22 +191,22 @@ fn index() -> &'static Index {
 }
 
 /// Finds the row for `name` in `context`.
-pub(crate) fn find(name: &[u8], context: Contexts) -> Found {
+pub(crate) fn find(name: &[u8], context: Contexts) -> DirectiveMatch {
     let Some(rows) = index().get(name) else {
-        return if later::is_known(name) { Found::Later } else { Found::Unknown };
+        return if later::is_known(name) { DirectiveMatch::Later } else { DirectiveMatch::Unknown };
     };
     match rows.iter().find(|(_, row)| row.contexts.contains(context)) {
-        Some((number, row)) => Found::Row(*number, row),
-        None => Found::Elsewhere,
+        Some((number, row)) => DirectiveMatch::Row(*number, row),
+        None => DirectiveMatch::Elsewhere,
     }
 }
 
 /// What a name means wherever it may stand.
-pub(crate) fn find_anywhere(name: &[u8]) -> Found {
+pub(crate) fn find_anywhere(name: &[u8]) -> DirectiveMatch {
     match index().get(name) {
-        Some(rows) => Found::Row(rows[0].0, rows[0].1),
-        None if later::is_known(name) => Found::Later,
-        None => Found::Unknown,
+        Some(rows) => DirectiveMatch::Row(rows[0].0, rows[0].1),
+        None if later::is_known(name) => DirectiveMatch::Later,
+        None => DirectiveMatch::Unknown,
     }
 }
 

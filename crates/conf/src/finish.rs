@@ -5,22 +5,22 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::ast::Order;
+use crate::ast::DirectiveNode;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
-    CachePurge, CacheSettings, CacheZoneId, CharsetOf, CpuAffinity, Handler, Level, Listen,
-    LocationId, Matcher, OriginSettings, Pass, Place, Protocol, ServerName, TlsConf, Transport,
-    VerifyClient, Workers, ZoneUse,
+    CachePurge, CacheSettings, CacheZoneId, CharsetOf, CpuAffinity, Handler, Listen,
+    ListenTransport, LocationId, LogLevel, Matcher, OriginSettings, Pass, Protocol, ServerName,
+    SourcePlace, TlsConf, VerifyClient, Workers, ZoneUse,
 };
-use crate::reader::{Reader, show};
+use crate::reader::{ConfReader, show};
 
 /// How the directives of two families begin.
 const FASTCGI: &str = "fastcgi_";
 const PROXY: &str = "proxy_";
 
-impl Reader {
+impl ConfReader {
     /// Checks what lies outside of `http`, as nginx does when all is read.
-    pub(crate) fn finish_main(&mut self, ended: Order) {
+    pub(crate) fn finish_main(&mut self, ended: DirectiveNode) {
         let main = &self.main;
         if let (Workers::Count(workers), CpuAffinity::Masks(masks)) =
             (main.worker_processes, &main.worker_cpu_affinity)
@@ -30,11 +30,11 @@ impl Reader {
             let message = "the number of \"worker_processes\" is not equal to the number of \
                            \"worker_cpu_affinity\" masks, using last mask for remaining worker \
                            processes";
-            self.note(ended, Diagnostic::new(Level::Warn, message, None));
+            self.note(ended, Diagnostic::new(LogLevel::Warn, message, None));
         }
         if !self.has_events {
             let message = "no \"events\" section in configuration";
-            self.note(ended, Diagnostic::new(Level::Emerg, message, None));
+            self.note(ended, Diagnostic::new(LogLevel::Emerg, message, None));
         }
         let is_known =
             |name: &str| name == "default" || self.named.iter().any(|(_, known)| known == name);
@@ -42,12 +42,12 @@ impl Reader {
         if let Some((name, place)) = unknown {
             let message = format!("unknown thread pool \"{name}\"");
             let place = Some(place.clone());
-            self.note(ended, Diagnostic::new(Level::Emerg, message, place));
+            self.note(ended, Diagnostic::new(LogLevel::Emerg, message, place));
         }
     }
 
     /// Checks the `http` block as a whole, in nginx's order.
-    pub(crate) fn finish_http(&mut self, ended: Order) {
+    pub(crate) fn finish_http(&mut self, ended: DirectiveNode) {
         if self.http.settings.is_none() {
             return;
         }
@@ -80,40 +80,40 @@ impl Reader {
         }
     }
 
-    fn say(&mut self, level: Level, message: String, place: Option<Place>) {
+    fn say(&mut self, level: LogLevel, message: String, place: Option<SourcePlace>) {
         self.note(self.http.closed, Diagnostic::new(level, message, place));
     }
 
     /// Tells what is wrong with groups, and refuses zones whose size nobody wrote.
-    fn check_groups(&mut self, ended: Order) {
+    fn check_groups(&mut self, ended: DirectiveNode) {
         let mut faults = std::mem::take(&mut self.http.upstream_faults);
         faults.sort_by_key(|(order, _, _)| *order);
         for (_, message, place) in faults {
-            self.say(Level::Emerg, message, Some(place));
+            self.say(LogLevel::Emerg, message, Some(place));
         }
         let sizeless = self.http.zones.iter().filter(|(_, zone)| zone.size == 0);
         let mut sizeless: Vec<_> = sizeless.map(|(name, _)| show(name).into_owned()).collect();
         sizeless.sort();
         for name in sizeless {
             let message = format!("zero size shared memory zone \"{name}\"");
-            self.note(ended, Diagnostic::new(Level::Emerg, message, None));
+            self.note(ended, Diagnostic::new(LogLevel::Emerg, message, None));
         }
     }
 
     /// Refuses sizes of buffers for origins that do not fit one another, and broken parameters.
     fn check_origins(&mut self) {
-        let mut faults: Vec<(Level, String)> = Vec::new();
+        let mut faults: Vec<(LogLevel, String)> = Vec::new();
         for location in &self.http.locations {
             let settings = &location.settings;
             let sizes = wrong_sizes(&settings.proxied).map(|text| text.replace(FASTCGI, PROXY));
-            faults.extend(sizes.map(|text| (Level::Emerg, text)));
+            faults.extend(sizes.map(|text| (LogLevel::Emerg, text)));
             faults.extend(self.wrong_cache(&settings.proxied_cache, PROXY));
             let sizes = wrong_sizes(&settings.origin);
-            faults.extend(sizes.map(|text| (Level::Emerg, text.to_owned())));
+            faults.extend(sizes.map(|text| (LogLevel::Emerg, text.to_owned())));
             faults.extend(self.wrong_cache(&settings.cache, FASTCGI));
         }
         let params = std::mem::take(&mut self.http.param_faults);
-        faults.extend(params.into_iter().map(|text| (Level::Emerg, text)));
+        faults.extend(params.into_iter().map(|text| (LogLevel::Emerg, text)));
         faults.dedup();
         for (level, message) in faults {
             let place = Some(self.http.closed_at.clone());
@@ -122,11 +122,11 @@ impl Reader {
     }
 
     /// What is wrong with the zone of a location, or with its key.
-    fn wrong_cache(&self, cache: &CacheSettings, family: &str) -> Option<(Level, String)> {
+    fn wrong_cache(&self, cache: &CacheSettings, family: &str) -> Option<(LogLevel, String)> {
         let unknown = |directive: &str, id: CacheZoneId| {
             let (name, zone) = &self.http.cache_zones[id.index()];
             let text = || format!("\"{family}{directive}\" zone \"{}\" is unknown", show(name));
-            zone.is_none().then(|| (Level::Emerg, text()))
+            zone.is_none().then(|| (LogLevel::Emerg, text()))
         };
         let zone = match &cache.zone {
             ZoneUse::Zone(id) => unknown("cache", *id),
@@ -140,7 +140,7 @@ impl Reader {
         let keyless = cache.zone != ZoneUse::Off && cache.key.is_none() && family == FASTCGI;
         let warning = || {
             let text = "no \"fastcgi_cache_key\" for \"fastcgi_cache\"".to_owned();
-            keyless.then_some((Level::Warn, text))
+            keyless.then_some((LogLevel::Warn, text))
         };
         zone.or(purged).or_else(warning)
     }
@@ -156,7 +156,7 @@ impl Reader {
             // nginx writes the place into the text here.
             let (name, place) = (show(&location.name), location.place.clone());
             let message = format!("duplicate location \"{name}\"");
-            self.say(Level::Emerg, message, Some(place));
+            self.say(LogLevel::Emerg, message, Some(place));
         }
     }
 
@@ -183,7 +183,7 @@ impl Reader {
     }
 
     /// Refuses what would have to be recoded: there are no tables for that.
-    fn check_charsets(&mut self, ended: Order) {
+    fn check_charsets(&mut self, ended: DirectiveNode) {
         let text = |charset: &CharsetOf| match charset {
             CharsetOf::Name(name) => name.as_text().map(<[u8]>::to_vec),
             CharsetOf::Off => None,
@@ -197,7 +197,7 @@ impl Reader {
             let (from, to) = (show(&from), show(&to));
             let message =
                 format!("no \"charset_map\" between the charsets \"{from}\" and \"{to}\"");
-            self.note(ended, Diagnostic::new(Level::Emerg, message, None));
+            self.note(ended, Diagnostic::new(LogLevel::Emerg, message, None));
         }
     }
 
@@ -211,20 +211,20 @@ impl Reader {
         if self.http.servers.iter().any(|server| lacks_authority(&server.tls)) {
             let message =
                 "no ssl_client_certificate or ssl_trusted_certificate for ssl_verify_client";
-            self.say(Level::Emerg, message.to_owned(), None);
+            self.say(LogLevel::Emerg, message.to_owned(), None);
         }
         let clashes = |tls: &TlsConf| {
             tls.stapling && tls.certificate_compression && !tls.certificates.is_empty()
         };
         if self.http.servers.iter().any(|server| clashes(&server.tls)) {
             let message = "\"ssl_stapling\" is incompatible with \"ssl_certificate_compression\"";
-            self.say(Level::Emerg, message.to_owned(), None);
+            self.say(LogLevel::Emerg, message.to_owned(), None);
         }
         let mut faults = Vec::new();
         for listen in self.http.listens.iter().filter(|listen| listen.tls) {
-            let word = if listen.transport == Transport::Quic { "quic" } else { "ssl" };
+            let word = if listen.transport == ListenTransport::Quic { "quic" } else { "ssl" };
             let default = &self.http.servers[listen.default_server.index()];
-            if listen.transport == Transport::Quic && !default.tls.protocols.tls13 {
+            if listen.transport == ListenTransport::Quic && !default.tls.protocols.tls13 {
                 let message = format!(
                     "\"ssl_protocols\" must enable TLSv1.3 for the \"listen ... {word}\" directive"
                 );
@@ -249,7 +249,7 @@ impl Reader {
             }
         }
         for (message, place) in faults {
-            self.say(Level::Emerg, message, Some(place));
+            self.say(LogLevel::Emerg, message, Some(place));
         }
     }
 
@@ -262,7 +262,7 @@ impl Reader {
         // Those of one directive keep their order, which is that of their numbers.
         unknown.sort_by_key(|(first, _)| *first);
         for (_, name) in unknown {
-            self.say(Level::Emerg, format!("unknown \"{name}\" variable"), None);
+            self.say(LogLevel::Emerg, format!("unknown \"{name}\" variable"), None);
         }
     }
 
@@ -287,7 +287,7 @@ impl Reader {
         )
     }
 
-    fn check_names_of(&self, listen: &Listen, said: &mut Vec<(Level, String)>) {
+    fn check_names_of(&self, listen: &Listen, said: &mut Vec<(LogLevel, String)>) {
         // What is taken: exact names, suffixes (`.a.com`), prefixes (`a.`).
         let mut exact: HashSet<&str> = HashSet::new();
         let mut suffixes: HashSet<&str> = HashSet::new();
@@ -312,13 +312,13 @@ impl Reader {
                 if is_malformed(name) {
                     let message =
                         format!("invalid server name or wildcard \"{shown}\" on {address}");
-                    said.push((Level::Emerg, message));
+                    said.push((LogLevel::Emerg, message));
                     return;
                 }
                 if !fresh {
                     let message =
                         format!("conflicting server name \"{shown}\" on {address}, ignored");
-                    said.push((Level::Warn, message));
+                    said.push((LogLevel::Warn, message));
                 }
             }
         }

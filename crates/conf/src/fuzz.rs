@@ -5,15 +5,15 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 
-use crate::lex::{Lexeme, Lexer, Origin, quote};
+use crate::lex::{Lexeme, Lexer, TextOrigin, quote};
 use crate::model::{Handler, Pass, PassTo};
-use crate::source::{Options, Source};
+use crate::source::{ConfSource, LoadOptions};
 
 /// A source whose every file has the same bytes.
 #[derive(Debug)]
 struct Same<'a>(&'a [u8]);
 
-impl Source for Same<'_> {
+impl ConfSource for Same<'_> {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         // Otherwise a text that includes itself would be read until the limit each time.
         if path == Path::new("/fuzz/main.conf") {
@@ -37,7 +37,7 @@ impl Source for Same<'_> {
 ///
 /// When there is neither a configuration nor a reason for having none, or both.
 pub fn config(data: &[u8]) {
-    let options = Options::default();
+    let options = LoadOptions::default();
     let outcome = crate::parse(&Same(data), Path::new("/fuzz/main.conf"), &options);
     let fatal = outcome.diagnostics.iter().filter(|message| message.is_fatal()).count();
     assert_eq!(outcome.config.is_none(), fatal > 0, "a refusal has its reason");
@@ -70,7 +70,7 @@ pub fn config(data: &[u8]) {
 ///
 /// When it does not end, or the words differ.
 pub fn lexer(data: &[u8]) {
-    let mut lexer = Lexer::new(data, Origin::Parameter);
+    let mut lexer = Lexer::new(data, TextOrigin::Parameter);
     for _ in 0..=data.len() {
         let words = match lexer.next_lexeme() {
             Err(error) => {
@@ -87,7 +87,7 @@ pub fn lexer(data: &[u8]) {
             text.push(b' ');
         }
         text.push(b';');
-        let again = Lexer::new(&text, Origin::Parameter).next_lexeme();
+        let again = Lexer::new(&text, TextOrigin::Parameter).next_lexeme();
         let Ok(Lexeme::Directive(again, _)) = again else { unreachable!("quoted words are words") };
         assert!(words.iter().map(|word| &word.text).eq(again.iter().map(|word| &word.text)));
     }

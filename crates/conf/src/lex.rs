@@ -48,7 +48,7 @@ pub enum Lexeme {
 
 /// Where the text comes from, which changes what its end is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum TextOrigin {
     /// A file.
     File,
     /// A command line parameter.
@@ -70,7 +70,7 @@ pub struct Lexer<'a> {
     input: &'a [u8],
     position: usize,
     line: u32,
-    origin: Origin,
+    origin: TextOrigin,
     /// Where the last word, comment or blank began.
     start: usize,
     start_line: u32,
@@ -86,7 +86,7 @@ enum WordEnd {
 impl<'a> Lexer<'a> {
     /// A lexer at the start of `input`.
     #[must_use]
-    pub const fn new(input: &'a [u8], origin: Origin) -> Self {
+    pub const fn new(input: &'a [u8], origin: TextOrigin) -> Self {
         Self { input, position: 0, line: 1, origin, start: 0, start_line: 1 }
     }
 
@@ -139,7 +139,7 @@ impl<'a> Lexer<'a> {
     /// The next byte, which is not consumed; none at the end. `quote` is the one that is open.
     fn peek(&self, quote: Option<u8>) -> Result<Option<u8>, LexError> {
         let Some(byte) = self.input.get(self.position) else { return Ok(None) };
-        if self.position - self.start < WORD_SIZE_MAX || self.origin == Origin::Parameter {
+        if self.position - self.start < WORD_SIZE_MAX || self.origin == TextOrigin::Parameter {
             return Ok(Some(*byte));
         }
         let message = match quote {
@@ -270,8 +270,8 @@ impl<'a> Lexer<'a> {
 
     fn ended(&self) -> LexError {
         let message = match self.origin {
-            Origin::File => "unexpected end of file, expecting \";\" or \"}\"",
-            Origin::Parameter => "unexpected end of parameter, expecting \";\"",
+            TextOrigin::File => "unexpected end of file, expecting \";\" or \"}\"",
+            TextOrigin::Parameter => "unexpected end of parameter, expecting \";\"",
         };
         LexError { message: message.to_owned(), line: self.line }
     }

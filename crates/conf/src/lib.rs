@@ -28,14 +28,14 @@ pub mod value;
 pub mod vars;
 
 pub use diagnostic::Diagnostic;
-pub use model::{Config, Level, Place};
-pub use regex::{Case, Regex};
-pub use source::{Options, Source};
-pub use vars::{Part, Template, Var};
+pub use model::{Config, LogLevel, SourcePlace};
+pub use regex::{LetterCase, Regex};
+pub use source::{ConfSource, LoadOptions};
+pub use vars::{Template, TemplatePart, Var};
 
 /// What reading a configuration gave.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct Loaded {
     /// The configuration, unless a message is fatal.
     pub config: Option<Config>,
     /// Messages in the order in which nginx would come to them.
@@ -45,15 +45,15 @@ pub struct Outcome {
 }
 
 /// Reads the configuration at `path`, which starts from the prefix when it is relative.
-pub fn parse(source: &impl Source, path: &Path, options: &Options) -> Outcome {
+pub fn parse(source: &impl ConfSource, path: &Path, options: &LoadOptions) -> Loaded {
     let path = options.prefix.join(path);
     let tree = ast::load(source, &path, &options.globals);
     read(tree, &path, options)
 }
 
 /// Reads what has been loaded from `path`.
-fn read(mut tree: ast::Tree, path: &Path, options: &Options) -> Outcome {
+fn read(mut tree: ast::Tree, path: &Path, options: &LoadOptions) -> Loaded {
     let config = reader::read(&mut tree, path, options);
     let diagnostics = tree.diagnostics.into_iter().map(|(_, diagnostic)| diagnostic).collect();
-    Outcome { config, diagnostics, files: tree.files }
+    Loaded { config, diagnostics, files: tree.files }
 }

@@ -28,25 +28,29 @@ pub mod tls;
 pub mod upstream;
 
 pub use access::{
-    AccessRule, AuthRequest, Network, RealIp, RealIpHeader, Referers, SecureLink, Verdict, Who,
+    AccessRule, AccessVerdict, AuthRequest, Network, RealIp, RealIpHeader, Referers, SecureLink,
+    Who,
 };
 pub use body::{BodyFiles, TempPath};
 pub use cache::{
     CacheMethods, CachePace, CachePurge, CacheSettings, CacheValid, CacheZone, CacheZoneId,
-    DropQuery, Guess, NeverCached, PageCache, PageMode, PagePrefix, PageScopes, PageStore, Pattern,
-    StatusHeader, UseStale, VaryBy, ZoneUse,
+    DropQuery, Guess, NeverCached, PageCache, PageMode, PagePrefix, PageScopes, PageStore,
+    QueryPattern, StatusHeader, UseStale, VaryBy, ZoneUse,
 };
 pub use compress::{Brotli, Gzip, GzipProxied, Precompressed, TypeSet, Zstd};
-pub use derived::{Definition, Geo, Map, MapKey, SplitClients};
+pub use derived::{Definition, Geo, MapConf, MapKey, SplitClients};
 pub use filters::{Addition, Filters, Ssi, Substitution};
-pub use limits::{ConnLimit, LimitKind, LimitTerms, LimitZone, LimitZoneId, Limits, RequestLimit};
-pub use listen::{Address, KeepAlive, Listen, ListenId, SocketOptions, Transport};
+pub use limits::{
+    ConnLimit, LimitKind, LimitRules, LimitTerms, LimitZone, LimitZoneId, RequestLimit,
+};
+pub use listen::{Listen, ListenAddress, ListenId, ListenTransport, SocketOptions, TcpKeepAlive};
 pub use location::{
-    Except, Fallback, Handler, Location, LocationId, Matcher, Return, ReturnBody, TryFiles, Written,
+    Except, Fallback, Handler, LocationConf, LocationId, Matcher, Return, ReturnBody, TryFiles,
+    WrittenLocation,
 };
 pub use log::{
-    AccessLog, AccessLogs, AccessTarget, ErrorLog, Escape, Level, LogBuffer, LogFileCache,
-    LogFormat, LogTarget, Syslog, SyslogServer,
+    AccessLog, AccessLogs, AccessTarget, ErrorLog, Escape, LogBuffer, LogFileCache, LogFormat,
+    LogLevel, LogTargetConf, Syslog, SyslogServer,
 };
 pub use origin::{
     Bind, IgnoreHeaders, NextUpstream, OriginSettings, Param, Pass, PassTo, PhpPool, PhpProtocol,
@@ -57,17 +61,18 @@ pub use proxy::{
     CookieFlags, CookieName, ProxyField, ProxySettings, ProxyUrl, ProxyVersion, Redirect,
     Replacement,
 };
-pub use rewrite::{FileTest, RewriteOp, RewriteRule, SetTarget, Test, Then};
-pub use server::{Http2, Http3, Server, ServerId, ServerName, ServerSettings};
+pub use rewrite::{FileTest, IfTest, RewriteOp, RewriteRule, SetTarget, Then};
+pub use server::{Http2, Http3, ServerConf, ServerId, ServerName, ServerSettings};
 pub use settings::{
-    AddHeader, Autoindex, AutoindexFormat, Charset, CharsetOf, ErrorPage, Expires, ExpiresRule,
-    IfModifiedSince, KeepaliveDisable, LingeringClose, ListInherit, Manners, Mapping,
-    OpenFileCache, Overwrite, Root, Satisfy, ServerTokens, Settings, Symlinks, TypesMap,
+    AddHeader, Autoindex, AutoindexFormat, Charset, CharsetOf, CloseSettings, DocumentRoot,
+    ErrorPage, Expires, ExpiresRule, IfModifiedSince, KeepaliveDisable, LingeringClose,
+    ListInherit, LocationSettings, Mapping, OpenFileCache, Overwrite, Satisfy, ServerTokens,
+    SymlinksConf, TypesMap,
 };
 pub use spans::Spans;
 pub use tls::{
-    Certificate, CertificateCache, ConfCommands, OPENSSL_COMMANDS, Pem, Protocols, SessionCache,
-    TlsConf, VerifyClient,
+    CertificateCache, CertificateConf, ConfCommands, OPENSSL_COMMANDS, Pem, Protocols,
+    SessionCache, TlsConf, VerifyClient,
 };
 pub use upstream::{
     Balance, Keepalive, PeerAddress, Queue, Upstream, UpstreamId, UpstreamKind, UpstreamServer,
@@ -94,7 +99,7 @@ pub struct Main {
     /// `user`: the account to become.
     pub user: Option<String>,
     /// Where that stands.
-    pub user_place: Place,
+    pub user_place: SourcePlace,
     /// `user`: the group to become; without it, the group named like the user.
     pub group: Option<String>,
     /// `pid`
@@ -167,11 +172,11 @@ pub struct Events {
 #[derive(Clone, Debug)]
 pub struct Http {
     /// Settings of the block itself.
-    pub settings: Arc<Settings>,
+    pub settings: Arc<LocationSettings>,
     /// Servers in file order; a [`ServerId`] is an index.
-    pub servers: Vec<Server>,
+    pub servers: Vec<ServerConf>,
     /// Locations of all servers; a [`LocationId`] is an index.
-    pub locations: Vec<Location>,
+    pub locations: Vec<LocationConf>,
     /// One per distinct address and transport, in order of first mention; [`ListenId`] is an index.
     pub listens: Vec<Listen>,
     /// Log formats; index 0 is `combined`.
@@ -201,7 +206,7 @@ pub struct Http {
     /// Directories for temporary files that the configuration names, in any order.
     pub temp_paths: Vec<PathBuf>,
     /// What was written in the block itself, apart from blocks in it.
-    pub written: Vec<Written>,
+    pub written: Vec<WrittenLocation>,
     /// Which variables that cost a look at the system are named anywhere.
     pub looks: Looks,
 }
@@ -218,20 +223,20 @@ pub struct Looks {
 impl Http {
     /// The server of `id`.
     #[must_use]
-    pub fn server(&self, id: ServerId) -> &Server {
+    pub fn server(&self, id: ServerId) -> &ServerConf {
         &self.servers[id.index()]
     }
 
     /// The location of `id`.
     #[must_use]
-    pub fn location(&self, id: LocationId) -> &Location {
+    pub fn location(&self, id: LocationId) -> &LocationConf {
         &self.locations[id.index()]
     }
 }
 
 /// Where something was written.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Place {
+pub struct SourcePlace {
     /// The file, as messages name it.
     pub file: Arc<str>,
     /// The line of the terminating `;` or `{`; the first is 1.

@@ -10,21 +10,22 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::ast::{Node, Order, Tree};
+use crate::ast::{DirectiveNode, Node, Tree};
 use crate::defaults;
 use crate::diagnostic::Diagnostic;
-use crate::directive::{Contexts, Directive, Form, Inherit, Parse};
+use crate::directive::{Contexts, DirectiveForm, DirectiveSpec, Inheritance, Parse};
 use crate::directives::{
-    self, CacheDraft, Forms, Found, GroupKey, HeldPath, Listened, OriginDraft, SharedZone,
+    self, CacheDraft, DirectiveMatch, Forms, GroupKey, HeldPath, Listened, OriginDraft, SharedZone,
 };
 use crate::model::{
-    AddHeader, Address, CacheSettings, CacheZone, Config, Definition, Events, Except, Handler,
-    Http, Level, LimitZone, Listen, Location, LocationId, LogBuffer, LogFormat, Looks, Main,
-    Matcher, OriginSettings, PageStore, PhpPool, Place, RewriteOp, Server, ServerId, ServerName,
-    ServerSettings, Settings, Transport, TryFiles, Upstream, UpstreamId, Written,
+    AddHeader, CacheSettings, CacheZone, Config, Definition, Events, Except, Handler, Http,
+    LimitZone, Listen, ListenAddress, ListenTransport, LocationConf, LocationId, LocationSettings,
+    LogBuffer, LogFormat, LogLevel, Looks, Main, Matcher, OriginSettings, PageStore, PhpPool,
+    RewriteOp, ServerConf, ServerId, ServerName, ServerSettings, SourcePlace, TryFiles, Upstream,
+    UpstreamId, WrittenLocation,
 };
-use crate::regex::{Case, Regex};
-use crate::source::Options;
+use crate::regex::{LetterCase, Regex};
+use crate::source::LoadOptions;
 use crate::value::{self, Unit};
 use crate::vars::Var;
 
@@ -33,7 +34,7 @@ const DIAGNOSTICS_MAX: usize = 200;
 
 /// Why a directive was not taken.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum ReadFault {
     /// `"NAME" directive TEXT in FILE:LINE`
     Value(&'static str),
     /// `TEXT in FILE:LINE`
@@ -41,12 +42,12 @@ pub(crate) enum Fault {
 }
 
 /// Whether a directive was taken.
-pub(crate) type Parsed = Result<(), Fault>;
+pub(crate) type ReadResult = Result<(), ReadFault>;
 
 /// `invalid value`, as most value readers say.
-pub(crate) const INVALID: Fault = Fault::Value("invalid value");
+pub(crate) const INVALID: ReadFault = ReadFault::Value("invalid value");
 /// A second one in the same block.
-pub(crate) const DUPLICATE: Fault = Fault::Value("is duplicate");
+pub(crate) const DUPLICATE: ReadFault = ReadFault::Value("is duplicate");
 
 /// Bytes as messages show them.
 pub(crate) fn show(bytes: &[u8]) -> Cow<'_, str> {
@@ -54,25 +55,25 @@ pub(crate) fn show(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 /// A message about an argument that does not fit.
-pub(crate) fn invalid_parameter(word: &[u8]) -> Fault {
-    Fault::Text(format!("invalid parameter \"{}\"", show(word)))
+pub(crate) fn invalid_parameter(word: &[u8]) -> ReadFault {
+    ReadFault::Text(format!("invalid parameter \"{}\"", show(word)))
 }
 
 /// A message about a value that is none of those known.
-pub(crate) fn invalid_value(word: &[u8]) -> Fault {
-    Fault::Text(format!("invalid value \"{}\"", show(word)))
+pub(crate) fn invalid_value(word: &[u8]) -> ReadFault {
+    ReadFault::Text(format!("invalid value \"{}\"", show(word)))
 }
 
 /// Whose settings the directive being read is about, where several kinds of origins have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Family {
+pub(crate) enum DirectiveFamily {
     /// `fastcgi_*`, and everything else.
     Application,
     /// `proxy_*`
     Proxy,
 }
 
-impl Family {
+impl DirectiveFamily {
     pub(crate) fn of(name: &str) -> Self {
         if name.starts_with("proxy_") { Self::Proxy } else { Self::Application }
     }
@@ -107,9 +108,9 @@ impl RootWord {
 
 /// What the block being read amounts to so far.
 #[derive(Clone, Debug)]
-pub(crate) struct Scope {
+pub(crate) struct BlockScope {
     pub(crate) context: Contexts,
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<LocationSettings>,
     pub(crate) server: Arc<ServerSettings>,
     pub(crate) tls: Arc<TlsDraft>,
     pub(crate) http2: bool,
@@ -122,9 +123,9 @@ pub(crate) struct Scope {
     pub(crate) internal: bool,
     pub(crate) handler: Handler,
     /// Instructions of the rewrite phase, with when each was read.
-    pub(crate) rewrite: Vec<(Order, Place, RewriteOp)>,
+    pub(crate) rewrite: Vec<(DirectiveNode, SourcePlace, RewriteOp)>,
     /// Its directives, and where they stand.
-    pub(crate) written: Vec<Written>,
+    pub(crate) written: Vec<WrittenLocation>,
     /// Its `add_header`s and `add_trailer`s.
     pub(crate) headers: Vec<AddHeader>,
     pub(crate) trailers: Vec<AddHeader>,
@@ -153,7 +154,7 @@ pub(crate) struct Scope {
     /// Directives that are sets, with the words that they had in this block.
     pub(crate) said: HashSet<Vec<u8>>,
     /// Hosts of `valid_referers` in this block.
-    pub(crate) referers: directives::Keys,
+    pub(crate) referers: directives::MapKeys,
     /// Rows met in this block, by number.
     seen: Seen,
 }
@@ -174,8 +175,8 @@ impl Seen {
     }
 }
 
-impl Scope {
-    fn outermost(settings: Settings) -> Self {
+impl BlockScope {
+    fn outermost(settings: LocationSettings) -> Self {
         Self {
             context: Contexts::MAIN,
             settings: Arc::new(settings),
@@ -212,7 +213,7 @@ impl Scope {
             cache: CacheDraft::default(),
             proxied_cache: CacheDraft::default(),
             said: HashSet::new(),
-            referers: directives::Keys::default(),
+            referers: directives::MapKeys::default(),
             seen: Seen::default(),
         }
     }
@@ -251,7 +252,7 @@ impl Scope {
             cache: CacheDraft::default(),
             proxied_cache: CacheDraft::default(),
             said: HashSet::new(),
-            referers: directives::Keys::default(),
+            referers: directives::MapKeys::default(),
             seen: Seen::default(),
         }
     }
@@ -260,22 +261,22 @@ impl Scope {
 /// The `http` block as it grows.
 #[derive(Debug, Default)]
 pub(crate) struct HttpDraft {
-    pub(crate) servers: Vec<Server>,
-    pub(crate) locations: Vec<Location>,
+    pub(crate) servers: Vec<ServerConf>,
+    pub(crate) locations: Vec<LocationConf>,
     pub(crate) listens: Vec<Listen>,
-    pub(crate) listen_index: HashMap<(Transport, Address), usize>,
+    pub(crate) listen_index: HashMap<(ListenTransport, ListenAddress), usize>,
     /// What was said about each of `listens`, beside what it is.
     pub(crate) listened: Vec<Listened>,
     pub(crate) log_formats: Vec<LogFormat>,
     /// Where each format stands, and when it was read: only later directives see it.
-    pub(crate) format_index: HashMap<String, (u32, Order)>,
+    pub(crate) format_index: HashMap<String, (u32, DirectiveNode)>,
     /// Access logs whose lines are gathered.
     pub(crate) log_buffers: Vec<LogBuffer>,
     /// Names of variables that only captures can define, in order of first use or definition.
     pub(crate) named: Vec<String>,
     pub(crate) named_index: HashMap<String, u16>,
     /// When each was used first.
-    pub(crate) named_first: Vec<Order>,
+    pub(crate) named_first: Vec<DirectiveNode>,
     pub(crate) defined: HashSet<u16>,
     /// What `set`, `map` and their kin make of variables.
     pub(crate) definitions: HashMap<u16, Definition>,
@@ -284,9 +285,9 @@ pub(crate) struct HttpDraft {
     /// When and where the block's `}` was read: what is checked as a whole belongs there.
     /// Whether `$ssl_ciphers` or `$ssl_curves` stands somewhere.
     pub(crate) reads_offers: bool,
-    pub(crate) closed: Order,
-    pub(crate) closed_at: Place,
-    pub(crate) settings: Option<Arc<Settings>>,
+    pub(crate) closed: DirectiveNode,
+    pub(crate) closed_at: SourcePlace,
+    pub(crate) settings: Option<Arc<LocationSettings>>,
     pub(crate) upstreams: Vec<Upstream>,
     /// Groups by what names them.
     pub(crate) upstream_index: HashMap<GroupKey, UpstreamId>,
@@ -294,7 +295,7 @@ pub(crate) struct HttpDraft {
     /// Whether the `upstream` block being read has chosen how to balance.
     pub(crate) balance_chosen: bool,
     /// What is wrong with groups, but is said when the `http` block ends.
-    pub(crate) upstream_faults: Vec<(Order, String, Place)>,
+    pub(crate) upstream_faults: Vec<(DirectiveNode, String, SourcePlace)>,
     /// What cannot be read in parameters, which is said when the `http` block ends.
     pub(crate) param_faults: Vec<String>,
     /// Zones of caches by name; none where only the name is known yet.
@@ -307,90 +308,93 @@ pub(crate) struct HttpDraft {
     /// Which variables that cost a look at the system are named.
     pub(crate) looks: Looks,
     /// What stands in the block itself.
-    pub(crate) written: Vec<Written>,
+    pub(crate) written: Vec<WrittenLocation>,
     /// Sizes of shared memory zones by name; 0 while none was written.
     pub(crate) zones: HashMap<Box<[u8]>, SharedZone>,
     /// Directories that the server keeps files in.
     pub(crate) held_paths: HashMap<PathBuf, HeldPath>,
-    regexes: HashMap<(Box<[u8]>, Case), Regex>,
+    regexes: HashMap<(Box<[u8]>, LetterCase), Regex>,
     /// Settings for origins that were met lately: most servers have the same.
     pub(crate) origins: Vec<Arc<OriginSettings>>,
 }
 
 /// The state of reading.
 #[derive(Debug)]
-pub(crate) struct Reader {
-    pub(crate) options: Options,
+pub(crate) struct ConfReader {
+    pub(crate) options: LoadOptions,
     /// The directory of the main file, for files that are relative to it.
     pub(crate) conf_dir: PathBuf,
     pub(crate) main: Main,
     pub(crate) events: Events,
     pub(crate) http: HttpDraft,
-    pub(crate) scope: Scope,
+    pub(crate) scope: BlockScope,
     /// Whether the directive being read stood in this block before.
     pub(crate) again: bool,
     /// Whose settings it is about.
-    pub(crate) family: Family,
+    pub(crate) family: DirectiveFamily,
     /// Modules and thread pools that were named.
     pub(crate) named: Vec<(&'static str, String)>,
     /// When the first block of modules' directives was opened.
-    pub(crate) first_block: Order,
+    pub(crate) first_block: DirectiveNode,
     /// Thread pools that `aio` wants, with their places.
-    pub(crate) wanted_pools: Vec<(String, Place)>,
+    pub(crate) wanted_pools: Vec<(String, SourcePlace)>,
     pub(crate) has_events: bool,
     hosts: HashMap<String, Vec<IpAddr>>,
     files: Vec<Arc<str>>,
-    diagnostics: Vec<(Order, Diagnostic)>,
+    diagnostics: Vec<(DirectiveNode, Diagnostic)>,
     /// When and where the directive being read stands.
-    at: (Order, Place),
+    at: (DirectiveNode, SourcePlace),
 }
 
 /// Reads a whole tree.
-pub(crate) fn read(tree: &mut Tree, path: &Path, options: &Options) -> Option<Config> {
-    let mut reader = Reader {
+pub(crate) fn read(tree: &mut Tree, path: &Path, options: &LoadOptions) -> Option<Config> {
+    let mut reader = ConfReader {
         conf_dir: path.parent().unwrap_or_else(|| Path::new("/")).to_owned(),
         first_block: first_block(&tree.nodes),
         hosts: std::mem::take(&mut tree.hosts),
         files: tree.names.clone(),
         diagnostics: std::mem::take(&mut tree.diagnostics),
-        ..Reader::with_defaults(options)
+        ..ConfReader::with_defaults(options)
     };
     let mut nodes = std::mem::take(&mut tree.nodes);
     reader.read_nodes(&mut nodes);
     reader.finish(tree)
 }
 
-fn first_block(nodes: &[Node]) -> Order {
-    nodes.iter().find(|node| node.block.is_some()).map_or(Order(u32::MAX), |node| node.order)
+fn first_block(nodes: &[Node]) -> DirectiveNode {
+    nodes
+        .iter()
+        .find(|node| node.block.is_some())
+        .map_or(DirectiveNode(u32::MAX), |node| node.order)
 }
 
-impl Reader {
+impl ConfReader {
     /// A reader to which nothing was written yet.
-    pub(crate) fn with_defaults(options: &Options) -> Self {
+    pub(crate) fn with_defaults(options: &LoadOptions) -> Self {
         let main = defaults::main(options);
         let settings = defaults::settings(options, &main);
         Self {
-            scope: Scope::outermost(settings),
+            scope: BlockScope::outermost(settings),
             options: options.clone(),
             conf_dir: PathBuf::new(),
             main,
             events: defaults::EVENTS,
             http: HttpDraft::default(),
             again: false,
-            family: Family::Application,
+            family: DirectiveFamily::Application,
             named: Vec::new(),
-            first_block: Order::default(),
+            first_block: DirectiveNode::default(),
             wanted_pools: Vec::new(),
             has_events: false,
             hosts: HashMap::new(),
             files: Vec::new(),
             diagnostics: Vec::new(),
-            at: (Order::default(), Place::default()),
+            at: (DirectiveNode::default(), SourcePlace::default()),
         }
     }
 
     /// The settings being made, alone in this hand.
-    pub(crate) fn settings(&mut self) -> &mut Settings {
+    pub(crate) fn settings(&mut self) -> &mut LocationSettings {
         Arc::make_mut(&mut self.scope.settings)
     }
 
@@ -399,16 +403,16 @@ impl Reader {
         let family = self.family;
         let settings = self.settings();
         Arc::make_mut(match family {
-            Family::Application => &mut settings.origin,
-            Family::Proxy => &mut settings.proxied,
+            DirectiveFamily::Application => &mut settings.origin,
+            DirectiveFamily::Proxy => &mut settings.proxied,
         })
     }
 
     /// What the block said about origins of that family.
     pub(crate) const fn origin_draft(&mut self) -> &mut OriginDraft {
         match self.family {
-            Family::Application => &mut self.scope.origin,
-            Family::Proxy => &mut self.scope.proxied,
+            DirectiveFamily::Application => &mut self.scope.origin,
+            DirectiveFamily::Proxy => &mut self.scope.proxied,
         }
     }
 
@@ -417,16 +421,16 @@ impl Reader {
         let family = self.family;
         let settings = self.settings();
         Arc::make_mut(match family {
-            Family::Application => &mut settings.cache,
-            Family::Proxy => &mut settings.proxied_cache,
+            DirectiveFamily::Application => &mut settings.cache,
+            DirectiveFamily::Proxy => &mut settings.proxied_cache,
         })
     }
 
     /// What the block said about caches of that family.
     pub(crate) const fn cache_draft(&mut self) -> &mut CacheDraft {
         match self.family {
-            Family::Application => &mut self.scope.cache,
-            Family::Proxy => &mut self.scope.proxied_cache,
+            DirectiveFamily::Application => &mut self.scope.cache,
+            DirectiveFamily::Proxy => &mut self.scope.proxied_cache,
         }
     }
 
@@ -446,14 +450,14 @@ impl Reader {
     }
 
     /// The place of a node.
-    pub(crate) fn place(&self, node: &Node) -> Place {
-        Place { file: Arc::clone(&self.files[node.file as usize]), line: node.line }
+    pub(crate) fn place(&self, node: &Node) -> SourcePlace {
+        SourcePlace { file: Arc::clone(&self.files[node.file as usize]), line: node.line }
     }
 
     /// The place of a block's end.
-    pub(crate) fn closing_place(&self, node: &Node) -> Place {
+    pub(crate) fn closing_place(&self, node: &Node) -> SourcePlace {
         let line = node.block.as_ref().map_or(node.line, |block| block.closed_line);
-        Place { line, ..self.place(node) }
+        SourcePlace { line, ..self.place(node) }
     }
 
     /// A path below the prefix, unless it is absolute.
@@ -475,12 +479,12 @@ impl Reader {
     }
 
     /// Compiles an expression, once for each text, and defines the variables of its named groups.
-    pub(crate) fn regex(&mut self, source: &[u8], case: Case) -> Result<Regex, Fault> {
+    pub(crate) fn regex(&mut self, source: &[u8], case: LetterCase) -> Result<Regex, ReadFault> {
         let key = (Box::from(source), case);
         if let Some(known) = self.http.regexes.get(&key) {
             return Ok(known.clone());
         }
-        let regex = Regex::new(source, case).map_err(Fault::Text)?;
+        let regex = Regex::new(source, case).map_err(ReadFault::Text)?;
         let names: Vec<String> = regex.names().map(|(_, name)| name.to_owned()).collect();
         for name in names {
             self.define(&name)?;
@@ -492,17 +496,17 @@ impl Reader {
     /// Notes a warning about the directive being read.
     pub(crate) fn warn(&mut self, message: String) {
         let (order, place) = self.at.clone();
-        self.note(order, Diagnostic::new(Level::Warn, message, Some(place)));
+        self.note(order, Diagnostic::new(LogLevel::Warn, message, Some(place)));
     }
 
     /// Notes a warning about a node inside the directive being read.
     pub(crate) fn warn_at(&mut self, node: &Node, message: String) {
         let place = self.place(node);
-        self.note(node.order, Diagnostic::new(Level::Warn, message, Some(place)));
+        self.note(node.order, Diagnostic::new(LogLevel::Warn, message, Some(place)));
     }
 
     /// Notes a message that belongs to `order`.
-    pub(crate) fn note(&mut self, order: Order, diagnostic: Diagnostic) {
+    pub(crate) fn note(&mut self, order: DirectiveNode, diagnostic: Diagnostic) {
         // The gravest must not be lost among warnings.
         if self.diagnostics.len() < DIAGNOSTICS_MAX || diagnostic.is_fatal() {
             self.diagnostics.push((order, diagnostic));
@@ -515,7 +519,7 @@ impl Reader {
     }
 
     /// When the directive being read stands.
-    pub(crate) const fn order(&self) -> Order {
+    pub(crate) const fn order(&self) -> DirectiveNode {
         self.at.0
     }
 
@@ -530,10 +534,10 @@ impl Reader {
                 continue;
             }
             self.again = self.scope.seen.insert(number);
-            self.family = Family::of(row.name);
+            self.family = DirectiveFamily::of(row.name);
             if self.scope.context != Contexts::MAIN {
                 let place = self.place(node);
-                self.scope.written.push(Written { name: row.name, place });
+                self.scope.written.push(WrittenLocation { name: row.name, place });
             }
             let parsed = self.apply(row, node);
             self.judge(node, parsed);
@@ -548,18 +552,18 @@ impl Reader {
         }
     }
 
-    fn refuses(&self, row: &Directive) -> bool {
+    fn refuses(&self, row: &DirectiveSpec) -> bool {
         !self.options.reads_unbuilt && directives::is_unbuilt(row)
     }
 
     /// Finds the row of a node and checks its form, in nginx's order of checks.
-    fn check(&mut self, node: &Node) -> Option<(u16, &'static Directive)> {
+    fn check(&mut self, node: &Node) -> Option<(u16, &'static DirectiveSpec)> {
         self.at = (node.order, self.place(node));
         // As in C, a name ends with a zero byte when it is shown.
         let name = show(node.name().split(|byte| *byte == 0).next().unwrap_or_default());
         let message = match directives::find(node.name(), self.scope.context) {
-            Found::Row(_, row) if self.refuses(row) => not_implemented(&name),
-            Found::Row(number, row) => {
+            DirectiveMatch::Row(_, row) if self.refuses(row) => not_implemented(&name),
+            DirectiveMatch::Row(number, row) => {
                 if !row.is_block() && node.block.is_some() {
                     format!("directive \"{name}\" is not terminated by \";\"")
                 } else if row.is_block() && node.block.is_none() {
@@ -570,18 +574,18 @@ impl Reader {
                     return Some((number, row));
                 }
             }
-            Found::Elsewhere => format!("\"{name}\" directive is not allowed here"),
-            Found::Later => not_implemented(&name),
+            DirectiveMatch::Elsewhere => format!("\"{name}\" directive is not allowed here"),
+            DirectiveMatch::Later => not_implemented(&name),
             // A well-formed one is gone by now.
-            Found::Unknown if node.name() == b"include" && node.block.is_some() => {
+            DirectiveMatch::Unknown if node.name() == b"include" && node.block.is_some() => {
                 format!("directive \"{name}\" is not terminated by \";\"")
             }
-            Found::Unknown if node.name() == b"include" => {
+            DirectiveMatch::Unknown if node.name() == b"include" => {
                 format!("invalid number of arguments in \"{name}\" directive")
             }
-            Found::Unknown => format!("unknown directive \"{name}\""),
+            DirectiveMatch::Unknown => format!("unknown directive \"{name}\""),
         };
-        let mut diagnostic = Diagnostic::new(Level::Emerg, message, Some(self.at.1.clone()));
+        let mut diagnostic = Diagnostic::new(LogLevel::Emerg, message, Some(self.at.1.clone()));
         if diagnostic.message.starts_with("unknown") {
             diagnostic.help =
                 directives::suggest(node.name()).map(|known| format!("did you mean \"{known}\"?"));
@@ -590,8 +594,8 @@ impl Reader {
         None
     }
 
-    fn apply(&mut self, row: &Directive, node: &Node) -> Parsed {
-        if self.again && row.inherit == Inherit::Value {
+    fn apply(&mut self, row: &DirectiveSpec, node: &Node) -> ReadResult {
+        if self.again && row.inherit == Inheritance::Value {
             return Err(DUPLICATE);
         }
         let word = node.arg(0);
@@ -606,7 +610,7 @@ impl Reader {
             }
             Parse::Buffers(slot) => *slot(self) = buffers(node)?,
             Parse::Words(parse) | Parse::Leaf(parse) => return parse(self, node),
-            Parse::Accepted(Form::Check(check)) => return check(self, node),
+            Parse::Accepted(DirectiveForm::Check(check)) => return check(self, node),
             Parse::Accepted(form) => return check_form(row.name, form, word),
             Parse::Block(_) => debug_assert!(false, "blocks are read after values"),
         }
@@ -614,20 +618,20 @@ impl Reader {
     }
 
     /// Turns a fault of `node` into a message.
-    pub(crate) fn judge(&mut self, node: &Node, parsed: Parsed) {
+    pub(crate) fn judge(&mut self, node: &Node, parsed: ReadResult) {
         let Err(fault) = parsed else { return };
         let place = Some(self.place(node));
         let diagnostic = match fault {
-            Fault::Value(text) => {
+            ReadFault::Value(text) => {
                 let message = format!("\"{}\" directive {text}", show(node.name()));
-                Diagnostic::new(Level::Emerg, message, place)
+                Diagnostic::new(LogLevel::Emerg, message, place)
             }
-            Fault::Text(message) => Diagnostic::new(Level::Emerg, message, place),
+            ReadFault::Text(message) => Diagnostic::new(LogLevel::Emerg, message, place),
         };
         self.fail(node.order, diagnostic);
     }
 
-    fn fail(&mut self, order: Order, diagnostic: Diagnostic) {
+    fn fail(&mut self, order: DirectiveNode, diagnostic: Diagnostic) {
         // LIMIT: a file of nonsense yields one message per word; the first ones are enough.
         if self.diagnostics.len() < 2 * DIAGNOSTICS_MAX {
             self.diagnostics.push((order, diagnostic));
@@ -635,7 +639,7 @@ impl Reader {
     }
 
     /// Reads the inside of a block in a scope of its own and gives that scope back.
-    pub(crate) fn read_inner(&mut self, node: &mut Node, scope: Scope) -> Scope {
+    pub(crate) fn read_inner(&mut self, node: &mut Node, scope: BlockScope) -> BlockScope {
         let outer = std::mem::replace(&mut self.scope, scope);
         if let Some(block) = &mut node.block {
             self.read_nodes(&mut block.nodes);
@@ -645,17 +649,17 @@ impl Reader {
     }
 
     /// The same for a block that stays as it was written.
-    pub(crate) fn read_leaf(&mut self, node: &Node, scope: Scope) -> Scope {
+    pub(crate) fn read_leaf(&mut self, node: &Node, scope: BlockScope) -> BlockScope {
         self.read_inner(&mut node.clone(), scope)
     }
 
     /// A scope for a block of `context` inside the current one.
-    pub(crate) fn inner_scope(&self, context: Contexts) -> Scope {
+    pub(crate) fn inner_scope(&self, context: Contexts) -> BlockScope {
         self.scope.inner(context)
     }
 
     /// Notes that there is an `events` block.
-    pub(crate) fn meet_events(&mut self) -> Parsed {
+    pub(crate) fn read_events(&mut self) -> ReadResult {
         if std::mem::replace(&mut self.has_events, true) { Err(DUPLICATE) } else { Ok(()) }
     }
 
@@ -719,7 +723,7 @@ fn as_path(bytes: &[u8]) -> &Path {
 }
 
 /// `on` or `off`, in any case.
-pub(crate) fn flag(name: &str, word: &[u8]) -> Result<bool, Fault> {
+pub(crate) fn flag(name: &str, word: &[u8]) -> Result<bool, ReadFault> {
     if word.eq_ignore_ascii_case(b"on") {
         return Ok(true);
     }
@@ -728,30 +732,30 @@ pub(crate) fn flag(name: &str, word: &[u8]) -> Result<bool, Fault> {
     }
     let word = show(word);
     let rest = "it must be \"on\" or \"off\"";
-    Err(Fault::Text(format!("invalid value \"{word}\" in \"{name}\" directive, {rest}")))
+    Err(ReadFault::Text(format!("invalid value \"{word}\" in \"{name}\" directive, {rest}")))
 }
 
 /// A number between bounds.
-pub(crate) fn bounded(word: &[u8], min: u32, max: u32) -> Result<u32, Fault> {
-    let number = value::number(word).ok_or(Fault::Value("invalid number"))?;
+pub(crate) fn bounded(word: &[u8], min: u32, max: u32) -> Result<u32, ReadFault> {
+    let number = value::number(word).ok_or(ReadFault::Value("invalid number"))?;
     match u32::try_from(number) {
         Ok(number) if (min..=max).contains(&number) => Ok(number),
         _ if max == u32::MAX && min > 0 => {
-            Err(Fault::Text(format!("value must be equal to or greater than {min}")))
+            Err(ReadFault::Text(format!("value must be equal to or greater than {min}")))
         }
         // What is too large for anybody is as good as the largest.
         _ if max == u32::MAX => Ok(u32::MAX),
-        _ => Err(Fault::Text(format!("value must be between {min} and {max}"))),
+        _ => Err(ReadFault::Text(format!("value must be between {min} and {max}"))),
     }
 }
 
 /// Bytes in memory.
-pub(crate) fn size(word: &[u8]) -> Result<usize, Fault> {
+pub(crate) fn size(word: &[u8]) -> Result<usize, ReadFault> {
     value::size(word).and_then(|size| usize::try_from(size).ok()).ok_or(INVALID)
 }
 
 /// Number and size of buffers.
-pub(crate) fn buffers(node: &Node) -> Result<(u32, usize), Fault> {
+pub(crate) fn buffers(node: &Node) -> Result<(u32, usize), ReadFault> {
     let count = value::number(node.arg(0));
     let size = size(node.arg(1))?;
     match count {
@@ -763,15 +767,15 @@ pub(crate) fn buffers(node: &Node) -> Result<(u32, usize), Fault> {
     }
 }
 
-fn check_form(name: &str, form: Form, word: &[u8]) -> Parsed {
+fn check_form(name: &str, form: DirectiveForm, word: &[u8]) -> ReadResult {
     let fits = match form {
-        Form::Any | Form::Check(_) => true,
-        Form::Flag => return flag(name, word).map(|_| ()),
-        Form::Number => return bounded(word, 0, u32::MAX).map(|_| ()),
-        Form::Size => value::size(word).is_some(),
-        Form::Offset => value::offset(word).is_some(),
-        Form::Millis => value::time(word, Unit::Millis).is_some(),
-        Form::OneOf(words) => {
+        DirectiveForm::Any | DirectiveForm::Check(_) => true,
+        DirectiveForm::Flag => return flag(name, word).map(|_| ()),
+        DirectiveForm::Number => return bounded(word, 0, u32::MAX).map(|_| ()),
+        DirectiveForm::Size => value::size(word).is_some(),
+        DirectiveForm::Offset => value::offset(word).is_some(),
+        DirectiveForm::Millis => value::time(word, Unit::Millis).is_some(),
+        DirectiveForm::OneOf(words) => {
             let known = words.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()));
             return if known { Ok(()) } else { Err(invalid_value(word)) };
         }

@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
-use crate::directive::{Args, Directive, Form, Inherit, Parse, Unwritten};
+use crate::directive::{Args, DirectiveForm, DirectiveSpec, Inheritance, Parse, Unwritten};
 use crate::directives;
-use crate::reader::{Family, Reader};
-use crate::source::Options;
+use crate::reader::{ConfReader, DirectiveFamily};
+use crate::source::LoadOptions;
 
 /// The placeholders of [`syntax`], and what may stand in their place.
 pub const PLACEHOLDERS: &[(&str, &str)] = &[
@@ -57,21 +57,23 @@ pub const PLACEHOLDERS: &[(&str, &str)] = &[
 
 /// The words behind the name of a directive; none where the row would have to say and does not.
 #[must_use]
-pub fn syntax(row: &Directive) -> Option<String> {
+pub fn syntax(row: &DirectiveSpec) -> Option<String> {
     if let Some(written) = row.syntax {
         return Some(written.to_owned());
     }
     let words = match row.parse {
-        Parse::Flag(_) | Parse::Accepted(Form::Flag) => "on | off".to_owned(),
-        Parse::Number(_, 0, u32::MAX) | Parse::Accepted(Form::Number) => "NUMBER".to_owned(),
+        Parse::Flag(_) | Parse::Accepted(DirectiveForm::Flag) => "on | off".to_owned(),
+        Parse::Number(_, 0, u32::MAX) | Parse::Accepted(DirectiveForm::Number) => {
+            "NUMBER".to_owned()
+        }
         Parse::Number(_, min, u32::MAX) => format!("NUMBER (from {min})"),
         Parse::Number(_, min, max) => format!("NUMBER ({min} to {max})"),
-        Parse::Size(_) | Parse::Accepted(Form::Size) => "SIZE".to_owned(),
-        Parse::Offset(_) | Parse::Accepted(Form::Offset) => "BYTES".to_owned(),
-        Parse::Millis(_) | Parse::Accepted(Form::Millis) => "TIME".to_owned(),
+        Parse::Size(_) | Parse::Accepted(DirectiveForm::Size) => "SIZE".to_owned(),
+        Parse::Offset(_) | Parse::Accepted(DirectiveForm::Offset) => "BYTES".to_owned(),
+        Parse::Millis(_) | Parse::Accepted(DirectiveForm::Millis) => "TIME".to_owned(),
         Parse::Seconds(_) => "SECONDS".to_owned(),
         Parse::Buffers(_) => "NUMBER SIZE".to_owned(),
-        Parse::Accepted(Form::OneOf(words)) => words.join(" | "),
+        Parse::Accepted(DirectiveForm::OneOf(words)) => words.join(" | "),
         _ if row.args == Args::NONE => String::new(),
         _ => return None,
     };
@@ -89,23 +91,23 @@ pub enum Default {
 
 /// What holds without a directive; none where the row would have to say and does not.
 #[must_use]
-pub fn default(row: &Directive) -> Option<Default> {
+pub fn default(row: &DirectiveSpec) -> Option<Default> {
     match row.unwritten {
         Unwritten::Words(words) => return Some(Default::Words(words.to_owned())),
         Unwritten::Described(sentence) => return Some(Default::Described(sentence.to_owned())),
         Unwritten::Unsaid => {}
     }
     let owns_its_block = row.is_block() || row.args == Args::NONE;
-    if row.has_no_effect() || (owns_its_block && row.inherit == Inherit::Own) {
+    if row.has_no_effect() || (owns_its_block && row.inherit == Inheritance::Own) {
         return Some(Default::Described("none".to_owned()));
     }
     from_settings(row).map(Default::Words)
 }
 
 /// The value that `defaults` gives the place of a row.
-fn from_settings(row: &Directive) -> Option<String> {
-    let mut reader = Reader::with_defaults(&Options::default());
-    reader.family = Family::of(row.name);
+fn from_settings(row: &DirectiveSpec) -> Option<String> {
+    let mut reader = ConfReader::with_defaults(&LoadOptions::default());
+    reader.family = DirectiveFamily::of(row.name);
     directives::begin_blocks(&mut reader);
     let r = &mut reader;
     Some(match row.parse {

@@ -11,7 +11,7 @@ use pcre2::bytes;
 
 /// Whether letters match in either case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Case {
+pub enum LetterCase {
     /// `~`
     Sensitive,
     /// `~*`
@@ -22,7 +22,7 @@ pub enum Case {
 #[derive(Clone)]
 pub struct Regex {
     source: Arc<[u8]>,
-    case: Case,
+    case: LetterCase,
     compiled: Arc<bytes::Regex>,
 }
 
@@ -32,10 +32,10 @@ impl Regex {
     /// # Errors
     ///
     /// The message that nginx gives: `pcre2_compile() failed: WHY in "RE" at "REST"`.
-    pub fn new(source: &[u8], case: Case) -> Result<Self, String> {
-        let limit = format!("(*LIMIT_MATCH={})", base::limits::MATCH_STEPS_MAX);
+    pub fn new(source: &[u8], case: LetterCase) -> Result<Self, String> {
+        let limit = format!("(*LIMIT_MATCH={})", bolide_base::limits::MATCH_STEPS_MAX);
         let built = bytes::RegexBuilder::new()
-            .caseless(case == Case::Insensitive)
+            .caseless(case == LetterCase::Insensitive)
             .jit_if_available(true)
             .build(&(limit + &pattern_of(source)));
         match built {
@@ -52,7 +52,7 @@ impl Regex {
 
     /// Whether letters match in either case.
     #[must_use]
-    pub const fn case(&self) -> Case {
+    pub const fn case(&self) -> LetterCase {
         self.case
     }
 
@@ -67,8 +67,8 @@ impl Regex {
     #[must_use]
     pub fn ending(&self) -> &[u8] {
         match self.case {
-            Case::Sensitive => ending::of(&self.source),
-            Case::Insensitive => &[],
+            LetterCase::Sensitive => ending::of(&self.source),
+            LetterCase::Insensitive => &[],
         }
     }
 
@@ -87,7 +87,7 @@ impl Regex {
 
 impl fmt::Debug for Regex {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mark = if self.case == Case::Insensitive { "~*" } else { "~" };
+        let mark = if self.case == LetterCase::Insensitive { "~*" } else { "~" };
         write!(f, "{mark}{}", self.source.escape_ascii())
     }
 }
@@ -128,10 +128,10 @@ const PLACED_LATER: [&str; 6] = [
     "unrecognized character after (? or (?-",
 ];
 
-fn message(source: &[u8], case: Case, with_limit: pcre2::Error) -> String {
+fn message(source: &[u8], case: LetterCase, with_limit: pcre2::Error) -> String {
     // Alone it gives the place that nginx tells.
     let mut alone = bytes::RegexBuilder::new();
-    let alone = alone.caseless(case == Case::Insensitive).build(&pattern_of(source));
+    let alone = alone.caseless(case == LetterCase::Insensitive).build(&pattern_of(source));
     let error = alone.err().unwrap_or(with_limit);
     let text = error.to_string();
     let why = match text.strip_prefix("PCRE2: error compiling pattern at offset ") {
@@ -151,15 +151,15 @@ fn message(source: &[u8], case: Case, with_limit: pcre2::Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{Case, Regex};
+    use super::{LetterCase, Regex};
 
     #[test]
     fn a_regex_matches_bytes_and_knows_its_names() {
-        let regex = Regex::new(b"^/(?<first>[^/]+)/(.*)\\.PHP$", Case::Insensitive).unwrap();
+        let regex = Regex::new(b"^/(?<first>[^/]+)/(.*)\\.PHP$", LetterCase::Insensitive).unwrap();
         assert!(regex.is_match(b"/a/\xff.php"));
         assert!(!regex.is_match(b"/a"));
         assert_eq!(regex.names().collect::<Vec<_>>(), [(1, "first")]);
-        assert!(Regex::new(b"a\xffb", Case::Sensitive).unwrap().is_match(b"-a\xffb-"));
+        assert!(Regex::new(b"a\xffb", LetterCase::Sensitive).unwrap().is_match(b"-a\xffb-"));
     }
 
     #[test]
@@ -172,18 +172,18 @@ mod tests {
             (b"^[\\\xe9\\\xea]+$", b"x", false),
         ];
         for (pattern, text, is_match) in rows {
-            let regex = Regex::new(pattern, Case::Sensitive).unwrap();
+            let regex = Regex::new(pattern, LetterCase::Sensitive).unwrap();
             assert_eq!(regex.is_match(text), is_match, "{pattern:?} {text:?}");
         }
     }
 
     #[test]
     fn a_broken_regex_gives_the_text_that_nginx_gives() {
-        let text = Regex::new(b"(abc", Case::Sensitive).unwrap_err();
+        let text = Regex::new(b"(abc", LetterCase::Sensitive).unwrap_err();
         assert_eq!(text, "pcre2_compile() failed: missing closing parenthesis in \"(abc\"");
-        let text = Regex::new(b"ab(?x", Case::Sensitive).unwrap_err();
+        let text = Regex::new(b"ab(?x", LetterCase::Sensitive).unwrap_err();
         assert!(text.starts_with("pcre2_compile() failed: ") && text.contains("in \"ab(?x\""));
-        let text = Regex::new(b"[z-a]x", Case::Sensitive).unwrap_err();
+        let text = Regex::new(b"[z-a]x", LetterCase::Sensitive).unwrap_err();
         assert!(text.ends_with("in \"[z-a]x\" at \"-a]x\"") || text.contains(" at \""), "{text}");
     }
 }

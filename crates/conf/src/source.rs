@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// What reading a configuration needs from outside.
-pub trait Source {
+pub trait ConfSource {
     /// The bytes of a file.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ pub trait Source {
 
 /// What the command line and the build decide.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct LoadOptions {
     /// `-p`: what relative paths start from.
     pub prefix: PathBuf,
     /// `-g`: directives read before the file.
@@ -51,7 +51,7 @@ pub struct Options {
     pub reads_unbuilt: bool,
 }
 
-impl Default for Options {
+impl Default for LoadOptions {
     fn default() -> Self {
         Self {
             prefix: PathBuf::from("/etc/nginx"),
@@ -73,7 +73,7 @@ pub(crate) fn is_pattern(path: &[u8]) -> bool {
 }
 
 /// The files that a pattern names, sorted.
-pub(crate) fn glob(source: &impl Source, pattern: &Path) -> Vec<PathBuf> {
+pub(crate) fn glob(source: &impl ConfSource, pattern: &Path) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in pattern.components() {
         let part = part.as_os_str();

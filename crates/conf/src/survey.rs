@@ -6,10 +6,10 @@ use std::path::Path;
 
 use crate::ast::{self, Node};
 use crate::diagnostic::Diagnostic;
-use crate::directive::Directive;
-use crate::directives::{self, Found};
-use crate::model::Place;
-use crate::source::{Options, Source};
+use crate::directive::DirectiveSpec;
+use crate::directives::{self, DirectiveMatch};
+use crate::model::SourcePlace;
+use crate::source::{ConfSource, LoadOptions};
 
 /// What becomes of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,7 +26,7 @@ pub enum Standing {
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// File and line.
-    pub place: Place,
+    pub place: SourcePlace,
     /// Its name.
     pub name: String,
     /// What becomes of it.
@@ -92,7 +92,7 @@ const GUARDS: &[&str] = &[
 
 /// Reads the configuration at `path` as [`crate::parse`] does, and tells what becomes of each of
 /// its directives.
-pub fn survey(source: &impl Source, path: &Path, options: &Options) -> Survey {
+pub fn survey(source: &impl ConfSource, path: &Path, options: &LoadOptions) -> Survey {
     let path = options.prefix.join(path);
     let tree = ast::load(source, &path, &options.globals);
     let mut findings = Vec::new();
@@ -116,13 +116,17 @@ fn list(nodes: &[Node], files: &[std::sync::Arc<str>], findings: &mut Vec<Findin
     for node in nodes {
         let name = String::from_utf8_lossy(node.name()).into_owned();
         let (standing, inside) = match directives::find_anywhere(node.name()) {
-            Found::Row(_, row) if directives::is_unbuilt(row) => (Standing::Refused, None),
-            Found::Row(_, row) => (by_row(row), node.block.as_ref().filter(|_| row.holds_rows())),
-            Found::Elsewhere | Found::Later | Found::Unknown => (Standing::Refused, None),
+            DirectiveMatch::Row(_, row) if directives::is_unbuilt(row) => (Standing::Refused, None),
+            DirectiveMatch::Row(_, row) => {
+                (by_row(row), node.block.as_ref().filter(|_| row.holds_rows()))
+            }
+            DirectiveMatch::Elsewhere | DirectiveMatch::Later | DirectiveMatch::Unknown => {
+                (Standing::Refused, None)
+            }
         };
         let guards = GUARDS.iter().any(|start| name.starts_with(start));
         let file = files.get(node.file as usize).cloned().unwrap_or_default();
-        let place = Place { file, line: node.line };
+        let place = SourcePlace { file, line: node.line };
         findings.push(Finding { place, name, standing, guards, messages: Vec::new() });
         if let Some(block) = inside {
             list(&block.nodes, files, findings);
@@ -130,7 +134,7 @@ fn list(nodes: &[Node], files: &[std::sync::Arc<str>], findings: &mut Vec<Findin
     }
 }
 
-fn by_row(row: &Directive) -> Standing {
+fn by_row(row: &DirectiveSpec) -> Standing {
     if row.has_no_effect() { Standing::Approximated(row.doc) } else { Standing::Supported }
 }
 

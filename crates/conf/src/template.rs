@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use crate::model::Definition;
-use crate::reader::{Fault, Reader, show};
-use crate::vars::{Part, Template, Var};
+use crate::reader::{ConfReader, ReadFault, show};
+use crate::vars::{Template, TemplatePart, Var};
 
 /// What `$1` means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,22 +18,22 @@ enum Digits {
 /// The text of a template as it is cut.
 #[derive(Default)]
 struct Cutter {
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
     text: Vec<u8>,
 }
 
 impl Cutter {
     fn push_var(&mut self, var: Var) {
         if !self.text.is_empty() {
-            self.parts.push(Part::Text(Arc::from(self.text.as_slice())));
+            self.parts.push(TemplatePart::Text(Arc::from(self.text.as_slice())));
             self.text.clear();
         }
-        self.parts.push(Part::Var(var));
+        self.parts.push(TemplatePart::Var(var));
     }
 
     fn finish(mut self) -> Template {
         if !self.text.is_empty() {
-            self.parts.push(Part::Text(Arc::from(self.text.as_slice())));
+            self.parts.push(TemplatePart::Text(Arc::from(self.text.as_slice())));
         }
         Template::new(self.parts)
     }
@@ -59,18 +59,18 @@ const fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-impl Reader {
+impl ConfReader {
     /// Compiles a text in which `$name`, `${name}` and `$1` are variables.
-    pub(crate) fn template(&mut self, text: &[u8]) -> Result<Template, Fault> {
+    pub(crate) fn template(&mut self, text: &[u8]) -> Result<Template, ReadFault> {
         self.cut(text, Digits::Captures)
     }
 
     /// Compiles a log format, in which `$1` is a name.
-    pub(crate) fn log_template(&mut self, text: &[u8]) -> Result<Template, Fault> {
+    pub(crate) fn log_template(&mut self, text: &[u8]) -> Result<Template, ReadFault> {
         self.cut(text, Digits::Names)
     }
 
-    fn cut(&mut self, text: &[u8], digits: Digits) -> Result<Template, Fault> {
+    fn cut(&mut self, text: &[u8], digits: Digits) -> Result<Template, ReadFault> {
         let mut cutter = Cutter::default();
         let mut rest = text;
         while let Some(dollar) = rest.iter().position(|byte| *byte == b'$') {
@@ -92,7 +92,7 @@ impl Reader {
     }
 
     /// The variable of a name; one that only a capture can define is checked at the end.
-    pub(crate) fn variable(&mut self, name: &str) -> Result<Var, Fault> {
+    pub(crate) fn variable(&mut self, name: &str) -> Result<Var, ReadFault> {
         match Var::parse(name) {
             Some(var) => {
                 let reads = matches!(var, Var::SslCiphers | Var::SslCurves | Var::SslSessionId);
@@ -116,7 +116,7 @@ impl Reader {
     }
 
     /// Defines a variable by a named group.
-    pub(crate) fn define(&mut self, name: &str) -> Result<(), Fault> {
+    pub(crate) fn define(&mut self, name: &str) -> Result<(), ReadFault> {
         if Var::parse(name).is_none() {
             let id = self.intern(name)?;
             self.http.defined.insert(id);
@@ -126,14 +126,18 @@ impl Reader {
         if matches!(name, "args" | "limit_rate") || has_prefix(name) {
             return Ok(());
         }
-        Err(Fault::Text(format!("the duplicate \"{name}\" variable")))
+        Err(ReadFault::Text(format!("the duplicate \"{name}\" variable")))
     }
 
     /// Defines a variable by a directive: `definition` holds where nothing was assigned to it.
-    pub(crate) fn define_as(&mut self, name: &str, definition: Definition) -> Result<u16, Fault> {
+    pub(crate) fn define_as(
+        &mut self,
+        name: &str,
+        definition: Definition,
+    ) -> Result<u16, ReadFault> {
         let known = Var::parse(name);
         if known.is_some() && !is_redefinable(&name.to_ascii_lowercase()) {
-            return Err(Fault::Text(format!("the duplicate \"{name}\" variable")));
+            return Err(ReadFault::Text(format!("the duplicate \"{name}\" variable")));
         }
         let id = self.intern(name)?;
         self.http.defined.insert(id);
@@ -155,21 +159,21 @@ impl Reader {
     }
 
     /// The same for a variable that nobody is warned of while it has no value.
-    pub(crate) fn define_quietly(&mut self, name: &str) -> Result<u16, Fault> {
+    pub(crate) fn define_quietly(&mut self, name: &str) -> Result<u16, ReadFault> {
         let id = self.intern(name)?;
         let definition = self.http.definitions.get(&id).cloned();
         self.define_as(name, definition.unwrap_or_default())
     }
 
     /// The name of the variable that a directive defines, without its `$`.
-    pub(crate) fn defined_name(word: &[u8]) -> Result<String, Fault> {
+    pub(crate) fn defined_name(word: &[u8]) -> Result<String, ReadFault> {
         match word {
             [b'$', name @ ..] if !name.is_empty() => Ok(show(name).into_owned()),
-            _ => Err(Fault::Text(format!("invalid variable name \"{}\"", show(word)))),
+            _ => Err(ReadFault::Text(format!("invalid variable name \"{}\"", show(word)))),
         }
     }
 
-    fn intern(&mut self, name: &str) -> Result<u16, Fault> {
+    fn intern(&mut self, name: &str) -> Result<u16, ReadFault> {
         let key = name.to_ascii_lowercase();
         let order = self.order();
         if let Some(id) = self.http.named_index.get(&key) {
@@ -178,7 +182,7 @@ impl Reader {
             return Ok(*id);
         }
         let Ok(id) = u16::try_from(self.http.named.len()) else {
-            return Err(Fault::Text("too many variables".to_owned()));
+            return Err(ReadFault::Text("too many variables".to_owned()));
         };
         self.http.named.push(key.clone());
         self.http.named_first.push(order);
@@ -233,7 +237,7 @@ fn cut_name<'t>(
     after: &'t [u8],
     from_dollar: &[u8],
     digits: Digits,
-) -> Result<(&'t str, &'t [u8]), Fault> {
+) -> Result<(&'t str, &'t [u8]), ReadFault> {
     let (body, braced) = match after {
         [b'{', body @ ..] => (body, true),
         body => (body, false),
@@ -242,10 +246,12 @@ fn cut_name<'t>(
     let (name, tail) = body.split_at(len);
     let name = std::str::from_utf8(name).unwrap_or_default();
     if braced && tail.first() != Some(&b'}') {
-        return Err(Fault::Text(format!("the closing bracket in \"{name}\" variable is missing")));
+        return Err(ReadFault::Text(format!(
+            "the closing bracket in \"{name}\" variable is missing"
+        )));
     }
     if name.is_empty() {
-        return Err(Fault::Text(match digits {
+        return Err(ReadFault::Text(match digits {
             Digits::Captures => "invalid variable name".to_owned(),
             Digits::Names => format!("invalid parameter \"{}\"", show(from_dollar)),
         }));

@@ -5,17 +5,17 @@
 use std::fmt;
 use std::sync::Arc;
 
-use http::Name;
+use bolide_http::Name;
 
 /// A text that may hold variables, cut into parts once, at start-up.
 ///
 /// Neighbouring texts are joined, so a template without variables has at most one part.
 #[derive(Clone, PartialEq, Eq, Default)]
-pub struct Template(Arc<[Part]>);
+pub struct Template(Arc<[TemplatePart]>);
 
 /// One piece of a [`Template`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Part {
+pub enum TemplatePart {
     /// Bytes that stand for themselves.
     Text(Arc<[u8]>),
     /// What the variable is worth.
@@ -25,7 +25,7 @@ pub enum Part {
 impl Template {
     /// A template of these parts, which are taken as they are.
     #[must_use]
-    pub fn new(parts: Vec<Part>) -> Self {
+    pub fn new(parts: Vec<TemplatePart>) -> Self {
         Self(parts.into())
     }
 
@@ -35,12 +35,12 @@ impl Template {
         if text.is_empty() {
             return Self::default();
         }
-        Self(Arc::new([Part::Text(text.into())]))
+        Self(Arc::new([TemplatePart::Text(text.into())]))
     }
 
     /// The parts in order.
     #[must_use]
-    pub fn parts(&self) -> &[Part] {
+    pub fn parts(&self) -> &[TemplatePart] {
         &self.0
     }
 
@@ -48,8 +48,8 @@ impl Template {
     #[must_use]
     pub fn follows_target(&self) -> bool {
         self.0.iter().all(|part| match part {
-            Part::Text(_) => true,
-            Part::Var(var) => matches!(
+            TemplatePart::Text(_) => true,
+            TemplatePart::Var(var) => matches!(
                 var,
                 Var::Uri
                     | Var::RequestUri
@@ -70,7 +70,7 @@ impl Template {
     pub fn as_text(&self) -> Option<&[u8]> {
         match &*self.0 {
             [] => Some(b""),
-            [Part::Text(text)] => Some(text),
+            [TemplatePart::Text(text)] => Some(text),
             _ => None,
         }
     }
@@ -84,8 +84,8 @@ impl Template {
     /// The variables in order.
     pub fn vars(&self) -> impl Iterator<Item = &Var> {
         self.0.iter().filter_map(|part| match part {
-            Part::Var(var) => Some(var),
-            Part::Text(_) => None,
+            TemplatePart::Var(var) => Some(var),
+            TemplatePart::Text(_) => None,
         })
     }
 
@@ -93,7 +93,7 @@ impl Template {
     #[must_use]
     pub fn leading_text(&self) -> &[u8] {
         match self.0.first() {
-            Some(Part::Text(text)) => text,
+            Some(TemplatePart::Text(text)) => text,
             _ => b"",
         }
     }
@@ -104,8 +104,8 @@ impl fmt::Debug for Template {
         f.write_str("\"")?;
         for part in self.parts() {
             match part {
-                Part::Text(text) => write!(f, "{}", text.escape_ascii())?,
-                Part::Var(var) => write!(f, "${{{var:?}}}")?,
+                TemplatePart::Text(text) => write!(f, "{}", text.escape_ascii())?,
+                TemplatePart::Var(var) => write!(f, "${{{var:?}}}")?,
             }
         }
         f.write_str("\"")

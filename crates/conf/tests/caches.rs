@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use conf::model::{
+use bolide_conf::model::{
     CachePurge, CacheSettings, CacheValid, Http, PageCache, PageMode, StatusHeader, VaryBy, ZoneUse,
 };
 
@@ -78,7 +78,7 @@ fn lists_of_an_inner_block_replace_those_of_the_outer_one() {
     assert!(a.methods.post && !b.methods.post);
     assert_eq!(b.valid[..], [valid(Some(404), 0)]);
     assert_eq!((b.bypass.len(), b.no_cache.len(), b.min_uses), (2, 1, 3));
-    assert_eq!(b.use_stale, conf::model::UseStale::default());
+    assert_eq!(b.use_stale, bolide_conf::model::UseStale::default());
     assert_eq!((b.max_range_offset, b.lock), (Some(5 << 20), true));
     assert_eq!((a.lock_timeout, b.lock_timeout), (seconds(5), Duration::from_millis(1500)));
 }

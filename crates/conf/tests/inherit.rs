@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use conf::model::{Expires, ExpiresRule, Precompressed, Settings, TypeSet};
+use bolide_conf::model::{Expires, ExpiresRule, LocationSettings, Precompressed, TypeSet};
 use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
 use crate::support::{http, location};
 
-fn settings(inside: &str, name: &str) -> Settings {
+fn settings(inside: &str, name: &str) -> LocationSettings {
     let http = http(inside);
     (*location(&http, &http.servers[0], name).settings).clone()
 }
@@ -157,13 +157,13 @@ fn word() -> impl Strategy<Value = String> {
 proptest! {
     #[test]
     fn no_bytes_break_the_reader(data in vec(any::<u8>(), 0..200)) {
-        conf::fuzz::config(&data);
+        bolide_conf::fuzz::config(&data);
     }
 
     #[test]
     fn no_words_break_the_reader(words in vec(word(), 0..60)) {
-        conf::fuzz::config(words.join(" ").as_bytes());
+        bolide_conf::fuzz::config(words.join(" ").as_bytes());
         let wrapped = format!("events {{}} http {{ server {{ {} }} }}", words.join(" "));
-        conf::fuzz::config(wrapped.as_bytes());
+        bolide_conf::fuzz::config(wrapped.as_bytes());
     }
 }

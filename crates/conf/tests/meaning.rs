@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use conf::Var;
-use conf::model::{
-    Address, Fallback, Handler, KeepAlive, Mapping, Matcher, ReturnBody, RewriteOp, ServerName,
-    Transport, Workers,
+use bolide_conf::Var;
+use bolide_conf::model::{
+    Fallback, Handler, ListenAddress, ListenTransport, Mapping, Matcher, ReturnBody, RewriteOp,
+    ServerName, TcpKeepAlive, Workers,
 };
 
 use crate::support::{config, http, location};
@@ -37,7 +37,7 @@ fn addresses_are_merged_over_servers() {
          server { listen localhost:80 so_keepalive=30s::5 backlog=9; listen both.test:81; }",
     );
     let shown: Vec<_> = http.listens.iter().map(|l| (l.address.to_string(), l.transport)).collect();
-    let (tcp, quic) = (Transport::Tcp, Transport::Quic);
+    let (tcp, quic) = (ListenTransport::Tcp, ListenTransport::Quic);
     let expected = [
         ("0.0.0.0:80", tcp),
         ("[::]:80", tcp),
@@ -56,8 +56,8 @@ fn addresses_are_merged_over_servers() {
     assert!(!http.listens[1].options.ipv6only);
     assert!(http.listens[2].options.reuseport && http.listens[2].tls && http.listens[3].tls);
     assert_eq!(http.listens[3].default_server.index(), 0);
-    assert_eq!(http.listens[4].address, Address::Unix("/s".into()));
-    let KeepAlive::On { idle, interval, count } = http.listens[5].options.so_keepalive else {
+    assert_eq!(http.listens[4].address, ListenAddress::Unix("/s".into()));
+    let TcpKeepAlive::On { idle, interval, count } = http.listens[5].options.so_keepalive else {
         panic!("keepalive is on");
     };
     assert_eq!((idle.map(|t| t.as_secs()), interval, count), (Some(30), None, Some(5)));

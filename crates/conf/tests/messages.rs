@@ -172,8 +172,9 @@ fn a_missing_main_file_has_no_place() {
 fn directives_of_the_command_line_are_read_first() {
     let files = Files::default().with("nginx.conf", "daemon on; events {}");
     let with = |globals: &str| {
-        let options = conf::Options { globals: globals.to_owned(), ..crate::support::options() };
-        conf::parse(&files, std::path::Path::new("nginx.conf"), &options)
+        let options =
+            bolide_conf::LoadOptions { globals: globals.to_owned(), ..crate::support::options() };
+        bolide_conf::parse(&files, std::path::Path::new("nginx.conf"), &options)
     };
     let twice = with("daemon off;");
     assert_eq!(
@@ -191,8 +192,8 @@ fn directives_of_the_command_line_are_read_first() {
 #[test]
 fn without_rights_a_user_is_ignored_and_port_8000_is_the_default() {
     let files = Files::default().with("nginx.conf", "user www; events {} http { server { } }");
-    let options = conf::Options { privileged: false, ..crate::support::options() };
-    let outcome = conf::parse(&files, std::path::Path::new("/conf/nginx.conf"), &options);
+    let options = bolide_conf::LoadOptions { privileged: false, ..crate::support::options() };
+    let outcome = bolide_conf::parse(&files, std::path::Path::new("/conf/nginx.conf"), &options);
     assert_eq!(
         messages(&outcome),
         ["[warn] the \"user\" directive makes sense only if the master process runs with \

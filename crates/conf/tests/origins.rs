@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use conf::model::{
+use bolide_conf::model::{
     Balance, Handler, Http, NextUpstream, OriginSettings, Pass, PassTo, PeerAddress, PhpProtocol,
     Protocol, Queue, RewriteOp, Upstream, UpstreamKind,
 };

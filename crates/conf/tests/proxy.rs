@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use conf::model::{
+use bolide_conf::model::{
     self, Handler, Http, PassTo, PeerAddress, Protocol, ProxyUrl, Redirect, Replacement, ZoneUse,
 };
 

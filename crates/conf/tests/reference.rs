@@ -1,16 +1,16 @@
 //! `docs/reference/` is what the tables say, and every example in it is read without a complaint.
 //!
-//! `BOLIDE_WRITE_REFERENCE=1 cargo test -p conf reference` writes the pages anew.
+//! `BOLIDE_WRITE_REFERENCE=1 cargo test -p bolide-conf reference` writes the pages anew.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::{fs, io};
 
-use conf::directive::{Contexts, Directive, Inherit};
-use conf::model::Settings;
-use conf::reference::{self, Default as Unwritten};
-use conf::{Config, Options, Source, directives};
+use bolide_conf::directive::{Contexts, DirectiveSpec, Inheritance};
+use bolide_conf::model::LocationSettings;
+use bolide_conf::reference::{self, Default as Unwritten};
+use bolide_conf::{ConfSource, Config, LoadOptions, directives};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -24,7 +24,7 @@ fn title(family: &str) -> String {
     lines.map(str::trim).collect::<Vec<_>>().join("\n").trim().to_owned()
 }
 
-fn arguments(row: &Directive) -> String {
+fn arguments(row: &DirectiveSpec) -> String {
     let (min, max) = (row.args.min, row.args.max);
     match (min, max) {
         (0, 0) => "none".to_owned(),
@@ -35,7 +35,7 @@ fn arguments(row: &Directive) -> String {
 }
 
 /// A row's words behind its name, as one line of code.
-fn syntax(row: &Directive) -> String {
+fn syntax(row: &DirectiveSpec) -> String {
     let words = reference::syntax(row).unwrap_or_default();
     let end = if row.is_block() { " { … }" } else { ";" };
     let words = words.trim_start_matches("{ TYPE");
@@ -48,7 +48,7 @@ fn syntax(row: &Directive) -> String {
     }
 }
 
-fn default(row: &Directive) -> String {
+fn default(row: &DirectiveSpec) -> String {
     match reference::default(row) {
         Some(Unwritten::Words(words)) => format!("`{words}`"),
         Some(Unwritten::Described(sentence)) => sentence,
@@ -56,7 +56,7 @@ fn default(row: &Directive) -> String {
     }
 }
 
-fn page(family: &str, rows: &[Directive]) -> String {
+fn page(family: &str, rows: &[DirectiveSpec]) -> String {
     let mut page = format!("# {}\n\n{}\n", family.replace('_', " "), title(family));
     page.push_str(
         "\nWords in capitals are [explained in the index](README.md#words-in-capitals).\n",
@@ -64,9 +64,9 @@ fn page(family: &str, rows: &[Directive]) -> String {
     for row in rows {
         let places: Vec<_> = row.contexts.names().collect();
         let inherited = match row.inherit {
-            Inherit::Value => "the innermost value holds; a second one in a block is an error",
-            Inherit::List => "the first one in a block drops the outer list, more add to it",
-            Inherit::Own => "belongs to its block alone",
+            Inheritance::Value => "the innermost value holds; a second one in a block is an error",
+            Inheritance::List => "the first one in a block drops the outer list, more add to it",
+            Inheritance::Own => "belongs to its block alone",
         };
         let block = if row.is_block() { " and a block" } else { "" };
         let _ = write!(page, "\n## {}\n\n{}\n", row.name, row.doc);
@@ -91,7 +91,7 @@ fn page(family: &str, rows: &[Directive]) -> String {
 fn index() -> String {
     let mut page = "# Directives\n\nEvery directive that is understood, by feature. The pages are \
                     made from the tables in\n`crates/conf/src/directives/`; \
-                    `cargo test -p conf reference` compares them, reads\nevery example, and \
+                    `cargo test -p bolide-conf reference` compares them, reads\nevery example, and \
                     writes every default to see that it changes nothing. `bolide check` tells\n\
                     what becomes of a whole configuration.\n\n## Words in capitals\n\n\
                     `|` stands between choices, `[ ]` around what may be left out.\n\n\
@@ -131,7 +131,7 @@ fn the_pages_are_what_the_tables_say() {
         assert!(
             written == *text,
             "docs/reference/{name} is out of date: \
-             BOLIDE_WRITE_REFERENCE=1 cargo test -p conf reference"
+             BOLIDE_WRITE_REFERENCE=1 cargo test -p bolide-conf reference"
         );
     }
     assert_eq!(fs::read_dir(&directory).unwrap().count(), pages.len(), "a page of no feature");
@@ -140,7 +140,7 @@ fn the_pages_are_what_the_tables_say() {
 /// One file.
 struct Text(String);
 
-impl Source for Text {
+impl ConfSource for Text {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         match path.ends_with("nginx.conf") {
             true => Ok(self.0.clone().into_bytes()),
@@ -178,7 +178,7 @@ fn beside(name: &str) -> (&'static str, &'static str) {
 }
 
 /// A line of a directive inside the blocks that it belongs into.
-fn whole(row: &Directive, context: Contexts, line: &str) -> String {
+fn whole(row: &DirectiveSpec, context: Contexts, line: &str) -> String {
     let (http, here) = beside(row.name);
     let line = format!("{here} {line}");
     if context == Contexts::MAIN {
@@ -204,7 +204,8 @@ fn whole(row: &Directive, context: Contexts, line: &str) -> String {
 
 #[test]
 fn every_example_is_read_wherever_it_may_stand() {
-    let options = Options { prefix: "/conf".into(), privileged: true, ..Options::default() };
+    let options =
+        LoadOptions { prefix: "/conf".into(), privileged: true, ..LoadOptions::default() };
     let (mut read, mut wrong) = (0, Vec::new());
     for row in directives::all() {
         for context in Contexts::EACH.map(|(context, _)| context) {
@@ -212,7 +213,8 @@ fn every_example_is_read_wherever_it_may_stand() {
                 continue;
             }
             let text = whole(row, context, row.example);
-            let outcome = conf::parse(&Text(text.clone()), Path::new("nginx.conf"), &options);
+            let outcome =
+                bolide_conf::parse(&Text(text.clone()), Path::new("nginx.conf"), &options);
             let fatal = outcome.diagnostics.iter().filter(|diagnostic| diagnostic.is_fatal());
             wrong.extend(fatal.map(|diagnostic| format!("{text}\n    {diagnostic}")));
             read += 1;
@@ -225,7 +227,7 @@ fn every_example_is_read_wherever_it_may_stand() {
 #[test]
 fn every_directive_says_its_words_and_what_holds_without_it() {
     let silent = directives::families().flat_map(|(family, rows)| {
-        let says = |row: &&Directive| {
+        let says = |row: &&DirectiveSpec| {
             reference::syntax(row).is_some() && reference::default(row).is_some()
         };
         rows.iter().filter(move |row| !says(row)).map(move |row| format!("{family}: {}", row.name))
@@ -255,7 +257,7 @@ const METHODS: [&str; 4] = ["GET", "HEAD", "POST", "DEFAULT"];
 
 /// What a configuration means, but for what it was written as: values that are compared, and the
 /// rest in words.
-type Meaning = (Vec<Arc<Settings>>, String);
+type Meaning = (Vec<Arc<LocationSettings>>, String);
 
 fn meaning(config: &Config) -> Meaning {
     let Some(http) = &config.http else {
@@ -275,9 +277,10 @@ fn meaning(config: &Config) -> Meaning {
 
 #[test]
 fn a_default_that_is_written_changes_nothing() {
-    let options = Options { prefix: "/conf".into(), privileged: true, ..Options::default() };
+    let options =
+        LoadOptions { prefix: "/conf".into(), privileged: true, ..LoadOptions::default() };
     let read = |text: &str| {
-        let outcome = conf::parse(&Text(text.to_owned()), Path::new("nginx.conf"), &options);
+        let outcome = bolide_conf::parse(&Text(text.to_owned()), Path::new("nginx.conf"), &options);
         outcome.config.as_ref().map(meaning).ok_or_else(|| format!("{:?}", outcome.diagnostics))
     };
     let (mut compared, mut wrong) = (0, Vec::new());

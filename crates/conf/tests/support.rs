@@ -6,8 +6,8 @@ use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use conf::model::{Config, Http, Location, Server};
-use conf::{Options, Outcome, Source};
+use bolide_conf::model::{Config, Http, LocationConf, ServerConf};
+use bolide_conf::{ConfSource, LoadOptions, Loaded};
 
 /// Files by path, below `/conf`.
 #[derive(Default)]
@@ -19,12 +19,12 @@ impl Files {
         self
     }
 
-    pub(crate) fn parse(&self) -> Outcome {
-        conf::parse(self, Path::new("/conf/nginx.conf"), &options())
+    pub(crate) fn parse(&self) -> Loaded {
+        bolide_conf::parse(self, Path::new("/conf/nginx.conf"), &options())
     }
 }
 
-impl Source for Files {
+impl ConfSource for Files {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
         if self.0.keys().any(|known| known != path && known.starts_with(path)) {
             return Err(io::Error::from_raw_os_error(21));
@@ -49,18 +49,18 @@ impl Source for Files {
     }
 }
 
-pub(crate) fn options() -> Options {
-    Options {
+pub(crate) fn options() -> LoadOptions {
+    LoadOptions {
         prefix: PathBuf::from("/conf"),
         privileged: true,
         hostname: "Box.Test".to_owned(),
         reads_unbuilt: true,
-        ..Options::default()
+        ..LoadOptions::default()
     }
 }
 
 /// Reads one file.
-pub(crate) fn outcome(text: &str) -> Outcome {
+pub(crate) fn outcome(text: &str) -> Loaded {
     Files::default().with("nginx.conf", text).parse()
 }
 
@@ -76,13 +76,13 @@ pub(crate) fn http(inside: &str) -> Http {
 }
 
 /// The messages of one file, as nginx's lines without their head.
-pub(crate) fn messages(outcome: &Outcome) -> Vec<String> {
+pub(crate) fn messages(outcome: &Loaded) -> Vec<String> {
     let lines = outcome.diagnostics.iter();
     lines.map(|message| format!("[{}] {message}", message.level.text())).collect()
 }
 
 /// The first location of the tree below `server` whose name is `name`.
-pub(crate) fn location<'h>(http: &'h Http, server: &Server, name: &str) -> &'h Location {
+pub(crate) fn location<'h>(http: &'h Http, server: &ServerConf, name: &str) -> &'h LocationConf {
     let mut open = vec![server.root];
     while let Some(id) = open.pop() {
         let location = http.location(id);

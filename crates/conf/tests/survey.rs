@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use conf::survey::{Finding, Standing, Survey, survey};
+use bolide_conf::survey::{Finding, Standing, Survey, survey};
 
 use crate::support::{Files, options};
 

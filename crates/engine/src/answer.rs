@@ -13,20 +13,20 @@ mod script;
 pub(crate) mod strand;
 mod substitute;
 
-use base::{FileRef, SendChain};
+use bolide_base::{FileRef, SendChain};
+use bolide_files::{CodingEncoder, Meta};
+use bolide_http::range::ByteRange;
+use bolide_http::{FieldMap, Name, ResponseHead};
 use bytes::Bytes;
-use files::{Encoder, Meta};
-use http::range::ByteRange;
-use http::{Fields, Name, ResponseHead};
 
 use crate::content::allow::Allowed;
-use crate::content::origin::Asked;
-use crate::content::page::Cached;
+use crate::content::page::UpstreamCacheStatus;
+use crate::content::pass::PassRequest;
 
 pub use assembly::Pulled;
 
-pub(crate) use assembly::Assembly;
-pub(crate) use compound::{Compound, Order, Reader};
+pub(crate) use assembly::PageAssembly;
+pub(crate) use compound::{Compound, CompoundReader, PartOrder};
 pub(crate) use growth::Growth;
 pub(crate) use inflow::{Flush, Inflow};
 pub(crate) use outside::FromFile;
@@ -36,7 +36,7 @@ pub(crate) use substitute::{Pair, Substitute};
 
 /// What one pull gave.
 #[derive(Clone, Debug)]
-pub enum Piece {
+pub enum BodyPiece {
     /// Something was appended; ask again.
     More,
     /// Nothing now; `Effect::Ready` will tell when there is.
@@ -77,35 +77,35 @@ pub enum Piece {
 
 /// Where the bytes of a part come from.
 #[derive(Clone, Debug)]
-pub(crate) enum Source {
+pub(crate) enum BytesFrom {
     /// Memory.
     Memory(Bytes),
     /// A file that is too large to keep.
     File(FileRef, Meta),
     /// A kept answer in several pieces.
-    Object(std::sync::Arc<cache::Object>),
+    Object(std::sync::Arc<bolide_cache::Object>),
     /// A kept answer that memory does not have.
     Outside(Box<FromFile>),
 }
 
 /// A body that is being sent.
 #[derive(Debug, Default)]
-pub(crate) enum Body {
+pub(crate) enum AnswerBody {
     /// None, or none left.
     #[default]
     Empty,
     /// `at..end` of a source.
-    Span(Source, ByteSpan),
+    Span(BytesFrom, ByteSpan),
     /// `multipart/byteranges`
-    Parts(Box<Parts>),
+    Parts(Box<MultipartBody>),
     /// A file that is compressed while it leaves.
-    Stream(Box<Stream>),
+    Stream(Box<UpstreamBody>),
     /// What an origin sends.
     Origin(Box<Inflow>),
     /// What somebody else's fetch brings.
     Growing(Box<Growth>),
     /// A page that is put together.
-    Assembly(Box<Assembly>),
+    Assembly(Box<PageAssembly>),
     /// Such a page as it was put together a moment ago.
     Whole(Strand),
     /// Another body, changed on its way.
@@ -123,8 +123,8 @@ pub(crate) struct ByteSpan {
 
 /// Several ranges, each with its frame.
 #[derive(Debug)]
-pub(crate) struct Parts {
-    pub(crate) source: Source,
+pub(crate) struct MultipartBody {
+    pub(crate) source: BytesFrom,
     /// The frame before each range, and the end.
     pub(crate) frames: Vec<Vec<u8>>,
     pub(crate) ranges: Vec<ByteRange>,
@@ -134,7 +134,7 @@ pub(crate) struct Parts {
     pub(crate) span: Option<ByteSpan>,
 }
 
-impl Body {
+impl AnswerBody {
     /// Whether other answers may go into it.
     pub(crate) const fn may_have_parts(&self) -> bool {
         matches!(self, Self::Assembly(_) | Self::Reworked(_) | Self::Compound(_))
@@ -146,22 +146,22 @@ impl Body {
         if end == 0 {
             Self::Empty
         } else {
-            Self::Span(Source::Memory(bytes), ByteSpan { at: 0, end })
+            Self::Span(BytesFrom::Memory(bytes), ByteSpan { at: 0, end })
         }
     }
 
     /// A part of `source`.
-    pub(crate) fn span(source: Source, range: ByteRange) -> Self {
+    pub(crate) fn span(source: BytesFrom, range: ByteRange) -> Self {
         Self::Span(source, ByteSpan { at: range.start, end: range.end })
     }
 
     /// Appends at most `max` bytes to `out`, or describes a part of a file.
-    pub(crate) fn pull(&mut self, max: usize, out: &mut SendChain) -> Piece {
+    pub(crate) fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         match self {
-            Self::Empty => Piece::End,
+            Self::Empty => BodyPiece::End,
             Self::Span(source, span) => {
                 let piece = pull_span(source, span, max, out);
-                if matches!(piece, Piece::End) {
+                if matches!(piece, BodyPiece::End) {
                     *self = Self::Empty;
                 }
                 piece
@@ -209,7 +209,7 @@ impl Body {
     }
 
     /// The page that is put together, if one is.
-    pub(crate) fn assembly(&self) -> Option<&Assembly> {
+    pub(crate) fn assembly(&self) -> Option<&PageAssembly> {
         match self.innermost() {
             Self::Assembly(assembly) => Some(assembly),
             _ => None,
@@ -217,7 +217,7 @@ impl Body {
     }
 
     /// The same, to be changed.
-    pub(crate) fn assembly_mut(&mut self) -> Option<&mut Assembly> {
+    pub(crate) fn assembly_mut(&mut self) -> Option<&mut PageAssembly> {
         match self {
             Self::Assembly(assembly) => Some(assembly),
             Self::Reworked(reworked) => reworked.inner.assembly_mut(),
@@ -248,7 +248,7 @@ impl Body {
     fn feeds_itself(&self) -> bool {
         matches!(
             self,
-            Self::Span(Source::Outside(_), _)
+            Self::Span(BytesFrom::Outside(_), _)
                 | Self::Stream(_)
                 | Self::Reworked(_)
                 | Self::Compound(_)
@@ -294,9 +294,9 @@ impl Body {
             Self::Stream(stream) => stream.feed(bytes),
             Self::Reworked(reworked) => reworked.feed(bytes),
             Self::Compound(compound) => compound.feed(bytes),
-            Self::Span(Source::Outside(file), span) => file.feed(span.at, bytes),
+            Self::Span(BytesFrom::Outside(file), span) => file.feed(span.at, bytes),
             Self::Parts(parts) => {
-                if let (Source::Outside(file), Some(span)) = (&mut parts.source, &parts.span) {
+                if let (BytesFrom::Outside(file), Some(span)) = (&mut parts.source, &parts.span) {
                     file.feed(span.at, bytes);
                 }
             }
@@ -328,32 +328,37 @@ impl Body {
 }
 
 /// `End` also when this call appended the last bytes.
-fn pull_span(source: &Source, span: &mut ByteSpan, max: usize, out: &mut SendChain) -> Piece {
+fn pull_span(
+    source: &BytesFrom,
+    span: &mut ByteSpan,
+    max: usize,
+    out: &mut SendChain,
+) -> BodyPiece {
     let left = span.end - span.at;
     if left == 0 {
-        return Piece::End;
+        return BodyPiece::End;
     }
     let len = left.min(max as u64);
     match source {
-        Source::File(file, expect) => {
-            Piece::File { file: file.clone(), offset: span.at, len, expect: Some(*expect) }
+        BytesFrom::File(file, expect) => {
+            BodyPiece::File { file: file.clone(), offset: span.at, len, expect: Some(*expect) }
         }
-        Source::Outside(file) => file.pull(span, len, out),
-        Source::Object(object) => {
-            let Some(mut bytes) = object.piece_at(span.at) else { return Piece::Broken };
+        BytesFrom::Outside(file) => file.pull(span, len, out),
+        BytesFrom::Object(object) => {
+            let Some(mut bytes) = object.piece_at(span.at) else { return BodyPiece::Broken };
             bytes.truncate(len as usize);
             span.at += bytes.len() as u64;
             out.push_owned(bytes);
-            if span.at == span.end { Piece::End } else { Piece::More }
+            if span.at == span.end { BodyPiece::End } else { BodyPiece::More }
         }
-        Source::Memory(bytes) => {
+        BytesFrom::Memory(bytes) => {
             let (start, stop) = (span.at as usize, (span.at + len) as usize);
             if stop > bytes.len() {
-                return Piece::Broken;
+                return BodyPiece::Broken;
             }
             push_part(bytes, start, stop, out);
             span.at += len;
-            if span.at == span.end { Piece::End } else { Piece::More }
+            if span.at == span.end { BodyPiece::End } else { BodyPiece::More }
         }
     }
 }
@@ -373,26 +378,26 @@ fn push_part(bytes: &Bytes, start: usize, end: usize, out: &mut SendChain) {
     }
 }
 
-impl Parts {
-    fn pull(&mut self, max: usize, out: &mut SendChain) -> Piece {
+impl MultipartBody {
+    fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         if let Some(span) = &mut self.span {
             match pull_span(&self.source, span, max, out) {
-                Piece::End => self.span = None,
+                BodyPiece::End => self.span = None,
                 other => return other,
             }
-            return Piece::More;
+            return BodyPiece::More;
         }
-        let Some(frame) = self.frames.get(self.next) else { return Piece::End };
+        let Some(frame) = self.frames.get(self.next) else { return BodyPiece::End };
         out.push_slice(frame);
         match self.ranges.get(self.next) {
             Some(range) => {
                 self.span = Some(ByteSpan { at: range.start, end: range.end });
                 self.next += 1;
-                Piece::More
+                BodyPiece::More
             }
             None => {
                 self.next += 1;
-                Piece::End
+                BodyPiece::End
             }
         }
     }
@@ -400,13 +405,13 @@ impl Parts {
 
 /// A file that is compressed while it leaves.
 #[derive(Debug)]
-pub(crate) struct Stream {
+pub(crate) struct UpstreamBody {
     file: FileRef,
     expect: Meta,
     /// What is left to read.
     span: ByteSpan,
     /// Absent when the stream is complete, or broken.
-    encoder: Option<Encoder>,
+    encoder: Option<CodingEncoder>,
     is_broken: bool,
     /// What was compressed and has not left.
     ready: Vec<u8>,
@@ -416,9 +421,9 @@ pub(crate) struct Stream {
 /// Bytes read at once for a stream.
 const STREAM_READ: u64 = 64 * 1024;
 
-impl Stream {
+impl UpstreamBody {
     /// A stream of the whole file.
-    pub(crate) const fn new(file: FileRef, expect: Meta, encoder: Encoder) -> Self {
+    pub(crate) const fn new(file: FileRef, expect: Meta, encoder: CodingEncoder) -> Self {
         let span = ByteSpan { at: 0, end: expect.size };
         let encoder = Some(encoder);
         Self { file, expect, span, encoder, is_broken: false, ready: Vec::new(), given: 0 }
@@ -430,9 +435,9 @@ impl Stream {
         self.is_broken |= bytes.is_empty() || !matches!(fed, Some(Ok(())));
     }
 
-    fn pull(&mut self, max: usize, out: &mut SendChain) -> Piece {
+    fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         if self.is_broken {
-            return Piece::Broken;
+            return BodyPiece::Broken;
         }
         if self.given == self.ready.len() {
             self.ready.clear();
@@ -440,19 +445,19 @@ impl Stream {
             if self.span.at < self.span.end {
                 let len = STREAM_READ.min(self.span.end - self.span.at);
                 let (file, expect) = (self.file.clone(), self.expect);
-                return Piece::Read { file, offset: self.span.at, len, expect: Some(expect) };
+                return BodyPiece::Read { file, offset: self.span.at, len, expect: Some(expect) };
             }
-            let Some(encoder) = self.encoder.take() else { return Piece::End };
+            let Some(encoder) = self.encoder.take() else { return BodyPiece::End };
             if encoder.finish(&mut self.ready).is_err() {
                 self.is_broken = true;
-                return Piece::Broken;
+                return BodyPiece::Broken;
             }
         }
         let end = self.ready.len().min(self.given + max);
         out.push_slice(&self.ready[self.given..end]);
         self.given = end;
         let is_over = self.encoder.is_none() && self.given == self.ready.len();
-        if is_over { Piece::End } else { Piece::More }
+        if is_over { BodyPiece::End } else { BodyPiece::More }
     }
 }
 
@@ -462,7 +467,7 @@ pub(crate) struct Answer {
     /// The head.
     pub(crate) head: ResponseHead,
     /// The body.
-    pub(crate) body: Body,
+    pub(crate) body: AnswerBody,
     /// The status that an error page forces on what it leads to; 0 for none.
     pub(crate) forced_status: u16,
     /// What is logged when no head was made: 444, 499.
@@ -478,26 +483,26 @@ pub(crate) struct Answer {
     /// Coding, size before and size after, if the body was compressed on the fly.
     pub(crate) compression: Option<(&'static str, u64, u64)>,
     /// What is known of the origins that were asked.
-    pub(crate) origin: Option<Box<Asked>>,
+    pub(crate) origin: Option<Box<PassRequest>>,
     /// Seconds for `Retry-After` in a 503.
     pub(crate) retry_after: Option<u32>,
     /// Fields of an origin's answer that another answer of ours has to carry.
-    pub(crate) carried: Fields,
+    pub(crate) carried: FieldMap,
     /// What stood behind the body.
-    pub(crate) trailers: Fields,
+    pub(crate) trailers: FieldMap,
     /// What the location knows that refused the method.
     pub(crate) allowed: Option<Allowed>,
     /// What the store had to do with it.
-    pub(crate) cached: Cached,
+    pub(crate) cached: UpstreamCacheStatus,
     /// The kept answer that it is.
-    pub(crate) object: Option<std::sync::Arc<cache::Object>>,
+    pub(crate) object: Option<std::sync::Arc<bolide_cache::Object>>,
 }
 
 impl Answer {
     /// Forgets the last answer and keeps its memory.
     pub(crate) fn clear(&mut self) {
         self.head.clear();
-        self.body = Body::Empty;
+        self.body = AnswerBody::Empty;
         self.forced_status = 0;
         self.bare_status = 0;
         self.is_responded = false;
@@ -510,12 +515,12 @@ impl Answer {
         self.carried.clear();
         self.trailers.clear();
         self.allowed = None;
-        self.cached = Cached::No;
+        self.cached = UpstreamCacheStatus::No;
         self.object = None;
     }
 
     /// Keeps fields of an origin's answer for the one that takes its place.
-    pub(crate) fn carry(&mut self, fields: &Fields, which: impl Fn(Name) -> bool) {
+    pub(crate) fn carry(&mut self, fields: &FieldMap, which: impl Fn(Name) -> bool) {
         self.carried.clear();
         for field in fields.iter().filter(|field| which(field.name)) {
             self.carried.push_parsed(field.name, field.text, field.value);
@@ -547,19 +552,19 @@ impl Answer {
 
 #[cfg(test)]
 mod tests {
-    use base::SendChain;
-    use base::chain::Weave;
+    use bolide_base::SendChain;
+    use bolide_base::chain::CopyPolicy;
+    use bolide_http::range::ByteRange;
     use bytes::Bytes;
-    use http::range::ByteRange;
 
-    use super::{Body, Parts, Piece, Source};
+    use super::{AnswerBody, BodyPiece, BytesFrom, MultipartBody};
 
-    fn drain(body: &mut Body, max: usize) -> Vec<u8> {
-        let mut out = SendChain::new(Weave::Contiguous);
+    fn drain(body: &mut AnswerBody, max: usize) -> Vec<u8> {
+        let mut out = SendChain::new(CopyPolicy::Contiguous);
         for _ in 0..1000 {
             match body.pull(max, &mut out) {
-                Piece::More => {}
-                Piece::End => return out.contiguous().unwrap().to_vec(),
+                BodyPiece::More => {}
+                BodyPiece::End => return out.contiguous().unwrap().to_vec(),
                 other => panic!("{other:?}"),
             }
         }
@@ -569,7 +574,7 @@ mod tests {
     #[test]
     fn a_body_in_memory_is_whole_whatever_the_size_of_the_pulls() {
         for max in [1, 3, 10, 11, 100] {
-            let mut body = Body::memory(Bytes::from_static(b"0123456789"));
+            let mut body = AnswerBody::memory(Bytes::from_static(b"0123456789"));
             assert_eq!(drain(&mut body, max), b"0123456789");
             assert_eq!(drain(&mut body, max), b"");
         }
@@ -577,8 +582,8 @@ mod tests {
 
     #[test]
     fn parts_come_with_their_frames() {
-        let mut body = Body::Parts(Box::new(Parts {
-            source: Source::Memory(Bytes::from_static(b"0123456789")),
+        let mut body = AnswerBody::Parts(Box::new(MultipartBody {
+            source: BytesFrom::Memory(Bytes::from_static(b"0123456789")),
             frames: vec![b"<a>".to_vec(), b"<b>".to_vec(), b"<end>".to_vec()],
             ranges: vec![ByteRange { start: 1, end: 4 }, ByteRange { start: 8, end: 10 }],
             next: 0,

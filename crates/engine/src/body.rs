@@ -9,10 +9,10 @@
 //! Owns what arrived before anybody decided, and what is collected. Easiest to break: the client's
 //! room is given back exactly once for each byte, and not before the byte has found its place.
 
-use base::{Retain, Spool, SpoolLimits};
+use bolide_base::{Retain, Spool, SpoolLimits};
 use bytes::Bytes;
 
-use crate::ctx::Effect;
+use crate::ctx::StepEffect;
 
 /// What becomes of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ enum Plan {
 
 /// The body of one request.
 #[derive(Debug, Default)]
-pub(crate) struct Upload {
+pub(crate) struct RequestUpload {
     plan: Plan,
     /// What came before the plan was made, in order.
     early: Vec<Bytes>,
@@ -71,7 +71,7 @@ pub(crate) enum FileHolds {
 
 /// How a collection stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Progress {
+pub(crate) enum UploadProgress {
     /// More has to come.
     Waiting,
     /// A part has to be written to the file first.
@@ -82,7 +82,7 @@ pub(crate) enum Progress {
     Failed,
 }
 
-impl Upload {
+impl RequestUpload {
     /// Forgets the last body.
     pub(crate) fn clear(&mut self) {
         self.plan = Plan::Undecided;
@@ -124,8 +124,8 @@ impl Upload {
         &mut self,
         memory: usize,
         file: FileHolds,
-        effects: &mut Vec<Effect>,
-    ) -> Progress {
+        effects: &mut Vec<StepEffect>,
+    ) -> UploadProgress {
         self.named = match file {
             FileHolds::Always { is_removed } => {
                 Some(Box::new(Named { path: Box::default(), is_removed }))
@@ -141,7 +141,7 @@ impl Upload {
             self.push(bytes);
         }
         if !self.is_complete {
-            effects.push(Effect::WantBody(base::limits::CONN_WINDOW));
+            effects.push(StepEffect::WantBody(bolide_base::limits::CONN_WINDOW));
         }
         self.settle(effects)
     }
@@ -158,45 +158,45 @@ impl Upload {
     }
 
     /// Where the collection stands; room is given back when all bytes have their place.
-    pub(crate) fn settle(&mut self, effects: &mut Vec<Effect>) -> Progress {
-        let Some(spool) = &mut self.spool else { return Progress::Failed };
+    pub(crate) fn settle(&mut self, effects: &mut Vec<StepEffect>) -> UploadProgress {
+        let Some(spool) = &mut self.spool else { return UploadProgress::Failed };
         if spool.is_broken() {
-            return Progress::Failed;
+            return UploadProgress::Failed;
         }
         // A file with a name is there even if the body is empty.
         let is_missing = self.is_complete && self.named.is_some() && spool.file().is_none();
         if spool.wants_writing() || is_missing {
-            return Progress::Writing;
+            return UploadProgress::Writing;
         }
         if self.owed > 0 {
-            effects.push(Effect::BodyConsumed(self.owed));
+            effects.push(StepEffect::BodyConsumed(self.owed));
             self.owed = 0;
         }
         if !self.is_complete {
-            return Progress::Waiting;
+            return UploadProgress::Waiting;
         }
         spool.finish();
-        Progress::Complete
+        UploadProgress::Complete
     }
 
     /// Gives back the room of what nobody will look at.
-    pub(crate) fn give_back(&mut self, effects: &mut Vec<Effect>) {
+    pub(crate) fn give_back(&mut self, effects: &mut Vec<StepEffect>) {
         let early: usize = self.early.iter().map(Bytes::len).sum();
         let len = early + std::mem::take(&mut self.owed);
         self.early.clear();
         if len > 0 {
-            effects.push(Effect::BodyConsumed(len));
+            effects.push(StepEffect::BodyConsumed(len));
         }
     }
 
     /// Nobody gets the body, whatever becomes of the request: what came is forgotten, and what
     /// still comes is thrown away.
-    pub(crate) fn refuse(&mut self, effects: &mut Vec<Effect>) {
+    pub(crate) fn refuse(&mut self, effects: &mut Vec<StepEffect>) {
         self.give_back(effects);
         self.plan = Plan::Refused;
         self.spool = None;
         if !self.is_complete {
-            effects.push(Effect::DiscardBody);
+            effects.push(StepEffect::DiscardBody);
         }
     }
 

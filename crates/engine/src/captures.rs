@@ -4,12 +4,12 @@
 //! `set`, what `map` gave) live until the request ends. A match that takes too many steps is no
 //! match and leaves a [`Failure`].
 
-use conf::regex::Regex;
+use bolide_conf::regex::Regex;
 use pcre2::bytes::CaptureLocations;
 
 /// A regex of the configuration, with the named groups it fills.
 #[derive(Debug)]
-pub(crate) struct Pattern {
+pub(crate) struct CapturePattern {
     regex: Regex,
     /// Group number and variable slot of each named group.
     named: Box<[(usize, u16)]>,
@@ -18,7 +18,7 @@ pub(crate) struct Pattern {
     ending: Box<[u8]>,
 }
 
-impl Pattern {
+impl CapturePattern {
     /// Binds the named groups of `regex` to their places in `names`; unknown names are unread.
     pub(crate) fn new<N: AsRef<[u8]>>(regex: &Regex, names: &[N]) -> Self {
         let place = |name: &str| {
@@ -43,7 +43,7 @@ impl Pattern {
 
 /// A match that took too many steps.
 #[derive(Clone, Debug)]
-pub(crate) struct Failure {
+pub(crate) struct MatchFailure {
     /// PCRE's number.
     pub(crate) code: i32,
     /// What was searched.
@@ -52,7 +52,7 @@ pub(crate) struct Failure {
     pub(crate) pattern: Box<[u8]>,
 }
 
-impl Failure {
+impl MatchFailure {
     pub(crate) fn new(error: &pcre2::Error, subject: &[u8], pattern: &[u8]) -> Box<Self> {
         Box::new(Self { code: error.code(), subject: subject.into(), pattern: pattern.into() })
     }
@@ -68,7 +68,7 @@ pub(crate) struct Captures {
     /// For each slot in `named` the bit of its number modulo 64: most questions are about others.
     slots: u64,
     arena: Vec<u8>,
-    failure: Option<Box<Failure>>,
+    failure: Option<Box<MatchFailure>>,
 }
 
 impl Captures {
@@ -106,12 +106,12 @@ impl Captures {
     }
 
     /// The last failure since this was asked.
-    pub(crate) const fn take_failure(&mut self) -> Option<Box<Failure>> {
+    pub(crate) const fn take_failure(&mut self) -> Option<Box<MatchFailure>> {
         self.failure.take()
     }
 
     /// Matches `subject`; on success its groups replace the numbered ones held so far.
-    pub(crate) fn capture(&mut self, pattern: &Pattern, subject: &[u8]) -> bool {
+    pub(crate) fn capture(&mut self, pattern: &CapturePattern, subject: &[u8]) -> bool {
         // PERF: `location ~ \.php$` is asked about each file, and PCRE needs 600 instructions for
         // a no.
         if !subject.ends_with(&pattern.ending) && !subject.ends_with(b"\n") {
@@ -140,12 +140,12 @@ impl Captures {
     }
 
     #[cold]
-    fn fail(&mut self, pattern: &Pattern, subject: &[u8], error: &pcre2::Error) -> bool {
-        self.failure = Some(Failure::new(error, subject, pattern.source()));
+    fn fail(&mut self, pattern: &CapturePattern, subject: &[u8], error: &pcre2::Error) -> bool {
+        self.failure = Some(MatchFailure::new(error, subject, pattern.source()));
         false
     }
 
-    fn keep(&mut self, pattern: &Pattern, locations: &CaptureLocations, subject: &[u8]) {
+    fn keep(&mut self, pattern: &CapturePattern, locations: &CaptureLocations, subject: &[u8]) {
         self.subject.clear();
         self.subject.extend_from_slice(subject);
         self.spans.clear();
@@ -194,14 +194,17 @@ impl Captures {
 
 #[cfg(test)]
 mod tests {
-    use conf::regex::{Case, Regex};
+    use bolide_conf::regex::{LetterCase, Regex};
 
-    use super::{Captures, Pattern};
+    use super::{CapturePattern, Captures};
 
     #[test]
     fn numbered_groups_are_the_last_match_and_named_ones_stay() {
         let pattern = |text: &[u8]| {
-            Pattern::new(&Regex::new(text, Case::Sensitive).unwrap(), &["other", "user"])
+            CapturePattern::new(
+                &Regex::new(text, LetterCase::Sensitive).unwrap(),
+                &["other", "user"],
+            )
         };
         let first = pattern(b"^/(?<user>[a-z]+)/(x)?");
         let second = pattern(b"(\\d+)");

@@ -3,11 +3,11 @@
 //! Reads what nginx reads and refuses what it refuses; whether a password is right is not known
 //! here.
 
-use http::{Fields, Name};
+use bolide_http::{FieldMap, Name};
 
 /// Appends the name and password of Basic authentication with the colon between them; says how
 /// long the name is, or appends nothing.
-pub(crate) fn push_basic(fields: &Fields, out: &mut Vec<u8>) -> Option<usize> {
+pub(crate) fn push_basic(fields: &FieldMap, out: &mut Vec<u8>) -> Option<usize> {
     let (scheme, token) = fields.get(Name::Authorization)?.split_at_checked(b"Basic ".len())?;
     if !scheme.eq_ignore_ascii_case(b"Basic ") {
         return None;
@@ -50,14 +50,14 @@ pub(crate) fn push_base64(text: &[u8], out: &mut Vec<u8>) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use http::{Fields, Name};
+    use bolide_http::{FieldMap, Name};
 
     use super::push_basic;
 
     #[test]
     fn name_and_password_are_what_stands_around_the_first_colon() {
         let read = |value: &'static [u8]| {
-            let mut fields = Fields::new();
+            let mut fields = FieldMap::new();
             fields.push(Name::Authorization, value);
             let mut out = b"before ".to_vec();
             let colon = push_basic(&fields, &mut out);

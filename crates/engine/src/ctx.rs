@@ -7,17 +7,17 @@ use std::ops::Deref;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::prng::Prng;
-use base::{ClientCert, Now, TcpInfo};
+use bolide_base::prng::Prng;
+use bolide_base::{ClientCert, Now, TcpInfo};
+use bolide_http::Scheme;
+use bolide_upstream::UpstreamGroups;
 use bytes::Bytes;
-use http::Scheme;
-use upstream::Groups;
 
+use crate::counters::RequestTallies;
 use crate::fill::Fill;
 use crate::log::Logs;
-use crate::password::Check as PasswordCheck;
+use crate::password::PasswordCheck;
 use crate::site::Site;
-use crate::tally::Tallies;
 
 /// A site as one worker holds it: cloning it for a request touches no counter of another core.
 #[derive(Clone, Debug)]
@@ -25,18 +25,18 @@ use crate::tally::Tallies;
     clippy::redundant_allocation,
     reason = "the inner counts are shared by cores, the outer is not"
 )]
-pub struct SiteRef(Rc<(Arc<Site>, Arc<Groups>)>);
+pub struct SiteRef(Rc<(Arc<Site>, Arc<UpstreamGroups>)>);
 
 impl SiteRef {
     /// Wraps a site and its origins for this worker; do it once per worker and configuration.
     #[must_use]
-    pub fn new(site: Arc<Site>, groups: Arc<Groups>) -> Self {
+    pub fn new(site: Arc<Site>, groups: Arc<UpstreamGroups>) -> Self {
         Self(Rc::new((site, groups)))
     }
 
     /// The groups of origins that the site names.
     #[must_use]
-    pub fn groups(&self) -> &Arc<Groups> {
+    pub fn groups(&self) -> &Arc<UpstreamGroups> {
         &self.0.1
     }
 
@@ -58,14 +58,14 @@ impl Deref for SiteRef {
 
 /// One end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
+pub enum ClientAddress {
     /// IP address and port.
     Inet(SocketAddr),
     /// A unix socket.
     Unix,
 }
 
-impl Peer {
+impl ClientAddress {
     /// The port; 0 for unix sockets.
     #[must_use]
     pub const fn port(self) -> u16 {
@@ -118,9 +118,9 @@ pub struct ConnInfo {
     /// `$connection`
     pub serial: u64,
     /// The client.
-    pub remote: Peer,
+    pub remote: ClientAddress,
     /// The address that the client reached.
-    pub local: Peer,
+    pub local: ClientAddress,
     /// Index into the configuration's listens.
     pub listen: usize,
     /// Whether TLS or QUIC is spoken.
@@ -150,7 +150,7 @@ pub struct ProxyFacts {
 
 /// Why framing refused a request or its body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct RequestRefusal {
     /// The status, nginx's internal codes 494 to 497 included.
     pub status: u16,
     /// For the error log, in nginx's words: `client sent invalid method`.
@@ -163,7 +163,7 @@ pub enum Wake {
     /// The request given to `start` is complete.
     Start,
     /// The request given to `start` must be refused.
-    Refused(Refusal),
+    Refused(RequestRefusal),
     /// The file that was asked for is in the table now, or its failure is.
     Probed,
     /// Part of the request body.
@@ -171,7 +171,7 @@ pub enum Wake {
     /// The request body is complete.
     BodyEnd,
     /// The request body broke the rules.
-    BodyRefused(Refusal),
+    BodyRefused(RequestRefusal),
     /// The compressed form that was asked for is in the table now, or will not be.
     Compressed,
     /// The password that was to be checked is right, or is not.
@@ -179,7 +179,7 @@ pub enum Wake {
     /// The moment of the last `Effect::Deadline` has come.
     Deadline,
     /// What the origin did that was asked by `Effect::Fetch`.
-    Origin(upstream::OriginNews),
+    Origin(bolide_upstream::OriginNews),
     /// Bytes that a spool gave away were written to its file, or could not be.
     Spooled,
     /// A fill that it waits for has moved.
@@ -187,11 +187,11 @@ pub enum Wake {
     /// Something has become of a fragment that it waits for.
     Fragment,
     /// What the disk had for `Effect::Recall`.
-    Recalled(Box<crate::content::recall::Recalled>),
+    Recalled(Box<crate::content::disk_lookup::Recalled>),
     /// Nothing can be sent any more.
     ClientGone,
     /// The client took nothing for too long and is sent away; that is logged already.
-    SentAway,
+    SendTimeout,
     /// The server waits no longer.
     TimeUp,
     /// The last byte of the answer was handed over.
@@ -212,7 +212,7 @@ impl Wake {
                 | Self::BodyEnd
                 | Self::BodyRefused(_)
                 | Self::ClientGone
-                | Self::SentAway
+                | Self::SendTimeout
                 | Self::Sent { .. }
         )
     }
@@ -231,29 +231,29 @@ pub enum Behind {
 
 /// What an exchange is lent for one step.
 #[derive(Debug)]
-pub struct Ctx<'a> {
+pub struct StepCtx<'a> {
     /// The turn's time.
     pub now: Now,
     /// The turn's time as text.
-    pub clock: &'a http::date::Clock,
+    pub clock: &'a bolide_http::date::DateClock,
     /// The connection.
     pub conn: &'a ConnInfo,
     /// This worker's open files.
-    pub files: &'a mut files::Table,
+    pub files: &'a mut bolide_files::FileTable,
     /// Chance.
     pub prng: &'a mut Prng,
     /// Where log lines go.
     pub logs: &'a mut Logs,
     /// Where wishes go, in order.
-    pub effects: &'a mut Vec<Effect>,
+    pub effects: &'a mut Vec<StepEffect>,
     /// Requests on this connection so far, this one included.
     pub requests_on_conn: u64,
     /// Whether `post_action` may begin.
     pub behind: Behind,
     /// Connections and requests of the process.
-    pub counters: &'a Tallies,
+    pub counters: &'a RequestTallies,
     /// This worker's table of kept answers, if any are kept.
-    pub cache: Option<&'a mut cache::Front>,
+    pub cache: Option<&'a mut bolide_cache::Front>,
     /// Names this exchange to those who wake it with `Filled`.
     pub me: u64,
     /// What the kernel says of the connection; where no variable names it, nobody asks.
@@ -266,32 +266,32 @@ pub struct Around<'a> {
     /// The turn's time.
     pub now: &'a Now,
     /// The turn's time as text.
-    pub clock: &'a http::date::Clock,
+    pub clock: &'a bolide_http::date::DateClock,
     /// The connection.
     pub conn: &'a ConnInfo,
     /// Connections and requests of the process.
-    pub counters: &'a Tallies,
+    pub counters: &'a RequestTallies,
     /// `$pid`
     pub pid: u32,
 }
 
 /// What an exchange wants done. The worker does it; the exchange never does.
 #[derive(Debug)]
-pub enum Effect {
+pub enum StepEffect {
     /// Look at a file through the door, put what is found into the table, wake with `Probed`.
-    Probe(files::Probe),
+    Probe(bolide_files::Probe),
     /// Find out where this path leads, put that into the table, wake with `Probed`.
     Resolve(Box<[u8]>),
     /// Check a password, wake with `PasswordChecked`.
     CheckPassword(PasswordCheck),
     /// Compress a file, put the result into the table, wake with `Compressed`.
-    Compress(files::CompressJob),
+    Compress(bolide_files::CompressJob),
     /// The head is ready; the body is pulled.
     Respond,
     /// Ask for the fragments that `Exchange::next_fragment` names.
     Fragments,
     /// Ask what `Exchange::pose` says; wake with `Fragment` when it is answered.
-    Question,
+    AuthSubrequest,
     /// A body that was pending may have bytes.
     Ready,
     /// What comes of the request body is thrown away without waking.
@@ -306,15 +306,15 @@ pub enum Effect {
     /// What listens for the store to the fetch that follows.
     Fill(Box<Fill>),
     /// Ask an origin for the store alone.
-    Refresh(Box<upstream::OriginRequest>, Box<Fill>),
+    Refresh(Box<bolide_upstream::OriginRequest>, Box<Fill>),
     /// Look on disk for what this permit is about; wake with `Recalled`.
-    Recall(Box<cache::FillPermit>),
+    Recall(Box<bolide_cache::FillPermit>),
     /// Wake these with `Filled`, on whichever worker they are.
-    News(cache::Wakes),
+    News(bolide_cache::Wakes),
     /// Compress a kept answer for later: coding and level.
-    CompressObject(Arc<cache::Object>, http::negotiate::Coding, i8),
+    CompressObject(Arc<bolide_cache::Object>, bolide_http::negotiate::Coding, i8),
     /// Ask an origin; what it does comes as `Wake::Origin`.
-    Fetch(Box<upstream::OriginRequest>),
+    Fetch(Box<bolide_upstream::OriginRequest>),
     /// More of the request body that goes to the origin. Its room is given back when it left.
     FetchBody(Bytes),
     /// The request body that goes to the origin is complete.
@@ -324,9 +324,9 @@ pub enum Effect {
     /// Nothing more of the origin's answer is wanted.
     FetchDrop,
     /// Send a head that another one follows (103), if the protocol has such.
-    Interim(Box<http::ResponseHead>),
+    Interim(Box<bolide_http::ResponseHead>),
     /// Wake with `Deadline` then.
-    Deadline(base::Instant),
+    Deadline(bolide_base::Instant),
     /// Close the connection without an answer.
     CloseSilently,
     /// The client's part is over and the exchange goes on; its connection is rid of it.
@@ -342,5 +342,5 @@ pub enum SpoolPlace {
     Unnamed(Arc<std::path::PathBuf>),
     /// Below this one with a name, of which `Exchange::note_body_file` is told; even if there is
     /// nothing to write.
-    Named(Arc<conf::model::TempPath>),
+    Named(Arc<bolide_conf::model::TempPath>),
 }

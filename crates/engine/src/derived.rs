@@ -3,15 +3,15 @@
 //!
 //! A value is kept until the request ends, unless the map is `volatile`.
 
-use conf::model::{Definition, Geo, Http, MapKey, SplitClients};
-use conf::vars::{Part, Template, Var};
-use http::Name;
+use bolide_conf::model::{Definition, Geo, Http, MapKey, SplitClients};
+use bolide_conf::vars::{Template, TemplatePart, Var};
+use bolide_http::Name;
 
-use crate::captures::Pattern;
-use crate::keys::Keys;
+use crate::captures::CapturePattern;
+use crate::keys::VariableKeys;
 use crate::patterns::{Patterns, Sieves};
-use crate::request::Note;
-use crate::vars::{Found, Scope};
+use crate::request::RequestNote;
+use crate::vars::{VariableScope, VariableValue};
 
 mod addressed;
 
@@ -23,19 +23,19 @@ const SPARE_MAX: usize = 4;
 pub(crate) enum Derived {
     Captured,
     Assigned,
-    Map(Box<Map>),
+    Map(Box<CompiledMap>),
     Geo(Box<Geo>),
     Split(Box<SplitClients>),
 }
 
 /// A `map`.
 #[derive(Debug)]
-pub(crate) struct Map {
+pub(crate) struct CompiledMap {
     source: Template,
     hostnames: bool,
     volatile: bool,
     default: Template,
-    keys: Keys,
+    keys: VariableKeys,
     regexes: Patterns<u32>,
     values: Vec<Template>,
 }
@@ -56,16 +56,18 @@ impl Derived {
                 _ => Self::Captured,
             };
         };
-        let mut keys = Keys::default();
+        let mut keys = VariableKeys::default();
         let mut regexes = Patterns::default();
         for (index, (key, _)) in map.rows.iter().enumerate() {
             match key {
-                MapKey::Regex(regex) => regexes.push(Pattern::new(regex, names), index as u32),
+                MapKey::Regex(regex) => {
+                    regexes.push(CapturePattern::new(regex, names), index as u32);
+                }
                 key => keys.add(key, index as u32),
             }
         }
         regexes.seal(sieves);
-        Self::Map(Box::new(Map {
+        Self::Map(Box::new(CompiledMap {
             source: map.source.clone(),
             hostnames: map.hostnames,
             volatile: map.volatile,
@@ -82,32 +84,32 @@ impl Derived {
     }
 }
 
-impl Scope<'_> {
+impl VariableScope<'_> {
     /// Appends what a variable of the configuration is worth.
-    pub(crate) fn write_named(&self, slot: u16, out: &mut Vec<u8>) -> Found {
+    pub(crate) fn write_named(&self, slot: u16, out: &mut Vec<u8>) -> VariableValue {
         if let Some(value) = self.request.captures.borrow().named(slot) {
             out.extend_from_slice(value);
-            return Found::Yes;
+            return VariableValue::Yes;
         }
         match self.site.derived(slot) {
-            None | Some(Derived::Captured) => Found::No,
+            None | Some(Derived::Captured) => VariableValue::No,
             Some(Derived::Assigned) => {
                 if self.location().settings.uninitialized_variable_warn {
-                    self.request.notes.borrow_mut().push(Note::Uninitialized(slot));
+                    self.request.notes.borrow_mut().push(RequestNote::Uninitialized(slot));
                 }
                 self.request.captures.borrow_mut().assign(slot, b"");
-                Found::Yes
+                VariableValue::Yes
             }
             Some(derived) => self.derive(slot, derived, out),
         }
     }
 
     /// A variable of the server that the configuration defines anew: its value, if it is that.
-    pub(crate) fn write_redefined(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
+    pub(crate) fn write_redefined(&self, var: &Var, out: &mut Vec<u8>) -> Option<VariableValue> {
         let (_, slot) = self.site.redefined().iter().find(|(known, _)| known == var)?;
         if let Some(value) = self.request.captures.borrow().named(*slot) {
             out.extend_from_slice(value);
-            return Some(Found::Yes);
+            return Some(VariableValue::Yes);
         }
         match self.site.derived(*slot)? {
             Derived::Captured | Derived::Assigned => None,
@@ -119,7 +121,7 @@ impl Scope<'_> {
     /// the last expression that matched, also where that stands behind it.
     pub(crate) fn evaluate_first(&self, template: &Template) {
         let mut parts = template.parts().iter();
-        if !parts.any(|part| matches!(part, Part::Var(Var::Capture(_)))) {
+        if !parts.any(|part| matches!(part, TemplatePart::Var(Var::Capture(_)))) {
             return;
         }
         let mut unread = self.spare();
@@ -134,14 +136,14 @@ impl Scope<'_> {
         self.give_back(unread);
     }
 
-    fn derive(&self, slot: u16, derived: &Derived, out: &mut Vec<u8>) -> Found {
+    fn derive(&self, slot: u16, derived: &Derived, out: &mut Vec<u8>) -> VariableValue {
         let depth = self.request.depth.get();
-        if depth >= base::limits::VARIABLE_DEPTH_MAX {
+        if depth >= bolide_base::limits::VARIABLE_DEPTH_MAX {
             let mut notes = self.request.notes.borrow_mut();
             if notes.is_empty() {
-                notes.push(Note::Cycle(slot));
+                notes.push(RequestNote::Cycle(slot));
             }
-            return Found::No;
+            return VariableValue::No;
         }
         self.request.depth.set(depth + 1);
         let start = out.len();
@@ -164,10 +166,10 @@ impl Scope<'_> {
         if keeps {
             self.request.captures.borrow_mut().assign(slot, &out[start..]);
         }
-        Found::Yes
+        VariableValue::Yes
     }
 
-    fn look_up(&self, map: &Map, out: &mut Vec<u8>) {
+    fn look_up(&self, map: &CompiledMap, out: &mut Vec<u8>) {
         if let Some(text) = self.borrowed(&map.source) {
             return self.pick(map, text, out);
         }
@@ -178,15 +180,15 @@ impl Scope<'_> {
     }
 
     /// Appends what `map` has for `text`.
-    fn pick(&self, map: &Map, text: &[u8], out: &mut Vec<u8>) {
+    fn pick(&self, map: &CompiledMap, text: &[u8], out: &mut Vec<u8>) {
         let text = if map.hostnames { text.strip_suffix(b".").unwrap_or(text) } else { text };
         let found = self.find_key(&map.keys, text).or_else(|| {
-            let matches = |pattern: &Pattern| {
+            let matches = |pattern: &CapturePattern| {
                 let mut captures = self.request.captures.borrow_mut();
                 let matched = captures.capture(pattern, text);
                 if let Some(failure) = captures.take_failure() {
                     self.request.is_undecided.set(true);
-                    self.request.notes.borrow_mut().push(Note::Match(failure));
+                    self.request.notes.borrow_mut().push(RequestNote::Match(failure));
                 }
                 matched
             };
@@ -196,12 +198,12 @@ impl Scope<'_> {
         let value = value.unwrap_or(&map.default);
         match value.parts() {
             [] => {}
-            [Part::Text(text)] => out.extend_from_slice(text),
+            [TemplatePart::Text(text)] => out.extend_from_slice(text),
             _ => self.expand(value, out),
         }
     }
 
-    fn find_key(&self, keys: &Keys, text: &[u8]) -> Option<u32> {
+    fn find_key(&self, keys: &VariableKeys, text: &[u8]) -> Option<u32> {
         if !keys.may_have(text.len()) {
             return None;
         }
@@ -219,7 +221,7 @@ impl Scope<'_> {
 
     /// What a text is worth that is one part of the request, as it is.
     fn borrowed(&self, template: &Template) -> Option<&[u8]> {
-        let [Part::Var(var)] = template.parts() else { return None };
+        let [TemplatePart::Var(var)] = template.parts() else { return None };
         if !self.site.redefined().is_empty() {
             return None;
         }

@@ -18,26 +18,26 @@ mod why;
 
 use std::net::{IpAddr, SocketAddr};
 
-use cache::{NamespaceId, Store};
-use conf::Place;
-use http::Scheme;
+use bolide_cache::{NamespaceId, Store};
+use bolide_conf::SourcePlace;
+use bolide_http::Scheme;
 
 use crate::site::Site;
 
-pub use asked::Asked;
+pub use asked::ExplainUrl;
 pub use json::Json;
 pub use object::Candidate;
 pub use ring::Recent;
-pub use trace::Step;
 pub(crate) use trace::Trace;
-pub use trial::{Look, Seen, explain};
-pub(crate) use trial::{Progress, Trial};
+pub use trace::TraceStep;
+pub(crate) use trial::{ExplainTrial, TrialProgress};
+pub use trial::{TrialLook, TrialSeen, explain};
 pub use url::Url;
 pub use why::Why;
 
 /// A request that nobody sent.
 #[derive(Clone, Debug)]
-pub struct Question {
+pub struct ExplainRequest {
     /// The method.
     pub method: Vec<u8>,
     /// How it would come.
@@ -64,7 +64,7 @@ pub struct Chosen {
     /// Why it was chosen.
     pub why: String,
     /// Where it stands.
-    pub place: Place,
+    pub place: SourcePlace,
 }
 
 /// Which cache has a say.
@@ -73,7 +73,7 @@ pub struct Switch {
     /// What was written: `page_cache auto`, `fastcgi_cache one`.
     pub text: String,
     /// Where, if it was.
-    pub place: Option<Place>,
+    pub place: Option<SourcePlace>,
     /// The part of the store; none where nothing is cached.
     pub space: Option<String>,
 }
@@ -93,7 +93,7 @@ pub struct KeyParts {
 
 /// What would happen at the end.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum PhaseOutcome {
     /// An answer of this status, made here.
     Answers(u16),
     /// This origin is asked.
@@ -118,7 +118,7 @@ pub struct Explanation {
     /// The server block.
     pub server: Chosen,
     /// The way, step by step.
-    pub steps: Vec<Step>,
+    pub steps: Vec<TraceStep>,
     /// The location in the end.
     pub location: Option<Chosen>,
     /// What switched the cache on, or did not.
@@ -141,14 +141,14 @@ pub struct Explanation {
     /// Why, for people.
     pub reason: String,
     /// What happens then.
-    pub outcome: Outcome,
+    pub outcome: PhaseOutcome,
     /// What would have to change for a hit; nothing if it is one.
     pub advice: Vec<String>,
 }
 
 /// A part of the store by the name that people know.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Space {
+pub struct ExplainSpace {
     /// Whether it is a `fastcgi_cache_path`; else it is a server's.
     pub is_zone: bool,
     /// The zone's name, or the first name of the server.
@@ -160,13 +160,16 @@ pub struct Space {
 impl Site {
     /// The parts of the store that this configuration names.
     #[must_use]
-    pub fn spaces(&self) -> Vec<Space> {
+    pub fn spaces(&self) -> Vec<ExplainSpace> {
         let (Some(kept), Some(http)) = (self.kept(), self.http()) else { return Vec::new() };
         let zones = http.cache_zones.iter().zip(&kept.zones);
-        let zones =
-            zones.map(|(zone, id)| Space { is_zone: true, name: zone.name.to_string(), id: *id });
+        let zones = zones.map(|(zone, id)| ExplainSpace {
+            is_zone: true,
+            name: zone.name.to_string(),
+            id: *id,
+        });
         let servers = http.servers.iter().zip(&kept.pages);
-        let servers = servers.map(|(server, id)| Space {
+        let servers = servers.map(|(server, id)| ExplainSpace {
             is_zone: false,
             name: server.primary_name.to_string(),
             id: *id,
@@ -197,7 +200,7 @@ pub fn listen_of(site: &Site, scheme: Scheme, port: u16, host: &[u8]) -> Option<
     let fits = |index: &usize| {
         let listen = &site.listens()[*index];
         let is_tls = scheme == Scheme::Https;
-        listen.transport == conf::model::Transport::Tcp
+        listen.transport == bolide_conf::model::ListenTransport::Tcp
             && listen.tls == is_tls
             && listen.address.port() == port
             && port != 0

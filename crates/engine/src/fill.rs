@@ -15,29 +15,30 @@ mod judge;
 
 use std::sync::Arc;
 
-use base::Now;
-use cache::rules::{
-    self, Answer, Decision, Environment, Facts, PurgeOrder, PurgeTarget, Refusal, Source, Verdict,
+use bolide_base::Now;
+use bolide_cache::rules::{
+    self, AnswerFacts, AnswerSource, Environment, Facts, PurgeOrder, PurgeTarget, StoreDecision,
+    StoreRefusal, StoreVerdict,
 };
-use cache::{
-    Abandon, FillPermit, KeyBuilder, NamespaceId, Object, ObjectHead, Purge, Session, Store, Tags,
-    Wakes,
+use bolide_cache::{
+    AbandonReason, FillPermit, KeyBuilder, NamespaceId, Object, ObjectHead, SessionKey, Store,
+    TagPurge, Tags, Wakes,
 };
-use http::cookies::Cookies;
-use http::lscache::{Effect as Lapse, Scope};
-use http::message::Scheme;
-use http::{Fields, Method, Name, OriginHead, date};
-use upstream::OriginNews;
+use bolide_http::cookies::Cookies;
+use bolide_http::lscache::{CacheScope, PurgeEffect as Lapse};
+use bolide_http::message::Scheme;
+use bolide_http::{FieldMap, Method, Name, OriginHead, date};
+use bolide_upstream::OriginNews;
 
-use self::inlines::Cutting;
-use crate::content::confirm::is_about;
-use crate::content::page::Keeping;
-use crate::content::search;
+use self::inlines::InlineCutting;
+use crate::content::no_vary_search;
+use crate::content::page::StoreIntent;
+use crate::content::revalidate::is_about;
 use crate::ctx::SiteRef;
-use crate::filter::accel::is_buffered;
+use crate::filter::upstream_response::is_buffered;
 use crate::identity::{key_of, page_key, push_named, push_session, unvaried_key, zone_key};
-use crate::route::LocationId;
-use crate::site::{Caching, STALE_FOR_EVER, Trouble};
+use crate::route::LocationIndex;
+use crate::site::{Caching, STALE_FOR_EVER, StaleCause};
 
 use fate::PASS_MS;
 pub(crate) use judge::Judge;
@@ -47,9 +48,9 @@ const PAGE_HEAD_MAX: usize = 512 * 1024;
 
 /// What is known of a request after it is over.
 #[derive(Debug)]
-pub(crate) struct Question {
+pub(crate) struct RequestSnapshot {
     pub(crate) method: Method,
-    pub(crate) fields: Fields,
+    pub(crate) fields: FieldMap,
     pub(crate) scheme: Scheme,
     pub(crate) host: Vec<u8>,
     pub(crate) port: u16,
@@ -60,7 +61,7 @@ pub(crate) struct Question {
     pub(crate) environment: Environment,
 }
 
-impl Question {
+impl RequestSnapshot {
     pub(crate) fn facts(&self) -> Facts<'_> {
         Facts {
             method: self.method,
@@ -82,10 +83,10 @@ impl Question {
 pub struct Fill {
     pub(crate) store: Arc<Store>,
     pub(crate) site: SiteRef,
-    pub(crate) location: LocationId,
+    pub(crate) location: LocationIndex,
     pub(crate) namespace: NamespaceId,
     pub(crate) permit: Option<FillPermit>,
-    pub(crate) question: Box<Question>,
+    pub(crate) question: Box<RequestSnapshot>,
     /// What is served in place of errors, or confirmed.
     pub(crate) stale: Option<Arc<Object>>,
     /// The URL part of the key.
@@ -106,13 +107,13 @@ pub struct Fill {
     pub(crate) size: u64,
     pub(crate) told: Option<u64>,
     /// For a page with ESI, kept or not.
-    pub(crate) cutting: Option<Box<Cutting>>,
+    pub(crate) cutting: Option<Box<InlineCutting>>,
     /// Why the answer is not kept, if a rule said so.
-    pub(crate) refusal: Option<Refusal>,
+    pub(crate) refusal: Option<StoreRefusal>,
     /// How long it is fresh, if it is kept.
     pub(crate) ttl: Option<u32>,
     /// What became of the answer.
-    pub(crate) keeping: Keeping,
+    pub(crate) keeping: StoreIntent,
 }
 
 impl Fill {
@@ -124,7 +125,7 @@ impl Fill {
 
     /// Why the answer is not kept, once its head was heard.
     #[must_use]
-    pub const fn refusal(&self) -> Option<Refusal> {
+    pub const fn refusal(&self) -> Option<StoreRefusal> {
         self.refusal
     }
 
@@ -142,12 +143,12 @@ impl Fill {
 
     /// Abandons the fill: no request follows it.
     pub fn let_go(&mut self) -> Wakes {
-        self.give_up(Abandon::Gone)
+        self.give_up(AbandonReason::Gone)
     }
 
     /// What becomes of the answer, once its head came.
     #[must_use]
-    pub const fn keeping(&self) -> Keeping {
+    pub const fn keeping(&self) -> StoreIntent {
         self.keeping
     }
 
@@ -180,7 +181,7 @@ impl Fill {
         }
     }
 
-    fn give_up(&mut self, why: Abandon) -> Wakes {
+    fn give_up(&mut self, why: AbandonReason) -> Wakes {
         self.permit.take().map_or_else(Wakes::default, |permit| permit.abandon(why))
     }
 
@@ -244,7 +245,7 @@ impl Fill {
         let mut session = Vec::new();
         push_session(&mut session, &cookies, &caching.conf.page.session);
         let told = head.fields.get(Name::ContentLength).and_then(number);
-        let answer = Answer {
+        let answer = AnswerFacts {
             status,
             fields: &head.fields,
             body_len: told,
@@ -257,15 +258,15 @@ impl Fill {
         self.flush_again(&facts, caching);
         decision.esi &= head.fields.get(Name::ContentEncoding).is_none();
         if decision.esi && status != 304 {
-            let is_public = decision.scope() == Some(Scope::Public);
-            self.cutting = Some(Box::new(Cutting::new(&head.fields, &session, is_public)));
+            let is_public = decision.scope() == Some(CacheScope::Public);
+            self.cutting = Some(Box::new(InlineCutting::new(&head.fields, &session, is_public)));
         }
         self.refusal = match decision.verdict {
-            Verdict::Keep(_) => None,
-            Verdict::Refuse(refusal) => Some(refusal),
+            StoreVerdict::Keep(_) => None,
+            StoreVerdict::Refuse(refusal) => Some(refusal),
         };
         let Some(mut permit) = self.permit.take() else { return Wakes::default() };
-        if status != 304 && self.is_stood_in(Trouble::Status(status), now_ms) {
+        if status != 304 && self.is_stood_in(StaleCause::Status(status), now_ms) {
             return permit.abandon(self.rest(now_ms));
         }
         if status == 304
@@ -273,7 +274,7 @@ impl Fill {
             && let Some(old) = permit.stale().cloned()
         {
             if !is_about(caching, &old, &head.fields) {
-                return permit.abandon(Abandon::Gone);
+                return permit.abandon(AbandonReason::Gone);
             }
             return self.freshen(permit, &old, head, caching, now_ms);
         }
@@ -283,22 +284,28 @@ impl Fill {
             || !origin.ignore_headers.redirect
                 && head.fields.get_text(b"X-Accel-Redirect").is_some();
         let Some(scope) = decision.scope().filter(|_| !passes) else {
-            if !matches!(decision.verdict, Verdict::Refuse(why) if why != Refusal::NoLifetime) {
-                self.keeping = Keeping::Unkept;
+            if lacks_lifetime(decision.verdict) {
+                self.keeping = StoreIntent::Unkept;
             }
             return permit.abandon(self.passing(now_ms));
         };
         let site = &self.site;
         if self.judge.as_mut().is_some_and(|judge| judge.refuses(status, head, site, now)) {
-            self.keeping = Keeping::Unkept;
-            return permit.abandon(Abandon::Gone);
+            self.keeping = StoreIntent::Unkept;
+            return permit.abandon(AbandonReason::Gone);
         }
         stretch(&mut decision, answer.fields, caching);
         self.ttl = Some(decision.ttl);
-        if let (Scope::Public, Some(said)) = (scope, &decision.search)
+        if let (CacheScope::Public, Some(said)) = (scope, &decision.search)
             && caching.conf.page.key.is_none()
         {
-            let kept = search::remember(&self.store, self.namespace, &self.url, said, &head.fields);
+            let kept = no_vary_search::remember(
+                &self.store,
+                self.namespace,
+                &self.url,
+                said,
+                &head.fields,
+            );
             self.url = kept.unwrap_or_else(|| std::mem::take(&mut self.url));
         }
         let settled = Settled { cookies: &cookies, scope, session: &session, now_ms };
@@ -313,7 +320,7 @@ impl Fill {
         wakes.join(permit.begin(kept, &tags));
         self.told = told;
         self.permit = Some(permit);
-        self.keeping = Keeping::Yes;
+        self.keeping = StoreIntent::Yes;
         wakes
     }
 
@@ -326,10 +333,10 @@ impl Fill {
         caching: &Caching,
         now_ms: u64,
     ) -> Wakes {
-        let mut fields = Fields::new();
+        let mut fields = FieldMap::new();
         old.fields(&mut fields);
         rules::freshen(&mut fields, &head.fields);
-        let answer = Answer {
+        let answer = AnswerFacts {
             status: old.status(),
             fields: &fields,
             body_len: Some(old.body_len()),
@@ -339,7 +346,7 @@ impl Fill {
         let facts = self.question.facts();
         let mut decision = rules::decide(&caching.policy, &facts, &answer, false);
         if decision.scope().is_none() {
-            return permit.abandon(Abandon::Gone);
+            return permit.abandon(AbandonReason::Gone);
         }
         // What is kept has its mark, whatever the confirmation says.
         decision.esi |= old.is_esi();
@@ -363,7 +370,7 @@ impl Fill {
     fn settle_key(
         &self,
         permit: FillPermit,
-        decision: &Decision,
+        decision: &StoreDecision,
         settled: &Settled<'_>,
         caching: &Caching,
     ) -> (Option<FillPermit>, Wakes) {
@@ -379,8 +386,8 @@ impl Fill {
             (false, _) => zone_key(&mut keys, place, facts.arrival),
         }
         let session = match scope {
-            Scope::Public => None,
-            Scope::Private => Session::new(session),
+            CacheScope::Public => None,
+            CacheScope::Private => SessionKey::new(session),
         };
         if !decision.vary.is_empty() {
             let names: Vec<&[u8]> = decision.vary.iter().map(|name| &**name).collect();
@@ -395,7 +402,7 @@ impl Fill {
         if is_same {
             return (Some(permit), Wakes::default());
         }
-        if scope == Scope::Private && own.session().is_none() && !self.is_past {
+        if scope == CacheScope::Private && own.session().is_none() && !self.is_past {
             // Whoever asks for it next has one of his own, and need not wait in line for it.
             self.store.remember_pass(&own, now_ms + PASS_MS);
         }
@@ -415,11 +422,11 @@ impl Fill {
         let old = self.old_session(caching);
         for order in orders {
             let how = match order.effect {
-                Lapse::Dead => Purge::Dead,
-                Lapse::Stale => Purge::Stale,
+                Lapse::Dead => TagPurge::Dead,
+                Lapse::Stale => TagPurge::Stale,
             };
             carry_out(&self.store, self.namespace, order, how, facts, caching, session);
-            if order.scope == Scope::Private && old != session {
+            if order.scope == CacheScope::Private && old != session {
                 // A log-out ends the session in whose name it came.
                 carry_out(&self.store, self.namespace, order, how, facts, caching, &old);
             }
@@ -441,8 +448,8 @@ impl Fill {
         {
             return;
         }
-        if let Some(session) = Session::new(&self.old_session(caching)) {
-            self.store.purge_private(self.namespace, Some(session), Purge::Dead);
+        if let Some(session) = SessionKey::new(&self.old_session(caching)) {
+            self.store.purge_private(self.namespace, Some(session), TagPurge::Dead);
         }
     }
 
@@ -467,7 +474,7 @@ impl Fill {
 struct Settled<'a> {
     /// Of the request, with those that the answer sets.
     cookies: &'a Cookies<'a>,
-    scope: Scope,
+    scope: CacheScope,
     session: &'a [u8],
     now_ms: u64,
 }
@@ -477,19 +484,19 @@ pub(crate) fn carry_out(
     store: &Arc<Store>,
     namespace: NamespaceId,
     order: &PurgeOrder,
-    how: Purge,
+    how: TagPurge,
     facts: &Facts<'_>,
     caching: &Caching,
     session: &[u8],
 ) -> u64 {
     let session = match order.scope {
-        Scope::Public => None,
-        Scope::Private => match Session::new(session) {
+        CacheScope::Public => None,
+        CacheScope::Private => match SessionKey::new(session) {
             Some(session) => Some(session),
             None => return 0,
         },
     };
-    let reach = session.map_or(cache::Scope::Public, cache::Scope::Session);
+    let reach = session.map_or(bolide_cache::TagScope::Public, bolide_cache::TagScope::Session);
     match &order.target {
         PurgeTarget::All => store.purge_tag(namespace, reach, b"*", how),
         PurgeTarget::Tag(tag) if **tag == *b"*" => store.purge_tag(namespace, reach, b"*", how),
@@ -506,7 +513,7 @@ pub(crate) fn carry_out(
                 if caching.conf.page.key.is_some() {
                     hit += store.purge_tag(namespace, reach, &url_tag(&spelled), how);
                 }
-                let kept = search::kept_url(store, namespace, &spelled);
+                let kept = no_vary_search::kept_url(store, namespace, &spelled);
                 for url in [Some(spelled), kept].into_iter().flatten() {
                     keys.start(namespace);
                     keys.push_url(&url);
@@ -543,7 +550,7 @@ fn spellings(url: Vec<u8>) -> Vec<Vec<u8>> {
 }
 
 /// What the configuration adds to how long an answer is good.
-fn stretch(decision: &mut Decision, answer: &Fields, caching: &Caching) {
+fn stretch(decision: &mut StoreDecision, answer: &FieldMap, caching: &Caching) {
     let page = &caching.conf.page;
     if caching.is_page() {
         if let Some(max) = page.max_ttl {
@@ -552,7 +559,7 @@ fn stretch(decision: &mut Decision, answer: &Fields, caching: &Caching) {
         // RFC 9111 §4.2.4: HTTP's own words permit nothing stale that they do not name. Who speaks
         // LSCache, or says nothing so that the configuration does, has LiteSpeed's habit.
         let is_permitted = page.says_stale
-            || decision.source == Source::Configuration
+            || decision.source == AnswerSource::Configuration
             || rules::is_lscache(answer);
         if !decision.must_revalidate && is_permitted {
             let seconds = |time: std::time::Duration| time.as_secs() as u32;
@@ -573,8 +580,8 @@ fn stretch(decision: &mut Decision, answer: &Fields, caching: &Caching) {
 /// The head as it is kept, and its tags.
 fn kept_head(
     status: u16,
-    answer: &Fields,
-    decision: &Decision,
+    answer: &FieldMap,
+    decision: &StoreDecision,
     caching: &Caching,
     now_ms: u64,
     told: Option<u64>,
@@ -593,7 +600,7 @@ fn kept_head(
         });
     }
     if decision.esi {
-        fields.push_text(cache::ESI_MARK.0, cache::ESI_MARK.1);
+        fields.push_text(bolide_cache::ESI_MARK.0, bolide_cache::ESI_MARK.1);
     }
     let mut tags = Tags::default();
     if caching.is_page() {
@@ -617,6 +624,11 @@ fn kept_head(
         length: told,
     };
     (head, tags)
+}
+
+/// Whether the rules refuse nothing but to invent a lifetime.
+const fn lacks_lifetime(verdict: StoreVerdict) -> bool {
+    !matches!(verdict, StoreVerdict::Refuse(why) if !matches!(why, StoreRefusal::NoLifetime))
 }
 
 fn number(text: &[u8]) -> Option<u64> {

@@ -2,17 +2,17 @@
 //!
 //! Filters compute; they neither wait nor act.
 
-pub(crate) mod accel;
+pub(crate) mod cache_status;
+pub(crate) mod cached_response;
+mod coded_form;
 pub(crate) mod compress;
 pub(crate) mod esi;
-mod form;
 pub(crate) mod headers;
-pub(crate) mod kept;
+mod hit_memo;
+mod preconditions;
 pub(crate) mod proxied;
 pub(crate) mod range;
 mod rework;
-pub(crate) mod told;
 mod trailers;
 mod tunnel;
-mod warm;
-mod weigh;
+pub(crate) mod upstream_response;

@@ -5,9 +5,9 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use conf::model::Who;
+use bolide_conf::model::Who;
 
-use crate::ctx::Peer;
+use crate::ctx::ClientAddress;
 
 /// What came of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,21 +21,23 @@ enum Outcome {
 }
 
 /// Whether `peer` is one of those in `trusted`.
-pub(crate) fn is_trusted(trusted: &[Who], peer: Peer) -> bool {
+pub(crate) fn is_trusted(trusted: &[Who], peer: ClientAddress) -> bool {
     trusted.iter().any(|who| match (who, peer) {
-        (Who::All, _) | (Who::Unix, Peer::Unix) => true,
-        (Who::Network(network), Peer::Inet(addr)) => network.contains(addr.ip().to_canonical()),
-        (Who::Unix, Peer::Inet(_)) | (Who::Network(_), Peer::Unix) => false,
+        (Who::All, _) | (Who::Unix, ClientAddress::Unix) => true,
+        (Who::Network(network), ClientAddress::Inet(addr)) => {
+            network.contains(addr.ip().to_canonical())
+        }
+        (Who::Unix, ClientAddress::Inet(_)) | (Who::Network(_), ClientAddress::Unix) => false,
     })
 }
 
 /// The client that `fields`, the values of one name in their order, say `peer` asks for.
 pub(crate) fn client<'f>(
-    peer: Peer,
+    peer: ClientAddress,
     fields: impl DoubleEndedIterator<Item = &'f [u8]>,
     trusted: &[Who],
     recursive: bool,
-) -> Option<Peer> {
+) -> Option<ClientAddress> {
     let (mut addr, mut is_found) = (peer, false);
     for value in fields.rev() {
         let outcome = read(&mut addr, value, trusted, recursive);
@@ -48,7 +50,7 @@ pub(crate) fn client<'f>(
 }
 
 /// Reads one field from its end, with `addr` as the one who wrote it.
-fn read(addr: &mut Peer, field: &[u8], trusted: &[Who], recursive: bool) -> Outcome {
+fn read(addr: &mut ClientAddress, field: &[u8], trusted: &[Who], recursive: bool) -> Outcome {
     let mut rest = field;
     let mut outcome = Outcome::Nothing;
     loop {
@@ -64,7 +66,7 @@ fn read(addr: &mut Peer, field: &[u8], trusted: &[Who], recursive: bool) -> Outc
         let before = rest.iter().skip(1).rposition(|byte| matches!(byte, b' ' | b','));
         let start = before.map_or(0, |at| at + 2);
         let Some(found) = parse(&rest[start..]) else { return ended };
-        *addr = Peer::Inet(found);
+        *addr = ClientAddress::Inet(found);
         outcome = Outcome::Found;
         if !recursive || start == 0 {
             return outcome;
@@ -89,13 +91,14 @@ pub(crate) fn parse(word: &[u8]) -> Option<SocketAddr> {
         }
         None => text.split_once(':')?,
     };
-    let port = conf::value::number(port.as_bytes()).and_then(|port| u16::try_from(port).ok())?;
+    let port =
+        bolide_conf::value::number(port.as_bytes()).and_then(|port| u16::try_from(port).ok())?;
     (port != 0).then_some(SocketAddr::new(ip(host)?, port))
 }
 
 /// An address without a port.
 pub(crate) fn ip(text: &str) -> Option<IpAddr> {
-    match conf::value::ipv4(text.as_bytes()) {
+    match bolide_conf::value::ipv4(text.as_bytes()) {
         Some(ip) => Some(ip.into()),
         None => text.parse().ok().filter(IpAddr::is_ipv6),
     }

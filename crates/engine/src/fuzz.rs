@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use files::Failure;
-use http::{Method, RequestBody, Version};
+use bolide_files::OpenFailure;
+use bolide_http::{HttpVersion, Method, RequestBody};
 
-use crate::ctx::Refusal;
+use crate::ctx::RequestRefusal;
 use crate::site::Site;
 
 mod asked;
@@ -14,8 +14,8 @@ pub mod origin;
 pub mod world;
 
 pub use asked::request;
-pub use origin::{Got, Origin, Say};
-pub use world::{Door, Reply, World, compile};
+pub use origin::{FuzzGot, FuzzUpstream, Say};
+pub use world::{FuzzIo, FuzzWorld, WorldReply, compile};
 
 /// The site that [`exchange`] asks.
 const SITE: &str = r#"
@@ -77,7 +77,7 @@ pub fn exchange(data: &[u8]) {
         Some(mark) => (&rest[..mark], &rest[mark + 1..]),
         None => (rest, &b""[..]),
     };
-    let mut world = World::new(site().clone());
+    let mut world = FuzzWorld::new(site().clone());
     for (path, content) in [
         ("/srv/www/index.html", &b"<p>index</p>"[..]),
         ("/srv/www/404.html", b"lost"),
@@ -88,11 +88,12 @@ pub fn exchange(data: &[u8]) {
     ] {
         world.door.put(path, content);
     }
-    world.door.fail("/srv/www/secret", Failure::PermissionDenied);
+    world.door.fail("/srv/www/secret", OpenFailure::PermissionDenied);
     world.pull_max = 1 + usize::from(circumstances >> 4);
     world.door.put("/srv/www/pool/a.php", b"<?php");
     let methods = [Method::Get, Method::Head, Method::Post, Method::Options];
-    let versions = [Version::Http11, Version::Http10, Version::Http2, Version::Http3];
+    let versions =
+        [HttpVersion::Http11, HttpVersion::Http10, HttpVersion::Http2, HttpVersion::Http3];
     let mut lines = rest.split(|byte| *byte == b'\n');
     let mut head = request(methods[usize::from(circumstances & 3)], "", "", &[]);
     head.version = versions[usize::from(circumstances >> 2 & 3)];
@@ -117,7 +118,7 @@ pub fn exchange(data: &[u8]) {
         world.client_sends(rest.chunks(700));
     }
     let refusal = (circumstances & 0xe0 == 0xe0)
-        .then_some(Refusal { status: 494, reason: "client sent too long header line" });
+        .then_some(RequestRefusal { status: 494, reason: "client sent too long header line" });
     world.ask_refused(head, refusal);
     assert!(world.take_log("/srv/logs/access.log").ends_with('\n'), "every request is logged");
 }

@@ -6,36 +6,42 @@
 
 use std::cell::Cell;
 
-use base::Now;
-use conf::vars::Template;
-use http::Scheme;
-use http::date::Clock;
+use bolide_base::Now;
+use bolide_conf::vars::Template;
+use bolide_http::Scheme;
+use bolide_http::date::DateClock;
 
 use crate::answer::Answer;
-use crate::ctx::{ConnInfo, Peer, TlsFacts};
+use crate::counters::RequestTallies;
+use crate::ctx::{ClientAddress, ConnInfo, TlsFacts};
 use crate::request::Request;
 use crate::site::Site;
-use crate::tally::Tallies;
-use crate::vars::Scope;
+use crate::vars::VariableScope;
 
 /// Whose hands are shaken.
 #[derive(Clone, Copy, Debug)]
-pub struct Client {
+pub struct HandshakeClient {
     /// `$connection`; zero over QUIC, where it has no number yet.
     pub serial: u64,
     /// The client's end.
-    pub remote: Peer,
+    pub remote: ClientAddress,
     /// The address that it reached.
-    pub local: Peer,
+    pub local: ClientAddress,
+}
+
+impl HandshakeClient {
+    /// Before the first handshake.
+    const UNKNOWN: Self =
+        Self { serial: 0, remote: ClientAddress::Unix, local: ClientAddress::Unix };
 }
 
 thread_local! {
-    static CLIENT: Cell<Client> =
-        const { Cell::new(Client { serial: 0, remote: Peer::Unix, local: Peer::Unix }) };
+    static CLIENT: Cell<HandshakeClient> =
+        const { Cell::new(HandshakeClient::UNKNOWN) };
 }
 
 /// Notes whose handshake goes on next on this thread.
-pub fn meet(client: Client) {
+pub fn set_handshake_client(client: HandshakeClient) {
     CLIENT.set(client);
 }
 
@@ -49,7 +55,7 @@ pub fn expand(
     now: Now,
     template: &Template,
 ) -> Vec<u8> {
-    let Client { serial, remote, local } = CLIENT.get();
+    let HandshakeClient { serial, remote, local } = CLIENT.get();
     let conn = ConnInfo {
         serial,
         remote,
@@ -63,15 +69,15 @@ pub fn expand(
     let mut request = Request::default();
     (request.server, request.listen, request.started) = (server, listen, now);
     request.location = site.server(server).root;
-    let scope = Scope {
+    let scope = VariableScope {
         request: &request,
         answer: &Answer::default(),
         sent: None,
         site,
         conn: &conn,
         now,
-        clock: &Clock::new(now, 0),
-        counters: &Tallies::new(std::iter::empty()),
+        clock: &DateClock::new(now, 0),
+        counters: &RequestTallies::new(std::iter::empty()),
         pid: std::process::id(),
         tcp: None,
     };

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A table from configured bytes to `V`.
-pub(crate) type Table<V> = HashMap<Box<[u8]>, V, BuildHasherDefault<WordHasher>>;
+pub(crate) type NameTable<V> = HashMap<Box<[u8]>, V, BuildHasherDefault<WordHasher>>;
 
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
@@ -67,11 +67,11 @@ pub(crate) fn murmur2(bytes: &[u8]) -> u32 {
 
 #[cfg(test)]
 mod tests {
-    use super::Table;
+    use super::NameTable;
 
     #[test]
     fn every_key_is_found_again_and_no_other_is() {
-        let mut table = Table::default();
+        let mut table = NameTable::default();
         for n in 0..1000_u32 {
             table.insert(format!("host-{n}.example").into_bytes().into_boxed_slice(), n);
         }

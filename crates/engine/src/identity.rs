@@ -6,20 +6,20 @@
 //! to break: a key is made only after access was granted in the location that answers, and that of
 //! a page never for a request that was refused on its way there.
 
-use cache::rules::{self, Facts, Piece};
-use cache::{KeyBuilder, NamespaceId, Session};
-use conf::Template;
-use conf::model::{PassTo, Pattern, VaryBy};
-use http::Fields;
-use http::cookies::Cookies;
+use bolide_cache::rules::{self, Facts, KeyPiece};
+use bolide_cache::{KeyBuilder, NamespaceId, SessionKey};
+use bolide_conf::Template;
+use bolide_conf::model::{PassTo, QueryPattern, VaryBy};
+use bolide_http::FieldMap;
+use bolide_http::cookies::Cookies;
 
-use crate::ctx::Ctx;
+use crate::ctx::StepCtx;
 use crate::exchange::Exchange;
 use crate::site::{Caching, Site};
 
 /// A turn inside the server that was taken for what an application or an error said.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Turn {
+pub(crate) enum InternalTurn {
     /// `error_page` for this status.
     ErrorPage(u16),
     /// `X-Accel-Redirect`
@@ -28,7 +28,7 @@ pub(crate) enum Turn {
 
 /// How a request arrived where it is answered.
 #[derive(Debug, Default)]
-pub(crate) struct Arrival {
+pub(crate) struct RequestArrival {
     /// The turns that it took.
     turns: Vec<u8>,
     /// Whether its path or location depended on more than its address.
@@ -37,7 +37,7 @@ pub(crate) struct Arrival {
     is_refused: bool,
 }
 
-impl Arrival {
+impl RequestArrival {
     /// Forgets the request.
     #[inline]
     pub(crate) fn clear(&mut self) {
@@ -46,14 +46,14 @@ impl Arrival {
     }
 
     /// It is answered elsewhere, for what was said of it.
-    pub(crate) fn turn(&mut self, turn: Turn) {
+    pub(crate) fn turn(&mut self, turn: InternalTurn) {
         self.is_turned = true;
         match turn {
-            Turn::ErrorPage(status) => {
+            InternalTurn::ErrorPage(status) => {
                 self.turns.push(b'e');
                 self.turns.extend_from_slice(&status.to_le_bytes());
             }
-            Turn::Accel => self.turns.push(b'x'),
+            InternalTurn::Accel => self.turns.push(b'x'),
         }
     }
 
@@ -85,7 +85,7 @@ impl Exchange {
         &self,
         caching: &Caching,
         site: &Site,
-        ctx: &Ctx<'_>,
+        ctx: &StepCtx<'_>,
         out: &mut Vec<u8>,
     ) {
         out.clear();
@@ -139,7 +139,7 @@ pub(crate) fn page_key(
     }
     keys.start(space);
     keys.push_url(url);
-    let mut push = |piece: Piece<'_>| keys.push_vary_writing(|out| piece.push(out));
+    let mut push = |piece: KeyPiece<'_>| keys.push_vary_writing(|out| piece.push(out));
     rules::of_address(facts, &mut push);
     rules::vary_base(&caching.policy, environment, cookies, value, &mut push);
     for by in caching.conf.page.vary.iter() {
@@ -157,9 +157,9 @@ pub(crate) fn unvaried_key(
 ) {
     keys.start(space);
     keys.push_url(url);
-    let mut push = |piece: Piece<'_>| keys.push_vary_writing(|out| piece.push(out));
+    let mut push = |piece: KeyPiece<'_>| keys.push_vary_writing(|out| piece.push(out));
     rules::of_address(facts, &mut push);
-    push(Piece::Unvaried);
+    push(KeyPiece::Unvaried);
 }
 
 /// Makes `keys` that of a zone's answer, for which the configuration made `text`.
@@ -167,7 +167,7 @@ pub(crate) fn zone_key(keys: &mut KeyBuilder, (space, text): (NamespaceId, &[u8]
     keys.start(space);
     keys.push_url(text);
     if !arrival.is_empty() {
-        push_piece(keys, Piece::Arrival(arrival));
+        push_piece(keys, KeyPiece::Arrival(arrival));
     }
 }
 
@@ -177,7 +177,7 @@ pub(crate) const fn for_inlines<'a>(facts: &Facts<'a>) -> Facts<'a> {
 }
 
 /// Adds one more piece to a key.
-pub(crate) fn push_piece(keys: &mut KeyBuilder, piece: Piece<'_>) {
+pub(crate) fn push_piece(keys: &mut KeyBuilder, piece: KeyPiece<'_>) {
     keys.push_vary_writing(|out| piece.push(out));
 }
 
@@ -185,7 +185,7 @@ pub(crate) fn push_piece(keys: &mut KeyBuilder, piece: Piece<'_>) {
 pub(crate) fn push_named<'a>(
     keys: &mut KeyBuilder,
     names: impl IntoIterator<Item = &'a [u8]>,
-    fields: &Fields,
+    fields: &FieldMap,
     cookies: &Cookies<'_>,
 ) {
     for name in names {
@@ -194,13 +194,16 @@ pub(crate) fn push_named<'a>(
 }
 
 /// Appends what the session of a request is known by; nothing if it has none.
-pub(crate) fn push_session(out: &mut Vec<u8>, cookies: &Cookies<'_>, patterns: &[Pattern]) {
+pub(crate) fn push_session(out: &mut Vec<u8>, cookies: &Cookies<'_>, patterns: &[QueryPattern]) {
     let is_session = |name: &[u8]| patterns.iter().any(|one| one.matches_in_any_case(name));
     rules::session(out, cookies, is_session);
 }
 
 /// The key for everybody or for a session.
-pub(crate) fn key_of<'a>(keys: &'a KeyBuilder, session: Option<Session<'a>>) -> cache::Key<'a> {
+pub(crate) fn key_of<'a>(
+    keys: &'a KeyBuilder,
+    session: Option<SessionKey<'a>>,
+) -> bolide_cache::CacheKey<'a> {
     match session {
         Some(session) => keys.private(session),
         None => keys.public(),

@@ -3,20 +3,20 @@
 //!
 //! Whoever asks brings the text in lower case.
 
-use conf::model::MapKey;
+use bolide_conf::model::MapKey;
 
-use crate::hash::Table;
+use crate::hash::NameTable;
 
 /// Texts, and how long they are, so that most others need not be looked for.
 #[derive(Debug, Default)]
 struct Texts {
-    table: Table<u32>,
+    table: NameTable<u32>,
     lengths: u64,
 }
 
 /// Keys and what belongs to them.
 #[derive(Debug, Default)]
-pub(crate) struct Keys {
+pub(crate) struct VariableKeys {
     exact: Texts,
     /// Keys begin with their dot: `.example.com` for `*.example.com`.
     suffix: Texts,
@@ -43,7 +43,7 @@ impl Texts {
     }
 }
 
-impl Keys {
+impl VariableKeys {
     /// Adds an exact key; the first one keeps its value.
     pub(crate) fn exact(&mut self, key: Box<[u8]>, value: u32) {
         self.exact.add(key, value);

@@ -8,6 +8,7 @@ mod answer;
 mod body;
 mod captures;
 mod content;
+mod counters;
 mod credentials;
 mod ctx;
 mod derived;
@@ -21,35 +22,34 @@ pub mod handshake;
 mod hash;
 mod identity;
 mod keys;
-mod kinds;
 mod limit;
 mod log;
+mod log_lines;
+mod media_types;
 mod names;
 mod pages;
 mod password;
 mod patterns;
 mod phase;
-mod record;
 mod request;
 mod route;
 mod site;
-mod tally;
 mod vars;
 
-pub use answer::{Piece, Pulled};
+pub use answer::{BodyPiece, Pulled};
+pub use content::disk_lookup::Recalled;
 pub use content::esi::Lineage;
-pub use content::page::Keeping;
-pub use content::parts::{Child, Inclusion, PartHead};
-pub use content::recall::Recalled;
-pub use content::shortcut::{Open, Shortcut};
+pub use content::page::StoreIntent;
+pub use content::parts::{Inclusion, PartHead, PartRequest};
+pub use content::shortcut::{OpenShortcut, Shortcut};
+pub use counters::{RequestTallies, Tally, TallyCount};
 pub use ctx::{
-    Around, Behind, ConnInfo, Ctx, Effect, Peer, ProxyFacts, Refusal, SiteRef, SpoolPlace,
-    TlsFacts, Wake,
+    Around, Behind, ClientAddress, ConnInfo, ProxyFacts, RequestRefusal, SiteRef, SpoolPlace,
+    StepCtx, StepEffect, TlsFacts, Wake,
 };
 pub use exchange::{Exchange, Rate};
 pub use fill::Fill;
-pub use limit::{Held, Zones};
+pub use limit::{LimitHold, Zones};
 pub use log::{Batch, Due, LogId, LogTarget, Logs, VariableFile, datagrams};
-pub use password::Check as PasswordCheck;
+pub use password::PasswordCheck;
 pub use site::Site;
-pub use tally::{Count, Tallies, Tally};

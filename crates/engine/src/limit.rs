@@ -9,7 +9,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use conf::model::{LimitKind, LimitZone};
+use bolide_conf::model::{LimitKind, LimitZone};
 
 /// No neighbour.
 const NONE: u32 = u32::MAX;
@@ -26,7 +26,7 @@ const IDLE_MS: u64 = 60_000;
 
 /// What a zone thinks of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum LimitVerdict {
     /// It is counted, so much ahead of the rate.
     Counted(u64),
     /// It would be within the limit; the record is pinned until it is charged.
@@ -39,7 +39,7 @@ pub(crate) enum Verdict {
 
 /// Whether another zone has to be asked behind this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum LimitPlace {
     /// The request is counted at once.
     Last,
     /// It is counted when all zones let it pass.
@@ -48,7 +48,7 @@ pub(crate) enum Place {
 
 /// What came of entering a zone of connections.
 #[derive(Debug)]
-pub(crate) enum Entry {
+pub(crate) enum LimitEntry {
     /// It is counted until the ticket is dropped.
     Entered(Ticket),
     /// There are as many as there may be.
@@ -88,9 +88,9 @@ impl Drop for Ticket {
 /// Where a request is counted, until the last copy of this is dropped: a script that its client no
 /// longer waits for may still be at work.
 #[derive(Clone, Debug, Default)]
-pub struct Held(Vec<Arc<Ticket>>);
+pub struct LimitHold(Vec<Arc<Ticket>>);
 
-impl Held {
+impl LimitHold {
     /// One zone more.
     pub(crate) fn add(&mut self, ticket: Ticket) {
         self.0.push(Arc::new(ticket));
@@ -111,7 +111,7 @@ impl Held {
 
 /// One key.
 #[derive(Debug)]
-struct Record {
+struct LimitRecord {
     key: Arc<[u8]>,
     /// When it was charged last.
     last_ms: Option<u64>,
@@ -123,7 +123,7 @@ struct Record {
     older: u32,
 }
 
-impl Record {
+impl LimitRecord {
     /// The excess with one request more, at `now_ms`.
     fn with_one_more(&self, rate: u64, now_ms: u64) -> u64 {
         let Some(last) = self.last_ms else { return 0 };
@@ -151,7 +151,7 @@ impl Record {
 #[derive(Debug)]
 struct Records {
     index: HashMap<Arc<[u8]>, u32>,
-    all: Vec<Record>,
+    all: Vec<LimitRecord>,
     free: Vec<u32>,
     newest: u32,
     oldest: u32,
@@ -183,7 +183,7 @@ impl Records {
     fn insert(&mut self, key: &[u8]) -> Option<u32> {
         self.room = self.room.checked_sub(self.cost(key))?;
         let key: Arc<[u8]> = key.into();
-        let record = Record {
+        let record = LimitRecord {
             key: key.clone(),
             last_ms: None,
             excess: 0,
@@ -225,7 +225,7 @@ impl Records {
     }
 
     fn unlink(&mut self, at: u32) {
-        let Record { newer, older, .. } = self.all[at as usize];
+        let LimitRecord { newer, older, .. } = self.all[at as usize];
         match self.all.get_mut(newer as usize) {
             Some(newer) => newer.older = older,
             None => self.newest = older,
@@ -279,13 +279,13 @@ impl Zone {
     }
 
     /// Weighs one more request of `key` against `rate` and `burst`, in thousandths.
-    pub(crate) fn weigh(
+    pub(crate) fn check_limit(
         &self,
         key: &[u8],
         (rate, burst): (u64, u64),
-        place: Place,
+        place: LimitPlace,
         now_ms: u64,
-    ) -> Verdict {
+    ) -> LimitVerdict {
         let mut records = self.lock();
         let known = records.index.get(key).copied();
         let excess = match known {
@@ -297,20 +297,20 @@ impl Zone {
             None => 0,
         };
         if excess > burst {
-            return Verdict::Busy(excess);
+            return LimitVerdict::Busy(excess);
         }
         let Some(at) = known.or_else(|| make(&mut records, key, rate, now_ms)) else {
-            return Verdict::Full;
+            return LimitVerdict::Full;
         };
         let record = &mut records.all[at as usize];
         match place {
-            Place::Last => {
+            LimitPlace::Last => {
                 record.charge(excess, now_ms);
-                Verdict::Counted(excess)
+                LimitVerdict::Counted(excess)
             }
-            Place::Inner => {
+            LimitPlace::Inner => {
                 record.count += 1;
-                Verdict::Pinned(at)
+                LimitVerdict::Pinned(at)
             }
         }
     }
@@ -330,16 +330,16 @@ impl Zone {
     }
 
     /// Counts a request in work, if there are fewer than `most`.
-    pub(crate) fn enter(self: &Arc<Self>, key: &[u8], most: u32) -> Entry {
+    pub(crate) fn enter(self: &Arc<Self>, key: &[u8], most: u32) -> LimitEntry {
         let mut records = self.lock();
         let known = records.index.get(key).copied();
-        let Some(record) = known.or_else(|| records.insert(key)) else { return Entry::Full };
+        let Some(record) = known.or_else(|| records.insert(key)) else { return LimitEntry::Full };
         let count = &mut records.all[record as usize].count;
         if *count >= most {
-            return Entry::Busy;
+            return LimitEntry::Busy;
         }
         *count += 1;
-        Entry::Entered(Ticket { zone: self.clone(), record })
+        LimitEntry::Entered(Ticket { zone: self.clone(), record })
     }
 
     /// How many keys it knows.

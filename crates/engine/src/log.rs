@@ -18,8 +18,8 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::Instant;
-use conf::model::{LogBuffer, LogFileCache, Syslog};
+use bolide_base::Instant;
+use bolide_conf::model::{LogBuffer, LogFileCache, Syslog};
 
 #[cfg(test)]
 mod tests;
@@ -467,8 +467,8 @@ impl Slot {
     fn pack(&mut self) {
         match self.buffer.as_ref().and_then(|buffer| buffer.gzip) {
             Some(level) if !self.lines.is_empty() => {
-                let coding = http::negotiate::Coding::Gzip;
-                let packed = files::encode::compress(coding, level as i8, &self.lines);
+                let coding = bolide_http::negotiate::Coding::Gzip;
+                let packed = bolide_files::encode::compress(coding, level as i8, &self.lines);
                 self.packed.append(&mut packed.unwrap_or_default());
             }
             _ => self.packed.append(&mut self.lines),

@@ -1,15 +1,15 @@
 //! Which server a host name belongs to: exact, `*.suffix`, `prefix.*`, regex, default.
 //!
-//! Works on names as `http::host` leaves them; knows servers only as indices.
+//! Works on names as `bolide_http::host` leaves them; knows servers only as indices.
 
-use crate::captures::{Captures, Pattern};
-use crate::keys::Keys;
+use crate::captures::{CapturePattern, Captures};
+use crate::keys::VariableKeys;
 use crate::patterns::{Patterns, Sieves};
 
 /// The names of one listening address.
 #[derive(Debug, Default)]
-pub(crate) struct Names {
-    keys: Keys,
+pub(crate) struct ServerNames {
+    keys: VariableKeys,
     regexes: Patterns<u32>,
     /// The server that takes what no name claims.
     pub(crate) default: u32,
@@ -19,7 +19,7 @@ pub(crate) struct Names {
 
 /// A `server_name` argument, taken apart.
 #[derive(Debug)]
-pub(crate) enum Claim {
+pub(crate) enum NameClaim {
     /// A whole name, in lower case; may be empty.
     Exact(Box<[u8]>),
     /// `*.example.com`, kept as `.example.com`.
@@ -27,23 +27,23 @@ pub(crate) enum Claim {
     /// `www.*`, kept as `www.`.
     Prefix(Box<[u8]>),
     /// `~regex`.
-    Regex(Pattern),
+    Regex(CapturePattern),
 }
 
-impl Names {
+impl ServerNames {
     /// A table in which everything belongs to `default`.
     pub(crate) fn new(default: u32) -> Self {
         Self { default, sole: true, ..Self::default() }
     }
 
     /// Adds a claim of `server`; the first server to claim a name keeps it.
-    pub(crate) fn claim(&mut self, claim: Claim, server: u32) {
-        self.sole &= server == self.default && !matches!(claim, Claim::Regex(_));
+    pub(crate) fn claim(&mut self, claim: NameClaim, server: u32) {
+        self.sole &= server == self.default && !matches!(claim, NameClaim::Regex(_));
         match claim {
-            Claim::Exact(name) => self.keys.exact(name, server),
-            Claim::Suffix(name) => self.keys.suffix(name, server),
-            Claim::Prefix(name) => self.keys.prefix(name, server),
-            Claim::Regex(pattern) => self.regexes.push(pattern, server),
+            NameClaim::Exact(name) => self.keys.exact(name, server),
+            NameClaim::Suffix(name) => self.keys.suffix(name, server),
+            NameClaim::Prefix(name) => self.keys.prefix(name, server),
+            NameClaim::Regex(pattern) => self.regexes.push(pattern, server),
         }
     }
 
@@ -85,10 +85,10 @@ impl Names {
 
 #[cfg(test)]
 mod tests {
-    use conf::regex::{Case, Regex};
+    use bolide_conf::regex::{LetterCase, Regex};
 
-    use super::{Claim, Names};
-    use crate::captures::{Captures, Pattern};
+    use super::{NameClaim, ServerNames};
+    use crate::captures::{CapturePattern, Captures};
 
     fn boxed(text: &str) -> Box<[u8]> {
         text.as_bytes().into()
@@ -96,15 +96,15 @@ mod tests {
 
     #[test]
     fn exact_beats_the_longest_suffix_beats_the_longest_prefix_beats_regexes_in_order() {
-        let mut names = Names::new(0);
-        names.claim(Claim::Exact(boxed("www.a.com")), 1);
-        names.claim(Claim::Suffix(boxed(".a.com")), 2);
-        names.claim(Claim::Suffix(boxed(".b.a.com")), 3);
-        names.claim(Claim::Prefix(boxed("www.")), 4);
-        names.claim(Claim::Prefix(boxed("www.a.")), 5);
+        let mut names = ServerNames::new(0);
+        names.claim(NameClaim::Exact(boxed("www.a.com")), 1);
+        names.claim(NameClaim::Suffix(boxed(".a.com")), 2);
+        names.claim(NameClaim::Suffix(boxed(".b.a.com")), 3);
+        names.claim(NameClaim::Prefix(boxed("www.")), 4);
+        names.claim(NameClaim::Prefix(boxed("www.a.")), 5);
         let regex = |text: &[u8]| {
-            let regex = Regex::new(text, Case::Sensitive).unwrap();
-            Claim::Regex(Pattern::new(&regex, &[""; 0]))
+            let regex = Regex::new(text, LetterCase::Sensitive).unwrap();
+            NameClaim::Regex(CapturePattern::new(&regex, &[""; 0]))
         };
         names.claim(regex(b"^(x+)\\.net$"), 6);
         names.claim(regex(b"net"), 7);

@@ -121,9 +121,9 @@ const LAST: u16 = 507;
 
 /// All pages in one of the two signatures.
 #[derive(Debug)]
-pub(crate) struct Pages(Vec<Bytes>);
+pub(crate) struct ErrorPages(Vec<Bytes>);
 
-impl Pages {
+impl ErrorPages {
     /// Writes every page.
     pub(crate) fn new(signature: Signature) -> Self {
         Self((FIRST..=LAST).map(|status| render(status, signature)).collect())
@@ -154,25 +154,25 @@ fn render(status: u16, signature: Signature) -> Bytes {
 
 #[cfg(test)]
 mod tests {
-    use super::{Pages, Signature, shown_status};
+    use super::{ErrorPages, Signature, shown_status};
 
     #[test]
     fn a_page_names_the_error_and_the_server_as_configured() {
-        let text = Pages::new(Signature::Name).of(404);
+        let text = ErrorPages::new(Signature::Name).of(404);
         assert_eq!(
             text,
             "<html>\r\n<head><title>404 Not Found</title></head>\r\n<body>\r\n\
              <center><h1>404 Not Found</h1></center>\r\n<hr><center>bolide</center>\r\n\
              </body>\r\n</html>\r\n"
         );
-        let text = Pages::new(Signature::Version).of(497);
+        let text = ErrorPages::new(Signature::Version).of(497);
         assert!(text.starts_with(b"<html>\r\n<head><title>400 The plain HTTP request"));
         assert!(text.ends_with(b"<hr><center>bolide/0.1.0</center>\r\n</body>\r\n</html>\r\n"));
     }
 
     #[test]
     fn codes_without_a_page_have_an_empty_body_and_internal_codes_show_as_400() {
-        let pages = Pages::new(Signature::Name);
+        let pages = ErrorPages::new(Signature::Name);
         assert!(pages.of(418).is_empty() && pages.of(200).is_empty() && pages.of(999).is_empty());
         assert_eq!((shown_status(494), shown_status(497), shown_status(404)), (400, 400, 404));
     }

@@ -13,7 +13,7 @@ mod md5;
 
 /// A password to be checked.
 #[derive(Clone, Debug)]
-pub struct Check {
+pub struct PasswordCheck {
     password: Box<[u8]>,
     hash: Box<[u8]>,
 }
@@ -21,7 +21,7 @@ pub struct Check {
 /// Rounds of bcrypt (as a power of two) that are done at once.
 const BCRYPT_COST_AT_ONCE: u32 = 4;
 
-impl Check {
+impl PasswordCheck {
     /// Whether `password` belongs to `hash`, as it stands in a password file.
     #[must_use]
     pub(crate) fn new(password: &[u8], hash: &[u8]) -> Self {
@@ -119,12 +119,12 @@ const ALPHABET: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijkl
 
 #[cfg(test)]
 mod tests {
-    use super::Check;
+    use super::PasswordCheck;
 
     #[test]
     fn a_fingerprint_depends_on_hash_password_and_secret() {
         let of = |password: &[u8], hash: &[u8], secret| {
-            Check::new(password, hash).fingerprint(&[secret; 32])
+            PasswordCheck::new(password, hash).fingerprint(&[secret; 32])
         };
         let one = of(b"pw", b"$6$x", 1);
         assert_eq!(one, of(b"pw", b"$6$x", 1));
@@ -149,13 +149,13 @@ mod tests {
             "$y$j9T$abcdefgh$UGYCVcUwcoG0k8SZZ.Uz3i0RYQNy1YmYj4I4poBPer2",
         ];
         for hash in hashes {
-            assert!(Check::new(b"pw", hash.as_bytes()).run(), "{hash}");
-            assert!(!Check::new(b"pW", hash.as_bytes()).run(), "{hash}");
-            assert!(!Check::new(b"", hash.as_bytes()).run(), "{hash}");
+            assert!(PasswordCheck::new(b"pw", hash.as_bytes()).run(), "{hash}");
+            assert!(!PasswordCheck::new(b"pW", hash.as_bytes()).run(), "{hash}");
+            assert!(!PasswordCheck::new(b"", hash.as_bytes()).run(), "{hash}");
             for cut in [0, 1, 2, 5, 9, hash.len() - 1] {
                 let part = &hash.as_bytes()[..cut];
                 let is_whole = hash.starts_with('{');
-                assert!(is_whole || !Check::new(b"pw", part).run(), "{hash} {cut}");
+                assert!(is_whole || !PasswordCheck::new(b"pw", part).run(), "{hash} {cut}");
             }
         }
     }

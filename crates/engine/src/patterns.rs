@@ -7,11 +7,11 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use conf::regex::{Case, Regex};
+use bolide_conf::regex::{LetterCase, Regex};
 
-use crate::captures::{Captures, Pattern};
-use outline::Detail;
-use sieve::{Numbers, Sieve, WIDTH};
+use crate::captures::{CapturePattern, Captures};
+use outline::PatternDetail;
+use sieve::{PatternNumbers, Sieve, WIDTH};
 
 mod outline;
 mod sieve;
@@ -24,7 +24,7 @@ const STATES_MAX: usize = 60_000;
 /// Expressions, each with what belongs to it.
 #[derive(Debug)]
 pub(crate) struct Patterns<T> {
-    all: Vec<(Pattern, T)>,
+    all: Vec<(CapturePattern, T)>,
     /// One for each [`WIDTH`] expressions; none where they are few.
     sieves: Arc<[Part]>,
 }
@@ -37,7 +37,7 @@ struct Part {
 }
 
 /// An expression as written.
-type Source = (Box<[u8]>, Case);
+type Source = (Box<[u8]>, LetterCase);
 
 /// The sieves of one configuration: equal lists share one.
 #[derive(Debug)]
@@ -75,7 +75,7 @@ impl Sieves {
     /// Makes one sieve of `regexes`, or several smaller ones.
     fn divide(&mut self, regexes: &[&Regex], parts: &mut Vec<Part>) {
         let mut make = |detail| Sieve::new(regexes.iter().copied(), detail, &mut self.budget);
-        let sieve = make(Detail::Whole).or_else(|| make(Detail::Heads));
+        let sieve = make(PatternDetail::Whole).or_else(|| make(PatternDetail::Heads));
         if sieve.is_some() || regexes.len() <= FEW || self.budget == 0 {
             return parts.push(Part { len: regexes.len(), sieve });
         }
@@ -93,7 +93,7 @@ impl<T> Default for Patterns<T> {
 
 impl<T> Patterns<T> {
     /// Adds an expression behind the others.
-    pub(crate) fn push(&mut self, pattern: Pattern, value: T) {
+    pub(crate) fn push(&mut self, pattern: CapturePattern, value: T) {
         self.all.push((pattern, value));
     }
 
@@ -112,14 +112,18 @@ impl<T> Patterns<T> {
     /// What belongs to the first expression that `asks` says yes to; it is asked in order, about
     /// those that might match `text`.
     #[inline]
-    pub(crate) fn find(&self, text: &[u8], mut asks: impl FnMut(&Pattern) -> bool) -> Option<&T> {
+    pub(crate) fn find(
+        &self,
+        text: &[u8],
+        mut asks: impl FnMut(&CapturePattern) -> bool,
+    ) -> Option<&T> {
         if self.sieves.is_empty() {
             return self.all.iter().find(|(pattern, _)| asks(pattern)).map(|(_, value)| value);
         }
         let mut from = 0;
         for part in &*self.sieves {
-            let sifted = part.sieve.as_ref().map_or(Numbers::MAX, |sieve| sieve.sift(text));
-            let mut left = sifted & (Numbers::MAX >> (WIDTH - part.len));
+            let sifted = part.sieve.as_ref().map_or(PatternNumbers::MAX, |sieve| sieve.sift(text));
+            let mut left = sifted & (PatternNumbers::MAX >> (WIDTH - part.len));
             while left != 0 {
                 let (pattern, value) = &self.all[from + left.trailing_zeros() as usize];
                 if asks(pattern) {

@@ -2,8 +2,8 @@
 
 mod access;
 mod auth;
+pub(crate) mod auth_request;
 pub(crate) mod limits;
-pub(crate) mod question;
 mod real_ip;
 mod referer;
 pub(crate) mod rewrite;

@@ -4,31 +4,31 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::{Now, Spool};
-use http::{Fields, Method, RequestBody, RequestHead, Version};
+use bolide_base::{Now, Spool};
+use bolide_http::{FieldMap, HttpVersion, Method, RequestBody, RequestHead};
 
-use crate::body::Upload;
-use crate::captures::{Captures, Failure};
+use crate::body::RequestUpload;
+use crate::captures::{Captures, MatchFailure};
 use crate::content::confine;
 use crate::content::esi::Lineage;
-use crate::content::parts::{Family, Inclusion};
-use crate::ctx::{ConnInfo, Peer, SiteRef};
-use crate::identity::Arrival;
+use crate::content::parts::{Inclusion, SubrequestPlace};
+use crate::ctx::{ClientAddress, ConnInfo, SiteRef};
+use crate::identity::RequestArrival;
+use crate::phase::auth_request::AuthSubrequest;
 use crate::phase::limits::Limited;
-use crate::phase::question::Question;
-use crate::phase::secure_link::Link;
-use crate::route::LocationId;
+use crate::phase::secure_link::CompiledSecureLink;
+use crate::route::LocationIndex;
 use crate::vars::system::RealRoot;
 
 /// Something that went wrong while a variable was evaluated.
 #[derive(Debug)]
-pub(crate) enum Note {
+pub(crate) enum RequestNote {
     /// The variable of this slot was read and never set.
     Uninitialized(u16),
     /// The variable of this slot depends on itself.
     Cycle(u16),
     /// A match took too many steps.
-    Match(Box<Failure>),
+    Match(Box<MatchFailure>),
     /// A line for the log.
     Text(String),
     /// A line for the log that is more than an error.
@@ -47,7 +47,7 @@ pub(crate) struct Request {
     /// The server.
     pub(crate) server: u32,
     /// The location, or the server's own pseudo-location.
-    pub(crate) location: LocationId,
+    pub(crate) location: LocationIndex,
     /// The method, `GET` after an error page was chosen.
     pub(crate) method: Method,
     /// `Host` without port, in lower case; empty if there was none.
@@ -64,7 +64,7 @@ pub(crate) struct Request {
     /// Whether a match of a `map` took too many steps: what follows from its value is unknown.
     pub(crate) is_undecided: Cell<bool>,
     /// What evaluating variables wants logged.
-    pub(crate) notes: RefCell<Vec<Note>>,
+    pub(crate) notes: RefCell<Vec<RequestNote>>,
     /// Variables that are being evaluated on behalf of one another.
     pub(crate) depth: Cell<u8>,
     /// Memory for values on their way.
@@ -86,7 +86,7 @@ pub(crate) struct Request {
     /// Whether an error page was chosen already.
     pub(crate) in_error_page: bool,
     /// How it arrived where it is answered.
-    pub(crate) arrival: Arrival,
+    pub(crate) arrival: RequestArrival,
     /// It has failed where answers are kept, and another one comes instead.
     pub(crate) stands_in: bool,
     /// One more than the redirects inside the server that are left; the last one fails.
@@ -94,13 +94,13 @@ pub(crate) struct Request {
     /// Whether `try_files` under a regex alias made the path part of the file name.
     pub(crate) appends_uri: bool,
     /// Who asks, where the connection's other end only hands on.
-    pub(crate) real: Option<Peer>,
+    pub(crate) real: Option<ClientAddress>,
     /// When the head was complete.
     pub(crate) started: Now,
     /// Body bytes that arrived.
     pub(crate) body_received: u64,
     /// The body.
-    pub(crate) upload: Upload,
+    pub(crate) upload: RequestUpload,
     /// Whether there is one, which is to be forgotten with the request.
     has_upload: bool,
     /// Requests on the connection so far.
@@ -109,7 +109,7 @@ pub(crate) struct Request {
     pub(crate) id: [u64; 2],
     spare_args: Vec<u8>,
     /// What the address of an HTTP origin said that variables made.
-    pub(crate) proxy_url: Option<Arc<conf::model::ProxyUrl>>,
+    pub(crate) proxy_url: Option<Arc<bolide_conf::model::ProxyUrl>>,
     /// Path and query that an HTTP origin was asked for; empty if none was asked.
     pub(crate) origin_target: Vec<u8>,
     /// The page that it is a fragment of, or that has fragments.
@@ -123,13 +123,13 @@ pub(crate) struct Request {
     /// What makes its answer a part of another one's, by SSI or `addition`, if it is that.
     pub(crate) inclusion: Option<Box<Inclusion>>,
     /// What it shares with the parts of its answer, if there are any.
-    pub(crate) family: Option<Rc<Family>>,
+    pub(crate) family: Option<Rc<SubrequestPlace>>,
     /// What it asks about another request, if it does.
-    pub(crate) question: Option<Box<Question>>,
+    pub(crate) question: Option<Box<AuthSubrequest>>,
     /// What limits made of it.
     pub(crate) limited: Limited,
     /// What is known of a link that proves itself; reading a variable may change it.
-    pub(crate) link: RefCell<Link>,
+    pub(crate) link: RefCell<CompiledSecureLink>,
 }
 
 /// The host that was normalised last.
@@ -168,7 +168,7 @@ impl Request {
         self.internal = false;
         (self.in_error_page, self.stands_in) = (false, false);
         self.arrival.clear();
-        self.redirects_left = base::limits::INTERNAL_REDIRECTS_MAX + 1;
+        self.redirects_left = bolide_base::limits::INTERNAL_REDIRECTS_MAX + 1;
         self.appends_uri = false;
         self.real = None;
         self.real_root.clear();
@@ -222,7 +222,7 @@ impl Request {
 
     /// Who asks.
     #[inline]
-    pub(crate) fn client(&self, conn: &ConnInfo) -> Peer {
+    pub(crate) fn client(&self, conn: &ConnInfo) -> ClientAddress {
         self.real.unwrap_or(conn.remote)
     }
 
@@ -237,14 +237,14 @@ impl Request {
     /// # Errors
     ///
     /// A host that is none; there is no host then.
-    pub(crate) fn settle_host(&mut self) -> Result<(), http::host::HostError> {
+    pub(crate) fn settle_host(&mut self) -> Result<(), bolide_http::host::HostError> {
         let Some(head) = &self.held else { return Ok(()) };
         if head.authority.is_empty() {
             return Ok(());
         }
         if head.authority != self.last_host.authority {
             self.last_host.authority.clear();
-            let port = http::host::normalise(&head.authority, &mut self.last_host.host)?;
+            let port = bolide_http::host::normalise(&head.authority, &mut self.last_host.host)?;
             self.last_host.port = port;
             self.last_host.authority.extend_from_slice(&head.authority);
         }
@@ -257,7 +257,7 @@ impl Request {
     /// Whether an answer could make its connection a tunnel.
     pub(crate) fn may_tunnel(&self) -> bool {
         let head = self.head();
-        head.version == Version::Http11 && head.body == RequestBody::None && !self.is_derived()
+        head.version == HttpVersion::Http11 && head.body == RequestBody::None && !self.is_derived()
     }
 
     /// Whether it is made on behalf of another one.
@@ -279,8 +279,8 @@ impl Request {
     /// What is wrong with the target.
     pub(crate) fn settle_target(
         &mut self,
-        merge: http::uri::MergeSlashes,
-    ) -> Result<(), http::uri::UriError> {
+        merge: bolide_http::uri::MergeSlashes,
+    ) -> Result<(), bolide_http::uri::UriError> {
         if let Some(question) = &self.question {
             self.uri.clear();
             self.uri.extend_from_slice(&question.uri);
@@ -298,7 +298,7 @@ impl Request {
             return Ok(());
         }
         let Some(head) = self.held.take() else { return Ok(()) };
-        let settled = http::uri::normalise(&head.target, merge, &mut self.uri);
+        let settled = bolide_http::uri::normalise(&head.target, merge, &mut self.uri);
         if let Ok(target) = &settled {
             if !target.is_decoded() {
                 self.uri.clear();
@@ -374,10 +374,10 @@ impl Request {
 static NO_HEAD: RequestHead = RequestHead {
     method: Method::Get,
     method_text: Vec::new(),
-    version: Version::Http11,
+    version: HttpVersion::Http11,
     target: Vec::new(),
     authority: Vec::new(),
-    fields: Fields::new(),
+    fields: FieldMap::new(),
     line: Vec::new(),
     body: RequestBody::None,
     expects_continue: false,

@@ -2,39 +2,39 @@
 //!
 //! Works on the decoded, resolved path without query. Knows locations only as indices.
 
-use crate::captures::{Captures, Pattern};
-use crate::hash::Table;
+use crate::captures::{CapturePattern, Captures};
+use crate::hash::NameTable;
 use crate::patterns::{Patterns, Sieves};
 
 /// The index of a location in its site.
-pub(crate) type LocationId = u32;
+pub(crate) type LocationIndex = u32;
 
 /// The locations of one nesting level, as they are searched.
 #[derive(Debug, Default)]
-pub(crate) struct Level {
-    exact: Table<LocationId>,
+pub(crate) struct RouteLevel {
+    exact: NameTable<LocationIndex>,
     /// Sorted by text.
     prefixes: Vec<Prefix>,
     regexes: Patterns<Nested>,
     /// Paths that become a location's with a slash behind them.
-    slashless: Table<LocationId>,
+    slashless: NameTable<LocationIndex>,
 }
 
 /// What became of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum LocationMatch {
     /// This location.
-    Location(LocationId),
+    Location(LocationIndex),
     /// This location, had the path a slash at its end.
-    WithSlash(LocationId),
+    WithSlash(LocationIndex),
     /// None: the server block itself is the location.
     Nothing,
 }
 
 #[derive(Debug)]
 struct Nested {
-    location: LocationId,
-    inner: Level,
+    location: LocationIndex,
+    inner: RouteLevel,
 }
 
 #[derive(Debug)]
@@ -49,7 +49,7 @@ struct Prefix {
 
 /// How a location claims paths.
 #[derive(Debug)]
-pub(crate) enum Claim {
+pub(crate) enum RouteClaim {
     /// `= /path`
     Exact(Box<[u8]>),
     /// `/path`
@@ -57,20 +57,20 @@ pub(crate) enum Claim {
     /// `^~ /path`
     FinalPrefix(Box<[u8]>),
     /// `~ regex` and `~* regex`
-    Regex(Pattern),
+    Regex(CapturePattern),
 }
 
-impl Level {
+impl RouteLevel {
     /// Adds a location with the locations nested in it. Duplicates were refused before.
-    pub(crate) fn add(&mut self, claim: Claim, location: LocationId, inner: Self) {
+    pub(crate) fn add(&mut self, claim: RouteClaim, location: LocationIndex, inner: Self) {
         let (key, final_) = match claim {
-            Claim::Exact(path) => {
+            RouteClaim::Exact(path) => {
                 self.exact.insert(path, location);
                 return;
             }
-            Claim::Regex(key) => return self.regexes.push(key, Nested { location, inner }),
-            Claim::Prefix(path) => (path, false),
-            Claim::FinalPrefix(path) => (path, true),
+            RouteClaim::Regex(key) => return self.regexes.push(key, Nested { location, inner }),
+            RouteClaim::Prefix(path) => (path, false),
+            RouteClaim::FinalPrefix(path) => (path, true),
         };
         let nested = Nested { location, inner };
         self.prefixes.push(Prefix { key, nested, final_, shorter: None });
@@ -78,7 +78,7 @@ impl Level {
 
     /// Has clients that leave the last slash of `path` away sent to `location`, as nginx does where
     /// an origin answers.
-    pub(crate) fn add_slash(&mut self, path: &[u8], location: LocationId) {
+    pub(crate) fn add_slash(&mut self, path: &[u8], location: LocationIndex) {
         if let Some(slashless) = path.strip_suffix(b"/")
             && !slashless.is_empty()
             && !self.slashless.contains_key(slashless)
@@ -102,11 +102,13 @@ impl Level {
     }
 
     /// The location of `path`. Captures of the regexes that matched stay in `captures`.
-    pub(crate) fn find(&self, path: &[u8], captures: &mut Captures) -> Found {
+    pub(crate) fn find(&self, path: &[u8], captures: &mut Captures) -> LocationMatch {
         match self.search(path, captures) {
-            Search::Final(location) | Search::Prefix(Some(location)) => Found::Location(location),
-            Search::Slash(location) => Found::WithSlash(location),
-            Search::Prefix(None) => Found::Nothing,
+            Search::Final(location) | Search::Prefix(Some(location)) => {
+                LocationMatch::Location(location)
+            }
+            Search::Slash(location) => LocationMatch::WithSlash(location),
+            Search::Prefix(None) => LocationMatch::Nothing,
         }
     }
 
@@ -164,25 +166,29 @@ impl Level {
 
 enum Search {
     /// Exact or regex: outer regexes are not tried any more.
-    Final(LocationId),
+    Final(LocationIndex),
     /// The path lacks the slash of this one, which ends the search, too.
-    Slash(LocationId),
+    Slash(LocationIndex),
     /// The longest prefix so far, if any.
-    Prefix(Option<LocationId>),
+    Prefix(Option<LocationIndex>),
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::{ProptestConfig, Strategy, prop_assert_eq, proptest};
 
-    use super::{Claim, Found, Level};
+    use super::{LocationMatch, RouteClaim, RouteLevel};
     use crate::captures::Captures;
     use crate::patterns::Sieves;
 
-    fn level(paths: &[String]) -> Level {
-        let mut level = Level::default();
+    fn level(paths: &[String]) -> RouteLevel {
+        let mut level = RouteLevel::default();
         for (index, path) in paths.iter().enumerate() {
-            level.add(Claim::Prefix(path.as_bytes().into()), index as u32, Level::default());
+            level.add(
+                RouteClaim::Prefix(path.as_bytes().into()),
+                index as u32,
+                RouteLevel::default(),
+            );
         }
         level.seal(&mut Sieves::default())
     }
@@ -202,7 +208,7 @@ mod tests {
             let scanned = (0..paths.len() as u32)
                 .filter(|index| asked.starts_with(&paths[*index as usize]))
                 .max_by_key(|index| paths[*index as usize].len())
-                .map_or(Found::Nothing, Found::Location);
+                .map_or(LocationMatch::Nothing, LocationMatch::Location);
             let found = level(&paths).find(asked.as_bytes(), &mut Captures::default());
             prop_assert_eq!(found, scanned);
         }

@@ -4,20 +4,20 @@
 
 use std::sync::Arc;
 
-use conf::model;
-use conf::model::{Config, Http, ListenId, Looks, Settings};
+use bolide_conf::model;
+use bolide_conf::model::{Config, Http, ListenId, LocationSettings, Looks};
 
 use crate::captures::Captures;
-use crate::content::params::Plan;
+use crate::content::params::ParamPlan;
 use crate::derived::Derived;
-use crate::kinds::Kinds;
 use crate::limit::{Zone, Zones};
-use crate::names::Names;
-use crate::pages::{Pages, Signature};
+use crate::media_types::MediaTypes;
+use crate::names::ServerNames;
+use crate::pages::{ErrorPages, Signature};
 use crate::phase::rewrite::Op;
-use crate::route::{Level, LocationId};
+use crate::route::{LocationIndex, RouteLevel};
 
-pub(crate) use caching::{Caching, Kept, STALE_FOR_EVER, Space, Trouble};
+pub(crate) use caching::{CacheSpace, Caching, STALE_FOR_EVER, StaleCause, ZoneEntry};
 
 mod caching;
 mod compile;
@@ -27,14 +27,14 @@ mod compile;
 pub struct Site {
     config: Arc<Config>,
     listens: Vec<Listening>,
-    servers: Vec<Server>,
-    locations: Vec<Location>,
+    servers: Vec<CompiledServer>,
+    locations: Vec<CompiledLocation>,
     origin_tls: Vec<Arc<model::OriginTlsConf>>,
     derived: Vec<Derived>,
-    redefined: Vec<(conf::Var, u16)>,
+    redefined: Vec<(bolide_conf::Var, u16)>,
     /// Whether reading a variable may change what `$1` is.
     pub(crate) maps_capture: bool,
-    pages: [Pages; 2],
+    pages: [ErrorPages; 2],
     hostname: Box<str>,
     looks: Looks,
     /// Whether `$request_body_file` is used anywhere.
@@ -42,7 +42,7 @@ pub struct Site {
     /// Whether not all locations say the same about ends of connections.
     manners_vary: bool,
     /// Where answers are kept.
-    kept: Option<Kept>,
+    kept: Option<ZoneEntry>,
     /// Where requests are counted.
     limit_zones: Vec<Arc<Zone>>,
     serial: u64,
@@ -51,7 +51,7 @@ pub struct Site {
 /// One listening address.
 #[derive(Debug)]
 struct Listening {
-    names: Names,
+    names: ServerNames,
     /// The `Alt-Svc` that answers of these servers over this address carry, in order of servers.
     alt_svc: Box<[(u32, Box<[u8]>)]>,
 }
@@ -65,19 +65,19 @@ pub(crate) struct Silent {
 
 /// A server, as requests need it.
 #[derive(Debug)]
-pub(crate) struct Server {
+pub(crate) struct CompiledServer {
     /// Its outer locations.
-    pub(crate) level: Level,
+    pub(crate) level: RouteLevel,
     /// Its named locations, with the `@`.
-    pub(crate) named: Vec<(Arc<[u8]>, LocationId)>,
+    pub(crate) named: Vec<(Arc<[u8]>, LocationIndex)>,
     /// The server block itself in the part of a location.
-    pub(crate) root: LocationId,
+    pub(crate) root: LocationIndex,
     /// `$server_name`
     pub(crate) name: Arc<str>,
     /// Whether the server block itself believes who says on whose behalf it asks.
     pub(crate) believes: bool,
     /// `merge_slashes`
-    pub(crate) merge_slashes: http::uri::MergeSlashes,
+    pub(crate) merge_slashes: bolide_http::uri::MergeSlashes,
     /// Which of HTTP/2 and HTTP/3 it does not speak.
     pub(crate) silent: Silent,
     /// `ssl_verify_client`
@@ -97,9 +97,9 @@ pub(crate) struct ClientTrust {
 
 /// A location with everything hot precomputed.
 #[derive(Debug)]
-pub(crate) struct Location {
+pub(crate) struct CompiledLocation {
     /// Everything that is not hot.
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<LocationSettings>,
     /// What tells it apart in keys where the path does not: `@name`, the condition of an `if`.
     pub(crate) key_name: Box<[u8]>,
     /// `internal`
@@ -117,7 +117,7 @@ pub(crate) struct Location {
     /// Whether somebody may be kept out.
     pub(crate) keeps_out: bool,
     /// The origin that answers, if one does.
-    pub(crate) pass: Option<Arc<Origin>>,
+    pub(crate) pass: Option<Arc<UpstreamPass>>,
     /// Whether which origin that is may depend on more than the address.
     pub(crate) varies_origin: bool,
     /// Whether each request purges a key.
@@ -129,22 +129,22 @@ pub(crate) struct Location {
     /// What `Server` says.
     pub(crate) signature: Signature,
     /// Content types by extension, with charset and codings.
-    pub(crate) kinds: Arc<Kinds>,
+    pub(crate) kinds: Arc<MediaTypes>,
     /// How long what is known of files is relied upon.
-    pub(crate) policy: files::Policy,
+    pub(crate) policy: bolide_files::ProbePolicy,
     /// `disable_symlinks … from=`
-    pub(crate) links_checked_from: Option<conf::Template>,
+    pub(crate) links_checked_from: Option<bolide_conf::Template>,
     /// `if_modified_since` and `max_ranges`.
-    pub(crate) rules: files::answer::Rules,
+    pub(crate) rules: bolide_files::answer::FileRules,
     /// `root` or `alias` without variables.
     pub(crate) fixed_root: Option<Arc<[u8]>>,
     /// Whether more than a path of a request, whose dot segments are resolved, decides which file
     /// is meant.
     pub(crate) roams: bool,
     /// Fields to add.
-    pub(crate) headers: Arc<[Header]>,
+    pub(crate) headers: Arc<[HeaderRule]>,
     /// Fields to add behind the body.
-    pub(crate) trailers: Arc<[Header]>,
+    pub(crate) trailers: Arc<[HeaderRule]>,
     /// Whether answers may have trailers: `add_trailer` or `proxy_pass_trailers`.
     pub(crate) is_trailed: bool,
     /// Whether some `add_header` sets `Alt-Svc`.
@@ -174,15 +174,15 @@ pub(crate) enum Builtin {
 
 /// A `…_pass`, with everything about it that is known beforehand.
 #[derive(Debug)]
-pub(crate) struct Origin {
+pub(crate) struct UpstreamPass {
     /// What was written.
     pub(crate) conf: model::Pass,
     /// Whether it is a pool of our own: what it is asked for must be a file then.
     pub(crate) is_pool: bool,
     /// What an application is told.
-    pub(crate) plan: Arc<Plan>,
+    pub(crate) plan: Arc<ParamPlan>,
     /// What an origin that speaks HTTP is asked.
-    pub(crate) proxied: Option<Box<crate::content::proxied::Plan>>,
+    pub(crate) proxied: Option<Box<crate::content::proxied::ProxyPlan>>,
     /// Its settings for TLS, if that may be spoken: an index into those of the site.
     pub(crate) secure: Option<u32>,
     /// What clients do not see of its answers.
@@ -193,29 +193,29 @@ pub(crate) struct Origin {
 #[derive(Debug)]
 struct Hidden {
     /// Known ones.
-    names: Vec<http::Name>,
+    names: Vec<bolide_http::Name>,
     /// All of them, in lower case.
     texts: Vec<Box<[u8]>>,
 }
 
-impl Location {
+impl CompiledLocation {
     /// Whether clients do not see the origin's field `name`.
-    pub(crate) fn hides(&self, name: http::Name) -> bool {
+    pub(crate) fn hides(&self, name: bolide_http::Name) -> bool {
         self.pass.as_ref().is_some_and(|pass| pass.hidden.names.contains(&name))
     }
 
     /// Whether an answer of the origin with these fields gets `name`, which is `Server` or `Date`,
     /// from us. As in nginx, an HTTP origin may have it leave without, where the field may pass.
-    pub(crate) fn adds(&self, name: http::Name, fields: &http::Fields) -> bool {
+    pub(crate) fn adds(&self, name: bolide_http::Name, fields: &bolide_http::FieldMap) -> bool {
         let is_proxied = self.pass.as_ref().is_some_and(|pass| pass.proxied.is_some());
         self.hides(name) || !is_proxied && fields.get(name).is_none()
     }
 
     /// Whether an answer of an origin is dated anew, as nginx does; not where it may come out of a
     /// store that says how old it is (RFC 9110 §6.6.1).
-    pub(crate) fn dates(&self, fields: &http::Fields) -> bool {
-        !(self.keeps_dates() && fields.get(http::Name::Date).is_some())
-            && self.adds(http::Name::Date, fields)
+    pub(crate) fn dates(&self, fields: &bolide_http::FieldMap) -> bool {
+        !(self.keeps_dates() && fields.get(bolide_http::Name::Date).is_some())
+            && self.adds(bolide_http::Name::Date, fields)
     }
 
     /// Whether the date of an answer is passed on though proxies usually hide it.
@@ -225,7 +225,7 @@ impl Location {
 
     /// Whether clients do not see the origin's field `text`, which is none of the known ones.
     pub(crate) fn hides_text(&self, text: &[u8]) -> bool {
-        let is_hidden = |pass: &Arc<Origin>| {
+        let is_hidden = |pass: &Arc<UpstreamPass>| {
             pass.hidden.texts.iter().any(|hidden| hidden.eq_ignore_ascii_case(text))
         };
         self.pass.as_ref().is_some_and(is_hidden)
@@ -234,9 +234,9 @@ impl Location {
 
 /// One `add_header` or `add_trailer`, its name parsed.
 #[derive(Debug)]
-pub(crate) struct Header {
+pub(crate) struct HeaderRule {
     /// Which name it is.
-    pub(crate) name: http::Name,
+    pub(crate) name: bolide_http::Name,
     /// What there is to say.
     pub(crate) conf: model::AddHeader,
 }
@@ -247,7 +247,7 @@ impl Site {
     /// # Errors
     ///
     /// What is wrong with it though every directive was right by itself.
-    pub fn compile(config: Arc<Config>) -> Result<Self, Vec<conf::Diagnostic>> {
+    pub fn compile(config: Arc<Config>) -> Result<Self, Vec<bolide_conf::Diagnostic>> {
         Ok(compile::site(config))
     }
 
@@ -265,9 +265,9 @@ impl Site {
 
     /// The same site with a store, if it keeps answers at all.
     #[must_use]
-    pub fn with_store(mut self, store: Arc<cache::Store>) -> Self {
+    pub fn with_store(mut self, store: Arc<bolide_cache::Store>) -> Self {
         if let Some(http) = self.config.http.as_ref().filter(|_| self.keeps_answers()) {
-            self.kept = Some(Kept::new(http, store));
+            self.kept = Some(ZoneEntry::new(http, store));
         }
         self
     }
@@ -304,25 +304,25 @@ impl Site {
 
     /// The store of kept answers.
     #[must_use]
-    pub fn store(&self) -> Option<&Arc<cache::Store>> {
+    pub fn store(&self) -> Option<&Arc<bolide_cache::Store>> {
         self.kept.as_ref().map(|kept| &kept.store)
     }
 
     /// Has the store use the directories that this configuration names, and no others.
-    pub fn open_shelves(&self) {
+    pub fn open_trees(&self) {
         if let Some(kept) = &self.kept {
-            kept.store.set_shelves(&kept.shelves);
+            kept.store.set_trees(&kept.trees);
         }
     }
 
     /// Whether answers outlive the process.
     #[must_use]
-    pub fn has_shelves(&self) -> bool {
-        self.kept.as_ref().is_some_and(|kept| !kept.shelves.is_empty())
+    pub fn has_trees(&self) -> bool {
+        self.kept.as_ref().is_some_and(|kept| !kept.trees.is_empty())
     }
 
     /// The store and its parts.
-    pub(crate) const fn kept(&self) -> Option<&Kept> {
+    pub(crate) const fn kept(&self) -> Option<&ZoneEntry> {
         self.kept.as_ref()
     }
 
@@ -396,7 +396,7 @@ impl Site {
     #[must_use]
     pub fn server_asked(&self, listen: usize, authority: &[u8]) -> u32 {
         let mut host = Vec::new();
-        match http::host::normalise(authority, &mut host) {
+        match bolide_http::host::normalise(authority, &mut host) {
             Ok(_) => self.server_of_host(listen, &host, &mut Captures::default()),
             Err(_) => self.default_server(listen),
         }
@@ -432,7 +432,7 @@ impl Site {
     }
 
     /// Variables that the configuration defines anew.
-    pub(crate) fn redefined(&self) -> &[(conf::Var, u16)] {
+    pub(crate) fn redefined(&self) -> &[(bolide_conf::Var, u16)] {
         &self.redefined
     }
 
@@ -444,18 +444,18 @@ impl Site {
 
     /// The server with this index.
     #[inline]
-    pub(crate) fn server(&self, index: u32) -> &Server {
+    pub(crate) fn server(&self, index: u32) -> &CompiledServer {
         &self.servers[index as usize]
     }
 
     /// The location with this index.
     #[inline]
-    pub(crate) fn location(&self, index: LocationId) -> &Location {
+    pub(crate) fn location(&self, index: LocationIndex) -> &CompiledLocation {
         &self.locations[index as usize]
     }
 
     /// The pages in one signature.
-    pub(crate) const fn pages(&self, signature: Signature) -> &Pages {
+    pub(crate) const fn pages(&self, signature: Signature) -> &ErrorPages {
         match signature {
             Signature::Name => &self.pages[0],
             Signature::Version => &self.pages[1],

@@ -3,49 +3,49 @@
 //! Knows every variable of the language; one whose feature is not there is absent.
 
 mod date;
-mod origin;
 mod proxy_protocol;
 mod sent;
 pub(crate) mod system;
 mod tls;
+mod upstream;
 
 use std::io::Write as _;
 use std::net::IpAddr;
 
-use base::TcpInfo;
-use conf::model::Mapping;
-use conf::vars::{FieldName, Part, Template, Var};
-use http::digits::push_decimal;
-use http::escape::{UriPart, push_uri};
-use http::fields::Field;
-use http::{Fields, Name, Scheme, Version};
+use bolide_base::TcpInfo;
+use bolide_conf::model::Mapping;
+use bolide_conf::vars::{FieldName, Template, TemplatePart, Var};
+use bolide_http::digits::push_decimal;
+use bolide_http::escape::{UriPart, push_uri};
+use bolide_http::fields::Field;
+use bolide_http::{FieldMap, HttpVersion, Name, Scheme};
 
 use crate::answer::Answer;
+use crate::counters::{RequestTallies, TallyCount};
 use crate::credentials::push_basic;
-use crate::ctx::{Around, ConnInfo, Ctx, Peer};
+use crate::ctx::{Around, ClientAddress, ConnInfo, StepCtx};
 use crate::request::Request;
-use crate::site::{Location, Site};
-use crate::tally::{Count, Tallies};
+use crate::site::{CompiledLocation, Site};
 
 /// Everything a variable may look at.
 #[derive(Clone, Copy)]
-pub(crate) struct Scope<'a> {
+pub(crate) struct VariableScope<'a> {
     pub(crate) request: &'a Request,
     pub(crate) answer: &'a Answer,
     /// The fields of an answer in the making, which are not part of it yet.
-    pub(crate) sent: Option<&'a Fields>,
+    pub(crate) sent: Option<&'a FieldMap>,
     pub(crate) site: &'a Site,
     pub(crate) conn: &'a ConnInfo,
-    pub(crate) now: base::Now,
-    pub(crate) clock: &'a http::date::Clock,
-    pub(crate) counters: &'a Tallies,
+    pub(crate) now: bolide_base::Now,
+    pub(crate) clock: &'a bolide_http::date::DateClock,
+    pub(crate) counters: &'a RequestTallies,
     pub(crate) pid: u32,
     pub(crate) tcp: Option<TcpInfo>,
 }
 
 /// Whether a variable has a value; an absent one is `-` in default log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum VariableValue {
     /// It has one, maybe empty.
     Yes,
     /// It has none.
@@ -54,26 +54,26 @@ pub(crate) enum Found {
 
 /// How `$1` and its kin are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Groups {
+pub(crate) enum CaptureGroups {
     /// As they are.
     Plain,
     /// Percent-encoded, for arguments.
     Encoded,
 }
 
-impl Found {
+impl VariableValue {
     pub(crate) const fn when(found: bool) -> Self {
         if found { Self::Yes } else { Self::No }
     }
 }
 
-impl<'a> Scope<'a> {
+impl<'a> VariableScope<'a> {
     /// The scope of a request within a step.
     pub(crate) fn new(
         request: &'a Request,
         answer: &'a Answer,
         site: &'a Site,
-        ctx: &Ctx<'a>,
+        ctx: &StepCtx<'a>,
     ) -> Self {
         Self {
             request,
@@ -102,34 +102,34 @@ impl<'a> Scope<'a> {
     }
 
     /// Who asks.
-    pub(crate) fn client(&self) -> Peer {
+    pub(crate) fn client(&self) -> ClientAddress {
         self.request.client(self.conn)
     }
 
     /// The request's location.
-    pub(crate) fn location(&self) -> &'a Location {
+    pub(crate) fn location(&self) -> &'a CompiledLocation {
         self.site.location(self.request.location)
     }
 
     /// Appends what `template` is worth.
     pub(crate) fn expand(&self, template: &Template, out: &mut Vec<u8>) {
-        self.expand_as(template, Groups::Plain, out);
+        self.expand_as(template, CaptureGroups::Plain, out);
     }
 
     /// Appends what `template` is worth, its `$1` as `groups` says.
-    pub(crate) fn expand_as(&self, template: &Template, groups: Groups, out: &mut Vec<u8>) {
+    pub(crate) fn expand_as(&self, template: &Template, groups: CaptureGroups, out: &mut Vec<u8>) {
         if self.site.maps_capture {
             self.evaluate_first(template);
         }
         for part in template.parts() {
             match part {
-                Part::Text(text) => out.extend_from_slice(text),
-                Part::Var(Var::Capture(index)) if groups == Groups::Encoded => {
+                TemplatePart::Text(text) => out.extend_from_slice(text),
+                TemplatePart::Var(Var::Capture(index)) if groups == CaptureGroups::Encoded => {
                     let captures = self.request.captures.borrow();
                     let group = captures.numbered(usize::from(*index)).unwrap_or_default();
                     push_uri(out, group, UriPart::Args);
                 }
-                Part::Var(var) => {
+                TemplatePart::Var(var) => {
                     self.write(var, out);
                 }
             }
@@ -144,7 +144,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Appends the directory that `root` or `alias` names.
-    pub(crate) fn push_root(&self, location: &Location, out: &mut Vec<u8>) {
+    pub(crate) fn push_root(&self, location: &CompiledLocation, out: &mut Vec<u8>) {
         match &location.fixed_root {
             Some(root) => out.extend_from_slice(root),
             None => self.expand(&location.settings.root.path, out),
@@ -153,7 +153,7 @@ impl<'a> Scope<'a> {
 
     /// Appends the file that `uri` maps to under `location`.
     #[inline]
-    pub(crate) fn push_path(&self, location: &Location, uri: &[u8], out: &mut Vec<u8>) {
+    pub(crate) fn push_path(&self, location: &CompiledLocation, uri: &[u8], out: &mut Vec<u8>) {
         self.push_root(location, out);
         match location.settings.root.mapping {
             Mapping::Whole => out.extend_from_slice(uri),
@@ -164,7 +164,7 @@ impl<'a> Scope<'a> {
     }
 
     /// Appends what `var` is worth.
-    pub(crate) fn write(&self, var: &Var, out: &mut Vec<u8>) -> Found {
+    pub(crate) fn write(&self, var: &Var, out: &mut Vec<u8>) -> VariableValue {
         if !self.site.redefined().is_empty()
             && let Some(found) = self.write_redefined(var, out)
         {
@@ -176,10 +176,10 @@ impl<'a> Scope<'a> {
             .or_else(|| self.write_tls(var, out))
             .or_else(|| self.write_proxy_protocol(var, out))
             .or_else(|| self.write_origin(var, out))
-            .unwrap_or(Found::No)
+            .unwrap_or(VariableValue::No)
     }
 
-    fn write_request(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
+    fn write_request(&self, var: &Var, out: &mut Vec<u8>) -> Option<VariableValue> {
         let request = self.request;
         let head = request.head();
         Some(match var {
@@ -194,8 +194,8 @@ impl<'a> Scope<'a> {
             Var::Host => text(out, &request.host),
             Var::RequestField(name)
                 if name.name == Name::TransferEncoding
-                    && head.body == http::RequestBody::Unknown
-                    && head.version == Version::Http11 =>
+                    && head.body == bolide_http::RequestBody::Unknown
+                    && head.version == HttpVersion::Http11 =>
             {
                 text(out, b"chunked")
             }
@@ -212,45 +212,47 @@ impl<'a> Scope<'a> {
             Var::ContentLength => self.content_length(out),
             Var::Request => maybe(out, (!head.line.is_empty()).then_some(&head.line)),
             Var::RequestMethod => match (request.method, head.method) {
-                (http::Method::Get, sent) if sent != http::Method::Get => text(out, b"GET"),
+                (bolide_http::Method::Get, sent) if sent != bolide_http::Method::Get => {
+                    text(out, b"GET")
+                }
                 _ => maybe(out, (!head.method_text.is_empty()).then_some(&head.method_text)),
             },
             // What is asked inside was sent by nobody.
             Var::RequestLength if request.is_fragment => number(out, 0),
             Var::RequestLength => {
-                let counts = head.version >= Version::Http2 || request.upload.counts();
+                let counts = head.version >= HttpVersion::Http2 || request.upload.counts();
                 let body = if counts { request.body_received } else { 0 };
                 number(out, u64::from(head.wire_size) + body)
             }
             Var::RequestPort => match request.port {
                 Some(port) => number(out, u64::from(port)),
-                None => Found::Yes,
+                None => VariableValue::Yes,
             },
             Var::IsRequestPort => text(out, if request.port.is_some() { b":" } else { b"" }),
             Var::RequestId => {
                 for word in request.id {
                     let _ = write!(out, "{word:016x}");
                 }
-                Found::Yes
+                VariableValue::Yes
             }
             Var::RequestTime => {
                 millis(out, self.now.unix_millis.saturating_sub(request.started.unix_millis))
             }
             Var::RequestFilename => {
                 self.push_path(self.location(), &request.uri, out);
-                Found::Yes
+                VariableValue::Yes
             }
             Var::DocumentRoot => {
                 self.push_root(self.location(), out);
-                Found::Yes
+                VariableValue::Yes
             }
             Var::RealpathRoot => self.write_real_root(out),
             Var::RemoteUser => remote_user(&head.fields, out),
-            Var::ServerProtocol if head.version == Version::Http09 => Found::No,
+            Var::ServerProtocol if head.version == HttpVersion::Http09 => VariableValue::No,
             Var::ServerProtocol => text(out, head.version.text().as_bytes()),
             Var::ServerName => text(out, self.site.server(request.server).name.as_bytes()),
             Var::Http2 => text(out, self.http2()),
-            Var::Http3 => text(out, if head.version == Version::Http3 { b"h3" } else { b"" }),
+            Var::Http3 => text(out, if head.version == HttpVersion::Http3 { b"h3" } else { b"" }),
             Var::Capture(index) => {
                 maybe(out, request.captures.borrow().numbered(usize::from(*index)))
             }
@@ -267,20 +269,20 @@ impl<'a> Scope<'a> {
 
     fn http2(&self) -> &'static [u8] {
         match (self.request.head().version, self.conn.scheme) {
-            (Version::Http2, Scheme::Https) => b"h2",
-            (Version::Http2, Scheme::Http) => b"h2c",
+            (HttpVersion::Http2, Scheme::Https) => b"h2",
+            (HttpVersion::Http2, Scheme::Http) => b"h2c",
             _ => b"",
         }
     }
 
-    fn write_answer(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
+    fn write_answer(&self, var: &Var, out: &mut Vec<u8>) -> Option<VariableValue> {
         let answer = self.answer;
         Some(match var {
             Var::Status => {
                 // As in nginx, a request without version has this status before it has one.
-                let early = u16::from(self.request.head().version == Version::Http09) * 9;
+                let early = u16::from(self.request.head().version == HttpVersion::Http09) * 9;
                 push_status(out, answer.logged_status().max(early));
-                Found::Yes
+                VariableValue::Yes
             }
             Var::BodyBytesSent => number(out, answer.body_sent),
             Var::BytesSent => number(out, answer.body_sent + answer.head_sent),
@@ -297,7 +299,7 @@ impl<'a> Scope<'a> {
         })
     }
 
-    fn write_conn(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
+    fn write_conn(&self, var: &Var, out: &mut Vec<u8>) -> Option<VariableValue> {
         let conn = self.conn;
         Some(match var {
             Var::RemoteAddr => address(out, self.client()),
@@ -314,10 +316,10 @@ impl<'a> Scope<'a> {
             Var::ConnectionTime => {
                 millis(out, self.now.unix_millis.saturating_sub(conn.started.unix_millis))
             }
-            Var::ConnectionsActive => number(out, self.counters.sum(Count::Active)),
-            Var::ConnectionsReading => number(out, self.counters.sum(Count::Reading)),
-            Var::ConnectionsWriting => number(out, self.counters.sum(Count::Writing)),
-            Var::ConnectionsWaiting => number(out, self.counters.sum(Count::Waiting)),
+            Var::ConnectionsActive => number(out, self.counters.sum(TallyCount::Active)),
+            Var::ConnectionsReading => number(out, self.counters.sum(TallyCount::Reading)),
+            Var::ConnectionsWriting => number(out, self.counters.sum(TallyCount::Writing)),
+            Var::ConnectionsWaiting => number(out, self.counters.sum(TallyCount::Waiting)),
             Var::Msec => millis(out, self.now.unix_millis),
             Var::TimeLocal => text(out, self.clock.time_local()),
             Var::DateLocal | Var::DateGmt => self.write_date(var, out),
@@ -345,30 +347,30 @@ pub(crate) const fn scheme(scheme: Scheme) -> &'static [u8] {
     }
 }
 
-fn text(out: &mut Vec<u8>, value: &[u8]) -> Found {
+fn text(out: &mut Vec<u8>, value: &[u8]) -> VariableValue {
     out.extend_from_slice(value);
-    Found::Yes
+    VariableValue::Yes
 }
 
-fn maybe<T: AsRef<[u8]> + ?Sized>(out: &mut Vec<u8>, value: Option<&T>) -> Found {
+fn maybe<T: AsRef<[u8]> + ?Sized>(out: &mut Vec<u8>, value: Option<&T>) -> VariableValue {
     if let Some(value) = value {
         out.extend_from_slice(value.as_ref());
     }
-    Found::when(value.is_some())
+    VariableValue::when(value.is_some())
 }
 
-fn number(out: &mut Vec<u8>, value: u64) -> Found {
+fn number(out: &mut Vec<u8>, value: u64) -> VariableValue {
     push_decimal(out, value);
-    Found::Yes
+    VariableValue::Yes
 }
 
 /// Appends milliseconds as seconds with three decimals.
-fn millis(out: &mut Vec<u8>, millis: u64) -> Found {
+fn millis(out: &mut Vec<u8>, millis: u64) -> VariableValue {
     push_decimal(out, millis / 1000);
     let rest = (millis % 1000) as u16;
     let digit = |value: u16| b'0' + (value % 10) as u8;
     out.extend_from_slice(&[b'.', digit(rest / 100), digit(rest / 10), digit(rest)]);
-    Found::Yes
+    VariableValue::Yes
 }
 
 /// Appends a status with three digits at least.
@@ -378,10 +380,10 @@ pub(crate) fn push_status(out: &mut Vec<u8>, status: u16) {
 }
 
 /// Appends the address of a peer without its port.
-pub(crate) fn address(out: &mut Vec<u8>, peer: Peer) -> Found {
+pub(crate) fn address(out: &mut Vec<u8>, peer: ClientAddress) -> VariableValue {
     match peer {
-        Peer::Unix => out.extend_from_slice(b"unix:"),
-        Peer::Inet(addr) => match addr.ip().to_canonical() {
+        ClientAddress::Unix => out.extend_from_slice(b"unix:"),
+        ClientAddress::Inet(addr) => match addr.ip().to_canonical() {
             IpAddr::V4(ip) => {
                 let [a, b, c, d] = ip.octets();
                 push_decimal(out, u64::from(a));
@@ -396,31 +398,31 @@ pub(crate) fn address(out: &mut Vec<u8>, peer: Peer) -> Found {
             }
         },
     }
-    Found::Yes
+    VariableValue::Yes
 }
 
-fn port(out: &mut Vec<u8>, peer: Peer) -> Found {
+fn port(out: &mut Vec<u8>, peer: ClientAddress) -> VariableValue {
     match peer {
-        Peer::Unix => Found::Yes,
+        ClientAddress::Unix => VariableValue::Yes,
         // A client that only a field told of may have none.
-        Peer::Inet(addr) if addr.port() == 0 => Found::Yes,
-        Peer::Inet(addr) => number(out, u64::from(addr.port())),
+        ClientAddress::Inet(addr) if addr.port() == 0 => VariableValue::Yes,
+        ClientAddress::Inet(addr) => number(out, u64::from(addr.port())),
     }
 }
 
-fn binary_address(out: &mut Vec<u8>, peer: Peer) -> Found {
+fn binary_address(out: &mut Vec<u8>, peer: ClientAddress) -> VariableValue {
     match peer {
-        Peer::Unix => out.extend_from_slice(b"unix:"),
-        Peer::Inet(addr) => match addr.ip().to_canonical() {
+        ClientAddress::Unix => out.extend_from_slice(b"unix:"),
+        ClientAddress::Inet(addr) => match addr.ip().to_canonical() {
             IpAddr::V4(ip) => out.extend_from_slice(&ip.octets()),
             IpAddr::V6(ip) => out.extend_from_slice(&ip.octets()),
         },
     }
-    Found::Yes
+    VariableValue::Yes
 }
 
 /// Appends all values of a field, joined by `, ` (cookies by `; `).
-fn joined(fields: &Fields, name: &FieldName, out: &mut Vec<u8>) -> Found {
+fn joined(fields: &FieldMap, name: &FieldName, out: &mut Vec<u8>) -> VariableValue {
     joined_from(fields.iter(), name, out)
 }
 
@@ -428,17 +430,17 @@ fn joined_from<'a>(
     fields: impl Iterator<Item = Field<'a>>,
     name: &FieldName,
     out: &mut Vec<u8>,
-) -> Found {
-    let mut found = Found::No;
+) -> VariableValue {
+    let mut found = VariableValue::No;
     let separator: &[u8] = if name.name == Name::Cookie { b"; " } else { b", " };
     for field in fields {
         let matches = field.name == name.name
             && (name.name != Name::Other || same_field(field.text, name.text.as_bytes()));
         if matches {
-            if found == Found::Yes {
+            if found == VariableValue::Yes {
                 out.extend_from_slice(separator);
             }
-            found = Found::Yes;
+            found = VariableValue::Yes;
             out.extend_from_slice(field.value);
         }
     }
@@ -466,7 +468,7 @@ pub(crate) fn argument<'a>(args: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 }
 
 /// The first cookie called `name`.
-fn cookie<'a>(fields: &'a Fields, name: &[u8]) -> Option<&'a [u8]> {
+fn cookie<'a>(fields: &'a FieldMap, name: &[u8]) -> Option<&'a [u8]> {
     fields.all(Name::Cookie).flat_map(|value| value.split(|byte| *byte == b';')).find_map(|pair| {
         let pair = trim_blanks(pair);
         let (start, rest) = pair.split_at_checked(name.len())?;
@@ -484,36 +486,36 @@ const fn trim_blanks(mut text: &[u8]) -> &[u8] {
 }
 
 /// The user of Basic authentication (RFC 7617): what stands before the colon.
-fn remote_user(fields: &Fields, out: &mut Vec<u8>) -> Found {
+fn remote_user(fields: &FieldMap, out: &mut Vec<u8>) -> VariableValue {
     let start = out.len();
     let colon = push_basic(fields, out);
     out.truncate(start + colon.unwrap_or(0));
-    Found::when(colon.is_some())
+    VariableValue::when(colon.is_some())
 }
 
 /// How much smaller a body made on the fly is, with two decimals.
-fn ratio(answer: &Answer, coding: &str, out: &mut Vec<u8>) -> Found {
-    let Some((name, before, after)) = answer.compression else { return Found::No };
+fn ratio(answer: &Answer, coding: &str, out: &mut Vec<u8>) -> VariableValue {
+    let Some((name, before, after)) = answer.compression else { return VariableValue::No };
     if name != coding || after == 0 {
-        return Found::No;
+        return VariableValue::No;
     }
     push_decimal(out, before / after);
     let hundredths = (before % after * 100 / after) as u8;
     out.extend_from_slice(&[b'.', b'0' + hundredths / 10, b'0' + hundredths % 10]);
-    Found::Yes
+    VariableValue::Yes
 }
 
 #[cfg(test)]
 mod tests {
-    use http::{Fields, Name};
+    use bolide_http::{FieldMap, Name};
 
-    use super::{Found, argument, cookie, remote_user, same_field};
+    use super::{VariableValue, argument, cookie, remote_user, same_field};
 
     #[test]
     fn arguments_and_cookies_are_the_first_of_their_name() {
         assert_eq!(argument(b"a=1&B=2&b=3&c", b"b"), Some(&b"2"[..]));
         assert_eq!(argument(b"a=1&c", b"c"), None);
-        let mut fields = Fields::new();
+        let mut fields = FieldMap::new();
         fields.push(Name::Cookie, b"x=1; sid=abc");
         fields.push(Name::Cookie, b"sid=later");
         assert_eq!(cookie(&fields, b"sid"), Some(&b"abc"[..]));
@@ -523,17 +525,17 @@ mod tests {
     #[test]
     fn the_user_of_basic_authentication_ends_at_the_colon() {
         let user = |value: &[u8]| {
-            let mut fields = Fields::new();
+            let mut fields = FieldMap::new();
             fields.push(Name::Authorization, value);
             let mut out = Vec::new();
             let found = remote_user(&fields, &mut out);
             (found, String::from_utf8(out).unwrap())
         };
-        assert_eq!(user(b"Basic dXNlcjpwYXNz"), (Found::Yes, "user".to_owned()));
-        assert_eq!(user(b"basic dXNlcjpwYXNz"), (Found::Yes, "user".to_owned()));
-        assert_eq!(user(b"Basic dXNlcg=="), (Found::No, String::new()));
-        assert_eq!(user(b"Basic !!"), (Found::No, String::new()));
-        assert_eq!(user(b"Bearer abc"), (Found::No, String::new()));
+        assert_eq!(user(b"Basic dXNlcjpwYXNz"), (VariableValue::Yes, "user".to_owned()));
+        assert_eq!(user(b"basic dXNlcjpwYXNz"), (VariableValue::Yes, "user".to_owned()));
+        assert_eq!(user(b"Basic dXNlcg=="), (VariableValue::No, String::new()));
+        assert_eq!(user(b"Basic !!"), (VariableValue::No, String::new()));
+        assert_eq!(user(b"Bearer abc"), (VariableValue::No, String::new()));
     }
 
     #[test]

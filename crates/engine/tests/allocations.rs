@@ -3,8 +3,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use engine::fuzz::{Say, World, request};
-use http::Method;
+use bolide_engine::fuzz::{FuzzWorld, Say, request};
+use bolide_http::Method;
 
 struct Counting;
 
@@ -48,7 +48,7 @@ http {
 
 #[test]
 fn a_warm_hit_allocates_nothing() {
-    let mut world = World::of(CONFIG);
+    let mut world = FuzzWorld::of(CONFIG);
     world.door.put("/srv/www/index.html", &[b'i'; 1000]);
     world.door.put("/srv/www/static/a.css", &[b'a'; 1000]);
     let browser = [
@@ -104,7 +104,7 @@ http {
 
 #[test]
 fn a_warm_hit_of_a_kept_answer_allocates_nothing() {
-    let mut world = World::keeping(KEEPING);
+    let mut world = FuzzWorld::keeping(KEEPING);
     world.door.put("/srv/www/index.php", b"<?php");
     let body = "a page of which there is enough to be compressed ".repeat(100);
     let head = [

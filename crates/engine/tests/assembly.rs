@@ -1,9 +1,9 @@
 //! Pages that are put together, as an exchange does it: whatever the sizes of pieces and pulls, and
 //! whichever fragments fail, the parts stand in their order and nothing else is sent.
 
-use engine::fuzz::fragments::Answer;
-use engine::fuzz::{Reply, Say, World, request};
-use http::Method;
+use bolide_engine::fuzz::fragments::FragmentReply;
+use bolide_engine::fuzz::{FuzzWorld, Say, WorldReply, request};
+use bolide_http::Method;
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
 const CONFIG: &str = "events {} http { server { listen 80; error_log logs/error.log;
@@ -11,12 +11,12 @@ const CONFIG: &str = "events {} http { server { listen 80; error_log logs/error.
 
 /// What a client without or with a session gets of a page that comes in pieces of `step` bytes.
 fn assemble(
-    world: &mut World,
+    world: &mut FuzzWorld,
     page: &str,
     step: usize,
     pull: usize,
     fields: &[(&str, &str)],
-) -> Reply {
+) -> WorldReply {
     let head = ["X-LiteSpeed-Cache-Control: no-cache,esi=on", "Content-Type: text/html"];
     let mut says = vec![Say::head(200, &head)];
     let pieces = page.as_bytes().chunks(step);
@@ -27,15 +27,15 @@ fn assemble(
     world.ask(request(Method::Get, "a.test", "/dir/page?x", fields))
 }
 
-fn world(answers: &[(&str, Answer)]) -> World {
-    let mut world = World::of(CONFIG);
+fn world(answers: &[(&str, FragmentReply)]) -> FuzzWorld {
+    let mut world = FuzzWorld::of(CONFIG);
     let owned = answers.iter().map(|(target, answer)| ((*target).to_owned(), answer.clone()));
     world.fragments.answers = owned.collect();
     world
 }
 
-fn whole(text: &str) -> Answer {
-    Answer::Whole(text.as_bytes().to_vec())
+fn whole(text: &str) -> FragmentReply {
+    FragmentReply::Whole(text.as_bytes().to_vec())
 }
 
 const SESSION: [(&str, &str); 1] = [("Cookie", "PHPSESSID=0123456789abcdef")];
@@ -121,7 +121,7 @@ proptest! {
         let mut world = world(&[]);
         let (mut page, mut expected, mut breaks) = (String::new(), String::new(), false);
         for (n, part) in parts.iter().enumerate() {
-            let mut include = |answer: Option<Answer>, more: &str| {
+            let mut include = |answer: Option<FragmentReply>, more: &str| {
                 page.push_str(&format!("<esi:include src='/f{n}' {more}/>"));
                 answer.map(|answer| world.fragments.answers.insert(format!("/f{n}"), answer));
             };
@@ -137,7 +137,7 @@ proptest! {
                 }
                 Part::Broken { text, goes_on } => {
                     expect(text);
-                    let answer = Answer::Broken(text.as_bytes().to_vec());
+                    let answer = FragmentReply::Broken(text.as_bytes().to_vec());
                     include(Some(answer), if *goes_on { "onerror=\"continue\"" } else { "" });
                     // Before its first byte, it only failed.
                     breaks |= !*goes_on && !text.is_empty();

@@ -1,12 +1,12 @@
 //! Error pages, redirects, `try_files`, `return`, fields, listings and log lines, as in nginx.
 
-use engine::fuzz::{World, request};
-use engine::{Refusal, TlsFacts};
-use http::{Method, RequestBody, Scheme, Version};
+use bolide_engine::fuzz::{FuzzWorld, request};
+use bolide_engine::{RequestRefusal, TlsFacts};
+use bolide_http::{HttpVersion, Method, RequestBody, Scheme};
 
 /// A world in which `servers` stand inside an `http` block, with a few files.
-fn world(servers: &str) -> World {
-    let mut world = World::of(&format!(
+fn world(servers: &str) -> FuzzWorld {
+    let mut world = FuzzWorld::of(&format!(
         "events {{}} http {{ types {{ text/html html; text/css css; }} root /srv/www; {servers} }}"
     ));
     for (path, content) in [
@@ -24,7 +24,7 @@ fn world(servers: &str) -> World {
     world
 }
 
-fn server(inside: &str) -> World {
+fn server(inside: &str) -> FuzzWorld {
     world(&format!("server {{ listen 80; server_name a.test; {inside} }}"))
 }
 
@@ -152,7 +152,7 @@ fn redirects_are_as_absolute_as_configured() {
     assert_eq!(location("c.test", "/dir?q"), "/dir/?q");
     assert_eq!(location("e.test", "/dir"), "http://d.test:8080/dir/");
     let mut head = request(Method::Get, "", "/dir", &[]);
-    head.version = Version::Http10;
+    head.version = HttpVersion::Http10;
     assert_eq!(world.ask(head).field("Location"), "http://127.0.0.1:8080/dir/");
 }
 
@@ -230,7 +230,7 @@ fn return_answers_with_texts_redirects_and_silence() {
     let reply = world.get("a.test", "/n");
     assert_eq!(
         (reply.status, reply.field("Content-Type"), reply.len),
-        (204, "", http::BodyLen::None)
+        (204, "", bolide_http::BodyLen::None)
     );
     let reply = world.get("a.test", "/r?q");
     assert_eq!((reply.status, reply.field("Location")), (301, "http://b.test/r?q"));
@@ -319,16 +319,16 @@ fn alt_svc_is_sent_over_tls_where_quic_listens() {
                   add_header Alt-Svc own always; }
          server { listen 80; server_name e.test; }",
     );
-    let find = |world: &World, port: u16, quic: bool| {
+    let find = |world: &FuzzWorld, port: u16, quic: bool| {
         world.site().listens().iter().position(|listen| {
-            let is_quic = listen.transport == conf::model::Transport::Quic;
+            let is_quic = listen.transport == bolide_conf::model::ListenTransport::Quic;
             listen.address.port() == port && is_quic == quic
         })
     };
     let tcp = find(&world, 443, false).unwrap();
     world.listen(tcp);
     world.conn.tls = Some(TlsFacts::default());
-    let alt_svc = |world: &mut World, host: &str, path: &str| {
+    let alt_svc = |world: &mut FuzzWorld, host: &str, path: &str| {
         world.get(host, path).field("Alt-Svc").to_owned()
     };
     assert_eq!(alt_svc(&mut world, "a.test", "/a.html"), "h3=\":443\"; ma=86400");
@@ -337,7 +337,7 @@ fn alt_svc_is_sent_over_tls_where_quic_listens() {
     assert_eq!(alt_svc(&mut world, "c.test", "/a.html"), "");
     assert_eq!(alt_svc(&mut world, "d.test", "/a.html"), "own");
     let mut head = request(Method::Get, "a.test", "/a.html", &[]);
-    head.version = Version::Http3;
+    head.version = HttpVersion::Http3;
     assert_eq!(world.ask(head).field("Alt-Svc"), "");
     let plain = find(&world, 80, false).unwrap();
     world.listen(plain);
@@ -355,7 +355,7 @@ fn refused_requests_get_their_page_and_are_logged_once() {
         (497, 400, "<center>The plain HTTP request was sent to HTTPS port</center>"),
         (505, 505, "<h1>505 HTTP Version Not Supported</h1>"),
     ] {
-        let refusal = Refusal { status, reason: "client sent something" };
+        let refusal = RequestRefusal { status, reason: "client sent something" };
         let head = request(Method::Get, "a.test", "/a.html", &[]);
         let reply = world.ask_refused(head, Some(refusal));
         assert_eq!((reply.status, reply.close), (shown, true));
@@ -369,12 +369,13 @@ fn refused_requests_get_their_page_and_are_logged_once() {
         );
     }
     // As in nginx, who is late with a head is told nothing.
-    let late = Refusal { status: 408, reason: "client timed out" };
+    let late = RequestRefusal { status: 408, reason: "client timed out" };
     let head = request(Method::Get, "a.test", "/a.html", &[]);
     let reply = world.ask_refused(head, Some(late));
     assert_eq!((reply.status, reply.text().as_str()), (0, ""));
     let mut world = server("error_page 497 https://$host$request_uri;");
-    let refusal = Refusal { status: 497, reason: "client sent plain HTTP request to HTTPS port" };
+    let refusal =
+        RequestRefusal { status: 497, reason: "client sent plain HTTP request to HTTPS port" };
     let reply = world.ask_refused(request(Method::Get, "a.test", "/x", &[]), Some(refusal));
     assert_eq!((reply.status, reply.field("Location")), (302, "https://a.test/x"));
 }
@@ -392,7 +393,7 @@ fn unsafe_requests_in_early_data_are_told_to_wait() {
 
 #[test]
 fn access_logs_have_their_formats_conditions_and_escapes() {
-    let mut world = World::of(
+    let mut world = FuzzWorld::of(
         r#"events {} http {
             log_format short '$request_method $uri $status $body_bytes_sent $http_x';
             log_format js escape=json '{"ua":"$http_user_agent","x":"$http_x"}';

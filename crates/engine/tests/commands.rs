@@ -1,14 +1,14 @@
 //! Pages with SSI: how much of what they order is done before anybody else has his turn.
 
-use engine::fuzz::{Say, World, request};
-use http::Method;
+use bolide_engine::fuzz::{FuzzWorld, Say, request};
+use bolide_http::Method;
 
 const CONFIG: &str = "events {} http { server { listen 80; error_log logs/error.log;
     location / { fastcgi_pass 127.0.0.1:9000; ssi on; } } }";
 
 /// What a client gets of a page, and in how many rounds its commands are done.
 fn show(page: &str) -> (String, usize) {
-    let mut world = World::of(CONFIG);
+    let mut world = FuzzWorld::of(CONFIG);
     let head = Say::head(200, &["Content-Type: text/html"]);
     world.origin.answers = vec![vec![head, Say::body(page), Say::End]];
     let reply = world.ask(request(Method::Get, "a.test", "/", &[]));

@@ -1,6 +1,6 @@
 //! Arbitrary request heads never panic and are answered exactly once.
 
-use engine::fuzz;
+use bolide_engine::fuzz;
 use proptest::prelude::{ProptestConfig, any, proptest};
 
 proptest! {

@@ -1,13 +1,13 @@
 //! Answers that origins give, as nginx passes them on; request bodies, parameters, variables.
 
-use engine::fuzz::{Reply, Say, World, request};
-use http::{BodyLen, Method, RequestBody, Version};
+use bolide_engine::fuzz::{FuzzWorld, Say, WorldReply, request};
+use bolide_http::{BodyLen, HttpVersion, Method, RequestBody};
 
 const PASS: &str = "fastcgi_pass unix:/run/x.sock;";
 
 /// A world in which `http` stands in an `http` block, with a few files.
-fn world(http: &str) -> World {
-    let mut world = World::of(&format!(
+fn world(http: &str) -> FuzzWorld {
+    let mut world = FuzzWorld::of(&format!(
         "events {{}} http {{ types {{ text/html html; }} root /srv/www; {http} }}"
     ));
     for (path, content) in
@@ -19,7 +19,7 @@ fn world(http: &str) -> World {
 }
 
 /// A server whose every request goes to an origin, with more inside of its location.
-fn passing(inside: &str) -> World {
+fn passing(inside: &str) -> FuzzWorld {
     world(&format!(
         "server {{ listen 80; server_name a.test; http2 on; location / {{ {PASS} {inside} }}
          location /own/ {{ internal; alias /srv/www/; }}
@@ -28,12 +28,12 @@ fn passing(inside: &str) -> World {
 }
 
 /// What a client gets when the origin says a head of these lines and this text.
-fn reply(world: &mut World, status: u16, lines: &[&str], text: &str) -> Reply {
+fn reply(world: &mut FuzzWorld, status: u16, lines: &[&str], text: &str) -> WorldReply {
     world.origin.answers = vec![vec![Say::head(status, lines), Say::body(text), Say::End]];
     world.get("a.test", "/p")
 }
 
-fn shown(reply: &Reply) -> Vec<String> {
+fn shown(reply: &WorldReply) -> Vec<String> {
     let own = |name: &str| matches!(name, "Server" | "Date");
     reply.fields.iter().filter(|f| !own(&f.0)).map(|f| format!("{}: {}", f.0, f.1)).collect()
 }
@@ -161,7 +161,8 @@ fn an_error_page_may_be_an_origin_which_gets_the_body_again() {
     head.body = RequestBody::Length(6);
     let got = world.ask_with_body(head, &[b"abc", b"def"]);
     assert_eq!((got.status, got.text().as_str()), (200, "second"));
-    let bodies: Vec<String> = world.origin.got.iter().map(engine::fuzz::Got::text).collect();
+    let bodies: Vec<String> =
+        world.origin.got.iter().map(bolide_engine::fuzz::FuzzGot::text).collect();
     assert_eq!(bodies, ["abcdef", "abcdef"]);
     assert!(!world.origin.got[0].is_idempotent);
     let mut world = passing(
@@ -273,7 +274,7 @@ fn what_an_origin_makes_is_compressed_on_its_way() {
         "gzip on; gzip_vary on; gzip_min_length 10;
         fastcgi_param A 1;",
     );
-    let ask = |world: &mut World, lines: &[&str], text: &str, via: bool| {
+    let ask = |world: &mut FuzzWorld, lines: &[&str], text: &str, via: bool| {
         world.origin.answers =
             vec![vec![Say::head(0, lines), Say::body(text), Say::body(text), Say::End]];
         let all = [("Accept-Encoding", "gzip"), ("Via", "1.1 x")];
@@ -293,7 +294,7 @@ fn what_an_origin_makes_is_compressed_on_its_way() {
         ]
     );
     assert_eq!(got.body[..2], [0x1f, 0x8b]);
-    let plain = |got: &Reply| got.field("Content-Encoding").is_empty();
+    let plain = |got: &WorldReply| got.field("Content-Encoding").is_empty();
     assert!(plain(&ask(&mut world, &[html, "Content-Length: 8"], "abcd", false)));
     assert!(!plain(&ask(&mut world, &[html, "Content-Length: 10"], "abcde", false)));
     assert!(plain(&ask(&mut world, &["Content-Type: image/png"], "hello", false)));
@@ -408,7 +409,7 @@ fn a_path_is_cut_into_script_and_path_info() {
 }
 
 /// A `POST` of so many bytes, or of an unknown number.
-fn post(path: &str, body: RequestBody) -> Box<http::RequestHead> {
+fn post(path: &str, body: RequestBody) -> Box<bolide_http::RequestHead> {
     let mut head = request(Method::Post, "a.test", path, &[]);
     head.body = body;
     head
@@ -450,7 +451,7 @@ fn a_body_that_is_too_large_is_refused_before_or_while_it_comes() {
     assert!(log.contains(text), "{log}");
     let mut world = passing("client_max_body_size 10; fastcgi_request_buffering off;");
     let mut head = post("/p", RequestBody::Unknown);
-    head.version = Version::Http2;
+    head.version = HttpVersion::Http2;
     let got = world.ask_with_body(head, &[b"01234", b"567890"]);
     assert_eq!((got.status, world.origin.got.len()), (413, 0));
 }

@@ -2,7 +2,7 @@
 //!
 //! Every location answers with its own name, so that a row says: asked like this, this answers.
 
-use engine::fuzz::World;
+use bolide_engine::fuzz::FuzzWorld;
 
 const CONFIG: &str = r#"
 events {}
@@ -282,7 +282,7 @@ const ROWS: &[(&str, &str, &str, &str)] = &[
 #[test]
 fn every_row_of_the_table_is_answered_by_the_right_location() {
     assert!(ROWS.len() >= 120, "{} rows", ROWS.len());
-    let mut world = World::of(CONFIG);
+    let mut world = FuzzWorld::of(CONFIG);
     let listens: Vec<String> =
         world.site().listens().iter().map(|listen| listen.address.to_string()).collect();
     let mut wrong = Vec::new();
@@ -305,20 +305,20 @@ fn every_row_of_the_table_is_answered_by_the_right_location() {
 
 #[test]
 fn a_request_without_host_goes_to_the_nameless_server_only_in_old_versions() {
-    let mut world = World::of(CONFIG);
-    let mut head = engine::fuzz::request(http::Method::Get, "", "/", &[]);
-    head.version = http::Version::Http10;
+    let mut world = FuzzWorld::of(CONFIG);
+    let mut head = bolide_engine::fuzz::request(bolide_http::Method::Get, "", "/", &[]);
+    head.version = bolide_http::HttpVersion::Http10;
     assert_eq!(world.ask(head).text(), "nameless");
-    let mut head = engine::fuzz::request(http::Method::Get, "", "/", &[]);
-    head.version = http::Version::Http2;
+    let mut head = bolide_engine::fuzz::request(bolide_http::Method::Get, "", "/", &[]);
+    head.version = bolide_http::HttpVersion::Http2;
     assert_eq!(world.ask(head).status, 400);
 }
 
 #[test]
 fn the_certificate_is_chosen_by_the_same_names() {
-    let world = World::of(CONFIG);
+    let world = FuzzWorld::of(CONFIG);
     let site = world.site();
-    let listen = conf::model::ListenId(0);
+    let listen = bolide_conf::model::ListenId(0);
     assert_eq!(site.server_of_name(listen, Some("a.exact.test")), 3);
     assert_eq!(site.server_of_name(listen, Some("unknown.test")), 1);
     assert_eq!(site.server_of_name(listen, None), 1);

@@ -1,7 +1,7 @@
 //! The truth table of static answers: conditionals × ranges × encodings × methods.
 
-use engine::fuzz::{World, request};
-use http::{BodyLen, Method};
+use bolide_engine::fuzz::{FuzzWorld, request};
+use bolide_http::{BodyLen, Method};
 
 const CONFIG: &str = r#"
 events {}
@@ -499,8 +499,8 @@ const ROWS: &[Row] = &[
     ),
 ];
 
-fn world() -> World {
-    let mut world = World::of(CONFIG);
+fn world() -> FuzzWorld {
+    let mut world = FuzzWorld::of(CONFIG);
     let big = vec![b'a'; 2000];
     for (path, content) in [
         ("a.txt", LETTERS.as_bytes()),
@@ -516,13 +516,13 @@ fn world() -> World {
     ] {
         world.door.put(&format!("/srv/www/{path}"), content);
     }
-    world.door.fail("/srv/www/secret.txt", files::Failure::PermissionDenied);
-    world.door.fail("/srv/www/broken.txt", files::Failure::Other(5));
+    world.door.fail("/srv/www/secret.txt", bolide_files::OpenFailure::PermissionDenied);
+    world.door.fail("/srv/www/broken.txt", bolide_files::OpenFailure::Other(5));
     world.door.put_special("/srv/www/device");
     world
 }
 
-fn check(world: &mut World, row: &Row) -> Result<(), String> {
+fn check(world: &mut FuzzWorld, row: &Row) -> Result<(), String> {
     let (host, path) = row.at.split_once('/').expect("host/path");
     let reply = world.ask(request(row.method, host, &format!("/{path}"), row.sent));
     if reply.status != row.status {
@@ -593,7 +593,7 @@ fn several_ranges_come_as_parts_with_their_own_fields() {
 #[test]
 fn a_compressed_form_is_made_once_and_is_what_it_says() {
     let mut world = world();
-    let ask = |world: &mut World| {
+    let ask = |world: &mut FuzzWorld| {
         world.ask(request(GET, "gz.test", "/big.css", &[("Accept-Encoding", "gzip")]))
     };
     let first = ask(&mut world);
@@ -602,7 +602,8 @@ fn a_compressed_form_is_made_once_and_is_what_it_says() {
     assert_eq!((world.door.probes, &first.body), (probes, &second.body));
     assert_eq!(first.len, BodyLen::Exact(first.body.len() as u64));
     assert!(first.body.starts_with(&[0x1f, 0x8b]) && first.body.len() < 200);
-    let made = files::compress(http::negotiate::Coding::Gzip, 1, &[b'a'; 2000]).unwrap();
+    let made =
+        bolide_files::compress(bolide_http::negotiate::Coding::Gzip, 1, &[b'a'; 2000]).unwrap();
     assert_eq!(first.body, made);
 }
 
@@ -610,11 +611,11 @@ fn a_compressed_form_is_made_once_and_is_what_it_says() {
 fn a_large_file_is_described_and_not_read() {
     let mut world = world();
     let (reader, _writer) = std::io::pipe().unwrap();
-    let file = base::FileRef::new(reader.into());
+    let file = bolide_base::FileRef::new(reader.into());
     let content: Vec<u8> = (0..300_000_u32).map(|n| n as u8).collect();
     world.door.put_open("/srv/www/large.bin", file, &content);
     assert_eq!(world.get("plain.test", "/large.bin").body, content);
-    let ask = |world: &mut World, range| {
+    let ask = |world: &mut FuzzWorld, range| {
         world.ask(request(GET, "plain.test", "/large.bin", &[("Range", range)]))
     };
     assert_eq!(ask(&mut world, "bytes=100000-100009").body, content[100_000..100_010]);
@@ -626,14 +627,15 @@ fn a_large_file_is_described_and_not_read() {
 fn a_large_file_is_compressed_while_it_leaves() {
     let mut world = world();
     let (reader, _writer) = std::io::pipe().unwrap();
-    let file = base::FileRef::new(reader.into());
+    let file = bolide_base::FileRef::new(reader.into());
     let content: Vec<u8> = (0..300_000_u32).map(|n| b'a' + (n / 7 % 20) as u8).collect();
     world.door.put_open("/srv/www/large.css", file, &content);
     let fields = [("Accept-Encoding", "gzip")];
     let reply = world.ask(request(GET, "gz.test", "/large.css", &fields));
     assert_eq!((reply.len, reply.field("Content-Encoding")), (BodyLen::Unknown, "gzip"));
     assert_eq!(reply.field("ETag"), "W/\"6553f100-493e0\"");
-    let mut encoder = files::Encoder::new(http::negotiate::Coding::Gzip, 1).unwrap();
+    let mut encoder =
+        bolide_files::CodingEncoder::new(bolide_http::negotiate::Coding::Gzip, 1).unwrap();
     let mut wanted = Vec::new();
     encoder.feed(&content, &mut wanted).unwrap();
     encoder.finish(&mut wanted).unwrap();

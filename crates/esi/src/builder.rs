@@ -15,8 +15,8 @@ use std::ops::Range;
 use bytes::Bytes;
 
 use crate::markup::{self, Attributes};
-use crate::program::{Inline, Limits, PROBLEMS_MAX, Piece, Problem, ProblemKind, Program};
-use crate::scan::{Element, Place, Side, Tag};
+use crate::program::{EsiLimits, EsiNode, Inline, PROBLEMS_MAX, Problem, ProblemKind, Program};
+use crate::scan::{Element, EsiTag, ScanPlace, Side};
 
 #[derive(Debug)]
 enum Mode {
@@ -28,7 +28,7 @@ enum Mode {
 /// Builds one program.
 #[derive(Debug)]
 pub(crate) struct Builder {
-    limits: Limits,
+    limits: EsiLimits,
     program: Program,
     mode: Mode,
     /// Part of the chunk at hand that is kept and not yet a literal.
@@ -44,7 +44,7 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    pub(crate) fn new(limits: Limits) -> Self {
+    pub(crate) fn new(limits: EsiLimits) -> Self {
         Self {
             limits,
             program: Program::default(),
@@ -98,11 +98,11 @@ impl Builder {
     }
 
     /// Bytes that are no markup.
-    pub(crate) fn text(&mut self, place: Place<'_>) {
+    pub(crate) fn text(&mut self, place: ScanPlace<'_>) {
         self.count_inlined(place.len());
         match place {
-            Place::Chunk(_, range) if range.is_empty() => {}
-            Place::Chunk(chunk, range) => {
+            ScanPlace::Chunk(_, range) if range.is_empty() => {}
+            ScanPlace::Chunk(chunk, range) => {
                 if self.run.end == range.start && !self.run.is_empty() {
                     self.run.end = range.end;
                 } else {
@@ -110,12 +110,12 @@ impl Builder {
                     self.run = range;
                 }
             }
-            Place::Held(bytes) => self.keep(bytes),
+            ScanPlace::Held(bytes) => self.keep(bytes),
         }
     }
 
     /// `<!--esi` or its `-->`: cut from the page, kept in inlines, which are read later.
-    pub(crate) fn mark(&mut self, place: Place<'_>) {
+    pub(crate) fn mark(&mut self, place: ScanPlace<'_>) {
         if matches!(self.mode, Mode::Inline { .. }) {
             self.text(place);
         }
@@ -129,8 +129,8 @@ impl Builder {
         }
     }
 
-    fn flush_before(&mut self, place: &Place<'_>) {
-        if let Place::Chunk(chunk, _) = place {
+    fn flush_before(&mut self, place: &ScanPlace<'_>) {
+        if let ScanPlace::Chunk(chunk, _) = place {
             self.flush(chunk);
         }
     }
@@ -154,7 +154,7 @@ impl Builder {
         match &mut self.mode {
             Mode::Page => {
                 self.program.literal_len += bytes.len() as u64;
-                self.program.pieces.push(Piece::Literal(bytes));
+                self.program.pieces.push(EsiNode::Literal(bytes));
             }
             Mode::Remove { .. } => {}
             Mode::Inline { inline: Some(_), body, .. } => body.push(bytes),
@@ -162,7 +162,7 @@ impl Builder {
         }
     }
 
-    pub(crate) fn tag(&mut self, tag: Tag, place: Place<'_>) {
+    pub(crate) fn tag(&mut self, tag: EsiTag, place: ScanPlace<'_>) {
         let is_empty = tag.side == Side::Open && markup::is_empty_element(&place.bytes());
         let (inside, depth) = match &mut self.mode {
             Mode::Page => return self.page_tag(tag, place, is_empty),
@@ -189,7 +189,7 @@ impl Builder {
         }
     }
 
-    fn page_tag(&mut self, tag: Tag, place: Place<'_>, is_empty: bool) {
+    fn page_tag(&mut self, tag: EsiTag, place: ScanPlace<'_>, is_empty: bool) {
         if tag.side == Side::Open {
             if self.elements == self.limits.elements {
                 self.problem(tag.at, ProblemKind::TooManyElements);
@@ -221,7 +221,7 @@ impl Builder {
         }
     }
 
-    fn open(&mut self, tag: Tag, inline: Option<Inline>, place: &Place<'_>, is_empty: bool) {
+    fn open(&mut self, tag: EsiTag, inline: Option<Inline>, place: &ScanPlace<'_>, is_empty: bool) {
         self.mode = Mode::Inline { depth: 1, at: tag.at, inline, body: Vec::new() };
         if is_empty {
             self.close(tag.at + place.len() as u64);
@@ -240,7 +240,7 @@ impl Builder {
         }
     }
 
-    fn include(&mut self, tag: Tag, bytes: &Bytes) {
+    fn include(&mut self, tag: EsiTag, bytes: &Bytes) {
         if self.includes == self.limits.includes {
             return self.problem(tag.at, ProblemKind::TooManyIncludes);
         }
@@ -256,10 +256,10 @@ impl Builder {
             }
         }
         self.includes += 1;
-        self.program.pieces.push(Piece::Include(Box::new(include)));
+        self.program.pieces.push(EsiNode::Include(Box::new(include)));
     }
 
-    fn inline(&self, tag: Tag, bytes: &Bytes) -> Result<Inline, ProblemKind> {
+    fn inline(&self, tag: EsiTag, bytes: &Bytes) -> Result<Inline, ProblemKind> {
         markup::inline(Attributes::new(bytes, tag.name_end), self.limits.attribute)
     }
 

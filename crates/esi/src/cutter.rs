@@ -8,12 +8,12 @@ use std::ops::Range;
 
 use bytes::Bytes;
 
-use crate::program::{Inline, Limits, Parser};
+use crate::program::{EsiLimits, EsiParser, Inline};
 
 /// Passes a page on and takes the inlines out of it.
 #[derive(Debug)]
 pub struct Cutter {
-    parser: Parser,
+    parser: EsiParser,
     /// What has not left, and where in the page it begins.
     source: VecDeque<Bytes>,
     at: u64,
@@ -23,8 +23,8 @@ pub struct Cutter {
 impl Cutter {
     /// At the beginning of a page.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
-        let parser = Parser::new(limits);
+    pub fn new(limits: EsiLimits) -> Self {
+        let parser = EsiParser::new(limits);
         Self { parser, source: VecDeque::new(), at: 0, cuts: VecDeque::new() }
     }
 
@@ -90,11 +90,11 @@ impl Cutter {
 #[cfg(test)]
 mod tests {
     use super::Cutter;
-    use crate::Limits;
+    use crate::EsiLimits;
     use bytes::Bytes;
 
     fn cut(page: &[u8], step: usize) -> (String, Vec<String>) {
-        let mut cutter = Cutter::new(Limits::default());
+        let mut cutter = Cutter::new(EsiLimits::default());
         let (mut out, mut inlines) = (Vec::new(), Vec::new());
         for chunk in page.chunks(step) {
             cutter.feed(Bytes::copy_from_slice(chunk), |bytes| out.extend_from_slice(&bytes));
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn what_could_not_be_read_is_told() {
-        let mut cutter = Cutter::new(Limits::default());
+        let mut cutter = Cutter::new(EsiLimits::default());
         cutter.feed(Bytes::from_static(b"<esi:inline name='/x' <b>secret</b>"), |_| {});
         assert!(cutter.is_doubtful());
     }

@@ -2,17 +2,17 @@
 //!
 //! A fuzz target and a replay test call these; each panics when an invariant is broken.
 
+use bolide_http::negotiate::Coding;
 use bytes::Bytes;
-use http::negotiate::Coding;
 
-use crate::program::{Limits, Parser, Piece, Problem, Program};
+use crate::program::{EsiLimits, EsiNode, EsiParser, Problem, Program};
 use crate::source;
-use crate::splice::Part;
+use crate::splice::SplicePart;
 
 /// A program with adjacent literals as one: what any split of a page must give.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Canonical {
-    pieces: Vec<Piece>,
+    pieces: Vec<EsiNode>,
     inlines: Vec<crate::Inline>,
     problems: Vec<Problem>,
     literal_len: u64,
@@ -22,10 +22,10 @@ impl Canonical {
     /// The canonical form of `program`.
     #[must_use]
     pub fn of(program: Program) -> Self {
-        let mut pieces: Vec<Piece> = Vec::new();
+        let mut pieces: Vec<EsiNode> = Vec::new();
         for piece in program.pieces {
             match (pieces.last_mut(), piece) {
-                (Some(Piece::Literal(last)), Piece::Literal(next)) => {
+                (Some(EsiNode::Literal(last)), EsiNode::Literal(next)) => {
                     *last = [&last[..], &next[..]].concat().into();
                 }
                 (_, piece) => pieces.push(piece),
@@ -37,23 +37,23 @@ impl Canonical {
 }
 
 /// Limits small enough that small inputs reach them.
-pub const SMALL: Limits =
-    Limits { includes: 4, elements: 12, attribute: 24, tag: 96, inlined: 64, depth: 2 };
+pub const SMALL: EsiLimits =
+    EsiLimits { includes: 4, elements: 12, attribute: 24, tag: 96, inlined: 64, depth: 2 };
 
 /// Reads `data` whole, byte by byte and in two halves at each of some places: always the same.
 /// The first byte chooses the limits.
 pub fn parser(data: &[u8]) {
     let Some((&pick, page)) = data.split_first() else { return };
-    let limits = if pick & 1 == 0 { Limits::default() } else { SMALL };
+    let limits = if pick & 1 == 0 { EsiLimits::default() } else { SMALL };
     let whole = check(crate::program::parse(Bytes::copy_from_slice(page), limits), page, limits);
-    let mut parser = Parser::new(limits);
+    let mut parser = EsiParser::new(limits);
     for byte in page {
         parser.feed(Bytes::copy_from_slice(std::slice::from_ref(byte)));
     }
     assert_eq!(check(parser.finish(), page, limits), whole, "byte by byte");
     let step = (page.len() / 24).max(1);
     for cut in (0..page.len()).step_by(step) {
-        let mut parser = Parser::new(limits);
+        let mut parser = EsiParser::new(limits);
         parser.feed(Bytes::copy_from_slice(&page[..cut]));
         parser.feed(Bytes::copy_from_slice(&page[cut..]));
         assert_eq!(check(parser.finish(), page, limits), whole, "cut at {cut}");
@@ -61,7 +61,7 @@ pub fn parser(data: &[u8]) {
 }
 
 /// What holds for every program.
-fn check(program: Program, page: &[u8], limits: Limits) -> Canonical {
+fn check(program: Program, page: &[u8], limits: EsiLimits) -> Canonical {
     assert_eq!(program.source_len, page.len() as u64);
     assert!(program.literal_len <= program.source_len);
     assert!(program.includes().count() <= limits.includes as usize);
@@ -88,11 +88,11 @@ pub fn splice(data: &[u8]) {
     let coding = Coding::ALL[usize::from(pick) % 3];
     let level = (pick / 3 % 10) as i8;
     let pieces: Vec<&[u8]> = text.split(|&byte| byte == b'|').collect();
-    let parts: Vec<Part> = pieces
+    let parts: Vec<SplicePart> = pieces
         .iter()
         .filter_map(|piece| match piece.first() {
-            Some(b'A'..=b'Z') => Some(Part::stored(coding, piece)),
-            _ => Part::compress(coding, level, piece).ok(),
+            Some(b'A'..=b'Z') => Some(SplicePart::stored(coding, piece)),
+            _ => SplicePart::compress(coding, level, piece).ok(),
         })
         .collect();
     let body = crate::splice::join(coding, &parts);

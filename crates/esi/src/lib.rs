@@ -16,5 +16,5 @@ pub mod splice;
 
 pub use cutter::Cutter;
 pub use prepared::Prepared;
-pub use program::{Combine, Include, Inline, Limits, Piece, Problem, ProblemKind, Program};
-pub use program::{OnError, Parser};
+pub use program::{Combine, EsiInclude, EsiLimits, EsiNode, Inline, Problem, ProblemKind, Program};
+pub use program::{EsiParser, OnError};

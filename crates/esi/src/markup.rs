@@ -4,10 +4,10 @@
 //! JSON strings they, and slashes, come with a backslash before them. An address is refused if it
 //! could break a request line.
 
+use bolide_http::lscache::LsCacheControl;
 use bytes::Bytes;
-use http::lscache::Control;
 
-use crate::program::{Combine, Include, Inline, OnError, ProblemKind};
+use crate::program::{Combine, EsiInclude, Inline, OnError, ProblemKind};
 
 /// Whether a tag ends in `/>`.
 #[must_use]
@@ -91,8 +91,8 @@ impl<'a> Iterator for Attributes<'a> {
 /// # Errors
 ///
 /// What is wrong with it; then it gives nothing.
-pub fn include(attributes: Attributes<'_>, value_max: usize) -> Result<Include, ProblemKind> {
-    let mut include = Include::default();
+pub fn include(attributes: Attributes<'_>, value_max: usize) -> Result<EsiInclude, ProblemKind> {
+    let mut include = EsiInclude::default();
     let mut src = None;
     for (name, value) in attributes {
         let value = || meaning(&value, value_max);
@@ -130,7 +130,7 @@ pub fn inline(attributes: Attributes<'_>, value_max: usize) -> Result<Inline, Pr
         let value = || meaning(&value, value_max);
         match name {
             b"name" if uri.is_none() => uri = Some(value()?),
-            b"cache-control" | b"cache_control" => inline.control = Control::of(&value()?),
+            b"cache-control" | b"cache_control" => inline.control = LsCacheControl::of(&value()?),
             b"cache-tag" | b"cache_tag" => inline.tags = Some(value()?),
             _ => {}
         }

@@ -2,23 +2,23 @@
 
 use std::sync::OnceLock;
 
+use bolide_http::negotiate::Coding;
 use bytes::Bytes;
-use http::negotiate::Coding;
 
-use crate::program::{Limits, Parser, Piece, Program};
-use crate::splice::Part;
+use crate::program::{EsiLimits, EsiNode, EsiParser, Program};
+use crate::splice::SplicePart;
 
 /// A program with its compressed literals.
 #[derive(Debug, Default)]
 pub struct Prepared {
     program: Program,
-    parts: [OnceLock<Box<[Part]>>; 3],
+    parts: [OnceLock<Box<[SplicePart]>>; 3],
 }
 
 impl Prepared {
     /// Reads a page; its literals share the memory of `pieces`.
-    pub fn page(pieces: impl Iterator<Item = Bytes>, limits: Limits) -> Self {
-        let mut parser = Parser::new(limits);
+    pub fn page(pieces: impl Iterator<Item = Bytes>, limits: EsiLimits) -> Self {
+        let mut parser = EsiParser::new(limits);
         pieces.for_each(|piece| parser.feed(piece));
         Self { program: parser.finish(), ..Self::default() }
     }
@@ -28,7 +28,7 @@ impl Prepared {
         let mut program = Program::default();
         for piece in pieces {
             program.literal_len += piece.len() as u64;
-            program.pieces.push(Piece::Literal(piece));
+            program.pieces.push(EsiNode::Literal(piece));
         }
         program.source_len = program.literal_len;
         Self { program, ..Self::default() }
@@ -43,22 +43,21 @@ impl Prepared {
     /// The literals in `coding`, one part for each piece; that of an include is empty. None if they
     /// were not made yet.
     #[must_use]
-    pub fn parts(&self, coding: Coding) -> Option<&[Part]> {
+    pub fn parts(&self, coding: Coding) -> Option<&[SplicePart]> {
         self.parts[coding.index()].get().map(|parts| &**parts)
     }
 
     /// Makes the literals in `coding`, which costs time, and says how many bytes they have. Only
     /// the first call counts.
     pub fn make_parts(&self, coding: Coding, level: i8) -> u64 {
-        let make = |piece: &Piece| match piece {
-            Piece::Literal(bytes) => {
-                Part::compress(coding, level, bytes).unwrap_or_else(|_| Part::stored(coding, bytes))
-            }
-            Piece::Include(_) => Part::stored(coding, b""),
+        let make = |piece: &EsiNode| match piece {
+            EsiNode::Literal(bytes) => SplicePart::compress(coding, level, bytes)
+                .unwrap_or_else(|_| SplicePart::stored(coding, bytes)),
+            EsiNode::Include(_) => SplicePart::stored(coding, b""),
         };
         let mut made = 0;
         self.parts[coding.index()].get_or_init(|| {
-            let parts: Box<[Part]> = self.program.pieces.iter().map(make).collect();
+            let parts: Box<[SplicePart]> = self.program.pieces.iter().map(make).collect();
             made = parts.iter().map(|part| part.bytes().len() as u64).sum();
             parts
         });

@@ -4,15 +4,15 @@
 //! as soon as they are certain. Any split of a page into chunks gives the same program, apart from
 //! where literals are cut.
 
+use bolide_http::lscache::LsCacheControl;
 use bytes::Bytes;
-use http::lscache::Control;
 
 use crate::builder::Builder;
-use crate::scan::Scanner;
+use crate::scan::EsiScanner;
 
 /// What one page may ask for. Every excess is a [`Problem`] and costs nothing further.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct EsiLimits {
     /// Includes of one page; further ones give nothing.
     pub includes: u32,
     /// Elements of any kind; further ones stay in the page as text.
@@ -27,7 +27,7 @@ pub struct Limits {
     pub depth: u32,
 }
 
-impl Default for Limits {
+impl Default for EsiLimits {
     fn default() -> Self {
         Self {
             includes: 256,
@@ -44,7 +44,7 @@ impl Default for Limits {
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     /// In the order of the page.
-    pub pieces: Vec<Piece>,
+    pub pieces: Vec<EsiNode>,
     /// Objects that the page brings along; they come before the includes they answer.
     pub inlines: Vec<Inline>,
     /// Bytes of all literals.
@@ -60,10 +60,10 @@ pub const PROBLEMS_MAX: usize = 16;
 
 impl Program {
     /// The includes in the order of the page.
-    pub fn includes(&self) -> impl Iterator<Item = &Include> {
+    pub fn includes(&self) -> impl Iterator<Item = &EsiInclude> {
         self.pieces.iter().filter_map(|piece| match piece {
-            Piece::Include(include) => Some(&**include),
-            Piece::Literal(_) => None,
+            EsiNode::Include(include) => Some(&**include),
+            EsiNode::Literal(_) => None,
         })
     }
 
@@ -76,11 +76,11 @@ impl Program {
 
 /// One thing to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum EsiNode {
     /// These bytes.
     Literal(Bytes),
     /// A fragment.
-    Include(Box<Include>),
+    Include(Box<EsiInclude>),
 }
 
 /// What stands in for a fragment that fails.
@@ -107,7 +107,7 @@ pub enum Combine {
 
 /// `<esi:include …/>`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Include {
+pub struct EsiInclude {
     /// `src` without HTML's escapes; printable ASCII without blanks, not empty.
     pub src: Bytes,
     /// `alt`: fetched when `src` failed; like `src`.
@@ -115,7 +115,7 @@ pub struct Include {
     /// `onerror`
     pub onerror: OnError,
     /// `cache-control`: where to look and whether cookies matter.
-    pub control: Control,
+    pub control: LsCacheControl,
     /// `cache-tag`: by which a shared fragment is found; tags between commas.
     pub tags: Option<Bytes>,
     /// `as-var`: all includes of the page with this `src` are sent the same bytes.
@@ -135,7 +135,7 @@ pub struct Inline {
     /// The address that the body answers: like [`Include::src`].
     pub name: Bytes,
     /// `cache-control` as if an answer had said it.
-    pub control: Control,
+    pub control: LsCacheControl,
     /// `cache-tag`: as `X-LiteSpeed-Tag`.
     pub tags: Option<Bytes>,
     /// What is stored, ESI in it unread.
@@ -198,22 +198,22 @@ impl ProblemKind {
 /// Reads a page chunk by chunk.
 ///
 /// ```
-/// let mut parser = esi::Parser::new(esi::Limits::default());
+/// let mut parser = bolide_esi::Parser::new(bolide_esi::Limits::default());
 /// parser.feed(bytes::Bytes::from_static(b"<p><esi:inc"));
 /// parser.feed(bytes::Bytes::from_static(b"lude src='/a'/></p>"));
 /// assert_eq!(parser.finish().includes().next().map(|i| &i.src[..]), Some(&b"/a"[..]));
 /// ```
 #[derive(Debug)]
-pub struct Parser {
-    scanner: Scanner,
+pub struct EsiParser {
+    scanner: EsiScanner,
     builder: Builder,
 }
 
-impl Parser {
+impl EsiParser {
     /// A parser at the beginning of a page.
     #[must_use]
-    pub fn new(limits: Limits) -> Self {
-        Self { scanner: Scanner::new(limits.tag), builder: Builder::new(limits) }
+    pub fn new(limits: EsiLimits) -> Self {
+        Self { scanner: EsiScanner::new(limits.tag), builder: Builder::new(limits) }
     }
 
     /// Takes the next bytes of the page; they are shared, not copied, but for tags that chunks cut.
@@ -229,7 +229,7 @@ impl Parser {
     }
 
     /// Takes out the pieces that are certain so far. Numbers of includes count those taken, too.
-    pub fn take_pieces(&mut self) -> Vec<Piece> {
+    pub fn take_pieces(&mut self) -> Vec<EsiNode> {
         std::mem::take(&mut self.builder.program_mut().pieces)
     }
 
@@ -265,8 +265,8 @@ impl Parser {
 
 /// The program of a page in one piece.
 #[must_use]
-pub fn parse(page: Bytes, limits: Limits) -> Program {
-    let mut parser = Parser::new(limits);
+pub fn parse(page: Bytes, limits: EsiLimits) -> Program {
+    let mut parser = EsiParser::new(limits);
     parser.feed(page);
     parser.finish()
 }

@@ -63,7 +63,7 @@ enum Start {
 
 /// A tag with the place of its attributes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Tag {
+pub(crate) struct EsiTag {
     pub(crate) element: Element,
     pub(crate) side: Side,
     /// Where the name ends.
@@ -74,12 +74,12 @@ pub(crate) struct Tag {
 
 /// Bytes of the page: part of the chunk at hand, or gathered from several.
 #[derive(Clone, Debug)]
-pub(crate) enum Place<'a> {
+pub(crate) enum ScanPlace<'a> {
     Chunk(&'a Bytes, Range<usize>),
     Held(Bytes),
 }
 
-impl Place<'_> {
+impl ScanPlace<'_> {
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Chunk(_, range) => range.len(),
@@ -106,7 +106,7 @@ enum Held {
 
 /// Cuts chunks into text, tags and comment marks.
 #[derive(Debug)]
-pub(crate) struct Scanner {
+pub(crate) struct EsiScanner {
     tag_max: usize,
     /// Bytes of the page before the next chunk.
     base: u64,
@@ -125,7 +125,7 @@ enum End {
     Broken(usize),
 }
 
-impl Scanner {
+impl EsiScanner {
     pub(crate) const fn new(tag_max: usize) -> Self {
         // A tag that fits must at least hold its longest name.
         let tag_max = if tag_max < 64 { 64 } else { tag_max };
@@ -163,7 +163,7 @@ impl Scanner {
         }
         let rest = std::mem::take(&mut self.held);
         out.source_len(self.base);
-        out.text(Place::Held(Bytes::from(rest)));
+        out.text(ScanPlace::Held(Bytes::from(rest)));
     }
 
     /// Decides about the held prefix as far as possible; the page was read up to `end`.
@@ -182,19 +182,19 @@ impl Scanner {
                 Start::CommentOpen => {
                     self.in_comment = true;
                     let mark = Bytes::copy_from_slice(&self.held[..COMMENT_OPEN.len()]);
-                    out.mark(Place::Held(mark));
+                    out.mark(ScanPlace::Held(mark));
                     COMMENT_OPEN.len()
                 }
                 Start::CommentClose => {
                     self.in_comment = false;
-                    out.mark(Place::Held(Bytes::from_static(COMMENT_CLOSE)));
+                    out.mark(ScanPlace::Held(Bytes::from_static(COMMENT_CLOSE)));
                     COMMENT_CLOSE.len()
                 }
                 Start::Text => {
                     let rest = &self.held[1..];
                     let next = rest.iter().position(|&byte| may_start(byte, self.in_comment));
                     let len = next.map_or(self.held.len(), |index| index + 1);
-                    out.text(Place::Held(Bytes::copy_from_slice(&self.held[..len])));
+                    out.text(ScanPlace::Held(Bytes::copy_from_slice(&self.held[..len])));
                     len
                 }
             };
@@ -212,8 +212,8 @@ impl Scanner {
         let taken = match tag_end(window, &mut quote) {
             End::After(len) => {
                 self.held.extend_from_slice(&window[..len]);
-                let tag = Tag { element, side, name_end, at: begin };
-                out.tag(tag, Place::Held(Bytes::from(std::mem::take(&mut self.held))));
+                let tag = EsiTag { element, side, name_end, at: begin };
+                out.tag(tag, ScanPlace::Held(Bytes::from(std::mem::take(&mut self.held))));
                 self.state = Held::Prefix;
                 return len;
             }
@@ -232,7 +232,7 @@ impl Scanner {
             }
         };
         self.held.extend_from_slice(&window[..taken]);
-        out.text(Place::Held(Bytes::from(std::mem::take(&mut self.held))));
+        out.text(ScanPlace::Held(Bytes::from(std::mem::take(&mut self.held))));
         self.state = Held::Prefix;
         taken
     }
@@ -265,37 +265,43 @@ impl Scanner {
                 }
                 Start::CommentOpen => {
                     self.in_comment = true;
-                    out.text(Place::Chunk(chunk, at..start));
+                    out.text(ScanPlace::Chunk(chunk, at..start));
                     at = start + COMMENT_OPEN.len();
-                    out.mark(Place::Chunk(chunk, start..at));
+                    out.mark(ScanPlace::Chunk(chunk, start..at));
                 }
                 Start::CommentClose => {
                     self.in_comment = false;
-                    out.text(Place::Chunk(chunk, at..start));
+                    out.text(ScanPlace::Chunk(chunk, at..start));
                     at = start + COMMENT_CLOSE.len();
-                    out.mark(Place::Chunk(chunk, start..at));
+                    out.mark(ScanPlace::Chunk(chunk, start..at));
                 }
                 Start::Tag(element, side, name_end) => {
-                    out.text(Place::Chunk(chunk, at..start));
-                    let tag = Tag { element, side, name_end, at: self.base + start as u64 };
+                    out.text(ScanPlace::Chunk(chunk, at..start));
+                    let tag = EsiTag { element, side, name_end, at: self.base + start as u64 };
                     let Some(end) = self.tag(chunk, start, tag, out) else { return };
                     at = end;
                 }
             }
         }
         let hold = self.hold_from(chunk, at);
-        out.text(Place::Chunk(chunk, at..hold));
+        out.text(ScanPlace::Chunk(chunk, at..hold));
         self.held.extend_from_slice(&chunk[hold..]);
     }
 
     /// Takes the tag at `start`; where it ends, or nothing if the chunk ends before.
-    fn tag(&mut self, chunk: &Bytes, start: usize, tag: Tag, out: &mut Builder) -> Option<usize> {
+    fn tag(
+        &mut self,
+        chunk: &Bytes,
+        start: usize,
+        tag: EsiTag,
+        out: &mut Builder,
+    ) -> Option<usize> {
         let mut quote = 0;
         let name_end = start + tag.name_end;
         let window_end = chunk.len().min(start + self.tag_max);
         let text_end = match tag_end(&chunk[name_end..window_end], &mut quote) {
             End::After(len) => {
-                out.tag(tag, Place::Chunk(chunk, start..name_end + len));
+                out.tag(tag, ScanPlace::Chunk(chunk, start..name_end + len));
                 return Some(name_end + len);
             }
             End::Broken(len) => {
@@ -312,7 +318,7 @@ impl Scanner {
                 return None;
             }
         };
-        out.text(Place::Chunk(chunk, start..text_end));
+        out.text(ScanPlace::Chunk(chunk, start..text_end));
         Some(text_end)
     }
 

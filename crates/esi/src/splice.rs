@@ -9,8 +9,8 @@
 //!   padded to a byte. One stream header, one empty last meta-block.
 //! * zstd (RFC 8878 §3): whole frames one after another.
 
+use bolide_http::negotiate::Coding;
 use bytes::Bytes;
-use http::negotiate::Coding;
 
 /// A coder failed; only memory can be the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ const ZSTD_WINDOW_MIN: u32 = 16;
 
 /// Bytes of a page in one coding, independent of what stands around them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct SplicePart {
     coding: Coding,
     bytes: Bytes,
     len: u64,
@@ -48,7 +48,7 @@ pub struct Part {
     shift: u32,
 }
 
-impl Part {
+impl SplicePart {
     /// Compresses `data`; `level` is held within what the coding knows.
     ///
     /// # Errors
@@ -109,9 +109,9 @@ impl Part {
 
     /// What the page has to know of it.
     #[must_use]
-    pub const fn seal(&self) -> Seal {
+    pub const fn seal(&self) -> SpliceSeal {
         let Self { coding, len, crc, shift, .. } = *self;
-        Seal { coding, len, crc, shift, is_empty: self.bytes.is_empty() }
+        SpliceSeal { coding, len, crc, shift, is_empty: self.bytes.is_empty() }
     }
 
     /// What is sent for it.
@@ -135,7 +135,7 @@ impl Part {
 
 /// What the page has to know of a part that left already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Seal {
+pub struct SpliceSeal {
     coding: Coding,
     len: u64,
     crc: u32,
@@ -146,8 +146,8 @@ pub struct Seal {
 /// A page being sent: what comes before, between and after the parts.
 ///
 /// ```
-/// # use esi::splice::{Joint, Part};
-/// # use http::negotiate::Coding;
+/// # use bolide_esi::splice::{Joint, Part};
+/// # use bolide_http::negotiate::Coding;
 /// let mut joint = Joint::new(Coding::Gzip);
 /// let mut body = joint.head().to_vec();
 /// for text in [&b"a page "[..], b"and a fragment"] {
@@ -189,12 +189,12 @@ impl Joint {
     }
 
     /// Notes that `part` is sent next.
-    pub fn add(&mut self, part: &Part) {
+    pub fn add(&mut self, part: &SplicePart) {
         self.add_sealed(part.seal());
     }
 
     /// Notes that the part of `seal` is sent next.
-    pub fn add_sealed(&mut self, part: Seal) {
+    pub fn add_sealed(&mut self, part: SpliceSeal) {
         debug_assert_eq!(self.coding, part.coding, "one page has one coding");
         if self.coding == Coding::Gzip {
             self.crc = multiply(part.shift, self.crc) ^ part.crc;
@@ -247,7 +247,7 @@ impl Tail {
 
 /// Bytes of the page that `parts` make; known before anything is sent.
 #[must_use]
-pub fn joined_len<'a>(coding: Coding, parts: impl IntoIterator<Item = &'a Part>) -> u64 {
+pub fn joined_len<'a>(coding: Coding, parts: impl IntoIterator<Item = &'a SplicePart>) -> u64 {
     let mut joint = Joint::new(coding);
     let mut len = joint.head().len() as u64;
     for part in parts {
@@ -259,7 +259,7 @@ pub fn joined_len<'a>(coding: Coding, parts: impl IntoIterator<Item = &'a Part>)
 
 /// The page that `parts` make, in one piece.
 #[must_use]
-pub fn join<'a>(coding: Coding, parts: impl IntoIterator<Item = &'a Part>) -> Vec<u8> {
+pub fn join<'a>(coding: Coding, parts: impl IntoIterator<Item = &'a SplicePart>) -> Vec<u8> {
     let mut joint = Joint::new(coding);
     let mut body = joint.head().to_vec();
     for part in parts {

@@ -1,12 +1,12 @@
 //! Which part of a file answers a request: method, preconditions and ranges, in nginx's order.
 
-use http::Method;
-use http::conditional::{Conditions, ModifiedSince, Validator, Verdict};
-use http::range::{self, ByteRange, Outcome};
+use bolide_http::Method;
+use bolide_http::conditional::{Conditions, ModifiedSince, Precondition, Validator};
+use bolide_http::range::{self, ByteRange, RangeOutcome};
 
 /// How a file is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum FileAnswer {
     /// 200 with everything.
     Whole,
     /// 206 with the ranges that were found.
@@ -21,7 +21,7 @@ pub enum Answer {
     Unsatisfiable,
 }
 
-impl Answer {
+impl FileAnswer {
     /// The status code.
     #[must_use]
     pub const fn status(self) -> u16 {
@@ -38,14 +38,14 @@ impl Answer {
 
 /// What a location says about partial and conditional answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rules {
+pub struct FileRules {
     /// `if_modified_since`
     pub since: ModifiedSince,
     /// `max_ranges`; 0 switches ranges off, as does a body that is compressed on the way.
     pub max_ranges: u32,
 }
 
-impl Default for Rules {
+impl Default for FileRules {
     fn default() -> Self {
         Self { since: ModifiedSince::Exact, max_ranges: u32::MAX }
     }
@@ -60,26 +60,26 @@ pub fn answer(
     conditions: &Conditions<'_>,
     validator: Validator<'_>,
     length: u64,
-    rules: Rules,
+    rules: FileRules,
     ranges: &mut Vec<ByteRange>,
-) -> Answer {
+) -> FileAnswer {
     ranges.clear();
     if !matches!(method, Method::Get | Method::Head) {
-        return Answer::NotAllowed;
+        return FileAnswer::NotAllowed;
     }
     match conditions.evaluate(validator, rules.since) {
-        Verdict::NotModified => return Answer::NotModified,
-        Verdict::PreconditionFailed => return Answer::PreconditionFailed,
-        Verdict::Proceed => {}
+        Precondition::NotModified => return FileAnswer::NotModified,
+        Precondition::PreconditionFailed => return FileAnswer::PreconditionFailed,
+        Precondition::Proceed => {}
     }
-    let Some(field) = conditions.range else { return Answer::Whole };
+    let Some(field) = conditions.range else { return FileAnswer::Whole };
     if rules.max_ranges == 0 || !conditions.range_applies(validator) {
-        return Answer::Whole;
+        return FileAnswer::Whole;
     }
     match range::parse(field, length, rules.max_ranges, ranges) {
-        Outcome::Whole => Answer::Whole,
-        Outcome::Partial => Answer::Partial,
-        Outcome::Unsatisfiable => Answer::Unsatisfiable,
+        RangeOutcome::Whole => FileAnswer::Whole,
+        RangeOutcome::Partial => FileAnswer::Partial,
+        RangeOutcome::Unsatisfiable => FileAnswer::Unsatisfiable,
     }
 }
 

@@ -7,18 +7,18 @@ use flate2::write::MultiGzDecoder;
 
 /// What was to be undone is not gzip, or was cut off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DecodeError;
+pub struct CodingError;
 
-impl From<std::io::Error> for DecodeError {
+impl From<std::io::Error> for CodingError {
     fn from(_: std::io::Error) -> Self {
         Self
     }
 }
 
 /// A gzip stream (RFC 1952) of one or more members being undone.
-pub struct Decoder(MultiGzDecoder<Vec<u8>>);
+pub struct CodingDecoder(MultiGzDecoder<Vec<u8>>);
 
-impl Decoder {
+impl CodingDecoder {
     /// A stream at its beginning.
     #[must_use]
     pub fn gzip() -> Self {
@@ -30,7 +30,7 @@ impl Decoder {
     /// # Errors
     ///
     /// [`DecodeError`] when it is not gzip; the stream cannot go on.
-    pub fn feed(&mut self, chunk: &[u8], out: &mut Vec<u8>) -> Result<(), DecodeError> {
+    pub fn feed(&mut self, chunk: &[u8], out: &mut Vec<u8>) -> Result<(), CodingError> {
         let fed = self.0.write_all(chunk).and_then(|()| self.0.flush());
         out.append(self.0.get_mut());
         Ok(fed?)
@@ -41,14 +41,14 @@ impl Decoder {
     /// # Errors
     ///
     /// [`DecodeError`] when the stream is not complete.
-    pub fn finish(mut self, out: &mut Vec<u8>) -> Result<(), DecodeError> {
+    pub fn finish(mut self, out: &mut Vec<u8>) -> Result<(), CodingError> {
         let ended = self.0.try_finish();
         out.append(self.0.get_mut());
         Ok(ended?)
     }
 }
 
-impl fmt::Debug for Decoder {
+impl fmt::Debug for CodingDecoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Decoder::Gzip")
     }
@@ -56,13 +56,13 @@ impl fmt::Debug for Decoder {
 
 #[cfg(test)]
 mod tests {
-    use super::Decoder;
+    use super::CodingDecoder;
     use crate::compress;
-    use http::negotiate::Coding;
+    use bolide_http::negotiate::Coding;
     use proptest::prelude::{any, prop, proptest};
 
     fn decode(data: &[u8], size: usize) -> Option<Vec<u8>> {
-        let (mut decoder, mut out) = (Decoder::gzip(), Vec::new());
+        let (mut decoder, mut out) = (CodingDecoder::gzip(), Vec::new());
         for chunk in data.chunks(size) {
             decoder.feed(chunk, &mut out).ok()?;
         }

@@ -4,11 +4,11 @@
 use std::fmt;
 use std::io::Write;
 
+use bolide_http::negotiate::Coding;
 use brotli::CompressorWriter;
 use brotli::enc::BrotliEncoderParams;
 use flate2::write::GzEncoder;
 use flate2::{Compression, GzBuilder};
-use http::negotiate::Coding;
 
 /// A coder failed; only memory can be the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ const WINDOW_MAX: u32 = 22;
 const WINDOW_MIN: u32 = 16;
 
 /// A stream being compressed.
-pub enum Encoder {
+pub enum CodingEncoder {
     /// `gzip`
     Gzip(Box<GzEncoder<Vec<u8>>>),
     /// `br`
@@ -40,7 +40,7 @@ pub enum Encoder {
     Zstd(Box<zstd::stream::write::Encoder<'static, Vec<u8>>>),
 }
 
-impl Encoder {
+impl CodingEncoder {
     /// A stream of `coding`; `level` is held within what the coding knows (gzip 1 to 9, br 0 to 11,
     /// zstd 1 to 19).
     ///
@@ -140,7 +140,7 @@ impl Encoder {
     }
 }
 
-impl fmt::Debug for Encoder {
+impl fmt::Debug for CodingEncoder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Gzip(_) => "Encoder::Gzip",
@@ -159,7 +159,7 @@ pub fn compress(coding: Coding, level: i8, data: &[u8]) -> Result<Vec<u8>, Encod
     // A window larger than the data only costs memory.
     let window = usize::BITS - data.len().leading_zeros();
     let window = window.clamp(WINDOW_MIN, WINDOW_MAX);
-    let mut encoder = Encoder::with_window(coding, level, window, Some(data.len()))?;
+    let mut encoder = CodingEncoder::with_window(coding, level, window, Some(data.len()))?;
     let mut out = Vec::new();
     encoder.feed(data, &mut out)?;
     encoder.finish(&mut out)?;
@@ -169,8 +169,8 @@ pub fn compress(coding: Coding, level: i8, data: &[u8]) -> Result<Vec<u8>, Encod
 
 #[cfg(test)]
 mod tests {
-    use super::{Encoder, compress};
-    use http::negotiate::Coding;
+    use super::{CodingEncoder, compress};
+    use bolide_http::negotiate::Coding;
     use proptest::prelude::{any, prop, proptest};
     use std::io::Read;
 
@@ -209,7 +209,7 @@ mod tests {
     #[test]
     fn what_was_flushed_can_be_decoded_before_the_end() {
         for coding in Coding::ALL {
-            let (mut encoder, mut out) = (Encoder::new(coding, 1).unwrap(), Vec::new());
+            let (mut encoder, mut out) = (CodingEncoder::new(coding, 1).unwrap(), Vec::new());
             encoder.feed(b"the first part", &mut out).unwrap();
             encoder.flush(&mut out).unwrap();
             let mut first = [0; 14];
@@ -237,7 +237,8 @@ mod tests {
             for coding in Coding::ALL {
                 let at_once = compress(coding, level, &whole).unwrap();
                 assert_eq!(decompress(coding, &at_once), whole);
-                let (mut encoder, mut out) = (Encoder::new(coding, level).unwrap(), Vec::new());
+                let mut encoder = CodingEncoder::new(coding, level).unwrap();
+                let mut out = Vec::new();
                 for chunk in &chunks {
                     encoder.feed(chunk, &mut out).unwrap();
                 }

@@ -2,7 +2,7 @@
 
 /// A failed look at the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
+pub enum OpenFailure {
     /// There is nothing (ENOENT).
     NotFound,
     /// Something on the way is no directory (ENOTDIR).
@@ -26,7 +26,7 @@ const EMLINK: i32 = 31;
 const ENAMETOOLONG: i32 = 36;
 const ELOOP: i32 = 40;
 
-impl Failure {
+impl OpenFailure {
     /// The failure that Linux means by `errno`.
     #[must_use]
     pub const fn from_errno(errno: i32) -> Self {
@@ -90,17 +90,17 @@ impl Failure {
 
 #[cfg(test)]
 mod tests {
-    use super::Failure;
+    use super::OpenFailure;
 
     #[test]
     fn error_numbers_keep_their_number_and_get_nginxs_status() {
         let cases = [(2, 404), (20, 404), (36, 404), (13, 403), (40, 403), (24, 500), (5, 500)];
         for (errno, status) in cases {
-            let failure = Failure::from_errno(errno);
+            let failure = OpenFailure::from_errno(errno);
             assert_eq!((failure.errno(), failure.status()), (errno, status));
             assert!(!failure.text().is_empty());
         }
-        assert_eq!(Failure::from_errno(31), Failure::Loop);
-        assert!(Failure::from_errno(24).is_out_of_descriptors());
+        assert_eq!(OpenFailure::from_errno(31), OpenFailure::Loop);
+        assert!(OpenFailure::from_errno(24).is_out_of_descriptors());
     }
 }

@@ -1,9 +1,9 @@
 //! Listings and coders under arbitrary bytes, with what must hold whatever they are.
 
-use http::negotiate::Coding;
+use bolide_http::negotiate::Coding;
 
 use crate::listing::{self, Columns, Format, Style};
-use crate::{DirEntry, Encoder, Kind};
+use crate::{CodingEncoder, DirEntry, FileKind};
 
 /// Splits `data` into names and lists them in every format.
 pub fn listing(data: &[u8]) {
@@ -16,7 +16,7 @@ pub fn listing(data: &[u8]) {
 pub fn check_listing(names: &[Vec<u8>], columns: Columns) {
     let entry = |name: &Vec<u8>| DirEntry {
         name: name.as_slice().into(),
-        kind: Kind::File,
+        kind: FileKind::File,
         size: 1,
         mtime_secs: 1,
     };
@@ -41,7 +41,7 @@ pub fn check_listing(names: &[Vec<u8>], columns: Columns) {
 pub fn encode(data: &[u8]) {
     let Some((&cut, rest)) = data.split_first() else { return };
     for coding in Coding::ALL {
-        let Ok(mut encoder) = Encoder::new(coding, 1) else { return };
+        let Ok(mut encoder) = CodingEncoder::new(coding, 1) else { return };
         let mut out = Vec::new();
         for chunk in rest.chunks(usize::from(cut).max(1)) {
             assert!(encoder.feed(chunk, &mut out).is_ok());

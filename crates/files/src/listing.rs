@@ -2,11 +2,11 @@
 //!
 //! The names come from the disk and may hold anything; each format escapes them its own way.
 
-use http::date::{Civil, MONTHS, http_date};
-use http::digits::{push_decimal, push_right};
-use http::escape::{UriPart, push_html, push_json, push_uri};
+use bolide_http::date::{CivilDate, MONTHS, http_date};
+use bolide_http::digits::{push_decimal, push_right};
+use bolide_http::escape::{UriPart, push_html, push_json, push_uri};
 
-use crate::{DirEntry, Kind};
+use crate::{DirEntry, FileKind};
 
 /// `autoindex_format`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -69,7 +69,7 @@ const CALLBACK_MAX: usize = 128;
 /// Puts directories first and names in byte order.
 pub fn sort(entries: &mut [DirEntry]) {
     entries.sort_unstable_by(|one, two| {
-        let is_file = |entry: &DirEntry| entry.kind != Kind::Directory;
+        let is_file = |entry: &DirEntry| entry.kind != FileKind::Directory;
         (is_file(one), &one.name).cmp(&(is_file(two), &two.name))
     });
 }
@@ -137,7 +137,7 @@ fn write_html(out: &mut Vec<u8>, uri: &[u8], entries: &[DirEntry], style: &Style
 }
 
 fn write_row(out: &mut Vec<u8>, entry: &DirEntry, style: &Style) {
-    let is_directory = entry.kind == Kind::Directory;
+    let is_directory = entry.kind == FileKind::Directory;
     out.extend_from_slice(b"<a href=\"");
     push_uri(out, &entry.name, UriPart::Component);
     if is_directory {
@@ -186,7 +186,7 @@ fn cut(name: &[u8], measure: Columns) -> &[u8] {
 
 /// `06-Nov-1994 08:49 `
 fn push_time(out: &mut Vec<u8>, unix_seconds: i64) {
-    let civil = Civil::from_unix(unix_seconds);
+    let civil = CivilDate::from_unix(unix_seconds);
     push_two(out, civil.day, b'-');
     out.extend_from_slice(MONTHS[civil.month as usize - 1]);
     out.push(b'-');
@@ -222,11 +222,11 @@ fn push_rounded(out: &mut Vec<u8>, size: u64) {
     out.push(unit);
 }
 
-const fn word(kind: Kind) -> &'static [u8] {
+const fn word(kind: FileKind) -> &'static [u8] {
     match kind {
-        Kind::Directory => b"directory",
-        Kind::File => b"file",
-        Kind::Other => b"other",
+        FileKind::Directory => b"directory",
+        FileKind::File => b"file",
+        FileKind::Other => b"other",
     }
 }
 
@@ -241,7 +241,7 @@ fn write_json(out: &mut Vec<u8>, entries: &[DirEntry]) {
         out.extend_from_slice(b"\", \"mtime\":\"");
         out.extend_from_slice(&http_date(entry.mtime_secs));
         out.push(b'"');
-        if entry.kind == Kind::File {
+        if entry.kind == FileKind::File {
             out.extend_from_slice(b", \"size\":");
             push_decimal(out, entry.size);
         }
@@ -256,10 +256,10 @@ fn write_xml(out: &mut Vec<u8>, entries: &[DirEntry]) {
         out.push(b'<');
         out.extend_from_slice(word(entry.kind));
         out.extend_from_slice(b" mtime=\"");
-        let time = http::date::iso_date(entry.mtime_secs, 0);
+        let time = bolide_http::date::iso_date(entry.mtime_secs, 0);
         out.extend_from_slice(&time[..19]);
         out.extend_from_slice(b"Z\"");
-        if entry.kind == Kind::File {
+        if entry.kind == FileKind::File {
             out.extend_from_slice(b" size=\"");
             push_decimal(out, entry.size);
             out.push(b'"');

@@ -3,18 +3,18 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use base::FileRef;
+use bolide_base::FileRef;
+use bolide_http::conditional::Validator;
+use bolide_http::date;
+use bolide_http::digits::{Decimal, push_hex};
+use bolide_http::negotiate::{Coding, Codings};
 use bytes::Bytes;
-use http::conditional::Validator;
-use http::date;
-use http::digits::{Decimal, push_hex};
-use http::negotiate::{Coding, Codings};
 
-use crate::variant::{Variant, VariantKey, VariantSet};
+use crate::variant::{FileVariant, VariantKey, VariantSet};
 
 /// What a path names.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file.
     #[default]
     File,
@@ -28,7 +28,7 @@ pub enum Kind {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
     /// What it is.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// Bytes.
     pub size: u64,
     /// Last change of the content, in seconds since 1970.
@@ -61,7 +61,7 @@ pub struct DirEntry {
     /// The name, without slashes.
     pub name: Box<[u8]>,
     /// What it is, symbolic links followed.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// Bytes.
     pub size: u64,
     /// Seconds since 1970.
@@ -70,7 +70,7 @@ pub struct DirEntry {
 
 /// Where the bytes of a file come from.
 #[derive(Clone, Debug)]
-pub enum Body {
+pub enum FileBody {
     /// All of them, read when the file was looked at.
     Memory(Bytes),
     /// Still on disk.
@@ -117,7 +117,7 @@ pub struct OpenFile {
     /// Where it is.
     pub path: Rc<[u8]>,
     /// Its bytes.
-    pub body: Body,
+    pub body: FileBody,
     /// How it stood.
     pub meta: Meta,
     /// For `ETag`.
@@ -132,7 +132,7 @@ pub struct OpenFile {
 }
 
 impl OpenFile {
-    pub(crate) fn new(path: Rc<[u8]>, body: Body, meta: Meta, variants: VariantSet) -> Self {
+    pub(crate) fn new(path: Rc<[u8]>, body: FileBody, meta: Meta, variants: VariantSet) -> Self {
         Self {
             path,
             body,
@@ -158,14 +158,14 @@ impl OpenFile {
     #[must_use]
     pub const fn content(&self) -> Option<&Bytes> {
         match &self.body {
-            Body::Memory(content) => Some(content),
-            Body::Disk(_) => None,
+            FileBody::Memory(content) => Some(content),
+            FileBody::Disk(_) => None,
         }
     }
 
     /// How far the compressed form is that belongs to `key`.
     #[must_use]
-    pub fn variant(&self, key: VariantKey) -> Variant {
+    pub fn variant(&self, key: VariantKey) -> FileVariant {
         self.variants.find(key)
     }
 

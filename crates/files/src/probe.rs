@@ -10,10 +10,10 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use base::limits;
+use bolide_base::limits;
 use bytes::Bytes;
 
-use crate::{DirEntry, Failure, Meta};
+use crate::{DirEntry, Meta, OpenFailure};
 
 /// What is to be found out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +37,7 @@ impl Want {
 
 /// Which symbolic links on the way are refused (`disable_symlinks`); a refusal is ELOOP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Symlinks {
+pub enum SymlinkPolicy {
     /// None.
     #[default]
     Follow,
@@ -53,7 +53,7 @@ pub enum Symlinks {
     },
 }
 
-impl Symlinks {
+impl SymlinkPolicy {
     /// The same rule with the part of `path` unchecked that lies in the directory `from`.
     #[must_use]
     pub fn beginning_at(self, path: &[u8], from: &[u8]) -> Self {
@@ -88,7 +88,7 @@ pub enum Remember {
 
 /// How long what was found may be relied upon (`open_file_cache*`, `disable_symlinks`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct ProbePolicy {
     /// Age at which an entry is checked again.
     pub valid: Duration,
     /// Time without use after which an entry is dropped.
@@ -100,10 +100,10 @@ pub struct Policy {
     /// What is done with failures.
     pub failures: Remember,
     /// Which links are refused.
-    pub symlinks: Symlinks,
+    pub symlinks: SymlinkPolicy,
 }
 
-impl Default for Policy {
+impl Default for ProbePolicy {
     /// A check at most once a second.
     fn default() -> Self {
         Self {
@@ -112,7 +112,7 @@ impl Default for Policy {
             max: limits::FILES_KNOWN_MAX,
             min_uses: 1,
             failures: Remember::Nothing,
-            symlinks: Symlinks::Follow,
+            symlinks: SymlinkPolicy::Follow,
         }
     }
 }
@@ -127,7 +127,7 @@ pub struct Probe {
     /// What the table holds; if the file still has this meta, `Probed::Unchanged` is enough.
     pub known: Option<Meta>,
     /// The rules that the result is kept by; the door needs only `symlinks`.
-    pub policy: Policy,
+    pub policy: ProbePolicy,
 }
 
 /// What a look at the disk showed.
@@ -138,30 +138,30 @@ pub enum Probed {
     /// A regular file was opened and read whole; its descriptor is closed.
     Content(Meta, Bytes),
     /// A regular file was opened and stays open.
-    Open(Meta, base::FileRef),
+    Open(Meta, bolide_base::FileRef),
     /// Something is there: a directory, a special file, or a file that was not to be opened.
     Seen(Meta),
     /// The names in a directory, in any order.
     Listing(Meta, Vec<DirEntry>),
     /// It failed.
-    Failed(Failure),
+    Failed(OpenFailure),
 }
 
 #[cfg(test)]
 mod tests {
-    use super::Symlinks;
+    use super::SymlinkPolicy;
 
     #[test]
     fn the_part_before_from_is_not_checked() {
-        let rule = Symlinks::Refuse { from: 0 };
+        let rule = SymlinkPolicy::Refuse { from: 0 };
         let at = |path: &[u8], from: &[u8]| rule.beginning_at(path, from);
-        assert_eq!(at(b"/srv/www/a", b"/srv/www"), Symlinks::Refuse { from: 8 });
-        assert_eq!(at(b"/srv/www/a", b"/srv/www/"), Symlinks::Refuse { from: 8 });
+        assert_eq!(at(b"/srv/www/a", b"/srv/www"), SymlinkPolicy::Refuse { from: 8 });
+        assert_eq!(at(b"/srv/www/a", b"/srv/www/"), SymlinkPolicy::Refuse { from: 8 });
         assert_eq!(at(b"/srv/wwwx/a", b"/srv/www"), rule);
         assert_eq!(at(b"/other/a", b"/srv/www"), rule);
-        assert_eq!(at(b"/srv/www", b"/srv/www"), Symlinks::Follow);
+        assert_eq!(at(b"/srv/www", b"/srv/www"), SymlinkPolicy::Follow);
         assert_eq!(at(b"/srv/www", b""), rule);
-        let foreign = Symlinks::RefuseForeign { from: 0 }.beginning_at(b"/a/b", b"/a");
-        assert_eq!(foreign, Symlinks::RefuseForeign { from: 2 });
+        let foreign = SymlinkPolicy::RefuseForeign { from: 0 }.beginning_at(b"/a/b", b"/a");
+        assert_eq!(foreign, SymlinkPolicy::RefuseForeign { from: 2 });
     }
 }

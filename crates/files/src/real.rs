@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use base::Instant;
+use bolide_base::Instant;
 
 /// Paths remembered.
 const PATHS_MAX: usize = 64;
@@ -38,7 +38,7 @@ impl RealPaths {
 
 #[cfg(test)]
 mod tests {
-    use base::Now;
+    use bolide_base::Now;
 
     use super::{PATHS_MAX, RealPaths, VALID};
 

@@ -1,9 +1,9 @@
 //! From a normalised URI path to a path on disk (`root`, `alias`).
 //!
-//! A URI that [`http::uri::normalise`] made cannot climb: it has no `.` or `..` segment left and no
+//! A URI that [`bolide_http::uri::normalise`] made cannot climb: it has no `.` or `..` segment left and no
 //! NUL. One that was put together from variables can, as in nginx; [`is_settled`] tells.
 
-use http::negotiate::Coding;
+use bolide_http::negotiate::Coding;
 
 /// Writes `root` followed by the whole URI to `path` (cleared first).
 pub fn under_root(path: &mut Vec<u8>, root: &[u8], uri: &[u8]) {
@@ -38,7 +38,7 @@ pub fn is_settled(uri: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{is_settled, sibling, under_alias, under_root};
-    use http::negotiate::Coding;
+    use bolide_http::negotiate::Coding;
 
     #[test]
     fn root_takes_the_whole_uri_and_alias_its_rest() {

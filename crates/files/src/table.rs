@@ -19,19 +19,19 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use base::{Instant, Now, limits};
+use bolide_base::{Instant, Now, limits};
 
 use crate::encode::EncodeError;
 use crate::hash::Seeded;
-use crate::open::{Body, DirEntry, Kind, Meta, OpenFile};
-use crate::probe::{Policy, Probe, Probed, Remember, Symlinks, Want};
+use crate::open::{DirEntry, FileBody, FileKind, Meta, OpenFile};
+use crate::probe::{Probe, ProbePolicy, Probed, Remember, SymlinkPolicy, Want};
 use crate::real::RealPaths;
-use crate::variant::{CompressJob, Ring, Variant, VariantKey};
-use crate::{Failure, resolve};
+use crate::variant::{CompressJob, FileVariant, VariantKey, VariantRing};
+use crate::{OpenFailure, resolve};
 
 /// Bounds of a [`Table`].
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct FileTableLimits {
     /// Paths remembered.
     pub entries: usize,
     /// Descriptors kept open.
@@ -42,7 +42,7 @@ pub struct Limits {
     pub variants: u64,
 }
 
-impl Default for Limits {
+impl Default for FileTableLimits {
     fn default() -> Self {
         Self {
             entries: limits::FILES_KNOWN_MAX,
@@ -63,7 +63,7 @@ pub enum Known {
     /// A special file, or a regular one that was only asked for its meta.
     Seen(Meta),
     /// It cannot be had.
-    Missing(Failure),
+    Missing(OpenFailure),
     /// Too old to rely on: probe.
     Stale,
     /// Never looked at: probe.
@@ -82,11 +82,11 @@ const TURN_KEPT: usize = 1024;
 enum State {
     File(Rc<OpenFile>),
     Seen(Meta),
-    Missing(Failure),
+    Missing(OpenFailure),
 }
 
 #[derive(Debug)]
-struct Entry {
+struct FileEntry {
     path: Rc<[u8]>,
     state: State,
     checked: Instant,
@@ -96,11 +96,11 @@ struct Entry {
     referenced: bool,
     /// Read so soon after a change that equal times prove nothing.
     racy: bool,
-    symlinks: Symlinks,
+    symlinks: SymlinkPolicy,
     inactive: Duration,
 }
 
-impl Entry {
+impl FileEntry {
     fn content_len(&self) -> u64 {
         match &self.state {
             State::File(file) => file.content().map_or(0, |content| content.len() as u64),
@@ -116,15 +116,15 @@ impl Entry {
     }
 
     /// Whether what was found under this entry's rule for links answers a request with `rule`.
-    fn satisfies(&self, rule: Symlinks) -> bool {
+    fn satisfies(&self, rule: SymlinkPolicy) -> bool {
         let found = !matches!(self.state, State::Missing(_));
-        self.symlinks == rule || found && rule == Symlinks::Follow
+        self.symlinks == rule || found && rule == SymlinkPolicy::Follow
     }
 
     fn known(&self) -> Known {
         match &self.state {
             State::File(file) => Known::File(file.clone()),
-            State::Seen(meta) if meta.kind == Kind::Directory => Known::Directory(*meta),
+            State::Seen(meta) if meta.kind == FileKind::Directory => Known::Directory(*meta),
             State::Seen(meta) => Known::Seen(*meta),
             State::Missing(failure) => Known::Missing(*failure),
         }
@@ -135,7 +135,7 @@ impl Entry {
 #[derive(Debug)]
 struct Turn {
     at: Instant,
-    missing: HashMap<Rc<[u8]>, (Symlinks, Failure), Seeded>,
+    missing: HashMap<Rc<[u8]>, (SymlinkPolicy, OpenFailure), Seeded>,
     listings: HashMap<Rc<[u8]>, Rc<[DirEntry]>, Seeded>,
 }
 
@@ -154,32 +154,32 @@ impl Turn {
 
 /// The open-file table of one worker.
 #[derive(Debug)]
-pub struct Table {
-    limits: Limits,
+pub struct FileTable {
+    limits: FileTableLimits,
     index: HashMap<Rc<[u8]>, u32, Seeded>,
-    slots: Vec<Option<Entry>>,
+    slots: Vec<Option<FileEntry>>,
     free: Vec<u32>,
     hand: usize,
     sweep_hand: usize,
     content: u64,
     open: usize,
     turn: Turn,
-    ring: Ring,
+    ring: VariantRing,
     /// Where directories lead.
     pub real: RealPaths,
 }
 
-impl Table {
+impl FileTable {
     /// An empty table with the default limits; `seed` should be secret and differ between
     /// processes.
     #[must_use]
     pub fn new(seed: u64) -> Self {
-        Self::with_limits(Limits::default(), seed)
+        Self::with_limits(FileTableLimits::default(), seed)
     }
 
     /// An empty table within `limits`; `seed` as in [`Self::new`].
     #[must_use]
-    pub fn with_limits(limits: Limits, seed: u64) -> Self {
+    pub fn with_limits(limits: FileTableLimits, seed: u64) -> Self {
         let hasher = Seeded::new(seed);
         Self {
             limits,
@@ -195,14 +195,14 @@ impl Table {
                 missing: HashMap::with_hasher(hasher),
                 listings: HashMap::with_hasher(hasher),
             },
-            ring: Ring::new(limits.variants),
+            ring: VariantRing::new(limits.variants),
             real: RealPaths::default(),
         }
     }
 
     /// What is known about `path`. After `Stale` or `Unknown`: [`Self::probe`].
     #[inline]
-    pub fn lookup(&mut self, path: &[u8], now: Now, policy: &Policy) -> Known {
+    pub fn lookup(&mut self, path: &[u8], now: Now, policy: &ProbePolicy) -> Known {
         let Some(&slot) = self.index.get(path) else { return self.missing_now(path, now, policy) };
         let Some(entry) = &mut self.slots[slot as usize] else { return Known::Unknown };
         if !entry.satisfies(policy.symlinks) {
@@ -221,7 +221,7 @@ impl Table {
     }
 
     /// A failure of this very turn.
-    fn missing_now(&self, path: &[u8], now: Now, policy: &Policy) -> Known {
+    fn missing_now(&self, path: &[u8], now: Now, policy: &ProbePolicy) -> Known {
         if self.turn.at != now.mono || self.turn.missing.is_empty() {
             return Known::Unknown;
         }
@@ -239,10 +239,10 @@ impl Table {
 
     /// The look at the disk that `path` needs.
     #[must_use]
-    pub fn probe(&self, path: &[u8], want: Want, policy: &Policy) -> Probe {
+    pub fn probe(&self, path: &[u8], want: Want, policy: &ProbePolicy) -> Probe {
         let entry = self.entry(path);
         let known = match entry {
-            Some(Entry { state: State::File(file), racy: false, .. }) => Some(file.meta),
+            Some(FileEntry { state: State::File(file), racy: false, .. }) => Some(file.meta),
             _ => None,
         };
         let path = entry.map_or_else(|| Rc::from(path), |entry| entry.path.clone());
@@ -259,9 +259,9 @@ impl Table {
                 // A file that changes while it is read: what was read is what is served, and the
                 // next check sees another size.
                 let meta = Meta { size: content.len() as u64, ..meta };
-                self.insert_file(probe, meta, Body::Memory(content), now)
+                self.insert_file(probe, meta, FileBody::Memory(content), now)
             }
-            Probed::Open(meta, file) => self.insert_file(probe, meta, Body::Disk(file), now),
+            Probed::Open(meta, file) => self.insert_file(probe, meta, FileBody::Disk(file), now),
             Probed::Seen(meta) => self.insert_seen(probe, meta, now),
             Probed::Listing(meta, names) => {
                 self.turn.listings.insert(probe.path.clone(), names.into());
@@ -273,7 +273,7 @@ impl Table {
 
     /// Orders a compressed form; `None` unless it is absent and the content is in memory.
     pub fn begin_variant(&mut self, file: &Rc<OpenFile>, key: VariantKey) -> Option<CompressJob> {
-        Ring::begin(file, key)
+        VariantRing::begin(file, key)
     }
 
     /// Keeps what came of an order, within the budget, and gives it.
@@ -281,7 +281,7 @@ impl Table {
         &mut self,
         job: &CompressJob,
         output: Result<Vec<u8>, EncodeError>,
-    ) -> Variant {
+    ) -> FileVariant {
         self.ring.finish(job, output)
     }
 
@@ -291,7 +291,7 @@ impl Table {
         for _ in 0..visits.min(self.slots.len()) {
             self.sweep_hand = (self.sweep_hand + 1) % self.slots.len();
             let slot = self.sweep_hand;
-            let is_idle = |entry: &Entry| now.mono.since(entry.used) > entry.inactive;
+            let is_idle = |entry: &FileEntry| now.mono.since(entry.used) > entry.inactive;
             if self.slots[slot].as_ref().is_some_and(is_idle) {
                 self.remove(slot);
             }
@@ -337,7 +337,7 @@ impl Table {
         self.ring.used()
     }
 
-    fn entry(&self, path: &[u8]) -> Option<&Entry> {
+    fn entry(&self, path: &[u8]) -> Option<&FileEntry> {
         self.slots[*self.index.get(path)? as usize].as_ref()
     }
 
@@ -356,8 +356,8 @@ impl Table {
         entry.known()
     }
 
-    fn insert_file(&mut self, probe: &Probe, meta: Meta, body: Body, now: Now) -> Known {
-        debug_assert_eq!(meta.kind, Kind::File, "only regular files are opened");
+    fn insert_file(&mut self, probe: &Probe, meta: Meta, body: FileBody, now: Now) -> Known {
+        debug_assert_eq!(meta.kind, FileKind::File, "only regular files are opened");
         let changed =
             meta.ctime_secs.saturating_mul(1000) + i64::from(meta.ctime_nanos / 1_000_000);
         let read = i64::try_from(now.unix_millis).unwrap_or(i64::MAX);
@@ -384,10 +384,10 @@ impl Table {
         self.insert(probe, state, false, now)
     }
 
-    fn insert_failure(&mut self, probe: &Probe, failure: Failure, now: Now) -> Known {
+    fn insert_failure(&mut self, probe: &Probe, failure: OpenFailure, now: Now) -> Known {
         if failure.is_out_of_descriptors() {
             for _ in 0..SHED_MAX {
-                if !self.evict(now, Entry::holds_descriptor) {
+                if !self.evict(now, FileEntry::holds_descriptor) {
                     break;
                 }
             }
@@ -414,7 +414,7 @@ impl Table {
         if self.index.len() >= probe.policy.max.min(self.limits.entries) {
             self.evict(now, |_| true);
         }
-        let entry = Entry {
+        let entry = FileEntry {
             path: probe.path.clone(),
             state,
             checked: now.mono,
@@ -442,12 +442,12 @@ impl Table {
         while self.content > self.limits.content && self.evict(now, |entry| entry.content_len() > 0)
         {
         }
-        while self.open > self.limits.open && self.evict(now, Entry::holds_descriptor) {}
+        while self.open > self.limits.open && self.evict(now, FileEntry::holds_descriptor) {}
     }
 
     /// Drops one entry that `fits` and was not used since the hand last passed; those of this very
     /// turn are spared, because somebody is about to ask for them. False if there is none.
-    fn evict(&mut self, now: Now, fits: impl Fn(&Entry) -> bool) -> bool {
+    fn evict(&mut self, now: Now, fits: impl Fn(&FileEntry) -> bool) -> bool {
         for _ in 0..2 * self.slots.len() {
             self.hand = (self.hand + 1) % self.slots.len();
             let slot = self.hand;
@@ -475,15 +475,15 @@ impl Table {
 }
 
 /// Whether a file that was opened anew is what `old` already holds.
-fn is_same(old: &OpenFile, meta: &Meta, body: &Body) -> bool {
+fn is_same(old: &OpenFile, meta: &Meta, body: &FileBody) -> bool {
     old.meta == *meta
         && match (&old.body, body) {
-            (Body::Memory(old), Body::Memory(new)) => old == new,
+            (FileBody::Memory(old), FileBody::Memory(new)) => old == new,
             _ => false,
         }
 }
 
-impl Table {
+impl FileTable {
     /// What is known about the precompressed sibling of `file`; `path` is scratch.
     ///
     /// A sibling that was looked for in vain is `Missing` until `file` is checked again: note that
@@ -491,13 +491,13 @@ impl Table {
     pub fn lookup_sibling(
         &mut self,
         file: &OpenFile,
-        coding: http::negotiate::Coding,
+        coding: bolide_http::negotiate::Coding,
         path: &mut Vec<u8>,
         now: Now,
-        policy: &Policy,
+        policy: &ProbePolicy,
     ) -> Known {
         if file.lacks_sibling(coding) {
-            return Known::Missing(Failure::NotFound);
+            return Known::Missing(OpenFailure::NotFound);
         }
         resolve::sibling(path, &file.path, coding);
         self.lookup(path, now, policy)

@@ -15,8 +15,8 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::{Rc, Weak};
 
+use bolide_http::negotiate::Coding;
 use bytes::Bytes;
-use http::negotiate::Coding;
 
 use crate::OpenFile;
 use crate::encode::{EncodeError, compress};
@@ -32,7 +32,7 @@ pub struct VariantKey {
 
 /// How far a compressed form is.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Variant {
+pub enum FileVariant {
     /// Nobody has asked for it yet, or it was evicted.
     Absent,
     /// It is being made.
@@ -49,7 +49,7 @@ const FORMS_MAX: usize = 8;
 #[derive(Debug)]
 struct Form {
     key: VariantKey,
-    state: Variant,
+    state: FileVariant,
     used: Cell<bool>,
 }
 
@@ -69,21 +69,23 @@ impl VariantSet {
     }
 
     #[inline]
-    pub(crate) fn find(&self, key: VariantKey) -> Variant {
+    pub(crate) fn find(&self, key: VariantKey) -> FileVariant {
         let forms = self.forms.borrow();
-        let Some(form) = forms.iter().find(|form| form.key == key) else { return Variant::Absent };
+        let Some(form) = forms.iter().find(|form| form.key == key) else {
+            return FileVariant::Absent;
+        };
         form.used.set(true);
         form.state.clone()
     }
 
     /// Sets the state of a form and keeps the budget; false when there is no room for another.
-    fn set(&self, key: VariantKey, state: Variant) -> bool {
+    fn set(&self, key: VariantKey, state: FileVariant) -> bool {
         let mut forms = self.forms.borrow_mut();
         let at = forms.iter().position(|form| form.key == key);
-        let before = at.map_or(Variant::Absent, |at| forms[at].state.clone());
+        let before = at.map_or(FileVariant::Absent, |at| forms[at].state.clone());
         let used = self.used.get() + size(&state) - size(&before);
         match (at, state) {
-            (Some(at), Variant::Absent) => {
+            (Some(at), FileVariant::Absent) => {
                 forms.swap_remove(at);
             }
             (Some(at), state) => {
@@ -91,7 +93,7 @@ impl VariantSet {
                 // A form has to be asked for again to outlive its first visit by the ring.
                 forms[at].used.set(false);
             }
-            (None, Variant::Absent) => {}
+            (None, FileVariant::Absent) => {}
             (None, _) if forms.len() >= FORMS_MAX => return false,
             (None, state) => forms.push(Form { key, state, used: Cell::new(false) }),
         }
@@ -113,10 +115,10 @@ impl Drop for VariantSet {
     }
 }
 
-fn size(state: &Variant) -> u64 {
+fn size(state: &FileVariant) -> u64 {
     match state {
-        Variant::Ready(bytes) => bytes.len() as u64,
-        Variant::Absent | Variant::Pending | Variant::NotWorth => 0,
+        FileVariant::Ready(bytes) => bytes.len() as u64,
+        FileVariant::Absent | FileVariant::Pending | FileVariant::NotWorth => 0,
     }
 }
 
@@ -159,21 +161,21 @@ impl CompressJob {
 
 impl Drop for CompressJob {
     fn drop(&mut self) {
-        if self.file.variants.find(self.key) == Variant::Pending {
-            self.file.variants.set(self.key, Variant::Absent);
+        if self.file.variants.find(self.key) == FileVariant::Pending {
+            self.file.variants.set(self.key, FileVariant::Absent);
         }
     }
 }
 
 /// All `Ready` forms of a table, in the order in which they are asked whether they are still used.
 #[derive(Debug)]
-pub(crate) struct Ring {
+pub(crate) struct VariantRing {
     used: Budget,
     max: u64,
     queue: VecDeque<(Weak<OpenFile>, VariantKey)>,
 }
 
-impl Ring {
+impl VariantRing {
     pub(crate) fn new(max: u64) -> Self {
         Self { used: Rc::new(Cell::new(0)), max, queue: VecDeque::new() }
     }
@@ -191,7 +193,9 @@ impl Ring {
     /// Makes the form pending; `None` unless it is absent and the file's content is in memory.
     pub(crate) fn begin(file: &Rc<OpenFile>, key: VariantKey) -> Option<CompressJob> {
         let data = file.content()?.clone();
-        if file.variants.find(key) != Variant::Absent || !file.variants.set(key, Variant::Pending) {
+        if file.variants.find(key) != FileVariant::Absent
+            || !file.variants.set(key, FileVariant::Pending)
+        {
             return None;
         }
         Some(CompressJob { file: file.clone(), key, data })
@@ -202,16 +206,16 @@ impl Ring {
         &mut self,
         job: &CompressJob,
         output: Result<Vec<u8>, EncodeError>,
-    ) -> Variant {
+    ) -> FileVariant {
         let state = match output {
-            Ok(bytes) if bytes.len() < job.data.len() => Variant::Ready(Bytes::from(bytes)),
-            Ok(_) | Err(EncodeError) => Variant::NotWorth,
+            Ok(bytes) if bytes.len() < job.data.len() => FileVariant::Ready(Bytes::from(bytes)),
+            Ok(_) | Err(EncodeError) => FileVariant::NotWorth,
         };
-        if job.file.variants.find(job.key) != Variant::Pending {
+        if job.file.variants.find(job.key) != FileVariant::Pending {
             return state;
         }
         job.file.variants.set(job.key, state.clone());
-        if matches!(state, Variant::Ready(_)) {
+        if matches!(state, FileVariant::Ready(_)) {
             self.drop_dead(2);
             self.queue.push_back((Rc::downgrade(&job.file), job.key));
             self.evict();
@@ -240,7 +244,7 @@ impl Ring {
             if alive.variants.take_used(key) {
                 self.queue.push_back((file, key));
             } else {
-                alive.variants.set(key, Variant::Absent);
+                alive.variants.set(key, FileVariant::Absent);
             }
         }
     }

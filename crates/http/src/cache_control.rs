@@ -5,7 +5,7 @@
 //! caches less: the smallest of several numbers, zero for a number that is none.
 
 use crate::structured::{self, Bare, Value};
-use crate::{Fields, Name, date};
+use crate::{FieldMap, Name, date};
 
 /// The largest number of seconds told apart (RFC 9111 §1.2.2); larger ones are this.
 pub const SECONDS_MAX: u32 = 1 << 31;
@@ -116,7 +116,7 @@ pub struct RequestControl {
 impl RequestControl {
     /// The directives of a request's `Cache-Control` and `Pragma`.
     #[must_use]
-    pub fn of(fields: &Fields) -> Self {
+    pub fn of(fields: &FieldMap) -> Self {
         let mut control = Self::default();
         if fields.get(Name::CacheControl).is_none() {
             control.no_cache = fields
@@ -131,7 +131,7 @@ impl RequestControl {
         control
     }
 
-    fn set(&mut self, directive: &Directive<'_>) {
+    fn set(&mut self, directive: &CacheDirective<'_>) {
         let is = |name: &[u8]| directive.name.eq_ignore_ascii_case(name);
         if is(b"no-cache") {
             self.no_cache = true;
@@ -235,7 +235,7 @@ pub fn surrogate<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<Surrogate>
 
 /// One directive of a list.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Directive<'a> {
+pub(crate) struct CacheDirective<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) argument: &'a [u8],
     pub(crate) has_argument: bool,
@@ -243,7 +243,7 @@ pub(crate) struct Directive<'a> {
     is_loose: bool,
 }
 
-impl Directive<'_> {
+impl CacheDirective<'_> {
     /// The argument as delta-seconds; 0 if it is none (RFC 9111 §4.2.1: then it is stale).
     fn seconds(&self) -> u32 {
         if self.is_loose { 0 } else { seconds(self.argument).unwrap_or(0) }
@@ -254,9 +254,9 @@ impl Directive<'_> {
 pub(crate) struct Directives<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Directives<'a> {
-    type Item = Directive<'a>;
+    type Item = CacheDirective<'a>;
 
-    fn next(&mut self) -> Option<Directive<'a>> {
+    fn next(&mut self) -> Option<CacheDirective<'a>> {
         loop {
             if self.0.is_empty() {
                 return None;
@@ -272,7 +272,7 @@ impl<'a> Iterator for Directives<'a> {
             };
             let (bare_name, bare) = (name.trim_ascii(), argument.trim_ascii());
             let is_loose = bare_name.len() != name.len() || bare.len() != argument.len();
-            return Some(Directive {
+            return Some(CacheDirective {
                 name: bare_name,
                 argument: unquote(bare),
                 has_argument: equals.is_some(),
@@ -323,14 +323,14 @@ pub fn seconds(text: &[u8]) -> Option<u32> {
 /// zone than `GMT`, is 0, the past (RFC 9111 §5.3, RFC 9110 §5.6.7); of several fields the earliest
 /// counts.
 #[must_use]
-pub fn expires(fields: &Fields) -> Option<u64> {
+pub fn expires(fields: &FieldMap) -> Option<u64> {
     fields.all(Name::Expires).map(|text| date::parse_strictly(text).unwrap_or(0)).min()
 }
 
 /// The age that a response arrived with, in seconds: the first `Age`; what is no number is nothing
 /// (RFC 9111 §5.1).
 #[must_use]
-pub fn age(fields: &Fields) -> u32 {
+pub fn age(fields: &FieldMap) -> u32 {
     let first = fields.get(Name::Age).unwrap_or_default();
     let first = first.split(|&byte| byte == b',').next().unwrap_or_default();
     seconds(first.trim_ascii()).unwrap_or(0)

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use crate::Fields;
+use crate::FieldMap;
 use crate::structured;
 
 /// LIMIT: names taken from one response; RFC 9875 §2.1 asks for 32 of 32 bytes. More than a cache
@@ -16,7 +16,7 @@ pub const NAME_MAX: usize = 1024;
 
 /// Calls `take` with the groups of `Cache-Groups` or another field of its syntax. A field that is
 /// no list, or holds anything but strings, names none.
-pub fn groups(fields: &Fields, field: &[u8], mut take: impl FnMut(Cow<'_, [u8]>)) {
+pub fn groups(fields: &FieldMap, field: &[u8], mut take: impl FnMut(Cow<'_, [u8]>)) {
     let Some(text) = structured::join(fields.all_text(field)) else { return };
     let Some(members) = structured::list(&text) else { return };
     if members.iter().any(|member| member.string().is_none()) {
@@ -43,7 +43,7 @@ pub enum Separator {
 
 /// The names of all lines of `field`.
 pub fn names<'a>(
-    fields: &'a Fields,
+    fields: &'a FieldMap,
     field: &'static [u8],
     separator: Separator,
 ) -> impl Iterator<Item = &'a [u8]> {
@@ -63,12 +63,12 @@ pub fn names<'a>(
 #[cfg(test)]
 mod tests {
     use super::{Separator, groups, names};
-    use crate::Fields;
+    use crate::FieldMap;
 
     #[test]
     fn groups_are_strings_or_nothing() {
         let read = |line: &str| {
-            let mut fields = Fields::new();
+            let mut fields = FieldMap::new();
             fields.push_text(b"Cache-Groups", line.as_bytes());
             let mut found = Vec::new();
             groups(&fields, b"cache-groups", |name| found.push(name.into_owned()));
@@ -82,7 +82,7 @@ mod tests {
 
     #[test]
     fn keys_stand_between_blanks_or_commas() {
-        let mut fields = Fields::new();
+        let mut fields = FieldMap::new();
         fields.push_text(b"Surrogate-Key", b" a  b,c\td ");
         fields.push_text(b"Surrogate-Key", b"e");
         fields.push_text(b"Cache-Tag", b"a b, c ,,");

@@ -5,7 +5,7 @@
 //! (RFC 9110 §13.1.3). As in nginx an answer without `Last-Modified` knows no preconditions, and
 //! an `If-Unmodified-Since` that is no date fails.
 
-use crate::{Fields, Name, date};
+use crate::{FieldMap, Name, date};
 
 /// How `If-Modified-Since` is compared (`if_modified_since`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Validator<'a> {
 
 /// What the preconditions ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum Precondition {
     /// Answer as if there were none.
     Proceed,
     /// 304
@@ -59,7 +59,7 @@ pub struct Conditions<'a> {
 impl<'a> Conditions<'a> {
     /// The first field of each kind, found in one pass.
     #[must_use]
-    pub fn of(fields: &'a Fields) -> Self {
+    pub fn of(fields: &'a FieldMap) -> Self {
         let mut found = Self::default();
         for field in fields.iter() {
             let place = match field.name {
@@ -78,24 +78,24 @@ impl<'a> Conditions<'a> {
 
     /// Judges the preconditions of a request whose answer would be a 200 with `validator`.
     #[must_use]
-    pub fn evaluate(&self, validator: Validator<'_>, since: ModifiedSince) -> Verdict {
-        let Some(modified) = validator.last_modified else { return Verdict::Proceed };
+    pub fn evaluate(&self, validator: Validator<'_>, since: ModifiedSince) -> Precondition {
+        let Some(modified) = validator.last_modified else { return Precondition::Proceed };
         if let Some(text) = self.if_unmodified_since
             && date::parse(text).is_none_or(|date| date < modified)
         {
-            return Verdict::PreconditionFailed;
+            return Precondition::PreconditionFailed;
         }
         if let Some(list) = self.if_match
             && !matches(list, validator.etag, Comparison::Strong)
         {
-            return Verdict::PreconditionFailed;
+            return Precondition::PreconditionFailed;
         }
         let is_fresh = match (self.if_none_match, self.if_modified_since) {
             (Some(list), _) => matches(list, validator.etag, Comparison::Weak),
             (None, Some(text)) => is_unmodified(text, modified, since),
             (None, None) => false,
         };
-        if is_fresh { Verdict::NotModified } else { Verdict::Proceed }
+        if is_fresh { Precondition::NotModified } else { Precondition::Proceed }
     }
 
     /// Whether `Range` is to be looked at: `If-Range` is missing or names exactly this validator.

@@ -4,7 +4,7 @@
 //! Owns splitting, nothing else: no decoding, no quotes, no jar. Names are compared exactly.
 //! Nothing is kept: every question walks the fields, which are short.
 
-use crate::{Fields, Name, date};
+use crate::{FieldMap, Name, date};
 
 /// LIMIT: cookies seen in one request; further ones are as if they were not sent.
 const COOKIES_MAX: usize = 512;
@@ -12,7 +12,7 @@ const COOKIES_MAX: usize = 512;
 /// A view of names with values. Making one and asking it allocates nothing; merging does.
 #[derive(Clone, Debug)]
 pub struct Cookies<'a> {
-    request: &'a Fields,
+    request: &'a FieldMap,
     /// What a response set, or deleted.
     merged: Vec<(&'a [u8], Option<&'a [u8]>)>,
 }
@@ -20,12 +20,12 @@ pub struct Cookies<'a> {
 impl<'a> Cookies<'a> {
     /// The cookies of a request.
     #[must_use]
-    pub const fn of(request: &'a Fields) -> Self {
+    pub const fn of(request: &'a FieldMap) -> Self {
         Self { request, merged: Vec::new() }
     }
 
     /// The view after `response` has set and deleted cookies; `now` is in seconds since 1970.
-    pub fn merge(&mut self, response: &'a Fields, now: u64) {
+    pub fn merge(&mut self, response: &'a FieldMap, now: u64) {
         for line in response.all(Name::SetCookie) {
             let mut parts = line.split(|&byte| byte == b';');
             let (name, value) = split_pair(parts.next().unwrap_or_default());
@@ -143,11 +143,11 @@ fn is_deletion<'a>(attributes: impl Iterator<Item = &'a [u8]>, now: u64) -> bool
 #[cfg(test)]
 mod tests {
     use super::Cookies;
-    use crate::{Fields, Name};
+    use crate::{FieldMap, Name};
 
     #[test]
     fn the_first_of_a_name_counts_and_responses_change_the_view() {
-        let mut request = Fields::new();
+        let mut request = FieldMap::new();
         request.push(Name::Cookie, b"a=1; b = 2 ;a=3;;=x; flag");
         request.push(Name::Cookie, b"c=4=5; gone=1; later=1");
         let mut cookies = Cookies::of(&request);
@@ -157,7 +157,7 @@ mod tests {
         assert_eq!(cookies.get(b"c"), Some(&b"4=5"[..]));
         assert_eq!(cookies.get(b"flag"), Some(&b""[..]));
         assert_eq!(cookies.get(b"A"), None);
-        let mut response = Fields::new();
+        let mut response = FieldMap::new();
         response.push(Name::SetCookie, b"a=9; Path=/");
         response.push(Name::SetCookie, b"gone=x; expires=Thu, 01 Jan 1970 00:00:01 GMT");
         response.push(Name::SetCookie, b"b=; Max-Age=0; Expires=Fri, 01 Jan 2100 00:00:00 GMT");
@@ -173,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_cookie_is_found_by_every_name_that_php_takes_for_its_own() {
-        let mut request = Fields::new();
+        let mut request = FieldMap::new();
         request.push(Name::Cookie, b"a.b=1; a_b=2; a%5Fb=3; a_b[x]=4; a[b=5; a_b=6; a-b=7; a_bc=8");
         let cookies = Cookies::of(&request);
         let found: Vec<_> = cookies.read_as(b"a_b").map(|pair| pair.1).collect();
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn more_than_can_be_seen_is_told() {
         for (count, is_cut) in [(512, false), (513, true)] {
-            let mut request = Fields::new();
+            let mut request = FieldMap::new();
             request.push(Name::Cookie, "a;".repeat(count - 1).as_bytes());
             assert_eq!(Cookies::of(&request).is_cut(), is_cut, "{count}");
         }

@@ -2,7 +2,7 @@
 //!
 //! Reads no clock and knows no time zone: both are arguments. A [`Clock`] formats once per second.
 
-use base::Now;
+use bolide_base::Now;
 
 use crate::digits::{put_four, put_two};
 
@@ -20,7 +20,7 @@ const LAST_SECOND: i64 = 253_402_300_799;
 
 /// A point in time as calendars and clocks show it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Civil {
+pub struct CivilDate {
     /// 1970 to 9999.
     pub year: u32,
     /// 1 to 12.
@@ -37,7 +37,7 @@ pub struct Civil {
     pub weekday: u32,
 }
 
-impl Civil {
+impl CivilDate {
     /// The civil time `unix_seconds` after 1970; held between 1970 and 9999.
     #[must_use]
     pub const fn from_unix(unix_seconds: i64) -> Self {
@@ -102,7 +102,7 @@ const fn put(place: &mut [u8], at: usize, text: &[u8; 3]) {
 }
 
 /// `HH:MM:SS` at `at`.
-const fn put_clock(place: &mut [u8], at: usize, civil: &Civil) {
+const fn put_clock(place: &mut [u8], at: usize, civil: &CivilDate) {
     put_two(place, at, civil.hour);
     put_two(place, at + 3, civil.minute);
     put_two(place, at + 6, civil.second);
@@ -111,7 +111,7 @@ const fn put_clock(place: &mut [u8], at: usize, civil: &Civil) {
 /// `Sun, 06 Nov 1994 08:49:37 GMT`
 #[must_use]
 pub const fn http_date(unix_seconds: i64) -> [u8; 29] {
-    let civil = Civil::from_unix(unix_seconds);
+    let civil = CivilDate::from_unix(unix_seconds);
     let mut text = *b"Sun, 00 Jan 0000 00:00:00 GMT";
     put(&mut text, 0, DAYS[civil.weekday as usize]);
     put_two(&mut text, 5, civil.day);
@@ -124,7 +124,7 @@ pub const fn http_date(unix_seconds: i64) -> [u8; 29] {
 /// `06/Nov/1994:09:49:37 +0100` for the zone `offset` seconds east of Greenwich.
 #[must_use]
 pub const fn log_date(unix_seconds: i64, offset: i32) -> [u8; 26] {
-    let civil = Civil::from_unix(unix_seconds + offset as i64);
+    let civil = CivilDate::from_unix(unix_seconds + offset as i64);
     let mut text = *b"00/Jan/0000:00:00:00 +0000";
     put_two(&mut text, 0, civil.day);
     put(&mut text, 3, MONTHS[civil.month as usize - 1]);
@@ -138,7 +138,7 @@ pub const fn log_date(unix_seconds: i64, offset: i32) -> [u8; 26] {
 /// `1994-11-06T09:49:37+01:00` for the zone `offset` seconds east of Greenwich.
 #[must_use]
 pub const fn iso_date(unix_seconds: i64, offset: i32) -> [u8; 25] {
-    let civil = Civil::from_unix(unix_seconds + offset as i64);
+    let civil = CivilDate::from_unix(unix_seconds + offset as i64);
     let mut text = *b"0000-00-00T00:00:00+00:00";
     put_four(&mut text, 0, civil.year);
     put_two(&mut text, 5, civil.month);
@@ -152,7 +152,7 @@ pub const fn iso_date(unix_seconds: i64, offset: i32) -> [u8; 25] {
 /// `1994/11/06 09:49:37` for the zone `offset` seconds east of Greenwich.
 #[must_use]
 pub const fn error_date(unix_seconds: i64, offset: i32) -> [u8; 19] {
-    let civil = Civil::from_unix(unix_seconds + offset as i64);
+    let civil = CivilDate::from_unix(unix_seconds + offset as i64);
     let mut text = *b"0000/00/00 00:00:00";
     put_four(&mut text, 0, civil.year);
     put_two(&mut text, 5, civil.month);
@@ -165,7 +165,7 @@ pub const fn error_date(unix_seconds: i64, offset: i32) -> [u8; 19] {
 /// of two digits of a day is a blank, not a zero).
 #[must_use]
 pub const fn syslog_date(unix_seconds: i64, offset: i32) -> [u8; 15] {
-    let civil = Civil::from_unix(unix_seconds + offset as i64);
+    let civil = CivilDate::from_unix(unix_seconds + offset as i64);
     let mut text = *b"Jan 00 00:00:00";
     put(&mut text, 0, MONTHS[civil.month as usize - 1]);
     put_two(&mut text, 4, civil.day);
@@ -184,7 +184,7 @@ const fn put_zone(place: &mut [u8], at: usize, offset: i32) {
 
 /// Texts of the current second.
 #[derive(Clone, Debug)]
-pub struct Clock {
+pub struct DateClock {
     second: u64,
     offset: i32,
     http: [u8; 29],
@@ -197,7 +197,7 @@ pub struct Clock {
 /// The name of a zone of time: `CET`.
 type Zone = ([u8; 8], u8);
 
-impl Clock {
+impl DateClock {
     /// The texts of `now`, in the zone `utc_offset_seconds` east of Greenwich.
     #[must_use]
     pub const fn new(now: Now, utc_offset_seconds: i32) -> Self {
@@ -296,7 +296,7 @@ pub fn parse(text: &[u8]) -> Option<u64> {
 #[must_use]
 pub fn parse_strictly(text: &[u8]) -> Option<u64> {
     let seconds = parse(text)?;
-    let civil = Civil::from_unix(seconds as i64);
+    let civil = CivilDate::from_unix(seconds as i64);
     let (day, rest) = text.split_at(memchr::memchr2(b',', b' ', text)?);
     let names: &[&[u8]] = if day.len() == 3 { &DAYS.map(|day| &day[..]) } else { &LONG_DAYS };
     let is_exact = match (day.len(), rest.first()) {
@@ -308,7 +308,7 @@ pub fn parse_strictly(text: &[u8]) -> Option<u64> {
 }
 
 /// ` Nov  6 08:49:37 1994`
-const fn asctime_behind_day(civil: &Civil) -> [u8; 21] {
+const fn asctime_behind_day(civil: &CivilDate) -> [u8; 21] {
     let mut text = *b" Jan 00 00:00:00 0000";
     put(&mut text, 1, MONTHS[civil.month as usize - 1]);
     put_two(&mut text, 5, civil.day);
@@ -321,7 +321,7 @@ const fn asctime_behind_day(civil: &Civil) -> [u8; 21] {
 }
 
 /// `, 06-Nov-94 08:49:37 GMT`
-const fn rfc850_behind_day(civil: &Civil) -> [u8; 24] {
+const fn rfc850_behind_day(civil: &CivilDate) -> [u8; 24] {
     let mut text = *b", 00-Jan-00 00:00:00 GMT";
     put_two(&mut text, 2, civil.day);
     put(&mut text, 5, MONTHS[civil.month as usize - 1]);
@@ -331,7 +331,7 @@ const fn rfc850_behind_day(civil: &Civil) -> [u8; 24] {
 }
 
 /// `06 Nov 1994 08:49:37` or, as in RFC 850, `06-Nov-94 08:49:37`.
-fn parse_fixed(rest: &mut Rest<'_>) -> Option<Civil> {
+fn parse_fixed(rest: &mut Rest<'_>) -> Option<CivilDate> {
     let day = rest.number(2)?;
     let separator = rest.byte()?;
     let month = rest.month()?;
@@ -349,7 +349,7 @@ fn parse_fixed(rest: &mut Rest<'_>) -> Option<Civil> {
 }
 
 /// `Nov  6 08:49:37 1994`
-fn parse_asctime(rest: &mut Rest<'_>) -> Option<Civil> {
+fn parse_asctime(rest: &mut Rest<'_>) -> Option<CivilDate> {
     let month = rest.month()?;
     rest.expect(b' ')?;
     let day = if rest.0.first() == Some(&b' ') {
@@ -363,7 +363,7 @@ fn parse_asctime(rest: &mut Rest<'_>) -> Option<Civil> {
     rest.expect(b' ')?;
     let civil = rest.clock(0, month, day)?;
     rest.expect(b' ')?;
-    Some(Civil { year: rest.number(4)?, ..civil })
+    Some(CivilDate { year: rest.number(4)?, ..civil })
 }
 
 struct Rest<'a>(&'a [u8]);
@@ -394,13 +394,13 @@ impl Rest<'_> {
     }
 
     /// `HH:MM:SS` completes a date.
-    fn clock(&mut self, year: u32, month: u32, day: u32) -> Option<Civil> {
+    fn clock(&mut self, year: u32, month: u32, day: u32) -> Option<CivilDate> {
         let hour = self.number(2)?;
         self.expect(b':')?;
         let minute = self.number(2)?;
         self.expect(b':')?;
         let second = self.number(2)?;
-        Some(Civil { year, month, day, hour, minute, second, weekday: 0 })
+        Some(CivilDate { year, month, day, hour, minute, second, weekday: 0 })
     }
 }
 

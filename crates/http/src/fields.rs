@@ -25,12 +25,12 @@ struct Entry {
 
 /// Header fields. Pushing copies into an arena; clearing keeps its memory.
 #[derive(Clone, Debug, Default)]
-pub struct Fields {
+pub struct FieldMap {
     arena: Vec<u8>,
     entries: Vec<Entry>,
 }
 
-impl Fields {
+impl FieldMap {
     /// An empty list.
     #[must_use]
     pub const fn new() -> Self {
@@ -220,12 +220,12 @@ impl Fields {
 
 #[cfg(test)]
 mod tests {
-    use super::Fields;
+    use super::FieldMap;
     use crate::Name;
 
     #[test]
     fn fields_are_found_by_name_and_by_text_and_go_when_removed() {
-        let mut fields = Fields::new();
+        let mut fields = FieldMap::new();
         fields.push(Name::Host, b"a");
         fields.push_text(b"x-one", b"1");
         fields.push_text(b"X-One", b"2");

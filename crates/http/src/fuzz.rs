@@ -2,10 +2,10 @@
 //!
 //! A fuzz target and a replay test call these; each panics when an invariant is broken.
 
-use crate::conditional::{Comparison, Conditions, ModifiedSince, Validator, Verdict, matches};
-use crate::range::{self, Outcome};
+use crate::conditional::{Comparison, Conditions, ModifiedSince, Precondition, Validator, matches};
+use crate::range::{self, RangeOutcome};
 use crate::uri::{self, MergeSlashes};
-use crate::{Fields, Name, cache_control, cache_groups, cookies, lscache, no_vary_search, vary};
+use crate::{FieldMap, Name, cache_control, cache_groups, cookies, lscache, no_vary_search, vary};
 use crate::{date, host as hosts, negotiate, structured};
 
 /// Drives all parsers; the first byte picks one.
@@ -68,7 +68,7 @@ pub fn range(data: &[u8]) {
 pub fn check_range(field: &[u8], length: u64, max: u32) {
     let mut ranges = Vec::new();
     let outcome = range::parse(field, length, max, &mut ranges);
-    assert_eq!(outcome == Outcome::Partial, !ranges.is_empty());
+    assert_eq!(outcome == RangeOutcome::Partial, !ranges.is_empty());
     assert!(ranges.len() <= max as usize);
     assert!(ranges.iter().all(|range| range.start < range.end && range.end <= length));
     assert!(ranges.iter().map(|range| range.len()).sum::<u64>() <= length);
@@ -88,7 +88,8 @@ pub fn conditional(data: &[u8]) {
     };
     let validator = Validator { etag, last_modified: Some(1) };
     let verdict = conditions.evaluate(validator, ModifiedSince::Exact);
-    let expected = if strong { Verdict::NotModified } else { Verdict::PreconditionFailed };
+    let expected =
+        if strong { Precondition::NotModified } else { Precondition::PreconditionFailed };
     assert_eq!(verdict, expected);
     let _ = conditions.range_applies(validator);
 }
@@ -105,7 +106,7 @@ pub fn host(data: &[u8]) {
 
 /// Drives what is said about caching: one text as the value of every field that caches read.
 pub fn caching(data: &[u8]) {
-    let mut fields = Fields::new();
+    let mut fields = FieldMap::new();
     for name in [Name::CacheControl, Name::Pragma, Name::Vary, Name::Expires, Name::Age] {
         fields.push(name, data);
     }
@@ -120,7 +121,7 @@ pub fn caching(data: &[u8]) {
     let _ = (cache_control::targeted(line()), cache_control::surrogate(line()));
     let _ = (cache_control::expires(&fields), cache_control::age(&fields));
     let _ = (cache_control::accel_expires(data), structured::list(data));
-    let names = vary::Vary::of(&fields);
+    let names = vary::VaryField::of(&fields);
     assert!(names.names().is_sorted() && names.names().len() <= vary::NAMES_MAX);
     cache_groups::groups(&fields, b"cache-groups", |name| {
         assert!(name.len() <= cache_groups::NAME_MAX);
@@ -134,9 +135,10 @@ pub fn caching(data: &[u8]) {
         rule.push(&mut twice, &once);
         assert_eq!(once, twice, "what is left of a query stays");
     }
-    let (mut orders, mut control) = (0, lscache::Control::default());
+    let (mut orders, mut control) = (0, lscache::LsCacheControl::default());
     lscache::purges(data, |_| orders += 1);
     control.add(data);
     assert!(orders <= data.len());
-    let _ = (lscache::tags(data, lscache::Scope::Public).count(), lscache::varies(data).count());
+    let _ =
+        (lscache::tags(data, lscache::CacheScope::Public).count(), lscache::varies(data).count());
 }

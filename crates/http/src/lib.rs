@@ -9,9 +9,9 @@ pub mod date;
 pub mod digits;
 pub mod escape;
 pub mod fields;
+pub mod forwarded_by;
 pub mod fuzz;
-pub mod handed_on;
-pub mod hops;
+pub mod hop_by_hop;
 pub mod host;
 pub mod lscache;
 pub mod message;
@@ -27,10 +27,10 @@ pub mod types;
 pub mod uri;
 pub mod vary;
 
-pub use fields::Fields;
-pub use hops::Hops;
+pub use fields::FieldMap;
+pub use hop_by_hop::Hops;
 pub use message::{
-    BodyLen, CHUNK_SIZE, OriginHead, RequestBody, RequestHead, ResponseHead, Scheme, Version,
+    BodyLen, CHUNK_SIZE, HttpVersion, OriginHead, RequestBody, RequestHead, ResponseHead, Scheme,
 };
 pub use method::Method;
 pub use names::Name;

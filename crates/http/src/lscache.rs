@@ -9,7 +9,7 @@ use crate::cache_control::{SECONDS_MAX, seconds};
 
 /// Who an object is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum CacheScope {
     /// Everybody.
     Public,
     /// One session.
@@ -18,7 +18,7 @@ pub enum Scope {
 
 /// Cache control as it accumulates over configuration, request and response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Control {
+pub struct LsCacheControl {
     /// `no-cache`
     pub no_cache: bool,
     /// `no-store`
@@ -47,7 +47,7 @@ pub struct Control {
     pub max_stale: Option<u32>,
 }
 
-impl Control {
+impl LsCacheControl {
     /// Adds the words of one line to what was said before.
     pub fn add(&mut self, line: &[u8]) {
         for word in line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
@@ -120,13 +120,13 @@ impl Control {
 
     /// Whether and for whom the answer may be stored: private is asked first.
     #[must_use]
-    pub const fn scope(&self) -> Option<Scope> {
+    pub const fn scope(&self) -> Option<CacheScope> {
         if self.no_cache || self.no_store {
             None
         } else if self.private || self.shared {
-            Some(Scope::Private)
+            Some(CacheScope::Private)
         } else if self.public {
-            Some(Scope::Public)
+            Some(CacheScope::Public)
         } else {
             None
         }
@@ -181,27 +181,27 @@ fn leading_seconds(text: &[u8]) -> Option<u32> {
 
 /// A tag of `X-LiteSpeed-Tag`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tag<'a> {
+pub struct LsTag<'a> {
     /// Which purges it reacts to: public ones if it says so or stands in a public object.
-    pub scope: Scope,
+    pub scope: CacheScope,
     /// The tag; it may be empty.
     pub text: &'a [u8],
 }
 
 /// The tags of one line, in an object of `scope`.
-pub fn tags(line: &[u8], scope: Scope) -> impl Iterator<Item = Tag<'_>> {
+pub fn tags(line: &[u8], scope: CacheScope) -> impl Iterator<Item = LsTag<'_>> {
     line.split(|&byte| byte == b',').map(move |tag| {
         let tag = tag.trim_ascii();
         match after(tag, b"public:") {
-            Some(text) => Tag { scope: Scope::Public, text: text.trim_ascii() },
-            None => Tag { scope, text: tag },
+            Some(text) => LsTag { scope: CacheScope::Public, text: text.trim_ascii() },
+            None => LsTag { scope, text: tag },
         }
     })
 }
 
 /// What happens to the objects that a purge finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
+pub enum PurgeEffect {
     /// They are gone.
     Dead,
     /// They are served while they are made anew.
@@ -210,7 +210,7 @@ pub enum Effect {
 
 /// What a purge names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target<'a> {
+pub enum LsTarget<'a> {
     /// `*`: all objects of the scope.
     All,
     /// Objects with this tag.
@@ -223,29 +223,29 @@ pub enum Target<'a> {
 
 /// One order of `X-LiteSpeed-Purge`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Purge<'a> {
+pub struct LsPurge<'a> {
     /// Whose objects: everybody's, or those of the session that asked.
-    pub scope: Scope,
+    pub scope: CacheScope,
     /// What becomes of them.
-    pub effect: Effect,
+    pub effect: PurgeEffect,
     /// Which they are.
-    pub target: Target<'a>,
+    pub target: LsTarget<'a>,
 }
 
 /// Calls `take` with each order of a line of `X-LiteSpeed-Purge` or `-Purge2`.
-pub fn purges<'a>(line: &'a [u8], mut take: impl FnMut(Purge<'a>)) {
+pub fn purges<'a>(line: &'a [u8], mut take: impl FnMut(LsPurge<'a>)) {
     for section in line.split(|&byte| byte == b';') {
         let mut rest = section.trim_ascii();
         let scope = if let Some(tail) = takes_word(rest, b"private") {
             rest = tail;
-            Scope::Private
+            CacheScope::Private
         } else {
             rest = takes_word(rest, b"public").unwrap_or(rest);
-            Scope::Public
+            CacheScope::Public
         };
         let stale = takes_word(rest, b"stale");
         rest = stale.unwrap_or(rest);
-        let effect = if stale.is_some() { Effect::Stale } else { Effect::Dead };
+        let effect = if stale.is_some() { PurgeEffect::Stale } else { PurgeEffect::Dead };
         while !rest.is_empty() {
             // A URL may hold commas: it is the rest of its section.
             let end = memchr::memchr(b',', rest).filter(|_| !rest.starts_with(b"/"));
@@ -255,7 +255,7 @@ pub fn purges<'a>(line: &'a [u8], mut take: impl FnMut(Purge<'a>)) {
             };
             rest = tail.trim_ascii_start();
             if let Some((target, suffix)) = purge_target(target.trim_ascii()) {
-                take(Purge { scope, effect: suffix.unwrap_or(effect), target });
+                take(LsPurge { scope, effect: suffix.unwrap_or(effect), target });
             }
         }
     }
@@ -267,27 +267,27 @@ fn takes_word<'a>(text: &'a [u8], word: &[u8]) -> Option<&'a [u8]> {
     Some(rest.trim_ascii_start())
 }
 
-fn purge_target(text: &[u8]) -> Option<(Target<'_>, Option<Effect>)> {
+fn purge_target(text: &[u8]) -> Option<(LsTarget<'_>, Option<PurgeEffect>)> {
     let named = after(text, b"tag=");
     let (text, suffix) = match text.strip_suffix(b"~s").or(text.strip_suffix(b"~stale")) {
-        Some(shorter) => (shorter, Some(Effect::Stale)),
+        Some(shorter) => (shorter, Some(PurgeEffect::Stale)),
         None => (text, None),
     };
     let tag = after(text, b"tag=").unwrap_or(text).trim_ascii();
     let target = match tag {
-        b"*" => Target::All,
+        b"*" => LsTarget::All,
         // An empty tag is one only where it is called so.
         b"" if named.is_none() => return None,
-        _ if named.is_none() && tag.starts_with(b"/") => Target::Url(tag),
-        [prefix @ .., b'*'] => Target::Prefix(prefix),
-        _ => Target::Tag(tag),
+        _ if named.is_none() && tag.starts_with(b"/") => LsTarget::Url(tag),
+        [prefix @ .., b'*'] => LsTarget::Prefix(prefix),
+        _ => LsTarget::Tag(tag),
     };
     Some((target, suffix))
 }
 
 /// One word of `X-LiteSpeed-Vary`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Vary<'a> {
+pub enum LsVary<'a> {
     /// `cookie=NAME`: the answer depends on this cookie.
     Cookie(&'a [u8]),
     /// `value=TOKEN`: replaces the value that copies are told apart by.
@@ -295,13 +295,13 @@ pub enum Vary<'a> {
 }
 
 /// The words of one line of `X-LiteSpeed-Vary`.
-pub fn varies(line: &[u8]) -> impl Iterator<Item = Vary<'_>> {
+pub fn varies(line: &[u8]) -> impl Iterator<Item = LsVary<'_>> {
     line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter_map(|word| {
         let cookie = after(word, b"cookie=").map(<[u8]>::trim_ascii);
         match cookie {
             Some(b"") => None,
-            Some(name) => Some(Vary::Cookie(name)),
-            None => after(word, b"value=").map(|value| Vary::Value(value.trim_ascii())),
+            Some(name) => Some(LsVary::Cookie(name)),
+            None => after(word, b"value=").map(|value| LsVary::Value(value.trim_ascii())),
         }
     })
 }

@@ -1,10 +1,10 @@
 //! Request and response heads, free of any framing.
 
-use crate::{Fields, Method};
+use crate::{FieldMap, Method};
 
 /// The protocol version of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Version {
+pub enum HttpVersion {
     /// `GET /path` without a version; answered without a head.
     Http09,
     /// HTTP/1.0
@@ -18,7 +18,7 @@ pub enum Version {
     Http3,
 }
 
-impl Version {
+impl HttpVersion {
     /// As logged by `$server_protocol`.
     #[must_use]
     pub const fn text(self) -> &'static str {
@@ -62,13 +62,13 @@ pub struct RequestHead {
     /// The method as spelled.
     pub method_text: Vec<u8>,
     /// The protocol version.
-    pub version: Version,
+    pub version: HttpVersion,
     /// Origin form of the target as sent: raw path, `?`, raw query; `*` for `OPTIONS *`.
     pub target: Vec<u8>,
     /// Host and port as in `:authority`, absolute form or `Host`, in this order; empty if none.
     pub authority: Vec<u8>,
     /// Header fields, pseudo-fields and framing fields excluded. `Host` is kept (HTTP/1) or made.
-    pub fields: Fields,
+    pub fields: FieldMap,
     /// The request line as logged by `$request`; for HTTP/2 and 3, as nginx composes it.
     pub line: Vec<u8>,
     /// The body that follows.
@@ -88,7 +88,7 @@ impl RequestHead {
     pub fn clear(&mut self) {
         self.method = Method::Get;
         self.method_text.clear();
-        self.version = Version::Http11;
+        self.version = HttpVersion::Http11;
         self.target.clear();
         self.authority.clear();
         self.fields.clear();
@@ -144,7 +144,7 @@ pub struct ResponseHead {
     /// Status code.
     pub status: u16,
     /// Fields in the order they leave, without `Content-Length`, `Transfer-Encoding`, `Connection`.
-    pub fields: Fields,
+    pub fields: FieldMap,
     /// The body.
     pub body: BodyLen,
     /// Whether the connection must close after this answer (HTTP/1 only).
@@ -161,7 +161,7 @@ impl Default for ResponseHead {
     fn default() -> Self {
         Self {
             status: 0,
-            fields: Fields::default(),
+            fields: FieldMap::default(),
             body: BodyLen::None,
             close: false,
             trailed: false,
@@ -207,7 +207,7 @@ pub struct OriginHead {
     /// The words behind the code, if the origin sent any.
     pub reason: Vec<u8>,
     /// All fields in their order, `Status` excluded.
-    pub fields: Fields,
+    pub fields: FieldMap,
     /// Bytes of the head on the wire.
     pub wire_size: u32,
 }

@@ -3,7 +3,7 @@
 //! Owns the reading of the field and the comparison of queries by it. A field that is wrong
 //! anywhere says nothing: then every byte of the query matters.
 
-use crate::Fields;
+use crate::FieldMap;
 use crate::structured::{self, Bare, Value};
 
 /// LIMIT: parameters of a query that are sorted or compared; longer queries are kept as they are.
@@ -33,7 +33,7 @@ pub struct NoVarySearch {
 impl NoVarySearch {
     /// What a response says; `None` if it says nothing or nothing valid.
     #[must_use]
-    pub fn of(response: &Fields) -> Option<Self> {
+    pub fn of(response: &FieldMap) -> Option<Self> {
         let text = structured::join(response.all_text(b"No-Vary-Search"))?;
         let mut found = Self::default();
         let (mut all, mut these, mut but) = (false, None, None);
@@ -121,10 +121,10 @@ fn decode(text: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::NoVarySearch;
-    use crate::Fields;
+    use crate::FieldMap;
 
     fn read(line: &str) -> Option<NoVarySearch> {
-        let mut fields = Fields::new();
+        let mut fields = FieldMap::new();
         fields.push_text(b"no-vary-search", line.as_bytes());
         NoVarySearch::of(&fields)
     }

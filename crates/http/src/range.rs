@@ -25,7 +25,7 @@ impl ByteRange {
 
 /// What a `Range` field asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum RangeOutcome {
     /// Ignore it and send everything (200).
     Whole,
     /// Send the ranges (206).
@@ -106,27 +106,32 @@ impl Scan<'_> {
 /// representation, ask for the whole of it; malformed specs and only impossible ones are
 /// unsatisfiable. Another unit than bytes is ignored.
 #[must_use]
-pub fn parse(field: &[u8], length: u64, max: u32, ranges: &mut Vec<ByteRange>) -> Outcome {
+pub fn parse(field: &[u8], length: u64, max: u32, ranges: &mut Vec<ByteRange>) -> RangeOutcome {
     ranges.clear();
-    let Some((unit, specs)) = field.split_at_checked(6) else { return Outcome::Whole };
+    let Some((unit, specs)) = field.split_at_checked(6) else { return RangeOutcome::Whole };
     if !unit.eq_ignore_ascii_case(b"bytes=") || specs.is_empty() {
-        return Outcome::Whole;
+        return RangeOutcome::Whole;
     }
     let outcome = parse_specs(&mut Scan(specs), length, max, ranges);
-    if outcome != Outcome::Partial {
+    if outcome != RangeOutcome::Partial {
         ranges.clear();
     }
     outcome
 }
 
-fn parse_specs(scan: &mut Scan<'_>, length: u64, max: u32, out: &mut Vec<ByteRange>) -> Outcome {
+fn parse_specs(
+    scan: &mut Scan<'_>,
+    length: u64,
+    max: u32,
+    out: &mut Vec<ByteRange>,
+) -> RangeOutcome {
     let mut size = 0_u64;
     let mut left = max;
     loop {
-        let Some((start, end)) = scan.spec(length) else { return Outcome::Unsatisfiable };
+        let Some((start, end)) = scan.spec(length) else { return RangeOutcome::Unsatisfiable };
         if start < end {
             if left == 0 {
-                return Outcome::Whole;
+                return RangeOutcome::Whole;
             }
             left -= 1;
             size = size.saturating_add(end - start);
@@ -135,7 +140,7 @@ fn parse_specs(scan: &mut Scan<'_>, length: u64, max: u32, out: &mut Vec<ByteRan
                 out.push(ByteRange { start, end });
             }
         } else if start == 0 {
-            return Outcome::Whole;
+            return RangeOutcome::Whole;
         }
         match scan.0 {
             [b',', rest @ ..] => scan.0 = rest,
@@ -143,11 +148,11 @@ fn parse_specs(scan: &mut Scan<'_>, length: u64, max: u32, out: &mut Vec<ByteRan
         }
     }
     if size == 0 {
-        Outcome::Unsatisfiable
+        RangeOutcome::Unsatisfiable
     } else if size > length {
-        Outcome::Whole
+        RangeOutcome::Whole
     } else {
-        Outcome::Partial
+        RangeOutcome::Partial
     }
 }
 

@@ -50,14 +50,14 @@ impl UriError {
 
 /// Where the parts of a normalised target stand.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Target {
+pub struct RequestTarget {
     /// Length of the raw path when it needed no work; `None` when it was decoded.
     plain_len: Option<usize>,
     /// The query in the raw target, without `?`; empty if there is none.
     args: Range<usize>,
 }
 
-impl Target {
+impl RequestTarget {
     /// The path: a piece of the `raw` target, or all of the buffer it was decoded into.
     #[must_use]
     #[inline]
@@ -118,7 +118,7 @@ pub fn normalise(
     raw: &[u8],
     merge: MergeSlashes,
     decoded: &mut Vec<u8>,
-) -> Result<Target, UriError> {
+) -> Result<RequestTarget, UriError> {
     if raw.first() != Some(&b'/') {
         return normalise_slowly(raw, merge, decoded);
     }
@@ -129,7 +129,7 @@ pub fn normalise(
             Class::Slashy if previous != b'/' => {}
             Class::Question => {
                 let args = args(raw, at + 1)?;
-                return Ok(Target { plain_len: Some(at), args });
+                return Ok(RequestTarget { plain_len: Some(at), args });
             }
             Class::Bad => return Err(UriError::BadByte),
             Class::Slashy | Class::Percent | Class::Hash => {
@@ -138,7 +138,7 @@ pub fn normalise(
         }
         previous = byte;
     }
-    Ok(Target { plain_len: Some(raw.len()), args: raw.len()..raw.len() })
+    Ok(RequestTarget { plain_len: Some(raw.len()), args: raw.len()..raw.len() })
 }
 
 /// The query that begins at `start` and ends before a `#`.
@@ -225,7 +225,7 @@ fn normalise_slowly(
     raw: &[u8],
     merge: MergeSlashes,
     path: &mut Vec<u8>,
-) -> Result<Target, UriError> {
+) -> Result<RequestTarget, UriError> {
     path.clear();
     let mut walk = Walk { state: State::Usual, merge, path };
     match raw.first() {
@@ -262,7 +262,7 @@ fn normalise_slowly(
     }
     walk.finish()?;
     debug_assert!(walk.path.first() == Some(&b'/'), "a path begins at its root");
-    Ok(Target { plain_len: None, args: query })
+    Ok(RequestTarget { plain_len: None, args: query })
 }
 
 /// The byte that the two digits at the front of `digits` stand for.

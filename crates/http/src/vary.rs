@@ -3,7 +3,7 @@
 //! Owns the reading of `Vary` and the text that requests are told apart by. Two requests match when
 //! their texts are equal. `Accept-Encoding` is left out where one object holds all codings.
 
-use crate::{Fields, Name};
+use crate::{FieldMap, Name};
 
 /// LIMIT: names that one response may vary on; one with more is as if it said `*`.
 pub const NAMES_MAX: usize = 16;
@@ -12,7 +12,7 @@ pub const SIZE_MAX: usize = 512;
 
 /// What `Vary` names.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Vary {
+pub enum VaryField {
     /// Nothing: one response for all requests.
     #[default]
     Nothing,
@@ -22,10 +22,10 @@ pub enum Vary {
     Anything,
 }
 
-impl Vary {
+impl VaryField {
     /// What a response varies on; what is no token stands for something unknown.
     #[must_use]
-    pub fn of(response: &Fields) -> Self {
+    pub fn of(response: &FieldMap) -> Self {
         let mut names: Vec<Box<[u8]>> = Vec::new();
         let mut size = 0;
         let elements = response.all(Name::Vary).flat_map(|line| line.split(|&byte| byte == b','));
@@ -71,7 +71,7 @@ impl Vary {
 /// Appends what tells `request` apart by the field `name`: the name, and its values with the white
 /// space around commas made even (RFC 9111 §4.1), or the name alone if there is no such field.
 /// A line feed ends it, which no value can hold.
-pub fn push_selecting(out: &mut Vec<u8>, name: &[u8], request: &Fields) {
+pub fn push_selecting(out: &mut Vec<u8>, name: &[u8], request: &FieldMap) {
     out.extend_from_slice(name);
     let mut separator = b':';
     for value in request.all_text(name) {
@@ -89,35 +89,35 @@ pub fn push_selecting(out: &mut Vec<u8>, name: &[u8], request: &Fields) {
 
 #[cfg(test)]
 mod tests {
-    use super::{NAMES_MAX, Vary, push_selecting};
-    use crate::{Fields, Name};
+    use super::{NAMES_MAX, VaryField, push_selecting};
+    use crate::{FieldMap, Name};
 
-    fn vary(lines: &[&str]) -> Vary {
-        let mut fields = Fields::new();
+    fn vary(lines: &[&str]) -> VaryField {
+        let mut fields = FieldMap::new();
         lines.iter().for_each(|line| fields.push(Name::Vary, line.as_bytes()));
-        Vary::of(&fields)
+        VaryField::of(&fields)
     }
 
     #[test]
     fn names_are_a_set_and_a_star_is_everything() {
-        let names = |vary: &Vary| -> Vec<String> {
+        let names = |vary: &VaryField| -> Vec<String> {
             vary.names().iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect()
         };
         assert_eq!(names(&vary(&["Foo, accept", "FOO,,Bar "])), ["accept", "bar", "foo"]);
         for everything in ["*", "foo, *", "*, foo", "foo bar", "\"a\""] {
-            assert_eq!(vary(&[everything]), Vary::Anything, "{everything}");
+            assert_eq!(vary(&[everything]), VaryField::Anything, "{everything}");
         }
-        assert_eq!(vary(&["", ","]), Vary::Nothing);
-        assert_eq!(vary(&["Accept-Encoding"]).without(b"accept-encoding"), Vary::Nothing);
+        assert_eq!(vary(&["", ","]), VaryField::Nothing);
+        assert_eq!(vary(&["Accept-Encoding"]).without(b"accept-encoding"), VaryField::Nothing);
         let many: Vec<String> = (0..=NAMES_MAX).map(|number| format!("x{number}")).collect();
-        assert_eq!(vary(&[&many.join(",")]), Vary::Anything);
-        assert_eq!(vary(&[&"x".repeat(513)]), Vary::Anything);
+        assert_eq!(vary(&[&many.join(",")]), VaryField::Anything);
+        assert_eq!(vary(&[&"x".repeat(513)]), VaryField::Anything);
     }
 
     #[test]
     fn requests_match_when_values_are_equal_but_for_white_space_and_lines() {
         let text = |lines: &[&str]| {
-            let mut fields = Fields::new();
+            let mut fields = FieldMap::new();
             lines.iter().for_each(|line| fields.push_text(b"Foo", line.as_bytes()));
             let mut out = Vec::new();
             push_selecting(&mut out, b"foo", &fields);

@@ -12,7 +12,7 @@ use crate::{Fd, sys};
 
 /// The account that a program runs as.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
+pub struct ChildAccount {
     /// Its name, for the supplementary groups.
     pub name: String,
     /// User number.
@@ -23,7 +23,7 @@ pub struct Account {
 
 /// A program to be started.
 #[derive(Debug)]
-pub struct Order<'a> {
+pub struct SpawnOptions<'a> {
     /// Its path.
     pub program: &'a Path,
     /// Its arguments, without the name.
@@ -31,16 +31,16 @@ pub struct Order<'a> {
     /// All of its environment.
     pub env: &'a [(&'a str, OsString)],
     /// Whom it becomes before it runs; nobody else if absent.
-    pub account: Option<&'a Account>,
+    pub account: Option<&'a ChildAccount>,
     /// A listening socket that it gets.
-    pub socket: Inherit<'a>,
+    pub socket: ChildDescriptor<'a>,
     /// Where its standard output and error go.
     pub output: OwnedFd,
 }
 
 /// How a program gets a listening socket.
 #[derive(Clone, Copy, Debug)]
-pub enum Inherit<'a> {
+pub enum ChildDescriptor<'a> {
     /// Under the number that it has in this process.
     SameNumber(&'a UnixListener),
     /// As its standard input.
@@ -49,14 +49,14 @@ pub enum Inherit<'a> {
 
 /// How a program ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum ChildEnd {
     /// With this status.
     Exit(i32),
     /// By this signal.
     Signal(i32),
 }
 
-impl std::fmt::Display for End {
+impl std::fmt::Display for ChildEnd {
     /// As nginx says it of a worker: `exited with code 1`, `exited on signal 9`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -96,16 +96,16 @@ impl Tell {
 /// # Errors
 ///
 /// The program cannot be run, or the account not be taken on.
-pub fn spawn(order: Order<'_>) -> std::io::Result<u32> {
+pub fn spawn(order: SpawnOptions<'_>) -> std::io::Result<u32> {
     let mut command = Command::new(order.program);
     command.args(order.args).env_clear().process_group(0).current_dir("/");
     command.envs(order.env.iter().map(|(name, value)| (OsStr::new(name), value)));
     let keep = match order.socket {
-        Inherit::SameNumber(socket) => {
+        ChildDescriptor::SameNumber(socket) => {
             command.stdin(Stdio::null());
             Some(socket.as_raw_fd())
         }
-        Inherit::Stdin(socket) => {
+        ChildDescriptor::Stdin(socket) => {
             command.stdin(OwnedFd::from(socket.try_clone()?));
             None
         }
@@ -118,7 +118,7 @@ pub fn spawn(order: Order<'_>) -> std::io::Result<u32> {
 
 /// One child that has ended, whoever started it, but not `except`; none when all live on.
 #[must_use]
-pub fn reap(except: Option<u32>) -> Option<(u32, End)> {
+pub fn reap(except: Option<u32>) -> Option<(u32, ChildEnd)> {
     sys::ended_child().filter(|pid| Some(*pid) != except).and_then(sys::reap)
 }
 
@@ -169,7 +169,7 @@ mod tests {
     use std::os::unix::net::UnixListener;
     use std::path::Path;
 
-    use super::{Inherit, Order, spawn};
+    use super::{ChildDescriptor, SpawnOptions, spawn};
     use crate::sys;
 
     #[test]
@@ -182,12 +182,12 @@ mod tests {
         sys::dup_to(socket.as_raw_fd(), STRAY).unwrap();
         sys::set_inheritable(STRAY, true).unwrap();
         let (mut told, output) = std::io::pipe().unwrap();
-        let order = Order {
+        let order = SpawnOptions {
             program: Path::new("/bin/ls"),
             args: &["/proc/self/fd".into()],
             env: &[],
             account: None,
-            socket: Inherit::SameNumber(&socket),
+            socket: ChildDescriptor::SameNumber(&socket),
             output: output.into(),
         };
         let _pid = spawn(order).unwrap();

@@ -5,12 +5,12 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::Path;
 
-use base::{FileRef, Instant, Now, Segment, SendChain, TcpInfo};
+use bolide_base::{FileRef, Instant, Now, Segment, SendChain, TcpInfo};
 
 use crate::udp::{DatagramOut, UdpBatch};
 use crate::{
-    Accepted, Appended, Call, Callee, Entries, Fd, FileFailure, Io, OpenRequest, Opened, Ready,
-    Received, Reset, Sent, Stat, Watch, sys,
+    Accepted, Appended, Callee, ConnectCall, Entries, Fd, FileFailure, Interest, Io, OpenRequest,
+    Opened, Readiness, ReceivedBytes, Reset, Sent, Stat, sys,
 };
 
 /// Pieces of one gathered write; Linux takes 1024, ours are few and large.
@@ -30,13 +30,13 @@ impl Epoll {
     ///
     /// The kernel gives no descriptor.
     pub fn new() -> std::io::Result<Self> {
-        let events = sys::EpollEvents::with_capacity(base::limits::READY_PER_TURN);
+        let events = sys::EpollEvents::with_capacity(bolide_base::limits::READY_PER_TURN);
         Ok(Self { epoll: sys::EpollFd::new()?, events })
     }
 }
 
 impl Io for Epoll {
-    fn wait(&mut self, until: Option<Instant>, out: &mut Vec<Ready>) -> Now {
+    fn wait(&mut self, until: Option<Instant>, out: &mut Vec<Readiness>) -> Now {
         let timeout_ms = match until {
             None => -1,
             Some(until) => {
@@ -50,7 +50,7 @@ impl Io for Epoll {
         sys::now()
     }
 
-    fn watch(&mut self, fd: Fd, token: u64, how: Watch) -> bool {
+    fn watch(&mut self, fd: Fd, token: u64, how: Interest) -> bool {
         self.epoll.add(fd.0, token, how).is_ok()
     }
 
@@ -62,7 +62,11 @@ impl Io for Epoll {
         sys::accept(listener.0)
     }
 
-    fn connect(&mut self, to: Callee<'_>, from: Option<SocketAddr>) -> Result<Call, FileFailure> {
+    fn connect(
+        &mut self,
+        to: Callee<'_>,
+        from: Option<SocketAddr>,
+    ) -> Result<ConnectCall, FileFailure> {
         sys::connect(to, from)
     }
 
@@ -85,18 +89,18 @@ impl Io for Epoll {
         let _ = sys::set_option(fd.0, sys::SockOpt::KeepAlive, 1);
     }
 
-    fn receive(&mut self, fd: Fd, into: &mut [u8]) -> Received {
+    fn receive(&mut self, fd: Fd, into: &mut [u8]) -> ReceivedBytes {
         match sys::receive(fd.0, into) {
-            Ok(0) => Received::End,
-            Ok(n) => Received::Bytes(n),
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Received::Blocked,
-            Err(_) => Received::Dead,
+            Ok(0) => ReceivedBytes::End,
+            Ok(n) => ReceivedBytes::Bytes(n),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => ReceivedBytes::Blocked,
+            Err(_) => ReceivedBytes::Dead,
         }
     }
 
     fn send(&mut self, fd: Fd, chain: &SendChain) -> Sent {
         if let Some(bytes) = chain.contiguous() {
-            return sent(sys::send(fd.0, bytes, sys::More::No));
+            return sent(sys::send(fd.0, bytes, sys::MoreToRead::No));
         }
         let mut total = 0;
         let mut segments = chain.segments();
@@ -112,7 +116,7 @@ impl Io for Epoll {
             }
             let run = segments.iter().take_while(|s| !matches!(s, Segment::File(_))).count();
             let (now, later) = segments.split_at(run.min(PIECES_MAX));
-            let more = if later.is_empty() { sys::More::No } else { sys::More::Yes };
+            let more = if later.is_empty() { sys::MoreToRead::No } else { sys::MoreToRead::Yes };
             let mut pieces: [&[u8]; PIECES_MAX] = [&[]; PIECES_MAX];
             let mut offered = 0;
             for (piece, segment) in pieces.iter_mut().zip(now) {
@@ -135,7 +139,7 @@ impl Io for Epoll {
 
     fn send_segment(&mut self, fd: Fd, segment: &Segment) -> Sent {
         match segment {
-            Segment::Bytes(bytes) => sent(sys::send(fd.0, bytes, sys::More::No)),
+            Segment::Bytes(bytes) => sent(sys::send(fd.0, bytes, sys::MoreToRead::No)),
             Segment::File(range) => send_file(fd, range),
             Segment::Inline(..) => {
                 debug_assert!(false, "an inline piece belongs to its chain");
@@ -270,7 +274,7 @@ fn sent(result: std::io::Result<usize>) -> Sent {
     }
 }
 
-fn send_file(fd: Fd, range: &base::FileRange) -> Sent {
+fn send_file(fd: Fd, range: &bolide_base::FileRange) -> Sent {
     match sys::send_file(fd.0, range) {
         Ok(0) if range.len > 0 => Sent::FileFailed,
         other => sent(other),

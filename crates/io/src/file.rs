@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Mutex, PoisonError};
 
-use base::FileRef;
+use bolide_base::FileRef;
 
 use crate::{Appended, sys};
 

@@ -16,7 +16,7 @@ pub mod wake;
 
 use std::net::SocketAddr;
 
-use base::{FileRef, Instant, Now, Segment, SendChain, TcpInfo};
+use bolide_base::{FileRef, Instant, Now, Segment, SendChain, TcpInfo};
 
 pub use file::{Entries, FileFailure, OpenRequest, Opened, Stat, SymlinkRule};
 pub use udp::{DatagramIn, DatagramOut, UdpBatch};
@@ -27,7 +27,7 @@ pub struct Fd(pub i32);
 
 /// Something that became possible since it was last impossible (edge-triggered, except listeners).
 #[derive(Clone, Copy, Debug)]
-pub struct Ready {
+pub struct Readiness {
     /// As given to [`Io::watch`].
     pub token: u64,
     /// There are bytes, datagrams or clients to take.
@@ -40,7 +40,7 @@ pub struct Ready {
 
 /// What came of a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Received {
+pub enum ReceivedBytes {
     /// This many bytes; fewer than asked for means that no more are waiting.
     Bytes(usize),
     /// The peer will send no more.
@@ -64,7 +64,7 @@ pub enum Sent {
 
 /// An address as sockets have them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Peer {
+pub enum SocketPeer {
     /// An Internet address.
     Inet(SocketAddr),
     /// A unix socket.
@@ -82,7 +82,7 @@ pub enum Callee<'a> {
 
 /// A connection of ours in the making.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Call {
+pub struct ConnectCall {
     /// Its socket, non-blocking, with Nagle's algorithm off.
     pub fd: Fd,
     /// Whether it stands already; else a readiness report follows, and [`Io::connect_result`].
@@ -91,20 +91,20 @@ pub struct Call {
 
 /// A new client.
 #[derive(Clone, Debug)]
-pub struct Client {
+pub struct SocketPeers {
     /// Its socket, non-blocking, with Nagle's algorithm off.
     pub fd: Fd,
     /// The far end.
-    pub remote: Peer,
+    pub remote: SocketPeer,
     /// The near end.
-    pub local: Peer,
+    pub local: SocketPeer,
 }
 
 /// What came of taking a client.
 #[derive(Clone, Debug)]
 pub enum Accepted {
     /// A connection from the accept queue.
-    Client(Client),
+    Client(SocketPeers),
     /// The accept queue is empty; epoll reports the next connection.
     QueueEmpty,
     /// The client closed the connection before it was accepted; others may be queued.
@@ -116,7 +116,7 @@ pub enum Accepted {
 
 /// Whether a watched descriptor reports each change once, or as long as it lasts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watch {
+pub enum Interest {
     /// Level-triggered, reading only: listeners, wake-ups, datagram sockets.
     Level,
     /// Edge-triggered, both ways: connections.
@@ -126,9 +126,9 @@ pub enum Watch {
 /// The kernel, or what plays its part.
 pub trait Io {
     /// Appends what became possible to `out`, sleeping until `until` at the latest; tells the time.
-    fn wait(&mut self, until: Option<Instant>, out: &mut Vec<Ready>) -> Now;
+    fn wait(&mut self, until: Option<Instant>, out: &mut Vec<Readiness>) -> Now;
     /// Starts to report readiness of `fd` under `token`; false when the kernel refuses.
-    fn watch(&mut self, fd: Fd, token: u64, how: Watch) -> bool;
+    fn watch(&mut self, fd: Fd, token: u64, how: Interest) -> bool;
     /// Stops reporting `fd`, which others may hold open.
     fn unwatch(&mut self, fd: Fd);
     /// Takes one waiting client.
@@ -139,7 +139,11 @@ pub trait Io {
     /// # Errors
     ///
     /// The kernel's error; `bind` where we cannot have that address.
-    fn connect(&mut self, to: Callee<'_>, from: Option<SocketAddr>) -> Result<Call, FileFailure>;
+    fn connect(
+        &mut self,
+        to: Callee<'_>,
+        from: Option<SocketAddr>,
+    ) -> Result<ConnectCall, FileFailure>;
     /// What became of a call that was reported ready.
     ///
     /// # Errors
@@ -157,7 +161,7 @@ pub trait Io {
     /// Lets the kernel probe whether the peer of an idle connection still lives.
     fn keep_alive(&mut self, fd: Fd);
     /// Takes bytes of a connection.
-    fn receive(&mut self, fd: Fd, into: &mut [u8]) -> Received;
+    fn receive(&mut self, fd: Fd, into: &mut [u8]) -> ReceivedBytes;
     /// Sends the chain from its first byte on.
     fn send(&mut self, fd: Fd, chain: &SendChain) -> Sent;
     /// Sends one owned piece: what an earlier send left over.

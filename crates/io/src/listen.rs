@@ -8,7 +8,7 @@ use crate::{Fd, sys};
 
 /// Where to listen.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Address {
+pub enum SocketAddress {
     /// TCP.
     Tcp(SocketAddr),
     /// UDP, for QUIC.
@@ -19,7 +19,7 @@ pub enum Address {
 
 /// Socket options of a `listen` directive; `None` leaves the kernel's default.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct ListenSocketOptions {
     /// Length of the queue of waiting clients.
     pub backlog: Option<u32>,
     /// Receive buffer in bytes.
@@ -33,12 +33,12 @@ pub struct Options {
     /// TCP_FASTOPEN queue length.
     pub fast_open: Option<u32>,
     /// TCP keep-alive probes; none: as the system has it.
-    pub keep_alive: Option<KeepAlive>,
+    pub keep_alive: Option<SocketKeepAlive>,
 }
 
 /// TCP keep-alive probes; absent figures are the system's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeepAlive {
+pub enum SocketKeepAlive {
     /// None are sent.
     Off,
     /// They are sent.
@@ -66,7 +66,7 @@ pub struct Listener {
 
 /// Whether what is started next inherits a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Inherit {
+pub enum InheritedSocket {
     /// It stays open over exec.
     Yes,
     /// It is closed on exec.
@@ -85,11 +85,11 @@ impl Listener {
     /// # Errors
     ///
     /// What the kernel said; `AddrInUse` above all.
-    pub fn open(address: &Address, options: &Options) -> std::io::Result<Self> {
+    pub fn open(address: &SocketAddress, options: &ListenSocketOptions) -> std::io::Result<Self> {
         let fd = match address {
-            Address::Tcp(at) => open_tcp(at, options)?,
-            Address::Udp(at) => open_udp(at, options)?,
-            Address::Unix(path) => open_unix(path, options)?,
+            SocketAddress::Tcp(at) => open_tcp(at, options)?,
+            SocketAddress::Udp(at) => open_udp(at, options)?,
+            SocketAddress::Unix(path) => open_unix(path, options)?,
         };
         Ok(Self { fd })
     }
@@ -100,20 +100,24 @@ impl Listener {
     /// # Errors
     ///
     /// What the kernel said; `AddrInUse` above all.
-    pub fn probe(address: &Address, options: &Options) -> std::io::Result<()> {
+    pub fn probe(address: &SocketAddress, options: &ListenSocketOptions) -> std::io::Result<()> {
         let (at, fd) = match address {
-            Address::Tcp(at) => (at, sys::stream_socket(at.is_ipv6())?),
-            Address::Udp(at) => (at, sys::datagram_socket(at.is_ipv6())?),
-            Address::Unix(path) => return probe_unix(path),
+            SocketAddress::Tcp(at) => (at, sys::stream_socket(at.is_ipv6())?),
+            SocketAddress::Udp(at) => (at, sys::datagram_socket(at.is_ipv6())?),
+            SocketAddress::Unix(path) => return probe_unix(path),
         };
         if at.port() == 0 {
             return Ok(());
         }
         let raw = fd.as_raw_fd();
-        if matches!(address, Address::Tcp(_)) {
+        if matches!(address, SocketAddress::Tcp(_)) {
             sys::set_option(raw, sys::SockOpt::ReuseAddr, 1)?;
         }
-        common(raw, at, &Options { ipv6_only: options.ipv6_only, ..Options::default() })?;
+        common(
+            raw,
+            at,
+            &ListenSocketOptions { ipv6_only: options.ipv6_only, ..ListenSocketOptions::default() },
+        )?;
         sys::bind(raw, at)
     }
 
@@ -154,8 +158,8 @@ impl Listener {
     /// # Errors
     ///
     /// The kernel refuses.
-    pub fn inherit(&self, inherit: Inherit) -> std::io::Result<()> {
-        sys::set_inheritable(self.fd.as_raw_fd(), inherit == Inherit::Yes)
+    pub fn inherit(&self, inherit: InheritedSocket) -> std::io::Result<()> {
+        sys::set_inheritable(self.fd.as_raw_fd(), inherit == InheritedSocket::Yes)
     }
 }
 
@@ -166,7 +170,7 @@ fn probe_unix(path: &[u8]) -> std::io::Result<()> {
     std::fs::remove_file(std::ffi::OsStr::from_bytes(path))
 }
 
-fn open_tcp(at: &SocketAddr, options: &Options) -> std::io::Result<OwnedFd> {
+fn open_tcp(at: &SocketAddr, options: &ListenSocketOptions) -> std::io::Result<OwnedFd> {
     let fd = sys::stream_socket(at.is_ipv6())?;
     let raw = fd.as_raw_fd();
     sys::set_reuse(raw)?;
@@ -186,11 +190,11 @@ fn open_tcp(at: &SocketAddr, options: &Options) -> std::io::Result<OwnedFd> {
 }
 
 /// Accepted sockets inherit all of it.
-fn keep_alive(raw: i32, probes: Option<KeepAlive>) -> std::io::Result<()> {
+fn keep_alive(raw: i32, probes: Option<SocketKeepAlive>) -> std::io::Result<()> {
     let (idle, interval, count) = match probes {
         None => return Ok(()),
-        Some(KeepAlive::Off) => return sys::set_option(raw, sys::SockOpt::KeepAlive, 0),
-        Some(KeepAlive::On { idle, interval, count }) => (idle, interval, count),
+        Some(SocketKeepAlive::Off) => return sys::set_option(raw, sys::SockOpt::KeepAlive, 0),
+        Some(SocketKeepAlive::On { idle, interval, count }) => (idle, interval, count),
     };
     sys::set_option(raw, sys::SockOpt::KeepAlive, 1)?;
     let figures = [
@@ -206,11 +210,11 @@ fn keep_alive(raw: i32, probes: Option<KeepAlive>) -> std::io::Result<()> {
     Ok(())
 }
 
-fn open_udp(at: &SocketAddr, options: &Options) -> std::io::Result<OwnedFd> {
+fn open_udp(at: &SocketAddr, options: &ListenSocketOptions) -> std::io::Result<OwnedFd> {
     let fd = sys::datagram_socket(at.is_ipv6())?;
     let raw = fd.as_raw_fd();
     sys::set_reuse(raw)?;
-    let buffered = Options {
+    let buffered = ListenSocketOptions {
         receive_buffer: options.receive_buffer.or(Some(UDP_BUFFER)),
         send_buffer: options.send_buffer.or(Some(UDP_BUFFER)),
         ..options.clone()
@@ -221,14 +225,14 @@ fn open_udp(at: &SocketAddr, options: &Options) -> std::io::Result<OwnedFd> {
     Ok(fd)
 }
 
-fn open_unix(path: &[u8], options: &Options) -> std::io::Result<OwnedFd> {
+fn open_unix(path: &[u8], options: &ListenSocketOptions) -> std::io::Result<OwnedFd> {
     let fd = sys::unix_socket()?;
     sys::bind_unix(fd.as_raw_fd(), path)?;
     sys::listen(fd.as_raw_fd(), options.backlog.unwrap_or(BACKLOG))?;
     Ok(fd)
 }
 
-fn common(raw: i32, at: &SocketAddr, options: &Options) -> std::io::Result<()> {
+fn common(raw: i32, at: &SocketAddr, options: &ListenSocketOptions) -> std::io::Result<()> {
     if let Some(bytes) = options.receive_buffer {
         sys::set_buffer(raw, sys::SockOpt::ReceiveBuffer, bytes)?;
     }

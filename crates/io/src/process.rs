@@ -1,6 +1,6 @@
 //! What the process does to itself: limits, user, background, clock.
 
-use base::Now;
+use bolide_base::Now;
 
 use crate::sys;
 
@@ -10,7 +10,7 @@ pub fn now() -> Now {
     sys::now()
 }
 
-/// The zero of [`base::Instant`] on this process's monotonic clock.
+/// The zero of [`bolide_base::Instant`] on this process's monotonic clock.
 #[must_use]
 #[expect(clippy::disallowed_types, clippy::disallowed_methods, reason = "the one clock reader")]
 pub fn epoch() -> std::time::Instant {
@@ -46,9 +46,9 @@ pub fn raise_open_files() -> u64 {
 
 /// Told by a process in the background when it serves; dropped, it tells that it never will.
 #[derive(Debug)]
-pub struct Waiting(std::io::PipeWriter);
+pub struct ChildWait(std::io::PipeWriter);
 
-impl Waiting {
+impl ChildWait {
     /// Lets the process that was started end with success.
     pub fn tell(mut self) {
         // One that was ended meanwhile needs no word.
@@ -62,8 +62,8 @@ impl Waiting {
 /// # Errors
 ///
 /// The kernel refuses to fork.
-pub fn daemonize() -> std::io::Result<Waiting> {
-    sys::daemonize().map(Waiting)
+pub fn daemonize() -> std::io::Result<ChildWait> {
+    sys::daemonize().map(ChildWait)
 }
 
 /// Ends the process at once, whatever its other threads hold or do.
@@ -194,7 +194,7 @@ pub fn cores() -> usize {
 /// # Errors
 ///
 /// The kernel refuses.
-pub fn replace_stderr(file: &base::FileRef) -> std::io::Result<()> {
+pub fn replace_stderr(file: &bolide_base::FileRef) -> std::io::Result<()> {
     sys::dup_to(file.raw(), 2)?;
     crate::file::forget_standard_error();
     Ok(())

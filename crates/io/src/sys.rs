@@ -24,7 +24,7 @@ pub(crate) use process::{
     user_name, utc_offset_seconds, zone_name,
 };
 pub(crate) use socket::{
-    More, SockOpt, accept, attach_reuseport_filter, bind, bind_unix, close, connect,
+    MoreToRead, SockOpt, accept, attach_reuseport_filter, bind, bind_unix, close, connect,
     connect_datagrams, datagram_socket, listen, local_address, receive, send, send_pieces,
     set_buffer, set_inheritable, set_linger_zero, set_option, set_reuse, shut_write, socket_error,
     stream_socket, take_inherited, tcp_info, unix_socket,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use base::FileRef;
+use bolide_base::FileRef;
 
 use crate::{Fd, sys};
 

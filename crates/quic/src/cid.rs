@@ -98,14 +98,14 @@ pub fn owner(datagram: &[u8], keys: &SharedKeys, workers: u8) -> Option<u8> {
 
 /// The numbers that the workers of one process bear in connection ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Numbers {
+pub struct WorkerNumbers {
     /// The first worker's.
     pub first: u8,
     /// How many workers there are.
     pub count: u8,
 }
 
-impl Numbers {
+impl WorkerNumbers {
     /// Numbers for `count` workers of a successor, none of which is one of these; none if there are
     /// not so many left.
     #[must_use]
@@ -125,13 +125,13 @@ impl Numbers {
 pub fn bpf_program(
     keys: &SharedKeys,
     workers: u8,
-    elder: Option<Numbers>,
+    elder: Option<WorkerNumbers>,
 ) -> Vec<(u16, u8, u8, u32)> {
     use bpf::{
         ADD, AND, JEQ, JGE, JSET, JUMP, LD_BYTE, LD_MEM, LD_WORD, LD_WORD_AT_X, LDX, MOD, RET,
         RET_A, RSH, ST, SUB,
     };
-    let own = Numbers { first: keys.first, count: workers };
+    let own = WorkerNumbers { first: keys.first, count: workers };
     let before = elder.map_or(0, |elder| u32::from(elder.count));
     let sets = [elder.map(|elder| (elder, 0)), Some((own, before))];
     // Where the rule for unmarked datagrams begins, from behind the marks.
@@ -257,9 +257,9 @@ mod bpf {
 
 #[cfg(test)]
 mod tests {
-    use super::{CID_LEN, Generator, Numbers, bpf_program, owner};
+    use super::{CID_LEN, Generator, WorkerNumbers, bpf_program, owner};
     use crate::SharedKeys;
-    use base::prng::Prng;
+    use bolide_base::prng::Prng;
     use proptest::prelude::{any, proptest};
     use quinn_proto::ConnectionIdGenerator as _;
 
@@ -362,7 +362,7 @@ mod tests {
     #[test]
     fn while_a_predecessor_lives_each_keeps_its_own_and_new_ones_come_to_the_successor() {
         let elders_keys = SharedKeys::from_secret([4; 32]);
-        let elder = Numbers { first: 0, count: 3 };
+        let elder = WorkerNumbers { first: 0, count: 3 };
         let own = elder.beside(2).unwrap();
         let keys = elders_keys.clone().numbered_from(own.first);
         let program = bpf_program(&keys, own.count, Some(elder));
@@ -389,15 +389,15 @@ mod tests {
 
     #[test]
     fn numbers_of_successors_do_not_meet() {
-        let mut numbers = Numbers { first: 0, count: 100 };
+        let mut numbers = WorkerNumbers { first: 0, count: 100 };
         for count in [100, 50, 100, 40, 7] {
             let next = numbers.beside(count).unwrap();
-            let end = |of: Numbers| of.first + of.count;
+            let end = |of: WorkerNumbers| of.first + of.count;
             let apart = next.first >= end(numbers) || end(next) <= numbers.first;
             assert!(apart && next.count == count, "{numbers:?} {next:?}");
             numbers = next;
         }
-        assert_eq!(Numbers { first: 0, count: 200 }.beside(100), None);
+        assert_eq!(WorkerNumbers { first: 0, count: 200 }.beside(100), None);
     }
 
     #[test]

@@ -6,14 +6,14 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use base::{Instant, Now};
+use bolide_base::{Instant, Now};
 use quinn_proto::TimeSource;
 
-/// Converts between [`base::Instant`] and the library's instants.
+/// Converts between [`bolide_base::Instant`] and the library's instants.
 #[derive(Clone, Copy, Debug)]
-pub struct Clock(std::time::Instant);
+pub struct QuicClock(std::time::Instant);
 
-impl Clock {
+impl QuicClock {
     /// Takes the reading that belongs to `Instant::from_nanos(0)`. Any reading does, as long as all
     /// endpoints of the process use the same one.
     #[must_use]
@@ -32,15 +32,15 @@ impl Clock {
 
 /// Civil time for the expiry of address tokens, as the worker last told it.
 #[derive(Debug, Default)]
-pub(crate) struct Civil(AtomicU64);
+pub(crate) struct CivilTime(AtomicU64);
 
-impl Civil {
+impl CivilTime {
     pub(crate) fn tell(&self, now: Now) {
         self.0.store(now.unix_millis, Ordering::Relaxed);
     }
 }
 
-impl TimeSource for Civil {
+impl TimeSource for CivilTime {
     fn now(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_millis(self.0.load(Ordering::Relaxed))
     }

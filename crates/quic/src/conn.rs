@@ -14,7 +14,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use base::{Bound, Instant, Now};
+use bolide_base::{Bound, Instant, Now};
 use bytes::Bytes;
 use quinn_proto::{
     Connection, ConnectionError, ConnectionHandle, Dir, Event, FinishError, ReadError, Side,
@@ -22,11 +22,11 @@ use quinn_proto::{
 };
 use rustls::pki_types::CertificateDer;
 
-use crate::Clock;
+use crate::QuicClock;
 pub use crate::crypto::Handshake;
 
 /// Bytes worth offering to a stream that is not blocked.
-const ROOM: usize = base::limits::SEND_PER_TURN;
+const ROOM: usize = bolide_base::limits::SEND_PER_TURN;
 /// Bytes worth offering even where many are blocked: what a datagram carries.
 const ROOM_MIN: usize = 1200;
 
@@ -123,7 +123,7 @@ pub struct Gone;
 
 /// Figures for log lines and the status page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stats {
+pub struct QuicStats {
     /// Smoothed round-trip time.
     pub rtt: Duration,
     /// Congestion window in bytes.
@@ -148,10 +148,10 @@ enum Phase {
 }
 
 /// One connection; lives in its [`crate::Endpoint`].
-pub struct Conn {
+pub struct QuicConnection {
     pub(crate) inner: Box<Connection>,
     pub(crate) handle: ConnectionHandle,
-    clock: Clock,
+    clock: QuicClock,
     /// When the handshake must be over.
     shaken_by: Instant,
     phase: Phase,
@@ -166,11 +166,11 @@ pub struct Conn {
     events: VecDeque<QuicEvent>,
 }
 
-impl Conn {
+impl QuicConnection {
     pub(crate) fn new(
         inner: Connection,
         handle: ConnectionHandle,
-        clock: Clock,
+        clock: QuicClock,
         shaken_by: Instant,
     ) -> Self {
         Self {
@@ -379,9 +379,9 @@ impl Conn {
 
     /// Figures of this moment.
     #[must_use]
-    pub fn stats(&self) -> Stats {
+    pub fn stats(&self) -> QuicStats {
         let stats = self.inner.stats();
-        Stats {
+        QuicStats {
             rtt: stats.path.rtt,
             congestion_window: stats.path.cwnd,
             datagrams_sent: stats.udp_tx.datagrams,
@@ -518,7 +518,7 @@ fn stream_id(stream: u64) -> Option<StreamId> {
     VarInt::from_u64(stream).ok().map(StreamId::from)
 }
 
-impl fmt::Debug for Conn {
+impl fmt::Debug for QuicConnection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Conn")
             .field("remote", &self.remote())

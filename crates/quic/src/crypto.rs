@@ -25,9 +25,9 @@ pub struct Handshake {
     pub alpn: Option<Vec<u8>>,
     /// The name that the client asked for, in lower case.
     pub server_name: Option<Box<str>>,
-    /// The cipher suite; `tls::names::cipher_name` gives the value of `$ssl_cipher`.
+    /// The cipher suite; `bolide_tls::names::cipher_name` gives the value of `$ssl_cipher`.
     pub cipher: Option<CipherSuite>,
-    /// The key exchange group; `tls::names::curve_name` gives the value of `$ssl_curve`.
+    /// The key exchange group; `bolide_tls::names::curve_name` gives the value of `$ssl_curve`.
     pub curve: Option<NamedGroup>,
     /// Whether a former session was resumed.
     pub is_resumed: bool,

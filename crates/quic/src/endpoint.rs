@@ -15,16 +15,19 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Bound, Instant, Key, Now, Slab};
+use bolide_base::{Bound, Instant, Now, Slab, SlabKey};
 use bytes::BytesMut;
 use quinn_proto::{DatagramEvent, EcnCodepoint, Incoming, ServerConfig};
 
-use crate::clock::Civil;
-use crate::settings::{self, Cutting, PathMtu};
-use crate::{Clock, Conn, Outgoing, QuicEvent, Retry, Settings, SettingsError, SharedKeys};
+use crate::clock::CivilTime;
+use crate::settings::{self, GsoCutting, PathMtu};
+use crate::{
+    QuicClock, QuicConnection, QuicEvent, QuicOutgoing, QuicSettings, Retry, SettingsError,
+    SharedKeys,
+};
 
 /// Names a connection of an endpoint; goes stale with [`QuicEvent::Gone`].
-pub type ConnId = Key<Conn>;
+pub type ConnId = SlabKey<QuicConnection>;
 
 /// Trains that one connection may fill in one `transmit`.
 const TRAINS_PER_TURN: usize = 4;
@@ -40,7 +43,7 @@ const ARENA_SIZE: usize = 16 * 1024;
 
 /// Where a datagram came from.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
+pub struct QuicArrival {
     /// Its sender.
     pub remote: SocketAddr,
     /// To which of our addresses, when the socket told.
@@ -61,10 +64,10 @@ pub enum Rest {
 /// The connections of one worker.
 pub struct Endpoint {
     inner: quinn_proto::Endpoint,
-    conns: Slab<Conn>,
+    conns: Slab<QuicConnection>,
     by_handle: Vec<Option<ConnId>>,
-    clock: Clock,
-    civil: Arc<Civil>,
+    clock: QuicClock,
+    civil: Arc<CivilTime>,
     keys: SharedKeys,
     arena: BytesMut,
     server: Server,
@@ -79,23 +82,23 @@ struct Server {
     conns_max: u32,
     send_window_min: u64,
     send_window_max: u64,
-    door: Door,
-    cutting: Cutting,
+    door: Admission,
+    cutting: GsoCutting,
 }
 
 /// Whether new connections are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Door {
+enum Admission {
     Open,
     Shut,
 }
 
 impl Server {
     fn new(
-        settings: &Settings,
+        settings: &QuicSettings,
         tls: Arc<rustls::ServerConfig>,
         keys: &SharedKeys,
-        civil: &Arc<Civil>,
+        civil: &Arc<CivilTime>,
     ) -> Result<Self, SettingsError> {
         Ok(Self {
             config: settings::server_config(settings, tls, keys, civil)?,
@@ -104,26 +107,26 @@ impl Server {
             conns_max: settings.conns_max,
             send_window_min: settings.send_window_min,
             send_window_max: settings.send_window_max.max(settings.send_window_min),
-            door: Door::Open,
+            door: Admission::Open,
             cutting: settings.cutting,
         })
     }
 }
 
 impl Endpoint {
-    /// An endpoint of worker number `worker`; `tls` is `tls::Acceptor::quic()`.
+    /// An endpoint of worker number `worker`; `tls` is `bolide_tls::Acceptor::quic()`.
     ///
     /// # Errors
     ///
     /// When the TLS configuration does not fit QUIC or a setting is out of bounds.
     pub fn new(
-        settings: &Settings,
+        settings: &QuicSettings,
         tls: Arc<rustls::ServerConfig>,
         worker: u8,
         keys: &SharedKeys,
-        clock: Clock,
+        clock: QuicClock,
     ) -> Result<Self, SettingsError> {
-        let civil = Arc::new(Civil::default());
+        let civil = Arc::new(CivilTime::default());
         let server = Server::new(settings, tls, keys, &civil)?;
         let inner = quinn_proto::Endpoint::new(
             settings::endpoint_config(worker, keys),
@@ -155,7 +158,7 @@ impl Endpoint {
     /// As [`Self::new`]; the old settings then stay.
     pub fn set_server_config(
         &mut self,
-        settings: &Settings,
+        settings: &QuicSettings,
         tls: Arc<rustls::ServerConfig>,
     ) -> Result<(), SettingsError> {
         self.server = Server::new(settings, tls, &self.keys, &self.civil)?;
@@ -165,7 +168,7 @@ impl Endpoint {
 
     /// Refuses new connections from now on; for an orderly end.
     pub fn stop_accepting(&mut self) {
-        self.server.door = Door::Shut;
+        self.server.door = Admission::Shut;
     }
 
     /// Takes one datagram. Names the connection that it woke or started, which then wants
@@ -173,9 +176,9 @@ impl Endpoint {
     pub fn receive(
         &mut self,
         now: Now,
-        from: Arrival,
+        from: QuicArrival,
         datagram: &[u8],
-        out: &mut Outgoing,
+        out: &mut QuicOutgoing,
     ) -> Option<ConnId> {
         // The library judges the age of a token before it tells of the datagram that bears it.
         self.civil.tell(now);
@@ -209,9 +212,9 @@ impl Endpoint {
     }
 
     /// Decides about a client's first datagram.
-    fn welcome(&mut self, now: Now, incoming: Incoming, out: &mut Outgoing) -> Option<ConnId> {
+    fn welcome(&mut self, now: Now, incoming: Incoming, out: &mut QuicOutgoing) -> Option<ConnId> {
         let full = self.conns.live() >= self.server.conns_max as usize;
-        if full || self.server.door == Door::Shut {
+        if full || self.server.door == Admission::Shut {
             let transmit = self.inner.refuse(incoming, out.vacant());
             out.commit(&transmit);
             return None;
@@ -235,7 +238,7 @@ impl Endpoint {
         match self.inner.accept(incoming, at, out.vacant(), None) {
             Ok((handle, conn)) => {
                 let shaken_by = now.mono.after(self.server.handshake_timeout);
-                self.adopt(Conn::new(conn, handle, self.clock, shaken_by))
+                self.adopt(QuicConnection::new(conn, handle, self.clock, shaken_by))
             }
             Err(refused) => {
                 if let Some(transmit) = refused.response {
@@ -246,7 +249,7 @@ impl Endpoint {
         }
     }
 
-    fn adopt(&mut self, conn: Conn) -> Option<ConnId> {
+    fn adopt(&mut self, conn: QuicConnection) -> Option<ConnId> {
         let handle = conn.handle.0;
         let id = self.conns.insert(conn).ok()?;
         if self.by_handle.len() <= handle {
@@ -277,7 +280,7 @@ impl Endpoint {
     }
 
     /// The connection, unless it is gone.
-    pub fn conn(&mut self, id: ConnId) -> Option<&mut Conn> {
+    pub fn conn(&mut self, id: ConnId) -> Option<&mut QuicConnection> {
         self.conns.get_mut(id)
     }
 
@@ -288,7 +291,7 @@ impl Endpoint {
         id: ConnId,
         now: Now,
         max_segments: usize,
-        out: &mut Outgoing,
+        out: &mut QuicOutgoing,
     ) -> Rest {
         let at = self.clock.library(now.mono);
         let Some(conn) = self.conns.get_mut(id) else { return Rest::Nothing };
@@ -297,8 +300,8 @@ impl Endpoint {
         conn.inner.set_send_window(window.clamp(min, max));
         let fit = TRAIN_SIZE_MAX / usize::from(conn.inner.current_mtu().max(1200));
         let (max_segments, trains) = match self.server.cutting {
-            Cutting::Kernel => (max_segments.clamp(1, fit.max(1)), TRAINS_PER_TURN),
-            Cutting::Ourselves => (1, SINGLES_PER_TURN),
+            GsoCutting::Kernel => (max_segments.clamp(1, fit.max(1)), TRAINS_PER_TURN),
+            GsoCutting::Ourselves => (1, SINGLES_PER_TURN),
         };
         let mut rest = Rest::More;
         for _ in 0..trains {

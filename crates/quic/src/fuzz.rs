@@ -2,9 +2,9 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use base::{Instant, Now};
+use bolide_base::{Instant, Now};
 
-use crate::{Arrival, Endpoint, Outgoing, padding};
+use crate::{Endpoint, QuicArrival, QuicOutgoing, padding};
 
 /// Bytes of answers that one datagram may elicit without a connection, at most: three times a
 /// client's (RFC 9000 §8.1).
@@ -30,8 +30,8 @@ pub fn padding(data: &[u8]) {
 /// When an answer is larger than the client's bytes allow.
 pub fn endpoint(endpoint: &mut Endpoint, mut data: &[u8]) {
     let remote = SocketAddr::from((Ipv4Addr::LOCALHOST, 4433));
-    let from = Arrival { remote, local: None, ecn: 0 };
-    let mut out = Outgoing::default();
+    let from = QuicArrival { remote, local: None, ecn: 0 };
+    let mut out = QuicOutgoing::default();
     let mut nanos = 1_000_000_000_u64;
     while let Some((len, rest)) = data.split_first_chunk::<2>() {
         let len = usize::from(u16::from_be_bytes(*len)).min(rest.len());

@@ -15,13 +15,13 @@ mod padding;
 mod parameters;
 mod settings;
 
-pub use cid::{CID_LEN, Numbers, bpf_program, owner};
-pub use clock::Clock;
-pub use conn::{Conn, Gone, Handshake, Lost, QuicEvent, ReadEnd, Stats};
-pub use endpoint::{Arrival, ConnId, Endpoint, Rest};
+pub use cid::{CID_LEN, WorkerNumbers, bpf_program, owner};
+pub use clock::QuicClock;
+pub use conn::{Gone, Handshake, Lost, QuicConnection, QuicEvent, QuicStats, ReadEnd};
+pub use endpoint::{ConnId, Endpoint, QuicArrival, Rest};
 pub use keys::SharedKeys;
-pub use outgoing::{Outgoing, Train};
-pub use settings::{Cutting, PathMtu, Retry, Settings, SettingsError};
+pub use outgoing::{QuicOutgoing, Train};
+pub use settings::{GsoCutting, PathMtu, QuicSettings, Retry, SettingsError};
 
 #[cfg(test)]
 mod tests;

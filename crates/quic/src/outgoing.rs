@@ -21,12 +21,12 @@ pub struct Train {
 
 /// Trains of one turn. Clearing keeps the buffers.
 #[derive(Debug, Default)]
-pub struct Outgoing {
+pub struct QuicOutgoing {
     trains: Vec<Train>,
     used: usize,
 }
 
-impl Outgoing {
+impl QuicOutgoing {
     /// What is to be sent, in order.
     #[must_use]
     pub fn trains(&self) -> &[Train] {

@@ -4,13 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use base::limits::{CONN_WINDOW, STREAMS_PER_CONN_MAX};
+use bolide_base::limits::{CONN_WINDOW, STREAMS_PER_CONN_MAX};
 use quinn_proto::congestion::CubicConfig;
 use quinn_proto::{EndpointConfig, IdleTimeout, MtuDiscoveryConfig, ServerConfig, TransportConfig};
 use quinn_proto::{TokenLog, TokenReuseError, ValidationTokenConfig};
 use quinn_proto::{VarInt, VarIntBoundsExceeded};
 
-use crate::clock::Civil;
+use crate::clock::CivilTime;
 use crate::crypto::Starter;
 use crate::{SharedKeys, cid};
 
@@ -40,7 +40,7 @@ pub enum Retry {
 
 /// The bounds of an endpoint; [`Settings::default`] fits a web server.
 #[derive(Clone, Debug)]
-pub struct Settings {
+pub struct QuicSettings {
     /// Silence after which a connection is dropped; zero: never.
     pub idle_timeout: Duration,
     /// Time that a handshake may take.
@@ -64,7 +64,7 @@ pub struct Settings {
     /// Whether the socket never fragments, so that larger datagrams may be tried.
     pub path_mtu: PathMtu,
     /// Who cuts what is sent into datagrams.
-    pub cutting: Cutting,
+    pub cutting: GsoCutting,
     /// Connection ids of a client that are kept; those that clients send unasked are never more.
     pub active_cids: u32,
     /// Where the protocol's own chance comes from (its keys do not): none, the system's randomness;
@@ -74,7 +74,7 @@ pub struct Settings {
 
 /// Who cuts what is sent into datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cutting {
+pub enum GsoCutting {
     /// The kernel, or its card: `quic_gso on`.
     Kernel,
     /// We do: one datagram at a time.
@@ -90,7 +90,7 @@ pub enum PathMtu {
     Minimal,
 }
 
-impl Default for Settings {
+impl Default for QuicSettings {
     fn default() -> Self {
         Self {
             idle_timeout: Duration::from_secs(60),
@@ -104,9 +104,9 @@ impl Default for Settings {
             send_window_max: 4 * 1024 * 1024,
             // A handshake holds about 50 KB.
             retry: Retry::UnderLoad(2000),
-            conns_max: base::limits::CONNS_MAX,
+            conns_max: bolide_base::limits::CONNS_MAX,
             path_mtu: PathMtu::Discovered,
-            cutting: Cutting::Kernel,
+            cutting: GsoCutting::Kernel,
             active_cids: 2,
             seed: None,
         }
@@ -150,16 +150,16 @@ pub(crate) fn endpoint_config(worker: u8, keys: &SharedKeys) -> Arc<EndpointConf
 
 /// What new connections get.
 pub(crate) fn server_config(
-    settings: &Settings,
+    settings: &QuicSettings,
     tls: Arc<rustls::ServerConfig>,
     keys: &SharedKeys,
-    civil: &Arc<Civil>,
+    civil: &Arc<CivilTime>,
 ) -> Result<Arc<ServerConfig>, SettingsError> {
     let starter = Starter::new(tls, settings.active_cids).ok_or(SettingsError::Tls)?;
     let token = Arc::<aws_lc_rs::hkdf::Prk>::clone(&keys.token);
     let mut config = ServerConfig::new(Arc::new(starter), token);
     config.transport_config(Arc::new(transport(settings)?));
-    config.time_source(Arc::<Civil>::clone(civil));
+    config.time_source(Arc::<CivilTime>::clone(civil));
     config.migration(true);
     if settings.retry == Retry::Always {
         let mut tokens = ValidationTokenConfig::default();
@@ -169,7 +169,7 @@ pub(crate) fn server_config(
     Ok(Arc::new(config))
 }
 
-fn transport(settings: &Settings) -> Result<TransportConfig, SettingsError> {
+fn transport(settings: &QuicSettings) -> Result<TransportConfig, SettingsError> {
     let mut transport = TransportConfig::default();
     let idle = (!settings.idle_timeout.is_zero())
         .then(|| IdleTimeout::try_from(settings.idle_timeout))

@@ -8,7 +8,8 @@ use proptest::prelude::{any, proptest};
 use quinn_proto::{ConnectionError, StreamId, VarInt};
 
 use crate::{
-    Endpoint, Lost, Outgoing, QuicEvent, ReadEnd, Retry, Settings, SettingsError, fuzz, owner,
+    Endpoint, Lost, QuicEvent, QuicOutgoing, QuicSettings, ReadEnd, Retry, SettingsError, fuzz,
+    owner,
 };
 use net::{Early, Net, Weather, answer, server_tls};
 
@@ -20,7 +21,7 @@ fn connected(net: &Net, index: usize) -> bool {
 
 #[test]
 fn a_request_is_answered_over_a_good_network() {
-    let mut net = Net::new(1, &Settings::default());
+    let mut net = Net::new(1, &QuicSettings::default());
     let client = net.connect();
     net.run(1000);
     assert!(connected(&net, client));
@@ -49,7 +50,7 @@ fn a_request_is_answered_over_a_good_network() {
 #[test]
 fn bytes_survive_loss_reordering_and_doubling() {
     for seed in 0..16 {
-        let mut net = Net::new(seed, &Settings::default());
+        let mut net = Net::new(seed, &QuicSettings::default());
         net.weather = Weather { loss: seed % 12, twice: seed % 7, late: seed * 3 };
         net.segments = if seed % 2 == 0 { 1 } else { 20 };
         let client = net.connect();
@@ -68,7 +69,7 @@ fn bytes_survive_loss_reordering_and_doubling() {
 #[test]
 fn a_retry_is_asked_for_always_or_under_load() {
     let is_retry = |datagram: &Vec<u8>| datagram[0] & 0xf0 == 0xf0;
-    let settings = Settings { retry: Retry::Always, ..Settings::default() };
+    let settings = QuicSettings { retry: Retry::Always, ..QuicSettings::default() };
     let mut net = Net::new(1, &settings);
     let client = net.connect();
     net.run(1000);
@@ -78,7 +79,7 @@ fn a_retry_is_asked_for_always_or_under_load() {
     net.run(1000);
     assert!(net.clients[client].finished.contains(&stream));
 
-    let settings = Settings { retry: Retry::UnderLoad(2), ..Settings::default() };
+    let settings = QuicSettings { retry: Retry::UnderLoad(2), ..QuicSettings::default() };
     for count in [2, 4] {
         let mut net = Net::new(1, &settings);
         let clients: Vec<_> = (0..count).map(|_| net.connect()).collect();
@@ -91,7 +92,7 @@ fn a_retry_is_asked_for_always_or_under_load() {
 
 #[test]
 fn a_token_is_bound_to_its_address_and_its_time() {
-    let settings = Settings { retry: Retry::Always, ..Settings::default() };
+    let settings = QuicSettings { retry: Retry::Always, ..QuicSettings::default() };
     for (wait, other_port) in [(0, true), (16_000, false)] {
         let mut net = Net::new(1, &settings);
         let client = net.connect();
@@ -110,7 +111,7 @@ fn a_token_is_bound_to_its_address_and_its_time() {
 
 #[test]
 fn an_unknown_version_is_answered_with_ours() {
-    let mut net = Net::new(1, &Settings::default());
+    let mut net = Net::new(1, &QuicSettings::default());
     let addr = net.server_addr;
     let mut hello = vec![0xc0, 0xff, 0, 0, 0x99, 8, 1, 2, 3, 4, 5, 6, 7, 8, 4, 9, 9, 9, 9];
     hello.resize(1200, 0);
@@ -127,13 +128,14 @@ fn an_unknown_version_is_answered_with_ours() {
 
 #[test]
 fn a_server_that_lost_its_state_resets_and_the_client_believes_it() {
-    let mut net = Net::new(1, &Settings::default());
+    let mut net = Net::new(1, &QuicSettings::default());
     let client = net.connect();
     net.run(1000);
     assert!(connected(&net, client));
     let keys = net.keys.clone();
     net.server.endpoint =
-        Endpoint::new(&Settings::default(), server_tls(Early::Off), 0, &keys, net.clock).unwrap();
+        Endpoint::new(&QuicSettings::default(), server_tls(Early::Off), 0, &keys, net.clock)
+            .unwrap();
     net.clients[client].ask("10");
     net.run(1000);
     assert_eq!(net.clients[client].lost, Some(ConnectionError::Reset));
@@ -142,7 +144,7 @@ fn a_server_that_lost_its_state_resets_and_the_client_believes_it() {
 
 #[test]
 fn a_client_may_change_its_address() {
-    let mut net = Net::new(1, &Settings::default());
+    let mut net = Net::new(1, &QuicSettings::default());
     let client = net.connect();
     net.run(1000);
     let first = net.clients[client].ask("1000");
@@ -160,7 +162,7 @@ fn a_client_may_change_its_address() {
 #[test]
 fn every_datagram_after_the_first_flight_names_its_worker() {
     for worker in 0..4 {
-        let mut net = Net::with(1, &Settings::default(), Early::Off, worker);
+        let mut net = Net::with(1, &QuicSettings::default(), Early::Off, worker);
         let client = net.connect();
         net.run(15);
         let first_flight = net.clients[client].sent.len();
@@ -179,7 +181,7 @@ fn every_datagram_after_the_first_flight_names_its_worker() {
 #[test]
 fn silence_ends_a_connection_and_leaves_nothing_behind() {
     let idle_timeout = Duration::from_secs(5);
-    let settings = Settings { idle_timeout, ..Settings::default() };
+    let settings = QuicSettings { idle_timeout, ..QuicSettings::default() };
     let mut net = Net::new(1, &settings);
     let client = net.connect();
     net.run(1000);
@@ -196,7 +198,7 @@ fn silence_ends_a_connection_and_leaves_nothing_behind() {
 
 #[test]
 fn a_half_open_handshake_is_forgotten_and_never_amplifies() {
-    let mut net = Net::new(1, &Settings::default());
+    let mut net = Net::new(1, &QuicSettings::default());
     let client = net.connect();
     net.run(5);
     let first = net.clients[client].sent.clone();
@@ -212,7 +214,7 @@ fn a_half_open_handshake_is_forgotten_and_never_amplifies() {
 
 #[test]
 fn close_codes_reach_the_other_side() {
-    let mut net = Net::new(1, &Settings::default());
+    let mut net = Net::new(1, &QuicSettings::default());
     let client = net.connect();
     net.run(1000);
     let (id, now) = (net.only(), net.now());
@@ -245,7 +247,7 @@ fn close_codes_reach_the_other_side() {
 
 #[test]
 fn connections_beyond_the_limit_and_after_the_end_are_refused() {
-    let settings = Settings { conns_max: 1, ..Settings::default() };
+    let settings = QuicSettings { conns_max: 1, ..QuicSettings::default() };
     let mut net = Net::new(1, &settings);
     let first = net.connect();
     net.run(1000);
@@ -257,7 +259,10 @@ fn connections_beyond_the_limit_and_after_the_end_are_refused() {
         _ => false,
     };
     assert!(refused(&net.clients[second].lost), "{:?}", net.clients[second].lost);
-    net.server.endpoint.set_server_config(&Settings::default(), server_tls(Early::Off)).unwrap();
+    net.server
+        .endpoint
+        .set_server_config(&QuicSettings::default(), server_tls(Early::Off))
+        .unwrap();
     let third = net.connect();
     net.run(1000);
     assert!(connected(&net, third), "a reload lifts the limit");
@@ -272,7 +277,7 @@ fn connections_beyond_the_limit_and_after_the_end_are_refused() {
 
 #[test]
 fn keys_are_updated_by_either_side() {
-    let mut net = Net::new(1, &Settings::default());
+    let mut net = Net::new(1, &QuicSettings::default());
     let client = net.connect();
     net.run(1000);
     for round in 0..6 {
@@ -290,7 +295,7 @@ fn keys_are_updated_by_either_side() {
 
 #[test]
 fn resets_and_stops_carry_their_codes_both_ways() {
-    let mut net = Net::new(1, &Settings::default());
+    let mut net = Net::new(1, &QuicSettings::default());
     let client = net.connect();
     net.run(1000);
     let id = net.only();
@@ -323,7 +328,7 @@ fn resets_and_stops_carry_their_codes_both_ways() {
 
 #[test]
 fn a_slow_reader_blocks_its_stream_and_frees_it_again() {
-    let mut net = Net::new(1, &Settings::default());
+    let mut net = Net::new(1, &QuicSettings::default());
     let client = net.connect();
     net.run(1000);
     net.clients[client].reads = false;
@@ -342,7 +347,7 @@ fn a_slow_reader_blocks_its_stream_and_frees_it_again() {
 
 #[test]
 fn the_server_opens_streams_and_sets_priorities() {
-    let mut net = Net::new(1, &Settings::default());
+    let mut net = Net::new(1, &QuicSettings::default());
     let client = net.connect();
     net.run(1000);
     let id = net.only();
@@ -364,7 +369,7 @@ fn the_server_opens_streams_and_sets_priorities() {
 
 #[test]
 fn an_early_request_is_told_apart_and_never_accepted_twice() {
-    let mut net = Net::with(1, &Settings::default(), Early::On, 0);
+    let mut net = Net::with(1, &QuicSettings::default(), Early::On, 0);
     net.connect();
     net.run(1000);
     let first = net.now();
@@ -404,23 +409,23 @@ fn an_early_request_is_told_apart_and_never_accepted_twice() {
 
 #[test]
 fn settings_that_do_not_fit_are_refused() {
-    let net = Net::new(1, &Settings::default());
-    let new = |settings: &Settings, tls| {
+    let net = Net::new(1, &QuicSettings::default());
+    let new = |settings: &QuicSettings, tls| {
         Endpoint::new(settings, tls, 0, &net.keys, net.clock).map(|_| ())
     };
     let tls = server_tls(Early::Off);
-    let settings = Settings { idle_timeout: Duration::MAX, ..Settings::default() };
+    let settings = QuicSettings { idle_timeout: Duration::MAX, ..QuicSettings::default() };
     assert_eq!(new(&settings, tls), Err(SettingsError::OutOfBounds));
     let mut bounded = (*server_tls(Early::Off)).clone();
     bounded.max_early_data_size = 1000;
-    assert_eq!(new(&Settings::default(), bounded.into()), Err(SettingsError::Tls));
-    let settings = Settings { idle_timeout: Duration::ZERO, ..Settings::default() };
+    assert_eq!(new(&QuicSettings::default(), bounded.into()), Err(SettingsError::Tls));
+    let settings = QuicSettings { idle_timeout: Duration::ZERO, ..QuicSettings::default() };
     assert_eq!(new(&settings, server_tls(Early::Off)), Ok(()));
 }
 
 #[test]
 fn many_connections_share_an_endpoint_and_its_handles() {
-    let mut net = Net::new(3, &Settings::default());
+    let mut net = Net::new(3, &QuicSettings::default());
     for round in 0..3 {
         let clients: Vec<_> = (0..20).map(|_| net.connect()).collect();
         net.run(2000);
@@ -439,10 +444,10 @@ fn many_connections_share_an_endpoint_and_its_handles() {
 
 #[test]
 fn a_stream_of_garbage_leaves_an_established_connection_alone() {
-    let mut net = Net::new(1, &Settings::default());
+    let mut net = Net::new(1, &QuicSettings::default());
     let client = net.connect();
     net.run(1000);
-    let mut prng = base::prng::Prng::new(9);
+    let mut prng = bolide_base::prng::Prng::new(9);
     let sent = net.clients[client].sent.clone();
     let addr = net.clients[client].addr;
     for round in 0..3000 {
@@ -461,7 +466,7 @@ fn a_stream_of_garbage_leaves_an_established_connection_alone() {
 
 #[test]
 fn buffers_of_sent_trains_are_used_again() {
-    let mut out = Outgoing::default();
+    let mut out = QuicOutgoing::default();
     let first = out.vacant().as_ptr();
     out.vacant().extend_from_slice(b"abc");
     assert!(out.is_empty() && out.trains().is_empty());
@@ -477,7 +482,7 @@ proptest! {
     fn arbitrary_datagrams_never_break_an_endpoint(
         data in vec(any::<u8>(), 0..4000), real in vec((any::<usize>(), any::<u8>()), 0..4),
     ) {
-        let mut net = Net::new(1, &Settings::default());
+        let mut net = Net::new(1, &QuicSettings::default());
         fuzz::endpoint(&mut net.server.endpoint, &data);
         let client = net.connect();
         net.run(1);
@@ -493,7 +498,7 @@ proptest! {
         }
         let keys = net.keys.clone();
         let tls = server_tls(Early::Off);
-        let mut fresh = Endpoint::new(&Settings::default(), tls, 0, &keys, net.clock).unwrap();
+        let mut fresh = Endpoint::new(&QuicSettings::default(), tls, 0, &keys, net.clock).unwrap();
         fuzz::endpoint(&mut fresh, &stream);
     }
 }

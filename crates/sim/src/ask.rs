@@ -6,11 +6,11 @@
 
 use std::io::Read as _;
 
-use crate::assembly::Piece;
+use crate::assembly::AssemblyPiece;
 use crate::chance::Chance;
-use crate::kernel::disk::{Content, Disk, Seen};
+use crate::kernel::disk::{Content, DiskSeen, SimDisk};
 use crate::origin::{Deeds, application_answer};
-use crate::pages::{DROPS, Pages, Place, SIZES, whole};
+use crate::pages::{DROPS, PageModel, PagePlace, SIZES, whole};
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,13 +40,13 @@ pub enum What {
     /// A page of so many bytes and levels that is put together.
     Assembly(usize, u8),
     /// A page that is kept, or not.
-    Page(Place, usize),
+    Page(PagePlace, usize),
     /// A change of a page, which drops things in one of some ways.
     Edit(u64, usize),
     /// A page is to be dropped.
-    Purge(Place, usize),
+    Purge(PagePlace, usize),
     /// A page is to be asked for again.
-    Refresh(Place, usize),
+    Refresh(PagePlace, usize),
 }
 
 impl What {
@@ -86,7 +86,7 @@ pub const fn upload_byte(at: usize) -> u8 {
 
 /// The body of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Upload {
+pub enum SimUpload {
     /// None.
     None,
     /// So many bytes, announced.
@@ -95,7 +95,7 @@ pub enum Upload {
     Pieces(usize),
 }
 
-impl Upload {
+impl SimUpload {
     /// Bytes.
     #[must_use]
     pub const fn size(self) -> usize {
@@ -113,7 +113,7 @@ const BODY_MAX: usize = 64 * 1024;
 
 /// One request.
 #[derive(Clone, Debug)]
-pub struct Ask {
+pub struct SimAsk {
     /// Its number among those of its client.
     pub number: u32,
     /// Who asks.
@@ -129,7 +129,7 @@ pub struct Ask {
     /// A tag that the client holds.
     pub known: Option<String>,
     /// The body.
-    pub upload: Upload,
+    pub upload: SimUpload,
     /// When it began to leave.
     pub since: u64,
     /// The port it was sent to.
@@ -142,7 +142,7 @@ pub struct Ask {
     pub is_barred: bool,
 }
 
-impl Ask {
+impl SimAsk {
     /// Any request.
     pub fn any(client: usize, number: u32, chance: &mut Chance, weights: Weights) -> Self {
         if let Weights::Pages { purges, wholes } = weights {
@@ -178,25 +178,25 @@ impl Ask {
         };
         let upload = match what {
             What::Upload | What::Refused => match chance.below(4) {
-                0 => Upload::Length(chance.size(BODY_MAX)),
-                1 => Upload::Pieces(chance.size(BODY_MAX)),
-                2 => Upload::Length(chance.size(300)),
-                _ => Upload::Length(BODY_MAX + chance.size(200_000)),
+                0 => SimUpload::Length(chance.size(BODY_MAX)),
+                1 => SimUpload::Pieces(chance.size(BODY_MAX)),
+                2 => SimUpload::Length(chance.size(300)),
+                _ => SimUpload::Length(BODY_MAX + chance.size(200_000)),
             },
             What::App(..) => match chance.below(5) {
-                0 => Upload::Length(chance.size(BODY_MAX)),
-                1 => Upload::Pieces(chance.size(BODY_MAX)),
-                2 => Upload::Length(chance.size(3000)),
-                _ => Upload::None,
+                0 => SimUpload::Length(chance.size(BODY_MAX)),
+                1 => SimUpload::Pieces(chance.size(BODY_MAX)),
+                2 => SimUpload::Length(chance.size(3000)),
+                _ => SimUpload::None,
             },
-            _ => Upload::None,
+            _ => SimUpload::None,
         };
         let is_file = matches!(what, What::File(_));
         Self {
             number,
             client,
             what,
-            head_only: upload == Upload::None && chance.one_in(10),
+            head_only: upload == SimUpload::None && chance.one_in(10),
             range: (is_file && chance.one_in(5)).then(|| {
                 let bits = chance.below(13);
                 let first = chance.below(100 << bits);
@@ -224,7 +224,7 @@ impl Ask {
             range: None,
             gzip: chance.one_in(3),
             known: None,
-            upload: Upload::None,
+            upload: SimUpload::None,
             since: 0,
             port: 0,
             traits: Some((session, "")),
@@ -240,8 +240,8 @@ impl Ask {
         chance: &mut Chance,
         (purges, wholes): (bool, bool),
     ) -> Self {
-        let place = Place::ALL[chance.index(Place::ALL.len())];
-        let place = if wholes && chance.one_in(2) { Place::Whole } else { place };
+        let place = PagePlace::ALL[chance.index(PagePlace::ALL.len())];
+        let place = if wholes && chance.one_in(2) { PagePlace::Whole } else { place };
         let page = chance.index(SIZES.len());
         let kind = if purges { chance.below(16) } else { 15 };
         let what = match kind {
@@ -264,7 +264,7 @@ impl Ask {
             }),
             gzip: is_page && chance.one_in(3),
             known: None,
-            upload: if upload > 0 { Upload::Length(upload) } else { Upload::None },
+            upload: if upload > 0 { SimUpload::Length(upload) } else { SimUpload::None },
             since: 0,
             port: 0,
             traits: Some((session, ["", "de", "en"][chance.index(3)])),
@@ -297,7 +297,7 @@ impl Ask {
     pub const fn method(&self) -> &'static str {
         match self.what {
             What::Upload | What::Refused => "POST",
-            What::App(..) if !matches!(self.upload, Upload::None) => "POST",
+            What::App(..) if !matches!(self.upload, SimUpload::None) => "POST",
             What::Edit(..) => "POST",
             What::Purge(..) => "PURGE",
             What::Refresh(..) => "REFRESH",
@@ -321,7 +321,7 @@ impl Ask {
             What::Upload => "/upload".to_owned(),
             What::Refused => "/small.txt".to_owned(),
             What::App(place, size) => format!("{place}?{}&{size}", self.token()),
-            What::Assembly(size, depth) => Piece::page(self.token(), size, depth).target(),
+            What::Assembly(size, depth) => AssemblyPiece::page(self.token(), size, depth).target(),
             What::Page(place, page) | What::Purge(place, page) | What::Refresh(place, page) => {
                 whole::target((place, page))
             }
@@ -413,7 +413,7 @@ impl Weights {
 
 /// An answer as it arrived, complete.
 #[derive(Clone, Debug, Default)]
-pub struct Answer {
+pub struct SimAnswer {
     /// The status code.
     pub status: u16,
     /// Names in lower case, and values.
@@ -422,7 +422,7 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl SimAnswer {
     /// The first field of this name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
@@ -461,7 +461,7 @@ impl Era {
 #[derive(Clone, Copy, Debug)]
 pub struct Truth<'a> {
     /// The files.
-    pub disk: &'a Disk,
+    pub disk: &'a SimDisk,
     /// Nanoseconds for which the server may rely on an earlier look.
     pub valid: u64,
     /// All configurations.
@@ -469,7 +469,7 @@ pub struct Truth<'a> {
     /// What went wrong with applications.
     pub deeds: &'a Deeds,
     /// What applications said that is kept.
-    pub pages: &'a Pages,
+    pub pages: &'a PageModel,
 }
 
 impl Truth<'_> {
@@ -478,10 +478,10 @@ impl Truth<'_> {
     /// # Errors
     ///
     /// In words, what is wrong with it.
-    pub fn judge(&self, ask: &Ask, answer: &Answer, until: u64) -> Result<(), String> {
+    pub fn judge(&self, ask: &SimAsk, answer: &SimAnswer, until: u64) -> Result<(), String> {
         let size = answer.body.len();
         if let Some(length) = answer.field("content-length")
-            && !Answer::is_bodiless(answer.status, ask.head_only)
+            && !SimAnswer::is_bodiless(answer.status, ask.head_only)
             && length != size.to_string()
         {
             return Err(format!("content-length is {length}, the body has {size}"));
@@ -508,19 +508,19 @@ impl Truth<'_> {
             answer.status,
             ask.range,
             answer.fields,
-            crate::story::excerpt(&answer.body),
+            crate::scenario_log::excerpt(&answer.body),
             states.join(", ")
         ))
     }
 
     /// Whether an answer may have been cut: its file changed while it was sent.
     #[must_use]
-    pub fn may_be_cut(&self, ask: &Ask, until: u64) -> bool {
+    pub fn may_be_cut(&self, ask: &SimAsk, until: u64) -> bool {
         if let What::Page(place, page) = ask.what {
             return whole::targets((place, page)).iter().any(|target| self.deeds.cut(target));
         }
         if let What::Assembly(size, depth) = ask.what {
-            return Piece::page(ask.token(), size, depth).may_be_cut(self.deeds);
+            return AssemblyPiece::page(ask.token(), size, depth).may_be_cut(self.deeds);
         }
         if ask.what.is_app() {
             return self.deeds.cut(&ask.token());
@@ -529,14 +529,14 @@ impl Truth<'_> {
         ask.path().is_some_and(|path| self.disk.changed(path, from, until))
     }
 
-    fn states<'a>(&'a self, ask: &Ask, until: u64) -> impl Iterator<Item = &'a Seen> {
+    fn states<'a>(&'a self, ask: &SimAsk, until: u64) -> impl Iterator<Item = &'a DiskSeen> {
         let from = ask.since.saturating_sub(self.valid);
         ask.path().into_iter().flat_map(move |path| self.disk.states(path, from, until))
     }
 
     /// Answers that do not depend on one file.
-    fn is_right_by_rule(&self, ask: &Ask, answer: &Answer, until: u64) -> bool {
-        let is_too_large = matches!(ask.upload, Upload::Length(n) if n > BODY_MAX);
+    fn is_right_by_rule(&self, ask: &SimAsk, answer: &SimAnswer, until: u64) -> bool {
+        let is_too_large = matches!(ask.upload, SimUpload::Length(n) if n > BODY_MAX);
         match ask.what {
             What::Upload | What::Refused if is_too_large => answer.status == 413,
             What::App(FALSE, _) => match answer.status {
@@ -548,7 +548,7 @@ impl Truth<'_> {
                 ask.head_only || answer.body == wanted
             }
             What::Assembly(size, depth) if answer.status == 200 => {
-                let page = Piece::page(ask.token(), size, depth);
+                let page = AssemblyPiece::page(ask.token(), size, depth);
                 ask.head_only || plain(answer).is_some_and(|body| page.is_right(&body, self.deeds))
             }
             // As long as requests wait for a place there.
@@ -572,7 +572,7 @@ impl Truth<'_> {
                 let mut all =
                     self.states(ask, until).chain(self.disk.states(directory, from, until));
                 matches!(answer.status, 403 | 404 | 500)
-                    && all.any(|seen| matches!(seen, Seen::Absent | Seen::Failed(_)))
+                    && all.any(|seen| matches!(seen, DiskSeen::Absent | DiskSeen::Failed(_)))
             }
             _ => false,
         }
@@ -586,7 +586,7 @@ impl Truth<'_> {
 }
 
 /// The body without its coding.
-fn plain(answer: &Answer) -> Option<Vec<u8>> {
+fn plain(answer: &SimAnswer) -> Option<Vec<u8>> {
     if answer.field("content-encoding").is_none() {
         return Some(answer.body.clone());
     }
@@ -596,18 +596,18 @@ fn plain(answer: &Answer) -> Option<Vec<u8>> {
 }
 
 /// Whether the body says what the server has to know; it may say more of a failure.
-fn is_told(ask: &Ask, body: &[u8]) -> bool {
+fn is_told(ask: &SimAsk, body: &[u8]) -> bool {
     let Some(rest) = body.strip_prefix(ask.told.as_bytes()) else { return false };
     rest.is_empty() || ask.told.ends_with("FAILED")
 }
 
-fn is_right(ask: &Ask, answer: &Answer, seen: &Seen) -> bool {
+fn is_right(ask: &SimAsk, answer: &SimAnswer, seen: &DiskSeen) -> bool {
     match seen {
-        Seen::Absent | Seen::Failed(2) => answer.status == 404,
-        Seen::Failed(13) => answer.status == 403,
-        Seen::Failed(_) => answer.status == 500,
-        Seen::Directory => answer.status == 301,
-        Seen::File(content) => match (ask.what, answer.status) {
+        DiskSeen::Absent | DiskSeen::Failed(2) => answer.status == 404,
+        DiskSeen::Failed(13) => answer.status == 403,
+        DiskSeen::Failed(_) => answer.status == 500,
+        DiskSeen::Directory => answer.status == 301,
+        DiskSeen::File(content) => match (ask.what, answer.status) {
             (What::Refused, status) => status == 405,
             (_, 200) => is_whole(ask, answer, content),
             (_, 206) => is_part(ask, answer, content),
@@ -621,7 +621,7 @@ fn is_right(ask: &Ask, answer: &Answer, seen: &Seen) -> bool {
     }
 }
 
-fn is_whole(ask: &Ask, answer: &Answer, content: &Content) -> bool {
+fn is_whole(ask: &SimAsk, answer: &SimAnswer, content: &Content) -> bool {
     let tag = answer.field("etag").unwrap_or_default();
     if tag.trim_start_matches("W/") != content.etag() {
         return false;
@@ -641,7 +641,7 @@ fn is_whole(ask: &Ask, answer: &Answer, content: &Content) -> bool {
     answer.body == *content.bytes
 }
 
-fn is_part(ask: &Ask, answer: &Answer, content: &Content) -> bool {
+fn is_part(ask: &SimAsk, answer: &SimAnswer, content: &Content) -> bool {
     let Some((first, last)) = ask.range else { return false };
     let size = content.bytes.len() as u64;
     let last = last.min(size.saturating_sub(1));
@@ -650,12 +650,12 @@ fn is_part(ask: &Ask, answer: &Answer, content: &Content) -> bool {
     answer.field("content-range") == Some(&told) && (ask.head_only || answer.body == part)
 }
 
-fn describe(seen: &Seen) -> String {
+fn describe(seen: &DiskSeen) -> String {
     match seen {
-        Seen::File(content) => format!(
+        DiskSeen::File(content) => format!(
             "{} {}",
             content.etag(),
-            crate::story::excerpt(&content.bytes[..content.bytes.len().min(50)])
+            crate::scenario_log::excerpt(&content.bytes[..content.bytes.len().min(50)])
         ),
         other => format!("{other:?}"),
     }

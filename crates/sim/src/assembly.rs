@@ -5,13 +5,13 @@ use crate::origin::{Deeds, application_answer};
 
 /// A page or a fragment: the token of whoever asks, bytes of its filling, levels below it.
 #[derive(Clone, Debug)]
-pub struct Piece {
+pub struct AssemblyPiece {
     token: String,
     size: usize,
     depth: u8,
 }
 
-impl Piece {
+impl AssemblyPiece {
     /// The page that a client asks for by `token`.
     #[must_use]
     pub const fn page(token: String, size: usize, depth: u8) -> Self {

@@ -1,5 +1,5 @@
-//! Plays of the oracle of audiences (`testkit::audiences`), for depth: thousands of sites, each
-//! small and quick.
+//! Plays of the oracle of audiences (`bolide_testkit::audiences`), for depth: thousands of sites,
+//! each small and quick.
 //!
 //! Two servers are given the same requests at the same time. One keeps what it may; the other has a
 //! store in which nothing fits, and so tells what nobody's visit before has any part in. The oracle
@@ -10,18 +10,18 @@ mod origin;
 
 use std::fmt::Write as _;
 
-use cache::StoreLimits;
-use testkit::audiences::{Act, Ask, Oracle, Play, Seen, Site};
+use bolide_cache::StoreLimits;
+use bolide_testkit::audiences::{AudienceSite, Oracle, Play, VisitSeen, VisitorAct, VisitorAsk};
 
-use crate::run::Report;
+use crate::run::RunReport;
 use crate::scenario::MILLI;
-use crate::story::Telling;
-use machine::Machine;
+use crate::scenario_log::Telling;
+use machine::AudienceMachine;
 
 /// Plays `seed`. Where something is wrong, what is told is the shortest play that is found in which
 /// it still is.
 #[must_use]
-pub fn run(seed: u64, telling: Telling) -> Report {
+pub fn run(seed: u64, telling: Telling) -> RunReport {
     let play = Play::of(seed);
     let report = perform(&play, seed, telling);
     if report.complaints.is_empty() || telling == Telling::Silent {
@@ -56,7 +56,7 @@ fn shrink(mut play: Play, seed: u64) -> Play {
 }
 
 /// A site without one of the locations.
-fn without_line(site: &Site, at: usize) -> Option<Site> {
+fn without_line(site: &AudienceSite, at: usize) -> Option<AudienceSite> {
     let is_location = |line: &&str| line.starts_with("location ");
     let line = site.http.lines().filter(is_location).nth(at)?;
     let less = |text: &str| text.replacen(&format!("{line}\n"), "", 1);
@@ -75,23 +75,24 @@ const ENOUGH: StoreLimits =
 
 struct Stage {
     oracle: Oracle,
-    keeps: Machine,
-    forgets: Machine,
-    report: Report,
+    keeps: AudienceMachine,
+    forgets: AudienceMachine,
+    report: RunReport,
 }
 
-fn perform(play: &Play, seed: u64, telling: Telling) -> Report {
-    let shelf = play.site.has_shelf;
-    let keeps = Machine::start(&play.site.http, ENOUGH, seed, shelf, telling);
-    let forgets = Machine::start(&play.site.http, NOTHING, seed, false, Telling::Silent);
+fn perform(play: &Play, seed: u64, telling: Telling) -> RunReport {
+    let tree = play.site.has_tree;
+    let keeps = AudienceMachine::start(&play.site.http, ENOUGH, seed, tree, telling);
+    let forgets = AudienceMachine::start(&play.site.http, NOTHING, seed, false, Telling::Silent);
     let (keeps, forgets) = match (keeps, forgets) {
         (Ok(keeps), Ok(forgets)) => (keeps, forgets),
         (Err(problem), _) | (_, Err(problem)) => {
             let complaints = vec![format!("{problem}\n{}", play.site.http)];
-            return Report { complaints, ..Report::default() };
+            return RunReport { complaints, ..RunReport::default() };
         }
     };
-    let mut stage = Stage { oracle: Oracle::new(play), keeps, forgets, report: Report::default() };
+    let mut stage =
+        Stage { oracle: Oracle::new(play), keeps, forgets, report: RunReport::default() };
     if telling == Telling::Aloud {
         stage.report.text = play.site.http.clone();
     }
@@ -111,26 +112,31 @@ fn perform(play: &Play, seed: u64, telling: Telling) -> Report {
 }
 
 impl Stage {
-    fn act(&mut self, act: &Act, site: &Site, telling: Telling) -> Result<(), String> {
+    fn act(
+        &mut self,
+        act: &VisitorAct,
+        site: &AudienceSite,
+        telling: Telling,
+    ) -> Result<(), String> {
         match act {
-            Act::Ask(asks) => self.ask(asks, telling),
-            Act::Wait(seconds) => {
+            VisitorAct::Ask(asks) => self.ask(asks, telling),
+            VisitorAct::Wait(seconds) => {
                 self.keeps.pass(seconds * 1000 * MILLI, &mut self.oracle);
                 Ok(())
             }
-            Act::Reload => {
+            VisitorAct::Reload => {
                 self.keeps.reload(&site.reloaded)?;
                 self.forgets.reload(&site.reloaded)
             }
-            Act::Crash => {
+            VisitorAct::Crash => {
                 self.keeps.crash()?;
                 self.forgets.crash()
             }
         }
     }
 
-    fn ask(&mut self, asks: &[Ask], telling: Telling) -> Result<(), String> {
-        let asks: Vec<Ask> = asks.iter().map(|ask| self.oracle.leave(ask)).collect();
+    fn ask(&mut self, asks: &[VisitorAsk], telling: Telling) -> Result<(), String> {
+        let asks: Vec<VisitorAsk> = asks.iter().map(|ask| self.oracle.leave(ask)).collect();
         let since = self.oracle.made();
         let given = self.keeps.ask(&asks, &mut self.oracle)?;
         let now = self.keeps.kernel.borrow().nanos;
@@ -139,7 +145,7 @@ impl Stage {
             let plain = ask.plain();
             let wanted = self.forgets.ask(std::slice::from_ref(&plain), &mut self.oracle)?;
             if telling == Telling::Aloud {
-                let Seen { status, body, .. } = given;
+                let VisitSeen { status, body, .. } = given;
                 let line = body.lines().next().unwrap_or_default();
                 let mut kernel = self.keeps.kernel.borrow_mut();
                 kernel
@@ -156,7 +162,7 @@ impl Stage {
     }
 }
 
-fn told(ask: &Ask, problem: &str) -> String {
+fn told(ask: &VisitorAsk, problem: &str) -> String {
     let mut text = String::new();
     for line in ask.text().trim_end().lines() {
         let _ = write!(text, "{line} | ");

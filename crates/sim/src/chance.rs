@@ -1,6 +1,6 @@
 //! Chance in the forms that a simulation asks for.
 
-use base::prng::Prng;
+use bolide_base::prng::Prng;
 
 /// A seeded source of decisions.
 #[derive(Clone, Debug)]

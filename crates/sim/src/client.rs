@@ -12,14 +12,14 @@ mod secure;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::ask::{Answer, Ask, Era, Truth};
+use crate::ask::{Era, SimAnswer, SimAsk, Truth};
 use crate::chance::Chance;
 use crate::kernel::Kernel;
 use crate::scenario::Habits;
 
 /// What came of letting a client act.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum SimAct {
     /// It did something, and may do more.
     Worked,
     /// It can do nothing before this time, or before something happens.
@@ -85,7 +85,7 @@ pub struct Base {
     /// Its number.
     pub number: usize,
     /// Requests to be made.
-    pub todo: VecDeque<Ask>,
+    pub todo: VecDeque<SimAsk>,
     /// Complete and right answers.
     pub answered: usize,
     /// Requests that nobody owes an answer.
@@ -107,7 +107,7 @@ impl Base {
         let mut chance = Chance::new(seed, 100 + number as u64);
         let asks = chance.between(1, habits.asks_max);
         let todo = (0..asks)
-            .map(|asked| Ask::any(number, asked as u32, &mut chance, habits.weights))
+            .map(|asked| SimAsk::any(number, asked as u32, &mut chance, habits.weights))
             .collect();
         Self {
             number,
@@ -131,7 +131,7 @@ impl Base {
     }
 
     /// Takes the next request; sometimes with a tag that an earlier answer had.
-    fn next(&mut self, now: u64, port: u16) -> Option<Ask> {
+    fn next(&mut self, now: u64, port: u16) -> Option<SimAsk> {
         let mut ask = self.todo.pop_front()?;
         (ask.since, ask.port) = (now, port);
         if matches!(ask.what, crate::ask::What::File(_)) && self.chance.one_in(4) {
@@ -149,12 +149,12 @@ impl Base {
         }
     }
 
-    fn judge(&mut self, kernel: &mut Kernel, eras: &[Era], ask: &Ask, answer: &Answer) {
+    fn judge(&mut self, kernel: &mut Kernel, eras: &[Era], ask: &SimAsk, answer: &SimAnswer) {
         let now = kernel.nanos;
         let client = self.number;
         kernel.tell(|| {
             let (method, target) = (ask.method(), ask.target());
-            let what = crate::story::excerpt(&answer.body);
+            let what = crate::scenario_log::excerpt(&answer.body);
             format!("client {client}: {method} {target}: {} {what}", answer.status)
         });
         let truth = truth(kernel, eras);
@@ -196,34 +196,34 @@ fn truth<'a>(kernel: &'a Kernel, eras: &'a [Era]) -> Truth<'a> {
 
 /// A client.
 #[derive(Debug)]
-pub enum Client {
+pub enum SimClient {
     /// It speaks HTTP/1.1.
-    H1(Box<h1::Client>),
+    H1(Box<h1::SimH1Client>),
     /// It speaks HTTP/2 with prior knowledge.
-    H2(Box<h2::Client>),
+    H2(Box<h2::SimH2Client>),
     /// It speaks HTTP/3.
-    H3(Box<h3::Client>),
+    H3(Box<h3::SimH3Client>),
 }
 
-impl Client {
+impl SimClient {
     /// Client `number` of a run.
     #[must_use]
     pub fn new(number: usize, seed: u64, habits: Habits) -> Self {
         let mut base = Base::new(number, seed, habits);
         if habits.http3_of_4 > 0 && base.chance.below(4) < habits.http3_of_4 {
-            Self::H3(Box::new(h3::Client::new(base)))
+            Self::H3(Box::new(h3::SimH3Client::new(base)))
         } else if base.chance.one_in(habits.http2_in) {
-            Self::H2(Box::new(h2::Client::new(base)))
+            Self::H2(Box::new(h2::SimH2Client::new(base)))
         } else {
-            Self::H1(Box::new(h1::Client::new(base)))
+            Self::H1(Box::new(h1::SimH1Client::new(base)))
         }
     }
 
     /// Lets it do something.
-    pub fn act(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Act {
+    pub fn act(&mut self, kernel: &mut Kernel, eras: &[Era]) -> SimAct {
         let rests_until = self.base().rests_until;
         if rests_until > kernel.nanos {
-            return Act::Waits(Some(rests_until));
+            return SimAct::Waits(Some(rests_until));
         }
         match self {
             Self::H1(client) => client.act(kernel, eras),

@@ -4,10 +4,10 @@ use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use base::Now;
-use conf::model::Pem;
-use engine::{Site, handshake};
-use tls::{Acceptor, Certificate};
+use bolide_base::Now;
+use bolide_conf::model::Pem;
+use bolide_engine::{Site, handshake};
+use bolide_tls::{Acceptor, LoadedCertificate};
 
 use crate::chance::Chance;
 use crate::kernel::Kernel;
@@ -82,7 +82,9 @@ pub fn acceptor(site: &Arc<Site>, at: usize, kernel: &Kernel) -> Result<Acceptor
     let id = http.listens[at].default_server;
     let pair = http.server(id).tls.certificates.first();
     let Some(Pem::Computed { template, .. }) = pair.map(|pair| &pair.chain) else {
-        return streams::acceptor(None::<fn(Option<&str>) -> Result<Vec<Certificate>, String>>);
+        return streams::acceptor(
+            None::<fn(Option<&str>) -> Result<Vec<LoadedCertificate>, String>>,
+        );
     };
     // What lives as long as connections do must not hold the site.
     let (weak, template) = (Arc::downgrade(site), template.clone());

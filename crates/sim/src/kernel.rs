@@ -12,17 +12,17 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use base::{Instant, Now};
-use io::{Call, Fd, Ready};
+use bolide_base::{Instant, Now};
+use bolide_io::{ConnectCall, Fd, Readiness};
 
 use crate::chance::Chance;
 use crate::origin::Deeds;
-use crate::pages::Pages;
+use crate::pages::PageModel;
 use crate::scenario::Faults;
-use crate::story::{Story, Telling};
-use disk::Disk;
+use crate::scenario_log::{ScenarioLog, Telling};
+use disk::SimDisk;
 use net::Net;
-pub use socket::{Got, Socket};
+pub use socket::{SimSocket, SocketGot};
 
 /// Descriptors of connections; far above those that the real kernel gives out.
 const FIRST_SOCKET: i32 = 1 << 24;
@@ -57,11 +57,11 @@ pub struct Kernel {
     /// Simulated nanoseconds since the start.
     pub nanos: u64,
     /// All files.
-    pub disk: Disk,
+    pub disk: SimDisk,
     /// What goes wrong.
     pub faults: Faults,
     /// What happened.
-    pub story: Story,
+    pub story: ScenarioLog,
     /// What the workers wrote to their access log.
     pub access_log: Vec<u8>,
     /// Rules of the door that a worker broke.
@@ -73,7 +73,7 @@ pub struct Kernel {
     /// accept4() has just failed: the connection that the worker closes next makes room.
     pub(crate) is_shedding: bool,
     pub(crate) chance: Chance,
-    pub(crate) sockets: BTreeMap<i32, Socket>,
+    pub(crate) sockets: BTreeMap<i32, SimSocket>,
     ports: Vec<Port>,
     desks: Vec<Desk>,
     next_socket: i32,
@@ -83,7 +83,7 @@ pub struct Kernel {
     /// What went wrong with applications.
     pub deeds: Deeds,
     /// What applications said that is kept.
-    pub pages: Pages,
+    pub pages: PageModel,
     /// Milliseconds by which civil time has jumped.
     pub skew: i64,
     /// Calls about files of the cache after which the server dies, in the middle of a turn.
@@ -97,7 +97,7 @@ pub struct Kernel {
     /// What carries datagrams.
     pub net: Net,
     /// How long the server waits for clients.
-    pub patience: Patience,
+    pub patience: KernelPatience,
     /// Some port for datagrams is not listened on any more.
     pub has_lost_ports: bool,
     /// Certificates that were not found for who shook hands.
@@ -106,7 +106,7 @@ pub struct Kernel {
 
 /// How long the server waits for clients of QUIC, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
+pub struct KernelPatience {
     /// For any sign of life.
     pub idle: u64,
     /// For an answer to move.
@@ -115,7 +115,7 @@ pub struct Patience {
     pub body: u64,
 }
 
-impl Default for Patience {
+impl Default for KernelPatience {
     fn default() -> Self {
         Self { idle: 30_000_000_000, send: 20_000_000_000, body: 20_000_000_000 }
     }
@@ -142,9 +142,9 @@ impl Kernel {
         Self {
             seed,
             nanos: 1_000_000,
-            disk: Disk::default(),
+            disk: SimDisk::default(),
             faults,
-            story: Story::new(telling),
+            story: ScenarioLog::new(telling),
             access_log: Vec::new(),
             offences: Vec::new(),
             draining: false,
@@ -153,20 +153,20 @@ impl Kernel {
             chance: Chance::new(seed, 1),
             sockets: BTreeMap::new(),
             ports: Vec::new(),
-            // The last one is the librarian's.
+            // The last one is the disk writer's.
             desks: (0..=workers).map(|_| Desk::default()).collect(),
             next_socket: FIRST_SOCKET,
             calls: 0,
             callers: VecDeque::new(),
             deeds: Deeds::default(),
-            pages: Pages::default(),
+            pages: PageModel::default(),
             skew: 0,
             dies_in: None,
             is_dead: false,
             full_until: 0,
             age_max: 3,
             net: Net::new(Chance::new(seed, 4)),
-            patience: Patience::default(),
+            patience: KernelPatience::default(),
             has_lost_ports: false,
             missing_certificates: Arc::default(),
         }
@@ -178,7 +178,10 @@ impl Kernel {
     }
 
     /// Errors of a disk that the cache is on, and the end of a server in the middle of its work.
-    pub(crate) fn disturb_store(&mut self, call: &'static str) -> Result<(), io::FileFailure> {
+    pub(crate) fn disturb_store(
+        &mut self,
+        call: &'static str,
+    ) -> Result<(), bolide_io::FileFailure> {
         if let Some(left) = &mut self.dies_in {
             *left = left.saturating_sub(1);
             self.is_dead |= *left == 0;
@@ -195,14 +198,14 @@ impl Kernel {
         };
         let is_dead = self.is_dead;
         self.tell(|| format!("{call}: error {errno}{}", if is_dead { ", dead" } else { "" }));
-        Err(io::FileFailure { errno, call })
+        Err(bolide_io::FileFailure { errno, call })
     }
 
     /// The server has died: its sockets are gone. Another one may start.
     pub fn bury(&mut self) {
         for socket in self.sockets.values_mut().filter(|socket| socket.closed.is_none()) {
             socket.killed = true;
-            socket.close(io::Reset::Yes);
+            socket.close(bolide_io::Reset::Yes);
         }
         self.ports.clear();
         self.net.bury();
@@ -225,7 +228,7 @@ impl Kernel {
             for fd in port.waiting.drain(..) {
                 if let Some(socket) = self.sockets.get_mut(&fd) {
                     socket.killed = true;
-                    socket.close(io::Reset::Yes);
+                    socket.close(bolide_io::Reset::Yes);
                 }
             }
         }
@@ -248,13 +251,13 @@ impl Kernel {
         let inbound = 64 + self.chance.size(128 * 1024);
         let outbound = 1024 + self.chance.size(self.faults.outbound_max);
         let label = (fd - FIRST_SOCKET) as u32;
-        self.sockets.insert(fd, Socket::new(label, number, inbound, outbound));
+        self.sockets.insert(fd, SimSocket::new(label, number, inbound, outbound));
         self.tell(|| format!("#{label} calls {number}, worker {worker} ({inbound}/{outbound})"));
         Some(fd)
     }
 
     /// A worker calls an origin.
-    pub(crate) fn call(&mut self, to: &str) -> Result<Call, i32> {
+    pub(crate) fn call(&mut self, to: &str) -> Result<ConnectCall, i32> {
         let errno = [ECONNREFUSED, ENOENT, EAGAIN][self.chance.index(3)];
         let refused = self.chance.one_in(self.faults.refuse_in).then_some(errno);
         self.deeds.refusals += u64::from(refused.is_some());
@@ -267,7 +270,7 @@ impl Kernel {
         let label = (fd - FIRST_SOCKET) as u32;
         let inbound = 64 + self.chance.size(128 * 1024);
         let outbound = 1024 + self.chance.size(self.faults.outbound_max);
-        let mut socket = Socket::new(label, 0, inbound, outbound);
+        let mut socket = SimSocket::new(label, 0, inbound, outbound);
         socket.refused = refused;
         socket.dead = refused.is_some();
         self.sockets.insert(fd, socket);
@@ -276,7 +279,7 @@ impl Kernel {
         if refused.is_none() {
             self.callers.push_back((fd, to.to_owned()));
         }
-        Ok(Call { fd: Fd(fd), stands })
+        Ok(ConnectCall { fd: Fd(fd), stands })
     }
 
     /// Takes who waits, if anybody does.
@@ -297,12 +300,12 @@ impl Kernel {
 
     /// The connection behind a descriptor.
     #[must_use]
-    pub fn socket(&self, fd: i32) -> Option<&Socket> {
+    pub fn socket(&self, fd: i32) -> Option<&SimSocket> {
         self.sockets.get(&fd)
     }
 
     /// Connections that the server has not closed.
-    pub fn open_sockets(&self) -> impl Iterator<Item = &Socket> {
+    pub fn open_sockets(&self) -> impl Iterator<Item = &SimSocket> {
         self.sockets.values().filter(|socket| socket.closed.is_none())
     }
 
@@ -312,8 +315,8 @@ impl Kernel {
     }
 
     /// The client of `fd` reads.
-    pub fn client_read(&mut self, fd: i32, max: usize) -> Got {
-        self.sockets.get_mut(&fd).map_or(Got::Reset, |socket| socket.read(max))
+    pub fn client_read(&mut self, fd: i32, max: usize) -> SocketGot {
+        self.sockets.get_mut(&fd).map_or(SocketGot::Reset, |socket| socket.read(max))
     }
 
     /// The client of `fd` sends no more.
@@ -350,7 +353,7 @@ impl Kernel {
 
     /// Any connection that is open on both sides.
     pub fn any_socket(&mut self) -> Option<i32> {
-        let open = |s: &Socket| s.closed.is_none() && !s.client_gone;
+        let open = |s: &SimSocket| s.closed.is_none() && !s.client_gone;
         let all: Vec<i32> =
             self.sockets.iter().filter(|(_, s)| open(s)).map(|(fd, _)| *fd).collect();
         if all.is_empty() { None } else { Some(all[self.chance.index(all.len())]) }
@@ -425,12 +428,12 @@ impl Kernel {
     }
 
     /// Delivers what happened to `worker`: some of it, in any order, the rest later.
-    pub(crate) fn wait(&mut self, worker: usize, until: Option<Instant>, out: &mut Vec<Ready>) {
+    pub(crate) fn wait(&mut self, worker: usize, until: Option<Instant>, out: &mut Vec<Readiness>) {
         self.nanos += self.chance.between(1_000, 60_000);
         self.is_shedding = false;
         self.deliver();
         let mut found = Vec::new();
-        let level = |token| Ready { token, readable: true, writable: false, hangup: false };
+        let level = |token| Readiness { token, readable: true, writable: false, hangup: false };
         let desk = &self.desks[worker];
         found.extend(desk.bell.filter(|_| desk.is_ringing).map(|(_, token)| level(token)));
         for (fd, token) in &desk.listening {
@@ -449,7 +452,7 @@ impl Kernel {
                 continue;
             }
             socket.edge = false;
-            let report = Ready {
+            let report = Readiness {
                 token,
                 readable: socket.is_readable(),
                 writable: socket.is_writable(),

@@ -2,8 +2,8 @@
 //!
 //! A seed decides everything: who connects when, which bytes arrive together, which send is short,
 //! which file changes, when time jumps. The workers are the real ones, driven turn by turn; only
-//! the door ([`io::Io`]) is ours, and the network below it. What TLS draws for its keys is not ours
-//! to seed; sizes and times, which decide what happens, are the same in every run. What a kernel
+//! [`bolide_io::Io`] is ours, and the network below it. What TLS draws for its keys is not ours to
+//! seed; sizes and times, which decide what happens, are the same in every run. What a kernel
 //! really does is not proved here, only imitated.
 
 pub mod ask;
@@ -11,17 +11,17 @@ pub mod assembly;
 pub mod audiences;
 pub mod chance;
 pub mod client;
-pub mod door;
 pub mod gates;
 pub mod kernel;
 pub mod origin;
 pub mod pages;
 pub mod run;
 pub mod scenario;
+pub mod scenario_log;
 pub mod secrets;
+pub mod sim_io;
 pub mod site;
-pub mod story;
 
-pub use run::{Report, run};
+pub use run::{RunReport, run};
 pub use scenario::Scenario;
-pub use story::{Story, Telling};
+pub use scenario_log::{ScenarioLog, Telling};

@@ -3,8 +3,8 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use bolide_sim::{Scenario, Telling, run};
 use lexopt::prelude::{Long, ValueExt as _};
-use sim::{Scenario, Telling, run};
 
 const USAGE: &str = "usage: sim --scenario SCENARIO --seed N\n\
                      \x20      sim --scenario SCENARIO --from N --to N    tells which seeds fail\n\

@@ -11,14 +11,14 @@ mod secure;
 use std::collections::BTreeMap;
 
 use crate::ask::upload_byte;
-use crate::assembly::Piece;
+use crate::assembly::AssemblyPiece;
 use crate::chance::Chance;
-use crate::client::Act;
-use crate::kernel::{Got, Kernel, Socket};
-use crate::pages::Place;
+use crate::client::SimAct;
+use crate::kernel::{Kernel, SimSocket, SocketGot};
+use crate::pages::PagePlace;
 use crate::scenario::MILLI;
 
-use page::Reply;
+use page::PageReply;
 use secure::{Configs, Opened, Secured};
 
 /// Record types of FastCGI.
@@ -121,10 +121,10 @@ fn answer_to(token: &str, size: usize, body: &[u8]) -> Vec<u8> {
 
 /// Notes that an application is asked, and whether it should not have been.
 fn count_fetch((place, page): (&str, &str), target: &str, conn: &Conn, kernel: &mut Kernel) {
-    let which = Place::named(place).zip(page.parse().ok());
+    let which = PagePlace::named(place).zip(page.parse().ok());
     let Some(which) = which.filter(|_| kernel.deeds.of(target).is_empty()) else { return };
     let (now, sockets) = (kernel.nanos, &kernel.sockets);
-    let is_open = |fd| sockets.get(&fd).is_some_and(Socket::is_whole);
+    let is_open = |fd| sockets.get(&fd).is_some_and(SimSocket::is_whole);
     // The page cache tells ports apart, where the application is told of them.
     let target = format!("{target} {}", param(&conn.params, b"SERVER_PORT"));
     if kernel.pages.begin_fetch(which, &target, conn.fd, now, is_open) {
@@ -170,7 +170,7 @@ enum After {
 
 /// All applications.
 #[derive(Debug)]
-pub struct Origin {
+pub struct SimUpstream {
     chance: Chance,
     conns: Vec<Conn>,
     speech: Speech,
@@ -186,7 +186,7 @@ pub enum Speech {
     Http,
 }
 
-impl Origin {
+impl SimUpstream {
     /// The applications of a seed.
     #[must_use]
     pub const fn new(seed: u64, speech: Speech) -> Self {
@@ -194,7 +194,7 @@ impl Origin {
     }
 
     /// Lets all of them do something.
-    pub fn act(&mut self, kernel: &mut Kernel) -> Act {
+    pub fn act(&mut self, kernel: &mut Kernel) -> SimAct {
         let mut any = false;
         while let Some((fd, to)) = kernel.callers.pop_front() {
             let secured = self.secure(&to, kernel);
@@ -213,14 +213,14 @@ impl Origin {
             stays
         });
         self.conns = conns;
-        if any { Act::Worked } else { Act::Waits(next) }
+        if any { SimAct::Worked } else { SimAct::Waits(next) }
     }
 
     /// Reads, decides, writes: whether something was done, and whether the connection stays.
     fn work(&mut self, conn: &mut Conn, kernel: &mut Kernel) -> (bool, bool) {
         let mut worked = false;
         match kernel.client_read(conn.fd, self.chance.size(64 * 1024)) {
-            Got::Bytes(bytes) => {
+            SocketGot::Bytes(bytes) => {
                 worked = true;
                 let opened = match &mut conn.secured {
                     Some(secured) => secured.open(&bytes, &mut conn.input),
@@ -233,11 +233,11 @@ impl Origin {
                     conn.after = After::Close { rude: false };
                 }
             }
-            Got::End | Got::Reset => {
+            SocketGot::End | SocketGot::Reset => {
                 kernel.client_leave(conn.fd, false);
                 return (true, false);
             }
-            Got::Nothing => {}
+            SocketGot::Nothing => {}
         }
         match self.speech {
             Speech::FastCgi => conn.parse(),
@@ -287,7 +287,7 @@ impl Origin {
             kernel.offences.push(format!("{token}: {problem}"));
         }
         let asked = (token, rest);
-        let is_page = Place::named(token).is_some() || token == "edit";
+        let is_page = PagePlace::named(token).is_some() || token == "edit";
         // Whatever is wrong with a page is known by its address.
         let target = format!("/{token}?{query}");
         let token = if is_page { &*target } else { token };
@@ -305,10 +305,10 @@ impl Origin {
             count_fetch(asked, token, conn, kernel);
         }
         let page = page::answer(asked, &conn.params, deed, &mut self.chance, kernel);
-        let piece = Piece::asked(token, rest);
+        let piece = AssemblyPiece::asked(token, rest);
         let piece =
-            piece.map(|piece| Reply { head: piece.head().to_owned(), body: piece.source() });
-        let reply = page.or(piece).unwrap_or_else(|| Reply {
+            piece.map(|piece| PageReply { head: piece.head().to_owned(), body: piece.source() });
+        let reply = page.or(piece).unwrap_or_else(|| PageReply {
             head: String::new(),
             body: answer_to(token, rest.parse().unwrap_or(0), &conn.body),
         });
@@ -358,8 +358,8 @@ impl Origin {
         all[self.chance.index(known)]
     }
 
-    fn head_and_body(&mut self, reply: &Reply, deed: Deed, is_head: bool) -> Vec<u8> {
-        let Reply { head, body } = reply;
+    fn head_and_body(&mut self, reply: &PageReply, deed: Deed, is_head: bool) -> Vec<u8> {
+        let PageReply { head, body } = reply;
         let mut answer = Vec::new();
         if deed == Deed::Nonsense && self.chance.one_in(2) {
             answer.extend_from_slice(b"this is no head\r\n\r\n");

@@ -12,12 +12,12 @@ pub mod whole;
 use std::collections::BTreeMap;
 use std::io::Read as _;
 
-use crate::ask::{Answer, Ask, What};
+use crate::ask::{SimAnswer, SimAsk, What};
 use crate::origin::Deeds;
 
 /// Where pages are, each with settings and an application of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum PagePlace {
     /// Marked public in LSCache's way.
     Page,
     /// Marked public in HTTP's way.
@@ -79,7 +79,7 @@ pub const LOCATIONS: &str = "
 /// Pages of each place, and the bytes of each behind its first line.
 pub const SIZES: [usize; 4] = [300, 3_000, 12_000, 40_000];
 
-impl Place {
+impl PagePlace {
     /// All but [`Self::Whole`].
     pub const ALL: [Self; 10] = [
         Self::Page,
@@ -150,11 +150,11 @@ pub enum Whom {
 
 /// A version of a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Version {
+pub struct PageVersion {
     /// Its number.
     pub number: u64,
     /// Which page of which place.
-    pub place: Place,
+    pub place: PagePlace,
     /// See [`SIZES`].
     pub page: usize,
     /// The language that it was made for, if that matters.
@@ -167,7 +167,7 @@ pub struct Version {
     pub confirmed: u64,
 }
 
-impl Version {
+impl PageVersion {
     /// The first line of its bytes.
     fn line(&self) -> String {
         let Self { number, place, page, lang, whom, born, .. } = self;
@@ -178,7 +178,7 @@ impl Version {
     #[must_use]
     pub fn body(&self) -> Vec<u8> {
         let mut body = self.line().into_bytes();
-        if self.place == Place::Whole {
+        if self.place == PagePlace::Whole {
             body.extend_from_slice(whole::text(self.number, self.page).as_bytes());
             return body;
         }
@@ -203,7 +203,7 @@ pub enum Reach {
     /// All that the page cache has for everybody.
     All,
     /// One address: its port, and the session of who sent it.
-    Url(Place, usize, u16, Option<String>),
+    Url(PagePlace, usize, u16, Option<String>),
     /// A page that a session has for itself.
     OwnTag(usize, String),
     /// All that a session has for itself.
@@ -211,12 +211,12 @@ pub enum Reach {
     /// A page that any session has for itself.
     EveryOwnTag(usize),
     /// A key of a zone.
-    Key(Place, usize),
+    Key(PagePlace, usize),
 }
 
 impl Reach {
-    fn covers(&self, version: &Version, port: u16) -> bool {
-        let Version { place, page, whom, .. } = version;
+    fn covers(&self, version: &PageVersion, port: u16) -> bool {
+        let PageVersion { place, page, whom, .. } = version;
         let is_public = *whom == Whom::All;
         let is_of = |session: &String| *whom == Whom::Session(session.clone());
         if let Self::Key(zone, wanted) = self {
@@ -284,8 +284,8 @@ const FLUSHED_WITHIN: u64 = 1_500_000_000;
 
 /// All versions and purges of a run.
 #[derive(Debug, Default)]
-pub struct Pages {
-    versions: BTreeMap<u64, Version>,
+pub struct PageModel {
+    versions: BTreeMap<u64, PageVersion>,
     floors: Vec<Floor>,
     fetches: Vec<Fetching>,
     /// The generation of purges.
@@ -294,31 +294,31 @@ pub struct Pages {
     purged: Option<u64>,
 }
 
-impl Pages {
+impl PageModel {
     /// A new version.
     pub fn issue(
         &mut self,
-        place: Place,
+        place: PagePlace,
         page: usize,
         lang: Option<String>,
         whom: Whom,
         born: u64,
-    ) -> Version {
+    ) -> PageVersion {
         let number = self.versions.len() as u64 + 1;
-        let version = Version { number, place, page, lang, whom, born, confirmed: born };
+        let version = PageVersion { number, place, page, lang, whom, born, confirmed: born };
         self.versions.insert(number, version.clone());
         version
     }
 
     /// The version with this entity tag.
     #[must_use]
-    pub fn tagged(&self, etag: &str) -> Option<&Version> {
+    pub fn tagged(&self, etag: &str) -> Option<&PageVersion> {
         let number = etag.trim_start_matches("W/").strip_prefix("\"v")?.strip_suffix('"')?;
         self.versions.get(&number.parse().ok()?)
     }
 
     /// The application says at `now` that the version with this entity tag is still good.
-    pub fn confirm(&mut self, etag: &str, now: u64) {
+    pub fn revalidate(&mut self, etag: &str, now: u64) {
         let number = self.tagged(etag).map(|version| version.number);
         if let Some(version) = number.and_then(|number| self.versions.get_mut(&number)) {
             version.confirmed = now;
@@ -337,7 +337,7 @@ impl Pages {
     /// being asked already over a connection that `is_open`.
     pub fn begin_fetch(
         &mut self,
-        (place, page): (Place, usize),
+        (place, page): (PagePlace, usize),
         target: &str,
         fd: i32,
         now: u64,
@@ -367,7 +367,7 @@ impl Pages {
     }
 
     /// Remembers what follows from a right answer that was complete at `now`.
-    pub fn note(&mut self, ask: &Ask, answer: &Answer, now: u64) {
+    pub fn note(&mut self, ask: &SimAsk, answer: &SimAnswer, now: u64) {
         let session = ask.session();
         match ask.what {
             What::Purge(place, page) if place.is_zone() => {
@@ -396,7 +396,7 @@ impl Pages {
     /// # Errors
     ///
     /// In words, what is wrong with it.
-    pub fn judge(&self, ask: &Ask, answer: &Answer, deeds: &Deeds) -> Result<(), String> {
+    pub fn judge(&self, ask: &SimAsk, answer: &SimAnswer, deeds: &Deeds) -> Result<(), String> {
         let hidden = |name: &str| name.starts_with("x-litespeed-") && name != "x-litespeed-cache";
         if let Some((name, value)) = answer.fields.iter().find(|(name, _)| hidden(name)) {
             return Err(format!("clients get {name}: {value}"));
@@ -417,13 +417,13 @@ impl Pages {
 
     fn judge_page(
         &self,
-        which: (Place, usize),
+        which: (PagePlace, usize),
         status: u16,
-        ask: &Ask,
-        answer: &Answer,
+        ask: &SimAsk,
+        answer: &SimAnswer,
         deeds: &Deeds,
     ) -> Result<(), String> {
-        if which.0 == Place::Whole {
+        if which.0 == PagePlace::Whole {
             return match status {
                 200 if ask.head_only => Ok(()),
                 200 => self.judge_whole(which, &plain(ask, answer)?, ask, deeds),
@@ -459,7 +459,7 @@ impl Pages {
             _ => &whole[..],
         };
         if body != wanted {
-            let told = crate::story::excerpt(&body);
+            let told = crate::scenario_log::excerpt(&body);
             return Err(format!("bytes that are not those of {version:?}: {told}"));
         }
         Ok(())
@@ -468,9 +468,9 @@ impl Pages {
     /// Whether who asked so may be given this version.
     fn judge_version(
         &self,
-        which: (Place, usize),
-        version: &Version,
-        ask: &Ask,
+        which: (PagePlace, usize),
+        version: &PageVersion,
+        ask: &SimAsk,
     ) -> Result<(), String> {
         if (version.place, version.page) != which {
             return Err(format!("another page: {version:?}"));
@@ -498,7 +498,7 @@ impl Pages {
         let number = body.split(|byte| *byte == b' ').next().unwrap_or_default();
         let number = std::str::from_utf8(number).ok().and_then(|text| text.parse().ok());
         let Some(version) = number.and_then(|number: u64| self.versions.get(&number)) else {
-            return Some(format!("kept, and nobody made {}", crate::story::excerpt(body)));
+            return Some(format!("kept, and nobody made {}", crate::scenario_log::excerpt(body)));
         };
         let is_its = match (&version.whom, session) {
             (Whom::All, None) => true,
@@ -515,7 +515,7 @@ impl Pages {
 }
 
 /// The body without its coding.
-fn plain(ask: &Ask, answer: &Answer) -> Result<Vec<u8>, String> {
+fn plain(ask: &SimAsk, answer: &SimAnswer) -> Result<Vec<u8>, String> {
     match answer.field("content-encoding") {
         None => Ok(answer.body.clone()),
         Some("gzip") if ask.gzip => {

@@ -1,28 +1,28 @@
 //! One run: workers and clients take turns until everybody has left, then the books are checked.
 
-mod books;
-mod harm;
+mod faults;
+mod invariants;
 mod quic;
 pub(crate) mod server;
 
+use bolide_worker::{Mail, Worker};
 use std::cell::RefCell;
 use std::rc::Rc;
-use worker::{Mail, Worker};
 
-use cache::StoreLimits;
+use bolide_cache::StoreLimits;
 
 use crate::ask::{Era, Weights};
 use crate::chance::Chance;
-use crate::client::{Act, Client};
-use crate::door::{Anchor, Shared, SimIo};
+use crate::client::{SimAct, SimClient};
 use crate::gates::GATES;
 use crate::kernel::Kernel;
 use crate::kernel::disk::{STORES, is_stored};
-use crate::origin::Origin;
+use crate::origin::SimUpstream;
 use crate::scenario::{Habits, MILLI, Scenario};
+use crate::scenario_log::Telling;
+use crate::sim_io::{Anchor, SharedKernel, SimIo};
 use crate::site::{self, DIRECTORIES, FILES, Layout};
-use crate::story::Telling;
-use server::{Birth, Server};
+use server::{Birth, SimServer};
 
 /// Rounds after which a run is called endless.
 const ROUNDS_MAX: u32 = 200_000;
@@ -31,7 +31,7 @@ const END_AFTER: u64 = 900 * 1000 * MILLI;
 
 /// What came of a run.
 #[derive(Clone, Debug, Default)]
-pub struct Report {
+pub struct RunReport {
     /// What went wrong; empty for a good run.
     pub complaints: Vec<String>,
     /// Complete and right answers.
@@ -46,13 +46,13 @@ pub struct Report {
 
 /// Puts `seed` into the world of `scenario` and lets it run to its end.
 #[must_use]
-pub fn run(scenario: Scenario, seed: u64, telling: Telling) -> Report {
+pub fn run(scenario: Scenario, seed: u64, telling: Telling) -> RunReport {
     if scenario == Scenario::Audiences {
         return crate::audiences::run(seed, telling);
     }
     match World::new(scenario, seed, telling) {
         Ok(mut world) => world.live(),
-        Err(problem) => Report { complaints: vec![problem], ..Report::default() },
+        Err(problem) => RunReport { complaints: vec![problem], ..RunReport::default() },
     }
 }
 
@@ -86,7 +86,7 @@ struct Round {
     all_left: bool,
     /// When the next thing happens.
     next: Option<u64>,
-    /// When the librarian's next turn is due, which keeps nobody waiting.
+    /// When the disk writer's next turn is due, which keeps nobody waiting.
     looks_after: Option<u64>,
 }
 
@@ -99,11 +99,11 @@ impl Round {
 struct World {
     scenario: Scenario,
     habits: Habits,
-    kernel: Shared,
+    kernel: SharedKernel,
     chance: Chance,
     anchor: Anchor,
     seed: u64,
-    server: Server,
+    server: SimServer,
     /// Servers that have died.
     deaths: u64,
     /// Deaths that are left in this act.
@@ -113,8 +113,8 @@ struct World {
     limits: StoreLimits,
     layout: Layout,
     eras: Vec<Era>,
-    clients: Vec<Client>,
-    origin: Origin,
+    clients: Vec<SimClient>,
+    origin: SimUpstream,
     complaints: Vec<String>,
     /// Answers that servers which have died took from files.
     recalls: u64,
@@ -133,12 +133,12 @@ impl World {
         }
         let store = store_limits(scenario, &mut chance);
         let mut kernel = Kernel::new(seed, count, scenario.faults(), telling);
-        let has_shelves = scenario.has_shelves();
-        if has_shelves {
+        let has_trees = scenario.has_trees();
+        if has_trees {
             kernel.faults.store_in = [0, 1000, 8000][chance.index(3)];
             habits.rest_max = [100, 300, 1000][chance.index(3)] * MILLI;
         }
-        kernel.age_max = if has_shelves { 300 } else { 3 };
+        kernel.age_max = if has_trees { 300 } else { 3 };
         for directory in DIRECTORIES.iter().chain(&STORES) {
             kernel.disk.make_directory(directory);
         }
@@ -151,7 +151,7 @@ impl World {
         let extra =
             ["sendfile on;", "keepalive_requests 3;", "open_file_cache off;", "sendfile off;"];
         let extra = extra[chance.index(extra.len())].to_owned();
-        let page_path = if has_shelves { site::page_path(&mut chance) } else { "" };
+        let page_path = if has_trees { site::page_path(&mut chance) } else { "" };
         let is_tight = scenario == Scenario::Clients && chance.one_in(3);
         let connections = if is_tight { 3 } else { 512 };
         kernel.is_tight = is_tight;
@@ -163,7 +163,7 @@ impl World {
             connections,
             extra,
             page_path,
-            keeps_long: has_shelves,
+            keeps_long: has_trees,
             speech: scenario.speech(),
             quic_ports: quic.ports,
             quic: quic.words,
@@ -173,9 +173,10 @@ impl World {
         };
         let kernel = Rc::new(RefCell::new(kernel));
         let birth =
-            Birth { anchor: &anchor, limits: store, layout: &layout, has_shelves, seed, life: 0 };
-        let server = Server::start(&birth, &kernel)?;
-        let clients = (0..habits.clients).map(|number| Client::new(number, seed, habits)).collect();
+            Birth { anchor: &anchor, limits: store, layout: &layout, has_trees, seed, life: 0 };
+        let server = SimServer::start(&birth, &kernel)?;
+        let clients =
+            (0..habits.clients).map(|number| SimClient::new(number, seed, habits)).collect();
         let (mut ports, quic_ports) = (layout.ports.clone(), layout.quic_ports.clone());
         if layout.has_gates {
             ports.extend(GATES.map(|gate| gate.port));
@@ -191,13 +192,13 @@ impl World {
             seed,
             server,
             deaths: 0,
-            deaths_left: harm::DEATHS_MAX,
+            deaths_left: faults::DEATHS_MAX,
             act: 0,
             limits: store,
             layout,
             eras: vec![first],
             clients,
-            origin: Origin::new(seed, scenario.speech()),
+            origin: SimUpstream::new(seed, scenario.speech()),
             complaints: Vec::new(),
             recalls: 0,
             next_change: 10 * MILLI,
@@ -205,7 +206,7 @@ impl World {
         })
     }
 
-    fn live(&mut self) -> Report {
+    fn live(&mut self) -> RunReport {
         for round in 0.. {
             if round > ROUNDS_MAX || self.kernel.borrow().nanos > END_AFTER {
                 self.complaints.push("the run does not end".to_owned());
@@ -223,7 +224,7 @@ impl World {
         self.check();
         let kernel = self.kernel.borrow();
         self.complaints.extend(kernel.offences.iter().cloned());
-        let mut report = Report { text: kernel.story.text().to_owned(), ..Report::default() };
+        let mut report = RunReport { text: kernel.story.text().to_owned(), ..RunReport::default() };
         report.recalls = self.recalls + self.server.sockets.store().stats().recalled;
         report.complaints = std::mem::take(&mut self.complaints);
         for client in &self.clients {
@@ -252,9 +253,9 @@ impl World {
             }
         }
         match self.origin.act(&mut self.kernel.borrow_mut()) {
-            Act::Worked => round.any = true,
-            Act::Waits(at) => at.into_iter().for_each(|at| round.sooner(at)),
-            Act::Done => {}
+            SimAct::Worked => round.any = true,
+            SimAct::Waits(at) => at.into_iter().for_each(|at| round.sooner(at)),
+            SimAct::Done => {}
         }
         // A request of a client that left may end later, and a QUIC connection whose client
         // vanished waits for its idle timeout.
@@ -292,16 +293,16 @@ impl World {
             return;
         }
         match self.clients[client].act(&mut self.kernel.borrow_mut(), &self.eras) {
-            Act::Worked => (round.any, round.all_left) = (true, false),
-            Act::Waits(at) => {
+            SimAct::Worked => (round.any, round.all_left) = (true, false),
+            SimAct::Waits(at) => {
                 round.all_left = false;
                 at.into_iter().for_each(|at| round.sooner(at));
             }
-            Act::Done => {}
+            SimAct::Done => {}
         }
     }
 
-    /// Lets a worker or the librarian take a turn, if there is something to do; false if the server
+    /// Lets a worker or the disk writer take a turn if there is work; false if the server
     /// dies of it.
     fn serve(&mut self, number: usize, passes: bool, round: &mut Round) -> bool {
         let (is_due, deadline) = {
@@ -409,7 +410,7 @@ impl World {
             self.layout.quic_ports =
                 if has_other { vec![port_8443, 8444] } else { vec![port_8443] };
         }
-        if self.scenario.has_shelves() {
+        if self.scenario.has_trees() {
             let has_path = !self.chance.one_in(3);
             self.layout.page_path = if has_path { site::page_path(&mut self.chance) } else { "" };
         }
@@ -503,7 +504,7 @@ impl World {
         drop(kernel);
         let most = self.server.workers.len();
         for (path, holders) in held {
-            // A journal is held by its shelf, and by who looks after it.
+            // A journal is held by its tree, and by who looks after it.
             let is_whole = !is_stored(&path) || path.contains("/bolide.");
             if holders <= most.max(2) && is_whole {
                 continue;
@@ -511,12 +512,12 @@ impl World {
             self.complaints.push(format!("{path} is held open {holders} times"));
         }
         let lines = self.kernel.borrow();
-        self.complaints.extend(books::check(
+        self.complaints.extend(invariants::check(
             self.server.sockets.store(),
             self.limits.bytes,
             &lines.pages,
         ));
-        self.complaints.extend(books::check_files(&lines.disk, &lines.pages));
+        self.complaints.extend(invariants::check_files(&lines.disk, &lines.pages));
         let log = &lines.access_log;
         let logged =
             log.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"A ")).count();

@@ -215,7 +215,7 @@ impl Scenario {
 
     /// Whether answers are kept on a disk.
     #[must_use]
-    pub const fn has_shelves(self) -> bool {
+    pub const fn has_trees(self) -> bool {
         matches!(self, Self::CacheDisk)
     }
 

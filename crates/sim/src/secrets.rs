@@ -7,6 +7,7 @@ pub mod streams;
 
 use std::sync::Arc;
 
+use bolide_tls::{Acceptor, AcceptorOptions, EarlyData, LoadedCertificate, ServerCerts};
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use rustls::client::Resumption;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -14,7 +15,6 @@ use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::version::TLS13;
 use rustls::{ClientConfig, DigitallySignedStruct, Error, SignatureScheme};
-use tls::{Acceptor, AcceptorOptions, Certificate, EarlyData, ServerCerts};
 
 const KEY: &[u8] = b"-----BEGIN PRIVATE KEY-----
 MC4CAQAwBQYDK2VwBCIEIBFdw5PNHH1xLybTUwj20hI57BgUn0/X/9ObgJbOhP2o
@@ -38,13 +38,13 @@ Z2VjuevEaN1jg4Jkx7qGqpDmcXgflX5oEwGqutQR27s6Bv3LHamxAAM=
 /// In words, when nothing can be made of the certificate.
 pub fn acceptor(early_data: EarlyData) -> Result<Acceptor, String> {
     let certificate =
-        Certificate::from_pem(CERTIFICATE, KEY, &[]).map_err(|error| error.to_string())?;
+        LoadedCertificate::from_pem(CERTIFICATE, KEY, &[]).map_err(|error| error.to_string())?;
     let mut certs = ServerCerts::new();
     let set = certs.add(vec![certificate]);
     certs.set_default(set);
     let options = AcceptorOptions {
         early_data,
-        sessions: Some(tls::Sessions::new(64)),
+        sessions: Some(bolide_tls::Sessions::new(64)),
         ..AcceptorOptions::default()
     };
     Acceptor::new(&Arc::new(certs), &options).map_err(|error| error.to_string())

@@ -8,21 +8,21 @@ use std::net::{IpAddr, UdpSocket};
 use std::path::Path;
 use std::sync::Arc;
 
-use base::FileRef;
-use cache::{Store, StoreLimits};
-use conf::model::{Address, Transport};
-use engine::Site;
-use io::listen::Listener;
-use tls::EarlyData;
-use worker::{Generation, ListenSettings, OpenLogs};
+use bolide_base::FileRef;
+use bolide_cache::{Store, StoreLimits};
+use bolide_conf::model::{ListenAddress, ListenTransport};
+use bolide_engine::Site;
+use bolide_io::listen::Listener;
+use bolide_tls::EarlyData;
+use bolide_worker::{Generation, ListenSettings, OpenLogs};
 
 use crate::chance::Chance;
-use crate::door::Anchor;
 use crate::gates;
 use crate::kernel::Kernel;
 use crate::origin::Speech;
 use crate::pages::LOCATIONS;
 use crate::secrets::streams;
+use crate::sim_io::Anchor;
 
 /// Where the configuration stands in the invented file system.
 const CONF: &str = "/conf/nginx.conf";
@@ -196,7 +196,7 @@ fn by_http(text: &str) -> String {
 /// The invented file system, as far as configurations are read from it.
 struct Text<'a>(&'a str);
 
-impl conf::Source for Text<'_> {
+impl bolide_conf::ConfSource for Text<'_> {
     fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
         if path == Path::new(CONF) {
             return Ok(self.0.as_bytes().to_vec());
@@ -215,23 +215,23 @@ impl conf::Source for Text<'_> {
 
 /// What outlives configurations: sockets, secrets and kept answers.
 #[derive(Debug)]
-pub struct Sockets {
+pub struct SimSockets {
     anchor: Anchor,
     open: BTreeMap<(u16, usize), Arc<Listener>>,
     /// What stands for the sockets of each port for QUIC: their address is asked for.
     bound: BTreeMap<u16, UdpSocket>,
     seed: u64,
     log: FileRef,
-    keys: Arc<quic::SharedKeys>,
+    keys: Arc<bolide_quic::SharedKeys>,
     /// The groups of the configuration in force.
-    groups: Option<Arc<upstream::Groups>>,
+    groups: Option<Arc<bolide_upstream::UpstreamGroups>>,
     /// Kept answers, whatever the configuration.
     store: Arc<Store>,
     /// Where requests are counted, whatever the configuration.
-    zones: engine::Zones,
+    zones: bolide_engine::Zones,
 }
 
-impl Sockets {
+impl SimSockets {
     /// No socket yet.
     ///
     /// # Errors
@@ -239,9 +239,9 @@ impl Sockets {
     /// The real kernel has no descriptor left.
     pub fn new(anchor: Anchor, limits: StoreLimits, seed: u64) -> std::io::Result<Self> {
         let log = FileRef::new(anchor.copy()?);
-        let keys = Arc::new(quic::SharedKeys::from_secret([7; 32]));
+        let keys = Arc::new(bolide_quic::SharedKeys::from_secret([7; 32]));
         let store = Store::new(limits, 7);
-        let zones = engine::Zones::default();
+        let zones = bolide_engine::Zones::default();
         let (open, bound) = (BTreeMap::new(), BTreeMap::new());
         Ok(Self { anchor, open, bound, seed, log, keys, groups: None, store, zones })
     }
@@ -301,9 +301,9 @@ impl Sockets {
         seed[..8].copy_from_slice(&self.seed.to_be_bytes());
         let listens = http.listens.iter().enumerate().map(|(at, listen)| {
             let tls = match listen.transport {
-                Transport::Quic => acceptor.clone(),
-                Transport::Tcp if listen.tls => Some(gates::acceptor(site, at, kernel)?),
-                Transport::Tcp => None,
+                ListenTransport::Quic => acceptor.clone(),
+                ListenTransport::Tcp if listen.tls => Some(gates::acceptor(site, at, kernel)?),
+                ListenTransport::Tcp => None,
             };
             let mut settings = ListenSettings::new(http, listen, tls);
             settings.quic.seed = Some(seed);
@@ -327,8 +327,11 @@ impl Sockets {
             (None, Speech::FastCgi) => layout.text(),
             (None, Speech::Http) => by_http(&layout.text()),
         };
-        let options = conf::Options { prefix: "/conf".into(), ..conf::Options::default() };
-        let outcome = conf::parse(&Text(&text), Path::new(CONF), &options);
+        let options = bolide_conf::LoadOptions {
+            prefix: "/conf".into(),
+            ..bolide_conf::LoadOptions::default()
+        };
+        let outcome = bolide_conf::parse(&Text(&text), Path::new(CONF), &options);
         let config = outcome.config.ok_or_else(|| format!("{:?}", outcome.diagnostics))?;
         let site = Site::compile(Arc::new(config)).map_err(|all| format!("{all:?}"))?;
         let site = site.with_store(Arc::clone(&self.store)).with_zones(&self.zones)?;
@@ -338,7 +341,8 @@ impl Sockets {
             .iter()
             .map(|conf| streams::to_origin(conf.verify, conf.certificate.is_some()));
         let origin_tls = origin_tls.collect::<Result<_, _>>()?;
-        let groups = Arc::new(upstream::Groups::new(&http.upstreams, self.groups.as_deref()));
+        let groups =
+            Arc::new(bolide_upstream::UpstreamGroups::new(&http.upstreams, self.groups.as_deref()));
         self.groups = Some(Arc::clone(&groups));
         let site = Arc::new(site);
         let listens = self.listens(layout, &site, kernel)?;
@@ -347,17 +351,19 @@ impl Sockets {
         for worker in 0..layout.workers {
             let mut own = Vec::new();
             for (place, listen) in http.listens.iter().enumerate() {
-                let Address::Inet(at) = &listen.address else { return Err("not TCP".to_owned()) };
+                let ListenAddress::Inet(at) = &listen.address else {
+                    return Err("not TCP".to_owned());
+                };
                 let socket = match listen.transport {
-                    Transport::Quic => self.udp_socket(at.port(), worker, kernel)?,
-                    Transport::Tcp => self.socket(at.port(), worker, kernel)?,
+                    ListenTransport::Quic => self.udp_socket(at.port(), worker, kernel)?,
+                    ListenTransport::Tcp => self.socket(at.port(), worker, kernel)?,
                 };
                 own.push((place, socket));
             }
             sockets.push(own);
         }
         let connections_max = site.config().events.worker_connections;
-        let addresses = worker::Addresses::new(&http.listens);
+        let addresses = bolide_worker::Addresses::new(&http.listens);
         Ok(Arc::new(Generation {
             number: u64::from(layout.number),
             site,
@@ -365,7 +371,7 @@ impl Sockets {
             origin_tls,
             listens,
             addresses,
-            sockets: worker::Handout::new(sockets),
+            sockets: bolide_worker::Handout::new(sockets),
             quic_keys: self.keys.clone(),
             connections_max,
         }))
@@ -374,13 +380,13 @@ impl Sockets {
     /// The log files of every configuration.
     #[must_use]
     pub fn logs(&self) -> OpenLogs {
-        let file = worker::LogFile::new(self.log.clone(), true);
+        let file = bolide_worker::LogFile::new(self.log.clone(), true);
         Arc::new([(LOG.as_bytes().to_vec(), file)].into())
     }
 
     /// Where requests are counted.
     #[must_use]
-    pub const fn zones(&self) -> &engine::Zones {
+    pub const fn zones(&self) -> &bolide_engine::Zones {
         &self.zones
     }
 

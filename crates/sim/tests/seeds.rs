@@ -1,6 +1,6 @@
 //! Many lives of every kind; first those that ended badly once.
 
-use sim::{Scenario, Telling, run};
+use bolide_sim::{Scenario, Telling, run};
 
 /// Seeds of each scenario that every test run tries; `BOLIDE_SIM_SEEDS` is another number.
 const SEEDS: u64 = 100;
@@ -36,7 +36,7 @@ fn try_seeds(scenario: Scenario, seeds: impl Iterator<Item = u64>) -> (usize, u6
         let lived = std::panic::catch_unwind(|| run(scenario, seed, Telling::Silent));
         let name = scenario.name();
         let report = lived.unwrap_or_else(|_| panic!("{name} {seed} panicked"));
-        let hint = format!("cargo run -p sim -- --scenario {name} --seed {seed}");
+        let hint = format!("cargo run -p bolide-sim -- --scenario {name} --seed {seed}");
         assert!(report.complaints.is_empty(), "{hint}\n{}", report.complaints.join("\n"));
         answered += report.answered;
         recalls += report.recalls;

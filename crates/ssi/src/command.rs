@@ -1,11 +1,11 @@
 //! Which commands there are and what they take.
 
-use crate::Fault;
-use crate::scan::{Command, PARAMS_MAX};
+use crate::SsiFault;
+use crate::scan::{PARAMS_MAX, SsiCommand};
 
 /// A command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum CommandKind {
     Include,
     Echo,
     Config,
@@ -21,7 +21,7 @@ pub(crate) enum Kind {
 /// A parameter: its name, and whether it must be there.
 type Param = (&'static [u8], bool);
 
-impl Kind {
+impl CommandKind {
     pub(crate) fn of(name: &[u8]) -> Option<Self> {
         Some(match name {
             b"include" => Self::Include,
@@ -62,14 +62,14 @@ impl Kind {
     }
 }
 
-impl Command {
+impl SsiCommand {
     /// The value of a parameter.
     pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
         self.params.iter().find(|(key, _)| key == name).map(|(_, value)| &value[..])
     }
 
     /// Checks that there are just the parameters that `kind` takes.
-    pub(crate) fn check(&self, kind: Kind) -> Result<(), Fault> {
+    pub(crate) fn check(&self, kind: CommandKind) -> Result<(), SsiFault> {
         let known = kind.params();
         if self.params.len() > PARAMS_MAX {
             let parts: [&[u8]; 3] = [b"too many SSI command parameters: \"", &self.name, b"\""];

@@ -5,13 +5,13 @@
 
 use std::sync::Arc;
 
-use http::escape::push_html;
+use bolide_http::escape::push_html;
 
-use crate::Fault;
-use crate::command::Kind;
-use crate::scan::Command;
+use crate::SsiFault;
+use crate::command::CommandKind;
+use crate::scan::SsiCommand;
 use crate::time::{Moment, TIME_FORMAT, push_time};
-use crate::words::{COUNT_MAX, Matched, SIZE_MAX, Shared, evaluate};
+use crate::words::{COUNT_MAX, Matched, SIZE_MAX, SharedText, evaluate};
 
 /// What a page shows for a command that cannot be done.
 const ERROR: &[u8] = b"[an error occurred while processing the directive]";
@@ -41,7 +41,7 @@ enum Condition {
 
 /// An include that is to be asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Include {
+pub struct SsiInclude {
     /// The address as evaluated; it begins with `/`, or is empty.
     pub uri: Vec<u8>,
     /// Whether nothing more is read before it is there.
@@ -54,22 +54,22 @@ pub struct Include {
 
 /// What comes of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum SsiAct {
     /// Nothing to be seen.
     Nothing,
     /// This is shown.
     Show(Vec<u8>),
     /// This is to be asked for; it is shown in its place.
-    Include(Include),
+    Include(SsiInclude),
 }
 
 /// What a command may look at. `look_up` appends the value of a variable of the server (its name in
 /// lower case) and says whether there is one; `find` matches an expression against a text, or says
 /// what is wrong with it; `warn` takes what is logged and changes nothing.
 #[derive(Debug)]
-pub struct World<'a, L, F, W> {
+pub struct SsiWorld<'a, L, F, W> {
     /// What the page and its includes share.
-    pub shared: &'a mut Shared,
+    pub shared: &'a mut SharedText,
     /// The path of the page.
     pub uri: &'a [u8],
     /// The time, in the local zone.
@@ -133,7 +133,7 @@ impl Flow {
     }
 
     /// Takes text that is not shown: it goes to the open block, or nowhere.
-    pub fn hide(&self, text: &[u8], shared: &mut Shared) {
+    pub fn hide(&self, text: &[u8], shared: &mut SharedText) {
         let Some((_, block)) = self.block.and_then(|at| shared.blocks.get_mut(at)) else { return };
         if shared.blocks_size + text.len() <= SIZE_MAX {
             shared.blocks_size += text.len();
@@ -148,33 +148,33 @@ impl Flow {
     /// What is wrong with it, for the error log; [`Self::error`] is shown.
     pub fn run<L, F, W>(
         &mut self,
-        command: &Command,
-        world: &mut World<'_, L, F, W>,
-    ) -> Result<Act, Fault>
+        command: &SsiCommand,
+        world: &mut SsiWorld<'_, L, F, W>,
+    ) -> Result<SsiAct, SsiFault>
     where
         L: FnMut(&[u8], &mut Vec<u8>) -> bool,
-        F: FnMut(&[u8], &[u8]) -> Result<Option<Matched>, Fault>,
-        W: FnMut(Fault),
+        F: FnMut(&[u8], &[u8]) -> Result<Option<Matched>, SsiFault>,
+        W: FnMut(SsiFault),
     {
         world.shared.work += COMMAND_WORK;
-        let kind = Kind::of(&command.name);
-        if self.in_block && kind != Some(Kind::Endblock) {
+        let kind = CommandKind::of(&command.name);
+        if self.in_block && kind != Some(CommandKind::Endblock) {
             if kind.is_some() {
                 let mut source = Vec::new();
                 command.push_source(&mut source);
                 self.hide(&source, world.shared);
             }
-            return Ok(Act::Nothing);
+            return Ok(SsiAct::Nothing);
         }
-        if !self.shows && !kind.is_some_and(Kind::steers) {
-            return Ok(Act::Nothing);
+        if !self.shows && !kind.is_some_and(CommandKind::steers) {
+            return Ok(SsiAct::Nothing);
         }
         let Some(kind) = kind else {
             return Err([b"invalid SSI command: \"", &command.name[..], b"\""].concat());
         };
         let fits = match kind {
-            Kind::Elif | Kind::Else => self.condition == Condition::If,
-            Kind::Endif => self.condition != Condition::Outside,
+            CommandKind::Elif | CommandKind::Else => self.condition == Condition::If,
+            CommandKind::Endif => self.condition != Condition::Outside,
             _ => true,
         };
         if !fits {
@@ -183,36 +183,36 @@ impl Flow {
         command.check(kind)?;
         let value = |name: &[u8]| command.get(name).unwrap_or_default();
         match kind {
-            Kind::Include => return self.include(command, world),
-            Kind::Echo => return self.echo(command, world),
-            Kind::Config => self.configure(command),
-            Kind::Set => {
+            CommandKind::Include => return self.include(command, world),
+            CommandKind::Echo => return self.echo(command, world),
+            CommandKind::Config => self.configure(command),
+            CommandKind::Set => {
                 let text = self.expand(value(b"value"), world)?;
                 if !world.shared.set(value(b"var"), text) {
                     return Err(b"too many variables in SSI commands".to_vec());
                 }
             }
-            Kind::If | Kind::Elif => self.branch(kind, value(b"expr"), world)?,
-            Kind::Else => {
+            CommandKind::If | CommandKind::Elif => self.branch(kind, value(b"expr"), world)?,
+            CommandKind::Else => {
                 self.shows = !self.chosen;
                 self.condition = Condition::Else;
             }
-            Kind::Endif => {
+            CommandKind::Endif => {
                 self.shows = true;
                 self.chosen = false;
                 self.condition = Condition::Outside;
             }
-            Kind::Block => self.begin_block(value(b"name"), world.shared),
-            Kind::Endblock => {
+            CommandKind::Block => self.begin_block(value(b"name"), world.shared),
+            CommandKind::Endblock => {
                 self.shows = true;
                 self.in_block = false;
                 self.block = None;
             }
         }
-        Ok(Act::Nothing)
+        Ok(SsiAct::Nothing)
     }
 
-    fn begin_block(&mut self, name: &[u8], shared: &mut Shared) {
+    fn begin_block(&mut self, name: &[u8], shared: &mut SharedText) {
         self.shows = false;
         self.in_block = true;
         self.block = None;
@@ -222,7 +222,7 @@ impl Flow {
         }
     }
 
-    fn configure(&mut self, command: &Command) {
+    fn configure(&mut self, command: &SsiCommand) {
         if let Some(format) = command.get(b"timefmt") {
             self.time_format = format.to_vec();
         }
@@ -232,7 +232,11 @@ impl Flow {
     }
 
     /// What a text with variables is worth.
-    fn expand<L, F, W>(&self, text: &[u8], world: &mut World<'_, L, F, W>) -> Result<Vec<u8>, Fault>
+    fn expand<L, F, W>(
+        &self,
+        text: &[u8],
+        world: &mut SsiWorld<'_, L, F, W>,
+    ) -> Result<Vec<u8>, SsiFault>
     where
         L: FnMut(&[u8], &mut Vec<u8>) -> bool,
     {
@@ -245,9 +249,9 @@ impl Flow {
     fn push_value<L, F, W>(
         &self,
         name: &[u8],
-        world: &mut World<'_, L, F, W>,
+        world: &mut SsiWorld<'_, L, F, W>,
         out: &mut Vec<u8>,
-    ) -> Result<bool, Fault>
+    ) -> Result<bool, SsiFault>
     where
         L: FnMut(&[u8], &mut Vec<u8>) -> bool,
     {
@@ -266,12 +270,12 @@ impl Flow {
 
     fn echo<L, F, W>(
         &mut self,
-        command: &Command,
-        world: &mut World<'_, L, F, W>,
-    ) -> Result<Act, Fault>
+        command: &SsiCommand,
+        world: &mut SsiWorld<'_, L, F, W>,
+    ) -> Result<SsiAct, SsiFault>
     where
         L: FnMut(&[u8], &mut Vec<u8>) -> bool,
-        W: FnMut(Fault),
+        W: FnMut(SsiFault),
     {
         let name = command.get(b"var").unwrap_or_default().to_ascii_lowercase();
         let mut value = Vec::new();
@@ -296,20 +300,20 @@ impl Flow {
             Encoding::Url => push_url(&mut out, &value),
             Encoding::Entity => push_html(&mut out, &value),
         }
-        Ok(Act::Show(out))
+        Ok(SsiAct::Show(out))
     }
 
     fn branch<L, F, W>(
         &mut self,
-        kind: Kind,
+        kind: CommandKind,
         expression: &[u8],
-        world: &mut World<'_, L, F, W>,
-    ) -> Result<(), Fault>
+        world: &mut SsiWorld<'_, L, F, W>,
+    ) -> Result<(), SsiFault>
     where
         L: FnMut(&[u8], &mut Vec<u8>) -> bool,
-        F: FnMut(&[u8], &[u8]) -> Result<Option<Matched>, Fault>,
+        F: FnMut(&[u8], &[u8]) -> Result<Option<Matched>, SsiFault>,
     {
-        if kind == Kind::If && self.condition != Condition::Outside {
+        if kind == CommandKind::If && self.condition != Condition::Outside {
             return Err(b"the \"if\" command inside the \"if\" command".to_vec());
         }
         if self.chosen {
@@ -326,11 +330,11 @@ impl Flow {
     fn holds<L, F, W>(
         &self,
         expression: &[u8],
-        world: &mut World<'_, L, F, W>,
-    ) -> Result<bool, Fault>
+        world: &mut SsiWorld<'_, L, F, W>,
+    ) -> Result<bool, SsiFault>
     where
         L: FnMut(&[u8], &mut Vec<u8>) -> bool,
-        F: FnMut(&[u8], &[u8]) -> Result<Option<Matched>, Fault>,
+        F: FnMut(&[u8], &[u8]) -> Result<Option<Matched>, SsiFault>,
     {
         let is_left = |byte: &u8| {
             byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'$' | b'{' | b'}' | b'\'' | b'"')
@@ -368,9 +372,9 @@ impl Flow {
 
     fn include<L, F, W>(
         &self,
-        command: &Command,
-        world: &mut World<'_, L, F, W>,
-    ) -> Result<Act, Fault>
+        command: &SsiCommand,
+        world: &mut SsiWorld<'_, L, F, W>,
+    ) -> Result<SsiAct, SsiFault>
     where
         L: FnMut(&[u8], &mut Vec<u8>) -> bool,
     {
@@ -416,7 +420,7 @@ impl Flow {
             },
         };
         let waits = waits || is_file || set.is_some();
-        Ok(Act::Include(Include { uri, waits, set: set.map(<[u8]>::to_vec), stub }))
+        Ok(SsiAct::Include(SsiInclude { uri, waits, set: set.map(<[u8]>::to_vec), stub }))
     }
 }
 

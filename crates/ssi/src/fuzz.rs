@@ -2,25 +2,27 @@
 //!
 //! A fuzz target and a replay test call this; it panics when an invariant is broken.
 
-use crate::{Act, Event, Fault, Flow, Include, Matched, Moment, Scanner, Shared, World};
+use crate::{
+    Flow, Matched, Moment, SharedText, SsiAct, SsiEvent, SsiFault, SsiInclude, SsiScanner, SsiWorld,
+};
 
 /// What a page came to.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct SsiOutcome {
     /// What is shown, includes left out.
     pub shown: Vec<u8>,
     /// What is asked for.
-    pub includes: Vec<Include>,
+    pub includes: Vec<SsiInclude>,
     /// What is logged.
-    pub faults: Vec<Fault>,
+    pub faults: Vec<SsiFault>,
 }
 
 /// A page that comes in `pieces`, with a server whose variables are called `v…`, and whose only
 /// expressions are plain texts.
 #[must_use]
-pub fn play<'a>(pieces: impl Iterator<Item = &'a [u8]>, value_max: usize) -> Outcome {
-    let (mut scanner, mut flow) = (Scanner::new(value_max), Flow::default());
-    let (mut shared, mut outcome) = (Shared::default(), Outcome::default());
+pub fn play<'a>(pieces: impl Iterator<Item = &'a [u8]>, value_max: usize) -> SsiOutcome {
+    let (mut scanner, mut flow) = (SsiScanner::new(value_max), Flow::default());
+    let (mut shared, mut outcome) = (SharedText::default(), SsiOutcome::default());
     let mut text = Vec::new();
     for piece in pieces {
         let mut rest = piece;
@@ -36,11 +38,11 @@ pub fn play<'a>(pieces: impl Iterator<Item = &'a [u8]>, value_max: usize) -> Out
             }
             match event {
                 None => assert!(rest.is_empty(), "all is read unless something was found"),
-                Some(Event::Fault(fault)) => outcome.faults.push(fault),
-                Some(Event::Broken) => outcome.shown.extend_from_slice(flow.error()),
-                Some(Event::Command(command)) => {
+                Some(SsiEvent::Fault(fault)) => outcome.faults.push(fault),
+                Some(SsiEvent::Broken) => outcome.shown.extend_from_slice(flow.error()),
+                Some(SsiEvent::Command(command)) => {
                     let mut faults = Vec::new();
-                    let mut world = World {
+                    let mut world = SsiWorld {
                         shared: &mut shared,
                         uri: b"/dir/page",
                         moment: Moment { unix: 0, offset: 0, zone: "UTC" },
@@ -55,9 +57,9 @@ pub fn play<'a>(pieces: impl Iterator<Item = &'a [u8]>, value_max: usize) -> Out
                     let done = flow.run(&command, &mut world);
                     outcome.faults.append(&mut faults);
                     match done {
-                        Ok(Act::Nothing) => {}
-                        Ok(Act::Show(bytes)) => outcome.shown.extend_from_slice(&bytes),
-                        Ok(Act::Include(include)) => outcome.includes.push(include),
+                        Ok(SsiAct::Nothing) => {}
+                        Ok(SsiAct::Show(bytes)) => outcome.shown.extend_from_slice(&bytes),
+                        Ok(SsiAct::Include(include)) => outcome.includes.push(include),
                         Err(fault) => {
                             outcome.faults.push(fault);
                             outcome.shown.extend_from_slice(flow.error());
@@ -70,7 +72,7 @@ pub fn play<'a>(pieces: impl Iterator<Item = &'a [u8]>, value_max: usize) -> Out
     outcome
 }
 
-fn find(pattern: &[u8], subject: &[u8]) -> Result<Option<Matched>, Fault> {
+fn find(pattern: &[u8], subject: &[u8]) -> Result<Option<Matched>, SsiFault> {
     if pattern.starts_with(b"(") {
         return Err(b"no expression".to_vec());
     }

@@ -11,10 +11,10 @@ mod scan;
 mod time;
 mod words;
 
-pub use flow::{Act, Flow, Include, World};
-pub use scan::{Command, Event, Scanner};
+pub use flow::{Flow, SsiAct, SsiInclude, SsiWorld};
+pub use scan::{SsiCommand, SsiEvent, SsiScanner};
 pub use time::{Moment, TIME_FORMAT, push_time};
-pub use words::{Matched, Shared};
+pub use words::{Matched, SharedText};
 
 /// What is wrong with a command, in nginx's words, for the error log; empty if nginx says nothing.
-pub type Fault = Vec<u8>;
+pub type SsiFault = Vec<u8>;

@@ -13,7 +13,7 @@
 
 use std::mem;
 
-use crate::Fault;
+use crate::SsiFault;
 
 /// What a command begins with.
 const MARK: &[u8; 5] = b"<!--#";
@@ -24,7 +24,7 @@ pub(crate) const PARAMS_MAX: usize = 16;
 
 /// A command as it stands in a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Command {
+pub struct SsiCommand {
     /// `echo`
     pub name: Vec<u8>,
     /// Names and values in order, the latter with their backslashes; one more than there may be at
@@ -34,11 +34,11 @@ pub struct Command {
 
 /// What stands in a page beside text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Event {
+pub enum SsiEvent {
     /// A command that has the form of one.
-    Command(Command),
+    Command(SsiCommand),
     /// A command has no form; what is said of it comes before its end.
-    Fault(Fault),
+    Fault(SsiFault),
     /// The end of such a command, where what stands for it is shown.
     Broken,
 }
@@ -67,23 +67,23 @@ enum State {
 
 /// Reads a page.
 #[derive(Clone, Debug)]
-pub struct Scanner {
+pub struct SsiScanner {
     state: State,
-    command: Command,
+    command: SsiCommand,
     value_max: usize,
 }
 
-impl Scanner {
+impl SsiScanner {
     /// At the beginning of a page; values have at most `value_max` bytes.
     #[must_use]
     pub const fn new(value_max: usize) -> Self {
-        let command = Command { name: Vec::new(), params: Vec::new() };
+        let command = SsiCommand { name: Vec::new(), params: Vec::new() };
         Self { state: State::Text, command, value_max }
     }
 
     /// Reads `input` up to the next event, or all of it: how much that was. What is text goes to
     /// the end of `text`; it stands before the event.
-    pub fn read(&mut self, input: &[u8], text: &mut Vec<u8>) -> (usize, Option<Event>) {
+    pub fn read(&mut self, input: &[u8], text: &mut Vec<u8>) -> (usize, Option<SsiEvent>) {
         let mut at = 0;
         while at < input.len() {
             if self.state == State::Text {
@@ -104,7 +104,7 @@ impl Scanner {
         (at, None)
     }
 
-    fn step(&mut self, byte: u8, text: &mut Vec<u8>) -> Option<Event> {
+    fn step(&mut self, byte: u8, text: &mut Vec<u8>) -> Option<SsiEvent> {
         let is_blank = matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
         match self.state {
             State::Text => self.state = State::Mark(1),
@@ -121,7 +121,7 @@ impl Scanner {
                 }
             }
             State::Gap => {
-                self.command = Command { name: vec![byte], params: Vec::new() };
+                self.command = SsiCommand { name: vec![byte], params: Vec::new() };
                 self.state = State::Name;
             }
             State::Name | State::Key if is_blank => {
@@ -193,17 +193,17 @@ impl Scanner {
         }
     }
 
-    fn push_name(&mut self, byte: u8) -> Option<Event> {
+    fn push_name(&mut self, byte: u8) -> Option<SsiEvent> {
         let name = &mut self.command.name;
         name.push(byte);
         if name.len() <= NAME_MAX {
             return None;
         }
         self.state = State::Lost(0);
-        Some(Event::Fault([b"the \"", &name[..], b"...\" SSI command is too long"].concat()))
+        Some(SsiEvent::Fault([b"the \"", &name[..], b"...\" SSI command is too long"].concat()))
     }
 
-    fn push_key(&mut self, byte: u8) -> Option<Event> {
+    fn push_key(&mut self, byte: u8) -> Option<SsiEvent> {
         let key = &mut self.last().0;
         key.push(byte);
         if key.len() <= NAME_MAX {
@@ -214,10 +214,10 @@ impl Scanner {
         let name = &self.command.name[..];
         let parts: [&[u8]; 5] =
             [b"too long \"", &key, b"...\" parameter in \"", name, b"\" SSI command"];
-        Some(Event::Fault(parts.concat()))
+        Some(SsiEvent::Fault(parts.concat()))
     }
 
-    fn push_value(&mut self, byte: u8) -> Option<Event> {
+    fn push_value(&mut self, byte: u8) -> Option<SsiEvent> {
         let max = self.value_max;
         let (key, value) = self.last();
         value.push(byte);
@@ -230,11 +230,11 @@ impl Scanner {
         let middle = b"\" parameter in \"";
         let parts: [&[u8]; 7] =
             [b"too long \"", &value, b"...\" value of \"", &key, middle, name, b"\" SSI command"];
-        Some(Event::Fault(parts.concat()))
+        Some(SsiEvent::Fault(parts.concat()))
     }
 
     /// A byte that is none of those that may stand where it does.
-    fn unexpected(&mut self, byte: u8, place: &[u8], what: &[u8]) -> Event {
+    fn unexpected(&mut self, byte: u8, place: &[u8], what: &[u8]) -> SsiEvent {
         let is_dash = byte == b'-';
         self.state = State::Lost(u8::from(is_dash));
         let key = mem::take(&mut self.last().0);
@@ -252,34 +252,34 @@ impl Scanner {
             middle,
             name,
         ];
-        Event::Fault([&parts.concat()[..], b"\" SSI command"].concat())
+        SsiEvent::Fault([&parts.concat()[..], b"\" SSI command"].concat())
     }
 
-    fn end(&mut self, dashes: u8, byte: u8) -> Option<Event> {
+    fn end(&mut self, dashes: u8, byte: u8) -> Option<SsiEvent> {
         match (dashes, byte) {
             (1, b'-') => self.state = State::End(2),
             (2, b'>') => {
                 self.state = State::Text;
-                return Some(Event::Command(mem::take(&mut self.command)));
+                return Some(SsiEvent::Command(mem::take(&mut self.command)));
             }
             _ => {
                 self.state = State::Lost(0);
                 let name = &self.command.name[..];
                 let parts: [&[u8]; 5] =
                     [b"unexpected \"", &[byte], b"\" symbol in \"", name, b"\" SSI command"];
-                return Some(Event::Fault(parts.concat()));
+                return Some(SsiEvent::Fault(parts.concat()));
             }
         }
         None
     }
 
-    fn lose(&mut self, dashes: u8, byte: u8) -> Option<Event> {
+    fn lose(&mut self, dashes: u8, byte: u8) -> Option<SsiEvent> {
         match (dashes, byte) {
             (0 | 1, b'-') => self.state = State::Lost(dashes + 1),
             (2, b'>') => {
                 self.state = State::Text;
-                self.command = Command::default();
-                return Some(Event::Broken);
+                self.command = SsiCommand::default();
+                return Some(SsiEvent::Broken);
             }
             _ => self.state = State::Lost(0),
         }

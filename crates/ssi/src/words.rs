@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::Fault;
+use crate::SsiFault;
 
 /// LIMIT: bytes of one value. A page that doubles a value with each `set` gets no further.
 pub(crate) const VALUE_MAX: usize = 1024 * 1024;
@@ -22,7 +22,7 @@ pub struct Matched {
 
 /// What a page and its includes share: variables, groups of the last expression, blocks.
 #[derive(Clone, Debug, Default)]
-pub struct Shared {
+pub struct SharedText {
     vars: Vec<(Vec<u8>, Vec<u8>)>,
     groups: Vec<Vec<u8>>,
     pub(crate) blocks: Vec<(Vec<u8>, Arc<Vec<u8>>)>,
@@ -32,7 +32,7 @@ pub struct Shared {
     pub(crate) work: usize,
 }
 
-impl Shared {
+impl SharedText {
     /// What the commands since the last call have cost, about in bytes that were copied.
     pub const fn take_work(&mut self) -> usize {
         std::mem::replace(&mut self.work, 0)
@@ -92,8 +92,8 @@ impl Shared {
 /// backslashes before `$`, quotes and backslashes undone.
 pub(crate) fn evaluate(
     text: &[u8],
-    look_up: &mut impl FnMut(&[u8], &mut Vec<u8>) -> Result<bool, Fault>,
-) -> Result<Vec<u8>, Fault> {
+    look_up: &mut impl FnMut(&[u8], &mut Vec<u8>) -> Result<bool, SsiFault>,
+) -> Result<Vec<u8>, SsiFault> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;
     while let Some((&byte, after)) = rest.split_first() {
@@ -124,7 +124,7 @@ pub(crate) fn evaluate(
 }
 
 /// The name behind a `$`, and what follows it.
-fn variable<'a>(after: &'a [u8], whole: &[u8]) -> Result<(&'a [u8], &'a [u8]), Fault> {
+fn variable<'a>(after: &'a [u8], whole: &[u8]) -> Result<(&'a [u8], &'a [u8]), SsiFault> {
     let invalid = || Err([b"invalid variable name in \"", whole, b"\""].concat());
     let in_braces = after.first() == Some(&b'{');
     let start = if in_braces { &after[1..] } else { after };

@@ -13,14 +13,14 @@ use crate::site;
 
 /// What the application was asked.
 #[derive(Debug, Clone, Default)]
-pub struct Asked {
+pub struct AppRequest {
     /// The parameters, `HTTP_*` among them.
     pub params: BTreeMap<String, String>,
     /// The request body.
     pub body: Vec<u8>,
 }
 
-impl Asked {
+impl AppRequest {
     /// Path and query.
     #[must_use]
     pub fn uri(&self) -> &str {
@@ -48,7 +48,7 @@ impl Asked {
 
 /// How an answer ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum End {
+pub enum AppEnd {
     /// As it should.
     #[default]
     Whole,
@@ -58,16 +58,16 @@ pub enum End {
 
 /// What the application says.
 #[derive(Debug, Clone, Default)]
-pub struct Said {
+pub struct AppSaid {
     /// Fields, one in each line.
     pub head: String,
     /// The body; `run N` for the N-th request to the address unless told otherwise.
     pub body: Option<Vec<u8>>,
     /// How it ends.
-    pub end: End,
+    pub end: AppEnd,
 }
 
-impl Said {
+impl AppSaid {
     /// These fields (one in each line) and `run N`.
     #[must_use]
     pub fn head(head: &str) -> Self {
@@ -83,32 +83,32 @@ impl Said {
     /// The same, cut off.
     #[must_use]
     pub fn cut(self) -> Self {
-        Self { end: End::Cut, ..self }
+        Self { end: AppEnd::Cut, ..self }
     }
 }
 
 #[derive(Default)]
 struct State {
     /// By path and query: the first answer, the second, and the last for all others.
-    plans: BTreeMap<String, Vec<Said>>,
-    asked: Vec<Asked>,
+    plans: BTreeMap<String, Vec<AppSaid>>,
+    asked: Vec<AppRequest>,
     /// Requests to this address wait.
     held: Option<String>,
 }
 
 /// A running application. It ends with the test's process.
-pub struct App {
+pub struct TestApp {
     path: PathBuf,
     state: Arc<(Mutex<State>, Condvar)>,
 }
 
-impl Default for App {
+impl Default for TestApp {
     fn default() -> Self {
         Self::start()
     }
 }
 
-impl App {
+impl TestApp {
     /// Starts an application on a unix socket that answers everything with `run N`.
     ///
     /// # Panics
@@ -138,11 +138,11 @@ impl App {
 
     /// Says this from now on to all requests for `uri`.
     pub fn say(&self, uri: &str, head: &str) {
-        self.plan(uri, vec![Said::head(head)]);
+        self.plan(uri, vec![AppSaid::head(head)]);
     }
 
     /// Says these one after the other to requests for `uri`, and then the last one for ever.
-    pub fn plan(&self, uri: &str, answers: Vec<Said>) {
+    pub fn plan(&self, uri: &str, answers: Vec<AppSaid>) {
         let mut state = self.state.0.lock().unwrap();
         state.asked.retain(|asked| asked.uri() != uri);
         state.plans.insert(uri.to_owned(), answers);
@@ -150,7 +150,7 @@ impl App {
 
     /// What it was asked for `uri`, in order, since it was last told what to say there.
     #[must_use]
-    pub fn asked(&self, uri: &str) -> Vec<Asked> {
+    pub fn asked(&self, uri: &str) -> Vec<AppRequest> {
         let state = self.state.0.lock().unwrap();
         state.asked.iter().filter(|asked| asked.uri() == uri).cloned().collect()
     }
@@ -178,7 +178,7 @@ impl App {
     }
 }
 
-impl Drop for App {
+impl Drop for TestApp {
     fn drop(&mut self) {
         self.release();
         if let Some(dir) = self.path.parent() {
@@ -256,7 +256,7 @@ fn answer(mut peer: UnixStream, shared: &(Mutex<State>, Condvar)) -> std::io::Re
             _ => return Ok(()),
         }
     };
-    let asked = Asked { params: pairs(&params), body };
+    let asked = AppRequest { params: pairs(&params), body };
     let uri = asked.uri().to_owned();
     let (said, number) = {
         let mut state = shared.0.lock().unwrap();
@@ -283,7 +283,7 @@ fn answer(mut peer: UnixStream, shared: &(Mutex<State>, Condvar)) -> std::io::Re
     for piece in text.chunks(32_000) {
         push_record(&mut out, STDOUT, id, piece);
     }
-    if said.end == End::Cut {
+    if said.end == AppEnd::Cut {
         // A record that promises more than comes.
         out.extend([1, STDOUT, id[0], id[1], 4, 0, 0, 0, b'.']);
         return peer.write_all(&out);

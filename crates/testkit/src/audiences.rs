@@ -9,10 +9,10 @@ mod judge;
 mod site;
 mod visitors;
 
-pub use app::{App, Received, Said};
-pub use judge::{Oracle, Seen};
-pub use site::Site;
-pub use visitors::{Act, Ask};
+pub use app::{AppReceived, AudienceApp, AudienceSaid};
+pub use judge::{Oracle, VisitSeen};
+pub use site::AudienceSite;
+pub use visitors::{VisitorAct, VisitorAsk};
 
 /// A seeded source of decisions.
 #[derive(Clone, Debug)]
@@ -56,9 +56,9 @@ impl Dice {
 #[derive(Clone, Debug)]
 pub struct Play {
     /// The site.
-    pub site: Site,
+    pub site: AudienceSite,
     /// What happens, in order.
-    pub acts: Vec<Act>,
+    pub acts: Vec<VisitorAct>,
 }
 
 impl Play {
@@ -66,7 +66,7 @@ impl Play {
     #[must_use]
     pub fn of(seed: u64) -> Self {
         let mut dice = Dice::new(seed.wrapping_mul(0x9e37_79b9) ^ 0x0a0d_1e0c);
-        let site = Site::any(&mut dice);
+        let site = AudienceSite::any(&mut dice);
         let acts = visitors::acts(&site, &mut dice);
         Self { site, acts }
     }

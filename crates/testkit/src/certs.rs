@@ -14,7 +14,7 @@ pub struct Cert {
 
 /// What kind of key a certificate has.
 #[derive(Clone, Copy)]
-pub enum Key {
+pub enum CertKey {
     /// ECDSA on P-256.
     Ecdsa,
     /// RSA with 2048 bits.
@@ -25,15 +25,15 @@ pub enum Key {
 ///
 /// # Panics
 /// When `openssl` is missing or refuses.
-pub fn make(dir: &Path, stem: &str, key: Key, names: &[&str]) -> Cert {
+pub fn make(dir: &Path, stem: &str, key: CertKey, names: &[&str]) -> Cert {
     let made = Cert { cert: dir.join(format!("{stem}.pem")), key: dir.join(format!("{stem}.key")) };
     let mut alternatives = String::from("subjectAltName=IP:127.0.0.1,IP:::1");
     for name in names {
         alternatives.push_str(&format!(",DNS:{name}"));
     }
     let algorithm: &[&str] = match key {
-        Key::Ecdsa => &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"],
-        Key::Rsa => &["-newkey", "rsa:2048"],
+        CertKey::Ecdsa => &["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1"],
+        CertKey::Rsa => &["-newkey", "rsa:2048"],
     };
     let subject = format!("/CN={}", names[0]);
     let mut args = vec!["req", "-x509", "-nodes", "-days", "30", "-subj", &subject];

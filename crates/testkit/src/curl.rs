@@ -50,7 +50,7 @@ pub struct Curl {
 
 /// What curl got.
 #[derive(Debug, Clone, Default)]
-pub struct Reply {
+pub struct CurlReply {
     /// curl's exit status; 0 when the transfer was whole.
     pub exit: i32,
     /// Status code of the last response.
@@ -69,7 +69,7 @@ pub struct Reply {
     pub stderr: String,
 }
 
-impl Reply {
+impl CurlReply {
     /// The value of the first field of that name.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
@@ -115,7 +115,7 @@ impl Curl {
     /// # Panics
     /// When curl fails or used another version of HTTP.
     #[must_use]
-    pub fn get(self, url: &str) -> Reply {
+    pub fn get(self, url: &str) -> CurlReply {
         let wanted = self.proto.version();
         let reply = self.attempt(url);
         assert_eq!(reply.exit, 0, "curl {url}: {}", reply.stderr);
@@ -128,7 +128,7 @@ impl Curl {
     /// # Panics
     /// When curl is missing.
     #[must_use]
-    pub fn attempt(mut self, url: &str) -> Reply {
+    pub fn attempt(mut self, url: &str) -> CurlReply {
         let dir = crate::site::temp_dir();
         let (head, body) = (dir.join("head"), dir.join("body"));
         if !self.args.iter().any(|arg| arg == "--cacert") {
@@ -148,7 +148,7 @@ impl Curl {
             trailers = last.lines().filter_map(field).collect();
             last = heads.pop().unwrap_or_default();
         }
-        let reply = Reply {
+        let reply = CurlReply {
             trailers,
             exit: done.code,
             status: status.parse().unwrap_or(0),

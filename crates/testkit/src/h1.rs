@@ -6,7 +6,7 @@ use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
 
 /// A connection.
-pub struct Client {
+pub struct H1TestClient {
     socket: TcpStream,
     pending: Vec<u8>,
 }
@@ -38,7 +38,7 @@ impl Response {
     }
 }
 
-impl Client {
+impl H1TestClient {
     /// Connects; every read waits ten seconds at most.
     ///
     /// # Panics

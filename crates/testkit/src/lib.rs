@@ -22,14 +22,14 @@ pub mod site;
 pub mod tools;
 pub mod wordpress;
 
-pub use app::{App, Asked, Said};
-pub use curl::{Curl, Proto, Reply};
-pub use h1::{Client, Response};
+pub use app::{AppRequest, AppSaid, TestApp};
+pub use curl::{Curl, CurlReply, Proto};
+pub use h1::{H1TestClient, Response};
 pub use mariadb::MariaDb;
-pub use origin::Origin;
-pub use php::Php;
-pub use server::{Exit, Server};
-pub use tools::{Companion, Finished, run, tool};
+pub use origin::TestUpstream;
+pub use php::TestPhp;
+pub use server::{Exit, TestServer};
+pub use tools::{Companion, ToolRun, run, tool};
 pub use wordpress::WordPress;
 
 /// Asks `ready` every 10 ms until it says yes, and fails with `what` after a minute.

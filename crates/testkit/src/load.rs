@@ -7,7 +7,7 @@ use crate::tools::run;
 
 /// What h2load counted.
 #[derive(Debug, Clone, Default)]
-pub struct Load {
+pub struct TestLoad {
     /// Requests asked for.
     pub total: u64,
     /// Requests answered with a status of 200 to 299 and a whole body.
@@ -20,7 +20,7 @@ pub struct Load {
     pub report: String,
 }
 
-impl Load {
+impl TestLoad {
     /// Checks that each request was answered with 2xx.
     ///
     /// # Panics
@@ -33,7 +33,7 @@ impl Load {
 
 /// Runs h2load against `url` by `proto` with its own arguments (`-n`, `-c`, `-m`, …).
 #[must_use]
-pub fn h2load(proto: Proto, url: &str, args: &[&str]) -> Load {
+pub fn h2load(proto: Proto, url: &str, args: &[&str]) -> TestLoad {
     let version = match proto {
         Proto::H1 => vec!["--h1"],
         Proto::H2 => vec!["--alpn-list=h2"],
@@ -48,11 +48,11 @@ pub fn h2load(proto: Proto, url: &str, args: &[&str]) -> Load {
 
 /// The same in a thread of its own.
 #[must_use]
-pub fn h2load_beside(proto: Proto, url: String, args: Vec<String>) -> JoinHandle<Load> {
+pub fn h2load_beside(proto: Proto, url: String, args: Vec<String>) -> JoinHandle<TestLoad> {
     thread::spawn(move || h2load(proto, &url, &args.iter().map(String::as_str).collect::<Vec<_>>()))
 }
 
-fn parse(report: &str) -> Load {
+fn parse(report: &str) -> TestLoad {
     let numbers = |start: &str| -> Vec<u64> {
         let line = report.lines().find(|line| line.starts_with(start)).unwrap_or_default();
         line.split(|c: char| !c.is_ascii_digit())
@@ -65,7 +65,7 @@ fn parse(report: &str) -> Load {
     // status codes: N 2xx, N 3xx, N 4xx, N 5xx: the class digits are read as numbers too
     let codes = numbers("status codes:");
     assert!(requests.len() >= 7 && codes.len() >= 8, "not a report of h2load:\n{report}");
-    Load {
+    TestLoad {
         total: requests[0],
         succeeded: requests[3],
         failed: requests[4],

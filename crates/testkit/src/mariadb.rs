@@ -53,7 +53,7 @@ impl MariaDb {
         self.query(statements).succeeded().text()
     }
 
-    fn query(&self, statements: &str) -> crate::Finished {
+    fn query(&self, statements: &str) -> crate::ToolRun {
         let socket = format!("--socket={}", self.socket().display());
         run("mariadb", ["--no-defaults", "-u", "root", "-N", "-B", &socket, "-e", statements])
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// What the origin was asked.
 #[derive(Debug, Clone, Default)]
-pub struct Request {
+pub struct UpstreamRequest {
     /// The connection it came over, counted from 0.
     pub connection: usize,
     /// Request line and fields as they came, without the empty line.
@@ -21,7 +21,7 @@ pub struct Request {
     pub body: Vec<u8>,
 }
 
-impl Request {
+impl UpstreamRequest {
     /// The request line.
     #[must_use]
     pub fn line(&self) -> &str {
@@ -58,7 +58,7 @@ impl Request {
 struct State {
     /// By path and query: the first answer, the second, and the last for all others.
     plans: BTreeMap<String, Vec<Vec<u8>>>,
-    asked: Vec<Request>,
+    asked: Vec<UpstreamRequest>,
     /// Requests to this address wait.
     held: Option<String>,
 }
@@ -73,13 +73,13 @@ struct Shared {
 }
 
 /// A running origin. It ends with the test's process.
-pub struct Origin {
+pub struct TestUpstream {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
 
 /// A connection to the origin, for scripts.
-pub struct Peer {
+pub struct TestPeer {
     socket: TcpStream,
     pending: Vec<u8>,
     shared: Arc<Shared>,
@@ -106,13 +106,13 @@ pub fn answer_of(status: &str, fields: &str, body: &str) -> Vec<u8> {
     format!("HTTP/1.1 {status}\r\n{kind}{fields}Content-Length: {len}\r\n\r\n{body}").into_bytes()
 }
 
-impl Default for Origin {
+impl Default for TestUpstream {
     fn default() -> Self {
         Self::start()
     }
 }
 
-impl Origin {
+impl TestUpstream {
     /// Starts an origin that answers everything with `run N` and keeps connections.
     #[must_use]
     pub fn start() -> Self {
@@ -124,7 +124,7 @@ impl Origin {
     /// # Panics
     /// When there can be no socket.
     #[must_use]
-    pub fn scripted(script: impl Fn(&mut Peer) + Send + Sync + 'static) -> Self {
+    pub fn scripted(script: impl Fn(&mut TestPeer) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let (shared, script) = (Arc::new(Shared::default()), Arc::new(script));
@@ -140,7 +140,7 @@ impl Origin {
                 socket.set_nodelay(true).unwrap();
                 let number = shared.connections.fetch_add(1, Ordering::AcqRel);
                 std::thread::spawn(move || {
-                    let mut peer = Peer { socket, pending: Vec::new(), shared, number };
+                    let mut peer = TestPeer { socket, pending: Vec::new(), shared, number };
                     script(&mut peer);
                     drop(peer.socket);
                     peer.shared.closed.fetch_add(1, Ordering::AcqRel);
@@ -170,13 +170,13 @@ impl Origin {
 
     /// All that it was asked.
     #[must_use]
-    pub fn all(&self) -> Vec<Request> {
+    pub fn all(&self) -> Vec<UpstreamRequest> {
         self.shared.state.lock().unwrap().asked.clone()
     }
 
     /// What it was asked for `target`, in order, since it was last told what to say there.
     #[must_use]
-    pub fn asked(&self, target: &str) -> Vec<Request> {
+    pub fn asked(&self, target: &str) -> Vec<UpstreamRequest> {
         self.all().into_iter().filter(|asked| asked.target() == target).collect()
     }
 
@@ -218,18 +218,18 @@ impl Origin {
     }
 }
 
-impl Drop for Origin {
+impl Drop for TestUpstream {
     fn drop(&mut self) {
         self.release();
     }
 }
 
-impl Peer {
+impl TestPeer {
     /// Reads a request with its body and remembers it.
     ///
     /// # Errors
     /// When there is none.
-    pub fn request(&mut self) -> Result<Request> {
+    pub fn request(&mut self) -> Result<UpstreamRequest> {
         let mut request = self.head()?;
         request.body = match request.field("transfer-encoding") {
             Some(_) => self.chunks()?,
@@ -246,14 +246,14 @@ impl Peer {
     ///
     /// # Errors
     /// When there is none.
-    pub fn head(&mut self) -> Result<Request> {
+    pub fn head(&mut self) -> Result<UpstreamRequest> {
         let head = self.until(b"\r\n\r\n")?;
         let head = String::from_utf8_lossy(&head).into_owned();
-        Ok(Request { connection: self.number, head, body: Vec::new() })
+        Ok(UpstreamRequest { connection: self.number, head, body: Vec::new() })
     }
 
     /// Remembers what was asked.
-    pub fn remember(&self, request: Request) {
+    pub fn remember(&self, request: UpstreamRequest) {
         self.shared.state.lock().unwrap().asked.push(request);
     }
 

@@ -29,7 +29,7 @@ const INI: [(&str, &str); 12] = [
 ];
 
 /// A running php-fpm. Dropping it kills master and children.
-pub struct Php {
+pub struct TestPhp {
     child: Child,
     dir: PathBuf,
     listen: String,
@@ -48,7 +48,7 @@ pub struct PoolStatus {
     pub active: u64,
 }
 
-impl Php {
+impl TestPhp {
     /// Starts php-fpm with `children` children on a unix socket.
     ///
     /// # Panics
@@ -181,7 +181,7 @@ impl Php {
     }
 }
 
-impl Drop for Php {
+impl Drop for TestPhp {
     fn drop(&mut self) {
         self.kill_all();
         if std::thread::panicking() {
@@ -285,7 +285,7 @@ mod tests {
 
     #[test]
     fn a_killed_child_is_replaced_and_a_restart_listens_again() {
-        let mut php = Php::start(2);
+        let mut php = TestPhp::start(2);
         let children = php.children();
         assert_eq!((children.len(), php.status().idle), (2, 2));
         kill(children[0]);

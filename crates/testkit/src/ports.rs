@@ -12,12 +12,12 @@ const BLOCKS: usize = 1_400;
 pub const PER_BLOCK: usize = 10;
 
 /// Ten free ports, TCP and UDP, held until dropped.
-pub struct Ports {
+pub struct TestPorts {
     base: u16,
     _lock: File,
 }
 
-impl Ports {
+impl TestPorts {
     /// Claims a free block.
     ///
     /// # Panics

@@ -12,14 +12,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::curl::{Curl, Proto, Reply};
-use crate::h1::Client;
-use crate::ports::Ports;
-use crate::tools::{Finished, finish, run};
+use crate::curl::{Curl, CurlReply, Proto};
+use crate::h1::H1TestClient;
+use crate::ports::TestPorts;
+use crate::tools::{ToolRun, finish, run};
 use crate::{certs, site, wait_until};
 
 /// A running server. Dropping it kills it; a failing test prints its logs first.
-pub struct Server {
+pub struct TestServer {
     child: Child,
     home: Home,
     prelude: String,
@@ -40,7 +40,7 @@ pub struct Exit {
 pub struct Home {
     program: PathBuf,
     dir: PathBuf,
-    ports: Ports,
+    ports: TestPorts,
 }
 
 impl Home {
@@ -51,8 +51,8 @@ impl Home {
         let dir = site::temp_dir();
         fs::create_dir(dir.join("logs")).unwrap();
         site::fill(&dir.join("www"));
-        certs::make(&dir, "cert", certs::Key::Ecdsa, &["localhost"]);
-        Self { program: program.into(), dir, ports: Ports::claim() }
+        certs::make(&dir, "cert", certs::CertKey::Ecdsa, &["localhost"]);
+        Self { program: program.into(), dir, ports: TestPorts::claim() }
     }
 
     /// The first word of what the program prints: its name and a colon.
@@ -106,7 +106,7 @@ impl Home {
 
     /// Runs the program to its end with this prefix.
     #[must_use]
-    pub fn run(&self, args: &[&str]) -> Finished {
+    pub fn run(&self, args: &[&str]) -> ToolRun {
         finish("server", self.command(args), Duration::from_secs(120))
     }
 
@@ -177,7 +177,7 @@ pub const TYPES: &str = "
     access_log @DIR@/logs/access.log;
 ";
 
-impl Server {
+impl TestServer {
     /// Starts the program with this configuration file and waits until it answers.
     #[must_use]
     pub fn conf(program: &str, full: &str) -> Self {
@@ -324,8 +324,8 @@ impl Server {
 
     /// A new plain connection.
     #[must_use]
-    pub fn connect(&self) -> Client {
-        Client::connect(self.http())
+    pub fn connect(&self) -> H1TestClient {
+        H1TestClient::connect(self.http())
     }
 
     /// `GET path` on a new plain connection.
@@ -350,7 +350,7 @@ impl Server {
 
     /// `GET path` by `proto`.
     #[must_use]
-    pub fn fetch(&self, proto: Proto, path: &str) -> Reply {
+    pub fn fetch(&self, proto: Proto, path: &str) -> CurlReply {
         self.curl(proto).get(&self.url(proto, path))
     }
 
@@ -415,7 +415,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for TestServer {
     fn drop(&mut self) {
         if self.child.try_wait().is_ok_and(|status| status.is_none()) {
             // TERM first: a master process of nginx would leave its workers behind.

@@ -11,7 +11,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
 /// How a program ended and what it said.
-pub struct Finished {
+pub struct ToolRun {
     /// Exit status; -1 when a signal ended it.
     pub code: i32,
     /// Standard output.
@@ -20,7 +20,7 @@ pub struct Finished {
     pub stderr: String,
 }
 
-impl Finished {
+impl ToolRun {
     /// Standard output as text.
     #[must_use]
     pub fn text(&self) -> String {
@@ -38,7 +38,7 @@ impl Finished {
     }
 }
 
-impl fmt::Display for Finished {
+impl fmt::Display for ToolRun {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "exit {}\n{}\n{}", self.code, self.text(), self.stderr)
     }
@@ -72,7 +72,7 @@ pub fn tool(name: &str) -> PathBuf {
 ///
 /// # Panics
 /// When the tool is missing or does not end in time.
-pub fn run<S: AsRef<OsStr>>(name: &str, args: impl IntoIterator<Item = S>) -> Finished {
+pub fn run<S: AsRef<OsStr>>(name: &str, args: impl IntoIterator<Item = S>) -> ToolRun {
     let mut command = Command::new(tool(name));
     command.args(args);
     finish(name, command, Duration::from_secs(120))
@@ -82,7 +82,7 @@ pub fn run<S: AsRef<OsStr>>(name: &str, args: impl IntoIterator<Item = S>) -> Fi
 ///
 /// # Panics
 /// When the interpreter is missing or the program does not end in twenty minutes.
-pub fn python<S: AsRef<OsStr>>(script: &str, args: impl IntoIterator<Item = S>) -> Finished {
+pub fn python<S: AsRef<OsStr>>(script: &str, args: impl IntoIterator<Item = S>) -> ToolRun {
     let interpreter = tools_dir().join("venv/bin/python");
     assert!(interpreter.exists(), "missing tool: {interpreter:?} (run scripts/setup.sh test)");
     let mut command = Command::new(interpreter);
@@ -142,7 +142,7 @@ impl Drop for Companion {
 ///
 /// # Panics
 /// When it cannot start or outlives `limit`.
-pub fn finish(name: &str, mut command: Command, limit: Duration) -> Finished {
+pub fn finish(name: &str, mut command: Command, limit: Duration) -> ToolRun {
     // Files instead of pipes: a grandchild that keeps a pipe open cannot hold us up.
     let dir = crate::site::temp_dir();
     let (out, err) = (dir.join("out"), dir.join("err"));
@@ -166,7 +166,7 @@ pub fn finish(name: &str, mut command: Command, limit: Duration) -> Finished {
         }
         std::thread::sleep(Duration::from_millis(2));
     };
-    let finished = Finished {
+    let finished = ToolRun {
         code: status.code().unwrap_or(-1),
         stdout: fs::read(&out).unwrap(),
         stderr: String::from_utf8_lossy(&fs::read(&err).unwrap()).into_owned(),

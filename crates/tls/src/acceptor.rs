@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use base::ClientCert;
+use bolide_base::ClientCert;
 use rustls::crypto::{CryptoProvider, SupportedKxGroup, aws_lc_rs};
 use rustls::pki_types::CertificateDer;
 use rustls::server::NoServerSessionStorage;
@@ -14,7 +14,7 @@ use rustls::{ServerConfig, SupportedCipherSuite};
 
 use crate::asking::Asker;
 use crate::by_name::ByName;
-use crate::sessions::{Stamp, StampedSessions, StampedTickets};
+use crate::sessions::{SessionStamp, StampedSessions, StampedTickets};
 use crate::{CertSet, ServerCerts, Sessions, Tickets, names};
 
 /// Sessions that may be resumed with 0-RTT; each is good for one use.
@@ -165,8 +165,8 @@ impl Acceptor {
         Ok(Self { tcp: Arc::new(tcp), by_name: None, quic, asking, loads })
     }
 
-    /// The QUIC side (TLS 1.3, ALPN `h3`) for `quic::Endpoint`; none when the options leave no
-    /// TLS 1.3 suite.
+    /// The QUIC side (TLS 1.3, ALPN `h3`) for `bolide_quic::Endpoint`; none when the options leave
+    /// no TLS 1.3 suite.
     #[must_use]
     pub fn quic(&self) -> Option<Arc<ServerConfig>> {
         self.quic.clone()
@@ -231,7 +231,7 @@ fn quic_config(
     } else {
         // The library accepts 0-RTT only for sessions it can strike out after one use.
         config.send_tls13_tickets = 1;
-        let stamp = Stamp { lifetime: options.session_lifetime, context: asks };
+        let stamp = SessionStamp { lifetime: options.session_lifetime, context: asks };
         let sessions = Sessions::new(EARLY_SESSIONS_MAX);
         config.session_storage = Arc::new(StampedSessions { sessions, stamp });
         // RFC 9001 §4.6.1: any value but 0xffffffff is a connection error at the client.
@@ -282,7 +282,7 @@ fn keep_sessions(
     count: usize,
     asks: Option<[u8; 32]>,
 ) {
-    let stamp = Stamp { lifetime: options.session_lifetime, context: asks };
+    let stamp = SessionStamp { lifetime: options.session_lifetime, context: asks };
     config.send_tls13_tickets = 0;
     if let Some(sessions) = options.sessions.clone() {
         config.session_storage = Arc::new(StampedSessions { sessions, stamp: stamp.clone() });

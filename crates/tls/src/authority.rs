@@ -14,7 +14,7 @@ use crate::signed::{Proof, prove};
 
 /// How much a certificate is an authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Authority {
+pub(crate) enum CertAuthority {
     /// It says so.
     Yes,
     /// It is from a time when authorities did not say so, and may only be a root.
@@ -25,7 +25,7 @@ pub(crate) enum Authority {
 
 /// Whose certificates are judged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum CertPurpose {
     /// Those of clients of ours.
     Clients,
     /// Those of servers that we are a client of.
@@ -33,21 +33,21 @@ pub(crate) enum Purpose {
 }
 
 /// How much `cert` is an authority.
-pub(crate) fn authority(cert: &X509Certificate<'_>) -> Authority {
+pub(crate) fn authority(cert: &X509Certificate<'_>) -> CertAuthority {
     let signs = match cert.key_usage() {
         Ok(usage) => usage.map(|usage| usage.value.key_cert_sign()),
-        Err(_) => return Authority::No,
+        Err(_) => return CertAuthority::No,
     };
     let constraints = cert.get_extension_unique(&OID_X509_EXT_BASIC_CONSTRAINTS);
     match (signs, constraints) {
-        (Some(false), _) | (_, Err(_)) => Authority::No,
+        (Some(false), _) | (_, Err(_)) => CertAuthority::No,
         (_, Ok(Some(extension))) => match extension.parsed_extension() {
-            ParsedExtension::BasicConstraints(constraints) if constraints.ca => Authority::Yes,
-            _ => Authority::No,
+            ParsedExtension::BasicConstraints(constraints) if constraints.ca => CertAuthority::Yes,
+            _ => CertAuthority::No,
         },
-        (Some(true), Ok(None)) => Authority::Root,
-        (None, Ok(None)) if cert.version() == X509Version::V1 => Authority::Root,
-        (None, Ok(None)) => Authority::No,
+        (Some(true), Ok(None)) => CertAuthority::Root,
+        (None, Ok(None)) if cert.version() == X509Version::V1 => CertAuthority::Root,
+        (None, Ok(None)) => CertAuthority::No,
     }
 }
 
@@ -83,11 +83,11 @@ fn names_own_key(cert: &X509Certificate<'_>) -> bool {
 
 /// RFC 5280 §4.2.1.12: whether it may be used so, or says nothing of that. OpenSSL does not take
 /// "any purpose" for these.
-pub(crate) fn is_for(cert: &X509Certificate<'_>, purpose: Purpose) -> bool {
+pub(crate) fn is_for(cert: &X509Certificate<'_>, purpose: CertPurpose) -> bool {
     match cert.extended_key_usage() {
         Ok(usage) => usage.is_none_or(|usage| match purpose {
-            Purpose::Clients => usage.value.client_auth,
-            Purpose::Servers => usage.value.server_auth,
+            CertPurpose::Clients => usage.value.client_auth,
+            CertPurpose::Servers => usage.value.server_auth,
         }),
         Err(_) => false,
     }
@@ -95,8 +95,8 @@ pub(crate) fn is_for(cert: &X509Certificate<'_>, purpose: Purpose) -> bool {
 
 /// RFC 5280 §4.2.1.3: a certificate that says what its key is for must name this; so must one that
 /// says it in Netscape's way.
-pub(crate) fn may_sign_handshakes(cert: &X509Certificate<'_>, purpose: Purpose) -> bool {
-    let is_server = purpose == Purpose::Servers;
+pub(crate) fn may_sign_handshakes(cert: &X509Certificate<'_>, purpose: CertPurpose) -> bool {
+    let is_server = purpose == CertPurpose::Servers;
     let by_netscape = cert.extensions().iter().all(|extension| {
         !matches!(extension.parsed_extension(),
             ParsedExtension::NSCertType(kinds)
@@ -132,9 +132,9 @@ pub(crate) fn check_root(
     root: &X509Certificate<'_>,
     between: &[X509Certificate<'_>],
     leaf: &X509Certificate<'_>,
-    purpose: Purpose,
+    purpose: CertPurpose,
 ) -> Result<(), Error> {
-    if authority(root) == Authority::No {
+    if authority(root) == CertAuthority::No {
         return Err(Error::EndEntityUsedAsCa);
     }
     let constraints = root.basic_constraints().ok().flatten();

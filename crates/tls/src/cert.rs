@@ -10,12 +10,12 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, SubjectPublicKeyInfoDer};
 use rustls::sign::{CertifiedKey, Signer, SigningKey};
 use rustls::{Error, InconsistentKeys, SignatureAlgorithm, SignatureScheme};
 
-use crate::Seal;
+use crate::SealState;
 use crate::sealed::{self, Shut};
 
 /// A chain, leaf first, and the key that signs for it. Cheap to clone.
 #[derive(Clone)]
-pub struct Certificate {
+pub struct LoadedCertificate {
     made: Arc<CertifiedKey>,
     /// Where the same stands with an answer about its revocation that comes and goes.
     staple: Option<Staple>,
@@ -54,7 +54,7 @@ pub enum CertError {
     /// The key holds no private key section.
     NoKey,
     /// The key is sealed, and no pass phrase opens it.
-    EncryptedKey(Seal),
+    EncryptedKey(SealState),
     /// The key is malformed or of a kind that is not supported.
     BadKey(String),
     /// The key is another certificate's.
@@ -77,7 +77,7 @@ impl fmt::Display for CertError {
 
 impl std::error::Error for CertError {}
 
-impl Certificate {
+impl LoadedCertificate {
     /// Reads a PEM chain (leaf first) and a PEM key (PKCS#8, PKCS#1 or SEC1); other sections of
     /// either input are skipped. A sealed key is tried with each of `passwords`.
     ///
@@ -183,7 +183,7 @@ impl SigningKey for NotingKey {
     }
 }
 
-impl fmt::Debug for Certificate {
+impl fmt::Debug for LoadedCertificate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Certificate")
             .field("chain_len", &self.made.cert.len())
@@ -216,14 +216,15 @@ fn words(error: &Error) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{CertError, Certificate};
+    use super::{CertError, LoadedCertificate};
     use crate::self_signed;
 
     #[test]
     fn every_fault_of_a_certificate_is_said_in_words() {
         let (chain, key) = self_signed(&["a.example"]).unwrap();
         let (_, other) = self_signed(&["a.example"]).unwrap();
-        let read = |chain: &[u8], key: &[u8]| Certificate::from_pem(chain, key, &[]).map(|_| ());
+        let read =
+            |chain: &[u8], key: &[u8]| LoadedCertificate::from_pem(chain, key, &[]).map(|_| ());
         assert_eq!(read(chain.as_bytes(), key.as_bytes()), Ok(()));
         assert_eq!(read(b"", key.as_bytes()), Err(CertError::NoCertificate));
         assert_eq!(read(chain.as_bytes(), b"x"), Err(CertError::NoKey));
@@ -246,6 +247,6 @@ mod tests {
             "text\n-----BEGIN EC PARAMETERS-----\nBggqhkjOPQMBBw==\n\
              -----END EC PARAMETERS-----\n{key}{chain}"
         );
-        assert!(Certificate::from_pem(both.as_bytes(), both.as_bytes(), &[]).is_ok());
+        assert!(LoadedCertificate::from_pem(both.as_bytes(), both.as_bytes(), &[]).is_ok());
     }
 }

@@ -11,7 +11,7 @@ use aws_lc_rs::digest;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use crate::{Certificate, ClientAuth, offers};
+use crate::{ClientAuth, LoadedCertificate, offers};
 
 /// Names one set of certificates of a [`ServerCerts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,13 +20,15 @@ pub struct CertSet(u32);
 /// Maps a name that nothing else matched to a set: the regular expressions of `server_name`.
 type Patterns = dyn Fn(&str) -> Option<CertSet> + Send + Sync;
 
-/// Finds the certificates of one server out for a client that asks for a name, or says in words
-/// for the log why there are none.
-type Loader = dyn Fn(Option<&str>) -> Result<Vec<Certificate>, String> + Send + Sync;
+/// Certificates, or a line for the error log that says why there are none.
+pub(crate) type LoadResult = Result<Vec<LoadedCertificate>, String>;
+
+/// Finds the certificates of one server for the name in a ClientHello.
+type Loader = dyn Fn(Option<&str>) -> LoadResult + Send + Sync;
 
 /// What handshakes of one server need.
 struct Set {
-    certificates: Vec<Certificate>,
+    certificates: Vec<LoadedCertificate>,
     loader: Option<Box<Loader>>,
     client_auth: Option<Arc<ClientAuth>>,
 }
@@ -54,7 +56,7 @@ impl ServerCerts {
     /// Stores the certificates of one server block; a client is given the first whose key it can
     /// verify (so both an ECDSA and an RSA certificate may be listed). Without any, handshakes for
     /// this server are refused.
-    pub fn add(&mut self, certificates: Vec<Certificate>) -> CertSet {
+    pub fn add(&mut self, certificates: Vec<LoadedCertificate>) -> CertSet {
         let set = CertSet(u32::try_from(self.sets.len()).unwrap_or(u32::MAX));
         self.sets.push(Set { certificates, loader: None, client_auth: None });
         set
@@ -65,7 +67,7 @@ impl ServerCerts {
     pub fn load(
         &mut self,
         set: CertSet,
-        loader: impl Fn(Option<&str>) -> Result<Vec<Certificate>, String> + Send + Sync + 'static,
+        loader: impl Fn(Option<&str>) -> LoadResult + Send + Sync + 'static,
     ) {
         if let Some(set) = self.sets.get_mut(set.0 as usize) {
             set.loader = Some(Box::new(loader));
@@ -186,11 +188,14 @@ impl ServerCerts {
     }
 }
 
-fn fitting(certificates: &[Certificate], hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+fn fitting(
+    certificates: &[LoadedCertificate],
+    hello: &ClientHello<'_>,
+) -> Option<Arc<CertifiedKey>> {
     let schemes = hello.signature_schemes();
-    let fits = |cert: &&Certificate| cert.key().choose_scheme(schemes).is_some();
+    let fits = |cert: &&LoadedCertificate| cert.key().choose_scheme(schemes).is_some();
     // Without a fitting key the handshake fails anyway; the library then names the reason.
-    certificates.iter().find(fits).or(certificates.first()).map(Certificate::certified)
+    certificates.iter().find(fits).or(certificates.first()).map(LoadedCertificate::certified)
 }
 
 fn dots(name: &str) -> impl DoubleEndedIterator<Item = usize> + '_ {
@@ -199,12 +204,17 @@ fn dots(name: &str) -> impl DoubleEndedIterator<Item = usize> + '_ {
 
 /// What the resolver saw of a hello.
 #[derive(Default)]
-pub(crate) struct Asked {
+pub(crate) struct CertificateQuery {
     pub(crate) name: Option<Box<str>>,
     set: Option<CertSet>,
     pub(crate) offers: Option<Box<Offers>>,
     /// Whether its server has no certificate for anybody.
     pub(crate) is_refused: bool,
+}
+
+impl CertificateQuery {
+    /// Before the first hello.
+    const NONE: Self = Self { name: None, set: None, offers: None, is_refused: false };
 }
 
 /// What a client offered.
@@ -220,8 +230,8 @@ const COMPLAINTS_MAX: usize = 16;
 thread_local! {
     /// The hello that this thread's library call is looking at: the unbuffered connection does not
     /// tell it, and the resolver runs inside that call, before clients are asked for anything.
-    static ASKED: RefCell<Asked> =
-        const { RefCell::new(Asked { name: None, set: None, offers: None, is_refused: false }) };
+    static ASKED: RefCell<CertificateQuery> =
+        const { RefCell::new(CertificateQuery::NONE) };
     static COMPLAINTS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -231,7 +241,7 @@ pub(crate) fn take_server_name() -> Option<Box<str>> {
 }
 
 /// Takes all that the resolver saw.
-pub(crate) fn take_asked() -> Asked {
+pub(crate) fn take_asked() -> CertificateQuery {
     ASKED.take()
 }
 
@@ -257,7 +267,12 @@ impl ResolvesServerCert for ServerCerts {
             })
         });
         let is_refused = set.is_some_and(|set| self.refuses(set));
-        ASKED.set(Asked { name: hello.server_name().map(Into::into), set, offers, is_refused });
+        ASKED.set(CertificateQuery {
+            name: hello.server_name().map(Into::into),
+            set,
+            offers,
+            is_refused,
+        });
         self.certified(set?, &hello)
     }
 }

@@ -23,9 +23,9 @@ use x509_parser::prelude::FromDer;
 
 /// A session with our own server over a blocking stream.
 #[derive(Debug)]
-pub struct Client<S: Read + Write>(StreamOwned<ClientConnection, S>);
+pub struct TlsClient<S: Read + Write>(StreamOwned<ClientConnection, S>);
 
-impl<S: Read + Write> Client<S> {
+impl<S: Read + Write> TlsClient<S> {
     /// Begins a session with the server `name` over `stream`; the handshake comes with the first
     /// bytes.
     ///
@@ -48,13 +48,13 @@ impl<S: Read + Write> Client<S> {
     }
 }
 
-impl<S: Read + Write> Read for Client<S> {
+impl<S: Read + Write> Read for TlsClient<S> {
     fn read(&mut self, to: &mut [u8]) -> Result<usize> {
         self.0.read(to)
     }
 }
 
-impl<S: Read + Write> Write for Client<S> {
+impl<S: Read + Write> Write for TlsClient<S> {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
         self.0.write(bytes)
     }

@@ -10,9 +10,9 @@ use std::fmt;
 use std::time::Duration;
 
 use aws_lc_rs::digest::{Context, SHA256};
-use base::ClientCert;
-use base::client_cert::Fault;
-use base::limits::{CLIENT_CERT_SIZE_MAX, CLIENT_CHAIN_MAX, CLIENT_NAMESAKES_MAX};
+use bolide_base::ClientCert;
+use bolide_base::client_cert::ClientCertFault;
+use bolide_base::limits::{CLIENT_CERT_SIZE_MAX, CLIENT_CHAIN_MAX, CLIENT_NAMESAKES_MAX};
 use rustls::DistinguishedName;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject;
@@ -28,7 +28,7 @@ use x509_parser::revocation_list::CertificateRevocationList;
 use x509_parser::time::ASN1Time;
 
 use crate::authority::{
-    Authority, Purpose, authority, check_root, is_for, is_self_signed, may_sign_handshakes,
+    CertAuthority, CertPurpose, authority, check_root, is_for, is_self_signed, may_sign_handshakes,
     may_sign_lists,
 };
 use crate::client_facts::describe;
@@ -48,7 +48,7 @@ pub struct ClientAuth {
     crls: Vec<Crl>,
     depth: usize,
     digest: [u8; 32],
-    purpose: Purpose,
+    purpose: CertPurpose,
 }
 
 /// A list of what is revoked.
@@ -100,7 +100,7 @@ impl ClientAuth {
             crls: Vec::new(),
             depth: depth as usize,
             digest: [0; 32],
-            purpose: Purpose::Clients,
+            purpose: CertPurpose::Clients,
         };
         digest.update(&depth.to_be_bytes());
         let sources = [
@@ -179,7 +179,7 @@ impl ClientAuth {
     pub fn judge(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Option<Box<ClientCert>> {
         let (leaf, sent) = chain.split_first()?;
         if leaf.len() > CLIENT_CERT_SIZE_MAX {
-            let fault = Some(Fault::Unspecified);
+            let fault = Some(ClientCertFault::Unspecified);
             return Some(Box::new(ClientCert { fault, ..ClientCert::default() }));
         }
         let cert = parse(leaf)?;
@@ -189,7 +189,7 @@ impl ClientAuth {
     /// The same for certificates of servers.
     #[must_use]
     pub(crate) const fn for_servers(mut self) -> Self {
-        self.purpose = Purpose::Servers;
+        self.purpose = CertPurpose::Servers;
         self
     }
 
@@ -216,9 +216,9 @@ impl ClientAuth {
         cert: &X509Certificate<'_>,
         sent: &[CertificateDer<'_>],
         now: UnixTime,
-    ) -> Option<Fault> {
+    ) -> Option<ClientCertFault> {
         if sent.len() > CLIENT_CHAIN_MAX {
-            return Some(Fault::ChainTooLong);
+            return Some(ClientCertFault::ChainTooLong);
         }
         let verdict = self.verify(leaf, cert, sent, now);
         verdict.err().map(|error| self.explain(cert, sent, now, &error))
@@ -256,8 +256,8 @@ impl ClientAuth {
                 &others,
                 now,
                 match self.purpose {
-                    Purpose::Clients => KeyUsage::client_auth(),
-                    Purpose::Servers => KeyUsage::server_auth(),
+                    CertPurpose::Clients => KeyUsage::client_auth(),
+                    CertPurpose::Servers => KeyUsage::server_auth(),
                 },
                 revocation,
                 Some(&fits),
@@ -324,7 +324,7 @@ impl ClientAuth {
     ) -> Result<(), Error> {
         let ders: Vec<_> = path.intermediate_certificates().map(|cert| cert.der()).collect();
         let between: Vec<_> = ders.iter().filter_map(parse).collect();
-        let are_good = between.iter().all(|cert| authority(cert) == Authority::Yes);
+        let are_good = between.iter().all(|cert| authority(cert) == CertAuthority::Yes);
         if between.len() != ders.len() || !are_good {
             return Err(Error::EndEntityUsedAsCa);
         }
@@ -356,7 +356,7 @@ impl ClientAuth {
         sent: &[CertificateDer<'_>],
         now: UnixTime,
         error: &Error,
-    ) -> Fault {
+    ) -> ClientCertFault {
         let sent: Vec<_> = sent.iter().filter_map(parse).collect();
         let trusted: Vec<_> = self.roots.iter().chain(&self.known).filter_map(parse).collect();
         let is_root =
@@ -374,39 +374,43 @@ impl ClientAuth {
         let top = path[path.len() - 1];
         let mut fault = match (is_root(top), path.len()) {
             (true, _) if is_trusted => None,
-            (true, 1) => Some(Fault::SelfSigned),
-            (true, _) => Some(Fault::SelfSignedInChain),
+            (true, 1) => Some(ClientCertFault::SelfSigned),
+            (true, _) => Some(ClientCertFault::SelfSignedInChain),
             // One that is too deep is not looked at further, and counts as unknown.
-            (false, len) if len == 1 || len == self.depth + 2 => Some(Fault::NoLocalIssuer),
-            (false, _) if is_trusted || trusted.iter().any(|cert| cert == top) => {
-                Some(Fault::NoIssuer)
+            (false, len) if len == 1 || len == self.depth + 2 => {
+                Some(ClientCertFault::NoLocalIssuer)
             }
-            (false, _) => Some(Fault::NoLocalIssuer),
+            (false, _) if is_trusted || trusted.iter().any(|cert| cert == top) => {
+                Some(ClientCertFault::NoIssuer)
+            }
+            (false, _) => Some(ClientCertFault::NoLocalIssuer),
         };
         // An authority that speaks for itself is nothing wrong to OpenSSL, unless that is all.
         let is_minor =
             matches!(error, Error::CaUsedAsEndEntity) && may_sign_handshakes(leaf, self.purpose);
         // To OpenSSL a certificate that is no authority at all has the wrong purpose in the end.
-        let is_none = |cert: &&X509Certificate<'_>| authority(cert) == Authority::No;
+        let is_none = |cert: &&X509Certificate<'_>| authority(cert) == CertAuthority::No;
         let inner = match inner_fault(error) {
-            Some(Fault::NotAuthority) if path[1..].iter().any(is_none) => Some(Fault::WrongPurpose),
+            Some(ClientCertFault::NotAuthority) if path[1..].iter().any(is_none) => {
+                Some(ClientCertFault::WrongPurpose)
+            }
             inner => inner,
         };
         fault = inner.filter(|_| !is_minor || fault.is_none()).or(fault);
         if fault.is_some() && !self.crls.is_empty() && !is_root(leaf) {
             let issuer = inside(leaf.issuer().as_raw());
             if !self.crls.iter().any(|crl| crl.list.issuer() == issuer) {
-                fault = Some(Fault::NoCrl);
+                fault = Some(ClientCertFault::NoCrl);
             }
         }
         if path.len() == 1 && !is_root(leaf) {
-            fault = Some(Fault::Unverified);
+            fault = Some(ClientCertFault::Unverified);
         }
         if is_bad_signature(error) {
-            fault = Some(Fault::BadSignature);
+            fault = Some(ClientCertFault::BadSignature);
         }
         let late = path.iter().find_map(|cert| time_fault(cert, now));
-        late.or(fault).unwrap_or(Fault::Unspecified)
+        late.or(fault).unwrap_or(ClientCertFault::Unspecified)
     }
 }
 
@@ -449,32 +453,32 @@ fn seconds(now: UnixTime) -> i64 {
     i64::try_from(now.as_secs()).unwrap_or(i64::MAX)
 }
 
-fn time_fault(cert: &X509Certificate<'_>, now: UnixTime) -> Option<Fault> {
+fn time_fault(cert: &X509Certificate<'_>, now: UnixTime) -> Option<ClientCertFault> {
     let validity = cert.validity();
     let is_before = |time: ASN1Time| time.timestamp() < seconds(now);
     if validity.not_before.timestamp() > seconds(now) {
-        Some(Fault::NotYetValid)
+        Some(ClientCertFault::NotYetValid)
     } else if is_before(validity.not_after) {
-        Some(Fault::Expired)
+        Some(ClientCertFault::Expired)
     } else {
         None
     }
 }
 
 /// Faults of a certificate that is not merely unknown or out of its time.
-const fn inner_fault(error: &Error) -> Option<Fault> {
+const fn inner_fault(error: &Error) -> Option<ClientCertFault> {
     Some(match error {
         Error::CaUsedAsEndEntity
         | Error::RequiredEkuNotFoundContext(_)
-        | Error::EmptyEkuExtension => Fault::WrongPurpose,
-        Error::EndEntityUsedAsCa => Fault::NotAuthority,
-        Error::PathLenConstraintViolated => Fault::PathTooLong,
-        Error::NameConstraintViolation => Fault::NotPermitted,
-        Error::UnsupportedCriticalExtension => Fault::UnknownCritical,
-        Error::CertRevoked => Fault::Revoked,
-        Error::CrlExpired { .. } => Fault::CrlExpired,
-        Error::UnknownRevocationStatus => Fault::NoCrl,
-        Error::InvalidCrlSignatureForPublicKey => Fault::BadCrlSignature,
+        | Error::EmptyEkuExtension => ClientCertFault::WrongPurpose,
+        Error::EndEntityUsedAsCa => ClientCertFault::NotAuthority,
+        Error::PathLenConstraintViolated => ClientCertFault::PathTooLong,
+        Error::NameConstraintViolation => ClientCertFault::NotPermitted,
+        Error::UnsupportedCriticalExtension => ClientCertFault::UnknownCritical,
+        Error::CertRevoked => ClientCertFault::Revoked,
+        Error::CrlExpired { .. } => ClientCertFault::CrlExpired,
+        Error::UnknownRevocationStatus => ClientCertFault::NoCrl,
+        Error::InvalidCrlSignatureForPublicKey => ClientCertFault::BadCrlSignature,
         _ => return None,
     })
 }

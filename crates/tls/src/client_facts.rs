@@ -1,8 +1,8 @@
 //! What a client's certificate says of itself, in the words of `$ssl_client_*`. It judges nothing.
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
-use base::ClientCert;
-use base::client_cert::Fault;
+use bolide_base::ClientCert;
+use bolide_base::client_cert::ClientCertFault;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::der_parser::asn1_rs::{Any, Tag, ToDer as _};
 use x509_parser::time::ASN1Time;
@@ -42,7 +42,11 @@ const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 const LOWER: &[u8; 16] = b"0123456789abcdef";
 
 /// Writes down what `cert` says; `der` are its bytes.
-pub(crate) fn describe(cert: &X509Certificate<'_>, der: &[u8], fault: Option<Fault>) -> ClientCert {
+pub(crate) fn describe(
+    cert: &X509Certificate<'_>,
+    der: &[u8],
+    fault: Option<ClientCertFault>,
+) -> ClientCert {
     let validity = cert.validity();
     ClientCert {
         fault,

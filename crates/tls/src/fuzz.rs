@@ -7,8 +7,8 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 
 use crate::records::Lane;
 use crate::{
-    Acceptor, AcceptorOptions, Certificate, OriginOptions, OriginTls, ServerCerts, Session, names,
-    self_signed,
+    Acceptor, AcceptorOptions, LoadedCertificate, OriginOptions, OriginTls, ServerCerts,
+    TlsSession, names, self_signed,
 };
 
 /// An acceptor whose making is not part of what is tested, and a client's side of it.
@@ -16,7 +16,7 @@ fn ends() -> &'static (Acceptor, Arc<ClientConfig>) {
     static ENDS: OnceLock<(Acceptor, Arc<ClientConfig>)> = OnceLock::new();
     ENDS.get_or_init(|| {
         let (chain, key) = self_signed(&["fuzz.example"]).expect("a certificate can be made");
-        let cert = Certificate::from_pem(chain.as_bytes(), key.as_bytes(), &[])
+        let cert = LoadedCertificate::from_pem(chain.as_bytes(), key.as_bytes(), &[])
             .expect("a certificate that was just made is good");
         let mut roots = RootCertStore::empty();
         roots.add(cert.leaf().to_vec().into()).expect("the certificate is an anchor");
@@ -37,11 +37,11 @@ fn ends() -> &'static (Acceptor, Arc<ClientConfig>) {
 }
 
 /// An established session, and the keys that its client seals with.
-fn established() -> Option<(Session, Lane)> {
+fn established() -> Option<(TlsSession, Lane)> {
     let (acceptor, config) = ends();
     let name = ServerName::try_from("fuzz.example").ok()?;
     let mut client = ClientConnection::new(Arc::clone(config), name).ok()?;
-    let mut session = Session::new(acceptor).ok()?;
+    let mut session = TlsSession::new(acceptor).ok()?;
     let (mut plain, mut wire, mut out) = (Vec::new(), Vec::new(), Vec::new());
     while session.is_handshaking() {
         wire.clear();
@@ -111,7 +111,7 @@ pub fn records(mut data: &[u8]) {
 /// When an invariant of [`Session::receive`] does not hold.
 pub fn session(data: &[u8]) {
     let Some((&step, data)) = data.split_first() else { return };
-    let Ok(mut session) = Session::new(&ends().0) else { return };
+    let Ok(mut session) = TlsSession::new(&ends().0) else { return };
     let (mut plain, mut out, mut cipher) = (Vec::new(), Vec::new(), Vec::new());
     for piece in data.chunks(usize::from(step) + 1) {
         cipher.extend_from_slice(piece);
@@ -184,5 +184,5 @@ pub fn names(data: &[u8]) {
 
 /// Reads arbitrary bytes as a chain and a key.
 pub fn pem(data: &[u8]) {
-    let _ = Certificate::from_pem(data, data, &[]);
+    let _ = LoadedCertificate::from_pem(data, data, &[]);
 }

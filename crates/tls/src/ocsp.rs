@@ -13,7 +13,7 @@ use x509_parser::oid_registry::Oid;
 use x509_parser::oid_registry::asn1_rs::oid;
 use x509_parser::prelude::FromDer;
 
-use crate::Certificate;
+use crate::LoadedCertificate;
 use crate::der::{
     ENUMERATED, INTEGER, NULL, OBJECT, OCTETS, SEQUENCE, TIME, context, element, inside, join, take,
 };
@@ -103,7 +103,11 @@ impl OcspQuestion {
     /// among `trusted`; none when it is in neither. With `verifies`, an answer is good only if the
     /// issuer's chain ends at a root among `trusted`.
     #[must_use]
-    pub fn new(certificate: &Certificate, trusted: &[Vec<u8>], verifies: bool) -> Option<Self> {
+    pub fn new(
+        certificate: &LoadedCertificate,
+        trusted: &[Vec<u8>],
+        verifies: bool,
+    ) -> Option<Self> {
         let der = certificate.leaf();
         let leaf = read(der)?;
         let chain = certificate.chain().skip(1);
@@ -192,7 +196,7 @@ impl OcspQuestion {
 
 /// The address that the certificate says to ask, if it says one.
 #[must_use]
-pub fn responder(certificate: &Certificate) -> Option<String> {
+pub fn responder(certificate: &LoadedCertificate) -> Option<String> {
     let leaf = read(certificate.leaf())?;
     leaf.extensions().iter().find_map(|extension| {
         let ParsedExtension::AuthorityInfoAccess(access) = extension.parsed_extension() else {

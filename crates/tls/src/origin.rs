@@ -22,7 +22,7 @@ use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, ClientConnection, Error, SignatureScheme, SupportedCipherSuite};
 
 use crate::client::Anybody;
-use crate::{Certificate, ClientAuth, Versions, origin_words};
+use crate::{ClientAuth, LoadedCertificate, Versions, origin_messages};
 
 /// Sessions that one location remembers, by name.
 const SESSIONS_MAX: usize = 256;
@@ -45,7 +45,7 @@ pub struct OriginOptions {
 }
 
 /// Reads the certificate that two texts name, or says in words for the log why it cannot.
-type Loader = dyn Fn(&[u8], &[u8]) -> Result<Certificate, String> + Send + Sync;
+type Loader = dyn Fn(&[u8], &[u8]) -> Result<LoadedCertificate, String> + Send + Sync;
 
 /// What connections of some locations to origins share, for one configuration generation.
 pub struct OriginTls {
@@ -60,7 +60,10 @@ impl OriginTls {
     /// # Errors
     ///
     /// In words, when versions, suites and groups leave nothing to offer.
-    pub fn new(options: &OriginOptions, certificate: Option<Certificate>) -> Result<Self, String> {
+    pub fn new(
+        options: &OriginOptions,
+        certificate: Option<LoadedCertificate>,
+    ) -> Result<Self, String> {
         let mut suites = Vec::new();
         let mut versions = Vec::new();
         if options.versions.tls13 && !options.ciphersuites.is_empty() {
@@ -105,7 +108,7 @@ impl OriginTls {
     /// Lets the certificate that is shown be found out for each connection.
     pub fn load(
         &mut self,
-        loader: impl Fn(&[u8], &[u8]) -> Result<Certificate, String> + Send + Sync + 'static,
+        loader: impl Fn(&[u8], &[u8]) -> Result<LoadedCertificate, String> + Send + Sync + 'static,
     ) {
         self.loader = Some(Box::new(loader));
     }
@@ -152,7 +155,7 @@ fn server_name(name: &[u8]) -> ServerName<'static> {
 
 /// The certificate for those who ask.
 #[derive(Debug)]
-struct Shown(Certificate);
+struct Shown(LoadedCertificate);
 
 impl ResolvesClientCert for Shown {
     fn resolve(&self, _: &[&[u8]], schemes: &[SignatureScheme]) -> Option<Arc<CertifiedKey>> {
@@ -179,7 +182,7 @@ pub struct OriginFault(Error);
 
 impl fmt::Display for OriginFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&origin_words::of(&self.0))
+        f.write_str(&origin_messages::of(&self.0))
     }
 }
 

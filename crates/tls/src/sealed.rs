@@ -20,7 +20,7 @@ const ROUNDS_MAX: u32 = 10_000_000;
 
 /// Which form of sealing a key has; OpenSSL's complaints differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seal {
+pub enum SealState {
     /// PKCS#8.
     Pkcs8,
     /// Headers of the PEM section.
@@ -31,7 +31,7 @@ pub enum Seal {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shut {
     /// No pass phrase fits, or there is none.
-    Password(Seal),
+    Password(SealState),
     /// It is sealed in a way that is not known here.
     Unknown(String),
 }
@@ -160,7 +160,7 @@ fn open_pkcs8(der: &[u8], passwords: &[Vec<u8>]) -> Result<PrivateKeyDer<'static
             return Ok(PrivatePkcs8KeyDer::from(plain).into());
         }
     }
-    Err(Shut::Password(Seal::Pkcs8))
+    Err(Shut::Password(SealState::Pkcs8))
 }
 
 struct Derivation {
@@ -244,7 +244,7 @@ fn open_headers(
             };
         }
     }
-    Err(Shut::Password(Seal::Headers))
+    Err(Shut::Password(SealState::Headers))
 }
 
 /// OpenSSL's `EVP_BytesToKey` with MD5 and one round.

@@ -18,7 +18,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use base::ClientCert;
+use bolide_base::ClientCert;
 use rustls::server::UnbufferedServerConnection;
 use rustls::unbuffered::{
     ConnectionState, EncodeError, EncodeTlsData, EncryptError, UnbufferedStatus,
@@ -29,7 +29,7 @@ use crate::alerts::{self, HELLO_START, Spoken};
 use crate::asking::take_client_signature;
 use crate::by_name::Hello;
 use crate::cert::take_signature;
-use crate::certs::{Asked, Offers};
+use crate::certs::{CertificateQuery, Offers};
 use crate::offers::signature_name;
 use crate::records::{HEADER as RECORD_HEADER, PLAIN_PER_RECORD, Records};
 use crate::server_hello::ServerHello;
@@ -78,7 +78,7 @@ impl From<Error> for TlsError {
 
 /// What became of the cipher bytes given to [`Session::receive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Received {
+pub struct TlsReceived {
     /// Bytes to drop from the front of the cipher buffer.
     pub consumed: usize,
     /// The peer said that it will send nothing more (true from then on).
@@ -126,7 +126,7 @@ struct Heard {
 }
 
 /// A server's side of one TLS connection.
-pub struct Session {
+pub struct TlsSession {
     stage: Stage,
     /// Of what is established.
     facts: Option<Box<Facts>>,
@@ -145,7 +145,7 @@ pub struct Session {
     record_size: usize,
 }
 
-impl Session {
+impl TlsSession {
     /// Waits for a client's hello.
     ///
     /// # Errors
@@ -187,16 +187,16 @@ impl Session {
         cipher: &mut [u8],
         plain: &mut Vec<u8>,
         out: &mut Vec<u8>,
-    ) -> Result<Received, TlsError> {
+    ) -> Result<TlsReceived, TlsError> {
         self.still_good()?;
         if self.peer_closed {
             // After a close nothing more is looked at.
-            return Ok(Received { consumed: cipher.len(), peer_closed: true });
+            return Ok(TlsReceived { consumed: cipher.len(), peer_closed: true });
         }
         if let Stage::Hello(hello) = &mut self.stage {
             match hello.receive(cipher) {
                 Ok(Some(config)) => self.stage = Stage::library(&config)?,
-                Ok(None) => return Ok(Received::default()),
+                Ok(None) => return Ok(TlsReceived::default()),
                 Err(error) => {
                     alerts::settle(&error, cipher, self.spoken, out.len(), out);
                     return Err(self.fail(error));
@@ -222,7 +222,7 @@ impl Session {
         if self.peer_closed {
             consumed = cipher.len();
         }
-        Ok(Received { consumed, peer_closed: self.peer_closed })
+        Ok(TlsReceived { consumed, peer_closed: self.peer_closed })
     }
 
     /// Shows the library complete records: one at a time until the handshake is over, then all.
@@ -260,7 +260,7 @@ impl Session {
             let processed = process(conn, &mut offered[..shown], plain, out, &mut self.peer_closed);
             let is_handshaking = conn.is_handshaking();
             // Taken in any case, so that no name is left lying for the next session of this thread.
-            let Asked { name, offers, is_refused, .. } = certs::take_asked();
+            let CertificateQuery { name, offers, is_refused, .. } = certs::take_asked();
             self.server_name = self.server_name.take().or(name);
             if handshaking {
                 self.heard.offers = self.heard.offers.take().or(offers);
@@ -451,7 +451,7 @@ impl Session {
     }
 }
 
-impl fmt::Debug for Session {
+impl fmt::Debug for TlsSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Session")
             .field("protocol", &self.protocol())

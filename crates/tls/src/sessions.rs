@@ -12,16 +12,16 @@ use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 /// A place where sessions are kept by the server, for all who share it. What is done under a lock
 /// takes as long with a million sessions as with one.
 #[derive(Clone, Debug)]
-pub struct Sessions(Arc<[Mutex<Shelf>]>);
+pub struct Sessions(Arc<[Mutex<SessionShard>]>);
 
 /// How many sessions a part of a place has at least, so that all parts fill about evenly, and how
 /// many parts there are at most.
-const SHELF_MIN: usize = 1024;
-const SHELVES_MAX: usize = 64;
+const SHARD_MIN: usize = 1024;
+const SHARDS_MAX: usize = 64;
 
 /// A part of a place.
 #[derive(Debug, Default)]
-struct Shelf {
+struct SessionShard {
     /// Sessions by key, with the number of their putting.
     kept: HashMap<Vec<u8>, (u64, Vec<u8>)>,
     /// The keys in the order of numbers, also of sessions that were taken since.
@@ -34,31 +34,35 @@ impl Sessions {
     /// Room for about `count` sessions; the oldest make room for new ones.
     #[must_use]
     pub fn new(count: usize) -> Self {
-        let shelves = (count / SHELF_MIN).clamp(1, SHELVES_MAX);
-        let count = count.div_ceil(shelves).max(1);
-        Self((0..shelves).map(|_| Mutex::new(Shelf { count, ..Shelf::default() })).collect())
+        let shards = (count / SHARD_MIN).clamp(1, SHARDS_MAX);
+        let count = count.div_ceil(shards).max(1);
+        Self(
+            (0..shards)
+                .map(|_| Mutex::new(SessionShard { count, ..SessionShard::default() }))
+                .collect(),
+        )
     }
 
     /// Keys are of our own making, and random.
-    fn shelf(&self, key: &[u8]) -> MutexGuard<'_, Shelf> {
+    fn shard(&self, key: &[u8]) -> MutexGuard<'_, SessionShard> {
         let last = key.last().copied().unwrap_or_default();
         self.0[usize::from(last) % self.0.len()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn put(&self, key: Vec<u8>, session: Vec<u8>) {
-        self.shelf(&key).put(key, session);
+        self.shard(&key).put(key, session);
     }
 
     fn get(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.shelf(key).kept.get(key).map(|(_, session)| session.clone())
+        self.shard(key).kept.get(key).map(|(_, session)| session.clone())
     }
 
     fn take(&self, key: &[u8]) -> Option<Vec<u8>> {
-        self.shelf(key).kept.remove(key).map(|(_, session)| session)
+        self.shard(key).kept.remove(key).map(|(_, session)| session)
     }
 }
 
-impl Shelf {
+impl SessionShard {
     fn put(&mut self, key: Vec<u8>, session: Vec<u8>) {
         self.next += 1;
         self.kept.insert(key.clone(), (self.next, session));
@@ -77,13 +81,13 @@ impl Shelf {
 /// Where servers ask clients for certificates, a session brings the client's chain back, or its
 /// absence; so it is good only where the same would have been asked.
 #[derive(Clone, Debug)]
-pub(crate) struct Stamp {
+pub(crate) struct SessionStamp {
     /// Seconds.
     pub(crate) lifetime: u32,
     pub(crate) context: Option<[u8; 32]>,
 }
 
-impl Stamp {
+impl SessionStamp {
     fn now() -> Option<u64> {
         DefaultTimeProvider.current_time().map(|now| now.as_secs())
     }
@@ -111,7 +115,7 @@ impl Stamp {
 #[derive(Debug)]
 pub(crate) struct StampedTickets {
     pub(crate) tickets: Arc<dyn ProducesTickets>,
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: SessionStamp,
 }
 
 impl ProducesTickets for StampedTickets {
@@ -141,7 +145,7 @@ const SESSION_MAX: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct StampedSessions {
     pub(crate) sessions: Sessions,
-    pub(crate) stamp: Stamp,
+    pub(crate) stamp: SessionStamp,
 }
 
 impl StoresServerSessions for StampedSessions {
@@ -169,7 +173,7 @@ impl StoresServerSessions for StampedSessions {
 mod tests {
     use rustls::server::StoresServerSessions as _;
 
-    use super::{SESSION_MAX, Sessions, Stamp, StampedSessions};
+    use super::{SESSION_MAX, SessionStamp, Sessions, StampedSessions};
 
     fn key(number: u32) -> Vec<u8> {
         number.to_le_bytes().to_vec()
@@ -179,16 +183,16 @@ mod tests {
     fn the_oldest_sessions_make_room_and_each_is_taken_once() {
         for count in [1, 10, 5000] {
             let sessions = Sessions::new(count as usize);
-            let room: usize = sessions.0.iter().map(|shelf| shelf.lock().unwrap().count).sum();
+            let room: usize = sessions.0.iter().map(|shard| shard.lock().unwrap().count).sum();
             assert!(room >= count as usize && room < count as usize + sessions.0.len());
-            // The last bytes of keys decide upon the shelf.
+            // The last bytes of keys decide upon the shard.
             let key = |number: u32| number.to_be_bytes().to_vec();
             (0..20 * count).for_each(|number| sessions.put(key(number), vec![1]));
             assert_eq!(sessions.get(&key(20 * count - 1)), Some(vec![1]));
             assert_eq!(sessions.take(&key(20 * count - 1)), Some(vec![1]));
             assert_eq!(sessions.take(&key(20 * count - 1)), None);
             assert_eq!(sessions.get(&key(0)), None);
-            let held: usize = sessions.0.iter().map(|shelf| shelf.lock().unwrap().kept.len()).sum();
+            let held: usize = sessions.0.iter().map(|shard| shard.lock().unwrap().kept.len()).sum();
             assert!(held < room, "{held}");
         }
     }
@@ -200,13 +204,13 @@ mod tests {
             sessions.put(key(number), vec![1]);
             assert_eq!(sessions.take(&key(number)), Some(vec![1]));
         }
-        let shelf = sessions.0[0].lock().unwrap();
-        assert!(shelf.kept.is_empty() && shelf.order.len() <= 16, "{}", shelf.order.len());
+        let shard = sessions.0[0].lock().unwrap();
+        assert!(shard.kept.is_empty() && shard.order.len() <= 16, "{}", shard.order.len());
     }
 
     #[test]
     fn a_session_that_is_too_large_is_not_kept() {
-        let stamp = Stamp { lifetime: 60, context: None };
+        let stamp = SessionStamp { lifetime: 60, context: None };
         let stamped = StampedSessions { sessions: Sessions::new(8), stamp };
         assert!(stamped.put(key(1), vec![0; SESSION_MAX]));
         assert!(!stamped.put(key(2), vec![0; SESSION_MAX + 1]));
@@ -215,16 +219,16 @@ mod tests {
 
     #[test]
     fn a_session_dies_with_its_time_and_is_good_for_its_own_context_only() {
-        let stamp = Stamp { lifetime: 60, context: Some([7; 32]) };
-        let made = Stamp::now().unwrap();
+        let stamp = SessionStamp { lifetime: 60, context: Some([7; 32]) };
+        let made = SessionStamp::now().unwrap();
         let stamped = stamp.put_on(b"session").unwrap();
         let at = |age| stamp.take_off_at(&stamped, made + age);
         assert_eq!(at(0).as_deref(), Some(&b"session"[..]));
         assert_eq!(at(58).as_deref(), Some(&b"session"[..]));
         assert_eq!(at(62), None);
-        let other = Stamp { lifetime: 60, context: Some([8; 32]) };
+        let other = SessionStamp { lifetime: 60, context: Some([8; 32]) };
         assert_eq!(other.take_off_at(&stamped, made), None);
-        let never = Stamp { lifetime: 0, context: Some([7; 32]) };
+        let never = SessionStamp { lifetime: 0, context: Some([7; 32]) };
         assert_eq!(never.take_off_at(&stamped, made), None);
         assert_eq!(stamp.take_off_at(b"short", made), None);
     }

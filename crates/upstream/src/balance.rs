@@ -5,21 +5,21 @@
 
 use std::ops::Range;
 
-use base::Instant;
-use base::prng::Prng;
-use conf::model::Balance;
+use bolide_base::Instant;
+use bolide_base::prng::Prng;
+use bolide_conf::model::Balance;
 
-use crate::groups::{Group, Peer};
+use crate::groups::{Group, UpstreamPeer};
 use crate::hash::{self, Crc};
 use crate::health::Lease;
-use crate::pool::Pools;
+use crate::pool::LinkPools;
 
 /// After so many servers that could not be asked, those that remain are asked in turn.
 const DRAWS_MAX: u32 = 20;
 
 /// The outcome of a choice.
 #[derive(Debug)]
-pub(crate) enum Choice {
+pub(crate) enum PeerChoice {
     /// This one, by index; counted.
     Peer(usize, Lease),
     /// Some live, but all of these are busy.
@@ -30,7 +30,7 @@ pub(crate) enum Choice {
 
 /// What one request remembers of its choices.
 #[derive(Debug, Default)]
-pub(crate) struct Cursor {
+pub(crate) struct BalanceCursor {
     /// Who was asked: one bit for each.
     tried: Vec<u64>,
     /// Where the hash stands, and how often it was continued.
@@ -45,14 +45,14 @@ pub(crate) struct Cursor {
 #[derive(Debug)]
 pub(crate) struct Scales<'a> {
     pub(crate) group: &'a Group,
-    pub(crate) pools: &'a mut Pools,
+    pub(crate) pools: &'a mut LinkPools,
     pub(crate) prng: &'a mut Prng,
     pub(crate) now: Instant,
     /// What `hash` and `ip_hash` go by.
     pub(crate) affinity: &'a [u8],
 }
 
-impl Cursor {
+impl BalanceCursor {
     fn was_tried(&self, index: usize) -> bool {
         self.tried.get(index / 64).is_some_and(|word| word & (1 << (index % 64)) != 0)
     }
@@ -67,7 +67,7 @@ impl Cursor {
 
 impl Scales<'_> {
     /// Chooses somebody that was not asked for this request yet.
-    pub(crate) fn choose(&mut self, cursor: &mut Cursor) -> Choice {
+    pub(crate) fn choose(&mut self, cursor: &mut BalanceCursor) -> PeerChoice {
         let group = self.group;
         if group.is_single() {
             return self.only();
@@ -80,17 +80,17 @@ impl Scales<'_> {
                 && peer.health.claim(peer.rule, self.now)
             {
                 cursor.note_tried(index);
-                return Choice::Peer(index, lease);
+                return PeerChoice::Peer(index, lease);
             }
         }
-        let busy = |(index, peer): (usize, &Peer)| {
+        let busy = |(index, peer): (usize, &UpstreamPeer)| {
             peer.is_busy()
                 && !peer.down
                 && !cursor.was_tried(index)
                 && !peer.health.is_resting(peer.rule, self.now)
         };
         let is_busy = group.peers.iter().enumerate().any(busy);
-        if is_busy { Choice::Busy } else { Choice::Nobody }
+        if is_busy { PeerChoice::Busy } else { PeerChoice::Nobody }
     }
 
     /// Notes that the one with this index failed; true when it is left alone from now on.
@@ -107,16 +107,16 @@ impl Scales<'_> {
         rests
     }
 
-    fn only(&self) -> Choice {
+    fn only(&self) -> PeerChoice {
         let peer = &self.group.peers[0];
         match peer.lease() {
-            _ if peer.down => Choice::Nobody,
-            Some(lease) => Choice::Peer(0, lease),
-            None => Choice::Busy,
+            _ if peer.down => PeerChoice::Nobody,
+            Some(lease) => PeerChoice::Peer(0, lease),
+            None => PeerChoice::Busy,
         }
     }
 
-    fn find(&mut self, cursor: &mut Cursor) -> Option<usize> {
+    fn find(&mut self, cursor: &mut BalanceCursor) -> Option<usize> {
         let group = self.group;
         if !cursor.backups {
             let range = group.primaries();
@@ -137,7 +137,7 @@ impl Scales<'_> {
         self.in_turn(cursor, group.backups(), |_, _| true)
     }
 
-    fn can_be_asked(&self, cursor: &Cursor, index: usize) -> bool {
+    fn can_be_asked(&self, cursor: &BalanceCursor, index: usize) -> bool {
         let peer = &self.group.peers[index];
         !peer.down
             && !cursor.was_tried(index)
@@ -148,7 +148,7 @@ impl Scales<'_> {
     /// Smooth weighted round robin among those that `wanted` names.
     fn in_turn(
         &mut self,
-        cursor: &Cursor,
+        cursor: &BalanceCursor,
         range: Range<usize>,
         wanted: impl Fn(&Self, usize) -> bool,
     ) -> Option<usize> {
@@ -176,7 +176,7 @@ impl Scales<'_> {
     }
 
     /// The fewest connections for its weight; those of equal load in turn.
-    fn least_conn(&mut self, cursor: &Cursor) -> Option<usize> {
+    fn least_conn(&mut self, cursor: &BalanceCursor) -> Option<usize> {
         let group = self.group;
         let load = |index: usize| {
             let peer = &group.peers[index];
@@ -190,7 +190,11 @@ impl Scales<'_> {
     }
 
     /// The one that a hash names; while it cannot be asked, the hash goes on.
-    fn by_hash(&self, cursor: &mut Cursor, round: fn(&Self, &mut Cursor) -> u32) -> Option<usize> {
+    fn by_hash(
+        &self,
+        cursor: &mut BalanceCursor,
+        round: fn(&Self, &mut BalanceCursor) -> u32,
+    ) -> Option<usize> {
         let keyless =
             matches!(self.group.balance, Balance::Hash { .. }) && self.affinity.is_empty();
         while cursor.draws <= DRAWS_MAX && !keyless {
@@ -204,7 +208,7 @@ impl Scales<'_> {
         None
     }
 
-    fn ip_round(&self, cursor: &mut Cursor) -> u32 {
+    fn ip_round(&self, cursor: &mut BalanceCursor) -> u32 {
         let address = match self.affinity {
             [] => &[0; 3],
             [network @ .., _host] if self.affinity.len() == 4 => network,
@@ -214,7 +218,7 @@ impl Scales<'_> {
         *cursor.hash.insert(hash)
     }
 
-    fn key_round(&self, cursor: &mut Cursor) -> u32 {
+    fn key_round(&self, cursor: &mut BalanceCursor) -> u32 {
         let mut crc = Crc::new();
         if cursor.rounds > 0 {
             crc = crc.add(cursor.rounds.to_string().as_bytes());
@@ -239,7 +243,7 @@ impl Scales<'_> {
     }
 
     /// The next point on the circle whose server can be asked.
-    fn by_point(&mut self, cursor: &mut Cursor) -> Option<usize> {
+    fn by_point(&mut self, cursor: &mut BalanceCursor) -> Option<usize> {
         let group = self.group;
         if group.points.is_empty() || self.affinity.is_empty() {
             return None;
@@ -264,7 +268,7 @@ impl Scales<'_> {
     }
 
     /// One by chance and weight, or the less busy one of two.
-    fn by_chance(&mut self, cursor: &mut Cursor, two: bool) -> Option<usize> {
+    fn by_chance(&mut self, cursor: &mut BalanceCursor, two: bool) -> Option<usize> {
         let total: u64 =
             self.group.peers[self.group.primaries()].iter().map(|p| u64::from(p.weight)).sum();
         let mut first: Option<usize> = None;

@@ -2,13 +2,13 @@
 //!
 //! The vocabulary between worker and fetch: values only, nothing here acts.
 
-use base::prng::Prng;
-use base::{Instant, Now};
-use conf::model::PeerAddress;
-use wire::{OriginError, OriginEvent};
+use bolide_base::prng::Prng;
+use bolide_base::{Instant, Now};
+use bolide_conf::model::PeerAddress;
+use bolide_wire::{OriginError, OriginEvent};
 
-use crate::groups::Groups;
-use crate::pool::Pools;
+use crate::groups::UpstreamGroups;
+use crate::pool::LinkPools;
 use crate::request::OriginNews;
 
 /// Why a fetch is stepped.
@@ -86,7 +86,7 @@ pub enum FetchEffect {
     Tell(OriginNews),
     /// Let go of the connection, which may not stand yet. What else it said is of no interest,
     /// even if it was received already.
-    Release(Fate),
+    Release(FetchFate),
     /// Close the idle connection of this name: it made room for another.
     Evict(u64),
     /// Free the fetch.
@@ -95,7 +95,7 @@ pub enum FetchEffect {
 
 /// What becomes of a connection that a fetch lets go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fate {
+pub enum FetchFate {
     /// It is kept for another request; the pool knows its name. If it cannot carry another one,
     /// close it and call [`Pools::forget`].
     Keep,
@@ -115,9 +115,9 @@ pub struct FetchCtx<'a> {
     /// Chance.
     pub prng: &'a mut Prng,
     /// The groups of the configuration that the request belongs to; looked at on `Start`.
-    pub groups: &'a Groups,
+    pub groups: &'a UpstreamGroups,
     /// What this worker keeps of them.
-    pub pools: &'a mut Pools,
+    pub pools: &'a mut LinkPools,
     /// Where wishes go, in order.
     pub effects: &'a mut Vec<FetchEffect>,
 }

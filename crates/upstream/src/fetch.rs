@@ -17,21 +17,21 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Instant, Spool};
+use bolide_base::{Instant, Spool};
+use bolide_conf::model::{LogLevel, PeerAddress, Protocol};
+use bolide_http::{FieldMap, Hops, OriginHead};
+use bolide_wire::{OriginError, OriginEvent};
 use bytes::Bytes;
-use conf::model::{Level, PeerAddress, Protocol};
-use http::{Fields, Hops, OriginHead};
-use wire::{OriginError, OriginEvent};
 
-use crate::balance::{Choice, Cursor, Scales};
-use crate::ctx::{Fate, FetchCtx, FetchEffect, FetchWake, Left};
+use crate::balance::{BalanceCursor, PeerChoice, Scales};
+use crate::ctx::{FetchCtx, FetchEffect, FetchFate, FetchWake, Left};
 use crate::groups::Group;
 use crate::health::Lease;
+use crate::messages;
 use crate::pool::Idle;
-use crate::request::{Attempt, Cause, OriginNews, OriginRequest, Refused, Target};
-use crate::retry::Fault;
-use crate::trial::{Link, Trial};
-use crate::words;
+use crate::request::{Attempt, Cause, ConnectRefused, OriginNews, OriginRequest, PassTarget};
+use crate::retry::UpstreamFault;
+use crate::trial::{TrialLink, UpstreamTrial};
 
 /// How often the first of those who wait looks whether a place is free, told or not.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -42,21 +42,21 @@ const RETRY_AFTER_MAX: u64 = 60;
 #[derive(Debug)]
 pub struct Fetch {
     request: Box<OriginRequest>,
-    state: State,
+    state: FetchState,
     audience: Audience,
     reading: Reading,
     group: Option<Arc<Group>>,
-    cursor: Cursor,
+    cursor: BalanceCursor,
     /// Attempts that remain, the current one included.
     tries: u32,
     begun: Instant,
-    trial: Option<Trial>,
+    trial: Option<UpstreamTrial>,
     /// The earliest wake that was asked for and did not come yet.
     armed: Option<Instant>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum FetchState {
     New,
     /// Waits for a place until then.
     Queued(Instant),
@@ -84,11 +84,11 @@ impl Fetch {
     pub fn new(request: Box<OriginRequest>) -> Self {
         Self {
             request,
-            state: State::New,
+            state: FetchState::New,
             audience: Audience::Listening,
             reading: Reading::On,
             group: None,
-            cursor: Cursor::default(),
+            cursor: BalanceCursor::default(),
             tries: 0,
             begun: Instant::default(),
             trial: None,
@@ -123,35 +123,37 @@ impl Fetch {
     /// Whether it asked for `Finish`.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        self.state == State::Over
+        self.state == FetchState::Over
     }
 
     /// Goes on; what it wants done is appended to the effects.
     pub fn step(&mut self, wake: FetchWake, ctx: &mut FetchCtx<'_>) {
         match (self.state, wake) {
-            (State::Over, _) => return,
+            (FetchState::Over, _) => return,
             (_, FetchWake::Abandoned) => self.handle_abandoned(ctx),
             (_, FetchWake::Deadline) => self.handle_deadline(ctx),
-            (State::New, FetchWake::Start) => self.start(ctx),
-            (State::Queued(_), FetchWake::Turn) => self.look_again(ctx),
-            (State::Connecting, FetchWake::Connected(name)) => self.handle_connected(name, ctx),
-            (State::Connecting, FetchWake::ConnectFailed(errno)) => {
+            (FetchState::New, FetchWake::Start) => self.start(ctx),
+            (FetchState::Queued(_), FetchWake::Turn) => self.look_again(ctx),
+            (FetchState::Connecting, FetchWake::Connected(name)) => {
+                self.handle_connected(name, ctx);
+            }
+            (FetchState::Connecting, FetchWake::ConnectFailed(errno)) => {
                 self.handle_connect_failed(errno, ctx);
             }
-            (State::Connecting, FetchWake::BindFailed(errno)) => {
+            (FetchState::Connecting, FetchWake::BindFailed(errno)) => {
                 self.handle_bind_failed(errno, ctx);
             }
-            (State::Connecting, FetchWake::Gone) => self.connect_afresh(ctx),
-            (State::Connecting, FetchWake::Handshaking) => {
+            (FetchState::Connecting, FetchWake::Gone) => self.connect_afresh(ctx),
+            (FetchState::Connecting, FetchWake::Handshaking) => {
                 if let Some(trial) = &mut self.trial {
                     trial.is_handshaking = true;
                 }
             }
-            (State::Connecting, FetchWake::Insecure(text)) => {
-                self.log(Level::Error, text.as_bytes(), words::HANDSHAKING, ctx);
-                self.fail(Fault::Error, words::HANDSHAKING, ctx);
+            (FetchState::Connecting, FetchWake::Insecure(text)) => {
+                self.log(LogLevel::Error, text.as_bytes(), messages::HANDSHAKING, ctx);
+                self.fail(UpstreamFault::Error, messages::HANDSHAKING, ctx);
             }
-            (State::Connecting, FetchWake::Unprepared(text)) => self.give_up(&text, ctx),
+            (FetchState::Connecting, FetchWake::Unprepared(text)) => self.give_up(&text, ctx),
             (_, FetchWake::Paused) => self.reading = Reading::Paused,
             (_, FetchWake::Resumed) => {
                 self.reading = Reading::On;
@@ -159,7 +161,7 @@ impl Fetch {
                     trial.last_received = ctx.now.mono;
                 }
             }
-            (State::Asking | State::Answering, wake) => self.handle_talk(wake, ctx),
+            (FetchState::Asking | FetchState::Answering, wake) => self.handle_talk(wake, ctx),
             _ => {}
         }
         self.rearm(ctx);
@@ -168,11 +170,14 @@ impl Fetch {
     fn start(&mut self, ctx: &mut FetchCtx<'_>) {
         self.begun = ctx.now.mono;
         let group = match &self.request.target {
-            Target::Group(id) => ctx.groups.group(*id).map(Arc::clone),
-            Target::Address(address) => Some(Arc::new(Group::of_address(address))),
+            PassTarget::Group(id) => ctx.groups.group(*id).map(Arc::clone),
+            PassTarget::Address(address) => Some(Arc::new(Group::of_address(address))),
         };
         let Some(group) = group else {
-            self.refuse(Refused { status: 502, retry_after: None, cause: Cause::Error }, ctx);
+            self.refuse(
+                ConnectRefused { status: 502, retry_after: None, cause: Cause::Error },
+                ctx,
+            );
             return;
         };
         let limit = self.request.settings.next_upstream_tries;
@@ -189,16 +194,16 @@ impl Fetch {
     /// Asks somebody, waits for a place, or gives up.
     fn choose(&mut self, ctx: &mut FetchCtx<'_>) {
         match self.draw(ctx) {
-            Choice::Peer(peer, lease) => self.ask(peer, lease, ctx),
-            Choice::Busy if self.group.as_ref().is_some_and(|group| group.queue.is_some()) => {
+            PeerChoice::Peer(peer, lease) => self.ask(peer, lease, ctx),
+            PeerChoice::Busy if self.group.as_ref().is_some_and(|group| group.queue.is_some()) => {
                 self.wait(ctx);
             }
-            Choice::Busy | Choice::Nobody => self.find_nobody(ctx),
+            PeerChoice::Busy | PeerChoice::Nobody => self.find_nobody(ctx),
         }
     }
 
-    fn draw(&mut self, ctx: &mut FetchCtx<'_>) -> Choice {
-        let Some(group) = &self.group else { return Choice::Nobody };
+    fn draw(&mut self, ctx: &mut FetchCtx<'_>) -> PeerChoice {
+        let Some(group) = &self.group else { return PeerChoice::Nobody };
         let mut scales = Scales {
             group,
             pools: ctx.pools,
@@ -220,15 +225,15 @@ impl Fetch {
         let link = match idle {
             Some(idle) => {
                 ctx.effects.push(FetchEffect::Reuse(idle.link));
-                Link { name: idle.link, served: idle.served, born: idle.born, held: true }
+                TrialLink { name: idle.link, served: idle.served, born: idle.born, held: true }
             }
             None => {
                 ctx.effects.push(FetchEffect::Connect(group.peers[peer].address.clone()));
-                Link { name: 0, served: 0, born: now, held: true }
+                TrialLink { name: 0, served: 0, born: now, held: true }
             }
         };
-        self.state = State::Connecting;
-        self.trial = Some(Trial {
+        self.state = FetchState::Connecting;
+        self.trial = Some(UpstreamTrial {
             peer,
             lease,
             began: now,
@@ -256,10 +261,10 @@ impl Fetch {
         let Some(group) = self.group.clone() else { return };
         let Some(queue) = group.queue else { return self.find_nobody(ctx) };
         let Ok(before) = ctx.pools.join(&group, ctx.me, queue.len) else {
-            self.log(Level::Error, words::QUEUE_FULL, words::CONNECTING, ctx);
+            self.log(LogLevel::Error, messages::QUEUE_FULL, messages::CONNECTING, ctx);
             return self.turn_away(ctx);
         };
-        self.state = State::Queued(ctx.now.mono.after(queue.timeout));
+        self.state = FetchState::Queued(ctx.now.mono.after(queue.timeout));
         // A place that became free before we were seen waiting was offered to nobody.
         if before == 0 {
             self.look_again(ctx);
@@ -271,13 +276,15 @@ impl Fetch {
         let Some(group) = self.group.clone() else { return };
         match self.draw(ctx) {
             // A place may be free at a server that already failed this request.
-            Choice::Busy if group.has_place(ctx.now.mono) => ctx.pools.pass_turn(&group, ctx.me),
-            Choice::Busy => {}
-            Choice::Peer(peer, lease) => {
+            PeerChoice::Busy if group.has_place(ctx.now.mono) => {
+                ctx.pools.pass_turn(&group, ctx.me);
+            }
+            PeerChoice::Busy => {}
+            PeerChoice::Peer(peer, lease) => {
                 ctx.pools.leave(&group, ctx.me);
                 self.ask(peer, lease, ctx);
             }
-            Choice::Nobody => {
+            PeerChoice::Nobody => {
                 self.stop_waiting(&group, ctx);
                 self.find_nobody(ctx);
             }
@@ -289,8 +296,8 @@ impl Fetch {
         if ctx.pools.is_first(&group, ctx.me) {
             self.look_again(ctx);
         }
-        if self.state == State::Queued(until) && until <= ctx.now.mono {
-            self.log(Level::Error, words::TIMED_OUT, words::WAITING, ctx);
+        if self.state == FetchState::Queued(until) && until <= ctx.now.mono {
+            self.log(LogLevel::Error, messages::TIMED_OUT, messages::WAITING, ctx);
             self.stop_waiting(&group, ctx);
             self.turn_away(ctx);
         }
@@ -303,9 +310,9 @@ impl Fetch {
     }
 
     fn find_nobody(&mut self, ctx: &mut FetchCtx<'_>) {
-        self.log(Level::Error, words::NO_LIVE, words::CONNECTING, ctx);
+        self.log(LogLevel::Error, messages::NO_LIVE, messages::CONNECTING, ctx);
         self.tell_group_attempt(502, ctx);
-        self.refuse(Refused { status: 502, retry_after: None, cause: Cause::Error }, ctx);
+        self.refuse(ConnectRefused { status: 502, retry_after: None, cause: Cause::Error }, ctx);
     }
 
     fn turn_away(&mut self, ctx: &mut FetchCtx<'_>) {
@@ -313,19 +320,19 @@ impl Fetch {
         let seconds = queue.map_or(1, |queue| queue.timeout.as_millis().div_ceil(1000) as u64);
         self.tell_group_attempt(503, ctx);
         let retry_after = Some(seconds.clamp(1, RETRY_AFTER_MAX) as u32);
-        self.refuse(Refused { status: 503, retry_after, cause: Cause::Busy }, ctx);
+        self.refuse(ConnectRefused { status: 503, retry_after, cause: Cause::Busy }, ctx);
     }
 
     fn handle_connected(&mut self, name: u64, ctx: &mut FetchCtx<'_>) {
         let Some(trial) = &mut self.trial else { return };
         let now = ctx.now.mono;
         trial.link.name = name;
-        trial.connect_ms = Some(words::millis(trial.began, now));
+        trial.connect_ms = Some(messages::millis(trial.began, now));
         trial.last_sent = now;
         trial.last_received = now;
         // Until the worker says otherwise, the origin is who must take something.
         trial.left = Left::Blocked;
-        self.state = State::Asking;
+        self.state = FetchState::Asking;
         ctx.effects.push(FetchEffect::Send);
     }
 
@@ -334,25 +341,25 @@ impl Fetch {
         if let Some(trial) = &mut self.trial {
             trial.link.held = false;
         }
-        let (level, text) = words::connect_failed(&address, errno);
-        self.log(level, &text, words::CONNECTING, ctx);
-        self.fail(Fault::Error, words::CONNECTING, ctx);
+        let (level, text) = messages::connect_failed(&address, errno);
+        self.log(level, &text, messages::CONNECTING, ctx);
+        self.fail(UpstreamFault::Error, messages::CONNECTING, ctx);
     }
 
     /// What an origin is to be shown is missing, which no other origin can help.
     fn give_up(&mut self, text: &str, ctx: &mut FetchCtx<'_>) {
-        self.log(Level::Error, text.as_bytes(), words::CONNECTING, ctx);
+        self.log(LogLevel::Error, text.as_bytes(), messages::CONNECTING, ctx);
         if let (Some(trial), Some(group)) = (self.trial.take(), self.group.clone()) {
             self.tell_attempt(trial, 0, &group, ctx);
         }
-        self.refuse(Refused { status: 500, retry_after: None, cause: Cause::Error }, ctx);
+        self.refuse(ConnectRefused { status: 500, retry_after: None, cause: Cause::Error }, ctx);
     }
 
     /// As in nginx, the configuration is at fault, and no server was asked.
     fn handle_bind_failed(&mut self, errno: i32, ctx: &mut FetchCtx<'_>) {
         let from = self.request.from.as_ref().map(|from| Arc::clone(&from.text));
-        let text = words::bind_failed(&from.unwrap_or_default(), errno);
-        self.log(Level::Crit, &text, words::CONNECTING, ctx);
+        let text = messages::bind_failed(&from.unwrap_or_default(), errno);
+        self.log(LogLevel::Crit, &text, messages::CONNECTING, ctx);
         let (Some(group), Some(trial)) = (self.group.clone(), self.trial.take()) else { return };
         let nobody = Arc::default();
         let began = trial.attempt(&group, ctx.now.mono);
@@ -360,7 +367,7 @@ impl Fetch {
         ctx.pools.release(&group);
         let attempt = Attempt { peer: nobody, status: 0, is_over: true, ..began };
         self.tell(OriginNews::Attempt(attempt), ctx);
-        self.refuse(Refused { status: 500, retry_after: None, cause: Cause::Error }, ctx);
+        self.refuse(ConnectRefused { status: 500, retry_after: None, cause: Cause::Error }, ctx);
     }
 
     /// The kept connection was of no use: the same server again over a fresh one.
@@ -368,12 +375,12 @@ impl Fetch {
         let Some(address) = self.address() else { return };
         let Some(trial) = &mut self.trial else { return };
         trial.dialled = ctx.now.mono;
-        trial.link = Link { name: 0, served: 0, born: ctx.now.mono, held: true };
+        trial.link = TrialLink { name: 0, served: 0, born: ctx.now.mono, held: true };
         trial.is_handshaking = false;
         trial.left = Left::Unready;
         trial.connect_ms = None;
         trial.sent = 0;
-        self.state = State::Connecting;
+        self.state = FetchState::Connecting;
         ctx.effects.push(FetchEffect::Connect(address));
     }
 
@@ -401,10 +408,10 @@ impl Fetch {
             FetchWake::Event(OriginEvent::Body(bytes)) => self.handle_body(bytes, ctx),
             FetchWake::Event(OriginEvent::Stderr(text)) => self.handle_stderr(&text, ctx),
             FetchWake::Event(OriginEvent::Excess) => {
-                self.log(Level::Warn, words::EXCESS, words::READING, ctx);
+                self.log(LogLevel::Warn, messages::EXCESS, messages::READING, ctx);
             }
             FetchWake::Event(OriginEvent::ExcessChunk) => {
-                self.log(Level::Warn, words::EXCESS_CHUNK, words::READING, ctx);
+                self.log(LogLevel::Warn, messages::EXCESS_CHUNK, messages::READING, ctx);
             }
             FetchWake::Event(OriginEvent::Trailers(fields)) => self.handle_trailers(fields, ctx),
             FetchWake::Event(OriginEvent::End { .. }) => self.handle_end(ctx),
@@ -415,18 +422,18 @@ impl Fetch {
             }
             FetchWake::ReceiveFailed(errno) => {
                 let doing = self.reading_what();
-                self.lose(&words::call_failed("recv", errno), doing, ctx);
+                self.lose(&messages::call_failed("recv", errno), doing, ctx);
             }
             FetchWake::SendFailed(errno) => {
-                let text = words::call_failed("writev", errno);
-                self.lose(&text, words::SENDING, ctx);
+                let text = messages::call_failed("writev", errno);
+                self.lose(&text, messages::SENDING, ctx);
             }
             _ => {}
         }
     }
 
     fn handle_head(&mut self, mut head: Box<OriginHead>, ctx: &mut FetchCtx<'_>) {
-        if self.state == State::Answering {
+        if self.state == FetchState::Answering {
             return;
         }
         // RFC 9110 §7.6.1: the client does not get the origin's hop-by-hop fields.
@@ -438,23 +445,23 @@ impl Fetch {
         }
         let status = match head.status {
             // RFC 3875 §6.2.3: a Location without a status is a redirect.
-            0 if head.fields.get(http::Name::Location).is_some() => 302,
+            0 if head.fields.get(bolide_http::Name::Location).is_some() => 302,
             0 => 200,
             status => status,
         };
-        let fault = Fault::Status(status);
+        let fault = UpstreamFault::Status(status);
         // Unlike other faults, this is an answer: it is what the client gets from the last one.
         let is_last = !self.may_try_next(fault, ctx.now.mono);
         let Some(trial) = &mut self.trial else { return };
         trial.status = status;
         trial.hops = hops;
-        trial.header_ms = Some(words::millis(trial.began, ctx.now.mono));
+        trial.header_ms = Some(messages::millis(trial.began, ctx.now.mono));
         if !is_last {
-            self.fail(fault, words::READING_HEAD, ctx);
+            self.fail(fault, messages::READING_HEAD, ctx);
             return;
         }
         let attempt = self.group.as_ref().map(|group| trial.attempt(group, ctx.now.mono));
-        self.state = State::Answering;
+        self.state = FetchState::Answering;
         if let Some(attempt) = attempt {
             self.tell(OriginNews::Attempt(attempt), ctx);
         }
@@ -463,14 +470,14 @@ impl Fetch {
 
     fn handle_body(&mut self, bytes: Bytes, ctx: &mut FetchCtx<'_>) {
         let Some(trial) = &mut self.trial else { return };
-        if self.state == State::Answering && !bytes.is_empty() {
+        if self.state == FetchState::Answering && !bytes.is_empty() {
             trial.body += bytes.len() as u64;
             self.tell(OriginNews::Body(bytes), ctx);
         }
     }
 
-    fn handle_trailers(&self, mut fields: Box<Fields>, ctx: &mut FetchCtx<'_>) {
-        if self.state == State::Answering {
+    fn handle_trailers(&self, mut fields: Box<FieldMap>, ctx: &mut FetchCtx<'_>) {
+        if self.state == FetchState::Answering {
             if let Some(trial) = &self.trial {
                 trial.hops.remove_named(&mut fields);
             }
@@ -480,19 +487,19 @@ impl Fetch {
 
     fn handle_stderr(&mut self, text: &[u8], ctx: &mut FetchCtx<'_>) {
         let doing = self.reading_what();
-        if let Some(line) = words::stderr(self.request.protocol, text) {
-            self.log(Level::Error, &line, doing, ctx);
+        if let Some(line) = messages::stderr(self.request.protocol, text) {
+            self.log(LogLevel::Error, &line, doing, ctx);
         }
         let caught = |pattern: &[u8]| memchr::memmem::find(text, pattern).is_some();
-        if self.state == State::Asking
+        if self.state == FetchState::Asking
             && self.request.settings.catch_stderr.iter().any(|p| caught(p))
         {
-            self.fail(Fault::InvalidHead, doing, ctx);
+            self.fail(UpstreamFault::InvalidHead, doing, ctx);
         }
     }
 
     fn handle_end(&mut self, ctx: &mut FetchCtx<'_>) {
-        if self.state == State::Asking {
+        if self.state == FetchState::Asking {
             return self.handle_broken(&OriginError::StdoutClosed, ctx);
         }
         let Some(trial) = self.trial.take() else { return };
@@ -506,12 +513,12 @@ impl Fetch {
             kept.filter(|_| self.keeps() && group.is_pooled() && trial.left == Left::Nothing);
         match kept {
             Some(idle) => {
-                ctx.effects.push(FetchEffect::Release(Fate::Keep));
+                ctx.effects.push(FetchEffect::Release(FetchFate::Keep));
                 if let Some(evicted) = ctx.pools.keep(&group, idle) {
                     ctx.effects.push(FetchEffect::Evict(evicted));
                 }
             }
-            None => ctx.effects.push(FetchEffect::Release(Fate::Close)),
+            None => ctx.effects.push(FetchEffect::Release(FetchFate::Close)),
         }
         let status = trial.status;
         self.tell_attempt(trial, status, &group, ctx);
@@ -522,8 +529,8 @@ impl Fetch {
     fn handle_broken(&mut self, error: &OriginError, ctx: &mut FetchCtx<'_>) {
         let doing = self.reading_what();
         if error.is_invalid() {
-            self.log(Level::Error, error.text(), doing, ctx);
-            self.fail(Fault::InvalidHead, doing, ctx);
+            self.log(LogLevel::Error, error.text(), doing, ctx);
+            self.fail(UpstreamFault::InvalidHead, doing, ctx);
         } else {
             self.lose(error.text(), doing, ctx);
         }
@@ -533,21 +540,21 @@ impl Fetch {
     fn lose(&mut self, text: &[u8], doing: &'static str, ctx: &mut FetchCtx<'_>) {
         let Some(trial) = &self.trial else { return };
         let reused = trial.link.served > 0 && trial.received == 0;
-        let unanswered = self.state == State::Asking && self.audience == Audience::Listening;
+        let unanswered = self.state == FetchState::Asking && self.audience == Audience::Listening;
         if reused && unanswered && self.may_send_again() {
-            self.log(Level::Info, words::CLOSED_IDLE, doing, ctx);
-            ctx.effects.push(FetchEffect::Release(Fate::Close));
+            self.log(LogLevel::Info, messages::CLOSED_IDLE, doing, ctx);
+            ctx.effects.push(FetchEffect::Release(FetchFate::Close));
             self.connect_afresh(ctx);
             return;
         }
-        self.log(Level::Error, text, doing, ctx);
-        self.fail(Fault::Error, doing, ctx);
+        self.log(LogLevel::Error, text, doing, ctx);
+        self.fail(UpstreamFault::Error, doing, ctx);
     }
 
     fn handle_deadline(&mut self, ctx: &mut FetchCtx<'_>) {
         self.armed = None;
         let now = ctx.now.mono;
-        if let State::Queued(until) = self.state {
+        if let FetchState::Queued(until) = self.state {
             self.keep_waiting(until, ctx);
             return;
         }
@@ -555,14 +562,14 @@ impl Fetch {
         if now < at {
             return;
         }
-        self.fail(Fault::Timeout, doing, ctx);
+        self.fail(UpstreamFault::Timeout, doing, ctx);
     }
 
     fn handle_abandoned(&mut self, ctx: &mut FetchCtx<'_>) {
         self.reading = Reading::On;
         let goes_on = self.request.settings.ignore_client_abort
             && self.request.body.is_complete()
-            && !matches!(self.state, State::New | State::Queued(_));
+            && !matches!(self.state, FetchState::New | FetchState::Queued(_));
         if goes_on {
             self.audience = Audience::Gone;
             if let Some(trial) = &mut self.trial {
@@ -570,12 +577,12 @@ impl Fetch {
             }
             return;
         }
-        if let (State::Queued(_), Some(group)) = (self.state, self.group.clone()) {
+        if let (FetchState::Queued(_), Some(group)) = (self.state, self.group.clone()) {
             self.stop_waiting(&group, ctx);
         }
         if let (Some(trial), Some(group)) = (self.trial.take(), self.group.clone()) {
-            let asked = self.state != State::Connecting;
-            let fate = if asked { Fate::Abort } else { Fate::Close };
+            let asked = self.state != FetchState::Connecting;
+            let fate = if asked { FetchFate::Abort } else { FetchFate::Close };
             if trial.link.held {
                 ctx.effects.push(FetchEffect::Release(fate));
             }
@@ -587,9 +594,9 @@ impl Fetch {
     }
 
     /// The attempt failed: asks the next one, or gives up.
-    fn fail(&mut self, fault: Fault, doing: &'static str, ctx: &mut FetchCtx<'_>) {
+    fn fail(&mut self, fault: UpstreamFault, doing: &'static str, ctx: &mut FetchCtx<'_>) {
         let now = ctx.now.mono;
-        let again = self.state != State::Answering && self.may_try_next(fault, now);
+        let again = self.state != FetchState::Answering && self.may_try_next(fault, now);
         if let Some(trial) = self.trial.take() {
             self.end_trial(trial, fault, doing, ctx);
         }
@@ -598,22 +605,22 @@ impl Fetch {
             self.choose(ctx);
         } else {
             let (status, cause) = (fault.status(), fault.cause());
-            self.refuse(Refused { status, retry_after: None, cause }, ctx);
+            self.refuse(ConnectRefused { status, retry_after: None, cause }, ctx);
         }
     }
 
     fn end_trial(
         &mut self,
-        trial: Trial,
-        fault: Fault,
+        trial: UpstreamTrial,
+        fault: UpstreamFault,
         doing: &'static str,
         ctx: &mut FetchCtx<'_>,
     ) {
         let Some(group) = self.group.clone() else { return };
         let peer = Arc::clone(&group.peers[trial.peer].name);
-        let answered = self.state == State::Answering;
+        let answered = self.state == FetchState::Answering;
         if trial.link.held {
-            ctx.effects.push(FetchEffect::Release(Fate::Close));
+            ctx.effects.push(FetchEffect::Release(FetchFate::Close));
         }
         if answered {
             trial.lease.health().note_success();
@@ -626,29 +633,35 @@ impl Fetch {
                 affinity: &[],
             };
             if scales.note_failure(trial.peer) {
-                self.log_of(Level::Warn, words::DISABLED, doing, Some(Arc::clone(&peer)), ctx);
+                self.log_of(
+                    LogLevel::Warn,
+                    messages::DISABLED,
+                    doing,
+                    Some(Arc::clone(&peer)),
+                    ctx,
+                );
             }
         }
-        if fault == Fault::Timeout {
-            self.log_of(Level::Error, words::TIMED_OUT, doing, Some(peer), ctx);
+        if fault == UpstreamFault::Timeout {
+            self.log_of(LogLevel::Error, messages::TIMED_OUT, doing, Some(peer), ctx);
         }
         let status = if answered { trial.status } else { fault.status() };
         self.tell_attempt(trial, status, &group, ctx);
     }
 
     /// Gives up: nothing more is told.
-    fn refuse(&mut self, refused: Refused, ctx: &mut FetchCtx<'_>) {
+    fn refuse(&mut self, refused: ConnectRefused, ctx: &mut FetchCtx<'_>) {
         self.tell(OriginNews::Failed(refused), ctx);
         self.finish(ctx);
     }
 
     fn finish(&mut self, ctx: &mut FetchCtx<'_>) {
-        self.state = State::Over;
+        self.state = FetchState::Over;
         ctx.effects.push(FetchEffect::Finish);
     }
 
     /// Whether another server may be asked after this.
-    fn may_try_next(&mut self, fault: Fault, now: Instant) -> bool {
+    fn may_try_next(&mut self, fault: UpstreamFault, now: Instant) -> bool {
         let settings = &self.request.settings;
         let timeout = settings.next_upstream_timeout;
         let in_time = timeout.is_zero() || now.since(self.begun) < timeout;
@@ -671,18 +684,18 @@ impl Fetch {
     fn due(&self) -> Option<(Instant, &'static str)> {
         let settings = &self.request.settings;
         match (self.state, &self.trial) {
-            (State::Queued(until), _) => Some((until, words::WAITING)),
-            (State::Connecting, Some(trial)) => {
+            (FetchState::Queued(until), _) => Some((until, messages::WAITING)),
+            (FetchState::Connecting, Some(trial)) => {
                 let doing =
-                    if trial.is_handshaking { words::HANDSHAKING } else { words::CONNECTING };
+                    if trial.is_handshaking { messages::HANDSHAKING } else { messages::CONNECTING };
                 Some((trial.dialled.after(settings.connect_timeout), doing))
             }
-            (State::Asking | State::Answering, Some(trial)) => {
+            (FetchState::Asking | FetchState::Answering, Some(trial)) => {
                 let send = trial.last_sent.after(settings.send_timeout);
                 let read = trial.last_received.after(settings.read_timeout);
                 let reads = self.reading == Reading::On
                     && (trial.left == Left::Nothing || trial.received > 0);
-                let send = (trial.left == Left::Blocked).then_some((send, words::SENDING));
+                let send = (trial.left == Left::Blocked).then_some((send, messages::SENDING));
                 let read = reads.then_some((read, self.reading_what()));
                 match (send, read) {
                     (Some(send), Some(read)) => Some(if read.0 < send.0 { read } else { send }),
@@ -695,7 +708,7 @@ impl Fetch {
 
     fn rearm(&mut self, ctx: &mut FetchCtx<'_>) {
         let Some((mut at, _)) = self.due() else { return };
-        if let State::Queued(_) = self.state {
+        if let FetchState::Queued(_) = self.state {
             at = at.min(ctx.now.mono.after(LOOK_AGAIN));
         }
         if self.armed.is_none_or(|armed| at < armed) {
@@ -706,8 +719,8 @@ impl Fetch {
 
     const fn reading_what(&self) -> &'static str {
         match self.state {
-            State::Answering => words::READING,
-            _ => words::READING_HEAD,
+            FetchState::Answering => messages::READING,
+            _ => messages::READING_HEAD,
         }
     }
 
@@ -722,7 +735,7 @@ impl Fetch {
         }
     }
 
-    fn log(&self, level: Level, text: &[u8], doing: &'static str, ctx: &mut FetchCtx<'_>) {
+    fn log(&self, level: LogLevel, text: &[u8], doing: &'static str, ctx: &mut FetchCtx<'_>) {
         let peer = self.group.as_ref().map(|group| match &self.trial {
             Some(trial) => Arc::clone(&group.peers[trial.peer].name),
             None => Arc::clone(group.name()),
@@ -732,7 +745,7 @@ impl Fetch {
 
     fn log_of(
         &self,
-        level: Level,
+        level: LogLevel,
         text: &[u8],
         doing: &'static str,
         peer: Option<Arc<str>>,
@@ -742,7 +755,13 @@ impl Fetch {
     }
 
     /// The attempt is over: its place is free, and what it was is told.
-    fn tell_attempt(&self, trial: Trial, status: u16, group: &Group, ctx: &mut FetchCtx<'_>) {
+    fn tell_attempt(
+        &self,
+        trial: UpstreamTrial,
+        status: u16,
+        group: &Group,
+        ctx: &mut FetchCtx<'_>,
+    ) {
         let now = ctx.now.mono;
         let attempt = Attempt { status, is_over: true, ..trial.attempt(group, now) };
         drop(trial);

@@ -10,13 +10,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use base::Instant;
-use conf::model::{
+use bolide_base::Instant;
+use bolide_conf::model::{
     Balance, Keepalive, PeerAddress, Queue, Upstream, UpstreamId, UpstreamKind, UpstreamServer,
 };
 
 use crate::hash::{self, Point};
-use crate::health::{Health, Lease, Rule};
+use crate::health::{Health, HealthRule, Lease};
 
 /// Number of a group that is not in the configuration: it has no pool.
 const UNPOOLED: u32 = u32::MAX;
@@ -26,7 +26,7 @@ pub const WORKERS_MAX: usize = 256;
 
 /// The groups of one configuration.
 #[derive(Debug, Default)]
-pub struct Groups {
+pub struct UpstreamGroups {
     groups: Vec<Arc<Group>>,
     /// Peers to which connections are kept, by number.
     kept: HashSet<u32>,
@@ -44,18 +44,18 @@ pub struct Group {
     pub(crate) number: u32,
     pub(crate) balance: Balance,
     /// Backups come last.
-    pub(crate) peers: Vec<Peer>,
+    pub(crate) peers: Vec<UpstreamPeer>,
     primary: usize,
     pub(crate) keepalive: Keepalive,
     pub(crate) queue: Option<Queue>,
-    pub(crate) waiting: Arc<Waiting>,
+    pub(crate) waiting: Arc<PeerWait>,
     /// For `hash … consistent`, in order.
     pub(crate) points: Vec<Point>,
 }
 
 /// One address of a group.
 #[derive(Debug)]
-pub struct Peer {
+pub struct UpstreamPeer {
     /// The same for this address in a group of this name after a reload.
     pub(crate) number: u32,
     /// Where it listens.
@@ -68,13 +68,13 @@ pub struct Peer {
     pub(crate) weight: u32,
     pub(crate) max_conns: u32,
     pub(crate) down: bool,
-    pub(crate) rule: Rule,
+    pub(crate) rule: HealthRule,
     pub(crate) health: Arc<Health>,
 }
 
 /// Requests of all workers that wait for a place in a group.
 #[derive(Debug)]
-pub(crate) struct Waiting {
+pub(crate) struct PeerWait {
     count: AtomicU32,
     /// Which workers have some: one bit each.
     workers: [AtomicU64; WORKERS_MAX / 64],
@@ -82,7 +82,7 @@ pub(crate) struct Waiting {
     last: AtomicU32,
 }
 
-impl Groups {
+impl UpstreamGroups {
     /// The groups of a configuration; what `previous` learned of the same servers is kept.
     #[must_use]
     pub fn new(upstreams: &[Upstream], previous: Option<&Self>) -> Self {
@@ -141,7 +141,10 @@ impl Groups {
                     names.len() - 1
                 });
                 for address in &server.addresses {
-                    let nth = peers.iter().filter(|peer: &&Peer| peer.address == *address).count();
+                    let nth = peers
+                        .iter()
+                        .filter(|peer: &&UpstreamPeer| peer.address == *address)
+                        .count();
                     let known = old.and_then(|old| old.peer_of(address, nth));
                     peers.push(self.peer_of(server, address, line as u32, known));
                 }
@@ -173,9 +176,9 @@ impl Groups {
         server: &UpstreamServer,
         address: &PeerAddress,
         line: u32,
-        known: Option<&Peer>,
-    ) -> Peer {
-        Peer {
+        known: Option<&UpstreamPeer>,
+    ) -> UpstreamPeer {
+        UpstreamPeer {
             number: known.map_or_else(|| next(&mut self.next_peer), |known| known.number),
             address: address.clone(),
             name: address.to_string().into(),
@@ -184,7 +187,7 @@ impl Groups {
             weight: server.weight.max(1),
             max_conns: server.max_conns,
             down: server.down,
-            rule: Rule { max_fails: server.max_fails, fail_timeout: server.fail_timeout },
+            rule: HealthRule { max_fails: server.max_fails, fail_timeout: server.fail_timeout },
             health: known.map_or_else(Arc::default, |known| Arc::clone(&known.health)),
         }
     }
@@ -195,7 +198,7 @@ impl Group {
     #[must_use]
     pub fn of_address(address: &PeerAddress) -> Self {
         let name: Arc<str> = address.to_string().into();
-        let peer = Peer {
+        let peer = UpstreamPeer {
             number: UNPOOLED,
             address: address.clone(),
             name: Arc::clone(&name),
@@ -204,7 +207,7 @@ impl Group {
             weight: 1,
             max_conns: 0,
             down: false,
-            rule: Rule { max_fails: 1, fail_timeout: Duration::from_secs(10) },
+            rule: HealthRule { max_fails: 1, fail_timeout: Duration::from_secs(10) },
             health: Arc::default(),
         };
         Self {
@@ -234,7 +237,7 @@ impl Group {
 
     /// All addresses, backups last.
     #[must_use]
-    pub fn peers(&self) -> &[Peer] {
+    pub fn peers(&self) -> &[UpstreamPeer] {
         &self.peers
     }
 
@@ -284,12 +287,12 @@ impl Group {
         self.peers.iter().filter(|peer| !peer.down).count() as u32
     }
 
-    fn peer_of(&self, address: &PeerAddress, nth: usize) -> Option<&Peer> {
+    fn peer_of(&self, address: &PeerAddress, nth: usize) -> Option<&UpstreamPeer> {
         self.peers.iter().filter(|peer| peer.address == *address).nth(nth)
     }
 }
 
-impl Peer {
+impl UpstreamPeer {
     /// Requests that it serves and failures that count.
     #[must_use]
     pub fn health(&self) -> &Health {
@@ -305,7 +308,7 @@ impl Peer {
     }
 }
 
-impl Default for Waiting {
+impl Default for PeerWait {
     fn default() -> Self {
         Self {
             count: AtomicU32::new(0),
@@ -315,7 +318,7 @@ impl Default for Waiting {
     }
 }
 
-impl Waiting {
+impl PeerWait {
     pub(crate) fn count(&self) -> u32 {
         self.count.load(Ordering::SeqCst)
     }
@@ -355,7 +358,7 @@ impl Waiting {
     }
 }
 
-fn points(peers: &[Peer]) -> Vec<Point> {
+fn points(peers: &[UpstreamPeer]) -> Vec<Point> {
     hash::points(peers.iter().map(|peer| (&*peer.server_name, peer.server, peer.weight)))
 }
 

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
-use base::Instant;
+use bolide_base::Instant;
 
 /// When an origin is left alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Rule {
+pub struct HealthRule {
     /// Failures after which it is; 0 is never.
     pub max_fails: u32,
     /// How long, and how long a check counts.
@@ -43,13 +43,13 @@ impl Health {
     }
 
     /// Whether it is left alone now.
-    pub(crate) fn is_resting(&self, rule: Rule, now: Instant) -> bool {
+    pub(crate) fn is_resting(&self, rule: HealthRule, now: Instant) -> bool {
         self.is_suspect(rule) && !self.is_check_old(rule, now)
     }
 
     /// Notes that it is chosen; false when it is suspect and somebody else just became the one
     /// request that finds out.
-    pub(crate) fn claim(&self, rule: Rule, now: Instant) -> bool {
+    pub(crate) fn claim(&self, rule: HealthRule, now: Instant) -> bool {
         let checked = self.checked.load(Ordering::SeqCst);
         if now.since(Instant::from_nanos(checked)) <= rule.fail_timeout {
             return !self.is_suspect(rule);
@@ -64,7 +64,7 @@ impl Health {
     }
 
     /// Notes a failure; true when it is left alone from now on.
-    pub(crate) fn note_failure(&self, rule: Rule, now: Instant) -> bool {
+    pub(crate) fn note_failure(&self, rule: HealthRule, now: Instant) -> bool {
         let fails = self.fails.fetch_add(1, Ordering::SeqCst).saturating_add(1);
         self.accessed.store(now.as_nanos(), Ordering::SeqCst);
         self.checked.store(now.as_nanos(), Ordering::SeqCst);
@@ -78,11 +78,11 @@ impl Health {
         }
     }
 
-    fn is_suspect(&self, rule: Rule) -> bool {
+    fn is_suspect(&self, rule: HealthRule) -> bool {
         rule.max_fails > 0 && self.fails() >= rule.max_fails
     }
 
-    fn is_check_old(&self, rule: Rule, now: Instant) -> bool {
+    fn is_check_old(&self, rule: HealthRule, now: Instant) -> bool {
         let checked = Instant::from_nanos(self.checked.load(Ordering::SeqCst));
         now.since(checked) > rule.fail_timeout
     }

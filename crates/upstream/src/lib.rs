@@ -10,18 +10,18 @@ pub mod fetch;
 pub mod groups;
 mod hash;
 pub mod health;
+mod messages;
 pub mod pool;
 pub mod request;
 mod retry;
 mod trial;
-mod words;
 
-pub use ctx::{Fate, FetchCtx, FetchEffect, FetchWake, Left};
+pub use ctx::{FetchCtx, FetchEffect, FetchFate, FetchWake, Left};
 pub use fetch::Fetch;
-pub use groups::{Group, Groups};
-pub use pool::{Notice, Pools, Turns};
+pub use groups::{Group, UpstreamGroups};
+pub use pool::{LinkPools, Notice, Turns};
 pub use request::{
-    Attempt, Cause, LocalAddress, OriginNews, OriginRequest, Refused, Secure, Target,
+    Attempt, Cause, ConnectRefused, LocalAddress, OriginNews, OriginRequest, PassTarget, Secure,
 };
 
 #[cfg(test)]

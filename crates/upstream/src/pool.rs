@@ -8,14 +8,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use base::Instant;
-use conf::model::Keepalive;
+use bolide_base::Instant;
+use bolide_conf::model::Keepalive;
 
-use crate::groups::{Group, Groups, Peer, Waiting};
+use crate::groups::{Group, PeerWait, UpstreamGroups, UpstreamPeer};
 
 /// What one worker keeps of all groups.
 #[derive(Debug)]
-pub struct Pools {
+pub struct LinkPools {
     worker: usize,
     /// By number of the peer.
     weights: Vec<Weight>,
@@ -80,14 +80,14 @@ struct GroupPool {
     queue: VecDeque<u64>,
     /// Turns that were not given yet.
     turns: usize,
-    waiting: Arc<Waiting>,
+    waiting: Arc<PeerWait>,
 }
 
 /// There is no room in the queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueFull;
 
-impl Pools {
+impl LinkPools {
     /// Nothing kept yet; `worker` is its index, below [`crate::groups::WORKERS_MAX`].
     #[must_use]
     pub const fn new(worker: usize) -> Self {
@@ -104,7 +104,7 @@ impl Pools {
     /// Names the fetches whose turn it is, and workers that must be told that theirs may have come.
     /// To be called after steps, until both lists stay empty.
     pub fn take_turns(&mut self, turns: &mut Turns) {
-        let mut bound = base::Bound::new();
+        let mut bound = bolide_base::Bound::new();
         while bound.goes_on()
             && let Some(number) = self.due.pop()
         {
@@ -150,7 +150,7 @@ impl Pools {
 
     /// Takes out a connection that no group of the configuration can use: it is to be closed. To be
     /// called after a reload until there is none.
-    pub fn expire_unknown(&mut self, groups: &Groups) -> Option<u64> {
+    pub fn expire_unknown(&mut self, groups: &UpstreamGroups) -> Option<u64> {
         self.groups.iter_mut().flatten().find_map(|pool| {
             let unknown = pool.idle.iter().position(|idle| !groups.keeps(idle.peer))?;
             pool.idle.remove(unknown).map(|idle| idle.link)
@@ -170,7 +170,7 @@ impl Pools {
     }
 
     /// Where the turns of a peer stand.
-    pub(crate) fn weight(&mut self, peer: &Peer) -> &mut Weight {
+    pub(crate) fn weight(&mut self, peer: &UpstreamPeer) -> &mut Weight {
         let index = peer.number as usize;
         if index >= self.weights.len() {
             self.weights.resize(index + 1, Weight::default());
@@ -183,7 +183,12 @@ impl Pools {
     }
 
     /// A connection to `peer` that waits for a request of that channel; the one used last.
-    pub(crate) fn take_idle(&mut self, group: &Group, peer: &Peer, channel: u64) -> Option<Idle> {
+    pub(crate) fn take_idle(
+        &mut self,
+        group: &Group,
+        peer: &UpstreamPeer,
+        channel: u64,
+    ) -> Option<Idle> {
         let pool = self.groups.get_mut(group.number as usize)?.as_mut()?;
         let found = pool
             .idle
@@ -254,7 +259,7 @@ impl Pools {
         }
     }
 
-    fn offer(&mut self, number: u32, waiting: &Waiting) {
+    fn offer(&mut self, number: u32, waiting: &PeerWait) {
         match waiting.next_worker() {
             Some(worker) if worker == self.worker => self.give_turn(number),
             Some(worker) => self.tell.push(Notice { worker, group: number }),
@@ -287,7 +292,7 @@ impl Pools {
 
 impl Idle {
     /// A connection that ends a request at `now` and was made at `born`; none if it is used up.
-    pub(crate) fn of(link: u64, to: (&Peer, u64), served: u64, born: Instant) -> Self {
+    pub(crate) fn of(link: u64, to: (&UpstreamPeer, u64), served: u64, born: Instant) -> Self {
         Self { link, peer: to.0.number, channel: to.1, served, born, until: born }
     }
 

@@ -4,16 +4,16 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use base::Spool;
+use bolide_base::Spool;
+use bolide_conf::model::{LogLevel, OriginSettings, PeerAddress, Protocol};
+use bolide_http::{FieldMap, OriginHead, Params};
 use bytes::Bytes;
-use conf::model::{Level, OriginSettings, PeerAddress, Protocol};
-use http::{Fields, OriginHead, Params};
 
 /// A request to an origin.
 #[derive(Debug)]
 pub struct OriginRequest {
     /// Who is asked.
-    pub target: Target,
+    pub target: PassTarget,
     /// What is spoken.
     pub protocol: Protocol,
     /// Timeouts, sizes, retries.
@@ -77,9 +77,9 @@ pub struct LocalAddress {
 
 /// Who is asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum PassTarget {
     /// A group of the configuration: an index into its upstreams.
-    Group(conf::model::UpstreamId),
+    Group(bolide_conf::model::UpstreamId),
     /// An address that variables made.
     Address(PeerAddress),
 }
@@ -94,18 +94,18 @@ pub enum OriginNews {
     /// Part of its body.
     Body(Bytes),
     /// The fields behind its body.
-    Trailers(Box<Fields>),
+    Trailers(Box<FieldMap>),
     /// The answer is complete. Nothing more is told.
     End,
     /// There is no answer, or none that is complete. Nothing more is told.
-    Failed(Refused),
+    Failed(ConnectRefused),
     /// How the newest attempt stands: told when it begins, before the head, and when it is over,
     /// before what became of the request as a whole. What follows one that is over is of another.
     Attempt(Attempt),
     /// A line for the error log; the exchange says who asked for what.
     Log {
         /// How bad it is.
-        level: Level,
+        level: LogLevel,
         /// The text, in nginx's words, up to what was being done:
         /// `connect() to unix:/run/php.sock failed (2: No such file or directory)`.
         text: Vec<u8>,
@@ -118,7 +118,7 @@ pub enum OriginNews {
 
 /// Why there is no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct ConnectRefused {
     /// 502, 503, 504; of no interest once a head was told.
     pub status: u16,
     /// Seconds after which the client may try again, for `Retry-After`.

@@ -2,13 +2,13 @@
 //!
 //! Owns nginx's rules of `…_next_upstream`; whether the body can be sent again is asked elsewhere.
 
-use conf::model::NextUpstream;
+use bolide_conf::model::NextUpstream;
 
 use crate::request::Cause;
 
 /// Why an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fault {
+pub(crate) enum UpstreamFault {
     /// No connection, or it was lost.
     Error,
     /// A time limit.
@@ -19,7 +19,7 @@ pub(crate) enum Fault {
     Status(u16),
 }
 
-impl Fault {
+impl UpstreamFault {
     /// What the client gets when nobody else is asked.
     pub(crate) const fn status(self) -> u16 {
         match self {

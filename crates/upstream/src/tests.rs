@@ -8,16 +8,16 @@ pub(crate) mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use base::prng::Prng;
-use base::spool::{Retain, Spool, SpoolLimits};
-use base::{Instant, Now};
+use bolide_base::prng::Prng;
+use bolide_base::spool::{Retain, Spool, SpoolLimits};
+use bolide_base::{Instant, Now};
+use bolide_conf::model::{Balance, OriginSettings, Queue, Upstream, UpstreamId};
+use bolide_wire::{OriginError, OriginEvent};
 use bytes::Bytes;
-use conf::model::{Balance, OriginSettings, Queue, Upstream, UpstreamId};
-use wire::{OriginError, OriginEvent};
 
 use crate::{
-    Fate, Fetch, FetchCtx, FetchEffect, FetchWake, Groups, Left, Notice, OriginNews, OriginRequest,
-    Pools, Target, Turns,
+    Fetch, FetchCtx, FetchEffect, FetchFate, FetchWake, Left, LinkPools, Notice, OriginNews,
+    OriginRequest, PassTarget, Turns, UpstreamGroups,
 };
 use support::{body, head, limited, queueing, request, server, settings, unix, upstream, weighted};
 
@@ -52,9 +52,9 @@ struct World {
     seed: u64,
     prng: Prng,
     now: Now,
-    groups: Groups,
+    groups: UpstreamGroups,
     upstreams: Vec<Upstream>,
-    pools: Vec<Pools>,
+    pools: Vec<LinkPools>,
     idle: Vec<BTreeSet<u64>>,
     lives: BTreeMap<u64, Life>,
     mail: Vec<Notice>,
@@ -95,9 +95,9 @@ impl World {
             seed,
             prng: Prng::new(seed),
             now: Now { mono: Instant::from_nanos(3_600_000_000_000), unix_millis: 0 },
-            groups: Groups::new(&upstreams, None),
+            groups: UpstreamGroups::new(&upstreams, None),
             upstreams,
-            pools: (0..WORKERS).map(Pools::new).collect(),
+            pools: (0..WORKERS).map(LinkPools::new).collect(),
             idle: vec![BTreeSet::new(); WORKERS],
             lives: BTreeMap::new(),
             mail: Vec::new(),
@@ -123,8 +123,8 @@ impl World {
         settings.next_upstream.non_idempotent = self.chance(3);
         let mut asked: Box<OriginRequest> = request(settings);
         asked.target = match self.prng.below(GROUPS + 1) {
-            GROUPS => Target::Address(server(20).addresses[0].clone()),
-            group => Target::Group(UpstreamId(group as u32)),
+            GROUPS => PassTarget::Address(server(20).addresses[0].clone()),
+            group => PassTarget::Group(UpstreamId(group as u32)),
         };
         asked.is_idempotent = self.chance(2);
         if self.chance(3) {
@@ -315,7 +315,7 @@ impl World {
         } else {
             self.upstreams[3].servers[0].max_conns = 1 + self.prng.below(4) as u32;
         }
-        self.groups = Groups::new(&self.upstreams, Some(&self.groups));
+        self.groups = UpstreamGroups::new(&self.upstreams, Some(&self.groups));
     }
 
     /// Lets every request that is with an origin be answered, and everybody else take turns.
@@ -397,10 +397,10 @@ impl Life {
             }
             FetchEffect::Release(fate) => {
                 assert_ne!(self.held, Held::Nothing, "{told}");
-                if let (Fate::Keep, Held::Stands(link)) = (fate, self.held) {
+                if let (FetchFate::Keep, Held::Stands(link)) = (fate, self.held) {
                     assert!(idle.insert(link), "{told}");
                 } else {
-                    assert_ne!(fate, Fate::Keep, "{told}");
+                    assert_ne!(fate, FetchFate::Keep, "{told}");
                 }
                 self.held = Held::Nothing;
             }

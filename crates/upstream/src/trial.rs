@@ -2,25 +2,25 @@
 
 use std::sync::Arc;
 
-use base::Instant;
-use http::Hops;
+use bolide_base::Instant;
+use bolide_http::Hops;
 
 use crate::ctx::Left;
 use crate::groups::Group;
 use crate::health::Lease;
+use crate::messages;
 use crate::request::Attempt;
-use crate::words;
 
 /// The attempt that is being made.
 #[derive(Debug)]
-pub(crate) struct Trial {
+pub(crate) struct UpstreamTrial {
     /// Who is asked: index in the group.
     pub(crate) peer: usize,
     pub(crate) lease: Lease,
     pub(crate) began: Instant,
     /// When the last connection was asked for.
     pub(crate) dialled: Instant,
-    pub(crate) link: Link,
+    pub(crate) link: TrialLink,
     /// The connection stands, and secrets are being agreed on.
     pub(crate) is_handshaking: bool,
     pub(crate) left: Left,
@@ -38,7 +38,7 @@ pub(crate) struct Trial {
 
 /// The connection of an attempt.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Link {
+pub(crate) struct TrialLink {
     /// The worker's name for it; 0 until it stands.
     pub(crate) name: u64,
     /// Requests that it carried before; 0 is a fresh one.
@@ -48,7 +48,7 @@ pub(crate) struct Link {
     pub(crate) held: bool,
 }
 
-impl Trial {
+impl UpstreamTrial {
     /// How it stands at `now`.
     pub(crate) fn attempt(&self, group: &Group, now: Instant) -> Attempt {
         Attempt {
@@ -56,7 +56,7 @@ impl Trial {
             status: self.status,
             connect_ms: self.connect_ms,
             header_ms: self.header_ms,
-            response_ms: words::millis(self.began, now),
+            response_ms: messages::millis(self.began, now),
             response_len: self.body,
             bytes_received: self.received,
             bytes_sent: self.sent,

@@ -12,8 +12,8 @@
 //!
 //! INVARIANT: what is told depends on the bytes of the answer only, never on how they were cut.
 
+use bolide_http::{Name, OriginHead};
 use bytes::Bytes;
-use http::{Name, OriginHead};
 use memchr::{memchr, memchr3};
 
 use crate::{OriginError, OriginEvent};
@@ -38,7 +38,7 @@ pub(crate) struct HeadParser {
 
 /// What a line of a head is.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Line<'a> {
+pub(crate) enum CgiLine<'a> {
     End,
     Ignored,
     Field(&'a [u8], &'a [u8]),
@@ -98,9 +98,9 @@ impl HeadParser {
     /// Takes a line without its LF; says whether it ends the head.
     fn take_line(&mut self, line: &[u8]) -> Result<bool, OriginError> {
         match parse_line(line)? {
-            Line::End => return Ok(true),
-            Line::Ignored => {}
-            Line::Field(name, value) => self.push(name, value)?,
+            CgiLine::End => return Ok(true),
+            CgiLine::Ignored => {}
+            CgiLine::Field(name, value) => self.push(name, value)?,
         }
         Ok(false)
     }
@@ -130,7 +130,7 @@ impl HeadParser {
 
 /// A field of a head whose lines arrive separately (LSAPI).
 pub(crate) fn push_line(head: &mut OriginHead, line: &[u8]) -> Result<(), OriginError> {
-    if let Line::Field(name, value) = parse_line(line)?
+    if let CgiLine::Field(name, value) = parse_line(line)?
         && !name.eq_ignore_ascii_case(b"status")
     {
         head.fields.push_text(name, value);
@@ -152,15 +152,15 @@ fn invalid_line(line: &[u8], at: usize) -> OriginError {
 }
 
 /// A line without its LF, as nginx reads it.
-pub(crate) fn parse_line(line: &[u8]) -> Result<Line<'_>, OriginError> {
+pub(crate) fn parse_line(line: &[u8]) -> Result<CgiLine<'_>, OriginError> {
     if matches!(line, [] | [b'\r']) {
-        return Ok(Line::End);
+        return Ok(CgiLine::End);
     }
     let mut name_end = None;
     for (at, &byte) in line.iter().enumerate() {
         match byte {
             b':' if at > 0 => name_end = Some(at),
-            b'/' if at == 4 && line.starts_with(b"HTTP") => return Ok(Line::Ignored),
+            b'/' if at == 4 && line.starts_with(b"HTTP") => return Ok(CgiLine::Ignored),
             b'\r' if at > 0 => name_end = Some(at),
             0..=b' ' | 0x7f | b':' => return Err(invalid_line(line, at)),
             _ => continue,
@@ -175,13 +175,13 @@ pub(crate) fn parse_line(line: &[u8]) -> Result<Line<'_>, OriginError> {
     let rest_at = line.len() - rest.len();
     // Lines that arrive separately may have a LF inside, which would begin another for the client.
     let Some(end) = memchr3(0, b'\r', b'\n', rest) else {
-        return Ok(Line::Field(name, trim(rest)));
+        return Ok(CgiLine::Field(name, trim(rest)));
     };
     // Only more of the same may stand between a CR and the LF.
     let foreign = rest[end..].iter().position(|&byte| byte != b'\r');
     match foreign {
         Some(_) => Err(invalid_line(line, rest_at + end)),
-        None => Ok(Line::Field(name, trim(&rest[..end]))),
+        None => Ok(CgiLine::Field(name, trim(&rest[..end]))),
     }
 }
 
@@ -198,7 +198,7 @@ const fn trim(mut text: &[u8]) -> &[u8] {
 
 /// Where an answer is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Phase {
+pub(crate) enum CgiPhase {
     /// No request was begun.
     #[default]
     None,
@@ -212,7 +212,7 @@ pub(crate) enum Phase {
 
 /// What is done with the bytes of the body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Rule {
+pub(crate) enum CgiRule {
     /// They are handed on.
     #[default]
     Any,
@@ -224,34 +224,34 @@ pub(crate) enum Rule {
 
 /// An answer on its way in.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
-    phase: Phase,
-    rule: Rule,
+pub(crate) struct CgiAnswer {
+    phase: CgiPhase,
+    rule: CgiRule,
     answers_head: bool,
     early_heads: u8,
     gathered: Vec<u8>,
 }
 
-impl Answer {
+impl CgiAnswer {
     /// An answer to a request that is being sent.
     pub(crate) const fn begun(answers_head: bool) -> Self {
-        let (phase, rule) = (Phase::Head, Rule::Any);
+        let (phase, rule) = (CgiPhase::Head, CgiRule::Any);
         Self { phase, rule, answers_head, early_heads: 0, gathered: Vec::new() }
     }
 
     /// Where it is.
-    pub(crate) const fn phase(&self) -> Phase {
+    pub(crate) const fn phase(&self) -> CgiPhase {
         self.phase
     }
 
     /// Whether the body is shorter than announced.
     pub(crate) const fn is_short(&self) -> bool {
-        matches!(self.rule, Rule::Left(1..))
+        matches!(self.rule, CgiRule::Left(1..))
     }
 
     /// Whether nothing of it is missing, whatever the framing says.
     pub(crate) const fn is_complete(&self) -> bool {
-        matches!(self.rule, Rule::Left(0) | Rule::Drop)
+        matches!(self.rule, CgiRule::Left(0) | CgiRule::Drop)
     }
 
     /// Takes a complete head.
@@ -288,13 +288,13 @@ impl Answer {
     pub(crate) fn begin_body(
         &mut self,
         head: Box<OriginHead>,
-        rule: Rule,
+        rule: CgiRule,
         events: &mut Vec<OriginEvent>,
     ) {
-        self.phase = Phase::Body;
+        self.phase = CgiPhase::Body;
         self.rule = match head.status {
-            _ if self.answers_head => Rule::Drop,
-            204 | 304 => Rule::Left(0),
+            _ if self.answers_head => CgiRule::Drop,
+            204 | 304 => CgiRule::Left(0),
             _ => rule,
         };
         events.push(OriginEvent::Head(head));
@@ -302,7 +302,7 @@ impl Answer {
 
     /// Takes the head behind which everything is handed on as it comes.
     pub(crate) fn begin_tunnel(&mut self, head: Box<OriginHead>, events: &mut Vec<OriginEvent>) {
-        (self.phase, self.rule) = (Phase::Body, Rule::Any);
+        (self.phase, self.rule) = (CgiPhase::Body, CgiRule::Any);
         events.push(OriginEvent::Head(head));
     }
 
@@ -310,9 +310,9 @@ impl Answer {
     pub(crate) fn body(&mut self, piece: &[u8], expected: usize, events: &mut Vec<OriginEvent>) {
         let mut taken = piece;
         match &mut self.rule {
-            Rule::Any => {}
-            Rule::Drop => return,
-            Rule::Left(left) => {
+            CgiRule::Any => {}
+            CgiRule::Drop => return,
+            CgiRule::Left(left) => {
                 let max = usize::try_from(*left).unwrap_or(usize::MAX);
                 taken = &piece[..piece.len().min(max)];
                 *left -= taken.len() as u64;
@@ -339,7 +339,7 @@ impl Answer {
     /// Ends the answer.
     pub(crate) fn end(&mut self, app_status: u32, events: &mut Vec<OriginEvent>) {
         self.flush(events);
-        self.phase = Phase::Over;
+        self.phase = CgiPhase::Over;
         events.push(OriginEvent::End { app_status });
     }
 }
@@ -349,9 +349,9 @@ pub(crate) const fn is_early(status: u16) -> bool {
     matches!(status, 100 | 102..=199)
 }
 
-fn length_rule(head: &OriginHead) -> Result<Rule, OriginError> {
+fn length_rule(head: &OriginHead) -> Result<CgiRule, OriginError> {
     let mut lengths = head.fields.all(Name::ContentLength);
-    let Some(text) = lengths.next() else { return Ok(Rule::Any) };
+    let Some(text) = lengths.next() else { return Ok(CgiRule::Any) };
     let length = parse_length(text)?;
     if let Some(again) = lengths.next() {
         return Err(duplicate_line(b"Content-Length", again, text));
@@ -359,7 +359,7 @@ fn length_rule(head: &OriginHead) -> Result<Rule, OriginError> {
     if head.fields.get(Name::TransferEncoding).is_some() {
         return Err(length_and_coding());
     }
-    Ok(Rule::Left(length))
+    Ok(CgiRule::Left(length))
 }
 
 /// What nginx says of a field that may come only once.

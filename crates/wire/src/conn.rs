@@ -2,15 +2,15 @@
 //!
 //! Method families: `receive` and `handle_*` take, `poll_*` give, plain verbs are ours.
 
-use base::SendChain;
-use http::{Fields, RequestHead};
+use bolide_base::SendChain;
+use bolide_http::{FieldMap, RequestHead};
 
 /// Names one request on one connection. Opaque: only the machine that made it looks inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamId(pub u64);
 
 /// The owner's own name for a stream, given with `bind` and handed back with events and pulls.
-pub type User = u64;
+pub type StreamOwner = u64;
 
 /// A stream that can do nothing until its peer does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,13 +19,13 @@ pub struct Awaiting {
     pub stream: StreamId,
     /// Whose answer has no room in the peer's windows; none where it is the head of a request that
     /// is not complete.
-    pub user: Option<User>,
+    pub user: Option<StreamOwner>,
     /// Changes whenever bytes of the stream leave.
     pub progress: u64,
 }
 
 /// A user that nobody has bound yet.
-pub const UNBOUND: User = u64::MAX;
+pub const UNBOUND: StreamOwner = u64::MAX;
 
 /// Request heads that are used again, so that a warm connection allocates nothing.
 #[derive(Debug, Default)]
@@ -57,7 +57,7 @@ impl HeadPool {
 
 /// Why a request is answered with an error before anything else looked at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct WireRefusal {
     /// The status nginx gives: 400, 405, 408, 413, 414, 494 (too large a header, shown as 400),
     /// 501, 505.
     pub status: u16,
@@ -67,7 +67,7 @@ pub struct Refusal {
 
 /// What the peer did.
 #[derive(Debug)]
-pub enum Event {
+pub enum WireEvent {
     /// A complete request head arrived. Answer with `bind`, then `respond`.
     Request {
         /// The stream to answer on.
@@ -82,37 +82,37 @@ pub enum Event {
         /// What could be read.
         head: Box<RequestHead>,
         /// What to answer and log.
-        refusal: Refusal,
+        refusal: WireRefusal,
     },
     /// Part of a request body, or of what the client says in a tunnel; give the room back with
     /// `body_consumed`.
     Body {
         /// Whose body.
-        user: User,
+        user: StreamOwner,
         /// The bytes.
         bytes: bytes::Bytes,
     },
     /// The request body is complete, or the client's side of a tunnel.
     BodyEnd {
         /// Whose body.
-        user: User,
+        user: StreamOwner,
     },
     /// The request body broke the rules; answer with this status if that is still possible.
     BodyRefused {
         /// Whose body.
-        user: User,
+        user: StreamOwner,
         /// What to answer and log.
-        refusal: Refusal,
+        refusal: WireRefusal,
     },
     /// The peer gave up on a stream, or a broken rule ended it; nothing more leaves on it.
     Reset {
         /// Whose stream.
-        user: User,
+        user: StreamOwner,
     },
     /// The last byte of a response was handed over (not: received by the peer).
     Sent {
         /// Whose response.
-        user: User,
+        user: StreamOwner,
         /// Body bytes that left, with the framing of chunks.
         body_bytes: u64,
         /// Bytes of the head that left, and of frames in HTTP/2 and 3.
@@ -149,11 +149,11 @@ pub enum Pull {
 /// Where response bodies come from, asked only when a byte can really leave.
 pub trait BodySource {
     /// Appends at most `max` bytes of `user`'s body to `out`.
-    fn pull(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull;
+    fn pull(&mut self, user: StreamOwner, max: usize, out: &mut SendChain) -> Pull;
 
     /// Adds the trailer fields of `user`'s answer to `fields`; asked once, behind the last byte of
     /// a body whose head said `trailed`, also where the protocol cannot send them.
-    fn trailers(&mut self, user: User, fields: &mut Fields) {
+    fn trailers(&mut self, user: StreamOwner, fields: &mut FieldMap) {
         let _ = (user, fields);
     }
 }

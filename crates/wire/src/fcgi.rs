@@ -15,14 +15,14 @@ pub mod record;
 #[cfg(test)]
 mod tests;
 
-use base::SendChain;
+use bolide_base::SendChain;
+use bolide_http::Params;
 use bytes::Bytes;
-use http::Params;
 
-use self::record::{CONTENT_MAX, HEADER_LEN, Header, Kind};
-use crate::cgi::{Answer, HeadParser, Phase};
-use crate::outgoing::{Outgoing, Sending};
-use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, Pull, User};
+use self::record::{CONTENT_MAX, HEADER_LEN, RecordHeader, RecordKind};
+use crate::cgi::{CgiAnswer, CgiPhase, HeadParser};
+use crate::outgoing::{OutgoingBody, SendingState};
+use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, Pull, StreamOwner};
 
 /// Bytes of one stdin record: what an origin reads in one go, and no more.
 const STDIN_MAX: usize = 32 * 1024;
@@ -38,21 +38,21 @@ enum Reading {
     /// This many bytes of the header are here.
     Header([u8; HEADER_LEN], usize),
     /// This much content is to come, then so much padding.
-    Content(Kind, usize, usize),
+    Content(RecordKind, usize, usize),
     /// This much padding is to come.
-    Padding(Kind, usize),
+    Padding(RecordKind, usize),
 }
 
 const FRESH: Reading = Reading::Header([0; HEADER_LEN], 0);
 
 /// A connection to a FastCGI application.
 #[derive(Debug)]
-pub struct Client {
+pub struct FcgiClient {
     settings: OriginConnSettings,
-    outgoing: Outgoing,
+    outgoing: OutgoingBody,
     reading: Reading,
     parser: HeadParser,
-    answer: Answer,
+    answer: CgiAnswer,
     /// Framing that arrived with the head; it counts against the limit, as in nginx.
     overhead: usize,
     stderr: Vec<u8>,
@@ -65,22 +65,22 @@ pub struct Client {
     is_spoiled: bool,
 }
 
-impl Default for Client {
+impl Default for FcgiClient {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Client {
+impl FcgiClient {
     /// A fresh connection.
     #[must_use]
     pub fn new() -> Self {
         Self {
             settings: OriginConnSettings::default(),
-            outgoing: Outgoing::default(),
+            outgoing: OutgoingBody::default(),
             reading: FRESH,
             parser: HeadParser::default(),
-            answer: Answer::default(),
+            answer: CgiAnswer::default(),
             overhead: 0,
             stderr: Vec::new(),
             end: [0; 8],
@@ -101,12 +101,12 @@ impl Client {
         record::push_begin(output, settings.keep);
         record::push_params(output, params);
         outgoing.sending = if body_len == Some(0) {
-            Header::empty(Kind::Stdin).push(output);
-            Sending::Sent
+            RecordHeader::empty(RecordKind::Stdin).push(output);
+            SendingState::Sent
         } else {
-            Sending::Body
+            SendingState::Body
         };
-        let answer = Answer::begun(settings.answers_head);
+        let answer = CgiAnswer::begun(settings.answers_head);
         *self = Self { settings: *settings, outgoing, answer, ..Self::new() };
     }
 
@@ -115,7 +115,7 @@ impl Client {
         &mut self,
         room: usize,
         out: &mut SendChain,
-        user: User,
+        user: StreamOwner,
         body: &mut impl BodySource,
     ) {
         let start = out.len();
@@ -136,7 +136,7 @@ impl Client {
         &mut self,
         max: usize,
         out: &mut SendChain,
-        user: User,
+        user: StreamOwner,
         body: &mut impl BodySource,
     ) -> bool {
         let mark = out.mark();
@@ -145,17 +145,17 @@ impl Client {
         if filled == 0 {
             out.rewind(mark);
         } else {
-            out.patch(mark, &Header::new(Kind::Stdin, filled).bytes());
+            out.patch(mark, &RecordHeader::new(RecordKind::Stdin, filled).bytes());
         }
         debug_assert!(filled <= max, "a body gives no more than it is asked for");
         match pull {
             Pull::More => {}
             Pull::Pending => self.outgoing.is_pending = true,
             Pull::End => {
-                out.push_slice(&Header::empty(Kind::Stdin).bytes());
-                self.outgoing.sending = Sending::Sent;
+                out.push_slice(&RecordHeader::empty(RecordKind::Stdin).bytes());
+                self.outgoing.sending = SendingState::Sent;
             }
-            Pull::Broken => self.outgoing.sending = Sending::Broken,
+            Pull::Broken => self.outgoing.sending = SendingState::Broken,
         }
         filled > 0
     }
@@ -185,21 +185,21 @@ impl Client {
 
     /// Queues FCGI_ABORT_REQUEST if an answer is still to come.
     pub fn abort(&mut self) {
-        if !matches!(self.answer.phase(), Phase::Head | Phase::Body) {
+        if !matches!(self.answer.phase(), CgiPhase::Head | CgiPhase::Body) {
             return;
         }
-        self.outgoing.sending = Sending::Stopped;
+        self.outgoing.sending = SendingState::Stopped;
         self.is_spoiled = true;
-        Header::empty(Kind::AbortRequest).push(&mut self.outgoing.buffer);
+        RecordHeader::empty(RecordKind::AbortRequest).push(&mut self.outgoing.buffer);
     }
 
     /// Whether the connection may carry a request.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         match self.answer.phase() {
-            Phase::None => !self.is_spoiled,
-            Phase::Over => self.settings.keep && self.is_request_sent() && !self.is_spoiled,
-            Phase::Head | Phase::Body => false,
+            CgiPhase::None => !self.is_spoiled,
+            CgiPhase::Over => self.settings.keep && self.is_request_sent() && !self.is_spoiled,
+            CgiPhase::Head | CgiPhase::Body => false,
         }
     }
 
@@ -230,9 +230,9 @@ impl Client {
     ) -> Result<(), OriginError> {
         while !input.is_empty() {
             match self.answer.phase() {
-                Phase::Head | Phase::Body => {}
-                Phase::None => return Err(invalid("upstream sent data before a request", None)),
-                Phase::Over => {
+                CgiPhase::Head | CgiPhase::Body => {}
+                CgiPhase::None => return Err(invalid("upstream sent data before a request", None)),
+                CgiPhase::Over => {
                     self.is_spoiled = true;
                     return Ok(());
                 }
@@ -270,13 +270,13 @@ impl Client {
     fn advance(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
         if let Reading::Content(kind, 0, padding) = self.reading {
             self.reading = Reading::Padding(kind, padding);
-            if kind == Kind::Stderr {
+            if kind == RecordKind::Stderr {
                 self.tell_stderr(events);
             }
         }
         if let Reading::Padding(kind, 0) = self.reading {
             self.reading = FRESH;
-            if kind == Kind::EndRequest && self.answer.phase() != Phase::Over {
+            if kind == RecordKind::EndRequest && self.answer.phase() != CgiPhase::Over {
                 self.end_request(events)?;
             }
         }
@@ -284,20 +284,20 @@ impl Client {
     }
 
     /// What a record's header alone decides.
-    fn begin_record(&mut self, header: Header) -> Result<(), OriginError> {
+    fn begin_record(&mut self, header: RecordHeader) -> Result<(), OriginError> {
         let (len, padding) = (usize::from(header.len), usize::from(header.padding));
         self.reading = Reading::Content(header.kind, len, padding);
-        let is_head = self.answer.phase() == Phase::Head;
+        let is_head = self.answer.phase() == CgiPhase::Head;
         match header.kind {
-            Kind::Stdout if is_head && len == 0 => return Err(OriginError::StdoutClosed),
-            Kind::Stdout if is_head => self.overhead += HEADER_LEN,
-            Kind::Stdout if len == 0 => {
+            RecordKind::Stdout if is_head && len == 0 => return Err(OriginError::StdoutClosed),
+            RecordKind::Stdout if is_head => self.overhead += HEADER_LEN,
+            RecordKind::Stdout if len == 0 => {
                 if self.answer.is_short() {
                     return Err(OriginError::StdoutClosed);
                 }
                 self.is_stdout_closed = true;
             }
-            Kind::EndRequest if is_head => {
+            RecordKind::EndRequest if is_head => {
                 return Err(invalid("upstream sent unexpected FastCGI record: ", Some(3)));
             }
             _ => {}
@@ -307,14 +307,14 @@ impl Client {
 
     fn content(
         &mut self,
-        kind: Kind,
+        kind: RecordKind,
         piece: &[u8],
         behind: usize,
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
         match kind {
-            Kind::Stdout => self.stdout(piece, behind, events),
-            Kind::Stderr => {
+            RecordKind::Stdout => self.stdout(piece, behind, events),
+            RecordKind::Stderr => {
                 self.stderr.extend_from_slice(piece);
                 Ok(())
             }
@@ -333,7 +333,7 @@ impl Client {
         behind: usize,
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
-        while self.answer.phase() == Phase::Head && !piece.is_empty() {
+        while self.answer.phase() == CgiPhase::Head && !piece.is_empty() {
             let max = self.settings.head_max.saturating_sub(self.overhead);
             let (used, head) = self.parser.receive(piece, max)?;
             piece = &piece[used..];
@@ -343,7 +343,7 @@ impl Client {
         }
         if !piece.is_empty() {
             self.answer.body(piece, behind, events);
-            if self.answer.phase() == Phase::Over {
+            if self.answer.phase() == CgiPhase::Over {
                 self.is_spoiled = true;
                 self.outgoing.stop();
             }
@@ -387,29 +387,35 @@ impl Client {
         self.tell_stderr(events);
         let is_ending = matches!(
             self.reading,
-            Reading::Content(Kind::EndRequest, ..) | Reading::Padding(Kind::EndRequest, _)
+            Reading::Content(RecordKind::EndRequest, ..)
+                | Reading::Padding(RecordKind::EndRequest, _)
         );
         match self.answer.phase() {
-            Phase::None | Phase::Over => return Ok(()),
-            Phase::Body if is_ending => return self.end_request(events),
-            Phase::Body if self.is_stdout_closed || self.answer.is_complete() => {
+            CgiPhase::None | CgiPhase::Over => return Ok(()),
+            CgiPhase::Body if is_ending => return self.end_request(events),
+            CgiPhase::Body if self.is_stdout_closed || self.answer.is_complete() => {
                 self.end(0, events);
                 return Ok(());
             }
-            Phase::Head | Phase::Body => {}
+            CgiPhase::Head | CgiPhase::Body => {}
         }
         self.outgoing.stop();
         // nginx takes the latter for the end of an answer that says no length, if the connection
         // is not kept; a child that dies would then leave a page that looks complete.
         Err(match self.answer.phase() {
-            Phase::Head => OriginError::ClosedBeforeHead,
+            CgiPhase::Head => OriginError::ClosedBeforeHead,
             _ => OriginError::ClosedWithinBody,
         })
     }
 }
 
 /// Pulls until `max` bytes are there or the body has no more for now.
-fn fill(user: User, max: usize, out: &mut SendChain, body: &mut impl BodySource) -> (usize, Pull) {
+fn fill(
+    user: StreamOwner,
+    max: usize,
+    out: &mut SendChain,
+    body: &mut impl BodySource,
+) -> (usize, Pull) {
     let start = out.len();
     loop {
         let before = out.len();
@@ -423,7 +429,7 @@ fn fill(user: User, max: usize, out: &mut SendChain, body: &mut impl BodySource)
 }
 
 /// A header that an application may send.
-fn parse_header(bytes: [u8; HEADER_LEN]) -> Result<Header, OriginError> {
+fn parse_header(bytes: [u8; HEADER_LEN]) -> Result<RecordHeader, OriginError> {
     let [version, kind, id_high, id_low, ..] = bytes;
     if version != record::VERSION {
         let text = "upstream sent unsupported FastCGI protocol version: ";
@@ -437,8 +443,10 @@ fn parse_header(bytes: [u8; HEADER_LEN]) -> Result<Header, OriginError> {
         let text = "upstream sent unexpected FastCGI request id low byte: ";
         return Err(invalid(text, Some(id_low)));
     }
-    Header::parse(bytes)
-        .filter(|header| matches!(header.kind, Kind::Stdout | Kind::Stderr | Kind::EndRequest))
+    RecordHeader::parse(bytes)
+        .filter(|header| {
+            matches!(header.kind, RecordKind::Stdout | RecordKind::Stderr | RecordKind::EndRequest)
+        })
         .ok_or_else(|| invalid("upstream sent invalid FastCGI record type: ", Some(kind)))
 }
 

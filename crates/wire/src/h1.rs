@@ -30,15 +30,15 @@ mod send;
 #[cfg(test)]
 mod tests;
 
-use http::{Scheme, Version};
+use bolide_http::{HttpVersion, Scheme};
 
-use crate::{StreamId, User};
-use body::Decoder;
+use crate::{StreamId, StreamOwner};
+use body::BodyDecoder;
 pub use fuzz::fuzz;
-use head::{After, Parser};
+use head::{After, H1HeadParser};
+use replay::ReplayH1;
 pub use replay::Replies;
-use replay::Requests;
-use response::{Asked, Framing, Wants};
+use response::{BodyFraming, RequestFacts, Wants};
 
 /// Bytes of an unread body that are thrown away to keep a connection; more, and it closes.
 const DRAIN_SIZE_MAX: u64 = 64 << 20;
@@ -47,7 +47,7 @@ const OUTPUT_KEPT_MAX: usize = 1024;
 
 /// What configuration says about HTTP/1 connections of one listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct H1Settings {
     /// How clients reach this listener. The machine accepts both schemes in absolute targets.
     pub scheme: Scheme,
     /// `client_header_buffer_size` in bytes: for the first lines of a head, as many as fit.
@@ -69,14 +69,14 @@ pub struct Settings {
     pub asks_host: bool,
 }
 
-impl Default for Settings {
+impl Default for H1Settings {
     fn default() -> Self {
         Self {
             scheme: Scheme::Http,
             header_buffer_size: 1024,
             large_buffers: 4,
             large_buffer_size: 8 * 1024,
-            fields_max: base::limits::FIELDS_MAX as u32,
+            fields_max: bolide_base::limits::FIELDS_MAX as u32,
             underscores_in_headers: false,
             ignore_invalid_headers: true,
             keepalive_requests: 1000,
@@ -85,7 +85,7 @@ impl Default for Settings {
     }
 }
 
-impl Settings {
+impl H1Settings {
     /// Bytes of the largest head.
     const fn head_size_max(&self) -> usize {
         self.large_buffer_size
@@ -100,7 +100,7 @@ enum Input {
     /// A request head.
     Head,
     /// The rest of a request body.
-    Body(Decoder),
+    Body(BodyDecoder),
     /// Nothing: the request is complete and not yet answered.
     Complete,
     /// Whatever it says in another protocol, up to the end of its side.
@@ -119,7 +119,7 @@ enum Answer {
     /// Not here yet.
     Wanted,
     /// Its head is queued or gone, its body is being pulled.
-    Sending(Framing),
+    Sending(BodyFraming),
     /// Appended to its last byte, while the request body is still being drained.
     Done,
 }
@@ -152,16 +152,16 @@ enum Source {
 /// body follows ends a call, so that every body event finds its user bound. After
 /// [`Self::transmit`], offer kept bytes again; the next request may be among them.
 #[derive(Debug)]
-pub struct Conn {
-    parser: Parser,
-    said: Requests,
+pub struct H1Conn {
+    parser: H1HeadParser,
+    said: ReplayH1,
     input: Input,
     answer: Answer,
     /// Interim heads and the head of the answer.
     output: Vec<u8>,
     /// Heads seen; names the current request.
     requests: u64,
-    user: User,
+    user: StreamOwner,
     /// Body bytes of the answer that were appended, with the framing of chunks.
     sent: u64,
     /// Bytes of its head.
@@ -172,7 +172,7 @@ pub struct Conn {
     ahead: u32,
     /// Bytes that the last `receive` left to the caller.
     held: u32,
-    asked: Asked,
+    asked: RequestFacts,
     after: After,
     reader: Reader,
     expectation: Expectation,
@@ -192,13 +192,13 @@ pub struct Conn {
 }
 
 // An idle connection is this and nothing else: ten thousand of them must stay cheap.
-const _: () = assert!(size_of::<Conn>() <= 200);
+const _: () = assert!(size_of::<H1Conn>() <= 200);
 
-impl Default for Conn {
+impl Default for H1Conn {
     fn default() -> Self {
         Self {
-            parser: Parser::default(),
-            said: Requests::default(),
+            parser: H1HeadParser::default(),
+            said: ReplayH1::default(),
             input: Input::Head,
             answer: Answer::Idle,
             output: Vec::new(),
@@ -209,7 +209,7 @@ impl Default for Conn {
             drained: 0,
             ahead: 0,
             held: 0,
-            asked: Asked { version: Version::Http11, wants: Wants::Body },
+            asked: RequestFacts { version: HttpVersion::Http11, wants: Wants::Body },
             after: After::KeepAlive,
             reader: Reader::Exchange,
             expectation: Expectation::None,
@@ -224,7 +224,7 @@ impl Default for Conn {
     }
 }
 
-impl Conn {
+impl H1Conn {
     /// A fresh connection. It holds no buffer until the first answer.
     #[must_use]
     pub fn new() -> Self {
@@ -232,14 +232,14 @@ impl Conn {
     }
 
     /// Gives the request on `stream` its owner's name.
-    pub fn bind(&mut self, stream: StreamId, user: User) {
+    pub fn bind(&mut self, stream: StreamId, user: StreamOwner) {
         if self.is_current(stream) {
             self.user = user;
         }
     }
 
     /// Who owns the request that is not answered to its end.
-    pub fn users(&self) -> impl Iterator<Item = User> {
+    pub fn users(&self) -> impl Iterator<Item = StreamOwner> {
         let waits = matches!(self.answer, Answer::Wanted | Answer::Sending(_));
         (waits && self.user != crate::conn::UNBOUND).then_some(self.user).into_iter()
     }
@@ -259,7 +259,7 @@ impl Conn {
     }
 
     /// Gives the room of `bytes` body bytes back; then offer kept bytes again. At most
-    /// [`base::limits::BODY_WINDOW`] bytes are ever outstanding.
+    /// [`bolide_base::limits::BODY_WINDOW`] bytes are ever outstanding.
     pub fn body_consumed(&mut self, stream: StreamId, bytes: usize) {
         if self.is_current(stream) {
             let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -304,7 +304,7 @@ impl Conn {
     pub const fn has_output(&self) -> bool {
         let ready = matches!(
             (self.answer, self.source),
-            (Answer::Sending(Framing::Empty), _) | (Answer::Sending(_), Source::Ready)
+            (Answer::Sending(BodyFraming::Empty), _) | (Answer::Sending(_), Source::Ready)
         );
         !self.output.is_empty() || ready
     }

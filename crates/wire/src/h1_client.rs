@@ -21,15 +21,15 @@ mod status;
 #[cfg(test)]
 mod tests;
 
-use base::SendChain;
-use http::{Fields, Name, OriginHead, Params};
+use bolide_base::SendChain;
+use bolide_http::{FieldMap, Name, OriginHead, Params};
 
-use self::chunks::{Chunks, Piece};
-use self::request::Framing;
-use self::status::{StatusLine, Step};
-use crate::cgi::{self, Answer, HeadParser, Phase, Rule};
-use crate::outgoing::{Outgoing, Sending};
-use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, Pull, User};
+use self::chunks::{ChunkPiece, ChunkReader};
+use self::request::UploadFraming;
+use self::status::{StatusLine, StatusStep};
+use crate::cgi::{self, CgiAnswer, CgiPhase, CgiRule, HeadParser};
+use crate::outgoing::{OutgoingBody, SendingState};
+use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, Pull, StreamOwner};
 
 /// What the next bytes of the answer are.
 #[derive(Debug)]
@@ -41,39 +41,39 @@ enum Reading {
     /// The body as it is, if there is one.
     Plain,
     /// The body in chunks.
-    Chunks(Chunks),
+    Chunks(ChunkReader),
 }
 
 /// A connection to an origin that speaks HTTP/1.
 #[derive(Debug)]
-pub struct Client {
+pub struct H1Client {
     settings: OriginConnSettings,
-    outgoing: Outgoing,
-    framing: Framing,
+    outgoing: OutgoingBody,
+    framing: UploadFraming,
     reading: Reading,
-    answer: Answer,
+    answer: CgiAnswer,
     /// Whether the request asks for another protocol.
     asks_upgrade: bool,
     /// Whether the connection is of no use for another request, however this one ends.
     is_spoiled: bool,
 }
 
-impl Default for Client {
+impl Default for H1Client {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Client {
+impl H1Client {
     /// A fresh connection.
     #[must_use]
     pub fn new() -> Self {
         Self {
             settings: OriginConnSettings::default(),
-            outgoing: Outgoing::default(),
-            framing: Framing::Length(0),
+            outgoing: OutgoingBody::default(),
+            framing: UploadFraming::Length(0),
             reading: Reading::Plain,
-            answer: Answer::default(),
+            answer: CgiAnswer::default(),
             asks_upgrade: false,
             is_spoiled: false,
         }
@@ -86,15 +86,15 @@ impl Client {
         debug_assert!(self.is_idle(), "one request at a time");
         self.outgoing.begin();
         self.settings = *settings;
-        self.framing = body_len.map_or(Framing::Chunked, Framing::Length);
+        self.framing = body_len.map_or(UploadFraming::Chunked, UploadFraming::Length);
         self.reading = Reading::Line(StatusLine::new());
-        self.answer = Answer::begun(settings.answers_head);
+        self.answer = CgiAnswer::begun(settings.answers_head);
         self.asks_upgrade = params.iter().any(|pair| pair.0.eq_ignore_ascii_case(b"upgrade"));
         let pushed = request::push_head(&mut self.outgoing.buffer, params);
         self.outgoing.sending = match (pushed, self.framing) {
-            (None, _) => Sending::Broken,
-            (Some(()), Framing::Length(0)) => Sending::Sent,
-            (Some(()), _) => Sending::Body,
+            (None, _) => SendingState::Broken,
+            (Some(()), UploadFraming::Length(0)) => SendingState::Sent,
+            (Some(()), _) => SendingState::Body,
         };
     }
 
@@ -103,14 +103,14 @@ impl Client {
         &mut self,
         room: usize,
         out: &mut SendChain,
-        user: User,
+        user: StreamOwner,
         body: &mut impl BodySource,
     ) {
         let start = out.len();
         self.outgoing.flush(out);
         while self.outgoing.pulls() {
             let left = room.saturating_sub((out.len() - start) as usize);
-            if !Framing::is_worth(left, room) {
+            if !UploadFraming::is_worth(left, room) {
                 return;
             }
             let Some(sent) = self.framing.send(left, out, user, body) else { return };
@@ -149,12 +149,12 @@ impl Client {
     /// Whether the origin switched to another protocol: see [`crate::OriginConn::is_tunnel`].
     #[must_use]
     pub const fn is_tunnel(&self) -> bool {
-        matches!(self.framing, Framing::Tunnel)
+        matches!(self.framing, UploadFraming::Tunnel)
     }
 
     /// Stops: HTTP/1 has no word for it but the end of the connection.
     pub fn abort(&mut self) {
-        if matches!(self.answer.phase(), Phase::Head | Phase::Body) {
+        if matches!(self.answer.phase(), CgiPhase::Head | CgiPhase::Body) {
             self.is_spoiled = true;
             self.outgoing.stop();
         }
@@ -164,9 +164,9 @@ impl Client {
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         match self.answer.phase() {
-            Phase::None => !self.is_spoiled,
-            Phase::Over => self.settings.keep && self.is_request_sent() && !self.is_spoiled,
-            Phase::Head | Phase::Body => false,
+            CgiPhase::None => !self.is_spoiled,
+            CgiPhase::Over => self.settings.keep && self.is_request_sent() && !self.is_spoiled,
+            CgiPhase::Head | CgiPhase::Body => false,
         }
     }
 
@@ -197,12 +197,12 @@ impl Client {
     ) -> Result<(), OriginError> {
         while !input.is_empty() {
             match self.answer.phase() {
-                Phase::Head | Phase::Body => {}
-                Phase::None => {
+                CgiPhase::Head | CgiPhase::Body => {}
+                CgiPhase::None => {
                     let text = b"upstream sent data before a request".as_slice();
                     return Err(OriginError::Invalid(text.into()));
                 }
-                Phase::Over => {
+                CgiPhase::Over => {
                     self.is_spoiled = true;
                     return Ok(());
                 }
@@ -236,11 +236,11 @@ impl Client {
             *input = rest;
             match line.take(byte) {
                 // It needs at least one byte more.
-                Step::More if line.len() >= self.settings.head_max => {
+                StatusStep::More if line.len() >= self.settings.head_max => {
                     return Err(OriginError::HeadTooBig);
                 }
-                Step::More => {}
-                Step::Complete => {
+                StatusStep::More => {}
+                StatusStep::Complete => {
                     // To nginx an answer of 1.0 is the last, whatever else it says.
                     self.is_spoiled = !line.is_modern();
                     let head = line.head();
@@ -252,7 +252,7 @@ impl Client {
                     return Ok(());
                 }
                 // RFC 9112 §4: what begins otherwise is no answer.
-                Step::NoLine => {
+                StatusStep::NoLine => {
                     let text = b"upstream sent no valid HTTP/1.0 header";
                     return Err(cgi::invalid_head(text, b"", b""));
                 }
@@ -277,12 +277,12 @@ impl Client {
         }
         self.is_spoiled |= head.fields.all(Name::Connection).any(has_close);
         let rule = match length {
-            Length::Known(length) => Rule::Left(length),
-            Length::Chunked | Length::UntilClose => Rule::Any,
+            Length::Known(length) => CgiRule::Left(length),
+            Length::Chunked | Length::UntilClose => CgiRule::Any,
         };
         self.answer.begin_body(head, rule, events);
         if length == Length::Chunked && !self.answer.is_complete() {
-            self.reading = Reading::Chunks(Chunks::new(self.settings.head_max));
+            self.reading = Reading::Chunks(ChunkReader::new(self.settings.head_max));
         }
         Ok(())
     }
@@ -294,14 +294,14 @@ impl Client {
     ) -> Result<(), OriginError> {
         // RFC 9110 §7.8: no other protocol is spoken that nobody asked for, nor before the request
         // was complete.
-        let is_sent = self.outgoing.sending == Sending::Sent;
+        let is_sent = self.outgoing.sending == SendingState::Sent;
         if !self.asks_upgrade || !is_sent {
             return Err(invalid_status(b"101"));
         }
         self.is_spoiled = true;
-        self.framing = Framing::Tunnel;
+        self.framing = UploadFraming::Tunnel;
         // Whoever owns the client's side says when it is there.
-        (self.outgoing.sending, self.outgoing.is_pending) = (Sending::Body, true);
+        (self.outgoing.sending, self.outgoing.is_pending) = (SendingState::Body, true);
         self.answer.begin_tunnel(head, events);
         Ok(())
     }
@@ -315,9 +315,9 @@ impl Client {
         let text = b"upstream sent invalid chunked response".as_slice();
         let piece = chunks.receive(input).ok_or_else(|| OriginError::Invalid(text.into()))?;
         match piece {
-            Piece::Starved => {}
-            Piece::Data(data) => self.answer.body(data, input.len(), events),
-            Piece::End(behind) => {
+            ChunkPiece::Starved => {}
+            ChunkPiece::Data(data) => self.answer.body(data, input.len(), events),
+            ChunkPiece::End(behind) => {
                 let trailers = chunks.take_trailers();
                 *input = &[];
                 self.answer.flush(events);
@@ -337,11 +337,11 @@ impl Client {
     /// Ends an answer of which nothing is missing, if nothing stands behind it that is to be told.
     fn end_if_complete(&mut self, behind: &[u8], events: &mut Vec<OriginEvent>) {
         match self.answer.phase() {
-            Phase::Over => {
+            CgiPhase::Over => {
                 self.is_spoiled = true;
                 self.outgoing.stop();
             }
-            Phase::Body if behind.is_empty() && self.answer.is_complete() => self.end(events),
+            CgiPhase::Body if behind.is_empty() && self.answer.is_complete() => self.end(events),
             _ => {}
         }
     }
@@ -369,13 +369,13 @@ impl Client {
     pub fn handle_eof(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
         self.is_spoiled = true;
         let error = match (self.answer.phase(), &self.reading) {
-            (Phase::None | Phase::Over, _) => return Ok(()),
-            (Phase::Body, Reading::Plain) if !self.answer.is_short() => {
+            (CgiPhase::None | CgiPhase::Over, _) => return Ok(()),
+            (CgiPhase::Body, Reading::Plain) if !self.answer.is_short() => {
                 self.end(events);
                 return Ok(());
             }
-            (Phase::Body, _) => OriginError::ClosedWithinBody,
-            (Phase::Head, _) => OriginError::ClosedBeforeHead,
+            (CgiPhase::Body, _) => OriginError::ClosedWithinBody,
+            (CgiPhase::Head, _) => OriginError::ClosedBeforeHead,
         };
         self.outgoing.stop();
         Err(error)
@@ -391,7 +391,7 @@ enum Length {
 }
 
 /// Goes through the framing fields in their order, and stops at the first wrong one.
-fn read_length(fields: &Fields) -> Result<Length, OriginError> {
+fn read_length(fields: &FieldMap) -> Result<Length, OriginError> {
     let (mut length, mut coding) = (None, None);
     for field in fields.iter() {
         let (before, other, name) = match field.name {

@@ -33,19 +33,19 @@ pub use fuzz::fuzz;
 
 use std::time::Duration;
 
-use base::Instant;
-use base::limits::{BODY_WINDOW, CONN_WINDOW, HEAD_SIZE_MAX, STREAMS_PER_CONN_MAX};
+use bolide_base::Instant;
+use bolide_base::limits::{BODY_WINDOW, CONN_WINDOW, HEAD_SIZE_MAX, STREAMS_PER_CONN_MAX};
+use bolide_http::Scheme;
 use bytes::Bytes;
-use http::Scheme;
 
 use crate::conn::UNBOUND;
-use crate::hpack::{Decoder, Encoder};
+use crate::hpack::{HpackDecoder, HpackEncoder};
 use crate::sched::{Priority, Sched};
-use crate::{Awaiting, ConnError, Event, StreamId, User};
+use crate::{Awaiting, ConnError, StreamId, StreamOwner, WireEvent};
 use abuse::Abuse;
-use frame::{Kind, WINDOW_INITIAL};
-use replay::{Requests, Responses};
-use streams::{Closed, Held, Receiving, Sending, Streams};
+use frame::{FrameKind, WINDOW_INITIAL};
+use replay::{ReplayH2, Responses};
+use streams::{Closed, H2Sending, H2Streams, HeldHead, Receiving};
 
 /// Request body bytes that are swallowed after the response is complete before the stream is
 /// reset: a reset in the middle of an upload is an error to some clients, and most uploads are
@@ -58,7 +58,7 @@ const EARLY_MAX: usize = 16;
 
 /// What the server allows on a connection; the same for the connection's whole life.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct H2Settings {
     /// How the connection is made; the `:scheme` of requests is not trusted.
     pub scheme: Scheme,
     /// Streams the peer may have open; more are refused.
@@ -79,7 +79,7 @@ pub struct Settings {
     pub keepalive_time: Duration,
 }
 
-impl Default for Settings {
+impl Default for H2Settings {
     fn default() -> Self {
         Self {
             scheme: Scheme::Http,
@@ -157,7 +157,7 @@ struct Flow {
 
 /// One HTTP/2 connection. Small while idle: tables and buffers come with the first use.
 #[derive(Debug)]
-pub struct Conn {
+pub struct H2Conn {
     phase: Phase,
     is_going_away: bool,
     settings_are_acked: bool,
@@ -172,29 +172,29 @@ pub struct Conn {
     flow: Flow,
     partial: Partial,
     block: Option<Box<Block>>,
-    decoder: Decoder,
-    encoder: Encoder,
-    streams: Streams,
+    decoder: HpackDecoder,
+    encoder: HpackEncoder,
+    streams: H2Streams,
     sched: Sched,
     /// Control frames and response heads in the order in which they must leave.
     queue: Vec<u8>,
     /// Streams whose `END_STREAM` stands in the queue.
     ended: Vec<StreamId>,
     /// Events that came up where nobody could take them.
-    deferred: Vec<Event>,
+    deferred: Vec<WireEvent>,
     early: Vec<(u32, Priority)>,
-    known_requests: Requests,
+    known_requests: ReplayH2,
     known_responses: Responses,
     abuse: Abuse,
 }
 
-impl Default for Conn {
+impl Default for H2Conn {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Conn {
+impl H2Conn {
     /// A connection on which nothing has been said. It allocates nothing.
     #[must_use]
     pub fn new() -> Self {
@@ -218,15 +218,15 @@ impl Conn {
             },
             partial: Partial::default(),
             block: None,
-            decoder: Decoder::default(),
-            encoder: Encoder::new(),
-            streams: Streams::default(),
+            decoder: HpackDecoder::default(),
+            encoder: HpackEncoder::new(),
+            streams: H2Streams::default(),
             sched: Sched::new(),
             queue: Vec::new(),
             ended: Vec::new(),
             deferred: Vec::new(),
             early: Vec::new(),
-            known_requests: Requests::default(),
+            known_requests: ReplayH2::default(),
             known_responses: Responses::default(),
             abuse: Abuse::default(),
         }
@@ -234,24 +234,24 @@ impl Conn {
 
     /// Says whose stream it is. What had arrived before, or the end of a stream that is gone
     /// already, comes with the next `receive` or `transmit`.
-    pub fn bind(&mut self, stream: StreamId, user: User) {
+    pub fn bind(&mut self, stream: StreamId, user: StreamOwner) {
         let Some(slot) = self.streams.slot(stream) else {
-            self.deferred.push(Event::Reset { user });
+            self.deferred.push(WireEvent::Reset { user });
             return;
         };
         let bound = self.streams.at(slot);
         bound.user = user;
         if let Some(held) = bound.held.take() {
-            let Held { bytes, is_complete } = *held;
-            self.deferred.extend(bytes.into_iter().map(|bytes| Event::Body { user, bytes }));
+            let HeldHead { bytes, is_complete } = *held;
+            self.deferred.extend(bytes.into_iter().map(|bytes| WireEvent::Body { user, bytes }));
             if is_complete {
-                self.deferred.push(Event::BodyEnd { user });
+                self.deferred.push(WireEvent::BodyEnd { user });
             }
         }
     }
 
     /// Who owns the requests that are not answered to their ends.
-    pub fn users(&self) -> impl Iterator<Item = User> {
+    pub fn users(&self) -> impl Iterator<Item = StreamOwner> {
         self.streams.users()
     }
 
@@ -311,9 +311,9 @@ impl Conn {
         let Some(slot) = self.streams.slot(stream) else { return };
         let id = self.streams.id(slot);
         if let Some(user) = self.drop_stream(slot, Closed::ByUs) {
-            self.deferred.push(Event::Reset { user });
+            self.deferred.push(WireEvent::Reset { user });
         }
-        frame::push_u32(self.control(), Kind::RstStream, id, code);
+        frame::push_u32(self.control(), FrameKind::RstStream, id, code);
     }
 
     /// Ends the connection gracefully: no new streams; what is open is served.
@@ -423,7 +423,7 @@ impl Conn {
         let stream = self.streams.at(slot);
         stream.recv_window = stream.recv_window.saturating_add_unsigned(credit);
         let id = self.streams.id(slot);
-        frame::push_u32(self.control(), Kind::WindowUpdate, id, credit);
+        frame::push_u32(self.control(), FrameKind::WindowUpdate, id, credit);
     }
 
     fn credit_conn(&mut self, bytes: u32) {
@@ -431,12 +431,12 @@ impl Conn {
         if self.flow.credit > CONN_WINDOW / 2 {
             let credit = std::mem::take(&mut self.flow.credit);
             self.flow.recv += credit;
-            frame::push_u32(self.control(), Kind::WindowUpdate, 0, credit);
+            frame::push_u32(self.control(), FrameKind::WindowUpdate, 0, credit);
         }
     }
 
     /// Takes a stream away; says who has to be told.
-    fn drop_stream(&mut self, slot: u32, why: Closed) -> Option<User> {
+    fn drop_stream(&mut self, slot: u32, why: Closed) -> Option<StreamOwner> {
         let stream = self.streams.at(slot);
         let unread = stream.unread();
         if std::mem::take(&mut stream.is_scheduled) {
@@ -457,22 +457,22 @@ impl Conn {
     }
 
     /// Hands body bytes to whoever is bound, or keeps them.
-    fn deliver(&mut self, slot: u32, data: &[u8], events: &mut Vec<Event>) {
+    fn deliver(&mut self, slot: u32, data: &[u8], events: &mut Vec<WireEvent>) {
         let bytes = Bytes::copy_from_slice(data);
         let stream = self.streams.at(slot);
         stream.outstanding += data.len() as u32;
         match stream.user {
             UNBOUND => stream.held.get_or_insert_default().bytes.push(bytes),
-            user => events.push(Event::Body { user, bytes }),
+            user => events.push(WireEvent::Body { user, bytes }),
         }
     }
 
     /// Breaks the connection: every user is told, and GOAWAY is the last frame.
-    fn fail(&mut self, error: ConnError, events: &mut Vec<Event>) {
+    fn fail(&mut self, error: ConnError, events: &mut Vec<WireEvent>) {
         for slot in 0..self.streams.slots() {
             if self.streams.is_open(slot) {
                 let user = self.drop_stream(slot, Closed::ByUs);
-                events.extend(user.map(|user| Event::Reset { user }));
+                events.extend(user.map(|user| WireEvent::Reset { user }));
             }
         }
         self.ended.clear();
@@ -488,7 +488,7 @@ impl Conn {
     }
 
     /// Ends the connection of a client whose other connections have wasted too much.
-    pub fn calm_down(&mut self, events: &mut Vec<Event>) {
+    pub fn calm_down(&mut self, events: &mut Vec<WireEvent>) {
         if self.phase != Phase::Dead {
             self.fail(abuse::calm("client cancelled too many requests"), events);
         }
@@ -499,17 +499,17 @@ impl Conn {
         &mut self,
         id: u32,
         code: u32,
-        events: &mut Vec<Event>,
+        events: &mut Vec<WireEvent>,
     ) -> Result<(), ConnError> {
         match self.streams.find(id) {
             Some(slot) => {
                 let user = self.drop_stream(slot, Closed::ByUs);
-                events.extend(user.map(|user| Event::Reset { user }));
+                events.extend(user.map(|user| WireEvent::Reset { user }));
             }
             None if self.streams.closed(id).is_none() => self.streams.forget(id, Closed::ByUs),
             None => {}
         }
-        frame::push_u32(self.control(), Kind::RstStream, id, code);
+        frame::push_u32(self.control(), FrameKind::RstStream, id, code);
         self.abuse.waste(code)
     }
 
@@ -518,15 +518,15 @@ impl Conn {
     fn refuse_rest(&mut self, slot: u32) {
         let id = self.streams.id(slot);
         self.drop_stream(slot, Closed::ByUs);
-        frame::push_u32(self.control(), Kind::RstStream, id, code::NO_ERROR);
+        frame::push_u32(self.control(), FrameKind::RstStream, id, code::NO_ERROR);
     }
 
     /// The response is complete: its user is told, and the stream goes or lingers.
-    fn finish(&mut self, slot: u32, events: &mut Vec<Event>) {
+    fn finish(&mut self, slot: u32, events: &mut Vec<WireEvent>) {
         let stream = self.streams.at(slot);
         let (user, body_bytes, unread) = (stream.user, stream.sent, stream.outstanding);
         let head_bytes = stream.told;
-        debug_assert!(matches!(stream.sending, Sending::Ended | Sending::Body));
+        debug_assert!(matches!(stream.sending, H2Sending::Ended | H2Sending::Body));
         stream.outstanding = 0;
         stream.discards = true;
         stream.held = None;
@@ -539,7 +539,7 @@ impl Conn {
         }
         self.abuse.complete();
         if user != UNBOUND {
-            events.push(Event::Sent { user, body_bytes, head_bytes });
+            events.push(WireEvent::Sent { user, body_bytes, head_bytes });
         }
     }
 }

@@ -22,23 +22,25 @@ mod recv;
 mod send;
 mod streams;
 
-use base::limits::BODY_WINDOW;
-use base::{Bound, SendChain};
+use bolide_base::limits::BODY_WINDOW;
+use bolide_base::{Bound, SendChain};
+use bolide_http::status::is_bodiless;
+use bolide_http::{FieldMap, ResponseHead};
 use bytes::Bytes;
-use http::status::is_bodiless;
-use http::{Fields, ResponseHead};
 
-use crate::qpack::{Decoder, Encoder};
+use crate::qpack::{QpackDecoder, QpackEncoder};
 use crate::sched::{Priority, Sched};
-use crate::{Awaiting, BodySource, ConnError, Event, HeadPool, RespondError, StreamId, User};
+use crate::{
+    Awaiting, BodySource, ConnError, HeadPool, RespondError, StreamId, StreamOwner, WireEvent,
+};
 
-use control::{Control, News, Uni};
+use control::{ControlNews, H3ControlStream, Uni};
 use frame::{code, kind, setting, uni};
 pub use load::EXCESSIVE_LOAD;
-use load::Load;
+use load::H3Load;
 use recv::{HeadCache, fatal};
-use send::{Out, ReplyCache, Turn};
-use streams::{Body, Fate, Phase, Streams};
+use send::{H3SendTurn, Out, ReplyCache};
+use streams::{H3Body, H3StreamFate, H3StreamPhase, H3Streams};
 
 /// A stream that QUIC no longer lets us write to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +74,7 @@ pub trait QuicStreams {
 
 /// What the configuration says about HTTP/3 connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
+pub struct H3Settings {
     /// Requests at once; QUIC enforces it by its credit, we size what follows from it.
     pub max_concurrent_streams: u32,
     /// Bytes of one request head, compressed or not.
@@ -113,27 +115,27 @@ const LINGERING_MAX: usize = 64;
 
 /// One HTTP/3 connection.
 #[derive(Debug, Default)]
-pub struct Conn {
-    streams: Streams,
+pub struct H3Conn {
+    streams: H3Streams,
     sched: Sched,
     unis: Vec<(u64, Uni)>,
-    control: Control,
-    decoder: Decoder,
-    encoder: Encoder,
+    control: H3ControlStream,
+    decoder: QpackDecoder,
+    encoder: QpackEncoder,
     control_out: Out,
     encoder_out: Out,
     decoder_out: Out,
     heads: HeadCache,
     replies: ReplyCache,
-    load: Load,
+    load: H3Load,
     /// Slots of streams whose section waits for insertions.
     blocked: Vec<u32>,
     /// Slots of streams that were bound with body or end unread.
     resumed: Vec<u32>,
     /// Users bound to streams that had died.
-    late: Vec<User>,
+    late: Vec<StreamOwner>,
     orders: Vec<Order>,
-    news: Vec<News>,
+    news: Vec<ControlNews>,
     early_priorities: Vec<(u64, Priority)>,
     /// The first stream id that is not accepted, once GOAWAY was sent.
     goaway: Option<u64>,
@@ -143,7 +145,7 @@ pub struct Conn {
     streams_max: u32,
 }
 
-impl Conn {
+impl H3Conn {
     /// A connection before its start.
     #[must_use]
     pub fn new() -> Self {
@@ -151,9 +153,9 @@ impl Conn {
     }
 
     /// Opens the control stream and sends SETTINGS; once, before anything is received.
-    pub fn start(&mut self, settings: &Settings, quic: &mut impl QuicStreams) {
+    pub fn start(&mut self, settings: &H3Settings, quic: &mut impl QuicStreams) {
         self.streams_max = settings.max_concurrent_streams;
-        self.decoder = Decoder::new(settings.table_capacity);
+        self.decoder = QpackDecoder::new(settings.table_capacity);
         let mut payload = Vec::new();
         for (id, value) in [
             (setting::TABLE_CAPACITY, settings.table_capacity as u64),
@@ -178,13 +180,13 @@ impl Conn {
     #[expect(clippy::too_many_arguments, reason = "one call per stream read, each part its own")]
     pub fn receive(
         &mut self,
-        settings: &Settings,
+        settings: &H3Settings,
         stream: u64,
         bytes: Bytes,
         fin: bool,
         early: bool,
         heads: &mut HeadPool,
-        events: &mut Vec<Event>,
+        events: &mut Vec<WireEvent>,
     ) -> Result<(), ConnError> {
         match stream & 3 {
             0 => {}
@@ -199,7 +201,7 @@ impl Conn {
             },
         };
         if let Some(stream) = self.streams.at(slot)
-            && stream.recv.phase == Phase::Head
+            && stream.recv.phase == H3StreamPhase::Head
         {
             stream.recv.is_early |= early;
         }
@@ -215,7 +217,7 @@ impl Conn {
         &mut self,
         stream: u64,
         _code: u64,
-        events: &mut Vec<Event>,
+        events: &mut Vec<WireEvent>,
     ) -> Result<(), ConnError> {
         if stream & 3 == 2 {
             return self.close_uni(stream);
@@ -230,8 +232,8 @@ impl Conn {
         self.charge_cancelled(slot)?;
         if let Some(stream) = self.streams.at(slot) {
             // The peer's side is over, so it needs no STOP_SENDING, but QPACK has to know.
-            if stream.recv.phase != Phase::Ended {
-                stream.recv.phase = Phase::Ended;
+            if stream.recv.phase != H3StreamPhase::Ended {
+                stream.recv.phase = H3StreamPhase::Ended;
                 self.decoder.cancel(stream.id);
             }
         }
@@ -248,7 +250,7 @@ impl Conn {
         &mut self,
         stream: u64,
         _code: u64,
-        events: &mut Vec<Event>,
+        events: &mut Vec<WireEvent>,
     ) -> Result<(), ConnError> {
         if [&self.control_out, &self.encoder_out, &self.decoder_out].iter().any(|o| o.is(stream)) {
             return Err(fatal(code::CLOSED_CRITICAL_STREAM, "client stops a critical stream"));
@@ -287,12 +289,12 @@ impl Conn {
     }
 
     /// Names the owner of a request. What arrived of its body comes with the next `transmit`.
-    pub fn bind(&mut self, stream: StreamId, user: User) {
+    pub fn bind(&mut self, stream: StreamId, user: StreamOwner) {
         let Some((slot, stream)) = self.streams.find(stream) else { return };
         stream.user = user;
-        if stream.fate != Fate::Open {
+        if stream.fate != H3StreamFate::Open {
             self.late.push(user);
-            if stream.fate == Fate::Dead {
+            if stream.fate == H3StreamFate::Dead {
                 self.forget(slot);
             }
         } else if stream.recv.unread.is_some() {
@@ -301,7 +303,7 @@ impl Conn {
     }
 
     /// Who owns the requests on streams that are still open.
-    pub fn users(&self) -> impl Iterator<Item = User> {
+    pub fn users(&self) -> impl Iterator<Item = StreamOwner> {
         self.streams.users()
     }
 
@@ -316,10 +318,10 @@ impl Conn {
         stream.recv.wants_body = false;
         stream.recv.unread = None;
         stream.recv.window = 0;
-        if stream.fate == Fate::Open && stream.recv.phase != Phase::Ended {
+        if stream.fate == H3StreamFate::Open && stream.recv.phase != H3StreamPhase::Ended {
             // RFC 9114 §4.1: the rest is of no use; no error.
             quic.stop(stream.id, code::NO_ERROR);
-            stream.recv.phase = Phase::Ended;
+            stream.recv.phase = H3StreamPhase::Ended;
             stream.recv.held = None;
             self.decoder.cancel(stream.id);
         }
@@ -351,11 +353,11 @@ impl Conn {
     /// [`RespondError`] when the stream is gone or answered.
     pub fn respond(&mut self, stream: StreamId, head: &ResponseHead) -> Result<(), RespondError> {
         let (slot, stream) = self.streams.find(stream).ok_or(RespondError)?;
-        if stream.fate == Fate::Dead {
+        if stream.fate == H3StreamFate::Dead {
             self.forget(slot);
             return Err(RespondError);
         }
-        if stream.fate == Fate::Aborted {
+        if stream.fate == H3StreamFate::Aborted {
             stream.is_announced = false;
         }
         if stream.send.is_answered || !stream.is_announced {
@@ -373,7 +375,7 @@ impl Conn {
         if head.status >= 200 {
             send.is_answered = true;
             send.body = encoded.body;
-            send.is_framed = encoded.body == Body::Unknown;
+            send.is_framed = encoded.body == H3Body::Unknown;
             send.is_trailed = head.trailed && !stream.is_head_request && !is_bodiless(head.status);
         }
         self.queue(slot);
@@ -383,7 +385,7 @@ impl Conn {
     /// Sends `100 Continue`, unless the request is answered.
     pub fn send_continue(&mut self, stream: StreamId) {
         let Some((slot, stream)) = self.streams.find(stream) else { return };
-        if !stream.send.is_answered && stream.fate == Fate::Open {
+        if !stream.send.is_answered && stream.fate == H3StreamFate::Open {
             stream.send.rest.push_back(Bytes::from_static(send::CONTINUE));
             self.queue(slot);
         }
@@ -400,14 +402,14 @@ impl Conn {
     /// Ends both sides of a stream at once; no event follows.
     pub fn reset(&mut self, stream: StreamId, code: u64, quic: &mut impl QuicStreams) {
         let Some((slot, stream)) = self.streams.find(stream) else { return };
-        if stream.fate == Fate::Open {
+        if stream.fate == H3StreamFate::Open {
             quic.reset(stream.id, code);
-            if stream.recv.phase != Phase::Ended {
+            if stream.recv.phase != H3StreamPhase::Ended {
                 quic.stop(stream.id, code);
                 self.decoder.cancel(stream.id);
             }
             self.forget(slot);
-        } else if stream.fate == Fate::Dead {
+        } else if stream.fate == H3StreamFate::Dead {
             self.forget(slot);
         } else {
             stream.is_announced = false;
@@ -419,10 +421,10 @@ impl Conn {
     /// `scratch` is empty before and after.
     pub fn transmit(
         &mut self,
-        settings: &Settings,
+        settings: &H3Settings,
         room: usize,
         scratch: &mut SendChain,
-        events: &mut Vec<Event>,
+        events: &mut Vec<WireEvent>,
         bodies: &mut impl BodySource,
         quic: &mut impl QuicStreams,
     ) {
@@ -443,21 +445,21 @@ impl Conn {
                 quic.set_priority(stream.id, 3 - i32::from(stream.priority.urgency));
             }
             match send::serve(stream, &mut room, scratch, bodies, quic) {
-                Turn::Done => self.complete(slot, events, quic),
-                Turn::Trailers => {
-                    let mut fields = Fields::new();
+                H3SendTurn::Done => self.complete(slot, events, quic),
+                H3SendTurn::Trailers => {
+                    let mut fields = FieldMap::new();
                     bodies.trailers(stream.user, &mut fields);
                     send::trail(stream, &mut self.encoder, &fields);
                 }
-                Turn::Blocked => {
+                H3SendTurn::Blocked => {
                     stream.send.is_blocked = true;
                     self.unqueue(slot);
                 }
-                Turn::Pending => self.unqueue(slot),
-                Turn::Spent if room == 0 => break,
-                Turn::Spent => self.sched.rotate(slot),
-                Turn::Gone => self.cut(slot, code::REQUEST_CANCELLED, events, quic),
-                Turn::Broken => self.cut(slot, code::INTERNAL_ERROR, events, quic),
+                H3SendTurn::Pending => self.unqueue(slot),
+                H3SendTurn::Spent if room == 0 => break,
+                H3SendTurn::Spent => self.sched.rotate(slot),
+                H3SendTurn::Gone => self.cut(slot, code::REQUEST_CANCELLED, events, quic),
+                H3SendTurn::Broken => self.cut(slot, code::INTERNAL_ERROR, events, quic),
             }
         }
         self.flush_own(quic);

@@ -12,16 +12,16 @@ pub mod statics;
 pub mod table;
 
 pub use crate::Traits;
-pub use decode::{DecodeError, Decoder, Sink};
-pub use encode::Encoder;
+pub use decode::{HpackDecoder, HpackError, Sink};
+pub use encode::HpackEncoder;
 pub use fuzz::fuzz;
-pub use table::Table;
+pub use table::HpackTable;
 
-use http::Name;
+use bolide_http::Name;
 
 /// What a field name means, known without comparing text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Token {
+pub enum FieldToken {
     /// `:authority`
     Authority,
     /// `:method`
@@ -36,7 +36,7 @@ pub enum Token {
     Field(Name),
 }
 
-impl Token {
+impl FieldToken {
     /// The token of a lower-case name.
     #[must_use]
     #[inline]

@@ -24,7 +24,8 @@ pub mod sched;
 pub mod traits;
 
 pub use conn::{
-    Awaiting, BodySource, ConnError, Event, HeadPool, Pull, Refusal, RespondError, StreamId, User,
+    Awaiting, BodySource, ConnError, HeadPool, Pull, RespondError, StreamId, StreamOwner,
+    WireEvent, WireRefusal,
 };
 pub use origin::{OriginConn, OriginConnSettings, OriginError, OriginEvent};
 pub use traits::Traits;

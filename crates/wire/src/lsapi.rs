@@ -16,14 +16,14 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use base::SendChain;
+use bolide_base::SendChain;
+use bolide_http::{OriginHead, Params};
 use bytes::Bytes;
-use http::{OriginHead, Params};
 
-use self::packet::{HEADER_LEN, Header, Kind, Order};
-use crate::cgi::{self, Answer, Phase};
-use crate::outgoing::{Outgoing, Sending};
-use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, Pull, User};
+use self::packet::{ByteOrder, HEADER_LEN, PacketHeader, PacketKind};
+use crate::cgi::{self, CgiAnswer, CgiPhase};
+use crate::outgoing::{OutgoingBody, SendingState};
+use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, Pull, StreamOwner};
 
 /// Bytes of the body that are pulled at once.
 const PULL_MAX: usize = 64 * 1024;
@@ -40,42 +40,42 @@ enum Reading {
     /// This many bytes of the header are here.
     Header([u8; HEADER_LEN], usize),
     /// This much content is to come.
-    Content(Header, usize),
+    Content(PacketHeader, usize),
 }
 
 const FRESH: Reading = Reading::Header([0; HEADER_LEN], 0);
 
 /// A connection to an LSAPI application.
 #[derive(Debug)]
-pub struct Client {
+pub struct LsapiClient {
     settings: OriginConnSettings,
-    outgoing: Outgoing,
+    outgoing: OutgoingBody,
     /// How much of the body is to be pulled.
     body_left: u64,
     reading: Reading,
-    answer: Answer,
+    answer: CgiAnswer,
     /// Content of a packet that is needed in one piece.
     content: Vec<u8>,
     /// Whether the application closes the connection, or broke the order of packets.
     is_spoiled: bool,
 }
 
-impl Default for Client {
+impl Default for LsapiClient {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Client {
+impl LsapiClient {
     /// A fresh connection.
     #[must_use]
     pub fn new() -> Self {
         Self {
             settings: OriginConnSettings::default(),
-            outgoing: Outgoing::default(),
+            outgoing: OutgoingBody::default(),
             body_left: 0,
             reading: FRESH,
-            answer: Answer::default(),
+            answer: CgiAnswer::default(),
             content: Vec::new(),
             is_spoiled: false,
         }
@@ -86,13 +86,13 @@ impl Client {
         debug_assert!(self.is_idle(), "one request at a time");
         self.outgoing.begin();
         self.settings = *settings;
-        self.answer = Answer::begun(settings.answers_head);
+        self.answer = CgiAnswer::begun(settings.answers_head);
         self.body_left = body_len.unwrap_or(0);
         let pushed = body_len.and_then(|len| request::push(&mut self.outgoing.buffer, params, len));
         self.outgoing.sending = match (pushed, self.body_left) {
-            (None, _) => Sending::Broken,
-            (Some(()), 0) => Sending::Sent,
-            (Some(()), 1..) => Sending::Body,
+            (None, _) => SendingState::Broken,
+            (Some(()), 0) => SendingState::Sent,
+            (Some(()), 1..) => SendingState::Body,
         };
     }
 
@@ -101,7 +101,7 @@ impl Client {
         &mut self,
         room: usize,
         out: &mut SendChain,
-        user: User,
+        user: StreamOwner,
         body: &mut impl BodySource,
     ) {
         let start = out.len();
@@ -119,10 +119,10 @@ impl Client {
             debug_assert!(filled <= max as u64, "a body gives no more than it is asked for");
             self.body_left = self.body_left.saturating_sub(filled);
             self.outgoing.sending = match pull {
-                _ if self.body_left == 0 => Sending::Sent,
-                Pull::More | Pull::Pending => Sending::Body,
+                _ if self.body_left == 0 => SendingState::Sent,
+                Pull::More | Pull::Pending => SendingState::Body,
                 // A body that is shorter than announced cannot be completed.
-                Pull::End | Pull::Broken => Sending::Broken,
+                Pull::End | Pull::Broken => SendingState::Broken,
             };
             self.outgoing.is_pending = pull == Pull::Pending;
             if filled == 0 {
@@ -157,23 +157,23 @@ impl Client {
     /// Queues an abort if an answer is still to come and the body left; what is behind an
     /// unfinished body would be taken for its rest.
     pub fn abort(&mut self) {
-        if !matches!(self.answer.phase(), Phase::Head | Phase::Body) {
+        if !matches!(self.answer.phase(), CgiPhase::Head | CgiPhase::Body) {
             return;
         }
         self.is_spoiled = true;
-        if self.outgoing.sending == Sending::Sent {
-            Header::empty(Kind::AbortRequest).push(&mut self.outgoing.buffer);
+        if self.outgoing.sending == SendingState::Sent {
+            PacketHeader::empty(PacketKind::AbortRequest).push(&mut self.outgoing.buffer);
         }
-        self.outgoing.sending = Sending::Stopped;
+        self.outgoing.sending = SendingState::Stopped;
     }
 
     /// Whether the connection may carry a request.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         match self.answer.phase() {
-            Phase::None => !self.is_spoiled,
-            Phase::Over => self.settings.keep && self.is_request_sent() && !self.is_spoiled,
-            Phase::Head | Phase::Body => false,
+            CgiPhase::None => !self.is_spoiled,
+            CgiPhase::Over => self.settings.keep && self.is_request_sent() && !self.is_spoiled,
+            CgiPhase::Head | CgiPhase::Body => false,
         }
     }
 
@@ -232,19 +232,23 @@ impl Client {
 
     /// What a packet's header alone decides.
     fn begin_packet(&mut self, bytes: [u8; HEADER_LEN]) -> Result<(), OriginError> {
-        let header =
-            Header::parse(bytes).ok_or_else(|| invalid("upstream sent invalid LSAPI packet"))?;
+        let header = PacketHeader::parse(bytes)
+            .ok_or_else(|| invalid("upstream sent invalid LSAPI packet"))?;
         let phase = self.answer.phase();
         match (header.kind, phase) {
-            (Kind::RespHeader, Phase::Head) if header.len > self.settings.head_max => {
+            (PacketKind::RespHeader, CgiPhase::Head) if header.len > self.settings.head_max => {
                 return Err(OriginError::HeadTooBig);
             }
-            (Kind::RespStream, Phase::Body)
-            | (Kind::RespHeader, Phase::Head)
-            | (Kind::RespEnd, Phase::Head | Phase::Body)
-            | (Kind::StderrStream | Kind::ReqReceived | Kind::ConnClose, _) => {}
-            (Kind::RespHeader, Phase::Body) | (_, Phase::Over) => self.is_spoiled = true,
-            (Kind::InternalError, _) => return Err(invalid("upstream sent LSAPI internal error")),
+            (PacketKind::RespStream, CgiPhase::Body)
+            | (PacketKind::RespHeader, CgiPhase::Head)
+            | (PacketKind::RespEnd, CgiPhase::Head | CgiPhase::Body)
+            | (PacketKind::StderrStream | PacketKind::ReqReceived | PacketKind::ConnClose, _) => {}
+            (PacketKind::RespHeader, CgiPhase::Body) | (_, CgiPhase::Over) => {
+                self.is_spoiled = true;
+            }
+            (PacketKind::InternalError, _) => {
+                return Err(invalid("upstream sent LSAPI internal error"));
+            }
             _ => return Err(invalid("upstream sent unexpected LSAPI packet")),
         }
         self.reading = Reading::Content(header, header.len);
@@ -253,21 +257,21 @@ impl Client {
 
     fn take_content(
         &mut self,
-        header: Header,
+        header: PacketHeader,
         piece: &[u8],
         behind: usize,
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
         match (header.kind, self.answer.phase()) {
-            (Kind::RespStream, Phase::Body) => {
+            (PacketKind::RespStream, CgiPhase::Body) => {
                 self.answer.body(piece, behind, events);
-                if self.answer.phase() == Phase::Over {
+                if self.answer.phase() == CgiPhase::Over {
                     self.is_spoiled = true;
                     self.outgoing.stop();
                 }
             }
-            (Kind::RespHeader, Phase::Head) => self.content.extend_from_slice(piece),
-            (Kind::StderrStream, _) => {
+            (PacketKind::RespHeader, CgiPhase::Head) => self.content.extend_from_slice(piece),
+            (PacketKind::StderrStream, _) => {
                 let mut piece = piece;
                 while self.content.len() + piece.len() > STDERR_MAX {
                     let (now, later) = piece.split_at(STDERR_MAX - self.content.len());
@@ -284,26 +288,26 @@ impl Client {
 
     fn end_packet(
         &mut self,
-        header: Header,
+        header: PacketHeader,
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
         match (header.kind, self.answer.phase()) {
-            (Kind::RespHeader, Phase::Head) => {
+            (PacketKind::RespHeader, CgiPhase::Head) => {
                 let content = std::mem::take(&mut self.content);
                 self.answer.head(Box::new(parse_head(&content, header.order)?), events)?;
             }
-            (Kind::StderrStream, _) => self.tell_stderr(events),
-            (Kind::RespEnd, Phase::Head) => {
+            (PacketKind::StderrStream, _) => self.tell_stderr(events),
+            (PacketKind::RespEnd, CgiPhase::Head) => {
                 return Err(invalid("upstream ended its answer before its header"));
             }
-            (Kind::RespEnd, Phase::Body) => {
+            (PacketKind::RespEnd, CgiPhase::Body) => {
                 if self.answer.is_short() {
                     return Err(invalid("upstream prematurely ended its answer"));
                 }
                 self.answer.end(0, events);
                 self.outgoing.stop();
             }
-            (Kind::ConnClose, _) => self.is_spoiled = true,
+            (PacketKind::ConnClose, _) => self.is_spoiled = true,
             _ => {}
         }
         Ok(())
@@ -312,7 +316,7 @@ impl Client {
     fn tell_stderr(&mut self, events: &mut Vec<OriginEvent>) {
         let content = std::mem::take(&mut self.content);
         // Behind its end an answer says nothing more.
-        let is_over = self.answer.phase() == Phase::Over;
+        let is_over = self.answer.phase() == CgiPhase::Over;
         if !is_over && !content.is_empty() && !content.starts_with(PID_MARK) {
             self.answer.flush(events);
             events.push(OriginEvent::Stderr(Bytes::from(content)));
@@ -331,18 +335,21 @@ impl Client {
     /// [`OriginError`] if the answer was not complete.
     pub fn handle_eof(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
         self.is_spoiled = true;
-        if matches!(self.reading, Reading::Content(Header { kind: Kind::StderrStream, .. }, _)) {
+        if matches!(
+            self.reading,
+            Reading::Content(PacketHeader { kind: PacketKind::StderrStream, .. }, _)
+        ) {
             self.tell_stderr(events);
         }
-        if self.answer.phase() == Phase::Body && self.answer.is_complete() {
+        if self.answer.phase() == CgiPhase::Body && self.answer.is_complete() {
             self.answer.end(0, events);
             self.outgoing.stop();
             return Ok(());
         }
         let error = match self.answer.phase() {
-            Phase::None | Phase::Over => return Ok(()),
-            Phase::Head => OriginError::ClosedBeforeHead,
-            Phase::Body => OriginError::ClosedWithinBody,
+            CgiPhase::None | CgiPhase::Over => return Ok(()),
+            CgiPhase::Head => OriginError::ClosedBeforeHead,
+            CgiPhase::Body => OriginError::ClosedWithinBody,
         };
         self.outgoing.stop();
         Err(error)
@@ -350,7 +357,7 @@ impl Client {
 }
 
 /// Reads the content of RESP_HEADER: a count, a status, the lengths of lines, the lines.
-fn parse_head(content: &[u8], order: Order) -> Result<OriginHead, OriginError> {
+fn parse_head(content: &[u8], order: ByteOrder) -> Result<OriginHead, OriginError> {
     let cut = || OriginError::InvalidHead(b"upstream sent cut LSAPI header".as_slice().into());
     let (count, rest) = content.split_first_chunk::<4>().ok_or_else(cut)?;
     let (status, rest) = rest.split_first_chunk::<4>().ok_or_else(cut)?;

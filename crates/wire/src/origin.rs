@@ -5,11 +5,11 @@
 
 pub mod fuzz;
 
-use base::SendChain;
+use bolide_base::SendChain;
+use bolide_http::{FieldMap, OriginHead, Params};
 use bytes::Bytes;
-use http::{Fields, OriginHead, Params};
 
-use crate::{BodySource, User, fcgi, h1_client, lsapi};
+use crate::{BodySource, StreamOwner, fcgi, h1_client, lsapi};
 
 /// What an origin did.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub enum OriginEvent {
     /// data after final chunk`.
     ExcessChunk,
     /// The fields behind the last chunk, if there are any; `End` follows.
-    Trailers(Box<Fields>),
+    Trailers(Box<FieldMap>),
     /// The answer is complete.
     End {
         /// What the application ended with; 0 is in order.
@@ -99,11 +99,11 @@ impl Default for OriginConnSettings {
 #[derive(Debug)]
 pub enum OriginConn {
     /// FastCGI 1.0
-    Fcgi(fcgi::Client),
+    Fcgi(fcgi::FcgiClient),
     /// LiteSpeed's interface for applications.
-    Lsapi(lsapi::Client),
+    Lsapi(lsapi::LsapiClient),
     /// HTTP/1.1 or 1.0.
-    Http(h1_client::Client),
+    Http(h1_client::H1Client),
 }
 
 /// Calls the method of the machine inside.
@@ -121,19 +121,19 @@ impl OriginConn {
     /// A fresh connection that speaks FastCGI.
     #[must_use]
     pub fn fcgi() -> Self {
-        Self::Fcgi(fcgi::Client::new())
+        Self::Fcgi(fcgi::FcgiClient::new())
     }
 
     /// A fresh connection that speaks LSAPI.
     #[must_use]
     pub fn lsapi() -> Self {
-        Self::Lsapi(lsapi::Client::new())
+        Self::Lsapi(lsapi::LsapiClient::new())
     }
 
     /// A fresh connection that speaks HTTP/1.
     #[must_use]
     pub fn http() -> Self {
-        Self::Http(h1_client::Client::new())
+        Self::Http(h1_client::H1Client::new())
     }
 
     /// Begins a request. The connection must be idle. `body_len` is the length of the body if it
@@ -151,7 +151,7 @@ impl OriginConn {
         &mut self,
         room: usize,
         out: &mut SendChain,
-        user: User,
+        user: StreamOwner,
         body: &mut impl BodySource,
     ) {
         of_machine!(self, machine => machine.transmit(room, out, user, body));

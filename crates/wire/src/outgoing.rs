@@ -12,14 +12,14 @@
 //! INVARIANT: only a request that was sent completely leaves a connection that may carry another;
 //! what is missing would be taken from the next one.
 
-use base::SendChain;
+use bolide_base::SendChain;
 
 /// Bytes of the buffer that are kept between requests.
 const BUFFER_KEPT: usize = 4096;
 
 /// How far a request is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Sending {
+pub(crate) enum SendingState {
     /// There is none.
     #[default]
     Idle,
@@ -35,19 +35,19 @@ pub(crate) enum Sending {
 
 /// The sending side of a connection to an application.
 #[derive(Debug, Default)]
-pub(crate) struct Outgoing {
+pub(crate) struct OutgoingBody {
     /// Encoded bytes that nobody took yet.
     pub(crate) buffer: Vec<u8>,
-    pub(crate) sending: Sending,
+    pub(crate) sending: SendingState,
     /// The body has nothing for now.
     pub(crate) is_pending: bool,
 }
 
-impl Outgoing {
+impl OutgoingBody {
     /// Forgets the request before; the buffer stays as large as it was.
     pub(crate) fn begin(&mut self) {
         self.buffer.clear();
-        (self.sending, self.is_pending) = (Sending::Idle, false);
+        (self.sending, self.is_pending) = (SendingState::Idle, false);
     }
 
     /// Appends the encoded bytes.
@@ -61,7 +61,7 @@ impl Outgoing {
 
     /// Whether the body may be pulled now.
     pub(crate) const fn pulls(&self) -> bool {
-        matches!(self.sending, Sending::Body) && !self.is_pending
+        matches!(self.sending, SendingState::Body) && !self.is_pending
     }
 
     /// Whether something can be sent now.
@@ -71,18 +71,18 @@ impl Outgoing {
 
     /// Whether all of the request was handed over.
     pub(crate) const fn is_sent(&self) -> bool {
-        matches!(self.sending, Sending::Sent) && self.buffer.is_empty()
+        matches!(self.sending, SendingState::Sent) && self.buffer.is_empty()
     }
 
     /// Whether the request cannot be completed.
     pub(crate) const fn is_broken(&self) -> bool {
-        matches!(self.sending, Sending::Broken)
+        matches!(self.sending, SendingState::Broken)
     }
 
     /// Lets go of what had not left.
     pub(crate) fn stop(&mut self) {
         if !self.is_sent() && !self.is_broken() {
-            self.sending = Sending::Stopped;
+            self.sending = SendingState::Stopped;
             self.buffer.clear();
         }
     }

@@ -31,7 +31,7 @@ pub(crate) struct Exhausted;
 
 /// What is left of the patience with one connection.
 #[derive(Debug, Default)]
-pub(crate) struct Patience {
+pub(crate) struct WastePatience {
     spent: u32,
     /// The second up to which time has paid.
     paid_until: u64,
@@ -39,9 +39,9 @@ pub(crate) struct Patience {
     untold: u32,
 }
 
-impl Patience {
+impl WastePatience {
     /// Lets the time until `now` pay.
-    pub(crate) fn rest(&mut self, now: base::Now) {
+    pub(crate) fn rest(&mut self, now: bolide_base::Now) {
         let second = now.mono.as_nanos() / 1_000_000_000;
         let seconds = second.saturating_sub(self.paid_until).min(u64::from(CANCELS_MAX)) as u32;
         if seconds > 0 {
@@ -80,27 +80,27 @@ impl Patience {
 
 #[cfg(test)]
 mod tests {
-    use super::{CANCELS_MAX, Exhausted, Patience, WASTES_MAX, Waste};
-    use base::{Instant, Now};
+    use super::{CANCELS_MAX, Exhausted, WASTES_MAX, Waste, WastePatience};
+    use bolide_base::{Instant, Now};
 
     fn at(seconds: u64) -> Now {
         Now { mono: Instant::from_nanos(seconds * 1_000_000_000), unix_millis: 0 }
     }
 
-    fn endured(patience: &mut Patience, waste: Waste) -> u32 {
+    fn endured(patience: &mut WastePatience, waste: Waste) -> u32 {
         (0..).find(|_| patience.waste(waste) == Err(Exhausted)).unwrap_or(0)
     }
 
     #[test]
     fn broken_requests_cost_more_than_cancelled_ones() {
-        assert_eq!(endured(&mut Patience::default(), Waste::Broken), WASTES_MAX);
-        assert_eq!(endured(&mut Patience::default(), Waste::AtOnce), WASTES_MAX);
-        assert_eq!(endured(&mut Patience::default(), Waste::Later), CANCELS_MAX);
+        assert_eq!(endured(&mut WastePatience::default(), Waste::Broken), WASTES_MAX);
+        assert_eq!(endured(&mut WastePatience::default(), Waste::AtOnce), WASTES_MAX);
+        assert_eq!(endured(&mut WastePatience::default(), Waste::Later), CANCELS_MAX);
     }
 
     #[test]
     fn answers_and_time_pay() {
-        let mut patience = Patience::default();
+        let mut patience = WastePatience::default();
         for second in 1..1000 {
             patience.rest(at(second));
             for _ in 0..4 {

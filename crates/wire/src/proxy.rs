@@ -16,7 +16,7 @@ const FIXED: usize = 16;
 
 /// What a balancer says of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct ProxyHeader {
     /// The client's address; version 1 promises no more than letters and signs of addresses.
     pub source: Box<str>,
     /// The client's port.
@@ -31,11 +31,11 @@ pub struct Header {
 
 /// What stands at the front of the bytes that arrived.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Read {
+pub enum ProxyRead {
     /// The beginning of a header.
     More,
     /// A header of so many bytes; nothing is said by `UNKNOWN`, `LOCAL` and unknown families.
-    Header(Option<Box<Header>>, usize),
+    Header(Option<Box<ProxyHeader>>, usize),
 }
 
 /// Why what arrived is no header.
@@ -74,7 +74,7 @@ impl Broken {
 /// # Errors
 ///
 /// No bytes that could follow would make it a header.
-pub fn read(input: &[u8]) -> Result<Read, Broken> {
+pub fn read(input: &[u8]) -> Result<ProxyRead, Broken> {
     let seen = input.len().min(SIGNATURE.len());
     if seen > 0 && input[..seen] == SIGNATURE[..seen] {
         return binary(input);
@@ -83,7 +83,7 @@ pub fn read(input: &[u8]) -> Result<Read, Broken> {
 }
 
 /// Version 1: `PROXY TCP4 SOURCE TARGET SOURCE-PORT TARGET-PORT` and CR LF.
-fn text(input: &[u8]) -> Result<Read, Broken> {
+fn text(input: &[u8]) -> Result<ProxyRead, Broken> {
     let begins_like = |text: &[u8], rest: &[u8]| {
         let len = text.len().min(rest.len());
         text[..len] == rest[..len]
@@ -102,22 +102,22 @@ fn text(input: &[u8]) -> Result<Read, Broken> {
     let stop = input.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
     let goes_on = |at: usize| input[at] == b'\r' && at + 1 == input.len();
     match end {
-        Some(end) if is_unknown && rest.len() >= 7 => Ok(Read::Header(None, end + 2)),
+        Some(end) if is_unknown && rest.len() >= 7 => Ok(ProxyRead::Header(None, end + 2)),
         Some(end) if !is_unknown && stop == Some(end) => {
             let header = family.and_then(|family| addresses(input.get(6 + family.len()..end)?));
             header.map_or(Err(Broken::Header), |header| {
-                Ok(Read::Header(Some(Box::new(header)), end + 2))
+                Ok(ProxyRead::Header(Some(Box::new(header)), end + 2))
             })
         }
         Some(_) => Err(Broken::Header),
         None if input.len() >= SIZE_MAX => Err(Broken::Header),
-        None if is_unknown && rest.len() >= 7 => Ok(Read::More),
+        None if is_unknown && rest.len() >= 7 => Ok(ProxyRead::More),
         None if stop.is_some_and(|at| !goes_on(at)) => Err(Broken::Header),
-        None => Ok(Read::More),
+        None => Ok(ProxyRead::More),
     }
 }
 
-fn addresses(line: &[u8]) -> Option<Header> {
+fn addresses(line: &[u8]) -> Option<ProxyHeader> {
     let line = std::str::from_utf8(line).ok()?;
     let mut words = line.split(' ');
     let mut address = || {
@@ -131,7 +131,7 @@ fn addresses(line: &[u8]) -> Option<Header> {
         is_number.then(|| word.parse::<u16>().ok())?
     };
     let (source_port, target_port) = (port()?, port()?);
-    words.next().is_none().then(|| Header {
+    words.next().is_none().then(|| ProxyHeader {
         source: source.into(),
         source_port,
         target: target.into(),
@@ -141,12 +141,12 @@ fn addresses(line: &[u8]) -> Option<Header> {
 }
 
 /// Version 2: fixed bytes, then addresses, then fields.
-fn binary(input: &[u8]) -> Result<Read, Broken> {
-    let Some(&version_command) = input.get(SIGNATURE.len()) else { return Ok(Read::More) };
+fn binary(input: &[u8]) -> Result<ProxyRead, Broken> {
+    let Some(&version_command) = input.get(SIGNATURE.len()) else { return Ok(ProxyRead::More) };
     if version_command >> 4 != 2 {
         return Err(Broken::Version(version_command >> 4));
     }
-    let Some(&[family, high, low]) = input.get(13..FIXED) else { return Ok(Read::More) };
+    let Some(&[family, high, low]) = input.get(13..FIXED) else { return Ok(ProxyRead::More) };
     let size = FIXED + usize::from(u16::from_be_bytes([high, low]));
     if size > SIZE_MAX {
         return Err(Broken::TooLarge);
@@ -160,16 +160,16 @@ fn binary(input: &[u8]) -> Result<Read, Broken> {
     if size < FIXED + needed {
         return Err(Broken::Short);
     }
-    let Some(body) = input.get(FIXED..size) else { return Ok(Read::More) };
+    let Some(body) = input.get(FIXED..size) else { return Ok(ProxyRead::More) };
     let header = (needed > 0).then(|| {
         let (addresses, fields) = body.split_at(needed);
         Box::new(header(addresses, fields))
     });
-    Ok(Read::Header(header, size))
+    Ok(ProxyRead::Header(header, size))
 }
 
 /// Two addresses of one family and two ports.
-fn header(addresses: &[u8], fields: &[u8]) -> Header {
+fn header(addresses: &[u8], fields: &[u8]) -> ProxyHeader {
     let (ips, ports) = addresses.split_at(addresses.len() - 4);
     let (source, target) = ips.split_at(ips.len() / 2);
     let show = |ip: &[u8]| {
@@ -177,7 +177,7 @@ fn header(addresses: &[u8], fields: &[u8]) -> Header {
         let v6 = || <[u8; 16]>::try_from(ip).map(|ip| Ipv6Addr::from(ip).to_string());
         v4.or_else(|_| v6()).unwrap_or_default().into_boxed_str()
     };
-    Header {
+    ProxyHeader {
         source: show(source),
         source_port: u16::from_be_bytes([ports[0], ports[1]]),
         target: show(target),
@@ -188,17 +188,17 @@ fn header(addresses: &[u8], fields: &[u8]) -> Header {
 
 /// What must hold for any bytes.
 pub mod fuzz {
-    use super::{Read, SIZE_MAX, read};
+    use super::{ProxyRead, SIZE_MAX, read};
 
     /// Reads `data` from every length on: answers agree with one another.
     pub fn header(data: &[u8]) {
         let whole = read(data);
-        if let Ok(Read::Header(_, used)) = &whole {
+        if let Ok(ProxyRead::Header(_, used)) = &whole {
             assert!(*used <= data.len() && *used <= SIZE_MAX);
         }
         for len in 0..data.len().min(SIZE_MAX + 8) {
             match read(&data[..len]) {
-                Ok(Read::More) => assert!(len < SIZE_MAX, "what is too long is refused"),
+                Ok(ProxyRead::More) => assert!(len < SIZE_MAX, "what is too long is refused"),
                 decided => assert_eq!(decided, whole, "more bytes change nothing"),
             }
         }

@@ -4,10 +4,10 @@
 //! limits. It knows no compression and no frame, and never stops a decoder in the middle: a flaw
 //! is kept and the rest of the section is read. What is malformed outweighs what is refused.
 
-use base::limits::FIELDS_MAX;
-use http::{Method, Name, RequestBody, RequestHead, Version};
+use bolide_base::limits::FIELDS_MAX;
+use bolide_http::{HttpVersion, Method, Name, RequestBody, RequestHead};
 
-use crate::{Refusal, Traits};
+use crate::{Traits, WireRefusal};
 
 /// Bytes that RFC 9113 §10.5.1 and RFC 9114 §4.2.2 add to each field when they count a section.
 pub const FIELD_OVERHEAD: usize = 32;
@@ -84,9 +84,9 @@ impl<'a> Label<'a> {
 
 /// What a connection allows in a request head.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules {
+pub struct PseudoRules {
     /// [`Version::Http2`] or [`Version::Http3`].
-    pub version: Version,
+    pub version: HttpVersion,
     /// Bytes of names, values and [`FIELD_OVERHEAD`] per field.
     pub head_size_max: usize,
     /// Bytes of one name and value.
@@ -103,7 +103,7 @@ pub enum Flaw {
     /// RFC 9113 §8.1.1, RFC 9114 §4.1.2: a stream error (`PROTOCOL_ERROR`, `H3_MESSAGE_ERROR`).
     Malformed(&'static str),
     /// To be answered with an error page.
-    Refused(Refusal),
+    Refused(WireRefusal),
 }
 
 /// Whether bytes can follow a section on its stream.
@@ -126,8 +126,8 @@ const SEEN_COOKIE: u8 = 64;
 
 /// A request head in the making; see the module text.
 #[derive(Debug)]
-pub struct Assembly<'a> {
-    rules: &'a Rules,
+pub struct PseudoAssembly<'a> {
+    rules: &'a PseudoRules,
     head: &'a mut RequestHead,
     seen: u8,
     fields: usize,
@@ -136,9 +136,9 @@ pub struct Assembly<'a> {
     flaw: Option<Flaw>,
 }
 
-impl<'a> Assembly<'a> {
+impl<'a> PseudoAssembly<'a> {
     /// Starts a head, which must be empty.
-    pub fn new(rules: &'a Rules, head: &'a mut RequestHead) -> Self {
+    pub fn new(rules: &'a PseudoRules, head: &'a mut RequestHead) -> Self {
         head.version = rules.version;
         Self { rules, head, seen: 0, fields: 0, size: 0, length: None, flaw: None }
     }
@@ -403,12 +403,12 @@ pub fn check_trailer(label: Label<'_>, traits: Traits) -> Result<(), &'static st
 }
 
 const fn refused(status: u16, reason: &'static str) -> Flaw {
-    Flaw::Refused(Refusal { status, reason })
+    Flaw::Refused(WireRefusal { status, reason })
 }
 
 /// For a section over the limit, as other bounds on it say too.
-pub const TOO_LARGE_REFUSAL: Refusal =
-    Refusal { status: 494, reason: "client sent too large request" };
+pub const TOO_LARGE_REFUSAL: WireRefusal =
+    WireRefusal { status: 494, reason: "client sent too large request" };
 const TOO_LARGE: Flaw = Flaw::Refused(TOO_LARGE_REFUSAL);
 const TOO_LONG_FIELD: Flaw = refused(494, "client sent too long header line");
 const TOO_MANY: Flaw = refused(494, "client sent too many header lines");

@@ -11,8 +11,8 @@ pub mod table;
 
 mod known;
 
-pub use decode::{Decoder, Section};
-pub use encode::{Encoded, Encoder, References};
+pub use decode::{QpackDecoder, Section};
+pub use encode::{EncodedSection, QpackEncoder, References};
 
 /// RFC 9204 §6: `QPACK_DECOMPRESSION_FAILED`.
 pub const DECOMPRESSION_FAILED: u64 = 0x0200;
@@ -34,11 +34,11 @@ pub struct BadInstruction;
 
 /// Entry points for fuzzing and for replaying what it found.
 pub mod fuzz {
-    use super::{Decoder, Encoder, Section};
+    use super::{QpackDecoder, QpackEncoder, Section};
 
     /// Feeds arbitrary bytes to a decoder as instructions and sections, in turns.
     pub fn decode(data: &[u8]) {
-        let mut decoder = Decoder::new(256);
+        let mut decoder = QpackDecoder::new(256);
         for (turn, part) in data.chunks(17).enumerate() {
             if turn % 2 == 0 {
                 if decoder.receive(part).is_err() {
@@ -62,12 +62,12 @@ pub mod fuzz {
 
     /// Feeds arbitrary bytes to an encoder as the peer's instructions.
     pub fn encode(data: &[u8]) {
-        let mut encoder = Encoder::default();
+        let mut encoder = QpackEncoder::default();
         encoder.allow(600);
         let long = [b'v'; 60];
         for (stream, part) in data.chunks(5).enumerate() {
             let mut lines = Vec::new();
-            let fields = [(http::Name::Link, &b"Link"[..], &long[..part.len() * 12])];
+            let fields = [(bolide_http::Name::Link, &b"Link"[..], &long[..part.len() * 12])];
             let encoded = encoder.encode(200, None, || fields.iter().copied(), &mut lines);
             encoder.track(stream as u64, encoded.references);
             assert!(encoder.table_size() <= 600);

@@ -6,15 +6,15 @@
 
 use std::time::Duration;
 
-use base::Instant;
-use base::limits::ACCEPTS_PER_TURN;
-use base::wheel::Armed;
-use conf::model::Level;
-use engine::Count;
-use io::{Accepted, Io, Watch};
+use bolide_base::Instant;
+use bolide_base::deadline_queue::Armed;
+use bolide_base::limits::ACCEPTS_PER_TURN;
+use bolide_conf::model::LogLevel;
+use bolide_engine::TallyCount;
+use bolide_io::{Accepted, Interest, Io};
 
 use crate::log::describe;
-use crate::token::Token;
+use crate::token::PollToken;
 use crate::worker::Worker;
 
 /// How long listeners rest unless a descriptor of ours becomes free before, as in nginx.
@@ -55,7 +55,7 @@ impl<I: Io> Worker<I> {
         for _ in 0..ACCEPTS_PER_TURN {
             match self.io.accept(fd) {
                 Accepted::Client(client) => {
-                    self.tally.add(Count::Accepted);
+                    self.tally.add(TallyCount::Accepted);
                     self.admit(listen, &client);
                 }
                 Accepted::QueueEmpty => return,
@@ -79,7 +79,7 @@ impl<I: Io> Worker<I> {
             return;
         }
         self.accepting.told = Some(now);
-        let level = if matches!(errno, EMFILE | ENFILE) { Level::Crit } else { Level::Alert };
+        let level = if matches!(errno, EMFILE | ENFILE) { LogLevel::Crit } else { LogLevel::Alert };
         self.log_server(level, &format!("accept4() failed {}", describe(errno)));
     }
 
@@ -96,7 +96,7 @@ impl<I: Io> Worker<I> {
     fn rest(&mut self) {
         let until = self.now.mono.after(REST);
         self.accepting.rests_until = Some(until);
-        self.wheel.arm(&mut self.accepting.armed, until, Token::Accepting.pack());
+        self.wheel.arm(&mut self.accepting.armed, until, PollToken::Accepting.pack());
     }
 
     /// Watches the listeners that are not watched; those that the kernel refuses to watch rest.
@@ -105,8 +105,8 @@ impl<I: Io> Worker<I> {
         let mut are_watched = true;
         for (slot, place) in self.listeners.iter_mut().enumerate() {
             let Some(listener) = place.as_mut().filter(|one| !one.is_watched) else { continue };
-            let token = Token::Listener(slot as u32).pack();
-            listener.is_watched = self.io.watch(listener.socket.fd(), token, Watch::Level);
+            let token = PollToken::Listener(slot as u32).pack();
+            listener.is_watched = self.io.watch(listener.socket.fd(), token, Interest::Level);
             are_watched &= listener.is_watched;
         }
         if !are_watched {
@@ -127,7 +127,7 @@ impl<I: Io> Worker<I> {
         self.accepting.armed.fired(at);
         match self.accepting.rests_until {
             Some(until) if until > self.now.mono => {
-                self.wheel.arm(&mut self.accepting.armed, until, Token::Accepting.pack());
+                self.wheel.arm(&mut self.accepting.armed, until, PollToken::Accepting.pack());
             }
             Some(_) => self.watch_listeners(),
             None => {}

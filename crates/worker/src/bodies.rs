@@ -1,34 +1,36 @@
 //! Lends the exchanges to a connection that is about to write, and reads files for them.
 
-use base::{FileRange, FileRef, Instant, Key, SendChain, Slab, Stamp};
-use engine::{Around, Exchange, Piece};
-use files::Meta;
-use io::Io;
-use wire::{BodySource, Pull, User};
+use bolide_base::{ChainStamp, FileRange, FileRef, Instant, SendChain, Slab, SlabKey};
+use bolide_engine::{Around, BodyPiece, Exchange};
+use bolide_files::Meta;
+use bolide_io::Io;
+use bolide_wire::{BodySource, Pull, StreamOwner};
 
-use crate::children::Family;
-use crate::exchanges::Live;
+use crate::exchanges::ActiveExchange;
+use crate::subrequests::SubrequestTree;
 
 /// Bytes read from a file in one call.
 const READ_MAX: usize = 128 * 1024;
 
 /// The exchanges of one worker, and the door through which their files are read.
 pub(crate) struct Bodies<'a, I> {
-    pub(crate) exchanges: &'a mut Slab<Live>,
+    pub(crate) exchanges: &'a mut Slab<ActiveExchange>,
     pub(crate) io: &'a mut I,
     /// Where streams go that their pace holds.
-    pub(crate) paced: &'a mut Vec<(User, Instant)>,
+    pub(crate) paced: &'a mut Vec<(StreamOwner, Instant)>,
     /// Where exchanges go whose origins may be read again.
-    pub(crate) roomy: &'a mut Vec<Key<Live>>,
+    pub(crate) roomy: &'a mut Vec<SlabKey<ActiveExchange>>,
     /// What is to be done for pages and their fragments.
-    pub(crate) family: &'a mut Family,
+    pub(crate) family: &'a mut SubrequestTree,
     /// What trailers may name.
     pub(crate) around: Around<'a>,
 }
 
 impl<I: Io> BodySource for Bodies<'_, I> {
-    fn pull(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
-        let Some(live) = self.exchanges.get_mut(Key::from_bits(user)) else { return Pull::Broken };
+    fn pull(&mut self, user: StreamOwner, max: usize, out: &mut SendChain) -> Pull {
+        let Some(live) = self.exchanges.get_mut(SlabKey::from_bits(user)) else {
+            return Pull::Broken;
+        };
         if live.paused {
             let before = out.len();
             let pull = self.pull_paced(user, max, out);
@@ -38,8 +40,8 @@ impl<I: Io> BodySource for Bodies<'_, I> {
         self.pull_paced(user, max, out)
     }
 
-    fn trailers(&mut self, user: User, fields: &mut http::Fields) {
-        if let Some(live) = self.exchanges.get_mut(Key::from_bits(user)) {
+    fn trailers(&mut self, user: StreamOwner, fields: &mut bolide_http::FieldMap) {
+        if let Some(live) = self.exchanges.get_mut(SlabKey::from_bits(user)) {
             live.exchange.trailers(&self.around, fields);
         }
     }
@@ -47,8 +49,8 @@ impl<I: Io> BodySource for Bodies<'_, I> {
 
 impl<I: Io> Bodies<'_, I> {
     /// Lets the origin be read again if a pull made room for more of its answer.
-    fn note_room(&mut self, user: User, has_moved: bool) {
-        let key = Key::from_bits(user);
+    fn note_room(&mut self, user: StreamOwner, has_moved: bool) {
+        let key = SlabKey::from_bits(user);
         let now = self.around.now.mono;
         let mut live = self.exchanges.get_mut(key);
         if let Some(live) = live.as_deref_mut().filter(|_| has_moved) {
@@ -59,8 +61,10 @@ impl<I: Io> Bodies<'_, I> {
         }
     }
 
-    fn pull_paced(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
-        let Some(live) = self.exchanges.get_mut(Key::from_bits(user)) else { return Pull::Broken };
+    fn pull_paced(&mut self, user: StreamOwner, max: usize, out: &mut SendChain) -> Pull {
+        let Some(live) = self.exchanges.get_mut(SlabKey::from_bits(user)) else {
+            return Pull::Broken;
+        };
         let Some(throttle) = &live.throttle else { return self.pull_some(user, max, out) };
         let allowed = throttle.allowed(self.around.now.mono);
         if allowed == 0 {
@@ -69,7 +73,7 @@ impl<I: Io> Bodies<'_, I> {
         }
         let before = out.len();
         let pull = self.pull_some(user, max.min(allowed), out);
-        if let Some(live) = self.exchanges.get_mut(Key::from_bits(user))
+        if let Some(live) = self.exchanges.get_mut(SlabKey::from_bits(user))
             && let Some(throttle) = &mut live.throttle
         {
             throttle.advance(out.len() - before);
@@ -77,30 +81,32 @@ impl<I: Io> Bodies<'_, I> {
         pull
     }
 
-    fn pull_some(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
-        let Some(live) = self.exchanges.get_mut(Key::from_bits(user)) else { return Pull::Broken };
+    fn pull_some(&mut self, user: StreamOwner, max: usize, out: &mut SendChain) -> Pull {
+        let Some(live) = self.exchanges.get_mut(SlabKey::from_bits(user)) else {
+            return Pull::Broken;
+        };
         if live.exchange.is_assembled() {
-            return self.pull_page(Key::from_bits(user), max, out);
+            return self.pull_page(SlabKey::from_bits(user), max, out);
         }
         let piece = pull_through(self.io, &mut live.exchange, max, out);
-        self.give(Key::from_bits(user), piece, max, out)
+        self.give(SlabKey::from_bits(user), piece, max, out)
     }
 
     /// Hands on what a body gave.
     pub(crate) fn give(
         &mut self,
-        key: Key<Live>,
-        piece: Piece,
+        key: SlabKey<ActiveExchange>,
+        piece: BodyPiece,
         max: usize,
         out: &mut SendChain,
     ) -> Pull {
         let Some(live) = self.exchanges.get_mut(key) else { return Pull::Broken };
         match piece {
-            Piece::More => Pull::More,
-            Piece::Pending => Pull::Pending,
-            Piece::End => Pull::End,
-            Piece::Broken | Piece::Read { .. } | Piece::Fragment(_) => Pull::Broken,
-            Piece::File { file, offset, len, expect: None } => {
+            BodyPiece::More => Pull::More,
+            BodyPiece::Pending => Pull::Pending,
+            BodyPiece::End => Pull::End,
+            BodyPiece::Broken | BodyPiece::Read { .. } | BodyPiece::Fragment(_) => Pull::Broken,
+            BodyPiece::File { file, offset, len, expect: None } => {
                 let want = (len as usize).min(max).min(READ_MAX);
                 let taken = out
                     .push_with(want, |buffer| self.io.read(&file, offset, buffer).unwrap_or(0))
@@ -111,7 +117,7 @@ impl<I: Io> Bodies<'_, I> {
                 live.exchange.advanced(taken);
                 Pull::More
             }
-            Piece::File { file, offset, len, expect: Some(expect) } => {
+            BodyPiece::File { file, offset, len, expect: Some(expect) } => {
                 let len = len.min(max as u64);
                 let taken = if out.keeps_files() {
                     let stamp = stamp(&expect);
@@ -140,10 +146,10 @@ pub(crate) fn pull_through(
     exchange: &mut Exchange,
     max: usize,
     out: &mut SendChain,
-) -> Piece {
+) -> BodyPiece {
     loop {
         let piece = exchange.pull(max, out);
-        let Piece::Read { file, offset, len, expect } = piece else { return piece };
+        let BodyPiece::Read { file, offset, len, expect } = piece else { return piece };
         let mut buffer = vec![0; len as usize];
         let n = match &expect {
             Some(expect) => read_same(io, &file, offset, expect, &mut buffer),
@@ -188,12 +194,12 @@ fn read_same(
     if is_same(io, file, stamp(expect)) { n } else { 0 }
 }
 
-const fn stamp(meta: &Meta) -> Stamp {
-    Stamp { size: meta.size, mtime_seconds: meta.mtime_secs, mtime_nanos: meta.mtime_nanos }
+const fn stamp(meta: &Meta) -> ChainStamp {
+    ChainStamp { size: meta.size, mtime_seconds: meta.mtime_secs, mtime_nanos: meta.mtime_nanos }
 }
 
 /// Whether a file is what it was: attributes may change, and the name may go; the content must not.
-pub(crate) fn is_same(io: &mut impl Io, file: &FileRef, then: Stamp) -> bool {
+pub(crate) fn is_same(io: &mut impl Io, file: &FileRef, then: ChainStamp) -> bool {
     io.stat(file).is_ok_and(|now| {
         now.size == then.size
             && now.mtime_seconds == then.mtime_seconds

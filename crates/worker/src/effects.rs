@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use base::Key;
-use bytes::Bytes;
-use engine::{Effect, PasswordCheck, Wake};
-use files::{
-    CompressJob, DirEntry, Failure, Kind, Meta, Probe, Probed, Symlinks, VariantKey, Want,
+use bolide_base::SlabKey;
+use bolide_engine::{PasswordCheck, StepEffect, Wake};
+use bolide_files::{
+    CompressJob, DirEntry, FileKind, Meta, OpenFailure, Probe, Probed, SymlinkPolicy, VariantKey,
+    Want,
 };
-use http::negotiate::Coding;
-use io::{Io, OpenRequest, Reset, Stat, SymlinkRule};
+use bolide_http::negotiate::Coding;
+use bolide_io::{Io, OpenRequest, Reset, Stat, SymlinkRule};
+use bytes::Bytes;
 
-use crate::exchanges::{Live, Owner};
-use crate::jobs::{Finished, Job, Output, Task};
+use crate::exchanges::{ActiveExchange, Owner};
+use crate::jobs::{FinishedJob, Job, Output, Task};
 use crate::worker::Worker;
 
 /// Files up to this many bytes are compressed in the turn: a thread would answer later.
@@ -27,86 +28,90 @@ impl<I: Io> Worker<I> {
     }
 
     /// Does one thing; the wake that it leads to at once, if any.
-    pub(crate) fn perform(&mut self, key: Key<Live>, effect: Effect) -> Option<Wake> {
+    pub(crate) fn perform(
+        &mut self,
+        key: SlabKey<ActiveExchange>,
+        effect: StepEffect,
+    ) -> Option<Wake> {
         match effect {
-            Effect::Probe(probe) => {
+            StepEffect::Probe(probe) => {
                 let found = look(&mut self.io, &probe);
                 self.core.files.insert_probe(&probe, found, self.now);
                 Some(Wake::Probed)
             }
-            Effect::Resolve(path) => Some(self.resolve(path)),
-            Effect::Compress(job) => self.compress(key, job),
-            Effect::CheckPassword(check) => self.check_password(key, &check),
-            Effect::Respond => self.respond(key),
-            Effect::Fragments => self.start_fragments(key),
-            Effect::Question => self.start_question(key),
-            Effect::Ready => self.tell_stream(key, StreamAct::Ready),
-            Effect::DiscardBody => {
+            StepEffect::Resolve(path) => Some(self.resolve(path)),
+            StepEffect::Compress(job) => self.compress(key, job),
+            StepEffect::CheckPassword(check) => self.check_password(key, &check),
+            StepEffect::Respond => self.respond(key),
+            StepEffect::Fragments => self.start_fragments(key),
+            StepEffect::AuthSubrequest => self.start_question(key),
+            StepEffect::Ready => self.tell_stream(key, StreamAct::Ready),
+            StepEffect::DiscardBody => {
                 self.end_upload(key.to_bits());
                 self.tell_stream(key, StreamAct::Discard)
             }
-            Effect::WantBody(window) => self.tell_stream(key, StreamAct::Wanted(window)),
-            Effect::BodyConsumed(bytes) => self.tell_stream(key, StreamAct::Consumed(bytes)),
-            Effect::Spool(place) => {
+            StepEffect::WantBody(window) => self.tell_stream(key, StreamAct::Wanted(window)),
+            StepEffect::BodyConsumed(bytes) => self.tell_stream(key, StreamAct::Consumed(bytes)),
+            StepEffect::Spool(place) => {
                 self.spool(key, place);
                 None
             }
-            Effect::Fill(fill) => {
+            StepEffect::Fill(fill) => {
                 if let Some(live) = self.core.exchanges.get_mut(key) {
                     live.fill = Some(fill);
                 }
                 None
             }
-            Effect::Refresh(request, fill) => {
+            StepEffect::Refresh(request, fill) => {
                 self.begin_refresh(key, request, fill);
                 None
             }
-            Effect::Recall(permit) => Some(self.recall(*permit)),
-            Effect::News(wakes) => {
+            StepEffect::Recall(permit) => Some(self.recall(*permit)),
+            StepEffect::News(wakes) => {
                 self.post(wakes);
                 None
             }
-            Effect::CompressObject(object, coding, level) => {
+            StepEffect::CompressObject(object, coding, level) => {
                 self.compress_object(object, VariantKey { coding, level });
                 None
             }
-            Effect::Fetch(request) => {
+            StepEffect::Fetch(request) => {
                 self.begin_fetch(key, request);
                 None
             }
-            Effect::FetchBody(bytes) => {
+            StepEffect::FetchBody(bytes) => {
                 self.feed_fetch(key, bytes);
                 None
             }
-            Effect::FetchBodyEnd => {
+            StepEffect::FetchBodyEnd => {
                 self.finish_fetch_body(key);
                 None
             }
             // Before each read it is asked whether there is room.
-            Effect::FetchMore(false) => None,
-            Effect::FetchMore(true) => {
+            StepEffect::FetchMore(false) => None,
+            StepEffect::FetchMore(true) => {
                 self.resume_fetch(key);
                 None
             }
-            Effect::FetchDrop => {
+            StepEffect::FetchDrop => {
                 self.drop_fetch(key);
                 None
             }
-            Effect::Interim(head) => {
+            StepEffect::Interim(head) => {
                 self.interim(key, &head);
                 None
             }
-            Effect::Deadline(at) => {
-                self.wheel.arm_once(at, crate::token::Token::Exchange(key).pack());
+            StepEffect::Deadline(at) => {
+                self.wheel.arm_once(at, crate::token::PollToken::Exchange(key).pack());
                 let owner = self.core.exchanges.get(key).map(|live| live.owner);
                 if let Some(Owner::Quic(conn)) = owner.and_then(|owner| self.root_owner(owner)) {
                     self.ping_while_waiting(conn);
                 }
                 None
             }
-            Effect::CloseSilently => self.close_silently(key),
-            Effect::Outlive => self.outlive(key),
-            Effect::Finish => {
+            StepEffect::CloseSilently => self.close_silently(key),
+            StepEffect::Outlive => self.outlive(key),
+            StepEffect::Finish => {
                 self.retire(key);
                 None
             }
@@ -114,7 +119,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Ends a connection whose request is not answered.
-    fn close_silently(&mut self, key: Key<Live>) -> Option<Wake> {
+    fn close_silently(&mut self, key: SlabKey<ActiveExchange>) -> Option<Wake> {
         let live = self.core.exchanges.get(key)?;
         let owner = live.owner;
         let settings = live.exchange.settings();
@@ -123,13 +128,13 @@ impl<I: Io> Worker<I> {
         match owner {
             Owner::Tcp(conn) => self.close(conn, if resets { Reset::Yes } else { Reset::No }),
             Owner::Quic(conn) => self.close_quic(conn),
-            Owner::Page(_) | Owner::Epilogue(_) => {}
+            Owner::Page(_) | Owner::PostAction(_) => {}
         }
         None
     }
 
     /// Sends a head that another one follows.
-    fn interim(&mut self, key: Key<Live>, head: &http::ResponseHead) {
+    fn interim(&mut self, key: SlabKey<ActiveExchange>, head: &bolide_http::ResponseHead) {
         let Some(live) = self.core.exchanges.get(key) else { return };
         // Whoever is gone or answered already has no use for it.
         match live.owner {
@@ -145,11 +150,11 @@ impl<I: Io> Worker<I> {
                     self.mark_quic(conn);
                 }
             }
-            Owner::Page(_) | Owner::Epilogue(_) => {}
+            Owner::Page(_) | Owner::PostAction(_) => {}
         }
     }
 
-    fn respond(&mut self, key: Key<Live>) -> Option<Wake> {
+    fn respond(&mut self, key: SlabKey<ActiveExchange>) -> Option<Wake> {
         let live = self.core.exchanges.get(key)?;
         let head = live.exchange.head();
         let paced = live.exchange.is_paced();
@@ -173,7 +178,7 @@ impl<I: Io> Worker<I> {
                 self.mark_quic(conn);
                 answered
             }
-            Owner::Epilogue(_) => return None,
+            Owner::PostAction(_) => return None,
             // Only the page has a pace.
             Owner::Page(page) => return self.respond_fragment(key, page),
         };
@@ -184,7 +189,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// The moment has come that an exchange, or the pace of its answer, waited for.
-    pub(crate) fn expire_exchange_of(&mut self, key: Key<Live>) {
+    pub(crate) fn expire_exchange_of(&mut self, key: SlabKey<ActiveExchange>) {
         let Some(live) = self.core.exchanges.get(key) else { return };
         if live.throttle.is_some() {
             self.with_stream(key, StreamAct::Ready);
@@ -196,16 +201,17 @@ impl<I: Io> Worker<I> {
     /// Wakes streams when their pace lets them go on.
     pub(crate) fn arm_paced(&mut self) {
         while let Some((user, at)) = self.scratch.paced.pop() {
-            self.wheel.arm_once(at, crate::token::Token::Exchange(Key::from_bits(user)).pack());
+            self.wheel
+                .arm_once(at, crate::token::PollToken::Exchange(SlabKey::from_bits(user)).pack());
         }
     }
 
-    fn tell_stream(&mut self, key: Key<Live>, act: StreamAct) -> Option<Wake> {
+    fn tell_stream(&mut self, key: SlabKey<ActiveExchange>, act: StreamAct) -> Option<Wake> {
         self.with_stream(key, act);
         None
     }
 
-    pub(crate) fn with_stream(&mut self, key: Key<Live>, act: StreamAct) {
+    pub(crate) fn with_stream(&mut self, key: SlabKey<ActiveExchange>, act: StreamAct) {
         if let StreamAct::Consumed(bytes) = act {
             self.note_consumed(key, bytes);
         }
@@ -231,11 +237,11 @@ impl<I: Io> Worker<I> {
                 self.mark_quic(conn);
             }
             Owner::Page(page) if matches!(act, StreamAct::Ready) => self.with_stream(page, act),
-            Owner::Page(_) | Owner::Epilogue(_) => {}
+            Owner::Page(_) | Owner::PostAction(_) => {}
         }
     }
 
-    fn compress(&mut self, key: Key<Live>, job: CompressJob) -> Option<Wake> {
+    fn compress(&mut self, key: SlabKey<ActiveExchange>, job: CompressJob) -> Option<Wake> {
         if job.data().len() > COMPRESS_AT_ONCE {
             let ticket = self.tickets;
             let task = Task::Compress(job.key(), job.data().clone());
@@ -252,7 +258,7 @@ impl<I: Io> Worker<I> {
 
     /// Has a kept answer compressed by the thread; if that has too much to do, the next request
     /// asks again.
-    fn compress_object(&mut self, object: Arc<cache::Object>, key: VariantKey) {
+    fn compress_object(&mut self, object: Arc<bolide_cache::Object>, key: VariantKey) {
         let data = object.body().unwrap_or_else(|| {
             let mut whole = Vec::with_capacity(object.body_len() as usize);
             object.pieces().for_each(|piece| whole.extend_from_slice(piece));
@@ -269,22 +275,26 @@ impl<I: Io> Worker<I> {
 
     fn keep_variant(
         &self,
-        object: &Arc<cache::Object>,
+        object: &Arc<bolide_cache::Object>,
         coding: Coding,
-        output: Result<Vec<u8>, files::EncodeError>,
+        output: Result<Vec<u8>, bolide_files::EncodeError>,
     ) {
         let Some(front) = &self.core.cache else { return };
         let variant = match output {
             Ok(form) if (form.len() as u64) < object.body_len() => {
-                cache::Variant::Ready(Bytes::from(form))
+                bolide_cache::ObjectVariant::Ready(Bytes::from(form))
             }
-            Ok(_) | Err(_) => cache::Variant::NotWorth,
+            Ok(_) | Err(_) => bolide_cache::ObjectVariant::NotWorth,
         };
         // It may have left the index meanwhile.
         let _is_kept = front.store().set_variant(object, coding, variant);
     }
 
-    fn check_password(&mut self, key: Key<Live>, check: &PasswordCheck) -> Option<Wake> {
+    fn check_password(
+        &mut self,
+        key: SlabKey<ActiveExchange>,
+        check: &PasswordCheck,
+    ) -> Option<Wake> {
         if check.is_slow() {
             let fingerprint = self.verified.fingerprint(check);
             if self.verified.knows(&fingerprint) {
@@ -302,7 +312,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Keeps what a background job made and wakes who waits for it.
-    pub(crate) fn handle_finished(&mut self, finished: Finished) {
+    pub(crate) fn handle_finished(&mut self, finished: FinishedJob) {
         match finished.output {
             Output::Compressed(output) => {
                 if let Some((object, coding)) = self.coding.remove(&finished.ticket) {
@@ -344,28 +354,28 @@ pub fn look(io: &mut impl Io, probe: &Probe) -> Probed {
         Want::List => list(io, probe),
         Want::Open { content_max } => open_whole(io, probe, content_max),
     };
-    result.unwrap_or_else(|failure| Probed::Failed(Failure::from_errno(failure.errno)))
+    result.unwrap_or_else(|failure| Probed::Failed(OpenFailure::from_errno(failure.errno)))
 }
 
-type Looked<T> = Result<T, io::FileFailure>;
+type FileLookupDone<T> = Result<T, bolide_io::FileFailure>;
 
 fn open(
     io: &mut impl Io,
     probe: &Probe,
     stat_only: bool,
     content_max: u64,
-) -> Looked<(Meta, Option<base::FileRef>, Option<Vec<u8>>)> {
+) -> FileLookupDone<(Meta, Option<bolide_base::FileRef>, Option<Vec<u8>>)> {
     let symlinks = match probe.policy.symlinks {
-        Symlinks::Follow => SymlinkRule::Follow,
-        Symlinks::Refuse { from } => SymlinkRule::Refuse { from },
-        Symlinks::RefuseForeign { from } => SymlinkRule::SameOwner { from },
+        SymlinkPolicy::Follow => SymlinkRule::Follow,
+        SymlinkPolicy::Refuse { from } => SymlinkRule::Refuse { from },
+        SymlinkPolicy::RefuseForeign { from } => SymlinkRule::SameOwner { from },
     };
     let request = OpenRequest { path: &probe.path, symlinks, content_max, stat_only };
     let opened = io.open(&request)?;
     Ok((meta(&opened.stat), opened.file, opened.content))
 }
 
-fn open_whole(io: &mut impl Io, probe: &Probe, content_max: u64) -> Looked<Probed> {
+fn open_whole(io: &mut impl Io, probe: &Probe, content_max: u64) -> FileLookupDone<Probed> {
     if let Some(known) = probe.known {
         let (now, _, _) = open(io, probe, true, 0)?;
         if now == known {
@@ -379,7 +389,7 @@ fn open_whole(io: &mut impl Io, probe: &Probe, content_max: u64) -> Looked<Probe
     })
 }
 
-fn list(io: &mut impl Io, probe: &Probe) -> Looked<Probed> {
+fn list(io: &mut impl Io, probe: &Probe) -> FileLookupDone<Probed> {
     let (own, _, _) = open(io, probe, true, 0)?;
     let entries = io.list(&probe.path)?.into_iter().map(|(name, stat)| DirEntry {
         name: name.into_boxed_slice(),
@@ -390,13 +400,13 @@ fn list(io: &mut impl Io, probe: &Probe) -> Looked<Probed> {
     Ok(Probed::Listing(own, entries.collect()))
 }
 
-const fn kind(stat: &Stat) -> Kind {
+const fn kind(stat: &Stat) -> FileKind {
     if stat.is_dir {
-        Kind::Directory
+        FileKind::Directory
     } else if stat.is_regular {
-        Kind::File
+        FileKind::File
     } else {
-        Kind::Other
+        FileKind::Other
     }
 }
 

@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use base::{Bound, Instant, Key};
-use conf::model::Level;
-use engine::{ConnInfo, Count, Ctx, Exchange, SiteRef, TlsFacts, Wake};
-use http::{RequestBody, RequestHead};
-use io::Io;
-use wire::{Event, StreamId, User};
+use bolide_base::{Bound, Instant, SlabKey};
+use bolide_conf::model::LogLevel;
+use bolide_engine::{ConnInfo, Exchange, SiteRef, StepCtx, TallyCount, TlsFacts, Wake};
+use bolide_http::{RequestBody, RequestHead};
+use bolide_io::Io;
+use bolide_wire::{StreamId, StreamOwner, WireEvent};
 
 use crate::effects::StreamAct;
-use crate::epilogues::{Epilogue, room_behind};
 use crate::fetches::LiveFetch;
-use crate::framing::{Cut, Framing};
+use crate::framing::{ConnFraming, Cut};
 use crate::log::Subject;
+use crate::post_actions::{PostAction, room_behind};
 use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
 use crate::throttle::Throttle;
-use crate::token::Token;
+use crate::token::PollToken;
 use crate::worker::Worker;
 
 /// Exchanges kept for reuse, so that a warm worker allocates none.
@@ -27,39 +27,39 @@ const SPARE_MAX: usize = 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     /// HTTP/1 or HTTP/2.
-    Tcp(Key<TcpConn>),
+    Tcp(SlabKey<TcpConn>),
     /// HTTP/3.
-    Quic(Key<QuicConn>),
+    Quic(SlabKey<QuicConn>),
     /// None: it is part of this one's answer.
-    Page(Key<Live>),
+    Page(SlabKey<ActiveExchange>),
     /// None any more: its answer is over.
-    Epilogue(Key<Epilogue>),
+    PostAction(SlabKey<PostAction>),
 }
 
 /// An exchange in flight, and where its answer goes.
 #[derive(Debug)]
-pub(crate) struct Live {
+pub(crate) struct ActiveExchange {
     pub(crate) exchange: Box<Exchange>,
     pub(crate) owner: Owner,
     pub(crate) stream: StreamId,
     /// The pace of its answer, if that is limited.
     pub(crate) throttle: Option<Throttle>,
     /// The request to an origin that is under way for it.
-    pub(crate) fetch: Option<Key<LiveFetch>>,
+    pub(crate) fetch: Option<SlabKey<LiveFetch>>,
     /// What listens for the store to the fetch that is about to begin.
-    pub(crate) fill: Option<Box<engine::Fill>>,
+    pub(crate) fill: Option<Box<bolide_engine::Fill>>,
     /// The origin is not read because the answer has no room.
     pub(crate) paused: bool,
     /// When bytes of the answer left last, while the origin is not read.
     pub(crate) moved: Instant,
     /// Whether a look is due at how long that was ago.
     pub(crate) watched: bool,
-    pub(crate) upload: Upload,
+    pub(crate) upload: UploadState,
     /// The fragments that it waits for.
-    pub(crate) children: Vec<Key<Self>>,
+    pub(crate) children: Vec<SlabKey<Self>>,
 }
 
-impl Live {
+impl ActiveExchange {
     /// One that begins at `now`, without a request body.
     pub(crate) const fn new(
         exchange: Box<Exchange>,
@@ -77,7 +77,7 @@ impl Live {
             paused: false,
             moved: now,
             watched: false,
-            upload: Upload::Over,
+            upload: UploadState::Over,
             children: Vec::new(),
         }
     }
@@ -85,7 +85,7 @@ impl Live {
 
 /// How the request body of an exchange comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Upload {
+pub(crate) enum UploadState {
     /// Nothing more comes, or nobody wants it.
     Over,
     /// More is wanted of the client.
@@ -99,12 +99,16 @@ pub(crate) enum Upload {
 }
 
 /// A request body that stands still.
-const LATE_BODY: engine::Refusal =
-    engine::Refusal { status: 408, reason: "client timed out (110: Connection timed out)" };
+const LATE_BODY: bolide_engine::RequestRefusal = bolide_engine::RequestRefusal {
+    status: 408,
+    reason: "client timed out (110: Connection timed out)",
+};
 
 /// What the request line of HTTP spoken to a TLS socket is answered with (nginx's 497).
-const PLAIN_ON_TLS: engine::Refusal =
-    engine::Refusal { status: 497, reason: "client sent plain HTTP request to HTTPS port" };
+const PLAIN_ON_TLS: bolide_engine::RequestRefusal = bolide_engine::RequestRefusal {
+    status: 497,
+    reason: "client sent plain HTTP request to HTTPS port",
+};
 
 impl<I: Io> Worker<I> {
     /// Handles what the framing of a connection has told.
@@ -123,41 +127,41 @@ impl<I: Io> Worker<I> {
     }
 
     /// Handles one event of a connection.
-    pub(crate) fn handle_event(&mut self, owner: Owner, event: Event) {
+    pub(crate) fn handle_event(&mut self, owner: Owner, event: WireEvent) {
         match event {
-            Event::Request { stream, head } => {
+            WireEvent::Request { stream, head } => {
                 let refused = match owner {
                     Owner::Tcp(key) => self.conns.get(key).is_some_and(|conn| conn.plain_on_tls),
-                    Owner::Quic(_) | Owner::Page(_) | Owner::Epilogue(_) => false,
+                    Owner::Quic(_) | Owner::Page(_) | Owner::PostAction(_) => false,
                 };
                 let wake = if refused { Wake::Refused(PLAIN_ON_TLS) } else { Wake::Start };
                 self.begin(owner, stream, head, wake);
             }
-            Event::Refused { stream, head, refusal } => {
+            WireEvent::Refused { stream, head, refusal } => {
                 if let Owner::Tcp(key) = owner
                     && self.is_broken_preface(key, &head)
                 {
                     self.core.heads.put(head);
-                    return self.close(key, io::Reset::No);
+                    return self.close(key, bolide_io::Reset::No);
                 }
                 let wake = Wake::Refused(convert(refusal));
                 self.begin(owner, stream, head, wake);
             }
-            Event::Body { user, bytes } => {
+            WireEvent::Body { user, bytes } => {
                 self.note_body(user, bytes.len());
                 self.wake(user, Wake::Body(bytes));
             }
-            Event::BodyEnd { user } => {
+            WireEvent::BodyEnd { user } => {
                 self.end_upload(user);
                 self.wake(user, Wake::BodyEnd);
             }
-            Event::BodyRefused { user, refusal } => {
+            WireEvent::BodyRefused { user, refusal } => {
                 self.end_upload(user);
                 self.wake(user, Wake::BodyRefused(convert(refusal)));
             }
-            Event::Reset { user } => self.wake(user, Wake::ClientGone),
-            Event::Sent { user, body_bytes, head_bytes } => {
-                self.end_parts_of(Key::from_bits(user));
+            WireEvent::Reset { user } => self.wake(user, Wake::ClientGone),
+            WireEvent::Sent { user, body_bytes, head_bytes } => {
+                self.end_parts_of(SlabKey::from_bits(user));
                 self.wake(user, Wake::Sent { body_bytes, head_bytes });
             }
         }
@@ -166,7 +170,7 @@ impl<I: Io> Worker<I> {
     /// Whether the first line of a connection that may speak HTTP/2 in the clear is neither its
     /// preface nor like any request: three words, no path, no version. RFC 9113 §3.4: such a
     /// connection is closed; a page in HTTP/1 would be read as a frame.
-    fn is_broken_preface(&self, key: Key<TcpConn>, head: &RequestHead) -> bool {
+    fn is_broken_preface(&self, key: SlabKey<TcpConn>, head: &RequestHead) -> bool {
         let mut words = head.line.split(|&byte| byte == b' ');
         let shape = (words.next(), words.next(), words.next(), words.next());
         let (Some(_), Some(path), Some(version), None) = shape else { return false };
@@ -180,8 +184,8 @@ impl<I: Io> Worker<I> {
     }
 
     /// Wakes an exchange, or keeps the wake for after its start.
-    fn wake(&mut self, user: User, wake: Wake) {
-        let key = Key::from_bits(user);
+    fn wake(&mut self, user: StreamOwner, wake: Wake) {
+        let key = SlabKey::from_bits(user);
         let early = &mut self.scratch.early;
         if !early.iter().any(|(waiting, _)| *waiting == key) {
             return self.step(key, wake);
@@ -208,39 +212,39 @@ impl<I: Io> Worker<I> {
 
     /// Tells a client that waits for it that its request body is wanted; not if it is answered.
     /// From now on it must not stand still for too long.
-    fn invite_body(&mut self, key: Key<Live>) {
+    fn invite_body(&mut self, key: SlabKey<ActiveExchange>) {
         let Some(live) = self.core.exchanges.get(key) else { return };
-        if live.upload == Upload::Over {
+        if live.upload == UploadState::Over {
             return;
         }
         let timeout = body_timeout(live);
         if live.exchange.expects_continue() {
             self.with_stream(key, StreamAct::Continue);
         }
-        self.wheel.arm_once(self.now.mono.after(timeout), Token::Body(key).pack());
+        self.wheel.arm_once(self.now.mono.after(timeout), PollToken::Body(key).pack());
     }
 
-    fn note_body(&mut self, user: User, len: usize) {
+    fn note_body(&mut self, user: StreamOwner, len: usize) {
         let now = self.now.mono;
-        let live = self.core.exchanges.get_mut(Key::from_bits(user));
-        if let Some(Upload::Coming { since, owed }) = live.map(|live| &mut live.upload) {
+        let live = self.core.exchanges.get_mut(SlabKey::from_bits(user));
+        if let Some(UploadState::Coming { since, owed }) = live.map(|live| &mut live.upload) {
             *since = now;
             *owed += len;
         }
     }
 
     /// Nothing more comes of a request body, or nobody wants it.
-    pub(crate) fn end_upload(&mut self, user: User) {
-        if let Some(live) = self.core.exchanges.get_mut(Key::from_bits(user)) {
-            live.upload = Upload::Over;
+    pub(crate) fn end_upload(&mut self, user: StreamOwner) {
+        if let Some(live) = self.core.exchanges.get_mut(SlabKey::from_bits(user)) {
+            live.upload = UploadState::Over;
         }
     }
 
     /// Room for more of a request body was given back.
-    pub(crate) fn note_consumed(&mut self, key: Key<Live>, len: usize) {
+    pub(crate) fn note_consumed(&mut self, key: SlabKey<ActiveExchange>, len: usize) {
         let now = self.now.mono;
         let live = self.core.exchanges.get_mut(key);
-        if let Some(Upload::Coming { since, owed }) = live.map(|live| &mut live.upload) {
+        if let Some(UploadState::Coming { since, owed }) = live.map(|live| &mut live.upload) {
             *since = now;
             *owed = owed.saturating_sub(len);
         }
@@ -248,14 +252,14 @@ impl<I: Io> Worker<I> {
 
     /// A request body may have stood still for too long: its stream ends without an answer, as in
     /// nginx, and is logged with 408.
-    pub(crate) fn expire_body(&mut self, key: Key<Live>) {
+    pub(crate) fn expire_body(&mut self, key: SlabKey<ActiveExchange>) {
         let now = self.now.mono;
         let Some(live) = self.core.exchanges.get(key) else { return };
-        let Upload::Coming { since, owed } = live.upload else { return };
+        let UploadState::Coming { since, owed } = live.upload else { return };
         let timeout = body_timeout(live);
         let due = if owed > 0 { now.after(timeout) } else { since.after(timeout) };
         if due > now {
-            return self.wheel.arm_once(due, Token::Body(key).pack());
+            return self.wheel.arm_once(due, PollToken::Body(key).pack());
         }
         let (owner, stream) = (live.owner, live.stream);
         self.step(key, Wake::BodyRefused(LATE_BODY));
@@ -264,18 +268,18 @@ impl<I: Io> Worker<I> {
 
     /// Begins to watch whether the client takes what its origin waits for it to take. The
     /// connection as a whole is no measure: its other streams may be alive.
-    pub(crate) fn watch_stall(&mut self, key: Key<Live>) {
+    pub(crate) fn watch_stall(&mut self, key: SlabKey<ActiveExchange>) {
         let now = self.now.mono;
         let Some(live) = self.core.exchanges.get_mut(key) else { return };
         live.moved = now;
         if !std::mem::replace(&mut live.watched, true) {
             let due = now.after(send_timeout(live));
-            self.wheel.arm_once(due, Token::Stall(key).pack());
+            self.wheel.arm_once(due, PollToken::Stall(key).pack());
         }
     }
 
     /// A client may have taken nothing for too long of what an origin waits for it to take.
-    pub(crate) fn expire_stall(&mut self, key: Key<Live>) {
+    pub(crate) fn expire_stall(&mut self, key: SlabKey<ActiveExchange>) {
         let now = self.now.mono;
         let Some(live) = self.core.exchanges.get_mut(key) else { return };
         live.watched = live.paused;
@@ -286,45 +290,47 @@ impl<I: Io> Worker<I> {
         // One that we hold ourselves may be slow.
         let due = if live.throttle.is_some() { now } else { live.moved }.after(timeout);
         if due > now {
-            return self.wheel.arm_once(due, Token::Stall(key).pack());
+            return self.wheel.arm_once(due, PollToken::Stall(key).pack());
         }
         // A fragment whose turn has not come may be slow, too.
         let Some((root, is_pulled)) = self.root(key) else { return };
         if !is_pulled {
-            return self.wheel.arm_once(now.after(timeout), Token::Stall(key).pack());
+            return self.wheel.arm_once(now.after(timeout), PollToken::Stall(key).pack());
         }
         if let Some(subject) = self.subject_of(root) {
-            self.log_conn(Level::Info, &subject, "client timed out (110: Connection timed out)");
+            self.log_conn(LogLevel::Info, &subject, "client timed out (110: Connection timed out)");
         }
         self.cut_stream(root);
     }
 
     /// The connection by which an answer leaves.
-    pub(crate) fn subject_of(&self, key: Key<Live>) -> Option<Subject> {
+    pub(crate) fn subject_of(&self, key: SlabKey<ActiveExchange>) -> Option<Subject> {
         match self.root_owner(Owner::Page(key))? {
             Owner::Tcp(conn) => self.conns.get(conn).map(TcpConn::subject),
             Owner::Quic(conn) => self.quics.get(conn).map(QuicConn::subject),
-            Owner::Epilogue(epilogue) => self.epilogues.get(epilogue).map(|e| e.subject.clone()),
+            Owner::PostAction(post_action) => {
+                self.post_actions.get(post_action).map(|e| e.subject.clone())
+            }
             Owner::Page(_) => None,
         }
     }
 
     /// Ends the stream of a client that is late, which was logged.
-    pub(crate) fn cut_stream(&mut self, key: Key<Live>) {
+    pub(crate) fn cut_stream(&mut self, key: SlabKey<ActiveExchange>) {
         if let Some(live) = self.core.exchanges.get(key) {
             self.cut_off(key, live.owner, live.stream);
         }
     }
 
     /// The same, where the exchange may have left its stream.
-    fn cut_off(&mut self, key: Key<Live>, owner: Owner, stream: StreamId) {
+    fn cut_off(&mut self, key: SlabKey<ActiveExchange>, owner: Owner, stream: StreamId) {
         let cut = self.reset_stream(owner, stream);
-        self.step(key, Wake::SentAway);
+        self.step(key, Wake::SendTimeout);
         self.dismiss(key);
         match owner {
             Owner::Tcp(conn) if cut == Cut::Connection => self.close_timed_out(conn),
             Owner::Tcp(conn) => self.mark_dirty(conn),
-            Owner::Quic(_) | Owner::Page(_) | Owner::Epilogue(_) => {}
+            Owner::Quic(_) | Owner::Page(_) | Owner::PostAction(_) => {}
         }
     }
 
@@ -339,7 +345,7 @@ impl<I: Io> Worker<I> {
                 self.reset_quic(conn, stream);
                 Cut::Stream
             }
-            Owner::Page(_) | Owner::Epilogue(_) => Cut::Stream,
+            Owner::Page(_) | Owner::PostAction(_) => Cut::Stream,
         }
     }
 
@@ -348,9 +354,9 @@ impl<I: Io> Worker<I> {
         let has_body = head.body != RequestBody::None;
         let mut exchange = self.core.spare.pop().unwrap_or_else(|| Box::new(Exchange::new()));
         exchange.start(head, site);
-        let mut live = Live::new(exchange, owner, stream, self.now.mono);
+        let mut live = ActiveExchange::new(exchange, owner, stream, self.now.mono);
         if has_body {
-            live.upload = Upload::Coming { since: self.now.mono, owed: 0 };
+            live.upload = UploadState::Coming { since: self.now.mono, owed: 0 };
         }
         let key = match self.core.exchanges.insert(live) {
             Ok(key) => key,
@@ -381,10 +387,10 @@ impl<I: Io> Worker<I> {
                     }
                 }
             }
-            Owner::Page(_) | Owner::Epilogue(_) => {}
+            Owner::Page(_) | Owner::PostAction(_) => {}
         }
-        self.tally.add(Count::Requests);
-        self.tally.add(Count::Writing);
+        self.tally.add(TallyCount::Requests);
+        self.tally.add(TallyCount::Writing);
         if has_body && matches!(wake, Wake::Start) && matches!(owner, Owner::Tcp(_)) {
             return self.scratch.early.push((key, wake));
         }
@@ -396,9 +402,9 @@ impl<I: Io> Worker<I> {
 
     fn abandon(&mut self, owner: Owner) {
         match owner {
-            Owner::Tcp(key) => self.close(key, io::Reset::Yes),
+            Owner::Tcp(key) => self.close(key, bolide_io::Reset::Yes),
             Owner::Quic(key) => self.close_quic(key),
-            Owner::Page(_) | Owner::Epilogue(_) => {}
+            Owner::Page(_) | Owner::PostAction(_) => {}
         }
     }
 
@@ -414,7 +420,7 @@ impl<I: Io> Worker<I> {
                 let conn = self.quics.get_mut(key)?;
                 (&mut *conn.info, &mut conn.generation, &mut conn.profile)
             }
-            Owner::Page(_) | Owner::Epilogue(_) => return None,
+            Owner::Page(_) | Owner::PostAction(_) => return None,
         };
         if generation.number == newest.number {
             return Some(self.site.clone());
@@ -429,7 +435,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Steps an exchange and performs what it wants done.
-    pub(crate) fn step(&mut self, key: Key<Live>, wake: Wake) {
+    pub(crate) fn step(&mut self, key: SlabKey<ActiveExchange>, wake: Wake) {
         let (mut next, mut bound) = (Some(wake), Bound::new());
         while bound.goes_on()
             && let Some(wake) = next.take()
@@ -448,7 +454,10 @@ impl<I: Io> Worker<I> {
     }
 
     /// An exchange and everything that it may touch.
-    pub(crate) fn lend(&mut self, key: Key<Live>) -> Option<(&mut Live, Ctx<'_>)> {
+    pub(crate) fn lend(
+        &mut self,
+        key: SlabKey<ActiveExchange>,
+    ) -> Option<(&mut ActiveExchange, StepCtx<'_>)> {
         let mut owner = self.core.exchanges.get(key)?.owner;
         if matches!(owner, Owner::Page(_)) {
             owner = self.root_owner(owner)?;
@@ -462,19 +471,19 @@ impl<I: Io> Worker<I> {
                     tcp = self.io.tcp_info(conn.fd);
                 }
                 let requests = conn.framing.as_ref().map_or(0, |framing| framing.requests());
-                (&conn.info, requests, conn.epilogues)
+                (&conn.info, requests, conn.post_actions)
             }
             Owner::Quic(conn) => {
                 let conn = self.quics.get(conn)?;
-                (&conn.info, conn.h3.requests(), conn.epilogues)
+                (&conn.info, conn.h3.requests(), conn.post_actions)
             }
-            Owner::Epilogue(epilogue) => {
-                let epilogue = self.epilogues.get(epilogue)?;
-                (epilogue.subject.info(), epilogue.requests, 0)
+            Owner::PostAction(post_action) => {
+                let post_action = self.post_actions.get(post_action)?;
+                (post_action.subject.info(), post_action.requests, 0)
             }
             Owner::Page(_) => return None,
         };
-        let ctx = Ctx {
+        let ctx = StepCtx {
             now: self.now,
             clock: &self.clock,
             conn: info,
@@ -483,7 +492,7 @@ impl<I: Io> Worker<I> {
             logs: &mut self.core.logs,
             effects: &mut self.core.effects,
             requests_on_conn: requests,
-            behind: room_behind(self.epilogues.live(), self.generation.connections_max, behind),
+            behind: room_behind(self.post_actions.live(), self.generation.connections_max, behind),
             counters: &self.tallies,
             cache: self.core.cache.as_mut(),
             me: key.to_bits(),
@@ -493,14 +502,14 @@ impl<I: Io> Worker<I> {
     }
 
     /// Sets the pace of an answer whose location has `limit_rate`.
-    pub(crate) fn pace(&mut self, key: Key<Live>) {
+    pub(crate) fn pace(&mut self, key: SlabKey<ActiveExchange>) {
         let now = self.now.mono;
         let Some((live, mut ctx)) = self.lend(key) else { return };
         live.throttle = Throttle::new(live.exchange.rate(&mut ctx), now);
     }
 
     /// Frees an exchange whose log lines are written.
-    pub(crate) fn retire(&mut self, key: Key<Live>) {
+    pub(crate) fn retire(&mut self, key: SlabKey<ActiveExchange>) {
         let Some(live) = self.core.exchanges.get_mut(key) else { return };
         for child in std::mem::take(&mut live.children) {
             self.give_up(child);
@@ -513,7 +522,7 @@ impl<I: Io> Worker<I> {
             self.abandon_fetch(fetch);
         }
         if !matches!(live.owner, Owner::Page(_)) {
-            self.tally.remove(Count::Writing);
+            self.tally.remove(TallyCount::Writing);
         }
         match live.owner {
             Owner::Tcp(conn) => {
@@ -527,7 +536,7 @@ impl<I: Io> Worker<I> {
                 }
             }
             Owner::Page(page) => self.leave_page(key, page),
-            Owner::Epilogue(epilogue) => self.end_epilogue(epilogue),
+            Owner::PostAction(post_action) => self.end_post_action(post_action),
         }
         self.core.heads.put(live.exchange.take_request());
         if self.core.spare.len() < SPARE_MAX {
@@ -543,16 +552,16 @@ impl<I: Io> Worker<I> {
         let mut users = std::mem::take(&mut self.scratch.gone);
         self.users(owner, &mut users);
         for user in users.drain(..) {
-            self.give_up(Key::from_bits(user));
+            self.give_up(SlabKey::from_bits(user));
         }
         // PERF: those whose streams are over and whose origins are not are few, and the search
         // visits all exchanges.
         if self.owned(owner) > 0 {
             let all = self.core.exchanges.keys();
             let owned = |key| self.core.exchanges.get(key).is_some_and(|live| live.owner == owner);
-            users.extend(all.filter(|&key| owned(key)).map(Key::to_bits));
+            users.extend(all.filter(|&key| owned(key)).map(SlabKey::to_bits));
             for user in users.drain(..) {
-                self.give_up(Key::from_bits(user));
+                self.give_up(SlabKey::from_bits(user));
             }
         }
         self.scratch.gone = users;
@@ -563,19 +572,19 @@ impl<I: Io> Worker<I> {
         let mut users = std::mem::take(&mut self.scratch.gone);
         self.users(owner, &mut users);
         for user in users.drain(..) {
-            self.step(Key::from_bits(user), Wake::SentAway);
+            self.step(SlabKey::from_bits(user), Wake::SendTimeout);
         }
         self.scratch.gone = users;
     }
 
     /// Ends an exchange that has nobody to answer.
-    pub(crate) fn give_up(&mut self, key: Key<Live>) {
+    pub(crate) fn give_up(&mut self, key: SlabKey<ActiveExchange>) {
         self.step(key, Wake::ClientGone);
         self.dismiss(key);
     }
 
     /// Frees an exchange whose client has left, unless it goes on without one.
-    fn dismiss(&mut self, key: Key<Live>) {
+    fn dismiss(&mut self, key: SlabKey<ActiveExchange>) {
         if !self.outlives(key) {
             self.retire(key);
         }
@@ -586,12 +595,12 @@ impl<I: Io> Worker<I> {
         match owner {
             Owner::Tcp(key) => self.conns.get(key).map_or(0, |conn| conn.exchanges),
             Owner::Quic(key) => self.quics.get(key).map_or(0, |conn| conn.exchanges),
-            Owner::Page(_) | Owner::Epilogue(_) => 0,
+            Owner::Page(_) | Owner::PostAction(_) => 0,
         }
     }
 
     /// Appends who owns the open streams of a connection.
-    fn users(&self, owner: Owner, into: &mut Vec<User>) {
+    fn users(&self, owner: Owner, into: &mut Vec<StreamOwner>) {
         match owner {
             Owner::Tcp(key) => {
                 if let Some(framing) = self.conns.get(key).and_then(|conn| conn.framing.as_ref()) {
@@ -601,7 +610,7 @@ impl<I: Io> Worker<I> {
             Owner::Quic(key) => {
                 into.extend(self.quics.get(key).into_iter().flat_map(|conn| conn.h3.users()));
             }
-            Owner::Page(_) | Owner::Epilogue(_) => {}
+            Owner::Page(_) | Owner::PostAction(_) => {}
         }
     }
 
@@ -610,25 +619,25 @@ impl<I: Io> Worker<I> {
     pub(crate) fn is_waited_for(&mut self, owner: Owner) -> bool {
         let mut users = std::mem::take(&mut self.scratch.gone);
         self.users(owner, &mut users);
-        let waits = users.drain(..).any(|user| self.has_to_wait(Key::from_bits(user)));
+        let waits = users.drain(..).any(|user| self.has_to_wait(SlabKey::from_bits(user)));
         self.scratch.gone = users;
         waits
     }
 
     /// Whether an exchange, or one that it waits for, can do nothing now whatever its client does.
-    fn has_to_wait(&self, key: Key<Live>) -> bool {
+    fn has_to_wait(&self, key: SlabKey<ActiveExchange>) -> bool {
         self.core.exchanges.get(key).is_some_and(|live| {
             live.fetch.is_some() && !live.paused
-                || live.exchange.is_joined()
+                || live.exchange.is_coalescing()
                 || live.exchange.is_held_back()
-                || live.upload != Upload::Over
+                || live.upload != UploadState::Over
                 || live.children.iter().any(|child| self.has_to_wait(*child))
                 || self.origins.news.iter().any(|(told, _)| *told == key)
         })
     }
 
     /// Whether an exchange that is part of another one, or a part of it, needs an origin or waits.
-    fn asks_others(&self, key: Key<Live>) -> bool {
+    fn asks_others(&self, key: SlabKey<ActiveExchange>) -> bool {
         self.has_to_wait(key)
             || self.core.exchanges.get(key).is_some_and(|live| {
                 live.fetch.is_some() || live.children.iter().any(|child| self.asks_others(*child))
@@ -637,15 +646,15 @@ impl<I: Io> Worker<I> {
 
     /// A client that hung up while an origin makes its answer is not waited for; as in nginx, even
     /// if it only ended its own side.
-    pub(crate) fn leave_if_alone(&mut self, key: Key<TcpConn>) {
+    pub(crate) fn leave_if_alone(&mut self, key: SlabKey<TcpConn>) {
         let Some(conn) = self.conns.get(key) else { return };
-        let Some(Framing::H1(framing)) = &conn.framing else { return };
+        let Some(ConnFraming::H1(framing)) = &conn.framing else { return };
         // In a tunnel only one side of it has ended.
         let has_left = (conn.eof || conn.hung_up) && !framing.is_tunnel();
         let user = framing.users().next().filter(|_| has_left);
-        let live = user.and_then(|user| self.core.exchanges.get(Key::from_bits(user)));
+        let live = user.and_then(|user| self.core.exchanges.get(SlabKey::from_bits(user)));
         // The rest of a body may stand before the end.
-        let Some(live) = live.filter(|live| live.upload == Upload::Over) else { return };
+        let Some(live) = live.filter(|live| live.upload == UploadState::Over) else { return };
         let fetch = live.fetch.and_then(|fetch| self.origins.fetches.get(fetch));
         let ignores = match fetch {
             Some(fetch) => fetch.fetch.request().settings.ignore_client_abort,
@@ -659,26 +668,26 @@ impl<I: Io> Worker<I> {
         if ignores {
             return;
         }
-        self.close(key, io::Reset::No);
+        self.close(key, bolide_io::Reset::No);
     }
 }
 
-pub(crate) fn send_timeout(live: &Live) -> Duration {
+pub(crate) fn send_timeout(live: &ActiveExchange) -> Duration {
     let timeout = live.exchange.settings().map(|settings| settings.send_timeout);
     timeout.unwrap_or_default().max(Duration::from_millis(1))
 }
 
-fn body_timeout(live: &Live) -> Duration {
+fn body_timeout(live: &ActiveExchange) -> Duration {
     let timeout = live.exchange.settings().map(|settings| settings.client_body_timeout);
     timeout.unwrap_or_default().max(Duration::from_millis(1))
 }
 
-const fn convert(refusal: wire::Refusal) -> engine::Refusal {
-    engine::Refusal { status: refusal.status, reason: refusal.reason }
+const fn convert(refusal: bolide_wire::WireRefusal) -> bolide_engine::RequestRefusal {
+    bolide_engine::RequestRefusal { status: refusal.status, reason: refusal.reason }
 }
 
 /// What a finished handshake settled, as the engine names it.
-pub(crate) fn tls_facts(session: &mut tls::Session) -> TlsFacts {
+pub(crate) fn tls_facts(session: &mut bolide_tls::TlsSession) -> TlsFacts {
     TlsFacts {
         protocol: session.protocol(),
         cipher: session.cipher(),

@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use base::limits::UNWAITED_FILLS_MAX;
-use base::wheel::Armed;
-use base::{Bound, Instant, Key};
-use bytes::Bytes;
-use engine::{Fill, Held, Wake};
-use io::Io;
-use upstream::{
-    Cause, Fate, Fetch, FetchCtx, FetchEffect, FetchWake, Groups, OriginNews, OriginRequest,
-    Refused,
+use bolide_base::deadline_queue::Armed;
+use bolide_base::limits::UNWAITED_FILLS_MAX;
+use bolide_base::{Bound, Instant, SlabKey};
+use bolide_engine::{Fill, LimitHold, Wake};
+use bolide_io::Io;
+use bolide_upstream::{
+    Cause, ConnectRefused, Fetch, FetchCtx, FetchEffect, FetchFate, FetchWake, OriginNews,
+    OriginRequest, UpstreamGroups,
 };
-use wire::OriginConnSettings;
+use bolide_wire::OriginConnSettings;
+use bytes::Bytes;
 
 use crate::effects::StreamAct;
-use crate::exchanges::{Live, Owner};
-use crate::links::Link;
+use crate::exchanges::{ActiveExchange, Owner};
+use crate::links::UpstreamLink;
 use crate::mail::Mail;
-use crate::token::Token;
+use crate::token::PollToken;
 use crate::worker::Worker;
 
 /// A request to an origin in flight.
@@ -26,15 +26,15 @@ use crate::worker::Worker;
 pub(crate) struct LiveFetch {
     pub(crate) fetch: Fetch,
     /// Who waits for the answer; nobody when the client left and the origin may finish.
-    pub(crate) exchange: Option<Key<Live>>,
+    pub(crate) exchange: Option<SlabKey<ActiveExchange>>,
     /// What listens for the store.
     pub(crate) fill: Option<Box<Fill>>,
     /// The connection that it uses.
-    pub(crate) link: Option<Key<Link>>,
+    pub(crate) link: Option<SlabKey<UpstreamLink>>,
     /// The groups of the configuration that its exchange is answered by.
-    groups: Arc<Groups>,
+    groups: Arc<UpstreamGroups>,
     /// What TLS to origins is like there, if it is wanted.
-    pub(crate) tls: Option<Arc<[tls::OriginTls]>>,
+    pub(crate) tls: Option<Arc<[bolide_tls::OriginTls]>>,
     /// Bytes of the request body that left in this attempt.
     pub(crate) pulled: u64,
     /// Bytes of the request body whose room was given back.
@@ -43,7 +43,7 @@ pub(crate) struct LiveFetch {
     /// When it wants to be woken.
     deadline: Option<Instant>,
     /// Where `limit_conn` counts who asked: as long as the origin works for him.
-    _held: Held,
+    _held: LimitHold,
 }
 
 impl LiveFetch {
@@ -66,7 +66,11 @@ impl LiveFetch {
 
 impl<I: Io> Worker<I> {
     /// An exchange asks an origin.
-    pub(crate) fn begin_fetch(&mut self, key: Key<Live>, request: Box<OriginRequest>) {
+    pub(crate) fn begin_fetch(
+        &mut self,
+        key: SlabKey<ActiveExchange>,
+        request: Box<OriginRequest>,
+    ) {
         let Some(live) = self.core.exchanges.get_mut(key) else { return };
         debug_assert!(live.fetch.is_none(), "an exchange asks one origin at a time");
         let Some(site) = live.exchange.site() else { return };
@@ -79,7 +83,7 @@ impl<I: Io> Worker<I> {
             given: 0,
             answers_head: answers_head(&request).unwrap_or_else(|| {
                 // What is kept is asked for whole.
-                live.exchange.method() == http::Method::Head
+                live.exchange.method() == bolide_http::Method::Head
                     && !live.fill.as_ref().is_some_and(|fill| fill.is_filling())
             }),
             deadline: None,
@@ -88,7 +92,7 @@ impl<I: Io> Worker<I> {
             fetch: Fetch::new(request),
         };
         let Ok(fetch) = self.origins.fetches.insert(fetch) else {
-            let refused = Refused { status: 503, retry_after: None, cause: Cause::Busy };
+            let refused = ConnectRefused { status: 503, retry_after: None, cause: Cause::Busy };
             let news = Wake::Origin(OriginNews::Failed(refused));
             return self.origins.news.push_back((key, news));
         };
@@ -106,7 +110,7 @@ impl<I: Io> Worker<I> {
     /// An origin is asked for the store alone.
     pub(crate) fn begin_refresh(
         &mut self,
-        key: Key<Live>,
+        key: SlabKey<ActiveExchange>,
         request: Box<OriginRequest>,
         fill: Box<Fill>,
     ) {
@@ -136,10 +140,10 @@ impl<I: Io> Worker<I> {
     }
 
     /// Wakes those who wait for a fill, on whichever worker they are.
-    pub(crate) fn post(&mut self, wakes: cache::Wakes) {
+    pub(crate) fn post(&mut self, wakes: bolide_cache::Wakes) {
         for waiter in wakes.0 {
             if waiter.worker == self.number {
-                self.origins.news.push_back((Key::from_bits(waiter.exchange), Wake::Filled));
+                self.origins.news.push_back((SlabKey::from_bits(waiter.exchange), Wake::Filled));
                 continue;
             }
             let Some(post) = self.posts.get(usize::from(waiter.worker)) else { continue };
@@ -161,13 +165,13 @@ impl<I: Io> Worker<I> {
             front.store().sweep(64, self.now.unix_millis);
         }
         let mut wakes = front.poll_orphans();
-        self.call_librarian();
+        self.wake_disk_writer();
         wakes.0.append(&mut self.origins.unsent);
         self.post(wakes);
     }
 
     /// More of the request body.
-    pub(crate) fn feed_fetch(&mut self, key: Key<Live>, bytes: Bytes) {
+    pub(crate) fn feed_fetch(&mut self, key: SlabKey<ActiveExchange>, bytes: Bytes) {
         let Some(live) = self.fetch_of(key) else {
             return self.with_stream(key, StreamAct::Consumed(bytes.len()));
         };
@@ -176,7 +180,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// The request body is complete.
-    pub(crate) fn finish_fetch_body(&mut self, key: Key<Live>) {
+    pub(crate) fn finish_fetch_body(&mut self, key: SlabKey<ActiveExchange>) {
         if let Some(live) = self.fetch_of(key) {
             live.fetch.body_mut().finish();
             self.resume_body(key);
@@ -196,12 +200,12 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn fetch_of(&mut self, key: Key<Live>) -> Option<&mut LiveFetch> {
+    fn fetch_of(&mut self, key: SlabKey<ActiveExchange>) -> Option<&mut LiveFetch> {
         let fetch = self.core.exchanges.get(key)?.fetch?;
         self.origins.fetches.get_mut(fetch)
     }
 
-    fn resume_body(&mut self, key: Key<Live>) {
+    fn resume_body(&mut self, key: SlabKey<ActiveExchange>) {
         let Some(link) = self.fetch_of(key).and_then(|live| live.link) else { return };
         if let Some(found) = self.origins.links.get_mut(link) {
             found.conn.body_ready();
@@ -210,7 +214,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Nobody wants the answer any more.
-    pub(crate) fn drop_fetch(&mut self, key: Key<Live>) {
+    pub(crate) fn drop_fetch(&mut self, key: SlabKey<ActiveExchange>) {
         // What it told already must not be taken for news of the next one.
         self.origins.news.retain(|(told, wake)| {
             *told != key
@@ -223,7 +227,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Lets a fetch end without its exchange.
-    pub(crate) fn abandon_fetch(&mut self, fetch: Key<LiveFetch>) {
+    pub(crate) fn abandon_fetch(&mut self, fetch: SlabKey<LiveFetch>) {
         if let Some(live) = self.origins.fetches.get_mut(fetch) {
             live.exchange = None;
             // The store wants it, and maybe others do.
@@ -238,7 +242,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// The answer's reader has room again.
-    pub(crate) fn resume_fetch(&mut self, key: Key<Live>) {
+    pub(crate) fn resume_fetch(&mut self, key: SlabKey<ActiveExchange>) {
         let Some(live) = self.core.exchanges.get_mut(key) else { return };
         if !std::mem::take(&mut live.paused) {
             return;
@@ -249,14 +253,14 @@ impl<I: Io> Worker<I> {
     }
 
     /// Lets the connection of a fetch be read though nothing is reported.
-    fn reread_fetch(&mut self, fetch: Key<LiveFetch>) {
+    fn reread_fetch(&mut self, fetch: SlabKey<LiveFetch>) {
         if let Some(link) = self.origins.fetches.get(fetch).and_then(|live| live.link) {
             self.read_again(link);
         }
     }
 
     /// Gives the client's stream the room of what left for the origin.
-    pub(crate) fn give_room_back(&mut self, fetch: Key<LiveFetch>) {
+    pub(crate) fn give_room_back(&mut self, fetch: SlabKey<LiveFetch>) {
         let Some(live) = self.origins.fetches.get_mut(fetch) else { return };
         // A second attempt sends bytes whose room was given back by the first.
         let due = live.pulled.saturating_sub(live.given);
@@ -266,7 +270,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Steps a fetch and does what it wants done.
-    pub(crate) fn step_fetch(&mut self, key: Key<LiveFetch>, wake: FetchWake) {
+    pub(crate) fn step_fetch(&mut self, key: SlabKey<LiveFetch>, wake: FetchWake) {
         self.origins.stepped = true;
         let (mut next, mut bound) = (Some(wake), Bound::new());
         while bound.goes_on()
@@ -292,7 +296,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn perform_fetch(&mut self, key: Key<LiveFetch>, effect: FetchEffect) -> Option<FetchWake> {
+    fn perform_fetch(&mut self, key: SlabKey<LiveFetch>, effect: FetchEffect) -> Option<FetchWake> {
         match effect {
             FetchEffect::Connect(to) => return self.call_origin(key, &to),
             FetchEffect::Reuse(name) => return self.reuse_link(key, name),
@@ -311,7 +315,7 @@ impl<I: Io> Worker<I> {
         None
     }
 
-    fn tell(&mut self, key: Key<LiveFetch>, news: OriginNews) {
+    fn tell(&mut self, key: SlabKey<LiveFetch>, news: OriginNews) {
         let Some(live) = self.origins.fetches.get_mut(key) else { return };
         let listener = live.exchange;
         if let Some(fill) = &mut live.fill {
@@ -334,8 +338,8 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn end_fetch(&mut self, key: Key<LiveFetch>) {
-        self.release_link(key, Fate::Close);
+    fn end_fetch(&mut self, key: SlabKey<LiveFetch>) {
+        self.release_link(key, FetchFate::Close);
         let Some(live) = self.origins.fetches.remove(key) else { return };
         let Some(exchange) = live.exchange else { return };
         if let Some(waiting) = self.core.exchanges.get_mut(exchange)
@@ -347,13 +351,13 @@ impl<I: Io> Worker<I> {
 
     /// PERF: the entry belongs to the slot, not to its tenant, or every short request would leave
     /// one behind for the length of a timeout.
-    fn arm_fetch(&mut self, key: Key<LiveFetch>, at: Instant) {
+    fn arm_fetch(&mut self, key: SlabKey<LiveFetch>, at: Instant) {
         let slot = slot_of(key);
         let all = &mut self.origins.armed_slots;
         if all.len() <= slot {
             all.resize_with(slot + 1, Armed::default);
         }
-        self.wheel.arm(&mut all[slot], at, Token::Fetch(slot as u32).pack());
+        self.wheel.arm(&mut all[slot], at, PollToken::Fetch(slot as u32).pack());
     }
 
     /// The moment that a fetch in this slot asked for may have come.
@@ -389,7 +393,7 @@ impl<I: Io> Worker<I> {
                 }
             }
             for fetch in std::mem::take(&mut turns.wake) {
-                self.step_fetch(Key::from_bits(fetch), FetchWake::Turn);
+                self.step_fetch(SlabKey::from_bits(fetch), FetchWake::Turn);
             }
         }
         self.origins.turns = turns;
@@ -397,7 +401,7 @@ impl<I: Io> Worker<I> {
 }
 
 /// Where in the slab a fetch lives.
-const fn slot_of(key: Key<LiveFetch>) -> usize {
+const fn slot_of(key: SlabKey<LiveFetch>) -> usize {
     (key.to_bits() & 0xffff_ffff) as usize
 }
 

@@ -1,19 +1,20 @@
 //! The framing of one stream-socket connection: HTTP/1 or HTTP/2, chosen by ALPN or preface.
 
-use base::{Now, SendChain};
-use http::ResponseHead;
-use wire::h1::Replies;
-use wire::{
-    Awaiting, BodySource, ConnError, Event, HeadPool, RespondError, StreamId, User, h1, h2,
+use bolide_base::{Now, SendChain};
+use bolide_http::ResponseHead;
+use bolide_wire::h1::Replies;
+use bolide_wire::{
+    Awaiting, BodySource, ConnError, HeadPool, RespondError, StreamId, StreamOwner, WireEvent, h1,
+    h2,
 };
 
-use crate::settings::Limits;
+use crate::settings::WorkerLimits;
 
 /// A closed set, hence an enum and not a trait.
 #[derive(Debug)]
-pub(crate) enum Framing {
-    H1(Box<h1::Conn>),
-    H2(Box<h2::Conn>),
+pub(crate) enum ConnFraming {
+    H1(Box<h1::H1Conn>),
+    H2(Box<h2::H2Conn>),
 }
 
 /// How an HTTP/2 client without ALPN announces itself (RFC 9113 §3.4).
@@ -49,22 +50,22 @@ pub(crate) fn first_bytes(input: &[u8]) -> FirstBytes {
     }
 }
 
-impl Framing {
+impl ConnFraming {
     pub(crate) fn h1() -> Self {
-        Self::H1(Box::new(h1::Conn::new()))
+        Self::H1(Box::new(h1::H1Conn::new()))
     }
 
     pub(crate) fn h2() -> Self {
-        Self::H2(Box::new(h2::Conn::new()))
+        Self::H2(Box::new(h2::H2Conn::new()))
     }
 
     pub(crate) fn receive(
         &mut self,
-        settings: &Limits,
+        settings: &WorkerLimits,
         now: Now,
         input: &[u8],
         heads: &mut HeadPool,
-        events: &mut Vec<Event>,
+        events: &mut Vec<WireEvent>,
     ) -> Result<usize, ConnError> {
         match self {
             Self::H1(conn) => Ok(conn.receive(&settings.h1, input, heads, events)),
@@ -81,7 +82,7 @@ impl Framing {
     }
 
     /// Ends the connection of a client that wastes too much.
-    pub(crate) fn calm_down(&mut self, events: &mut Vec<Event>) {
+    pub(crate) fn calm_down(&mut self, events: &mut Vec<WireEvent>) {
         if let Self::H2(conn) = self {
             conn.calm_down(events);
         }
@@ -95,7 +96,7 @@ impl Framing {
         }
     }
 
-    pub(crate) fn handle_eof(&mut self, events: &mut Vec<Event>) {
+    pub(crate) fn handle_eof(&mut self, events: &mut Vec<WireEvent>) {
         match self {
             Self::H1(conn) => conn.handle_eof(events),
             // What is open on an HTTP/2 connection dies with it.
@@ -104,14 +105,14 @@ impl Framing {
     }
 
     /// A request head did not end in time: it may still be answered and logged.
-    pub(crate) fn handle_timeout(&mut self, heads: &mut HeadPool, events: &mut Vec<Event>) {
+    pub(crate) fn handle_timeout(&mut self, heads: &mut HeadPool, events: &mut Vec<WireEvent>) {
         match self {
             Self::H1(conn) => conn.handle_timeout(heads, events),
             Self::H2(_) => {}
         }
     }
 
-    pub(crate) fn bind(&mut self, stream: StreamId, user: User) {
+    pub(crate) fn bind(&mut self, stream: StreamId, user: StreamOwner) {
         match self {
             Self::H1(conn) => conn.bind(stream, user),
             Self::H2(conn) => conn.bind(stream, user),
@@ -130,7 +131,7 @@ impl Framing {
         }
     }
 
-    pub(crate) fn users(&self, into: &mut Vec<User>) {
+    pub(crate) fn users(&self, into: &mut Vec<StreamOwner>) {
         match self {
             Self::H1(conn) => into.extend(conn.users()),
             Self::H2(conn) => into.extend(conn.users()),
@@ -189,7 +190,7 @@ impl Framing {
         now: Now,
         room: usize,
         out: &mut SendChain,
-        events: &mut Vec<Event>,
+        events: &mut Vec<WireEvent>,
         bodies: &mut impl BodySource,
     ) {
         match self {

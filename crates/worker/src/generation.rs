@@ -3,30 +3,30 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use conf::model::{Address, Listen, Transport};
-use engine::Site;
-use io::listen::Listener;
+use bolide_conf::model::{Listen, ListenAddress, ListenTransport};
+use bolide_engine::Site;
+use bolide_io::listen::Listener;
 
 use crate::settings::{ListenSettings, Profile};
 
 /// The listening sockets of one worker, each with its place among the configuration's `listens`:
 /// one of each place at least.
-pub type Sockets = Vec<(usize, Arc<Listener>)>;
+pub type GenerationSockets = Vec<(usize, Arc<Listener>)>;
 
 /// The sockets of every worker, each list to be taken once: a connection that outlives its
 /// configuration must not hold the ports open that the next one has given up.
 #[derive(Debug)]
-pub struct Handout(Mutex<Vec<Sockets>>);
+pub struct Handout(Mutex<Vec<GenerationSockets>>);
 
 impl Handout {
     /// One list per worker.
     #[must_use]
-    pub const fn new(by_worker: Vec<Sockets>) -> Self {
+    pub const fn new(by_worker: Vec<GenerationSockets>) -> Self {
         Self(Mutex::new(by_worker))
     }
 
     /// The list of one worker; empty when it was taken before.
-    pub(crate) fn take(&self, worker: u16) -> Sockets {
+    pub(crate) fn take(&self, worker: u16) -> GenerationSockets {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.get_mut(usize::from(worker)).map(std::mem::take).unwrap_or_default()
     }
@@ -34,13 +34,13 @@ impl Handout {
 
 /// Where each address stands among the listens of a configuration: for TCP and for QUIC.
 #[derive(Debug, Default)]
-pub struct Addresses(HashMap<Address, [Option<usize>; 2]>);
+pub struct Addresses(HashMap<ListenAddress, [Option<usize>; 2]>);
 
 impl Addresses {
     /// The places of these listens.
     #[must_use]
     pub fn new(listens: &[Listen]) -> Self {
-        let mut places: HashMap<Address, [Option<usize>; 2]> = HashMap::new();
+        let mut places: HashMap<ListenAddress, [Option<usize>; 2]> = HashMap::new();
         for (place, listen) in listens.iter().enumerate() {
             let both = places.entry(listen.address.clone()).or_default();
             both[Self::side(listen)].get_or_insert(place);
@@ -53,7 +53,7 @@ impl Addresses {
     }
 
     fn side(listen: &Listen) -> usize {
-        usize::from(listen.transport == Transport::Quic)
+        usize::from(listen.transport == ListenTransport::Quic)
     }
 }
 
@@ -65,9 +65,9 @@ pub struct Generation {
     /// The compiled configuration.
     pub site: Arc<Site>,
     /// The groups of origins that it names; what is known of them outlives it.
-    pub groups: Arc<upstream::Groups>,
+    pub groups: Arc<bolide_upstream::UpstreamGroups>,
     /// What TLS to origins is like, as the site numbers it.
-    pub origin_tls: Arc<[tls::OriginTls]>,
+    pub origin_tls: Arc<[bolide_tls::OriginTls]>,
     /// One entry per listen of the configuration.
     pub listens: Vec<ListenSettings>,
     /// Their places by address.
@@ -75,14 +75,14 @@ pub struct Generation {
     /// Sockets by worker.
     pub sockets: Handout,
     /// Secrets that QUIC endpoints share.
-    pub quic_keys: Arc<quic::SharedKeys>,
+    pub quic_keys: Arc<bolide_quic::SharedKeys>,
     /// Connections of one worker.
     pub connections_max: u32,
 }
 
 impl Generation {
     /// Whose limits hold for a connection: those of the server that its client named.
-    pub(crate) fn profile(&self, info: &engine::ConnInfo) -> Profile {
+    pub(crate) fn profile(&self, info: &bolide_engine::ConnInfo) -> Profile {
         let listen = &self.listens[info.listen];
         let name = info.tls.as_ref().and_then(|facts| facts.server_name.as_deref());
         match name.filter(|_| listen.has_profiles()) {
@@ -101,6 +101,6 @@ impl Generation {
     pub(crate) fn is_quic(&self, listen: usize) -> bool {
         let http = self.site.config().http.as_ref();
         http.and_then(|http| http.listens.get(listen))
-            .is_some_and(|listen| listen.transport == Transport::Quic)
+            .is_some_and(|listen| listen.transport == ListenTransport::Quic)
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::mpsc::SyncSender;
 
-use base::Slab;
-use io::Io;
+use bolide_base::Slab;
+use bolide_io::Io;
 
 use crate::worker::Worker;
 
@@ -20,7 +20,7 @@ pub struct Slots {
 
 /// What a worker does with clients that come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Intake {
+pub enum IntakeState {
     /// They are taken.
     #[default]
     Accepting,
@@ -46,7 +46,7 @@ pub struct Holdings {
     /// Requests under way, with fragments and questions.
     pub exchanges: Slots,
     /// Exchanges that have outlived their answers.
-    pub epilogues: Slots,
+    pub post_actions: Slots,
     /// Requests to origins.
     pub fetches: Slots,
     /// Connections to origins.
@@ -62,7 +62,7 @@ pub struct Holdings {
     /// Entries of the wheel, stale ones included.
     pub deadlines: usize,
     /// What it does with clients that come.
-    pub intake: Intake,
+    pub intake: IntakeState,
 }
 
 impl Slots {
@@ -83,7 +83,7 @@ impl<I: Io> Worker<I> {
             quic: Slots::of(&self.quics),
             quic_states,
             exchanges: Slots::of(&self.core.exchanges),
-            epilogues: Slots::of(&self.epilogues),
+            post_actions: Slots::of(&self.post_actions),
             fetches: Slots::of(&origins.fetches),
             links: Slots::of(&origins.links),
             links_idle: origins.pools.idle(),
@@ -92,9 +92,9 @@ impl<I: Io> Worker<I> {
             queued: origins.pools.queued(),
             deadlines: self.wheel.len(),
             intake: match (self.draining, self.accepting.rests()) {
-                (true, _) => Intake::Draining,
-                (false, true) => Intake::Paused,
-                (false, false) => Intake::Accepting,
+                (true, _) => IntakeState::Draining,
+                (false, true) => IntakeState::Paused,
+                (false, false) => IntakeState::Accepting,
             },
         });
     }

@@ -2,21 +2,21 @@
 
 use std::collections::VecDeque;
 
-use base::limits::RECEIVE_SIZE;
-use base::wheel::Armed;
-use base::{Bound, Key};
-use conf::model::Level;
-use engine::{ConnInfo, Count};
-use http::Scheme;
-use io::{Client, Io, Received, Reset, Watch};
+use bolide_base::deadline_queue::Armed;
+use bolide_base::limits::RECEIVE_SIZE;
+use bolide_base::{Bound, SlabKey};
+use bolide_conf::model::LogLevel;
+use bolide_engine::{ConnInfo, TallyCount};
+use bolide_http::Scheme;
+use bolide_io::{Interest, Io, ReceivedBytes, Reset, SocketPeers};
 
 use crate::exchanges::Owner;
-use crate::framing::{FirstBytes, Framing, first_bytes};
+use crate::framing::{ConnFraming, FirstBytes, first_bytes};
 use crate::lateness::Lateness;
-use crate::preface::Opening;
+use crate::proxy_preface::Opening;
 use crate::settings::Profile;
-use crate::tcp::{ROOM_MIN, TcpConn, Waiting};
-use crate::token::Token;
+use crate::tcp::{ROOM_MIN, TcpConn, TcpWait};
+use crate::token::PollToken;
 use crate::worker::Worker;
 
 /// Idle connections that are looked at to close one, as some may turn out to be at work.
@@ -24,23 +24,23 @@ const SHEDS_TRIED: usize = 16;
 
 impl<I: Io> Worker<I> {
     /// Makes a connection of a client, if there is room for one.
-    pub(crate) fn admit(&mut self, listen: usize, client: &Client) {
+    pub(crate) fn admit(&mut self, listen: usize, client: &SocketPeers) {
         let max = self.generation.connections_max as usize;
         // As in nginx, upstream connections count; those of fills without a client give way.
-        let live = self.conns.live() + self.epilogues.live();
+        let live = self.conns.live() + self.post_actions.live();
         // The fills are counted one by one only where that decides.
         let full = live + self.origins.unwaited.at_most() >= max && {
             let more = self.origins.unwaited_fills();
             live + more >= max && self.clients() + more >= max
         };
         if full && !self.end_last_unwaited() && !self.shed_idle() {
-            self.log_server(Level::Alert, "worker_connections are not enough");
+            self.log_server(LogLevel::Alert, "worker_connections are not enough");
             return self.io.close(client.fd, Reset::Yes);
         }
         let settings = &self.generation.listens[listen];
         let opening = if settings.proxy_protocol { Opening::Proxy } else { Opening::First };
         let session = match &settings.tls {
-            Some(acceptor) => match tls::Session::new(acceptor) {
+            Some(acceptor) => match bolide_tls::TlsSession::new(acceptor) {
                 Ok(session) => Some(Box::new(session)),
                 Err(_) => return self.io.close(client.fd, Reset::Yes),
             },
@@ -83,21 +83,21 @@ impl<I: Io> Worker<I> {
             plain_on_tls: false,
             draining: false,
             outdated: false,
-            waiting: Waiting::Head,
+            waiting: TcpWait::Head,
             counted: None,
             deadline: self.now.mono,
             armed: Armed::default(),
             lateness: Lateness::default(),
             exchanges: 0,
-            epilogues: 0,
+            post_actions: 0,
         };
         let key = match self.conns.insert(conn) {
             Ok(key) => key,
             Err(conn) => return self.io.close(conn.fd, Reset::Yes),
         };
-        self.tally.add(Count::Handled);
-        self.tally.add(Count::Active);
-        if !self.io.watch(client.fd, Token::Tcp(key).pack(), Watch::Edge) {
+        self.tally.add(TallyCount::Handled);
+        self.tally.add(TallyCount::Active);
+        if !self.io.watch(client.fd, PollToken::Tcp(key).pack(), Interest::Edge) {
             return self.close(key, Reset::Yes);
         }
         self.rearm(key);
@@ -106,7 +106,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// One read, if the connection can use it.
-    pub(crate) fn receive(&mut self, key: Key<TcpConn>) {
+    pub(crate) fn receive(&mut self, key: SlabKey<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         if !conn.wants_input() {
             return;
@@ -117,7 +117,7 @@ impl<I: Io> Worker<I> {
         let (before, room) = self.scratch.received(0..held + RECEIVE_SIZE).split_at_mut(held);
         before.copy_from_slice(kept);
         match self.io.receive(conn.fd, room) {
-            Received::Bytes(n) => {
+            ReceivedBytes::Bytes(n) => {
                 // The end of the stream is reported only once, maybe together with these bytes.
                 conn.readable = n == RECEIVE_SIZE || conn.hung_up;
                 // Nothing that was kept is needed twice; the memory goes back at once, so that an
@@ -125,13 +125,13 @@ impl<I: Io> Worker<I> {
                 *kept = Vec::new();
                 self.take_bytes(key, held + n);
             }
-            Received::Blocked => conn.readable = false,
-            Received::End => self.handle_end(key),
-            Received::Dead => self.close(key, Reset::Yes),
+            ReceivedBytes::Blocked => conn.readable = false,
+            ReceivedBytes::End => self.handle_end(key),
+            ReceivedBytes::Dead => self.close(key, Reset::Yes),
         }
     }
 
-    fn take_bytes(&mut self, key: Key<TcpConn>, mut len: usize) {
+    fn take_bytes(&mut self, key: SlabKey<TcpConn>, mut len: usize) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         if conn.lingering {
             if conn.readable {
@@ -148,7 +148,7 @@ impl<I: Io> Worker<I> {
         if conn.opening == Opening::First {
             conn.opening = Opening::Over;
             let first = self.scratch.received[0];
-            if conn.session.is_some() && !tls::opens_handshake(first) {
+            if conn.session.is_some() && !bolide_tls::opens_handshake(first) {
                 conn.session = None;
                 conn.plain_on_tls = true;
             }
@@ -164,7 +164,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Opens TLS records and feeds what they hold.
-    fn open(&mut self, key: Key<TcpConn>, len: usize) {
+    fn open(&mut self, key: SlabKey<TcpConn>, len: usize) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         let Some(session) = &mut conn.session else { return };
         let mut plain = std::mem::take(&mut self.scratch.plain);
@@ -177,12 +177,12 @@ impl<I: Io> Worker<I> {
         let cipher = &mut self.scratch.received[..len];
         let was_handshaking = session.is_handshaking();
         if was_handshaking {
-            crate::meeting::meet(&conn.generation, &conn.info);
+            crate::handshake_client::set_connecting_client(&conn.generation, &conn.info);
         }
         let result = session.receive(cipher, &mut plain, sealed);
         if !sealed.is_empty() {
             let flight = bytes::Bytes::copy_from_slice(sealed);
-            conn.unsent.push_back(base::Segment::Bytes(flight));
+            conn.unsent.push_back(bolide_base::Segment::Bytes(flight));
         }
         match result {
             Ok(received) => {
@@ -202,7 +202,7 @@ impl<I: Io> Worker<I> {
             Err(error) => {
                 let subject = conn.subject();
                 let text = self.complain(&subject).unwrap_or_else(|| error.to_string());
-                self.log_conn(Level::Info, &subject, &format!("{text} while SSL handshaking"));
+                self.log_conn(LogLevel::Info, &subject, &format!("{text} while SSL handshaking"));
                 self.flush(key);
                 self.close(key, Reset::No);
             }
@@ -211,7 +211,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// The handshake is done: the protocol is known, and who is called.
-    fn secured(&mut self, key: Key<TcpConn>) {
+    fn secured(&mut self, key: SlabKey<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         let Some(session) = &mut conn.session else { return };
         conn.info.tls = Some(crate::exchanges::tls_facts(session));
@@ -219,13 +219,13 @@ impl<I: Io> Worker<I> {
         let limits = conn.generation.listens[conn.info.listen].limits(conn.profile);
         session.limit_records(limits.record_size);
         conn.framing = Some(match session.alpn() {
-            Some(b"h2") => Framing::h2(),
-            _ => Framing::h1(),
+            Some(b"h2") => ConnFraming::h2(),
+            _ => ConnFraming::h1(),
         });
     }
 
     /// Gives the framing its bytes and handles what they meant; what is left is kept.
-    pub(crate) fn feed(&mut self, key: Key<TcpConn>, bytes: &[u8]) {
+    pub(crate) fn feed(&mut self, key: SlabKey<TcpConn>, bytes: &[u8]) {
         let (mut from, mut bound) = (0, Bound::new());
         while bound.goes_on() {
             let before = from;
@@ -246,7 +246,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn feed_some(&mut self, key: Key<TcpConn>, bytes: &[u8], from: &mut usize) {
+    fn feed_some(&mut self, key: SlabKey<TcpConn>, bytes: &[u8], from: &mut usize) {
         let mut bound = Bound::new();
         while *from < bytes.len() && bound.goes_on() {
             let Some(conn) = self.conns.get_mut(key) else { return };
@@ -280,7 +280,7 @@ impl<I: Io> Worker<I> {
                 }
                 Err(error) => {
                     let subject = conn.subject();
-                    self.log_conn(Level::Info, &subject, error.reason);
+                    self.log_conn(LogLevel::Info, &subject, error.reason);
                     *from = bytes.len();
                 }
             }
@@ -290,12 +290,12 @@ impl<I: Io> Worker<I> {
     }
 
     /// The peer will send no more.
-    pub(crate) fn handle_end(&mut self, key: Key<TcpConn>) {
+    pub(crate) fn handle_end(&mut self, key: SlabKey<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         (conn.eof, conn.readable) = (true, false);
         let Some(framing) = &mut conn.framing else { return self.close(key, Reset::No) };
         let is_rest = framing.is_idle() && conn.unsent.is_empty();
-        if conn.lingering || matches!(framing, Framing::H2(_)) || is_rest {
+        if conn.lingering || matches!(framing, ConnFraming::H2(_)) || is_rest {
             return self.close(key, Reset::No);
         }
         framing.handle_eof(&mut self.scratch.events);
@@ -304,7 +304,7 @@ impl<I: Io> Worker<I> {
         self.leave_if_alone(key);
     }
 
-    pub(crate) fn after_input(&mut self, key: Key<TcpConn>) {
+    pub(crate) fn after_input(&mut self, key: SlabKey<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         if !conn.unsent.is_empty() {
             self.mark_dirty(key);
@@ -320,7 +320,7 @@ impl<I: Io> Worker<I> {
     /// that has come meanwhile is read first, and keeps its connection.
     pub(crate) fn shed_idle(&mut self) -> bool {
         for _ in 0..SHEDS_TRIED {
-            let is_idle = |conn: &TcpConn| conn.now_waiting() == Waiting::Request;
+            let is_idle = |conn: &TcpConn| conn.now_waiting() == TcpWait::Request;
             let idle = self.conns.keys().find(|&key| self.conns.get(key).is_some_and(is_idle));
             let Some(key) = idle else { return false };
             if let Some(conn) = self.conns.get_mut(key) {
@@ -338,20 +338,20 @@ impl<I: Io> Worker<I> {
     }
 }
 
-fn choose(conn: &TcpConn, bytes: &[u8]) -> Option<Framing> {
+fn choose(conn: &TcpConn, bytes: &[u8]) -> Option<ConnFraming> {
     if conn.plain_on_tls || !conn.settings().http2 {
-        return Some(Framing::h1());
+        return Some(ConnFraming::h1());
     }
     match first_bytes(bytes) {
-        FirstBytes::Http1 => Some(Framing::h1()),
-        FirstBytes::Http2 => Some(Framing::h2()),
+        FirstBytes::Http1 => Some(ConnFraming::h1()),
+        FirstBytes::Http2 => Some(ConnFraming::h2()),
         FirstBytes::Unclear => None,
     }
 }
 
-const fn peer(end: &io::Peer) -> engine::Peer {
+const fn peer(end: &bolide_io::SocketPeer) -> bolide_engine::ClientAddress {
     match end {
-        io::Peer::Inet(at) => engine::Peer::Inet(*at),
-        io::Peer::Unix => engine::Peer::Unix,
+        bolide_io::SocketPeer::Inet(at) => bolide_engine::ClientAddress::Inet(*at),
+        bolide_io::SocketPeer::Unix => bolide_engine::ClientAddress::Unix,
     }
 }

@@ -3,9 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 
+use bolide_engine::PasswordCheck;
+use bolide_files::{EncodeError, VariantKey};
 use bytes::Bytes;
-use engine::PasswordCheck;
-use files::{EncodeError, VariantKey};
 
 use crate::mail::{Mail, Post};
 
@@ -40,7 +40,7 @@ pub(crate) enum Output {
 
 /// What came of a job.
 #[derive(Debug)]
-pub struct Finished {
+pub struct FinishedJob {
     pub(crate) ticket: u64,
     pub(crate) output: Output,
 }
@@ -114,13 +114,13 @@ impl Jobs {
 fn compute(job: &Job, posts: &[Post]) {
     let output = match &job.task {
         Task::Compress(key, data) => {
-            Output::Compressed(files::compress(key.coding, key.level, data))
+            Output::Compressed(bolide_files::compress(key.coding, key.level, data))
         }
         Task::Check(check) => Output::Checked(check.run()),
     };
     if let Some(post) = posts.get(usize::from(job.worker)) {
         // A box takes every result, however full it is.
-        let _ = post.send(Mail::Finished(Finished { ticket: job.ticket, output }));
+        let _ = post.send(Mail::Finished(FinishedJob { ticket: job.ticket, output }));
     }
 }
 

@@ -9,16 +9,16 @@
 
 use std::time::Duration;
 
-use base::{Instant, Key};
-use conf::model::Level;
-use io::Io;
-use wire::{Awaiting, StreamId};
+use bolide_base::{Instant, SlabKey};
+use bolide_conf::model::LogLevel;
+use bolide_io::Io;
+use bolide_wire::{Awaiting, StreamId};
 
 use crate::exchanges::{Owner, send_timeout};
 use crate::quic_conn::QuicConn;
-use crate::settings::Limits;
+use crate::settings::WorkerLimits;
 use crate::tcp::TcpConn;
-use crate::token::Token;
+use crate::token::PollToken;
 use crate::worker::Worker;
 
 /// Looks within one timeout.
@@ -71,14 +71,14 @@ impl<I: Io> Worker<I> {
 
     fn arm_look(&mut self, owner: Owner, after: Duration) {
         let token = match owner {
-            Owner::Tcp(key) => Token::LateTcp(key),
-            Owner::Quic(key) => Token::LateQuic(key),
-            Owner::Page(_) | Owner::Epilogue(_) => return,
+            Owner::Tcp(key) => PollToken::LateTcp(key),
+            Owner::Quic(key) => PollToken::LateQuic(key),
+            Owner::Page(_) | Owner::PostAction(_) => return,
         };
         self.wheel.arm_once(self.now.mono.after(after), token.pack());
     }
 
-    fn lateness_of(&mut self, owner: Owner) -> Option<(&mut Lateness, &Limits)> {
+    fn lateness_of(&mut self, owner: Owner) -> Option<(&mut Lateness, &WorkerLimits)> {
         match owner {
             Owner::Tcp(key) => {
                 let TcpConn { lateness, generation, info, profile, .. } =
@@ -90,7 +90,7 @@ impl<I: Io> Worker<I> {
                     self.quics.get_mut(key)?;
                 Some((lateness, generation.listens[info.listen].limits(*profile)))
             }
-            Owner::Page(_) | Owner::Epilogue(_) => None,
+            Owner::Page(_) | Owner::PostAction(_) => None,
         }
     }
 
@@ -104,7 +104,7 @@ impl<I: Io> Worker<I> {
         let before = std::mem::take(lateness);
         let (mut after, mut late) = (Lateness { is_armed: !is_idle, seen: Vec::new() }, Vec::new());
         for one in waiting {
-            let live = one.user.and_then(|user| self.core.exchanges.get(Key::from_bits(user)));
+            let live = one.user.and_then(|user| self.core.exchanges.get(SlabKey::from_bits(user)));
             let timeout = live.map_or(header_timeout, send_timeout);
             let since = before.since(&one, now);
             if now.since(since) >= timeout {
@@ -144,7 +144,7 @@ impl<I: Io> Worker<I> {
                 all.extend(conn.h3.awaiting());
                 conn.h3.streams_open() == 0
             }
-            Owner::Page(_) | Owner::Epilogue(_) => return None,
+            Owner::Page(_) | Owner::PostAction(_) => return None,
         };
         Some((all, is_idle))
     }
@@ -154,13 +154,13 @@ impl<I: Io> Worker<I> {
         let subject = match owner {
             Owner::Tcp(key) => self.conns.get(key).map(TcpConn::subject),
             Owner::Quic(key) => self.quics.get(key).map(QuicConn::subject),
-            Owner::Page(_) | Owner::Epilogue(_) => None,
+            Owner::Page(_) | Owner::PostAction(_) => None,
         };
         let Some(subject) = subject else { return };
         let text = format!("client timed out (110: Connection timed out){doing}");
-        self.log_conn(Level::Info, &subject, &text);
+        self.log_conn(LogLevel::Info, &subject, &text);
         match (late.user, owner) {
-            (Some(user), _) => self.cut_stream(Key::from_bits(user)),
+            (Some(user), _) => self.cut_stream(SlabKey::from_bits(user)),
             (None, Owner::Quic(key)) => self.reset_quic(key, late.stream),
             (None, _) => {}
         }

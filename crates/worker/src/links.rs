@@ -12,19 +12,19 @@
 use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
 
-use base::limits::{RECEIVE_SIZE, SEND_PER_TURN};
-use base::{Key, Segment, SendChain, Spool, SpoolPiece, Weave};
-use conf::model::{PeerAddress, Protocol};
-use io::{Call, Callee, Fd, Io, Ready, Received, Reset, Sent, Watch};
-use upstream::{Fate, FetchWake, Left};
-use wire::{BodySource, OriginConn, OriginError, OriginEvent, Pull, User};
+use bolide_base::limits::{RECEIVE_SIZE, SEND_PER_TURN};
+use bolide_base::{CopyPolicy, Segment, SendChain, SlabKey, Spool, SpoolPiece};
+use bolide_conf::model::{PeerAddress, Protocol};
+use bolide_io::{Callee, ConnectCall, Fd, Interest, Io, Readiness, ReceivedBytes, Reset, Sent};
+use bolide_upstream::{FetchFate, FetchWake, Left};
+use bolide_wire::{BodySource, OriginConn, OriginError, OriginEvent, Pull, StreamOwner};
 
 use crate::fetches::LiveFetch;
-use crate::origin::Origins;
 use crate::output::{SHARE_MIN, advance, keep_rest, segment_len};
-use crate::secured::Secured;
 use crate::throttle::Throttle;
-use crate::token::Token;
+use crate::tls_conn::Secured;
+use crate::token::PollToken;
+use crate::upstream_groups::Origins;
 use crate::worker::Worker;
 
 /// Bytes read from the file of a request body in one call.
@@ -39,11 +39,11 @@ const CHAIN_KEPT: usize = 256 * 1024;
 
 /// A connection to an origin.
 #[derive(Debug)]
-pub(crate) struct Link {
+pub(crate) struct UpstreamLink {
     pub(crate) fd: Fd,
     pub(crate) conn: OriginConn,
     /// Whose request it carries; the pool's if none.
-    pub(crate) fetch: Option<Key<LiveFetch>>,
+    pub(crate) fetch: Option<SlabKey<LiveFetch>>,
     /// Who seals and opens; none: it is spoken in the clear.
     pub(crate) secured: Option<Box<Secured>>,
     /// The call was answered.
@@ -72,7 +72,7 @@ impl<I: Io> Worker<I> {
     /// Calls an origin on behalf of a fetch.
     pub(crate) fn call_origin(
         &mut self,
-        fetch: Key<LiveFetch>,
+        fetch: SlabKey<LiveFetch>,
         to: &PeerAddress,
     ) -> Option<FetchWake> {
         let live = self.origins.fetches.get(fetch)?;
@@ -92,14 +92,14 @@ impl<I: Io> Worker<I> {
             PeerAddress::Unix(path) => Callee::Unix(path.as_os_str().as_bytes()),
         };
         let from = request.from.as_ref().map(|from| from.at);
-        let Call { fd, stands } = match self.io.connect(callee, from) {
+        let ConnectCall { fd, stands } = match self.io.connect(callee, from) {
             Ok(call) => call,
             Err(failure) if failure.call == "bind" => {
                 return Some(FetchWake::BindFailed(failure.errno));
             }
             Err(failure) => return Some(FetchWake::ConnectFailed(failure.errno)),
         };
-        let link = Link {
+        let link = UpstreamLink {
             fd,
             conn,
             fetch: Some(fetch),
@@ -122,7 +122,7 @@ impl<I: Io> Worker<I> {
                 return Some(FetchWake::ConnectFailed(ENOBUFS));
             }
         };
-        if !self.io.watch(fd, Token::Link(key).pack(), Watch::Edge) {
+        if !self.io.watch(fd, PollToken::Link(key).pack(), Interest::Edge) {
             self.close_link(key);
             return Some(FetchWake::ConnectFailed(ENOBUFS));
         }
@@ -134,8 +134,8 @@ impl<I: Io> Worker<I> {
     }
 
     /// Takes an idle connection back into use.
-    pub(crate) fn reuse_link(&mut self, fetch: Key<LiveFetch>, name: u64) -> Option<FetchWake> {
-        let key = Key::from_bits(name);
+    pub(crate) fn reuse_link(&mut self, fetch: SlabKey<LiveFetch>, name: u64) -> Option<FetchWake> {
+        let key = SlabKey::from_bits(name);
         let idle = self.origins.links.get_mut(key).filter(|link| link.fetch.is_none());
         let Some(link) = idle else { return Some(FetchWake::Gone) };
         let live = self.origins.fetches.get_mut(fetch)?;
@@ -144,7 +144,7 @@ impl<I: Io> Worker<I> {
             // What came since, reported or not, must not become the answer to this request.
             (Protocol::Http, OriginConn::Http(_)) => {
                 link.is_as_secret(live.fetch.request().secure.as_deref())
-                    && self.io.receive(link.fd, &mut byte) == Received::Blocked
+                    && self.io.receive(link.fd, &mut byte) == ReceivedBytes::Blocked
             }
             (Protocol::FastCgi, OriginConn::Fcgi(_)) | (Protocol::Lsapi, OriginConn::Lsapi(_)) => {
                 true
@@ -162,13 +162,14 @@ impl<I: Io> Worker<I> {
     }
 
     /// Begins the request of a fetch on its connection.
-    pub(crate) fn start_link(&mut self, fetch: Key<LiveFetch>) {
+    pub(crate) fn start_link(&mut self, fetch: SlabKey<LiveFetch>) {
         let now = self.now.mono;
         let Some((live, key, link)) = self.origins.with_link(fetch) else { return };
         let request = live.fetch.request();
         let settings = live.conn_settings();
         link.conn.start(&request.params, request.body_len, &settings);
-        link.throttle = Throttle::new(engine::Rate { per_second: request.rate, after: 0 }, now);
+        link.throttle =
+            Throttle::new(bolide_engine::Rate { per_second: request.rate, after: 0 }, now);
         (link.is_started, live.pulled) = (true, 0);
         self.mark_link(key);
         // Origins that speak first, or have died, were reported before anybody listened.
@@ -176,7 +177,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Lets go of the connection of a fetch.
-    pub(crate) fn release_link(&mut self, fetch: Key<LiveFetch>, fate: Fate) {
+    pub(crate) fn release_link(&mut self, fetch: SlabKey<LiveFetch>, fate: FetchFate) {
         let Some(live) = self.origins.fetches.get_mut(fetch) else { return };
         let Some(key) = live.link.take() else { return };
         let Some(link) = self.origins.links.get_mut(key) else { return };
@@ -184,22 +185,22 @@ impl<I: Io> Worker<I> {
         (link.is_started, link.throttle, link.is_slowed) = (false, None, false);
         let reusable = link.conn.is_idle() && link.unsent.is_empty() && !link.hung_up;
         match fate {
-            Fate::Keep if reusable && !self.draining => {
+            FetchFate::Keep if reusable && !self.draining => {
                 // What is there already would be taken for the answer to the next request.
                 self.drop_idle(key);
                 self.arm_links();
             }
-            Fate::Keep => {
+            FetchFate::Keep => {
                 self.origins.pools.forget(key.to_bits());
                 self.close_link(key);
             }
-            Fate::Close => self.close_link(key),
-            Fate::Abort => {
+            FetchFate::Close => self.close_link(key),
+            FetchFate::Abort => {
                 link.conn.abort();
                 // Within a record of ours it could not be understood.
                 if link.stands && link.unsent.is_empty() && link.secured.is_none() {
                     let chain = &mut self.origins.chain;
-                    chain.configure(Weave::Contiguous, false);
+                    chain.configure(CopyPolicy::Contiguous, false);
                     link.conn.transmit(SEND_PER_TURN, chain, 0, &mut NoBody);
                     // An origin that has no room for a few bytes finds out by the close.
                     let _ = self.io.send(link.fd, chain);
@@ -211,7 +212,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Closes a connection that nobody uses.
-    pub(crate) fn close_link(&mut self, key: Key<Link>) {
+    pub(crate) fn close_link(&mut self, key: SlabKey<UpstreamLink>) {
         if let Some(mut link) = self.origins.links.remove(key) {
             // Within a record of ours it could not be understood.
             if link.secured.is_some() && link.unsent.is_empty() {
@@ -226,7 +227,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Something became possible on a connection to an origin.
-    pub(crate) fn wake_link(&mut self, key: Key<Link>, report: Ready) {
+    pub(crate) fn wake_link(&mut self, key: SlabKey<UpstreamLink>, report: Readiness) {
         let Some(link) = self.origins.links.get_mut(key) else { return };
         link.readable |= report.readable || report.hangup;
         link.hung_up |= report.hangup;
@@ -245,7 +246,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn conclude_call(&mut self, key: Key<Link>) {
+    fn conclude_call(&mut self, key: SlabKey<UpstreamLink>) {
         let Some(link) = self.origins.links.get_mut(key) else { return };
         let Some(fetch) = link.fetch else { return self.close_link(key) };
         match self.io.connect_result(link.fd) {
@@ -265,13 +266,13 @@ impl<I: Io> Worker<I> {
     }
 
     /// An idle connection that says anything has ended, or is of no more use.
-    fn drop_idle(&mut self, key: Key<Link>) {
+    fn drop_idle(&mut self, key: SlabKey<UpstreamLink>) {
         let Some(link) = self.origins.links.get_mut(key) else { return };
         if !link.readable {
             return;
         }
         let mut byte = [0];
-        if self.io.receive(link.fd, &mut byte) == Received::Blocked {
+        if self.io.receive(link.fd, &mut byte) == ReceivedBytes::Blocked {
             link.readable = false;
             return;
         }
@@ -289,7 +290,7 @@ impl<I: Io> Worker<I> {
 
     /// Closes an idle connection that the pool no longer knows.
     pub(crate) fn close_idle(&mut self, name: u64) {
-        let key = Key::from_bits(name);
+        let key = SlabKey::from_bits(name);
         if self.origins.links.get(key).is_some_and(|link| link.fetch.is_none()) {
             self.close_link(key);
         }
@@ -298,12 +299,12 @@ impl<I: Io> Worker<I> {
     /// Sees to it that idle connections are looked at in time.
     pub(crate) fn arm_links(&mut self) {
         if let Some(at) = self.origins.pools.next_expiry() {
-            self.wheel.arm(&mut self.origins.armed, at, Token::Links.pack());
+            self.wheel.arm(&mut self.origins.armed, at, PollToken::Links.pack());
         }
     }
 
     /// Lets a connection be read though nothing is reported.
-    pub(crate) fn read_again(&mut self, key: Key<Link>) {
+    pub(crate) fn read_again(&mut self, key: SlabKey<UpstreamLink>) {
         if let Some(link) = self.origins.links.get_mut(key)
             && link.readable
             && !link.queued
@@ -314,7 +315,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// One read, if whoever wants the answer has room.
-    pub(crate) fn receive_link(&mut self, key: Key<Link>) {
+    pub(crate) fn receive_link(&mut self, key: SlabKey<UpstreamLink>) {
         let Some(link) = self.origins.links.get_mut(key) else { return };
         let Some(fetch) = link.fetch.filter(|_| link.is_started && link.readable) else { return };
         if !self.may_read(fetch) || self.tell_early(key, fetch) {
@@ -324,7 +325,7 @@ impl<I: Io> Worker<I> {
         let Some(link) = self.origins.links.get_mut(key) else { return };
         let scratch = self.scratch.received(0..room);
         match self.io.receive(link.fd, scratch) {
-            Received::Bytes(n) => {
+            ReceivedBytes::Bytes(n) => {
                 link.readable = n == room || link.hung_up;
                 if link.secured.is_some() {
                     return self.receive_sealed(key, fetch, n);
@@ -337,13 +338,13 @@ impl<I: Io> Worker<I> {
                 self.tell_fetch(key, fetch, result.map(drop));
                 self.read_again(key);
             }
-            Received::Blocked => link.readable = false,
-            Received::End => {
+            ReceivedBytes::Blocked => link.readable = false,
+            ReceivedBytes::End => {
                 (link.readable, link.hung_up) = (false, true);
                 let result = link.conn.handle_eof(&mut self.origins.events);
                 self.tell_fetch(key, fetch, result);
             }
-            Received::Dead => {
+            ReceivedBytes::Dead => {
                 (link.readable, link.hung_up) = (false, true);
                 self.step_fetch(fetch, FetchWake::ReceiveFailed(ECONNRESET));
             }
@@ -351,7 +352,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Whether the exchange has room for more of the answer; it is woken when it has again.
-    fn may_read(&mut self, fetch: Key<LiveFetch>) -> bool {
+    fn may_read(&mut self, fetch: SlabKey<LiveFetch>) -> bool {
         let Some(live) = self.origins.fetches.get(fetch) else { return false };
         if live.is_filling() {
             return true;
@@ -373,14 +374,14 @@ impl<I: Io> Worker<I> {
     }
 
     /// Bytes that may be read now; none while the pace of the origin holds it.
-    fn room_of(&mut self, key: Key<Link>, fetch: Key<LiveFetch>) -> Option<usize> {
+    fn room_of(&mut self, key: SlabKey<UpstreamLink>, fetch: SlabKey<LiveFetch>) -> Option<usize> {
         let now = self.now.mono;
         let link = self.origins.links.get_mut(key)?;
         let Some(throttle) = &link.throttle else { return Some(RECEIVE_SIZE) };
         let room = throttle.allowed(now).min(RECEIVE_SIZE);
         let was_slowed = std::mem::replace(&mut link.is_slowed, room == 0);
         if room == 0 {
-            self.wheel.arm_once(throttle.next(now), Token::Link(key).pack());
+            self.wheel.arm_once(throttle.next(now), PollToken::Link(key).pack());
         }
         match (was_slowed, room == 0) {
             (false, true) => self.step_fetch(fetch, FetchWake::Paused),
@@ -393,12 +394,12 @@ impl<I: Io> Worker<I> {
     /// Tells a fetch what was heard, as long as the connection is its own.
     pub(crate) fn tell_fetch(
         &mut self,
-        key: Key<Link>,
-        fetch: Key<LiveFetch>,
+        key: SlabKey<UpstreamLink>,
+        fetch: SlabKey<LiveFetch>,
         result: Result<(), OriginError>,
     ) {
         let mut events = std::mem::take(&mut self.origins.events);
-        let is_http = |link: &Link| matches!(link.conn, OriginConn::Http(_));
+        let is_http = |link: &UpstreamLink| matches!(link.conn, OriginConn::Http(_));
         if matches!(result, Err(OriginError::Invalid(_)))
             && self.origins.links.get(key).is_some_and(is_http)
             && events.iter().any(|event| matches!(event, OriginEvent::Head(_)))
@@ -417,7 +418,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Puts a connection among those that may write this turn.
-    pub(crate) fn mark_link(&mut self, key: Key<Link>) {
+    pub(crate) fn mark_link(&mut self, key: SlabKey<UpstreamLink>) {
         if let Some(link) = self.origins.links.get_mut(key)
             && !link.dirty
         {
@@ -427,7 +428,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Writes what a connection has to say, once.
-    pub(crate) fn transmit_link(&mut self, key: Key<Link>) {
+    pub(crate) fn transmit_link(&mut self, key: SlabKey<UpstreamLink>) {
         let Some(link) = self.origins.links.get_mut(key) else { return };
         link.dirty = false;
         if self.in_handshake(key, Self::transmit_handshake) {
@@ -465,7 +466,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Tells the origin of a tunnel that the client has nothing more to say.
-    fn end_tunnel_side(&mut self, key: Key<Link>) {
+    fn end_tunnel_side(&mut self, key: SlabKey<UpstreamLink>) {
         let Some(link) = self.origins.links.get_mut(key) else { return };
         if link.conn.is_tunnel() && link.conn.is_request_sent() {
             link.queue_goodbye();
@@ -476,7 +477,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Sends what earlier turns left over; false when the connection is dead.
-    pub(crate) fn flush_link(&mut self, key: Key<Link>, bytes: &mut u64) -> bool {
+    pub(crate) fn flush_link(&mut self, key: SlabKey<UpstreamLink>, bytes: &mut u64) -> bool {
         let Some(link) = self.origins.links.get_mut(key) else { return false };
         while let Some(segment) = link.unsent.front_mut() {
             let len = segment_len(segment);
@@ -498,7 +499,12 @@ impl<I: Io> Worker<I> {
     }
 
     /// Pulls and sends some of the request; false when the connection is dead.
-    fn send_more(&mut self, key: Key<Link>, fetch: Key<LiveFetch>, bytes: &mut u64) -> bool {
+    fn send_more(
+        &mut self,
+        key: SlabKey<UpstreamLink>,
+        fetch: SlabKey<LiveFetch>,
+        bytes: &mut u64,
+    ) -> bool {
         let Origins { links, fetches, chain, .. } = &mut self.origins;
         let (Some(link), Some(live)) = (links.get_mut(key), fetches.get_mut(fetch)) else {
             return true;
@@ -507,7 +513,10 @@ impl<I: Io> Worker<I> {
             return true;
         }
         let is_plain = link.secured.is_none();
-        chain.configure(if is_plain { Weave::Shared(SHARE_MIN) } else { Weave::Contiguous }, false);
+        chain.configure(
+            if is_plain { CopyPolicy::Shared(SHARE_MIN) } else { CopyPolicy::Contiguous },
+            false,
+        );
         let spool = live.fetch.body_mut();
         let mut body = RequestBody { spool, io: &mut self.io, pulled: 0 };
         link.conn.transmit(SEND_PER_TURN, chain, fetch.to_bits(), &mut body);
@@ -540,7 +549,7 @@ struct RequestBody<'a, I> {
 }
 
 impl<I: Io> BodySource for RequestBody<'_, I> {
-    fn pull(&mut self, _user: User, max: usize, out: &mut SendChain) -> Pull {
+    fn pull(&mut self, _user: StreamOwner, max: usize, out: &mut SendChain) -> Pull {
         let before = out.len();
         let piece = self.spool.pull(max, out);
         let pull = match piece {
@@ -565,7 +574,7 @@ impl<I: Io> BodySource for RequestBody<'_, I> {
 struct NoBody;
 
 impl BodySource for NoBody {
-    fn pull(&mut self, _user: User, _max: usize, _out: &mut SendChain) -> Pull {
+    fn pull(&mut self, _user: StreamOwner, _max: usize, _out: &mut SendChain) -> Pull {
         Pull::Pending
     }
 }

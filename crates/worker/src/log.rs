@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use conf::model::Level;
-use engine::{ConnInfo, Due};
-use io::Io;
+use bolide_conf::model::LogLevel;
+use bolide_engine::{ConnInfo, Due};
+use bolide_io::Io;
 
 use crate::Generation;
 use crate::worker::Worker;
@@ -26,7 +26,7 @@ impl<I: Io> Worker<I> {
     /// Writes log lines that are due.
     pub(crate) fn write_logs(&mut self, due: Due) {
         let now = self.now.mono;
-        let mut bound = base::Bound::new();
+        let mut bound = bolide_base::Bound::new();
         while bound.goes_on()
             && let Some(id) = self.core.logs.poll_write(now, due)
         {
@@ -41,7 +41,7 @@ impl<I: Io> Worker<I> {
             };
             if lost > 0 {
                 let text = format!("{lost} lines of a log were lost, as it took no more");
-                self.log_server(Level::Alert, &text);
+                self.log_server(LogLevel::Alert, &text);
             }
             if let Some(trouble) = report.trouble {
                 let (level, serial) = (trouble.level, trouble.serial);
@@ -66,16 +66,16 @@ impl<I: Io> Worker<I> {
     }
 
     /// Logs something about the server itself.
-    pub(crate) fn log_server(&mut self, level: Level, text: &str) {
+    pub(crate) fn log_server(&mut self, level: LogLevel, text: &str) {
         self.log_server_bytes(level, None, text.as_bytes());
     }
 
-    fn log_server_bytes(&mut self, level: Level, serial: Option<u64>, text: &[u8]) {
+    fn log_server_bytes(&mut self, level: LogLevel, serial: Option<u64>, text: &[u8]) {
         self.site.log_server(level, serial, text, self.now, &self.clock, &mut self.core.logs);
     }
 
     /// Logs something about a connection, with its client and the address that it reached.
-    pub(crate) fn log_conn(&mut self, level: Level, subject: &Subject, text: &str) {
+    pub(crate) fn log_conn(&mut self, level: LogLevel, subject: &Subject, text: &str) {
         let Subject { info, generation } = subject;
         let logs = &mut self.core.logs;
         generation.site.log_conn(info, level, text, self.now, &self.clock, logs);

@@ -4,12 +4,12 @@ use std::collections::VecDeque;
 use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use engine::Tally;
-use io::wake::Bell;
+use bolide_engine::Tally;
+use bolide_io::wake::Bell;
 
-use crate::jobs::Finished;
+use crate::heartbeat::Pulse;
+use crate::jobs::FinishedJob;
 use crate::log::OpenLogs;
-use crate::pulse::Pulse;
 use crate::{Generation, Holdings};
 
 /// LIMIT: notes in a mailbox that takes another datagram.
@@ -34,7 +34,7 @@ pub enum Mail {
     /// End now, and log what is cut.
     Cut,
     /// A background job is done.
-    Finished(Finished),
+    Finished(FinishedJob),
     /// Tell what you hold.
     Tell(SyncSender<Holdings>),
     /// What the exchange with this key waits for has moved.
@@ -56,7 +56,7 @@ pub enum Mail {
 pub struct Strayed {
     /// The address of the socket that it came to.
     pub(crate) at: Option<std::net::SocketAddr>,
-    pub(crate) message: io::DatagramIn,
+    pub(crate) message: bolide_io::DatagramIn,
     pub(crate) bytes: Vec<u8>,
 }
 
@@ -163,7 +163,7 @@ impl Post {
 #[cfg(test)]
 mod tests {
     use super::{DATAGRAMS_BELOW, Inbox, Mail, TURNS_BELOW};
-    use crate::jobs::{Finished, Output};
+    use crate::jobs::{FinishedJob, Output};
 
     #[test]
     fn a_full_box_takes_orders_and_results_and_nothing_else() {
@@ -171,11 +171,11 @@ mod tests {
         let turn = || Mail::Turn { group: 1 };
         (0..TURNS_BELOW).for_each(|_| assert!(post.send(turn()).is_ok()));
         assert!(post.send(turn()).is_err());
-        let result = Finished { ticket: 7, output: Output::Checked(true) };
+        let result = FinishedJob { ticket: 7, output: Output::Checked(true) };
         assert!(post.send(Mail::Finished(result)).is_ok());
         assert!(post.send(Mail::Stop).is_ok());
         (0..TURNS_BELOW).for_each(|_| assert!(matches!(inbox.take(), Some(Mail::Turn { .. }))));
-        assert!(matches!(inbox.take(), Some(Mail::Finished(Finished { ticket: 7, .. }))));
+        assert!(matches!(inbox.take(), Some(Mail::Finished(FinishedJob { ticket: 7, .. }))));
         assert!(matches!(inbox.take(), Some(Mail::Stop)));
         assert!(inbox.take().is_none() && DATAGRAMS_BELOW < TURNS_BELOW);
     }

@@ -2,8 +2,8 @@
 //! port speaks TLS now and did not, or the reverse: what they asked is answered, and the client's
 //! next connection is judged anew. Nothing else about a reload ends connections.
 
-use engine::ConnInfo;
-use io::Io;
+use bolide_engine::ConnInfo;
+use bolide_io::Io;
 
 use crate::{Generation, Worker};
 

@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use base::{Bound, Key, Segment, SendChain, Weave};
+use bolide_base::{Bound, CopyPolicy, Segment, SendChain, SlabKey};
+use bolide_conf::model::LingeringClose;
+use bolide_io::{Io, Reset, Sent};
 use bytes::Bytes;
-use conf::model::LingeringClose;
-use io::{Io, Reset, Sent};
 
 use crate::bodies::{Bodies, is_same};
 use crate::exchanges::Owner;
@@ -19,7 +19,7 @@ const ROOM_MAX: usize = 256 * 1024;
 
 impl<I: Io> Worker<I> {
     /// Puts the connection among those that may write this turn.
-    pub(crate) fn mark_dirty(&mut self, key: Key<TcpConn>) {
+    pub(crate) fn mark_dirty(&mut self, key: SlabKey<TcpConn>) {
         if let Some(conn) = self.conns.get_mut(key)
             && !conn.dirty
         {
@@ -29,7 +29,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Writes what the connection has to say, once.
-    pub(crate) fn transmit(&mut self, key: Key<TcpConn>) {
+    pub(crate) fn transmit(&mut self, key: SlabKey<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         conn.dirty = false;
         if conn.lingering || !self.flush(key) {
@@ -56,11 +56,11 @@ impl<I: Io> Worker<I> {
     }
 
     /// Collects the bytes of this turn in the scratch chain.
-    fn gather(&mut self, key: Key<TcpConn>) {
+    fn gather(&mut self, key: SlabKey<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         let Some(framing) = &conn.framing else { return };
         let plain = framing.is_plain_h1() && conn.session.is_none();
-        let weave = if plain { Weave::Shared(SHARE_MIN) } else { Weave::Contiguous };
+        let weave = if plain { CopyPolicy::Shared(SHARE_MIN) } else { CopyPolicy::Contiguous };
         self.scratch.chain.configure(weave, plain);
         let room = conn.room;
         let mut bound = Bound::new();
@@ -75,7 +75,7 @@ impl<I: Io> Worker<I> {
                 paced: &mut self.scratch.paced,
                 roomy: &mut self.origins.roomy,
                 family: &mut self.origins.family,
-                around: engine::Around {
+                around: bolide_engine::Around {
                     now: &self.now,
                     clock: &self.clock,
                     conn: &conn.info,
@@ -105,10 +105,10 @@ impl<I: Io> Worker<I> {
     }
 
     /// Sends the sealed bytes, or the chain itself, and keeps what the socket does not take.
-    fn scratch_to_socket(&mut self, key: Key<TcpConn>, sealed: bool) {
+    fn scratch_to_socket(&mut self, key: SlabKey<TcpConn>, sealed: bool) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         let sent = if sealed {
-            let mut records = SendChain::new(Weave::Contiguous);
+            let mut records = SendChain::new(CopyPolicy::Contiguous);
             std::mem::swap(&mut self.scratch.records, &mut records);
             records.push_writing(|buffer| std::mem::swap(buffer, &mut self.scratch.sealed));
             let sent = self.io.send(conn.fd, &records);
@@ -141,7 +141,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Sends what earlier turns left over; true when nothing is left.
-    pub(crate) fn flush(&mut self, key: Key<TcpConn>) -> bool {
+    pub(crate) fn flush(&mut self, key: SlabKey<TcpConn>) -> bool {
         let Some(conn) = self.conns.get_mut(key) else { return false };
         while let Some(segment) = conn.unsent.front_mut() {
             let len = segment_len(segment);
@@ -175,7 +175,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Decides what follows a write: more of it, the next request, or the end.
-    fn after_output(&mut self, key: Key<TcpConn>) {
+    fn after_output(&mut self, key: SlabKey<TcpConn>) {
         if self.conns.get(key).is_some_and(TcpConn::has_end) {
             self.handle_end(key);
         }
@@ -216,7 +216,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// The last answer has left: ends the connection so that the peer can read it.
-    fn finish(&mut self, key: Key<TcpConn>) {
+    fn finish(&mut self, key: SlabKey<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         say_goodbye(&mut self.io, conn);
         let manners = *conn.manners();
@@ -303,13 +303,13 @@ pub(crate) fn keep_rest(chain: &SendChain, mut sent: u64, unsent: &mut VecDeque<
 #[cfg(test)]
 mod tests {
     use super::{keep_rest, segment_len};
-    use base::{Segment, SendChain, Weave};
+    use bolide_base::{CopyPolicy, Segment, SendChain};
     use bytes::Bytes;
     use std::collections::VecDeque;
 
     #[test]
     fn what_was_not_taken_is_kept_from_its_first_byte_on() {
-        let mut chain = SendChain::new(Weave::Shared(4));
+        let mut chain = SendChain::new(CopyPolicy::Shared(4));
         chain.push_slice(b"ab");
         chain.push_bytes(&Bytes::from_static(b"cdef"));
         chain.push_slice(b"gh");

@@ -4,21 +4,21 @@
 //! began with which says how long. Easiest to break: connections go over to the newer
 //! configuration, so what is cut are requests; over HTTP/1 that is the connection.
 
-use base::{Instant, Key};
-use engine::Wake;
-use io::{Io, Reset};
+use bolide_base::{Instant, SlabKey};
+use bolide_engine::Wake;
+use bolide_io::{Io, Reset};
 
-use crate::exchanges::{Live, Owner};
-use crate::framing::{Cut, Framing};
+use crate::exchanges::{ActiveExchange, Owner};
+use crate::framing::{ConnFraming, Cut};
 use crate::tcp::TcpConn;
-use crate::token::Token;
+use crate::token::PollToken;
 use crate::worker::Worker;
 
 /// Requests that a reload left running.
 #[derive(Debug)]
 pub(crate) struct Overtime {
     ends: Instant,
-    exchanges: Vec<Key<Live>>,
+    exchanges: Vec<SlabKey<ActiveExchange>>,
 }
 
 impl<I: Io> Worker<I> {
@@ -28,7 +28,7 @@ impl<I: Io> Worker<I> {
         let Some(limit) = limit.filter(|_| self.core.exchanges.live() > 0) else { return };
         let (ends, exchanges) = (self.now.mono.after(limit), self.core.exchanges.keys().collect());
         self.overtime.push(Overtime { ends, exchanges });
-        self.wheel.arm_once(ends, Token::Overtime.pack());
+        self.wheel.arm_once(ends, PollToken::Overtime.pack());
     }
 
     /// Some of it may have gone on for too long.
@@ -48,7 +48,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Ends a request, whatever it does, and logs it; parts of others end with them.
-    fn cut(&mut self, key: Key<Live>) {
+    fn cut(&mut self, key: SlabKey<ActiveExchange>) {
         let Some(live) = self.core.exchanges.get(key) else { return };
         let (owner, stream) = (live.owner, live.stream);
         if matches!(owner, Owner::Page(_)) {
@@ -61,13 +61,13 @@ impl<I: Io> Worker<I> {
         match owner {
             Owner::Tcp(conn) if cut == Cut::Connection => self.close(conn, Reset::No),
             Owner::Tcp(conn) => self.mark_dirty(conn),
-            Owner::Quic(_) | Owner::Page(_) | Owner::Epilogue(_) => {}
+            Owner::Quic(_) | Owner::Page(_) | Owner::PostAction(_) => {}
         }
     }
 
     /// Whether a connection speaks HTTP/1 and is done with an exchange.
-    fn is_h1_without(&self, conn: Key<TcpConn>, key: Key<Live>) -> bool {
+    fn is_h1_without(&self, conn: SlabKey<TcpConn>, key: SlabKey<ActiveExchange>) -> bool {
         let framing = self.conns.get(conn).and_then(|conn| conn.framing.as_ref());
-        matches!(framing, Some(Framing::H1(h1)) if h1.users().all(|user| user != key.to_bits()))
+        matches!(framing, Some(ConnFraming::H1(h1)) if h1.users().all(|user| user != key.to_bits()))
     }
 }

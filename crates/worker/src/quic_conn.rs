@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use base::Instant;
-use base::wheel::Armed;
+use bolide_base::Instant;
+use bolide_base::deadline_queue::Armed;
+use bolide_engine::{ConnInfo, TlsFacts};
+use bolide_quic::ConnId;
+use bolide_wire::h3::{self, QuicStreams, StreamGone};
 use bytes::Bytes;
-use engine::{ConnInfo, TlsFacts};
-use quic::ConnId;
-use wire::h3::{self, QuicStreams, StreamGone};
 
 use crate::Generation;
 use crate::lateness::Lateness;
 use crate::log::Subject;
-use crate::settings::{Limits, Profile};
+use crate::settings::{Profile, WorkerLimits};
 
 /// One connection of one of the worker's UDP sockets.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct QuicConn {
     pub(crate) generation: Arc<Generation>,
     /// Whose limits of the listen hold.
     pub(crate) profile: Profile,
-    pub(crate) h3: h3::Conn,
+    pub(crate) h3: h3::H3Conn,
     /// The framing has been started.
     pub(crate) started: bool,
     /// It stands in the list of those that may send this turn.
@@ -48,11 +48,11 @@ pub(crate) struct QuicConn {
     /// Exchanges that it owns.
     pub(crate) exchanges: u32,
     /// Those that it is rid of and that go on.
-    pub(crate) epilogues: u32,
+    pub(crate) post_actions: u32,
 }
 
 impl QuicConn {
-    pub(crate) fn settings(&self) -> &Limits {
+    pub(crate) fn settings(&self) -> &WorkerLimits {
         self.generation.listens[self.info.listen].limits(self.profile)
     }
 
@@ -63,9 +63,9 @@ impl QuicConn {
 }
 
 /// The streams of a QUIC connection as the framing sees them.
-pub(crate) struct Streams<'a>(pub(crate) &'a mut quic::Conn);
+pub(crate) struct QuicStreamTable<'a>(pub(crate) &'a mut bolide_quic::QuicConnection);
 
-impl QuicStreams for Streams<'_> {
+impl QuicStreams for QuicStreamTable<'_> {
     fn open_uni(&mut self) -> Option<u64> {
         self.0.open_uni()
     }
@@ -97,12 +97,15 @@ impl QuicStreams for Streams<'_> {
 }
 
 /// What a finished handshake settled, as the engine names it.
-pub(crate) fn tls_facts(conn: &quic::Conn, acceptor: Option<&tls::Acceptor>) -> TlsFacts {
+pub(crate) fn tls_facts(
+    conn: &bolide_quic::QuicConnection,
+    acceptor: Option<&bolide_tls::Acceptor>,
+) -> TlsFacts {
     let handshake = conn.handshake();
     TlsFacts {
         protocol: "TLSv1.3",
-        cipher: handshake.cipher.map_or("", tls::names::cipher_name),
-        curve: handshake.curve.map_or("", tls::names::curve_name),
+        cipher: handshake.cipher.map_or("", bolide_tls::names::cipher_name),
+        curve: handshake.curve.map_or("", bolide_tls::names::curve_name),
         alpn: "h3",
         server_name: handshake.server_name.clone(),
         reused: handshake.is_resumed,

@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use engine::SiteRef;
-use io::{Fd, Io};
+use bolide_engine::SiteRef;
+use bolide_io::{Fd, Io};
 
 use crate::worker::ListenSlot;
 use crate::{Generation, OpenLogs, Worker};
@@ -26,7 +26,7 @@ impl<I: Io> Worker<I> {
         if self.core.cache.is_none() {
             self.core.cache = generation.site.store().map(|store| store.front(self.number));
         }
-        self.write_logs(engine::Due::Everything);
+        self.write_logs(bolide_engine::Due::Everything);
         self.log_files.configure(&self.generation, logs);
         self.core.logs.set_buffers(generation.site.log_buffers());
         self.generation = generation;

@@ -3,25 +3,27 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use conf::model::{Http, Listen, Manners, Server, ServerId, Settings, Transport};
-use http::Scheme;
-use wire::{h1, h2, h3};
+use bolide_conf::model::{
+    CloseSettings, Http, Listen, ListenTransport, LocationSettings, ServerConf, ServerId,
+};
+use bolide_http::Scheme;
+use bolide_wire::{h1, h2, h3};
 
 /// What a connection needs to know of the socket that it came in on.
 #[derive(Debug)]
 pub struct ListenSettings {
     /// What connections are held to.
-    pub limits: Limits,
+    pub limits: WorkerLimits,
     /// The same for servers that a client can name in its handshake, where it is not the same.
-    others: Vec<Limits>,
+    others: Vec<WorkerLimits>,
     /// Which of the others holds for a server.
     by_server: HashMap<u32, Profile>,
     /// The TLS side, for `listen … ssl` and `listen … quic`.
-    pub tls: Option<tls::Acceptor>,
+    pub tls: Option<bolide_tls::Acceptor>,
     /// Whether clients are announced by a header of the PROXY protocol.
     pub proxy_protocol: bool,
     /// QUIC transport.
-    pub quic: quic::Settings,
+    pub quic: bolide_quic::QuicSettings,
 }
 
 /// Which limits of a listen hold for a connection: those of the default server, or of the one that
@@ -31,17 +33,17 @@ pub(crate) struct Profile(u16);
 
 /// What a server says about connections before it is known what they ask.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Limits {
+pub struct WorkerLimits {
     /// Whether HTTP/2 is spoken here.
     pub http2: bool,
     /// Whether HTTP/3 is, over QUIC.
     pub http3: bool,
     /// HTTP/1 framing.
-    pub h1: h1::Settings,
+    pub h1: h1::H1Settings,
     /// HTTP/2 framing.
-    pub h2: h2::Settings,
+    pub h2: h2::H2Settings,
     /// HTTP/3 framing.
-    pub h3: h3::Settings,
+    pub h3: h3::H3Settings,
     /// Plain bytes in one record of TLS at most.
     pub record_size: usize,
     /// Time for a TLS handshake and for each request head.
@@ -53,14 +55,14 @@ pub struct Limits {
     /// Age of a connection after which its next request is its last.
     pub keepalive_time: Duration,
     /// How a connection ends that was answered nothing, or by a location that says nothing else.
-    pub manners: Manners,
+    pub manners: CloseSettings,
 }
 
-impl Limits {
+impl WorkerLimits {
     fn new(http: &Http, listen: &Listen, id: ServerId) -> Self {
         let server = http.server(id);
         let settings = &http.location(server.root).settings;
-        let is_secure = listen.tls || listen.transport == Transport::Quic;
+        let is_secure = listen.tls || listen.transport == ListenTransport::Quic;
         let scheme = if is_secure { Scheme::Https } else { Scheme::Http };
         Self {
             http2: server.http2 || listen.http2,
@@ -81,16 +83,16 @@ impl Limits {
 impl ListenSettings {
     /// What `listen` needs, from its servers; `tls` for those that speak it.
     #[must_use]
-    pub fn new(http: &Http, listen: &Listen, tls: Option<tls::Acceptor>) -> Self {
+    pub fn new(http: &Http, listen: &Listen, tls: Option<bolide_tls::Acceptor>) -> Self {
         let server = http.server(listen.default_server);
         let settings = &http.location(server.root).settings;
-        let mut limits = Limits::new(http, listen, listen.default_server);
+        let mut limits = WorkerLimits::new(http, listen, listen.default_server);
         let (mut others, mut by_server) = (Vec::new(), HashMap::new());
         let is_named =
-            |own: &Limits| if tls.is_some() { *own != limits } else { own.h1 != limits.h1 };
+            |own: &WorkerLimits| if tls.is_some() { *own != limits } else { own.h1 != limits.h1 };
         let mut asks_host = false;
         for &id in &listen.servers {
-            let own = Limits::new(http, listen, id);
+            let own = WorkerLimits::new(http, listen, id);
             if !is_named(&own) {
                 continue;
             }
@@ -118,7 +120,7 @@ impl ListenSettings {
     }
 
     /// What connections of this profile are held to.
-    pub(crate) fn limits(&self, profile: Profile) -> &Limits {
+    pub(crate) fn limits(&self, profile: Profile) -> &WorkerLimits {
         let other = usize::from(profile.0).checked_sub(1).and_then(|at| self.others.get(at));
         other.unwrap_or(&self.limits)
     }
@@ -134,9 +136,9 @@ impl ListenSettings {
     }
 }
 
-fn h1_settings(server: &Server, scheme: Scheme) -> h1::Settings {
+fn h1_settings(server: &ServerConf, scheme: Scheme) -> h1::H1Settings {
     let own = &server.settings;
-    h1::Settings {
+    h1::H1Settings {
         scheme,
         header_buffer_size: own.client_header_buffer_size,
         fields_max: own.max_headers,
@@ -150,10 +152,10 @@ fn h1_settings(server: &Server, scheme: Scheme) -> h1::Settings {
     }
 }
 
-fn h2_settings(server: &Server, settings: &Settings, scheme: Scheme) -> h2::Settings {
+fn h2_settings(server: &ServerConf, settings: &LocationSettings, scheme: Scheme) -> h2::H2Settings {
     let own = &server.settings;
     let buffers = own.large_client_header_buffers as usize;
-    h2::Settings {
+    h2::H2Settings {
         scheme,
         max_concurrent_streams: own.h2.max_concurrent_streams,
         head_size_max: buffers * own.large_client_header_buffer_size,
@@ -166,14 +168,14 @@ fn h2_settings(server: &Server, settings: &Settings, scheme: Scheme) -> h2::Sett
     }
 }
 
-fn h3_settings(server: &Server, settings: &Settings) -> h3::Settings {
+fn h3_settings(server: &ServerConf, settings: &LocationSettings) -> h3::H3Settings {
     let own = &server.settings;
     let buffers = own.large_client_header_buffers as usize;
-    h3::Settings {
+    h3::H3Settings {
         max_concurrent_streams: own.h3.max_concurrent_streams,
         head_size_max: buffers * own.large_client_header_buffer_size,
         field_size_max: own.large_client_header_buffer_size,
-        table_capacity: base::limits::FIELD_TABLE_SIZE,
+        table_capacity: bolide_base::limits::FIELD_TABLE_SIZE,
         blocked_streams: 16,
         underscores_in_headers: own.underscores_in_headers,
         ignore_invalid_headers: own.ignore_invalid_headers,
@@ -181,12 +183,12 @@ fn h3_settings(server: &Server, settings: &Settings) -> h3::Settings {
     }
 }
 
-fn quic_settings(server: &Server, settings: &Settings) -> quic::Settings {
+fn quic_settings(server: &ServerConf, settings: &LocationSettings) -> bolide_quic::QuicSettings {
     let own = &server.settings.h3;
-    let mut quic = quic::Settings {
+    let mut quic = bolide_quic::QuicSettings {
         bidi_streams_max: own.max_concurrent_streams,
         idle_timeout: settings.keepalive_timeout,
-        ..quic::Settings::default()
+        ..bolide_quic::QuicSettings::default()
     };
     // nginx's own default would hold uploads up: ours counts where nothing else is said.
     if let Some(buffer) = own.stream_buffer_size {
@@ -194,14 +196,14 @@ fn quic_settings(server: &Server, settings: &Settings) -> quic::Settings {
         // As in nginx, one for each stream, those of HTTP/3 itself included; but not more memory
         // than is let to others, unless one stream is.
         let all = quic.stream_window.saturating_mul(own.max_concurrent_streams.saturating_add(3));
-        quic.conn_window = all.min(base::limits::CONN_WINDOW.max(quic.stream_window));
+        quic.conn_window = all.min(bolide_base::limits::CONN_WINDOW.max(quic.stream_window));
     }
     if !own.gso {
-        quic.cutting = quic::Cutting::Ourselves;
+        quic.cutting = bolide_quic::GsoCutting::Ourselves;
     }
     quic.active_cids = own.active_connection_id_limit;
     if own.retry {
-        quic.retry = quic::Retry::Always;
+        quic.retry = bolide_quic::Retry::Always;
     }
     quic
 }

@@ -3,12 +3,12 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use base::{FileRef, Key, Spool};
-use conf::model::{Level, TempPath};
-use engine::{SpoolPlace, Wake};
-use io::{FileFailure, Io};
+use bolide_base::{FileRef, SlabKey, Spool};
+use bolide_conf::model::{LogLevel, TempPath};
+use bolide_engine::{SpoolPlace, Wake};
+use bolide_io::{FileFailure, Io};
 
-use crate::exchanges::Live;
+use crate::exchanges::ActiveExchange;
 use crate::worker::Worker;
 
 /// Bytes written for one exchange in one turn.
@@ -28,7 +28,7 @@ enum Spooled {
 
 impl<I: Io> Worker<I> {
     /// Writes what the bodies of an exchange hold too much of; wakes it when that is done.
-    pub(crate) fn spool(&mut self, key: Key<Live>, place: SpoolPlace) {
+    pub(crate) fn spool(&mut self, key: SlabKey<ActiveExchange>, place: SpoolPlace) {
         let Some(live) = self.core.exchanges.get_mut(key) else { return };
         let Some(spool) = live.exchange.spool_mut() else { return };
         let mut made = None;
@@ -73,13 +73,13 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn log_failure(&mut self, key: Key<Live>, failure: &FileFailure, dir: &Path) {
+    fn log_failure(&mut self, key: SlabKey<ActiveExchange>, failure: &FileFailure, dir: &Path) {
         let Some(subject) = self.subject_of(key) else { return };
         let words = std::io::Error::from_raw_os_error(failure.errno).to_string();
         let words = words.split(" (os error").next().unwrap_or_default();
         let (call, errno, dir) = (failure.call, failure.errno, dir.display());
         let text = format!("{call}() of a temporary file in \"{dir}\" failed ({errno}: {words})");
-        self.log_conn(Level::Crit, &subject, &text);
+        self.log_conn(LogLevel::Crit, &subject, &text);
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
     use std::path::PathBuf;
     use std::sync::Arc;
 
-    use conf::model::TempPath;
+    use bolide_conf::model::TempPath;
 
     use super::name;
 

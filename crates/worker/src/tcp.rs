@@ -10,25 +10,25 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::wheel::Armed;
-use base::{Instant, Segment};
-use conf::model::Manners;
-use engine::{ConnInfo, Count};
-use io::Fd;
+use bolide_base::deadline_queue::Armed;
+use bolide_base::{Instant, Segment};
+use bolide_conf::model::CloseSettings;
+use bolide_engine::{ConnInfo, TallyCount};
+use bolide_io::Fd;
 
 use crate::Generation;
-use crate::framing::Framing;
+use crate::framing::ConnFraming;
 use crate::lateness::Lateness;
 use crate::log::Subject;
-use crate::preface::Opening;
-use crate::settings::{Limits, Profile};
+use crate::proxy_preface::Opening;
+use crate::settings::{Profile, WorkerLimits};
 
 /// Bytes of the first write of a connection; it grows while the client takes all at once.
 pub(crate) const ROOM_MIN: usize = 32 * 1024;
 
 /// What a connection waits for, and so which of its timeouts runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Waiting {
+pub(crate) enum TcpWait {
     /// A TLS handshake or a request head to be completed.
     Head,
     /// The next request.
@@ -54,11 +54,11 @@ pub(crate) struct TcpConn {
     /// How long it may idle after what was answered last.
     pub(crate) idle_max: Option<Duration>,
     /// How it ends after what was answered last, where locations differ.
-    pub(crate) manners: Option<Manners>,
+    pub(crate) manners: Option<CloseSettings>,
     /// When it closes although the client still sends.
     pub(crate) linger_until: Instant,
-    pub(crate) session: Option<Box<tls::Session>>,
-    pub(crate) framing: Option<Framing>,
+    pub(crate) session: Option<Box<bolide_tls::TlsSession>>,
+    pub(crate) framing: Option<ConnFraming>,
     /// Plaintext that the framing has not consumed yet.
     pub(crate) input: Vec<u8>,
     /// Part of a TLS record.
@@ -89,9 +89,9 @@ pub(crate) struct TcpConn {
     pub(crate) draining: bool,
     /// Its client was judged by what is no longer in force; it drains once it has asked something.
     pub(crate) outdated: bool,
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: TcpWait,
     /// As what it is counted.
-    pub(crate) counted: Option<Count>,
+    pub(crate) counted: Option<TallyCount>,
     pub(crate) deadline: Instant,
     pub(crate) armed: Armed,
     /// Its streams that wait for the client.
@@ -99,11 +99,11 @@ pub(crate) struct TcpConn {
     /// Exchanges that it owns.
     pub(crate) exchanges: u32,
     /// Those that it is rid of and that go on.
-    pub(crate) epilogues: u32,
+    pub(crate) post_actions: u32,
 }
 
 impl TcpConn {
-    pub(crate) fn settings(&self) -> &Limits {
+    pub(crate) fn settings(&self) -> &WorkerLimits {
         self.generation.listens[self.info.listen].limits(self.profile)
     }
 
@@ -113,7 +113,7 @@ impl TcpConn {
     }
 
     /// How it ends.
-    pub(crate) fn manners(&self) -> &Manners {
+    pub(crate) fn manners(&self) -> &CloseSettings {
         self.manners.as_ref().unwrap_or(&self.settings().manners)
     }
 
@@ -122,7 +122,7 @@ impl TcpConn {
     pub(crate) fn hear_host(&mut self, is_over: bool) {
         if is_over {
             self.asked = None;
-        } else if let Some(host) = self.framing.as_mut().and_then(Framing::take_host) {
+        } else if let Some(host) = self.framing.as_mut().and_then(ConnFraming::take_host) {
             let listen = &self.generation.listens[self.info.listen];
             let server = self.generation.site.server_asked(self.info.listen, host);
             self.asked = Some(listen.profile(server));
@@ -131,42 +131,44 @@ impl TcpConn {
 
     /// What the connection waits for, as its parts say.
     #[inline]
-    pub(crate) fn now_waiting(&self) -> Waiting {
+    pub(crate) fn now_waiting(&self) -> TcpWait {
         if self.lingering {
-            return Waiting::Linger;
+            return TcpWait::Linger;
         }
         if !self.unsent.is_empty() {
-            return Waiting::Room;
+            return TcpWait::Room;
         }
-        let Some(framing) = &self.framing else { return Waiting::Head };
+        let Some(framing) = &self.framing else { return TcpWait::Head };
         // Nothing is read of the next head meanwhile, so that it cannot be late.
         if self.is_held() {
-            return Waiting::Exchange;
+            return TcpWait::Exchange;
         }
         if framing.is_reading_head() {
-            return Waiting::Head;
+            return TcpWait::Head;
         }
         if !framing.is_idle() {
-            return Waiting::Exchange;
+            return TcpWait::Exchange;
         }
         let between = self.input.is_empty() && self.cipher.is_empty() && framing.requests() > 0;
-        if between { Waiting::Request } else { Waiting::Head }
+        if between { TcpWait::Request } else { TcpWait::Head }
     }
 
     /// As what a connection that waits so is counted.
-    pub(crate) fn counts_as(&self, waiting: Waiting) -> Option<Count> {
+    pub(crate) fn counts_as(&self, waiting: TcpWait) -> Option<TallyCount> {
         match (waiting, &self.framing) {
-            (Waiting::Request, _) => Some(Count::Waiting),
-            (Waiting::Head, _) if self.fresh => Some(Count::Waiting),
-            (Waiting::Head, Some(framing)) if framing.is_reading_head() => Some(Count::Reading),
-            (Waiting::Head, Some(_)) => Some(Count::Waiting),
+            (TcpWait::Request, _) => Some(TallyCount::Waiting),
+            (TcpWait::Head, _) if self.fresh => Some(TallyCount::Waiting),
+            (TcpWait::Head, Some(framing)) if framing.is_reading_head() => {
+                Some(TallyCount::Reading)
+            }
+            (TcpWait::Head, Some(_)) => Some(TallyCount::Waiting),
             _ => None,
         }
     }
 
     /// Whether the framing can use more bytes from the socket now.
     pub(crate) fn wants_input(&self) -> bool {
-        let wants = self.framing.as_ref().is_none_or(Framing::wants_input);
+        let wants = self.framing.as_ref().is_none_or(ConnFraming::wants_input);
         self.readable && (self.lingering || wants && !self.is_held() && !self.has_next())
     }
 
@@ -174,14 +176,14 @@ impl TcpConn {
     /// end of all requests included, must not be seen before it.
     fn has_next(&self) -> bool {
         let is_blocked = !self.unsent.is_empty() && !self.input.is_empty();
-        is_blocked && matches!(&self.framing, Some(Framing::H1(h1)) if h1.is_reading_head())
+        is_blocked && matches!(&self.framing, Some(ConnFraming::H1(h1)) if h1.is_reading_head())
     }
 
     /// Whether a close_notify is to be seen now: one that came with requests is not before all of
     /// them have been.
     pub(crate) fn has_end(&self) -> bool {
         let has_come = self.session.as_ref().is_some_and(|session| session.peer_closed());
-        let takes_more = self.framing.as_ref().is_none_or(Framing::wants_input);
+        let takes_more = self.framing.as_ref().is_none_or(ConnFraming::wants_input);
         let is_last =
             self.input.is_empty() || takes_more && self.unsent.is_empty() && !self.is_held();
         has_come && !self.eof && !self.lingering && is_last

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use base::Instant;
-use engine::Rate;
+use bolide_base::Instant;
+use bolide_engine::Rate;
 
 /// The pace of one answer.
 #[derive(Clone, Copy, Debug)]
@@ -41,8 +41,8 @@ impl Throttle {
 #[cfg(test)]
 mod tests {
     use super::Throttle;
-    use base::Instant;
-    use engine::Rate;
+    use bolide_base::Instant;
+    use bolide_engine::Rate;
 
     #[test]
     fn an_answer_leaves_at_its_pace_after_its_free_bytes() {

@@ -2,21 +2,21 @@
 
 use std::time::Duration;
 
-use base::Key;
-use base::limits::DEADLINES_PER_TURN;
-use conf::model::Level;
-use io::{Io, Reset};
+use bolide_base::SlabKey;
+use bolide_base::limits::DEADLINES_PER_TURN;
+use bolide_conf::model::LogLevel;
+use bolide_io::{Io, Reset};
 
 use crate::exchanges::Owner;
-use crate::framing::Framing;
-use crate::pulse::Doing;
-use crate::tcp::{TcpConn, Waiting};
-use crate::token::Token;
+use crate::framing::ConnFraming;
+use crate::heartbeat::Doing;
+use crate::tcp::{TcpConn, TcpWait};
+use crate::token::PollToken;
 use crate::worker::Worker;
 
 impl<I: Io> Worker<I> {
     /// Sets the deadline that belongs to what the connection waits for now.
-    pub(crate) fn rearm(&mut self, key: Key<TcpConn>) {
+    pub(crate) fn rearm(&mut self, key: SlabKey<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         let waiting = conn.now_waiting();
         let counts = conn.counts_as(waiting);
@@ -26,24 +26,24 @@ impl<I: Io> Worker<I> {
             conn.counted = counts;
         }
         // A head must be complete within one timeout, however slowly its bytes drip.
-        if waiting == Waiting::Head && conn.waiting == Waiting::Head && !conn.fresh {
+        if waiting == TcpWait::Head && conn.waiting == TcpWait::Head && !conn.fresh {
             return;
         }
         conn.waiting = waiting;
         let settings = conn.settings();
         let timeout = match waiting {
-            Waiting::Head => settings.header_timeout,
-            Waiting::Request => conn.idle_max.unwrap_or(settings.keepalive_timeout),
-            Waiting::Exchange => settings.body_timeout,
-            Waiting::Room => conn.manners().send_timeout,
-            Waiting::Linger => {
+            TcpWait::Head => settings.header_timeout,
+            TcpWait::Request => conn.idle_max.unwrap_or(settings.keepalive_timeout),
+            TcpWait::Exchange => settings.body_timeout,
+            TcpWait::Room => conn.manners().send_timeout,
+            TcpWait::Linger => {
                 let left = conn.linger_until.since(self.now.mono);
                 conn.manners().lingering_timeout.min(left)
             }
         };
         conn.deadline = self.now.mono.after(timeout.max(Duration::from_millis(1)));
-        self.wheel.arm(&mut conn.armed, conn.deadline, Token::Tcp(key).pack());
-        if waiting == Waiting::Exchange && matches!(conn.framing, Some(Framing::H2(_))) {
+        self.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
+        if waiting == TcpWait::Exchange && matches!(conn.framing, Some(ConnFraming::H2(_))) {
             self.watch_for_late(Owner::Tcp(key));
         }
     }
@@ -53,22 +53,22 @@ impl<I: Io> Worker<I> {
     pub(crate) fn expire(&mut self) -> bool {
         for _ in 0..DEADLINES_PER_TURN {
             let Some((at, word)) = self.wheel.expire(self.now.mono) else { return true };
-            let token = Token::unpack(word);
-            self.does(token.map_or(Doing::OtherDeadline, Token::deadline_doing));
+            let token = PollToken::unpack(word);
+            self.does(token.map_or(Doing::OtherDeadline, PollToken::deadline_doing));
             match token {
-                Some(Token::Tcp(key)) => self.expire_tcp(key, at),
-                Some(Token::Quic(key)) => self.expire_quic(key, at),
-                Some(Token::Exchange(key)) => self.expire_exchange_of(key),
-                Some(Token::Fetch(slot)) => self.expire_fetch(slot, at),
-                Some(Token::Link(key)) => self.receive_link(key),
-                Some(Token::Ping(key)) => self.expire_ping(key),
-                Some(Token::Body(key)) => self.expire_body(key),
-                Some(Token::Stall(key)) => self.expire_stall(key),
-                Some(Token::Overtime) => self.end_overtime(),
-                Some(Token::LateTcp(key)) => self.look_for_late(Owner::Tcp(key)),
-                Some(Token::LateQuic(key)) => self.look_for_late(Owner::Quic(key)),
-                Some(Token::Accepting) => self.expire_accepting(at),
-                Some(Token::Links) => {
+                Some(PollToken::Tcp(key)) => self.expire_tcp(key, at),
+                Some(PollToken::Quic(key)) => self.expire_quic(key, at),
+                Some(PollToken::Exchange(key)) => self.expire_exchange_of(key),
+                Some(PollToken::Fetch(slot)) => self.expire_fetch(slot, at),
+                Some(PollToken::Link(key)) => self.receive_link(key),
+                Some(PollToken::Ping(key)) => self.expire_ping(key),
+                Some(PollToken::Body(key)) => self.expire_body(key),
+                Some(PollToken::Stall(key)) => self.expire_stall(key),
+                Some(PollToken::Overtime) => self.end_overtime(),
+                Some(PollToken::LateTcp(key)) => self.look_for_late(Owner::Tcp(key)),
+                Some(PollToken::LateQuic(key)) => self.look_for_late(Owner::Quic(key)),
+                Some(PollToken::Accepting) => self.expire_accepting(at),
+                Some(PollToken::Links) => {
                     self.origins.armed.fired(at);
                     self.expire_links();
                 }
@@ -78,17 +78,17 @@ impl<I: Io> Worker<I> {
         false
     }
 
-    fn expire_tcp(&mut self, key: Key<TcpConn>, at: base::Instant) {
+    fn expire_tcp(&mut self, key: SlabKey<TcpConn>, at: bolide_base::Instant) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         conn.armed.fired(at);
         if conn.deadline > self.now.mono {
-            self.wheel.arm(&mut conn.armed, conn.deadline, Token::Tcp(key).pack());
+            self.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
             return;
         }
         let waiting = conn.waiting;
         match waiting {
             // A quiet end: HTTP/2 clients are told by GOAWAY which requests were served.
-            Waiting::Request => {
+            TcpWait::Request => {
                 let ends_politely = conn.framing.as_mut().is_some_and(|framing| {
                     framing.shutdown();
                     framing.has_output()
@@ -100,11 +100,11 @@ impl<I: Io> Worker<I> {
                     self.close(key, Reset::No);
                 }
             }
-            Waiting::Exchange => self.expire_exchange(key),
-            Waiting::Linger => self.close(key, Reset::No),
-            Waiting::Head if self.refuse_late_head(key) => {}
-            waiting @ (Waiting::Head | Waiting::Room) => {
-                let waits = waiting == Waiting::Head;
+            TcpWait::Exchange => self.expire_exchange(key),
+            TcpWait::Linger => self.close(key, Reset::No),
+            TcpWait::Head if self.refuse_late_head(key) => {}
+            waiting @ (TcpWait::Head | TcpWait::Room) => {
+                let waits = waiting == TcpWait::Head;
                 self.log_timeout(key, if waits { " while waiting for request" } else { "" });
                 self.close_timed_out(key);
             }
@@ -112,7 +112,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Answers a head that did not end in time; false when none has begun.
-    fn refuse_late_head(&mut self, key: Key<TcpConn>) -> bool {
+    fn refuse_late_head(&mut self, key: SlabKey<TcpConn>) -> bool {
         let Some(framing) = self.conns.get_mut(key).and_then(|conn| conn.framing.as_mut()) else {
             return false;
         };
@@ -127,13 +127,13 @@ impl<I: Io> Worker<I> {
     }
 
     /// The client takes nothing or sends nothing, or an exchange waits for something of ours.
-    fn expire_exchange(&mut self, key: Key<TcpConn>) {
+    fn expire_exchange(&mut self, key: SlabKey<TcpConn>) {
         let is_ours = self.is_waited_for(Owner::Tcp(key));
         let Some(conn) = self.conns.get_mut(key) else { return };
         conn.deadline = self.now.mono.after(conn.settings().body_timeout);
         // What was answered in this turn has not left.
         let is_ours = is_ours || conn.dirty || conn.is_held();
-        let listens = |framing: &Framing| {
+        let listens = |framing: &ConnFraming| {
             (framing.wants_input() && !framing.is_tunnel()) || framing.is_draining()
         };
         let waits_for_client = conn.framing.as_ref().is_some_and(listens) && !conn.readable;
@@ -142,27 +142,27 @@ impl<I: Io> Worker<I> {
             self.send_away(Owner::Tcp(key));
             return self.close(key, Reset::No);
         }
-        self.wheel.arm(&mut conn.armed, conn.deadline, Token::Tcp(key).pack());
+        self.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
     }
 
     /// Closes a connection whose client is late.
-    pub(crate) fn close_timed_out(&mut self, key: Key<TcpConn>) {
+    pub(crate) fn close_timed_out(&mut self, key: SlabKey<TcpConn>) {
         let Some(conn) = self.conns.get(key) else { return };
         let reset = if conn.manners().resets { Reset::Yes } else { Reset::No };
         self.send_away(Owner::Tcp(key));
         self.close(key, reset);
     }
 
-    fn log_timeout(&mut self, key: Key<TcpConn>, doing: &str) {
+    fn log_timeout(&mut self, key: SlabKey<TcpConn>, doing: &str) {
         let Some(conn) = self.conns.get(key) else { return };
         let subject = conn.subject();
         let text = format!("client timed out (110: Connection timed out){doing}");
-        self.log_conn(Level::Info, &subject, &text);
+        self.log_conn(LogLevel::Info, &subject, &text);
     }
 
-    fn rearm_soon(&mut self, key: Key<TcpConn>) {
+    fn rearm_soon(&mut self, key: SlabKey<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         conn.deadline = self.now.mono.after(conn.manners().lingering_timeout);
-        self.wheel.arm(&mut conn.armed, conn.deadline, Token::Tcp(key).pack());
+        self.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
     }
 }

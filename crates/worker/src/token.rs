@@ -1,16 +1,16 @@
 //! What a readiness report or a deadline is about, in one word.
 
-use base::Key;
+use bolide_base::SlabKey;
 
-use crate::exchanges::Live;
-use crate::links::Link;
-use crate::pulse::Doing;
+use crate::exchanges::ActiveExchange;
+use crate::heartbeat::Doing;
+use crate::links::UpstreamLink;
 use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
 
 /// The owner of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Token {
+pub(crate) enum PollToken {
     /// The mailbox's bell.
     Mail,
     /// A listening TCP or unix socket: its place in the worker's list.
@@ -18,31 +18,31 @@ pub(crate) enum Token {
     /// A UDP socket: its place in the worker's list.
     Udp(u32),
     /// A TCP or unix connection.
-    Tcp(Key<TcpConn>),
+    Tcp(SlabKey<TcpConn>),
     /// A QUIC connection.
-    Quic(Key<QuicConn>),
+    Quic(SlabKey<QuicConn>),
     /// An exchange that asked to be woken.
-    Exchange(Key<Live>),
+    Exchange(SlabKey<ActiveExchange>),
     /// A connection to an origin.
-    Link(Key<Link>),
+    Link(SlabKey<UpstreamLink>),
     /// Whatever request to an origin lives in this slot.
     Fetch(u32),
     /// A QUIC connection whose client waits for an origin.
-    Ping(Key<QuicConn>),
+    Ping(SlabKey<QuicConn>),
     /// Connections to origins that nobody uses.
     Links,
     /// An exchange whose client owes it more of a request body.
-    Body(Key<Live>),
+    Body(SlabKey<ActiveExchange>),
     /// An exchange whose origin waits for the client to take some of the answer.
-    Stall(Key<Live>),
+    Stall(SlabKey<ActiveExchange>),
     /// Requests that a reload left running.
     Overtime,
     /// Listeners that rest.
     Accepting,
     /// Streams of a TCP or unix connection that wait for their client.
-    LateTcp(Key<TcpConn>),
+    LateTcp(SlabKey<TcpConn>),
     /// Streams of a QUIC connection that do.
-    LateQuic(Key<QuicConn>),
+    LateQuic(SlabKey<QuicConn>),
 }
 
 /// The top byte of a generation is lent to the kind; 24 bits of generation are left, so a key
@@ -50,7 +50,7 @@ pub(crate) enum Token {
 const KIND_SHIFT: u32 = 56;
 const BITS: u64 = (1 << KIND_SHIFT) - 1;
 
-impl Token {
+impl PollToken {
     pub(crate) fn pack(self) -> u64 {
         let (kind, bits) = match self {
             Self::Mail => (0, 0),
@@ -103,19 +103,19 @@ impl Token {
             0 => Self::Mail,
             1 => Self::Listener(bits as u32),
             2 => Self::Udp(bits as u32),
-            3 => Self::Tcp(Key::from_bits(bits)),
-            4 => Self::Quic(Key::from_bits(bits)),
-            5 => Self::Exchange(Key::from_bits(bits)),
-            6 => Self::Link(Key::from_bits(bits)),
+            3 => Self::Tcp(SlabKey::from_bits(bits)),
+            4 => Self::Quic(SlabKey::from_bits(bits)),
+            5 => Self::Exchange(SlabKey::from_bits(bits)),
+            6 => Self::Link(SlabKey::from_bits(bits)),
             7 => Self::Fetch(bits as u32),
-            8 => Self::Body(Key::from_bits(bits)),
+            8 => Self::Body(SlabKey::from_bits(bits)),
             9 => Self::Links,
-            10 => Self::Ping(Key::from_bits(bits)),
-            11 => Self::Stall(Key::from_bits(bits)),
+            10 => Self::Ping(SlabKey::from_bits(bits)),
+            11 => Self::Stall(SlabKey::from_bits(bits)),
             12 => Self::Overtime,
             13 => Self::Accepting,
-            14 => Self::LateTcp(Key::from_bits(bits)),
-            15 => Self::LateQuic(Key::from_bits(bits)),
+            14 => Self::LateTcp(SlabKey::from_bits(bits)),
+            15 => Self::LateQuic(SlabKey::from_bits(bits)),
             _ => return None,
         })
     }
@@ -123,31 +123,31 @@ impl Token {
 
 #[cfg(test)]
 mod tests {
-    use super::Token;
-    use base::Key;
+    use super::PollToken;
+    use bolide_base::SlabKey;
 
     #[test]
     fn tokens_survive_packing() {
         for token in [
-            Token::Mail,
-            Token::Listener(7),
-            Token::Udp(9),
-            Token::Tcp(Key::from_bits(0x12_0000_0003)),
-            Token::Quic(Key::from_bits(5)),
-            Token::Exchange(Key::from_bits(6)),
-            Token::Link(Key::from_bits(7)),
-            Token::Fetch(8),
-            Token::Links,
-            Token::Ping(Key::from_bits(10)),
-            Token::Body(Key::from_bits(9)),
-            Token::Stall(Key::from_bits(11)),
-            Token::Overtime,
-            Token::Accepting,
-            Token::LateTcp(Key::from_bits(13)),
-            Token::LateQuic(Key::from_bits(14)),
+            PollToken::Mail,
+            PollToken::Listener(7),
+            PollToken::Udp(9),
+            PollToken::Tcp(SlabKey::from_bits(0x12_0000_0003)),
+            PollToken::Quic(SlabKey::from_bits(5)),
+            PollToken::Exchange(SlabKey::from_bits(6)),
+            PollToken::Link(SlabKey::from_bits(7)),
+            PollToken::Fetch(8),
+            PollToken::Links,
+            PollToken::Ping(SlabKey::from_bits(10)),
+            PollToken::Body(SlabKey::from_bits(9)),
+            PollToken::Stall(SlabKey::from_bits(11)),
+            PollToken::Overtime,
+            PollToken::Accepting,
+            PollToken::LateTcp(SlabKey::from_bits(13)),
+            PollToken::LateQuic(SlabKey::from_bits(14)),
         ] {
-            assert_eq!(Token::unpack(token.pack()), Some(token));
+            assert_eq!(PollToken::unpack(token.pack()), Some(token));
         }
-        assert_eq!(Token::unpack(u64::MAX), None);
+        assert_eq!(PollToken::unpack(u64::MAX), None);
     }
 }

@@ -4,22 +4,22 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::{Bound, Instant, Key, Weave};
+use bolide_base::{Bound, CopyPolicy, Instant, SlabKey};
+use bolide_conf::model::LogLevel;
+use bolide_engine::{ClientAddress, ConnInfo, TallyCount};
+use bolide_http::Scheme;
+use bolide_io::listen::Listener;
+use bolide_io::{DatagramOut, Interest, Io, UdpBatch};
+use bolide_quic::{ConnId, Endpoint, QuicArrival, QuicEvent, QuicOutgoing, ReadEnd, Rest};
+use bolide_wire::{StreamId, h3};
 use bytes::Bytes;
-use conf::model::Level;
-use engine::{ConnInfo, Count, Peer};
-use http::Scheme;
-use io::listen::Listener;
-use io::{DatagramOut, Io, UdpBatch, Watch};
-use quic::{Arrival, ConnId, Endpoint, Outgoing, QuicEvent, ReadEnd, Rest};
-use wire::{StreamId, h3};
 
 use crate::effects::StreamAct;
 use crate::exchanges::Owner;
 use crate::mail::{Mail, Strayed};
-use crate::quic_conn::{QuicConn, Streams, tls_facts};
+use crate::quic_conn::{QuicConn, QuicStreamTable, tls_facts};
 use crate::settings::Profile;
-use crate::token::Token;
+use crate::token::PollToken;
 use crate::worker::Worker;
 
 /// Receive calls on one socket in one turn.
@@ -29,7 +29,7 @@ const TRAIN_MAX: usize = 40;
 /// Bytes read from one stream at a time.
 const READ_MAX: usize = 256 * 1024;
 /// Bytes pulled from bodies for one connection in one turn.
-const ROOM: usize = base::limits::SEND_PER_TURN;
+const ROOM: usize = bolide_base::limits::SEND_PER_TURN;
 /// How often a client that waits for an origin is asked for a sign of life: well within the idle
 /// timeouts of browsers.
 const PING_EVERY: Duration = Duration::from_secs(10);
@@ -49,15 +49,15 @@ pub(crate) struct UdpSocket {
     pub(crate) listen: usize,
     pub(crate) endpoint: Endpoint,
     /// The worker's key of each connection, by the index in the endpoint's.
-    keys: Vec<Option<Key<QuicConn>>>,
+    keys: Vec<Option<SlabKey<QuicConn>>>,
     /// The configuration still listens here.
     pub(crate) wanted: bool,
 }
 
 /// Our end of a connection whose datagrams reach `ip`.
-pub(crate) fn local_end(udp: &UdpSocket, ip: Option<std::net::IpAddr>) -> Peer {
-    udp.at.map_or(Peer::Unix, |bound| {
-        Peer::Inet((ip.unwrap_or_else(|| bound.ip()), bound.port()).into())
+pub(crate) fn local_end(udp: &UdpSocket, ip: Option<std::net::IpAddr>) -> ClientAddress {
+    udp.at.map_or(ClientAddress::Unix, |bound| {
+        ClientAddress::Inet((ip.unwrap_or_else(|| bound.ip()), bound.port()).into())
     })
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn local_end(udp: &UdpSocket, ip: Option<std::net::IpAddr>) -> Peer {
 #[derive(Debug, Default)]
 pub(crate) struct UdpScratch {
     batch: UdpBatch,
-    outgoing: Outgoing,
+    outgoing: QuicOutgoing,
     chunks: Vec<Bytes>,
     woken: Vec<(usize, ConnId)>,
 }
@@ -75,11 +75,11 @@ const fn index(id: ConnId) -> usize {
 }
 
 impl UdpSocket {
-    fn key(&self, id: ConnId) -> Option<Key<QuicConn>> {
+    fn key(&self, id: ConnId) -> Option<SlabKey<QuicConn>> {
         self.keys.get(index(id)).copied().flatten()
     }
 
-    fn set_key(&mut self, id: ConnId, key: Option<Key<QuicConn>>) {
+    fn set_key(&mut self, id: ConnId, key: Option<SlabKey<QuicConn>>) {
         let index = index(id);
         if self.keys.len() <= index {
             self.keys.resize(index + 1, None);
@@ -92,13 +92,13 @@ impl<I: Io> Worker<I> {
     /// Listens on a UDP socket, or refreshes what is listened on already.
     pub(crate) fn listen_udp(&mut self, listen: usize, socket: &Arc<Listener>) {
         let settings = &self.generation.listens[listen];
-        let Some(tls) = settings.tls.as_ref().and_then(tls::Acceptor::quic) else {
-            return self.log_server(Level::Error, "no TLS 1.3 certificate for a quic listener");
+        let Some(tls) = settings.tls.as_ref().and_then(bolide_tls::Acceptor::quic) else {
+            return self.log_server(LogLevel::Error, "no TLS 1.3 certificate for a quic listener");
         };
         if let Some(known) = self.udp.find_mut(|udp| udp.socket.fd() == socket.fd()) {
             (known.listen, known.wanted) = (listen, true);
             if let Err(error) = known.endpoint.set_server_config(&settings.quic, tls) {
-                self.log_server(Level::Error, &error.to_string());
+                self.log_server(LogLevel::Error, &error.to_string());
             }
             return;
         }
@@ -106,10 +106,10 @@ impl<I: Io> Worker<I> {
         let (keys, clock) = (&self.generation.quic_keys, self.quic_clock);
         let endpoint = match Endpoint::new(&settings.quic, tls, number, keys, clock) {
             Ok(endpoint) => endpoint,
-            Err(error) => return self.log_server(Level::Error, &error.to_string()),
+            Err(error) => return self.log_server(LogLevel::Error, &error.to_string()),
         };
-        let token = Token::Udp(self.udp.vacancy() as u32).pack();
-        if self.io.watch(socket.fd(), token, Watch::Level) {
+        let token = PollToken::Udp(self.udp.vacancy() as u32).pack();
+        if self.io.watch(socket.fd(), token, Interest::Level) {
             let (socket, at) = (socket.clone(), socket.local().ok());
             let keys = Vec::new();
             self.udp.insert(UdpSocket { socket, at, listen, endpoint, keys, wanted: true });
@@ -125,15 +125,15 @@ impl<I: Io> Worker<I> {
             let workers = self.posts.len() as u8;
             for (message, bytes) in scratch.batch.messages() {
                 let from =
-                    Arrival { remote: message.remote, local: message.local, ecn: message.ecn };
+                    QuicArrival { remote: message.remote, local: message.local, ecn: message.ecn };
                 for datagram in bytes.chunks(message.stride.max(1)) {
-                    let owner = quic::owner(datagram, &self.generation.quic_keys, workers);
+                    let owner = bolide_quic::owner(datagram, &self.generation.quic_keys, workers);
                     if let Some(owner) = owner.filter(|owner| u16::from(*owner) != self.number) {
                         stray(&self.posts, owner, udp.at, message, datagram);
                         continue;
                     }
                     let out = &mut scratch.outgoing;
-                    crate::meeting::meet_sender(&self.generation, udp, from);
+                    crate::handshake_client::set_datagram_sender(&self.generation, udp, from);
                     if let Some(id) = udp.endpoint.receive(self.now, from, datagram, out)
                         && scratch.woken.last() != Some(&(slot, id))
                     {
@@ -165,8 +165,8 @@ impl<I: Io> Worker<I> {
     pub(crate) fn handle_strayed(&mut self, strayed: Strayed) {
         let Strayed { at, message, bytes } = strayed;
         let Some(slot) = self.udp.position(|udp| udp.at == at) else { return };
-        let from = Arrival { remote: message.remote, local: message.local, ecn: message.ecn };
-        crate::meeting::meet_sender(&self.generation, &self.udp[slot], from);
+        let from = QuicArrival { remote: message.remote, local: message.local, ecn: message.ecn };
+        crate::handshake_client::set_datagram_sender(&self.generation, &self.udp[slot], from);
         let mut outgoing = std::mem::take(&mut self.udp_scratch.outgoing);
         let id = self.udp[slot].endpoint.receive(self.now, from, &bytes, &mut outgoing);
         self.send_trains(slot, &mut outgoing);
@@ -177,7 +177,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// The worker's connection of an endpoint's; made when it is new.
-    fn quic_key(&mut self, slot: usize, id: ConnId) -> Option<Key<QuicConn>> {
+    fn quic_key(&mut self, slot: usize, id: ConnId) -> Option<SlabKey<QuicConn>> {
         let udp = &mut self.udp[slot];
         if let Some(key) = udp.key(id)
             && self.quics.get(key).is_some_and(|conn| conn.id == id)
@@ -191,7 +191,7 @@ impl<I: Io> Worker<I> {
         let local = local_end(udp, ip);
         let info = Box::new(ConnInfo {
             serial: self.serial,
-            remote: Peer::Inet(remote),
+            remote: ClientAddress::Inet(remote),
             local,
             listen: udp.listen,
             scheme: Scheme::Https,
@@ -207,7 +207,7 @@ impl<I: Io> Worker<I> {
             profile: Profile::default(),
             close_at: None,
             told_last: false,
-            h3: h3::Conn::new(),
+            h3: h3::H3Conn::new(),
             started: false,
             dirty: false,
             lost: false,
@@ -217,10 +217,10 @@ impl<I: Io> Worker<I> {
             pings: false,
             moved: false,
             exchanges: 0,
-            epilogues: 0,
+            post_actions: 0,
         };
         let key = self.quics.insert(conn).ok()?;
-        for count in [Count::Accepted, Count::Handled, Count::Active] {
+        for count in [TallyCount::Accepted, TallyCount::Handled, TallyCount::Active] {
             self.tally.add(count);
         }
         udp.set_key(id, Some(key));
@@ -228,7 +228,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Carries the transport's events to the framing.
-    pub(crate) fn handle_quic(&mut self, key: Key<QuicConn>) {
+    pub(crate) fn handle_quic(&mut self, key: SlabKey<QuicConn>) {
         let mut bound = Bound::new();
         while bound.goes_on() {
             let Some(conn) = self.quics.get_mut(key) else { return };
@@ -239,7 +239,7 @@ impl<I: Io> Worker<I> {
         self.mark_quic(key);
     }
 
-    fn handle_quic_event(&mut self, key: Key<QuicConn>, event: QuicEvent) {
+    fn handle_quic_event(&mut self, key: SlabKey<QuicConn>, event: QuicEvent) {
         let Some(conn) = self.quics.get_mut(key) else { return };
         let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) else {
             return self.forget_quic(key);
@@ -254,7 +254,7 @@ impl<I: Io> Worker<I> {
                     // over an older version.
                     return self.close_quic_with(key, H3_VERSION_FALLBACK, "");
                 }
-                conn.h3.start(&settings.limits(conn.profile).h3, &mut Streams(transport));
+                conn.h3.start(&settings.limits(conn.profile).h3, &mut QuicStreamTable(transport));
                 conn.started = true;
                 Ok(())
             }
@@ -269,10 +269,10 @@ impl<I: Io> Worker<I> {
             QuicEvent::Confirmed | QuicEvent::UniAvailable => Ok(()),
             QuicEvent::Lost(lost) => {
                 conn.lost = true;
-                if let quic::Lost::Failed(..) = lost {
+                if let bolide_quic::Lost::Failed(..) = lost {
                     let subject = conn.subject();
                     let _ = self.complain(&subject);
-                    self.log_conn(Level::Info, &subject, &format!("QUIC connection {lost}"));
+                    self.log_conn(LogLevel::Info, &subject, &format!("QUIC connection {lost}"));
                 }
                 return self.orphan(Owner::Quic(key));
             }
@@ -282,7 +282,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Reads what a stream has and gives it to the framing.
-    fn read_stream(&mut self, key: Key<QuicConn>, stream: u64) {
+    fn read_stream(&mut self, key: SlabKey<QuicConn>, stream: u64) {
         let mut bound = Bound::new();
         while bound.goes_on() {
             let Some(conn) = self.quics.get_mut(key) else { return };
@@ -301,8 +301,8 @@ impl<I: Io> Worker<I> {
                 // is asked from now on is rejected unprocessed and can be asked anew (RFC 9114
                 // §4.1.1), over a connection whose address the handshake proves.
                 conn.moved = true;
-                conn.h3.shutdown(&mut Streams(transport));
-                conn.h3.shutdown(&mut Streams(transport));
+                conn.h3.shutdown(&mut QuicStreamTable(transport));
+                conn.h3.shutdown(&mut QuicStreamTable(transport));
             }
             let early = transport.is_early();
             let mut chunks = std::mem::take(&mut self.udp_scratch.chunks);
@@ -338,23 +338,23 @@ impl<I: Io> Worker<I> {
     }
 
     /// Handles what the framing told, or closes the connection for its offence.
-    fn settle_quic(&mut self, key: Key<QuicConn>, result: Result<(), wire::ConnError>) {
+    fn settle_quic(&mut self, key: SlabKey<QuicConn>, result: Result<(), bolide_wire::ConnError>) {
         self.handle_events(Owner::Quic(key));
         if let Err(error) = result
             && let Some(conn) = self.quics.get_mut(key)
         {
             let subject = conn.subject();
             self.close_quic_with(key, error.code, error.reason);
-            self.log_conn(Level::Info, &subject, error.reason);
+            self.log_conn(LogLevel::Info, &subject, error.reason);
         }
     }
 
     /// Closes a connection for good, politely.
-    pub(crate) fn close_quic(&mut self, key: Key<QuicConn>) {
+    pub(crate) fn close_quic(&mut self, key: SlabKey<QuicConn>) {
         self.close_quic_with(key, H3_NO_ERROR, "");
     }
 
-    fn close_quic_with(&mut self, key: Key<QuicConn>, code: u64, reason: &'static str) {
+    fn close_quic_with(&mut self, key: SlabKey<QuicConn>, code: u64, reason: &'static str) {
         let Some(conn) = self.quics.get_mut(key) else { return };
         if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
             transport.close(self.now, code, Bytes::from_static(reason.as_bytes()));
@@ -364,16 +364,16 @@ impl<I: Io> Worker<I> {
         self.orphan(Owner::Quic(key));
     }
 
-    fn forget_quic(&mut self, key: Key<QuicConn>) {
+    fn forget_quic(&mut self, key: SlabKey<QuicConn>) {
         self.orphan(Owner::Quic(key));
         if let Some(conn) = self.quics.remove(key) {
-            self.tally.remove(Count::Active);
+            self.tally.remove(TallyCount::Active);
             self.udp[conn.slot].set_key(conn.id, None);
         }
     }
 
     /// Puts the connection among those that may send this turn.
-    pub(crate) fn mark_quic(&mut self, key: Key<QuicConn>) {
+    pub(crate) fn mark_quic(&mut self, key: SlabKey<QuicConn>) {
         if let Some(conn) = self.quics.get_mut(key)
             && !conn.dirty
         {
@@ -383,16 +383,16 @@ impl<I: Io> Worker<I> {
     }
 
     /// Sees to it that a client that waits for an origin does not count its connection idle.
-    pub(crate) fn ping_while_waiting(&mut self, key: Key<QuicConn>) {
+    pub(crate) fn ping_while_waiting(&mut self, key: SlabKey<QuicConn>) {
         let Some(conn) = self.quics.get_mut(key) else { return };
         if !std::mem::replace(&mut conn.pings, true) {
             let at = self.now.mono.after(PING_EVERY);
-            self.wheel.arm_once(at, Token::Ping(key).pack());
+            self.wheel.arm_once(at, PollToken::Ping(key).pack());
         }
     }
 
     /// A client may have been waiting for an origin for a while.
-    pub(crate) fn expire_ping(&mut self, key: Key<QuicConn>) {
+    pub(crate) fn expire_ping(&mut self, key: SlabKey<QuicConn>) {
         let waits = self.is_waited_for(Owner::Quic(key));
         let Some(conn) = self.quics.get_mut(key) else { return };
         conn.pings = false;
@@ -407,16 +407,16 @@ impl<I: Io> Worker<I> {
     }
 
     /// Cuts a request off that did not arrive in time.
-    pub(crate) fn reset_quic(&mut self, key: Key<QuicConn>, stream: StreamId) {
+    pub(crate) fn reset_quic(&mut self, key: SlabKey<QuicConn>, stream: StreamId) {
         let Some(conn) = self.quics.get_mut(key) else { return };
         if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
-            conn.h3.reset(stream, H3_REQUEST_INCOMPLETE, &mut Streams(transport));
+            conn.h3.reset(stream, H3_REQUEST_INCOMPLETE, &mut QuicStreamTable(transport));
         }
         self.mark_quic(key);
     }
 
     /// Does one thing to one stream.
-    pub(crate) fn quic_stream(&mut self, key: Key<QuicConn>, stream: StreamId, act: StreamAct) {
+    pub(crate) fn quic_stream(&mut self, key: SlabKey<QuicConn>, stream: StreamId, act: StreamAct) {
         let Some(conn) = self.quics.get_mut(key) else { return };
         match act {
             StreamAct::Continue => conn.h3.send_continue(stream),
@@ -426,7 +426,7 @@ impl<I: Io> Worker<I> {
             StreamAct::Consumed(bytes) => conn.h3.body_consumed(stream, bytes),
             StreamAct::Discard => {
                 if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
-                    conn.h3.discard_body(stream, &mut Streams(transport));
+                    conn.h3.discard_body(stream, &mut QuicStreamTable(transport));
                 }
             }
         }
@@ -465,7 +465,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Lets one connection frame and pack what it has; trains leave when enough of them wait.
-    fn send_quic(&mut self, key: Key<QuicConn>, outgoing: &mut Outgoing) {
+    fn send_quic(&mut self, key: SlabKey<QuicConn>, outgoing: &mut QuicOutgoing) {
         let Some(conn) = self.quics.get_mut(key) else { return };
         conn.dirty = false;
         let slot = conn.slot;
@@ -478,7 +478,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Streams whose bytes the framing would not take before.
-    fn reread_waiting(&mut self, key: Key<QuicConn>) {
+    fn reread_waiting(&mut self, key: SlabKey<QuicConn>) {
         let Some(conn) = self.quics.get_mut(key) else { return };
         if conn.waiting.is_empty() {
             return;
@@ -489,7 +489,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// HTTP/3 frames into QUIC streams.
-    fn frame_quic(&mut self, key: Key<QuicConn>) {
+    fn frame_quic(&mut self, key: SlabKey<QuicConn>) {
         let Some(conn) = self.quics.get_mut(key) else { return };
         if !conn.started || conn.lost {
             return;
@@ -502,7 +502,7 @@ impl<I: Io> Worker<I> {
                 paced: &mut self.scratch.paced,
                 roomy: &mut self.origins.roomy,
                 family: &mut self.origins.family,
-                around: engine::Around {
+                around: bolide_engine::Around {
                     now: &self.now,
                     clock: &self.clock,
                     conn: &conn.info,
@@ -511,9 +511,9 @@ impl<I: Io> Worker<I> {
                 },
             };
             let settings = &conn.generation.listens[conn.info.listen].limits(conn.profile).h3;
-            self.scratch.chain.configure(Weave::Shared(1024), false);
+            self.scratch.chain.configure(CopyPolicy::Shared(1024), false);
             let (chain, events) = (&mut self.scratch.chain, &mut self.scratch.events);
-            let streams = &mut Streams(transport);
+            let streams = &mut QuicStreamTable(transport);
             conn.h3.transmit(settings, ROOM, chain, events, &mut bodies, streams);
             chain.clear();
             self.arm_paced();
@@ -526,7 +526,7 @@ impl<I: Io> Worker<I> {
 
     /// Closes a connection whose client was told to go away and has all that it asked for. What it
     /// may have asked before it heard of that is waited for.
-    fn close_served(&mut self, key: Key<QuicConn>) {
+    fn close_served(&mut self, key: SlabKey<QuicConn>) {
         let is_served = self.is_served(key);
         let Some(conn) = self.quics.get_mut(key) else { return };
         let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) else { return };
@@ -539,7 +539,7 @@ impl<I: Io> Worker<I> {
             Some(at) if at > self.now.mono => {}
             Some(_) if !std::mem::replace(&mut conn.told_last, true) => {
                 // RFC 9114 §5.2: at last the client learns which requests were processed.
-                conn.h3.shutdown(&mut Streams(transport));
+                conn.h3.shutdown(&mut QuicStreamTable(transport));
                 let grace = 2 * transport.round_trip() + ACK_DELAY;
                 conn.close_at = Some(self.now.mono.after(grace));
             }
@@ -551,14 +551,14 @@ impl<I: Io> Worker<I> {
     }
 
     /// Whether the client has all that it asked for.
-    fn is_served(&mut self, key: Key<QuicConn>) -> bool {
+    fn is_served(&mut self, key: SlabKey<QuicConn>) -> bool {
         let Some(conn) = self.quics.get(key) else { return true };
         let transport = self.udp[conn.slot].endpoint.conn(conn.id);
         conn.h3.is_idle() && transport.is_none_or(|transport| !transport.owes())
     }
 
     /// QUIC streams into datagrams.
-    fn pack_quic(&mut self, key: Key<QuicConn>, outgoing: &mut Outgoing) {
+    fn pack_quic(&mut self, key: SlabKey<QuicConn>, outgoing: &mut QuicOutgoing) {
         let Some(conn) = self.quics.get_mut(key) else { return };
         let (slot, id) = (conn.slot, conn.id);
         let rest = self.udp[slot].endpoint.transmit(id, self.now, TRAIN_MAX, outgoing);
@@ -576,20 +576,20 @@ impl<I: Io> Worker<I> {
         self.rearm_quic(key);
     }
 
-    fn rearm_quic(&mut self, key: Key<QuicConn>) {
+    fn rearm_quic(&mut self, key: SlabKey<QuicConn>) {
         let Some(conn) = self.quics.get_mut(key) else { return };
         let deadline = self.udp[conn.slot].endpoint.deadline(conn.id);
         // One that has come is acted on when the connection writes, which it is marked for.
         let close_at = conn.close_at.filter(|at| !conn.lost && *at > self.now.mono);
         if let Some(deadline) = [deadline, close_at].into_iter().flatten().min() {
-            self.wheel.arm(&mut conn.armed, deadline, Token::Quic(key).pack());
+            self.wheel.arm(&mut conn.armed, deadline, PollToken::Quic(key).pack());
         }
         if conn.h3.streams_open() > 0 {
             self.watch_for_late(Owner::Quic(key));
         }
     }
 
-    pub(crate) fn expire_quic(&mut self, key: Key<QuicConn>, at: Instant) {
+    pub(crate) fn expire_quic(&mut self, key: SlabKey<QuicConn>, at: Instant) {
         let Some(conn) = self.quics.get_mut(key) else { return };
         conn.armed.fired(at);
         let (slot, id) = (conn.slot, conn.id);
@@ -605,7 +605,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn send_trains(&mut self, slot: usize, outgoing: &mut Outgoing) {
+    fn send_trains(&mut self, slot: usize, outgoing: &mut QuicOutgoing) {
         if outgoing.is_empty() {
             return;
         }
@@ -641,14 +641,14 @@ impl<I: Io> Worker<I> {
     }
 
     /// Ends a connection with its requests.
-    pub(crate) fn end_quic(&mut self, key: Key<QuicConn>) {
+    pub(crate) fn end_quic(&mut self, key: SlabKey<QuicConn>) {
         let Some(conn) = self.quics.get_mut(key) else { return };
         if !conn.started {
             return self.close_quic(key);
         }
         // A request may be on its way: the client is told before the connection closes.
         if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
-            conn.h3.shutdown(&mut Streams(transport));
+            conn.h3.shutdown(&mut QuicStreamTable(transport));
             self.mark_quic(key);
         }
     }
@@ -672,7 +672,7 @@ fn stray(
     posts: &[crate::mail::Post],
     owner: u8,
     at: Option<SocketAddr>,
-    message: io::DatagramIn,
+    message: bolide_io::DatagramIn,
     datagram: &[u8],
 ) {
     if let Some(post) = posts.get(usize::from(owner)) {

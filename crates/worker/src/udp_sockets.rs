@@ -7,8 +7,8 @@
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
-use io::Io;
-use io::listen::Listener;
+use bolide_io::Io;
+use bolide_io::listen::Listener;
 
 use crate::udp::UdpSocket;
 use crate::worker::Worker;

@@ -3,7 +3,7 @@
 //! Holds fingerprints only. One names the hash in the password file too, so that another hash there
 //! is another fingerprint, and nothing has to be forgotten. Wrong passwords are not kept.
 
-use engine::PasswordCheck;
+use bolide_engine::PasswordCheck;
 
 /// LIMIT: fingerprints of one worker; the oldest makes room.
 const KNOWN_MAX: usize = 256;

@@ -4,36 +4,36 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use base::limits::{CONNS_MAX, EXCHANGES_MAX};
-use base::prng::Prng;
-use base::wheel::Wheel;
-use base::{Key, Now, SendChain, Slab, Weave};
-use conf::model::Level;
-use engine::{Count, Effect, Exchange, Logs, SiteRef, Tallies, Tally};
-use http::date::Clock;
-use io::listen::Listener;
-use io::{Io, Ready, Reset, Watch};
-use wire::{Event, HeadPool};
+use bolide_base::deadline_queue::DeadlineQueue;
+use bolide_base::limits::{CONNS_MAX, EXCHANGES_MAX};
+use bolide_base::prng::Prng;
+use bolide_base::{CopyPolicy, Now, SendChain, Slab, SlabKey};
+use bolide_conf::model::LogLevel;
+use bolide_engine::{Exchange, Logs, RequestTallies, SiteRef, StepEffect, Tally, TallyCount};
+use bolide_http::date::DateClock;
+use bolide_io::listen::Listener;
+use bolide_io::{Interest, Io, Readiness, Reset};
+use bolide_wire::{HeadPool, WireEvent};
 
 use crate::Generation;
 use crate::accepting::Accepting;
-use crate::epilogues::Epilogue;
-use crate::exchanges::{Live, Owner};
-use crate::framing::Framing;
+use crate::exchanges::{ActiveExchange, Owner};
+use crate::framing::ConnFraming;
+use crate::heartbeat::{Doing, Pulse, Unrest};
 use crate::jobs::Jobs;
 use crate::log::{LogFiles, OpenLogs};
 use crate::mail::{Inbox, Mail, Post};
-use crate::origin::Origins;
 use crate::output::say_goodbye;
 use crate::overtime::Overtime;
-use crate::pulse::{Doing, Pulse, Unrest};
+use crate::post_actions::PostAction;
 use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
-use crate::token::Token;
+use crate::token::PollToken;
 use crate::udp::UdpScratch;
 use crate::udp_sockets::UdpSockets;
+use crate::upstream_groups::Origins;
 use crate::verified::{Fingerprint, Verified};
-use crate::wasters::Wasters;
+use crate::waste::WasteByAddress;
 
 /// Notes read in one turn.
 const MAIL_PER_TURN: usize = 256;
@@ -60,10 +60,10 @@ pub struct Startup<I> {
     pub seed: u64,
     /// Names the process and the thread in error lines.
     pub ids: (u32, u32),
-    /// The zero of [`base::Instant`], for the QUIC library.
-    pub clock: quic::Clock,
+    /// The zero of [`bolide_base::Instant`], for the QUIC library.
+    pub clock: bolide_quic::QuicClock,
     /// Calls who looks after the files of the cache.
-    pub librarian: io::wake::Bell,
+    pub disk_writer: bolide_io::wake::Bell,
 }
 
 /// A listening stream socket.
@@ -78,16 +78,16 @@ pub(crate) struct ListenSlot {
 /// What exchanges are made of and lent.
 #[derive(Debug)]
 pub(crate) struct Core {
-    pub(crate) exchanges: Slab<Live>,
+    pub(crate) exchanges: Slab<ActiveExchange>,
     #[expect(clippy::vec_box, reason = "an exchange moves by pointer between slab and spares")]
     pub(crate) spare: Vec<Box<Exchange>>,
     pub(crate) heads: HeadPool,
-    pub(crate) files: files::Table,
+    pub(crate) files: bolide_files::FileTable,
     pub(crate) logs: Logs,
     pub(crate) prng: Prng,
-    pub(crate) effects: Vec<Effect>,
+    pub(crate) effects: Vec<StepEffect>,
     /// Kept answers, if any are kept.
-    pub(crate) cache: Option<cache::Front>,
+    pub(crate) cache: Option<bolide_cache::Front>,
 }
 
 /// Buffers that every connection uses for the length of one call.
@@ -98,14 +98,14 @@ pub(crate) struct Scratch {
     pub(crate) sealed: Vec<u8>,
     pub(crate) records: SendChain,
     pub(crate) chain: SendChain,
-    pub(crate) events: Vec<Event>,
-    pub(crate) replies: wire::h1::Replies,
+    pub(crate) events: Vec<WireEvent>,
+    pub(crate) replies: bolide_wire::h1::Replies,
     /// Owners of streams, for the length of one search.
-    pub(crate) gone: Vec<wire::User>,
+    pub(crate) gone: Vec<bolide_wire::StreamOwner>,
     /// Exchanges that start when the bytes at hand are taken, and what came for them.
-    pub(crate) early: Vec<(Key<Live>, engine::Wake)>,
+    pub(crate) early: Vec<(SlabKey<ActiveExchange>, bolide_engine::Wake)>,
     /// Streams whose pace holds them until then.
-    pub(crate) paced: Vec<(wire::User, base::Instant)>,
+    pub(crate) paced: Vec<(bolide_wire::StreamOwner, bolide_base::Instant)>,
 }
 
 impl Scratch {
@@ -125,7 +125,7 @@ pub struct Worker<I> {
     pub(crate) io: I,
     pub(crate) number: u16,
     pub(crate) now: Now,
-    pub(crate) clock: Clock,
+    pub(crate) clock: DateClock,
     pub(crate) offset: (u64, i32),
     pub(crate) generation: Arc<Generation>,
     pub(crate) site: SiteRef,
@@ -138,38 +138,38 @@ pub struct Worker<I> {
     pub(crate) listeners: Vec<Option<ListenSlot>>,
     pub(crate) accepting: Accepting,
     pub(crate) udp: UdpSockets,
-    pub(crate) wasters: Wasters,
+    pub(crate) wasters: WasteByAddress,
     pub(crate) conns: Slab<TcpConn>,
     pub(crate) quics: Slab<QuicConn>,
     /// Exchanges that have outlived their answers.
-    pub(crate) epilogues: Slab<Epilogue>,
+    pub(crate) post_actions: Slab<PostAction>,
     /// Requests of older configurations that may go on for a while only.
     pub(crate) overtime: Vec<Overtime>,
-    pub(crate) quic_clock: quic::Clock,
+    pub(crate) quic_clock: bolide_quic::QuicClock,
     pub(crate) core: Core,
     pub(crate) scratch: Scratch,
     pub(crate) udp_scratch: UdpScratch,
     pub(crate) origins: Origins,
-    pub(crate) wheel: Wheel,
+    pub(crate) wheel: DeadlineQueue,
     pub(crate) serial: u64,
     /// What it counts itself, and what all workers do.
     pub(crate) tally: Arc<Tally>,
-    pub(crate) tallies: Tallies,
+    pub(crate) tallies: RequestTallies,
     pub(crate) log_files: LogFiles,
     /// Who waits for which password to be checked by a background thread, by ticket.
-    pub(crate) checking: HashMap<u64, (Key<Live>, Fingerprint)>,
+    pub(crate) checking: HashMap<u64, (SlabKey<ActiveExchange>, Fingerprint)>,
     pub(crate) verified: Verified,
     /// Orders to compress that a background thread works on, by ticket.
-    pub(crate) compressing: HashMap<u64, (Key<Live>, files::CompressJob)>,
+    pub(crate) compressing: HashMap<u64, (SlabKey<ActiveExchange>, bolide_files::CompressJob)>,
     /// Kept answers that are compressed, by ticket.
-    pub(crate) coding: HashMap<u64, (Arc<cache::Object>, http::negotiate::Coding)>,
+    pub(crate) coding: HashMap<u64, (Arc<bolide_cache::Object>, bolide_http::negotiate::Coding)>,
     pub(crate) tickets: u64,
-    pub(crate) librarian: io::wake::Bell,
-    pub(crate) dirty: Vec<Key<TcpConn>>,
-    pub(crate) again: Vec<Key<TcpConn>>,
-    pub(crate) again_output: Vec<Key<TcpConn>>,
-    pub(crate) dirty_quic: Vec<Key<QuicConn>>,
-    ready: Vec<Ready>,
+    pub(crate) disk_writer: bolide_io::wake::Bell,
+    pub(crate) dirty: Vec<SlabKey<TcpConn>>,
+    pub(crate) again: Vec<SlabKey<TcpConn>>,
+    pub(crate) again_output: Vec<SlabKey<TcpConn>>,
+    pub(crate) dirty_quic: Vec<SlabKey<QuicConn>>,
+    ready: Vec<Readiness>,
     pub(crate) draining: bool,
     done: bool,
     pulse: Arc<Pulse>,
@@ -182,12 +182,12 @@ impl<I: Io> Worker<I> {
     /// A worker that listens where its configuration says.
     pub fn new(startup: Startup<I>) -> Self {
         let Startup { number, io, generation, logs, inbox, posts, jobs, .. } = startup;
-        let Startup { seed, ids, clock, librarian, .. } = startup;
+        let Startup { seed, ids, clock, disk_writer, .. } = startup;
         let core = Core {
             exchanges: Slab::with_capacity(EXCHANGES_MAX),
             spare: Vec::new(),
             heads: HeadPool::default(),
-            files: files::Table::new(seed),
+            files: bolide_files::FileTable::new(seed),
             logs: Logs::new(ids.0, ids.1),
             prng: Prng::new(seed),
             effects: Vec::new(),
@@ -197,21 +197,21 @@ impl<I: Io> Worker<I> {
             received: Vec::new(),
             plain: Vec::new(),
             sealed: Vec::new(),
-            records: SendChain::new(Weave::Contiguous),
-            chain: SendChain::new(Weave::Contiguous),
+            records: SendChain::new(CopyPolicy::Contiguous),
+            chain: SendChain::new(CopyPolicy::Contiguous),
             events: Vec::new(),
-            replies: wire::h1::Replies::default(),
+            replies: bolide_wire::h1::Replies::default(),
             gone: Vec::new(),
             early: Vec::new(),
             paced: Vec::new(),
         };
         let pulse = inbox.pulse();
-        let tallies = Tallies::new(posts.iter().map(Post::tally));
+        let tallies = RequestTallies::new(posts.iter().map(Post::tally));
         let mut worker = Self {
             io,
             number,
             now: Now::default(),
-            clock: Clock::new(Now::default(), 0),
+            clock: DateClock::new(Now::default(), 0),
             offset: (u64::MAX, 0),
             site: SiteRef::new(generation.site.clone(), generation.groups.clone()),
             reads_tcp: generation.site.looks().tcp_info,
@@ -223,17 +223,17 @@ impl<I: Io> Worker<I> {
             listeners: Vec::new(),
             accepting: Accepting::default(),
             udp: UdpSockets::default(),
-            wasters: Wasters::default(),
+            wasters: WasteByAddress::default(),
             conns: Slab::with_capacity(CONNS_MAX),
             quics: Slab::with_capacity(CONNS_MAX),
-            epilogues: Slab::with_capacity(EXCHANGES_MAX),
+            post_actions: Slab::with_capacity(EXCHANGES_MAX),
             overtime: Vec::new(),
             quic_clock: clock,
             core,
             scratch,
             udp_scratch: UdpScratch::default(),
             origins: Origins::new(number),
-            wheel: Wheel::default(),
+            wheel: DeadlineQueue::default(),
             serial: u64::from(number) << 48,
             tally: tallies.of(number),
             tallies,
@@ -242,7 +242,7 @@ impl<I: Io> Worker<I> {
             compressing: HashMap::new(),
             coding: HashMap::new(),
             tickets: 0,
-            librarian,
+            disk_writer,
             dirty: Vec::new(),
             again: Vec::new(),
             again_output: Vec::new(),
@@ -255,7 +255,7 @@ impl<I: Io> Worker<I> {
             unrest: Unrest::default(),
         };
         let bell = worker.inbox.bell().fd();
-        let watched = worker.io.watch(bell, Token::Mail.pack(), Watch::Level);
+        let watched = worker.io.watch(bell, PollToken::Mail.pack(), Interest::Level);
         debug_assert!(watched, "a new epoll instance takes a descriptor");
         worker.core.logs.set_buffers(worker.generation.site.log_buffers());
         worker.origins.secrets.learn(&worker.generation);
@@ -289,7 +289,7 @@ impl<I: Io> Worker<I> {
         self.turns += 1;
         self.does(Doing::Beginning);
         if self.unrest.note(is_busy && ready.is_empty()) {
-            self.log_server(Level::Alert, "turns follow one another though nothing happens");
+            self.log_server(LogLevel::Alert, "turns follow one another though nothing happens");
         }
         self.tell_time();
         let mut again = std::mem::take(&mut self.again);
@@ -322,13 +322,13 @@ impl<I: Io> Worker<I> {
         self.does(Doing::Cache);
         self.tend_cache();
         self.does(Doing::Logs);
-        self.write_logs(engine::Due::Only);
+        self.write_logs(bolide_engine::Due::Only);
         debug_assert!(
             !is_all || self.wheel.next().is_none_or(|at| at > self.now.mono),
             "a turn leaves a deadline that has passed"
         );
         let alone = self.conns.live() == 0 && self.quics.live() == 0;
-        let alone = alone && self.epilogues.live() == 0;
+        let alone = alone && self.post_actions.live() == 0;
         if self.draining && alone && self.origins.fetches.live() == 0 {
             self.done = true;
         }
@@ -344,32 +344,39 @@ impl<I: Io> Worker<I> {
         // The zone's offset changes at full quarters of an hour at most.
         let quarter = self.now.unix_seconds() / 900;
         if self.offset.0 != quarter {
-            let offset = io::process::utc_offset_seconds(self.now.unix_seconds());
+            let offset = bolide_io::process::utc_offset_seconds(self.now.unix_seconds());
             self.offset = (quarter, offset);
-            self.clock.set_zone(&io::process::zone_name(self.now.unix_seconds()));
+            self.clock.set_zone(&bolide_io::process::zone_name(self.now.unix_seconds()));
         }
         self.clock.update(self.now, self.offset.1);
     }
 
-    fn dispatch(&mut self, report: Ready) {
-        let token = Token::unpack(report.token);
-        self.does(token.map_or(Doing::Beginning, Token::report_doing));
+    fn dispatch(&mut self, report: Readiness) {
+        let token = PollToken::unpack(report.token);
+        self.does(token.map_or(Doing::Beginning, PollToken::report_doing));
         match token {
-            Some(Token::Mail) => self.read_mail(),
-            Some(Token::Listener(slot)) => self.accept(slot as usize),
-            Some(Token::Udp(slot)) => self.receive_datagrams(slot as usize),
-            Some(Token::Tcp(key)) => self.wake_conn(key, report),
-            Some(Token::Link(key)) => self.wake_link(key, report),
-            Some(Token::Quic(_) | Token::Exchange(_) | Token::Body(_) | Token::Fetch(_))
-            | Some(Token::Links | Token::Ping(_) | Token::Stall(_) | Token::Overtime)
-            | Some(Token::Accepting | Token::LateTcp(_) | Token::LateQuic(_))
+            Some(PollToken::Mail) => self.read_mail(),
+            Some(PollToken::Listener(slot)) => self.accept(slot as usize),
+            Some(PollToken::Udp(slot)) => self.receive_datagrams(slot as usize),
+            Some(PollToken::Tcp(key)) => self.wake_conn(key, report),
+            Some(PollToken::Link(key)) => self.wake_link(key, report),
+            Some(
+                PollToken::Quic(_)
+                | PollToken::Exchange(_)
+                | PollToken::Body(_)
+                | PollToken::Fetch(_),
+            )
+            | Some(
+                PollToken::Links | PollToken::Ping(_) | PollToken::Stall(_) | PollToken::Overtime,
+            )
+            | Some(PollToken::Accepting | PollToken::LateTcp(_) | PollToken::LateQuic(_))
             | None => {
                 debug_assert!(false, "no such descriptor");
             }
         }
     }
 
-    fn wake_conn(&mut self, key: Key<TcpConn>, report: Ready) {
+    fn wake_conn(&mut self, key: SlabKey<TcpConn>, report: Readiness) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         if report.writable && conn.blocked {
             conn.blocked = false;
@@ -401,7 +408,7 @@ impl<I: Io> Worker<I> {
                 Mail::Configure(generation, logs) => self.configure(generation, logs),
                 Mail::Tidy => self.log_files.tidy(),
                 Mail::Reopen(files) => {
-                    self.write_logs(engine::Due::Everything);
+                    self.write_logs(bolide_engine::Due::Everything);
                     self.log_files.reopen(files);
                 }
                 Mail::Quit => self.drain_all(),
@@ -414,7 +421,9 @@ impl<I: Io> Worker<I> {
                 Mail::Finished(finished) => self.handle_finished(finished),
                 Mail::Datagram(strayed) => self.handle_strayed(*strayed),
                 Mail::News { exchange } => {
-                    self.origins.news.push_back((Key::from_bits(exchange), engine::Wake::Filled));
+                    self.origins
+                        .news
+                        .push_back((SlabKey::from_bits(exchange), bolide_engine::Wake::Filled));
                 }
                 Mail::Turn { group } => {
                     self.origins.pools.handle_notice(group);
@@ -449,16 +458,16 @@ impl<I: Io> Worker<I> {
     }
 
     /// Ends a connection and everything that it asked for.
-    pub(crate) fn close(&mut self, key: Key<TcpConn>, reset: Reset) {
+    pub(crate) fn close(&mut self, key: SlabKey<TcpConn>, reset: Reset) {
         self.orphan(Owner::Tcp(key));
         if let Some(mut conn) = self.conns.remove(key) {
             // The end of a body may be the end of the connection: one that was cut must not look
             // complete.
-            let is_whole = |framing: &Framing| framing.is_idle() || !framing.is_plain_h1();
+            let is_whole = |framing: &ConnFraming| framing.is_idle() || !framing.is_plain_h1();
             if reset == Reset::No && conn.framing.as_ref().is_none_or(is_whole) {
                 say_goodbye(&mut self.io, &mut conn);
             }
-            self.tally.remove(Count::Active);
+            self.tally.remove(TallyCount::Active);
             conn.counted.into_iter().for_each(|count| self.tally.remove(count));
             self.io.close(conn.fd, reset);
             self.note_freed();

@@ -10,10 +10,10 @@ use std::net::{IpAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
 
-use engine::Site;
-use io::epoll::Epoll;
-use io::listen::{Address, Listener, Options};
-use worker::{
+use bolide_engine::Site;
+use bolide_io::epoll::Epoll;
+use bolide_io::listen::{ListenSocketOptions, Listener, SocketAddress};
+use bolide_worker::{
     Addresses, Generation, Handout, Inbox, Jobs, ListenSettings, LogFile, Mail, OpenLogs, Startup,
     Worker,
 };
@@ -47,7 +47,7 @@ static ALLOCATOR: Counting = Counting;
 /// The text of a configuration, in the place of all files.
 struct Text(String);
 
-impl conf::Source for Text {
+impl bolide_conf::ConfSource for Text {
     fn read(&self, _: &Path) -> std::io::Result<Vec<u8>> {
         Ok(self.0.clone().into_bytes())
     }
@@ -82,20 +82,21 @@ fn text(servers: u32) -> String {
 }
 
 fn generation(number: u64, servers: u32, socket: &Arc<Listener>) -> Arc<Generation> {
-    let options = conf::Options { prefix: "/conf".into(), ..conf::Options::default() };
-    let outcome = conf::parse(&Text(text(servers)), Path::new("/conf/nginx.conf"), &options);
+    let options =
+        bolide_conf::LoadOptions { prefix: "/conf".into(), ..bolide_conf::LoadOptions::default() };
+    let outcome = bolide_conf::parse(&Text(text(servers)), Path::new("/conf/nginx.conf"), &options);
     let config = outcome.config.unwrap_or_else(|| panic!("{:?}", outcome.diagnostics));
     let site = Site::compile(Arc::new(config)).expect("the text is right");
     let http = site.config().http.as_ref().expect("the text has such a block");
     let listens = http.listens.iter().map(|listen| ListenSettings::new(http, listen, None));
     Arc::new(Generation {
         number,
-        groups: Arc::new(upstream::Groups::new(&http.upstreams, None)),
+        groups: Arc::new(bolide_upstream::UpstreamGroups::new(&http.upstreams, None)),
         origin_tls: Arc::default(),
         listens: listens.collect(),
         addresses: Addresses::new(&http.listens),
         sockets: Handout::new(vec![vec![(0, socket.clone())]]),
-        quic_keys: Arc::new(quic::SharedKeys::from_secret([7; 32])),
+        quic_keys: Arc::new(bolide_quic::SharedKeys::from_secret([7; 32])),
         connections_max: 100,
         site: Arc::new(site),
     })
@@ -111,8 +112,9 @@ fn logs(servers: u32) -> OpenLogs {
 /// What it takes in blocks of memory to go over from one configuration of so many servers to
 /// another, and what is left of the first where its clients are quiet.
 fn cost(servers: u32) -> u64 {
-    let local = Address::Tcp(([127, 0, 0, 1], 0).into());
-    let socket = Arc::new(Listener::open(&local, &Options::default()).expect("a port is free"));
+    let local = SocketAddress::Tcp(([127, 0, 0, 1], 0).into());
+    let socket =
+        Arc::new(Listener::open(&local, &ListenSocketOptions::default()).expect("a port is free"));
     let at = socket.local().expect("it is bound");
     let all: Vec<_> = (1..4).map(|number| generation(number, servers, &socket)).collect();
     let logs: Vec<_> = (1..4).map(|_| logs(servers)).collect();
@@ -127,8 +129,8 @@ fn cost(servers: u32) -> u64 {
         jobs: Jobs::without_thread(),
         seed: 1,
         ids: (1, 1),
-        clock: quic::Clock::starting_at(io::process::epoch()),
-        librarian: io::wake::Bell::new().expect("a descriptor is free"),
+        clock: bolide_quic::QuicClock::starting_at(bolide_io::process::epoch()),
+        disk_writer: bolide_io::wake::Bell::new().expect("a descriptor is free"),
     });
     let mut client = TcpStream::connect(at).expect("the socket listens");
     let request = b"GET / HTTP/1.1\r\nHost: www1.test\r\n\r\n";

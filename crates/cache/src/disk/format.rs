@@ -8,7 +8,7 @@
 //! half of an answer. Easiest to break: what the head's sum does not cover.
 
 use crate::key::{KEY_SIZE_MAX, fold};
-use crate::object::{Kind, Times, split_field};
+use crate::object::{ObjectKind, Times, split_field};
 use crate::tags::Tags;
 
 /// The first bytes of every file of this format.
@@ -57,7 +57,7 @@ pub struct Record<'a> {
     /// No purge up to this one has hit it.
     pub sequence: u64,
     /// An answer, or what its URL varies by.
-    pub kind: Kind,
+    pub kind: ObjectKind,
     /// Whether it was softly purged when it was written.
     pub is_stale: bool,
     /// The status of an answer; 0 of a marker.
@@ -224,7 +224,7 @@ impl<'a> Record<'a> {
         out.extend_from_slice(&self.seal.to_le_bytes());
         out.extend_from_slice(&[0; 8]);
         out.extend_from_slice(&(size as u32).to_le_bytes());
-        out.push(u8::from(self.kind == Kind::Vary));
+        out.push(u8::from(self.kind == ObjectKind::Vary));
         out.push(u8::from(self.is_stale));
         out.extend_from_slice(&self.status.to_le_bytes());
         for word in [self.sequence, self.body_len, self.times.created_ms, self.times.expires_ms] {
@@ -259,8 +259,8 @@ impl<'a> Record<'a> {
         let told = words.u64()?;
         words.skip(4)?;
         let kind = match words.bytes::<1>()? {
-            [0] => Kind::Content,
-            [1] => Kind::Vary,
+            [0] => ObjectKind::Content,
+            [1] => ObjectKind::Vary,
             _ => return None,
         };
         let is_stale = words.bytes::<1>()? != [0];
@@ -306,9 +306,9 @@ impl<'a> Record<'a> {
 
     fn is_sound(&self) -> bool {
         let is_fit = match self.kind {
-            Kind::Content => (100..1000).contains(&self.status) && is_head(self.head),
-            Kind::Vary => self.status == 0 && self.body_len == 0 && !self.head.is_empty(),
-            Kind::Pass | Kind::Failed => false,
+            ObjectKind::Content => (100..1000).contains(&self.status) && is_head(self.head),
+            ObjectKind::Vary => self.status == 0 && self.body_len == 0 && !self.head.is_empty(),
+            ObjectKind::Pass | ObjectKind::Failed => false,
         };
         let mut rest = self.tags;
         for (tag, _) in iter_tags(self.tags) {

@@ -1,7 +1,7 @@
 //! What is read of a disk under arbitrary bytes, with what must hold whatever they are.
 
 use crate::disk::format::{Record, head_size, unpack_tags};
-use crate::disk::{Shelf, ShelfSettings, journal};
+use crate::disk::{DiskTree, DiskTreeSettings, journal};
 
 /// Reads `data` as a file, as a journal, and as names in a directory.
 ///
@@ -23,9 +23,9 @@ pub fn reader(data: &[u8]) {
     let _ = journal::seal(data);
     for levels in [&[][..], &[1, 2], &[2, 2, 2]] {
         let (root, levels) = (Box::from(&b"/c"[..]), levels.into());
-        let settings = ShelfSettings { root, levels, max_size: 0, inactive: 0, min_free: 0 };
-        let shelf = Shelf::new(&settings);
+        let settings = DiskTreeSettings { root, levels, max_size: 0, inactive: 0, min_free: 0 };
+        let tree = DiskTree::new(&settings);
         let (inside, name) = data.split_at(data.len().min(5));
-        let _ = (shelf.classify(inside, name, false), shelf.classify(inside, name, true));
+        let _ = (tree.classify(inside, name, false), tree.classify(inside, name, true));
     }
 }

@@ -23,7 +23,7 @@ const NONE: u32 = u32::MAX;
 pub(crate) const BLOCK: u64 = 4096;
 
 #[derive(Clone, Copy, Debug)]
-struct Entry {
+struct IndexEntry {
     hash: [u64; 2],
     /// The next of the same bucket; of a free entry, the next free one.
     chain: u32,
@@ -36,7 +36,7 @@ struct Entry {
 
 #[derive(Debug)]
 struct Part {
-    entries: Vec<Entry>,
+    entries: Vec<IndexEntry>,
     buckets: Vec<u32>,
     free: u32,
     oldest: u32,
@@ -122,7 +122,7 @@ impl Part {
     }
 
     fn unlink(&mut self, place: u32) {
-        let Entry { older, newer, .. } = self.entries[place as usize];
+        let IndexEntry { older, newer, .. } = self.entries[place as usize];
         match self.entries.get_mut(older as usize) {
             Some(entry) => entry.newer = newer,
             None => self.oldest = newer,
@@ -133,12 +133,12 @@ impl Part {
         }
     }
 
-    fn insert(&mut self, entry: Entry, age: Age) {
+    fn insert(&mut self, entry: IndexEntry, age: Age) {
         if self.count >= self.buckets.len() * 2 {
             self.rehash();
         }
         let bucket = self.bucket(entry.hash);
-        let entry = Entry { chain: self.buckets[bucket], ..entry };
+        let entry = IndexEntry { chain: self.buckets[bucket], ..entry };
         let place = if self.free == NONE {
             self.entries.push(entry);
             self.entries.len() as u32 - 1
@@ -165,7 +165,7 @@ impl Part {
         }
     }
 
-    fn remove(&mut self, place: u32) -> Entry {
+    fn remove(&mut self, place: u32) -> IndexEntry {
         self.unlink(place);
         let entry = self.entries[place as usize];
         let bucket = self.bucket(entry.hash);
@@ -246,7 +246,7 @@ impl Index {
             self.count_private(hash, 1);
         }
         let hash = split(hash);
-        let entry = Entry { hash, chain: NONE, older: NONE, newer: NONE, blocks, used: now };
+        let entry = IndexEntry { hash, chain: NONE, older: NONE, newer: NONE, blocks, used: now };
         part.insert(entry, age);
         drop(part);
         self.account(blocks, gone, 1);
@@ -359,7 +359,7 @@ mod tests {
 
     #[test]
     fn an_entry_costs_forty_bytes() {
-        assert_eq!(size_of::<super::Entry>(), 40);
+        assert_eq!(size_of::<super::IndexEntry>(), 40);
     }
 
     #[test]

@@ -7,8 +7,8 @@
 //! everything from before it is dead.
 
 use crate::disk::format::sum;
-use crate::disk::purges::{Order, Target};
-use crate::tags::Purge;
+use crate::disk::purges::{DiskPurge, DiskPurgeTarget};
+use crate::tags::TagPurge;
 
 /// The first bytes of a journal.
 const MAGIC: [u8; 8] = *b"bolideJ1";
@@ -45,11 +45,11 @@ pub fn seal(bytes: &[u8]) -> Option<u64> {
 
 /// What one entry says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry<'a> {
+pub enum JournalEntry<'a> {
     /// A process takes its numbers from here on; the upper half is its own.
     Start(u64),
     /// A purge, and whether its process only repeats what another one has said.
-    Purge(Order<'a>, Echo),
+    Purge(DiskPurge<'a>, Echo),
 }
 
 /// Whether a purge is the first word about it.
@@ -62,12 +62,12 @@ pub enum Echo {
 }
 
 /// Appends an entry; a purge that is too long for one becomes one of everything.
-pub fn push(out: &mut Vec<u8>, entry: &Entry<'_>, unix_ms: u64) {
+pub fn push(out: &mut Vec<u8>, entry: &JournalEntry<'_>, unix_ms: u64) {
     let (kind, how, echo, sequence, texts) = match entry {
-        Entry::Start(sequence) => (START, 0, 0, *sequence, [&b""[..]; 3]),
-        Entry::Purge(order, echo) => {
+        JournalEntry::Start(sequence) => (START, 0, 0, *sequence, [&b""[..]; 3]),
+        JournalEntry::Purge(order, echo) => {
             let (kind, text) = order.target.parts();
-            let how = u8::from(order.how == Purge::Stale);
+            let how = u8::from(order.how == TagPurge::Stale);
             let echo = u8::from(*echo == Echo::Again);
             (kind, how, echo, order.sequence, [order.namespace, order.session, text])
         }
@@ -75,9 +75,9 @@ pub fn push(out: &mut Vec<u8>, entry: &Entry<'_>, unix_ms: u64) {
     let is_fit = texts[..2].iter().all(|text| text.len() <= usize::from(u16::MAX));
     let size = FIXED + texts.iter().map(|text| text.len()).sum::<usize>();
     if !is_fit || size > ENTRY_MAX {
-        let (namespace, session, target) = (&b""[..], &b""[..], Target::Everything);
-        let order = Order { namespace, session, target, how: Purge::Dead, sequence };
-        return push(out, &Entry::Purge(order, Echo::First), unix_ms);
+        let (namespace, session, target) = (&b""[..], &b""[..], DiskPurgeTarget::Everything);
+        let order = DiskPurge { namespace, session, target, how: TagPurge::Dead, sequence };
+        return push(out, &JournalEntry::Purge(order, Echo::First), unix_ms);
     }
     let start = out.len();
     out.extend_from_slice(&MARK);
@@ -94,7 +94,7 @@ pub fn push(out: &mut Vec<u8>, entry: &Entry<'_>, unix_ms: u64) {
     out[start + 8..start + 16].copy_from_slice(&sum.to_le_bytes());
 }
 
-fn entry(bytes: &[u8]) -> Option<(Entry<'_>, usize)> {
+fn entry(bytes: &[u8]) -> Option<(JournalEntry<'_>, usize)> {
     let fixed = bytes.first_chunk::<FIXED>()?;
     let size = u32::from_le_bytes(*fixed[4..].first_chunk()?) as usize;
     if fixed[..4] != MARK || !(FIXED..=ENTRY_MAX).contains(&size) {
@@ -109,22 +109,22 @@ fn entry(bytes: &[u8]) -> Option<(Entry<'_>, usize)> {
     let sequence = u64::from_le_bytes(*fixed[16..].first_chunk()?);
     let [kind, how, echo, _] = *fixed[32..].first_chunk()?;
     if kind == START {
-        return Some((Entry::Start(sequence), size));
+        return Some((JournalEntry::Start(sequence), size));
     }
     let namespace_len = usize::from(u16::from_le_bytes(*fixed[36..].first_chunk()?));
     let session_len = usize::from(u16::from_le_bytes(*fixed[38..].first_chunk()?));
     let (namespace, rest) = bytes[FIXED..size].split_at_checked(namespace_len)?;
     let (session, text) = rest.split_at_checked(session_len)?;
-    let target = Target::of_parts(kind, text)?;
-    let how = if how == 0 { Purge::Dead } else { Purge::Stale };
+    let target = DiskPurgeTarget::of_parts(kind, text)?;
+    let how = if how == 0 { TagPurge::Dead } else { TagPurge::Stale };
     let echo = if echo == 0 { Echo::First } else { Echo::Again };
-    let order = Order { namespace, session, target, how, sequence };
-    Some((Entry::Purge(order, echo), size))
+    let order = DiskPurge { namespace, session, target, how, sequence };
+    Some((JournalEntry::Purge(order, echo), size))
 }
 
 /// What came of reading entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Read {
+pub struct JournalRead {
     /// Bytes that were understood, from the first one on.
     pub used: usize,
     /// Whether something in between was not.
@@ -132,7 +132,7 @@ pub struct Read {
 }
 
 /// Reads entries behind the head. What ends too early may be an entry that is being written.
-pub fn read<'a>(bytes: &'a [u8], mut take: impl FnMut(Entry<'a>)) -> Read {
+pub fn read<'a>(bytes: &'a [u8], mut take: impl FnMut(JournalEntry<'a>)) -> JournalRead {
     let (mut at, mut used, mut is_damaged) = (0, 0, false);
     while at < bytes.len() {
         if let Some((entry, size)) = entry(&bytes[at..]) {
@@ -149,7 +149,7 @@ pub fn read<'a>(bytes: &'a [u8], mut take: impl FnMut(Entry<'a>)) -> Read {
             None => break,
         }
     }
-    Read { used, is_damaged }
+    JournalRead { used, is_damaged }
 }
 
 #[cfg(test)]
@@ -157,16 +157,19 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    use super::{Echo, Entry, Read, head, push, read, seal};
-    use crate::disk::purges::{Order, Target};
-    use crate::tags::Purge;
+    use super::{Echo, JournalEntry, JournalRead, head, push, read, seal};
+    use crate::disk::purges::{DiskPurge, DiskPurgeTarget};
+    use crate::tags::TagPurge;
 
-    fn order(sequence: u64, text: &[u8]) -> Entry<'_> {
-        let (namespace, session, target) = (&b"page:a"[..], &b"s"[..], Target::Tag(text));
-        Entry::Purge(Order { namespace, session, target, how: Purge::Stale, sequence }, Echo::Again)
+    fn order(sequence: u64, text: &[u8]) -> JournalEntry<'_> {
+        let (namespace, session, target) = (&b"page:a"[..], &b"s"[..], DiskPurgeTarget::Tag(text));
+        JournalEntry::Purge(
+            DiskPurge { namespace, session, target, how: TagPurge::Stale, sequence },
+            Echo::Again,
+        )
     }
 
-    fn all(bytes: &[u8]) -> (Vec<Entry<'_>>, Read) {
+    fn all(bytes: &[u8]) -> (Vec<JournalEntry<'_>>, JournalRead) {
         let mut found = Vec::new();
         let read = read(bytes, |entry| found.push(entry));
         (found, read)
@@ -184,18 +187,21 @@ mod tests {
     fn what_is_torn_off_is_damage_only_when_more_follows() {
         let (mut first, mut second) = (Vec::new(), Vec::new());
         push(&mut first, &order(1, b"one"), 5);
-        push(&mut second, &Entry::Start(2), 6);
+        push(&mut second, &JournalEntry::Start(2), 6);
         for len in 0..first.len() {
             let torn = &first[..len];
-            assert_eq!(all(torn), (vec![], Read { used: 0, is_damaged: false }));
+            assert_eq!(all(torn), (vec![], JournalRead { used: 0, is_damaged: false }));
             let both = [torn, &second].concat();
             let used = both.len();
-            assert_eq!(all(&both), (vec![Entry::Start(2)], Read { used, is_damaged: len > 0 }));
+            assert_eq!(
+                all(&both),
+                (vec![JournalEntry::Start(2)], JournalRead { used, is_damaged: len > 0 })
+            );
         }
         let both = [&first[..], &second].concat();
         let used = both.len();
-        let found = vec![order(1, b"one"), Entry::Start(2)];
-        assert_eq!(all(&both), (found, Read { used, is_damaged: false }));
+        let found = vec![order(1, b"one"), JournalEntry::Start(2)];
+        assert_eq!(all(&both), (found, JournalRead { used, is_damaged: false }));
     }
 
     #[test]
@@ -205,7 +211,10 @@ mod tests {
         let (found, _) = all(&bytes);
         assert!(matches!(
             found[..],
-            [Entry::Purge(Order { target: Target::Everything, sequence: 3, .. }, _)]
+            [JournalEntry::Purge(
+                DiskPurge { target: DiskPurgeTarget::Everything, sequence: 3, .. },
+                _
+            )]
         ));
     }
 
@@ -219,7 +228,7 @@ mod tests {
             let (found, read) = all(&bytes);
             let wanted: Vec<_> = (0..).zip(&texts).map(|(n, text)| order(n, text)).collect();
             prop_assert_eq!(found, wanted);
-            prop_assert_eq!(read, Read { used: bytes.len(), is_damaged: false });
+            prop_assert_eq!(read, JournalRead { used: bytes.len(), is_damaged: false });
         }
 
         /// A purge is never lost silently: one that is not read is damage, or the end.

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 
 use crate::disk::format::{Record, iter_tags};
 use crate::key::Hash;
-use crate::object::Kind;
-use crate::tags::{Purge, Verdict};
+use crate::object::ObjectKind;
+use crate::tags::{TagPurge, TagVerdict};
 
 /// LIMIT: purges by the beginning of a name; one more is a purge of everything.
 const BEGINNINGS_MAX: usize = 256;
@@ -17,7 +17,7 @@ const NAMES_MAX: usize = 1 << 20;
 
 /// What a purge is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target<'a> {
+pub enum DiskPurgeTarget<'a> {
     /// Objects with this tag.
     Tag(&'a [u8]),
     /// Objects with a tag that begins so.
@@ -34,7 +34,7 @@ pub enum Target<'a> {
     Everything,
 }
 
-impl<'a> Target<'a> {
+impl<'a> DiskPurgeTarget<'a> {
     pub(crate) const fn parts(self) -> (u8, &'a [u8]) {
         match self {
             Self::Tag(text) => (0, text),
@@ -63,15 +63,15 @@ impl<'a> Target<'a> {
 
 /// One purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order<'a> {
+pub struct DiskPurge<'a> {
     /// The name of the namespace.
     pub namespace: &'a [u8],
     /// Whose objects; empty for those of everybody.
     pub session: &'a [u8],
     /// Which.
-    pub target: Target<'a>,
+    pub target: DiskPurgeTarget<'a>,
     /// What becomes of them.
-    pub how: Purge,
+    pub how: TagPurge,
     /// Its number. Objects with a smaller one are hit.
     pub sequence: u64,
 }
@@ -83,23 +83,23 @@ struct Mark {
 }
 
 impl Mark {
-    const fn strike(&mut self, how: Purge, sequence: u64) {
+    const fn strike(&mut self, how: TagPurge, sequence: u64) {
         let number = match how {
-            Purge::Dead => &mut self.dead,
-            Purge::Stale => &mut self.stale,
+            TagPurge::Dead => &mut self.dead,
+            TagPurge::Stale => &mut self.stale,
         };
         if *number < sequence {
             *number = sequence;
         }
     }
 
-    const fn verdict(self, sequence: u64) -> Verdict {
+    const fn verdict(self, sequence: u64) -> TagVerdict {
         if self.dead > sequence {
-            Verdict::Dead
+            TagVerdict::Dead
         } else if self.stale > sequence {
-            Verdict::Stale
+            TagVerdict::Stale
         } else {
-            Verdict::Good
+            TagVerdict::Good
         }
     }
 }
@@ -130,11 +130,11 @@ fn name(order: (&[u8], &[u8]), kind: u8, text: &[u8]) -> [u64; 2] {
     hash.finish()
 }
 
-const fn worse(a: Verdict, b: Verdict) -> Verdict {
+const fn worse(a: TagVerdict, b: TagVerdict) -> TagVerdict {
     match (a, b) {
-        (Verdict::Dead, _) | (_, Verdict::Dead) => Verdict::Dead,
-        (Verdict::Stale, _) | (_, Verdict::Stale) => Verdict::Stale,
-        (Verdict::Good, Verdict::Good) => Verdict::Good,
+        (TagVerdict::Dead, _) | (_, TagVerdict::Dead) => TagVerdict::Dead,
+        (TagVerdict::Stale, _) | (_, TagVerdict::Stale) => TagVerdict::Stale,
+        (TagVerdict::Good, TagVerdict::Good) => TagVerdict::Good,
     }
 }
 
@@ -150,13 +150,13 @@ impl Purges {
     }
 
     /// Remembers a purge.
-    pub(crate) fn add(&mut self, order: &Order<'_>) {
-        let Order { namespace, session, target, how, sequence } = *order;
+    pub(crate) fn add(&mut self, order: &DiskPurge<'_>) {
+        let DiskPurge { namespace, session, target, how, sequence } = *order;
         let (kind, text) = target.parts();
         match target {
-            Target::Everything => self.raise(sequence),
-            Target::TagsFrom(_) | Target::UrlsFrom(_) => {
-                let is_url = matches!(target, Target::UrlsFrom(_));
+            DiskPurgeTarget::Everything => self.raise(sequence),
+            DiskPurgeTarget::TagsFrom(_) | DiskPurgeTarget::UrlsFrom(_) => {
+                let is_url = matches!(target, DiskPurgeTarget::UrlsFrom(_));
                 let same = self.beginnings.iter_mut().find(|known| {
                     known.is_url == is_url
                         && *known.text == *text
@@ -179,7 +179,10 @@ impl Purges {
                     self.raise(sequence);
                 }
             }
-            Target::Tag(_) | Target::Url(_) | Target::All | Target::Private => {
+            DiskPurgeTarget::Tag(_)
+            | DiskPurgeTarget::Url(_)
+            | DiskPurgeTarget::All
+            | DiskPurgeTarget::Private => {
                 if self.names.len() >= NAMES_MAX {
                     self.raise(sequence);
                 }
@@ -204,26 +207,26 @@ impl Purges {
     }
 
     /// What they say of a file.
-    pub(crate) fn verdict(&self, record: &Record<'_>) -> Verdict {
+    pub(crate) fn verdict(&self, record: &Record<'_>) -> TagVerdict {
         if record.sequence < self.floor {
-            return Verdict::Dead;
+            return TagVerdict::Dead;
         }
         let own = (record.namespace, record.session);
         let public = (record.namespace, &b""[..]);
-        let of = |owner: (&[u8], &[u8]), target: Target<'_>| {
+        let of = |owner: (&[u8], &[u8]), target: DiskPurgeTarget<'_>| {
             let (kind, text) = target.parts();
             let mark = self.names.get(&name(owner, kind, text));
-            mark.map_or(Verdict::Good, |mark| mark.verdict(record.sequence))
+            mark.map_or(TagVerdict::Good, |mark| mark.verdict(record.sequence))
         };
-        let mut verdict = of(own, Target::Url(record.url));
-        if record.kind == Kind::Content {
-            verdict = worse(verdict, of(own, Target::All));
+        let mut verdict = of(own, DiskPurgeTarget::Url(record.url));
+        if record.kind == ObjectKind::Content {
+            verdict = worse(verdict, of(own, DiskPurgeTarget::All));
             if !record.session.is_empty() {
-                verdict = worse(verdict, of(public, Target::Private));
+                verdict = worse(verdict, of(public, DiskPurgeTarget::Private));
             }
             for (tag, is_public) in iter_tags(record.tags) {
                 let owner = if is_public { public } else { own };
-                verdict = worse(verdict, of(owner, Target::Tag(tag)));
+                verdict = worse(verdict, of(owner, DiskPurgeTarget::Tag(tag)));
             }
         }
         let hits = |known: &&Beginning| {
@@ -232,7 +235,7 @@ impl Purges {
             if known.is_url {
                 return is_ours(own) && record.url.starts_with(&known.text);
             }
-            record.kind == Kind::Content
+            record.kind == ObjectKind::Content
                 && iter_tags(record.tags).any(|(tag, is_public)| {
                     is_ours(if is_public { public } else { own }) && tag.starts_with(&known.text)
                 })
@@ -246,16 +249,16 @@ impl Purges {
 
 #[cfg(test)]
 mod tests {
-    use super::{BEGINNINGS_MAX, Order, Purges, Target};
+    use super::{BEGINNINGS_MAX, DiskPurge, DiskPurgeTarget, Purges};
     use crate::disk::format::{Record, pack_tags};
-    use crate::object::{Kind, Times};
-    use crate::tags::{Purge, Tags, Verdict};
+    use crate::object::{ObjectKind, Times};
+    use crate::tags::{TagPurge, TagVerdict, Tags};
 
     fn record<'a>(session: &'a [u8], tags: &'a [u8]) -> Record<'a> {
         Record {
             seal: 0,
             sequence: 10,
-            kind: Kind::Content,
+            kind: ObjectKind::Content,
             is_stale: false,
             status: 200,
             times: Times::default(),
@@ -271,9 +274,14 @@ mod tests {
         }
     }
 
-    fn after(namespace: &[u8], session: &[u8], target: Target<'_>, sequence: u64) -> Purges {
+    fn after(
+        namespace: &[u8],
+        session: &[u8],
+        target: DiskPurgeTarget<'_>,
+        sequence: u64,
+    ) -> Purges {
         let mut purges = Purges::default();
-        purges.add(&Order { namespace, session, target, how: Purge::Dead, sequence });
+        purges.add(&DiskPurge { namespace, session, target, how: TagPurge::Dead, sequence });
         purges
     }
 
@@ -284,55 +292,59 @@ mod tests {
         tags.push_public(b"menu");
         let tags = pack_tags(&tags);
         let (public, private) = (record(b"", &tags), record(b"me", &tags));
-        type Case<'a> = (&'a [u8], &'a [u8], Target<'a>, bool, bool);
+        type Case<'a> = (&'a [u8], &'a [u8], DiskPurgeTarget<'a>, bool, bool);
         let cases: &[Case<'_>] = &[
-            (b"a", b"", Target::Tag(b"post-1"), true, false),
-            (b"a", b"", Target::Tag(b"menu"), true, true),
-            (b"a", b"me", Target::Tag(b"post-1"), false, true),
-            (b"a", b"you", Target::Tag(b"post-1"), false, false),
-            (b"b", b"", Target::Tag(b"post-1"), false, false),
-            (b"a", b"", Target::Tag(b"post"), false, false),
-            (b"a", b"", Target::TagsFrom(b"post"), true, false),
-            (b"a", b"", Target::Url(b"/shop/1"), true, false),
-            (b"a", b"me", Target::Url(b"/shop/1"), false, true),
-            (b"a", b"", Target::Url(b"/shop"), false, false),
-            (b"a", b"", Target::UrlsFrom(b"/shop"), true, false),
-            (b"a", b"", Target::All, true, false),
-            (b"a", b"me", Target::All, false, true),
-            (b"a", b"", Target::Private, false, true),
-            (b"", b"", Target::Everything, true, true),
+            (b"a", b"", DiskPurgeTarget::Tag(b"post-1"), true, false),
+            (b"a", b"", DiskPurgeTarget::Tag(b"menu"), true, true),
+            (b"a", b"me", DiskPurgeTarget::Tag(b"post-1"), false, true),
+            (b"a", b"you", DiskPurgeTarget::Tag(b"post-1"), false, false),
+            (b"b", b"", DiskPurgeTarget::Tag(b"post-1"), false, false),
+            (b"a", b"", DiskPurgeTarget::Tag(b"post"), false, false),
+            (b"a", b"", DiskPurgeTarget::TagsFrom(b"post"), true, false),
+            (b"a", b"", DiskPurgeTarget::Url(b"/shop/1"), true, false),
+            (b"a", b"me", DiskPurgeTarget::Url(b"/shop/1"), false, true),
+            (b"a", b"", DiskPurgeTarget::Url(b"/shop"), false, false),
+            (b"a", b"", DiskPurgeTarget::UrlsFrom(b"/shop"), true, false),
+            (b"a", b"", DiskPurgeTarget::All, true, false),
+            (b"a", b"me", DiskPurgeTarget::All, false, true),
+            (b"a", b"", DiskPurgeTarget::Private, false, true),
+            (b"", b"", DiskPurgeTarget::Everything, true, true),
         ];
         for (namespace, session, target, hits_public, hits_private) in cases {
             let purges = after(namespace, session, *target, 11);
-            let dead = |record| purges.verdict(record) == Verdict::Dead;
+            let dead = |record| purges.verdict(record) == TagVerdict::Dead;
             assert_eq!(
                 (dead(&public), dead(&private)),
                 (*hits_public, *hits_private),
                 "{target:?}"
             );
             let purges = after(namespace, session, *target, 10);
-            assert_eq!(purges.verdict(&public), Verdict::Good, "{target:?} is not newer");
+            assert_eq!(purges.verdict(&public), TagVerdict::Good, "{target:?} is not newer");
         }
     }
 
     #[test]
     fn a_soft_purge_makes_stale_and_a_marker_knows_its_url_only() {
         let mut purges = Purges::default();
-        let all = Order {
+        let all = DiskPurge {
             namespace: b"a",
             session: b"",
-            target: Target::All,
-            how: Purge::Stale,
+            target: DiskPurgeTarget::All,
+            how: TagPurge::Stale,
             sequence: 11,
         };
         purges.add(&all);
-        assert_eq!(purges.verdict(&record(b"", b"")), Verdict::Stale);
-        let marker = Record { kind: Kind::Vary, ..record(b"", b"") };
-        assert_eq!(purges.verdict(&marker), Verdict::Good);
-        purges.add(&Order { target: Target::Url(b"/shop/1"), how: Purge::Dead, ..all });
-        assert_eq!(purges.verdict(&marker), Verdict::Dead);
+        assert_eq!(purges.verdict(&record(b"", b"")), TagVerdict::Stale);
+        let marker = Record { kind: ObjectKind::Vary, ..record(b"", b"") };
+        assert_eq!(purges.verdict(&marker), TagVerdict::Good);
+        purges.add(&DiskPurge {
+            target: DiskPurgeTarget::Url(b"/shop/1"),
+            how: TagPurge::Dead,
+            ..all
+        });
+        assert_eq!(purges.verdict(&marker), TagVerdict::Dead);
         purges.forget_until(11);
-        assert_eq!((purges.verdict(&marker), purges.len()), (Verdict::Good, 0));
+        assert_eq!((purges.verdict(&marker), purges.len()), (TagVerdict::Good, 0));
     }
 
     #[test]
@@ -340,11 +352,11 @@ mod tests {
         let mut purges = Purges::default();
         for sequence in 11..=BEGINNINGS_MAX as u64 + 11 {
             let text = sequence.to_string();
-            let target = Target::TagsFrom(text.as_bytes());
+            let target = DiskPurgeTarget::TagsFrom(text.as_bytes());
             let (namespace, session) = (&b"z"[..], &b""[..]);
-            purges.add(&Order { namespace, session, target, how: Purge::Dead, sequence });
+            purges.add(&DiskPurge { namespace, session, target, how: TagPurge::Dead, sequence });
         }
-        assert_eq!(purges.verdict(&record(b"", b"")), Verdict::Dead);
+        assert_eq!(purges.verdict(&record(b"", b"")), TagVerdict::Dead);
         assert_eq!(purges.len(), 0);
     }
 }

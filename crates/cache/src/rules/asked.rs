@@ -1,14 +1,14 @@
 //! What the fields of a `PURGE` ask for, and which of them are not understood.
 
-use http::cache_groups::{self, Separator};
-use http::lscache::{Effect, Scope};
-use http::{Fields, handed_on};
+use bolide_http::cache_groups::{self, Separator};
+use bolide_http::lscache::{CacheScope, PurgeEffect};
+use bolide_http::{FieldMap, forwarded_by};
 
-use crate::rules::words::{LISTS, ORDERS_MAX, PurgeOrder, PurgeTarget};
+use crate::rules::line_protocol::{LISTS, ORDERS_MAX, PurgeOrder, PurgeTarget};
 
 /// What a `PURGE` asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum PurgeRequest {
     /// Its own URL.
     Url,
     /// What has one of the tags that it names.
@@ -27,12 +27,12 @@ const METHOD: &[u8] = b"X-Purge-Method";
 
 /// What a `PURGE` asks for in its fields.
 #[must_use]
-pub fn asked_purges(request: &Fields) -> Asked {
+pub fn asked_purges(request: &FieldMap) -> PurgeRequest {
     if let Some(unknown) = request.iter().find(|field| !is_clear(field.text, field.value)) {
         let mut reason = b"Nothing is purged: the field \"".to_vec();
         reason.extend_from_slice(unknown.text);
         reason.extend_from_slice(b"\" is not understood\n");
-        return Asked::Unclear(reason);
+        return PurgeRequest::Unclear(reason);
     }
     let mut orders = None;
     for (field, separator) in LISTS.into_iter().chain([HARD, SOFT]) {
@@ -40,18 +40,18 @@ pub fn asked_purges(request: &Fields) -> Asked {
             continue;
         }
         let orders: &mut Vec<PurgeOrder> = orders.get_or_insert_default();
-        let effect = if field == SOFT.0 { Effect::Stale } else { Effect::Dead };
+        let effect = if field == SOFT.0 { PurgeEffect::Stale } else { PurgeEffect::Dead };
         let order = |name: &[u8]| {
             let target = PurgeTarget::Tag(name.into());
-            PurgeOrder { scope: Scope::Public, effect, target }
+            PurgeOrder { scope: CacheScope::Public, effect, target }
         };
         let room = ORDERS_MAX + 1 - orders.len();
         orders.extend(cache_groups::names(request, field, separator).take(room).map(order));
         if orders.len() > ORDERS_MAX {
-            return Asked::Unclear(b"Nothing is purged: too many tags\n".to_vec());
+            return PurgeRequest::Unclear(b"Nothing is purged: too many tags\n".to_vec());
         }
     }
-    orders.map_or(Asked::Url, Asked::Tags)
+    orders.map_or(PurgeRequest::Url, PurgeRequest::Tags)
 }
 
 /// Whether a field selects nothing, or something that is understood. A client whose selecting field
@@ -72,19 +72,19 @@ fn is_clear(name: &[u8], value: &[u8]) -> bool {
         return [&b"default"[..], b"exact"].iter().any(|known| value.eq_ignore_ascii_case(known));
     }
     LISTS.iter().chain([&HARD, &SOFT]).any(|(known, _)| is(known))
-        || handed_on::says_so(name)
+        || forwarded_by::says_so(name)
         || begins(b"X-Request")
         || is(b"X-LSCACHE")
 }
 
 #[cfg(test)]
 mod tests {
-    use http::Fields;
+    use bolide_http::FieldMap;
 
-    use super::{Asked, asked_purges};
+    use super::{PurgeRequest, asked_purges};
 
-    fn asked(name: &str, value: &str) -> Asked {
-        let mut fields = Fields::new();
+    fn asked(name: &str, value: &str) -> PurgeRequest {
+        let mut fields = FieldMap::new();
         fields.push_text(b"Host", b"a.test");
         fields.push_text(name.as_bytes(), value.as_bytes());
         asked_purges(&fields)
@@ -106,9 +106,9 @@ mod tests {
             "Via",
             "Stage",
         ] {
-            assert_eq!(asked(name, "x"), Asked::Url, "{name}");
+            assert_eq!(asked(name, "x"), PurgeRequest::Url, "{name}");
         }
-        assert_eq!(asked("X-Purge-Method", "default"), Asked::Url);
+        assert_eq!(asked("X-Purge-Method", "default"), PurgeRequest::Url);
     }
 
     #[test]
@@ -126,7 +126,7 @@ mod tests {
             ("Purge-Cache-Tags", "a"),
             ("Ban", "a"),
         ] {
-            let Asked::Unclear(reason) = asked(name, value) else { panic!("{name}") };
+            let PurgeRequest::Unclear(reason) = asked(name, value) else { panic!("{name}") };
             let reason = String::from_utf8(reason).unwrap();
             assert!(reason.contains(&format!("\"{name}\"")), "{reason}");
         }
@@ -134,9 +134,9 @@ mod tests {
 
     #[test]
     fn tags_are_all_carried_out_or_none() {
-        let Asked::Tags(orders) = asked("xkey", "a b") else { panic!("two tags") };
+        let PurgeRequest::Tags(orders) = asked("xkey", "a b") else { panic!("two tags") };
         assert_eq!(orders.len(), 2);
         let many = "t ".repeat(super::ORDERS_MAX + 1);
-        assert!(matches!(asked("xkey", &many), Asked::Unclear(_)));
+        assert!(matches!(asked("xkey", &many), PurgeRequest::Unclear(_)));
     }
 }

@@ -3,8 +3,8 @@
 //! A page that such a claim shaped must not be another client's page. Claims about the address are
 //! part of keys, claims about the method keep a request out of the cache.
 
-use http::fields::Field;
-use http::{Fields, Name};
+use bolide_http::fields::Field;
+use bolide_http::{FieldMap, Name};
 
 /// Names that say what was asked for, beside all that begin with `X-Forwarded-`.
 const ADDRESSES: [&[u8]; 11] = [
@@ -41,7 +41,7 @@ pub(crate) fn begins_as(name: &[u8], known: &[u8]) -> bool {
 
 /// Whether a request wants to be taken for one of another method.
 #[must_use]
-pub(crate) fn overrides_method(request: &Fields) -> bool {
+pub(crate) fn overrides_method(request: &FieldMap) -> bool {
     let is_one = |field: &Field<'_>| {
         matches!(field.text, [b'x' | b'X', ..])
             && METHODS.iter().any(|known| is_seen_as(field.text, known))
@@ -51,9 +51,9 @@ pub(crate) fn overrides_method(request: &Fields) -> bool {
 
 /// What a client claims about the address.
 #[derive(Clone, Copy, Debug)]
-pub struct Claim<'a>(Field<'a>);
+pub struct ForwardedClaim<'a>(Field<'a>);
 
-impl Claim<'_> {
+impl ForwardedClaim<'_> {
     /// Appends it as `name=value;`; of RFC 7239's field all but whom it was forwarded for and by.
     pub fn push(&self, out: &mut Vec<u8>) {
         if self.0.name == Name::Forwarded {
@@ -71,11 +71,11 @@ impl Claim<'_> {
 }
 
 /// Calls `take` with each claim about the address.
-pub(super) fn claims<'a>(request: &'a Fields, mut take: impl FnMut(Claim<'a>)) {
+pub(super) fn claims<'a>(request: &'a FieldMap, mut take: impl FnMut(ForwardedClaim<'a>)) {
     for field in request.iter() {
         // PERF: almost no field begins so.
         if matches!(field.text, [b'x' | b'X' | b'f' | b'F' | b'c' | b'C', ..]) && is_claim(&field) {
-            take(Claim(field));
+            take(ForwardedClaim(field));
         }
     }
 }
@@ -100,12 +100,12 @@ fn pairs(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 
 #[cfg(test)]
 mod tests {
-    use http::Fields;
+    use bolide_http::FieldMap;
 
     use super::{claims, overrides_method};
 
-    fn of(rows: &[(&str, &str)]) -> Fields {
-        let mut fields = Fields::new();
+    fn of(rows: &[(&str, &str)]) -> FieldMap {
+        let mut fields = FieldMap::new();
         rows.iter().for_each(|row| fields.push_text(row.0.as_bytes(), row.1.as_bytes()));
         fields
     }

@@ -3,28 +3,28 @@
 //! Owns the precedence of what is said: `X-LiteSpeed-Cache-Control`, then targeted fields (RFC
 //! 9213), then `Surrogate-Control`, then `Cache-Control` and `Expires`, then the configuration.
 
-use http::cache_control::{self, CacheControl, RequestControl};
-use http::lscache::{self, Control, Scope};
-use http::negotiate::Coding;
-use http::no_vary_search::NoVarySearch;
-use http::vary::Vary;
-use http::{Fields, Method, Name, date};
+use bolide_http::cache_control::{self, CacheControl, RequestControl};
+use bolide_http::lscache::{self, CacheScope, LsCacheControl};
+use bolide_http::negotiate::Coding;
+use bolide_http::no_vary_search::NoVarySearch;
+use bolide_http::vary::VaryField;
+use bolide_http::{FieldMap, Method, Name, date};
 
 use crate::object::Times;
 use crate::rules::fresh;
 use crate::rules::gate::Environment;
 use crate::rules::identity::{self, Facts};
-use crate::rules::policy::{Mode, Policy, SetCookie};
-use crate::rules::words::{self, PurgeOrder, PurgeTarget};
+use crate::rules::line_protocol::{self, PurgeOrder, PurgeTarget};
+use crate::rules::policy::{CachePolicy, Mode, SetCookie};
 use crate::rules::{validate, zone};
 
 /// An answer's head with what the rules need beside it.
 #[derive(Clone, Copy, Debug)]
-pub struct Answer<'a> {
+pub struct AnswerFacts<'a> {
     /// The status.
     pub status: u16,
     /// Fields as the origin sent them.
-    pub fields: &'a Fields,
+    pub fields: &'a FieldMap,
     /// Bytes of the body, if known.
     pub body_len: Option<u64>,
     /// When the origin was asked; milliseconds since 1970.
@@ -35,7 +35,7 @@ pub struct Answer<'a> {
 
 /// Who said what was decided.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Source {
+pub enum AnswerSource {
     /// Nobody.
     #[default]
     Nobody,
@@ -59,7 +59,7 @@ pub enum Source {
 
 /// Why an answer is not kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum StoreRefusal {
     /// The method.
     Method,
     /// The status, or a part of a body.
@@ -99,7 +99,7 @@ pub enum Refusal {
     Unassembled,
 }
 
-impl Refusal {
+impl StoreRefusal {
     /// For `Cache-Status` and `explain`.
     #[must_use]
     pub const fn reason(self) -> &'static str {
@@ -128,20 +128,20 @@ impl Refusal {
 
 /// Whether an answer is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum StoreVerdict {
     /// For everybody or for the session that asked.
-    Keep(Scope),
+    Keep(CacheScope),
     /// Not at all.
-    Refuse(Refusal),
+    Refuse(StoreRefusal),
 }
 
 /// What is to be done with an answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Decision {
+pub struct StoreDecision {
     /// Whether it is kept.
-    pub verdict: Verdict,
+    pub verdict: StoreVerdict,
     /// Who said so.
-    pub source: Source,
+    pub source: AnswerSource,
     /// Seconds that it stays fresh from its arrival on.
     pub ttl: u32,
     /// Seconds of age that it arrived with.
@@ -176,11 +176,11 @@ pub struct Decision {
     pub search: Option<NoVarySearch>,
 }
 
-impl Decision {
+impl StoreDecision {
     pub(crate) const fn new() -> Self {
         Self {
-            verdict: Verdict::Refuse(Refusal::NoLifetime),
-            source: Source::Nobody,
+            verdict: StoreVerdict::Refuse(StoreRefusal::NoLifetime),
+            source: AnswerSource::Nobody,
             ttl: 0,
             age: 0,
             stale_while_revalidate: 0,
@@ -201,10 +201,10 @@ impl Decision {
 
     /// The scope of what is kept.
     #[must_use]
-    pub const fn scope(&self) -> Option<Scope> {
+    pub const fn scope(&self) -> Option<CacheScope> {
         match self.verdict {
-            Verdict::Keep(scope) => Some(scope),
-            Verdict::Refuse(_) => None,
+            StoreVerdict::Keep(scope) => Some(scope),
+            StoreVerdict::Refuse(_) => None,
         }
     }
 
@@ -224,27 +224,27 @@ impl Decision {
 /// the cookies that the answer sets merged into it ([`session`](super::session)).
 #[must_use]
 pub fn decide(
-    policy: &Policy,
+    policy: &CachePolicy,
     facts: &Facts<'_>,
-    answer: &Answer<'_>,
+    answer: &AnswerFacts<'_>,
     has_session: bool,
-) -> Decision {
-    let mut decision = Decision::new();
+) -> StoreDecision {
+    let mut decision = StoreDecision::new();
     decision.age = fresh::initial_age(answer.fields, answer.asked, answer.arrived);
-    decision.purges = words::purges(policy, facts.method, answer.status, answer.fields);
+    decision.purges = line_protocol::purges(policy, facts.method, answer.status, answer.fields);
     if policy.mode == Mode::Zone {
         decision.verdict = match zone::decide(policy, facts, answer, &mut decision) {
-            Ok(()) => Verdict::Keep(Scope::Public),
-            Err(refusal) => Verdict::Refuse(refusal),
+            Ok(()) => StoreVerdict::Keep(CacheScope::Public),
+            Err(refusal) => StoreVerdict::Refuse(refusal),
         };
         return decision;
     }
     // Who speaks LSCache says what a change makes of other pages, and says it exactly: putting
     // something into a cart, by a POST that leads back to the front page, changes that for nobody.
-    if policy.invalidates && !words::is_lscache(answer.fields) {
+    if policy.invalidates && !line_protocol::is_lscache(answer.fields) {
         for target in validate::invalidated(facts, answer) {
             let target = PurgeTarget::Url(target.into());
-            let (scope, effect) = (Scope::Public, lscache::Effect::Dead);
+            let (scope, effect) = (CacheScope::Public, lscache::PurgeEffect::Dead);
             decision.purges.push(PurgeOrder { scope, effect, target });
         }
     }
@@ -252,34 +252,34 @@ pub fn decide(
     decision.source = said.source;
     decision.esi = policy.esi && said.esi;
     decision.verdict = match keep(policy, facts, answer, &said, &mut decision) {
-        Ok(Scope::Private) if !has_session => Verdict::Refuse(Refusal::NoSession),
-        Ok(scope) => Verdict::Keep(scope),
-        Err(refusal) => Verdict::Refuse(refusal),
+        Ok(CacheScope::Private) if !has_session => StoreVerdict::Refuse(StoreRefusal::NoSession),
+        Ok(scope) => StoreVerdict::Keep(scope),
+        Err(refusal) => StoreVerdict::Refuse(refusal),
     };
     decision
 }
 
 /// Whether the body of an answer is ESI, kept or not; as [`Decision::esi`].
 #[must_use]
-pub fn is_esi(policy: &Policy, facts: &Facts<'_>, answer: &Answer<'_>) -> bool {
+pub fn is_esi(policy: &CachePolicy, facts: &Facts<'_>, answer: &AnswerFacts<'_>) -> bool {
     policy.esi && policy.mode != Mode::Zone && Said::by(policy, facts, answer).esi
 }
 
 /// What an answer says, in the words of whoever is heard first.
 struct Said {
-    source: Source,
+    source: AnswerSource,
     /// LSCache's words, of the configuration, the request and the answer.
-    control: Control,
+    control: LsCacheControl,
     /// HTTP's words.
     http: CacheControl,
     esi: bool,
 }
 
 impl Said {
-    fn by(policy: &Policy, facts: &Facts<'_>, answer: &Answer<'_>) -> Self {
+    fn by(policy: &CachePolicy, facts: &Facts<'_>, answer: &AnswerFacts<'_>) -> Self {
         let mut control = facts.environment.control;
         let mut said = Self {
-            source: Source::Nobody,
+            source: AnswerSource::Nobody,
             control,
             http: CacheControl::default(),
             esi: control.esi == Some(true),
@@ -288,14 +288,14 @@ impl Said {
         if marks.peek().is_some() {
             marks.for_each(|line| control.add(line));
             let esi = control.esi.unwrap_or(said.esi);
-            return Self { source: Source::LiteSpeed, control, esi, ..said };
+            return Self { source: AnswerSource::LiteSpeed, control, esi, ..said };
         }
         if policy.ignore.cache_control {
             return said;
         }
         for name in &policy.targets {
             if let Some(http) = cache_control::targeted(answer.fields.all_text(name)) {
-                return Self { source: Source::Targeted, http, ..said };
+                return Self { source: AnswerSource::Targeted, http, ..said };
             }
         }
         let surrogate = cache_control::surrogate(answer.fields.all_text(b"Surrogate-Control"));
@@ -303,11 +303,11 @@ impl Said {
             said.esi |= surrogate.esi;
             // One that only announces ESI says nothing about keeping.
             if surrogate.control != CacheControl::default() {
-                return Self { source: Source::Surrogate, http: surrogate.control, ..said };
+                return Self { source: AnswerSource::Surrogate, http: surrogate.control, ..said };
             }
         }
         if answer.fields.get(Name::CacheControl).is_some() {
-            said.source = Source::CacheControl;
+            said.source = AnswerSource::CacheControl;
             said.http = CacheControl::of(answer.fields.all(Name::CacheControl));
         }
         said
@@ -316,59 +316,59 @@ impl Said {
 
 /// Whether the answer is kept; fills in how.
 fn keep(
-    policy: &Policy,
+    policy: &CachePolicy,
     facts: &Facts<'_>,
-    answer: &Answer<'_>,
+    answer: &AnswerFacts<'_>,
     said: &Said,
-    decision: &mut Decision,
-) -> Result<Scope, Refusal> {
+    decision: &mut StoreDecision,
+) -> Result<CacheScope, StoreRefusal> {
     let environment = facts.environment;
     if facts.method != Method::Get {
-        return Err(Refusal::Method);
+        return Err(StoreRefusal::Method);
     }
     if environment.is_off || environment.control.no_cache || environment.control.no_store {
-        return Err(Refusal::Environment);
+        return Err(StoreRefusal::Environment);
     }
     let has_cookies = facts.fields.get(Name::Cookie).is_some();
     if (!policy.with_query && !facts.query().is_empty()) || (!policy.with_cookies && has_cookies) {
-        return Err(Refusal::Request);
+        return Err(StoreRefusal::Request);
     }
     if policy.honour_request && RequestControl::of(facts.fields).no_store {
-        return Err(Refusal::RequestNoStore);
+        return Err(StoreRefusal::RequestNoStore);
     }
     // A part of a body, a confirmation or an interim answer is nothing to keep.
     if matches!(answer.status, 0..200 | 206 | 304 | 416) {
-        return Err(Refusal::Status);
+        return Err(StoreRefusal::Status);
     }
     let scope = match said.source {
-        Source::LiteSpeed => marked(policy, environment, said, decision)?,
+        AnswerSource::LiteSpeed => marked(policy, environment, said, decision)?,
         _ => standard(policy, facts, answer, said, decision)?,
     };
     let is_coded = answer.fields.get(Name::ContentEncoding).is_some();
-    if scope == Scope::Public && said.esi && (!policy.esi || is_coded) {
-        return Err(Refusal::Unassembled);
+    if scope == CacheScope::Public && said.esi && (!policy.esi || is_coded) {
+        return Err(StoreRefusal::Unassembled);
     }
     let is_open = match scope {
-        Scope::Public => policy.public && !environment.no_public,
-        Scope::Private => policy.private && !environment.no_private,
+        CacheScope::Public => policy.public && !environment.no_public,
+        CacheScope::Private => policy.private && !environment.no_private,
     };
     if !is_open {
-        return Err(Refusal::Space);
+        return Err(StoreRefusal::Space);
     }
     if decision.ttl == 0 && decision.stale_while_revalidate == 0 {
-        return Err(Refusal::Stale);
+        return Err(StoreRefusal::Stale);
     }
     if answer.body_len.is_some_and(|len| len > policy.object_max) {
-        return Err(Refusal::TooLarge);
+        return Err(StoreRefusal::TooLarge);
     }
     if answer.status == 200 && answer.body_len == Some(0) {
-        return Err(Refusal::Empty);
+        return Err(StoreRefusal::Empty);
     }
     let sets_cookies = !policy.ignore.set_cookie && answer.fields.get(Name::SetCookie).is_some();
-    let is_marked = said.source == Source::LiteSpeed;
+    let is_marked = said.source == AnswerSource::LiteSpeed;
     match policy.set_cookie {
-        SetCookie::Prevents if sets_cookies => return Err(Refusal::SetCookie),
-        SetCookie::NeedsMark if sets_cookies && !is_marked => return Err(Refusal::SetCookie),
+        SetCookie::Prevents if sets_cookies => return Err(StoreRefusal::SetCookie),
+        SetCookie::NeedsMark if sets_cookies && !is_marked => return Err(StoreRefusal::SetCookie),
         _ => {}
     }
     vary(policy, answer, said, decision)?;
@@ -380,27 +380,27 @@ fn keep(
 
 /// What `X-LiteSpeed-Cache-Control` decides.
 fn marked(
-    policy: &Policy,
+    policy: &CachePolicy,
     environment: &Environment,
     said: &Said,
-    decision: &mut Decision,
-) -> Result<Scope, Refusal> {
+    decision: &mut StoreDecision,
+) -> Result<CacheScope, StoreRefusal> {
     let control = &said.control;
     if control.no_store {
-        return Err(Refusal::NoStore);
+        return Err(StoreRefusal::NoStore);
     }
     if control.no_cache {
-        return Err(Refusal::NoCache);
+        return Err(StoreRefusal::NoCache);
     }
     // `page_cache on` keeps what does not say for whom; `auto` does not.
     let by_default = by_default(policy, environment);
-    let scope = control.scope().or(by_default).ok_or(Refusal::NoLifetime)?;
+    let scope = control.scope().or(by_default).ok_or(StoreRefusal::NoLifetime)?;
     decision.ttl = control.lifetime().unwrap_or(match scope {
-        Scope::Public => policy.ttl,
-        Scope::Private => policy.private_ttl,
+        CacheScope::Public => policy.ttl,
+        CacheScope::Private => policy.private_ttl,
     });
     if decision.ttl == 0 {
-        return Err(Refusal::Stale);
+        return Err(StoreRefusal::Stale);
     }
     decision.stale_while_revalidate = control.max_stale.unwrap_or(policy.max_stale);
     decision.says_refreshable = control.max_stale.is_some();
@@ -412,40 +412,40 @@ fn marked(
 
 /// What HTTP's own words, a guess or the configuration decide (RFC 9111 §3).
 fn standard(
-    policy: &Policy,
+    policy: &CachePolicy,
     facts: &Facts<'_>,
-    answer: &Answer<'_>,
+    answer: &AnswerFacts<'_>,
     said: &Said,
-    decision: &mut Decision,
-) -> Result<Scope, Refusal> {
+    decision: &mut StoreDecision,
+) -> Result<CacheScope, StoreRefusal> {
     let http = &said.http;
     if http.no_store && !http.must_understand {
-        return Err(Refusal::NoStore);
+        return Err(StoreRefusal::NoStore);
     }
     // RFC 9111 §5.2.2.3: such an answer needs a cache that knows its status, which then may keep
     // it whatever `no-store` says to others.
-    if http.must_understand && http::status::reason(answer.status).is_empty() {
-        return Err(Refusal::Status);
+    if http.must_understand && bolide_http::status::reason(answer.status).is_empty() {
+        return Err(StoreRefusal::Status);
     }
     if http.private {
-        return Err(Refusal::Private);
+        return Err(StoreRefusal::Private);
     }
     if http.no_cache {
-        return Err(Refusal::NoCache);
+        return Err(StoreRefusal::NoCache);
     }
     // RFC 9111 §3.5: what is meant for one who proved who he is.
     let is_allowed = http.public || http.must_revalidate || http.s_maxage.is_some();
     let is_proved =
         facts.environment.is_vouched_for || facts.fields.get(Name::Authorization).is_some();
     if is_proved && !is_allowed {
-        return Err(Refusal::Authorization);
+        return Err(StoreRefusal::Authorization);
     }
     let by_default = by_default(policy, facts.environment);
     let (lifetime, source) =
-        lifetime(policy, answer, said, by_default).ok_or(Refusal::NoLifetime)?;
+        lifetime(policy, answer, said, by_default).ok_or(StoreRefusal::NoLifetime)?;
     decision.source = source;
-    let is_explicit = !matches!(source, Source::Heuristic | Source::Configuration);
-    if source == Source::Configuration {
+    let is_explicit = !matches!(source, AnswerSource::Heuristic | AnswerSource::Configuration);
+    if source == AnswerSource::Configuration {
         decision.age = 0;
     }
     decision.ttl = lifetime.saturating_sub(decision.age);
@@ -463,27 +463,27 @@ fn standard(
     }
     Ok(match said.control.scope() {
         Some(scope) => scope,
-        None if source == Source::Configuration => by_default.unwrap_or(Scope::Public),
-        None => Scope::Public,
+        None if source == AnswerSource::Configuration => by_default.unwrap_or(CacheScope::Public),
+        None => CacheScope::Public,
     })
 }
 
 /// For whom an answer is kept that says nothing; none if it is not.
-fn by_default(policy: &Policy, environment: &Environment) -> Option<Scope> {
-    environment.by_default.or((policy.mode == Mode::LsCache).then_some(Scope::Public))
+fn by_default(policy: &CachePolicy, environment: &Environment) -> Option<CacheScope> {
+    environment.by_default.or((policy.mode == Mode::LsCache).then_some(CacheScope::Public))
 }
 
 /// The freshness lifetime in seconds, and who says so.
 fn lifetime(
-    policy: &Policy,
-    answer: &Answer<'_>,
+    policy: &CachePolicy,
+    answer: &AnswerFacts<'_>,
     said: &Said,
-    by_default: Option<Scope>,
-) -> Option<(u32, Source)> {
+    by_default: Option<CacheScope>,
+) -> Option<(u32, AnswerSource)> {
     if let Some(seconds) = said.http.shared_lifetime() {
         return Some((seconds, said.source));
     }
-    let is_targeted = matches!(said.source, Source::Targeted | Source::Surrogate);
+    let is_targeted = matches!(said.source, AnswerSource::Targeted | AnswerSource::Surrogate);
     // RFC 9213 §2.2: a targeted field takes the place of Cache-Control and Expires.
     if !is_targeted
         && !policy.ignore.expires
@@ -492,7 +492,7 @@ fn lifetime(
         let date = answer.fields.get(Name::Date).and_then(date::parse);
         let from = date.unwrap_or(answer.arrived / 1000);
         let seconds = expires.saturating_sub(from).min(cache_control::SECONDS_MAX.into());
-        return Some((seconds as u32, Source::Expires));
+        return Some((seconds as u32, AnswerSource::Expires));
     }
     if let Some(heuristic) = policy.heuristic
         && is_heuristic(answer.status, said.http.public)
@@ -500,19 +500,19 @@ fn lifetime(
     {
         let since = (answer.arrived / 1000).saturating_sub(modified);
         let guess = since.saturating_mul(heuristic.percent.into()) / 100;
-        return Some((guess.min(heuristic.max.into()) as u32, Source::Heuristic));
+        return Some((guess.min(heuristic.max.into()) as u32, AnswerSource::Heuristic));
     }
     if let Some(seconds) = policy.valid.seconds(answer.status) {
-        return Some((seconds, Source::Configuration)).filter(|_| seconds > 0);
+        return Some((seconds, AnswerSource::Configuration)).filter(|_| seconds > 0);
     }
     if let Some(seconds) = said.control.lifetime() {
-        return Some((seconds, Source::Configuration)).filter(|_| answer.status == 200);
+        return Some((seconds, AnswerSource::Configuration)).filter(|_| answer.status == 200);
     }
     let seconds = match said.control.scope().or(by_default)? {
-        Scope::Public => policy.ttl,
-        Scope::Private => policy.private_ttl,
+        CacheScope::Public => policy.ttl,
+        CacheScope::Private => policy.private_ttl,
     };
-    (answer.status == 200 && seconds > 0).then_some((seconds, Source::Configuration))
+    (answer.status == 200 && seconds > 0).then_some((seconds, AnswerSource::Configuration))
 }
 
 /// Statuses whose lifetime may be guessed (RFC 9110 §15.1), or any if the answer says `public`.
@@ -522,40 +522,40 @@ const fn is_heuristic(status: u16, is_public: bool) -> bool {
 
 /// What the key depends on beyond its base.
 fn vary(
-    policy: &Policy,
-    answer: &Answer<'_>,
+    policy: &CachePolicy,
+    answer: &AnswerFacts<'_>,
     said: &Said,
-    decision: &mut Decision,
-) -> Result<(), Refusal> {
+    decision: &mut StoreDecision,
+) -> Result<(), StoreRefusal> {
     for line in answer.fields.all_text(b"X-LiteSpeed-Vary") {
         for word in lscache::varies(line) {
             match word {
-                lscache::Vary::Cookie(name) => {
+                lscache::LsVary::Cookie(name) => {
                     let name = [identity::COOKIE, name].concat().into_boxed_slice();
                     if !decision.vary.contains(&name) {
                         decision.vary.push(name);
                     }
                 }
-                lscache::Vary::Value(value) => decision.vary_value = Some(value.into()),
+                lscache::LsVary::Value(value) => decision.vary_value = Some(value.into()),
             }
             decision.rekey = true;
         }
     }
-    if decision.vary.len() > http::vary::NAMES_MAX {
-        return Err(Refusal::Vary);
+    if decision.vary.len() > bolide_http::vary::NAMES_MAX {
+        return Err(StoreRefusal::Vary);
     }
-    let vary = if policy.ignore.vary { Vary::Nothing } else { varied(answer.fields) };
+    let vary = if policy.ignore.vary { VaryField::Nothing } else { varied(answer.fields) };
     let vary = match said.source {
         // The application has LSCache's own means to say what depends on cookies.
-        Source::LiteSpeed => vary.without(b"cookie"),
+        AnswerSource::LiteSpeed => vary.without(b"cookie"),
         _ => vary,
     };
-    if vary == Vary::Anything {
-        return Err(Refusal::Vary);
+    if vary == VaryField::Anything {
+        return Err(StoreRefusal::Vary);
     }
     if decision.no_vary && vary.names().iter().any(|name| **name == *b"origin") {
         // One copy cannot be for every origin (Fetch, CORS protocol and HTTP caches).
-        return Err(Refusal::Vary);
+        return Err(StoreRefusal::Vary);
     }
     if decision.no_vary {
         decision.vary.clear();
@@ -571,7 +571,7 @@ fn vary(
 }
 
 /// Whether the origin coded the answer in a way that requests are told apart by.
-fn has_common_coding(answer: &Fields) -> bool {
+fn has_common_coding(answer: &FieldMap) -> bool {
     let mut codings = answer.all(Name::ContentEncoding);
     let coding = codings.next().unwrap_or_default();
     let known = [Coding::Gzip, Coding::Brotli, Coding::Zstd];
@@ -580,8 +580,8 @@ fn has_common_coding(answer: &Fields) -> bool {
 }
 
 /// `Vary` without what one object holds all forms of.
-pub(crate) fn varied(answer: &Fields) -> Vary {
-    let vary = Vary::of(answer);
+pub(crate) fn varied(answer: &FieldMap) -> VaryField {
+    let vary = VaryField::of(answer);
     // An answer that the origin coded itself is the one form that there is.
     let is_coded = answer
         .get(Name::ContentEncoding)

@@ -1,13 +1,13 @@
 //! How old an answer is and what may still be done with it (RFC 9111 §4.2, RFC 5861).
 
-use http::cache_control::{self, RequestControl};
-use http::{Fields, Name, date};
+use bolide_http::cache_control::{self, RequestControl};
+use bolide_http::{FieldMap, Name, date};
 
 use crate::object::Times;
 
 /// The current age of an answer when it arrives, in seconds (RFC 9111 §4.2.3). `asked` and
 /// `arrived` are in milliseconds since 1970.
-pub(crate) fn initial_age(answer: &Fields, asked: u64, arrived: u64) -> u32 {
+pub(crate) fn initial_age(answer: &FieldMap, asked: u64, arrived: u64) -> u32 {
     let date = answer.get(Name::Date).and_then(date::parse);
     let apparent = date.map_or(0, |date| (arrived / 1000).saturating_sub(date));
     let delay = arrived.saturating_sub(asked).div_ceil(1000);
@@ -20,7 +20,7 @@ pub(crate) fn initial_age(answer: &Fields, asked: u64, arrived: u64) -> u32 {
 
 /// What an object is good for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum FreshState {
     /// To be sent.
     Fresh,
     /// To be sent while one request makes it anew.
@@ -34,15 +34,15 @@ pub enum State {
 impl Times {
     /// What the object is good for at `now_ms`.
     #[must_use]
-    pub const fn state(&self, now_ms: u64) -> State {
+    pub const fn state(&self, now_ms: u64) -> FreshState {
         if now_ms < self.expires_ms {
-            State::Fresh
+            FreshState::Fresh
         } else if now_ms < self.stale_until_ms() {
-            State::Refreshable
+            FreshState::Refreshable
         } else if now_ms < self.error_until_ms() {
-            State::ForErrors
+            FreshState::ForErrors
         } else {
-            State::Expired
+            FreshState::Expired
         }
     }
 
@@ -75,12 +75,12 @@ pub fn judge(
 ) -> Instructions {
     let serves = object.is_some_and(|times| {
         let (age, ttl) = (times.age_seconds(now), times.ttl_seconds(now));
-        let is_stale_allowed = times.state(now) == State::Refreshable
+        let is_stale_allowed = times.state(now) == FreshState::Refreshable
             || request.max_stale.is_some_and(|max| !must_revalidate && -ttl <= i64::from(max));
         !request.no_cache
             && request.max_age.is_none_or(|max| age <= u64::from(max))
             && request.min_fresh.is_none_or(|min| ttl >= i64::from(min))
-            && (times.state(now) == State::Fresh || is_stale_allowed)
+            && (times.state(now) == FreshState::Fresh || is_stale_allowed)
     });
     match (serves, request.only_if_cached) {
         (true, _) => Instructions::Serve,

@@ -1,13 +1,13 @@
 //! The rules under arbitrary fields, with what must hold whatever they are.
 
-use http::cookies::Cookies;
-use http::lscache::Scope;
-use http::message::Scheme;
-use http::{Fields, Method};
+use bolide_http::cookies::Cookies;
+use bolide_http::lscache::CacheScope;
+use bolide_http::message::Scheme;
+use bolide_http::{FieldMap, Method};
 
 use crate::rules::{
-    Answer, Environment, Facts, Mode, Policy, Refusal, State, Verdict, decide, gate, named,
-    session, tags, url, vary_base,
+    AnswerFacts, CachePolicy, Environment, Facts, FreshState, Mode, StoreRefusal, StoreVerdict,
+    decide, gate, named, session, tags, url, vary_base,
 };
 
 /// Reads `data` as lines `name: value` of an answer, of a request if they begin with `>`, or of
@@ -18,7 +18,7 @@ use crate::rules::{
 /// When an invariant is broken.
 pub fn rules(data: &[u8]) {
     let Some((&pick, text)) = data.split_first() else { return };
-    let (mut request, mut answer) = (Fields::new(), Fields::new());
+    let (mut request, mut answer) = (FieldMap::new(), FieldMap::new());
     let mut environment = Environment::default();
     for line in text.split(|&byte| byte == b'\n').take(64) {
         let (side, line) = match line {
@@ -35,7 +35,7 @@ pub fn rules(data: &[u8]) {
     }
     let mode = [Mode::Auto, Mode::LsCache, Mode::Zone][usize::from(pick % 3)];
     let has_session = pick & 4 == 0;
-    let policy = Policy { mode, ..Policy::default() };
+    let policy = CachePolicy { mode, ..CachePolicy::default() };
     let facts = Facts {
         method: if pick & 8 == 0 { Method::Get } else { Method::Post },
         fields: &request,
@@ -49,19 +49,19 @@ pub fn rules(data: &[u8]) {
         environment: &environment,
     };
     let status = [200, 404, 301, 500, 206, 304, 103, 299][usize::from(pick >> 5)];
-    let head = Answer { status, fields: &answer, body_len: Some(9), asked: 1, arrived: 2_000 };
+    let head = AnswerFacts { status, fields: &answer, body_len: Some(9), asked: 1, arrived: 2_000 };
     let decision = decide(&policy, &facts, &head, has_session);
     match decision.verdict {
-        Verdict::Keep(scope) => {
-            assert!(scope == Scope::Public || (has_session && mode != Mode::Zone));
+        StoreVerdict::Keep(scope) => {
+            assert!(scope == CacheScope::Public || (has_session && mode != Mode::Zone));
             assert!(decision.ttl > 0 || decision.stale_while_revalidate > 0);
             assert!(facts.method == Method::Get && !matches!(status, 103 | 206 | 304));
             assert!(!environment.is_off || mode == Mode::Zone);
         }
-        Verdict::Refuse(refusal) => assert!(refusal != Refusal::TooLarge),
+        StoreVerdict::Refuse(refusal) => assert!(refusal != StoreRefusal::TooLarge),
     }
     let times = decision.times(5_000);
-    assert!(times.state(4_999) == State::Fresh || decision.ttl == 0);
+    assert!(times.state(4_999) == FreshState::Fresh || decision.ttl == 0);
     assert!(times.age_seconds(0) <= times.age_seconds(u64::MAX / 2));
     let mut out = Vec::new();
     url(&mut out, &facts, &policy);

@@ -1,20 +1,20 @@
 //! Before the origin is asked: may this request be answered from the store, and from which spaces?
 
-use http::cache_control::RequestControl;
-use http::cookies::Cookies;
-use http::lscache::{Control, Scope};
-use http::{Hops, Method, Name};
+use bolide_http::cache_control::RequestControl;
+use bolide_http::cookies::Cookies;
+use bolide_http::lscache::{CacheScope, LsCacheControl};
+use bolide_http::{Hops, Method, Name};
 
 use crate::rules::claims;
 use crate::rules::identity::Facts;
-use crate::rules::policy::{Mode, Policy};
+use crate::rules::policy::{CachePolicy, Mode};
 use crate::rules::query::QueryRules;
 
 /// What rewrite rules (`[E=…]`) or the attributes of an ESI element say about one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
     /// `Cache-Control:…` apart from `vary=`.
-    pub control: Control,
+    pub control: LsCacheControl,
     /// `Cache-Vary:…`: cookies that the answer depends on.
     pub vary_cookies: Vec<Box<[u8]>>,
     /// `Cache-Control:vary=…`: what copies are told apart by.
@@ -24,7 +24,7 @@ pub struct Environment {
     /// `modcache:0`: no caching at all.
     pub is_off: bool,
     /// For whom an answer is kept that says nothing (`CacheEnable`); none is as the mode has it.
-    pub by_default: Option<Scope>,
+    pub by_default: Option<CacheScope>,
     /// Answers for everybody are neither looked up nor kept (`CacheDisable`).
     pub no_public: bool,
     /// Answers for one session are neither looked up nor kept.
@@ -133,7 +133,7 @@ pub struct Gate {
 /// # Errors
 ///
 /// Why it passes.
-pub fn gate(policy: &Policy, facts: &Facts<'_>, has_session: bool) -> Result<Gate, Bypass> {
+pub fn gate(policy: &CachePolicy, facts: &Facts<'_>, has_session: bool) -> Result<Gate, Bypass> {
     let control = &facts.environment.control;
     let is_zone = policy.mode == Mode::Zone;
     let is_method = match facts.method {
@@ -184,7 +184,7 @@ pub fn gate(policy: &Policy, facts: &Facts<'_>, has_session: bool) -> Result<Gat
 
 /// Whether a request drops its session's private objects: a POST that nobody exempted.
 #[must_use]
-pub fn autoflushes(policy: &Policy, facts: &Facts<'_>) -> bool {
+pub fn autoflushes(policy: &CachePolicy, facts: &Facts<'_>) -> bool {
     policy.mode != Mode::Zone
         && policy.private
         && facts.method == Method::Post

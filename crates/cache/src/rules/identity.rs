@@ -3,13 +3,13 @@
 //! Owns the parts of keys; how they are joined so that they cannot run together is the key
 //! builder's business. `Accept-Encoding` is in no part: one object holds all codings.
 
-use http::cookies::{Cookies, php_name};
-use http::message::Scheme;
-use http::{Fields, Method, Name};
+use bolide_http::cookies::{Cookies, php_name};
+use bolide_http::message::Scheme;
+use bolide_http::{FieldMap, Method, Name};
 
-use crate::rules::claims::{Claim, claims};
+use crate::rules::claims::{ForwardedClaim, claims};
 use crate::rules::gate::Environment;
-use crate::rules::policy::Policy;
+use crate::rules::policy::CachePolicy;
 use crate::rules::query;
 
 /// A request as the rules see it.
@@ -18,7 +18,7 @@ pub struct Facts<'a> {
     /// The method.
     pub method: Method,
     /// Its fields.
-    pub fields: &'a Fields,
+    pub fields: &'a FieldMap,
     /// How it came.
     pub scheme: Scheme,
     /// The host that it is for, in lower case, without port.
@@ -54,12 +54,12 @@ fn split_target(target: &[u8]) -> (&[u8], &[u8]) {
 
 /// Appends the URL part of the key of a request: scheme, host, port, server, path and what the
 /// rules leave of the query.
-pub fn url(out: &mut Vec<u8>, facts: &Facts<'_>, policy: &Policy) {
+pub fn url(out: &mut Vec<u8>, facts: &Facts<'_>, policy: &CachePolicy) {
     url_of(out, facts, facts.target, policy);
 }
 
 /// Appends the URL part that a request for `target` on the same host would have: for purges.
-pub fn url_of(out: &mut Vec<u8>, facts: &Facts<'_>, target: &[u8], policy: &Policy) {
+pub fn url_of(out: &mut Vec<u8>, facts: &Facts<'_>, target: &[u8], policy: &CachePolicy) {
     let scheme: &[u8] = match facts.scheme {
         Scheme::Http => b"http://",
         Scheme::Https => b"https://",
@@ -67,7 +67,7 @@ pub fn url_of(out: &mut Vec<u8>, facts: &Facts<'_>, target: &[u8], policy: &Poli
     out.extend_from_slice(scheme);
     out.extend_from_slice(facts.host);
     out.push(b':');
-    http::digits::push_decimal(out, facts.port.into());
+    bolide_http::digits::push_decimal(out, facts.port.into());
     if facts.server != facts.host {
         // A blank stands in no host and no path.
         out.push(b' ');
@@ -82,11 +82,11 @@ pub fn url_of(out: &mut Vec<u8>, facts: &Facts<'_>, target: &[u8], policy: &Poli
 /// One piece of the vary part of a key. Its first byte says of which kind it is, so that a client
 /// cannot write one kind of piece by means of another.
 #[derive(Clone, Copy, Debug)]
-pub enum Piece<'a> {
+pub enum KeyPiece<'a> {
     /// The host as the client wrote it, where that is more than a name in lower case.
     Host(&'a [u8]),
     /// What the client claims about the address.
-    Claim(Claim<'a>),
+    Claim(ForwardedClaim<'a>),
     /// How the request arrived where it is answered.
     Arrival(&'a [u8]),
     /// A cookie with its value, or without it if the request has none.
@@ -104,7 +104,7 @@ pub enum Piece<'a> {
 /// The kinds whose pieces say no more than the address does.
 const OF_ADDRESS: &[u8] = b"hf";
 
-impl Piece<'_> {
+impl KeyPiece<'_> {
     const fn kind(&self) -> u8 {
         match self {
             Self::Host(_) => b'h',
@@ -157,19 +157,19 @@ pub fn is_of_address(mut vary: &[u8]) -> bool {
 
 /// Calls `take` with the pieces that belong to every key of a page: what applications may take for
 /// the address, and how the request arrived.
-pub fn of_address<'a>(facts: &Facts<'a>, mut take: impl FnMut(Piece<'a>)) {
+pub fn of_address<'a>(facts: &Facts<'a>, mut take: impl FnMut(KeyPiece<'a>)) {
     // An application may build its links from what it sees.
     if facts.authority != facts.host {
-        take(Piece::Host(facts.authority));
+        take(KeyPiece::Host(facts.authority));
     }
     if let Some(field) = facts.fields.get(Name::Host)
         && field != facts.authority
     {
-        take(Piece::Host(field));
+        take(KeyPiece::Host(field));
     }
-    claims(facts.fields, |claim| take(Piece::Claim(claim)));
+    claims(facts.fields, |claim| take(KeyPiece::Claim(claim)));
     if !facts.arrival.is_empty() {
-        take(Piece::Arrival(facts.arrival));
+        take(KeyPiece::Arrival(facts.arrival));
     }
 }
 
@@ -183,11 +183,11 @@ const VARY_OWN_MAX: usize = 16;
 /// their order; the vary value (`value` in place of the rewrite rules').
 /// Nothing at all if the environment says `no-vary`.
 pub fn vary_base<'a>(
-    policy: &'a Policy,
+    policy: &'a CachePolicy,
     environment: &'a Environment,
     cookies: &Cookies<'a>,
     value: Option<&'a [u8]>,
-    mut take: impl FnMut(Piece<'a>),
+    mut take: impl FnMut(KeyPiece<'a>),
 ) {
     if environment.control.no_vary {
         return;
@@ -201,7 +201,7 @@ pub fn vary_base<'a>(
     for _ in 0..VARY_OWN_MAX {
         let Some(name) = own(last) else { break };
         for (_, value) in cookies.iter().filter(|pair| pair.0 == name) {
-            take(Piece::Cookie(name, Some(value)));
+            take(KeyPiece::Cookie(name, Some(value)));
         }
         last = name;
     }
@@ -210,7 +210,7 @@ pub fn vary_base<'a>(
         each_read_as(cookies, name, &mut take);
     }
     if let Some(value) = value.or(environment.vary_value.as_deref()) {
-        take(Piece::Value(value));
+        take(KeyPiece::Value(value));
     }
 }
 
@@ -222,14 +222,14 @@ fn is_own(name: &[u8]) -> bool {
 }
 
 /// All cookies that an application may read as `name`, or that there is none.
-fn each_read_as<'a>(cookies: &Cookies<'a>, name: &'a [u8], take: &mut impl FnMut(Piece<'a>)) {
+fn each_read_as<'a>(cookies: &Cookies<'a>, name: &'a [u8], take: &mut impl FnMut(KeyPiece<'a>)) {
     let mut is_there = false;
     for (sent, value) in cookies.read_as(name) {
         is_there = true;
-        take(Piece::Cookie(sent, Some(value)));
+        take(KeyPiece::Cookie(sent, Some(value)));
     }
     if !is_there {
-        take(Piece::Cookie(name, None));
+        take(KeyPiece::Cookie(name, None));
     }
 }
 
@@ -242,21 +242,21 @@ pub(crate) const COOKIE: &[u8] = b"cookie=";
 pub(crate) const CODINGS: &[u8] = b"codings=";
 
 /// Appends what tells a request apart by `name`, one of [`Decision::vary`](super::Decision::vary).
-pub fn named<'a>(out: &mut Vec<u8>, name: &'a [u8], fields: &Fields, cookies: &Cookies<'a>) {
+pub fn named<'a>(out: &mut Vec<u8>, name: &'a [u8], fields: &FieldMap, cookies: &Cookies<'a>) {
     if name == CODINGS {
         out.push(b'e');
         let lines = fields.all(Name::AcceptEncoding);
         // Who names a coding in one line and refuses it in another is told apart by both.
         for line in lines {
-            out.push(http::negotiate::accepted(line).bits());
+            out.push(bolide_http::negotiate::accepted(line).bits());
         }
         return;
     }
     match name.strip_prefix(COOKIE) {
-        Some(cookie) => each_read_as(cookies, cookie, &mut |part: Piece<'a>| part.push(out)),
+        Some(cookie) => each_read_as(cookies, cookie, &mut |part: KeyPiece<'a>| part.push(out)),
         None => {
             out.push(b'n');
-            http::vary::push_selecting(out, name, fields);
+            bolide_http::vary::push_selecting(out, name, fields);
         }
     }
 }
@@ -281,7 +281,7 @@ pub fn session(
         let is_known = is_session(name);
         if is_known || php_name(name).take(LOGINS.len()).eq(LOGINS.iter().copied()) {
             is_one |= is_known && value.len() >= SESSION_MIN;
-            Piece::Cookie(name, Some(value)).push(out);
+            KeyPiece::Cookie(name, Some(value)).push(out);
         }
     }
     if !is_one {

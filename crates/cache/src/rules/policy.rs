@@ -74,7 +74,7 @@ pub struct Heuristic {
 
 /// The settings of a location; the default keeps only what is marked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Policy {
+pub struct CachePolicy {
     /// Whose rules decide.
     pub mode: Mode,
     /// Whether answers for everybody are looked up and kept.
@@ -119,7 +119,7 @@ pub struct Policy {
     pub is_strict: bool,
 }
 
-impl Default for Policy {
+impl Default for CachePolicy {
     fn default() -> Self {
         Self {
             mode: Mode::Auto,

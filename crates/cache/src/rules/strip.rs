@@ -1,6 +1,6 @@
 //! Fields that go: from what is kept, from what a client is sent, from what an origin is asked.
 
-use http::{Fields, Hops, Name};
+use bolide_http::{FieldMap, Hops, Name};
 
 use crate::rules::claims;
 use crate::rules::policy::Mode;
@@ -40,7 +40,7 @@ const SHARED: &[&[u8]] = &[b"X-LiteSpeed-Cache-Control", b"X-LiteSpeed-Tag", b"X
 
 /// Removes what is not kept of an answer. Its `ETag` and `Last-Modified` are to be noted before;
 /// the age it came with is in the decision.
-pub fn for_store(answer: &mut Fields, mode: Mode) {
+pub fn for_store(answer: &mut FieldMap, mode: Mode) {
     Hops::of(answer).remove_named(answer);
     for &name in OF_CONNECTIONS {
         answer.remove(name);
@@ -59,7 +59,7 @@ pub fn for_store(answer: &mut Fields, mode: Mode) {
 
 /// Adds to what is kept of `answer` that which a cache in front is told with each delivery;
 /// [`for_client`] removes it again for others. What is to be purged is said only once.
-pub fn for_front(answer: &Fields, kept: &mut Fields) {
+pub fn for_front(answer: &FieldMap, kept: &mut FieldMap) {
     for name in SHARED {
         for value in answer.all_text(name) {
             kept.push_text(name, value);
@@ -69,7 +69,7 @@ pub fn for_front(answer: &Fields, kept: &mut Fields) {
 
 /// Removes what a client is not told, kept or not, in locations with a page cache; a trusted cache
 /// in front is told everything. `CDN-Cache-Control` and `Cache-Groups` are for all caches and stay.
-pub fn for_client(answer: &mut Fields) {
+pub fn for_client(answer: &mut FieldMap) {
     answer.remove_text(b"X-LiteSpeed-Cache");
     for name in CONTROLS {
         answer.remove_text(name);

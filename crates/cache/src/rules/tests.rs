@@ -5,10 +5,12 @@ mod lscache;
 mod nginx;
 mod standard;
 
-use http::message::Scheme;
-use http::{Fields, Method};
+use bolide_http::message::Scheme;
+use bolide_http::{FieldMap, Method};
 
-use crate::rules::{Answer, Decision, Environment, Facts, Policy, Refusal, Verdict, decide};
+use crate::rules::{
+    AnswerFacts, CachePolicy, Environment, Facts, StoreDecision, StoreRefusal, StoreVerdict, decide,
+};
 
 /// 2020-09-13T12:26:40Z, in milliseconds.
 const NOW: u64 = 1_600_000_000_000;
@@ -18,8 +20,8 @@ const EARLIER: &str = "Sun, 13 Sep 2020 12:25:00 GMT";
 const LATER: &str = "Sun, 13 Sep 2020 12:28:20 GMT";
 
 /// Fields from lines `name: value`, separated by `|`.
-fn fields(text: &str) -> Fields {
-    let mut fields = Fields::new();
+fn fields(text: &str) -> FieldMap {
+    let mut fields = FieldMap::new();
     for line in text.split('|').filter(|line| !line.trim().is_empty()) {
         let (name, value) = line.split_once(':').expect("a colon");
         fields.push_text(name.trim().as_bytes(), value.trim().as_bytes());
@@ -29,7 +31,7 @@ fn fields(text: &str) -> Fields {
 
 /// A request and what answers it.
 struct Case<'a> {
-    policy: Policy,
+    policy: CachePolicy,
     environment: Environment,
     method: Method,
     request: &'a str,
@@ -43,7 +45,7 @@ struct Case<'a> {
 impl Default for Case<'_> {
     fn default() -> Self {
         Self {
-            policy: Policy::default(),
+            policy: CachePolicy::default(),
             environment: Environment::default(),
             method: Method::Get,
             request: "",
@@ -57,7 +59,7 @@ impl Default for Case<'_> {
 }
 
 impl Case<'_> {
-    fn decide(&self) -> Decision {
+    fn decide(&self) -> StoreDecision {
         let (request, answer) = (fields(self.request), fields(self.answer));
         let facts = Facts {
             method: self.method,
@@ -71,7 +73,7 @@ impl Case<'_> {
             arrival: b"",
             environment: &self.environment,
         };
-        let answer = Answer {
+        let answer = AnswerFacts {
             status: self.status,
             fields: &answer,
             body_len: self.body_len,
@@ -81,10 +83,10 @@ impl Case<'_> {
         decide(&self.policy, &facts, &answer, self.has_session)
     }
 
-    fn refusal(&self) -> Option<Refusal> {
+    fn refusal(&self) -> Option<StoreRefusal> {
         match self.decide().verdict {
-            Verdict::Keep(_) => None,
-            Verdict::Refuse(refusal) => Some(refusal),
+            StoreVerdict::Keep(_) => None,
+            StoreVerdict::Refuse(refusal) => Some(refusal),
         }
     }
 }

@@ -1,15 +1,15 @@
 //! Asking whether a kept answer is still good, and what other answers say about it.
 
-use http::conditional::{Comparison, matches};
-use http::message::Scheme;
-use http::{Fields, Name};
+use bolide_http::conditional::{Comparison, matches};
+use bolide_http::message::Scheme;
+use bolide_http::{FieldMap, Name};
 
-use crate::rules::decide::Answer;
+use crate::rules::decide::AnswerFacts;
 use crate::rules::identity::Facts;
 
 /// Appends the conditions by which an origin may confirm a kept answer with these validators
 /// (RFC 9111 §4.3.1). Whether there were any.
-pub fn conditions(etag: Option<&[u8]>, modified: Option<&[u8]>, request: &mut Fields) -> bool {
+pub fn conditions(etag: Option<&[u8]>, modified: Option<&[u8]>, request: &mut FieldMap) -> bool {
     for name in [
         Name::IfNoneMatch,
         Name::IfModifiedSince,
@@ -32,7 +32,7 @@ pub fn conditions(etag: Option<&[u8]>, modified: Option<&[u8]>, request: &mut Fi
 /// Whether a 304 confirms the kept answer with these validators (RFC 9111 §4.3.4): it names the
 /// same ones, or none.
 #[must_use]
-pub fn is_same(etag: Option<&[u8]>, modified: Option<&[u8]>, confirmation: &Fields) -> bool {
+pub fn is_same(etag: Option<&[u8]>, modified: Option<&[u8]>, confirmation: &FieldMap) -> bool {
     if let Some(new) = confirmation.get(Name::Etag) {
         // A strong validator confirms only its like.
         let how = if new.starts_with(b"W/") { Comparison::Weak } else { Comparison::Strong };
@@ -49,7 +49,7 @@ pub fn is_same(etag: Option<&[u8]>, modified: Option<&[u8]>, confirmation: &Fiel
 
 /// Replaces fields of a kept answer by those of the 304 that confirmed it (RFC 9111 §3.2). What
 /// describes the body as it is kept stays.
-pub fn freshen(kept: &mut Fields, confirmation: &Fields) {
+pub fn freshen(kept: &mut FieldMap, confirmation: &FieldMap) {
     let stays = |name: Name| {
         matches!(
             name,
@@ -76,10 +76,10 @@ pub fn freshen(kept: &mut Fields, confirmation: &Fields) {
 /// Paths with queries that an answer to an unsafe request makes doubtful (RFC 9111 §4.4): the
 /// target, and `Location` and `Content-Location` on the same origin.
 #[must_use]
-pub fn invalidated(facts: &Facts<'_>, answer: &Answer<'_>) -> Vec<Vec<u8>> {
+pub fn invalidated(facts: &Facts<'_>, answer: &AnswerFacts<'_>) -> Vec<Vec<u8>> {
     let mut targets = Vec::new();
     if facts.method.is_safe()
-        || facts.method == http::Method::Purge
+        || facts.method == bolide_http::Method::Purge
         || !(200..400).contains(&answer.status)
     {
         return targets;

@@ -2,58 +2,59 @@
 //! seconds by status; `Set-Cookie` and `Vary: *` prevent. A strict policy adds what RFC 9111 has
 //! beyond that.
 
-use http::cache_control::{self, AccelExpires, CacheControl};
-use http::vary::Vary;
-use http::{Fields, Method, Name, date};
+use bolide_http::cache_control::{self, AccelExpires, CacheControl};
+use bolide_http::vary::VaryField;
+use bolide_http::{FieldMap, Method, Name, date};
 use memchr::memmem;
 
-use crate::rules::decide::{Answer, Decision, Refusal, Source, varied};
+use crate::rules::decide::{AnswerFacts, AnswerSource, StoreDecision, StoreRefusal, varied};
 use crate::rules::identity::Facts;
-use crate::rules::policy::Policy;
+use crate::rules::policy::CachePolicy;
 
 /// LIMIT: bytes of `Vary`, its lines joined, as in nginx.
 const VARY_SIZE_MAX: usize = 128;
 
 /// Whether the answer is kept; fills in how.
 pub(crate) fn decide(
-    policy: &Policy,
+    policy: &CachePolicy,
     facts: &Facts<'_>,
-    answer: &Answer<'_>,
-    decision: &mut Decision,
-) -> Result<(), Refusal> {
+    answer: &AnswerFacts<'_>,
+    decision: &mut StoreDecision,
+) -> Result<(), StoreRefusal> {
     // nginx counts from the arrival, whatever age the answer came with.
     let age = if policy.is_strict { decision.age } else { 0 };
     decision.age = 0;
     match facts.method {
         Method::Get => {}
         Method::Post if policy.with_post => {}
-        _ => return Err(Refusal::Method),
+        _ => return Err(StoreRefusal::Method),
     }
     if matches!(answer.status, 0..200 | 206 | 304 | 416) {
-        return Err(Refusal::Status);
+        return Err(StoreRefusal::Status);
     }
     if !policy.ignore.set_cookie && answer.fields.get(Name::SetCookie).is_some() {
-        return Err(Refusal::SetCookie);
+        return Err(StoreRefusal::SetCookie);
     }
     if policy.is_strict && is_for_one(facts, answer.fields) {
-        return Err(Refusal::Authorization);
+        return Err(StoreRefusal::Authorization);
     }
     let (mut seconds, source) = lifetime(policy, answer, decision)?;
-    if matches!(source, Source::CacheControl | Source::Expires) {
+    if matches!(source, AnswerSource::CacheControl | AnswerSource::Expires) {
         decision.age = age;
         // The lifetime of `Expires` was counted from the arrival.
-        seconds = seconds.saturating_sub(if source == Source::CacheControl { age } else { 0 });
+        seconds =
+            seconds.saturating_sub(if source == AnswerSource::CacheControl { age } else { 0 });
     }
     if seconds == 0 {
-        return Err(Refusal::Stale);
+        return Err(StoreRefusal::Stale);
     }
     decision.ttl = seconds;
     decision.source = source;
     if !policy.ignore.vary {
         let vary = varied(answer.fields);
         let size: usize = answer.fields.all(Name::Vary).map(|line| line.len() + 2).sum();
-        if vary == Vary::Anything || size > VARY_SIZE_MAX + 2 {
-            return Err(Refusal::Vary);
+        if vary == VaryField::Anything || size > VARY_SIZE_MAX + 2 {
+            return Err(StoreRefusal::Vary);
         }
         decision.vary = vary.names().to_vec();
     }
@@ -62,7 +63,7 @@ pub(crate) fn decide(
 
 /// RFC 9111 §3.5: an answer to one who proved who he is, and which does not say that others may
 /// have it.
-fn is_for_one(facts: &Facts<'_>, answer: &Fields) -> bool {
+fn is_for_one(facts: &Facts<'_>, answer: &FieldMap) -> bool {
     let is_proved =
         facts.environment.is_vouched_for || facts.fields.get(Name::Authorization).is_some();
     let said = CacheControl::of(answer.all(Name::CacheControl));
@@ -70,10 +71,10 @@ fn is_for_one(facts: &Facts<'_>, answer: &Fields) -> bool {
 }
 
 fn lifetime(
-    policy: &Policy,
-    answer: &Answer<'_>,
-    decision: &mut Decision,
-) -> Result<(u32, Source), Refusal> {
+    policy: &CachePolicy,
+    answer: &AnswerFacts<'_>,
+    decision: &mut StoreDecision,
+) -> Result<(u32, AnswerSource), StoreRefusal> {
     let now = answer.arrived / 1000;
     let until =
         |moment: u64| moment.saturating_sub(now).min(cache_control::SECONDS_MAX.into()) as u32;
@@ -85,30 +86,32 @@ fn lifetime(
     decision.stale_if_error = said.errors;
     let accel = answer.fields.get_text(b"X-Accel-Expires").filter(|_| !policy.ignore.accel_expires);
     match accel.and_then(cache_control::accel_expires) {
-        Some(AccelExpires::Off) => return Err(Refusal::NoStore),
-        Some(AccelExpires::Seconds(seconds)) => return Ok((seconds, Source::AccelExpires)),
-        Some(AccelExpires::Until(moment)) => return Ok((until(moment), Source::AccelExpires)),
+        Some(AccelExpires::Off) => return Err(StoreRefusal::NoStore),
+        Some(AccelExpires::Seconds(seconds)) => return Ok((seconds, AnswerSource::AccelExpires)),
+        Some(AccelExpires::Until(moment)) => {
+            return Ok((until(moment), AnswerSource::AccelExpires));
+        }
         None => {}
     }
     if let Some(refusal) = said.refusal {
         return Err(refusal);
     }
     if let Some(seconds) = said.seconds {
-        return Ok((seconds, Source::CacheControl));
+        return Ok((seconds, AnswerSource::CacheControl));
     }
     if !policy.ignore.expires
         && let Some(text) = answer.fields.get(Name::Expires)
     {
-        return Ok((date::parse_strictly(text).map_or(0, until), Source::Expires));
+        return Ok((date::parse_strictly(text).map_or(0, until), AnswerSource::Expires));
     }
-    let seconds = policy.valid.seconds(answer.status).ok_or(Refusal::NoLifetime)?;
-    Ok((seconds, Source::Configuration))
+    let seconds = policy.valid.seconds(answer.status).ok_or(StoreRefusal::NoLifetime)?;
+    Ok((seconds, AnswerSource::Configuration))
 }
 
 /// Seconds after its time in which an answer may be sent while it is made anew, and in place of
 /// errors, as it says itself.
 #[must_use]
-pub fn grace(answer: &Fields) -> (u32, u32) {
+pub fn grace(answer: &FieldMap) -> (u32, u32) {
     let said = Said::by(answer);
     (said.updating, said.errors)
 }
@@ -116,14 +119,14 @@ pub fn grace(answer: &Fields) -> (u32, u32) {
 /// What `Cache-Control` says to nginx, which looks for its words anywhere in a line.
 #[derive(Debug, Default)]
 struct Said {
-    refusal: Option<Refusal>,
+    refusal: Option<StoreRefusal>,
     seconds: Option<u32>,
     updating: u32,
     errors: u32,
 }
 
 impl Said {
-    fn by(answer: &Fields) -> Self {
+    fn by(answer: &FieldMap) -> Self {
         let mut said = Self::default();
         for line in answer.all(Name::CacheControl) {
             said.add(&line.to_ascii_lowercase()).unwrap_or_else(|refusal| {
@@ -133,11 +136,11 @@ impl Said {
         said
     }
 
-    fn add(&mut self, line: &[u8]) -> Result<(), Refusal> {
+    fn add(&mut self, line: &[u8]) -> Result<(), StoreRefusal> {
         let words = [
-            (&b"no-cache"[..], Refusal::NoCache),
-            (b"no-store", Refusal::NoStore),
-            (b"private", Refusal::Private),
+            (&b"no-cache"[..], StoreRefusal::NoCache),
+            (b"no-store", StoreRefusal::NoStore),
+            (b"private", StoreRefusal::Private),
         ];
         for (word, refusal) in words {
             if memmem::find(line, word).is_some() {
@@ -149,7 +152,7 @@ impl Said {
             own.map_or_else(|| number_behind(line, b"max-age="), |own| Ok(Some(own)))?
         {
             if seconds == 0 {
-                return Err(Refusal::Stale);
+                return Err(StoreRefusal::Stale);
             }
             self.seconds = Some(seconds);
         }
@@ -164,14 +167,14 @@ impl Said {
 }
 
 /// The number behind the first `word`, if it is there.
-fn number_behind(line: &[u8], word: &[u8]) -> Result<Option<u32>, Refusal> {
+fn number_behind(line: &[u8], word: &[u8]) -> Result<Option<u32>, StoreRefusal> {
     let Some(at) = memmem::find(line, word) else { return Ok(None) };
     let mut sum: u32 = 0;
     for byte in &line[at + word.len()..] {
         match byte {
             b',' | b';' | b' ' => break,
             b'0'..=b'9' => sum = sum.saturating_mul(10).saturating_add(u32::from(byte - b'0')),
-            _ => return Err(Refusal::Stale),
+            _ => return Err(StoreRefusal::Stale),
         }
     }
     Ok(Some(sum.min(cache_control::SECONDS_MAX)))

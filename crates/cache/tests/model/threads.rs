@@ -7,12 +7,12 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, Mutex, MutexGuard};
 
-use base::prng::Prng;
-use bytes::Bytes;
-use cache::{
-    Abandon, FillPermit, Follow, Follower, Front, Lookup, ObjectHead, Purge, Read, Scope, Store,
-    StoreLimits, Tags, Times, Waited, Waiter, Wakes,
+use bolide_base::prng::Prng;
+use bolide_cache::{
+    AbandonReason, FillPermit, Follow, Follower, Front, GrowthRead, Lookup, ObjectHead, Store,
+    StoreLimits, TagPurge, TagScope, Tags, Times, Waited, Waiter, Wakes,
 };
+use bytes::Bytes;
 
 use super::{LIFE_MS, SITES, TAGS, Target, URLS, parse};
 
@@ -85,31 +85,31 @@ impl World {
         let (space, began) = (Self::space(target), self.tick());
         self.begun[space].fetch_add(1, Ordering::SeqCst);
         let (keys, site) = target.keys(&self.store);
-        let scope = target.session().map_or(Scope::Public, Scope::Session);
+        let scope = target.session().map_or(TagScope::Public, TagScope::Session);
         let tag = chance.below(TAGS);
         let name = format!("tag{tag}");
         let done = match chance.below(8) {
             0 => {
-                self.store.purge_tag(site, scope, b"*", Purge::Dead);
+                self.store.purge_tag(site, scope, b"*", TagPurge::Dead);
                 &self.all[space..=space]
             }
             1 => {
-                self.store.purge_tag(site, scope, b"ta*", Purge::Dead);
+                self.store.purge_tag(site, scope, b"ta*", TagPurge::Dead);
                 &self.tags[space * TAGS as usize..(space + 1) * TAGS as usize]
             }
             2..=4 => {
                 let session = target.session();
                 let key = session.map_or(keys.public(), |session| keys.private(session));
-                self.store.purge_url(&key, Purge::Dead);
+                self.store.purge_url(&key, TagPurge::Dead);
                 let at = space * URLS as usize + target.url as usize;
                 &self.urls[at..=at]
             }
             5 => {
-                self.store.purge_tag(site, scope, name.as_bytes(), Purge::Stale);
+                self.store.purge_tag(site, scope, name.as_bytes(), TagPurge::Stale);
                 &[]
             }
             _ => {
-                self.store.purge_tag(site, scope, name.as_bytes(), Purge::Dead);
+                self.store.purge_tag(site, scope, name.as_bytes(), TagPurge::Dead);
                 let at = space * TAGS as usize + tag as usize;
                 &self.tags[at..=at]
             }
@@ -269,9 +269,9 @@ impl Worker<'_> {
         self.release(target);
         let now_ms = self.now;
         let wakes = match self.chance.below(4) {
-            0 => permit.abandon(Abandon::Uncacheable { until_ms: now_ms + 20 }),
-            1 => permit.abandon(Abandon::Failed { now_ms, rest_until_ms: now_ms + 20 }),
-            2 => permit.abandon(Abandon::Gone),
+            0 => permit.abandon(AbandonReason::Uncacheable { until_ms: now_ms + 20 }),
+            1 => permit.abandon(AbandonReason::Failed { now_ms, rest_until_ms: now_ms + 20 }),
+            2 => permit.abandon(AbandonReason::Gone),
             // Its waiters are found by whoever comes first.
             _ => return drop(permit),
         };
@@ -300,13 +300,13 @@ fn read(reader: &mut Reader, waiter: Waiter) -> bool {
             Follow::Again => return false,
             Follow::Waiting => {}
             Follow::Head => match reader.follower.read() {
-                Read::Bytes(bytes) => {
+                GrowthRead::Bytes(bytes) => {
                     reader.bytes.extend_from_slice(&bytes);
                     continue;
                 }
-                Read::Pending => {}
-                Read::Broken => return false,
-                Read::End => {
+                GrowthRead::Pending => {}
+                GrowthRead::Broken => return false,
+                GrowthRead::End => {
                     reader.floors.check(&reader.bytes, reader.target);
                     return false;
                 }

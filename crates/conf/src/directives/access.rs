@@ -4,24 +4,24 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, list};
-use crate::model::{AccessRule, Network, Verdict, Who};
-use crate::reader::{Fault, Parsed, Reader, invalid_parameter, show};
+use crate::directive::{Args, Contexts, DirectiveSpec, list};
+use crate::model::{AccessRule, AccessVerdict, Network, Who};
+use crate::reader::{ConfReader, ReadFault, ReadResult, invalid_parameter, show};
 
 const HSLE: Contexts = Contexts::HSLE;
 
-pub(super) const TABLE: &[Directive] = &[
-    list("allow", HSLE, Args::ONE, |r, node| rule(r, node, Verdict::Allow))
+pub(super) const TABLE: &[DirectiveSpec] = &[
+    list("allow", HSLE, Args::ONE, |r, node| rule(r, node, AccessVerdict::Allow))
         .doc("Lets clients of an address or network in.", "allow 192.0.2.0/24;")
         .takes("ADDRESS | NETWORK | unix: | all")
         .without("every client is allowed"),
-    list("deny", HSLE, Args::ONE, |r, node| rule(r, node, Verdict::Deny))
+    list("deny", HSLE, Args::ONE, |r, node| rule(r, node, AccessVerdict::Deny))
         .doc("Keeps clients of an address or network out.", "deny all;")
         .takes("ADDRESS | NETWORK | unix: | all")
         .without("no client is refused"),
 ];
 
-fn rule(r: &mut Reader, node: &Node, verdict: Verdict) -> Parsed {
+fn rule(r: &mut ConfReader, node: &Node, verdict: AccessVerdict) -> ReadResult {
     let who = who(r, node.arg(0))?;
     // `allow` and `deny` are one list.
     let again = std::mem::replace(&mut r.scope.has_access, true);
@@ -34,12 +34,12 @@ fn rule(r: &mut Reader, node: &Node, verdict: Verdict) -> Parsed {
 }
 
 /// A client that is let in: an address, a network, `all` or `unix:`.
-pub(super) fn allowed(r: &mut Reader, word: &[u8]) -> Result<AccessRule, Fault> {
-    Ok(AccessRule { who: who(r, word)?, verdict: Verdict::Allow })
+pub(super) fn allowed(r: &mut ConfReader, word: &[u8]) -> Result<AccessRule, ReadFault> {
+    Ok(AccessRule { who: who(r, word)?, verdict: AccessVerdict::Allow })
 }
 
 /// Whom a word means.
-fn who(r: &mut Reader, word: &[u8]) -> Result<Who, Fault> {
+fn who(r: &mut ConfReader, word: &[u8]) -> Result<Who, ReadFault> {
     Ok(match word {
         b"all" => Who::All,
         b"unix:" => Who::Unix,
@@ -54,7 +54,7 @@ fn who(r: &mut Reader, word: &[u8]) -> Result<Who, Fault> {
 }
 
 /// A network as written.
-pub(super) struct Written {
+pub(super) struct WrittenRule {
     /// What it means.
     pub(super) network: Network,
     /// Whether bits were written that do not count.
@@ -62,7 +62,7 @@ pub(super) struct Written {
 }
 
 /// Reads an address with an optional number of bits.
-pub(super) fn network(word: &[u8]) -> Option<Written> {
+pub(super) fn network(word: &[u8]) -> Option<WrittenRule> {
     let text = std::str::from_utf8(word).ok()?;
     let (address, bits) = match text.split_once('/') {
         Some((address, bits)) => (address, Some(crate::value::number(bits.as_bytes())?)),
@@ -76,12 +76,12 @@ pub(super) fn network(word: &[u8]) -> Option<Written> {
         IpAddr::V4(ip) => {
             let mask = u32::MAX.checked_shl(32 - bits(32)?).unwrap_or(0);
             let mask = Ipv4Addr::from_bits(mask);
-            Written { network: Network::V4(ip & mask, mask), has_low_bits: ip & mask != ip }
+            WrittenRule { network: Network::V4(ip & mask, mask), has_low_bits: ip & mask != ip }
         }
         IpAddr::V6(ip) => {
             let mask = u128::MAX.checked_shl(128 - bits(128)?).unwrap_or(0);
             let mask = Ipv6Addr::from_bits(mask);
-            Written { network: Network::V6(ip & mask, mask), has_low_bits: ip & mask != ip }
+            WrittenRule { network: Network::V6(ip & mask, mask), has_low_bits: ip & mask != ip }
         }
     })
 }

@@ -2,11 +2,11 @@
 
 use std::os::unix::ffi::OsStrExt as _;
 
-use crate::directive::{Args, Contexts, Directive, value};
+use crate::directive::{Args, Contexts, DirectiveSpec, value};
 
 const HSLE: Contexts = Contexts::HSLE;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     value("auth_basic", HSLE, Args::ONE, |r, node| {
         r.settings().auth_basic = Some(r.template(node.arg(0))?);
         Ok(())

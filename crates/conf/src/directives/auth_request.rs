@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, list, value};
+use crate::directive::{Args, Contexts, DirectiveSpec, list, value};
 use crate::model::{AuthRequest, SetTarget};
-use crate::reader::{Parsed, Reader};
+use crate::reader::{ConfReader, ReadResult};
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     value("auth_request", HSL, Args::ONE, |r, node| {
         let word = node.arg(0);
         rule_mut(r).uri = (word != b"off" && !word.is_empty()).then(|| Arc::from(word));
@@ -30,12 +30,12 @@ pub(super) const TABLE: &[Directive] = &[
         .without("none"),
 ];
 
-fn rule_mut(r: &mut Reader) -> &mut AuthRequest {
+fn rule_mut(r: &mut ConfReader) -> &mut AuthRequest {
     Arc::make_mut(&mut r.settings().auth_request)
 }
 
-fn set(r: &mut Reader, node: &Node) -> Parsed {
-    let name = Reader::defined_name(node.arg(0))?;
+fn set(r: &mut ConfReader, node: &Node) -> ReadResult {
+    let name = ConfReader::defined_name(node.arg(0))?;
     let target = match &*name.to_ascii_lowercase() {
         "args" => SetTarget::Args,
         "limit_rate" => SetTarget::LimitRate,

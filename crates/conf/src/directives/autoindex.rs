@@ -1,12 +1,12 @@
 //! Listings of directories.
 
 use crate::choice::chosen;
-use crate::directive::{Args, Contexts, Directive, flag, value};
+use crate::directive::{Args, Contexts, DirectiveSpec, flag, value};
 use crate::model::AutoindexFormat;
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     flag("autoindex", HSL, |r| &mut r.settings().autoindex.on)
         .doc("Whether a directory without an index file is listed.", "autoindex on;"),
     flag("autoindex_exact_size", HSL, |r| &mut r.settings().autoindex.exact_size)

@@ -5,14 +5,16 @@ use std::sync::Arc;
 use super::cache_zone;
 use crate::ast::Node;
 use crate::choice::chosen;
-use crate::directive::{Args, Contexts, Directive, Form, accepted, millis, offset, size, value};
+use crate::directive::{
+    Args, Contexts, DirectiveForm, DirectiveSpec, accepted, millis, offset, size, value,
+};
 use crate::model::{BodyFiles, TempPath};
-use crate::reader::{Fault, INVALID, Parsed, Reader};
+use crate::reader::{ConfReader, INVALID, ReadFault, ReadResult};
 use crate::value as values;
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     offset("client_max_body_size", HSL, |r| &mut r.settings().client_max_body_size)
         .doc("The largest request body; 0 is no limit.", "client_max_body_size 20m;"),
     size("client_body_buffer_size", HSL, |r| &mut r.settings().client_body_buffer_size)
@@ -27,31 +29,31 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Whether every body goes to a file with a name.", "client_body_in_file_only clean;")
         .takes("on | clean | off")
         .default("off"),
-    accepted("client_body_in_single_buffer", HSL, Args::ONE, Form::Flag)
+    accepted("client_body_in_single_buffer", HSL, Args::ONE, DirectiveForm::Flag)
         .doc("Whether a body is kept in one piece.", "client_body_in_single_buffer on;"),
-    accepted("client_body_early_read", HSL, Args::ONE, Form::Flag)
+    accepted("client_body_early_read", HSL, Args::ONE, DirectiveForm::Flag)
         .doc("Whether a body is read before it is needed.", "client_body_early_read on;"),
     // Packaged configurations name these for protocols whose `_pass` they never use.
-    accepted("scgi_temp_path", HSL, Args::between(1, 4), Form::Check(unused_temp_path))
+    accepted("scgi_temp_path", HSL, Args::between(1, 4), DirectiveForm::Check(unused_temp_path))
         .doc("Where answers by SCGI would be kept.", "scgi_temp_path /var/tmp/scgi;")
         .takes("DIRECTORY [NUMBER [NUMBER [NUMBER]]]"),
-    accepted("uwsgi_temp_path", HSL, Args::between(1, 4), Form::Check(unused_temp_path))
+    accepted("uwsgi_temp_path", HSL, Args::between(1, 4), DirectiveForm::Check(unused_temp_path))
         .doc("Where answers by uwsgi would be kept.", "uwsgi_temp_path /var/tmp/uwsgi;")
         .takes("DIRECTORY [NUMBER [NUMBER [NUMBER]]]"),
 ];
 
-fn temp_path(r: &mut Reader, node: &Node) -> Parsed {
+fn temp_path(r: &mut ConfReader, node: &Node) -> ReadResult {
     let path = read_temp_path(r, node)?;
     r.settings().client_body_temp_path = Arc::new(path);
     Ok(())
 }
 
 /// A directory that nothing is ever put into; what is wrong with it is said all the same.
-fn unused_temp_path(r: &mut Reader, node: &Node) -> Parsed {
+fn unused_temp_path(r: &mut ConfReader, node: &Node) -> ReadResult {
     read_temp_path(r, node).map(|_| ())
 }
 
-fn in_file_only(r: &mut Reader, node: &Node) -> Parsed {
+fn in_file_only(r: &mut ConfReader, node: &Node) -> ReadResult {
     let choices =
         [("off", BodyFiles::Unnamed), ("on", BodyFiles::Kept), ("clean", BodyFiles::Removed)];
     r.settings().client_body_in_file_only = chosen(node, &choices)?;
@@ -59,7 +61,7 @@ fn in_file_only(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// Reads `PATH [LEVEL…]`; levels name directories below, for files that have names.
-pub(super) fn read_temp_path(r: &mut Reader, node: &Node) -> Result<TempPath, Fault> {
+pub(super) fn read_temp_path(r: &mut ConfReader, node: &Node) -> Result<TempPath, ReadFault> {
     let mut digits = 0;
     let mut levels = Vec::new();
     for word in node.args().skip(1) {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::gzip::precompressed;
 use super::types::content_types;
-use crate::directive::{Args, Contexts, Directive, buffers, flag, list, value};
+use crate::directive::{Args, Contexts, DirectiveSpec, buffers, flag, list, value};
 use crate::model::Brotli;
-use crate::reader::{Fault, INVALID, Reader, bounded, size};
+use crate::reader::{ConfReader, INVALID, ReadFault, bounded, size};
 use crate::value as values;
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     flag("brotli", Contexts::HSLI, |r| &mut brotli_mut(r).on)
         .doc("Whether answers are compressed on the way out.", "brotli on;"),
     value("brotli_comp_level", HSL, Args::ONE, |r, node| {
@@ -40,7 +40,7 @@ pub(super) const TABLE: &[Directive] = &[
     value("brotli_window", HSL, Args::ONE, |r, node| {
         let window = size(node.arg(0))?;
         if !window.is_power_of_two() || !(1 << 10..=16 << 20).contains(&window) {
-            return Err(Fault::Value("must be a power of two from 1k to 16m"));
+            return Err(ReadFault::Value("must be a power of two from 1k to 16m"));
         }
         brotli_mut(r).window = window;
         Ok(())
@@ -59,6 +59,6 @@ pub(super) const TABLE: &[Directive] = &[
     .default("off"),
 ];
 
-fn brotli_mut(r: &mut Reader) -> &mut Brotli {
+fn brotli_mut(r: &mut ConfReader) -> &mut Brotli {
     Arc::make_mut(&mut r.settings().brotli)
 }

@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, flag, list, millis, number, own, value};
+use crate::directive::{Args, Contexts, DirectiveSpec, flag, list, millis, number, own, value};
 use crate::model::{
-    AccessRule, CacheMethods, CachePurge, CacheSettings, CacheValid, CacheZoneId, UseStale,
-    Verdict, ZoneUse,
+    AccessRule, AccessVerdict, CacheMethods, CachePurge, CacheSettings, CacheValid, CacheZoneId,
+    UseStale, ZoneUse,
 };
 use crate::reader::{
-    DUPLICATE, Family, Fault, Parsed, Reader, invalid_parameter, invalid_value, show,
+    ConfReader, DUPLICATE, DirectiveFamily, ReadFault, ReadResult, invalid_parameter,
+    invalid_value, show,
 };
 use crate::value::{self as values, Unit};
 use crate::vars::Template;
@@ -147,9 +148,9 @@ macro_rules! rows {
 }
 
 /// `fastcgi_cache*`, which hold for `lsapi_pass` and `php_pass` as well.
-pub(super) const TABLE: &[Directive] = rows!("fastcgi");
+pub(super) const TABLE: &[DirectiveSpec] = rows!("fastcgi");
 /// `proxy_cache*`
-pub(super) const PROXY: &[Directive] = rows!("proxy");
+pub(super) const PROXY: &[DirectiveSpec] = rows!("proxy");
 
 /// What the cache directives of one block have said so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -165,13 +166,13 @@ pub(crate) struct CacheDraft {
 }
 
 /// Texts of which one decides.
-pub(super) fn texts(r: &mut Reader, node: &Node) -> Result<Vec<Template>, Fault> {
+pub(super) fn texts(r: &mut ConfReader, node: &Node) -> Result<Vec<Template>, ReadFault> {
     node.args().map(|word| r.template(word)).collect()
 }
 
 /// Adds to a list, which starts anew with the first directive of a block.
 pub(super) fn extend<T: Clone>(
-    r: &mut Reader,
+    r: &mut ConfReader,
     slot: fn(&mut CacheSettings) -> &mut Arc<Vec<T>>,
     more: impl IntoIterator<Item = T>,
 ) {
@@ -183,7 +184,7 @@ pub(super) fn extend<T: Clone>(
     Arc::make_mut(items).extend(more);
 }
 
-fn cache(r: &mut Reader, node: &Node) -> Parsed {
+fn cache(r: &mut ConfReader, node: &Node) -> ReadResult {
     let word = node.arg(0);
     if word == b"off" {
         r.cache().zone = ZoneUse::Off;
@@ -198,31 +199,31 @@ fn cache(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// The zone of a name, which may be made later.
-fn zone(r: &mut Reader, name: &[u8]) -> Result<CacheZoneId, Fault> {
+fn zone(r: &mut ConfReader, name: &[u8]) -> Result<CacheZoneId, ReadFault> {
     if !name.is_empty() {
         super::cache_zone::declare(r, name, 0)?;
     }
     Ok(super::cache_zone::id(r, name))
 }
 
-fn valid(r: &mut Reader, node: &Node) -> Parsed {
+fn valid(r: &mut ConfReader, node: &Node) -> ReadResult {
     let made = valids(node)?;
     extend(r, |cache| &mut cache.valid, made);
     Ok(())
 }
 
 /// Reads statuses and the time that their answers are fresh.
-pub(super) fn valids(node: &Node) -> Result<Vec<CacheValid>, Fault> {
+pub(super) fn valids(node: &Node) -> Result<Vec<CacheValid>, ReadFault> {
     let last = node.args_count() - 1;
     let word = node.arg(last);
     let time = values::time(word, Unit::Seconds)
-        .ok_or_else(|| Fault::Text(format!("invalid time value \"{}\"", show(word))))?;
+        .ok_or_else(|| ReadFault::Text(format!("invalid time value \"{}\"", show(word))))?;
     let mut made = Vec::new();
     for word in node.args().take(last) {
         let status = match values::number(word) {
             _ if word == b"any" => None,
             Some(status @ 100..=599) => Some(status as u16),
-            _ => return Err(Fault::Text(format!("invalid status \"{}\"", show(word)))),
+            _ => return Err(ReadFault::Text(format!("invalid status \"{}\"", show(word)))),
         };
         made.push(CacheValid { status, time });
     }
@@ -253,7 +254,7 @@ const STALE_APPLICATION: usize = 11;
 
 /// The set of `node`'s words, each by its place in `known`, added to `set`; one that comes twice is
 /// told.
-fn words(r: &mut Reader, node: &Node, known: &[&str], mut set: u16) -> Result<u16, Fault> {
+fn words(r: &mut ConfReader, node: &Node, known: &[&str], mut set: u16) -> Result<u16, ReadFault> {
     for word in node.args() {
         let place = known.iter().position(|known| known.as_bytes().eq_ignore_ascii_case(word));
         let bit = 1 << place.ok_or_else(|| invalid_value(word))?;
@@ -265,7 +266,7 @@ fn words(r: &mut Reader, node: &Node, known: &[&str], mut set: u16) -> Result<u1
     Ok(set)
 }
 
-fn methods(r: &mut Reader, node: &Node) -> Parsed {
+fn methods(r: &mut ConfReader, node: &Node) -> ReadResult {
     let before = if r.again { r.cache_draft().methods } else { 0 };
     let set = words(r, node, &METHODS, before)?;
     r.cache_draft().methods = set;
@@ -273,11 +274,11 @@ fn methods(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn use_stale(r: &mut Reader, node: &Node) -> Parsed {
+fn use_stale(r: &mut ConfReader, node: &Node) -> ReadResult {
     let before = if r.again { r.cache_draft().stale } else { 0 };
     let known = match r.family {
-        Family::Application => &STALE[..STALE_APPLICATION],
-        Family::Proxy => &STALE[..],
+        DirectiveFamily::Application => &STALE[..STALE_APPLICATION],
+        DirectiveFamily::Proxy => &STALE[..],
     };
     let set = words(r, node, known, before)?;
     r.cache_draft().stale = set;
@@ -298,7 +299,7 @@ fn use_stale(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn purge(r: &mut Reader, node: &Node) -> Parsed {
+fn purge(r: &mut ConfReader, node: &Node) -> ReadResult {
     let first = node.arg(0);
     let made = if first.contains(&b'$') {
         let mut made = texts(r, node)?;
@@ -321,7 +322,7 @@ fn purge(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// Reads `METHOD [from ADDRESS…]`; without `from`, anybody may.
-fn purge_method(r: &mut Reader, node: &Node) -> Result<CachePurge, Fault> {
+fn purge_method(r: &mut ConfReader, node: &Node) -> Result<CachePurge, ReadFault> {
     let word = node.arg(0);
     let is_method = !word.is_empty() && word.iter().all(u8::is_ascii_uppercase);
     if word != b"on" && !is_method {
@@ -331,7 +332,7 @@ fn purge_method(r: &mut Reader, node: &Node) -> Result<CachePurge, Fault> {
     let mut rules = Vec::new();
     match node.arg(1) {
         b"" if node.args_count() == 1 => {
-            rules.push(AccessRule { who: crate::model::Who::All, verdict: Verdict::Allow });
+            rules.push(AccessRule { who: crate::model::Who::All, verdict: AccessVerdict::Allow });
         }
         b"from" if node.args_count() > 2 => {
             for word in node.args().skip(2) {

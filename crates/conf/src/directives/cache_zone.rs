@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::ast::{Node, Order};
+use crate::ast::{DirectiveNode, Node};
 use crate::diagnostic::Diagnostic;
-use crate::model::{CachePace, CacheZone, CacheZoneId, Level, Place};
-use crate::reader::{Family, Fault, Parsed, Reader, invalid_parameter, show};
+use crate::model::{CachePace, CacheZone, CacheZoneId, LogLevel, SourcePlace};
+use crate::reader::{ConfReader, DirectiveFamily, ReadFault, ReadResult, invalid_parameter, show};
 use crate::value::{self as values, Unit};
 
 /// The smallest memory that nginx takes for keys: two pages.
@@ -46,30 +46,30 @@ pub(crate) struct HeldPath {
     /// Whether a cache keeps answers in it.
     is_cache: bool,
     levels: Vec<u8>,
-    order: Order,
-    place: Place,
+    order: DirectiveNode,
+    place: SourcePlace,
 }
 
 /// Names shared memory; `size` is 0 when it is only used.
-pub(super) fn declare(r: &mut Reader, name: &[u8], size: u64) -> Parsed {
+pub(super) fn declare(r: &mut ConfReader, name: &[u8], size: u64) -> ReadResult {
     let used_by = match r.family {
-        Family::Application => Use::Cache,
-        Family::Proxy => Use::ProxyCache,
+        DirectiveFamily::Application => Use::Cache,
+        DirectiveFamily::Proxy => Use::ProxyCache,
     };
     share(r, name, SharedZone { size, used_by })
 }
 
 /// Names shared memory and refuses what was said otherwise before.
-pub(super) fn share(r: &mut Reader, name: &[u8], zone: SharedZone) -> Parsed {
+pub(super) fn share(r: &mut ConfReader, name: &[u8], zone: SharedZone) -> ReadResult {
     let known = r.http.zones.entry(name.into()).or_insert(SharedZone { size: 0, ..zone });
     let (size, shown) = (zone.size, show(name));
     if known.used_by != zone.used_by {
-        return Err(Fault::Text(format!(
+        return Err(ReadFault::Text(format!(
             "the shared memory zone \"{shown}\" is already declared for a different use"
         )));
     }
     if size != 0 && known.size != 0 && size != known.size {
-        return Err(Fault::Text(format!(
+        return Err(ReadFault::Text(format!(
             "the size {size} of shared memory zone \"{shown}\" conflicts with already declared \
              size {}",
             known.size
@@ -80,7 +80,7 @@ pub(super) fn share(r: &mut Reader, name: &[u8], zone: SharedZone) -> Parsed {
 }
 
 /// The number of a zone's name.
-pub(super) fn id(r: &mut Reader, name: &[u8]) -> CacheZoneId {
+pub(super) fn id(r: &mut ConfReader, name: &[u8]) -> CacheZoneId {
     let zones = &mut r.http.cache_zones;
     let known = zones.iter().position(|(known, _)| **known == *name);
     let index = known.unwrap_or_else(|| {
@@ -91,18 +91,18 @@ pub(super) fn id(r: &mut Reader, name: &[u8]) -> CacheZoneId {
 }
 
 /// Notes a directory that the server keeps files in, and refuses one that is taken.
-pub(super) fn hold(r: &mut Reader, node: &Node, path: &Path, levels: Vec<u8>) {
+pub(super) fn hold(r: &mut ConfReader, node: &Node, path: &Path, levels: Vec<u8>) {
     let (order, place) = (r.order(), r.place(node));
     take(r, path, HeldPath { is_cache: false, levels, order, place });
 }
 
 /// Notes a directory that a cache has to itself.
-pub(super) fn occupy(r: &mut Reader, node: &Node, path: &Path, levels: Vec<u8>) {
+pub(super) fn occupy(r: &mut ConfReader, node: &Node, path: &Path, levels: Vec<u8>) {
     let (order, place) = (r.order(), r.place(node));
     take(r, path, HeldPath { is_cache: true, levels, order, place });
 }
 
-fn take(r: &mut Reader, path: &Path, held: HeldPath) {
+fn take(r: &mut ConfReader, path: &Path, held: HeldPath) {
     let Some(known) = r.http.held_paths.get(path) else {
         r.http.held_paths.insert(path.to_owned(), held);
         r.http.temp_paths.push(path.to_owned());
@@ -110,7 +110,7 @@ fn take(r: &mut Reader, path: &Path, held: HeldPath) {
     };
     // Inner blocks are read after what follows them; the fault is the one written later.
     let (first, second) = if known.order <= held.order { (known, &held) } else { (&held, known) };
-    let (shown, Place { file, line }) = (path.display(), &first.place);
+    let (shown, SourcePlace { file, line }) = (path.display(), &first.place);
     let text = if first.is_cache || second.is_cache {
         format!("the same path name \"{shown}\" used in {file}:{line} and")
     } else if first.levels != second.levels {
@@ -119,11 +119,11 @@ fn take(r: &mut Reader, path: &Path, held: HeldPath) {
         return;
     };
     let (order, place) = (second.order, second.place.clone());
-    r.note(order, Diagnostic::new(Level::Emerg, text, Some(place)));
+    r.note(order, Diagnostic::new(LogLevel::Emerg, text, Some(place)));
 }
 
 /// A path below the prefix without a slash at its end.
-pub(super) fn directory(r: &Reader, word: &[u8]) -> PathBuf {
+pub(super) fn directory(r: &ConfReader, word: &[u8]) -> PathBuf {
     let slashes = word.iter().rev().take_while(|byte| **byte == b'/').count();
     let trimmed = &word[..word.len() - slashes];
     // What is nothing but slashes is the root.
@@ -147,7 +147,7 @@ pub(super) fn levels(text: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// What holds where nothing is written.
-fn empty(path: PathBuf, place: Place) -> CacheZone {
+fn empty(path: PathBuf, place: SourcePlace) -> CacheZone {
     let pace = |files, sleep, threshold| CachePace {
         files,
         sleep: Duration::from_millis(sleep),
@@ -171,7 +171,7 @@ fn empty(path: PathBuf, place: Place) -> CacheZone {
 }
 
 /// `fastcgi_cache_path`, `proxy_cache_path`
-pub(super) fn path(r: &mut Reader, node: &Node) -> Parsed {
+pub(super) fn path(r: &mut ConfReader, node: &Node) -> ReadResult {
     let mut zone = empty(directory(r, node.arg(0)), r.place(node));
     let mut name: &[u8] = b"";
     for word in node.args().skip(1) {
@@ -183,7 +183,7 @@ pub(super) fn path(r: &mut Reader, node: &Node) -> Parsed {
     }
     if name.is_empty() {
         let text = format!("\"{}\" must have \"keys_zone\" parameter", show(node.name()));
-        return Err(Fault::Text(text));
+        return Err(ReadFault::Text(text));
     }
     let shown = show(name);
     zone.name = (&*shown).into();
@@ -192,36 +192,36 @@ pub(super) fn path(r: &mut Reader, node: &Node) -> Parsed {
     let id = id(r, name);
     let slot = &mut r.http.cache_zones[id.index()].1;
     if slot.is_some() {
-        return Err(Fault::Text(format!("duplicate zone \"{shown}\"")));
+        return Err(ReadFault::Text(format!("duplicate zone \"{shown}\"")));
     }
     *slot = Some(zone);
     Ok(())
 }
 
-fn keys_zone<'w>(word: &[u8], rest: &'w [u8]) -> Result<(&'w [u8], u64), Fault> {
+fn keys_zone<'w>(word: &[u8], rest: &'w [u8]) -> Result<(&'w [u8], u64), ReadFault> {
     let shown = show(word);
-    let invalid = || Fault::Text(format!("invalid keys zone size \"{shown}\""));
+    let invalid = || ReadFault::Text(format!("invalid keys zone size \"{shown}\""));
     let colon = rest.iter().position(|byte| *byte == b':').ok_or_else(invalid)?;
     let size = values::size(&rest[colon + 1..]).ok_or_else(invalid)?;
     if size < KEYS_MIN {
-        return Err(Fault::Text(format!("keys zone \"{shown}\" is too small")));
+        return Err(ReadFault::Text(format!("keys zone \"{shown}\" is too small")));
     }
     Ok((&rest[..colon], size))
 }
 
-fn parameter(zone: &mut CacheZone, word: &[u8]) -> Parsed {
+fn parameter(zone: &mut CacheZone, word: &[u8]) -> ReadResult {
     let Some(equals) = word.iter().position(|byte| *byte == b'=') else {
         return Err(invalid_parameter(word));
     };
     let (name, value) = (&word[..equals], &word[equals + 1..]);
     let shown = show(word);
-    let invalid = || Fault::Text(format!("invalid {} value \"{shown}\"", show(name)));
+    let invalid = || ReadFault::Text(format!("invalid {} value \"{shown}\"", show(name)));
     let files = || values::number(value).and_then(|files| u32::try_from(files).ok());
     let millis = || values::time(value, Unit::Millis);
     let switch = || match value {
         b"on" => Ok(true),
         b"off" => Ok(false),
-        _ => Err(Fault::Text(format!(
+        _ => Err(ReadFault::Text(format!(
             "invalid {} value \"{shown}\", it must be \"on\" or \"off\"",
             show(name)
         ))),
@@ -229,7 +229,7 @@ fn parameter(zone: &mut CacheZone, word: &[u8]) -> Parsed {
     match name {
         b"levels" => {
             zone.levels = levels(value)
-                .ok_or_else(|| Fault::Text(format!("invalid \"levels\" \"{shown}\"")))?;
+                .ok_or_else(|| ReadFault::Text(format!("invalid \"levels\" \"{shown}\"")))?;
         }
         b"use_temp_path" => zone.use_temp_path = switch()?,
         b"inactive" => {

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::types::content_types;
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, flag, list, value};
+use crate::directive::{Args, Contexts, DirectiveSpec, flag, list, value};
 use crate::model::{Charset, CharsetOf};
-use crate::reader::{Fault, Reader};
-use crate::vars::{Part, Template};
+use crate::reader::{ConfReader, ReadFault};
+use crate::vars::{Template, TemplatePart};
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     value("charset", Contexts::HSLI, Args::ONE, |r, node| {
         let name = name(r, node)?;
         charset_mut(r).charset = name;
@@ -43,20 +43,20 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Whether a charset that an origin named is replaced.", "override_charset on;"),
 ];
 
-fn charset_mut(r: &mut Reader) -> &mut Charset {
+fn charset_mut(r: &mut ConfReader) -> &mut Charset {
     Arc::make_mut(&mut r.settings().charset)
 }
 
-fn name(r: &mut Reader, node: &Node) -> Result<CharsetOf, Fault> {
+fn name(r: &mut ConfReader, node: &Node) -> Result<CharsetOf, ReadFault> {
     match node.arg(0) {
         b"off" => Ok(CharsetOf::Off),
         [b'$', _, ..] => {
             // All that follows is the name: there are no other texts beside it.
-            let name = Reader::defined_name(node.arg(0))?;
+            let name = ConfReader::defined_name(node.arg(0))?;
             let var = r.variable(&name)?;
-            Ok(CharsetOf::Name(Template::new(vec![Part::Var(var)])))
+            Ok(CharsetOf::Name(Template::new(vec![TemplatePart::Var(var)])))
         }
-        b"$" => Err(Fault::Text("invalid variable name \"$\"".to_owned())),
+        b"$" => Err(ReadFault::Text("invalid variable name \"$\"".to_owned())),
         word => Ok(CharsetOf::Name(Template::text(word))),
     }
 }

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use super::peer::{Peer, cut, look_up};
+use super::peer::{PeerAddressText, cut, look_up};
 use crate::ast::Node;
 use crate::choice::{chosen, say_once};
 use crate::directive::{
-    Args, Contexts, Directive, Form, accepted, block, buffers, flag, list, millis, size, value,
+    Args, Contexts, DirectiveForm, DirectiveSpec, accepted, block, buffers, flag, list, millis,
+    size, value,
 };
 use crate::model::{
-    IfModifiedSince, KeepaliveDisable, LingeringClose, Satisfy, ServerTokens, Settings,
+    IfModifiedSince, KeepaliveDisable, LingeringClose, LocationSettings, Satisfy, ServerTokens,
 };
 use crate::reader::{
-    DUPLICATE, Fault, INVALID, Parsed, Reader, invalid_value, show, size as bytes,
+    ConfReader, DUPLICATE, INVALID, ReadFault, ReadResult, invalid_value, show, size as bytes,
 };
 use crate::value::{self as values, Unit};
 use crate::vars::Template;
@@ -20,7 +21,7 @@ use crate::vars::Template;
 const H: Contexts = Contexts::HTTP;
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     block("http", Contexts::MAIN, Args::NONE, http)
         .doc("Everything about serving HTTP.", "http { server { listen 80; } }"),
     value("keepalive_timeout", HSL, Args::between(1, 2), keepalive_timeout)
@@ -37,7 +38,7 @@ pub(super) const TABLE: &[Directive] = &[
     millis("keepalive_time", HSL, |r| &mut r.settings().keepalive_time)
         .doc("The longest that one connection is used.", "keepalive_time 1h;"),
     value("keepalive_requests", HSL, Args::ONE, |r, node| {
-        let number = values::number(node.arg(0)).ok_or(Fault::Value("invalid number"))?;
+        let number = values::number(node.arg(0)).ok_or(ReadFault::Value("invalid number"))?;
         r.settings().keepalive_requests = number.unsigned_abs();
         Ok(())
     })
@@ -113,7 +114,7 @@ pub(super) const TABLE: &[Directive] = &[
         .takes("off | exact | before")
         .default("exact"),
     value("max_ranges", HSL, Args::ONE, |r, node| {
-        let number = values::number(node.arg(0)).ok_or(Fault::Value("invalid number"))?;
+        let number = values::number(node.arg(0)).ok_or(ReadFault::Value("invalid number"))?;
         r.settings().max_ranges = Some(u32::try_from(number).unwrap_or(u32::MAX));
         Ok(())
     })
@@ -143,18 +144,18 @@ pub(super) const TABLE: &[Directive] = &[
     .doc("Chose when 103 answers of an origin are passed on.", "early_hints $http2;")
     .takes("TEXT…")
     .without("103 answers are passed on"),
-    accepted("aio_write", HSL, Args::ONE, Form::Flag)
+    accepted("aio_write", HSL, Args::ONE, DirectiveForm::Flag)
         .doc("Chose how temporary files are written.", "aio_write on;"),
-    accepted("read_ahead", HSL, Args::ONE, Form::Size)
+    accepted("read_ahead", HSL, Args::ONE, DirectiveForm::Size)
         .doc("Chose how far files are read ahead.", "read_ahead 512k;"),
-    accepted("directio_alignment", HSL, Args::ONE, Form::Offset)
+    accepted("directio_alignment", HSL, Args::ONE, DirectiveForm::Offset)
         .doc("Chose the alignment for `directio`.", "directio_alignment 512;"),
-    accepted("send_lowat", HSL, Args::ONE, Form::Check(lowat))
+    accepted("send_lowat", HSL, Args::ONE, DirectiveForm::Check(lowat))
         .doc("Chose when a socket counts as writable.", "send_lowat 0;")
         .takes("SIZE"),
-    accepted("postpone_output", HSL, Args::ONE, Form::Size)
+    accepted("postpone_output", HSL, Args::ONE, DirectiveForm::Size)
         .doc("Chose how much is gathered before sending.", "postpone_output 1460;"),
-    accepted("msie_refresh", HSL, Args::ONE, Form::Flag)
+    accepted("msie_refresh", HSL, Args::ONE, DirectiveForm::Flag)
         .doc("Chose refreshes instead of redirects for an old browser.", "msie_refresh off;"),
     millis("auth_delay", HSL, |r| &mut r.settings().auth_delay)
         .doc("How long a 401 answer is held back.", "auth_delay 1s;"),
@@ -165,20 +166,20 @@ pub(super) const TABLE: &[Directive] = &[
         "The longest answer that a page can set a variable to.",
         "subrequest_output_buffer_size 4k;",
     ),
-    accepted("variables_hash_max_size", H, Args::ONE, Form::Number)
+    accepted("variables_hash_max_size", H, Args::ONE, DirectiveForm::Number)
         .doc("Sized a table that sizes itself.", "variables_hash_max_size 1024;"),
-    accepted("variables_hash_bucket_size", H, Args::ONE, Form::Number)
+    accepted("variables_hash_bucket_size", H, Args::ONE, DirectiveForm::Number)
         .doc("Sized a table that sizes itself.", "variables_hash_bucket_size 64;"),
 ];
 
-fn http(r: &mut Reader, node: &mut Node) -> Parsed {
+fn http(r: &mut ConfReader, node: &mut Node) -> ReadResult {
     if r.http.settings.is_some() {
         return Err(DUPLICATE);
     }
     r.http.log_formats.push(super::combined());
     let mut scope = r.inner_scope(H);
     let error_log = Arc::clone(&r.main.error_log);
-    Arc::<Settings>::make_mut(&mut scope.settings).error_log = error_log;
+    Arc::<LocationSettings>::make_mut(&mut scope.settings).error_log = error_log;
     // A second block is refused even when this one is broken.
     r.http.settings = Some(Arc::clone(&scope.settings));
     r.http.closed = node.block.as_ref().map_or(node.order, |block| block.closed);
@@ -189,7 +190,7 @@ fn http(r: &mut Reader, node: &mut Node) -> Parsed {
     Ok(())
 }
 
-fn keepalive_timeout(r: &mut Reader, node: &Node) -> Parsed {
+fn keepalive_timeout(r: &mut ConfReader, node: &Node) -> ReadResult {
     let timeout = values::time(node.arg(0), Unit::Millis).ok_or(INVALID)?;
     // As in nginx, an outer block's second value stays where there is none.
     let header = match node.args_count() {
@@ -201,7 +202,7 @@ fn keepalive_timeout(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn keepalive_disable(r: &mut Reader, node: &Node) -> Parsed {
+fn keepalive_disable(r: &mut ConfReader, node: &Node) -> ReadResult {
     let mut disable = KeepaliveDisable { msie6: false, safari: false };
     if r.again {
         disable = r.settings().keepalive_disable;
@@ -221,7 +222,7 @@ fn keepalive_disable(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn lingering_close(r: &mut Reader, node: &Node) -> Parsed {
+fn lingering_close(r: &mut ConfReader, node: &Node) -> ReadResult {
     let choices = [
         ("off", LingeringClose::Off),
         ("on", LingeringClose::On),
@@ -232,13 +233,13 @@ fn lingering_close(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// A size that changes nothing on this system.
-pub(super) fn lowat(r: &mut Reader, node: &Node) -> Parsed {
+pub(super) fn lowat(r: &mut ConfReader, node: &Node) -> ReadResult {
     bytes(node.arg(0))?;
     r.warn(format!("\"{}\" is not supported, ignored", show(node.name())));
     Ok(())
 }
 
-fn directio(r: &mut Reader, node: &Node) -> Parsed {
+fn directio(r: &mut ConfReader, node: &Node) -> ReadResult {
     r.settings().directio = match node.arg(0) {
         b"off" => None,
         word => Some(values::offset(word).ok_or(INVALID)?),
@@ -247,7 +248,7 @@ fn directio(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// Bytes, or a text with variables that gives them.
-pub(super) fn rate(r: &mut Reader, node: &Node) -> Result<Template, Fault> {
+pub(super) fn rate(r: &mut ConfReader, node: &Node) -> Result<Template, ReadFault> {
     let template = r.template(node.arg(0))?;
     match template.as_text() {
         Some(text) => {
@@ -258,20 +259,20 @@ pub(super) fn rate(r: &mut Reader, node: &Node) -> Result<Template, Fault> {
     }
 }
 
-fn satisfy(r: &mut Reader, node: &Node) -> Parsed {
+fn satisfy(r: &mut ConfReader, node: &Node) -> ReadResult {
     let choices = [("all", Satisfy::All), ("any", Satisfy::Any)];
     r.settings().satisfy = chosen(node, &choices)?;
     Ok(())
 }
 
-fn server_tokens(r: &mut Reader, node: &Node) -> Parsed {
+fn server_tokens(r: &mut ConfReader, node: &Node) -> ReadResult {
     let choices =
         [("off", ServerTokens::Off), ("on", ServerTokens::On), ("build", ServerTokens::Build)];
     r.settings().server_tokens = chosen(node, &choices)?;
     Ok(())
 }
 
-fn if_modified_since(r: &mut Reader, node: &Node) -> Parsed {
+fn if_modified_since(r: &mut ConfReader, node: &Node) -> ReadResult {
     let choices = [
         ("off", IfModifiedSince::Off),
         ("exact", IfModifiedSince::Exact),
@@ -281,7 +282,7 @@ fn if_modified_since(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn resolver(r: &mut Reader, node: &Node) -> Parsed {
+fn resolver(r: &mut ConfReader, node: &Node) -> ReadResult {
     if r.again {
         return Err(DUPLICATE);
     }
@@ -291,7 +292,7 @@ fn resolver(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// Checks name servers and what is said about them.
-pub(super) fn name_servers(r: &Reader, node: &Node) -> Result<Vec<String>, Fault> {
+pub(super) fn name_servers(r: &ConfReader, node: &Node) -> Result<Vec<String>, ReadFault> {
     let (mut words, mut has_server) = (Vec::new(), false);
     for word in node.args() {
         let text = show(word);
@@ -301,10 +302,10 @@ pub(super) fn name_servers(r: &Reader, node: &Node) -> Result<Vec<String>, Fault
             "ipv4" | "ipv6" => matches!(value, "on" | "off"),
             "status_zone" => !value.is_empty(),
             _ => {
-                let fault = |why| Fault::Text(format!("{why} in resolver \"{text}\""));
+                let fault = |why| ReadFault::Text(format!("{why} in resolver \"{text}\""));
                 match cut(word) {
-                    Ok(Peer::Unix(_)) => {}
-                    Ok(Peer::Inet { host, port }) => {
+                    Ok(PeerAddressText::Unix(_)) => {}
+                    Ok(PeerAddressText::Inet { host, port }) => {
                         look_up(r, &host, port.unwrap_or(53)).map_err(fault)?;
                     }
                     Err(why) => return Err(fault(why)),
@@ -314,24 +315,24 @@ pub(super) fn name_servers(r: &Reader, node: &Node) -> Result<Vec<String>, Fault
             }
         };
         if !fits {
-            return Err(Fault::Text(format!("invalid parameter: {text}")));
+            return Err(ReadFault::Text(format!("invalid parameter: {text}")));
         }
         words.push(text.into_owned());
     }
     if !has_server {
-        return Err(Fault::Text("no name servers defined".to_owned()));
+        return Err(ReadFault::Text("no name servers defined".to_owned()));
     }
     let off = |family: &str| words.iter().any(|word| *word == format!("{family}=off"));
     if off("ipv4") && off("ipv6") {
-        return Err(Fault::Text("\"ipv4\" and \"ipv6\" cannot both be \"off\"".to_owned()));
+        return Err(ReadFault::Text("\"ipv4\" and \"ipv6\" cannot both be \"off\"".to_owned()));
     }
     Ok(words)
 }
 
-fn aio(r: &mut Reader, node: &Node) -> Parsed {
+fn aio(r: &mut ConfReader, node: &Node) -> ReadResult {
     match node.arg(0) {
         b"off" | b"threads" => Ok(()),
-        b"on" => Err(Fault::Text("\"aio on\" is unsupported on this platform".to_owned())),
+        b"on" => Err(ReadFault::Text("\"aio on\" is unsupported on this platform".to_owned())),
         word => match word.strip_prefix(b"threads=") {
             Some(pool) => {
                 if r.template(pool)?.as_text().is_some() {

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, flag, list};
+use crate::directive::{Args, Contexts, DirectiveSpec, flag, list};
 use crate::model::{ErrorPage, Overwrite};
-use crate::reader::{Fault, Parsed, Reader, invalid_value, show};
+use crate::reader::{ConfReader, ReadFault, ReadResult, invalid_value, show};
 use crate::value as values;
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     list("error_page", Contexts::HSLI, Args::at_least(2), error_page)
         .doc("What is served in place of an error.", "error_page 404 =200 /empty.html;")
         .takes("CODE… [=[CODE]] URI")
@@ -21,7 +21,7 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Whether missing files are logged as errors.", "log_not_found off;"),
 ];
 
-fn error_page(r: &mut Reader, node: &Node) -> Parsed {
+fn error_page(r: &mut ConfReader, node: &Node) -> ReadResult {
     let last = node.args_count() - 1;
     // Between the statuses and the target an overwriting status may stand.
     let (overwrite, statuses) = match node.arg(last - 1) {
@@ -41,7 +41,9 @@ fn error_page(r: &mut Reader, node: &Node) -> Parsed {
             Some(status @ 300..=599) => status as u16,
             Some(_) => {
                 let shown = show(word);
-                return Err(Fault::Text(format!("value \"{shown}\" must be between 300 and 599")));
+                return Err(ReadFault::Text(format!(
+                    "value \"{shown}\" must be between 300 and 599"
+                )));
             }
         };
         pages.push(ErrorPage { status, overwrite, target: target.clone() });

@@ -2,13 +2,15 @@
 //! has no effect.
 
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, Form, accepted, block, flag, list, value};
-use crate::reader::{Fault, Parsed, Reader, show};
+use crate::directive::{
+    Args, Contexts, DirectiveForm, DirectiveSpec, accepted, block, flag, list, value,
+};
+use crate::reader::{ConfReader, ReadFault, ReadResult, show};
 use crate::value as values;
 
 const E: Contexts = Contexts::EVENTS;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     block("events", Contexts::MAIN, Args::NONE, events)
         .doc("Settings of how connections are handled.", "events { worker_connections 1024; }"),
     value("worker_connections", E, Args::ONE, worker_connections)
@@ -21,13 +23,13 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Named a method of waiting for events; the best is taken.", "use epoll;")
         .takes("epoll | poll | select")
         .default("epoll"),
-    accepted("accept_mutex", E, Args::ONE, Form::Flag)
+    accepted("accept_mutex", E, Args::ONE, DirectiveForm::Flag)
         .doc("Chose a lock around accepting, which is not needed.", "accept_mutex off;"),
-    accepted("accept_mutex_delay", E, Args::ONE, Form::Millis)
+    accepted("accept_mutex_delay", E, Args::ONE, DirectiveForm::Millis)
         .doc("Chose how long to wait for that lock.", "accept_mutex_delay 500ms;"),
-    accepted("worker_aio_requests", E, Args::ONE, Form::Number)
+    accepted("worker_aio_requests", E, Args::ONE, DirectiveForm::Number)
         .doc("Bounded asynchronous file operations.", "worker_aio_requests 32;"),
-    accepted("epoll_events", E, Args::ONE, Form::Number)
+    accepted("epoll_events", E, Args::ONE, DirectiveForm::Number)
         .doc("Bounded the events taken at a time.", "epoll_events 512;"),
     list("debug_connection", E, Args::ONE, |r, node| super::real_ip::clients(r, node).map(|_| ()))
         .doc("Chose clients whose debug messages are logged.", "debug_connection 127.0.0.1;")
@@ -35,24 +37,24 @@ pub(super) const TABLE: &[Directive] = &[
         .without("none"),
 ];
 
-fn events(r: &mut Reader, node: &mut Node) -> Parsed {
-    r.meet_events()?;
+fn events(r: &mut ConfReader, node: &mut Node) -> ReadResult {
+    r.read_events()?;
     let scope = r.inner_scope(E);
     r.read_inner(node, scope);
     Ok(())
 }
 
-fn worker_connections(r: &mut Reader, node: &Node) -> Parsed {
+fn worker_connections(r: &mut ConfReader, node: &Node) -> ReadResult {
     let Some(number) = values::number(node.arg(0)) else {
-        return Err(Fault::Text(format!("invalid number \"{}\"", show(node.arg(0)))));
+        return Err(ReadFault::Text(format!("invalid number \"{}\"", show(node.arg(0)))));
     };
     r.events.worker_connections = u32::try_from(number).unwrap_or(u32::MAX);
     Ok(())
 }
 
-fn method(_: &mut Reader, node: &Node) -> Parsed {
+fn method(_: &mut ConfReader, node: &Node) -> ReadResult {
     match node.arg(0) {
         b"epoll" | b"poll" | b"select" => Ok(()),
-        other => Err(Fault::Text(format!("invalid event type \"{}\"", show(other)))),
+        other => Err(ReadFault::Text(format!("invalid event type \"{}\"", show(other)))),
     }
 }

@@ -1,6 +1,6 @@
 //! `fastcgi_*`, as far as `proxy_*` has the same; they hold for `lsapi_pass` and `php_pass` as
 //! well.
 
-use crate::directive::Directive;
+use crate::directive::DirectiveSpec;
 
-pub(super) const TABLE: &[Directive] = super::origin::FASTCGI;
+pub(super) const TABLE: &[DirectiveSpec] = super::origin::FASTCGI;

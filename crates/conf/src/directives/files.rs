@@ -5,17 +5,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, Form, accepted, flag, list, own, value};
-use crate::model::{Mapping, Matcher, Root, Symlinks};
+use crate::directive::{
+    Args, Contexts, DirectiveForm, DirectiveSpec, accepted, flag, list, own, value,
+};
+use crate::model::{DocumentRoot, Mapping, Matcher, SymlinksConf};
 use crate::reader::{
-    DUPLICATE, Fault, INVALID, Parsed, Reader, RootWord, bounded, invalid_parameter, show,
+    ConfReader, DUPLICATE, INVALID, ReadFault, ReadResult, RootWord, bounded, invalid_parameter,
+    show,
 };
 use crate::value::{self as values, Unit};
 use crate::vars::{Template, Var};
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     own("root", Contexts::HSLI, Args::ONE, root)
         .doc("The directory that paths are looked up in.", "root /srv/www;")
         .takes("DIRECTORY")
@@ -49,7 +52,7 @@ pub(super) const TABLE: &[Directive] = &[
     .default("1"),
     flag("open_file_cache_errors", HSL, |r| &mut r.settings().open_file_cache.errors)
         .doc("Whether missing files are remembered too.", "open_file_cache_errors on;"),
-    accepted("open_file_cache_events", HSL, Args::ONE, Form::Flag)
+    accepted("open_file_cache_events", HSL, Args::ONE, DirectiveForm::Flag)
         .doc("Chose notification of changes.", "open_file_cache_events off;"),
     value("disable_symlinks", HSL, Args::between(1, 2), disable_symlinks)
         .doc("Whether symbolic links are refused.", "disable_symlinks if_not_owner;")
@@ -57,23 +60,23 @@ pub(super) const TABLE: &[Directive] = &[
         .default("off"),
 ];
 
-fn root(r: &mut Reader, node: &Node) -> Parsed {
+fn root(r: &mut ConfReader, node: &Node) -> ReadResult {
     take_slot(r, RootWord::Root)?;
     let mut path = path(r, node)?;
     if let [kept @ .., b'/'] = path.as_slice() {
         path.truncate(kept.len());
     }
     let path = r.template(&path)?;
-    r.settings().root = Root { path, mapping: Mapping::Whole };
+    r.settings().root = DocumentRoot { path, mapping: Mapping::Whole };
     Ok(())
 }
 
-fn alias(r: &mut Reader, node: &Node) -> Parsed {
+fn alias(r: &mut ConfReader, node: &Node) -> ReadResult {
     take_slot(r, RootWord::Alias)?;
     let mapping = match &r.scope.matcher {
         Matcher::Named(_) => {
             let message = "the \"alias\" directive cannot be used inside the named location";
-            return Err(Fault::Text(message.to_owned()));
+            return Err(ReadFault::Text(message.to_owned()));
         }
         Matcher::Regex(_) => Mapping::Nothing,
         Matcher::Exact(path) | Matcher::Prefix { path, .. } => Mapping::Without(path.len()),
@@ -81,18 +84,18 @@ fn alias(r: &mut Reader, node: &Node) -> Parsed {
     };
     let path = path(r, node)?;
     let path = r.template(&path)?;
-    r.settings().root = Root { path, mapping };
+    r.settings().root = DocumentRoot { path, mapping };
     Ok(())
 }
 
 /// Refuses a second `root` or `alias` in the same block.
-fn take_slot(r: &mut Reader, word: RootWord) -> Parsed {
+fn take_slot(r: &mut ConfReader, word: RootWord) -> ReadResult {
     match r.scope.root_word.replace(word) {
         None => Ok(()),
         Some(earlier) if earlier == word => Err(DUPLICATE),
         Some(earlier) => {
             let (name, earlier) = (word.text(), earlier.text());
-            Err(Fault::Text(format!(
+            Err(ReadFault::Text(format!(
                 "\"{name}\" directive is duplicate, \"{earlier}\" directive was specified earlier"
             )))
         }
@@ -100,14 +103,14 @@ fn take_slot(r: &mut Reader, word: RootWord) -> Parsed {
 }
 
 /// The path below the prefix, unless a variable comes first.
-fn path(r: &mut Reader, node: &Node) -> Result<Vec<u8>, Fault> {
+fn path(r: &mut ConfReader, node: &Node) -> Result<Vec<u8>, ReadFault> {
     let word = node.arg(0);
     let template = r.template(word)?;
     for (var, name) in [(Var::DocumentRoot, "document_root"), (Var::RealpathRoot, "realpath_root")]
     {
         if template.vars().any(|used| *used == var) {
             let directive = show(node.name());
-            return Err(Fault::Text(format!(
+            return Err(ReadFault::Text(format!(
                 "the ${name} variable cannot be used in the \"{directive}\" directive"
             )));
         }
@@ -118,7 +121,7 @@ fn path(r: &mut Reader, node: &Node) -> Result<Vec<u8>, Fault> {
     Ok(r.below_prefix(word).as_os_str().as_bytes().to_vec())
 }
 
-fn index(r: &mut Reader, node: &Node) -> Parsed {
+fn index(r: &mut ConfReader, node: &Node) -> ReadResult {
     let last = node.args_count() - 1;
     let mut names: Vec<Template> = if r.again { r.settings().index.to_vec() } else { Vec::new() };
     for (position, word) in node.args().enumerate() {
@@ -126,7 +129,7 @@ fn index(r: &mut Reader, node: &Node) -> Parsed {
             r.warn("only the last index in \"index\" directive should be absolute".to_owned());
         }
         if word.is_empty() {
-            return Err(Fault::Text("index \"\" in \"index\" directive is invalid".to_owned()));
+            return Err(ReadFault::Text("index \"\" in \"index\" directive is invalid".to_owned()));
         }
         names.push(r.template(word)?);
     }
@@ -134,11 +137,11 @@ fn index(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn open_file_cache(r: &mut Reader, node: &Node) -> Parsed {
+fn open_file_cache(r: &mut ConfReader, node: &Node) -> ReadResult {
     let (mut max, mut inactive, mut is_off) = (None, Duration::from_secs(60), false);
     for word in node.args() {
         let invalid =
-            || Fault::Text(format!("invalid \"open_file_cache\" parameter \"{}\"", show(word)));
+            || ReadFault::Text(format!("invalid \"open_file_cache\" parameter \"{}\"", show(word)));
         if let Some(digits) = word.strip_prefix(b"max=") {
             let number = values::number(digits).and_then(|number| u32::try_from(number).ok());
             max = Some(number.filter(|number| *number > 0).ok_or_else(invalid)?);
@@ -152,7 +155,7 @@ fn open_file_cache(r: &mut Reader, node: &Node) -> Parsed {
     }
     if max.is_none() && !is_off {
         let message = "\"open_file_cache\" must have the \"max\" parameter";
-        return Err(Fault::Text(message.to_owned()));
+        return Err(ReadFault::Text(message.to_owned()));
     }
     let cache = &mut r.settings().open_file_cache;
     cache.max = max.filter(|_| !is_off);
@@ -160,11 +163,11 @@ fn open_file_cache(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn disable_symlinks(r: &mut Reader, node: &Node) -> Parsed {
+fn disable_symlinks(r: &mut ConfReader, node: &Node) -> ReadResult {
     let (mut mode, mut from) = (None, None);
     let twice = || {
         let (first, second) = (show(node.arg(0)), show(node.arg(1)));
-        Fault::Text(format!("duplicate parameters \"{first} {second}\""))
+        ReadFault::Text(format!("duplicate parameters \"{first} {second}\""))
     };
     for word in node.args() {
         match word {
@@ -179,15 +182,15 @@ fn disable_symlinks(r: &mut Reader, node: &Node) -> Parsed {
     r.settings().disable_symlinks = match mode {
         Some(b"off") if from.is_some() => {
             let message = "\"from=\" cannot be used with \"off\" parameter";
-            return Err(Fault::Text(message.to_owned()));
+            return Err(ReadFault::Text(message.to_owned()));
         }
-        Some(b"off") => Symlinks::Follow,
-        Some(b"on") => Symlinks::Refuse { from },
-        Some(_) => Symlinks::IfNotOwner { from },
+        Some(b"off") => SymlinksConf::Follow,
+        Some(b"on") => SymlinksConf::Refuse { from },
+        Some(_) => SymlinksConf::IfNotOwner { from },
         None => {
             let message = "\"disable_symlinks\" must have \"off\", \"on\" or \"if_not_owner\" \
                            parameter";
-            return Err(Fault::Text(message.to_owned()));
+            return Err(ReadFault::Text(message.to_owned()));
         }
     };
     Ok(())

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::types::content_types;
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, buffers, flag, list};
+use crate::directive::{Args, Contexts, DirectiveSpec, buffers, flag, list};
 use crate::model::{Filters, Substitution};
-use crate::reader::{Fault, Parsed, Reader};
+use crate::reader::{ConfReader, ReadFault, ReadResult};
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     list("sub_filter", HSL, Args::TWO, substitution)
         .doc(
             "A text that is looked for in answers, in any case, and what takes its place.",
@@ -37,13 +37,13 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Number and size of buffers for it.", "gunzip_buffers 16 8k;"),
 ];
 
-fn filters_mut(r: &mut Reader) -> &mut Filters {
+fn filters_mut(r: &mut ConfReader) -> &mut Filters {
     Arc::make_mut(&mut r.settings().filters)
 }
 
-fn substitution(r: &mut Reader, node: &Node) -> Parsed {
+fn substitution(r: &mut ConfReader, node: &Node) -> ReadResult {
     if node.arg(0).is_empty() {
-        return Err(Fault::Text("empty search pattern".to_owned()));
+        return Err(ReadFault::Text("empty search pattern".to_owned()));
     }
     let search = r.template(node.arg(0))?;
     let search = match search.as_text() {

@@ -6,13 +6,13 @@ use std::net::Ipv4Addr;
 use super::access::network;
 use super::geo_ranges::Ranges;
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, Inherit, leaf};
+use crate::directive::{Args, Contexts, DirectiveSpec, Inheritance, leaf};
 use crate::model::{Definition, Geo, Network, Spans, Who};
-use crate::reader::{Fault, Parsed, Reader, show};
-use crate::vars::{Part, Template};
+use crate::reader::{ConfReader, ReadFault, ReadResult, show};
+use crate::vars::{Template, TemplatePart};
 
-pub(super) const TABLE: &[Directive] =
-    &[leaf("geo", Contexts::HTTP, Args::between(1, 2), Inherit::Own, geo)
+pub(super) const TABLE: &[DirectiveSpec] =
+    &[leaf("geo", Contexts::HTTP, Args::between(1, 2), Inheritance::Own, geo)
         .doc(
             "A variable that depends on the client's address, or on another one.",
             "geo $inside { default 0; 192.0.2.0/24 1; }",
@@ -47,14 +47,14 @@ enum Change {
     Delete,
 }
 
-fn geo(r: &mut Reader, node: &Node) -> Parsed {
-    let first = Reader::defined_name(node.arg(0))?;
+fn geo(r: &mut ConfReader, node: &Node) -> ReadResult {
+    let first = ConfReader::defined_name(node.arg(0))?;
     let (source, name) = match node.args_count() {
         1 => (None, first),
         _ => {
-            let name = Reader::defined_name(node.arg(1))?;
+            let name = ConfReader::defined_name(node.arg(1))?;
             let var = r.variable(&first)?;
-            (Some(Template::new(vec![Part::Var(var)])), name)
+            (Some(Template::new(vec![TemplatePart::Var(var)])), name)
         }
     };
     // The name is checked before the rows are.
@@ -70,15 +70,15 @@ fn geo(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn row(r: &mut Reader, draft: &mut Draft, entry: &Node) -> Parsed {
+fn row(r: &mut ConfReader, draft: &mut Draft, entry: &Node) -> ReadResult {
     if entry.block.is_some() {
-        return Err(Fault::Text("unexpected \"{\"".to_owned()));
+        return Err(ReadFault::Text("unexpected \"{\"".to_owned()));
     }
     let word = entry.name();
     match (word, entry.args_count()) {
         (b"ranges", 0) if draft.has_networks => {
             let text = "the \"ranges\" directive must be the first directive inside \"geo\" block";
-            return Err(Fault::Text(text.to_owned()));
+            return Err(ReadFault::Text(text.to_owned()));
         }
         (b"ranges", 0) => {
             draft.by_range = true;
@@ -93,7 +93,7 @@ fn row(r: &mut Reader, draft: &mut Draft, entry: &Node) -> Parsed {
             return Ok(());
         }
         (_, 1) => {}
-        _ => return Err(Fault::Text("invalid number of the geo parameters".to_owned())),
+        _ => return Err(ReadFault::Text("invalid number of the geo parameters".to_owned())),
     }
     let value = entry.arg(0);
     match word {
@@ -108,9 +108,9 @@ fn row(r: &mut Reader, draft: &mut Draft, entry: &Node) -> Parsed {
 }
 
 /// A network, with a warning when bits of it do not count.
-fn written(r: &mut Reader, entry: &Node, word: &[u8]) -> Result<Network, Fault> {
+fn written(r: &mut ConfReader, entry: &Node, word: &[u8]) -> Result<Network, ReadFault> {
     let Some(read) = network(word) else {
-        return Err(Fault::Text(format!("invalid network \"{}\"", show(word))));
+        return Err(ReadFault::Text(format!("invalid network \"{}\"", show(word))));
     };
     if read.has_low_bits {
         r.warn_at(entry, format!("low address bits of {} are meaningless", show(word)));
@@ -118,7 +118,7 @@ fn written(r: &mut Reader, entry: &Node, word: &[u8]) -> Result<Network, Fault> 
     Ok(read.network)
 }
 
-fn network_row(r: &mut Reader, draft: &mut Draft, entry: &Node) -> Parsed {
+fn network_row(r: &mut ConfReader, draft: &mut Draft, entry: &Node) -> ReadResult {
     draft.has_networks = true;
     let (word, value) = (entry.name(), entry.arg(0));
     if word == b"default" {
@@ -140,7 +140,7 @@ fn network_row(r: &mut Reader, draft: &mut Draft, entry: &Node) -> Parsed {
     Ok(())
 }
 
-fn range_row(r: &mut Reader, draft: &mut Draft, entry: &Node) -> Parsed {
+fn range_row(r: &mut ConfReader, draft: &mut Draft, entry: &Node) -> ReadResult {
     let (word, value) = (entry.name(), entry.arg(0));
     if word == b"default" {
         let number = draft.number(value);
@@ -155,7 +155,7 @@ fn range_row(r: &mut Reader, draft: &mut Draft, entry: &Node) -> Parsed {
     let deletes = word == b"delete";
     let word = if deletes { value } else { word };
     let Some((start, end)) = range(word) else {
-        return Err(Fault::Text(format!("invalid range \"{}\"", show(word))));
+        return Err(ReadFault::Text(format!("invalid range \"{}\"", show(word))));
     };
     if deletes {
         if !draft.ranges.delete(start, end) {
@@ -173,7 +173,7 @@ fn range_row(r: &mut Reader, draft: &mut Draft, entry: &Node) -> Parsed {
     }
     added.map_err(|(from, to)| {
         let (from, to) = (Ipv4Addr::from_bits(from), Ipv4Addr::from_bits(to));
-        Fault::Text(format!("range \"{}\" overlaps \"{from}-{to}\"", show(word)))
+        ReadFault::Text(format!("range \"{}\" overlaps \"{from}-{to}\"", show(word)))
     })
 }
 
@@ -198,7 +198,14 @@ impl Draft {
     }
 
     /// Adds a network or takes it away, with nginx's warnings; `word` is how it was written.
-    fn change(&mut self, r: &mut Reader, entry: &Node, word: &[u8], at: Network, change: Change) {
+    fn change(
+        &mut self,
+        r: &mut ConfReader,
+        entry: &Node,
+        word: &[u8],
+        at: Network,
+        change: Change,
+    ) {
         let old = match (at, change) {
             (Network::V4(ip, mask), Change::Add(value)) => {
                 self.v4.insert((ip.to_bits(), mask.to_bits().count_ones()), value)

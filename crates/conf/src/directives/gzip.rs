@@ -5,15 +5,17 @@ use std::sync::Arc;
 use super::types::content_types;
 use crate::ast::Node;
 use crate::choice::{chosen, say_once};
-use crate::directive::{Args, Contexts, Directive, Form, accepted, buffers, flag, list, value};
+use crate::directive::{
+    Args, Contexts, DirectiveForm, DirectiveSpec, accepted, buffers, flag, list, value,
+};
 use crate::model::{Gzip, GzipProxied, Precompressed};
-use crate::reader::{Fault, INVALID, Parsed, Reader, bounded, invalid_value, size};
-use crate::regex::Case;
+use crate::reader::{ConfReader, INVALID, ReadFault, ReadResult, bounded, invalid_value, size};
+use crate::regex::LetterCase;
 use crate::value as values;
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     flag("gzip", Contexts::HSLI, |r| &mut gzip_mut(r).on)
         .doc("Whether answers are compressed on the way out.", "gzip on;"),
     value("gzip_comp_level", HSL, Args::ONE, |r, node| {
@@ -64,7 +66,7 @@ pub(super) const TABLE: &[Directive] = &[
     value("gzip_window", HSL, Args::ONE, |r, node| {
         let window = size(node.arg(0))?;
         if !matches!(window, 512 | 1024 | 2048 | 4096 | 8192 | 16384 | 32768) {
-            return Err(Fault::Value("must be 512, 1k, 2k, 4k, 8k, 16k, or 32k"));
+            return Err(ReadFault::Value("must be 512, 1k, 2k, 4k, 8k, 16k, or 32k"));
         }
         gzip_mut(r).window = window;
         Ok(())
@@ -72,12 +74,12 @@ pub(super) const TABLE: &[Directive] = &[
     .doc("How far back repetitions are looked for.", "gzip_window 32k;")
     .takes("SIZE (512 to 32k, a power of two)")
     .default("32k"),
-    accepted("gzip_hash", HSL, Args::ONE, Form::Check(hash_size))
+    accepted("gzip_hash", HSL, Args::ONE, DirectiveForm::Check(hash_size))
         .doc("Sized a table of the compressor.", "gzip_hash 16k;")
         .takes("SIZE"),
-    accepted("gzip_no_buffer", HSL, Args::ONE, Form::Flag)
+    accepted("gzip_no_buffer", HSL, Args::ONE, DirectiveForm::Flag)
         .doc("Chose sending each piece at once.", "gzip_no_buffer off;"),
-    accepted("postpone_gzipping", HSL, Args::ONE, Form::Size)
+    accepted("postpone_gzipping", HSL, Args::ONE, DirectiveForm::Size)
         .doc("Chose how much is gathered before compressing.", "postpone_gzipping 0;"),
     value("gzip_static", HSL, Args::ONE, |r, node| {
         gzip_mut(r).precompressed = precompressed(node)?;
@@ -88,26 +90,26 @@ pub(super) const TABLE: &[Directive] = &[
     .default("off"),
 ];
 
-fn gzip_mut(r: &mut Reader) -> &mut Gzip {
+fn gzip_mut(r: &mut ConfReader) -> &mut Gzip {
     Arc::make_mut(&mut r.settings().gzip)
 }
 
 /// `off`, `on` or `always`.
-pub(super) fn precompressed(node: &Node) -> Result<Precompressed, Fault> {
+pub(super) fn precompressed(node: &Node) -> Result<Precompressed, ReadFault> {
     let choices =
         [("off", Precompressed::Off), ("on", Precompressed::On), ("always", Precompressed::Always)];
     chosen(node, &choices)
 }
 
-fn hash_size(_: &mut Reader, node: &Node) -> Parsed {
+fn hash_size(_: &mut ConfReader, node: &Node) -> ReadResult {
     let size = size(node.arg(0))?;
     match size.is_power_of_two() && (512..=128 << 10).contains(&size) {
         true => Ok(()),
-        false => Err(Fault::Value("must be 512, 1k, 2k, 4k, 8k, 16k, 32k, 64k, or 128k")),
+        false => Err(ReadFault::Value("must be 512, 1k, 2k, 4k, 8k, 16k, 32k, 64k, or 128k")),
     }
 }
 
-fn proxied(r: &mut Reader, node: &Node) -> Parsed {
+fn proxied(r: &mut ConfReader, node: &Node) -> ReadResult {
     let mut proxied = if r.again { r.settings().gzip.proxied } else { GzipProxied::default() };
     let mut off = false;
     for word in node.args() {
@@ -133,14 +135,14 @@ fn proxied(r: &mut Reader, node: &Node) -> Parsed {
 /// What `msie6` stands for: versions 4 to 6, but not the second service pack of 6.
 const MSIE6: &[u8] = br"MSIE (?:[45]\.|6\.(?!.*SV1))";
 
-fn disable(r: &mut Reader, node: &Node) -> Parsed {
+fn disable(r: &mut ConfReader, node: &Node) -> ReadResult {
     let mut expressions = if r.again { r.settings().gzip.disable.to_vec() } else { Vec::new() };
     for word in node.args() {
         let expression = match word {
-            b"msie6" => r.regex(MSIE6, Case::Sensitive)?,
+            b"msie6" => r.regex(MSIE6, LetterCase::Sensitive)?,
             // A build option of nginx that switches compression off when memory is short.
             b"degradation" => continue,
-            _ => r.regex(word, Case::Insensitive)?,
+            _ => r.regex(word, LetterCase::Insensitive)?,
         };
         expressions.push(expression);
     }

@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use crate::ast::Node;
 use crate::choice::chosen;
-use crate::directive::{Args, Contexts, Directive, list, value};
+use crate::directive::{Args, Contexts, DirectiveSpec, list, value};
 use crate::model::{AddHeader, Expires, ExpiresRule, ListInherit};
-use crate::reader::{Fault, INVALID, Parsed, Reader, invalid_parameter};
+use crate::reader::{ConfReader, INVALID, ReadFault, ReadResult, invalid_parameter};
 use crate::value::{self as values, Unit};
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     list("add_header", Contexts::HSLI, Args::between(2, 3), |r, node| {
         let added = read(r, node)?;
         r.scope.headers.push(added);
@@ -47,7 +47,7 @@ pub(super) const TABLE: &[Directive] = &[
 ];
 
 /// Puts the fields of a block together with the outer ones, when all its values are read.
-pub(crate) fn settle(r: &mut Reader) {
+pub(crate) fn settle(r: &mut ConfReader) {
     let own = std::mem::take(&mut r.scope.headers);
     let settings = &r.scope.settings;
     if let Some(all) = settled(own, &settings.add_headers, settings.add_header_inherit) {
@@ -74,12 +74,12 @@ fn settled(
     }
 }
 
-fn inherit(node: &Node) -> Result<ListInherit, Fault> {
+fn inherit(node: &Node) -> Result<ListInherit, ReadFault> {
     let forms = [("on", ListInherit::On), ("off", ListInherit::Off), ("merge", ListInherit::Merge)];
     chosen(node, &forms)
 }
 
-fn read(r: &mut Reader, node: &Node) -> Result<AddHeader, Fault> {
+fn read(r: &mut ConfReader, node: &Node) -> Result<AddHeader, ReadFault> {
     let value = r.template(node.arg(1))?;
     let always = match node.arg(2) {
         b"always" => true,
@@ -89,7 +89,7 @@ fn read(r: &mut Reader, node: &Node) -> Result<AddHeader, Fault> {
     Ok(AddHeader { name: Arc::from(node.arg(0)), value, always })
 }
 
-fn expires(r: &mut Reader, node: &Node) -> Parsed {
+fn expires(r: &mut ConfReader, node: &Node) -> ReadResult {
     let modified = node.args_count() == 2;
     if modified && node.arg(0) != b"modified" {
         return Err(INVALID);
@@ -97,7 +97,7 @@ fn expires(r: &mut Reader, node: &Node) -> Parsed {
     let word = node.arg(usize::from(modified));
     let text = r.template(word)?;
     let expires = match text.as_text() {
-        Some(_) => Expires::Fixed(ExpiresRule::parse(word, modified).map_err(Fault::Value)?),
+        Some(_) => Expires::Fixed(ExpiresRule::parse(word, modified).map_err(ReadFault::Value)?),
         None => Expires::Variable { text, modified },
     };
     r.settings().expires = Arc::new(expires);

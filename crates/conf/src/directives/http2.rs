@@ -2,8 +2,10 @@
 
 use super::server::pool;
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, Form, accepted, flag, number, own, value};
-use crate::reader::{Fault, Parsed, Reader, show, size as bytes};
+use crate::directive::{
+    Args, Contexts, DirectiveForm, DirectiveSpec, accepted, flag, number, own, value,
+};
+use crate::reader::{ConfReader, ReadFault, ReadResult, show, size as bytes};
 use crate::value::number as number_of;
 
 const H: Contexts = Contexts::HTTP;
@@ -17,7 +19,7 @@ const FRAME_MAX: u32 = (1 << 24) - 1;
 /// What nginx keeps at the front of that buffer for itself.
 const RECV_BUFFER_TOO_SMALL: usize = 16;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     flag("http2", HS, |r| &mut r.scope.http2).doc("Whether HTTP/2 is spoken.", "http2 on;"),
     number("http2_max_concurrent_streams", HS, |r| &mut r.server().h2.max_concurrent_streams)
         .doc("Requests at a time on one connection.", "http2_max_concurrent_streams 128;"),
@@ -28,20 +30,25 @@ pub(super) const TABLE: &[Directive] = &[
         )
         .takes("SIZE")
         .default("64k"),
-    accepted("http2_recv_buffer_size", H, Args::ONE, Form::Check(recv_buffer))
+    accepted("http2_recv_buffer_size", H, Args::ONE, DirectiveForm::Check(recv_buffer))
         .doc("Sized a buffer that sizes itself.", "http2_recv_buffer_size 256k;")
         .takes("SIZE"),
     value("http2_chunk_size", HSL, Args::ONE, chunk_size)
         .doc("Bytes of an answer in one DATA frame at most.", "http2_chunk_size 8k;")
         .takes("SIZE")
         .default("16k"),
-    accepted("http2_pool_size", HS, Args::ONE, Form::Check(|_, node| pool(node).map(|_| ())))
-        .doc("Sized memory that sizes itself.", "http2_pool_size 4k;")
-        .takes("SIZE"),
+    accepted(
+        "http2_pool_size",
+        HS,
+        Args::ONE,
+        DirectiveForm::Check(|_, node| pool(node).map(|_| ())),
+    )
+    .doc("Sized memory that sizes itself.", "http2_pool_size 4k;")
+    .takes("SIZE"),
     value("http2_streams_index_size", HS, Args::ONE, |_, node| {
-        let size = number_of(node.arg(0)).ok_or(Fault::Value("invalid number"))?;
+        let size = number_of(node.arg(0)).ok_or(ReadFault::Value("invalid number"))?;
         if !size.unsigned_abs().is_power_of_two() {
-            return Err(Fault::Value("must be a power of two"));
+            return Err(ReadFault::Value("must be a power of two"));
         }
         Ok(())
     })
@@ -82,33 +89,33 @@ pub(super) const TABLE: &[Directive] = &[
         .without("none; nothing follows from it but a warning"),
 ];
 
-fn preread(r: &mut Reader, node: &Node) -> Parsed {
+fn preread(r: &mut ConfReader, node: &Node) -> ReadResult {
     let size = u32::try_from(bytes(node.arg(0))?).ok().filter(|size| *size <= WINDOW_MAX);
     let size = size.ok_or_else(|| {
-        Fault::Text(format!("the maximum body preread buffer size is {WINDOW_MAX}"))
+        ReadFault::Text(format!("the maximum body preread buffer size is {WINDOW_MAX}"))
     })?;
     r.server().h2.body_preread_size = size;
     Ok(())
 }
 
-fn recv_buffer(_: &mut Reader, node: &Node) -> Parsed {
+fn recv_buffer(_: &mut ConfReader, node: &Node) -> ReadResult {
     match bytes(node.arg(0))? {
-        0..=RECV_BUFFER_TOO_SMALL => Err(Fault::Value("value is too small")),
+        0..=RECV_BUFFER_TOO_SMALL => Err(ReadFault::Value("value is too small")),
         _ => Ok(()),
     }
 }
 
-fn chunk_size(r: &mut Reader, node: &Node) -> Parsed {
+fn chunk_size(r: &mut ConfReader, node: &Node) -> ReadResult {
     let size = bytes(node.arg(0))?;
     if size == 0 {
-        return Err(Fault::Text("the http2 chunk size cannot be zero".to_owned()));
+        return Err(ReadFault::Text("the http2 chunk size cannot be zero".to_owned()));
     }
     r.settings().http2_chunk_size = u32::try_from(size).unwrap_or(u32::MAX).min(FRAME_MAX);
     Ok(())
 }
 
 /// Warns about a directive that lives on under another name, or not at all.
-fn obsolete(r: &mut Reader, node: &Node) -> Parsed {
+fn obsolete(r: &mut ConfReader, node: &Node) -> ReadResult {
     let successor = match node.name() {
         b"http2_idle_timeout" => Some("keepalive_timeout"),
         b"http2_max_field_size" | b"http2_max_header_size" => Some("large_client_header_buffers"),

@@ -1,15 +1,15 @@
 //! HTTP/3 and QUIC.
 
-use crate::directive::{Args, Contexts, Directive, flag, number, value};
-use crate::reader::{Fault, flag as switch, size as bytes};
+use crate::directive::{Args, Contexts, DirectiveSpec, flag, number, value};
+use crate::reader::{ReadFault, flag as switch, size as bytes};
 
 const HS: Contexts = Contexts::HS;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     flag("http3", HS, |r| &mut r.scope.http3)
         .doc("Whether HTTP/3 is spoken where a `quic` listener is.", "http3 on;"),
     value("http3_hq", HS, Args::ONE, |_, node| match switch("http3_hq", node.arg(0))? {
-        true => Err(Fault::Text("\"http3_hq on\" is not implemented".to_owned())),
+        true => Err(ReadFault::Text("\"http3_hq on\" is not implemented".to_owned())),
         false => Ok(()),
     })
     .doc("HTTP/0.9 over QUIC, for tests of QUIC, is not spoken.", "http3_hq off;")

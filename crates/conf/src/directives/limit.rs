@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use crate::ast::Node;
 use crate::choice::chosen;
-use crate::directive::{Args, Contexts, Directive, flag, list, own, value};
+use crate::directive::{Args, Contexts, DirectiveSpec, flag, list, own, value};
 use crate::model::{
-    ConnLimit, Level, LimitKind, LimitTerms, LimitZone, LimitZoneId, Limits, RequestLimit,
+    ConnLimit, LimitKind, LimitRules, LimitTerms, LimitZone, LimitZoneId, LogLevel, RequestLimit,
 };
-use crate::reader::{Fault, Parsed, Reader, bounded, invalid_parameter, show};
+use crate::reader::{ConfReader, ReadFault, ReadResult, bounded, invalid_parameter, show};
 use crate::value as values;
 
 use super::cache_zone::{SharedZone, Use, share};
@@ -19,7 +19,7 @@ const SIZE_MIN: u64 = 8 * 4096;
 /// What `nodelay` says: more than any burst.
 const NO_DELAY: u64 = u64::MAX;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     own("limit_req_zone", Contexts::HTTP, Args::between(3, 3), requests_zone)
         .doc(
             "Shared memory in which requests are counted by a key, and how many may come.",
@@ -89,8 +89,8 @@ pub(super) const TABLE: &[Directive] = &[
 ];
 
 /// What holds where nothing is written.
-pub(crate) fn none() -> Arc<Limits> {
-    Arc::new(Limits {
+pub(crate) fn none() -> Arc<LimitRules> {
+    Arc::new(LimitRules {
         requests: Vec::new(),
         requests_terms: LimitTerms::DEFAULT,
         connections: Vec::new(),
@@ -98,26 +98,26 @@ pub(crate) fn none() -> Arc<Limits> {
     })
 }
 
-fn limits(r: &mut Reader) -> &mut Limits {
+fn limits(r: &mut ConfReader) -> &mut LimitRules {
     Arc::make_mut(&mut r.settings().limits)
 }
 
-fn status(node: &Node) -> Result<u16, Fault> {
+fn status(node: &Node) -> Result<u16, ReadFault> {
     bounded(node.arg(0), 400, 599).map(|status| status as u16)
 }
 
-fn level(node: &Node) -> Result<Level, Fault> {
+fn level(node: &Node) -> Result<LogLevel, ReadFault> {
     let levels = [
-        ("info", Level::Info),
-        ("notice", Level::Notice),
-        ("warn", Level::Warn),
-        ("error", Level::Error),
+        ("info", LogLevel::Info),
+        ("notice", LogLevel::Notice),
+        ("warn", LogLevel::Warn),
+        ("error", LogLevel::Error),
     ];
     chosen(node, &levels)
 }
 
 /// The number of a zone's name.
-fn id(r: &mut Reader, name: &[u8]) -> LimitZoneId {
+fn id(r: &mut ConfReader, name: &[u8]) -> LimitZoneId {
     let zones = &mut r.http.limit_zones;
     let known = zones.iter().position(|(known, _)| **known == *name);
     let index = known.unwrap_or_else(|| {
@@ -128,16 +128,16 @@ fn id(r: &mut Reader, name: &[u8]) -> LimitZoneId {
 }
 
 /// Names a zone that is only used.
-fn used(r: &mut Reader, name: &[u8], used_by: Use) -> Result<LimitZoneId, Fault> {
+fn used(r: &mut ConfReader, name: &[u8], used_by: Use) -> Result<LimitZoneId, ReadFault> {
     share(r, name, SharedZone { size: 0, used_by })?;
     Ok(id(r, name))
 }
 
 /// Makes the zone of `zone=NAME:SIZE`.
-fn declare(r: &mut Reader, node: &Node, zone: (&[u8], u64), kind: LimitKind) -> Parsed {
+fn declare(r: &mut ConfReader, node: &Node, zone: (&[u8], u64), kind: LimitKind) -> ReadResult {
     let ((name, size), directive) = (zone, show(node.name()));
     if name.is_empty() {
-        return Err(Fault::Text(format!("\"{directive}\" must have \"zone\" parameter")));
+        return Err(ReadFault::Text(format!("\"{directive}\" must have \"zone\" parameter")));
     }
     let key_text = node.arg(0);
     let key = r.template(key_text)?;
@@ -151,25 +151,25 @@ fn declare(r: &mut Reader, node: &Node, zone: (&[u8], u64), kind: LimitKind) -> 
     if let Some(bound) = slot {
         let (name, key) = (show(name), show(&bound.key_text));
         let text = format!("{directive} \"{name}\" is already bound to key \"{key}\"");
-        return Err(Fault::Text(text));
+        return Err(ReadFault::Text(text));
     }
     *slot = Some(LimitZone { name: name.into(), size, key, key_text: key_text.into(), kind });
     Ok(())
 }
 
 /// Reads `zone=NAME:SIZE`; `rest` is what follows the `=`.
-fn zone<'w>(word: &[u8], rest: &'w [u8]) -> Result<(&'w [u8], u64), Fault> {
+fn zone<'w>(word: &[u8], rest: &'w [u8]) -> Result<(&'w [u8], u64), ReadFault> {
     let shown = show(word);
-    let invalid = || Fault::Text(format!("invalid zone size \"{shown}\""));
+    let invalid = || ReadFault::Text(format!("invalid zone size \"{shown}\""));
     let colon = rest.iter().position(|byte| *byte == b':').ok_or_else(invalid)?;
     let size = values::size(&rest[colon + 1..]).ok_or_else(invalid)?;
     if size < SIZE_MIN {
-        return Err(Fault::Text(format!("zone \"{shown}\" is too small")));
+        return Err(ReadFault::Text(format!("zone \"{shown}\" is too small")));
     }
     Ok((&rest[..colon], size))
 }
 
-fn requests_zone(r: &mut Reader, node: &Node) -> Parsed {
+fn requests_zone(r: &mut ConfReader, node: &Node) -> ReadResult {
     let (mut named, mut rate): ((&[u8], u64), u64) = ((b"", 0), 1000);
     for word in node.args().skip(1) {
         if let Some(rest) = word.strip_prefix(b"zone=") {
@@ -181,7 +181,7 @@ fn requests_zone(r: &mut Reader, node: &Node) -> Parsed {
                 digits => (digits, 1),
             };
             let number = count(digits)
-                .ok_or_else(|| Fault::Text(format!("invalid rate \"{}\"", show(word))))?;
+                .ok_or_else(|| ReadFault::Text(format!("invalid rate \"{}\"", show(word))))?;
             rate = thousandths(number) / seconds;
         } else {
             return Err(invalid_parameter(word));
@@ -190,7 +190,7 @@ fn requests_zone(r: &mut Reader, node: &Node) -> Parsed {
     declare(r, node, named, LimitKind::Requests { rate })
 }
 
-fn conns_zone(r: &mut Reader, node: &Node) -> Parsed {
+fn conns_zone(r: &mut ConfReader, node: &Node) -> ReadResult {
     let word = node.arg(1);
     let rest = word.strip_prefix(b"zone=").ok_or_else(|| invalid_parameter(word))?;
     declare(r, node, zone(word, rest)?, LimitKind::Connections)
@@ -205,11 +205,11 @@ const fn thousandths(count: u64) -> u64 {
     count.saturating_mul(1000)
 }
 
-fn limit_req(r: &mut Reader, node: &Node) -> Parsed {
+fn limit_req(r: &mut ConfReader, node: &Node) -> ReadResult {
     let (mut zone, mut burst, mut delay) = (None, 0, 0);
     for word in node.args() {
         let number = |name: &str, digits: &[u8]| {
-            let fault = || Fault::Text(format!("invalid {name} value \"{}\"", show(word)));
+            let fault = || ReadFault::Text(format!("invalid {name} value \"{}\"", show(word)));
             count(digits).map(thousandths).ok_or_else(fault)
         };
         if let Some(name) = word.strip_prefix(b"zone=") {
@@ -225,7 +225,7 @@ fn limit_req(r: &mut Reader, node: &Node) -> Parsed {
         }
     }
     let Some(zone) = zone else {
-        return Err(Fault::Text("\"limit_req\" must have \"zone\" parameter".to_owned()));
+        return Err(ReadFault::Text("\"limit_req\" must have \"zone\" parameter".to_owned()));
     };
     let again = r.again;
     let list = &mut limits(r).requests;
@@ -233,13 +233,13 @@ fn limit_req(r: &mut Reader, node: &Node) -> Parsed {
         list.clear();
     }
     if list.iter().any(|limit| limit.zone == zone) {
-        return Err(Fault::Value("is duplicate"));
+        return Err(ReadFault::Value("is duplicate"));
     }
     list.push(RequestLimit { zone, burst, delay });
     Ok(())
 }
 
-fn limit_conn(r: &mut Reader, node: &Node) -> Parsed {
+fn limit_conn(r: &mut ConfReader, node: &Node) -> ReadResult {
     let zone = used(r, node.arg(0), Use::Connections)?;
     let again = r.again;
     let list = &mut limits(r).connections;
@@ -247,14 +247,14 @@ fn limit_conn(r: &mut Reader, node: &Node) -> Parsed {
         list.clear();
     }
     if list.iter().any(|limit| limit.zone == zone) {
-        return Err(Fault::Value("is duplicate"));
+        return Err(ReadFault::Value("is duplicate"));
     }
     let Some(most) = count(node.arg(1)) else {
         let shown = show(node.arg(1));
-        return Err(Fault::Text(format!("invalid number of connections \"{shown}\"")));
+        return Err(ReadFault::Text(format!("invalid number of connections \"{shown}\"")));
     };
     let Ok(most) = u16::try_from(most) else {
-        return Err(Fault::Text("connection limit must be less 65536".to_owned()));
+        return Err(ReadFault::Text("connection limit must be less 65536".to_owned()));
     };
     list.push(ConnLimit { zone, most: u32::from(most) });
     Ok(())

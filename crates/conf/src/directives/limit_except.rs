@@ -1,9 +1,9 @@
 //! `limit_except`: rules for requests by other methods.
 
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, block};
+use crate::directive::{Args, Contexts, DirectiveSpec, block};
 use crate::model::{Except, Handler, Matcher};
-use crate::reader::{Fault, Parsed, Reader, show};
+use crate::reader::{ConfReader, ReadFault, ReadResult, show};
 
 /// Methods that nginx knows by name.
 const METHODS: [&str; 14] = [
@@ -23,7 +23,7 @@ const METHODS: [&str; 14] = [
     "PATCH",
 ];
 
-pub(super) const TABLE: &[Directive] =
+pub(super) const TABLE: &[DirectiveSpec] =
     &[block("limit_except", Contexts::LOCATION, Args::at_least(1), limit_except)
         .doc(
             "Who may come in by methods that are not named; `GET` names `HEAD`, too.",
@@ -31,15 +31,15 @@ pub(super) const TABLE: &[Directive] =
         )
         .takes("METHOD…")];
 
-fn limit_except(r: &mut Reader, node: &mut Node) -> Parsed {
+fn limit_except(r: &mut ConfReader, node: &mut Node) -> ReadResult {
     if r.scope.except.is_some() {
-        return Err(Fault::Value("is duplicate"));
+        return Err(ReadFault::Value("is duplicate"));
     }
     let mut methods = Vec::new();
     for word in node.args() {
         let known = METHODS.iter().find(|known| word.eq_ignore_ascii_case(known.as_bytes()));
         let Some(known) = known else {
-            return Err(Fault::Text(format!("invalid method \"{}\"", show(word))));
+            return Err(ReadFault::Text(format!("invalid method \"{}\"", show(word))));
         };
         methods.push(*known);
         if *known == "GET" {

@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use super::Listened;
 use super::peer::{UNIX_PATH_MAX, strip_unix};
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, own};
-use crate::model::{Address, KeepAlive, Listen, SocketOptions, Transport};
-use crate::reader::{Fault, Parsed, Reader, invalid_parameter, show};
+use crate::directive::{Args, Contexts, DirectiveSpec, own};
+use crate::model::{Listen, ListenAddress, ListenTransport, SocketOptions, TcpKeepAlive};
+use crate::reader::{ConfReader, ReadFault, ReadResult, invalid_parameter, show};
 use crate::value::{self as values, Unit};
 
-pub(super) const TABLE: &[Directive] =
+pub(super) const TABLE: &[DirectiveSpec] =
     &[own("listen", Contexts::SERVER, Args::at_least(1), listen)
         .doc("An address that the server answers on.", "listen 443 ssl default_server;")
         .takes(
@@ -24,7 +24,7 @@ pub(super) const TABLE: &[Directive] =
 /// What one `listen` asks for, beside its address and socket options.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "these are the words of one directive")]
-pub(super) struct Asked {
+pub(super) struct ListenOptions {
     options: bool,
     default_server: bool,
     ssl: bool,
@@ -33,17 +33,17 @@ pub(super) struct Asked {
     proxy_protocol: bool,
 }
 
-fn listen(r: &mut Reader, node: &Node) -> Parsed {
+fn listen(r: &mut ConfReader, node: &Node) -> ReadResult {
     r.scope.has_listen = true;
     let addresses = addresses(r, node.arg(0)).map_err(|why| {
         let shown = show(node.arg(0));
-        Fault::Text(format!("{why} in \"{shown}\" of the \"listen\" directive"))
+        ReadFault::Text(format!("{why} in \"{shown}\" of the \"listen\" directive"))
     })?;
-    let (mut asked, mut options) = (Asked::default(), SocketOptions::default());
+    let (mut asked, mut options) = (ListenOptions::default(), SocketOptions::default());
     for word in node.args().skip(1) {
         parameter(r, word, &mut asked, &mut options)?;
     }
-    let transport = if asked.quic { Transport::Quic } else { Transport::Tcp };
+    let transport = if asked.quic { ListenTransport::Quic } else { ListenTransport::Tcp };
     if asked.quic {
         check_quic(&asked, &options)?;
     }
@@ -54,7 +54,7 @@ fn listen(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// The addresses that the first argument names.
-fn addresses(r: &Reader, word: &[u8]) -> Result<Vec<Address>, &'static str> {
+fn addresses(r: &ConfReader, word: &[u8]) -> Result<Vec<ListenAddress>, &'static str> {
     if let Some(path) = strip_unix(word) {
         use std::os::unix::ffi::OsStrExt as _;
         if path.is_empty() {
@@ -64,16 +64,16 @@ fn addresses(r: &Reader, word: &[u8]) -> Result<Vec<Address>, &'static str> {
             return Err("too long path in the unix domain socket");
         }
         let path = PathBuf::from(std::ffi::OsStr::from_bytes(path));
-        return Ok(vec![Address::Unix(path)]);
+        return Ok(vec![ListenAddress::Unix(path)]);
     }
     let (hosts, ports) = hosts_and_ports(r, word)?;
     let all = ports.flat_map(|port| hosts.iter().map(move |ip| SocketAddr::new(*ip, port)));
-    Ok(all.map(Address::Inet).collect())
+    Ok(all.map(ListenAddress::Inet).collect())
 }
 
 /// What a word of internet addresses names; it may name several ports.
 fn hosts_and_ports(
-    r: &Reader,
+    r: &ConfReader,
     word: &[u8],
 ) -> Result<(Vec<IpAddr>, RangeInclusive<u16>), &'static str> {
     let text = std::str::from_utf8(word).map_err(|_| "invalid host")?;
@@ -141,11 +141,11 @@ fn ports(digits: &str) -> Result<RangeInclusive<u16>, &'static str> {
 }
 
 fn parameter(
-    r: &mut Reader,
+    r: &mut ConfReader,
     word: &[u8],
-    asked: &mut Asked,
+    asked: &mut ListenOptions,
     options: &mut SocketOptions,
-) -> Parsed {
+) -> ReadResult {
     match word {
         b"default_server" | b"default" => asked.default_server = true,
         b"ssl" => asked.ssl = true,
@@ -167,18 +167,18 @@ fn parameter(
     Ok(())
 }
 
-fn socket_option(r: &mut Reader, word: &[u8], options: &mut SocketOptions) -> Parsed {
+fn socket_option(r: &mut ConfReader, word: &[u8], options: &mut SocketOptions) -> ReadResult {
     let (name, value) = match word.iter().position(|byte| *byte == b'=') {
         Some(at) => (&word[..=at], &word[at + 1..]),
         None => (word, &b""[..]),
     };
     let whole = |what: &str| {
         let number = values::number(value).and_then(|number| i32::try_from(number).ok());
-        number.ok_or_else(|| Fault::Text(format!("invalid {what} \"{}\"", show(word))))
+        number.ok_or_else(|| ReadFault::Text(format!("invalid {what} \"{}\"", show(word))))
     };
     let buffer = |what: &str| {
         let size = values::size(value).and_then(|size| u32::try_from(size).ok());
-        size.ok_or_else(|| Fault::Text(format!("invalid {what} \"{}\"", show(word))))
+        size.ok_or_else(|| ReadFault::Text(format!("invalid {what} \"{}\"", show(word))))
     };
     match name {
         b"bind" => {}
@@ -189,7 +189,7 @@ fn socket_option(r: &mut Reader, word: &[u8], options: &mut SocketOptions) -> Pa
         b"rcvbuf=" => options.rcvbuf = Some(buffer("rcvbuf")?),
         b"sndbuf=" => options.sndbuf = Some(buffer("sndbuf")?),
         b"backlog=" => match whole("backlog")? {
-            0 => return Err(Fault::Text(format!("invalid backlog \"{}\"", show(word)))),
+            0 => return Err(ReadFault::Text(format!("invalid backlog \"{}\"", show(word)))),
             backlog => options.backlog = Some(backlog),
         },
         b"accept_filter=" => {
@@ -202,7 +202,7 @@ fn socket_option(r: &mut Reader, word: &[u8], options: &mut SocketOptions) -> Pa
             b"on" => options.ipv6only = true,
             b"off" => options.ipv6only = false,
             _ => {
-                return Err(Fault::Text(format!("invalid ipv6only flags \"{}\"", show(value))));
+                return Err(ReadFault::Text(format!("invalid ipv6only flags \"{}\"", show(value))));
             }
         },
         b"so_keepalive=" => options.so_keepalive = keepalive(value)?,
@@ -213,12 +213,12 @@ fn socket_option(r: &mut Reader, word: &[u8], options: &mut SocketOptions) -> Pa
 }
 
 /// `on`, `off` or `[idle]:[interval]:[count]`.
-fn keepalive(value: &[u8]) -> Result<KeepAlive, Fault> {
+fn keepalive(value: &[u8]) -> Result<TcpKeepAlive, ReadFault> {
     let text = show(value);
-    let invalid = || Fault::Text(format!("invalid so_keepalive value: \"{text}\""));
+    let invalid = || ReadFault::Text(format!("invalid so_keepalive value: \"{text}\""));
     match value {
-        b"on" => return Ok(KeepAlive::On { idle: None, interval: None, count: None }),
-        b"off" => return Ok(KeepAlive::Off),
+        b"on" => return Ok(TcpKeepAlive::On { idle: None, interval: None, count: None }),
+        b"off" => return Ok(TcpKeepAlive::Off),
         _ => {}
     }
     let mut fields = text.splitn(3, ':');
@@ -238,11 +238,11 @@ fn keepalive(value: &[u8]) -> Result<KeepAlive, Fault> {
     if idle.is_none() && interval.is_none() && count.is_none() {
         return Err(invalid());
     }
-    Ok(KeepAlive::On { idle, interval, count })
+    Ok(TcpKeepAlive::On { idle, interval, count })
 }
 
 /// Refuses what makes no sense on a datagram socket.
-fn check_quic(asked: &Asked, options: &SocketOptions) -> Parsed {
+fn check_quic(asked: &ListenOptions, options: &SocketOptions) -> ReadResult {
     let wrong = [
         (options.fastopen.is_some(), "\"fastopen\" parameter is incompatible with \"quic\""),
         (options.backlog.is_some(), "\"backlog\" parameter is incompatible with \"quic\""),
@@ -251,25 +251,25 @@ fn check_quic(asked: &Asked, options: &SocketOptions) -> Parsed {
         (asked.ssl, "\"ssl\" parameter is incompatible with \"quic\""),
         (asked.http2, "\"http2\" parameter is incompatible with \"quic\""),
         (
-            options.so_keepalive != KeepAlive::Unset,
+            options.so_keepalive != TcpKeepAlive::Unset,
             "\"so_keepalive\" parameter is incompatible with \"quic\"",
         ),
         (asked.proxy_protocol, "\"proxy_protocol\" parameter is incompatible with \"quic\""),
     ];
     match wrong.iter().find(|(is_wrong, _)| *is_wrong) {
-        Some((_, text)) => Err(Fault::Value(text)),
+        Some((_, text)) => Err(ReadFault::Value(text)),
         None => Ok(()),
     }
 }
 
 /// Adds the server being read to an address, new or known.
 pub(super) fn add(
-    r: &mut Reader,
-    address: Address,
-    transport: Transport,
-    asked: &Asked,
+    r: &mut ConfReader,
+    address: ListenAddress,
+    transport: ListenTransport,
+    asked: &ListenOptions,
     options: &SocketOptions,
-) -> Parsed {
+) -> ReadResult {
     let id = r.server_id();
     let key = (transport, address);
     let Some(&at) = r.http.listen_index.get(&key) else {
@@ -296,18 +296,18 @@ pub(super) fn add(
     let shown = known.address.to_string();
     // A server is read as a whole, so its own earlier `listen` can only be the last entry.
     if known.servers.last() == Some(&id) {
-        return Err(Fault::Text(format!("a duplicate listen {shown}")));
+        return Err(ReadFault::Text(format!("a duplicate listen {shown}")));
     }
     known.servers.push(id);
     if asked.options {
         if said.options {
-            return Err(Fault::Text(format!("duplicate listen options for {shown}")));
+            return Err(ReadFault::Text(format!("duplicate listen options for {shown}")));
         }
         known.options = options.clone();
     }
     if asked.default_server {
         if said.default_server {
-            return Err(Fault::Text(format!("a duplicate default server for {shown}")));
+            return Err(ReadFault::Text(format!("a duplicate default server for {shown}")));
         }
         said.default_server = true;
         known.default_server = id;
@@ -332,7 +332,7 @@ impl Listened {
     ///
     /// Adding protocols once is fine, as is leaving them out after that; anything that then differs
     /// from what was said last is not, for it holds for all servers of the address.
-    fn redefines(&mut self, before: u8, asked: &Asked) -> bool {
+    fn redefines(&mut self, before: u8, asked: &ListenOptions) -> bool {
         let now = bits(asked.proxy_protocol, asked.ssl || asked.quic, asked.http2);
         let differs = self.protocols_set && now != self.protocols;
         let redefined;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, block, own};
+use crate::directive::{Args, Contexts, DirectiveSpec, block, own};
 use crate::model::location::TryFile;
 use crate::model::{Fallback, Handler, Matcher, TryFiles};
-use crate::reader::{DUPLICATE, Fault, Parsed, Reader, show};
-use crate::regex::Case;
+use crate::reader::{ConfReader, DUPLICATE, ReadFault, ReadResult, show};
+use crate::regex::LetterCase;
 use crate::value as values;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     block("location", Contexts::SL, Args::between(1, 2), location)
         .doc("Settings for a part of the site's paths.", "location ^~ /static/ { expires 1d; }")
         .takes("[= | ~ | ~* | ^~] URI | @NAME"),
@@ -42,7 +42,7 @@ pub(super) const TABLE: &[Directive] = &[
     .without("none"),
 ];
 
-fn location(r: &mut Reader, node: &mut Node) -> Parsed {
+fn location(r: &mut ConfReader, node: &mut Node) -> ReadResult {
     let (matcher, name) = matcher(r, node)?;
     check_nesting(r, &matcher, &name)?;
     let mut scope = r.inner_scope(Contexts::LOCATION);
@@ -58,7 +58,7 @@ fn location(r: &mut Reader, node: &mut Node) -> Parsed {
 }
 
 /// When a location applies, and its name in messages.
-fn matcher(r: &mut Reader, node: &Node) -> Result<(Matcher, Arc<[u8]>), Fault> {
+fn matcher(r: &mut ConfReader, node: &Node) -> Result<(Matcher, Arc<[u8]>), ReadFault> {
     let named = |text: &[u8]| Arc::<[u8]>::from(text);
     let prefix = |path: Arc<[u8]>, no_regex| Matcher::Prefix { path, no_regex };
     if node.args_count() == 2 {
@@ -66,11 +66,11 @@ fn matcher(r: &mut Reader, node: &Node) -> Result<(Matcher, Arc<[u8]>), Fault> {
         let matcher = match node.arg(0) {
             b"=" => Matcher::Exact(Arc::clone(&name)),
             b"^~" => prefix(Arc::clone(&name), true),
-            b"~" => Matcher::Regex(r.regex(&name, Case::Sensitive)?),
-            b"~*" => Matcher::Regex(r.regex(&name, Case::Insensitive)?),
+            b"~" => Matcher::Regex(r.regex(&name, LetterCase::Sensitive)?),
+            b"~*" => Matcher::Regex(r.regex(&name, LetterCase::Insensitive)?),
             other => {
                 let shown = show(other);
-                return Err(Fault::Text(format!("invalid location modifier \"{shown}\"")));
+                return Err(ReadFault::Text(format!("invalid location modifier \"{shown}\"")));
             }
         };
         return Ok((matcher, name));
@@ -78,20 +78,22 @@ fn matcher(r: &mut Reader, node: &Node) -> Result<(Matcher, Arc<[u8]>), Fault> {
     let (matcher, name) = match node.arg(0) {
         [b'=', rest @ ..] => (Matcher::Exact(named(rest)), named(rest)),
         [b'^', b'~', rest @ ..] => (prefix(named(rest), true), named(rest)),
-        [b'~', b'*', rest @ ..] => (Matcher::Regex(r.regex(rest, Case::Insensitive)?), named(rest)),
-        [b'~', rest @ ..] => (Matcher::Regex(r.regex(rest, Case::Sensitive)?), named(rest)),
+        [b'~', b'*', rest @ ..] => {
+            (Matcher::Regex(r.regex(rest, LetterCase::Insensitive)?), named(rest))
+        }
+        [b'~', rest @ ..] => (Matcher::Regex(r.regex(rest, LetterCase::Sensitive)?), named(rest)),
         text @ [b'@', ..] => (Matcher::Named(named(text)), named(text)),
         text => (prefix(named(text), false), named(text)),
     };
     Ok((matcher, name))
 }
 
-fn check_nesting(r: &Reader, matcher: &Matcher, name: &[u8]) -> Parsed {
+fn check_nesting(r: &ConfReader, matcher: &Matcher, name: &[u8]) -> ReadResult {
     if r.scope.context != Contexts::LOCATION {
         return Ok(());
     }
     let (inner, outer) = (show(name), show(&r.scope.name));
-    let fault = |text: String| Err(Fault::Text(text));
+    let fault = |text: String| Err(ReadFault::Text(text));
     match r.scope.matcher {
         Matcher::Exact(_) => {
             return fault(format!(
@@ -117,7 +119,7 @@ fn check_nesting(r: &Reader, matcher: &Matcher, name: &[u8]) -> Parsed {
     }
 }
 
-fn try_files(r: &mut Reader, node: &Node) -> Parsed {
+fn try_files(r: &mut ConfReader, node: &Node) -> ReadResult {
     if r.scope.try_files.is_some() {
         return Err(DUPLICATE);
     }
@@ -134,7 +136,7 @@ fn try_files(r: &mut Reader, node: &Node) -> Parsed {
     let fallback = match word {
         [b'=', digits @ ..] => match values::number(digits).map(u16::try_from) {
             Some(Ok(status @ 0..=999)) => Fallback::Status(status),
-            _ => return Err(Fault::Text(format!("invalid code \"{}\"", show(word)))),
+            _ => return Err(ReadFault::Text(format!("invalid code \"{}\"", show(word)))),
         },
         [b'@', ..] => Fallback::Named(Arc::from(word)),
         _ => Fallback::Uri(r.template(word)?),
@@ -143,7 +145,7 @@ fn try_files(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn internal(r: &mut Reader, _: &Node) -> Parsed {
+fn internal(r: &mut ConfReader, _: &Node) -> ReadResult {
     if r.again {
         return Err(DUPLICATE);
     }

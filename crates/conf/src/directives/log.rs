@@ -6,17 +6,18 @@ use std::time::Duration;
 
 use super::syslog;
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, flag, list, own, value};
+use crate::directive::{Args, Contexts, DirectiveSpec, flag, list, own, value};
 use crate::model::{
-    AccessLog, AccessTarget, ErrorLog, Escape, Level, LogBuffer, LogFileCache, LogFormat, LogTarget,
+    AccessLog, AccessTarget, ErrorLog, Escape, LogBuffer, LogFileCache, LogFormat, LogLevel,
+    LogTargetConf,
 };
-use crate::reader::{Fault, Parsed, Reader, invalid_parameter, show};
+use crate::reader::{ConfReader, ReadFault, ReadResult, invalid_parameter, show};
 use crate::value::{self as values, Unit};
-use crate::vars::{Part, Template, Var};
+use crate::vars::{Template, TemplatePart, Var};
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     list("access_log", Contexts::HSLIE, Args::at_least(1), access_log)
         .doc(
             "Where requests are logged, and how: a file, whose name may have variables, or syslog.",
@@ -51,34 +52,34 @@ pub(super) const TABLE: &[Directive] = &[
 
 /// The format that is there without being written.
 pub(crate) fn combined() -> LogFormat {
-    let text = |text: &str| Part::Text(Arc::from(text.as_bytes()));
+    let text = |text: &str| TemplatePart::Text(Arc::from(text.as_bytes()));
     let field = |name: &str| crate::vars::FieldName::from_variable(name);
     let parts = vec![
-        Part::Var(Var::RemoteAddr),
+        TemplatePart::Var(Var::RemoteAddr),
         text(" - "),
-        Part::Var(Var::RemoteUser),
+        TemplatePart::Var(Var::RemoteUser),
         text(" ["),
-        Part::Var(Var::TimeLocal),
+        TemplatePart::Var(Var::TimeLocal),
         text("] \""),
-        Part::Var(Var::Request),
+        TemplatePart::Var(Var::Request),
         text("\" "),
-        Part::Var(Var::Status),
+        TemplatePart::Var(Var::Status),
         text(" "),
-        Part::Var(Var::BodyBytesSent),
+        TemplatePart::Var(Var::BodyBytesSent),
         text(" \""),
-        Part::Var(Var::RequestField(field("referer"))),
+        TemplatePart::Var(Var::RequestField(field("referer"))),
         text("\" \""),
-        Part::Var(Var::RequestField(field("user_agent"))),
+        TemplatePart::Var(Var::RequestField(field("user_agent"))),
         text("\""),
     ];
     let line = Template::new(parts);
     LogFormat { name: "combined".to_owned(), escape: Escape::Default, line }
 }
 
-fn log_format(r: &mut Reader, node: &Node) -> Parsed {
+fn log_format(r: &mut ConfReader, node: &Node) -> ReadResult {
     let name = show(node.arg(0)).into_owned();
     if name == "combined" || r.http.format_index.contains_key(&name) {
-        return Err(Fault::Text(format!("duplicate \"log_format\" name \"{name}\"")));
+        return Err(ReadFault::Text(format!("duplicate \"log_format\" name \"{name}\"")));
     }
     let (escape, first) = match node.arg(1).strip_prefix(b"escape=") {
         None => (Escape::Default, 1),
@@ -87,7 +88,7 @@ fn log_format(r: &mut Reader, node: &Node) -> Parsed {
         Some(b"none") => (Escape::None, 2),
         Some(other) => {
             let shown = show(other);
-            return Err(Fault::Text(format!("unknown log format escaping \"{shown}\"")));
+            return Err(ReadFault::Text(format!("unknown log format escaping \"{shown}\"")));
         }
     };
     let mut parts = Vec::new();
@@ -102,11 +103,11 @@ fn log_format(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// Joins neighbouring texts.
-fn joined(parts: Vec<Part>) -> Vec<Part> {
-    let mut out: Vec<Part> = Vec::with_capacity(parts.len());
+fn joined(parts: Vec<TemplatePart>) -> Vec<TemplatePart> {
+    let mut out: Vec<TemplatePart> = Vec::with_capacity(parts.len());
     for part in parts {
         match (out.last_mut(), part) {
-            (Some(Part::Text(before)), Part::Text(text)) => {
+            (Some(TemplatePart::Text(before)), TemplatePart::Text(text)) => {
                 *before = [&**before, &*text].concat().into();
             }
             (_, part) => out.push(part),
@@ -115,7 +116,7 @@ fn joined(parts: Vec<Part>) -> Vec<Part> {
     out
 }
 
-fn access_log(r: &mut Reader, node: &Node) -> Parsed {
+fn access_log(r: &mut ConfReader, node: &Node) -> ReadResult {
     let word = node.arg(0);
     if word == b"off" {
         if node.args_count() > 1 {
@@ -154,14 +155,14 @@ fn access_log(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// The index of the format that a log names; only formats read before it are known.
-fn format_of(r: &Reader, node: &Node) -> Result<u32, Fault> {
+fn format_of(r: &ConfReader, node: &Node) -> Result<u32, ReadFault> {
     let name = if node.args_count() > 1 { show(node.arg(1)) } else { "combined".into() };
     if name == "combined" {
         return Ok(0);
     }
     match r.http.format_index.get(&*name) {
         Some((index, order)) if *order < node.order => Ok(*index),
-        _ => Err(Fault::Text(format!("unknown log format \"{name}\""))),
+        _ => Err(ReadFault::Text(format!("unknown log format \"{name}\""))),
     }
 }
 
@@ -173,28 +174,28 @@ struct Terms {
     gzip: Option<u8>,
 }
 
-fn parameters(r: &mut Reader, node: &Node, log: &mut AccessLog) -> Result<Terms, Fault> {
+fn parameters(r: &mut ConfReader, node: &Node, log: &mut AccessLog) -> Result<Terms, ReadFault> {
     let mut terms = Terms::default();
     for word in node.args().skip(2) {
         let text = show(word);
         if let Some(size) = text.strip_prefix("buffer=") {
             let size = values::size(size.as_bytes()).and_then(|size| usize::try_from(size).ok());
             let size = size.filter(|size| *size > 0).ok_or_else(|| {
-                Fault::Text(format!("invalid buffer size \"{}\"", &text["buffer=".len()..]))
+                ReadFault::Text(format!("invalid buffer size \"{}\"", &text["buffer=".len()..]))
             })?;
             terms.size = Some(size);
         } else if let Some(time) = text.strip_prefix("flush=") {
             let flush = values::time(time.as_bytes(), Unit::Millis);
             let flush = flush
                 .filter(|flush| *flush > Duration::ZERO)
-                .ok_or_else(|| Fault::Text(format!("invalid flush time \"{time}\"")))?;
+                .ok_or_else(|| ReadFault::Text(format!("invalid flush time \"{time}\"")))?;
             terms.flush = Some(flush);
         } else if text == "gzip" || text.starts_with("gzip=") {
             let level = text.strip_prefix("gzip=").unwrap_or("1");
             terms.gzip = match values::number(level.as_bytes()) {
                 Some(level @ 1..=9) => Some(level as u8),
                 _ => {
-                    return Err(Fault::Text(format!("invalid compression level \"{level}\"")));
+                    return Err(ReadFault::Text(format!("invalid compression level \"{level}\"")));
                 }
             };
             terms.size = terms.size.or(Some(64 << 10));
@@ -208,21 +209,23 @@ fn parameters(r: &mut Reader, node: &Node, log: &mut AccessLog) -> Result<Terms,
 }
 
 /// What a log says of its buffer holds for the file, whoever else writes to it.
-fn gather(r: &mut Reader, word: &[u8], log: &AccessLog, terms: Terms) -> Parsed {
+fn gather(r: &mut ConfReader, word: &[u8], log: &AccessLog, terms: Terms) -> ReadResult {
     let shown = show(word);
     let Terms { size, flush, gzip } = terms;
     let Some(size) = size else {
         return match flush {
-            Some(_) => Err(Fault::Text(format!("no buffer is defined for access_log \"{shown}\""))),
+            Some(_) => {
+                Err(ReadFault::Text(format!("no buffer is defined for access_log \"{shown}\"")))
+            }
             None => Ok(()),
         };
     };
     let path = match &log.target {
         AccessTarget::Variable(_) => {
-            return Err(Fault::Text("buffered logs cannot have variables in name".to_owned()));
+            return Err(ReadFault::Text("buffered logs cannot have variables in name".to_owned()));
         }
         AccessTarget::Syslog(_) => {
-            return Err(Fault::Text("logs to syslog cannot be buffered".to_owned()));
+            return Err(ReadFault::Text("logs to syslog cannot be buffered".to_owned()));
         }
         AccessTarget::File(path) => path,
         AccessTarget::Stderr => return Ok(()),
@@ -231,7 +234,7 @@ fn gather(r: &mut Reader, word: &[u8], log: &AccessLog, terms: Terms) -> Parsed 
     match r.http.log_buffers.iter().find(|known| known.path == *path) {
         Some(known) if *known != buffer => {
             let rest = "already defined with conflicting parameters";
-            Err(Fault::Text(format!("access_log \"{shown}\" {rest}")))
+            Err(ReadFault::Text(format!("access_log \"{shown}\" {rest}")))
         }
         Some(_) => Ok(()),
         None => {
@@ -241,17 +244,17 @@ fn gather(r: &mut Reader, word: &[u8], log: &AccessLog, terms: Terms) -> Parsed 
     }
 }
 
-fn error_log(r: &mut Reader, node: &Node) -> Parsed {
+fn error_log(r: &mut ConfReader, node: &Node) -> ReadResult {
     let word = node.arg(0);
     let target = if word == b"stderr" || word.is_empty() {
-        LogTarget::Stderr
+        LogTargetConf::Stderr
     } else if let Some(rest) = word.strip_prefix(b"syslog:") {
-        LogTarget::Syslog(Arc::new(syslog::read(r, rest)?))
+        LogTargetConf::Syslog(Arc::new(syslog::read(r, rest)?))
     } else if let Some(size) = word.strip_prefix(b"memory:") {
         check_memory(r, node, size)?;
-        LogTarget::Memory
+        LogTargetConf::Memory
     } else {
-        LogTarget::File(r.below_prefix(word))
+        LogTargetConf::File(r.below_prefix(word))
     };
     let log = ErrorLog { target, level: level(node)? };
     let again = r.again;
@@ -268,28 +271,28 @@ fn error_log(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// nginx wants room for a line of 2048 bytes and for a head that names the file.
-fn check_memory(r: &Reader, node: &Node, word: &[u8]) -> Parsed {
+fn check_memory(r: &ConfReader, node: &Node, word: &[u8]) -> ReadResult {
     let needed =
         "MEMLOG  :\n\0".len() + r.place(node).file.len() + 2 * "-9223372036854775808".len();
     match values::size(word) {
         Some(size) if size >= (needed + 2048) as u64 => Ok(()),
-        _ => Err(Fault::Text(format!("invalid buffer size \"{}\"", show(word)))),
+        _ => Err(ReadFault::Text(format!("invalid buffer size \"{}\"", show(word)))),
     }
 }
 
 /// The level that the words behind a target name. Those of single parts of nginx may be several.
-fn level(node: &Node) -> Result<Level, Fault> {
+fn level(node: &Node) -> Result<LogLevel, ReadFault> {
     let (mut level, mut parts) = (None, false);
     for word in node.args().skip(1) {
-        let fault = |what: &str| Fault::Text(format!("{what} log level \"{}\"", show(word)));
-        match Level::parse(word) {
+        let fault = |what: &str| ReadFault::Text(format!("{what} log level \"{}\"", show(word)));
+        match LogLevel::parse(word) {
             Some(_) if parts || level.is_some() => return Err(fault("duplicate")),
             Some(named) => level = Some(named),
             None if is_part(word) && level.is_none() => parts = true,
             None => return Err(fault("invalid")),
         }
     }
-    Ok(level.unwrap_or(if parts { Level::Debug } else { Level::Error }))
+    Ok(level.unwrap_or(if parts { LogLevel::Debug } else { LogLevel::Error }))
 }
 
 /// Debugging of one part of nginx; we know only all of it.
@@ -299,7 +302,7 @@ fn is_part(word: &[u8]) -> bool {
     part.is_some_and(|part| parts.iter().any(|known| known.as_bytes() == part))
 }
 
-fn open_log_file_cache(r: &mut Reader, node: &Node) -> Parsed {
+fn open_log_file_cache(r: &mut ConfReader, node: &Node) -> ReadResult {
     let mut cache = LogFileCache {
         max: 0,
         inactive: Duration::from_secs(10),
@@ -325,12 +328,12 @@ fn open_log_file_cache(r: &mut Reader, node: &Node) -> Parsed {
         if read.is_none() {
             let shown = show(word);
             let message = format!("invalid \"open_log_file_cache\" parameter \"{shown}\"");
-            return Err(Fault::Text(message));
+            return Err(ReadFault::Text(message));
         }
     }
     if cache.max == 0 && !is_off {
         let message = "\"open_log_file_cache\" must have \"max\" parameter";
-        return Err(Fault::Text(message.to_owned()));
+        return Err(ReadFault::Text(message.to_owned()));
     }
     debug_assert!(!r.again, "a second one is refused before it is read");
     r.settings().log_file_cache = (!is_off).then_some(cache);

@@ -2,14 +2,16 @@
 
 use crate::ast::Node;
 use crate::choice::chosen;
-use crate::directive::{Args, Contexts, Directive, Form, accepted, flag, list, own, value};
+use crate::directive::{
+    Args, Contexts, DirectiveForm, DirectiveSpec, accepted, flag, list, own, value,
+};
 use crate::model::{CpuAffinity, Watchdog, Workers};
-use crate::reader::{Fault, INVALID, Parsed, Reader, show};
+use crate::reader::{ConfReader, INVALID, ReadFault, ReadResult, show};
 use crate::value::{self as values, Unit};
 
 const M: Contexts = Contexts::MAIN;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     flag("daemon", M, |r| &mut r.main.daemon)
         .doc("Whether the server goes to the background.", "daemon off;"),
     flag("master_process", M, |r| &mut r.main.master_process)
@@ -100,31 +102,31 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("Named a pool of threads for file reading.", "thread_pool default threads=4;")
         .takes("NAME threads=NUMBER [max_queue=NUMBER]")
         .without("none; nothing follows from it"),
-    accepted("pcre_jit", M, Args::ONE, Form::Flag)
+    accepted("pcre_jit", M, Args::ONE, DirectiveForm::Flag)
         .doc("Chose compilation of regular expressions, which is always on.", "pcre_jit on;"),
-    accepted("timer_resolution", M, Args::ONE, Form::Millis)
+    accepted("timer_resolution", M, Args::ONE, DirectiveForm::Millis)
         .doc("Chose how often the clock is read.", "timer_resolution 100ms;"),
-    accepted("debug_points", M, Args::ONE, Form::OneOf(&["stop", "abort"]))
+    accepted("debug_points", M, Args::ONE, DirectiveForm::OneOf(&["stop", "abort"]))
         .doc("Chose what an internal error does.", "debug_points abort;"),
     value("ssl_engine", M, Args::ONE, super::tls::ignored)
         .doc("Named an OpenSSL engine.", "ssl_engine dynamic;")
         .takes("NAME")
         .without("none; nothing follows from it but a warning"),
-    accepted("ssl_object_cache_inheritable", M, Args::ONE, Form::Flag).doc(
+    accepted("ssl_object_cache_inheritable", M, Args::ONE, DirectiveForm::Flag).doc(
         "Whether a reload may reuse certificates that have not changed.",
         "ssl_object_cache_inheritable on;",
     ),
-    accepted("quic_bpf", M, Args::ONE, Form::Flag)
+    accepted("quic_bpf", M, Args::ONE, DirectiveForm::Flag)
         .doc("Chose routing of QUIC packets by the kernel, which is automatic.", "quic_bpf on;"),
 ];
 
 /// A whole number.
-fn whole(word: &[u8]) -> Result<u64, Fault> {
-    let number = values::number(word).ok_or(Fault::Value("invalid number"))?;
-    u64::try_from(number).map_err(|_| Fault::Value("invalid number"))
+fn whole(word: &[u8]) -> Result<u64, ReadFault> {
+    let number = values::number(word).ok_or(ReadFault::Value("invalid number"))?;
+    u64::try_from(number).map_err(|_| ReadFault::Value("invalid number"))
 }
 
-fn user(r: &mut Reader, node: &Node) -> Parsed {
+fn user(r: &mut ConfReader, node: &Node) -> ReadResult {
     if !r.options.privileged {
         let why = "makes sense only if the master process runs with super-user privileges";
         r.warn(format!("the \"user\" directive {why}, ignored"));
@@ -136,17 +138,17 @@ fn user(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn pid(r: &mut Reader, node: &Node) -> Parsed {
+fn pid(r: &mut ConfReader, node: &Node) -> ReadResult {
     r.main.pid = r.below_prefix(node.arg(0));
     Ok(())
 }
 
-fn lock_file(r: &mut Reader, node: &Node) -> Parsed {
+fn lock_file(r: &mut ConfReader, node: &Node) -> ReadResult {
     r.main.lock_file = r.below_prefix(node.arg(0));
     Ok(())
 }
 
-fn worker_processes(r: &mut Reader, node: &Node) -> Parsed {
+fn worker_processes(r: &mut ConfReader, node: &Node) -> ReadResult {
     r.main.worker_processes = match node.arg(0) {
         b"auto" => Workers::Auto,
         word => {
@@ -157,21 +159,21 @@ fn worker_processes(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn worker_priority(r: &mut Reader, node: &Node) -> Parsed {
+fn worker_priority(r: &mut ConfReader, node: &Node) -> ReadResult {
     let (sign, digits) = match node.arg(0) {
         [b'-', digits @ ..] => (-1, digits),
         digits => (1, digits),
     };
     let number = values::number(digits).and_then(|number| i32::try_from(number).ok());
-    r.main.worker_priority = sign * number.ok_or(Fault::Value("invalid number"))?;
+    r.main.worker_priority = sign * number.ok_or(ReadFault::Value("invalid number"))?;
     Ok(())
 }
 
-fn worker_cpu_affinity(r: &mut Reader, node: &Node) -> Parsed {
+fn worker_cpu_affinity(r: &mut ConfReader, node: &Node) -> ReadResult {
     let automatic = node.arg(0) == b"auto";
     if automatic && node.args_count() > 2 {
         let message = "invalid number of arguments in \"worker_cpu_affinity\" directive";
-        return Err(Fault::Text(message.to_owned()));
+        return Err(ReadFault::Text(message.to_owned()));
     }
     let mut masks = Vec::new();
     for word in node.args().skip(usize::from(automatic)) {
@@ -183,7 +185,7 @@ fn worker_cpu_affinity(r: &mut Reader, node: &Node) -> Parsed {
                 b'1' => mask |= 1_u64.checked_shl(place as u32).unwrap_or(0),
                 _ => {
                     let shown = show(std::slice::from_ref(byte));
-                    return Err(Fault::Text(format!(
+                    return Err(ReadFault::Text(format!(
                         "invalid character \"{shown}\" in \"worker_cpu_affinity\""
                     )));
                 }
@@ -199,7 +201,7 @@ fn worker_cpu_affinity(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn env(r: &mut Reader, node: &Node) -> Parsed {
+fn env(r: &mut ConfReader, node: &Node) -> ReadResult {
     let text = show(node.arg(0));
     let entry = match text.split_once('=') {
         Some((name, value)) => (name.to_owned(), Some(value.to_owned())),
@@ -210,15 +212,15 @@ fn env(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// Nothing is loaded: either the work of a module is done here, or its directives are unknown.
-fn load_module(r: &mut Reader, node: &Node) -> Parsed {
+fn load_module(r: &mut ConfReader, node: &Node) -> ReadResult {
     if node.order > r.first_block {
-        return Err(Fault::Value("is specified too late"));
+        return Err(ReadFault::Value("is specified too late"));
     }
     let path = show(node.arg(0)).into_owned();
     let file = path.rsplit('/').next().unwrap_or(&path);
     let name = file.strip_suffix(".so").unwrap_or(file);
     if !super::modules::is_built_in(name) {
-        return Err(Fault::Text(format!(
+        return Err(ReadFault::Text(format!(
             "module \"{path}\" is not available: its work is not built in, and no file is loaded"
         )));
     }
@@ -226,25 +228,25 @@ fn load_module(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 fn name_once(
-    r: &mut Reader,
+    r: &mut ConfReader,
     kind: &'static str,
     name: &str,
     again: impl FnOnce(&str) -> String,
-) -> Parsed {
+) -> ReadResult {
     let entry = (kind, name.to_owned());
     if r.named.contains(&entry) {
-        return Err(Fault::Text(again(name)));
+        return Err(ReadFault::Text(again(name)));
     }
     r.named.push(entry);
     Ok(())
 }
 
-fn thread_pool(r: &mut Reader, node: &Node) -> Parsed {
+fn thread_pool(r: &mut ConfReader, node: &Node) -> ReadResult {
     let name = show(node.arg(0)).into_owned();
     name_once(r, "thread pool", &name, |name| format!("duplicate thread pool \"{name}\""))?;
     let mut has_threads = false;
     for word in node.args().skip(1) {
-        let wrong = |name| Fault::Text(format!("invalid {name} value \"{}\"", show(word)));
+        let wrong = |name| ReadFault::Text(format!("invalid {name} value \"{}\"", show(word)));
         if let Some(threads) = word.strip_prefix(b"threads=") {
             if matches!(values::number(threads), None | Some(0)) {
                 return Err(wrong("threads"));
@@ -257,5 +259,5 @@ fn thread_pool(r: &mut Reader, node: &Node) -> Parsed {
     if has_threads {
         return Ok(());
     }
-    Err(Fault::Text("\"thread_pool\" must have \"threads\" parameter".to_owned()))
+    Err(ReadFault::Text("\"thread_pool\" must have \"threads\" parameter".to_owned()))
 }

@@ -3,32 +3,32 @@
 use std::collections::HashSet;
 
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, Form, Inherit, accepted, leaf};
-use crate::model::{Definition, Map, MapKey};
-use crate::reader::{Fault, Parsed, Reader, show};
-use crate::regex::Case;
+use crate::directive::{Args, Contexts, DirectiveForm, DirectiveSpec, Inheritance, accepted, leaf};
+use crate::model::{Definition, MapConf, MapKey};
+use crate::reader::{ConfReader, ReadFault, ReadResult, show};
+use crate::regex::LetterCase;
 use crate::vars::Template;
 
-pub(super) const TABLE: &[Directive] = &[
-    leaf("map", Contexts::HTTP, Args::TWO, Inherit::Own, map)
+pub(super) const TABLE: &[DirectiveSpec] = &[
+    leaf("map", Contexts::HTTP, Args::TWO, Inheritance::Own, map)
         .doc(
             "A variable that depends on another one.",
             "map $http_upgrade $connection_upgrade { default upgrade; '' close; }",
         )
         .takes("TEXT VARIABLE")
         .without("none"),
-    accepted("map_hash_max_size", Contexts::HTTP, Args::ONE, Form::Number)
+    accepted("map_hash_max_size", Contexts::HTTP, Args::ONE, DirectiveForm::Number)
         .doc("Sized a table that sizes itself.", "map_hash_max_size 2048;"),
-    accepted("map_hash_bucket_size", Contexts::HTTP, Args::ONE, Form::Number)
+    accepted("map_hash_bucket_size", Contexts::HTTP, Args::ONE, DirectiveForm::Number)
         .doc("Sized a table that sizes itself.", "map_hash_bucket_size 64;"),
 ];
 
-fn map(r: &mut Reader, node: &Node) -> Parsed {
+fn map(r: &mut ConfReader, node: &Node) -> ReadResult {
     let source = r.template(node.arg(0))?;
-    let name = Reader::defined_name(node.arg(1))?;
+    let name = ConfReader::defined_name(node.arg(1))?;
     // The name is checked before the rows are.
     r.define_as(&name, Definition::Assigned)?;
-    let mut map = Map {
+    let mut map = MapConf {
         source,
         hostnames: false,
         volatile: false,
@@ -47,13 +47,13 @@ fn map(r: &mut Reader, node: &Node) -> Parsed {
 /// What was met so far in one block.
 #[derive(Default)]
 struct Rows {
-    keys: Keys,
+    keys: MapKeys,
     has_default: bool,
 }
 
-fn row(r: &mut Reader, map: &mut Map, rows: &mut Rows, entry: &Node) -> Parsed {
+fn row(r: &mut ConfReader, map: &mut MapConf, rows: &mut Rows, entry: &Node) -> ReadResult {
     if entry.block.is_some() {
-        return Err(Fault::Text("unexpected \"{\"".to_owned()));
+        return Err(ReadFault::Text("unexpected \"{\"".to_owned()));
     }
     match (entry.name(), entry.args_count()) {
         (b"hostnames", 0) => {
@@ -65,20 +65,20 @@ fn row(r: &mut Reader, map: &mut Map, rows: &mut Rows, entry: &Node) -> Parsed {
             return Ok(());
         }
         (_, 1) => {}
-        _ => return Err(Fault::Text("invalid number of the map parameters".to_owned())),
+        _ => return Err(ReadFault::Text("invalid number of the map parameters".to_owned())),
     }
     let value = r.template(entry.arg(0))?;
     let key = match entry.name() {
         b"default" if rows.has_default => {
-            return Err(Fault::Text("duplicate default map parameter".to_owned()));
+            return Err(ReadFault::Text("duplicate default map parameter".to_owned()));
         }
         b"default" => {
             rows.has_default = true;
             map.default = value;
             return Ok(());
         }
-        [b'~', b'*', regex @ ..] => MapKey::Regex(r.regex(regex, Case::Insensitive)?),
-        [b'~', regex @ ..] => MapKey::Regex(r.regex(regex, Case::Sensitive)?),
+        [b'~', b'*', regex @ ..] => MapKey::Regex(r.regex(regex, LetterCase::Insensitive)?),
+        [b'~', regex @ ..] => MapKey::Regex(r.regex(regex, LetterCase::Sensitive)?),
         [b'\\', text @ ..] | text => rows.keys.read(text, map.hostnames)?,
     };
     map.rows.push((key, value));
@@ -87,15 +87,15 @@ fn row(r: &mut Reader, map: &mut Map, rows: &mut Rows, entry: &Node) -> Parsed {
 
 /// The keys of a table, to find those that are there twice.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Keys {
+pub(crate) struct MapKeys {
     exact: HashSet<Box<[u8]>>,
     suffixes: HashSet<Box<[u8]>>,
     prefixes: HashSet<Box<[u8]>>,
 }
 
-impl Keys {
+impl MapKeys {
     /// Reads a key, with wildcards if it is a host name.
-    pub(super) fn read(&mut self, text: &[u8], is_host: bool) -> Result<MapKey, Fault> {
+    pub(super) fn read(&mut self, text: &[u8], is_host: bool) -> Result<MapKey, ReadFault> {
         let text = text.to_ascii_lowercase();
         let key = if is_host { wildcard(&text)? } else { MapKey::Exact(text.as_slice().into()) };
         let is_new = match &key {
@@ -110,11 +110,11 @@ impl Keys {
         if is_new {
             return Ok(key);
         }
-        Err(Fault::Text(format!("conflicting parameter \"{}\"", show(&text))))
+        Err(ReadFault::Text(format!("conflicting parameter \"{}\"", show(&text))))
     }
 }
 
-fn wildcard(text: &[u8]) -> Result<MapKey, Fault> {
+fn wildcard(text: &[u8]) -> Result<MapKey, ReadFault> {
     let stars = text.iter().filter(|byte| **byte == b'*').count();
     let has_gap = text.windows(2).any(|pair| pair == b"..");
     let key = match text {
@@ -128,5 +128,5 @@ fn wildcard(text: &[u8]) -> Result<MapKey, Fault> {
         _ => None,
     };
     let shown = show(text);
-    key.ok_or_else(|| Fault::Text(format!("invalid hostname or wildcard \"{shown}\"")))
+    key.ok_or_else(|| ReadFault::Text(format!("invalid hostname or wildcard \"{shown}\"")))
 }

@@ -1,7 +1,7 @@
 //! nginx's modules, and which of them are here: one is when the directive that it is known by has a
 //! row in the tables. So the list cannot say what the tables do not.
 
-use super::{Found, find_anywhere};
+use super::{DirectiveMatch, find_anywhere};
 
 /// Modules that nginx has unless it is built without them, and what each is known by.
 const ALWAYS: &[(&str, &str)] = &[
@@ -92,20 +92,20 @@ pub(super) fn is_built_in(file: &str) -> bool {
 
 fn is_here(directive: &str) -> bool {
     match find_anywhere(directive.as_bytes()) {
-        Found::Row(_, row) => !super::is_unbuilt(row),
-        Found::Elsewhere | Found::Later | Found::Unknown => false,
+        DirectiveMatch::Row(_, row) => !super::is_unbuilt(row),
+        DirectiveMatch::Elsewhere | DirectiveMatch::Later | DirectiveMatch::Unknown => false,
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{ALWAYS, Found, LOADED, ON_REQUEST, configure_arguments, find_anywhere};
+    use super::{ALWAYS, DirectiveMatch, LOADED, ON_REQUEST, configure_arguments, find_anywhere};
 
     #[test]
     fn every_module_is_known_by_a_directive_that_exists() {
         for (module, directive) in LOADED.iter().chain(ON_REQUEST).chain(ALWAYS) {
             let found = find_anywhere(directive.as_bytes());
-            assert!(!matches!(found, Found::Unknown), "{module}: {directive}");
+            assert!(!matches!(found, DirectiveMatch::Unknown), "{module}: {directive}");
         }
     }
 

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use crate::ast::Node;
 use crate::directive::{
-    Args, Contexts, Directive, Form, accepted, flag, list, millis, number, value,
+    Args, Contexts, DirectiveForm, DirectiveSpec, accepted, flag, list, millis, number, value,
 };
 use crate::model::{IgnoreHeaders, NextUpstream};
-use crate::reader::{Family, Parsed, Reader, buffers, invalid_value, show, size};
+use crate::reader::{ConfReader, DirectiveFamily, ReadResult, buffers, invalid_value, show, size};
 
 const HSL: Contexts = Contexts::HSL;
 
@@ -210,15 +210,15 @@ macro_rules! rows {
                 concat!($family, "_send_lowat"),
                 HSL,
                 Args::ONE,
-                Form::Check(super::core::lowat),
+                DirectiveForm::Check(super::core::lowat),
             )
             .doc("Chose when a socket counts as writable.", concat!($family, "_send_lowat 0;"))
             .takes("SIZE"),
-            accepted(concat!($family, "_socket_rcvbuf"), HSL, Args::ONE, Form::Size).doc(
+            accepted(concat!($family, "_socket_rcvbuf"), HSL, Args::ONE, DirectiveForm::Size).doc(
                 "Sized a buffer that the system sizes.",
                 concat!($family, "_socket_rcvbuf 64k;"),
             ),
-            accepted(concat!($family, "_socket_sndbuf"), HSL, Args::ONE, Form::Size).doc(
+            accepted(concat!($family, "_socket_sndbuf"), HSL, Args::ONE, DirectiveForm::Size).doc(
                 "Sized a buffer that the system sizes.",
                 concat!($family, "_socket_sndbuf 64k;"),
             ),
@@ -227,9 +227,9 @@ macro_rules! rows {
 }
 
 /// `fastcgi_*`, which hold for `lsapi_pass` and `php_pass` as well.
-pub(super) const FASTCGI: &[Directive] = rows!("fastcgi");
+pub(super) const FASTCGI: &[DirectiveSpec] = rows!("fastcgi");
 /// `proxy_*`
-pub(super) const PROXY: &[Directive] = rows!("proxy");
+pub(super) const PROXY: &[DirectiveSpec] = rows!("proxy");
 
 /// Sizes that were written; where there is none, twice the larger buffer holds.
 #[derive(Clone, Copy, Debug, Default)]
@@ -241,7 +241,7 @@ pub(crate) struct OriginDraft {
 }
 
 /// Makes the sizes that follow from others agree with them.
-fn derive_sizes(r: &mut Reader) {
+fn derive_sizes(r: &mut ConfReader) {
     let draft = *r.origin_draft();
     let origin = r.origin();
     let double = origin.buffer_size.max(origin.buffers.1).saturating_mul(2);
@@ -257,7 +257,7 @@ fn push_name(names: &mut Arc<Vec<Box<[u8]>>>, again: bool, node: &Node) {
 }
 
 /// Sets one flag of several; a word that is none is refused, one that comes twice is told.
-fn set(slot: Option<&mut bool>, warnings: &mut Vec<String>, word: &[u8]) -> Parsed {
+fn set(slot: Option<&mut bool>, warnings: &mut Vec<String>, word: &[u8]) -> ReadResult {
     let slot = slot.ok_or_else(|| invalid_value(word))?;
     if std::mem::replace(slot, true) {
         warnings.push(format!("duplicate value \"{}\"", show(word)));
@@ -265,12 +265,12 @@ fn set(slot: Option<&mut bool>, warnings: &mut Vec<String>, word: &[u8]) -> Pars
     Ok(())
 }
 
-fn next_upstream(r: &mut Reader, node: &Node) -> Parsed {
+fn next_upstream(r: &mut ConfReader, node: &Node) -> ReadResult {
     let (mut next, mut off) = (NextUpstream::default(), false);
     if r.again {
         (next, off) = (r.origin().next_upstream, r.origin_draft().next_off);
     }
-    let is_proxy = r.family == Family::Proxy;
+    let is_proxy = r.family == DirectiveFamily::Proxy;
     let (mut updating, mut warnings) = (false, Vec::new());
     for word in node.args() {
         let slot = match word.to_ascii_lowercase().as_slice() {
@@ -297,7 +297,7 @@ fn next_upstream(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn ignore_headers(r: &mut Reader, node: &Node) -> Parsed {
+fn ignore_headers(r: &mut ConfReader, node: &Node) -> ReadResult {
     let mut ignored = IgnoreHeaders::default();
     if r.again {
         ignored = r.origin().ignore_headers;

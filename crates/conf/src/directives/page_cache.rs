@@ -6,17 +6,19 @@ use std::time::Duration;
 use super::cache::{extend, texts};
 use super::cache_zone;
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, flag, list, offset, seconds, value};
+use crate::directive::{Args, Contexts, DirectiveSpec, flag, list, offset, seconds, value};
 use crate::model::{
-    AccessRule, Guess, PageCache, PageMode, PageScopes, Pattern, StatusHeader, VaryBy,
+    AccessRule, Guess, PageCache, PageMode, PageScopes, QueryPattern, StatusHeader, VaryBy,
 };
-use crate::reader::{Fault, INVALID, Parsed, Reader, flag as read_flag, invalid_parameter};
+use crate::reader::{
+    ConfReader, INVALID, ReadFault, ReadResult, flag as read_flag, invalid_parameter,
+};
 use crate::value::{self as values, Unit};
 
 const HTTP: Contexts = Contexts::HTTP;
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     value("page_cache", HSL, Args::ONE, mode)
         .doc(
             "Whether pages are cached; `auto` is only what the application says may be.",
@@ -216,7 +218,7 @@ pub(super) const TABLE: &[Directive] = &[
     flag("page_cache_respect_request", HSL, |r| &mut page(r).respect_request)
         .doc("Whether a client may ask for a fresh page.", "page_cache_respect_request on;"),
     list("page_cache_session", HSL, Args::at_least(1), |r, node| {
-        let names = node.args().filter(|word| *word != b"off").map(Pattern::new);
+        let names = node.args().filter(|word| *word != b"off").map(QueryPattern::new);
         let names: Vec<_> = names.collect();
         extend(r, |cache| &mut cache.page.session, names);
         Ok(())
@@ -241,23 +243,23 @@ pub(super) const TABLE: &[Directive] = &[
 ];
 
 /// The page cache of the block being read.
-pub(super) fn page(r: &mut Reader) -> &mut PageCache {
+pub(super) fn page(r: &mut ConfReader) -> &mut PageCache {
     &mut r.cache().page
 }
 
 /// A time in whole seconds.
-pub(super) fn time(word: &[u8]) -> Result<Duration, Fault> {
+pub(super) fn time(word: &[u8]) -> Result<Duration, ReadFault> {
     values::time(word, Unit::Seconds).ok_or(INVALID)
 }
 
-fn mode(r: &mut Reader, node: &Node) -> Parsed {
+fn mode(r: &mut ConfReader, node: &Node) -> ReadResult {
     let mode = match node.arg(0) {
         b"off" => PageMode::Off,
         b"auto" => PageMode::Auto,
         b"on" => PageMode::On,
         word => {
             let word = crate::reader::show(word);
-            return Err(Fault::Text(format!(
+            return Err(ReadFault::Text(format!(
                 "invalid value \"{word}\" in \"page_cache\" directive, \
                  it must be \"on\", \"off\" or \"auto\""
             )));
@@ -268,7 +270,7 @@ fn mode(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// Switches the cache on or off, and notes where it is on around.
-pub(super) fn set_mode(r: &mut Reader, mode: PageMode) {
+pub(super) fn set_mode(r: &mut ConfReader, mode: PageMode) {
     let page = page(r);
     page.is_heard |= page.mode != PageMode::Off || mode != PageMode::Off;
     page.mode = mode;
@@ -276,7 +278,7 @@ pub(super) fn set_mode(r: &mut Reader, mode: PageMode) {
 }
 
 /// `page_cache_path`
-pub(super) fn path(r: &mut Reader, node: &Node) -> Parsed {
+pub(super) fn path(r: &mut ConfReader, node: &Node) -> ReadResult {
     let path = cache_zone::directory(r, node.arg(0));
     let mut store = r.http.page_store.clone();
     for word in node.args().skip(1) {
@@ -299,7 +301,7 @@ pub(super) fn path(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn memory(r: &mut Reader, node: &Node) -> Parsed {
+fn memory(r: &mut ConfReader, node: &Node) -> ReadResult {
     r.http.page_store.memory = read_memory(node.arg(0)).ok_or(INVALID)?;
     Ok(())
 }
@@ -309,7 +311,7 @@ fn read_memory(word: &[u8]) -> Option<Option<u64>> {
     if word == b"auto" { Some(None) } else { values::offset(word).map(Some) }
 }
 
-fn stale(r: &mut Reader, node: &Node) -> Parsed {
+fn stale(r: &mut ConfReader, node: &Node) -> ReadResult {
     let read = |word: &[u8]| if word == b"off" { Ok(Duration::ZERO) } else { time(word) };
     let stale = read(node.arg(0))?;
     let error = match node.arg(1) {
@@ -321,7 +323,7 @@ fn stale(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn heuristic(r: &mut Reader, node: &Node) -> Parsed {
+fn heuristic(r: &mut ConfReader, node: &Node) -> ReadResult {
     let word = node.arg(0);
     page(r).heuristic = if word == b"off" && node.args_count() == 1 {
         None
@@ -338,7 +340,7 @@ fn heuristic(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn vary(r: &mut Reader, node: &Node) -> Parsed {
+fn vary(r: &mut ConfReader, node: &Node) -> ReadResult {
     let mut made = Vec::new();
     for word in node.args() {
         made.push(if let Some(name @ [_, ..]) = word.strip_prefix(b"cookie=") {
@@ -366,11 +368,11 @@ const TRACKING: &str = "utm_* gclid gclsrc dclid gbraid wbraid gad_* srsltid fbc
                         vero_id _ga _gl mtm_* pk_campaign pk_kwd";
 
 /// The patterns of [`TRACKING`].
-pub(super) fn tracking() -> impl Iterator<Item = Pattern> {
-    TRACKING.split_whitespace().map(|name| Pattern::new(name.as_bytes()))
+pub(super) fn tracking() -> impl Iterator<Item = QueryPattern> {
+    TRACKING.split_whitespace().map(|name| QueryPattern::new(name.as_bytes()))
 }
 
-fn drop_query(r: &mut Reader, node: &Node) -> Parsed {
+fn drop_query(r: &mut ConfReader, node: &Node) -> ReadResult {
     let mut names = Vec::new();
     for word in node.args() {
         match word {
@@ -389,21 +391,21 @@ fn drop_query(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// Reads `-qs:name` or `name`, with a `*` for what may follow.
-pub(super) fn query_name(word: &[u8]) -> Result<Pattern, Fault> {
+pub(super) fn query_name(word: &[u8]) -> Result<QueryPattern, ReadFault> {
     let name = word.strip_prefix(b"-qs:").unwrap_or(word);
     if name.is_empty() || name.contains(&b'=') || name.contains(&b'&') {
         return Err(invalid_parameter(word));
     }
-    Ok(Pattern::new(name))
+    Ok(QueryPattern::new(name))
 }
 
 /// Who is let in; `off` is nobody.
-fn clients(r: &mut Reader, node: &Node) -> Result<Vec<AccessRule>, Fault> {
+fn clients(r: &mut ConfReader, node: &Node) -> Result<Vec<AccessRule>, ReadFault> {
     let words = node.args().filter(|word| *word != b"off");
     words.map(|word| super::access::allowed(r, word)).collect()
 }
 
-fn cache_status(r: &mut Reader, node: &Node) -> Parsed {
+fn cache_status(r: &mut ConfReader, node: &Node) -> ReadResult {
     let on = read_flag("cache_status", node.arg(0))?;
     let name = match node.arg(1) {
         b"" if node.args_count() == 1 => "bolide".to_owned(),

@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::page_cache::{page, query_name, set_mode, time};
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, own, value};
+use crate::directive::{Args, Contexts, DirectiveSpec, own, value};
 use crate::model::{PageMode, PagePrefix, PageScopes};
-use crate::reader::{Parsed, Reader, flag, invalid_parameter};
+use crate::reader::{ConfReader, ReadResult, flag, invalid_parameter};
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     value("CacheEngine", HSL, Args::between(1, 3), engine)
         .doc("LiteSpeed's name of `page_cache auto`.", "CacheEngine on esi crawler;")
         .takes("on [esi] [crawler] | off")
@@ -73,7 +73,7 @@ pub(super) const TABLE: &[Directive] = &[
     .default("off"),
 ];
 
-fn engine(r: &mut Reader, node: &Node) -> Parsed {
+fn engine(r: &mut ConfReader, node: &Node) -> ReadResult {
     let on = flag("CacheEngine", node.arg(0))?;
     for word in node.args().skip(1) {
         match word {
@@ -87,7 +87,7 @@ fn engine(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// Which answers the first of two words means; both kinds where there is one word.
-fn scopes(node: &Node) -> Result<PageScopes, crate::reader::Fault> {
+fn scopes(node: &Node) -> Result<PageScopes, crate::reader::ReadFault> {
     match node.arg(0) {
         _ if node.args_count() == 1 => Ok(PageScopes { public: true, private: true }),
         b"public" => Ok(PageScopes { public: true, private: false }),
@@ -96,7 +96,7 @@ fn scopes(node: &Node) -> Result<PageScopes, crate::reader::Fault> {
     }
 }
 
-fn prefix(r: &mut Reader, node: &Node, enabled: bool) -> Parsed {
+fn prefix(r: &mut ConfReader, node: &Node, enabled: bool) -> ReadResult {
     let scopes = scopes(node)?;
     let path = node.arg(node.args_count() - 1);
     if path.first() != Some(&b'/') {
@@ -107,7 +107,7 @@ fn prefix(r: &mut Reader, node: &Node, enabled: bool) -> Parsed {
     Ok(())
 }
 
-fn lookup(r: &mut Reader, node: &Node) -> Parsed {
+fn lookup(r: &mut ConfReader, node: &Node) -> ReadResult {
     let on = flag("CacheLookup", node.arg(node.args_count() - 1))?;
     let meant = scopes(node)?;
     let lookup = &mut page(r).lookup;
@@ -120,7 +120,7 @@ fn lookup(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn key_modify(r: &mut Reader, node: &Node) -> Parsed {
+fn key_modify(r: &mut ConfReader, node: &Node) -> ReadResult {
     for word in node.args() {
         let dropped = &mut page(r).drop_query;
         match word {

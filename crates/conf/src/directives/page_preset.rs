@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::page_cache::{page, time, tracking};
 use crate::ast::Node;
-use crate::model::{NeverCached, PageMode, Pattern};
-use crate::reader::{Fault, Parsed, Reader, invalid_parameter, show};
+use crate::model::{NeverCached, PageMode, QueryPattern};
+use crate::reader::{ConfReader, ReadFault, ReadResult, invalid_parameter, show};
 
 /// How long pages are fresh where nobody purges them.
 const TTL: Duration = Duration::from_secs(60);
@@ -44,7 +44,7 @@ const PRESETS: &[Preset] = &[
 ];
 
 /// `page_cache_preset NAME [ttl=TIME]`
-pub(super) fn preset(r: &mut Reader, node: &Node) -> Parsed {
+pub(super) fn preset(r: &mut ConfReader, node: &Node) -> ReadResult {
     let ttl = match node.arg(1) {
         b"" if node.args_count() == 1 => TTL,
         word => time(word.strip_prefix(b"ttl=").ok_or_else(|| invalid_parameter(word))?)?,
@@ -54,7 +54,10 @@ pub(super) fn preset(r: &mut Reader, node: &Node) -> Parsed {
         return Ok(());
     }
     let Some(preset) = PRESETS.iter().find(|preset| *preset.name == *node.arg(0)) else {
-        return Err(Fault::Text(format!("unknown page_cache_preset \"{}\"", show(node.arg(0)))));
+        return Err(ReadFault::Text(format!(
+            "unknown page_cache_preset \"{}\"",
+            show(node.arg(0))
+        )));
     };
     let draft = r.scope.cache;
     let page = page(r);
@@ -77,6 +80,6 @@ pub(super) fn preset(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn patterns(words: &str) -> Vec<Pattern> {
-    words.split_whitespace().map(|word| Pattern::new(word.as_bytes())).collect()
+fn patterns(words: &str) -> Vec<QueryPattern> {
+    words.split_whitespace().map(|word| QueryPattern::new(word.as_bytes())).collect()
 }

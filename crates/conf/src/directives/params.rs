@@ -5,16 +5,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, flag, list, value};
+use crate::directive::{Args, Contexts, DirectiveSpec, flag, list, value};
 use crate::model::{Handler, OriginSettings, Param, Pass, PassTo, Protocol, UpstreamKind};
-use crate::reader::{Fault, Parsed, Reader, Scope, invalid_parameter, show};
-use crate::regex::{Case, Regex};
+use crate::reader::{BlockScope, ConfReader, ReadFault, ReadResult, invalid_parameter, show};
+use crate::regex::{LetterCase, Regex};
 use crate::template::fixed;
 use crate::vars::Template;
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     list("fastcgi_param", HSL, Args::between(2, 3), param).doc(
         "A parameter that the origin gets; with `if_not_empty`, only when its value is not empty.",
         "fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;",
@@ -50,28 +50,28 @@ pub(super) const TABLE: &[Directive] = &[
     .without("none"),
 ];
 
-fn index(r: &mut Reader, node: &Node) -> Parsed {
+fn index(r: &mut ConfReader, node: &Node) -> ReadResult {
     let name = node.arg(0);
     r.origin().index = (!name.is_empty()).then(|| Arc::from(name));
     Ok(())
 }
 
-fn split_path_info(r: &mut Reader, node: &Node) -> Parsed {
+fn split_path_info(r: &mut ConfReader, node: &Node) -> ReadResult {
     // Named groups define no variables here.
-    let regex = Regex::new(node.arg(0), Case::Sensitive).map_err(Fault::Text)?;
+    let regex = Regex::new(node.arg(0), LetterCase::Sensitive).map_err(ReadFault::Text)?;
     if regex.compiled().captures_len() != 3 {
         let pattern = show(node.arg(0));
-        return Err(Fault::Text(format!("pattern \"{pattern}\" must have 2 captures")));
+        return Err(ReadFault::Text(format!("pattern \"{pattern}\" must have 2 captures")));
     }
     r.origin().split_path_info = Some(regex);
     Ok(())
 }
 
-fn param(r: &mut Reader, node: &Node) -> Parsed {
+fn param(r: &mut ConfReader, node: &Node) -> ReadResult {
     // nginx reads values when the block ends, so what is wrong with one has its place there.
     let value = match r.template(node.arg(1)) {
         Ok(value) => value,
-        Err(Fault::Text(message)) => {
+        Err(ReadFault::Text(message)) => {
             r.http.param_faults.push(message);
             Template::default()
         }
@@ -138,7 +138,7 @@ impl Implied {
             value: fixed(value),
             if_not_empty: *if_not_empty,
         });
-        let split = Regex::new(br"^(.+?\.php)(/.+)$", Case::Sensitive);
+        let split = Regex::new(br"^(.+?\.php)(/.+)$", LetterCase::Sensitive);
         Self {
             params: Arc::new(params.collect()),
             index: Arc::from(&b"index.php"[..]),
@@ -150,10 +150,10 @@ impl Implied {
 /// So many settings for origins are remembered, to be shared with those who have the same.
 const ORIGINS_MAX: usize = 16;
 
-impl Reader {
+impl ConfReader {
     /// Has a block that was read share its settings for origins with an earlier one that has the
     /// same, as thousands of servers do that include the same parameters.
-    pub(crate) fn share_origin(&mut self, scope: &mut Scope) {
+    pub(crate) fn share_origin(&mut self, scope: &mut BlockScope) {
         let known = &mut self.http.origins;
         let own = &scope.settings.origin;
         let place = known.iter().position(|known| Arc::ptr_eq(known, own) || known == own);

@@ -2,17 +2,17 @@
 //!
 //! An address becomes a group of its own; the same address in two directives is the same group.
 
-use super::peer::{self, Peer};
+use super::peer::{self, PeerAddressText};
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, own};
+use crate::directive::{Args, Contexts, DirectiveSpec, own};
 use crate::model::{
     Handler, Pass, PassTo, PeerAddress, Protocol, Upstream, UpstreamId, UpstreamKind,
 };
-use crate::reader::{DUPLICATE, Fault, Parsed, Reader, show};
+use crate::reader::{ConfReader, DUPLICATE, ReadFault, ReadResult, show};
 
 const L: Contexts = Contexts::LI;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     own("fastcgi_pass", L, Args::ONE, |r, node| pass(r, node, Protocol::FastCgi)).doc(
         "The FastCGI origin that answers: an address, a socket, a group, or a text of variables.",
         "fastcgi_pass unix:/run/php/php-fpm.sock;",
@@ -48,14 +48,14 @@ impl GroupKey {
         Self { host: name.to_ascii_lowercase().into(), port: None, default_port: None }
     }
 
-    fn of(peer: &Peer, default_port: Option<u16>) -> Self {
+    fn of(peer: &PeerAddressText, default_port: Option<u16>) -> Self {
         match peer {
-            Peer::Unix(path) => {
+            PeerAddressText::Unix(path) => {
                 let path = path.as_os_str().as_encoded_bytes();
                 let host = [b"unix:", path].concat().into();
                 Self { host, port: None, default_port: None }
             }
-            Peer::Inet { host, port } => {
+            PeerAddressText::Inet { host, port } => {
                 let default_port = default_port.filter(|_| port.is_none());
                 Self { port: *port, default_port, ..Self::named(host.as_bytes()) }
             }
@@ -63,7 +63,7 @@ impl GroupKey {
     }
 }
 
-fn pass(r: &mut Reader, node: &Node, protocol: Protocol) -> Parsed {
+fn pass(r: &mut ConfReader, node: &Node, protocol: Protocol) -> ReadResult {
     if r.again {
         return Err(DUPLICATE);
     }
@@ -76,7 +76,7 @@ fn pass(r: &mut Reader, node: &Node, protocol: Protocol) -> Parsed {
     Ok(())
 }
 
-fn php_pass(r: &mut Reader, node: &Node) -> Parsed {
+fn php_pass(r: &mut ConfReader, node: &Node) -> ReadResult {
     if r.again {
         return Err(DUPLICATE);
     }
@@ -87,7 +87,7 @@ fn php_pass(r: &mut Reader, node: &Node) -> Parsed {
         UpstreamKind::Block | UpstreamKind::Address => None,
     });
     let Some((id, protocol)) = pool else {
-        return Err(Fault::Text(format!("unknown php_pool \"{}\"", show(name))));
+        return Err(ReadFault::Text(format!("unknown php_pool \"{}\"", show(name))));
     };
     r.scope.handler =
         Handler::Pass(Pass { protocol: protocol.into(), to: PassTo::Group(id), url: None });
@@ -97,24 +97,24 @@ fn php_pass(r: &mut Reader, node: &Node) -> Parsed {
 /// The group of a literal address, which messages show as `shown`, with the port that an address
 /// without one has.
 pub(super) fn group(
-    r: &mut Reader,
+    r: &mut ConfReader,
     node: &Node,
     word: &[u8],
     (shown, default_port): (&[u8], Option<u16>),
-) -> Result<UpstreamId, Fault> {
+) -> Result<UpstreamId, ReadFault> {
     let peer = peer::cut(word)
-        .map_err(|why| Fault::Text(format!("{why} in upstream \"{}\"", show(shown))))?;
-    if let Peer::Inet { host, port } = &peer
+        .map_err(|why| ReadFault::Text(format!("{why} in upstream \"{}\"", show(shown))))?;
+    if let PeerAddressText::Inet { host, port } = &peer
         && let Some(id) = r.http.upstream_index.get(&GroupKey::named(host.as_bytes()))
     {
         match (r.http.upstreams[id.index()].kind, port) {
             (UpstreamKind::Pool(_), _) => {
                 let text = format!("\"{host}\" is a php_pool, use the \"php_pass\" directive");
-                return Err(Fault::Text(text));
+                return Err(ReadFault::Text(text));
             }
             (UpstreamKind::Block, Some(port)) => {
                 let text = format!("upstream \"{host}\" may not have port {port}");
-                return Err(Fault::Text(text));
+                return Err(ReadFault::Text(text));
             }
             (UpstreamKind::Block | UpstreamKind::Address, None) => return Ok(*id),
             (UpstreamKind::Address, Some(_)) => {}
@@ -132,7 +132,7 @@ pub(super) fn group(
 }
 
 /// Adds a group.
-pub(super) fn add(r: &mut Reader, key: GroupKey, group: Upstream) -> UpstreamId {
+pub(super) fn add(r: &mut ConfReader, key: GroupKey, group: Upstream) -> UpstreamId {
     let id = UpstreamId(r.http.upstreams.len() as u32);
     r.http.upstreams.push(group);
     r.http.upstream_index.insert(key, id);
@@ -142,14 +142,14 @@ pub(super) fn add(r: &mut Reader, key: GroupKey, group: Upstream) -> UpstreamId 
 /// The addresses of a group that is one address; faults are told when the `http` block ends, for
 /// nginx knows only then that it is no group.
 fn addresses(
-    r: &mut Reader,
+    r: &mut ConfReader,
     node: &Node,
-    peer: &Peer,
+    peer: &PeerAddressText,
     default_port: Option<u16>,
 ) -> Vec<PeerAddress> {
     let (host, why) = match peer {
-        Peer::Unix(path) => return vec![PeerAddress::Unix(path.clone())],
-        Peer::Inet { host, port } => match port.or(default_port) {
+        PeerAddressText::Unix(path) => return vec![PeerAddress::Unix(path.clone())],
+        PeerAddressText::Inet { host, port } => match port.or(default_port) {
             None => (host, "no port"),
             Some(port) => match peer::look_up(r, host, port) {
                 Ok(addresses) => return addresses,

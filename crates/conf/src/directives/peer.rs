@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::model::PeerAddress;
-use crate::reader::Reader;
+use crate::reader::ConfReader;
 use crate::value as values;
 
 /// The longest path of a socket that the system takes.
@@ -16,7 +16,7 @@ pub(super) const UNIX_PATH_MAX: usize = 107;
 
 /// An address, cut but not looked up.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Peer {
+pub(super) enum PeerAddressText {
     /// `unix:PATH`
     Unix(Arc<Path>),
     /// `HOST`, `HOST:PORT`
@@ -29,11 +29,13 @@ pub(super) enum Peer {
 }
 
 /// Cuts an address; what is wrong with it, as nginx says.
-pub(super) fn cut(word: &[u8]) -> Result<Peer, &'static str> {
+pub(super) fn cut(word: &[u8]) -> Result<PeerAddressText, &'static str> {
     if let Some(path) = strip_unix(word) {
         return match path.len() {
             0 => Err("no path in the unix domain socket"),
-            1..=UNIX_PATH_MAX => Ok(Peer::Unix(Path::new(OsStr::from_bytes(path)).into())),
+            1..=UNIX_PATH_MAX => {
+                Ok(PeerAddressText::Unix(Path::new(OsStr::from_bytes(path)).into()))
+            }
             _ => Err("too long path in the unix domain socket"),
         };
     }
@@ -51,7 +53,7 @@ pub(super) fn cut(word: &[u8]) -> Result<Peer, &'static str> {
     if host.is_empty() {
         return Err("no host");
     }
-    Ok(Peer::Inet { host: host.to_owned(), port })
+    Ok(PeerAddressText::Inet { host: host.to_owned(), port })
 }
 
 /// The path behind `unix:`, which may be written in capitals.
@@ -60,7 +62,7 @@ pub(super) fn strip_unix(word: &[u8]) -> Option<&[u8]> {
     scheme.eq_ignore_ascii_case(b"unix:").then_some(path)
 }
 
-fn cut_inet6(text: &str) -> Result<Peer, &'static str> {
+fn cut_inet6(text: &str) -> Result<PeerAddressText, &'static str> {
     let end = text.find(']').ok_or("invalid host")?;
     let (host, rest) = text.split_at(end + 1);
     let port = match rest.strip_prefix(':') {
@@ -74,7 +76,7 @@ fn cut_inet6(text: &str) -> Result<Peer, &'static str> {
     if inet6(host).is_none() {
         return Err("invalid IPv6 address");
     }
-    Ok(Peer::Inet { host: host.to_owned(), port })
+    Ok(PeerAddressText::Inet { host: host.to_owned(), port })
 }
 
 fn inet6(host: &str) -> Option<Ipv6Addr> {
@@ -89,7 +91,11 @@ fn port(digits: &str) -> Result<u16, &'static str> {
 }
 
 /// The addresses of a host; what is wrong when there are none.
-pub(super) fn look_up(r: &Reader, host: &str, port: u16) -> Result<Vec<PeerAddress>, &'static str> {
+pub(super) fn look_up(
+    r: &ConfReader,
+    host: &str,
+    port: u16,
+) -> Result<Vec<PeerAddress>, &'static str> {
     let inet = |ip: IpAddr| PeerAddress::Inet(SocketAddr::new(ip, port));
     if let Some(ip) = inet6(host) {
         return Ok(vec![inet(ip.into())]);
@@ -106,20 +112,20 @@ pub(super) fn look_up(r: &Reader, host: &str, port: u16) -> Result<Vec<PeerAddre
 
 #[cfg(test)]
 mod tests {
-    use super::{Peer, cut};
+    use super::{PeerAddressText, cut};
 
-    fn inet(host: &str, port: Option<u16>) -> Peer {
-        Peer::Inet { host: host.to_owned(), port }
+    fn inet(host: &str, port: Option<u16>) -> PeerAddressText {
+        PeerAddressText::Inet { host: host.to_owned(), port }
     }
 
     #[test]
     fn addresses_are_cut_as_nginx_cuts_them() {
-        let rows: [(&str, Result<Peer, &str>); 16] = [
+        let rows: [(&str, Result<PeerAddressText, &str>); 16] = [
             ("127.0.0.1:9000", Ok(inet("127.0.0.1", Some(9000)))),
             ("a", Ok(inet("a", None))),
             ("[::1]:80", Ok(inet("[::1]", Some(80)))),
             ("[::1]", Ok(inet("[::1]", None))),
-            ("unix:/a:b/c", Ok(Peer::Unix(std::path::Path::new("/a:b/c").into()))),
+            ("unix:/a:b/c", Ok(PeerAddressText::Unix(std::path::Path::new("/a:b/c").into()))),
             ("unix:", Err("no path in the unix domain socket")),
             ("", Err("no host")),
             (":80", Err("no host")),

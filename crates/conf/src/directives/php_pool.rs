@@ -9,15 +9,17 @@ use super::pass::{self, GroupKey};
 use super::peer::UNIX_PATH_MAX;
 use super::upstream;
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, Inherit, leaf, millis, offset, own, value};
-use crate::model::{PeerAddress, PhpPool, PhpProtocol, Place, Queue, UpstreamKind};
-use crate::reader::{Fault, INVALID, Parsed, Reader, show};
+use crate::directive::{
+    Args, Contexts, DirectiveSpec, Inheritance, leaf, millis, offset, own, value,
+};
+use crate::model::{PeerAddress, PhpPool, PhpProtocol, Queue, SourcePlace, UpstreamKind};
+use crate::reader::{ConfReader, INVALID, ReadFault, ReadResult, show};
 use crate::value as values;
 
 const P: Contexts = Contexts::PHP_POOL;
 
-pub(super) const TABLE: &[Directive] = &[
-    leaf("php_pool", Contexts::HTTP, Args::ONE, Inherit::Own, php_pool)
+pub(super) const TABLE: &[DirectiveSpec] = &[
+    leaf("php_pool", Contexts::HTTP, Args::ONE, Inheritance::Own, php_pool)
         .doc(
             "PHP processes that the server starts, watches and replaces.",
             "php_pool main { user www-data; children auto; memory 128m; }",
@@ -91,12 +93,12 @@ pub(super) const TABLE: &[Directive] = &[
 const QUEUE: Queue = Queue { len: 128, timeout: Duration::from_secs(30) };
 
 /// The pool being read.
-fn pool(r: &mut Reader) -> &mut PhpPool {
+fn pool(r: &mut ConfReader) -> &mut PhpPool {
     r.http.php_pools.last_mut().expect("rows of the block are read after the block is added")
 }
 
 /// A pool of which nothing is written yet.
-pub(super) fn empty(name: &str, place: Place) -> PhpPool {
+pub(super) fn empty(name: &str, place: SourcePlace) -> PhpPool {
     PhpPool {
         name: name.into(),
         binary: None,
@@ -114,14 +116,14 @@ pub(super) fn empty(name: &str, place: Place) -> PhpPool {
     }
 }
 
-fn php_pool(r: &mut Reader, node: &Node) -> Parsed {
+fn php_pool(r: &mut ConfReader, node: &Node) -> ReadResult {
     let (name, shown) = (node.arg(0), show(node.arg(0)));
     let key = GroupKey::named(name);
     if name.is_empty() || !name.iter().all(|byte| is_name_byte(*byte)) || name[0] == b'.' {
-        return Err(Fault::Text(format!("invalid php_pool name \"{shown}\"")));
+        return Err(ReadFault::Text(format!("invalid php_pool name \"{shown}\"")));
     }
     if r.http.upstream_index.contains_key(&key) {
-        return Err(Fault::Text(format!("duplicate upstream \"{shown}\"")));
+        return Err(ReadFault::Text(format!("duplicate upstream \"{shown}\"")));
     }
     let number = r.http.php_pools.len() as u32;
     let place = r.place(node);
@@ -135,7 +137,7 @@ fn php_pool(r: &mut Reader, node: &Node) -> Parsed {
     let address = format!("unix:{}", path.display());
     if path.as_os_str().len() > UNIX_PATH_MAX {
         let why = "too long path in the unix domain socket";
-        return Err(Fault::Text(format!("{why} in upstream \"{address}\"")));
+        return Err(ReadFault::Text(format!("{why} in upstream \"{address}\"")));
     }
     let mut group = upstream::empty(&shown, UpstreamKind::Pool(number), place);
     let path: Arc<Path> = path.into();
@@ -164,12 +166,12 @@ fn protocol(binary: Option<&Path>) -> PhpProtocol {
     }
 }
 
-fn count(word: &[u8]) -> Result<u32, Fault> {
-    let number = values::number(word).ok_or(Fault::Value("invalid number"))?;
+fn count(word: &[u8]) -> Result<u32, ReadFault> {
+    let number = values::number(word).ok_or(ReadFault::Value("invalid number"))?;
     Ok(u32::try_from(number).unwrap_or(u32::MAX))
 }
 
-fn children(r: &mut Reader, node: &Node) -> Parsed {
+fn children(r: &mut ConfReader, node: &Node) -> ReadResult {
     pool(r).children = match node.arg(0) {
         b"auto" => None,
         word => match count(word)? {

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use crate::directive::{Args, Contexts, Directive, value};
+use crate::directive::{Args, Contexts, DirectiveSpec, value};
 
-pub(super) const TABLE: &[Directive] = &[value(
+pub(super) const TABLE: &[DirectiveSpec] = &[value(
     "post_action",
     Contexts::HSLI,
     Args::ONE,

@@ -1,5 +1,5 @@
 //! `proxy_*`, as far as `fastcgi_*` has the same.
 
-use crate::directive::Directive;
+use crate::directive::DirectiveSpec;
 
-pub(super) const TABLE: &[Directive] = super::origin::PROXY;
+pub(super) const TABLE: &[DirectiveSpec] = super::origin::PROXY;

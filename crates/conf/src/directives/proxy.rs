@@ -3,15 +3,17 @@
 use std::sync::Arc;
 
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, Form, accepted, flag, list, own, value};
+use crate::directive::{
+    Args, Contexts, DirectiveForm, DirectiveSpec, accepted, flag, list, own, value,
+};
 use crate::model::ProxySettings;
 use crate::model::{Handler, Matcher, Pass, PassTo, Protocol, ProxyField, ProxyUrl, ProxyVersion};
 use crate::proxy_url;
-use crate::reader::{DUPLICATE, Fault, Parsed, Reader, invalid_value};
+use crate::reader::{ConfReader, DUPLICATE, ReadFault, ReadResult, invalid_value};
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     own("proxy_pass", Contexts::LIE, Args::ONE, proxy_pass).doc(
         "The HTTP or HTTPS origin that answers; a URI behind it stands for the location's prefix.",
         "proxy_pass http://127.0.0.1:8080;",
@@ -41,7 +43,7 @@ pub(super) const TABLE: &[Directive] = &[
             b"1.1" => ProxyVersion::V11,
             b"2" => {
                 let text = "\"proxy_http_version 2\" is not implemented yet";
-                return Err(Fault::Text(text.to_owned()));
+                return Err(ReadFault::Text(text.to_owned()));
             }
             word => return Err(invalid_value(word)),
         };
@@ -64,18 +66,18 @@ pub(super) const TABLE: &[Directive] = &[
         "Whether HEAD is asked as GET where the answer is to be kept.",
         "proxy_cache_convert_head on;",
     ),
-    accepted("proxy_headers_hash_max_size", HSL, Args::ONE, Form::Number)
+    accepted("proxy_headers_hash_max_size", HSL, Args::ONE, DirectiveForm::Number)
         .doc("Sized a table that sizes itself.", "proxy_headers_hash_max_size 512;"),
-    accepted("proxy_headers_hash_bucket_size", HSL, Args::ONE, Form::Number)
+    accepted("proxy_headers_hash_bucket_size", HSL, Args::ONE, DirectiveForm::Number)
         .doc("Sized a table that sizes itself.", "proxy_headers_hash_bucket_size 64;"),
 ];
 
 /// The settings being made.
-pub(super) fn settings(r: &mut Reader) -> &mut ProxySettings {
+pub(super) fn settings(r: &mut ConfReader) -> &mut ProxySettings {
     Arc::make_mut(&mut r.origin().proxy)
 }
 
-fn proxy_pass(r: &mut Reader, node: &Node) -> Parsed {
+fn proxy_pass(r: &mut ConfReader, node: &Node) -> ReadResult {
     if r.again {
         return Err(DUPLICATE);
     }
@@ -85,7 +87,7 @@ fn proxy_pass(r: &mut Reader, node: &Node) -> Parsed {
         r.scope.handler = Handler::Pass(Pass { protocol: Protocol::Http, to, url: None });
         return Ok(());
     }
-    let fault = |text: &str| Fault::Text(text.to_owned());
+    let fault = |text: &str| ReadFault::Text(text.to_owned());
     let cut = proxy_url::parse(node.arg(0)).map_err(|error| fault(error.text()))?;
     let port = if cut.secure { 443 } else { 80 };
     let id = super::pass::group(r, node, cut.origin, (cut.rest, Some(port)))?;
@@ -109,11 +111,11 @@ fn proxy_pass(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn set_header(r: &mut Reader, node: &Node) -> Parsed {
+fn set_header(r: &mut ConfReader, node: &Node) -> ReadResult {
     // nginx reads values when the block ends, so what is wrong with one has its place there.
     let value = match r.template(node.arg(1)) {
         Ok(value) => value,
-        Err(Fault::Text(message)) => {
+        Err(ReadFault::Text(message)) => {
             r.http.param_faults.push(message);
             crate::vars::Template::default()
         }

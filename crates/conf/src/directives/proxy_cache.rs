@@ -1,5 +1,5 @@
 //! `proxy_cache*`, as far as `fastcgi_cache*` has the same.
 
-use crate::directive::Directive;
+use crate::directive::DirectiveSpec;
 
-pub(super) const TABLE: &[Directive] = super::cache::PROXY;
+pub(super) const TABLE: &[DirectiveSpec] = super::cache::PROXY;

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use super::proxy::settings;
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, list};
+use crate::directive::{Args, Contexts, DirectiveSpec, list};
 use crate::model::{
     CookieFlags, CookieName, Handler, Pass, PassTo, Protocol, ProxySettings, Redirect, Replacement,
 };
-use crate::reader::{DUPLICATE, Fault, Parsed, Reader, invalid_parameter};
-use crate::regex::{Case, Regex};
+use crate::reader::{ConfReader, DUPLICATE, ReadFault, ReadResult, invalid_parameter};
+use crate::regex::{LetterCase, Regex};
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     list("proxy_redirect", HSL, Args::between(1, 2), redirect)
         .doc(
             "What becomes of addresses in `Location` and `Refresh`.",
@@ -24,13 +24,13 @@ pub(super) const TABLE: &[Directive] = &[
         .default("default"),
     list("proxy_cookie_domain", HSL, Args::between(1, 2), |r, node| {
         // RFC 6265 §5.2.3: letters of a domain are the same in either case.
-        cookie_rule(r, node, Case::Insensitive, |settings| &mut settings.cookie_domains)
+        cookie_rule(r, node, LetterCase::Insensitive, |settings| &mut settings.cookie_domains)
     })
     .doc("What becomes of the domain of cookies.", "proxy_cookie_domain localhost example.org;")
     .takes("off | TEXT TEXT | ~REGEX TEXT")
     .default("off"),
     list("proxy_cookie_path", HSL, Args::between(1, 2), |r, node| {
-        cookie_rule(r, node, Case::Sensitive, |settings| &mut settings.cookie_paths)
+        cookie_rule(r, node, LetterCase::Sensitive, |settings| &mut settings.cookie_paths)
     })
     .doc("What becomes of the path of cookies.", "proxy_cookie_path /two/ /;")
     .takes("off | TEXT TEXT | ~REGEX TEXT")
@@ -53,9 +53,9 @@ enum From {
     Pattern(Regex),
 }
 
-fn from(r: &mut Reader, word: &[u8], case: Case) -> Result<From, Fault> {
+fn from(r: &mut ConfReader, word: &[u8], case: LetterCase) -> Result<From, ReadFault> {
     Ok(match word {
-        [b'~', b'*', pattern @ ..] => From::Pattern(r.regex(pattern, Case::Insensitive)?),
+        [b'~', b'*', pattern @ ..] => From::Pattern(r.regex(pattern, LetterCase::Insensitive)?),
         [b'~', pattern @ ..] => From::Pattern(r.regex(pattern, case)?),
         text => From::Text(r.template(text)?),
     })
@@ -64,10 +64,10 @@ fn from(r: &mut Reader, word: &[u8], case: Case) -> Result<From, Fault> {
 /// Adds to a list, which starts anew with the first directive of a block; after `off` there is
 /// nothing to add.
 fn extend<T: Clone>(
-    r: &mut Reader,
+    r: &mut ConfReader,
     slot: fn(&mut ProxySettings) -> &mut Arc<Vec<T>>,
     more: Option<T>,
-) -> Parsed {
+) -> ReadResult {
     let again = r.again;
     let items = slot(settings(r));
     if again && (items.is_empty() || more.is_none()) {
@@ -80,7 +80,7 @@ fn extend<T: Clone>(
     Ok(())
 }
 
-fn redirect(r: &mut Reader, node: &Node) -> Parsed {
+fn redirect(r: &mut ConfReader, node: &Node) -> ReadResult {
     let word = node.arg(0);
     if node.args_count() == 1 {
         let made = match word {
@@ -91,11 +91,15 @@ fn redirect(r: &mut Reader, node: &Node) -> Parsed {
         // Nothing may have come before `off`; `default` is one among others.
         return extend(r, |settings| &mut settings.redirects, made);
     }
-    let made = replacement(r, node, Case::Sensitive)?;
+    let made = replacement(r, node, LetterCase::Sensitive)?;
     extend(r, |settings| &mut settings.redirects, Some(Redirect::Rule(made)))
 }
 
-fn replacement(r: &mut Reader, node: &Node, case: Case) -> Result<Replacement, Fault> {
+fn replacement(
+    r: &mut ConfReader,
+    node: &Node,
+    case: LetterCase,
+) -> Result<Replacement, ReadFault> {
     let to = r.template(node.arg(1))?;
     Ok(match from(r, node.arg(0), case)? {
         From::Text(from) => Replacement::Text { from, to },
@@ -103,8 +107,8 @@ fn replacement(r: &mut Reader, node: &Node, case: Case) -> Result<Replacement, F
     })
 }
 
-fn default_redirect(r: &Reader) -> Result<Redirect, Fault> {
-    let fault = |text: &str| Err(Fault::Text(text.to_owned()));
+fn default_redirect(r: &ConfReader) -> Result<Redirect, ReadFault> {
+    let fault = |text: &str| Err(ReadFault::Text(text.to_owned()));
     match &r.scope.handler {
         Handler::Pass(Pass { protocol: Protocol::Http, to: PassTo::Group(_), .. }) => {
             Ok(Redirect::Default)
@@ -120,11 +124,11 @@ fn default_redirect(r: &Reader) -> Result<Redirect, Fault> {
 }
 
 fn cookie_rule(
-    r: &mut Reader,
+    r: &mut ConfReader,
     node: &Node,
-    case: Case,
+    case: LetterCase,
     slot: fn(&mut ProxySettings) -> &mut Arc<Vec<Replacement>>,
-) -> Parsed {
+) -> ReadResult {
     let word = node.arg(0);
     if node.args_count() == 1 {
         return if word == b"off" { extend(r, slot, None) } else { Err(invalid_parameter(word)) };
@@ -133,7 +137,7 @@ fn cookie_rule(
     extend(r, slot, Some(made))
 }
 
-fn cookie_flags(r: &mut Reader, node: &Node) -> Parsed {
+fn cookie_flags(r: &mut ConfReader, node: &Node) -> ReadResult {
     let word = node.arg(0);
     if node.args_count() == 1 {
         return match word {
@@ -141,7 +145,7 @@ fn cookie_flags(r: &mut Reader, node: &Node) -> Parsed {
             _ => Err(invalid_parameter(word)),
         };
     }
-    let name = match from(r, word, Case::Insensitive)? {
+    let name = match from(r, word, LetterCase::Insensitive)? {
         From::Text(name) => CookieName::Text(name),
         From::Pattern(regex) => CookieName::Pattern(regex),
     };

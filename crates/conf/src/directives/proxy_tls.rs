@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::tls::{plain_file, push_command, read_certificate_cache, read_protocols};
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, flag, list, number, value};
+use crate::directive::{Args, Contexts, DirectiveSpec, flag, list, number, value};
 use crate::model::{OPENSSL_COMMANDS, OriginTlsConf, PemName};
-use crate::reader::{Fault, Parsed, Reader, show};
+use crate::reader::{ConfReader, ReadFault, ReadResult, show};
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     value("proxy_ssl_certificate", HSL, Args::ONE, |r, node| {
         pem(r, node, |conf| &mut conf.certificate)
     })
@@ -87,15 +87,15 @@ pub(super) const TABLE: &[Directive] = &[
         .without("none"),
 ];
 
-fn tls(r: &mut Reader) -> &mut OriginTlsConf {
+fn tls(r: &mut ConfReader) -> &mut OriginTlsConf {
     Arc::make_mut(&mut super::proxy::settings(r).tls)
 }
 
 fn pem(
-    r: &mut Reader,
+    r: &mut ConfReader,
     node: &Node,
     slot: fn(&mut OriginTlsConf) -> &mut Option<PemName>,
-) -> Parsed {
+) -> ReadResult {
     plain_file(node)?;
     let name = PemName { written: node.arg(0).into(), template: r.template(node.arg(0))? };
     let beside = r.beside_conf(b"");
@@ -105,10 +105,10 @@ fn pem(
 }
 
 fn file(
-    r: &mut Reader,
+    r: &mut ConfReader,
     node: &Node,
     slot: fn(&mut OriginTlsConf) -> &mut Option<PathBuf>,
-) -> Parsed {
+) -> ReadResult {
     let path = r.beside_conf(node.arg(0));
     *slot(tls(r)) = Some(path);
     Ok(())
@@ -116,14 +116,14 @@ fn file(
 
 /// Refuses OpenSSL's settings that are not done; those that OpenSSL does not know either are told
 /// where they are used.
-fn conf_command(r: &mut Reader, node: &Node) -> Parsed {
+fn conf_command(r: &mut ConfReader, node: &Node) -> ReadResult {
     const DONE: [&str; 6] =
         ["CipherString", "Ciphersuites", "Curves", "Groups", "MaxProtocol", "MinProtocol"];
     let name = show(node.arg(0));
     let is_among = |all: &[&str]| all.iter().any(|known| known.eq_ignore_ascii_case(&name));
     if is_among(&OPENSSL_COMMANDS) && !is_among(&DONE) {
         let text = format!("\"proxy_ssl_conf_command {name}\" is not implemented yet");
-        return Err(Fault::Text(text));
+        return Err(ReadFault::Text(text));
     }
     push_command(r, node, |r| &mut tls(r).conf_commands)
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use super::access::network;
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, flag, list, value};
+use crate::directive::{Args, Contexts, DirectiveSpec, flag, list, value};
 use crate::model::{Network, RealIp, RealIpHeader, Who};
-use crate::reader::{Fault, Parsed, Reader, show};
+use crate::reader::{ConfReader, ReadFault, ReadResult, show};
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     list("set_real_ip_from", HSL, Args::ONE, set_real_ip_from).doc(
         "Whom the field of `real_ip_header` is believed: an address, a network, `unix:`, a name.",
         "set_real_ip_from 192.0.2.0/24;",
@@ -30,11 +30,11 @@ pub(super) const TABLE: &[Directive] = &[
     ),
 ];
 
-fn real_ip(r: &mut Reader) -> &mut RealIp {
+fn real_ip(r: &mut ConfReader) -> &mut RealIp {
     Arc::make_mut(&mut r.settings().real_ip)
 }
 
-fn set_real_ip_from(r: &mut Reader, node: &Node) -> Parsed {
+fn set_real_ip_from(r: &mut ConfReader, node: &Node) -> ReadResult {
     let named = clients(r, node)?;
     let again = r.again;
     let from = &mut real_ip(r).from;
@@ -46,7 +46,7 @@ fn set_real_ip_from(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// Whom a directive's word names: `unix:`, a network, the addresses of a host.
-pub(super) fn clients(r: &mut Reader, node: &Node) -> Result<Vec<Who>, Fault> {
+pub(super) fn clients(r: &mut ConfReader, node: &Node) -> Result<Vec<Who>, ReadFault> {
     let word = node.arg(0);
     let mut named = Vec::new();
     if word == b"unix:" {
@@ -62,7 +62,7 @@ pub(super) fn clients(r: &mut Reader, node: &Node) -> Result<Vec<Who>, Fault> {
     }
     if named.is_empty() {
         let (name, shown) = (show(node.name()), show(word));
-        return Err(Fault::Text(format!("host not found in {name} \"{shown}\"")));
+        return Err(ReadFault::Text(format!("host not found in {name} \"{shown}\"")));
     }
     Ok(named)
 }
@@ -75,7 +75,7 @@ const fn alone(ip: IpAddr) -> Network {
     }
 }
 
-fn real_ip_header(r: &mut Reader, node: &Node) -> Parsed {
+fn real_ip_header(r: &mut ConfReader, node: &Node) -> ReadResult {
     real_ip(r).header = match node.arg(0) {
         b"X-Real-IP" => RealIpHeader::XRealIp,
         b"X-Forwarded-For" => RealIpHeader::XForwardedFor,

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use crate::ast::Node;
 use crate::diagnostic::Diagnostic;
-use crate::directive::{Args, Contexts, Directive, Form, accepted, list};
-use crate::model::{Level, Referers};
-use crate::reader::{Fault, Parsed, Reader, Scope};
-use crate::regex::Case;
+use crate::directive::{Args, Contexts, DirectiveForm, DirectiveSpec, accepted, list};
+use crate::model::{LogLevel, Referers};
+use crate::reader::{BlockScope, ConfReader, ReadFault, ReadResult};
+use crate::regex::LetterCase;
 
 const SL: Contexts = Contexts::SL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     list("valid_referers", SL, Args::at_least(1), valid_referers)
         .doc(
             "Which `Referer` fields leave `$invalid_referer` empty.",
@@ -19,13 +19,13 @@ pub(super) const TABLE: &[Directive] = &[
         )
         .takes("none | blocked | server_names | NAME | ~REGEX…")
         .without("none"),
-    accepted("referer_hash_max_size", SL, Args::ONE, Form::Number)
+    accepted("referer_hash_max_size", SL, Args::ONE, DirectiveForm::Number)
         .doc("Sized a table that sizes itself.", "referer_hash_max_size 2048;"),
-    accepted("referer_hash_bucket_size", SL, Args::ONE, Form::Number)
+    accepted("referer_hash_bucket_size", SL, Args::ONE, DirectiveForm::Number)
         .doc("Sized a table that sizes itself.", "referer_hash_bucket_size 64;"),
 ];
 
-fn valid_referers(r: &mut Reader, node: &Node) -> Parsed {
+fn valid_referers(r: &mut ConfReader, node: &Node) -> ReadResult {
     let mut referers = match (&r.scope.settings.referers, r.again) {
         (Some(before), true) => Referers::clone(before),
         // Expressions are inherited by themselves, as in nginx.
@@ -40,11 +40,11 @@ fn valid_referers(r: &mut Reader, node: &Node) -> Parsed {
             b"blocked" => referers.blocked = true,
             b"server_names" => referers.server_names = true,
             b"" => {
-                return Err(Fault::Text("invalid referer \"\"".to_owned()));
+                return Err(ReadFault::Text("invalid referer \"\"".to_owned()));
             }
-            b"~" => return Err(Fault::Text("empty regex in \"~\"".to_owned())),
+            b"~" => return Err(ReadFault::Text("empty regex in \"~\"".to_owned())),
             [b'~', regex @ ..] => {
-                let regex = r.regex(regex, Case::Insensitive)?;
+                let regex = r.regex(regex, LetterCase::Insensitive)?;
                 if !std::mem::replace(&mut r.scope.has_referer_regexes, true) {
                     referers.regexes.clear();
                 }
@@ -63,7 +63,7 @@ fn valid_referers(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// Refuses a list that only takes what has no host; `scope` is a block that was read.
-pub(super) fn check(r: &mut Reader, scope: &Scope) {
+pub(super) fn check(r: &mut ConfReader, scope: &BlockScope) {
     let Some(referers) = scope.settings.referers.as_ref().filter(|_| scope.has_referers) else {
         return;
     };
@@ -71,6 +71,6 @@ pub(super) fn check(r: &mut Reader, scope: &Scope) {
     if is_lone && (referers.none || referers.blocked) {
         let message = "the \"none\" or \"blocked\" referers are specified in the \
                        \"valid_referers\" directive without any valid referer";
-        r.note(r.http.closed, Diagnostic::new(Level::Emerg, message, None));
+        r.note(r.http.closed, Diagnostic::new(LogLevel::Emerg, message, None));
     }
 }

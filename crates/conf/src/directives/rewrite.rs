@@ -3,20 +3,20 @@
 //! Each instruction is kept with the moment it was read; the end of the block puts them in order,
 //! so that what an `if` governs follows it.
 
-use crate::ast::{Node, Order};
-use crate::directive::{Args, Contexts, Directive, block, flag, own};
+use crate::ast::{DirectiveNode, Node};
+use crate::directive::{Args, Contexts, DirectiveSpec, block, flag, own};
 use crate::model::{
-    Definition, FileTest, Matcher, Place, Return, ReturnBody, RewriteOp, RewriteRule, SetTarget,
-    Test, Then,
+    Definition, FileTest, IfTest, Matcher, Return, ReturnBody, RewriteOp, RewriteRule, SetTarget,
+    SourcePlace, Then,
 };
-use crate::reader::{Fault, Parsed, Reader, invalid_parameter, show};
-use crate::regex::Case;
+use crate::reader::{ConfReader, ReadFault, ReadResult, invalid_parameter, show};
+use crate::regex::LetterCase;
 use crate::value as values;
 use crate::vars::Var;
 
 const REWRITE: Contexts = Contexts::REWRITE;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     own("rewrite", REWRITE, Args::between(2, 3), rewrite)
         .doc("Changes the path where an expression matches it.", "rewrite ^/old/(.*) /new/$1 last;")
         .takes("REGEX TEXT [last | break | redirect | permanent]")
@@ -52,20 +52,22 @@ pub(super) const TABLE: &[Directive] = &[
 ];
 
 /// The instructions of a block in the order in which they were written, and their places.
-pub(super) fn program(ops: &mut Vec<(Order, Place, RewriteOp)>) -> (Vec<RewriteOp>, Vec<Place>) {
+pub(super) fn program(
+    ops: &mut Vec<(DirectiveNode, SourcePlace, RewriteOp)>,
+) -> (Vec<RewriteOp>, Vec<SourcePlace>) {
     ops.sort_by_key(|(order, _, _)| *order);
     ops.drain(..).map(|(_, place, op)| (op, place)).unzip()
 }
 
-fn push(r: &mut Reader, node: &Node, op: RewriteOp) {
+fn push(r: &mut ConfReader, node: &Node, op: RewriteOp) {
     let place = r.place(node);
     r.scope.rewrite.push((node.order, place, op));
 }
 
-fn rewrite(r: &mut Reader, node: &Node) -> Parsed {
-    let regex = r.regex(node.arg(0), Case::Sensitive)?;
+fn rewrite(r: &mut ConfReader, node: &Node) -> ReadResult {
+    let regex = r.regex(node.arg(0), LetterCase::Sensitive)?;
     if node.arg(1).is_empty() {
-        return Err(Fault::Text("empty replacement".to_owned()));
+        return Err(ReadFault::Text("empty replacement".to_owned()));
     }
     // A `?` at the end drops the arguments that there are.
     let (text, keeps_args) = match node.arg(1) {
@@ -100,7 +102,7 @@ fn rewrite(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn return_(r: &mut Reader, node: &Node) -> Parsed {
+fn return_(r: &mut ConfReader, node: &Node) -> ReadResult {
     let word = node.arg(0);
     let made = match values::number(word).map(u16::try_from) {
         Some(Ok(status @ 0..=999)) => {
@@ -119,7 +121,7 @@ fn return_(r: &mut Reader, node: &Node) -> Parsed {
         None if node.args_count() == 1 && is_address(word) => {
             Return { status: 302, body: ReturnBody::Location(r.template(word)?) }
         }
-        _ => return Err(Fault::Text(format!("invalid return code \"{}\"", show(word)))),
+        _ => return Err(ReadFault::Text(format!("invalid return code \"{}\"", show(word)))),
     };
     push(r, node, RewriteOp::Return(made));
     Ok(())
@@ -129,8 +131,8 @@ fn is_address(word: &[u8]) -> bool {
     [&b"http://"[..], b"https://", b"$scheme"].iter().any(|start| word.starts_with(start))
 }
 
-fn set(r: &mut Reader, node: &Node) -> Parsed {
-    let name = Reader::defined_name(node.arg(0))?;
+fn set(r: &mut ConfReader, node: &Node) -> ReadResult {
+    let name = ConfReader::defined_name(node.arg(0))?;
     let target = match &*name.to_ascii_lowercase() {
         "args" => SetTarget::Args,
         "limit_rate" => SetTarget::LimitRate,
@@ -141,7 +143,7 @@ fn set(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn if_(r: &mut Reader, node: &mut Node) -> Parsed {
+fn if_(r: &mut ConfReader, node: &mut Node) -> ReadResult {
     let test = condition(r, node)?;
     let in_server = r.scope.context == Contexts::SERVER;
     let context = if in_server { Contexts::SERVER_IF } else { Contexts::IF };
@@ -152,7 +154,7 @@ fn if_(r: &mut Reader, node: &mut Node) -> Parsed {
     let mut scope = r.read_inner(node, scope);
     let ops = std::mem::take(&mut scope.rewrite);
     let Ok(inner) = u16::try_from(ops.len()) else {
-        return Err(Fault::Text("too many directives in \"if\"".to_owned()));
+        return Err(ReadFault::Text("too many directives in \"if\"".to_owned()));
     };
     if let Some(id) = location {
         super::server::fill(&mut r.http.locations[id.index()], &mut scope);
@@ -163,8 +165,8 @@ fn if_(r: &mut Reader, node: &mut Node) -> Parsed {
 }
 
 /// Reads what stands between the parentheses.
-fn condition(r: &mut Reader, node: &Node) -> Result<Test, Fault> {
-    let invalid = |word: &[u8]| Fault::Text(format!("invalid condition \"{}\"", show(word)));
+fn condition(r: &mut ConfReader, node: &Node) -> Result<IfTest, ReadFault> {
+    let invalid = |word: &[u8]| ReadFault::Text(format!("invalid condition \"{}\"", show(word)));
     let mut words: Vec<&[u8]> = node.args().collect();
     if let [b"("] = *words {
         return Err(invalid(b"("));
@@ -187,38 +189,43 @@ fn condition(r: &mut Reader, node: &Node) -> Result<Test, Fault> {
     let words = words.get(start..end).unwrap_or_default();
     let Some((&first, rest)) = words.split_first() else { return Err(invalid(b")")) };
     match (first, rest) {
-        ([b'$', name @ ..], []) if !name.is_empty() => Ok(Test::True(variable(r, name)?)),
+        ([b'$', name @ ..], []) if !name.is_empty() => Ok(IfTest::True(variable(r, name)?)),
         ([b'$', name @ ..], [operator, operand]) if !name.is_empty() => {
             let var = variable(r, name)?;
             comparison(r, var, operator, operand)
         }
         ([b'-', letter], [path]) => match file_test(*letter) {
-            Some(test) => Ok(Test::Is(test, r.template(path)?)),
+            Some(test) => Ok(IfTest::Is(test, r.template(path)?)),
             None => Err(invalid(first)),
         },
         ([b'!', b'-', letter], [path]) => match file_test(*letter) {
-            Some(test) => Ok(Test::IsNot(test, r.template(path)?)),
+            Some(test) => Ok(IfTest::IsNot(test, r.template(path)?)),
             None => Err(invalid(first)),
         },
         _ => Err(invalid(first)),
     }
 }
 
-fn variable(r: &mut Reader, name: &[u8]) -> Result<Var, Fault> {
+fn variable(r: &mut ConfReader, name: &[u8]) -> Result<Var, ReadFault> {
     r.variable(&show(name))
 }
 
-fn comparison(r: &mut Reader, var: Var, operator: &[u8], operand: &[u8]) -> Result<Test, Fault> {
+fn comparison(
+    r: &mut ConfReader,
+    var: Var,
+    operator: &[u8],
+    operand: &[u8],
+) -> Result<IfTest, ReadFault> {
     Ok(match operator {
-        b"=" => Test::Equal(var, r.template(operand)?),
-        b"!=" => Test::Differs(var, r.template(operand)?),
-        b"~" => Test::Matches(var, r.regex(operand, Case::Sensitive)?),
-        b"~*" => Test::Matches(var, r.regex(operand, Case::Insensitive)?),
-        b"!~" => Test::Mismatches(var, r.regex(operand, Case::Sensitive)?),
-        b"!~*" => Test::Mismatches(var, r.regex(operand, Case::Insensitive)?),
+        b"=" => IfTest::Equal(var, r.template(operand)?),
+        b"!=" => IfTest::Differs(var, r.template(operand)?),
+        b"~" => IfTest::Matches(var, r.regex(operand, LetterCase::Sensitive)?),
+        b"~*" => IfTest::Matches(var, r.regex(operand, LetterCase::Insensitive)?),
+        b"!~" => IfTest::Mismatches(var, r.regex(operand, LetterCase::Sensitive)?),
+        b"!~*" => IfTest::Mismatches(var, r.regex(operand, LetterCase::Insensitive)?),
         _ => {
             let shown = show(operator);
-            return Err(Fault::Text(format!("unexpected \"{shown}\" in condition")));
+            return Err(ReadFault::Text(format!("unexpected \"{shown}\" in condition")));
         }
     })
 }

@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use crate::ast::Node;
 use crate::diagnostic::Diagnostic;
-use crate::directive::{Args, Contexts, Directive, value};
-use crate::model::{Level, SecureLink};
-use crate::reader::{Parsed, Reader};
+use crate::directive::{Args, Contexts, DirectiveSpec, value};
+use crate::model::{LogLevel, SecureLink};
+use crate::reader::{ConfReader, ReadResult};
 use crate::vars::Template;
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     value("secure_link", HSL, Args::ONE, |r, node| text(r, node, |link| &mut link.given))
         .doc(
             "The hash that a link carries, and after a comma when it ends, for `$secure_link`.",
@@ -47,7 +47,11 @@ pub(crate) struct Forms {
     secret: bool,
 }
 
-fn text(r: &mut Reader, node: &Node, slot: fn(&mut SecureLink) -> &mut Option<Template>) -> Parsed {
+fn text(
+    r: &mut ConfReader,
+    node: &Node,
+    slot: fn(&mut SecureLink) -> &mut Option<Template>,
+) -> ReadResult {
     let template = r.template(node.arg(0))?;
     r.scope.links.texts = true;
     check(r);
@@ -57,7 +61,7 @@ fn text(r: &mut Reader, node: &Node, slot: fn(&mut SecureLink) -> &mut Option<Te
     Ok(())
 }
 
-fn secret(r: &mut Reader, node: &Node) -> Parsed {
+fn secret(r: &mut ConfReader, node: &Node) -> ReadResult {
     r.scope.links.secret = true;
     check(r);
     let secret = Some(node.arg(0).into());
@@ -66,12 +70,12 @@ fn secret(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// Refuses both forms in one block; as in nginx that is found when the `http` block ends.
-fn check(r: &mut Reader) {
+fn check(r: &mut ConfReader) {
     let Forms { texts, secret } = r.scope.links;
     if texts && secret {
         let message = "\"secure_link_secret\" cannot be mixed with \"secure_link\" and \
                        \"secure_link_md5\"";
         let place = Some(r.http.closed_at.clone());
-        r.note(r.http.closed, Diagnostic::new(Level::Emerg, message, place));
+        r.note(r.http.closed, Diagnostic::new(LogLevel::Emerg, message, place));
     }
 }

@@ -5,17 +5,18 @@ use std::sync::Arc;
 use crate::ast::Node;
 use crate::diagnostic::Diagnostic;
 use crate::directive::{
-    Args, Contexts, Directive, Form, accepted, block, flag, millis, number, size, value,
+    Args, Contexts, DirectiveForm, DirectiveSpec, accepted, block, flag, millis, number, size,
+    value,
 };
 use crate::model::{
-    Address, Certificate, Level, Location, LocationId, Pem, Server, ServerName, SocketOptions,
-    Transport,
+    CertificateConf, ListenAddress, ListenTransport, LocationConf, LocationId, LogLevel, Pem,
+    ServerConf, ServerName, SocketOptions,
 };
-use crate::reader::{Fault, Parsed, Reader, Scope, buffers, show, size as bytes};
+use crate::reader::{BlockScope, ConfReader, ReadFault, ReadResult, buffers, show, size as bytes};
 
 const HS: Contexts = Contexts::HS;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     block("server", Contexts::HTTP, Args::NONE, server)
         .doc("One site: its addresses, names and locations.", "server { listen 80; }"),
     millis("client_header_timeout", HS, |r| &mut r.server().client_header_timeout)
@@ -51,9 +52,9 @@ pub(super) const TABLE: &[Directive] = &[
     .doc("Sized memory that sizes itself.", "request_pool_size 4k;")
     .takes("SIZE")
     .default("4k"),
-    accepted("server_names_hash_max_size", Contexts::HTTP, Args::ONE, Form::Number)
+    accepted("server_names_hash_max_size", Contexts::HTTP, Args::ONE, DirectiveForm::Number)
         .doc("Sized a table that sizes itself.", "server_names_hash_max_size 512;"),
-    accepted("server_names_hash_bucket_size", Contexts::HTTP, Args::ONE, Form::Number)
+    accepted("server_names_hash_bucket_size", Contexts::HTTP, Args::ONE, DirectiveForm::Number)
         .doc("Sized a table that sizes itself.", "server_names_hash_bucket_size 64;"),
 ];
 
@@ -70,7 +71,7 @@ pub(crate) struct Listened {
     pub(crate) protocols_changed: bool,
 }
 
-fn server(r: &mut Reader, node: &mut Node) -> Parsed {
+fn server(r: &mut ConfReader, node: &mut Node) -> ReadResult {
     let place = r.place(node);
     let scope = r.inner_scope(Contexts::SERVER);
     let root = reserve(r, node, &scope);
@@ -79,9 +80,9 @@ fn server(r: &mut Reader, node: &mut Node) -> Parsed {
     r.share_origin(&mut scope);
     if !scope.has_listen {
         let port = if r.options.privileged { 80 } else { 8000 };
-        let address = Address::Inet(([0, 0, 0, 0], port).into());
-        let plain = super::listen::Asked::default();
-        super::listen::add(r, address, Transport::Tcp, &plain, &SocketOptions::default())?;
+        let address = ListenAddress::Inet(([0, 0, 0, 0], port).into());
+        let plain = super::listen::ListenOptions::default();
+        super::listen::add(r, address, ListenTransport::Tcp, &plain, &SocketOptions::default())?;
     }
     check_buffers(r, &scope);
     pair_certificates(r, &mut scope);
@@ -89,7 +90,7 @@ fn server(r: &mut Reader, node: &mut Node) -> Parsed {
     if scope.names.is_empty() {
         scope.names.push(ServerName::Exact(Box::from("")));
     }
-    r.http.servers.push(Server {
+    r.http.servers.push(ServerConf {
         names: scope.names,
         primary_name: scope.primary_name.unwrap_or_else(|| Arc::from("")),
         http2: scope.http2,
@@ -105,10 +106,10 @@ fn server(r: &mut Reader, node: &mut Node) -> Parsed {
 
 /// Makes the location of a block that is about to be read: what it holds comes with [`fill`], but
 /// the blocks inside it have larger numbers.
-pub(super) fn reserve(r: &mut Reader, node: &Node, scope: &Scope) -> LocationId {
+pub(super) fn reserve(r: &mut ConfReader, node: &Node, scope: &BlockScope) -> LocationId {
     let id = LocationId(r.http.locations.len() as u32);
     let place = r.place(node);
-    r.http.locations.push(Location {
+    r.http.locations.push(LocationConf {
         matcher: scope.matcher.clone(),
         name: Arc::clone(&scope.name),
         nested: Vec::new(),
@@ -126,7 +127,7 @@ pub(super) fn reserve(r: &mut Reader, node: &Node, scope: &Scope) -> LocationId 
 }
 
 /// Moves what was read of a block into its location.
-pub(super) fn fill(location: &mut Location, scope: &mut Scope) {
+pub(super) fn fill(location: &mut LocationConf, scope: &mut BlockScope) {
     location.nested = std::mem::take(&mut scope.nested);
     location.internal = scope.internal;
     location.settings = Arc::clone(&scope.settings);
@@ -139,21 +140,21 @@ pub(super) fn fill(location: &mut Location, scope: &mut Scope) {
     location.except = scope.except.take();
 }
 
-fn check_buffers(r: &mut Reader, scope: &Scope) {
+fn check_buffers(r: &mut ConfReader, scope: &BlockScope) {
     if scope.server.large_client_header_buffer_size < scope.server.connection_pool_size {
         let message = "the \"large_client_header_buffers\" size must be equal to or greater than \
                        \"connection_pool_size\"";
         let place = Some(r.http.closed_at.clone());
-        r.note(r.http.closed, Diagnostic::new(Level::Emerg, message, place));
+        r.note(r.http.closed, Diagnostic::new(LogLevel::Emerg, message, place));
     }
 }
 
-fn pair_certificates(r: &mut Reader, scope: &mut Scope) {
+fn pair_certificates(r: &mut ConfReader, scope: &mut BlockScope) {
     let draft = Arc::make_mut(&mut scope.tls);
     if let Some(alone) = draft.certificates.get(draft.keys.len()) {
         let shown = show(alone);
         let message = format!("no \"ssl_certificate_key\" is defined for certificate \"{shown}\"");
-        r.note(r.http.closed, Diagnostic::new(Level::Emerg, message, None));
+        r.note(r.http.closed, Diagnostic::new(LogLevel::Emerg, message, None));
         return;
     }
     let words = draft.certificates.iter().chain(&draft.keys);
@@ -167,14 +168,14 @@ fn pair_certificates(r: &mut Reader, scope: &mut Scope) {
     let mut pairs = Vec::new();
     for (chain, key) in draft.certificates.iter().zip(&draft.keys) {
         match (pem(chain), pem(key)) {
-            (Ok(chain), Ok(key)) => pairs.push(Certificate { chain, key }),
+            (Ok(chain), Ok(key)) => pairs.push(CertificateConf { chain, key }),
             (Err(fault), _) | (_, Err(fault)) => return r.judge_closed(fault),
         }
     }
     draft.conf.certificates = Arc::new(pairs);
 }
 
-fn large_client_header_buffers(r: &mut Reader, node: &Node) -> Parsed {
+fn large_client_header_buffers(r: &mut ConfReader, node: &Node) -> ReadResult {
     let (count, size) = buffers(node)?;
     r.server().large_client_header_buffers = count;
     r.server().large_client_header_buffer_size = size;
@@ -182,13 +183,13 @@ fn large_client_header_buffers(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// The size of a pool of memory.
-pub(super) fn pool(node: &Node) -> Result<usize, Fault> {
+pub(super) fn pool(node: &Node) -> Result<usize, ReadFault> {
     let size = bytes(node.arg(0))?;
     if size < 112 {
-        return Err(Fault::Text("the pool size must be no less than 112".to_owned()));
+        return Err(ReadFault::Text("the pool size must be no less than 112".to_owned()));
     }
     if size % 16 != 0 {
-        return Err(Fault::Text("the pool size must be a multiple of 16".to_owned()));
+        return Err(ReadFault::Text("the pool size must be a multiple of 16".to_owned()));
     }
     Ok(size)
 }

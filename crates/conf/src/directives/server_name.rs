@@ -3,20 +3,20 @@
 use std::sync::Arc;
 
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, own};
+use crate::directive::{Args, Contexts, DirectiveSpec, own};
 use crate::model::ServerName;
-use crate::reader::{Fault, Parsed, Reader, show};
-use crate::regex::Case;
+use crate::reader::{ConfReader, ReadFault, ReadResult, show};
+use crate::regex::LetterCase;
 
-pub(super) const TABLE: &[Directive] =
+pub(super) const TABLE: &[DirectiveSpec] =
     &[own("server_name", Contexts::SERVER, Args::at_least(1), server_name)
         .doc("The names that the server answers to.", "server_name a.com *.a.com ~^www\\d+;")
         .takes("NAME | *.NAME | NAME.* | .NAME | ~REGEX…")
         .default("\"\"")];
 
-fn server_name(r: &mut Reader, node: &Node) -> Parsed {
+fn server_name(r: &mut ConfReader, node: &Node) -> ReadResult {
     for word in node.args() {
-        let invalid = || Fault::Text(format!("server name \"{}\" is invalid", show(word)));
+        let invalid = || ReadFault::Text(format!("server name \"{}\" is invalid", show(word)));
         let is_regex = word.first() == Some(&b'~');
         let lone_star = word.starts_with(b"*") && (word.len() < 3 || word[1] != b'.');
         let lone_dot = word.starts_with(b".") && word.len() < 2;
@@ -39,7 +39,7 @@ fn server_name(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// The name as `$server_name` gives it.
-fn primary(r: &Reader, word: &[u8]) -> Arc<str> {
+fn primary(r: &ConfReader, word: &[u8]) -> Arc<str> {
     if word.eq_ignore_ascii_case(b"$hostname") {
         return r.options.hostname.to_ascii_lowercase().into();
     }
@@ -48,18 +48,18 @@ fn primary(r: &Reader, word: &[u8]) -> Arc<str> {
     text.strip_prefix('.').unwrap_or(&text).into()
 }
 
-fn regex(r: &mut Reader, word: &[u8]) -> Result<ServerName, Fault> {
+fn regex(r: &mut ConfReader, word: &[u8]) -> Result<ServerName, ReadFault> {
     let source = &word[1..];
     if source.is_empty() {
-        return Err(Fault::Text(format!("empty regex in server name \"{}\"", show(word))));
+        return Err(ReadFault::Text(format!("empty regex in server name \"{}\"", show(word))));
     }
     // Hosts arrive in lower case, so an expression with capitals only makes sense in either case.
     let has_capitals = source.iter().any(u8::is_ascii_uppercase);
-    let case = if has_capitals { Case::Insensitive } else { Case::Sensitive };
+    let case = if has_capitals { LetterCase::Insensitive } else { LetterCase::Sensitive };
     r.regex(source, case).map(ServerName::Regex)
 }
 
-fn plain(r: &Reader, word: &[u8]) -> ServerName {
+fn plain(r: &ConfReader, word: &[u8]) -> ServerName {
     let text = if word.eq_ignore_ascii_case(b"$hostname") {
         r.options.hostname.to_ascii_lowercase()
     } else {

@@ -2,12 +2,12 @@
 
 use crate::ast::Node;
 use crate::diagnostic::Diagnostic;
-use crate::directive::{Args, Contexts, Directive, Inherit, leaf};
-use crate::model::{Definition, Level, SplitClients};
-use crate::reader::{Fault, Parsed, Reader, show};
+use crate::directive::{Args, Contexts, DirectiveSpec, Inheritance, leaf};
+use crate::model::{Definition, LogLevel, SplitClients};
+use crate::reader::{ConfReader, ReadFault, ReadResult, show};
 
-pub(super) const TABLE: &[Directive] =
-    &[leaf("split_clients", Contexts::HTTP, Args::TWO, Inherit::Own, split_clients)
+pub(super) const TABLE: &[DirectiveSpec] =
+    &[leaf("split_clients", Contexts::HTTP, Args::TWO, Inheritance::Own, split_clients)
         .doc(
             "A variable that takes each of its texts for a share of clients, always the same ones.",
             "split_clients $remote_addr $variant { 50% one; * two; }",
@@ -18,9 +18,9 @@ pub(super) const TABLE: &[Directive] =
 /// Hundredths of a percent in everything.
 const WHOLE: u32 = 10_000;
 
-fn split_clients(r: &mut Reader, node: &Node) -> Parsed {
+fn split_clients(r: &mut ConfReader, node: &Node) -> ReadResult {
     let source = r.template(node.arg(0))?;
-    let name = Reader::defined_name(node.arg(1))?;
+    let name = ConfReader::defined_name(node.arg(1))?;
     // The name is checked before the rows are.
     r.define_as(&name, Definition::Assigned)?;
     let mut shares = Vec::new();
@@ -38,7 +38,7 @@ fn split_clients(r: &mut Reader, node: &Node) -> Parsed {
             let order = node.block.as_ref().map_or(node.order, |block| block.closed);
             let place = r.closing_place(node);
             let message = "percent total is greater than 100%";
-            r.note(order, Diagnostic::new(Level::Emerg, message, Some(place)));
+            r.note(order, Diagnostic::new(LogLevel::Emerg, message, Some(place)));
             return Ok(());
         }
         let until = share.map(|share| {
@@ -54,9 +54,9 @@ fn split_clients(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// Hundredths of a percent; none for `*`, which is the rest.
-fn share(entry: &Node) -> Result<Option<u32>, Fault> {
+fn share(entry: &Node) -> Result<Option<u32>, ReadFault> {
     if entry.block.is_some() {
-        return Err(Fault::Text("unexpected \"{\"".to_owned()));
+        return Err(ReadFault::Text("unexpected \"{\"".to_owned()));
     }
     if entry.name() == b"*" {
         return Ok(None);
@@ -64,7 +64,7 @@ fn share(entry: &Node) -> Result<Option<u32>, Fault> {
     let share = entry.name().strip_suffix(b"%").and_then(hundredths);
     match share.filter(|share| *share > 0) {
         Some(share) => Ok(Some(share)),
-        None => Err(Fault::Text(format!("invalid percent value \"{}\"", show(entry.name())))),
+        None => Err(ReadFault::Text(format!("invalid percent value \"{}\"", show(entry.name())))),
     }
 }
 

@@ -4,13 +4,15 @@ use std::sync::Arc;
 
 use super::types::content_types;
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, Form, accepted, flag, list, size, value};
+use crate::directive::{
+    Args, Contexts, DirectiveForm, DirectiveSpec, accepted, flag, list, size, value,
+};
 use crate::model::{Addition, Filters, Ssi};
-use crate::reader::Reader;
+use crate::reader::ConfReader;
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     flag("ssi", Contexts::HSLI, |r| &mut ssi_mut(r).on)
         .doc("Whether commands in pages are done: server-side includes.", "ssi on;"),
     flag("ssi_silent_errors", HSL, |r| &mut ssi_mut(r).silent_errors).doc(
@@ -30,9 +32,9 @@ pub(super) const TABLE: &[Directive] = &[
         .doc("The longest value of a parameter of a command.", "ssi_value_length 512;"),
     flag("ssi_last_modified", HSL, |r| &mut ssi_mut(r).last_modified)
         .doc("Whether pages with commands keep `Last-Modified`.", "ssi_last_modified on;"),
-    accepted("ssi_min_file_chunk", HSL, Args::ONE, Form::Size)
+    accepted("ssi_min_file_chunk", HSL, Args::ONE, DirectiveForm::Size)
         .doc("Said which parts of a page are sent as files.", "ssi_min_file_chunk 1k;"),
-    accepted("ssi_ignore_recycled_buffers", HSL, Args::ONE, Form::Flag)
+    accepted("ssi_ignore_recycled_buffers", HSL, Args::ONE, DirectiveForm::Flag)
         .doc("Said how buffers are used again.", "ssi_ignore_recycled_buffers off;"),
     value("add_before_body", HSL, Args::ONE, |r, node| {
         addition_mut(r).before = path(node);
@@ -65,15 +67,15 @@ pub(super) const TABLE: &[Directive] = &[
     .default("text/html"),
 ];
 
-fn filters_mut(r: &mut Reader) -> &mut Filters {
+fn filters_mut(r: &mut ConfReader) -> &mut Filters {
     Arc::make_mut(&mut r.settings().filters)
 }
 
-fn ssi_mut(r: &mut Reader) -> &mut Ssi {
+fn ssi_mut(r: &mut ConfReader) -> &mut Ssi {
     &mut filters_mut(r).ssi
 }
 
-fn addition_mut(r: &mut Reader) -> &mut Addition {
+fn addition_mut(r: &mut ConfReader) -> &mut Addition {
     &mut filters_mut(r).addition
 }
 

@@ -1,8 +1,8 @@
 //! What follows `syslog:` in `access_log` and `error_log`.
 
-use super::peer::{Peer, cut, look_up};
+use super::peer::{PeerAddressText, cut, look_up};
 use crate::model::{PeerAddress, Syslog, SyslogServer};
-use crate::reader::{Fault, Reader, show};
+use crate::reader::{ConfReader, ReadFault, show};
 
 const FACILITIES: &[&str] = &[
     "kern", "user", "mail", "daemon", "auth", "intern", "lpr", "news", "uucp", "clock", "authpriv",
@@ -12,12 +12,12 @@ const FACILITIES: &[&str] = &[
 const SEVERITIES: &[&str] = &["emerg", "alert", "crit", "error", "warn", "notice", "info", "debug"];
 
 /// Reads what follows `syslog:`.
-pub(super) fn read(r: &Reader, text: &[u8]) -> Result<Syslog, Fault> {
+pub(super) fn read(r: &ConfReader, text: &[u8]) -> Result<Syslog, ReadFault> {
     let (mut server, mut facility, mut severity) = (None, None, None);
     let (mut tag, mut nohostname) = (None, false);
     let text = show(text);
     for part in text.split(',') {
-        let fault = |text: String| Err(Fault::Text(text));
+        let fault = |text: String| Err(ReadFault::Text(text));
         let Some((name, value)) = part.split_once('=') else {
             if part != "nohostname" {
                 return fault(format!("unknown syslog parameter \"{part}\""));
@@ -43,7 +43,7 @@ pub(super) fn read(r: &Reader, text: &[u8]) -> Result<Syslog, Fault> {
         }
     }
     let Some(server) = server else {
-        return Err(Fault::Text("no syslog server specified".to_owned()));
+        return Err(ReadFault::Text("no syslog server specified".to_owned()));
     };
     Ok(Syslog {
         server,
@@ -54,34 +54,34 @@ pub(super) fn read(r: &Reader, text: &[u8]) -> Result<Syslog, Fault> {
     })
 }
 
-fn named(known: &[&str], what: &str, value: &str) -> Result<u8, Fault> {
+fn named(known: &[&str], what: &str, value: &str) -> Result<u8, ReadFault> {
     match known.iter().position(|name| *name == value) {
         Some(number) => Ok(number as u8),
-        None => Err(Fault::Text(format!("unknown syslog {what} \"{value}\""))),
+        None => Err(ReadFault::Text(format!("unknown syslog {what} \"{value}\""))),
     }
 }
 
-fn checked_tag(value: &str) -> Result<String, Fault> {
+fn checked_tag(value: &str) -> Result<String, ReadFault> {
     if value.len() > 32 {
-        return Err(Fault::Text("syslog tag length exceeds 32".to_owned()));
+        return Err(ReadFault::Text("syslog tag length exceeds 32".to_owned()));
     }
     if !value.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
         let rest = "only allows alphanumeric characters and underscore";
-        return Err(Fault::Text(format!("syslog \"tag\" {rest}")));
+        return Err(ReadFault::Text(format!("syslog \"tag\" {rest}")));
     }
     Ok(value.to_owned())
 }
 
-fn find(r: &Reader, text: &str) -> Result<SyslogServer, Fault> {
+fn find(r: &ConfReader, text: &str) -> Result<SyslogServer, ReadFault> {
     let server = match cut(text.as_bytes()) {
-        Ok(Peer::Unix(path)) => Ok(SyslogServer::Unix(path.to_path_buf())),
-        Ok(Peer::Inet { host, port }) => first_of(r, &host, port.unwrap_or(514)),
+        Ok(PeerAddressText::Unix(path)) => Ok(SyslogServer::Unix(path.to_path_buf())),
+        Ok(PeerAddressText::Inet { host, port }) => first_of(r, &host, port.unwrap_or(514)),
         Err(why) => Err(why),
     };
-    server.map_err(|why| Fault::Text(format!("{why} in syslog server \"{text}\"")))
+    server.map_err(|why| ReadFault::Text(format!("{why} in syslog server \"{text}\"")))
 }
 
-fn first_of(r: &Reader, host: &str, port: u16) -> Result<SyslogServer, &'static str> {
+fn first_of(r: &ConfReader, host: &str, port: u16) -> Result<SyslogServer, &'static str> {
     match look_up(r, host, port)?.into_iter().next() {
         Some(PeerAddress::Inet(address)) => Ok(SyslogServer::Inet(address)),
         Some(PeerAddress::Unix(path)) => Ok(SyslogServer::Unix(path.to_path_buf())),

@@ -9,17 +9,18 @@ use crate::ast::Node;
 use crate::choice::{chosen, say_once};
 use crate::diagnostic::Diagnostic;
 use crate::directive::{
-    Args, Contexts, Directive, Form, accepted, flag, list, number, seconds, size, value,
+    Args, Contexts, DirectiveForm, DirectiveSpec, accepted, flag, list, number, seconds, size,
+    value,
 };
 use crate::model::{
-    CertificateCache, ConfCommands, Level, Pem, Protocols, SessionCache, TlsConf, VerifyClient,
+    CertificateCache, ConfCommands, LogLevel, Pem, Protocols, SessionCache, TlsConf, VerifyClient,
 };
-use crate::reader::{Fault, Parsed, Reader, invalid_value, show};
+use crate::reader::{ConfReader, ReadFault, ReadResult, invalid_value, show};
 use crate::value::{self as values, Unit};
 
 const HS: Contexts = Contexts::HS;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     list("ssl_certificate", HS, Args::ONE, |r, node| {
         plain_file(node)?;
         let again = r.again;
@@ -166,10 +167,10 @@ pub(super) const TABLE: &[Directive] = &[
     .doc("Whether clients' certificates are asked about.", "ssl_ocsp off;")
     .takes("off")
     .default("off"),
-    accepted("ssl_ocsp_cache", HS, Args::ONE, Form::Check(ocsp_cache))
+    accepted("ssl_ocsp_cache", HS, Args::ONE, DirectiveForm::Check(ocsp_cache))
         .doc("Where those answers are kept.", "ssl_ocsp_cache shared:ocsp:1m;")
         .takes("off | shared:NAME:SIZE"),
-    accepted("ssl_ocsp_responder", HS, Args::ONE, Form::Any)
+    accepted("ssl_ocsp_responder", HS, Args::ONE, DirectiveForm::Any)
         .doc("The address to ask about clients.", "ssl_ocsp_responder http://ocsp.a.com/;")
         .takes("URL"),
     value("ssl_certificate_cache", HS, Args::between(1, 3), |r, node| {
@@ -188,31 +189,31 @@ pub(super) const TABLE: &[Directive] = &[
 ];
 
 /// Refuses certificates and keys from where they cannot be had.
-pub(super) fn plain_file(node: &Node) -> Parsed {
+pub(super) fn plain_file(node: &Node) -> ReadResult {
     let (name, word) = (show(node.name()), node.arg(0));
     let kinds: [(&[u8], &str); 2] = [(b"engine:", "engines"), (b"store:", "stores")];
     let kind = kinds.iter().find(|(prefix, _)| word.starts_with(prefix));
     // A certificate of such a name is a file to nginx, too.
     if let Some((_, kind)) = kind.filter(|_| name.ends_with("_key")) {
-        return Err(Fault::Text(format!("{kind} in \"{name}\" are not implemented yet")));
+        return Err(ReadFault::Text(format!("{kind} in \"{name}\" are not implemented yet")));
     }
     Ok(())
 }
 
 /// Says that what would make things safer is not done.
-pub(super) fn ignored(r: &mut Reader, node: &Node) -> Parsed {
+pub(super) fn ignored(r: &mut ConfReader, node: &Node) -> ReadResult {
     let name = show(node.name()).into_owned();
     r.warn(format!("the \"{name}\" directive is not supported, ignored"));
     Ok(())
 }
 
 /// Refuses what keeps strangers out and is not done: a warning would leave the door open.
-fn closed_door(name: &str, word: &[u8]) -> Fault {
-    Fault::Text(format!("\"{name} {}\" is not implemented yet", show(word)))
+fn closed_door(name: &str, word: &[u8]) -> ReadFault {
+    ReadFault::Text(format!("\"{name} {}\" is not implemented yet", show(word)))
 }
 
 /// Refuses OpenSSL's settings that keep somebody out and are not done; the others are warned of.
-fn check_command(node: &Node) -> Parsed {
+fn check_command(node: &Node) -> ReadResult {
     let name = node.arg(0).to_ascii_lowercase();
     let is_met = match &*name {
         // Nothing older than TLS 1.2 is spoken.
@@ -223,7 +224,11 @@ fn check_command(node: &Node) -> Parsed {
     if is_met { Ok(()) } else { Err(closed_door("ssl_conf_command", node.arg(0))) }
 }
 
-fn file(r: &mut Reader, node: &Node, slot: fn(&mut TlsConf) -> &mut Option<PathBuf>) -> Parsed {
+fn file(
+    r: &mut ConfReader,
+    node: &Node,
+    slot: fn(&mut TlsConf) -> &mut Option<PathBuf>,
+) -> ReadResult {
     let path = r.beside_conf(node.arg(0));
     *slot(&mut r.tls().conf) = Some(path);
     Ok(())
@@ -231,10 +236,10 @@ fn file(r: &mut Reader, node: &Node, slot: fn(&mut TlsConf) -> &mut Option<PathB
 
 /// Adds a setting in OpenSSL's own words to those of the same block.
 pub(super) fn push_command(
-    r: &mut Reader,
+    r: &mut ConfReader,
     node: &Node,
-    slot: fn(&mut Reader) -> &mut ConfCommands,
-) -> Parsed {
+    slot: fn(&mut ConfReader) -> &mut ConfCommands,
+) -> ReadResult {
     let pair = (show(node.arg(0)).into_owned(), show(node.arg(1)).into_owned());
     let again = r.again;
     let commands = Arc::make_mut(slot(r));
@@ -247,10 +252,10 @@ pub(super) fn push_command(
 
 /// Reads versions, which are added to those of the same block.
 pub(super) fn read_protocols(
-    r: &mut Reader,
+    r: &mut ConfReader,
     node: &Node,
-    slot: fn(&mut Reader) -> &mut Protocols,
-) -> Parsed {
+    slot: fn(&mut ConfReader) -> &mut Protocols,
+) -> ReadResult {
     let none = Protocols { tls12: false, tls13: false, obsolete: false };
     let mut protocols = if r.again { *slot(r) } else { none };
     for word in node.args() {
@@ -267,11 +272,11 @@ pub(super) fn read_protocols(
 }
 
 /// Reads how certificates named by variables are kept.
-pub(super) fn read_certificate_cache(node: &Node) -> Result<Option<CertificateCache>, Fault> {
+pub(super) fn read_certificate_cache(node: &Node) -> Result<Option<CertificateCache>, ReadFault> {
     let (mut max, mut is_off) = (None, false);
     let (mut inactive, mut valid) = (Duration::from_secs(10), Duration::from_secs(60));
     for word in node.args() {
-        let invalid = || Fault::Text(format!("invalid parameter \"{}\"", show(word)));
+        let invalid = || ReadFault::Text(format!("invalid parameter \"{}\"", show(word)));
         let time = |text| values::time(text, Unit::Seconds).ok_or_else(invalid);
         if let Some(digits) = word.strip_prefix(b"max=") {
             let number = values::number(digits).and_then(|number| usize::try_from(number).ok());
@@ -288,34 +293,34 @@ pub(super) fn read_certificate_cache(node: &Node) -> Result<Option<CertificateCa
     }
     if max.is_none() && !is_off {
         let name = show(node.name());
-        return Err(Fault::Text(format!("\"{name}\" must have the \"max\" parameter")));
+        return Err(ReadFault::Text(format!("\"{name}\" must have the \"max\" parameter")));
     }
     Ok(max.filter(|_| !is_off).map(|max| CertificateCache { max, inactive, valid }))
 }
 
-impl Reader {
+impl ConfReader {
     /// Where a certificate is that may have variables in its name.
-    pub(super) fn computed_pem(&mut self, text: &[u8]) -> Result<Pem, Fault> {
+    pub(super) fn computed_pem(&mut self, text: &[u8]) -> Result<Pem, ReadFault> {
         let template = self.template(text)?;
         Ok(Pem::Computed { template, beside: self.beside_conf(b"") })
     }
 
     /// Tells a fault that is seen when a block ends.
-    pub(super) fn judge_closed(&mut self, fault: Fault) {
+    pub(super) fn judge_closed(&mut self, fault: ReadFault) {
         let text = match fault {
-            Fault::Text(text) => text,
-            Fault::Value(text) => text.to_owned(),
+            ReadFault::Text(text) => text,
+            ReadFault::Value(text) => text.to_owned(),
         };
         let place = Some(self.http.closed_at.clone());
-        self.note(self.http.closed, Diagnostic::new(Level::Emerg, text, place));
+        self.note(self.http.closed, Diagnostic::new(LogLevel::Emerg, text, place));
     }
 }
 
-fn session_cache(r: &mut Reader, node: &Node) -> Parsed {
+fn session_cache(r: &mut ConfReader, node: &Node) -> ReadResult {
     let mut cache = SessionCache::Off;
     for word in node.args() {
         let text = show(word);
-        let invalid = || Fault::Text(format!("invalid session cache \"{text}\""));
+        let invalid = || ReadFault::Text(format!("invalid session cache \"{text}\""));
         let next = match word {
             b"off" => SessionCache::Off,
             b"none" => SessionCache::None,
@@ -334,7 +339,7 @@ fn session_cache(r: &mut Reader, node: &Node) -> Parsed {
                     // Eight pages, below which nginx sees no sense in a cache.
                     if size < 8 * 4096 {
                         let message = format!("session cache \"{text}\" is too small");
-                        return Err(Fault::Text(message));
+                        return Err(ReadFault::Text(message));
                     }
                     let zone = SharedZone { size, used_by: Use::Sessions };
                     cache_zone::share(r, name.as_bytes(), zone)?;
@@ -352,12 +357,12 @@ fn session_cache(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn ocsp_cache(r: &mut Reader, node: &Node) -> Parsed {
+fn ocsp_cache(r: &mut ConfReader, node: &Node) -> ReadResult {
     let text = show(node.arg(0));
     if text == "off" {
         return Ok(());
     }
-    let invalid = || Fault::Text(format!("invalid OCSP cache \"{text}\""));
+    let invalid = || ReadFault::Text(format!("invalid OCSP cache \"{text}\""));
     let zone = text.strip_prefix("shared:").ok_or_else(invalid)?;
     let (name, size) = zone.split_once(':').ok_or_else(invalid)?;
     let size = values::size(size.as_bytes()).ok_or_else(invalid)?;
@@ -365,12 +370,12 @@ fn ocsp_cache(r: &mut Reader, node: &Node) -> Parsed {
         return Err(invalid());
     }
     if size < 8 * 4096 {
-        return Err(Fault::Text(format!("OCSP cache \"{text}\" is too small")));
+        return Err(ReadFault::Text(format!("OCSP cache \"{text}\" is too small")));
     }
     cache_zone::share(r, name.as_bytes(), SharedZone { size, used_by: Use::Revocations })
 }
 
-fn verify_client(r: &mut Reader, node: &Node) -> Parsed {
+fn verify_client(r: &mut ConfReader, node: &Node) -> ReadResult {
     let choices = [
         ("off", VerifyClient::Off),
         ("on", VerifyClient::On),

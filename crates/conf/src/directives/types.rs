@@ -4,14 +4,16 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, Form, Inherit, accepted, leaf, value};
+use crate::directive::{
+    Args, Contexts, DirectiveForm, DirectiveSpec, Inheritance, accepted, leaf, value,
+};
 use crate::model::{TypeSet, TypesMap};
-use crate::reader::{Fault, Parsed, Reader, show};
+use crate::reader::{ConfReader, ReadFault, ReadResult, show};
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
-    leaf("types", HSL, Args::NONE, Inherit::List, types)
+pub(super) const TABLE: &[DirectiveSpec] = &[
+    leaf("types", HSL, Args::NONE, Inheritance::List, types)
         .doc("Content types and the extensions that mean them.", "types { text/html html htm; }")
         .takes("{ TYPE EXTENSION…; … }")
         .without("`text/html html`, `image/gif gif`, `image/jpeg jpg`"),
@@ -22,13 +24,13 @@ pub(super) const TABLE: &[Directive] = &[
     .doc("The content type of files with an unknown extension.", "default_type text/plain;")
     .takes("TYPE")
     .default("text/plain"),
-    accepted("types_hash_max_size", HSL, Args::ONE, Form::Number)
+    accepted("types_hash_max_size", HSL, Args::ONE, DirectiveForm::Number)
         .doc("Sized a table that sizes itself.", "types_hash_max_size 2048;"),
-    accepted("types_hash_bucket_size", HSL, Args::ONE, Form::Number)
+    accepted("types_hash_bucket_size", HSL, Args::ONE, DirectiveForm::Number)
         .doc("Sized a table that sizes itself.", "types_hash_bucket_size 64;"),
 ];
 
-fn types(r: &mut Reader, node: &Node) -> Parsed {
+fn types(r: &mut ConfReader, node: &Node) -> ReadResult {
     let mut map = if r.again { TypesMap::clone(&r.settings().types) } else { TypesMap::new() };
     let entries = node.block.as_ref().map_or(&[][..], |block| &block.nodes);
     for entry in entries {
@@ -39,13 +41,13 @@ fn types(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn add(r: &mut Reader, map: &mut TypesMap, entry: &Node) -> Parsed {
+fn add(r: &mut ConfReader, map: &mut TypesMap, entry: &Node) -> ReadResult {
     if entry.block.is_some() {
-        return Err(Fault::Text("unexpected \"{\"".to_owned()));
+        return Err(ReadFault::Text("unexpected \"{\"".to_owned()));
     }
     if entry.name() == b"include" {
         let message = "invalid number of arguments in \"include\" directive";
-        return Err(Fault::Text(message.to_owned()));
+        return Err(ReadFault::Text(message.to_owned()));
     }
     let kind: Arc<[u8]> = Arc::from(entry.name());
     for extension in entry.args() {
@@ -64,7 +66,7 @@ fn add(r: &mut Reader, map: &mut TypesMap, entry: &Node) -> Parsed {
 }
 
 /// Reads a list of content types, added to `before`; `text/html` is always in.
-pub(super) fn content_types(r: &mut Reader, node: &Node, before: Option<TypeSet>) -> TypeSet {
+pub(super) fn content_types(r: &mut ConfReader, node: &Node, before: Option<TypeSet>) -> TypeSet {
     let mut set = match before {
         Some(TypeSet::All) => return TypeSet::All,
         Some(TypeSet::Some(set)) => HashSet::clone(&set),

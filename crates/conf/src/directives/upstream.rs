@@ -5,22 +5,23 @@ use std::time::Duration;
 use super::cache_zone::{SharedZone, Use, share};
 use super::core::name_servers;
 use super::pass::{self, GroupKey};
-use super::peer::{self, Peer};
+use super::peer::{self, PeerAddressText};
 use crate::ast::Node;
 use crate::diagnostic::Diagnostic;
 use crate::directive::{
-    Args, Contexts, Directive, Form, Inherit, accepted, leaf, millis, own, value,
+    Args, Contexts, DirectiveForm, DirectiveSpec, Inheritance, accepted, leaf, millis, own, value,
 };
 use crate::model::{
-    Balance, Keepalive, Level, PeerAddress, Place, Queue, Upstream, UpstreamKind, UpstreamServer,
+    Balance, Keepalive, LogLevel, PeerAddress, Queue, SourcePlace, Upstream, UpstreamKind,
+    UpstreamServer,
 };
-use crate::reader::{Fault, INVALID, Parsed, Reader, invalid_parameter, show};
+use crate::reader::{ConfReader, INVALID, ReadFault, ReadResult, invalid_parameter, show};
 use crate::value::{self as values, Unit};
 
 const U: Contexts = Contexts::UPSTREAM;
 
-pub(super) const TABLE: &[Directive] = &[
-    leaf("upstream", Contexts::HTTP, Args::ONE, Inherit::Own, upstream)
+pub(super) const TABLE: &[DirectiveSpec] = &[
+    leaf("upstream", Contexts::HTTP, Args::ONE, Inheritance::Own, upstream)
         .doc(
             "A named group of origins.",
             "upstream php { server unix:/run/php/php-fpm.sock; server 10.0.0.2:9000 backup; }",
@@ -53,7 +54,7 @@ pub(super) const TABLE: &[Directive] = &[
         .takes("NUMBER [local]")
         .default("32"),
     value("keepalive_requests", U, Args::ONE, |r, node| {
-        let number = values::number(node.arg(0)).ok_or(Fault::Value("invalid number"))?;
+        let number = values::number(node.arg(0)).ok_or(ReadFault::Value("invalid number"))?;
         group(r).keepalive.requests = number.unsigned_abs();
         Ok(())
     })
@@ -82,11 +83,11 @@ pub(super) const TABLE: &[Directive] = &[
         "resolver",
         U,
         Args::at_least(1),
-        Form::Check(|r, node| name_servers(r, node).map(|_| ())),
+        DirectiveForm::Check(|r, node| name_servers(r, node).map(|_| ())),
     )
     .doc("Chose name servers for `resolve`.", "resolver 127.0.0.53;")
     .takes("HOST… [valid=SECONDS] [ipv4=on|off] [ipv6=on|off] [status_zone=NAME]"),
-    accepted("resolver_timeout", U, Args::ONE, Form::Millis)
+    accepted("resolver_timeout", U, Args::ONE, DirectiveForm::Millis)
         .doc("Chose how long a name may take.", "resolver_timeout 5s;"),
 ];
 
@@ -94,12 +95,12 @@ pub(super) const TABLE: &[Directive] = &[
 const WEIGHT_MAX: u32 = 65_535;
 
 /// The group being read.
-fn group(r: &mut Reader) -> &mut Upstream {
+fn group(r: &mut ConfReader) -> &mut Upstream {
     r.http.upstreams.last_mut().expect("rows of the block are read after the block is added")
 }
 
 /// A group without servers.
-pub(super) fn empty(name: &str, kind: UpstreamKind, place: Place) -> Upstream {
+pub(super) fn empty(name: &str, kind: UpstreamKind, place: SourcePlace) -> Upstream {
     // Of a pool, a child that keeps an idle connection could serve nobody else; a single address
     // is nginx's choice.
     let idle_max = match kind {
@@ -136,11 +137,11 @@ pub(super) fn server_of(name: &str, addresses: Vec<PeerAddress>) -> UpstreamServ
     }
 }
 
-fn upstream(r: &mut Reader, node: &Node) -> Parsed {
+fn upstream(r: &mut ConfReader, node: &Node) -> ReadResult {
     let name = node.arg(0);
     let key = GroupKey::named(name);
     if r.http.upstream_index.contains_key(&key) {
-        return Err(Fault::Text(format!("duplicate upstream \"{}\"", show(name))));
+        return Err(ReadFault::Text(format!("duplicate upstream \"{}\"", show(name))));
     }
     let place = r.place(node);
     let id = pass::add(r, key, empty(&show(name), UpstreamKind::Block, place.clone()));
@@ -153,7 +154,7 @@ fn upstream(r: &mut Reader, node: &Node) -> Parsed {
         let closed = node.block.as_ref().map_or(node.order, |block| block.closed);
         let message = "no servers are inside upstream";
         let place = Some(r.closing_place(node));
-        r.note(closed, Diagnostic::new(Level::Emerg, message, place));
+        r.note(closed, Diagnostic::new(LogLevel::Emerg, message, place));
     } else if servers.iter().all(|server| server.backup) {
         let message = format!("no servers in upstream \"{}\"", show(name));
         r.http.upstream_faults.push((node.order, message, place));
@@ -161,21 +162,21 @@ fn upstream(r: &mut Reader, node: &Node) -> Parsed {
     Ok(())
 }
 
-fn server(r: &mut Reader, node: &Node) -> Parsed {
+fn server(r: &mut ConfReader, node: &Node) -> ReadResult {
     let word = node.arg(0);
     let mut made = server_of(&show(word), Vec::new());
     let mut at_run_time = None;
     for word in node.args().skip(1) {
         parameter(r, word, &mut made, &mut at_run_time)?;
     }
-    let in_upstream = |why: &str| Fault::Text(format!("{why} in upstream \"{}\"", show(word)));
+    let in_upstream = |why: &str| ReadFault::Text(format!("{why} in upstream \"{}\"", show(word)));
     made.addresses = match peer::cut(word).map_err(in_upstream)? {
-        Peer::Unix(path) => vec![PeerAddress::Unix(path)],
-        Peer::Inet { host, port } => {
+        PeerAddressText::Unix(path) => vec![PeerAddress::Unix(path)],
+        PeerAddressText::Inet { host, port } => {
             let is_name = host.parse::<std::net::Ipv4Addr>().is_err() && !host.starts_with('[');
             if let (true, Some(parameter)) = (is_name, at_run_time) {
                 let text = format!("parameter \"{parameter}\" is not implemented yet");
-                return Err(Fault::Text(text));
+                return Err(ReadFault::Text(text));
             }
             peer::look_up(r, &host, port.unwrap_or(80)).map_err(in_upstream)?
         }
@@ -186,11 +187,11 @@ fn server(r: &mut Reader, node: &Node) -> Parsed {
 
 /// Reads one parameter of a `server`; notes one that would look names up at run time.
 fn parameter(
-    r: &mut Reader,
+    r: &mut ConfReader,
     word: &[u8],
     made: &mut UpstreamServer,
     at_run_time: &mut Option<&'static str>,
-) -> Parsed {
+) -> ReadResult {
     let (name, value) = match word.iter().position(|byte| *byte == b'=') {
         Some(at) => word.split_at(at + 1),
         None => (word, &b""[..]),
@@ -214,7 +215,7 @@ fn parameter(
             let has_backups = matches!(group(r).balance, Balance::RoundRobin | Balance::LeastConn);
             if !has_backups {
                 let text = "balancing method does not support parameter \"backup\"";
-                return Err(Fault::Text(text.to_owned()));
+                return Err(ReadFault::Text(text.to_owned()));
             }
             made.backup = true;
         }
@@ -223,14 +224,14 @@ fn parameter(
         b"service=" => *at_run_time = Some("service"),
         b"route=" | b"drain" => {
             let shown = show(word);
-            return Err(Fault::Text(format!("parameter \"{shown}\" is not implemented yet")));
+            return Err(ReadFault::Text(format!("parameter \"{shown}\" is not implemented yet")));
         }
         _ => return Err(invalid_parameter(word)),
     }
     Ok(())
 }
 
-fn balance(r: &mut Reader, balance: Balance) -> Parsed {
+fn balance(r: &mut ConfReader, balance: Balance) -> ReadResult {
     if std::mem::replace(&mut r.http.balance_chosen, true) {
         r.warn("load balancing method redefined".to_owned());
     }
@@ -238,7 +239,7 @@ fn balance(r: &mut Reader, balance: Balance) -> Parsed {
     Ok(())
 }
 
-fn hash(r: &mut Reader, node: &Node) -> Parsed {
+fn hash(r: &mut ConfReader, node: &Node) -> ReadResult {
     let key = r.template(node.arg(0))?;
     let consistent = match node.arg(1) {
         b"consistent" => true,
@@ -248,7 +249,7 @@ fn hash(r: &mut Reader, node: &Node) -> Parsed {
     balance(r, Balance::Hash { key, consistent })
 }
 
-fn random(r: &mut Reader, node: &Node) -> Parsed {
+fn random(r: &mut ConfReader, node: &Node) -> ReadResult {
     let wrong = match (node.arg(0), node.arg(1)) {
         _ if node.args_count() == 0 => None,
         (b"two", b"least_conn") => None,
@@ -261,10 +262,10 @@ fn random(r: &mut Reader, node: &Node) -> Parsed {
     }
 }
 
-fn keepalive(r: &mut Reader, node: &Node) -> Parsed {
+fn keepalive(r: &mut ConfReader, node: &Node) -> ReadResult {
     let word = node.arg(0);
     let count = values::number(word).ok_or_else(|| {
-        Fault::Text(format!("invalid value \"{}\" in \"keepalive\" directive", show(word)))
+        ReadFault::Text(format!("invalid value \"{}\" in \"keepalive\" directive", show(word)))
     })?;
     if node.args_count() == 2 && node.arg(1) != b"local" {
         return Err(invalid_parameter(node.arg(1)));
@@ -274,7 +275,7 @@ fn keepalive(r: &mut Reader, node: &Node) -> Parsed {
 }
 
 /// Reads `N [timeout=T]`.
-pub(super) fn read_queue(node: &Node, timeout: Duration) -> Result<Queue, Fault> {
+pub(super) fn read_queue(node: &Node, timeout: Duration) -> Result<Queue, ReadFault> {
     let len = values::number(node.arg(0)).and_then(|len| u32::try_from(len).ok());
     let mut queue = Queue { len: len.ok_or(INVALID)?, timeout };
     if node.args_count() == 2 {
@@ -286,9 +287,9 @@ pub(super) fn read_queue(node: &Node, timeout: Duration) -> Result<Queue, Fault>
 }
 
 /// Checks name and size, which must not contradict those of other groups.
-fn zone(r: &mut Reader, node: &Node) -> Parsed {
+fn zone(r: &mut ConfReader, node: &Node) -> ReadResult {
     let (name, word) = (node.arg(0), node.arg(1));
-    let text = |text: String| Err(Fault::Text(text));
+    let text = |text: String| Err(ReadFault::Text(text));
     if name.is_empty() {
         return text("invalid zone name \"\"".to_owned());
     }

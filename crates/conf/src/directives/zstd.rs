@@ -5,14 +5,14 @@ use std::sync::Arc;
 use super::gzip::precompressed;
 use super::types::content_types;
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, Directive, buffers, flag, list, value};
+use crate::directive::{Args, Contexts, DirectiveSpec, buffers, flag, list, value};
 use crate::model::Zstd;
-use crate::reader::{Fault, INVALID, Parsed, Reader};
+use crate::reader::{ConfReader, INVALID, ReadFault, ReadResult};
 use crate::value as values;
 
 const HSL: Contexts = Contexts::HSL;
 
-pub(super) const TABLE: &[Directive] = &[
+pub(super) const TABLE: &[DirectiveSpec] = &[
     flag("zstd", Contexts::HSLI, |r| &mut zstd_mut(r).on)
         .doc("Whether answers are compressed on the way out.", "zstd on;"),
     value("zstd_comp_level", HSL, Args::ONE, level)
@@ -46,18 +46,18 @@ pub(super) const TABLE: &[Directive] = &[
     .default("off"),
 ];
 
-fn zstd_mut(r: &mut Reader) -> &mut Zstd {
+fn zstd_mut(r: &mut ConfReader) -> &mut Zstd {
     Arc::make_mut(&mut r.settings().zstd)
 }
 
-fn level(r: &mut Reader, node: &Node) -> Parsed {
+fn level(r: &mut ConfReader, node: &Node) -> ReadResult {
     let (sign, digits) = match node.arg(0) {
         [b'-', digits @ ..] => (-1, digits),
         digits => (1, digits),
     };
-    let number = sign * values::number(digits).ok_or(Fault::Value("invalid number"))?;
+    let number = sign * values::number(digits).ok_or(ReadFault::Value("invalid number"))?;
     if !(-7..=22).contains(&number) {
-        return Err(Fault::Text("value must be between -7 and 22".to_owned()));
+        return Err(ReadFault::Text("value must be between -7 and 22".to_owned()));
     }
     zstd_mut(r).level = number as i8;
     Ok(())

@@ -3,10 +3,10 @@
 use proptest::collection::vec;
 use proptest::prelude::{any, prop_assert_eq, proptest};
 
-use super::{Lexeme, Lexer, Origin, Terminator, quote};
+use super::{Lexeme, Lexer, Terminator, TextOrigin, quote};
 
 fn lexed(text: &str) -> String {
-    let mut lexer = Lexer::new(text.as_bytes(), Origin::File);
+    let mut lexer = Lexer::new(text.as_bytes(), TextOrigin::File);
     let mut out = String::new();
     loop {
         match lexer.next_lexeme() {
@@ -84,7 +84,7 @@ fn errors_have_the_text_and_the_line_of_nginx() {
 
 #[test]
 fn a_parameter_that_ends_early_is_called_a_parameter() {
-    let error = Lexer::new(b"daemon off", Origin::Parameter).next_lexeme().unwrap_err();
+    let error = Lexer::new(b"daemon off", TextOrigin::Parameter).next_lexeme().unwrap_err();
     assert_eq!(error.message, "unexpected end of parameter, expecting \";\"");
 }
 
@@ -98,7 +98,7 @@ proptest! {
         }
         text.push(b';');
         let Ok(Lexeme::Directive(read, Terminator::Semicolon)) =
-            Lexer::new(&text, Origin::File).next_lexeme() else { panic!("not a directive") };
+            Lexer::new(&text, TextOrigin::File).next_lexeme() else { panic!("not a directive") };
         let read: Vec<Vec<u8>> = read.into_iter().map(|word| word.text.into_vec()).collect();
         prop_assert_eq!(read, words);
     }

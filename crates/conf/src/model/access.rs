@@ -44,7 +44,7 @@ pub struct AccessRule {
     /// Who is meant.
     pub who: Who,
     /// Whether they may come in.
-    pub verdict: Verdict,
+    pub verdict: AccessVerdict,
 }
 
 /// Whom an [`AccessRule`] is about.
@@ -60,7 +60,7 @@ pub enum Who {
 
 /// What an [`AccessRule`] says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum AccessVerdict {
     /// `allow`
     Allow,
     /// `deny`

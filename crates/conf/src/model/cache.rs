@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::access::{AccessRule, Verdict, Who};
+use super::access::{AccessRule, AccessVerdict, Who};
 use crate::vars::Template;
 
 /// An index into [`super::Http::cache_zones`].
@@ -49,7 +49,7 @@ pub struct CacheZone {
     /// `purger_files`, `purger_sleep`, `purger_threshold`
     pub purger_pace: CachePace,
     /// Where it was written.
-    pub place: super::Place,
+    pub place: super::SourcePlace,
 }
 
 /// How fast work on a zone goes.
@@ -264,7 +264,7 @@ pub struct PageCache {
     /// `page_cache_respect_request`: whether a request's `Cache-Control` and `Pragma` hold.
     pub respect_request: bool,
     /// `page_cache_session`: cookies that name a session, the first one that is there holds.
-    pub session: Arc<Vec<Pattern>>,
+    pub session: Arc<Vec<QueryPattern>>,
     /// `page_cache_preset`: what is never cached, whatever an answer says.
     pub never: Option<Arc<NeverCached>>,
     /// `CacheEnable`, `CacheDisable`: the last whose path a request's begins with holds.
@@ -323,7 +323,7 @@ pub enum VaryBy {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DropQuery {
     /// Their names.
-    pub names: Vec<Pattern>,
+    pub names: Vec<QueryPattern>,
 }
 
 impl DropQuery {
@@ -336,14 +336,14 @@ impl DropQuery {
 
 /// A text, or with a trailing `*` all texts that begin with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Pattern {
+pub struct QueryPattern {
     /// The text without the star.
     pub text: Box<[u8]>,
     /// Whether more may follow.
     pub is_prefix: bool,
 }
 
-impl Pattern {
+impl QueryPattern {
     /// Reads `text` or `text*`.
     #[must_use]
     pub fn new(written: &[u8]) -> Self {
@@ -371,11 +371,11 @@ impl Pattern {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NeverCached {
     /// Cookies of the request.
-    pub cookies: Vec<Pattern>,
+    pub cookies: Vec<QueryPattern>,
     /// Paths of the request, as asked for.
-    pub paths: Vec<Pattern>,
+    pub paths: Vec<QueryPattern>,
     /// Arguments of the request.
-    pub args: Vec<Pattern>,
+    pub args: Vec<QueryPattern>,
 }
 
 impl NeverCached {
@@ -489,7 +489,7 @@ impl Default for CacheSettings {
 
 impl Default for PageCache {
     fn default() -> Self {
-        let session = SESSIONS.map(|name| Pattern::new(name.as_bytes()));
+        let session = SESSIONS.map(|name| QueryPattern::new(name.as_bytes()));
         Self {
             mode: PageMode::Off,
             is_heard: false,
@@ -578,7 +578,7 @@ fn this_machine() -> [AccessRule; 3] {
     let v4 = Network::V4(Ipv4Addr::new(127, 0, 0, 0), Ipv4Addr::new(255, 0, 0, 0));
     let v6 = Network::V6(Ipv6Addr::LOCALHOST, Ipv6Addr::from_bits(u128::MAX));
     [Who::Network(v4), Who::Network(v6), Who::Unix]
-        .map(|who| AccessRule { who, verdict: Verdict::Allow })
+        .map(|who| AccessRule { who, verdict: AccessVerdict::Allow })
 }
 
 /// Whether `rules` let a client in: `ip` is none over a unix socket. Without a rule that fits, no.
@@ -589,22 +589,25 @@ pub fn is_allowed(rules: &[AccessRule], ip: Option<IpAddr>) -> bool {
         (Who::Network(network), Some(ip)) => network.contains(ip),
         (Who::Unix, Some(_)) | (Who::Network(_), None) => false,
     };
-    rules.iter().find(|rule| fits(&rule.who)).is_some_and(|rule| rule.verdict == Verdict::Allow)
+    rules
+        .iter()
+        .find(|rule| fits(&rule.who))
+        .is_some_and(|rule| rule.verdict == AccessVerdict::Allow)
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use super::{HandedOn, PageCache, PageStore, Pattern, Purger, is_allowed, this_machine};
+    use super::{HandedOn, PageCache, PageStore, Purger, QueryPattern, is_allowed, this_machine};
 
     #[test]
     fn a_star_at_the_end_stands_for_more() {
-        let prefix = Pattern::new(b"utm_*");
+        let prefix = QueryPattern::new(b"utm_*");
         assert!(prefix.matches(b"utm_source") && prefix.matches(b"utm_"));
         assert!(!prefix.matches(b"utm") && !prefix.matches(b"UTM_x"));
         assert!(prefix.matches_in_any_case(b"UTM_x") && !prefix.matches_in_any_case(b"ut"));
-        let exact = Pattern::new(b"gclid");
+        let exact = QueryPattern::new(b"gclid");
         assert!(exact.matches(b"gclid") && !exact.matches(b"gclid2") && !exact.matches(b""));
     }
 

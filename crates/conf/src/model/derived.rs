@@ -14,7 +14,7 @@ pub enum Definition {
     /// The empty text, with a warning: `set` assigns to it.
     Assigned,
     /// `map`
-    Map(Box<Map>),
+    Map(Box<MapConf>),
     /// `geo`
     Geo(Box<Geo>),
     /// `split_clients`
@@ -23,7 +23,7 @@ pub enum Definition {
 
 /// A `map`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Map {
+pub struct MapConf {
     /// What is looked up.
     pub source: Template,
     /// `hostnames`: keys may have wildcards, and a dot at the end does not matter.

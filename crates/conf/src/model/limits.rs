@@ -1,6 +1,6 @@
 //! `limit_req*`, `limit_conn*`: shared zones, and what locations ask of them.
 
-use super::Level;
+use super::LogLevel;
 use crate::vars::Template;
 
 /// An index into [`super::Http::limit_zones`].
@@ -44,7 +44,7 @@ pub enum LimitKind {
 
 /// What `limit_req` and `limit_conn` say of a location.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Limits {
+pub struct LimitRules {
     /// `limit_req`, in file order.
     pub requests: Vec<RequestLimit>,
     /// `limit_req_status`, `limit_req_log_level`, `limit_req_dry_run`
@@ -55,7 +55,7 @@ pub struct Limits {
     pub connections_terms: LimitTerms,
 }
 
-impl Limits {
+impl LimitRules {
     /// Whether nothing is limited.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -69,14 +69,14 @@ pub struct LimitTerms {
     /// The status that it gets.
     pub status: u16,
     /// The level at which that is logged; a delay is logged one below.
-    pub level: Level,
+    pub level: LogLevel,
     /// Whether it is only logged.
     pub dry_run: bool,
 }
 
 impl LimitTerms {
     /// What holds where nothing is written.
-    pub const DEFAULT: Self = Self { status: 503, level: Level::Error, dry_run: false };
+    pub const DEFAULT: Self = Self { status: 503, level: LogLevel::Error, dry_run: false };
 }
 
 /// One `limit_req`. Requests are counted in thousandths.

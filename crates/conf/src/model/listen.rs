@@ -22,9 +22,9 @@ impl ListenId {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listen {
     /// The address as written: an unspecified IP is the wildcard.
-    pub address: Address,
+    pub address: ListenAddress,
     /// TCP, or UDP for `quic`.
-    pub transport: Transport,
+    pub transport: ListenTransport,
     /// Whether TLS is spoken; set by any server's `ssl`, holds for all. Always true for QUIC.
     pub tls: bool,
     /// Whether the old `http2` parameter was given: HTTP/2 for all servers of this address.
@@ -41,14 +41,14 @@ pub struct Listen {
 
 /// What a socket is bound to.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Address {
+pub enum ListenAddress {
     /// IP address and port.
     Inet(SocketAddr),
     /// A unix socket's path.
     Unix(PathBuf),
 }
 
-impl Address {
+impl ListenAddress {
     /// Whether it is every address of its family.
     #[must_use]
     pub fn is_wildcard(&self) -> bool {
@@ -65,7 +65,7 @@ impl Address {
     }
 }
 
-impl std::fmt::Display for Address {
+impl std::fmt::Display for ListenAddress {
     /// As nginx's messages name it: `0.0.0.0:80`, `[::]:80`, `unix:/path`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
@@ -77,7 +77,7 @@ impl std::fmt::Display for Address {
 
 /// What runs over the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Transport {
+pub enum ListenTransport {
     /// A stream socket: HTTP/1 and HTTP/2.
     Tcp,
     /// A datagram socket: QUIC.
@@ -108,7 +108,7 @@ pub struct SocketOptions {
     /// `multipath`: MPTCP.
     pub multipath: bool,
     /// `so_keepalive`
-    pub so_keepalive: KeepAlive,
+    pub so_keepalive: TcpKeepAlive,
 }
 
 impl Default for SocketOptions {
@@ -124,14 +124,14 @@ impl Default for SocketOptions {
             ipv6only: true,
             bind: false,
             multipath: false,
-            so_keepalive: KeepAlive::Unset,
+            so_keepalive: TcpKeepAlive::Unset,
         }
     }
 }
 
 /// TCP keep-alive probes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum KeepAlive {
+pub enum TcpKeepAlive {
     /// As the system has it.
     Unset,
     /// Off.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Pass, Place, RewriteOp, Settings};
+use super::{LocationSettings, Pass, RewriteOp, SourcePlace};
 use crate::regex::Regex;
 use crate::vars::Template;
 
@@ -20,7 +20,7 @@ impl LocationId {
 
 /// A `location`, or a server block in the part of one (for requests that match no location).
 #[derive(Clone, Debug)]
-pub struct Location {
+pub struct LocationConf {
     /// When it applies.
     pub matcher: Matcher,
     /// The name as messages show it: prefix, expression or `@name`; empty for a server block.
@@ -30,7 +30,7 @@ pub struct Location {
     /// `internal`: direct requests get 404.
     pub internal: bool,
     /// What is inherited and resolved.
-    pub settings: Arc<Settings>,
+    pub settings: Arc<LocationSettings>,
     /// The rewrite phase; never inherited. That of a server block runs before a location is
     /// looked for.
     pub rewrite: Vec<RewriteOp>,
@@ -39,19 +39,19 @@ pub struct Location {
     /// `try_files`; never inherited.
     pub try_files: Option<Arc<TryFiles>>,
     /// Where it was written.
-    pub place: Place,
+    pub place: SourcePlace,
     /// Where each of `rewrite` was written.
-    pub rewrite_places: Vec<Place>,
+    pub rewrite_places: Vec<SourcePlace>,
     /// What was written in the block itself, apart from blocks in it.
-    pub written: Vec<Written>,
+    pub written: Vec<WrittenLocation>,
     /// `limit_except`; never inherited.
     pub except: Option<Except>,
 }
 
-impl Location {
+impl LocationConf {
     /// Where the directive `name` stands in the block itself; the last one, if there are more.
     #[must_use]
-    pub fn place_of(&self, name: &str) -> Option<&Place> {
+    pub fn place_of(&self, name: &str) -> Option<&SourcePlace> {
         place_of(&self.written, name)
     }
 }
@@ -67,16 +67,16 @@ pub struct Except {
 
 /// A directive and where it stands.
 #[derive(Clone, Debug)]
-pub struct Written {
+pub struct WrittenLocation {
     /// Its name.
     pub name: &'static str,
     /// Where it stands.
-    pub place: Place,
+    pub place: SourcePlace,
 }
 
 /// Where the last directive `name` of a block stands.
 #[must_use]
-pub fn place_of<'a>(written: &'a [Written], name: &str) -> Option<&'a Place> {
+pub fn place_of<'a>(written: &'a [WrittenLocation], name: &str) -> Option<&'a SourcePlace> {
     written.iter().rev().find(|one| one.name == name).map(|one| &one.place)
 }
 

@@ -9,7 +9,7 @@ use crate::vars::Template;
 
 /// How grave a message is; the order is nginx's, gravest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Level {
+pub enum LogLevel {
     /// `emerg`
     Emerg,
     /// `alert`
@@ -28,7 +28,7 @@ pub enum Level {
     Debug,
 }
 
-impl Level {
+impl LogLevel {
     /// As in a log line.
     #[must_use]
     pub const fn text(self) -> &'static str {
@@ -65,14 +65,14 @@ impl Level {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorLog {
     /// Where lines go.
-    pub target: LogTarget,
+    pub target: LogTargetConf,
     /// The least grave level that is written.
-    pub level: Level,
+    pub level: LogLevel,
 }
 
 /// Where an error log's lines go.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LogTarget {
+pub enum LogTargetConf {
     /// Appended to a file.
     File(PathBuf),
     /// Standard error.

@@ -225,5 +225,5 @@ pub struct PhpPool {
     /// `env`: variables that scripts see.
     pub env: Vec<(String, String)>,
     /// Where it was written.
-    pub place: super::Place,
+    pub place: super::SourcePlace,
 }

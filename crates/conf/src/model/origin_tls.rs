@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::Place;
+use super::SourcePlace;
 use super::tls::{CertificateCache, ConfCommands, Protocols};
 use crate::vars::Template;
 
@@ -19,7 +19,7 @@ pub struct OriginTlsConf {
     /// `proxy_ssl_certificate_cache`; none: what variables name is read for each connection.
     pub certificate_cache: Option<CertificateCache>,
     /// `proxy_ssl_password_file`, and where it is written.
-    pub password_file: Option<(PathBuf, Place)>,
+    pub password_file: Option<(PathBuf, SourcePlace)>,
     /// `proxy_ssl_protocols`
     pub protocols: Protocols,
     /// `proxy_ssl_ciphers`, in OpenSSL's language.

@@ -21,7 +21,7 @@ pub enum RewriteOp {
     /// `if`
     If {
         /// What is tested.
-        test: Test,
+        test: IfTest,
         /// How many of the following instructions stand inside it.
         inner: u16,
         /// The settings that hold from here on when it is true; none in a server block.
@@ -74,7 +74,7 @@ pub enum SetTarget {
 
 /// The condition of an `if`.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Test {
+pub enum IfTest {
     /// `$x`: neither empty nor `0`.
     True(Var),
     /// `$x = text`

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{LocationId, Place, TlsConf};
+use super::{LocationId, SourcePlace, TlsConf};
 use crate::regex::Regex;
 
 /// An index into [`super::Http::servers`].
@@ -20,7 +20,7 @@ impl ServerId {
 
 /// A `server` block.
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct ServerConf {
     /// Every name, as written and in order; no `server_name` is one empty exact name.
     pub names: Vec<ServerName>,
     /// The first name as `$server_name` gives it: of `.a.com`, `a.com`; of a regex, `~…`.
@@ -36,9 +36,9 @@ pub struct Server {
     /// What holds from the first byte, before a location is known.
     pub settings: Arc<ServerSettings>,
     /// Where it was written.
-    pub place: Place,
+    pub place: SourcePlace,
     /// Where it ends.
-    pub closed: Place,
+    pub closed: SourcePlace,
 }
 
 /// One name of a server; text is in lower case.
@@ -108,5 +108,5 @@ pub struct Http3 {
     /// `quic_active_connection_id_limit`
     pub active_connection_id_limit: u32,
     /// `quic_host_key`: file of the secret for tokens, and where that stands.
-    pub host_key: Option<(std::path::PathBuf, Place)>,
+    pub host_key: Option<(std::path::PathBuf, SourcePlace)>,
 }

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use super::{
     AccessLogs, AccessRule, AuthRequest, BodyFiles, Brotli, CacheSettings, ErrorLog, Filters, Gzip,
-    Limits, LogFileCache, OriginSettings, RealIp, Referers, SecureLink, TempPath, TypeSet, Zstd,
+    LimitRules, LogFileCache, OriginSettings, RealIp, Referers, SecureLink, TempPath, TypeSet,
+    Zstd,
 };
 use crate::vars::Template;
 
@@ -17,9 +18,9 @@ pub type TypesMap = HashMap<Box<[u8]>, Arc<[u8]>>;
 
 /// The settings of a location, nothing left to inherit.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settings {
+pub struct LocationSettings {
     /// `root` or `alias`: one slot.
-    pub root: Root,
+    pub root: DocumentRoot,
     /// `index`: names tried in order; one that begins with `/` is a path of its own.
     pub index: Arc<Vec<Template>>,
     /// `default_type`
@@ -63,7 +64,7 @@ pub struct Settings {
     /// `open_file_cache*`
     pub open_file_cache: OpenFileCache,
     /// `disable_symlinks`
-    pub disable_symlinks: Symlinks,
+    pub disable_symlinks: SymlinksConf,
     /// `access_log`; empty means `off`.
     pub access_log: AccessLogs,
     /// `error_log`
@@ -101,7 +102,7 @@ pub struct Settings {
     /// `satisfy`
     pub satisfy: Satisfy,
     /// `limit_req*`, `limit_conn*`
-    pub limits: Arc<Limits>,
+    pub limits: Arc<LimitRules>,
     /// `secure_link*`
     pub secure_link: Option<Arc<SecureLink>>,
     /// `auth_delay`: how long a 401 is held back; zero is not at all.
@@ -176,7 +177,7 @@ pub struct Settings {
 
 /// `root` or `alias`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Root {
+pub struct DocumentRoot {
     /// The directory: absolute unless a variable comes first. `root` has no trailing slash.
     pub path: Template,
     /// How a request's path is joined to it.
@@ -348,7 +349,7 @@ pub struct OpenFileCache {
 
 /// `disable_symlinks`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Symlinks {
+pub enum SymlinksConf {
     /// `off`: followed.
     Follow,
     /// `on`: refused.
@@ -394,7 +395,7 @@ pub struct KeepaliveDisable {
 
 /// What a location says about the end of an answer and of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Manners {
+pub struct CloseSettings {
     /// `send_timeout`
     pub send_timeout: Duration,
     /// `lingering_close`
@@ -407,11 +408,11 @@ pub struct Manners {
     pub resets: bool,
 }
 
-impl Settings {
+impl LocationSettings {
     /// How a connection ends that was answered here.
     #[must_use]
-    pub const fn manners(&self) -> Manners {
-        Manners {
+    pub const fn manners(&self) -> CloseSettings {
+        CloseSettings {
             send_timeout: self.send_timeout,
             lingering: self.lingering_close,
             lingering_time: self.lingering_time,

@@ -47,24 +47,24 @@ impl<T: Copy + Ord + From<u8>> Spans<T> {
 }
 
 /// Numbers that addresses are.
-pub trait Address: Copy + Ord + From<u8> {
+pub trait SpanAddress: Copy + Ord + From<u8> {
     /// The next one, if there is one.
     fn next(self) -> Option<Self>;
 }
 
-impl Address for u32 {
+impl SpanAddress for u32 {
     fn next(self) -> Option<Self> {
         self.checked_add(1)
     }
 }
 
-impl Address for u128 {
+impl SpanAddress for u128 {
     fn next(self) -> Option<Self> {
         self.checked_add(1)
     }
 }
 
-impl<T: Address> Spans<T> {
+impl<T: SpanAddress> Spans<T> {
     /// Of ranges (first, last, number), any two of which are apart or one inside the other, the
     /// innermost counts; where there is none, 0.
     #[must_use]

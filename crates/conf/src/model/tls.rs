@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::Place;
+use crate::SourcePlace;
 use crate::vars::Template;
 
 /// Commands of OpenSSL's configuration language (`SSL_CONF_cmd`).
@@ -50,11 +50,11 @@ pub type ConfCommands = Arc<Vec<(String, String)>>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsConf {
     /// Pairs of certificate chain and key (absolute paths); several for several key types.
-    pub certificates: Arc<Vec<Certificate>>,
+    pub certificates: Arc<Vec<CertificateConf>>,
     /// `ssl_certificate_cache`; none: what variables name is read for each client.
     pub certificate_cache: Option<CertificateCache>,
     /// `ssl_password_file`, and where it is written.
-    pub password_file: Option<(PathBuf, Place)>,
+    pub password_file: Option<(PathBuf, SourcePlace)>,
     /// `ssl_protocols`
     pub protocols: Protocols,
     /// `ssl_ciphers`, in OpenSSL's language.
@@ -125,7 +125,7 @@ pub struct CertificateCache {
 
 /// A certificate and its key; both can be in one file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Certificate {
+pub struct CertificateConf {
     /// The chain.
     pub chain: Pem,
     /// The key.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Place;
+use super::SourcePlace;
 use crate::vars::Template;
 
 /// An index into [`super::Http::upstreams`].
@@ -36,7 +36,7 @@ pub struct Upstream {
     /// Requests that may wait when all servers are busy (`max_conns`), and how long.
     pub queue: Option<Queue>,
     /// Where it was written.
-    pub place: Place,
+    pub place: SourcePlace,
 }
 
 /// How a group came to be.

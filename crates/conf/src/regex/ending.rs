@@ -38,7 +38,7 @@ mod tests {
     use proptest::prelude::{ProptestConfig, prop_assert, proptest};
 
     use super::of;
-    use crate::regex::{Case, Regex};
+    use crate::regex::{LetterCase, Regex};
 
     #[test]
     fn a_plain_expression_tells_its_end() {
@@ -69,7 +69,7 @@ mod tests {
             source in r"([\\.^$|()\[\]*?a-cQE/]|\\\.|\\c){0,6}\\\.(ab|a|b)\$",
             text in r"[\.\\abc/$]{0,5}(\.ab|\.a|\.b|a|ab|)(\n|)",
         ) {
-            if let Ok(regex) = Regex::new(source.as_bytes(), Case::Sensitive) {
+            if let Ok(regex) = Regex::new(source.as_bytes(), LetterCase::Sensitive) {
                 let ends = text.trim_end_matches('\n').as_bytes().ends_with(regex.ending());
                 prop_assert!(ends || !regex.is_match(text.as_bytes()), "{} {}", source, text);
             }

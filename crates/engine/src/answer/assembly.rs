@@ -13,15 +13,15 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use base::SendChain;
+use bolide_base::SendChain;
+use bolide_cache::Object;
+use bolide_esi::splice::{Joint, SplicePart};
+use bolide_esi::{EsiInclude, OnError};
+use bolide_http::negotiate::Coding;
 use bytes::Bytes;
-use cache::Object;
-use esi::splice::{Joint, Part};
-use esi::{Include, OnError};
-use http::negotiate::Coding;
 
-use super::script::{Next, Script};
-use super::{Inflow, Piece};
+use super::script::{ScriptNext, ScriptState};
+use super::{BodyPiece, Inflow};
 use crate::answer::growth::Growth;
 
 /// LIMIT: fragments of one page that are asked for at once.
@@ -69,7 +69,7 @@ enum Standing {
 /// An include that came up and is not over.
 #[derive(Debug)]
 struct Fragment {
-    include: Include,
+    include: EsiInclude,
     /// Among the includes of the page.
     number: u32,
     standing: Standing,
@@ -84,8 +84,8 @@ struct Fragment {
 
 /// A page on its way.
 #[derive(Debug)]
-pub(crate) struct Assembly {
-    script: Script,
+pub(crate) struct PageAssembly {
+    script: ScriptState,
     fragments: VecDeque<Fragment>,
     /// Whether the first of them is what is sent now.
     in_fragment: bool,
@@ -105,8 +105,8 @@ pub(crate) struct Assembly {
     is_waiting: bool,
 }
 
-impl Assembly {
-    fn new(script: Script) -> Self {
+impl PageAssembly {
+    fn new(script: ScriptState) -> Self {
         Self {
             script,
             fragments: VecDeque::new(),
@@ -126,19 +126,19 @@ impl Assembly {
 
     /// A kept page.
     pub(crate) fn kept(object: Arc<Object>) -> Self {
-        let mut assembly = Self::new(Script::kept(object));
+        let mut assembly = Self::new(ScriptState::kept(object));
         assembly.look_ahead();
         assembly
     }
 
     /// A page that somebody else fetches.
     pub(crate) fn growing(growth: Growth) -> Self {
-        Self::new(Script::growing(growth))
+        Self::new(ScriptState::growing(growth))
     }
 
     /// A page that an origin sends for us alone; `len` is what it told.
     pub(crate) fn inflow(inflow: Inflow, len: Option<u64>) -> Self {
-        Self::new(Script::inflow(inflow, len))
+        Self::new(ScriptState::inflow(inflow, len))
     }
 
     /// Has the page leave in `coding`. Nothing of it may have been read.
@@ -226,7 +226,7 @@ impl Assembly {
     }
 
     /// The include that is to be asked for next, and the address of its to ask.
-    pub(crate) fn next_wanted(&self) -> Option<(&Include, &Bytes)> {
+    pub(crate) fn next_wanted(&self) -> Option<(&EsiInclude, &Bytes)> {
         let fragment = self.fragments.get(self.wanted()?)?;
         let include = &fragment.include;
         match (fragment.standing, &include.alt) {
@@ -379,9 +379,10 @@ impl Assembly {
         }
         let coding = joint.coding();
         let part = if bytes.len() < COMPRESS_MIN {
-            Part::stored(coding, bytes)
+            SplicePart::stored(coding, bytes)
         } else {
-            Part::compress(coding, *level, bytes).unwrap_or_else(|_| Part::stored(coding, bytes))
+            SplicePart::compress(coding, *level, bytes)
+                .unwrap_or_else(|_| SplicePart::stored(coding, bytes))
         };
         joint.add(&part);
         part.bytes().clone()
@@ -392,7 +393,7 @@ impl Assembly {
         self.script.advance(len);
     }
 
-    pub(crate) fn pull(&mut self, max: usize, out: &mut SendChain) -> Piece {
+    pub(crate) fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         self.is_waiting = false;
         let before = out.len();
         let mut left = max;
@@ -402,18 +403,18 @@ impl Assembly {
             left = max.saturating_sub(taken);
             // PERF: a frame for each part of a page would cost more than the parts.
             match piece {
-                Piece::More if left > 0 => {}
-                Piece::More | Piece::End => break piece,
+                BodyPiece::More if left > 0 => {}
+                BodyPiece::More | BodyPiece::End => break piece,
                 // What was appended leaves first.
-                _ if taken > 0 => break Piece::More,
+                _ if taken > 0 => break BodyPiece::More,
                 _ => break piece,
             }
         };
-        self.is_waiting = matches!(piece, Piece::Pending);
+        self.is_waiting = matches!(piece, BodyPiece::Pending);
         piece
     }
 
-    fn pull_some(&mut self, max: usize, out: &mut SendChain) -> Piece {
+    fn pull_some(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         self.read_on();
         if !std::mem::replace(&mut self.is_headed, true)
             && let Some((joint, _)) = &self.joint
@@ -423,13 +424,13 @@ impl Assembly {
         loop {
             if !self.ready.is_empty() {
                 out.push_owned(self.ready.split_to(self.ready.len().min(max)));
-                return Piece::More;
+                return BodyPiece::More;
             }
             if self.is_over {
-                return Piece::End;
+                return BodyPiece::End;
             }
             if self.is_broken {
-                return Piece::Broken;
+                return BodyPiece::Broken;
             }
             if self.in_fragment {
                 match self.pull_fragment(max, out) {
@@ -439,9 +440,9 @@ impl Assembly {
             }
             let joint = self.joint.as_mut().map(|(joint, _)| joint);
             match self.script.pull(max, joint, out) {
-                Next::Piece(piece) => return piece,
-                Next::Include => self.in_fragment = true,
-                Next::End => {
+                ScriptNext::Piece(piece) => return piece,
+                ScriptNext::Include => self.in_fragment = true,
+                ScriptNext::End => {
                     self.is_over = true;
                     if let Some((joint, _)) = &self.joint {
                         self.ready = Bytes::copy_from_slice(joint.tail().as_bytes());
@@ -452,7 +453,7 @@ impl Assembly {
     }
 
     /// What is to be done for the fragment whose turn it is; none if it is over.
-    fn pull_fragment(&mut self, max: usize, out: &mut SendChain) -> Option<Piece> {
+    fn pull_fragment(&mut self, max: usize, out: &mut SendChain) -> Option<BodyPiece> {
         let Some(fragment) = self.fragments.front() else {
             self.look_ahead();
             debug_assert!(!self.fragments.is_empty(), "an include comes up before its turn");
@@ -460,8 +461,8 @@ impl Assembly {
             return None;
         };
         match fragment.standing {
-            Standing::New | Standing::Alternative | Standing::Asked(_) => Some(Piece::Pending),
-            Standing::Answering(child) => Some(Piece::Fragment(child)),
+            Standing::New | Standing::Alternative | Standing::Asked(_) => Some(BodyPiece::Pending),
+            Standing::Answering(child) => Some(BodyPiece::Fragment(child)),
             Standing::Here => self.pull_object(max, out),
             Standing::Nothing => {
                 self.drop_first();
@@ -477,7 +478,7 @@ impl Assembly {
     }
 
     /// Appends from the kept answer that the fragment is; none if it is over, or stands in `ready`.
-    fn pull_object(&mut self, max: usize, out: &mut SendChain) -> Option<Piece> {
+    fn pull_object(&mut self, max: usize, out: &mut SendChain) -> Option<BodyPiece> {
         let fragment = self.fragments.front_mut()?;
         let object = fragment.object.as_ref()?;
         if fragment.include.as_var {
@@ -505,7 +506,7 @@ impl Assembly {
             fragment.at += bytes.len() as u64;
             if self.joint.is_none() {
                 out.push_owned(bytes);
-                return Some(Piece::More);
+                return Some(BodyPiece::More);
             }
             self.ready = self.framed(&bytes);
             return None;

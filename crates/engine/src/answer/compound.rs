@@ -10,11 +10,11 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use base::SendChain;
-use base::chain::Weave;
-use ssi::{Event, Flow, Scanner, Shared};
+use bolide_base::SendChain;
+use bolide_base::chain::CopyPolicy;
+use bolide_ssi::{Flow, SharedText, SsiEvent, SsiScanner};
 
-use super::{Body, Piece, Pulled};
+use super::{AnswerBody, BodyPiece, Pulled};
 
 /// LIMIT: answers that one body has asked for and not seen the end of.
 const AT_ONCE: usize = 8;
@@ -25,7 +25,7 @@ const STEP: usize = 16 * 1024;
 
 /// An answer that is to be asked for.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Order {
+pub(crate) struct PartOrder {
     /// The path, decoded.
     pub(crate) uri: Vec<u8>,
     /// The query.
@@ -50,7 +50,7 @@ enum Standing {
 /// An answer at its place.
 #[derive(Debug)]
 struct Part {
-    order: Order,
+    order: PartOrder,
     standing: Standing,
     /// Bytes of it that came.
     len: u64,
@@ -68,29 +68,29 @@ enum Item {
 
 /// What reads the commands of a page.
 #[derive(Debug)]
-pub(crate) struct Reader {
-    scanner: Scanner,
+pub(crate) struct CompoundReader {
+    scanner: SsiScanner,
     pub(crate) flow: Flow,
-    pub(crate) shared: Rc<RefCell<Shared>>,
+    pub(crate) shared: Rc<RefCell<SharedText>>,
     /// What was pulled of the page, and how much of that was read.
     input: Vec<u8>,
     at: usize,
     /// Where reading stopped.
-    found: Option<Event>,
+    found: Option<SsiEvent>,
 }
 
 /// A body with other answers in it.
 #[derive(Debug)]
 pub(crate) struct Compound {
-    pub(crate) inner: Body,
-    reader: Option<Box<Reader>>,
+    pub(crate) inner: AnswerBody,
+    reader: Option<Box<CompoundReader>>,
     items: VecDeque<Item>,
     /// Bytes of text among them.
     held: usize,
     /// What is read instead of a page of which nothing comes.
     stub: Option<Arc<Vec<u8>>>,
     /// What follows the page.
-    after: Option<Order>,
+    after: Option<PartOrder>,
     /// Whether the inner body is over.
     is_over: bool,
     is_broken: bool,
@@ -98,10 +98,10 @@ pub(crate) struct Compound {
     trouble: Option<String>,
 }
 
-impl Reader {
+impl CompoundReader {
     /// For a page, or for an answer that belongs to one, with what they share.
-    pub(crate) fn new(value_max: usize, shared: Rc<RefCell<Shared>>) -> Self {
-        let (scanner, flow) = (Scanner::new(value_max), Flow::default());
+    pub(crate) fn new(value_max: usize, shared: Rc<RefCell<SharedText>>) -> Self {
+        let (scanner, flow) = (SsiScanner::new(value_max), Flow::default());
         Self { scanner, flow, shared, input: Vec::new(), at: 0, found: None }
     }
 
@@ -113,10 +113,10 @@ impl Reader {
 impl Compound {
     /// `inner` with the commands that `reader` finds done, and with answers before and after it.
     pub(crate) fn new(
-        inner: Body,
-        reader: Option<Reader>,
-        before: Option<Order>,
-        after: Option<Order>,
+        inner: AnswerBody,
+        reader: Option<CompoundReader>,
+        before: Option<PartOrder>,
+        after: Option<PartOrder>,
     ) -> Self {
         let mut made = Self {
             inner,
@@ -134,7 +134,7 @@ impl Compound {
     }
 
     /// Has this text read if nothing comes of the page.
-    pub(crate) fn stand_in(&mut self, stub: Arc<Vec<u8>>) {
+    pub(crate) fn use_stub(&mut self, stub: Arc<Vec<u8>>) {
         self.stub = Some(stub);
     }
 
@@ -144,12 +144,12 @@ impl Compound {
     }
 
     /// What reads the page; to be put back by who takes it.
-    pub(crate) const fn reader_mut(&mut self) -> &mut Option<Box<Reader>> {
+    pub(crate) const fn reader_mut(&mut self) -> &mut Option<Box<CompoundReader>> {
         &mut self.reader
     }
 
     /// What reading stopped at.
-    pub(crate) fn take_event(&mut self) -> Option<Event> {
+    pub(crate) fn take_event(&mut self) -> Option<SsiEvent> {
         self.reader.as_mut()?.found.take()
     }
 
@@ -173,7 +173,7 @@ impl Compound {
     }
 
     /// Adds an answer that is to be asked for.
-    pub(crate) fn push_part(&mut self, order: Order) {
+    pub(crate) fn push_part(&mut self, order: PartOrder) {
         let part = Part { order, standing: Standing::New, len: 0, value: Vec::new(), value_max: 0 };
         self.items.push_back(Item::Part(Box::new(part)));
     }
@@ -204,7 +204,7 @@ impl Compound {
     }
 
     /// The answer that is to be asked for next.
-    pub(crate) fn next_order(&self) -> Option<&Order> {
+    pub(crate) fn next_order(&self) -> Option<&PartOrder> {
         let ahead = self.parts().take(AT_ONCE);
         let next = ahead.into_iter().find(|part| part.standing == Standing::New);
         next.filter(|_| !self.is_broken).map(|part| &part.order)
@@ -346,7 +346,7 @@ impl Compound {
         if self.inner.feeds_itself() {
             return self.inner.feed(bytes);
         }
-        if bytes.is_empty() || matches!(self.inner, Body::Parts(_)) {
+        if bytes.is_empty() || matches!(self.inner, AnswerBody::Parts(_)) {
             self.is_broken = true;
             return;
         }
@@ -355,7 +355,7 @@ impl Compound {
     }
 
     /// Reads ahead; what has to be done for that, if anything.
-    fn read_on(&mut self) -> Option<Piece> {
+    fn read_on(&mut self) -> Option<BodyPiece> {
         self.read();
         loop {
             if self.is_broken || self.is_stopped() || self.has_input() || self.waits() {
@@ -368,35 +368,40 @@ impl Compound {
             if self.held >= AHEAD || self.parts().count() >= AT_ONCE {
                 return None;
             }
-            let mut chain = SendChain::new(Weave::Contiguous);
+            let mut chain = SendChain::new(CopyPolicy::Contiguous);
             let piece = self.inner.pull(STEP, &mut chain);
             if let Some(bytes) = chain.contiguous().filter(|bytes| !bytes.is_empty()) {
                 self.give_in(bytes);
             }
             match piece {
-                Piece::More => {}
-                Piece::Pending => return None,
-                Piece::End => {
+                BodyPiece::More => {}
+                BodyPiece::Pending => return None,
+                BodyPiece::End => {
                     self.is_over = true;
                     if let Some(stub) = self.stub.take() {
                         self.give_in(&stub);
                     }
                 }
-                Piece::Broken => self.is_broken = true,
-                Piece::File { file, offset, len, expect } => {
-                    return Some(Piece::Read { file, offset, len: len.min(STEP as u64), expect });
+                BodyPiece::Broken => self.is_broken = true,
+                BodyPiece::File { file, offset, len, expect } => {
+                    return Some(BodyPiece::Read {
+                        file,
+                        offset,
+                        len: len.min(STEP as u64),
+                        expect,
+                    });
                 }
-                Piece::Read { .. } | Piece::Fragment(_) => return Some(piece),
+                BodyPiece::Read { .. } | BodyPiece::Fragment(_) => return Some(piece),
             }
         }
     }
 
-    pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> Piece {
+    pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         if let Some(piece) = self.read_on() {
             return piece;
         }
         if self.is_broken {
-            return Piece::Broken;
+            return BodyPiece::Broken;
         }
         let is_stopped = self.is_stopped();
         let is_done = self.is_over && !is_stopped && !self.has_input() && self.after.is_none();
@@ -410,15 +415,15 @@ impl Compound {
                 if is_all {
                     self.items.pop_front();
                 }
-                if is_done && self.items.is_empty() { Piece::End } else { Piece::More }
+                if is_done && self.items.is_empty() { BodyPiece::End } else { BodyPiece::More }
             }
             Some(Item::Part(part)) => match part.standing {
                 // What the page does first, its answers see.
-                Standing::Answering(child) if !is_stopped => Piece::Fragment(child),
-                _ => Piece::Pending,
+                Standing::Answering(child) if !is_stopped => BodyPiece::Fragment(child),
+                _ => BodyPiece::Pending,
             },
-            None if is_done => Piece::End,
-            None => Piece::Pending,
+            None if is_done => BodyPiece::End,
+            None => BodyPiece::Pending,
         }
     }
 }

@@ -1,10 +1,10 @@
 //! The body of an answer that somebody else's fetch brings, read while it comes.
 
-use base::SendChain;
+use bolide_base::SendChain;
+use bolide_cache::{Follower, GrowthRead, Waited, Waiter};
 use bytes::Bytes;
-use cache::{Follower, Read, Waited, Waiter};
 
-use super::Piece;
+use super::BodyPiece;
 
 /// What was read of a fill.
 #[derive(Debug)]
@@ -41,21 +41,21 @@ impl Growth {
         self.is_waiting
     }
 
-    pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> Piece {
+    pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         self.is_waiting = false;
         loop {
             if !self.rest.is_empty() {
                 let piece = self.rest.split_to(self.rest.len().min(max));
                 out.push_owned(piece);
-                return Piece::More;
+                return BodyPiece::More;
             }
             match self.read() {
                 Grown::Bytes(bytes) => self.rest = bytes,
-                Grown::End => return Piece::End,
-                Grown::Broken => return Piece::Broken,
+                Grown::End => return BodyPiece::End,
+                Grown::Broken => return BodyPiece::Broken,
                 Grown::Pending => {
                     self.is_waiting = true;
-                    return Piece::Pending;
+                    return BodyPiece::Pending;
                 }
             }
         }
@@ -65,10 +65,10 @@ impl Growth {
     pub(super) fn read(&mut self) -> Grown {
         loop {
             match self.follower.read() {
-                Read::Bytes(bytes) => return Grown::Bytes(bytes),
-                Read::End => return Grown::End,
-                Read::Broken => return Grown::Broken,
-                Read::Pending => match self.follower.wait(self.waiter) {
+                GrowthRead::Bytes(bytes) => return Grown::Bytes(bytes),
+                GrowthRead::End => return Grown::End,
+                GrowthRead::Broken => return Grown::Broken,
+                GrowthRead::Pending => match self.follower.wait(self.waiter) {
                     Waited::Registered => return Grown::Pending,
                     Waited::Moved => {}
                 },

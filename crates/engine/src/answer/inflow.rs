@@ -3,13 +3,13 @@
 //! Owns how much may wait; refuses more or fewer bytes than the head told. Easiest to break: a body
 //! that ends early is `Broken`, never `End`.
 
-use base::{Retain, SendChain, Spool, SpoolLimits, SpoolPiece};
+use bolide_base::{Retain, SendChain, Spool, SpoolLimits, SpoolPiece};
+use bolide_files::CodingEncoder;
+use bolide_http::negotiate::Coding;
+use bolide_http::range::ByteRange;
 use bytes::Bytes;
-use files::Encoder;
-use http::negotiate::Coding;
-use http::range::ByteRange;
 
-use super::Piece;
+use super::BodyPiece;
 
 /// When what an encoder holds back leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,16 +37,16 @@ struct Coder {
     coding: Coding,
     level: i8,
     flush: Flush,
-    encoder: Option<Encoder>,
+    encoder: Option<CodingEncoder>,
     before: u64,
     after: u64,
 }
 
 impl Coder {
-    fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), files::EncodeError> {
+    fn feed(&mut self, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), bolide_files::EncodeError> {
         let encoder = match &mut self.encoder {
             Some(encoder) => encoder,
-            none => none.insert(Encoder::new(self.coding, self.level)?),
+            none => none.insert(CodingEncoder::new(self.coding, self.level)?),
         };
         encoder.feed(bytes, out)?;
         if self.flush == Flush::Always {
@@ -57,10 +57,10 @@ impl Coder {
         Ok(())
     }
 
-    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), files::EncodeError> {
+    fn finish(&mut self, out: &mut Vec<u8>) -> Result<(), bolide_files::EncodeError> {
         let encoder = match self.encoder.take() {
             Some(encoder) => encoder,
-            None => Encoder::new(self.coding, self.level)?,
+            None => CodingEncoder::new(self.coding, self.level)?,
         };
         encoder.finish(out)?;
         self.after += out.len() as u64;
@@ -149,14 +149,14 @@ impl Inflow {
         &self.spool
     }
 
-    pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> Piece {
+    pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         match self.spool.pull(max, out) {
-            SpoolPiece::More => Piece::More,
-            SpoolPiece::Pending => Piece::Pending,
-            SpoolPiece::End => Piece::End,
-            SpoolPiece::Broken => Piece::Broken,
+            SpoolPiece::More => BodyPiece::More,
+            SpoolPiece::Pending => BodyPiece::Pending,
+            SpoolPiece::End => BodyPiece::End,
+            SpoolPiece::Broken => BodyPiece::Broken,
             SpoolPiece::File { file, offset, len } => {
-                Piece::File { file, offset, len, expect: None }
+                BodyPiece::File { file, offset, len, expect: None }
             }
         }
     }
@@ -168,21 +168,21 @@ impl Inflow {
 
 #[cfg(test)]
 mod tests {
-    use base::{SendChain, SpoolLimits, Weave};
+    use bolide_base::{CopyPolicy, SendChain, SpoolLimits};
+    use bolide_http::negotiate::Coding;
+    use bolide_http::range::ByteRange;
     use bytes::Bytes;
-    use http::negotiate::Coding;
-    use http::range::ByteRange;
 
     use super::{Flush, Inflow};
-    use crate::answer::Piece;
+    use crate::answer::BodyPiece;
 
     const LIMITS: SpoolLimits = SpoolLimits { memory: 100, file: 0 };
 
-    fn drain(inflow: &mut Inflow) -> (Vec<u8>, Piece) {
-        let mut out = SendChain::new(Weave::Contiguous);
+    fn drain(inflow: &mut Inflow) -> (Vec<u8>, BodyPiece) {
+        let mut out = SendChain::new(CopyPolicy::Contiguous);
         loop {
             match inflow.pull(3, &mut out) {
-                Piece::More => {}
+                BodyPiece::More => {}
                 end => return (out.contiguous().unwrap_or_default().to_vec(), end),
             }
         }
@@ -192,14 +192,14 @@ mod tests {
     fn a_body_is_as_long_as_its_head_told_or_it_is_broken() {
         let mut short = Inflow::new(LIMITS, Some(5));
         short.push(Bytes::from_static(b"abcd"));
-        assert!(matches!(drain(&mut short), (text, Piece::Pending) if text == b"abcd"));
+        assert!(matches!(drain(&mut short), (text, BodyPiece::Pending) if text == b"abcd"));
         short.finish();
-        assert!(matches!(drain(&mut short).1, Piece::Broken));
+        assert!(matches!(drain(&mut short).1, BodyPiece::Broken));
         let mut long = Inflow::new(LIMITS, Some(3));
         long.push(Bytes::from_static(b"abcd"));
         long.push(Bytes::from_static(b"e"));
         long.finish();
-        assert!(matches!(drain(&mut long), (text, Piece::End) if text == b"abc"));
+        assert!(matches!(drain(&mut long), (text, BodyPiece::End) if text == b"abc"));
     }
 
     #[test]
@@ -207,9 +207,9 @@ mod tests {
         let mut inflow = Inflow::new(LIMITS, None);
         inflow.push(Bytes::from_static(b"abc"));
         inflow.fail();
-        assert!(matches!(drain(&mut inflow), (text, Piece::Broken) if text == b"abc"));
+        assert!(matches!(drain(&mut inflow), (text, BodyPiece::Broken) if text == b"abc"));
         inflow.finish();
-        assert!(matches!(drain(&mut inflow).1, Piece::Broken));
+        assert!(matches!(drain(&mut inflow).1, BodyPiece::Broken));
     }
 
     #[test]
@@ -221,7 +221,7 @@ mod tests {
                 inflow.push(Bytes::copy_from_slice(piece));
             }
             inflow.finish();
-            assert!(matches!(drain(&mut inflow), (text, Piece::End) if text == b"3456"));
+            assert!(matches!(drain(&mut inflow), (text, BodyPiece::End) if text == b"3456"));
         }
     }
 
@@ -233,7 +233,7 @@ mod tests {
             inflow.push(Bytes::from_static(b"hello hello hello"));
             assert_eq!(!drain(&mut inflow).0.is_empty(), at_once);
             inflow.finish();
-            assert!(matches!(drain(&mut inflow).1, Piece::End));
+            assert!(matches!(drain(&mut inflow).1, BodyPiece::End));
             assert!(matches!(inflow.compression(), Some(("zstd", 17, after)) if after > 0));
         }
     }

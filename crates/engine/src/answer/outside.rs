@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use base::SendChain;
+use bolide_base::SendChain;
+use bolide_cache::{Object, Outside};
+use bolide_files::{FileKind, Meta};
 use bytes::Bytes;
-use cache::{Object, Outside};
-use files::{Kind, Meta};
 
-use super::{ByteSpan, Piece};
+use super::{BodyPiece, ByteSpan};
 
 /// A reader of one file.
 #[derive(Clone, Debug)]
@@ -29,9 +29,9 @@ impl FromFile {
         Self { object, piece: None, reading: Vec::new(), wanted: 0, is_broken: false }
     }
 
-    pub(super) fn pull(&self, span: &mut ByteSpan, len: u64, out: &mut SendChain) -> Piece {
+    pub(super) fn pull(&self, span: &mut ByteSpan, len: u64, out: &mut SendChain) -> BodyPiece {
         let Some(outside) = self.object.outside().filter(|_| !self.is_broken) else {
-            return Piece::Broken;
+            return BodyPiece::Broken;
         };
         let number = span.at / Outside::CHUNK;
         let within = span.at % Outside::CHUNK;
@@ -40,15 +40,15 @@ impl FromFile {
         {
             let end = (within + len).min(bytes.len() as u64);
             if end <= within {
-                return Piece::Broken;
+                return BodyPiece::Broken;
             }
             out.push_owned(bytes.slice(within as usize..end as usize));
             span.at += end - within;
-            return if span.at == span.end { Piece::End } else { Piece::More };
+            return if span.at == span.end { BodyPiece::End } else { BodyPiece::More };
         }
         // What was read of another piece is of no use.
         let have = if self.wanted == number { self.reading.len() as u64 } else { 0 };
-        Piece::Read {
+        BodyPiece::Read {
             file: outside.file.clone(),
             offset: outside.at + number * Outside::CHUNK + have,
             len: outside.chunk_len(number).saturating_sub(have),
@@ -79,7 +79,7 @@ impl FromFile {
 /// What the file must still look like.
 fn meta(outside: &Outside) -> Meta {
     Meta {
-        kind: Kind::File,
+        kind: FileKind::File,
         size: outside.stamp.size,
         mtime_secs: outside.stamp.mtime_seconds,
         mtime_nanos: outside.stamp.mtime_nanos,

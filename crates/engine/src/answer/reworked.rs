@@ -4,12 +4,12 @@
 //! one piece of the inner body.
 //! Easiest to break: what the inner body wants of the worker (files, fragments) it still gets.
 
-use base::SendChain;
-use base::chain::Weave;
-use files::{Decoder, Encoder};
+use bolide_base::SendChain;
+use bolide_base::chain::CopyPolicy;
+use bolide_files::{CodingDecoder, CodingEncoder};
 
 use super::substitute::{STEP, Substitute};
-use super::{Body, Piece};
+use super::{AnswerBody, BodyPiece};
 
 /// Bytes of the inner body that one piece takes.
 const PIECE: usize = 16 * 1024;
@@ -19,28 +19,28 @@ const PIECE_CODED: usize = 2 * 1024;
 /// What is done to a body.
 #[derive(Debug, Default)]
 pub(crate) struct Work {
-    pub(crate) decoder: Option<Decoder>,
+    pub(crate) decoder: Option<CodingDecoder>,
     pub(crate) substitute: Option<Substitute>,
-    pub(crate) encoder: Option<Encoder>,
+    pub(crate) encoder: Option<CodingEncoder>,
 }
 
 /// A body that is changed on its way.
 #[derive(Debug)]
 pub(crate) struct Reworked {
-    pub(crate) inner: Body,
+    pub(crate) inner: AnswerBody,
     work: Work,
     /// What was made and has not left.
     ready: Vec<u8>,
     given: usize,
     /// Between two steps of the work.
     between: Vec<u8>,
-    state: State,
+    state: ReworkState,
     /// Whether the encoder holds something back.
     unflushed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ReworkState {
     Going,
     /// The inner body is over; the work is not.
     Ending,
@@ -49,14 +49,14 @@ enum State {
 }
 
 impl Reworked {
-    pub(crate) const fn new(inner: Body, work: Work) -> Self {
+    pub(crate) const fn new(inner: AnswerBody, work: Work) -> Self {
         Self {
             inner,
             work,
             ready: Vec::new(),
             given: 0,
             between: Vec::new(),
-            state: State::Going,
+            state: ReworkState::Going,
             unflushed: false,
         }
     }
@@ -65,8 +65,8 @@ impl Reworked {
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         match &mut self.inner {
             inner if inner.feeds_itself() => inner.feed(bytes),
-            Body::Parts(_) => self.state = State::Broken,
-            _ if bytes.is_empty() => self.state = State::Broken,
+            AnswerBody::Parts(_) => self.state = ReworkState::Broken,
+            _ if bytes.is_empty() => self.state = ReworkState::Broken,
             inner => {
                 inner.advance(bytes.len() as u64);
                 self.take(bytes);
@@ -75,68 +75,70 @@ impl Reworked {
     }
 
     /// Works until there is something to give: who is given nothing waits to be woken.
-    pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> Piece {
+    pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         let before = out.len();
         loop {
             let piece = self.pull_some(max, out);
-            if !matches!(piece, Piece::More) || out.len() > before {
+            if !matches!(piece, BodyPiece::More) || out.len() > before {
                 return piece;
             }
         }
     }
 
-    fn pull_some(&mut self, max: usize, out: &mut SendChain) -> Piece {
+    fn pull_some(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         if self.given < self.ready.len() {
             return self.give(max, out);
         }
         empty(&mut self.ready);
         self.given = 0;
         match self.state {
-            State::Broken => return Piece::Broken,
-            State::Over => return Piece::End,
-            State::Ending => {
+            ReworkState::Broken => return BodyPiece::Broken,
+            ReworkState::Over => return BodyPiece::End,
+            ReworkState::Ending => {
                 self.end();
                 return self.give(max, out);
             }
-            State::Going if self.work.substitute.as_ref().is_some_and(Substitute::is_behind) => {
+            ReworkState::Going
+                if self.work.substitute.as_ref().is_some_and(Substitute::is_behind) =>
+            {
                 self.rework(b"");
                 return self.give(max, out);
             }
-            State::Going => {}
+            ReworkState::Going => {}
         }
         let size = if self.work.decoder.is_some() { PIECE_CODED } else { PIECE };
-        let mut chain = SendChain::new(Weave::Contiguous);
+        let mut chain = SendChain::new(CopyPolicy::Contiguous);
         let piece = self.inner.pull(size, &mut chain);
         if let Some(bytes) = chain.contiguous().filter(|bytes| !bytes.is_empty()) {
             self.take(bytes);
         }
         match piece {
-            Piece::More => {}
-            Piece::Pending => {
+            BodyPiece::More => {}
+            BodyPiece::Pending => {
                 self.flush();
-                if self.ready.is_empty() && self.state == State::Going {
-                    return Piece::Pending;
+                if self.ready.is_empty() && self.state == ReworkState::Going {
+                    return BodyPiece::Pending;
                 }
             }
-            Piece::End => self.finish(),
-            Piece::Broken => self.state = State::Broken,
-            Piece::File { file, offset, len, expect } => {
-                return Piece::Read { file, offset, len: len.min(size as u64), expect };
+            BodyPiece::End => self.finish(),
+            BodyPiece::Broken => self.state = ReworkState::Broken,
+            BodyPiece::File { file, offset, len, expect } => {
+                return BodyPiece::Read { file, offset, len: len.min(size as u64), expect };
             }
-            Piece::Read { .. } | Piece::Fragment(_) => return piece,
+            BodyPiece::Read { .. } | BodyPiece::Fragment(_) => return piece,
         }
         self.give(max, out)
     }
 
-    fn give(&mut self, max: usize, out: &mut SendChain) -> Piece {
+    fn give(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         let end = self.ready.len().min(self.given + max);
         out.push_slice(&self.ready[self.given..end]);
         self.given = end;
         match self.state {
-            _ if self.given < self.ready.len() => Piece::More,
-            State::Going | State::Ending => Piece::More,
-            State::Over => Piece::End,
-            State::Broken => Piece::Broken,
+            _ if self.given < self.ready.len() => BodyPiece::More,
+            ReworkState::Going | ReworkState::Ending => BodyPiece::More,
+            ReworkState::Over => BodyPiece::End,
+            ReworkState::Broken => BodyPiece::Broken,
         }
     }
 
@@ -147,7 +149,7 @@ impl Reworked {
         let is_broken = decoder.feed(bytes, &mut decoded).is_err();
         self.rework(&decoded);
         if is_broken {
-            self.state = State::Broken;
+            self.state = ReworkState::Broken;
         }
     }
 
@@ -170,7 +172,7 @@ impl Reworked {
             None => ready.extend_from_slice(now),
         }
         if is_broken {
-            self.state = State::Broken;
+            self.state = ReworkState::Broken;
         }
     }
 
@@ -179,7 +181,7 @@ impl Reworked {
         let Some(encoder) = self.work.encoder.as_mut().filter(|_| self.unflushed) else { return };
         self.unflushed = false;
         if encoder.flush(&mut self.ready).is_err() {
-            self.state = State::Broken;
+            self.state = ReworkState::Broken;
         }
     }
 
@@ -189,13 +191,13 @@ impl Reworked {
             let is_whole = decoder.finish(&mut rest).is_ok();
             self.rework(&rest);
             if !is_whole {
-                self.state = State::Broken;
+                self.state = ReworkState::Broken;
             }
         }
-        if self.state == State::Broken {
+        if self.state == ReworkState::Broken {
             return;
         }
-        self.state = State::Ending;
+        self.state = ReworkState::Ending;
         if self.ready.len() < STEP {
             self.end();
         }
@@ -206,17 +208,17 @@ impl Reworked {
         let Self { work, ready, between, state, .. } = self;
         empty(between);
         if work.substitute.as_mut().is_none_or(|substitute| substitute.finish(between)) {
-            *state = State::Over;
+            *state = ReworkState::Over;
         }
         let Some(encoder) = &mut work.encoder else { return ready.append(between) };
         let mut done = encoder.feed(between, ready);
-        if *state == State::Over
+        if *state == ReworkState::Over
             && let Some(encoder) = work.encoder.take()
         {
             done = done.and_then(|()| encoder.finish(ready));
         }
         if done.is_err() {
-            *state = State::Broken;
+            *state = ReworkState::Broken;
         }
     }
 }

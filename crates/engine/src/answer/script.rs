@@ -6,21 +6,21 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use base::SendChain;
+use bolide_base::SendChain;
+use bolide_cache::Object;
+use bolide_esi::splice::{Joint, SplicePart, SpliceSeal};
+use bolide_esi::{EsiInclude, EsiLimits, EsiParser};
+use bolide_http::negotiate::Coding;
 use bytes::Bytes;
-use cache::Object;
-use esi::splice::{Joint, Part, Seal};
-use esi::{Include, Limits, Parser};
-use http::negotiate::Coding;
 
 use super::growth::{Grown, Growth};
-use super::{Inflow, Piece, push_part};
+use super::{BodyPiece, Inflow, push_part};
 
 /// What comes next in a page.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum ScriptNext {
     /// Text, or why there is none.
-    Piece(Piece),
+    Piece(BodyPiece),
     /// An include.
     Include,
     /// Nothing.
@@ -29,15 +29,15 @@ pub(super) enum Next {
 
 /// The text of a page.
 #[derive(Debug)]
-pub(super) enum Script {
-    Kept(Kept),
-    Growing(Box<Growing>),
+pub(super) enum ScriptState {
+    Kept(KeptScript),
+    Growing(Box<GrowingScript>),
     Inflow(Box<Arriving>),
 }
 
 /// A page of the store.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct KeptScript {
     object: Arc<Object>,
     /// The piece that leaves, and bytes of it that have left.
     piece: usize,
@@ -49,12 +49,12 @@ pub(super) struct Kept {
 
 /// A page that somebody else fetches.
 #[derive(Debug)]
-pub(super) struct Growing {
+pub(super) struct GrowingScript {
     growth: Growth,
-    parser: Option<Parser>,
+    parser: Option<EsiParser>,
     coder: Option<(Coding, i8)>,
     pieces: VecDeque<Mark>,
-    includes: VecDeque<Include>,
+    includes: VecDeque<EsiInclude>,
     is_broken: bool,
 }
 
@@ -62,10 +62,10 @@ pub(super) struct Growing {
 #[derive(Debug)]
 pub(super) struct Arriving {
     inflow: Inflow,
-    parser: Option<Parser>,
+    parser: Option<EsiParser>,
     coder: Option<(Coding, i8)>,
     marks: VecDeque<Mark>,
-    includes: VecDeque<Include>,
+    includes: VecDeque<EsiInclude>,
     /// Bytes that are missing of what the origin told.
     left: Option<u64>,
 }
@@ -74,20 +74,20 @@ pub(super) struct Arriving {
 #[derive(Debug)]
 enum Mark {
     /// So many bytes that stand elsewhere, and what the page has to know of them.
-    Elsewhere(u64, Option<Seal>),
-    Text(Bytes, Option<Seal>),
+    Elsewhere(u64, Option<SpliceSeal>),
+    Text(Bytes, Option<SpliceSeal>),
     Include,
 }
 
-impl Script {
+impl ScriptState {
     pub(super) const fn kept(object: Arc<Object>) -> Self {
-        Self::Kept(Kept { object, piece: 0, within: 0, ahead: 0, coding: None })
+        Self::Kept(KeptScript { object, piece: 0, within: 0, ahead: 0, coding: None })
     }
 
     pub(super) fn growing(growth: Growth) -> Self {
-        Self::Growing(Box::new(Growing {
+        Self::Growing(Box::new(GrowingScript {
             growth,
-            parser: Some(Parser::new(Limits::default())),
+            parser: Some(EsiParser::new(EsiLimits::default())),
             coder: None,
             pieces: VecDeque::new(),
             includes: VecDeque::new(),
@@ -98,7 +98,7 @@ impl Script {
     pub(super) fn inflow(inflow: Inflow, left: Option<u64>) -> Self {
         Self::Inflow(Box::new(Arriving {
             inflow,
-            parser: Some(Parser::new(Limits::default())),
+            parser: Some(EsiParser::new(EsiLimits::default())),
             coder: None,
             marks: VecDeque::new(),
             includes: VecDeque::new(),
@@ -174,7 +174,7 @@ impl Script {
     }
 
     /// The next include that is known, before its turn; each one once.
-    pub(super) fn next_include(&mut self) -> Option<Include> {
+    pub(super) fn next_include(&mut self) -> Option<EsiInclude> {
         match self {
             Self::Kept(kept) => kept.next_include(),
             Self::Growing(growing) => growing.includes.pop_front(),
@@ -188,7 +188,7 @@ impl Script {
         max: usize,
         joint: Option<&mut Joint>,
         out: &mut SendChain,
-    ) -> Next {
+    ) -> ScriptNext {
         match self {
             Self::Kept(kept) => kept.pull(max, joint, out),
             Self::Growing(growing) => growing.pull(max, joint, out),
@@ -204,24 +204,24 @@ impl Script {
     }
 }
 
-impl Kept {
-    fn next_include(&mut self) -> Option<Include> {
+impl KeptScript {
+    fn next_include(&mut self) -> Option<EsiInclude> {
         let pieces = &self.object.prepared().program().pieces;
         loop {
             let piece = pieces.get(self.ahead)?;
             self.ahead += 1;
-            if let esi::Piece::Include(include) = piece {
+            if let bolide_esi::EsiNode::Include(include) = piece {
                 return Some((**include).clone());
             }
         }
     }
 
-    fn pull(&mut self, max: usize, joint: Option<&mut Joint>, out: &mut SendChain) -> Next {
+    fn pull(&mut self, max: usize, joint: Option<&mut Joint>, out: &mut SendChain) -> ScriptNext {
         let prepared = self.object.prepared();
-        let Some(piece) = prepared.program().pieces.get(self.piece) else { return Next::End };
-        let esi::Piece::Literal(text) = piece else {
+        let Some(piece) = prepared.program().pieces.get(self.piece) else { return ScriptNext::End };
+        let bolide_esi::EsiNode::Literal(text) = piece else {
             self.piece += 1;
-            return Next::Include;
+            return ScriptNext::Include;
         };
         let parts = self.coding.and_then(|coding| prepared.parts(coding));
         let bytes = match (joint, parts.and_then(|parts| parts.get(self.piece))) {
@@ -232,7 +232,7 @@ impl Kept {
                 }
                 part.bytes()
             }
-            (Some(_), None) => return Next::Piece(Piece::Broken),
+            (Some(_), None) => return ScriptNext::Piece(BodyPiece::Broken),
         };
         let end = bytes.len().min(self.within + max);
         push_part(bytes, self.within, end, out);
@@ -241,18 +241,19 @@ impl Kept {
             self.piece += 1;
             self.within = 0;
         }
-        Next::Piece(Piece::More)
+        ScriptNext::Piece(BodyPiece::More)
     }
 }
 
 /// A literal as it leaves.
-fn coded(text: Bytes, coder: Option<(Coding, i8)>) -> (Bytes, Option<Seal>) {
+fn coded(text: Bytes, coder: Option<(Coding, i8)>) -> (Bytes, Option<SpliceSeal>) {
     let Some((coding, level)) = coder else { return (text, None) };
-    let part = Part::compress(coding, level, &text).unwrap_or_else(|_| Part::stored(coding, &text));
+    let part = SplicePart::compress(coding, level, &text)
+        .unwrap_or_else(|_| SplicePart::stored(coding, &text));
     (part.bytes().clone(), Some(part.seal()))
 }
 
-impl Growing {
+impl GrowingScript {
     fn refill(&mut self) {
         while let Some(parser) = &mut self.parser {
             let pieces = match self.growth.read() {
@@ -261,7 +262,7 @@ impl Growing {
                     parser.take_pieces()
                 }
                 Grown::End => {
-                    let rest = self.parser.take().map(Parser::finish);
+                    let rest = self.parser.take().map(EsiParser::finish);
                     rest.map_or_else(Vec::new, |program| program.pieces)
                 }
                 Grown::Broken => {
@@ -273,11 +274,11 @@ impl Growing {
             };
             for piece in pieces {
                 match piece {
-                    esi::Piece::Literal(text) => {
+                    bolide_esi::EsiNode::Literal(text) => {
                         let (bytes, seal) = coded(text, self.coder);
                         self.pieces.push_back(Mark::Text(bytes, seal));
                     }
-                    esi::Piece::Include(include) => {
+                    bolide_esi::EsiNode::Include(include) => {
                         self.pieces.push_back(Mark::Include);
                         self.includes.push_back(*include);
                     }
@@ -286,7 +287,7 @@ impl Growing {
         }
     }
 
-    fn pull(&mut self, max: usize, joint: Option<&mut Joint>, out: &mut SendChain) -> Next {
+    fn pull(&mut self, max: usize, joint: Option<&mut Joint>, out: &mut SendChain) -> ScriptNext {
         match self.pieces.front_mut() {
             Some(Mark::Text(bytes, seal)) => {
                 if let (Some(joint), Some(seal)) = (joint, seal.take()) {
@@ -296,15 +297,17 @@ impl Growing {
                 if bytes.is_empty() {
                     self.pieces.pop_front();
                 }
-                Next::Piece(Piece::More)
+                ScriptNext::Piece(BodyPiece::More)
             }
             Some(Mark::Include) => {
                 self.pieces.pop_front();
-                Next::Include
+                ScriptNext::Include
             }
-            Some(Mark::Elsewhere(..)) | None if self.is_broken => Next::Piece(Piece::Broken),
-            Some(Mark::Elsewhere(..)) | None if self.parser.is_none() => Next::End,
-            Some(Mark::Elsewhere(..)) | None => Next::Piece(Piece::Pending),
+            Some(Mark::Elsewhere(..)) | None if self.is_broken => {
+                ScriptNext::Piece(BodyPiece::Broken)
+            }
+            Some(Mark::Elsewhere(..)) | None if self.parser.is_none() => ScriptNext::End,
+            Some(Mark::Elsewhere(..)) | None => ScriptNext::Piece(BodyPiece::Pending),
         }
     }
 }
@@ -321,10 +324,10 @@ impl Arriving {
         self.take(pieces);
     }
 
-    fn take(&mut self, pieces: Vec<esi::Piece>) {
+    fn take(&mut self, pieces: Vec<bolide_esi::EsiNode>) {
         for piece in pieces {
             match piece {
-                esi::Piece::Literal(text) => {
+                bolide_esi::EsiNode::Literal(text) => {
                     let (bytes, seal) = coded(text, self.coder);
                     let len = bytes.len() as u64;
                     match self.marks.back_mut() {
@@ -333,7 +336,7 @@ impl Arriving {
                     }
                     self.inflow.push(bytes);
                 }
-                esi::Piece::Include(include) => {
+                bolide_esi::EsiNode::Include(include) => {
                     self.marks.push_back(Mark::Include);
                     self.includes.push_back(*include);
                 }
@@ -352,11 +355,11 @@ impl Arriving {
         self.inflow.finish();
     }
 
-    fn pull(&mut self, max: usize, joint: Option<&mut Joint>, out: &mut SendChain) -> Next {
+    fn pull(&mut self, max: usize, joint: Option<&mut Joint>, out: &mut SendChain) -> ScriptNext {
         match self.marks.front_mut() {
             Some(Mark::Include) => {
                 self.marks.pop_front();
-                Next::Include
+                ScriptNext::Include
             }
             Some(Mark::Elsewhere(len, seal)) => {
                 if let (Some(joint), Some(seal)) = (joint, seal.take()) {
@@ -367,14 +370,14 @@ impl Arriving {
                 let piece = self.inflow.pull(max, out);
                 self.pass(out.len() - before);
                 // What is last in the spool is not what is last in the page.
-                let piece = if matches!(piece, Piece::End) { Piece::More } else { piece };
-                Next::Piece(piece)
+                let piece = if matches!(piece, BodyPiece::End) { BodyPiece::More } else { piece };
+                ScriptNext::Piece(piece)
             }
             Some(Mark::Text(..)) | None if self.inflow.spool().is_broken() => {
-                Next::Piece(Piece::Broken)
+                ScriptNext::Piece(BodyPiece::Broken)
             }
-            Some(Mark::Text(..)) | None if self.parser.is_none() => Next::End,
-            Some(Mark::Text(..)) | None => Next::Piece(Piece::Pending),
+            Some(Mark::Text(..)) | None if self.parser.is_none() => ScriptNext::End,
+            Some(Mark::Text(..)) | None => ScriptNext::Piece(BodyPiece::Pending),
         }
     }
 

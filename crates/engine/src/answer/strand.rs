@@ -6,14 +6,14 @@
 
 use std::sync::Arc;
 
-use base::SendChain;
+use bolide_base::SendChain;
+use bolide_cache::{Object, Whole};
+use bolide_esi::splice::Joint;
+use bolide_http::negotiate::Coding;
 use bytes::Bytes;
-use cache::{Object, Whole};
-use esi::splice::Joint;
-use http::negotiate::Coding;
 
 use super::assembly::PARTS_MAX;
-use super::{Piece, push_part};
+use super::{BodyPiece, push_part};
 
 /// A page on its way.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl Strand {
     }
 
     /// `End` also when this call appended the last bytes.
-    pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> Piece {
+    pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         let mut left = max;
         while let Some(bytes) = self.whole.pieces().get(self.piece) {
             let end = bytes.len().min(self.within + left);
@@ -38,12 +38,12 @@ impl Strand {
             left -= end - self.within;
             if end < bytes.len() {
                 self.within = end;
-                return Piece::More;
+                return BodyPiece::More;
             }
             self.piece += 1;
             self.within = 0;
         }
-        Piece::End
+        BodyPiece::End
     }
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn put_together(
     coding: Option<(Coding, i8)>,
     mut find: impl FnMut(u32) -> Option<(Arc<Object>, u64)>,
 ) -> Option<Whole> {
-    let mut text = Text { pieces: Vec::new(), coder: None };
+    let mut text = StrandText { pieces: Vec::new(), coder: None };
     if let Some((coding, level)) = coding {
         let joint = Joint::new(coding);
         text.push(Bytes::from_static(joint.head()));
@@ -63,9 +63,9 @@ pub(crate) fn put_together(
     let (mut parts, mut until_ms, mut number) = (Vec::new(), u64::MAX, 0);
     for (at, piece) in page.prepared().program().pieces.iter().enumerate() {
         match piece {
-            esi::Piece::Literal(bytes) => text.push_literal(page, at, bytes)?,
-            esi::Piece::Include(include) if include.as_var => return None,
-            esi::Piece::Include(_) => {
+            bolide_esi::EsiNode::Literal(bytes) => text.push_literal(page, at, bytes)?,
+            bolide_esi::EsiNode::Include(include) if include.as_var => return None,
+            bolide_esi::EsiNode::Include(_) => {
                 let (object, until) = find(number)?;
                 text.push_object(&object)?;
                 number += 1;
@@ -81,12 +81,12 @@ pub(crate) fn put_together(
     Whole::new(text.pieces, parts, until_ms)
 }
 
-struct Text {
+struct StrandText {
     pieces: Vec<Bytes>,
     coder: Option<(Joint, i8)>,
 }
 
-impl Text {
+impl StrandText {
     fn push(&mut self, bytes: Bytes) {
         if !bytes.is_empty() {
             self.pieces.push(bytes);

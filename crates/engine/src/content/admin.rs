@@ -4,15 +4,15 @@
 //! `listen`), `?request=ID`, and figures without either. Easiest to break: where nobody is named,
 //! nobody may; and a trial waits for the disk as any request does.
 
+use bolide_conf::model::cache::is_allowed;
+use bolide_http::{BodyLen, Method};
 use bytes::Bytes;
-use conf::model::cache::is_allowed;
-use http::{BodyLen, Method};
 
-use crate::answer::Body;
-use crate::ctx::{Ctx, Effect, Peer};
-use crate::exchange::{Exchange, Next, Step};
-use crate::explain::{Asked, Json, Progress, Trial, machine, recent};
-use crate::filter::headers::Draft;
+use crate::answer::AnswerBody;
+use crate::ctx::{ClientAddress, StepCtx, StepEffect};
+use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::explain::{ExplainTrial, ExplainUrl, Json, TrialProgress, machine, recent};
+use crate::filter::headers::HeadDraft;
 use crate::site::Site;
 
 /// LIMIT: tags of a store up to which they are looked through for an explanation, in a turn.
@@ -20,16 +20,16 @@ const TAGS_MAX: u64 = 20_000;
 
 impl Exchange {
     /// Answers a request to such a location.
-    pub(crate) fn admin(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    pub(crate) fn admin(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let ip = match self.request.client(ctx.conn) {
-            Peer::Inet(addr) => Some(addr.ip().to_canonical()),
-            Peer::Unix => None,
+            ClientAddress::Inet(addr) => Some(addr.ip().to_canonical()),
+            ClientAddress::Unix => None,
         };
         if !is_allowed(&site.location(self.request.location).settings.access, ip) {
-            return Next::Fail(403);
+            return NextStep::Fail(403);
         }
         if !matches!(self.request.method, Method::Get | Method::Head) {
-            return Next::Fail(405);
+            return NextStep::Fail(405);
         }
         if self.is_dry() {
             return self.tell(200, &Json::Null, site, ctx);
@@ -42,7 +42,7 @@ impl Exchange {
         };
         if let Some((_, url)) = value("explain") {
             let text = |name: &str| value(name).map(|arg| &*arg.1);
-            let asked = Asked {
+            let asked = ExplainUrl {
                 url,
                 method: text("method"),
                 cookies: all("cookie"),
@@ -67,18 +67,19 @@ impl Exchange {
     }
 
     /// Goes on with the trial of this request, or begins it.
-    fn try_out(&mut self, asked: &Asked<'_>, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    fn try_out(&mut self, asked: &ExplainUrl<'_>, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         // One that was left over is of another request.
         let left = self.trial.take().filter(|trial| trial.asked_by == self.request.id);
         let mut trial = match left {
             Some(trial) => trial,
             None => {
-                let Some(own) = self.request.site.clone() else { return Next::Fail(500) };
+                let Some(own) = self.request.site.clone() else { return NextStep::Fail(500) };
                 let question = match asked.question(site) {
                     Ok(question) => question,
                     Err(why) => return self.tell(400, &error(&why), site, ctx),
                 };
-                let mut trial = Box::new(Trial::new(own, question, ctx.now, ctx.clock.clone()));
+                let mut trial =
+                    Box::new(ExplainTrial::new(own, question, ctx.now, ctx.clock.clone()));
                 trial.asked_by = self.request.id;
                 trial.tells_tags = site.store().is_none_or(|store| store.stats().tags <= TAGS_MAX);
                 trial
@@ -86,32 +87,32 @@ impl Exchange {
         };
         let mut progress = trial.go_on(ctx.files);
         // What the disk has is for requests to find out.
-        while let Progress::Recall(permit) = progress {
-            trial.recalled(cache::Lookup::Miss(permit));
+        while let TrialProgress::Recall(permit) = progress {
+            trial.recalled(bolide_cache::Lookup::Miss(permit));
             progress = trial.go_on(ctx.files);
         }
         match progress {
-            Progress::Recall(_) => Next::Fail(500),
-            Progress::Probe(probe) => {
-                ctx.effects.push(Effect::Probe(probe));
+            TrialProgress::Recall(_) => NextStep::Fail(500),
+            TrialProgress::Probe(probe) => {
+                ctx.effects.push(StepEffect::Probe(probe));
                 self.trial = Some(trial);
-                Next::Probe(Step::Content)
+                NextStep::Probe(RequestStep::Content)
             }
-            Progress::Done(outcome) => {
+            TrialProgress::Done(outcome) => {
                 let told = machine::story(site, &trial.report(outcome));
                 self.tell(200, &told, site, ctx)
             }
         }
     }
 
-    fn tell(&mut self, status: u16, told: &Json, site: &Site, ctx: &Ctx<'_>) -> Next {
+    fn tell(&mut self, status: u16, told: &Json, site: &Site, ctx: &StepCtx<'_>) -> NextStep {
         let text = told.line();
-        let draft = Draft { content_type: b"application/json", ..Draft::default() };
+        let draft = HeadDraft { content_type: b"application/json", ..HeadDraft::default() };
         self.fill(status, &draft, site, ctx);
-        self.answer.head.fields.push(http::Name::CacheControl, b"no-store");
+        self.answer.head.fields.push(bolide_http::Name::CacheControl, b"no-store");
         self.answer.head.body = BodyLen::Exact(text.len() as u64);
-        self.answer.body = Body::memory(Bytes::from(text));
-        Next::Respond
+        self.answer.body = AnswerBody::memory(Bytes::from(text));
+        NextStep::Respond
     }
 }
 

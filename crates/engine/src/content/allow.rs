@@ -2,10 +2,10 @@
 //!
 //! Every 405 that is ours comes by here; one of an origin is passed on as it came.
 
-use http::{Method, Name};
+use bolide_http::{Method, Name};
 
 use crate::exchange::Exchange;
-use crate::site::{Location, Site};
+use crate::site::{CompiledLocation, Site};
 
 /// Methods by what answers them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub(crate) enum Allowed {
 }
 
 impl Allowed {
-    fn of(location: &Location) -> Self {
+    fn of(location: &CompiledLocation) -> Self {
         if location.pass.is_some() { Self::All } else { Self::Reading }
     }
 

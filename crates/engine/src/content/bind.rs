@@ -1,13 +1,13 @@
 //! By which address of ours an origin is called: `proxy_bind` and its kin.
 
-use conf::local_address;
-use conf::model::{Bind, OriginSettings};
-use upstream::LocalAddress;
+use bolide_conf::local_address;
+use bolide_conf::model::{Bind, OriginSettings};
+use bolide_upstream::LocalAddress;
 
-use crate::ctx::Ctx;
+use crate::ctx::StepCtx;
 use crate::exchange::Exchange;
 use crate::site::Site;
-use crate::vars::Scope;
+use crate::vars::VariableScope;
 
 impl Exchange {
     /// What the request is sent from, if that is not left to the system. As in nginx, what
@@ -16,14 +16,14 @@ impl Exchange {
         &self,
         settings: &OriginSettings,
         site: &Site,
-        ctx: &mut Ctx<'_>,
+        ctx: &mut StepCtx<'_>,
     ) -> Option<LocalAddress> {
         let template = match settings.bind.as_ref()? {
             Bind::At(at, text) => return Some(LocalAddress { at: *at, text: text.clone() }),
             Bind::Computed(template) => template,
         };
         let mut text = Vec::new();
-        Scope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
+        VariableScope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
         if text.is_empty() {
             return None;
         }

@@ -5,29 +5,39 @@
 //! behind a location's name may begin with them (`/i../x` in `location /i`), and so may what
 //! variables hold. Links are no matter of this file; see `disable_symlinks`.
 
-use conf::vars::{Part, Template};
+use bolide_conf::vars::{Template, TemplatePart};
 
-use crate::ctx::Ctx;
+use crate::ctx::StepCtx;
 use crate::exchange::Exchange;
-use crate::site::{Location, Site};
-use crate::vars::Scope;
+use crate::site::{CompiledLocation, Site};
+use crate::vars::VariableScope;
 
 impl Exchange {
     /// Whether the request's file lies elsewhere than below the directory of its location. To be
     /// asked when nothing that variables follow can change any more.
     #[inline]
-    pub(crate) fn leaves_root(&self, location: &Location, site: &Site, ctx: &Ctx<'_>) -> bool {
+    pub(crate) fn leaves_root(
+        &self,
+        location: &CompiledLocation,
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) -> bool {
         (self.request.has_dots || location.roams) && self.strays(location, site, ctx)
     }
 
     /// As [`Self::leaves_root`] for a location that roams, as far as it is known when the location
     /// is: before an `if` may ask whether the file is there.
-    pub(crate) fn leaves_alias(&self, location: &Location, site: &Site, ctx: &Ctx<'_>) -> bool {
+    pub(crate) fn leaves_alias(
+        &self,
+        location: &CompiledLocation,
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) -> bool {
         location.fixed_root.is_some() && !is_proxied(location) && self.strays(location, site, ctx)
     }
 
-    fn strays(&self, location: &Location, site: &Site, ctx: &Ctx<'_>) -> bool {
-        let scope = Scope::new(&self.request, &self.answer, site, ctx);
+    fn strays(&self, location: &CompiledLocation, site: &Site, ctx: &StepCtx<'_>) -> bool {
+        let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
         let mut path = Vec::new();
         scope.push_root(location, &mut path);
         let root = climbs(&path);
@@ -41,16 +51,16 @@ impl Exchange {
 }
 
 /// Whether an origin answers that is asked for an address, not for a file.
-pub(crate) fn is_proxied(location: &Location) -> bool {
+pub(crate) fn is_proxied(location: &CompiledLocation) -> bool {
     location.pass.as_ref().is_some_and(|pass| pass.proxied.is_some())
 }
 
 /// Whether the values of variables lead out of the directory that begins `root`, or that its first
 /// variable names: which one that is, is the configuration's business.
-fn root_strays(scope: &Scope<'_>, location: &Location, climbed: usize) -> bool {
+fn root_strays(scope: &VariableScope<'_>, location: &CompiledLocation, climbed: usize) -> bool {
     let template = &location.settings.root.path;
     let mut first = Vec::new();
-    if let Some(Part::Var(var)) = template.parts().first() {
+    if let Some(TemplatePart::Var(var)) = template.parts().first() {
         scope.write(var, &mut first);
     }
     climbed > written_climbs(template) + climbs(&first)
@@ -70,9 +80,9 @@ pub(crate) fn written_climbs(template: &Template) -> usize {
     let mut text = Vec::new();
     for part in template.parts() {
         match part {
-            Part::Text(bytes) => text.extend_from_slice(bytes),
+            TemplatePart::Text(bytes) => text.extend_from_slice(bytes),
             // Something that is no dot.
-            Part::Var(_) => text.push(b'x'),
+            TemplatePart::Var(_) => text.push(b'x'),
         }
     }
     climbs(&text)
@@ -81,7 +91,7 @@ pub(crate) fn written_climbs(template: &Template) -> usize {
 #[cfg(test)]
 mod tests {
     use super::{climbs, written_climbs};
-    use conf::vars::{Part, Template, Var};
+    use bolide_conf::vars::{Template, TemplatePart, Var};
 
     #[test]
     fn only_whole_segments_of_two_dots_lead_upwards() {
@@ -98,10 +108,13 @@ mod tests {
 
     #[test]
     fn what_a_variable_completes_is_not_the_configurations() {
-        let text = |text: &[u8]| Part::Text(text.into());
+        let text = |text: &[u8]| TemplatePart::Text(text.into());
         let template = |parts| Template::new(parts);
-        assert_eq!(written_climbs(&template(vec![text(b"/a/../b/"), Part::Var(Var::Uri)])), 1);
-        assert_eq!(written_climbs(&template(vec![text(b"/a/.."), Part::Var(Var::Uri)])), 0);
-        assert_eq!(written_climbs(&template(vec![text(b"/a/."), Part::Var(Var::Uri)])), 0);
+        assert_eq!(
+            written_climbs(&template(vec![text(b"/a/../b/"), TemplatePart::Var(Var::Uri)])),
+            1
+        );
+        assert_eq!(written_climbs(&template(vec![text(b"/a/.."), TemplatePart::Var(Var::Uri)])), 0);
+        assert_eq!(written_climbs(&template(vec![text(b"/a/."), TemplatePart::Var(Var::Uri)])), 0);
     }
 }

@@ -1,22 +1,25 @@
 //! Errors: `error_page` in all its forms, and the pages that the server writes itself.
 
-use conf::model::{ErrorPage, Overwrite};
-use http::{BodyLen, Method};
+use bolide_conf::model::{ErrorPage, Overwrite};
+use bolide_http::{BodyLen, Method};
 
-use crate::answer::Body;
-use crate::ctx::Ctx;
-use crate::exchange::{Exchange, Next, Step};
-use crate::filter::headers::Draft;
-use crate::identity::Turn;
+use crate::answer::AnswerBody;
+use crate::ctx::StepCtx;
+use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::filter::headers::HeadDraft;
+use crate::identity::InternalTurn;
 use crate::pages::{closes, is_redirect, shown_status};
 use crate::site::Site;
-use crate::vars::Scope;
+use crate::vars::VariableScope;
 
 impl Exchange {
     /// Answers with `status`: by the location's `error_page`, if there is one for it, else by the
     /// server's own page.
-    pub(crate) fn fail(&mut self, status: u16, site: &Site, ctx: &mut Ctx<'_>) -> Next {
-        debug_assert!(!self.answer.is_responded || self.is_epilogue(), "an answer is given once");
+    pub(crate) fn fail(&mut self, status: u16, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+        debug_assert!(
+            !self.answer.is_responded || self.is_post_action(),
+            "an answer is given once"
+        );
         if let Some(next) = self.fail_part(status, site, ctx) {
             return next;
         }
@@ -43,9 +46,9 @@ impl Exchange {
         page: &ErrorPage,
         status: u16,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Next {
-        self.request.arrival.turn(Turn::ErrorPage(status));
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        self.request.arrival.turn(InternalTurn::ErrorPage(status));
         // What comes instead would be kept as what was asked for.
         self.request.stands_in |= self.page.asked().0.is_some();
         self.answer.forced_status = match page.overwrite {
@@ -55,7 +58,8 @@ impl Exchange {
         };
         let mut target = std::mem::take(&mut self.scratch);
         target.clear();
-        Scope::new(&self.request, &self.answer, site, ctx).expand(&page.target, &mut target);
+        VariableScope::new(&self.request, &self.answer, site, ctx)
+            .expand(&page.target, &mut target);
         let next = match target.first() {
             Some(b'/') => {
                 if self.request.method != Method::Head {
@@ -68,7 +72,7 @@ impl Exchange {
                 self.location.clear();
                 self.location.extend_from_slice(&target);
                 let forced = self.answer.forced_status;
-                Next::Page(if is_redirect(forced) { forced } else { 302 })
+                NextStep::Page(if is_redirect(forced) { forced } else { 302 })
             }
         };
         self.scratch = target;
@@ -76,15 +80,16 @@ impl Exchange {
     }
 
     /// Answers with the server's own page for `status`.
-    pub(crate) fn own_page(&mut self, status: u16, site: &Site, ctx: &mut Ctx<'_>) -> Next {
-        self.answer.carried.remove(http::Name::ContentType);
-        self.answer.carried.remove(http::Name::AcceptRanges);
+    pub(crate) fn own_page(&mut self, status: u16, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+        self.answer.carried.remove(bolide_http::Name::ContentType);
+        self.answer.carried.remove(bolide_http::Name::AcceptRanges);
         let location = site.location(self.request.location);
         let mut page = site.pages(location.signature).of(status);
         let shown = shown_status(status);
         let target = std::mem::take(&mut self.location);
         let has_target = is_redirect(shown) || !target.is_empty();
-        let mut draft = Draft { location: has_target.then_some(&target[..]), ..Draft::default() };
+        let mut draft =
+            HeadDraft { location: has_target.then_some(&target[..]), ..HeadDraft::default() };
         let html = location.kinds.html();
         let told = |len: usize| match shown {
             204 | 304 => BodyLen::None,
@@ -95,7 +100,7 @@ impl Exchange {
             self.fill(shown, &draft, site, ctx);
         } else if is_redirect(shown) {
             // As in nginx, `charset` does not apply to these pages.
-            self.fill(shown, &Draft { content_type: &html.media, ..draft }, site, ctx);
+            self.fill(shown, &HeadDraft { content_type: &html.media, ..draft }, site, ctx);
         } else {
             page = self.compress_text(html, shown, page, &mut draft, location);
             self.fill_typed(html, shown, &draft, site, ctx);
@@ -106,8 +111,8 @@ impl Exchange {
         // As in nginx, the status of an error stays with what `post_action` does behind it.
         self.answer.forced_status = shown;
         self.answer.head.body = told(page.len());
-        self.answer.body = Body::memory(page);
-        Next::Respond
+        self.answer.body = AnswerBody::memory(page);
+        NextStep::Respond
     }
 
     /// Starts over inside the server with `target`, a path with an optional query.
@@ -115,8 +120,8 @@ impl Exchange {
         &mut self,
         target: &[u8],
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Next {
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
         if !self.spend_redirect() {
             self.log_error(site, ctx, |out| {
                 out.extend_from_slice(
@@ -125,15 +130,20 @@ impl Exchange {
                 out.extend_from_slice(target);
                 out.push(b'"');
             });
-            return Next::Fail(500);
+            return NextStep::Fail(500);
         }
         self.trace_jump(target);
         self.request.redirect_to(target);
-        Next::Step(Step::Server)
+        NextStep::Step(RequestStep::Server)
     }
 
     /// Goes to the named location `name` (with its `@`) with the path as it is.
-    pub(crate) fn enter_named(&mut self, name: &[u8], site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    pub(crate) fn enter_named(
+        &mut self,
+        name: &[u8],
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
         if !self.spend_redirect() {
             self.log_error(site, ctx, |out| {
                 out.extend_from_slice(
@@ -142,7 +152,7 @@ impl Exchange {
                 out.extend_from_slice(name);
                 out.push(b'"');
             });
-            return Next::Fail(500);
+            return NextStep::Fail(500);
         }
         let server = site.server(self.request.server);
         let found = server.named.iter().find(|(known, _)| **known == *name);
@@ -152,14 +162,14 @@ impl Exchange {
                 out.extend_from_slice(name);
                 out.push(b'"');
             });
-            return Next::Fail(500);
+            return NextStep::Fail(500);
         };
         self.request.location = *location;
         self.trace_named(site);
         self.request.uri_changed = false;
         self.request.internal = true;
         self.request.appends_uri = false;
-        Next::Step(Step::Location)
+        NextStep::Step(RequestStep::Location)
     }
 
     /// Counts one redirect inside the server; the one that brings the count to zero fails.

@@ -8,15 +8,15 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use cache::Object;
-use cache::rules::Environment;
-use http::lscache::Control;
-use http::{BodyLen, Name, RequestHead, Version};
+use bolide_cache::Object;
+use bolide_cache::rules::Environment;
+use bolide_http::lscache::LsCacheControl;
+use bolide_http::{BodyLen, HttpVersion, Name, RequestHead};
 
-use crate::answer::{Assembly, Body, ByteSpan, Pulled, Source};
-use crate::ctx::{ConnInfo, Peer, SiteRef};
+use crate::answer::{AnswerBody, ByteSpan, BytesFrom, PageAssembly, Pulled};
+use crate::ctx::{ClientAddress, ConnInfo, SiteRef};
 use crate::exchange::Exchange;
-use crate::phase::limits::Told;
+use crate::phase::limits::LimitDetail;
 
 /// LIMIT: fragments in one another.
 const DEPTH_MAX: u8 = 5;
@@ -32,7 +32,7 @@ const fn is_about_page(name: Name) -> bool {
 
 /// What all fragments of one page share.
 #[derive(Debug)]
-struct Family {
+struct FragmentFamily {
     /// Path and query that the client asked for.
     page: Vec<u8>,
     /// The page's type.
@@ -42,7 +42,7 @@ struct Family {
     /// Bytes that came of them.
     size: Cell<u64>,
     /// What `limit_req` and `limit_conn` said of the page: its fragments are not counted again.
-    told: [Told; 2],
+    told: [LimitDetail; 2],
     /// Where the page was asked for, as its site counts it.
     listen: usize,
 }
@@ -66,14 +66,14 @@ impl Generation {
 /// Where a fragment comes from.
 #[derive(Clone, Debug)]
 pub struct Lineage {
-    family: Rc<Family>,
+    family: Rc<FragmentFamily>,
     own: Rc<Generation>,
     /// What the include says about looking it up.
-    pub(crate) control: Control,
+    pub(crate) control: LsCacheControl,
     /// The URL part of the key of the text that includes it; empty if that has none.
     includer: Vec<u8>,
     /// Who asks for the page, where the connection's other end only hands on.
-    real: Option<Peer>,
+    real: Option<ClientAddress>,
 }
 
 impl Lineage {
@@ -97,7 +97,7 @@ impl Exchange {
     /// What the include says that this is the fragment of, if it is one.
     pub(crate) fn environment(&self) -> Environment {
         let lineage = self.request.lineage.as_ref().filter(|_| self.request.is_fragment);
-        let mut control = lineage.map_or_else(Control::default, |lineage| lineage.control);
+        let mut control = lineage.map_or_else(LsCacheControl::default, |lineage| lineage.control);
         control.esi = None;
         Environment { control, ..Environment::default() }
     }
@@ -108,7 +108,7 @@ impl Exchange {
             return;
         }
         let head = self.request.head();
-        let family = Family {
+        let family = FragmentFamily {
             page: head.target.clone(),
             content_type: self
                 .answer
@@ -119,13 +119,13 @@ impl Exchange {
                 .to_vec(),
             count: Cell::new(0),
             size: Cell::new(0),
-            told: self.request.limited.told(),
+            told: self.request.limited.details(),
             listen: self.request.listen,
         };
         let lineage = Lineage {
             family: Rc::new(family),
             own: Rc::new(Generation { target: head.target.clone(), depth: 0, parent: None }),
-            control: Control::default(),
+            control: LsCacheControl::default(),
             includer: Vec::new(),
             real: self.request.real,
         };
@@ -161,7 +161,7 @@ impl Exchange {
         head: &mut RequestHead,
         conn: &ConnInfo,
     ) -> Option<Box<Lineage>> {
-        if !self.answer.body.assembly().is_some_and(Assembly::wants_fragments) {
+        if !self.answer.body.assembly().is_some_and(PageAssembly::wants_fragments) {
             return None;
         }
         self.found_family();
@@ -177,7 +177,7 @@ impl Exchange {
             let is_own = |authority: &[u8]| {
                 is_same_site(authority, &self.request.host, [self.request.port.unwrap_or(0), port])
             };
-            let target = esi::source::resolve(src, &lineage.own.target, is_own).ok();
+            let target = bolide_esi::source::resolve(src, &lineage.own.target, is_own).ok();
             let family = &lineage.family;
             let may_be = lineage.own.depth < DEPTH_MAX
                 && family.count.get() < FRAGMENTS_MAX
@@ -242,10 +242,10 @@ impl Exchange {
     pub fn whole_object(&self) -> Option<Arc<Object>> {
         let object = self.answer.object.as_ref()?;
         let is_whole = match &self.answer.body {
-            Body::Span(Source::Memory(_) | Source::Object(_), span) => {
+            AnswerBody::Span(BytesFrom::Memory(_) | BytesFrom::Object(_), span) => {
                 span.at == 0 && span.end == object.body_len()
             }
-            Body::Empty => object.body_len() == 0,
+            AnswerBody::Empty => object.body_len() == 0,
             _ => false,
         };
         is_whole.then(|| object.clone())
@@ -283,8 +283,8 @@ impl Exchange {
         self.answer.head.status = 200;
         self.answer.head.body = BodyLen::Exact(end);
         self.answer.body = match end {
-            0 => Body::Empty,
-            _ => Body::Span(Source::Object(object.clone()), ByteSpan { at: 0, end }),
+            0 => AnswerBody::Empty,
+            _ => AnswerBody::Span(BytesFrom::Object(object.clone()), ByteSpan { at: 0, end }),
         };
         true
     }
@@ -313,7 +313,7 @@ fn inherit(head: &mut RequestHead, page: &RequestHead, target: &[u8]) {
     head.clear();
     head.method_text.extend_from_slice(b"GET");
     head.version = match page.version {
-        Version::Http09 => Version::Http10,
+        HttpVersion::Http09 => HttpVersion::Http10,
         version => version,
     };
     head.target.extend_from_slice(target);
@@ -330,7 +330,7 @@ fn inherit(head: &mut RequestHead, page: &RequestHead, target: &[u8]) {
 /// was asked for or reached, or on that of either scheme.
 pub(crate) fn is_same_site(authority: &[u8], host: &[u8], ports: [u16; 2]) -> bool {
     let mut name = Vec::new();
-    match http::host::normalise(authority, &mut name) {
+    match bolide_http::host::normalise(authority, &mut name) {
         Ok(port) => {
             name == host
                 && port.is_none_or(|port| matches!(port, 80 | 443) || ports.contains(&port))

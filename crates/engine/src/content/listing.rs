@@ -1,23 +1,23 @@
 //! `autoindex`: what is in a directory, in one of four formats; without it, 403.
 
+use bolide_conf::model::{AutoindexFormat, CharsetOf, LogLevel};
+use bolide_files::listing::{Columns, Format, Sizes, Style, callback, content_type, sort, write};
+use bolide_files::{DirEntry, Known, Want};
+use bolide_http::{BodyLen, Method};
 use bytes::Bytes;
-use conf::model::{AutoindexFormat, CharsetOf, Level};
-use files::listing::{Columns, Format, Sizes, Style, callback, content_type, sort, write};
-use files::{DirEntry, Known, Want};
-use http::{BodyLen, Method};
 
-use crate::answer::Body;
-use crate::ctx::{Ctx, Effect};
-use crate::exchange::{Exchange, Next, Step};
+use crate::answer::AnswerBody;
+use crate::ctx::{StepCtx, StepEffect};
+use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::filter::compress;
-use crate::filter::headers::Draft;
-use crate::kinds::kind;
-use crate::record;
-use crate::site::{Location, Site};
+use crate::filter::headers::HeadDraft;
+use crate::log_lines;
+use crate::media_types::kind;
+use crate::site::{CompiledLocation, Site};
 
 impl Exchange {
     /// Lists the directory that the path names, if that is allowed.
-    pub(crate) fn listing(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    pub(crate) fn listing(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let location = site.location(self.request.location);
         let allowed = location.settings.autoindex.on
             && matches!(self.request.method, Method::Get | Method::Head);
@@ -29,7 +29,7 @@ impl Exchange {
                 out.extend_from_slice(path);
                 out.extend_from_slice(b"\" is forbidden");
             });
-            return Next::Fail(403);
+            return NextStep::Fail(403);
         }
         if self.path.len() > 1 && self.path.last() == Some(&b'/') {
             self.path.pop();
@@ -44,33 +44,38 @@ impl Exchange {
         }
         self.waited_for_listing = true;
         let probe = ctx.files.probe(&self.path, Want::List, &location.policy);
-        ctx.effects.push(Effect::Probe(probe));
-        Next::Probe(Step::Listing)
+        ctx.effects.push(StepEffect::Probe(probe));
+        NextStep::Probe(RequestStep::Listing)
     }
 
-    fn listing_failed(&mut self, failure: files::Failure, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    fn listing_failed(
+        &mut self,
+        failure: bolide_files::OpenFailure,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
         let status = failure.status();
         let location = site.location(self.request.location);
         if status != 404 || location.settings.log_not_found {
-            let level = if status == 500 { Level::Crit } else { Level::Error };
+            let level = if status == 500 { LogLevel::Crit } else { LogLevel::Error };
             let path = &self.path;
-            record::error(&self.request, site, ctx, level, |out| {
+            log_lines::error(&self.request, site, ctx, level, |out| {
                 out.extend_from_slice(b"opendir() \"");
                 out.extend_from_slice(path);
                 out.extend_from_slice(b"\" failed ");
-                record::push_errno(out, failure.errno());
+                log_lines::push_errno(out, failure.errno());
             });
         }
-        Next::Fail(status)
+        NextStep::Fail(status)
     }
 
     fn send_listing(
         &mut self,
         mut entries: Vec<DirEntry>,
-        location: &Location,
+        location: &CompiledLocation,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Next {
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
         let autoindex = location.settings.autoindex;
         let format = match autoindex.format {
             AutoindexFormat::Html => Format::Html,
@@ -86,7 +91,7 @@ impl Exchange {
             self.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"client sent invalid callback name");
             });
-            return Next::Fail(400);
+            return NextStep::Fail(400);
         };
         let style = Style {
             format,
@@ -117,15 +122,15 @@ impl Exchange {
     /// Answers with a text made for this request, compressed if configuration and client agree.
     pub(crate) fn send_text(
         &mut self,
-        kind: &crate::kinds::Kind,
+        kind: &crate::media_types::MediaType,
         status: u16,
         text: Bytes,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Next {
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
         let location = site.location(self.request.location);
         let status = self.answer.status_or(status);
-        let mut draft = Draft::default();
+        let mut draft = HeadDraft::default();
         let body = self.compress_text(kind, status, text, &mut draft, location);
         self.answer.head.body = match status {
             204 | 304 => BodyLen::None,
@@ -133,20 +138,20 @@ impl Exchange {
         };
         self.fill_typed(kind, status, &draft, site, ctx);
         self.answer.body = match status {
-            204 | 304 => Body::Empty,
-            _ => Body::memory(body),
+            204 | 304 => AnswerBody::Empty,
+            _ => AnswerBody::memory(body),
         };
-        Next::Respond
+        NextStep::Respond
     }
 
     /// `text` as it leaves; what that means for the head is noted in `draft`.
     pub(crate) fn compress_text(
         &mut self,
-        kind: &crate::kinds::Kind,
+        kind: &crate::media_types::MediaType,
         status: u16,
         text: Bytes,
-        draft: &mut Draft<'_>,
-        location: &Location,
+        draft: &mut HeadDraft<'_>,
+        location: &CompiledLocation,
     ) -> Bytes {
         if !location.coded || !kind.is_codable() {
             return text;
@@ -157,7 +162,8 @@ impl Exchange {
         draft.varies = choice.varies;
         // LIMIT: what takes long to compress leaves as it is; the worker must not stand still.
         if let Some(coding) = choice.coding.filter(|_| len <= TEXT_COMPRESSED_MAX)
-            && let Ok(form) = files::compress(coding, compress::level(location, coding), &text)
+            && let Ok(form) =
+                bolide_files::compress(coding, compress::level(location, coding), &text)
         {
             draft.encoding = coding.token();
             self.answer.compression = Some((coding.token(), len, form.len() as u64));

@@ -5,30 +5,30 @@
 
 use std::sync::Arc;
 
-use base::Instant;
-use cache::rules::{self, Environment, Facts, Gate, Piece, Refusal};
-use cache::{
-    Abandon, FillPermit, Follow, Follower, KeyBuilder, Kind, Lookup, NamespaceId, Object, Session,
-    Waited, Waiter,
+use bolide_base::Instant;
+use bolide_cache::rules::{self, Environment, Facts, Gate, KeyPiece, StoreRefusal};
+use bolide_cache::{
+    AbandonReason, FillPermit, Follow, Follower, KeyBuilder, Lookup, NamespaceId, Object,
+    ObjectKind, SessionKey, Waited, Waiter,
 };
-use conf::Template;
-use http::cookies::Cookies;
-use http::lscache::Scope as Whose;
-use http::{Fields, Method, RequestBody};
+use bolide_conf::Template;
+use bolide_http::cookies::Cookies;
+use bolide_http::lscache::CacheScope as Whose;
+use bolide_http::{FieldMap, Method, RequestBody};
 
-use crate::answer::Body;
-use crate::content::confirm::confirms;
-use crate::ctx::{Ctx, Effect, SiteRef};
-use crate::exchange::{Exchange, Next, Step};
+use crate::answer::AnswerBody;
+use crate::content::revalidate::can_revalidate;
+use crate::ctx::{SiteRef, StepCtx, StepEffect};
+use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::explain::Why;
-use crate::fill::{Fill, Judge, Question};
-use crate::filter::told::Way;
+use crate::fill::{Fill, Judge, RequestSnapshot};
+use crate::filter::cache_status::CacheStatusFacts;
 use crate::identity::{
     for_inlines, key_of, page_key, push_named, push_piece, unvaried_key, zone_key,
 };
-use crate::route::LocationId;
-use crate::site::{Caching, Site, Space};
-use crate::vars::Scope;
+use crate::route::LocationIndex;
+use crate::site::{CacheSpace, Caching, Site};
+use crate::vars::VariableScope;
 
 /// LIMIT: fills that one exchange waits for before it asks for itself.
 pub(super) const ROUNDS_MAX: u8 = 3;
@@ -37,7 +37,7 @@ const VARY_ROUNDS: usize = 3;
 
 /// `$upstream_cache_status`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Cached {
+pub(crate) enum UpstreamCacheStatus {
     /// No cache has a part in it.
     #[default]
     No,
@@ -57,7 +57,7 @@ pub(crate) enum Cached {
     Hit,
 }
 
-impl Cached {
+impl UpstreamCacheStatus {
     /// Whether the answer is one that was kept.
     pub(crate) const fn is_kept(self) -> bool {
         matches!(self, Self::Hit | Self::Stale | Self::Updating | Self::Revalidated)
@@ -80,7 +80,7 @@ impl Cached {
 
 /// What becomes of an answer that an origin gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Keeping {
+pub enum StoreIntent {
     /// It passes by.
     #[default]
     No,
@@ -100,9 +100,9 @@ pub(crate) struct Page {
     /// How the request arrived at the location whose turn it was.
     pub(super) arrival: Vec<u8>,
     pub(crate) session: Vec<u8>,
-    pub(crate) head: http::OriginHead,
+    pub(crate) head: bolide_http::OriginHead,
     /// The location whose turn it was.
-    looked: Option<LocationId>,
+    looked: Option<LocationIndex>,
     pub(super) space: Option<NamespaceId>,
     gate: Option<Gate>,
     pub(crate) environment: Environment,
@@ -122,15 +122,15 @@ pub(crate) struct Page {
     /// Whether the permit is for a key of its own, from where the fill moves.
     is_past: bool,
     /// What becomes of the answer that comes.
-    keeping: Keeping,
+    keeping: StoreIntent,
     /// Whether the origin was asked as if nobody had a condition or wanted a part.
     pub(crate) is_whole: bool,
     /// Why the store has the part that it has.
     pub(crate) why: Why,
     /// What else there is to tell of it.
-    pub(crate) way: Way,
+    pub(crate) way: CacheStatusFacts,
     /// Why the answer that came is not kept.
-    pub(crate) refusal: Option<Refusal>,
+    pub(crate) refusal: Option<StoreRefusal>,
     /// Hash of the key that was looked up last.
     pub(crate) hash: u128,
 }
@@ -161,16 +161,16 @@ impl Page {
         self.until = None;
         self.is_past = false;
         self.gate = None;
-        self.keeping = Keeping::No;
+        self.keeping = StoreIntent::No;
         self.is_whole = false;
         self.why = Why::Asked;
-        self.way = Way::default();
+        self.way = CacheStatusFacts::default();
         self.refusal = None;
         self.hash = 0;
     }
 
     /// The location whose turn it was, and its part of the store.
-    pub(crate) const fn asked(&self) -> (Option<LocationId>, Option<NamespaceId>) {
+    pub(crate) const fn asked(&self) -> (Option<LocationIndex>, Option<NamespaceId>) {
         (self.looked, self.space)
     }
 
@@ -188,10 +188,10 @@ impl Page {
 impl Exchange {
     /// Whether it waits for what somebody else fetches.
     #[must_use]
-    pub fn is_joined(&self) -> bool {
-        let waits = |body: &Body| match body {
-            Body::Growing(growth) => growth.is_waiting(),
-            Body::Assembly(assembly) => assembly.is_waiting(),
+    pub fn is_coalescing(&self) -> bool {
+        let waits = |body: &AnswerBody| match body {
+            AnswerBody::Growing(growth) => growth.is_waiting(),
+            AnswerBody::Assembly(assembly) => assembly.is_waiting(),
             _ => false,
         };
         let waits = waits(self.answer.body.innermost()) || self.is_assembling();
@@ -207,17 +207,17 @@ impl Exchange {
 
     /// Whether the client's conditions are weighed against what the origin sends now, which was
     /// asked without them.
-    pub(crate) fn is_weighed(&self) -> bool {
-        self.page.keeping != Keeping::No
+    pub(crate) fn evaluates_preconditions(&self) -> bool {
+        self.page.keeping != StoreIntent::No
     }
 
     /// Whether what the origin sends now is kept.
     pub(crate) fn is_kept(&self) -> bool {
-        self.page.keeping == Keeping::Yes
+        self.page.keeping == StoreIntent::Yes
     }
 
     /// Answers out of the store, waits, or leaves it to the origin (none).
-    pub(crate) fn page(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
+    pub(crate) fn page(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> Option<NextStep> {
         let caching = self.caching(site)?;
         if self.page.looked == Some(self.request.location) {
             return None;
@@ -253,7 +253,7 @@ impl Exchange {
         }
         if !caching.is_page() && self.is_any(&caching.conf.bypass, site, ctx) {
             self.page.why = Why::Condition;
-            self.answer.cached = Cached::Bypass;
+            self.answer.cached = UpstreamCacheStatus::Bypass;
             self.take_over(caching, ctx);
             return None;
         }
@@ -263,10 +263,10 @@ impl Exchange {
     /// Notes whose turn it is, and what is said of the request there.
     pub(super) fn begin_page(
         &mut self,
-        location: LocationId,
+        location: LocationIndex,
         caching: &Caching,
         site: &Site,
-        ctx: &Ctx<'_>,
+        ctx: &StepCtx<'_>,
     ) -> Option<NamespaceId> {
         self.page.looked = Some(location);
         self.page.forget();
@@ -287,12 +287,12 @@ impl Exchange {
     }
 
     /// The part of the store that this location uses.
-    fn space(&self, caching: &Caching, site: &Site, ctx: &Ctx<'_>) -> Option<NamespaceId> {
+    fn space(&self, caching: &Caching, site: &Site, ctx: &StepCtx<'_>) -> Option<NamespaceId> {
         let kept = site.kept()?;
         match &caching.space {
-            Space::Zone(index) => kept.zones.get(*index).copied(),
-            Space::Page => kept.pages.get(self.request.server as usize).copied(),
-            Space::Named(text) => {
+            CacheSpace::Zone(index) => kept.zones.get(*index).copied(),
+            CacheSpace::Page => kept.pages.get(self.request.server as usize).copied(),
+            CacheSpace::Named(text) => {
                 let mut name = Vec::new();
                 self.scope(site, ctx).expand(text, &mut name);
                 let zones = &site.http()?.cache_zones;
@@ -302,12 +302,12 @@ impl Exchange {
         }
     }
 
-    pub(crate) fn scope<'a>(&'a self, site: &'a Site, ctx: &'a Ctx<'_>) -> Scope<'a> {
-        Scope::new(&self.request, &self.answer, site, ctx)
+    pub(crate) fn scope<'a>(&'a self, site: &'a Site, ctx: &'a StepCtx<'_>) -> VariableScope<'a> {
+        VariableScope::new(&self.request, &self.answer, site, ctx)
     }
 
     /// Whether one of the texts is neither empty nor `0`.
-    pub(super) fn is_any(&self, texts: &[Template], site: &Site, ctx: &Ctx<'_>) -> bool {
+    pub(super) fn is_any(&self, texts: &[Template], site: &Site, ctx: &StepCtx<'_>) -> bool {
         let mut text = Vec::new();
         texts.iter().any(|template| {
             text.clear();
@@ -316,7 +316,7 @@ impl Exchange {
         })
     }
 
-    pub(crate) fn facts<'a>(&'a self, site: &'a Site, ctx: &Ctx<'_>) -> Facts<'a> {
+    pub(crate) fn facts<'a>(&'a self, site: &'a Site, ctx: &StepCtx<'_>) -> Facts<'a> {
         Facts {
             method: self.request.method,
             fields: &self.request.head().fields,
@@ -336,7 +336,7 @@ impl Exchange {
         caching: &Caching,
         space: NamespaceId,
         site: &Site,
-        ctx: &Ctx<'_>,
+        ctx: &StepCtx<'_>,
     ) {
         let mut keys = std::mem::take(&mut self.page.keys);
         let mut text = std::mem::take(&mut self.page.text);
@@ -365,18 +365,18 @@ impl Exchange {
         &mut self,
         caching: &Caching,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Option<Next> {
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
         let gate = self.page.gate?;
         let open = caching.conf.page.lookup;
         if let Some(object) = self.find_inline(gate, caching, site, ctx) {
-            return Some(self.serve_kept(object, Cached::Hit, site, ctx));
+            return Some(self.serve_kept(object, UpstreamCacheStatus::Hit, site, ctx));
         }
         if gate.private
             && open.private
             && let Some(object) = self.find_private(site, ctx)
         {
-            return Some(self.serve_kept(object, Cached::Hit, site, ctx));
+            return Some(self.serve_kept(object, UpstreamCacheStatus::Hit, site, ctx));
         }
         if gate.private
             && open.private
@@ -386,7 +386,7 @@ impl Exchange {
         }
         if !(gate.public && open.public) {
             self.page.why = Why::NotPublic;
-            self.answer.cached = Cached::Miss;
+            self.answer.cached = UpstreamCacheStatus::Miss;
             // What is not looked up is kept all the same.
             self.take_over(caching, ctx);
             return None;
@@ -416,8 +416,8 @@ impl Exchange {
     /// The session's own object, if a fresh one is there. Whether an answer that has to be asked
     /// for is private is known when it is there; an old one is not renewed behind the client's
     /// back, who might miss a cookie.
-    fn find_private(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Option<Arc<Object>> {
-        let session = Session::new(&self.page.session)?;
+    fn find_private(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> Option<Arc<Object>> {
+        let session = SessionKey::new(&self.page.session)?;
         let fields = &self.request.head().fields;
         let keys = &mut self.page.keys;
         let mark = keys.mark();
@@ -431,7 +431,7 @@ impl Exchange {
         &mut self,
         whose: Whose,
         site: &Site,
-        ctx: &mut Ctx<'_>,
+        ctx: &mut StepCtx<'_>,
     ) -> Option<Arc<Object>> {
         if self.page.environment.control.no_vary {
             return None;
@@ -441,7 +441,7 @@ impl Exchange {
         unvaried_key(&mut keys, (own.namespace(), own.url()), &self.facts(site, ctx));
         let session = match whose {
             Whose::Public => Some(None),
-            Whose::Private => Session::new(&self.page.session).map(Some),
+            Whose::Private => SessionKey::new(&self.page.session).map(Some),
         };
         let front = ctx.cache.as_deref_mut();
         let found = front.zip(session).and_then(|(front, session)| {
@@ -457,7 +457,7 @@ impl Exchange {
         gate: Gate,
         caching: &Caching,
         site: &Site,
-        ctx: &mut Ctx<'_>,
+        ctx: &mut StepCtx<'_>,
     ) -> Option<Arc<Object>> {
         let lineage = self.request.lineage.as_ref().filter(|_| self.request.is_fragment)?;
         if lineage.includer().is_empty() || !caching.is_page() {
@@ -466,7 +466,7 @@ impl Exchange {
         let own = self.page.keys.public();
         let place = (own.namespace(), own.url());
         let facts = for_inlines(&self.facts(site, ctx));
-        let session = Session::new(&self.page.session).filter(|_| gate.private);
+        let session = SessionKey::new(&self.page.session).filter(|_| gate.private);
         let mut keys = KeyBuilder::default();
         let front = ctx.cache.as_deref_mut()?;
         for varies in [true, false] {
@@ -477,7 +477,7 @@ impl Exchange {
                 }
                 false => unvaried_key(&mut keys, place, &facts),
             }
-            push_piece(&mut keys, Piece::Inline(lineage.includer()));
+            push_piece(&mut keys, KeyPiece::Inline(lineage.includer()));
             let private = session.map(|session| keys.private(session));
             for key in private.into_iter().chain(gate.public.then(|| keys.public())) {
                 if let Some(found) = front.find_fresh(&key, ctx.now.unix_millis) {
@@ -493,8 +493,8 @@ impl Exchange {
         found: Lookup,
         caching: &Caching,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Option<Next> {
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
         let found = match found {
             Lookup::Miss(permit) => match self.recall(permit, ctx) {
                 Ok(next) => return Some(next),
@@ -517,18 +517,20 @@ impl Exchange {
             false => found,
         };
         match found {
-            Lookup::Hit(object) => Some(self.serve_kept(object, Cached::Hit, site, ctx)),
+            Lookup::Hit(object) => {
+                Some(self.serve_kept(object, UpstreamCacheStatus::Hit, site, ctx))
+            }
             Lookup::Stale(object, None) => {
-                Some(self.serve_kept(object, Cached::Updating, site, ctx))
+                Some(self.serve_kept(object, UpstreamCacheStatus::Updating, site, ctx))
             }
             Lookup::Stale(object, Some(permit)) => {
                 self.refresh(permit, caching, site, ctx);
-                Some(self.serve_kept(object, Cached::Stale, site, ctx))
+                Some(self.serve_kept(object, UpstreamCacheStatus::Stale, site, ctx))
             }
             Lookup::Miss(permit) => {
                 if let Some(object) = self.find_unvaried(Whose::Public, site, ctx) {
-                    ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
-                    return Some(self.serve_kept(object, Cached::Hit, site, ctx));
+                    ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
+                    return Some(self.serve_kept(object, UpstreamCacheStatus::Hit, site, ctx));
                 }
                 self.keep_permit(permit, caching, ctx);
                 None
@@ -536,45 +538,47 @@ impl Exchange {
             Lookup::Pass => {
                 // Nobody waits for it, and it is kept if it turns out that it may be.
                 self.page.why = Why::Remembered;
-                self.answer.cached = Cached::Miss;
+                self.answer.cached = UpstreamCacheStatus::Miss;
                 self.take_over(caching, ctx);
                 None
             }
             Lookup::Join(follower) if self.page.rounds < ROUNDS_MAX => {
-                self.answer.cached = Cached::Miss;
+                self.answer.cached = UpstreamCacheStatus::Miss;
                 self.page.follower = Some(follower);
                 Some(self.follow(site, ctx))
             }
             Lookup::Join(_) | Lookup::Failed(_) | Lookup::Vary(_) => {
                 let is_busy = matches!(found, Lookup::Join(_));
                 self.page.why = if is_busy { Why::Tired } else { Why::Remembered };
-                self.answer.cached = Cached::Miss;
+                self.answer.cached = UpstreamCacheStatus::Miss;
                 None
             }
         }
     }
 
     /// It is this exchange's turn to ask; what comes is kept, if the configuration lets it.
-    fn keep_permit(&mut self, permit: FillPermit, caching: &Caching, ctx: &mut Ctx<'_>) {
+    fn keep_permit(&mut self, permit: FillPermit, caching: &Caching, ctx: &mut StepCtx<'_>) {
         let stale = permit.stale().cloned();
-        self.answer.cached = if stale.is_some() { Cached::Expired } else { Cached::Miss };
+        self.answer.cached =
+            if stale.is_some() { UpstreamCacheStatus::Expired } else { UpstreamCacheStatus::Miss };
         self.page.stale = stale;
         if self.request.head().method == Method::Head || self.wants_far_part(caching) {
-            ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
+            ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
             return;
         }
-        self.page.revalidates = self.page.stale.as_ref().is_some_and(|old| confirms(caching, old));
+        self.page.revalidates =
+            self.page.stale.as_ref().is_some_and(|old| can_revalidate(caching, old));
         self.page.permit = Some(permit);
     }
 
     /// Asks past the store, and keeps what comes in place of what is there.
-    pub(super) fn take_over(&mut self, caching: &Caching, ctx: &mut Ctx<'_>) {
+    pub(super) fn take_over(&mut self, caching: &Caching, ctx: &mut StepCtx<'_>) {
         if self.request.head().method == Method::Head && !self.asks_for_whole(caching) {
             return;
         }
         // A key of its own until the answer is there; then the fill moves.
         let mut keys = self.page.keys.clone();
-        push_piece(&mut keys, Piece::Past(self.request.id));
+        push_piece(&mut keys, KeyPiece::Past(self.request.id));
         let now_ms = ctx.now.unix_millis;
         let Some(front) = ctx.cache.as_deref_mut() else { return };
         if let Lookup::Miss(permit) = front.lookup(&keys.public(), now_ms) {
@@ -584,28 +588,30 @@ impl Exchange {
     }
 
     /// Looks at the fill that it waits for.
-    pub(crate) fn follow(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    pub(crate) fn follow(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let Some(caching) = &site.location(self.request.location).caching else {
-            return Next::Fail(500);
+            return NextStep::Fail(500);
         };
         let waiter = waiter(ctx);
         loop {
-            let Some(follower) = &mut self.page.follower else { return Next::Step(Step::Origin) };
+            let Some(follower) = &mut self.page.follower else {
+                return NextStep::Step(RequestStep::Origin);
+            };
             match follower.poll() {
                 Follow::Head => break,
                 Follow::Again => {
                     self.page.follower = None;
                     self.page.rounds += 1;
                     let next = self.look_again(caching, site, ctx);
-                    return next.unwrap_or(Next::Step(Step::Origin));
+                    return next.unwrap_or(NextStep::Step(RequestStep::Origin));
                 }
                 Follow::Waiting => match follower.wait(waiter) {
-                    Waited::Registered => return Next::Join,
+                    Waited::Registered => return NextStep::Coalesce,
                     Waited::Moved => {}
                 },
             }
         }
-        let Some(follower) = self.page.follower.take() else { return Next::Fail(500) };
+        let Some(follower) = self.page.follower.take() else { return NextStep::Fail(500) };
         self.serve_growing(follower, waiter, site, ctx)
     }
 
@@ -613,8 +619,8 @@ impl Exchange {
         &mut self,
         caching: &Caching,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Option<Next> {
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
         if let Some(space) = self.page.space {
             self.build_key(caching, space, site, ctx);
         }
@@ -622,7 +628,7 @@ impl Exchange {
     }
 
     /// What the fetch that is about to begin is heard by.
-    pub(crate) fn take_fill(&mut self, site: &Site, ctx: &Ctx<'_>) -> Option<Box<Fill>> {
+    pub(crate) fn take_fill(&mut self, site: &Site, ctx: &StepCtx<'_>) -> Option<Box<Fill>> {
         let caching = site.location(self.request.location).caching.as_ref()?;
         if self.page.looked != Some(self.request.location) {
             return None;
@@ -642,13 +648,13 @@ impl Exchange {
     fn fill_of(
         &self,
         permit: Option<FillPermit>,
-        (revalidates, cached): (bool, Cached),
+        (revalidates, cached): (bool, UpstreamCacheStatus),
         site: &Site,
-        ctx: &Ctx<'_>,
+        ctx: &StepCtx<'_>,
     ) -> Option<Box<Fill>> {
         let own: &SiteRef = self.request.site.as_ref()?;
         let caching = site.location(self.request.location).caching.as_ref()?;
-        let question = Question {
+        let question = RequestSnapshot {
             method: if self.asks_for_whole(caching) { Method::Get } else { self.request.method },
             fields: self.request.head().fields.clone(),
             scheme: ctx.conn.scheme,
@@ -687,7 +693,7 @@ impl Exchange {
             cutting: None,
             refusal: None,
             ttl: None,
-            keeping: Keeping::No,
+            keeping: StoreIntent::No,
         }))
     }
 
@@ -697,23 +703,24 @@ impl Exchange {
         permit: FillPermit,
         caching: &Caching,
         site: &Site,
-        ctx: &mut Ctx<'_>,
+        ctx: &mut StepCtx<'_>,
     ) {
         let has_body = self.request.head().body != RequestBody::None;
         let is_get = self.request.head().method == Method::Get || self.asks_for_whole(caching);
         let stale = permit.stale().cloned();
-        let revalidates = stale.as_ref().is_some_and(|old| confirms(caching, old));
+        let revalidates = stale.as_ref().is_some_and(|old| can_revalidate(caching, old));
         let asked = if is_get && !has_body {
-            let fill = self.fill_of(Some(permit), (revalidates, Cached::Expired), site, ctx);
+            let fill =
+                self.fill_of(Some(permit), (revalidates, UpstreamCacheStatus::Expired), site, ctx);
             let old = stale.as_ref().filter(|_| revalidates);
             let request = self.origin_request(true, old, site, ctx).ok();
             request.zip(fill)
         } else {
-            ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
+            ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
             None
         };
         if let Some((request, fill)) = asked {
-            ctx.effects.push(Effect::Refresh(Box::new(request), fill));
+            ctx.effects.push(StepEffect::Refresh(Box::new(request), fill));
         }
     }
 
@@ -727,14 +734,14 @@ impl Exchange {
 /// if a fresh one is there. None if that leads on and on, or nothing is kept at all.
 pub(super) fn follow_private(
     keys: &mut KeyBuilder,
-    session: Session<'_>,
-    fields: &Fields,
-    ctx: &mut Ctx<'_>,
+    session: SessionKey<'_>,
+    fields: &FieldMap,
+    ctx: &mut StepCtx<'_>,
 ) -> Option<Option<Arc<Object>>> {
     let front = ctx.cache.as_deref_mut()?;
     for _ in 0..VARY_ROUNDS {
         match front.find_fresh(&keys.private(session), ctx.now.unix_millis) {
-            Some(names) if names.kind() == Kind::Vary => {
+            Some(names) if names.kind() == ObjectKind::Vary => {
                 push_named(keys, names.vary_names(), fields, &Cookies::of(fields));
             }
             found => return Some(found),
@@ -744,7 +751,7 @@ pub(super) fn follow_private(
 }
 
 /// Who this exchange is to those who wake it.
-pub(crate) fn waiter(ctx: &Ctx<'_>) -> Waiter {
+pub(crate) fn waiter(ctx: &StepCtx<'_>) -> Waiter {
     let worker = ctx.cache.as_ref().map_or(0, |front| front.worker());
     Waiter { worker, exchange: ctx.me }
 }

@@ -6,19 +6,19 @@
 use std::net::SocketAddr;
 use std::path::Path;
 
-use cache::rules::Environment;
-use conf::model::{PageCache, Param, PeerAddress, UpstreamId, UpstreamKind, VaryBy};
-use conf::vars::{Part, Template, Var};
-use http::{Fields, Hops, Name, Params, RequestBody, Version};
-use upstream::request::Target;
+use bolide_cache::rules::Environment;
+use bolide_conf::model::{PageCache, Param, PeerAddress, UpstreamId, UpstreamKind, VaryBy};
+use bolide_conf::vars::{Template, TemplatePart, Var};
+use bolide_http::{FieldMap, Hops, HttpVersion, Name, Params, RequestBody};
+use bolide_upstream::request::PassTarget;
 
-use crate::content::controls::is_trusted;
-use crate::site::{Origin, Site};
-use crate::vars::Scope;
+use crate::content::cdn_cache_control::is_trusted;
+use crate::site::{Site, UpstreamPass};
+use crate::vars::VariableScope;
 
 /// The parameters of a location, ready to be written.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct ParamPlan {
     params: Vec<Planned>,
     /// Names of fields, as `HTTP_*` has them, that configuration decides about.
     decided: Vec<Box<[u8]>>,
@@ -33,7 +33,7 @@ struct Planned {
     with_asked_path: bool,
 }
 
-impl Plan {
+impl ParamPlan {
     /// The parameters `params`, those for PHP of our own if `is_php`.
     pub(crate) fn new(params: &[Param], is_php: bool) -> Self {
         let mut plan = Self::default();
@@ -61,7 +61,7 @@ impl Planned {
         // As under Apache, these two keep to the path that was asked for.
         if is_php
             && matches!(&*param.name, b"SCRIPT_URI" | b"SCRIPT_URL")
-            && let [before @ .., Part::Var(Var::Uri)] = param.value.parts()
+            && let [before @ .., TemplatePart::Var(Var::Uri)] = param.value.parts()
         {
             let value = Template::new(before.to_vec());
             return Self { name, value, if_not_empty, with_asked_path: true };
@@ -72,17 +72,17 @@ impl Planned {
     /// As in nginx 1.30, an application is told the host that the request is for, which is not
     /// what the field says where the target names another.
     fn host() -> Self {
-        let parts = [Var::Host, Var::IsRequestPort, Var::RequestPort].map(Part::Var);
+        let parts = [Var::Host, Var::IsRequestPort, Var::RequestPort].map(TemplatePart::Var);
         let value = Template::new(parts.to_vec());
         Self { name: Box::from(*b"HTTP_HOST"), value, if_not_empty: true, with_asked_path: false }
     }
 
-    fn write(&self, scope: &Scope<'_>, out: &mut Vec<u8>) {
+    fn write(&self, scope: &VariableScope<'_>, out: &mut Vec<u8>) {
         scope.expand(&self.value, out);
         if self.with_asked_path {
             let target = &scope.request.head().target;
             let end = memchr::memchr(b'?', target).unwrap_or(target.len());
-            http::uri::push_decoded(out, &target[..end]);
+            bolide_http::uri::push_decoded(out, &target[..end]);
         }
     }
 }
@@ -99,8 +99,8 @@ const CONDITIONS: [&[u8]; 6] = [
 ];
 
 pub(crate) fn write(
-    scope: &Scope<'_>,
-    pass: &Origin,
+    scope: &VariableScope<'_>,
+    pass: &UpstreamPass,
     is_to_keep: bool,
     environment: &Environment,
     out: &mut Params,
@@ -131,7 +131,7 @@ pub(crate) fn write(
         let is_believed = scope.site.store().is_none()
             || is_trusted(&scope.location().settings.cache.page, scope.conn);
         let forged: fn(&[u8]) -> bool =
-            if is_believed { |_| false } else { cache::rules::is_forged };
+            if is_believed { |_| false } else { bolide_cache::rules::is_forged };
         write_fields(scope, &pass.plan.decided, conditions, forged, out);
     }
     if let Some(page) = page {
@@ -147,7 +147,7 @@ pub(crate) fn write(
 }
 
 /// The page cache of the location, if it has one.
-fn page<'a>(scope: &Scope<'a>) -> Option<&'a PageCache> {
+fn page<'a>(scope: &VariableScope<'a>) -> Option<&'a PageCache> {
     let caching = scope.site.location(scope.request.location).caching.as_ref()?;
     caching.is_page().then(|| &caching.conf.page)
 }
@@ -182,20 +182,20 @@ fn tell_of_cache(page: &PageCache, environment: &Environment, out: &mut Params) 
 }
 
 /// Asks whether `old` is still good (RFC 9111 §4.3.1).
-pub(crate) fn write_conditions(old: &cache::Object, out: &mut Params) {
+pub(crate) fn write_conditions(old: &bolide_cache::Object, out: &mut Params) {
     if let Some(etag) = old.etag() {
         out.push(b"HTTP_IF_NONE_MATCH", etag);
     }
     if let Some(at) = old.last_modified() {
         let mut text = Vec::new();
-        text.extend_from_slice(&http::date::http_date(at as i64));
+        text.extend_from_slice(&bolide_http::date::http_date(at as i64));
         out.push(b"HTTP_IF_MODIFIED_SINCE", &text);
     }
 }
 
 /// Writes the client's fields as `HTTP_*`.
 fn write_fields(
-    scope: &Scope<'_>,
+    scope: &VariableScope<'_>,
     decided: &[Box<[u8]>],
     conditions: &[&[u8]],
     is_forged: fn(&[u8]) -> bool,
@@ -228,11 +228,11 @@ fn write_fields(
         {
             out.push_writing(
                 |out| out.extend_from_slice(b"HTTP_CONTENT_LENGTH"),
-                |out| http::digits::push_decimal(out, len),
+                |out| bolide_http::digits::push_decimal(out, len),
             );
         }
         RequestBody::Unknown
-            if head.version == Version::Http11 && is_open(b"TRANSFER_ENCODING") =>
+            if head.version == HttpVersion::Http11 && is_open(b"TRANSFER_ENCODING") =>
         {
             out.push(b"HTTP_TRANSFER_ENCODING", b"chunked");
         }
@@ -240,14 +240,14 @@ fn write_fields(
     }
 }
 
-type Field<'a> = http::fields::Field<'a>;
+type Field<'a> = bolide_http::fields::Field<'a>;
 
 fn is_same_field(one: Field<'_>, other: Field<'_>) -> bool {
     one.name == other.name && (one.name != Name::Other || one.text.eq_ignore_ascii_case(other.text))
 }
 
 /// The value of a field and of all later ones with its name, as nginx joins them.
-fn push_all(out: &mut Vec<u8>, fields: &Fields, at: usize, field: Field<'_>) {
+fn push_all(out: &mut Vec<u8>, fields: &FieldMap, at: usize, field: Field<'_>) {
     out.extend_from_slice(field.value);
     let separator: &[u8] = if field.name == Name::Cookie { b"; " } else { b", " };
     for later in fields.iter().skip(at + 1).filter(|later| is_same_field(*later, field)) {
@@ -273,7 +273,7 @@ fn is_same(decided: &[u8], field: &[u8]) -> bool {
 
 /// Whether PHP reads a field by the name of another one, or of a parameter that the configuration
 /// decides: `.` and `_` are as good as `-` to it. Of such fields only the one with `-` is passed.
-fn is_ambiguous(field: &[u8], all: &Fields, decided: &[Box<[u8]>]) -> bool {
+fn is_ambiguous(field: &[u8], all: &FieldMap, decided: &[Box<[u8]>]) -> bool {
     // PERF: almost no name has such a byte.
     if memchr::memchr2(b'.', b'_', field).is_none() {
         return false;
@@ -288,7 +288,7 @@ fn is_ambiguous(field: &[u8], all: &Fields, decided: &[Box<[u8]>]) -> bool {
 }
 
 /// Where `$fastcgi_script_name` ends and `$fastcgi_path_info` begins.
-pub(crate) struct Script<'a> {
+pub(crate) struct ScriptName<'a> {
     /// The script's part of the path.
     pub(crate) name: &'a [u8],
     /// What is appended to it: `fastcgi_index` where the path ends in a slash.
@@ -298,16 +298,16 @@ pub(crate) struct Script<'a> {
 }
 
 /// Cuts the path as the location says.
-pub(crate) fn script<'a>(scope: &Scope<'a>) -> Script<'a> {
+pub(crate) fn script<'a>(scope: &VariableScope<'a>) -> ScriptName<'a> {
     let request = scope.request;
     let settings = &scope.site.location(request.location).settings.origin;
-    let whole = Script { name: &request.uri, index: b"", path_info: b"" };
+    let whole = ScriptName { name: &request.uri, index: b"", path_info: b"" };
     if let Some(split) = &settings.split_path_info {
         let compiled = split.compiled();
         let mut groups = compiled.capture_locations();
         if matches!(compiled.captures_read(&mut groups, &request.uri), Ok(Some(_))) {
             let group = |at: usize| groups.get(at).and_then(|(a, b)| request.uri.get(a..b));
-            return Script {
+            return ScriptName {
                 name: group(1).unwrap_or_default(),
                 index: b"",
                 path_info: group(2).unwrap_or_default(),
@@ -315,13 +315,13 @@ pub(crate) fn script<'a>(scope: &Scope<'a>) -> Script<'a> {
         }
     }
     match &settings.index {
-        Some(index) if request.uri.last() == Some(&b'/') => Script { index, ..whole },
+        Some(index) if request.uri.last() == Some(&b'/') => ScriptName { index, ..whole },
         _ => whole,
     }
 }
 
 /// Appends the path of the script that a pool would run.
-pub(crate) fn push_script(scope: &Scope<'_>, out: &mut Vec<u8>) {
+pub(crate) fn push_script(scope: &VariableScope<'_>, out: &mut Vec<u8>) {
     let script = script(scope);
     let mut name = script.name.to_vec();
     name.extend_from_slice(script.index);
@@ -329,21 +329,21 @@ pub(crate) fn push_script(scope: &Scope<'_>, out: &mut Vec<u8>) {
 }
 
 /// Whom a text with variables named: a group, or an address.
-pub(crate) fn parse_target(text: &[u8], site: &Site) -> Option<Target> {
+pub(crate) fn parse_target(text: &[u8], site: &Site) -> Option<PassTarget> {
     let groups = &site.http()?.upstreams;
     let known = |kind| matches!(kind, UpstreamKind::Block | UpstreamKind::Pool(_));
     let group = groups
         .iter()
         .position(|group| known(group.kind) && group.name.as_bytes().eq_ignore_ascii_case(text));
     if let Some(index) = group {
-        return Some(Target::Group(UpstreamId(index as u32)));
+        return Some(PassTarget::Group(UpstreamId(index as u32)));
     }
     let text = std::str::from_utf8(text).ok()?;
     if let Some(path) = text.strip_prefix("unix:") {
         let path = path.strip_suffix(':').unwrap_or(path);
-        return Some(Target::Address(PeerAddress::Unix(Path::new(path).into())));
+        return Some(PassTarget::Address(PeerAddress::Unix(Path::new(path).into())));
     }
-    text.parse::<SocketAddr>().ok().map(|address| Target::Address(PeerAddress::Inet(address)))
+    text.parse::<SocketAddr>().ok().map(|address| PassTarget::Address(PeerAddress::Inet(address)))
 }
 
 #[cfg(test)]

@@ -8,22 +8,24 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use bolide_conf::regex::{LetterCase, Regex};
+use bolide_conf::vars::Var;
+use bolide_http::{BodyLen, HttpVersion, Method, RequestHead};
+use bolide_ssi::{
+    Matched, Moment, SharedText, SsiAct, SsiCommand, SsiEvent, SsiFault, SsiInclude, SsiWorld,
+};
 use bytes::Bytes;
-use conf::regex::{Case, Regex};
-use conf::vars::Var;
-use http::{BodyLen, Method, RequestHead, Version};
-use ssi::{Act, Command, Event, Fault, Include, Matched, Moment, Shared, World};
 
-use crate::answer::{Body, Order, Pulled, Reader};
+use crate::answer::{AnswerBody, CompoundReader, PartOrder, Pulled};
 use crate::captures::Captures;
 use crate::content::esi::Lineage;
-use crate::ctx::{Ctx, Peer, SiteRef};
-use crate::exchange::{Exchange, Next};
-use crate::filter::accel::is_unsafe;
-use crate::filter::headers::Draft;
-use crate::phase::limits::Told;
+use crate::ctx::{ClientAddress, SiteRef, StepCtx};
+use crate::exchange::{Exchange, NextStep};
+use crate::filter::headers::HeadDraft;
+use crate::filter::upstream_response::is_unsafe;
+use crate::phase::limits::LimitDetail;
 use crate::site::Site;
-use crate::vars::{Found, Scope};
+use crate::vars::{VariableScope, VariableValue};
 
 /// LIMIT, as in nginx: answers in one another.
 const DEPTH_MAX: u8 = 51;
@@ -35,8 +37,8 @@ const WORK_MAX: usize = 128 * 1024;
 
 /// What a page and all its parts share.
 #[derive(Debug, Default)]
-pub(crate) struct Family {
-    shared: Rc<RefCell<Shared>>,
+pub(crate) struct SubrequestPlace {
+    shared: Rc<RefCell<SharedText>>,
     /// Parts that were asked for.
     count: Cell<u32>,
 }
@@ -61,7 +63,7 @@ pub struct Inclusion {
     pub(crate) args: Option<Vec<u8>>,
     /// Both as an address.
     pub(crate) target: Vec<u8>,
-    family: Rc<Family>,
+    family: Rc<SubrequestPlace>,
     /// How many others it is in.
     depth: u8,
     failing: Failing,
@@ -71,16 +73,16 @@ pub struct Inclusion {
     known: Captures,
     id: [u64; 2],
     /// Who asks, if that is not who is connected.
-    real: Option<Peer>,
+    real: Option<ClientAddress>,
     /// Where the request came in, as its site counts it.
     listen: usize,
     /// What limits said of the request; as in nginx, none is counted twice.
-    told: [Told; 2],
+    told: [LimitDetail; 2],
 }
 
 /// What an answer asks for.
 #[derive(Debug)]
-pub enum Child {
+pub enum PartRequest {
     /// A fragment of a page with ESI.
     Fragment(Box<Lineage>),
     /// A part.
@@ -135,18 +137,22 @@ impl Exchange {
     /// Does the commands that reading has come to, and makes `head` the request for what is to be
     /// asked for next. That is to be started and named with [`Self::bind_child`], or given up with
     /// [`Self::refuse_child`].
-    pub fn next_child(&mut self, head: &mut RequestHead, ctx: &mut Ctx<'_>) -> Option<Child> {
+    pub fn next_child(
+        &mut self,
+        head: &mut RequestHead,
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<PartRequest> {
         let assembly = self.answer.body.assembly();
         if assembly.is_some_and(|assembly| assembly.wants_fragments())
             && let Some(lineage) = self.next_fragment(head, ctx.conn)
         {
-            return Some(Child::Fragment(lineage));
+            return Some(PartRequest::Fragment(lineage));
         }
         let site = self.request.site.clone()?;
         self.do_commands(&site, ctx);
         let order = self.answer.body.compound()?.next_order()?;
         let mut target = Vec::with_capacity(order.uri.len());
-        http::escape::push_uri(&mut target, &order.uri, http::escape::UriPart::Path);
+        bolide_http::escape::push_uri(&mut target, &order.uri, bolide_http::escape::UriPart::Path);
         if let Some(args) = &order.args {
             target.push(b'?');
             target.extend_from_slice(args);
@@ -158,7 +164,7 @@ impl Exchange {
         };
         let (uri, args) = (order.uri.clone(), order.args.clone());
         inherit(head, self.request.head());
-        Some(Child::Part(Box::new(Inclusion {
+        Some(PartRequest::Part(Box::new(Inclusion {
             uri,
             args,
             target,
@@ -170,15 +176,15 @@ impl Exchange {
             id: self.request.id,
             real: self.request.real,
             listen: self.request.listen,
-            told: self.request.limited.told(),
+            told: self.request.limited.details(),
         })))
     }
 
     /// Gives the request for a part to an idle exchange; wake it with `Start`.
-    pub fn start_child(&mut self, head: Box<RequestHead>, site: SiteRef, child: Child) {
+    pub fn start_child(&mut self, head: Box<RequestHead>, site: SiteRef, child: PartRequest) {
         let inclusion = match child {
-            Child::Fragment(lineage) => return self.start_fragment(head, site, lineage),
-            Child::Part(inclusion) => inclusion,
+            PartRequest::Fragment(lineage) => return self.start_fragment(head, site, lineage),
+            PartRequest::Part(inclusion) => inclusion,
         };
         self.start(head, site);
         self.request.internal = true;
@@ -214,7 +220,7 @@ impl Exchange {
     }
 
     /// What the page learns of this part, whose head is there.
-    pub fn tell_page(&mut self, ctx: &mut Ctx<'_>) -> Option<Box<PartHead>> {
+    pub fn tell_page(&mut self, ctx: &mut StepCtx<'_>) -> Option<Box<PartHead>> {
         let site = self.request.site.clone()?;
         let inclusion = self.request.inclusion.as_ref()?;
         let (before, has_stub) = (inclusion.known.clone(), inclusion.has_stub);
@@ -229,7 +235,7 @@ impl Exchange {
         {
             self.log_error(&site, ctx, |out| {
                 out.extend_from_slice(b"too big subrequest response: ");
-                http::digits::push_decimal(out, len);
+                bolide_http::digits::push_decimal(out, len);
                 out.extend_from_slice(WHILE);
             });
             is_too_big = true;
@@ -271,7 +277,7 @@ impl Exchange {
     }
 
     /// What this page shares with all its parts; the page that is part of none begins it.
-    pub(crate) fn family(&mut self) -> Rc<Family> {
+    pub(crate) fn family(&mut self) -> Rc<SubrequestPlace> {
         match &self.request.inclusion {
             Some(inclusion) => inclusion.family.clone(),
             None => self.request.family.get_or_insert_default().clone(),
@@ -279,8 +285,8 @@ impl Exchange {
     }
 
     /// What reads the commands of this page.
-    pub(crate) fn reader(&mut self, value_max: usize) -> Reader {
-        Reader::new(value_max, self.family().shared.clone())
+    pub(crate) fn reader(&mut self, value_max: usize) -> CompoundReader {
+        CompoundReader::new(value_max, self.family().shared.clone())
     }
 
     /// What is to be read instead of this page if nothing comes of it; that is seen to then.
@@ -292,7 +298,12 @@ impl Exchange {
     }
 
     /// What a part gives instead of a page for its failure.
-    pub(crate) fn fail_part(&mut self, status: u16, site: &Site, ctx: &Ctx<'_>) -> Option<Next> {
+    pub(crate) fn fail_part(
+        &mut self,
+        status: u16,
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) -> Option<NextStep> {
         let inclusion = self.request.inclusion.as_mut()?;
         let text = match &inclusion.failing {
             Failing::Page => return None,
@@ -301,15 +312,15 @@ impl Exchange {
         };
         inclusion.has_stub = true;
         let html = site.location(self.request.location).kinds.html();
-        self.fill_typed(html, status, &Draft::default(), site, ctx);
+        self.fill_typed(html, status, &HeadDraft::default(), site, ctx);
         self.answer.head.body = BodyLen::Exact(text.len() as u64);
-        self.answer.body = Body::memory(text);
-        Some(Next::Respond)
+        self.answer.body = AnswerBody::memory(text);
+        Some(NextStep::Respond)
     }
 
     /// Does the commands that reading has come to, as many as may hold up the turn; the page wants
     /// the others done later.
-    fn do_commands(&mut self, site: &Site, ctx: &mut Ctx<'_>) {
+    fn do_commands(&mut self, site: &Site, ctx: &mut StepCtx<'_>) {
         let mut work = 0;
         while work < WORK_MAX
             && let Some(compound) = self.answer.body.compound_mut()
@@ -319,9 +330,9 @@ impl Exchange {
             }
             let Some(event) = compound.take_event() else { return };
             match event {
-                Event::Fault(fault) => self.log_fault(&fault, site, ctx),
-                Event::Broken => self.show_error(site),
-                Event::Command(command) => {
+                SsiEvent::Fault(fault) => self.log_fault(&fault, site, ctx),
+                SsiEvent::Broken => self.show_error(site),
+                SsiEvent::Command(command) => {
                     if let Err(fault) = self.do_command(&command, site, ctx) {
                         self.log_fault(&fault, site, ctx);
                         self.show_error(site);
@@ -335,7 +346,7 @@ impl Exchange {
         }
     }
 
-    fn log_fault(&self, fault: &[u8], site: &Site, ctx: &mut Ctx<'_>) {
+    fn log_fault(&self, fault: &[u8], site: &Site, ctx: &mut StepCtx<'_>) {
         if !fault.is_empty() {
             self.log_error(site, ctx, |out| {
                 out.extend_from_slice(fault);
@@ -355,18 +366,18 @@ impl Exchange {
 
     fn do_command(
         &mut self,
-        command: &Command,
+        command: &SsiCommand,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Result<(), Fault> {
+        ctx: &mut StepCtx<'_>,
+    ) -> Result<(), SsiFault> {
         let compound = self.answer.body.compound_mut();
         let Some(mut reader) = compound.and_then(|compound| compound.reader_mut().take()) else {
             return Ok(());
         };
         let (mut warnings, shared) = (Vec::new(), reader.shared.clone());
-        let scope = Scope::new(&self.request, &self.answer, site, ctx);
+        let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
         let mut known = shared.borrow_mut();
-        let mut world = World {
+        let mut world = SsiWorld {
             shared: &mut known,
             uri: &self.request.uri,
             moment: Moment {
@@ -388,13 +399,13 @@ impl Exchange {
             self.log_fault(&warning, site, ctx);
         }
         match done? {
-            Act::Nothing => {}
-            Act::Show(text) => {
+            SsiAct::Nothing => {}
+            SsiAct::Show(text) => {
                 if let Some(compound) = self.answer.body.compound_mut() {
                     compound.push_text(&text);
                 }
             }
-            Act::Include(include) => {
+            SsiAct::Include(include) => {
                 let order = self.order(include)?;
                 if let Some(name) = &order.set
                     && shared.borrow().get(&name.to_ascii_lowercase()).is_none()
@@ -410,7 +421,7 @@ impl Exchange {
     }
 
     /// What an include asks this server for.
-    fn order(&mut self, include: Include) -> Result<Order, Fault> {
+    fn order(&mut self, include: SsiInclude) -> Result<PartOrder, SsiFault> {
         let unsafe_uri = |uri: &[u8]| Err([b"unsafe URI \"", uri, b"\" was detected"].concat());
         let mark = memchr::memchr(b'?', &include.uri);
         let (path, args) = match mark {
@@ -434,8 +445,8 @@ impl Exchange {
         }
         family.count.set(family.count.get() + 1);
         let args = args.filter(|args| !args.is_empty());
-        let Include { waits, set, stub, .. } = include;
-        Ok(Order { uri, args, waits, set, stub })
+        let SsiInclude { waits, set, stub, .. } = include;
+        Ok(PartOrder { uri, args, waits, set, stub })
     }
 }
 
@@ -467,17 +478,17 @@ fn decoded(path: &[u8]) -> Vec<u8> {
 const WHILE: &[u8] = b" while sending response to client";
 
 /// Appends the value of a variable of the server; whether it has one.
-fn look_up(scope: &Scope<'_>, name: &[u8], out: &mut Vec<u8>) -> bool {
+fn look_up(scope: &VariableScope<'_>, name: &[u8], out: &mut Vec<u8>) -> bool {
     let Ok(name) = std::str::from_utf8(name) else { return false };
     let var = Var::parse(name).or_else(|| {
         let named = &scope.site.http()?.named;
         let slot = named.iter().position(|known| known.eq_ignore_ascii_case(name))?;
         Some(Var::Named(u16::try_from(slot).ok()?))
     });
-    var.is_some_and(|var| scope.write(&var, out) == Found::Yes)
+    var.is_some_and(|var| scope.write(&var, out) == VariableValue::Yes)
 }
 
-impl Scope<'_> {
+impl VariableScope<'_> {
     /// Whether it is a part or a question, or has asked for some: as in nginx,
     /// `$request_completion` is said of none of these. Of who asked a question it is said unless
     /// that was logged, for nginx remembers then what it was worth.
@@ -491,8 +502,8 @@ impl Scope<'_> {
 }
 
 /// What an expression of a page finds in a text.
-fn find(pattern: &[u8], text: &[u8]) -> Result<Option<Matched>, Fault> {
-    let regex = Regex::new(pattern, Case::Sensitive).map_err(String::into_bytes)?;
+fn find(pattern: &[u8], text: &[u8]) -> Result<Option<Matched>, SsiFault> {
+    let regex = Regex::new(pattern, LetterCase::Sensitive).map_err(String::into_bytes)?;
     let compiled = regex.compiled();
     let mut places = compiled.capture_locations();
     match compiled.captures_read(&mut places, text) {
@@ -529,7 +540,7 @@ pub(crate) fn inherit(head: &mut RequestHead, page: &RequestHead) {
     // As in nginx, `$request_method`, `$request_uri` and `$request` are the client's.
     head.method_text.extend_from_slice(&page.method_text);
     head.version = match page.version {
-        Version::Http09 => Version::Http10,
+        HttpVersion::Http09 => HttpVersion::Http10,
         version => version,
     };
     head.target.extend_from_slice(&page.target);
@@ -542,6 +553,6 @@ pub(crate) fn inherit(head: &mut RequestHead, page: &RequestHead) {
 }
 
 /// An answer that `addition` asks for: as in nginx the path as it is written.
-pub(crate) fn added(uri: Option<&Arc<[u8]>>) -> Option<Order> {
-    uri.map(|uri| Order { uri: uri.to_vec(), ..Order::default() })
+pub(crate) fn added(uri: Option<&Arc<[u8]>>) -> Option<PartOrder> {
+    uri.map(|uri| PartOrder { uri: uri.to_vec(), ..PartOrder::default() })
 }

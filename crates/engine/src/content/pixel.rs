@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
+use bolide_http::conditional::{Conditions, Precondition, Validator};
+use bolide_http::{BodyLen, Method};
 use bytes::Bytes;
-use http::conditional::{Conditions, Validator, Verdict};
-use http::{BodyLen, Method};
 
-use crate::answer::Body;
-use crate::ctx::Ctx;
-use crate::exchange::{Exchange, Next};
-use crate::filter::headers::Draft;
+use crate::answer::AnswerBody;
+use crate::counters::TallyCount;
+use crate::ctx::StepCtx;
+use crate::exchange::{Exchange, NextStep};
+use crate::filter::headers::HeadDraft;
 use crate::site::{Builtin, Site};
-use crate::tally::Count;
 
 /// A GIF of one transparent pixel, as nginx sends it.
 const PIXEL: &[u8] = b"GIF89a\x01\0\x01\0\x80\x01\0\0\0\0\xff\xff\xff!\xf9\x04\x01\0\0\x01\0,\
@@ -25,7 +25,12 @@ const PLAIN: &[u8] = b"text/plain";
 
 impl Exchange {
     /// Answers by what the server has itself.
-    pub(crate) fn builtin(&mut self, builtin: Builtin, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    pub(crate) fn builtin(
+        &mut self,
+        builtin: Builtin,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
         match builtin {
             Builtin::Admin => self.admin(site, ctx),
             Builtin::EmptyGif => self.pixel(site, ctx),
@@ -33,54 +38,54 @@ impl Exchange {
         }
     }
 
-    fn stub_status(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    fn stub_status(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         if !matches!(self.request.method, Method::Get | Method::Head) {
-            return Next::Fail(405);
+            return NextStep::Fail(405);
         }
         let sum = |count| ctx.counters.sum(count);
         let text = format!(
             "Active connections: {} \nserver accepts handled requests\n {} {} {} \n\
              Reading: {} Writing: {} Waiting: {} \n",
-            sum(Count::Active),
-            sum(Count::Accepted),
-            sum(Count::Handled),
-            sum(Count::Requests),
-            sum(Count::Reading),
-            sum(Count::Writing),
-            sum(Count::Waiting)
+            sum(TallyCount::Active),
+            sum(TallyCount::Accepted),
+            sum(TallyCount::Handled),
+            sum(TallyCount::Requests),
+            sum(TallyCount::Reading),
+            sum(TallyCount::Writing),
+            sum(TallyCount::Waiting)
         );
         let settings = &site.location(self.request.location).settings;
-        let kind = crate::kinds::kind(settings, &Arc::from(PLAIN));
+        let kind = crate::media_types::kind(settings, &Arc::from(PLAIN));
         self.send_text(&kind, 200, Bytes::from(text), site, ctx)
     }
 
-    fn pixel(&mut self, site: &Site, ctx: &Ctx<'_>) -> Next {
+    fn pixel(&mut self, site: &Site, ctx: &StepCtx<'_>) -> NextStep {
         if !matches!(self.request.method, Method::Get | Method::Head) {
-            return Next::Fail(405);
+            return NextStep::Fail(405);
         }
         let location = site.location(self.request.location);
         let status = self.answer.status_or(200);
-        let draft = Draft {
+        let draft = HeadDraft {
             content_type: b"image/gif",
             last_modified: Some(CHANGED.0),
             modified_at: Some(CHANGED.1),
-            ..Draft::default()
+            ..HeadDraft::default()
         };
         if status == 200 {
             let validator = Validator { etag: None, last_modified: Some(CHANGED.1) };
             let conditions = Conditions::of(&self.request.head().fields);
             match conditions.evaluate(validator, location.rules.since) {
-                Verdict::Proceed => {}
-                Verdict::PreconditionFailed => return Next::Fail(412),
-                Verdict::NotModified => {
-                    let draft = Draft { content_type: b"", ..draft };
+                Precondition::Proceed => {}
+                Precondition::PreconditionFailed => return NextStep::Fail(412),
+                Precondition::NotModified => {
+                    let draft = HeadDraft { content_type: b"", ..draft };
                     return self.not_modified(&draft, site, ctx);
                 }
             }
         }
         self.answer.head.body = BodyLen::Exact(PIXEL.len() as u64);
         self.fill(status, &draft, site, ctx);
-        self.answer.body = Body::memory(Bytes::from_static(PIXEL));
-        Next::Respond
+        self.answer.body = AnswerBody::memory(Bytes::from_static(PIXEL));
+        NextStep::Respond
     }
 }

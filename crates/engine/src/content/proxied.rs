@@ -6,16 +6,16 @@
 
 use std::sync::Arc;
 
-use conf::model::{ProxyField, ProxySettings, ProxyUrl, ProxyVersion};
-use conf::vars::Template;
-use http::escape::{UriPart, push_uri};
-use http::{Hops, Method, Name, Params, RequestBody};
-use upstream::request::Target;
+use bolide_conf::model::{ProxyField, ProxySettings, ProxyUrl, ProxyVersion};
+use bolide_conf::vars::Template;
+use bolide_http::escape::{UriPart, push_uri};
+use bolide_http::{Hops, Method, Name, Params, RequestBody};
+use bolide_upstream::request::PassTarget;
 
 use crate::content::params::parse_target;
 use crate::filter::proxied::Rewriter;
 use crate::site::Site;
-use crate::vars::Scope;
+use crate::vars::VariableScope;
 
 /// Fields that are ours to say, beside those of one connection.
 const OURS: [&[u8]; 3] = [b"host", b"expect", b"content-length"];
@@ -33,7 +33,7 @@ const CONDITIONS: [&[u8]; 6] = [
 
 /// What is known beforehand about requests of a location to an origin that speaks HTTP.
 #[derive(Debug)]
-pub(crate) struct Plan {
+pub(crate) struct ProxyPlan {
     settings: Arc<ProxySettings>,
     /// Names of fields that configuration decides about, in lower case.
     decided: Vec<Box<[u8]>>,
@@ -41,7 +41,7 @@ pub(crate) struct Plan {
     pub(crate) rewriter: Rewriter,
 }
 
-impl Plan {
+impl ProxyPlan {
     /// What `settings` say.
     pub(crate) fn new(settings: &Arc<ProxySettings>, rewriter: Rewriter) -> Self {
         let lower = |field: &ProxyField| field.name.to_ascii_lowercase().into();
@@ -72,7 +72,7 @@ pub(crate) struct Asking<'a> {
     /// Whether GET is asked where the client asks HEAD.
     pub(crate) as_get: bool,
     /// What is asked to be confirmed.
-    pub(crate) old: Option<&'a cache::Object>,
+    pub(crate) old: Option<&'a bolide_cache::Object>,
     /// The length of the body; none if nobody knows.
     pub(crate) body_len: Option<u64>,
 }
@@ -82,10 +82,10 @@ pub(crate) struct Asking<'a> {
 /// # Errors
 ///
 /// What is wrong with it, for the error log.
-pub(crate) fn target(text: &[u8], site: &Site) -> Result<(Target, ProxyUrl), Vec<u8>> {
+pub(crate) fn target(text: &[u8], site: &Site) -> Result<(PassTarget, ProxyUrl), Vec<u8>> {
     let shown = |words: &str, text: &[u8]| [words.as_bytes(), b" \"", text, b"\""].concat();
     let no_url = || shown("invalid URL prefix in", text);
-    let cut = conf::proxy_url::parse(text).map_err(|_| no_url())?;
+    let cut = bolide_conf::proxy_url::parse(text).map_err(|_| no_url())?;
     if cut.rest.is_empty() {
         return Err(no_url());
     }
@@ -116,8 +116,8 @@ pub(crate) fn target(text: &[u8], site: &Site) -> Result<(Target, ProxyUrl), Vec
 
 /// Writes what the origin is asked.
 pub(crate) fn write(
-    scope: &Scope<'_>,
-    plan: &Plan,
+    scope: &VariableScope<'_>,
+    plan: &ProxyPlan,
     url: &ProxyUrl,
     asking: Asking<'_>,
     out: &mut Params,
@@ -171,11 +171,14 @@ pub(crate) fn write(
         return;
     }
     let is_believed = scope.site.store().is_none()
-        || crate::content::controls::is_trusted(&scope.location().settings.cache.page, scope.conn);
+        || crate::content::cdn_cache_control::is_trusted(
+            &scope.location().settings.cache.page,
+            scope.conn,
+        );
     let hops = Hops::of(&request.head().fields);
     for field in request.head().fields.iter() {
         let is = |names: &[&[u8]]| is_any(names, field.text);
-        let is_forged = !is_believed && cache::rules::is_forged(field.text);
+        let is_forged = !is_believed && bolide_cache::rules::is_forged(field.text);
         let is_kept_back = hops.has(field)
             || is(&OURS)
             || plan.decides(field.text)
@@ -191,8 +194,8 @@ pub(crate) fn write(
 /// length of a body that is not there, and nothing else; a request that says less or more than is
 /// sent makes another one of the rest.
 fn write_framing(
-    scope: &Scope<'_>,
-    plan: &Plan,
+    scope: &VariableScope<'_>,
+    plan: &ProxyPlan,
     len: Option<u64>,
     told: Option<&[u8]>,
     out: &mut Params,
@@ -209,7 +212,7 @@ fn write_framing(
     if is_said {
         out.push_writing(
             |out| out.extend_from_slice(b"Content-Length"),
-            |out| http::digits::push_decimal(out, len),
+            |out| bolide_http::digits::push_decimal(out, len),
         );
     }
 }
@@ -219,16 +222,16 @@ fn is_any(names: &[&[u8]], text: &[u8]) -> bool {
 }
 
 /// Asks whether `old` is still good (RFC 9111 §4.3.1).
-fn write_conditions(old: &cache::Object, out: &mut Params) {
+fn write_conditions(old: &bolide_cache::Object, out: &mut Params) {
     if let Some(at) = old.last_modified() {
-        out.push(b"If-Modified-Since", &http::date::http_date(at as i64));
+        out.push(b"If-Modified-Since", &bolide_http::date::http_date(at as i64));
     }
     if let Some(etag) = old.etag() {
         out.push(b"If-None-Match", etag);
     }
 }
 
-fn method_of<'a>(scope: &Scope<'a>) -> &'a [u8] {
+fn method_of<'a>(scope: &VariableScope<'a>) -> &'a [u8] {
     let (request, head) = (scope.request, scope.request.head());
     match request.method {
         Method::Get if head.method != Method::Get => b"GET",
@@ -239,7 +242,7 @@ fn method_of<'a>(scope: &Scope<'a>) -> &'a [u8] {
 }
 
 /// Writes path and query, as nginx chooses them.
-pub(crate) fn push_target(scope: &Scope<'_>, url: &ProxyUrl, out: &mut Vec<u8>) {
+pub(crate) fn push_target(scope: &VariableScope<'_>, url: &ProxyUrl, out: &mut Vec<u8>) {
     let request = scope.request;
     let from = match &url.uri {
         // Variables said all of it.
@@ -274,14 +277,14 @@ fn push_rooted(uri: &[u8], out: &mut Vec<u8>) {
 }
 
 /// Whether anything was decoded; as in nginx, nothing is encoded otherwise.
-fn is_quoted(scope: &Scope<'_>) -> bool {
+fn is_quoted(scope: &VariableScope<'_>) -> bool {
     let target = &scope.request.head().target;
     let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
     memchr::memchr(b'%', path).is_some()
 }
 
 /// Whether path and query are still the client's own.
-fn is_as_asked(scope: &Scope<'_>) -> bool {
+fn is_as_asked(scope: &VariableScope<'_>) -> bool {
     let request = scope.request;
     if request.is_fragment || request.question.is_some() {
         return false;
@@ -289,7 +292,7 @@ fn is_as_asked(scope: &Scope<'_>) -> bool {
     let target = &request.head().target;
     let merge = scope.site.server(request.server).merge_slashes;
     let mut decoded = Vec::new();
-    http::uri::normalise(target, merge, &mut decoded).is_ok_and(|parts| {
+    bolide_http::uri::normalise(target, merge, &mut decoded).is_ok_and(|parts| {
         parts.path(target, &decoded) == request.uri && parts.args(target) == request.args()
     })
 }

@@ -2,19 +2,19 @@
 //!
 //! Owns who may and what is said back; what is dropped by an answer is the business of `fill`.
 
+use bolide_cache::rules::{self, PurgeOrder, PurgeRequest, PurgeTarget};
+use bolide_cache::{KeyBuilder, NamespaceId, SessionKey, TagPurge};
+use bolide_conf::model::cache::{HandedOn, PageCache, Purger, is_allowed};
+use bolide_conf::model::{CachePurge, Satisfy};
+use bolide_http::lscache::{CacheScope as Whose, PurgeEffect as Lapse};
+use bolide_http::{BodyLen, Method};
 use bytes::Bytes;
-use cache::rules::{self, Asked, PurgeOrder, PurgeTarget};
-use cache::{KeyBuilder, NamespaceId, Purge, Session};
-use conf::model::cache::{HandedOn, PageCache, Purger, is_allowed};
-use conf::model::{CachePurge, Satisfy};
-use http::lscache::{Effect as Lapse, Scope as Whose};
-use http::{BodyLen, Method};
 
-use crate::answer::Body;
-use crate::ctx::{Ctx, Peer};
-use crate::exchange::{Exchange, Next};
+use crate::answer::AnswerBody;
+use crate::ctx::{ClientAddress, StepCtx};
+use crate::exchange::{Exchange, NextStep};
 use crate::fill::carry_out;
-use crate::filter::headers::Draft;
+use crate::filter::headers::HeadDraft;
 use crate::identity::key_of;
 use crate::site::{Caching, Site};
 
@@ -25,15 +25,15 @@ impl Exchange {
         caching: &Caching,
         space: NamespaceId,
         site: &Site,
-        ctx: &Ctx<'_>,
+        ctx: &StepCtx<'_>,
     ) {
         let is_due = caching.is_page()
             && caching.conf.page.autoflush
             && rules::autoflushes(&caching.policy, &self.facts(site, ctx));
         if let (true, Some(session), Some(kept)) =
-            (is_due && !self.is_dry(), Session::new(&self.page.session), site.kept())
+            (is_due && !self.is_dry(), SessionKey::new(&self.page.session), site.kept())
         {
-            kept.store.purge_private(space, Some(session), Purge::Dead);
+            kept.store.purge_private(space, Some(session), TagPurge::Dead);
         }
     }
 
@@ -43,8 +43,8 @@ impl Exchange {
         caching: &Caching,
         space: NamespaceId,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Option<Next> {
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
         let client = ip(self.request.client(ctx.conn));
         let method = &*self.request.head().method_text;
         if !caching.is_page() {
@@ -53,7 +53,7 @@ impl Exchange {
                 CachePurge::When(texts) => self.is_any(texts, site, ctx),
                 CachePurge::Method { method: wanted, from } if **wanted == *method => {
                     if !is_allowed(from, client) {
-                        return Some(Next::Fail(403));
+                        return Some(NextStep::Fail(403));
                     }
                     true
                 }
@@ -68,23 +68,23 @@ impl Exchange {
         if page.litemage && self.asks_for_figures() {
             return Some(match self.purger(page, ctx) {
                 Purger::Welcome => self.tell_figures(space, site, ctx),
-                Purger::Stranger | Purger::Unknown => Next::Fail(403),
+                Purger::Stranger | Purger::Unknown => NextStep::Fail(403),
             });
         }
         let path = self.request.head().target.split(|b| *b == b'?').next().unwrap_or_default();
         let is_purge_uri = page.purge_uri.as_ref().is_some_and(|uri| **uri == *path)
             && self.request.head().fields.get_text(b"X-LiteSpeed-Purge").is_some();
         let how = match method {
-            b"PURGE" => Purge::Dead,
-            b"REFRESH" => Purge::Stale,
-            _ if is_purge_uri => Purge::Dead,
+            b"PURGE" => TagPurge::Dead,
+            b"REFRESH" => TagPurge::Stale,
+            _ if is_purge_uri => TagPurge::Dead,
             _ => return None,
         };
         if !self.has_shown_password(site, ctx) {
             match self.purger(page, ctx) {
                 Purger::Welcome => {}
-                Purger::Stranger => return Some(Next::Fail(405)),
-                Purger::Unknown => return Some(Next::Fail(403)),
+                Purger::Stranger => return Some(NextStep::Fail(405)),
+                Purger::Unknown => return Some(NextStep::Fail(403)),
             }
         }
         if self.is_dry() {
@@ -92,17 +92,17 @@ impl Exchange {
         }
         let store = site.kept()?.store.clone();
         let asked = match rules::asked_purges(&self.request.head().fields) {
-            Asked::Unclear(reason) if !is_purge_uri => {
+            PurgeRequest::Unclear(reason) if !is_purge_uri => {
                 return Some(self.say(400, reason, site, ctx));
             }
-            Asked::Unclear(_) | Asked::Url => None,
-            Asked::Tags(orders) => Some(orders),
+            PurgeRequest::Unclear(_) | PurgeRequest::Url => None,
+            PurgeRequest::Tags(orders) => Some(orders),
         };
         if page.key.is_some() && !is_purge_uri && asked.is_none() {
             // What is written for keys holds for this request as well; for no other address.
             self.build_key(caching, space, site, ctx);
             let keys = &self.page.keys;
-            let session = Session::new(&self.page.session);
+            let session = SessionKey::new(&self.page.session);
             let own = session.map_or(0, |session| store.purge_url(&keys.private(session), how));
             let hit = store.purge_url(&keys.public(), how) + own;
             return Some(self.say_processed(hit, site, ctx));
@@ -122,13 +122,13 @@ impl Exchange {
         };
         let mut hit = 0;
         for order in orders {
-            let how = if order.effect == Lapse::Stale { Purge::Stale } else { how };
+            let how = if order.effect == Lapse::Stale { TagPurge::Stale } else { how };
             hit += carry_out(&store, space, &order, how, &facts, caching, &self.page.session);
         }
         Some(self.say_processed(hit, site, ctx))
     }
 
-    fn say_processed(&mut self, hit: u64, site: &Site, ctx: &Ctx<'_>) -> Next {
+    fn say_processed(&mut self, hit: u64, site: &Site, ctx: &StepCtx<'_>) -> NextStep {
         let mut text = b"Processed ".to_vec();
         text.extend_from_slice(&self.request.head().method_text);
         text.extend_from_slice(b" by \"");
@@ -136,13 +136,17 @@ impl Exchange {
         text.extend_from_slice(b"\"\n");
         let next = self.say(200, text, site, ctx);
         self.answer.head.fields.push_text_writing(b"X-Purged-Objects", |out| {
-            http::digits::push_decimal(out, hit);
+            bolide_http::digits::push_decimal(out, hit);
         });
         next
     }
 
     /// The same at a location that asks no origin: `PURGE /` finds a directory.
-    pub(super) fn purge_from_here(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
+    pub(super) fn purge_from_here(
+        &mut self,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
         let location = self.request.location;
         let caching = site.location(location).caching.as_ref().filter(|c| c.is_page())?;
         let is_usual = matches!(self.request.method, Method::Get | Method::Head | Method::Post);
@@ -162,8 +166,8 @@ impl Exchange {
     }
 
     /// What LiteMage's page of administration shows.
-    fn tell_figures(&mut self, space: NamespaceId, site: &Site, ctx: &Ctx<'_>) -> Next {
-        let Some(kept) = site.kept() else { return Next::Fail(404) };
+    fn tell_figures(&mut self, space: NamespaceId, site: &Site, ctx: &StepCtx<'_>) -> NextStep {
+        let Some(kept) = site.kept() else { return NextStep::Fail(404) };
         let all = kept.store.namespaces();
         let own = all.iter().find(|one| one.id == space);
         let (hits, objects) = own.map_or((0, 0), |one| (one.hits, one.objects));
@@ -177,8 +181,8 @@ impl Exchange {
     }
 
     /// Who wants to purge, by address and by what is said of proxies.
-    fn purger(&self, page: &PageCache, ctx: &Ctx<'_>) -> Purger {
-        let handed_on = match http::handed_on::is_handed_on(&self.request.head().fields) {
+    fn purger(&self, page: &PageCache, ctx: &StepCtx<'_>) -> Purger {
+        let handed_on = match bolide_http::forwarded_by::is_handed_on(&self.request.head().fields) {
             true => HandedOn::Yes,
             false => HandedOn::No,
         };
@@ -186,7 +190,7 @@ impl Exchange {
     }
 
     /// Whether the location asks for a password, which therefore was right.
-    fn has_shown_password(&self, site: &Site, ctx: &Ctx<'_>) -> bool {
+    fn has_shown_password(&self, site: &Site, ctx: &StepCtx<'_>) -> bool {
         let settings = &site.location(self.request.location).settings;
         let (Some(realm), Some(_), Satisfy::All) =
             (&settings.auth_basic, &settings.auth_basic_user_file, settings.satisfy)
@@ -204,7 +208,7 @@ impl Exchange {
         status: u16,
         caching: &Caching,
         site: &Site,
-        ctx: &Ctx<'_>,
+        ctx: &StepCtx<'_>,
     ) {
         let is_kept = self.request.method == Method::Post && caching.policy.with_post;
         if !caching.policy.is_strict
@@ -216,7 +220,7 @@ impl Exchange {
         }
         let (Some(space), Some(kept)) = (self.page.space, site.kept()) else { return };
         self.build_key(caching, space, site, ctx);
-        kept.store.purge_url(&self.page.keys.public(), Purge::Dead);
+        kept.store.purge_url(&self.page.keys.public(), TagPurge::Dead);
     }
 
     fn purge_zone(
@@ -224,27 +228,27 @@ impl Exchange {
         caching: &Caching,
         space: NamespaceId,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Next {
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
         self.build_key(caching, space, site, ctx);
-        let Some(kept) = site.kept() else { return Next::Fail(500) };
+        let Some(kept) = site.kept() else { return NextStep::Fail(500) };
         let store = kept.store.clone();
         let key = self.page.keys.public();
         let hit = match key.url().split_last() {
-            Some((b'*', start)) => store.purge_urls_from(space, start, Purge::Dead),
-            _ => store.purge_url(&key, Purge::Dead),
+            Some((b'*', start)) => store.purge_urls_from(space, start, TagPurge::Dead),
+            _ => store.purge_url(&key, TagPurge::Dead),
         };
         if hit == 0 {
-            return Next::Fail(404);
+            return NextStep::Fail(404);
         }
         let mut text = b"Purged: ".to_vec();
-        http::digits::push_decimal(&mut text, hit);
+        bolide_http::digits::push_decimal(&mut text, hit);
         text.push(b'\n');
         self.say(200, text, site, ctx)
     }
 
     /// `fastcgi_cache_purge ZONE KEY`
-    pub(crate) fn purge_key(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
+    pub(crate) fn purge_key(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> Option<NextStep> {
         let settings = &site.location(self.request.location).settings;
         let CachePurge::Key { zone, key } = &settings.cache.purge else { return None };
         let kept = site.kept()?;
@@ -255,21 +259,21 @@ impl Exchange {
         let mut text = Vec::new();
         self.scope(site, ctx).expand(key, &mut text);
         let hit = match text.split_last() {
-            Some((b'*', start)) => kept.store.purge_urls_from(space, start, Purge::Dead),
+            Some((b'*', start)) => kept.store.purge_urls_from(space, start, TagPurge::Dead),
             _ => {
                 let mut keys = KeyBuilder::default();
                 keys.start(space);
                 keys.push_url(&text);
-                kept.store.purge_url(&key_of(&keys, None), Purge::Dead)
+                kept.store.purge_url(&key_of(&keys, None), TagPurge::Dead)
             }
         };
         if hit == 0 {
-            return Some(Next::Fail(404));
+            return Some(NextStep::Fail(404));
         }
         Some(self.say(200, b"Purged\n".to_vec(), site, ctx))
     }
 
-    fn say(&mut self, status: u16, text: Vec<u8>, site: &Site, ctx: &Ctx<'_>) -> Next {
+    fn say(&mut self, status: u16, text: Vec<u8>, site: &Site, ctx: &StepCtx<'_>) -> NextStep {
         self.say_as(b"text/plain", status, text, site, ctx)
     }
 
@@ -279,20 +283,20 @@ impl Exchange {
         status: u16,
         text: Vec<u8>,
         site: &Site,
-        ctx: &Ctx<'_>,
-    ) -> Next {
-        let draft = Draft { content_type, ..Draft::default() };
+        ctx: &StepCtx<'_>,
+    ) -> NextStep {
+        let draft = HeadDraft { content_type, ..HeadDraft::default() };
         self.fill(status, &draft, site, ctx);
         self.answer.head.body = BodyLen::Exact(text.len() as u64);
-        self.answer.body = Body::memory(Bytes::from(text));
-        Next::Respond
+        self.answer.body = AnswerBody::memory(Bytes::from(text));
+        NextStep::Respond
     }
 }
 
 /// A client's address; none over a unix socket.
-pub(super) fn ip(remote: Peer) -> Option<std::net::IpAddr> {
+pub(super) fn ip(remote: ClientAddress) -> Option<std::net::IpAddr> {
     match remote {
-        Peer::Inet(addr) => Some(addr.ip().to_canonical()),
-        Peer::Unix => None,
+        ClientAddress::Inet(addr) => Some(addr.ip().to_canonical()),
+        ClientAddress::Unix => None,
     }
 }

@@ -1,30 +1,35 @@
 //! `return`: texts, redirects and bare statuses.
 
+use bolide_conf::model::{Return, ReturnBody};
 use bytes::Bytes;
-use conf::model::{Return, ReturnBody};
 
-use crate::ctx::Ctx;
-use crate::exchange::{Exchange, Next};
+use crate::ctx::StepCtx;
+use crate::exchange::{Exchange, NextStep};
 use crate::filter::headers::push_absolute;
 use crate::pages::is_redirect;
 use crate::site::Site;
-use crate::vars::Scope;
+use crate::vars::VariableScope;
 
 impl Exchange {
     /// Answers as a `return` says.
-    pub(crate) fn returned(&mut self, returned: &Return, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    pub(crate) fn returned(
+        &mut self,
+        returned: &Return,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
         match &returned.body {
-            _ if returned.status == 444 => Next::Silence(444),
+            _ if returned.status == 444 => NextStep::CloseWithoutResponse(444),
             ReturnBody::None if matches!(returned.status, 408 | 499) => {
-                Next::Silence(returned.status)
+                NextStep::CloseWithoutResponse(returned.status)
             }
-            ReturnBody::None if returned.status >= 400 => Next::Fail(returned.status),
+            ReturnBody::None if returned.status >= 400 => NextStep::Fail(returned.status),
             ReturnBody::None if is_redirect(returned.status) => {
                 self.location.clear();
-                Next::Redirect(returned.status)
+                NextStep::Redirect(returned.status)
             }
             ReturnBody::Text(text) if returned.status >= 400 && text.as_text() == Some(b"") => {
-                Next::Fail(returned.status)
+                NextStep::Fail(returned.status)
             }
             ReturnBody::None => self.text(returned.status, Bytes::new(), site, ctx),
             ReturnBody::Text(template) => {
@@ -35,7 +40,7 @@ impl Exchange {
                     Some(text) => Bytes::copy_from_slice(text),
                     None => {
                         let mut out = Vec::new();
-                        Scope::new(&self.request, &self.answer, site, ctx)
+                        VariableScope::new(&self.request, &self.answer, site, ctx)
                             .expand(template, &mut out);
                         Bytes::from(out)
                     }
@@ -45,21 +50,22 @@ impl Exchange {
             ReturnBody::Location(template) => {
                 let mut target = std::mem::take(&mut self.scratch);
                 target.clear();
-                Scope::new(&self.request, &self.answer, site, ctx).expand(template, &mut target);
+                VariableScope::new(&self.request, &self.answer, site, ctx)
+                    .expand(template, &mut target);
                 self.location.clear();
                 push_absolute(
-                    &Scope::new(&self.request, &self.answer, site, ctx),
+                    &VariableScope::new(&self.request, &self.answer, site, ctx),
                     &target,
                     &mut self.location,
                 );
                 self.scratch = target;
-                Next::Redirect(returned.status)
+                NextStep::Redirect(returned.status)
             }
         }
     }
 
     /// Answers with a text of the type that the request's path has.
-    fn text(&mut self, status: u16, text: Bytes, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    fn text(&mut self, status: u16, text: Bytes, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let kinds = &site.location(self.request.location).kinds;
         let kind = kinds.of_path(&self.request.uri);
         self.send_text(kind, status, text, site, ctx)

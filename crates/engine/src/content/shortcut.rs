@@ -6,13 +6,13 @@
 
 use std::sync::Arc;
 
-use cache::rules::is_of_address;
-use cache::{Front, Object, Whole};
-use http::negotiate::Coding;
+use bolide_cache::rules::is_of_address;
+use bolide_cache::{Front, Object, Whole};
+use bolide_http::negotiate::Coding;
 
 use crate::answer::strand;
-use crate::content::page::Cached;
-use crate::ctx::Ctx;
+use crate::content::page::UpstreamCacheStatus;
+use crate::ctx::StepCtx;
 use crate::exchange::Exchange;
 use crate::site::{Caching, Site};
 
@@ -21,9 +21,9 @@ const LASTS_MS: u64 = 1000;
 
 /// What proves that a fragment is for everybody: the settings that it was looked up by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Open(usize);
+pub struct OpenShortcut(usize);
 
-impl Open {
+impl OpenShortcut {
     fn of(caching: &Caching) -> Option<Self> {
         let page = &caching.conf.page;
         let is_open = caching.is_page()
@@ -55,17 +55,17 @@ impl Shortcut {
 }
 
 impl Exchange {
-    fn open(&self, site: &Site) -> Option<Open> {
-        Open::of(site.location(self.request.location).caching.as_ref()?)
+    fn open(&self, site: &Site) -> Option<OpenShortcut> {
+        OpenShortcut::of(site.location(self.request.location).caching.as_ref()?)
     }
 
     /// For a fragment that is a kept answer: what shows that anybody would have got it.
     #[must_use]
-    pub fn is_open_fragment(&self) -> Option<Open> {
+    pub fn is_open_fragment(&self) -> Option<OpenShortcut> {
         let object = self.answer.object.as_ref()?;
         let is_open = self.request.is_straight
             && self.page.session.is_empty()
-            && self.answer.cached == Cached::Hit
+            && self.answer.cached == UpstreamCacheStatus::Hit
             && object.session().is_none()
             && is_of_address(object.vary())
             && !object.is_esi()
@@ -75,7 +75,7 @@ impl Exchange {
 
     /// For a kept page: where a shortcut to the fragment that `child` asked for would stand.
     #[must_use]
-    pub fn shortcut_to(&self, child: u64, open: Open) -> Option<Shortcut> {
+    pub fn shortcut_to(&self, child: u64, open: OpenShortcut) -> Option<Shortcut> {
         let site = self.request.site.as_deref()?;
         let page = self.answer.object.as_ref().filter(|page| self.takes_shortcuts(page))?;
         let assembly = self.answer.body.assembly()?;
@@ -87,14 +87,19 @@ impl Exchange {
     /// Whether nothing tells this client apart from others, as far as keys go.
     fn takes_shortcuts(&self, page: &Object) -> bool {
         !self.request.is_fragment
-            && self.answer.cached == Cached::Hit
+            && self.answer.cached == UpstreamCacheStatus::Hit
             && self.page.session.is_empty()
             && page.session().is_none()
             && is_of_address(page.vary())
     }
 
     /// Puts the fragments of a kept page in their places, to which there are shortcuts.
-    pub(crate) fn take_shortcuts(&mut self, page: &Arc<Object>, site: &Site, ctx: &mut Ctx<'_>) {
+    pub(crate) fn take_shortcuts(
+        &mut self,
+        page: &Arc<Object>,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) {
         if !self.takes_shortcuts(page) || self.open(site).is_none() {
             return;
         }
@@ -113,7 +118,7 @@ impl Exchange {
         tag: [u64; 2],
         coding: Option<(Coding, i8)>,
         site: &Site,
-        ctx: &mut Ctx<'_>,
+        ctx: &mut StepCtx<'_>,
     ) -> Option<Arc<Whole>> {
         if !self.takes_shortcuts(page) || self.open(site).is_none() {
             return None;

@@ -6,16 +6,16 @@
 
 use std::sync::Arc;
 
-use cache::{Abandon, FillPermit, Follower, Lookup, Object};
-use conf::model::Level;
-use http::{Method, Name};
+use bolide_cache::{AbandonReason, FillPermit, Follower, Lookup, Object};
+use bolide_conf::model::LogLevel;
+use bolide_http::{Method, Name};
 
-use super::page::{Cached, ROUNDS_MAX};
-use crate::ctx::{Ctx, Effect};
-use crate::exchange::{Exchange, Next, Step};
+use super::page::{ROUNDS_MAX, UpstreamCacheStatus};
+use crate::ctx::{StepCtx, StepEffect};
+use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::explain::Why;
-use crate::record;
-use crate::site::{Caching, Site, Space};
+use crate::log_lines;
+use crate::site::{CacheSpace, Caching, Site};
 
 impl Exchange {
     /// Answers with what a zone has, waits, or leaves it to the origin (none).
@@ -24,20 +24,22 @@ impl Exchange {
         found: Lookup,
         caching: &Caching,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Option<Next> {
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
         match found {
-            Lookup::Hit(object) => return Some(self.serve_kept(object, Cached::Hit, site, ctx)),
+            Lookup::Hit(object) => {
+                return Some(self.serve_kept(object, UpstreamCacheStatus::Hit, site, ctx));
+            }
             Lookup::Failed(status) => {
-                self.answer.cached = Cached::Hit;
-                return Some(Next::Fail(status));
+                self.answer.cached = UpstreamCacheStatus::Hit;
+                return Some(NextStep::Fail(status));
             }
             Lookup::Stale(object, permit) => {
                 return self.take_old(object, permit, caching, site, ctx);
             }
             Lookup::Miss(permit) => self.fill_zone(permit, caching, ctx),
             Lookup::Join(follower) if caching.conf.lock => {
-                return self.stand_in_line(follower, caching, site, ctx);
+                return self.wait_for_fill(follower, caching, site, ctx);
             }
             Lookup::Join(_) | Lookup::Pass | Lookup::Vary(_) => {
                 let is_busy = matches!(found, Lookup::Join(_));
@@ -53,9 +55,9 @@ impl Exchange {
         &self,
         caching: &Caching,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Option<Next> {
-        let Space::Named(text) = &caching.space else { return None };
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
+        let CacheSpace::Named(text) = &caching.space else { return None };
         let mut name = Vec::new();
         self.scope(site, ctx).expand(text, &mut name);
         if matches!(&*name, b"" | b"off") {
@@ -66,7 +68,7 @@ impl Exchange {
             out.extend_from_slice(&name);
             out.extend_from_slice(b"\" not found");
         });
-        Some(Next::Fail(500))
+        Some(NextStep::Fail(500))
     }
 
     fn take_old(
@@ -75,31 +77,34 @@ impl Exchange {
         permit: Option<FillPermit>,
         caching: &Caching,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Option<Next> {
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
         let serves = caching.serves_updating(&object, ctx.now.unix_millis);
         match permit {
             Some(permit) if serves && caching.conf.background_update => {
                 permit.note_asked(ctx.now.mono);
                 self.refresh(permit, caching, site, ctx);
-                return Some(self.serve_kept(object, Cached::Stale, site, ctx));
+                return Some(self.serve_kept(object, UpstreamCacheStatus::Stale, site, ctx));
             }
             Some(permit) => self.fill_zone(permit, caching, ctx),
-            None if serves => return Some(self.serve_kept(object, Cached::Updating, site, ctx)),
+            None if serves => {
+                return Some(self.serve_kept(object, UpstreamCacheStatus::Updating, site, ctx));
+            }
             None => self.ask_beside(Some(object), caching, ctx),
         }
         None
     }
 
     /// It is this exchange's turn to ask; what comes is kept, if the configuration lets it.
-    fn fill_zone(&mut self, permit: FillPermit, caching: &Caching, ctx: &mut Ctx<'_>) {
+    fn fill_zone(&mut self, permit: FillPermit, caching: &Caching, ctx: &mut StepCtx<'_>) {
         permit.note_asked(ctx.now.mono);
         let stale = permit.stale().cloned();
         let is_scarce = !self.count_use(permit.key().hash(), caching) && stale.is_none();
-        self.answer.cached = if stale.is_some() { Cached::Expired } else { Cached::Miss };
+        self.answer.cached =
+            if stale.is_some() { UpstreamCacheStatus::Expired } else { UpstreamCacheStatus::Miss };
         self.page.stale = stale;
         if is_scarce || self.is_far_range(caching) {
-            ctx.effects.push(Effect::News(permit.abandon(Abandon::Gone)));
+            ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
             return;
         }
         self.revalidate(caching);
@@ -107,9 +112,10 @@ impl Exchange {
     }
 
     /// Asks while somebody else does, and keeps what comes.
-    fn ask_beside(&mut self, stale: Option<Arc<Object>>, caching: &Caching, ctx: &mut Ctx<'_>) {
+    fn ask_beside(&mut self, stale: Option<Arc<Object>>, caching: &Caching, ctx: &mut StepCtx<'_>) {
         let is_scarce = !self.count_use(self.page.keys.public().hash(), caching) && stale.is_none();
-        self.answer.cached = if stale.is_some() { Cached::Expired } else { Cached::Miss };
+        self.answer.cached =
+            if stale.is_some() { UpstreamCacheStatus::Expired } else { UpstreamCacheStatus::Miss };
         self.page.stale = stale;
         if is_scarce || self.is_far_range(caching) {
             return;
@@ -127,13 +133,13 @@ impl Exchange {
     }
 
     /// `fastcgi_cache_lock`: waits for who fills, until it takes too long.
-    fn stand_in_line(
+    fn wait_for_fill(
         &mut self,
         follower: Follower,
         caching: &Caching,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Option<Next> {
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
         let now = ctx.now;
         let asked = follower.growing().asked().unwrap_or(now.mono);
         let left = caching.conf.lock_age.saturating_sub(now.mono.since(asked));
@@ -141,7 +147,7 @@ impl Exchange {
             ctx.cache.as_deref()?.supersede(follower.growing());
             return self.look_up(caching, site, ctx);
         }
-        self.answer.cached = Cached::Miss;
+        self.answer.cached = UpstreamCacheStatus::Miss;
         let timeout = caching.conf.lock_timeout;
         let until = *self.page.until.get_or_insert_with(|| now.mono.after(timeout));
         if until <= now.mono {
@@ -152,25 +158,25 @@ impl Exchange {
             self.ask_beside(None, caching, ctx);
             return None;
         }
-        ctx.effects.push(Effect::Deadline(until.min(now.mono.after(left))));
+        ctx.effects.push(StepEffect::Deadline(until.min(now.mono.after(left))));
         self.page.follower = Some(follower);
         Some(self.follow(site, ctx))
     }
 
     /// A moment has come that who stands in line waits for.
-    pub(crate) fn stop_waiting(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    pub(crate) fn stop_waiting(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         self.page.follower = None;
         let caching = site.location(self.request.location).caching.as_ref();
         if let Some(caching) = caching.filter(|caching| !caching.is_page())
             && self.page.until.is_some_and(|until| ctx.now.mono < until)
         {
             let next = self.look_again(caching, site, ctx);
-            return next.unwrap_or(Next::Step(Step::Origin));
+            return next.unwrap_or(NextStep::Step(RequestStep::Origin));
         }
-        record::error(&self.request, site, ctx, Level::Info, |out| {
+        log_lines::error(&self.request, site, ctx, LogLevel::Info, |out| {
             out.extend_from_slice(b"cache lock timeout");
         });
-        Next::Step(Step::Origin)
+        NextStep::Step(RequestStep::Origin)
     }
 
     /// `fastcgi_cache_max_range_offset`

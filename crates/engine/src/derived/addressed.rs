@@ -2,15 +2,15 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use conf::model::{Geo, SplitClients};
-use http::Name;
+use bolide_conf::model::{Geo, SplitClients};
+use bolide_http::Name;
 
-use crate::ctx::Peer;
+use crate::ctx::ClientAddress;
 use crate::forwarded;
 use crate::hash::murmur2;
-use crate::vars::Scope;
+use crate::vars::VariableScope;
 
-impl Scope<'_> {
+impl VariableScope<'_> {
     /// Appends what `geo` has for the address that it is about.
     pub(super) fn locate(&self, geo: &Geo, out: &mut Vec<u8>) {
         let asker = match &geo.source {
@@ -20,7 +20,7 @@ impl Scope<'_> {
                 self.expand(source, &mut text);
                 let ip = std::str::from_utf8(&text).ok().and_then(forwarded::ip);
                 self.give_back(text);
-                ip.map(|ip| Peer::Inet(SocketAddr::new(ip, 0)))
+                ip.map(|ip| ClientAddress::Inet(SocketAddr::new(ip, 0)))
             }
         };
         let asker = asker.map(|asker| {
@@ -32,12 +32,12 @@ impl Scope<'_> {
             told.unwrap_or(asker)
         });
         let number = match asker {
-            Some(Peer::Inet(addr)) => match addr.ip().to_canonical() {
+            Some(ClientAddress::Inet(addr)) => match addr.ip().to_canonical() {
                 IpAddr::V4(ip) => geo.v4.find(ip.to_bits()),
                 IpAddr::V6(ip) => geo.v6.find(ip.to_bits()),
             },
             // As in nginx, who has no address has the last one of all.
-            Some(Peer::Unix) | None => geo.v4.find(Ipv4Addr::BROADCAST.to_bits()),
+            Some(ClientAddress::Unix) | None => geo.v4.find(Ipv4Addr::BROADCAST.to_bits()),
         };
         out.extend_from_slice(geo.values.get(*number as usize).map_or(&[][..], |value| value));
     }

@@ -1,28 +1,32 @@
 //! Whether a request may reach its server at all, before any location is looked for: methods that
 //! nobody serves, what may be a replay, and clients that did not show who they are.
 
-use base::client_cert::Fault;
-use conf::model::VerifyClient;
-use http::uri::UriError;
-use http::{Method, Version};
+use bolide_base::client_cert::ClientCertFault;
+use bolide_conf::model::VerifyClient;
+use bolide_http::uri::UriError;
+use bolide_http::{HttpVersion, Method};
 
 use crate::captures::Captures;
-use crate::ctx::{ConnInfo, Refusal, TlsFacts};
+use crate::ctx::{ConnInfo, RequestRefusal, TlsFacts};
 use crate::request::Request;
 use crate::site::Site;
 
 /// Lets a request with a server and a path pass, or says why not; in nginx's order. One that is
 /// misdirected goes back to the server of the handshake, whose error page it gets: what the other
 /// one has is for clients that showed it who they are.
-pub(super) fn admit(request: &mut Request, site: &Site, conn: &ConnInfo) -> Result<(), Refusal> {
+pub(super) fn admit(
+    request: &mut Request,
+    site: &Site,
+    conn: &ConnInfo,
+) -> Result<(), RequestRefusal> {
     let server = site.server(request.server);
     let is_silent = match request.head().version {
-        Version::Http2 => server.silent.http2 && !is_spoken_by_all(request, site),
-        Version::Http3 => server.silent.http3,
+        HttpVersion::Http2 => server.silent.http2 && !is_spoken_by_all(request, site),
+        HttpVersion::Http3 => server.silent.http3,
         _ => false,
     };
     if is_silent {
-        return Err(Refusal {
+        return Err(RequestRefusal {
             status: 421,
             reason: "client attempted to request the server name for which the negotiated protocol \
                      is disabled",
@@ -46,22 +50,22 @@ pub(super) fn admit(request: &mut Request, site: &Site, conn: &ConnInfo) -> Resu
     }
     match request.head().method {
         Method::Trace => {
-            return Err(Refusal { status: 405, reason: "client sent TRACE method" });
+            return Err(RequestRefusal { status: 405, reason: "client sent TRACE method" });
         }
         Method::Connect => {
-            return Err(Refusal { status: 405, reason: "client sent CONNECT method" });
+            return Err(RequestRefusal { status: 405, reason: "client sent CONNECT method" });
         }
         // RFC 8470 §5.2: what may be a replay is answered 425 unless it is safe.
         method if request.head().early && !method.is_safe() => {
             let reason = "client sent unsafe request in early data";
-            return Err(Refusal { status: 425, reason });
+            return Err(RequestRefusal { status: 425, reason });
         }
         _ => {}
     }
     asked.map_or(Ok(()), |tls| verdict(verify, tls))
 }
 
-const OTHER_NAME: Refusal = Refusal {
+const OTHER_NAME: RequestRefusal = RequestRefusal {
     status: 421,
     reason: "client attempted to request the server name different from the one that was \
              negotiated",
@@ -101,11 +105,11 @@ pub(super) fn settle_target(
 /// first.
 pub(super) fn refused(
     request: &mut Request,
-    refusal: Refusal,
+    refusal: RequestRefusal,
     has_line: bool,
     site: &Site,
     conn: &ConnInfo,
-) -> Refusal {
+) -> RequestRefusal {
     let host = request.settle_host();
     let first = first_server(request, site, conn);
     request.server = match (host, first) {
@@ -119,7 +123,7 @@ pub(super) fn refused(
         return refusal;
     }
     match settle_target(request, first, site) {
-        Err(error) if has_line => Refusal { status: 400, reason: error.reason() },
+        Err(error) if has_line => RequestRefusal { status: 400, reason: error.reason() },
         _ => refusal,
     }
 }
@@ -158,18 +162,19 @@ fn other_judge(request: &Request, site: &Site, tls: &TlsFacts) -> Option<u32> {
 }
 
 #[cold]
-fn verdict(verify: VerifyClient, tls: &TlsFacts) -> Result<(), Refusal> {
-    let overlooked =
-        |fault: Fault| verify == VerifyClient::OptionalNoCa && fault.is_only_unknown_authority();
+fn verdict(verify: VerifyClient, tls: &TlsFacts) -> Result<(), RequestRefusal> {
+    let overlooked = |fault: ClientCertFault| {
+        verify == VerifyClient::OptionalNoCa && fault.is_only_unknown_authority()
+    };
     match &tls.client {
         Some(cert) => match cert.fault {
             Some(fault) if !overlooked(fault) => {
-                Err(Refusal { status: 495, reason: fault.complaint() })
+                Err(RequestRefusal { status: 495, reason: fault.complaint() })
             }
             _ => Ok(()),
         },
         None if verify == VerifyClient::On => {
-            Err(Refusal { status: 496, reason: "client sent no required SSL certificate" })
+            Err(RequestRefusal { status: 496, reason: "client sent no required SSL certificate" })
         }
         None => Ok(()),
     }

@@ -2,19 +2,19 @@
 //!
 //! Easiest to break: what nobody takes of a body is given back all the same, or the client stalls.
 
+use bolide_conf::model::{CloseSettings, LogLevel};
+use bolide_http::{HttpVersion, Name, RequestBody, RequestHead};
 use bytes::Bytes;
-use conf::model::{Level, Manners};
-use http::{Name, RequestBody, RequestHead, Version};
 
-use super::{Exchange, Next, State, admit, is_too_large};
-use crate::ctx::{Ctx, Effect, Refusal};
-use crate::record;
+use super::{Exchange, ExchangeState, NextStep, admit, is_too_large};
+use crate::ctx::{RequestRefusal, StepCtx, StepEffect};
+use crate::log_lines;
 use crate::site::Site;
 
 impl Exchange {
     /// What still comes of the request body is of no use, unless an origin reads it.
     #[inline]
-    pub(super) fn discard_rest(&mut self, ctx: &mut Ctx<'_>) {
+    pub(super) fn discard_rest(&mut self, ctx: &mut StepCtx<'_>) {
         if self.request.head().body == RequestBody::None || self.request.upload.is_refused() {
             return;
         }
@@ -25,18 +25,23 @@ impl Exchange {
         }
         let goes_on = self.request.upload.is_streamed() && self.is_fetching();
         if !self.request.upload.is_complete() && !goes_on {
-            ctx.effects.push(Effect::DiscardBody);
+            ctx.effects.push(StepEffect::DiscardBody);
         }
     }
 
     /// Body bytes that nobody collects: they are kept until it is known who wants them, handed to
     /// the origin, or thrown away. They count until an answer is given.
-    pub(super) fn take_body(&mut self, state: State, bytes: Bytes, ctx: &mut Ctx<'_>) -> State {
+    pub(super) fn take_body(
+        &mut self,
+        state: ExchangeState,
+        bytes: Bytes,
+        ctx: &mut StepCtx<'_>,
+    ) -> ExchangeState {
         if self.request.upload.is_refused() {
             return state;
         }
         if self.answer.is_responded && !self.request.upload.is_wanted() {
-            ctx.effects.push(Effect::BodyConsumed(bytes.len()));
+            ctx.effects.push(StepEffect::BodyConsumed(bytes.len()));
             return state;
         }
         self.request.body_received += bytes.len() as u64;
@@ -44,23 +49,28 @@ impl Exchange {
             return self.hand_on(state, bytes, ctx);
         }
         if self.answer.is_responded {
-            ctx.effects.push(Effect::BodyConsumed(bytes.len()));
+            ctx.effects.push(StepEffect::BodyConsumed(bytes.len()));
             return state;
         }
         let Some(site) = self.request.site.clone() else { return state };
         let len = bytes.len();
         self.request.upload.keep(bytes);
         if self.is_body_too_large(len, &site, ctx) {
-            return self.run(Next::Page(413), ctx);
+            return self.run(NextStep::Page(413), ctx);
         }
         state
     }
 
     /// A piece for the origin.
-    pub(super) fn hand_on(&mut self, state: State, bytes: Bytes, ctx: &mut Ctx<'_>) -> State {
+    pub(super) fn hand_on(
+        &mut self,
+        state: ExchangeState,
+        bytes: Bytes,
+        ctx: &mut StepCtx<'_>,
+    ) -> ExchangeState {
         let Some(site) = self.request.site.clone() else { return state };
         if !self.is_body_too_large(bytes.len(), &site, ctx) {
-            ctx.effects.push(Effect::FetchBody(bytes));
+            ctx.effects.push(StepEffect::FetchBody(bytes));
             return state;
         }
         self.request.upload.refuse(ctx.effects);
@@ -68,25 +78,34 @@ impl Exchange {
             return self.cut_off(state, &site, ctx);
         }
         self.drop_fetch(ctx);
-        self.run(Next::Fail(413), ctx)
+        self.run(NextStep::Fail(413), ctx)
     }
 
     /// The origin cannot get the rest of the request, and has begun its answer.
-    fn cut_off(&mut self, state: State, site: &Site, ctx: &mut Ctx<'_>) -> State {
+    fn cut_off(
+        &mut self,
+        state: ExchangeState,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> ExchangeState {
         self.cut_answer(ctx);
-        if state == State::Settling { self.finish(site, ctx) } else { state }
+        if state == ExchangeState::Settling { self.finish(site, ctx) } else { state }
     }
 
-    pub(super) fn end_body(&mut self, state: State, ctx: &mut Ctx<'_>) -> State {
+    pub(super) fn end_body(
+        &mut self,
+        state: ExchangeState,
+        ctx: &mut StepCtx<'_>,
+    ) -> ExchangeState {
         self.request.upload.finish();
         if self.request.upload.is_streamed() && self.is_fetching() {
-            ctx.effects.push(Effect::FetchBodyEnd);
+            ctx.effects.push(StepEffect::FetchBodyEnd);
         }
         state
     }
 
     /// Whether more came of the request body, `len` of it just now, than may come; it is logged.
-    pub(crate) fn is_body_too_large(&self, len: usize, site: &Site, ctx: &mut Ctx<'_>) -> bool {
+    pub(crate) fn is_body_too_large(&self, len: usize, site: &Site, ctx: &mut StepCtx<'_>) -> bool {
         let received = self.request.body_received;
         // What is said in a tunnel is no request body.
         if self.is_tunnel() || !is_too_large(site.location(self.request.location), received) {
@@ -95,12 +114,12 @@ impl Exchange {
         self.log_error(site, ctx, |out| {
             out.extend_from_slice(b"client intended to send too large chunked body: ");
             // As in nginx, which counts chunks: what had come, and what comes.
-            if self.request.head().version < Version::Http2 {
-                http::digits::push_decimal(out, received - len as u64);
+            if self.request.head().version < HttpVersion::Http2 {
+                bolide_http::digits::push_decimal(out, received - len as u64);
                 out.push(b'+');
-                http::digits::push_decimal(out, len as u64);
+                bolide_http::digits::push_decimal(out, len as u64);
             } else {
-                http::digits::push_decimal(out, received);
+                bolide_http::digits::push_decimal(out, received);
             }
             out.extend_from_slice(b" bytes");
         });
@@ -110,7 +129,7 @@ impl Exchange {
     /// How its connection ends, where that depends on the location that answers.
     #[inline]
     #[must_use]
-    pub fn manners(&self) -> Option<Manners> {
+    pub fn manners(&self) -> Option<CloseSettings> {
         let site = self.request.site.as_deref()?;
         site.manners_vary().then(|| site.location(self.request.location).settings.manners())
     }
@@ -127,8 +146,12 @@ impl Exchange {
     }
 
     /// Answers a head that cannot be taken as it is.
-    pub(super) fn refuse(&mut self, refusal: Refusal, ctx: &mut Ctx<'_>) -> State {
-        let Some(site) = self.request.site.clone() else { return State::Done };
+    pub(super) fn refuse(
+        &mut self,
+        refusal: RequestRefusal,
+        ctx: &mut StepCtx<'_>,
+    ) -> ExchangeState {
+        let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
         self.note_request(ctx);
         let has_line = !self.reading(refusal).ends_with(" line");
         let refusal = admit::refused(&mut self.request, refusal, has_line, &site, ctx.conn);
@@ -136,19 +159,19 @@ impl Exchange {
         if refusal.status == 408 {
             // As in nginx, a client that does not send its head is not answered.
             self.answer.bare_status = 408;
-            ctx.effects.push(Effect::CloseSilently);
+            ctx.effects.push(StepEffect::CloseSilently);
             return self.conclude(&site, ctx);
         }
         self.answer.head.close = true;
-        self.run(Next::Fail(refusal.status), ctx)
+        self.run(NextStep::Fail(refusal.status), ctx)
     }
 
     pub(super) fn refuse_body(
         &mut self,
-        state: State,
-        refusal: Refusal,
-        ctx: &mut Ctx<'_>,
-    ) -> State {
+        state: ExchangeState,
+        refusal: RequestRefusal,
+        ctx: &mut StepCtx<'_>,
+    ) -> ExchangeState {
         let Some(site) = self.request.site.clone() else { return state };
         self.log_refusal(refusal, "", &site, ctx);
         self.drop_fetch(ctx);
@@ -158,14 +181,19 @@ impl Exchange {
             return self.finish(&site, ctx);
         }
         self.answer.head.close = true;
-        self.run(Next::Page(refusal.status), ctx)
+        self.run(NextStep::Page(refusal.status), ctx)
     }
 
     /// What nginx says and counts when a client leaves.
-    pub(super) fn note_departure(&mut self, state: State, site: &Site, ctx: &mut Ctx<'_>) {
+    pub(super) fn note_departure(
+        &mut self,
+        state: ExchangeState,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) {
         let sends = self.request.head().body != RequestBody::None
             && !self.request.upload.is_complete()
-            && (matches!(state, State::Collecting(_)) || self.request.upload.is_streamed());
+            && (matches!(state, ExchangeState::Collecting(_)) || self.request.upload.is_streamed());
         let asks = self.is_fetching();
         if !self.answer.is_responded {
             self.answer.bare_status = if sends { 400 } else { 499 };
@@ -183,32 +211,34 @@ impl Exchange {
                 "epoll_wait() reported that client prematurely closed connection, so upstream \
                  connection is closed too while sending request to upstream"
             }
-            (false, false) if state == State::Delaying => "client prematurely closed connection",
+            (false, false) if state == ExchangeState::Delaying => {
+                "client prematurely closed connection"
+            }
             (false, false) => return,
         };
         if !site.location(self.request.location).settings.origin.ignore_client_abort || sends {
             let peer = self.peer().filter(|_| asks);
             let origin = peer.as_ref().map(|(scheme, peer)| (*scheme, &**peer));
-            record::error_about(&self.request, origin, site, ctx, Level::Info, |out| {
+            log_lines::error_about(&self.request, origin, site, ctx, LogLevel::Info, |out| {
                 out.extend_from_slice(text.as_bytes());
             });
         }
     }
 
     /// Goes on when a wait is over.
-    pub(super) fn end_delay(&mut self, ctx: &mut Ctx<'_>) -> State {
+    pub(super) fn end_delay(&mut self, ctx: &mut StepCtx<'_>) -> ExchangeState {
         let next = self.delayed();
         self.run(next, ctx)
     }
 
-    pub(super) fn abandon(&mut self, state: State, ctx: &mut Ctx<'_>) -> State {
-        let Some(site) = self.request.site.clone() else { return State::Done };
-        if state == State::Settling {
+    pub(super) fn abandon(&mut self, state: ExchangeState, ctx: &mut StepCtx<'_>) -> ExchangeState {
+        let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
+        if state == ExchangeState::Settling {
             // The client has all of its answer; what the application does behind it may go on.
             self.detach_fetch(ctx);
             return self.finish(&site, ctx);
         }
-        if state == State::Received {
+        if state == ExchangeState::Received {
             // It is not known yet where.
             return self.conclude(&site, ctx);
         }
@@ -216,18 +246,22 @@ impl Exchange {
         self.leave(&site, ctx)
     }
 
-    pub(super) fn send_away(&mut self, state: State, ctx: &mut Ctx<'_>) -> State {
-        if state == State::Settling {
+    pub(super) fn send_away(
+        &mut self,
+        state: ExchangeState,
+        ctx: &mut StepCtx<'_>,
+    ) -> ExchangeState {
+        if state == ExchangeState::Settling {
             return self.abandon(state, ctx);
         }
-        let Some(site) = self.request.site.clone() else { return State::Done };
+        let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
         if !self.answer.is_responded {
             self.answer.bare_status = 408;
         }
         self.leave(&site, ctx)
     }
 
-    fn leave(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> State {
+    fn leave(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
         // `fastcgi_ignore_client_abort`: the fetch ends by itself.
         if !site.location(self.request.location).settings.origin.ignore_client_abort {
             self.drop_fetch(ctx);
@@ -237,8 +271,8 @@ impl Exchange {
 }
 
 /// How bad nginx thinks it is.
-pub(super) fn level_of(reason: &str) -> Level {
-    if reason.contains("chunked body") { Level::Error } else { Level::Info }
+pub(super) fn level_of(reason: &str) -> LogLevel {
+    if reason.contains("chunked body") { LogLevel::Error } else { LogLevel::Info }
 }
 
 /// Whether an HTTP/1 client wants its connection kept.
@@ -250,8 +284,8 @@ pub(crate) fn stays(head: &RequestHead) -> bool {
         })
     };
     match head.version {
-        Version::Http11 => !asks(b"close"),
-        Version::Http10 => asks(b"keep-alive") && !asks(b"close"),
+        HttpVersion::Http11 => !asks(b"close"),
+        HttpVersion::Http10 => asks(b"keep-alive") && !asks(b"close"),
         _ => false,
     }
 }

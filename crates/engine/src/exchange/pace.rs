@@ -1,11 +1,11 @@
 //! How fast an answer may leave: `limit_rate` and `limit_rate_after`, and who waits before it.
 
-use conf::Template;
+use bolide_conf::Template;
 
-use super::{Exchange, State};
-use crate::ctx::Ctx;
+use super::{Exchange, ExchangeState};
+use crate::ctx::StepCtx;
 use crate::site::Site;
-use crate::vars::Scope;
+use crate::vars::VariableScope;
 
 /// `limit_rate` and `limit_rate_after`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub struct Rate {
 impl Exchange {
     /// How fast the body may leave, evaluated now; what is no size is logged and limits nothing.
     #[must_use]
-    pub fn rate(&self, ctx: &mut Ctx<'_>) -> Rate {
+    pub fn rate(&self, ctx: &mut StepCtx<'_>) -> Rate {
         let Some(site) = self.request.site.clone() else { return Rate::default() };
         let settings = &site.location(self.request.location).settings;
         let asked = self.answer.origin.as_ref().and_then(|asked| asked.rate);
@@ -32,11 +32,11 @@ impl Exchange {
         Rate { per_second, after: self.bytes(settings.limit_rate_after.as_ref(), &site, ctx) }
     }
 
-    fn bytes(&self, template: Option<&Template>, site: &Site, ctx: &mut Ctx<'_>) -> u64 {
+    fn bytes(&self, template: Option<&Template>, site: &Site, ctx: &mut StepCtx<'_>) -> u64 {
         let Some(template) = template else { return 0 };
         let mut text = Vec::new();
-        Scope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
-        let size = conf::value::size(&text);
+        VariableScope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
+        let size = bolide_conf::value::size(&text);
         if size.is_none() {
             self.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"invalid size \"");
@@ -58,6 +58,6 @@ impl Exchange {
     /// Whether nothing happens until its time has come.
     #[must_use]
     pub fn is_held_back(&self) -> bool {
-        self.state == State::Delaying
+        self.state == ExchangeState::Delaying
     }
 }

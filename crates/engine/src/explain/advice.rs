@@ -1,24 +1,24 @@
 //! The decision in words, and what would have to change for a hit.
 
-use cache::rules::{Bypass, Refusal};
-use cache::{Freshness, Kind};
-use http::cookies::Cookies;
+use bolide_cache::rules::{Bypass, StoreRefusal};
+use bolide_cache::{Freshness, ObjectKind};
+use bolide_http::cookies::Cookies;
 
 use super::object::Candidate;
 use super::ring::Recent;
 use super::trace::{show, written};
 use super::why::Why;
-use crate::content::page::Cached;
+use crate::content::page::UpstreamCacheStatus;
 use crate::exchange::Exchange;
-use crate::route::LocationId;
+use crate::route::LocationIndex;
 use crate::site::{Caching, Site};
 
 /// What is known when a decision is to be put into words.
-pub(super) struct Case<'a> {
+pub(super) struct AdviceCase<'a> {
     pub(super) exchange: &'a Exchange,
     pub(super) site: &'a Site,
     pub(super) server: u32,
-    pub(super) location: LocationId,
+    pub(super) location: LocationIndex,
     pub(super) caching: Option<&'a Caching>,
     pub(super) decision: &'static str,
     pub(super) candidates: &'a [Candidate],
@@ -26,57 +26,57 @@ pub(super) struct Case<'a> {
 }
 
 /// Why an answer was not kept, and what helps.
-const fn help(refusal: Refusal) -> (&'static str, &'static str) {
+const fn help(refusal: StoreRefusal) -> (&'static str, &'static str) {
     match refusal {
-        Refusal::Method => ("answers to this method are not kept", "ask with GET"),
-        Refusal::Status => (
+        StoreRefusal::Method => ("answers to this method are not kept", "ask with GET"),
+        StoreRefusal::Status => (
             "answers of this status are not kept",
             "a zone needs fastcgi_cache_valid for it, the page cache the application's word",
         ),
-        Refusal::Environment => ("a rewrite rule said no-cache", "change that rule"),
-        Refusal::Request => ("queries or cookies are not cached here", "ask without them"),
-        Refusal::RequestNoStore => ("the request said no-store", "ask without Cache-Control"),
-        Refusal::NoStore => ("the answer said no-store", "the application must not say so"),
-        Refusal::NoCache => ("the answer said no-cache", "the application must not say so"),
-        Refusal::Private => (
+        StoreRefusal::Environment => ("a rewrite rule said no-cache", "change that rule"),
+        StoreRefusal::Request => ("queries or cookies are not cached here", "ask without them"),
+        StoreRefusal::RequestNoStore => ("the request said no-store", "ask without Cache-Control"),
+        StoreRefusal::NoStore => ("the answer said no-store", "the application must not say so"),
+        StoreRefusal::NoCache => ("the answer said no-cache", "the application must not say so"),
+        StoreRefusal::Private => (
             "the answer is private",
             "the application must say public, or private with X-LiteSpeed-Cache-Control",
         ),
-        Refusal::Authorization => (
+        StoreRefusal::Authorization => (
             "the request had Authorization, or auth_request let it in",
             "the application must say public or s-maxage",
         ),
-        Refusal::SetCookie => (
+        StoreRefusal::SetCookie => (
             "the answer set a cookie",
             "the application must not, or say X-LiteSpeed-Cache-Control: public",
         ),
-        Refusal::Vary => ("the answer's Vary names what no key can hold", "it must name less"),
-        Refusal::NoLifetime => (
+        StoreRefusal::Vary => ("the answer's Vary names what no key can hold", "it must name less"),
+        StoreRefusal::NoLifetime => (
             "the answer did not say how long it may be kept",
             "the application must say so (X-LiteSpeed-Cache-Control: public,max-age=600, or \
              Cache-Control: s-maxage=600), or the configuration: page_cache on, or \
              fastcgi_cache_valid",
         ),
-        Refusal::Stale => ("the answer was too old when it came", "it must live longer"),
-        Refusal::TooLarge => ("the answer is too large", "raise page_cache_max_object"),
-        Refusal::Empty => ("the answer has no body", "only answers with one are kept"),
-        Refusal::NoSession => (
+        StoreRefusal::Stale => ("the answer was too old when it came", "it must live longer"),
+        StoreRefusal::TooLarge => ("the answer is too large", "raise page_cache_max_object"),
+        StoreRefusal::Empty => ("the answer has no body", "only answers with one are kept"),
+        StoreRefusal::NoSession => (
             "the answer is private and the request has no session",
             "send the session's cookie, with 16 bytes at least; page_cache_session says which \
              ones are",
         ),
-        Refusal::Unassembled => (
+        StoreRefusal::Unassembled => (
             "the answer is to be put together (ESI), which is off here or cannot be done",
             "page_cache_esi on, and an application that does not compress",
         ),
-        Refusal::Space => (
+        StoreRefusal::Space => (
             "answers for this space are not kept here",
             "page_cache_private and page_cache_lookup switch them on",
         ),
     }
 }
 
-impl Case<'_> {
+impl AdviceCase<'_> {
     /// Where the innermost of these directives stands: ` (file:line)`.
     fn at(&self, names: &[&str]) -> String {
         match written(self.site, self.server, self.location, names) {
@@ -133,14 +133,18 @@ impl Case<'_> {
 
     fn found(&self) -> String {
         match self.exchange.answer.cached {
-            Cached::Hit => "a fresh answer is kept under this key",
-            Cached::Stale => "an old answer serves, and a new one is fetched in the background",
-            Cached::Updating => "an old answer serves while somebody fetches a new one",
-            Cached::Expired => "what is kept is too old",
-            Cached::Revalidated => "what is kept was confirmed",
-            Cached::Bypass => "the cache was told not to answer",
-            Cached::Miss if self.was_purged() => "what was kept was purged",
-            Cached::Miss | Cached::No => "nothing is kept under this key",
+            UpstreamCacheStatus::Hit => "a fresh answer is kept under this key",
+            UpstreamCacheStatus::Stale => {
+                "an old answer serves, and a new one is fetched in the background"
+            }
+            UpstreamCacheStatus::Updating => {
+                "an old answer serves while somebody fetches a new one"
+            }
+            UpstreamCacheStatus::Expired => "what is kept is too old",
+            UpstreamCacheStatus::Revalidated => "what is kept was confirmed",
+            UpstreamCacheStatus::Bypass => "the cache was told not to answer",
+            UpstreamCacheStatus::Miss if self.was_purged() => "what was kept was purged",
+            UpstreamCacheStatus::Miss | UpstreamCacheStatus::No => "nothing is kept under this key",
         }
         .to_owned()
     }
@@ -246,11 +250,11 @@ impl Case<'_> {
     /// What fills the key.
     fn fill(&self, all: &mut Vec<String>) {
         match self.exchange.answer.cached {
-            Cached::Hit => {}
-            Cached::Stale | Cached::Updating => {
+            UpstreamCacheStatus::Hit => {}
+            UpstreamCacheStatus::Stale | UpstreamCacheStatus::Updating => {
                 all.push("nothing: the fetch in the background makes it fresh".to_owned());
             }
-            _ if self.exchange.method() == http::Method::Head => {
+            _ if self.exchange.method() == bolide_http::Method::Head => {
                 all.push("HEAD fills nothing: ask with GET".to_owned());
             }
             _ => {
@@ -267,7 +271,7 @@ impl Case<'_> {
             }
         }
         let others = self.candidates.iter().filter(|one| {
-            !one.is_own && one.kind == Kind::Content && one.freshness == Freshness::Fresh
+            !one.is_own && one.kind == ObjectKind::Content && one.freshness == Freshness::Fresh
         });
         let count = others.count();
         if count > 0 {

@@ -1,14 +1,14 @@
 //! A request as somebody describes it, made one that a site could get.
 
-use conf::model::{Address, Listen, Transport};
-use http::Scheme;
+use bolide_conf::model::{Listen, ListenAddress, ListenTransport};
+use bolide_http::Scheme;
 
-use super::{Question, Url, listen_of};
+use super::{ExplainRequest, Url, listen_of};
 use crate::site::Site;
 
 /// What was said of a request.
 #[derive(Clone, Debug, Default)]
-pub struct Asked<'a> {
+pub struct ExplainUrl<'a> {
     /// Its URL.
     pub url: &'a [u8],
     /// Its method; none is `GET`.
@@ -27,24 +27,24 @@ fn show(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-impl Asked<'_> {
+impl ExplainUrl<'_> {
     /// The request that `site` would get.
     ///
     /// # Errors
     ///
     /// What is wrong with it, in words.
-    pub fn question(&self, site: &Site) -> Result<Question, String> {
+    pub fn question(&self, site: &Site) -> Result<ExplainRequest, String> {
         let url = Url::parse(self.url)?;
         let listen = self.listen(&url, site)?;
         let local = match &site.listens()[listen].address {
-            Address::Inet(addr) => {
+            ListenAddress::Inet(addr) => {
                 let mut addr = *addr;
                 if addr.ip().is_unspecified() {
                     addr.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
                 }
                 addr
             }
-            Address::Unix(_) => ([127, 0, 0, 1], 0).into(),
+            ListenAddress::Unix(_) => ([127, 0, 0, 1], 0).into(),
         };
         let remote = match self.from.map(show) {
             Some(text) => text.parse().map_err(|_| format!("\"{text}\" is no address"))?,
@@ -68,7 +68,7 @@ impl Asked<'_> {
                 fields.push((name.to_vec(), value.to_vec()));
             }
         }
-        Ok(Question {
+        Ok(ExplainRequest {
             method: self.method.unwrap_or(b"GET").to_vec(),
             scheme: url.scheme,
             authority,
@@ -102,7 +102,7 @@ impl Asked<'_> {
 }
 
 fn addresses(site: &Site) -> String {
-    let tcp = |listen: &&Listen| listen.transport == Transport::Tcp;
+    let tcp = |listen: &&Listen| listen.transport == ListenTransport::Tcp;
     let name = |listen: &Listen| {
         let what = if listen.tls { "https" } else { "http" };
         format!("{} ({what})", listen.address)

@@ -1,6 +1,6 @@
 //! JSON as it is printed for machines.
 
-use http::escape::push_json;
+use bolide_http::escape::push_json;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]

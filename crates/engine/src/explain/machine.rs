@@ -1,19 +1,19 @@
 //! What is known of the store and of decisions, as JSON.
 
-use cache::{NamespaceStats, Store};
-use conf::Place;
+use bolide_cache::{NamespaceStats, Store};
+use bolide_conf::SourcePlace;
 
-use super::{Candidate, Chosen, Explanation, Json, Outcome, Recent, Space};
+use super::{Candidate, Chosen, ExplainSpace, Explanation, Json, PhaseOutcome, Recent};
 use crate::site::Site;
 
 /// What it is good for, in a word.
 #[must_use]
 pub const fn freshness(one: &Candidate) -> &'static str {
     match one.freshness {
-        cache::Freshness::Fresh => "fresh",
-        cache::Freshness::Stale => "stale",
-        cache::Freshness::Old => "old",
-        cache::Freshness::Gone => "gone",
+        bolide_cache::Freshness::Fresh => "fresh",
+        bolide_cache::Freshness::Stale => "stale",
+        bolide_cache::Freshness::Old => "old",
+        bolide_cache::Freshness::Gone => "gone",
     }
 }
 
@@ -21,10 +21,10 @@ pub const fn freshness(one: &Candidate) -> &'static str {
 #[must_use]
 pub const fn kind(one: &Candidate) -> &'static str {
     match one.kind {
-        cache::Kind::Content => "answer",
-        cache::Kind::Vary => "vary",
-        cache::Kind::Pass => "hit-for-miss",
-        cache::Kind::Failed => "failure",
+        bolide_cache::ObjectKind::Content => "answer",
+        bolide_cache::ObjectKind::Vary => "vary",
+        bolide_cache::ObjectKind::Pass => "hit-for-miss",
+        bolide_cache::ObjectKind::Failed => "failure",
     }
 }
 
@@ -60,12 +60,12 @@ pub fn entry(one: &Candidate) -> Json {
 
 /// Figures of the store and of its parts `spaces`.
 #[must_use]
-pub fn stats(store: &Store, spaces: &[Space]) -> Json {
+pub fn stats(store: &Store, spaces: &[ExplainSpace]) -> Json {
     let stats = store.stats();
     let all = store.namespaces();
-    let find = |space: &Space| all.iter().find(|one| one.id == space.id);
+    let find = |space: &ExplainSpace| all.iter().find(|one| one.id == space.id);
     let parts: Vec<_> = spaces.iter().filter_map(|space| Some((space, find(space)?))).collect();
-    let part = |(space, one): &(&Space, &NamespaceStats)| {
+    let part = |(space, one): &(&ExplainSpace, &NamespaceStats)| {
         Json::Object(vec![
             ("kind", Json::text(if space.is_zone { "zone" } else { "vhost" })),
             ("name", Json::text(&space.name)),
@@ -106,7 +106,7 @@ pub fn target(one: &Recent) -> String {
 
 /// What people call a part of the store.
 #[must_use]
-pub fn space_name(site: &Site, id: cache::NamespaceId) -> Option<String> {
+pub fn space_name(site: &Site, id: bolide_cache::NamespaceId) -> Option<String> {
     let space = site.spaces().into_iter().find(|space| space.id == id)?;
     Some(format!("{} {}", if space.is_zone { "zone" } else { "vhost" }, space.name))
 }
@@ -136,7 +136,7 @@ pub fn hash(hash: u128) -> String {
     format!("{hash:032x}")
 }
 
-fn place_json(place: Option<&Place>) -> Json {
+fn place_json(place: Option<&SourcePlace>) -> Json {
     place.map_or(Json::Null, |place| {
         Json::Object(vec![("file", Json::text(&*place.file)), ("line", Json::number(place.line))])
     })
@@ -168,15 +168,15 @@ pub fn story(site: &Site, told: &Explanation) -> Json {
         ])
     });
     let (word, status) = match &told.outcome {
-        Outcome::Answers(status) => ("answers", Some(*status)),
-        Outcome::Asks(_) => ("asks", None),
-        Outcome::Joins => ("joins", None),
-        Outcome::Closes => ("closes", None),
-        Outcome::Assembles => ("assembles", None),
-        Outcome::Waits => ("waits", None),
+        PhaseOutcome::Answers(status) => ("answers", Some(*status)),
+        PhaseOutcome::Asks(_) => ("asks", None),
+        PhaseOutcome::Joins => ("joins", None),
+        PhaseOutcome::Closes => ("closes", None),
+        PhaseOutcome::Assembles => ("assembles", None),
+        PhaseOutcome::Waits => ("waits", None),
     };
     let origin = match &told.outcome {
-        Outcome::Asks(origin) => Json::text(origin),
+        PhaseOutcome::Asks(origin) => Json::text(origin),
         _ => Json::Null,
     };
     Json::Object(vec![

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use cache::{Freshness, KeyBuilder, Kind, Object, Session, Store, Variant};
-use http::negotiate::Coding;
+use bolide_cache::{Freshness, KeyBuilder, Object, ObjectKind, ObjectVariant, SessionKey, Store};
+use bolide_http::negotiate::Coding;
 
 /// LIMIT: copies of one URL that are shown.
 const CANDIDATES_MAX: usize = 32;
@@ -12,7 +12,7 @@ const CANDIDATES_MAX: usize = 32;
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// An answer, or a memory about answers.
-    pub kind: Kind,
+    pub kind: ObjectKind,
     /// Whether it is what this request would be looked up by.
     pub is_own: bool,
     /// The URL part of its key.
@@ -77,13 +77,13 @@ impl Candidate {
     ) -> Self {
         let times = object.times();
         let vary = match object.kind() {
-            Kind::Vary => object.vary_names().map(<[u8]>::to_vec).collect(),
-            Kind::Content | Kind::Pass | Kind::Failed => pieces(object.vary()),
+            ObjectKind::Vary => object.vary_names().map(<[u8]>::to_vec).collect(),
+            ObjectKind::Content | ObjectKind::Pass | ObjectKind::Failed => pieces(object.vary()),
         };
         let left = i128::from(times.expires_ms) - i128::from(now_ms);
         let form = |coding: Coding| match object.variant(coding)? {
-            Variant::Ready(bytes) => Some((coding.token(), bytes.len() as u64)),
-            Variant::NotWorth => None,
+            ObjectVariant::Ready(bytes) => Some((coding.token(), bytes.len() as u64)),
+            ObjectVariant::NotWorth => None,
         };
         Self {
             kind: object.kind(),
@@ -119,11 +119,12 @@ pub(super) fn candidates(
 ) -> Vec<Candidate> {
     let public = keys.public();
     let mut all: Vec<Arc<Object>> = store.copies(&public);
-    let private = Session::new(session).map(|session| keys.private(session));
+    let private = SessionKey::new(session).map(|session| keys.private(session));
     if let Some(key) = &private {
         all.splice(0..0, store.copies(key));
     }
-    let is_own = |object: &Object| object.vary() == public.vary() && object.kind() == Kind::Content;
+    let is_own =
+        |object: &Object| object.vary() == public.vary() && object.kind() == ObjectKind::Content;
     all.truncate(CANDIDATES_MAX);
     let tags = match tells_tags {
         true => store.tag_texts_of(&all),

@@ -1,11 +1,11 @@
 //! What a worker remembers of each request that a store might have answered.
 
-use cache::rules::Refusal;
-use cache::{Class, Decision, NamespaceId, Note};
+use bolide_cache::rules::StoreRefusal;
+use bolide_cache::{DecisionClass, DecisionNote, DecisionRecord, NamespaceId};
 
 use super::why::{self, Why};
-use crate::content::page::Cached;
-use crate::ctx::Ctx;
+use crate::content::page::UpstreamCacheStatus;
+use crate::ctx::StepCtx;
 use crate::exchange::Exchange;
 
 /// A decision that was made lately.
@@ -26,7 +26,7 @@ pub struct Recent {
     /// Why.
     pub why: Why,
     /// Why the origin's answer was not kept, if a rule said so.
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<StoreRefusal>,
     /// Whether the origin's answer was kept.
     pub is_kept: bool,
     /// Hash of the key; 0 if it had none.
@@ -38,7 +38,7 @@ pub struct Recent {
 }
 
 impl Recent {
-    pub(super) fn new(noted: Decision) -> Self {
+    pub(super) fn new(noted: DecisionRecord) -> Self {
         let (cached, why, refusal, is_kept) = why::decode(noted.codes);
         Self {
             id: format!("{:016x}{:016x}", noted.id[0], noted.id[1]),
@@ -58,37 +58,41 @@ impl Recent {
 }
 
 /// The decision in one word.
-pub(super) const fn decision(cached: Cached, why: Why) -> &'static str {
+pub(super) const fn decision(cached: UpstreamCacheStatus, why: Why) -> &'static str {
     match (cached, why) {
         (_, Why::Purge) => "PURGE",
-        (Cached::Miss, Why::Asked | Why::Anew) => "MISS",
-        (Cached::No | Cached::Miss, _) => "PASS",
+        (UpstreamCacheStatus::Miss, Why::Asked | Why::Anew) => "MISS",
+        (UpstreamCacheStatus::No | UpstreamCacheStatus::Miss, _) => "PASS",
         (cached, _) => cached.text(),
     }
 }
 
-const fn class(cached: Cached, why: Why) -> Class {
+const fn class(cached: UpstreamCacheStatus, why: Why) -> DecisionClass {
     match (cached, why) {
-        (Cached::Hit | Cached::Revalidated, _) => Class::Hit,
-        (Cached::Stale | Cached::Updating, _) => Class::Stale,
-        (Cached::Expired, _) | (Cached::Miss, Why::Asked) => Class::Miss,
-        (Cached::No | Cached::Bypass | Cached::Miss, _) => Class::Pass,
+        (UpstreamCacheStatus::Hit | UpstreamCacheStatus::Revalidated, _) => DecisionClass::Hit,
+        (UpstreamCacheStatus::Stale | UpstreamCacheStatus::Updating, _) => DecisionClass::Stale,
+        (UpstreamCacheStatus::Expired, _) | (UpstreamCacheStatus::Miss, Why::Asked) => {
+            DecisionClass::Miss
+        }
+        (UpstreamCacheStatus::No | UpstreamCacheStatus::Bypass | UpstreamCacheStatus::Miss, _) => {
+            DecisionClass::Pass
+        }
     }
 }
 
 impl Exchange {
     /// Has the worker remember what the store did for this request, if it might have done anything.
     #[inline]
-    pub(crate) fn note_decision(&self, ctx: &mut Ctx<'_>) {
+    pub(crate) fn note_decision(&self, ctx: &mut StepCtx<'_>) {
         if let (Some(_), Some(namespace)) = self.page.asked() {
             self.note_asked(namespace, ctx);
         }
     }
 
-    fn note_asked(&self, namespace: NamespaceId, ctx: &mut Ctx<'_>) {
+    fn note_asked(&self, namespace: NamespaceId, ctx: &mut StepCtx<'_>) {
         let Some(front) = ctx.cache.as_deref_mut() else { return };
         let (cached, why) = (self.answer.cached, self.page.why);
-        let note = Note {
+        let note = DecisionNote {
             id: self.request.id,
             at_ms: ctx.now.unix_millis,
             key: self.page.hash,

@@ -4,27 +4,29 @@
 
 use std::borrow::Cow;
 
-use conf::Place;
-use conf::model::{Http, Location, LocationId as ModelId, Matcher, RewriteOp, SetTarget, Written};
+use bolide_conf::SourcePlace;
+use bolide_conf::model::{
+    Http, LocationConf, LocationId as ModelId, Matcher, RewriteOp, SetTarget, WrittenLocation,
+};
 
-use crate::exchange::{Exchange, Next};
-use crate::phase::rewrite::{Op, Outcome};
-use crate::route::{Found, LocationId};
+use crate::exchange::{Exchange, NextStep};
+use crate::phase::rewrite::{Op, RewriteOutcome};
+use crate::route::{LocationIndex, LocationMatch};
 use crate::site::{Caching, Site};
 
 /// One thing that happened on the way.
 #[derive(Clone, Debug)]
-pub struct Step {
+pub struct TraceStep {
     /// What, in words.
     pub text: String,
     /// Which line of the configuration made it happen.
-    pub place: Option<Place>,
+    pub place: Option<SourcePlace>,
 }
 
 /// What a trial run has written down.
 #[derive(Debug, Default)]
 pub(crate) struct Trace {
-    pub(super) steps: Vec<Step>,
+    pub(super) steps: Vec<TraceStep>,
     /// Path and query before an instruction.
     before: (Vec<u8>, Vec<u8>),
 }
@@ -34,7 +36,7 @@ pub(super) fn show(bytes: &[u8]) -> Cow<'_, str> {
 }
 
 /// How a location is written.
-pub(super) fn name_of(location: &Location) -> String {
+pub(super) fn name_of(location: &LocationConf) -> String {
     let name = show(&location.name);
     match &location.matcher {
         Matcher::Root => "the server block itself".to_owned(),
@@ -43,15 +45,18 @@ pub(super) fn name_of(location: &Location) -> String {
         Matcher::Prefix { no_regex: true, .. } => format!("location ^~ {name}"),
         Matcher::Prefix { .. } | Matcher::Named(_) => format!("location {name}"),
         Matcher::Regex(regex) => {
-            let mark = if regex.case() == conf::regex::Case::Sensitive { "~" } else { "~*" };
+            let mark =
+                if regex.case() == bolide_conf::regex::LetterCase::Sensitive { "~" } else { "~*" };
             format!("location {mark} {name}")
         }
     }
 }
 
-const fn why_this(matcher: &Matcher, found: Found) -> &'static str {
+const fn why_this(matcher: &Matcher, found: LocationMatch) -> &'static str {
     match matcher {
-        _ if matches!(found, Found::WithSlash(_)) => "the path is this one without its slash",
+        _ if matches!(found, LocationMatch::WithSlash(_)) => {
+            "the path is this one without its slash"
+        }
         Matcher::Root => "no location matches",
         Matcher::If => "its condition is true",
         Matcher::Exact(_) => "the path is exactly this",
@@ -66,18 +71,18 @@ const fn why_this(matcher: &Matcher, found: Found) -> &'static str {
     }
 }
 
-fn model(site: &Site, id: LocationId) -> Option<&Location> {
+fn model(site: &Site, id: LocationIndex) -> Option<&LocationConf> {
     site.http()?.locations.get(id as usize)
 }
 
 /// The blocks that a location stands in, itself first, its server block last.
-pub(super) fn chain(http: &Http, root: ModelId, id: ModelId) -> Vec<&Location> {
+pub(super) fn chain(http: &Http, root: ModelId, id: ModelId) -> Vec<&LocationConf> {
     let mut way = Vec::new();
     descend(http, root, id, &mut way);
     way
 }
 
-fn descend<'a>(http: &'a Http, at: ModelId, id: ModelId, way: &mut Vec<&'a Location>) -> bool {
+fn descend<'a>(http: &'a Http, at: ModelId, id: ModelId, way: &mut Vec<&'a LocationConf>) -> bool {
     let here = http.location(at);
     let inner = here.rewrite.iter().filter_map(|op| match op {
         RewriteOp::If { location, .. } => *location,
@@ -96,14 +101,14 @@ fn descend<'a>(http: &'a Http, at: ModelId, id: ModelId, way: &mut Vec<&'a Locat
 pub(super) fn written<'a>(
     site: &'a Site,
     server: u32,
-    id: LocationId,
+    id: LocationIndex,
     names: &[&str],
-) -> Option<&'a Written> {
+) -> Option<&'a WrittenLocation> {
     let http = site.http()?;
     let root = http.servers.get(server as usize)?.root;
     let way = chain(http, root, ModelId(id));
     let blocks = way.into_iter().map(|location| &location.written).chain([&http.written]);
-    let known = |one: &&Written| names.contains(&one.name);
+    let known = |one: &&WrittenLocation| names.contains(&one.name);
     blocks.into_iter().find_map(|block| block.iter().rev().find(known))
 }
 
@@ -114,18 +119,18 @@ impl Exchange {
         self.trace.is_some()
     }
 
-    fn trace(&mut self, place: Option<Place>, text: impl FnOnce(&Self) -> String) {
+    fn trace(&mut self, place: Option<SourcePlace>, text: impl FnOnce(&Self) -> String) {
         if self.trace.is_none() {
             return;
         }
         let text = text(self);
         if let Some(trace) = &mut self.trace {
-            trace.steps.push(Step { text, place });
+            trace.steps.push(TraceStep { text, place });
         }
     }
 
     #[inline]
-    pub(crate) fn trace_location(&mut self, found: Found, site: &Site) {
+    pub(crate) fn trace_location(&mut self, found: LocationMatch, site: &Site) {
         if self.is_dry()
             && let Some(location) = model(site, self.request.location)
         {
@@ -158,19 +163,19 @@ impl Exchange {
     #[inline]
     pub(crate) fn trace_op(
         &mut self,
-        (program, at): (LocationId, usize),
+        (program, at): (LocationIndex, usize),
         op: &Op,
-        outcome: &Outcome,
+        outcome: &RewriteOutcome,
         site: &Site,
     ) {
-        if self.is_dry() && !matches!(outcome, Outcome::Wait) {
+        if self.is_dry() && !matches!(outcome, RewriteOutcome::Wait) {
             let place =
                 model(site, program).and_then(|block| block.rewrite_places.get(at)).cloned();
-            self.trace(place, |exchange| exchange.told_op(op, outcome, site));
+            self.trace(place, |exchange| exchange.op_text(op, outcome, site));
         }
     }
 
-    fn told_op(&self, op: &Op, outcome: &Outcome, site: &Site) -> String {
+    fn op_text(&self, op: &Op, outcome: &RewriteOutcome, site: &Site) -> String {
         let (uri, args) = (&self.request.uri, self.request.args());
         let now = match args {
             b"" => show(uri).into_owned(),
@@ -179,11 +184,11 @@ impl Exchange {
         let same = |trace: &Trace| trace.before.0 == *uri && trace.before.1 == args;
         let is_same = self.trace.as_deref().is_some_and(same);
         match (op, outcome) {
-            (Op::Rewrite(rule), Outcome::Leave(Next::Redirect(status))) => {
+            (Op::Rewrite(rule), RewriteOutcome::Leave(NextStep::Redirect(status))) => {
                 let to = show(&self.location);
                 format!("rewrite {} matches: {status} to {to}", show(rule.pattern.source()))
             }
-            (Op::Rewrite(rule), Outcome::Go(_)) if is_same => {
+            (Op::Rewrite(rule), RewriteOutcome::Go(_)) if is_same => {
                 format!("rewrite {} changes nothing", show(rule.pattern.source()))
             }
             (Op::Rewrite(rule), _) => {
@@ -198,7 +203,7 @@ impl Exchange {
                 let value = captures.named(*slot).unwrap_or_default();
                 format!("set ${} to \"{}\"", name.map_or("", |name| name), show(value))
             }
-            (Op::If { inner, .. }, Outcome::Go(further)) if *inner > 0 && *further > 1 => {
+            (Op::If { inner, .. }, RewriteOutcome::Go(further)) if *inner > 0 && *further > 1 => {
                 "if: it is false".to_owned()
             }
             (Op::If { inner: 0, location, .. }, _) if *location != Some(self.request.location) => {
@@ -234,7 +239,7 @@ impl Exchange {
         }
     }
 
-    fn place_of(&self, name: &str, site: &Site) -> Option<Place> {
+    fn place_of(&self, name: &str, site: &Site) -> Option<SourcePlace> {
         model(site, self.request.location)?.place_of(name).cloned()
     }
 

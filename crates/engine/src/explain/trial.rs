@@ -1,24 +1,25 @@
 //! The trial run itself, and the report that is made of it.
 
-use base::Now;
-use base::prng::Prng;
-use cache::{FillPermit, Lookup};
-use conf::model::{ServerName, ZoneUse};
-use files::{Probe, Probed, Table};
-use http::date::Clock;
-use http::{Fields, Method, Name, RequestHead, Scheme};
+use bolide_base::Now;
+use bolide_base::prng::Prng;
+use bolide_cache::{FillPermit, Lookup};
+use bolide_conf::model::{ServerName, ZoneUse};
+use bolide_files::{FileTable, Probe, Probed};
+use bolide_http::date::DateClock;
+use bolide_http::{FieldMap, Method, Name, RequestHead, Scheme};
 
-use super::trace::{Step, name_of, show, written};
+use super::trace::{TraceStep, name_of, show, written};
 use super::{
-    Chosen, Explanation, KeyParts, Outcome, Question, Switch, advice, object, recent, ring,
+    Chosen, ExplainRequest, Explanation, KeyParts, PhaseOutcome, Switch, advice, object, recent,
+    ring,
 };
-use crate::content::recall::Recalled;
-use crate::ctx::{ConnInfo, Ctx, Effect, Peer, SiteRef, TlsFacts, Wake};
+use crate::content::disk_lookup::Recalled;
+use crate::counters::RequestTallies;
+use crate::ctx::{ClientAddress, ConnInfo, SiteRef, StepCtx, StepEffect, TlsFacts, Wake};
 use crate::exchange::Exchange;
 use crate::log::{Due, Logs};
-use crate::route::LocationId;
+use crate::route::LocationIndex;
 use crate::site::{Caching, Site};
-use crate::tally::Tallies;
 
 /// LIMIT: wakes of one trial; a request has fewer.
 const WAKES_MAX: usize = 1000;
@@ -31,33 +32,34 @@ const PAGE_SWITCHES: [&str; 3] = ["page_cache", "page_cache_preset", "CacheEngin
 /// Times in log lines and variables are `utc_offset` seconds east of UTC.
 pub fn explain(
     site: &SiteRef,
-    question: &Question,
+    question: &ExplainRequest,
     now: Now,
     utc_offset: i32,
-    mut look: impl FnMut(Look<'_>) -> Seen,
+    mut look: impl FnMut(TrialLook<'_>) -> TrialSeen,
 ) -> Explanation {
-    let mut files = Table::new(now.unix_millis);
-    let mut trial = Trial::new(site.clone(), question.clone(), now, Clock::new(now, utc_offset));
+    let mut files = FileTable::new(now.unix_millis);
+    let mut trial =
+        ExplainTrial::new(site.clone(), question.clone(), now, DateClock::new(now, utc_offset));
     loop {
         match trial.go_on(&mut files) {
-            Progress::Probe(probe) => {
-                if let Seen::Probed(seen) = look(Look::Probe(&probe)) {
+            TrialProgress::Probe(probe) => {
+                if let TrialSeen::Probed(seen) = look(TrialLook::Probe(&probe)) {
                     files.insert_probe(&probe, seen, now);
                 }
             }
-            Progress::Recall(permit) => {
-                if let Seen::Kept(found) = look(Look::Kept(permit)) {
+            TrialProgress::Recall(permit) => {
+                if let TrialSeen::Kept(found) = look(TrialLook::Kept(permit)) {
                     trial.recalled(found);
                 }
             }
-            Progress::Done(outcome) => return trial.report(outcome),
+            TrialProgress::Done(outcome) => return trial.report(outcome),
         }
     }
 }
 
 /// What a trial wants to know of the disk.
 #[derive(Debug)]
-pub enum Look<'a> {
+pub enum TrialLook<'a> {
     /// What this shows.
     Probe(&'a Probe),
     /// What is kept there for this permit.
@@ -66,7 +68,7 @@ pub enum Look<'a> {
 
 /// What was seen.
 #[derive(Debug)]
-pub enum Seen {
+pub enum TrialSeen {
     /// For [`Look::Probe`].
     Probed(Probed),
     /// For [`Look::Kept`].
@@ -74,27 +76,27 @@ pub enum Seen {
 }
 
 /// How far a trial has come.
-pub(crate) enum Progress {
+pub(crate) enum TrialProgress {
     /// This look at the disk is to be put into the table of files; then it goes on.
     Probe(Probe),
     /// Whether the disk has this is to be told by [`Trial::recalled`]; then it goes on.
     Recall(FillPermit),
     /// To its end: to be reported.
-    Done(Outcome),
+    Done(PhaseOutcome),
 }
 
 /// A trial under way.
 #[derive(Debug)]
-pub(crate) struct Trial {
+pub(crate) struct ExplainTrial {
     site: SiteRef,
-    question: Question,
+    question: ExplainRequest,
     conn: ConnInfo,
     now: Now,
-    clock: Clock,
+    clock: DateClock,
     prng: Prng,
     logs: Logs,
-    tallies: Tallies,
-    front: Option<cache::Front>,
+    tallies: RequestTallies,
+    front: Option<bolide_cache::Front>,
     exchange: Exchange,
     next: Option<Wake>,
     wakes: usize,
@@ -104,17 +106,17 @@ pub(crate) struct Trial {
     pub(crate) tells_tags: bool,
 }
 
-impl Trial {
+impl ExplainTrial {
     /// A trial that has not begun.
-    pub(crate) fn new(site: SiteRef, question: Question, now: Now, clock: Clock) -> Self {
+    pub(crate) fn new(site: SiteRef, question: ExplainRequest, now: Now, clock: DateClock) -> Self {
         let mut exchange = Exchange::new();
         exchange.trace = Some(Box::default());
         exchange.start(head(&question), site.clone());
         Self {
             conn: ConnInfo {
                 serial: 0,
-                remote: Peer::Inet((question.remote, 0).into()),
-                local: Peer::Inet(question.local),
+                remote: ClientAddress::Inet((question.remote, 0).into()),
+                local: ClientAddress::Inet(question.local),
                 listen: question.listen,
                 scheme: question.scheme,
                 tls: (question.scheme == Scheme::Https).then(TlsFacts::default),
@@ -125,7 +127,7 @@ impl Trial {
             clock,
             prng: Prng::new(now.unix_millis),
             logs: Logs::new(0, 0),
-            tallies: Tallies::default(),
+            tallies: RequestTallies::default(),
             front: site.store().map(|store| store.dry_front()),
             exchange,
             next: Some(Wake::Start),
@@ -146,20 +148,20 @@ impl Trial {
         };
         let text = text.to_owned();
         if let Some(trace) = &mut self.exchange.trace {
-            trace.steps.push(Step { text, place: None });
+            trace.steps.push(TraceStep { text, place: None });
         }
         self.next = Some(Wake::Recalled(Box::new(Recalled::Found(found))));
     }
 
     /// Makes steps until a look at the disk is due, or the end is there.
-    pub(crate) fn go_on(&mut self, files: &mut Table) -> Progress {
+    pub(crate) fn go_on(&mut self, files: &mut FileTable) -> TrialProgress {
         let mut effects = Vec::new();
         while let Some(wake) = self.next.take() {
             self.wakes += 1;
             if self.wakes > WAKES_MAX {
                 break;
             }
-            let mut ctx = Ctx {
+            let mut ctx = StepCtx {
                 now: self.now,
                 clock: &self.clock,
                 conn: &self.conn,
@@ -177,48 +179,50 @@ impl Trial {
             self.exchange.step(wake, &mut ctx);
             for effect in effects.drain(..) {
                 match effect {
-                    Effect::Respond => {
-                        return Progress::Done(Outcome::Answers(
+                    StepEffect::Respond => {
+                        return TrialProgress::Done(PhaseOutcome::Answers(
                             self.exchange.answer.logged_status(),
                         ));
                     }
-                    Effect::Fetch(_) => return Progress::Done(Outcome::Asks(self.origin())),
-                    Effect::CloseSilently => return Progress::Done(Outcome::Closes),
-                    Effect::Probe(probe) => {
+                    StepEffect::Fetch(_) => {
+                        return TrialProgress::Done(PhaseOutcome::Asks(self.origin()));
+                    }
+                    StepEffect::CloseSilently => return TrialProgress::Done(PhaseOutcome::Closes),
+                    StepEffect::Probe(probe) => {
                         self.next = Some(Wake::Probed);
-                        return Progress::Probe(probe);
+                        return TrialProgress::Probe(probe);
                     }
                     // A trial looks at no links.
-                    Effect::Resolve(path) => {
+                    StepEffect::Resolve(path) => {
                         files.real.insert(path.clone(), Ok(path), self.now.mono);
                         self.next = Some(Wake::Probed);
                     }
-                    Effect::Recall(permit) => return Progress::Recall(*permit),
-                    Effect::Compress(job) => {
+                    StepEffect::Recall(permit) => return TrialProgress::Recall(*permit),
+                    StepEffect::Compress(job) => {
                         let output = job.run();
                         files.finish_job(&job, output);
                         self.next = Some(Wake::Compressed);
                     }
-                    Effect::CheckPassword(check) => {
+                    StepEffect::CheckPassword(check) => {
                         self.next = Some(Wake::PasswordChecked(check.run()));
                     }
-                    Effect::Question => {
+                    StepEffect::AuthSubrequest => {
                         self.exchange.take_for_granted();
                         self.next = Some(Wake::Fragment);
                     }
                     // Whoever asks next makes it.
-                    Effect::CompressObject(object, coding, _) => object.unclaim_variant(coding),
-                    Effect::Deadline(_) if !self.exchange.is_joined() => {
+                    StepEffect::CompressObject(object, coding, _) => object.unclaim_variant(coding),
+                    StepEffect::Deadline(_) if !self.exchange.is_coalescing() => {
                         self.next = Some(Wake::Deadline);
                     }
                     _ => {}
                 }
             }
         }
-        Progress::Done(match self.exchange.is_joined() {
-            _ if self.exchange.is_assembling() => Outcome::Assembles,
-            true => Outcome::Joins,
-            false => Outcome::Waits,
+        TrialProgress::Done(match self.exchange.is_coalescing() {
+            _ if self.exchange.is_assembling() => PhaseOutcome::Assembles,
+            true => PhaseOutcome::Joins,
+            false => PhaseOutcome::Waits,
         })
     }
 
@@ -228,20 +232,20 @@ impl Trial {
         let Some(pass) = &location.pass else { return String::new() };
         let http = self.site.http();
         match &pass.conf.to {
-            conf::model::PassTo::Group(id) => http
+            bolide_conf::model::PassTo::Group(id) => http
                 .and_then(|http| http.upstreams.get(id.index()))
                 .map_or_else(String::new, |group| group.name.to_string()),
-            conf::model::PassTo::Text(_) => "that a variable names".to_owned(),
+            bolide_conf::model::PassTo::Text(_) => "that a variable names".to_owned(),
         }
     }
 
     /// The location whose cache was asked, else the one where the request ended.
-    fn location(&self) -> LocationId {
+    fn location(&self) -> LocationIndex {
         self.exchange.page.asked().0.unwrap_or(self.exchange.request.location)
     }
 
     /// What came of it.
-    pub(crate) fn report(mut self, outcome: Outcome) -> Explanation {
+    pub(crate) fn report(mut self, outcome: PhaseOutcome) -> Explanation {
         let question = self.question.clone();
         let question = &question;
         let now_ms = self.now.unix_millis;
@@ -268,10 +272,10 @@ impl Trial {
         let why = exchange.page.why;
         let decision = match (asked, &outcome) {
             (None, _) => "NONE",
-            (_, Outcome::Joins) => "JOIN",
+            (_, PhaseOutcome::Joins) => "JOIN",
             _ => ring::decision(cached, why),
         };
-        let case = advice::Case {
+        let case = advice::AdviceCase {
             exchange,
             site: &self.site,
             server,
@@ -308,7 +312,7 @@ impl Trial {
     }
 
     /// What would stand in logs.
-    fn log_steps(&mut self) -> Vec<Step> {
+    fn log_steps(&mut self) -> Vec<TraceStep> {
         let mut steps = Vec::new();
         while let Some(id) = self.logs.poll_write(self.now.mono, Due::Everything) {
             let lines = self.logs.batch(id).lines;
@@ -318,15 +322,15 @@ impl Trial {
                 // What stands between the connection's number and the client.
                 let Some((_, said)) = line.split_once(": *0 ") else { continue };
                 let said = said.split(", client: ").next().unwrap_or(said);
-                steps.push(Step { text: format!("log: {said}"), place: None });
+                steps.push(TraceStep { text: format!("log: {said}"), place: None });
             }
         }
         steps
     }
 }
 
-fn head(question: &Question) -> Box<RequestHead> {
-    let mut fields = Fields::new();
+fn head(question: &ExplainRequest) -> Box<RequestHead> {
+    let mut fields = FieldMap::new();
     fields.push(Name::Host, &question.authority);
     for (name, value) in &question.fields {
         fields.push_text(name, value);
@@ -343,7 +347,7 @@ fn head(question: &Question) -> Box<RequestHead> {
     })
 }
 
-fn request_line(question: &Question) -> String {
+fn request_line(question: &ExplainRequest) -> String {
     let scheme = match question.scheme {
         Scheme::Http => "http",
         Scheme::Https => "https",
@@ -378,7 +382,7 @@ fn covers(name: &ServerName, host: &[u8]) -> bool {
 fn chosen_server(site: &Site, server: u32, listen: usize, host: &[u8]) -> Chosen {
     let Some(conf) = site.http().and_then(|http| http.servers.get(server as usize)) else {
         let (name, why) = (String::new(), "there is none".to_owned());
-        return Chosen { name, why, place: conf::Place::default() };
+        return Chosen { name, why, place: bolide_conf::SourcePlace::default() };
     };
     let by = conf.names.iter().find(|name| !host.is_empty() && covers(name, host));
     let why = match by {
@@ -391,19 +395,19 @@ fn chosen_server(site: &Site, server: u32, listen: usize, host: &[u8]) -> Chosen
     Chosen { name: conf.primary_name.to_string(), why, place: conf.place.clone() }
 }
 
-fn chosen_location(site: &Site, id: LocationId) -> Option<Chosen> {
+fn chosen_location(site: &Site, id: LocationIndex) -> Option<Chosen> {
     let location = site.http()?.locations.get(id as usize)?;
     let why = match location.handler {
-        conf::model::Handler::Pass(_) => "its origin answers",
-        conf::model::Handler::Static => "files or its own directives answer",
-        conf::model::Handler::Admin => "the server tells about itself",
-        conf::model::Handler::EmptyGif => "a picture of one pixel answers",
-        conf::model::Handler::StubStatus => "the server tells how many there are",
+        bolide_conf::model::Handler::Pass(_) => "its origin answers",
+        bolide_conf::model::Handler::Static => "files or its own directives answer",
+        bolide_conf::model::Handler::Admin => "the server tells about itself",
+        bolide_conf::model::Handler::EmptyGif => "a picture of one pixel answers",
+        bolide_conf::model::Handler::StubStatus => "the server tells how many there are",
     };
     Some(Chosen { name: name_of(location), why: why.to_owned(), place: location.place.clone() })
 }
 
-fn switch(site: &Site, server: u32, id: LocationId, caching: Option<&Caching>) -> Switch {
+fn switch(site: &Site, server: u32, id: LocationIndex, caching: Option<&Caching>) -> Switch {
     let settings = &site.location(id).settings;
     let place = |names: &[&str]| written(site, server, id, names);
     match (&settings.cache.zone, caching) {
@@ -418,9 +422,9 @@ fn switch(site: &Site, server: u32, id: LocationId, caching: Option<&Caching>) -
         (ZoneUse::Off, Some(_)) => {
             let known = place(&PAGE_SWITCHES);
             let mode = match settings.cache.page.mode {
-                conf::model::PageMode::On => "on",
-                conf::model::PageMode::Auto => "auto",
-                conf::model::PageMode::Off => "off",
+                bolide_conf::model::PageMode::On => "on",
+                bolide_conf::model::PageMode::Auto => "auto",
+                bolide_conf::model::PageMode::Off => "off",
             };
             let by = known.map_or("page_cache", |one| one.name);
             let name = site.http().and_then(|http| http.servers.get(server as usize));

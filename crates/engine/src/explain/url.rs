@@ -1,6 +1,6 @@
 //! URLs as they are typed.
 
-use http::Scheme;
+use bolide_http::Scheme;
 
 /// What a URL says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl Url {
         let end = rest.iter().position(|byte| matches!(byte, b'/' | b'?')).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
         let mut host = Vec::new();
-        let port = http::host::normalise(authority, &mut host)
+        let port = bolide_http::host::normalise(authority, &mut host)
             .map_err(|_| format!("\"{shown}\" has no host that could be one"))?;
         if host.is_empty() {
             return Err(format!("\"{shown}\" has no host"));
@@ -69,7 +69,7 @@ impl Url {
 #[cfg(test)]
 mod tests {
     use super::Url;
-    use http::Scheme;
+    use bolide_http::Scheme;
 
     #[test]
     fn urls_are_taken_apart() {

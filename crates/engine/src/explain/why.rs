@@ -1,8 +1,8 @@
 //! Why the store had the part in a request that it had, in a byte.
 
-use cache::rules::{Bypass, Refusal};
+use bolide_cache::rules::{Bypass, StoreRefusal};
 
-use crate::content::page::Cached;
+use crate::content::page::UpstreamCacheStatus;
 
 /// Why the store was asked, or was not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,36 +66,36 @@ const WHYS: [Why; 22] = [
     Why::Refused,
 ];
 
-const REFUSALS: [Refusal; 18] = [
-    Refusal::Method,
-    Refusal::Status,
-    Refusal::Environment,
-    Refusal::Request,
-    Refusal::RequestNoStore,
-    Refusal::NoStore,
-    Refusal::NoCache,
-    Refusal::Private,
-    Refusal::Authorization,
-    Refusal::SetCookie,
-    Refusal::Vary,
-    Refusal::NoLifetime,
-    Refusal::Stale,
-    Refusal::TooLarge,
-    Refusal::Empty,
-    Refusal::NoSession,
-    Refusal::Space,
-    Refusal::Unassembled,
+const REFUSALS: [StoreRefusal; 18] = [
+    StoreRefusal::Method,
+    StoreRefusal::Status,
+    StoreRefusal::Environment,
+    StoreRefusal::Request,
+    StoreRefusal::RequestNoStore,
+    StoreRefusal::NoStore,
+    StoreRefusal::NoCache,
+    StoreRefusal::Private,
+    StoreRefusal::Authorization,
+    StoreRefusal::SetCookie,
+    StoreRefusal::Vary,
+    StoreRefusal::NoLifetime,
+    StoreRefusal::Stale,
+    StoreRefusal::TooLarge,
+    StoreRefusal::Empty,
+    StoreRefusal::NoSession,
+    StoreRefusal::Space,
+    StoreRefusal::Unassembled,
 ];
 
-const CACHED: [Cached; 8] = [
-    Cached::No,
-    Cached::Miss,
-    Cached::Bypass,
-    Cached::Expired,
-    Cached::Stale,
-    Cached::Updating,
-    Cached::Revalidated,
-    Cached::Hit,
+const CACHED: [UpstreamCacheStatus; 8] = [
+    UpstreamCacheStatus::No,
+    UpstreamCacheStatus::Miss,
+    UpstreamCacheStatus::Bypass,
+    UpstreamCacheStatus::Expired,
+    UpstreamCacheStatus::Stale,
+    UpstreamCacheStatus::Updating,
+    UpstreamCacheStatus::Revalidated,
+    UpstreamCacheStatus::Hit,
 ];
 
 /// The place of `one` among `all`; that of the first if it has none.
@@ -104,7 +104,7 @@ fn code<T: PartialEq>(all: &[T], one: &T) -> u8 {
 }
 
 /// Fails to compile where a reason is new, which then belongs into the lists above.
-const _: fn(Bypass, Refusal) = |bypass, refusal| {
+const _: fn(Bypass, StoreRefusal) = |bypass, refusal| {
     match bypass {
         Bypass::Off
         | Bypass::Method
@@ -116,24 +116,24 @@ const _: fn(Bypass, Refusal) = |bypass, refusal| {
         | Bypass::NoSpace => {}
     }
     match refusal {
-        Refusal::Method
-        | Refusal::Status
-        | Refusal::Environment
-        | Refusal::Request
-        | Refusal::RequestNoStore
-        | Refusal::NoStore
-        | Refusal::NoCache
-        | Refusal::Private
-        | Refusal::Authorization
-        | Refusal::SetCookie
-        | Refusal::Vary
-        | Refusal::NoLifetime
-        | Refusal::Stale
-        | Refusal::TooLarge
-        | Refusal::Empty
-        | Refusal::NoSession
-        | Refusal::Space
-        | Refusal::Unassembled => {}
+        StoreRefusal::Method
+        | StoreRefusal::Status
+        | StoreRefusal::Environment
+        | StoreRefusal::Request
+        | StoreRefusal::RequestNoStore
+        | StoreRefusal::NoStore
+        | StoreRefusal::NoCache
+        | StoreRefusal::Private
+        | StoreRefusal::Authorization
+        | StoreRefusal::SetCookie
+        | StoreRefusal::Vary
+        | StoreRefusal::NoLifetime
+        | StoreRefusal::Stale
+        | StoreRefusal::TooLarge
+        | StoreRefusal::Empty
+        | StoreRefusal::NoSession
+        | StoreRefusal::Space
+        | StoreRefusal::Unassembled => {}
     }
 };
 
@@ -162,13 +162,18 @@ impl Why {
 }
 
 /// A request's decision as numbers of a ring.
-pub(super) fn codes(cached: Cached, why: Why, refusal: Option<Refusal>, is_kept: bool) -> [u8; 4] {
+pub(super) fn codes(
+    cached: UpstreamCacheStatus,
+    why: Why,
+    refusal: Option<StoreRefusal>,
+    is_kept: bool,
+) -> [u8; 4] {
     let refused = refusal.map_or(0, |refusal| 1 + code(&REFUSALS, &refusal));
     [code(&CACHED, &cached), code(&WHYS, &why), refused, u8::from(is_kept)]
 }
 
 /// What [`codes`] was given.
-pub(super) fn decode(codes: [u8; 4]) -> (Cached, Why, Option<Refusal>, bool) {
+pub(super) fn decode(codes: [u8; 4]) -> (UpstreamCacheStatus, Why, Option<StoreRefusal>, bool) {
     let refusal = usize::from(codes[2]).checked_sub(1).and_then(|at| REFUSALS.get(at));
     (
         CACHED.get(usize::from(codes[0])).copied().unwrap_or_default(),

@@ -5,14 +5,14 @@
 //! alone, so that it must be gone before anybody else sees the page; and it never is the answer of
 //! its address, because what an application writes into a page may be a client's words.
 
-use base::Now;
+use bolide_base::Now;
+use bolide_cache::rules::KeyPiece;
+use bolide_cache::{CacheKey, KeyBuilder, Lookup, ObjectHead, SessionKey, Tags, Times, Wakes};
+use bolide_esi::{Cutter, EsiLimits, Inline};
+use bolide_http::cookies::Cookies;
+use bolide_http::lscache::{self, CacheScope};
+use bolide_http::{FieldMap, Name};
 use bytes::Bytes;
-use cache::rules::Piece;
-use cache::{Key, KeyBuilder, Lookup, ObjectHead, Session, Tags, Times, Wakes};
-use esi::{Cutter, Inline, Limits};
-use http::cookies::Cookies;
-use http::lscache::{self, Scope};
-use http::{Fields, Name};
 
 use super::{Fill, key_of};
 use crate::identity::{for_inlines, page_key, push_piece, unvaried_key};
@@ -26,10 +26,10 @@ const TTL_MAX: u32 = 24 * 60 * 60;
 
 /// A page with ESI that comes.
 #[derive(Debug)]
-pub(crate) struct Cutting {
+pub(crate) struct InlineCutting {
     cutter: Cutter,
     /// The fields of its answer.
-    fields: Fields,
+    fields: FieldMap,
     /// The session that asked; empty if it has none.
     session: Vec<u8>,
     /// Whether the page is kept for everybody.
@@ -37,10 +37,10 @@ pub(crate) struct Cutting {
     kept: u32,
 }
 
-impl Cutting {
-    pub(super) fn new(fields: &Fields, session: &[u8], is_public: bool) -> Self {
+impl InlineCutting {
+    pub(super) fn new(fields: &FieldMap, session: &[u8], is_public: bool) -> Self {
         Self {
-            cutter: Cutter::new(Limits::default()),
+            cutter: Cutter::new(EsiLimits::default()),
             fields: fields.clone(),
             session: session.to_vec(),
             is_public,
@@ -72,7 +72,7 @@ impl Fill {
         (passed, wakes)
     }
 
-    fn keep_inlines(&self, cutting: &mut Cutting, now: Now) -> Wakes {
+    fn keep_inlines(&self, cutting: &mut InlineCutting, now: Now) -> Wakes {
         let mut wakes = Wakes::default();
         for inline in cutting.cutter.take_inlines() {
             if cutting.kept >= INLINES_MAX {
@@ -91,13 +91,15 @@ impl Fill {
     fn keep_inline(
         &self,
         inline: &Inline,
-        cutting: &Cutting,
+        cutting: &InlineCutting,
         caching: &Caching,
         now_ms: u64,
     ) -> Wakes {
         let scope = match inline.control.scope() {
-            Some(Scope::Public) if caching.policy.public && cutting.is_public => Scope::Public,
-            Some(_) if caching.policy.private => Scope::Private,
+            Some(CacheScope::Public) if caching.policy.public && cutting.is_public => {
+                CacheScope::Public
+            }
+            Some(_) if caching.policy.private => CacheScope::Private,
             Some(_) | None => return Wakes::default(),
         };
         // Without a key of its own the page has no includes that could be answered.
@@ -105,8 +107,8 @@ impl Fill {
             return Wakes::default();
         }
         let session = match scope {
-            Scope::Public => None,
-            Scope::Private => match Session::new(&cutting.session) {
+            CacheScope::Public => None,
+            CacheScope::Private => match SessionKey::new(&cutting.session) {
                 Some(session) => Some(session),
                 None => return Wakes::default(),
             },
@@ -115,11 +117,11 @@ impl Fill {
         let is_own = |authority: &[u8]| {
             crate::content::esi::is_same_site(authority, facts.host, [facts.port, facts.port])
         };
-        let Ok(target) = esi::source::resolve(&inline.name, facts.target, is_own) else {
+        let Ok(target) = bolide_esi::source::resolve(&inline.name, facts.target, is_own) else {
             return Wakes::default();
         };
         let mut url = Vec::new();
-        cache::rules::url_of(&mut url, &facts, &target, &caching.policy);
+        bolide_cache::rules::url_of(&mut url, &facts, &target, &caching.policy);
         let facts = for_inlines(&facts);
         let mut keys = KeyBuilder::default();
         if inline.control.no_vary {
@@ -129,10 +131,10 @@ impl Fill {
             cookies.merge(&cutting.fields, now_ms / 1000);
             page_key(&mut keys, (self.namespace, &url), &facts, caching, &cookies, None);
         }
-        push_piece(&mut keys, Piece::Inline(&self.url));
+        push_piece(&mut keys, KeyPiece::Inline(&self.url));
         let ttl = inline.control.lifetime().unwrap_or(match scope {
-            Scope::Public => caching.policy.ttl,
-            Scope::Private => caching.policy.private_ttl,
+            CacheScope::Public => caching.policy.ttl,
+            CacheScope::Private => caching.policy.private_ttl,
         });
         let most = caching.conf.page.max_ttl.map_or(TTL_MAX, |max| max.as_secs() as u32);
         let ttl = ttl.min(most).min(TTL_MAX);
@@ -142,9 +144,9 @@ impl Fill {
 
     fn put_inline(
         &self,
-        key: &Key<'_>,
+        key: &CacheKey<'_>,
         inline: &Inline,
-        cutting: &Cutting,
+        cutting: &InlineCutting,
         (now_ms, ttl, stale): (u64, u32, u32),
     ) -> Wakes {
         // A key of its own, from which the fill moves to that of the address: what is kept there
@@ -152,27 +154,27 @@ impl Fill {
         let mut own = KeyBuilder::default();
         own.start(self.namespace);
         own.push_url(&self.question.target);
-        push_piece(&mut own, Piece::Inline(&inline.name));
-        push_piece(&mut own, Piece::Value(&cutting.session));
+        push_piece(&mut own, KeyPiece::Inline(&inline.name));
+        push_piece(&mut own, KeyPiece::Value(&cutting.session));
         let Lookup::Miss(permit) = self.store.lookup(&own.public(), now_ms) else {
             return Wakes::default();
         };
         let moved = permit.move_to(key);
         let mut wakes = moved.wakes;
         let Some(mut permit) = moved.permit else { return wakes };
-        let mut fields = Fields::new();
+        let mut fields = FieldMap::new();
         if let Some(value) = cutting.fields.get(Name::ContentType) {
             fields.push(Name::ContentType, value);
         }
         if inline.control.esi != Some(false) {
-            fields.push_text(cache::ESI_MARK.0, cache::ESI_MARK.1);
+            fields.push_text(bolide_cache::ESI_MARK.0, bolide_cache::ESI_MARK.1);
         }
         let mut tags = Tags::default();
-        let words = inline.tags.iter().flat_map(|line| lscache::tags(line, Scope::Private));
+        let words = inline.tags.iter().flat_map(|line| lscache::tags(line, CacheScope::Private));
         for tag in words {
             match tag.scope {
-                Scope::Public => tags.push_public(tag.text),
-                Scope::Private => tags.push(tag.text),
+                CacheScope::Public => tags.push_public(tag.text),
+                CacheScope::Private => tags.push(tag.text),
             }
         }
         let head = ObjectHead {

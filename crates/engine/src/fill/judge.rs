@@ -3,21 +3,21 @@
 //! Owns what variables may look at then, though the client may have left or never have waited.
 //! Easiest to break: it sees the head as a client would, with what the location adds to it.
 
-use base::Now;
-use http::date::Clock;
-use http::{Fields, Name, OriginHead};
-use upstream::Attempt;
+use bolide_base::Now;
+use bolide_http::date::DateClock;
+use bolide_http::{FieldMap, Name, OriginHead};
+use bolide_upstream::Attempt;
 
 use crate::answer::Answer;
-use crate::content::page::Cached;
-use crate::ctx::{ConnInfo, Ctx};
+use crate::content::page::UpstreamCacheStatus;
+use crate::counters::RequestTallies;
+use crate::ctx::{ConnInfo, StepCtx};
 use crate::exchange::Exchange;
-use crate::filter::accel::push_shown;
 use crate::filter::headers::push_configured;
+use crate::filter::upstream_response::push_shown;
 use crate::request::Request;
 use crate::site::Site;
-use crate::tally::Tallies;
-use crate::vars::Scope;
+use crate::vars::VariableScope;
 
 /// A request as it was when the origin was asked, and what has been answered since.
 #[derive(Debug)]
@@ -25,14 +25,14 @@ pub(crate) struct Judge {
     request: Request,
     answer: Answer,
     conn: ConnInfo,
-    clock: Clock,
-    counters: Tallies,
+    clock: DateClock,
+    counters: RequestTallies,
     pid: u32,
 }
 
 impl Judge {
     /// Remembers what `exchange` asks about.
-    pub(crate) fn new(exchange: &Exchange, cached: Cached, ctx: &Ctx<'_>) -> Self {
+    pub(crate) fn new(exchange: &Exchange, cached: UpstreamCacheStatus, ctx: &StepCtx<'_>) -> Self {
         let answer = Answer { cached, ..Answer::default() };
         Self {
             request: exchange.request.snapshot(),
@@ -61,19 +61,19 @@ impl Judge {
         let Some(caching) = &location.caching else { return false };
         self.answer.origin.get_or_insert_default().note_head(&head.fields, now);
         self.answer.head.status = status;
-        let mut fields = Fields::new();
+        let mut fields = FieldMap::new();
         push_shown(&mut fields, head, location);
         self.answer.head.fields = fields.clone();
         let mut text = Vec::new();
-        let modified = head.fields.get(Name::LastModified).and_then(http::date::parse);
+        let modified = head.fields.get(Name::LastModified).and_then(bolide_http::date::parse);
         push_configured(&mut fields, &self.scope(site, now), status, modified, &mut text);
         self.answer.head.fields = fields;
         let scope = self.scope(site, now);
         caching.conf.no_cache.iter().any(|template| scope.is_true(template, &mut text))
     }
 
-    const fn scope<'a>(&'a self, site: &'a Site, now: Now) -> Scope<'a> {
-        Scope {
+    const fn scope<'a>(&'a self, site: &'a Site, now: Now) -> VariableScope<'a> {
+        VariableScope {
             sent: None,
             request: &self.request,
             answer: &self.answer,

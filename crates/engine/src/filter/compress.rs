@@ -3,20 +3,20 @@
 //! Decides only; files beside the original and compressed forms made on the fly are looked up by
 //! the content that owns the body.
 
-use conf::model::{Expires, ExpiresRule, Gzip, GzipProxied, Precompressed};
-use http::negotiate::{Coding, Codings, accepted};
-use http::{Fields, Name, Version};
+use bolide_conf::model::{Expires, ExpiresRule, Gzip, GzipProxied, Precompressed};
+use bolide_http::negotiate::{Coding, Codings, accepted};
+use bolide_http::{FieldMap, HttpVersion, Name};
 
-use crate::kinds::Kind;
+use crate::media_types::MediaType;
 use crate::request::Request;
-use crate::site::Location;
+use crate::site::CompiledLocation;
 
 /// The server's preference.
 pub(crate) const ORDER: [Coding; 3] = [Coding::Brotli, Coding::Zstd, Coding::Gzip];
 
 /// What a response filter would make of an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Choice {
+pub(crate) struct CodingChoice {
     /// The coding to make on the fly.
     pub(crate) coding: Option<Coding>,
     /// Whether the answer depends on `Accept-Encoding`.
@@ -24,14 +24,14 @@ pub(crate) struct Choice {
 }
 
 /// The codings that the client takes in this location, or none where compression is refused.
-pub(crate) fn client_codings(request: &Request, location: &Location) -> Codings {
+pub(crate) fn client_codings(request: &Request, location: &CompiledLocation) -> Codings {
     codings(request, location, |request, gzip| {
         is_allowed_for_proxies(request, gzip) || is_own_private(location, Validators::Carried)
     })
 }
 
 /// The same for a text that no file holds.
-pub(crate) fn codings_for_text(request: &Request, location: &Location) -> Codings {
+pub(crate) fn codings_for_text(request: &Request, location: &CompiledLocation) -> Codings {
     codings(request, location, |request, gzip| {
         is_allowed_for_proxies(request, gzip) || is_own_private(location, Validators::Missing)
     })
@@ -47,8 +47,8 @@ enum Validators {
 /// The same for the answer of an origin, whose fields have a say; `now` is in seconds since 1970.
 pub(crate) fn codings_for_origin(
     request: &Request,
-    location: &Location,
-    answer: &Fields,
+    location: &CompiledLocation,
+    answer: &FieldMap,
     now: u64,
 ) -> Codings {
     codings(request, location, |request, gzip| {
@@ -58,7 +58,7 @@ pub(crate) fn codings_for_origin(
 
 fn codings(
     request: &Request,
-    location: &Location,
+    location: &CompiledLocation,
     for_proxies: impl Fn(&Request, &Gzip) -> bool,
 ) -> Codings {
     let Some(field) = request.head().fields.get(Name::AcceptEncoding) else { return Codings::NONE };
@@ -78,7 +78,7 @@ fn is_allowed(
     gzip: &Gzip,
     for_proxies: impl Fn(&Request, &Gzip) -> bool,
 ) -> bool {
-    let oldest = if gzip.http10 { Version::Http10 } else { Version::Http11 };
+    let oldest = if gzip.http10 { HttpVersion::Http10 } else { HttpVersion::Http11 };
     if request.head().version < oldest {
         return false;
     }
@@ -101,7 +101,7 @@ fn is_allowed_for_proxies(request: &Request, gzip: &Gzip) -> bool {
 
 /// Whether `gzip_proxied` names our own answers here, which carry what the location says about how
 /// long they may be kept. What only a variable says names none.
-fn is_own_private(location: &Location, validators: Validators) -> bool {
+fn is_own_private(location: &CompiledLocation, validators: Validators) -> bool {
     let settings = &location.settings;
     let proxied = settings.gzip.proxied;
     if proxied == GzipProxied::default() {
@@ -138,13 +138,13 @@ fn names_privacy(value: &[u8], proxied: GzipProxied) -> bool {
 }
 
 /// Whether an origin's answer is one that `gzip_proxied` names, by nginx's order of questions.
-fn is_private(answer: &Fields, proxied: GzipProxied, now: u64) -> bool {
+fn is_private(answer: &FieldMap, proxied: GzipProxied, now: u64) -> bool {
     if proxied == GzipProxied::default() {
         return false;
     }
     if let Some(expires) = answer.get(Name::Expires) {
-        let date = answer.get(Name::Date).map_or(Some(now), http::date::parse);
-        let expires = http::date::parse(expires);
+        let date = answer.get(Name::Date).map_or(Some(now), bolide_http::date::parse);
+        let expires = bolide_http::date::parse(expires);
         return proxied.expired && expires.is_some_and(|expires| date.is_none_or(|d| expires < d));
     }
     if answer.get(Name::CacheControl).is_some() {
@@ -166,11 +166,11 @@ pub(crate) enum Sibling {
 }
 
 /// Whether the sibling of `coding` is for those only who ask for it.
-pub(crate) fn depends_on_client(location: &Location, coding: Coding) -> bool {
+pub(crate) fn depends_on_client(location: &CompiledLocation, coding: Coding) -> bool {
     precompressed(location, coding) != Precompressed::Always
 }
 
-fn precompressed(location: &Location, coding: Coding) -> Precompressed {
+fn precompressed(location: &CompiledLocation, coding: Coding) -> Precompressed {
     let settings = &location.settings;
     match coding {
         Coding::Gzip => settings.gzip.precompressed,
@@ -180,7 +180,7 @@ fn precompressed(location: &Location, coding: Coding) -> Precompressed {
 }
 
 /// What the sibling of `coding` would be good for.
-pub(crate) fn sibling(location: &Location, client: Codings, coding: Coding) -> Sibling {
+pub(crate) fn sibling(location: &CompiledLocation, client: Codings, coding: Coding) -> Sibling {
     let settings = &location.settings;
     match precompressed(location, coding) {
         Precompressed::Off => Sibling::Useless,
@@ -193,28 +193,28 @@ pub(crate) fn sibling(location: &Location, client: Codings, coding: Coding) -> S
 
 /// The coding to make on the fly for a body of `len` bytes and type `kind`.
 pub(crate) fn choose(
-    location: &Location,
-    kind: &Kind,
+    location: &CompiledLocation,
+    kind: &MediaType,
     status: u16,
     len: Option<u64>,
     client: Codings,
-) -> Choice {
+) -> CodingChoice {
     if !kind.is_codable() {
-        return Choice::default();
+        return CodingChoice::default();
     }
     choose_last(location, kind, status, len, client)
 }
 
 /// The same for a body that was changed already.
 pub(crate) fn choose_last(
-    location: &Location,
-    kind: &Kind,
+    location: &CompiledLocation,
+    kind: &MediaType,
     status: u16,
     len: Option<u64>,
     client: Codings,
-) -> Choice {
+) -> CodingChoice {
     if !kind.has_coding() || !matches!(status, 200 | 403 | 404) {
-        return Choice::default();
+        return CodingChoice::default();
     }
     let settings = &location.settings;
     let applies = |coding: &Coding| {
@@ -225,7 +225,7 @@ pub(crate) fn choose_last(
         };
         on && len.is_none_or(|len| len >= min)
     };
-    let mut choice = Choice::default();
+    let mut choice = CodingChoice::default();
     for coding in ORDER.iter().filter(|coding| applies(coding)) {
         choice.varies = true;
         if choice.coding.is_none() && client.contains(*coding) {
@@ -236,7 +236,7 @@ pub(crate) fn choose_last(
 }
 
 /// The configured level of a coding.
-pub(crate) fn level(location: &Location, coding: Coding) -> i8 {
+pub(crate) fn level(location: &CompiledLocation, coding: Coding) -> i8 {
     let settings = &location.settings;
     let unsigned = |level: u8| i8::try_from(level).unwrap_or(i8::MAX);
     match coding {

@@ -5,20 +5,20 @@
 
 use std::sync::Arc;
 
-use base::SpoolLimits;
-use cache::rules::{self, Answer};
-use cache::{Follower, Memo, Object, Waiter};
-use conf::model::CharsetOf;
-use http::negotiate::Coding;
-use http::{BodyLen, Fields, Method, Name, OriginHead};
+use bolide_base::SpoolLimits;
+use bolide_cache::rules::{self, AnswerFacts};
+use bolide_cache::{Follower, Memo, Object, Waiter};
+use bolide_conf::model::CharsetOf;
+use bolide_http::negotiate::Coding;
+use bolide_http::{BodyLen, FieldMap, Method, Name, OriginHead};
 
-use crate::answer::{Assembly, Body, Growth, Inflow, Strand};
-use crate::content::page::Cached;
-use crate::ctx::{Ctx, Effect, Wake};
-use crate::exchange::{Exchange, Next};
-use crate::filter::accel::Shape;
+use crate::answer::{AnswerBody, Growth, Inflow, PageAssembly, Strand};
+use crate::content::page::UpstreamCacheStatus;
+use crate::ctx::{StepCtx, StepEffect, Wake};
+use crate::exchange::{Exchange, NextStep};
 use crate::filter::compress;
-use crate::site::{Location, Site};
+use crate::filter::upstream_response::UpstreamShape;
+use crate::site::{CompiledLocation, Site};
 
 /// LIMIT: bytes of a page that are read ahead of its client where no file may hold them: a fragment
 /// may need the process that sends the page.
@@ -28,7 +28,7 @@ const PARTS_MAX: u64 = 1024 * 1024;
 
 impl Exchange {
     /// Whether pages of this location are put together.
-    pub(crate) fn assembles(location: &Location) -> bool {
+    pub(crate) fn assembles(location: &CompiledLocation) -> bool {
         let caching = location.caching.as_ref();
         caching.is_some_and(|caching| caching.is_page() && caching.conf.page.esi)
     }
@@ -37,15 +37,15 @@ impl Exchange {
     pub(crate) fn is_esi_page(
         &self,
         head: &OriginHead,
-        location: &Location,
-        ctx: &Ctx<'_>,
+        location: &CompiledLocation,
+        ctx: &StepCtx<'_>,
         site: &Site,
     ) -> bool {
         let Some(caching) = location.caching.as_ref().filter(|_| Self::assembles(location)) else {
             return false;
         };
         let now_ms = ctx.now.unix_millis;
-        let answer = Answer {
+        let answer = AnswerFacts {
             status: head.status,
             fields: &head.fields,
             body_len: None,
@@ -62,17 +62,17 @@ impl Exchange {
         object: &Arc<Object>,
         head: &mut OriginHead,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Next {
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
         let location = site.location(self.request.location);
         let is_small = object.body_len() <= PARTS_MAX;
-        let keep = Some(object).filter(|_| self.answer.cached == Cached::Hit);
+        let keep = Some(object).filter(|_| self.answer.cached == UpstreamCacheStatus::Hit);
         let (status, coding) = self.fill_assembled(head, (is_small, keep), site, ctx);
         if let Some((coding, level)) = coding {
             object.make_parts(coding, level);
         }
         self.say_kept(object, location, ctx.now.unix_millis);
-        self.answer_assembled(status, Assembly::kept(object.clone()), coding);
+        self.answer_assembled(status, PageAssembly::kept(object.clone()), coding);
         self.assemble(ctx)
     }
 
@@ -81,8 +81,8 @@ impl Exchange {
         &mut self,
         object: &Arc<Object>,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Option<Next> {
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
         let location = site.location(self.request.location);
         let tag = self.warm_tag(location, site, ctx)?;
         let memo = ctx.cache.as_deref()?.memo(object, tag)?;
@@ -103,10 +103,10 @@ impl Exchange {
         }
         if let Some(whole) = self.whole(object, tag, coding, site, ctx) {
             self.answer.head.body = BodyLen::Exact(whole.len());
-            self.answer.body = Body::Whole(Strand::new(whole));
-            return Some(Next::Respond);
+            self.answer.body = AnswerBody::Whole(Strand::new(whole));
+            return Some(NextStep::Respond);
         }
-        self.answer_assembled(200, Assembly::kept(object.clone()), coding);
+        self.answer_assembled(200, PageAssembly::kept(object.clone()), coding);
         self.take_shortcuts(object, site, ctx);
         Some(self.assemble(ctx))
     }
@@ -114,10 +114,10 @@ impl Exchange {
     fn remember_page(
         &self,
         object: &Arc<Object>,
-        fields: &Fields,
+        fields: &FieldMap,
         own_date: bool,
         site: &Site,
-        ctx: &mut Ctx<'_>,
+        ctx: &mut StepCtx<'_>,
     ) {
         let location = site.location(self.request.location);
         let charset = match &location.settings.charset.charset {
@@ -138,18 +138,23 @@ impl Exchange {
         waiter: Waiter,
         head: &mut OriginHead,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Next {
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
         let location = site.location(self.request.location);
         let (status, coding) = self.fill_assembled(head, (true, None), site, ctx);
         self.say_asked(location, ctx);
-        let assembly = Assembly::growing(Growth::new(follower, waiter));
+        let assembly = PageAssembly::growing(Growth::new(follower, waiter));
         self.answer_assembled(status, assembly, coding);
         self.assemble(ctx)
     }
 
     /// Answers with what an origin begins to send, its fragments in it.
-    pub(crate) fn send_esi(&mut self, head: &OriginHead, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    pub(crate) fn send_esi(
+        &mut self,
+        head: &OriginHead,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
         let location = site.location(self.request.location);
         let origin = &location.settings.origin;
         let len = head.fields.get(Name::ContentLength);
@@ -165,7 +170,7 @@ impl Exchange {
             0 => SpoolLimits { memory: memory.max(PAGE_MAX), file: 0 },
             file => SpoolLimits { memory, file },
         };
-        let assembly = Assembly::inflow(Inflow::new(limits, None), len);
+        let assembly = PageAssembly::inflow(Inflow::new(limits, None), len);
         self.answer_assembled(status, assembly, coding);
         if self.request.head().method == Method::Head {
             // Nobody waits for a body that nobody gets.
@@ -181,14 +186,14 @@ impl Exchange {
         head: &mut OriginHead,
         (may_be_coded, keep): (bool, Option<&Arc<Object>>),
         site: &Site,
-        ctx: &mut Ctx<'_>,
+        ctx: &mut StepCtx<'_>,
     ) -> (u16, Option<(Coding, i8)>) {
         strip(&mut head.fields);
         let location = site.location(self.request.location);
         let status = self.answer.status_or(if head.status == 0 { 200 } else { head.status });
         let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
         let kind = location.kinds.of_value(content_type, &location.settings);
-        let mut shape = Shape::default();
+        let mut shape = UpstreamShape::default();
         if location.coded && !matches!(status, 204 | 304) {
             let now = ctx.now.unix_seconds();
             let client = compress::codings_for_origin(&self.request, location, &head.fields, now);
@@ -207,20 +212,27 @@ impl Exchange {
 
     /// A client without a session waits for the heads of the first fragments: one of them may begin
     /// a session, and a cookie cannot be set later.
-    fn assemble(&self, ctx: &mut Ctx<'_>) -> Next {
+    fn assemble(&self, ctx: &mut StepCtx<'_>) -> NextStep {
         match &self.answer.body {
-            Body::Assembly(assembly) if self.page.session.is_empty() && assembly.awaits_head() => {
+            AnswerBody::Assembly(assembly)
+                if self.page.session.is_empty() && assembly.awaits_head() =>
+            {
                 if assembly.wants_fragments() {
-                    ctx.effects.push(Effect::Fragments);
+                    ctx.effects.push(StepEffect::Fragments);
                 }
-                Next::Assemble
+                NextStep::Assemble
             }
-            _ => Next::Respond,
+            _ => NextStep::Respond,
         }
     }
 
     /// Something has become of the page, or of a fragment whose head is waited for.
-    pub(crate) fn assemble_on(&mut self, wake: Wake, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    pub(crate) fn assemble_on(
+        &mut self,
+        wake: Wake,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
         if let Wake::Origin(news) = wake {
             self.take_more(news, site, ctx);
         }
@@ -243,7 +255,7 @@ impl Exchange {
     fn answer_assembled(
         &mut self,
         status: u16,
-        mut assembly: Assembly,
+        mut assembly: PageAssembly,
         coding: Option<(Coding, i8)>,
     ) {
         if let Some((coding, level)) = coding {
@@ -255,19 +267,19 @@ impl Exchange {
         let is_bare = matches!(status, 204 | 304);
         self.answer.head.body = if is_head || is_bare { BodyLen::None } else { BodyLen::Unknown };
         self.answer.body = match is_head || is_bare {
-            true => Body::Empty,
-            false => Body::Assembly(Box::new(assembly)),
+            true => AnswerBody::Empty,
+            false => AnswerBody::Assembly(Box::new(assembly)),
         };
     }
 }
 
 /// Removes what is not true of the page with its fragments.
-fn strip(fields: &mut Fields) {
+fn strip(fields: &mut FieldMap) {
     for name in [Name::AcceptRanges, Name::ContentLength, Name::Etag, Name::LastModified] {
         fields.remove(name);
     }
     for name in [&b"Content-MD5"[..], b"Digest", b"Content-Digest", b"Repr-Digest"] {
         fields.remove_text(name);
     }
-    fields.remove_text(cache::ESI_MARK.0);
+    fields.remove_text(bolide_cache::ESI_MARK.0);
 }

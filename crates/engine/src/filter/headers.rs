@@ -3,18 +3,18 @@
 //! Owns `Server`, `Date`, `expires`, `add_header` and redirects' `Location`; refuses framing
 //! fields, which belong to the protocol.
 
-use conf::model::{Expires, ExpiresRule};
-use http::date::http_date;
-use http::digits::push_decimal;
-use http::{Fields, Name, Scheme, Version};
+use bolide_conf::model::{Expires, ExpiresRule};
+use bolide_http::date::http_date;
+use bolide_http::digits::push_decimal;
+use bolide_http::{FieldMap, HttpVersion, Name, Scheme};
 
-use crate::ctx::Peer;
-use crate::site::Location;
-use crate::vars::{Scope, address, scheme};
+use crate::ctx::ClientAddress;
+use crate::site::CompiledLocation;
+use crate::vars::{VariableScope, address, scheme};
 
 /// What a content handler says about its answer.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Draft<'a> {
+pub(crate) struct HeadDraft<'a> {
     /// `Content-Type`; empty for none.
     pub(crate) content_type: &'a [u8],
     /// `Last-Modified` as text.
@@ -40,7 +40,12 @@ pub(super) const fn is_safe(status: u16) -> bool {
 
 /// Writes the fields that every answer begins with.
 #[inline]
-pub(crate) fn push_draft(fields: &mut Fields, status: u16, draft: &Draft<'_>, place: Place<'_>) {
+pub(crate) fn push_draft(
+    fields: &mut FieldMap,
+    status: u16,
+    draft: &HeadDraft<'_>,
+    place: FieldPlace<'_>,
+) {
     fields.push(Name::Server, place.location.signature.text().as_bytes());
     fields.push(Name::Date, place.date);
     let content_type = place.carried.get(Name::ContentType).unwrap_or(draft.content_type);
@@ -72,21 +77,21 @@ pub(crate) fn push_draft(fields: &mut Fields, status: u16, draft: &Draft<'_>, pl
 
 /// Where an answer is made.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Place<'a> {
+pub(crate) struct FieldPlace<'a> {
     /// The location that answers.
-    pub(crate) location: &'a Location,
+    pub(crate) location: &'a CompiledLocation,
     /// The text for `Date`.
     pub(crate) date: &'a [u8],
     /// Fields of an origin that this answer has to carry; their type counts more than ours.
-    pub(crate) carried: &'a Fields,
+    pub(crate) carried: &'a FieldMap,
 }
 
 /// Writes what configuration adds: `expires`, `add_header`, `Alt-Svc`.
 ///
 /// Fields are written to `fields`, which is not yet part of the scope's answer.
 pub(crate) fn push_configured(
-    fields: &mut Fields,
-    scope: &Scope<'_>,
+    fields: &mut FieldMap,
+    scope: &VariableScope<'_>,
     status: u16,
     last_modified: Option<u64>,
     scratch: &mut Vec<u8>,
@@ -102,7 +107,7 @@ pub(crate) fn push_configured(
     }
     for header in location.headers.iter().filter(|header| safe || header.conf.always) {
         scratch.clear();
-        Scope { sent: Some(fields), ..*scope }.expand(&header.conf.value, scratch);
+        VariableScope { sent: Some(fields), ..*scope }.expand(&header.conf.value, scratch);
         for byte in scratch.iter_mut().filter(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
             *byte = b' ';
         }
@@ -115,7 +120,7 @@ pub(crate) fn push_configured(
         }
     }
     let over_tcp =
-        scope.conn.scheme == Scheme::Https && scope.request.head().version < Version::Http3;
+        scope.conn.scheme == Scheme::Https && scope.request.head().version < HttpVersion::Http3;
     if over_tcp && !location.sets_alt_svc {
         let alt_svc = scope.site.alt_svc(scope.conn.listen, scope.request.server);
         if !alt_svc.is_empty() {
@@ -125,8 +130,8 @@ pub(crate) fn push_configured(
 }
 
 fn push_expires(
-    fields: &mut Fields,
-    scope: &Scope<'_>,
+    fields: &mut FieldMap,
+    scope: &VariableScope<'_>,
     last_modified: Option<u64>,
     scratch: &mut Vec<u8>,
 ) {
@@ -134,7 +139,7 @@ fn push_expires(
         Expires::Fixed(rule) => *rule,
         Expires::Variable { text, modified } => {
             scratch.clear();
-            Scope { sent: Some(fields), ..*scope }.expand(text, scratch);
+            VariableScope { sent: Some(fields), ..*scope }.expand(text, scratch);
             match ExpiresRule::parse(scratch, *modified) {
                 Ok(rule) => rule,
                 Err(_) => return,
@@ -188,7 +193,7 @@ fn next_time_of_day(now: i64, offset: i32, second: u32) -> i64 {
 ///
 /// The scheme is the connection's; the host is that of the request, the server's name or the
 /// address, in nginx's order; a default port is left out.
-pub(crate) fn push_absolute(scope: &Scope<'_>, path: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn push_absolute(scope: &VariableScope<'_>, path: &[u8], out: &mut Vec<u8>) {
     let settings = &scope.location().settings;
     if !settings.absolute_redirect || path.first() != Some(&b'/') {
         return out.extend_from_slice(path);
@@ -214,8 +219,8 @@ pub(crate) fn push_absolute(scope: &Scope<'_>, path: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(path);
 }
 
-fn push_local_host(local: Peer, out: &mut Vec<u8>) {
-    let is_v6 = matches!(local, Peer::Inet(addr) if addr.ip().to_canonical().is_ipv6());
+fn push_local_host(local: ClientAddress, out: &mut Vec<u8>) {
+    let is_v6 = matches!(local, ClientAddress::Inet(addr) if addr.ip().to_canonical().is_ipv6());
     if is_v6 {
         out.push(b'[');
     }

@@ -4,13 +4,15 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use conf::model::{CookieFlags, CookieName, Http, ProxySettings, ProxyUrl, Redirect, Replacement};
-use conf::vars::Template;
-use http::{Fields, Name, OriginHead};
+use bolide_conf::model::{
+    CookieFlags, CookieName, Http, ProxySettings, ProxyUrl, Redirect, Replacement,
+};
+use bolide_conf::vars::Template;
+use bolide_http::{FieldMap, Name, OriginHead};
 
-use crate::captures::Pattern;
+use crate::captures::CapturePattern;
 use crate::filter::headers::push_absolute;
-use crate::vars::Scope;
+use crate::vars::VariableScope;
 
 /// What is replaced, and by what.
 #[derive(Debug)]
@@ -18,14 +20,14 @@ enum Rule {
     /// The address of `proxy_pass` by the prefix of the location.
     Default(Arc<ProxyUrl>),
     Text(Template, Template),
-    Pattern(Pattern, Template),
+    Pattern(CapturePattern, Template),
 }
 
 /// Whose flags change.
 #[derive(Debug)]
 enum Whose {
     Text(Template),
-    Pattern(Pattern),
+    Pattern(CapturePattern),
 }
 
 /// The rules of a location.
@@ -43,7 +45,7 @@ impl Rewriter {
         let replacement = |rule: &Replacement| match rule {
             Replacement::Text { from, to } => Rule::Text(from.clone(), to.clone()),
             Replacement::Pattern { regex, to } => {
-                Rule::Pattern(Pattern::new(regex, &http.named), to.clone())
+                Rule::Pattern(CapturePattern::new(regex, &http.named), to.clone())
             }
         };
         let redirect = |rule: &Redirect| match rule {
@@ -53,7 +55,9 @@ impl Rewriter {
         let flags = |rule: &CookieFlags| {
             let whose = match &rule.name {
                 CookieName::Text(name) => Whose::Text(name.clone()),
-                CookieName::Pattern(regex) => Whose::Pattern(Pattern::new(regex, &http.named)),
+                CookieName::Pattern(regex) => {
+                    Whose::Pattern(CapturePattern::new(regex, &http.named))
+                }
             };
             (whose, rule.flags.clone())
         };
@@ -71,14 +75,18 @@ impl Rewriter {
     }
 
     /// The head as the client sees it.
-    pub(crate) fn apply<'a>(&self, head: &'a OriginHead, scope: &Scope<'_>) -> Cow<'a, OriginHead> {
+    pub(crate) fn apply<'a>(
+        &self,
+        head: &'a OriginHead,
+        scope: &VariableScope<'_>,
+    ) -> Cow<'a, OriginHead> {
         let has = |name| head.fields.get(name).is_some();
         let is_redirected =
             !self.redirects.is_empty() && (has(Name::Location) || has_refresh(&head.fields));
         if !(is_redirected || self.has_cookies() && has(Name::SetCookie)) {
             return Cow::Borrowed(head);
         }
-        let mut fields = Fields::new();
+        let mut fields = FieldMap::new();
         for field in head.fields.iter() {
             let changed = match field.name {
                 Name::Location => self.location(field.value, scope),
@@ -99,7 +107,7 @@ impl Rewriter {
         })
     }
 
-    fn location(&self, value: &[u8], scope: &Scope<'_>) -> Option<Vec<u8>> {
+    fn location(&self, value: &[u8], scope: &VariableScope<'_>) -> Option<Vec<u8>> {
         let made = self.redirects.iter().find_map(|rule| rule.redirect(value, scope))?;
         let mut out = Vec::new();
         // As in nginx, what was changed is an address of ours.
@@ -107,13 +115,13 @@ impl Rewriter {
         Some(out)
     }
 
-    fn refresh(&self, value: &[u8], scope: &Scope<'_>) -> Option<Vec<u8>> {
+    fn refresh(&self, value: &[u8], scope: &VariableScope<'_>) -> Option<Vec<u8>> {
         let at = value.windows(4).position(|word| word.eq_ignore_ascii_case(b"url="))? + 4;
         let made = self.redirects.iter().find_map(|rule| rule.redirect(&value[at..], scope))?;
         Some([&value[..at], &made].concat())
     }
 
-    fn cookie(&self, value: &[u8], scope: &Scope<'_>) -> Option<Vec<u8>> {
+    fn cookie(&self, value: &[u8], scope: &VariableScope<'_>) -> Option<Vec<u8>> {
         let mut cookie = Cookie::cut(value);
         // As in nginx, what is no cookie stays as it is.
         cookie.parts[0].value.as_ref()?;
@@ -145,12 +153,12 @@ impl Rewriter {
     }
 }
 
-fn has_refresh(fields: &Fields) -> bool {
+fn has_refresh(fields: &FieldMap) -> bool {
     fields.get_text(b"refresh").is_some()
 }
 
 impl Whose {
-    fn is(&self, name: &[u8], scope: &Scope<'_>) -> bool {
+    fn is(&self, name: &[u8], scope: &VariableScope<'_>) -> bool {
         match self {
             Self::Text(text) => {
                 let mut wanted = Vec::new();
@@ -162,7 +170,7 @@ impl Whose {
     }
 }
 
-fn expanded(template: &Template, scope: &Scope<'_>) -> Vec<u8> {
+fn expanded(template: &Template, scope: &VariableScope<'_>) -> Vec<u8> {
     let mut out = Vec::new();
     scope.expand(template, &mut out);
     out
@@ -170,7 +178,7 @@ fn expanded(template: &Template, scope: &Scope<'_>) -> Vec<u8> {
 
 impl Rule {
     /// The address that `value` becomes, if the rule is about it.
-    fn redirect(&self, value: &[u8], scope: &Scope<'_>) -> Option<Vec<u8>> {
+    fn redirect(&self, value: &[u8], scope: &VariableScope<'_>) -> Option<Vec<u8>> {
         match self {
             Self::Default(url) if url.uri.is_some() => {
                 Some([&*url.replaces, value.strip_prefix(&*url.written)?].concat())
@@ -188,7 +196,7 @@ impl Rule {
     }
 
     /// The domain or path that `value` becomes, if the rule is about it.
-    fn cookie(&self, value: &[u8], is_domain: bool, scope: &Scope<'_>) -> Option<Vec<u8>> {
+    fn cookie(&self, value: &[u8], is_domain: bool, scope: &VariableScope<'_>) -> Option<Vec<u8>> {
         match self {
             Self::Text(from, to) if is_domain => {
                 // RFC 6265 §5.2.3: a leading dot says nothing.
@@ -204,10 +212,10 @@ impl Rule {
 
     fn matched(
         &self,
-        pattern: &Pattern,
+        pattern: &CapturePattern,
         to: &Template,
         value: &[u8],
-        scope: &Scope<'_>,
+        scope: &VariableScope<'_>,
     ) -> Option<Vec<u8>> {
         let is_match = scope.request.captures.borrow_mut().capture(pattern, value);
         is_match.then(|| expanded(to, scope))

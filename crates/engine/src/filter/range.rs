@@ -1,17 +1,17 @@
 //! Several ranges of one body as `multipart/byteranges`.
 
-use http::range::{Boundary, ByteRange, Multipart};
+use bolide_http::range::{Boundary, ByteRange, Multipart};
 
-use crate::answer::{Parts, Source};
+use crate::answer::{BytesFrom, MultipartBody};
 
 /// The body that holds `ranges` of `source`, and how long it is.
 pub(crate) fn parts(
-    source: Source,
+    source: BytesFrom,
     content_type: &[u8],
     length: u64,
     boundary: Boundary,
     ranges: &[ByteRange],
-) -> (Parts, u64) {
+) -> (MultipartBody, u64) {
     let multipart = Multipart { boundary, content_type, length };
     let mut frames: Vec<Vec<u8>> = ranges
         .iter()
@@ -24,6 +24,6 @@ pub(crate) fn parts(
     let mut end = Vec::new();
     multipart.push_end(&mut end);
     frames.push(end);
-    let parts = Parts { source, frames, ranges: ranges.to_vec(), next: 0, span: None };
+    let parts = MultipartBody { source, frames, ranges: ranges.to_vec(), next: 0, span: None };
     (parts, multipart.body_len(ranges))
 }

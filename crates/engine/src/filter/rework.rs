@@ -5,29 +5,29 @@
 //! An answer that is changed is coded last; content handlers leave it as it is (see
 //! [`Kind::rewritten`]).
 
-use conf::model::Filters;
-use files::{Decoder, Encoder};
-use http::negotiate::Coding;
-use http::{BodyLen, Fields, Method, Name};
+use bolide_conf::model::Filters;
+use bolide_files::{CodingDecoder, CodingEncoder};
+use bolide_http::negotiate::Coding;
+use bolide_http::{BodyLen, FieldMap, Method, Name};
 
-use crate::answer::{Body, Compound, Pair, Reworked, Substitute, Work};
+use crate::answer::{AnswerBody, Compound, Pair, Reworked, Substitute, Work};
 use crate::content::parts::added;
-use crate::ctx::Ctx;
+use crate::ctx::StepCtx;
 use crate::exchange::Exchange;
 use crate::filter::compress;
-use crate::kinds::Kind;
-use crate::site::{Location, Site};
-use crate::vars::Scope;
+use crate::media_types::MediaType;
+use crate::site::{CompiledLocation, Site};
+use crate::vars::VariableScope;
 
 impl Exchange {
     /// Whether an answer of this kind and coding will be changed, so that there is no use in parts
     /// of it.
     pub(crate) fn reworks(
         &self,
-        kind: &Kind,
+        kind: &MediaType,
         encoding: &[u8],
         len: u64,
-        location: &Location,
+        location: &CompiledLocation,
     ) -> bool {
         let takes_gzip =
             || compress::client_codings(&self.request, location).contains(Coding::Gzip);
@@ -38,11 +38,11 @@ impl Exchange {
     /// The same for a file; where variables make all texts empty, there is nothing to look for.
     pub(crate) fn reworks_file(
         &self,
-        kind: &Kind,
+        kind: &MediaType,
         encoding: &'static str,
         len: u64,
         site: &Site,
-        ctx: &Ctx<'_>,
+        ctx: &StepCtx<'_>,
     ) -> bool {
         let location = site.location(self.request.location);
         let filters = &location.settings.filters;
@@ -55,7 +55,7 @@ impl Exchange {
     }
 
     /// Changes the answer that is about to leave.
-    pub(crate) fn rework(&mut self, site: &Site, ctx: &Ctx<'_>) {
+    pub(crate) fn rework(&mut self, site: &Site, ctx: &StepCtx<'_>) {
         let location = site.location(self.request.location);
         let status = self.answer.head.status;
         if matches!(status, 101 | 204 | 304) || self.is_fragment() && !self.is_part() {
@@ -89,12 +89,14 @@ impl Exchange {
         let len = if is_changed { None } else { exact(head.body) };
         let choice = match location.coded && is_plain && (gunzips || kind.rewritten) {
             true => compress::choose_last(location, kind, status, len, client),
-            false => compress::Choice::default(),
+            false => compress::CodingChoice::default(),
         };
         let level = |coding| compress::level(location, coding);
         let work = Work {
-            decoder: gunzips.then(Decoder::gzip),
-            encoder: choice.coding.and_then(|coding| Encoder::new(coding, level(coding)).ok()),
+            decoder: gunzips.then(CodingDecoder::gzip),
+            encoder: choice
+                .coding
+                .and_then(|coding| CodingEncoder::new(coding, level(coding)).ok()),
             substitute: (!pairs.is_empty()).then(|| Substitute::new(pairs, filters.sub_once)),
         };
         let fields = &mut self.answer.head.fields;
@@ -131,7 +133,13 @@ impl Exchange {
 
     /// Puts other answers into the body: after it was decoded and texts were replaced, before it is
     /// coded again.
-    fn compound(&mut self, mut work: Work, includes: bool, adds: bool, location: &Location) {
+    fn compound(
+        &mut self,
+        mut work: Work,
+        includes: bool,
+        adds: bool,
+        location: &CompiledLocation,
+    ) {
         let encoder = work.encoder.take();
         self.wrap(work);
         let is_head = self.request.head().method == Method::Head;
@@ -144,9 +152,9 @@ impl Exchange {
                 [&addition.before, &addition.after].map(|uri| added(uri.as_ref().filter(|_| adds)));
             let mut compound = Compound::new(inner, reader, before, after);
             if includes && let Some(stub) = self.take_stub() {
-                compound.stand_in(stub);
+                compound.use_stub(stub);
             }
-            self.answer.body = Body::Compound(Box::new(compound));
+            self.answer.body = AnswerBody::Compound(Box::new(compound));
         }
         self.wrap(Work { encoder, ..Work::default() });
     }
@@ -159,14 +167,14 @@ impl Exchange {
         self.answer.head.body = if is_head { BodyLen::None } else { BodyLen::Unknown };
         if !is_head {
             let inner = std::mem::take(&mut self.answer.body);
-            self.answer.body = Body::Reworked(Box::new(Reworked::new(inner, work)));
+            self.answer.body = AnswerBody::Reworked(Box::new(Reworked::new(inner, work)));
         }
     }
 
     /// What is looked for in this answer; texts that variables make empty are not.
-    fn pairs(&self, filters: &Filters, site: &Site, ctx: &Ctx<'_>) -> Vec<Pair> {
-        let scope = Scope::new(&self.request, &self.answer, site, ctx);
-        let text = |template: &conf::Template| {
+    fn pairs(&self, filters: &Filters, site: &Site, ctx: &StepCtx<'_>) -> Vec<Pair> {
+        let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
+        let text = |template: &bolide_conf::Template| {
             let mut text = Vec::new();
             scope.expand(template, &mut text);
             text
@@ -195,7 +203,7 @@ const fn exact(len: BodyLen) -> Option<u64> {
 }
 
 /// What tells versions apart was made for what is not sent.
-fn blur(fields: &mut Fields, keeps_last_modified: bool) {
+fn blur(fields: &mut FieldMap, keeps_last_modified: bool) {
     if keeps_last_modified {
         weaken(fields);
     } else {
@@ -205,7 +213,7 @@ fn blur(fields: &mut Fields, keeps_last_modified: bool) {
 }
 
 /// `Vary: Accept-Encoding`, if it is wanted and not said already.
-fn vary(fields: &mut Fields, location: &Location) {
+fn vary(fields: &mut FieldMap, location: &CompiledLocation) {
     let is_said = fields.all(Name::Vary).any(|value| value == b"Accept-Encoding");
     if location.settings.gzip.vary && !is_said {
         fields.push(Name::Vary, b"Accept-Encoding");
@@ -213,7 +221,7 @@ fn vary(fields: &mut Fields, location: &Location) {
 }
 
 /// RFC 9110 §8.8.1: what was changed is at most equivalent to what the tag was made for.
-fn weaken(fields: &mut Fields) {
+fn weaken(fields: &mut FieldMap) {
     let Some(etag) = fields.get(Name::Etag) else { return };
     if etag.starts_with(b"W/") {
         return;

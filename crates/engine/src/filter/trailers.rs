@@ -3,14 +3,14 @@
 //! Owns whether an answer has trailers and what they are worth, which is known at its last byte;
 //! refuses parts of other answers, whose ends nobody sees.
 
-use http::hops::is_no_trailer;
-use http::{BodyLen, Fields, Method, Name, Version};
+use bolide_http::hop_by_hop::is_no_trailer;
+use bolide_http::{BodyLen, FieldMap, HttpVersion, Method, Name};
 
 use crate::ctx::Around;
 use crate::exchange::Exchange;
 use crate::filter::headers::is_safe;
-use crate::site::{Location, Site};
-use crate::vars::Scope;
+use crate::site::{CompiledLocation, Site};
+use crate::vars::VariableScope;
 
 impl Exchange {
     /// Says in the head how the body will end.
@@ -23,7 +23,8 @@ impl Exchange {
         if head.body == BodyLen::Unknown && self.request.head().method != Method::Head {
             // What nothing else ends, the end of the connection does.
             let version = self.request.head().version;
-            head.close |= version < Version::Http11 || version == Version::Http11 && head.unchunked;
+            head.close |=
+                version < HttpVersion::Http11 || version == HttpVersion::Http11 && head.unchunked;
         }
         if !location.is_trailed || self.request.question.is_some() || self.is_fragment() {
             return;
@@ -41,7 +42,7 @@ impl Exchange {
 
     /// Adds what stands behind the body to `fields`, and remembers it for the log.
     #[cold]
-    pub fn trailers(&mut self, around: &Around<'_>, fields: &mut Fields) {
+    pub fn trailers(&mut self, around: &Around<'_>, fields: &mut FieldMap) {
         let Some(site) = self.request.site.clone() else { return };
         let location = site.location(self.request.location);
         let safe = is_safe(self.answer.head.status);
@@ -53,7 +54,7 @@ impl Exchange {
         let mut scratch = std::mem::take(&mut self.scratch);
         for trailer in location.trailers.iter().filter(|trailer| safe || trailer.conf.always) {
             scratch.clear();
-            Scope::around(&self.request, &self.answer, &site, around)
+            VariableScope::around(&self.request, &self.answer, &site, around)
                 .expand(&trailer.conf.value, &mut scratch);
             for byte in scratch.iter_mut().filter(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
                 *byte = b' ';
@@ -69,7 +70,7 @@ impl Exchange {
 
 /// Adds the origin's `trailers` but those that are about framing or one connection (RFC 9110
 /// §6.5.1), and what clients do not see.
-fn push_passed(location: &Location, trailers: &Fields, fields: &mut Fields) {
+fn push_passed(location: &CompiledLocation, trailers: &FieldMap, fields: &mut FieldMap) {
     for field in trailers.iter() {
         let is_kept_back = match field.name {
             name if is_no_trailer(name) => true,

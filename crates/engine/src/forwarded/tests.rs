@@ -1,25 +1,25 @@
 //! Owns: that addresses in fields are read as nginx reads them.
 
-use conf::model::{Network, Who};
+use bolide_conf::model::{Network, Who};
 use proptest::prelude::*;
 
 use super::{client, is_trusted, parse};
-use crate::ctx::Peer;
+use crate::ctx::ClientAddress;
 
 fn trusted() -> Vec<Who> {
     let net = |net: [u8; 4], mask: [u8; 4]| Who::Network(Network::V4(net.into(), mask.into()));
     vec![net([127, 0, 0, 1], [255; 4]), net([10, 0, 0, 0], [255, 0, 0, 0])]
 }
 
-fn peer(text: &str) -> Peer {
-    Peer::Inet(text.parse().unwrap())
+fn peer(text: &str) -> ClientAddress {
+    ClientAddress::Inet(text.parse().unwrap())
 }
 
 fn found(fields: &[&str], recursive: bool) -> String {
     let values = fields.iter().map(|value| value.as_bytes());
     match client(peer("127.0.0.1:5"), values, &trusted(), recursive) {
-        Some(Peer::Inet(addr)) => addr.to_string(),
-        Some(Peer::Unix) => "unix:".to_owned(),
+        Some(ClientAddress::Inet(addr)) => addr.to_string(),
+        Some(ClientAddress::Unix) => "unix:".to_owned(),
         None => "none".to_owned(),
     }
 }
@@ -99,7 +99,7 @@ proptest! {
                            recursive: bool, from in "(127|10|9)\\.0\\.0\\.1") {
         let asker = peer(&format!("{from}:5"));
         let values = fields.iter().map(String::as_bytes);
-        if let Some(Peer::Inet(addr)) = client(asker, values, &trusted(), recursive) {
+        if let Some(ClientAddress::Inet(addr)) = client(asker, values, &trusted(), recursive) {
             prop_assert!(is_trusted(&trusted(), asker));
             let words = fields.iter().flat_map(|field| field.split([' ', ',']));
             prop_assert!(words.filter_map(|word| parse(word.as_bytes())).any(|one| one == addr));

@@ -1,6 +1,6 @@
 //! What clients of the invented server ask.
 
-use http::{Method, Name, RequestHead};
+use bolide_http::{Method, Name, RequestHead};
 
 /// A request head as HTTP/1.1 framing would leave it.
 #[must_use]

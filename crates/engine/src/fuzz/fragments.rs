@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use http::RequestHead;
+use bolide_http::RequestHead;
 
 use crate::answer::Pulled;
 use crate::ctx::ConnInfo;
@@ -12,7 +12,7 @@ use crate::exchange::Exchange;
 
 /// How a fragment is answered.
 #[derive(Clone, Debug)]
-pub enum Answer {
+pub enum FragmentReply {
     /// With this.
     Whole(Vec<u8>),
     /// With this, and then it breaks.
@@ -25,7 +25,7 @@ pub enum Answer {
 #[derive(Debug, Default)]
 pub struct Fragments {
     /// By path and query; what is not there fails.
-    pub answers: BTreeMap<String, Answer>,
+    pub answers: BTreeMap<String, FragmentReply>,
     /// What was asked for, in order.
     pub asked: Vec<String>,
     /// Asked for and not answered: name of the exchange, target.
@@ -57,15 +57,15 @@ impl Fragments {
     pub fn go_on(&mut self, page: &mut Exchange) -> bool {
         let Some((name, target)) = self.open.pop() else { return false };
         match self.answers.get(&target) {
-            Some(Answer::Whole(body)) => {
+            Some(FragmentReply::Whole(body)) => {
                 self.running.insert(name, (body.clone(), Pulled::All));
                 page.accept_fragment(name, Vec::new());
             }
-            Some(Answer::Broken(body)) => {
+            Some(FragmentReply::Broken(body)) => {
                 self.running.insert(name, (body.clone(), Pulled::Broken));
                 page.accept_fragment(name, Vec::new());
             }
-            Some(Answer::Failed) | None => page.lose_fragment(name),
+            Some(FragmentReply::Failed) | None => page.lose_fragment(name),
         }
         true
     }

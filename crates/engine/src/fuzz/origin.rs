@@ -7,12 +7,12 @@ use std::collections::VecDeque;
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
 
-use base::{FileRef, SendChain, Spool, SpoolPiece, Weave};
+use bolide_base::{CopyPolicy, FileRef, SendChain, Spool, SpoolPiece};
+use bolide_conf::model::LogLevel;
+use bolide_http::OriginHead;
+use bolide_upstream::request::PassTarget;
+use bolide_upstream::{Attempt, Cause, ConnectRefused, OriginNews, OriginRequest};
 use bytes::Bytes;
-use conf::model::Level;
-use http::OriginHead;
-use upstream::request::Target;
-use upstream::{Attempt, Cause, OriginNews, OriginRequest, Refused};
 
 /// Bytes that one write to a file takes.
 const WRITE_MAX: usize = 1000;
@@ -67,7 +67,7 @@ fn fields(lines: &[&str]) -> Vec<(String, String)> {
 
 /// A request that an invented origin got.
 #[derive(Debug)]
-pub struct Got {
+pub struct FuzzGot {
     /// Names and values in order.
     pub params: Vec<(String, String)>,
     /// The request body.
@@ -84,7 +84,7 @@ pub struct Got {
     pub affinity: Vec<u8>,
 }
 
-impl Got {
+impl FuzzGot {
     /// The last value of a parameter.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
@@ -100,7 +100,7 @@ impl Got {
 
 /// What an origin does next, as an exchange is told.
 #[derive(Debug)]
-pub(super) enum Next {
+pub(super) enum FuzzNext {
     News(OriginNews),
     ClientLeaves,
     Nothing,
@@ -108,11 +108,11 @@ pub(super) enum Next {
 
 /// An invented origin: each request gets the next of its answers, the last one again and again.
 #[derive(Debug, Default)]
-pub struct Origin {
+pub struct FuzzUpstream {
     /// What it says to each request.
     pub answers: Vec<Vec<Say>>,
     /// What it was asked.
-    pub got: Vec<Got>,
+    pub got: Vec<FuzzGot>,
     /// Temporary files.
     files: Vec<(FileRef, Vec<u8>)>,
     /// Whether writing to a file fails.
@@ -122,7 +122,7 @@ pub struct Origin {
     is_allowed: bool,
 }
 
-impl Origin {
+impl FuzzUpstream {
     /// Whether a request is under way.
     #[must_use]
     pub const fn is_asked(&self) -> bool {
@@ -135,13 +135,13 @@ impl Origin {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let answer = self.answers.get(self.got.len()).or(self.answers.last());
         self.saying = answer.cloned().unwrap_or_default().into();
-        self.got.push(Got {
+        self.got.push(FuzzGot {
             params: params.iter().map(|(name, value)| (text(name), text(value))).collect(),
             body: Vec::new(),
             body_len,
             group: match target {
-                Target::Group(id) => Some(id.0),
-                Target::Address(_) => None,
+                PassTarget::Group(id) => Some(id.0),
+                PassTarget::Address(_) => None,
             },
             is_idempotent,
             dropped: false,
@@ -157,7 +157,7 @@ impl Origin {
         let (Some(spool), Some(got)) = (&mut self.spool, self.got.last_mut()) else { return 0 };
         let before = got.body.len();
         loop {
-            let mut out = SendChain::new(Weave::Contiguous);
+            let mut out = SendChain::new(CopyPolicy::Contiguous);
             let piece = spool.pull(777, &mut out);
             got.body.extend_from_slice(out.contiguous().unwrap_or_default());
             match piece {
@@ -206,37 +206,39 @@ impl Origin {
     }
 
     /// What it does next; nothing while it may not, or has nothing more to say.
-    pub(super) fn next(&mut self) -> Next {
-        let Some(spool) = &self.spool else { return Next::Nothing };
+    pub(super) fn next(&mut self) -> FuzzNext {
+        let Some(spool) = &self.spool else { return FuzzNext::Nothing };
         if !self.is_allowed {
-            return Next::Nothing;
+            return FuzzNext::Nothing;
         }
         if matches!(self.saying.front(), Some(Say::AwaitBody)) {
             if !spool.is_complete() {
-                return Next::Nothing;
+                return FuzzNext::Nothing;
             }
             self.saying.pop_front();
         }
-        let Some(say) = self.saying.pop_front() else { return Next::Nothing };
+        let Some(say) = self.saying.pop_front() else { return FuzzNext::Nothing };
         if matches!(say, Say::End | Say::Fail(..)) {
             self.spool = None;
         }
         match say {
-            Say::Head(status, fields) => Next::News(OriginNews::Head(head(status, &fields))),
-            Say::Early(fields) => Next::News(OriginNews::Early(head(103, &fields))),
-            Say::Body(bytes) => Next::News(OriginNews::Body(bytes)),
-            Say::End => Next::News(OriginNews::End),
-            Say::Fail(status, retry_after) => {
-                Next::News(OriginNews::Failed(Refused { status, retry_after, cause: Cause::Error }))
-            }
-            Say::Log(text, peer) => Next::News(OriginNews::Log {
-                level: Level::Error,
+            Say::Head(status, fields) => FuzzNext::News(OriginNews::Head(head(status, &fields))),
+            Say::Early(fields) => FuzzNext::News(OriginNews::Early(head(103, &fields))),
+            Say::Body(bytes) => FuzzNext::News(OriginNews::Body(bytes)),
+            Say::End => FuzzNext::News(OriginNews::End),
+            Say::Fail(status, retry_after) => FuzzNext::News(OriginNews::Failed(ConnectRefused {
+                status,
+                retry_after,
+                cause: Cause::Error,
+            })),
+            Say::Log(text, peer) => FuzzNext::News(OriginNews::Log {
+                level: LogLevel::Error,
                 text: text.into_bytes(),
                 doing: "while reading response header from upstream",
                 peer: peer.map(Arc::from),
             }),
-            Say::Tried(peer, status) => Next::News(OriginNews::Attempt(attempt(&peer, status))),
-            Say::ClientLeaves => Next::ClientLeaves,
+            Say::Tried(peer, status) => FuzzNext::News(OriginNews::Attempt(attempt(&peer, status))),
+            Say::ClientLeaves => FuzzNext::ClientLeaves,
             Say::AwaitBody => self.next(),
         }
     }

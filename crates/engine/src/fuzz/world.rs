@@ -9,26 +9,28 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::chain::Weave;
-use base::prng::Prng;
-use base::{FileRef, Instant, Now, SendChain};
+use bolide_base::chain::CopyPolicy;
+use bolide_base::prng::Prng;
+use bolide_base::{FileRef, Instant, Now, SendChain};
+use bolide_files::{DirEntry, FileKind, FileTable, Meta, OpenFailure, Probe, Probed, Want};
+use bolide_http::date::DateClock;
+use bolide_http::negotiate::Coding;
+use bolide_http::{BodyLen, Method, RequestHead, ResponseHead, Scheme};
 use bytes::Bytes;
-use files::{DirEntry, Failure, Kind, Meta, Probe, Probed, Table, Want};
-use http::date::Clock;
-use http::negotiate::Coding;
-use http::{BodyLen, Method, RequestHead, ResponseHead, Scheme};
 
-use crate::answer::Piece;
-use crate::content::recall::Recalled;
-use crate::ctx::{ConnInfo, Ctx, Effect, Peer, Refusal, SiteRef, TlsFacts, Wake};
+use crate::answer::BodyPiece;
+use crate::content::disk_lookup::Recalled;
+use crate::counters::RequestTallies;
+use crate::ctx::{
+    ClientAddress, ConnInfo, RequestRefusal, SiteRef, StepCtx, StepEffect, TlsFacts, Wake,
+};
 use crate::exchange::Exchange;
 use crate::fill::Fill;
 use crate::fuzz::asked::request;
 use crate::fuzz::fragments::Fragments;
-use crate::fuzz::origin::{self, Origin};
+use crate::fuzz::origin::{self, FuzzUpstream};
 use crate::log::{Due, LogTarget, Logs};
 use crate::site::Site;
-use crate::tally::Tallies;
 
 /// Civil time at which every world begins: 21 November 2026, 05:40:36 UTC.
 pub const START_SECONDS: u64 = 1_795_239_636;
@@ -40,19 +42,19 @@ pub const MTIME_SECONDS: i64 = 1_700_000_000;
 enum Node {
     Content(Bytes),
     Open(FileRef, Bytes),
-    Failure(Failure),
+    Failure(OpenFailure),
     Special,
 }
 
 /// A disk in memory; every prefix of a path is a directory.
 #[derive(Clone, Debug, Default)]
-pub struct Door {
+pub struct FuzzIo {
     nodes: BTreeMap<Vec<u8>, Node>,
     /// Looks that were performed.
     pub probes: u64,
 }
 
-impl Door {
+impl FuzzIo {
     /// Puts a file.
     pub fn put(&mut self, path: &str, content: &[u8]) {
         let node = Node::Content(Bytes::copy_from_slice(content));
@@ -66,7 +68,7 @@ impl Door {
     }
 
     /// Makes looking at a path fail.
-    pub fn fail(&mut self, path: &str, failure: Failure) {
+    pub fn fail(&mut self, path: &str, failure: OpenFailure) {
         self.nodes.insert(path.as_bytes().to_vec(), Node::Failure(failure));
     }
 
@@ -85,27 +87,27 @@ impl Door {
         let asked_for_directory = probe.path.len() > 1 && probe.path.ends_with(b"/");
         let path = probe.path.strip_suffix(b"/").unwrap_or(&probe.path);
         if path.len() > 4096 {
-            return Probed::Failed(Failure::NameTooLong);
+            return Probed::Failed(OpenFailure::NameTooLong);
         }
         if let Some(node) = self.nodes.get(path) {
             return match node {
                 Node::Failure(failure) => Probed::Failed(*failure),
-                _ if asked_for_directory => Probed::Failed(Failure::NotADirectory),
-                Node::Special => Probed::Seen(meta(Kind::Other, 0)),
+                _ if asked_for_directory => Probed::Failed(OpenFailure::NotADirectory),
+                Node::Special => Probed::Seen(meta(FileKind::Other, 0)),
                 Node::Content(content) | Node::Open(_, content) if probe.want == Want::Stat => {
-                    Probed::Seen(meta(Kind::File, content.len()))
+                    Probed::Seen(meta(FileKind::File, content.len()))
                 }
                 Node::Content(content) => {
-                    Probed::Content(meta(Kind::File, content.len()), content.clone())
+                    Probed::Content(meta(FileKind::File, content.len()), content.clone())
                 }
                 Node::Open(file, content) => {
-                    Probed::Open(meta(Kind::File, content.len()), file.clone())
+                    Probed::Open(meta(FileKind::File, content.len()), file.clone())
                 }
             };
         }
         let parents = (1..path.len()).filter(|at| path[*at] == b'/').map(|at| &path[..at]);
         if parents.into_iter().any(|parent| self.nodes.contains_key(parent)) {
-            return Probed::Failed(Failure::NotADirectory);
+            return Probed::Failed(OpenFailure::NotADirectory);
         }
         let mut prefix = path.to_vec();
         prefix.push(b'/');
@@ -113,9 +115,9 @@ impl Door {
         let children = self.nodes.range(prefix.clone()..).take_while(below);
         let entries = entries(children.map(|(path, node)| (&path[prefix.len()..], node)));
         match (entries.is_empty(), probe.want) {
-            (true, _) => Probed::Failed(Failure::NotFound),
-            (false, Want::List) => Probed::Listing(meta(Kind::Directory, 0), entries),
-            (false, _) => Probed::Seen(meta(Kind::Directory, 0)),
+            (true, _) => Probed::Failed(OpenFailure::NotFound),
+            (false, Want::List) => Probed::Listing(meta(FileKind::Directory, 0), entries),
+            (false, _) => Probed::Seen(meta(FileKind::Directory, 0)),
         }
     }
 
@@ -131,8 +133,8 @@ fn entries<'a>(children: impl Iterator<Item = (&'a [u8], &'a Node)>) -> Vec<DirE
     let mut entries: Vec<DirEntry> = Vec::new();
     for (rest, node) in children {
         let (name, kind) = match memchr::memchr(b'/', rest) {
-            Some(slash) => (&rest[..slash], Kind::Directory),
-            None => (rest, Kind::File),
+            Some(slash) => (&rest[..slash], FileKind::Directory),
+            None => (rest, FileKind::File),
         };
         let size = match node {
             Node::Content(content) | Node::Open(_, content) => content.len() as u64,
@@ -145,7 +147,7 @@ fn entries<'a>(children: impl Iterator<Item = (&'a [u8], &'a Node)>) -> Vec<DirE
     entries
 }
 
-fn meta(kind: Kind, size: usize) -> Meta {
+fn meta(kind: FileKind, size: usize) -> Meta {
     Meta {
         kind,
         size: size as u64,
@@ -160,7 +162,7 @@ fn meta(kind: Kind, size: usize) -> Meta {
 /// The files of a configuration, in memory.
 struct Texts<'a>(&'a str);
 
-impl conf::source::Source for Texts<'_> {
+impl bolide_conf::source::ConfSource for Texts<'_> {
     fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
         if path == Path::new(CONF_PATH) {
             return Ok(self.0.as_bytes().to_vec());
@@ -185,14 +187,14 @@ const CONF_PATH: &str = "/etc/nginx/nginx.conf";
 ///
 /// All messages, one per line.
 pub fn compile(text: &str) -> Result<Site, String> {
-    let options = conf::source::Options {
+    let options = bolide_conf::source::LoadOptions {
         prefix: PathBuf::from("/srv"),
         error_log: PathBuf::from("/srv/logs/error.log"),
         access_log: PathBuf::from("/srv/logs/access.log"),
-        ..conf::source::Options::default()
+        ..bolide_conf::source::LoadOptions::default()
     };
-    let outcome = conf::parse(&Texts(text), Path::new(CONF_PATH), &options);
-    let told = |all: &[conf::Diagnostic]| {
+    let outcome = bolide_conf::parse(&Texts(text), Path::new(CONF_PATH), &options);
+    let told = |all: &[bolide_conf::Diagnostic]| {
         let lines: Vec<String> = all.iter().map(ToString::to_string).collect();
         lines.join("\n")
     };
@@ -202,7 +204,7 @@ pub fn compile(text: &str) -> Result<Site, String> {
 
 /// An answer as a client would see it.
 #[derive(Clone, Debug)]
-pub struct Reply {
+pub struct WorldReply {
     /// The status; 0 when the connection was closed without an answer.
     pub status: u16,
     /// Names and values, in order.
@@ -225,7 +227,7 @@ pub struct Reply {
 #[derive(Default)]
 struct Turn {
     method: Method,
-    reply: Option<Reply>,
+    reply: Option<WorldReply>,
     interim: Vec<Vec<(String, String)>>,
     is_sent: bool,
     discards: bool,
@@ -237,7 +239,7 @@ struct Turn {
 /// Bytes of a request body that may be on their way.
 const WINDOW: usize = 2000;
 
-impl Reply {
+impl WorldReply {
     /// The first field called `name`, or the empty text.
     #[must_use]
     pub fn field(&self, name: &str) -> &str {
@@ -264,31 +266,31 @@ impl Reply {
 
 /// One worker with one connection, and a disk.
 #[derive(Debug)]
-pub struct World {
+pub struct FuzzWorld {
     /// The disk.
-    pub door: Door,
+    pub door: FuzzIo,
     /// The connection.
     pub conn: ConnInfo,
     /// The time.
     pub now: Now,
     /// The worker's open files.
-    pub files: Table,
+    pub files: FileTable,
     /// Requests so far.
     pub requests: u64,
     /// Bytes that one pull asks for.
     pub pull_max: usize,
     site: SiteRef,
     logs: Logs,
-    tallies: Tallies,
+    tallies: RequestTallies,
     prng: Prng,
-    clock: Clock,
+    clock: DateClock,
     exchange: Exchange,
-    effects: Vec<Effect>,
+    effects: Vec<StepEffect>,
     /// The worker's table of kept answers, and what listens to the origin for the store.
-    front: Option<cache::Front>,
+    front: Option<bolide_cache::Front>,
     fill: Option<Box<Fill>>,
     /// The origin.
-    pub origin: Origin,
+    pub origin: FuzzUpstream,
     /// What pages with ESI are put together from.
     pub fragments: Fragments,
     /// What is left of the request body that the client sends, and whether it ends.
@@ -298,13 +300,14 @@ pub struct World {
     pub sends_late: bool,
 }
 
-impl World {
+impl FuzzWorld {
     /// A world with this site and an empty disk; clients come from 192.0.2.1 to 127.0.0.1:80.
     #[must_use]
     pub fn new(site: Arc<Site>) -> Self {
         let now =
             Now { mono: Instant::from_nanos(1_000_000_000), unix_millis: START_SECONDS * 1000 };
-        let address = |ip: [u8; 4], port| Peer::Inet(SocketAddr::from((Ipv4Addr::from(ip), port)));
+        let address =
+            |ip: [u8; 4], port| ClientAddress::Inet(SocketAddr::from((Ipv4Addr::from(ip), port)));
         let conn = ConnInfo {
             serial: 1,
             remote: address([192, 0, 2, 1], 50_000),
@@ -316,24 +319,24 @@ impl World {
             started: now,
         };
         let upstreams = site.config().http.as_ref().map_or(&[][..], |http| &http.upstreams);
-        let groups = Arc::new(upstream::Groups::new(upstreams, None));
+        let groups = Arc::new(bolide_upstream::UpstreamGroups::new(upstreams, None));
         Self {
-            door: Door::default(),
+            door: FuzzIo::default(),
             conn,
             now,
-            files: Table::new(1),
+            files: FileTable::new(1),
             requests: 0,
             pull_max: 16 * 1024,
             logs: Logs::new(12, 13),
-            tallies: Tallies::default(),
+            tallies: RequestTallies::default(),
             prng: Prng::new(7),
-            clock: Clock::new(now, 0),
+            clock: DateClock::new(now, 0),
             exchange: Exchange::new(),
             effects: Vec::new(),
             front: site.store().map(|store| store.front(0)),
             fill: None,
             site: SiteRef::new(site, groups),
-            origin: Origin::default(),
+            origin: FuzzUpstream::default(),
             fragments: Fragments::default(),
             client_body: Vec::new(),
             body_ends: false,
@@ -363,7 +366,7 @@ impl World {
     pub fn keeping(config: &str) -> Self {
         match compile(config) {
             Ok(site) => {
-                let store = cache::Store::new(cache::StoreLimits::default(), 7);
+                let store = bolide_cache::Store::new(bolide_cache::StoreLimits::default(), 7);
                 Self::new(Arc::new(site.with_store(store)))
             }
             Err(messages) => panic!("{messages}"),
@@ -381,7 +384,7 @@ impl World {
         let listen = &self.site.listens()[index];
         let (port, tls) = (listen.address.port(), listen.tls);
         self.conn.listen = index;
-        self.conn.local = Peer::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        self.conn.local = ClientAddress::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
         self.conn.scheme = if tls { Scheme::Https } else { Scheme::Http };
         self.conn.tls = tls.then(TlsFacts::default);
     }
@@ -394,12 +397,12 @@ impl World {
     }
 
     /// `GET path` from `host` over HTTP/1.1.
-    pub fn get(&mut self, host: &str, path: &str) -> Reply {
+    pub fn get(&mut self, host: &str, path: &str) -> WorldReply {
         self.ask(request(Method::Get, host, path, &[]))
     }
 
     /// One whole request.
-    pub fn ask(&mut self, head: Box<RequestHead>) -> Reply {
+    pub fn ask(&mut self, head: Box<RequestHead>) -> WorldReply {
         self.ask_refused(head, None)
     }
 
@@ -408,7 +411,11 @@ impl World {
     /// # Panics
     ///
     /// When the exchange answers or finishes not exactly once, or breaks its body's length.
-    pub fn ask_refused(&mut self, head: Box<RequestHead>, refusal: Option<Refusal>) -> Reply {
+    pub fn ask_refused(
+        &mut self,
+        head: Box<RequestHead>,
+        refusal: Option<RequestRefusal>,
+    ) -> WorldReply {
         self.requests += 1;
         self.pass(Duration::from_millis(1));
         let mut turn = Turn { method: head.method, ..Turn::default() };
@@ -421,7 +428,7 @@ impl World {
             let Some(effect) = (!self.effects.is_empty()).then(|| self.effects.remove(0)) else {
                 continue;
             };
-            if let Effect::Finish = effect {
+            if let StepEffect::Finish = effect {
                 assert!(self.effects.is_empty(), "nothing comes after the end");
                 let mut reply = turn.reply.expect("an exchange answers before it ends");
                 reply.discards = turn.discards;
@@ -443,77 +450,82 @@ impl World {
     }
 
     /// One request with a body, in pieces.
-    pub fn ask_with_body(&mut self, head: Box<RequestHead>, pieces: &[&[u8]]) -> Reply {
+    pub fn ask_with_body(&mut self, head: Box<RequestHead>, pieces: &[&[u8]]) -> WorldReply {
         self.client_sends(pieces.iter().copied());
         self.ask(head)
     }
 
-    fn perform(&mut self, effect: Effect, turn: &mut Turn) {
+    fn perform(&mut self, effect: StepEffect, turn: &mut Turn) {
         match effect {
-            Effect::Probe(probe) => {
+            StepEffect::Probe(probe) => {
                 let probed = self.door.perform(&probe);
                 self.files.insert_probe(&probe, probed, self.now);
                 self.wake(Wake::Probed);
             }
-            Effect::Resolve(path) => {
+            StepEffect::Resolve(path) => {
                 self.files.real.insert(path.clone(), Ok(path), self.now.mono);
                 self.wake(Wake::Probed);
             }
-            Effect::Compress(job) => {
+            StepEffect::Compress(job) => {
                 let output = job.run();
                 self.files.finish_job(&job, output);
                 self.wake(Wake::Compressed);
             }
-            Effect::CheckPassword(check) => self.wake(Wake::PasswordChecked(check.run())),
-            Effect::DiscardBody => {
+            StepEffect::CheckPassword(check) => self.wake(Wake::PasswordChecked(check.run())),
+            StepEffect::DiscardBody => {
                 turn.discards = true;
                 self.client_body.clear();
             }
-            Effect::BodyConsumed(len) => turn.consumed += len,
-            Effect::Deadline(_) | Effect::Ready | Effect::Outlive | Effect::WantBody(_) => {}
-            Effect::Spool(_) => {
+            StepEffect::BodyConsumed(len) => turn.consumed += len,
+            StepEffect::Deadline(_)
+            | StepEffect::Ready
+            | StepEffect::Outlive
+            | StepEffect::WantBody(_) => {}
+            StepEffect::Spool(_) => {
                 if let Some(spool) = self.exchange.spool_mut() {
                     self.origin.write(spool);
                 }
                 self.wake(Wake::Spooled);
             }
-            Effect::Fill(fill) => self.fill = Some(fill),
-            Effect::CompressObject(object, coding, level) => self.code(&object, coding, level),
-            Effect::Recall(permit) => {
-                let absent = Recalled::Found(cache::Lookup::Miss(*permit));
+            StepEffect::Fill(fill) => self.fill = Some(fill),
+            StepEffect::CompressObject(object, coding, level) => self.code(&object, coding, level),
+            StepEffect::Recall(permit) => {
+                let absent = Recalled::Found(bolide_cache::Lookup::Miss(*permit));
                 self.wake(Wake::Recalled(Box::new(absent)));
             }
             // There is one exchange, which waits for nobody; nothing is done behind its back.
-            Effect::News(_) => {}
-            Effect::Question => unreachable!("this world asks nobody"),
-            Effect::Refresh(..) => unreachable!("this world has no background"),
-            Effect::Fragments => self.fragments.begin(&mut self.exchange, &self.conn),
-            Effect::Fetch(request) => self.origin.ask(*request),
-            Effect::FetchBody(bytes) => turn.consumed += self.origin.push_body(bytes),
-            Effect::FetchBodyEnd => self.origin.end_body(),
-            Effect::FetchMore(more) => self.origin.allow(more),
-            Effect::FetchDrop => self.origin.drop_request(),
-            Effect::Interim(head) => {
+            StepEffect::News(_) => {}
+            StepEffect::AuthSubrequest => unreachable!("this world asks nobody"),
+            StepEffect::Refresh(..) => unreachable!("this world has no background"),
+            StepEffect::Fragments => self.fragments.begin(&mut self.exchange, &self.conn),
+            StepEffect::Fetch(request) => self.origin.ask(*request),
+            StepEffect::FetchBody(bytes) => turn.consumed += self.origin.push_body(bytes),
+            StepEffect::FetchBodyEnd => self.origin.end_body(),
+            StepEffect::FetchMore(more) => self.origin.allow(more),
+            StepEffect::FetchDrop => self.origin.drop_request(),
+            StepEffect::Interim(head) => {
                 assert!(turn.reply.is_none() && head.status == 103, "103 comes first");
                 turn.interim.push(fields_of(&head));
             }
-            Effect::CloseSilently => {
+            StepEffect::CloseSilently => {
                 assert!(turn.reply.is_none(), "answered twice");
-                turn.reply = Some(silence());
+                turn.reply = Some(no_reply());
             }
-            Effect::Respond => {
+            StepEffect::Respond => {
                 assert!(turn.reply.is_none(), "answered twice");
                 turn.reply = Some(self.receive());
             }
-            Effect::Finish => unreachable!("the end is seen to elsewhere"),
+            StepEffect::Finish => unreachable!("the end is seen to elsewhere"),
         }
     }
 
-    fn code(&self, object: &Arc<cache::Object>, coding: Coding, level: i8) {
+    fn code(&self, object: &Arc<bolide_cache::Object>, coding: Coding, level: i8) {
         let (Some(front), Some(body)) = (&self.front, object.body()) else { return };
-        let variant = match files::compress(coding, level, &body) {
-            Ok(form) if form.len() < body.len() => cache::Variant::Ready(Bytes::from(form)),
-            Ok(_) | Err(_) => cache::Variant::NotWorth,
+        let variant = match bolide_files::compress(coding, level, &body) {
+            Ok(form) if form.len() < body.len() => {
+                bolide_cache::ObjectVariant::Ready(Bytes::from(form))
+            }
+            Ok(_) | Err(_) => bolide_cache::ObjectVariant::NotWorth,
         };
         front.store().set_variant(object, coding, variant);
     }
@@ -571,19 +583,19 @@ impl World {
         let is_bounded = self.exchange.wants_origin() || !self.origin.is_allowed();
         assert!(is_bounded, "an origin that sends more than there is room for has to wait");
         match self.origin.next() {
-            origin::Next::News(news) => {
+            origin::FuzzNext::News(news) => {
                 if let Some(fill) = &mut self.fill {
                     drop(fill.hear(&news, self.now));
                     self.exchange.note_kept(fill);
                 }
                 self.wake(Wake::Origin(news));
             }
-            origin::Next::ClientLeaves => {
-                turn.reply.get_or_insert_with(silence);
+            origin::FuzzNext::ClientLeaves => {
+                turn.reply.get_or_insert_with(no_reply);
                 turn.is_sent = true;
                 self.wake(Wake::ClientGone);
             }
-            origin::Next::Nothing => return false,
+            origin::FuzzNext::Nothing => return false,
         }
         true
     }
@@ -595,7 +607,7 @@ impl World {
     ///
     /// When the answer is not complete after one step and a pull.
     pub fn count(&mut self, head: Box<RequestHead>, counter: impl Fn() -> u64) -> u64 {
-        let mut out = SendChain::new(Weave::Contiguous);
+        let mut out = SendChain::new(CopyPolicy::Contiguous);
         out.push_with(64 * 1024, |_| 1);
         out.clear();
         self.effects.reserve(8);
@@ -604,29 +616,32 @@ impl World {
         self.exchange.start(head, self.site.clone());
         self.wake(Wake::Start);
         let mut used = counter() - before;
-        while let Some(Effect::Probe(_) | Effect::Compress(_) | Effect::CompressObject(..)) =
-            self.effects.first()
+        while let Some(
+            StepEffect::Probe(_) | StepEffect::Compress(_) | StepEffect::CompressObject(..),
+        ) = self.effects.first()
         {
             match self.effects.remove(0) {
-                Effect::Probe(probe) => {
+                StepEffect::Probe(probe) => {
                     let probed = self.door.perform(&probe);
                     self.files.insert_probe(&probe, probed, self.now);
                     self.wake(Wake::Probed);
                 }
-                Effect::Compress(job) => {
+                StepEffect::Compress(job) => {
                     let output = job.run();
                     self.files.finish_job(&job, output);
                     self.wake(Wake::Compressed);
                 }
-                Effect::CompressObject(object, coding, level) => self.code(&object, coding, level),
+                StepEffect::CompressObject(object, coding, level) => {
+                    self.code(&object, coding, level);
+                }
                 _ => {}
             }
             used = u64::MAX;
         }
-        assert!(matches!(self.effects[..], [Effect::Respond]), "answered in one step");
+        assert!(matches!(self.effects[..], [StepEffect::Respond]), "answered in one step");
         self.effects.clear();
         let before = counter();
-        while matches!(self.exchange.pull(16 * 1024, &mut out), Piece::More) {}
+        while matches!(self.exchange.pull(16 * 1024, &mut out), BodyPiece::More) {}
         self.wake(Wake::Sent { body_bytes: out.len(), head_bytes: 100 });
         let head = self.exchange.take_request();
         used = used.saturating_add(counter() - before);
@@ -657,8 +672,8 @@ impl World {
         is_wanted
     }
 
-    fn with<T>(&mut self, act: impl FnOnce(&mut Exchange, &mut Ctx<'_>) -> T) -> T {
-        let mut ctx = Ctx {
+    fn with<T>(&mut self, act: impl FnOnce(&mut Exchange, &mut StepCtx<'_>) -> T) -> T {
+        let mut ctx = StepCtx {
             now: self.now,
             clock: &self.clock,
             conn: &self.conn,
@@ -676,14 +691,14 @@ impl World {
         act(&mut self.exchange, &mut ctx)
     }
 
-    fn receive(&mut self) -> Reply {
+    fn receive(&mut self) -> WorldReply {
         let head = self.exchange.head();
-        let reply = Reply {
+        let reply = WorldReply {
             status: head.status,
             fields: fields_of(head),
             len: head.body,
             close: head.close,
-            ..silence()
+            ..no_reply()
         };
         assert!((200..600).contains(&reply.status), "status {}", reply.status);
         let framing = ["Content-Length", "Transfer-Encoding", "Connection"];
@@ -728,31 +743,31 @@ enum Pulled {
 fn pull(
     exchange: &mut Exchange,
     max: usize,
-    door: &Door,
-    origin: &Origin,
+    door: &FuzzIo,
+    origin: &FuzzUpstream,
     fragments: &mut Fragments,
-    reply: &mut Reply,
+    reply: &mut WorldReply,
 ) -> Pulled {
-    let mut out = SendChain::new(Weave::Contiguous);
+    let mut out = SendChain::new(CopyPolicy::Contiguous);
     let piece = exchange.pull(max, &mut out);
     reply.body.extend_from_slice(out.contiguous().unwrap_or_default());
     match piece {
-        Piece::More => {}
-        Piece::Fragment(name) => fragments.give(exchange, name, max),
-        Piece::Pending => return Pulled::Nothing,
-        Piece::End => return Pulled::All,
-        Piece::Broken => return Pulled::Broken,
-        Piece::File { file, offset, len, expect: None } => {
+        BodyPiece::More => {}
+        BodyPiece::Fragment(name) => fragments.give(exchange, name, max),
+        BodyPiece::Pending => return Pulled::Nothing,
+        BodyPiece::End => return Pulled::All,
+        BodyPiece::Broken => return Pulled::Broken,
+        BodyPiece::File { file, offset, len, expect: None } => {
             let part = origin.read(&file, offset, len).expect("the file was written so far");
             reply.body.extend_from_slice(part);
             exchange.advanced(len);
         }
-        Piece::File { file, offset, len, .. } => {
+        BodyPiece::File { file, offset, len, .. } => {
             let content = door.content_of(&file).expect("the file is on the disk");
             reply.body.extend_from_slice(&content[offset as usize..(offset + len) as usize]);
             exchange.advanced(len);
         }
-        Piece::Read { file, offset, len, .. } => {
+        BodyPiece::Read { file, offset, len, .. } => {
             let content = door.content_of(&file).expect("the file is on the disk");
             exchange.feed(&content[offset as usize..(offset + len) as usize]);
         }
@@ -760,8 +775,8 @@ fn pull(
     Pulled::Some
 }
 
-const fn silence() -> Reply {
-    Reply {
+const fn no_reply() -> WorldReply {
+    WorldReply {
         status: 0,
         fields: Vec::new(),
         body: Vec::new(),

@@ -2,14 +2,20 @@
 
 use std::sync::Arc;
 
-use conf::model::{LimitKind, LimitZone};
+use bolide_conf::model::{LimitKind, LimitZone};
 use proptest::prelude::*;
 
-use super::{Entry, Held, Place, Verdict, Zone, Zones, room};
+use super::{LimitEntry, LimitHold, LimitPlace, LimitVerdict, Zone, Zones, room};
 
 fn conf(key: &str, size: u64, kind: LimitKind) -> LimitZone {
     let key_text = key.as_bytes().into();
-    LimitZone { name: (*b"one").into(), size, key: conf::Template::text(b"k"), key_text, kind }
+    LimitZone {
+        name: (*b"one").into(),
+        size,
+        key: bolide_conf::Template::text(b"k"),
+        key_text,
+        kind,
+    }
 }
 
 fn requests(size: u64) -> Zone {
@@ -23,50 +29,56 @@ fn connections(size: u64) -> Arc<Zone> {
 #[test]
 fn the_excess_grows_by_one_request_and_shrinks_with_time() {
     let zone = requests(1 << 20);
-    let weigh = |now| zone.weigh(b"a", (1000, 2000), Place::Last, now);
-    assert_eq!(weigh(5), Verdict::Counted(0));
-    assert_eq!(weigh(5), Verdict::Counted(1000));
-    assert_eq!(weigh(5), Verdict::Counted(2000));
-    assert_eq!(weigh(5), Verdict::Busy(3000));
-    assert_eq!(weigh(505), Verdict::Busy(2500));
-    assert_eq!(weigh(1105), Verdict::Counted(1900));
-    assert_eq!(weigh(60_000), Verdict::Counted(0));
+    let weigh = |now| zone.check_limit(b"a", (1000, 2000), LimitPlace::Last, now);
+    assert_eq!(weigh(5), LimitVerdict::Counted(0));
+    assert_eq!(weigh(5), LimitVerdict::Counted(1000));
+    assert_eq!(weigh(5), LimitVerdict::Counted(2000));
+    assert_eq!(weigh(5), LimitVerdict::Busy(3000));
+    assert_eq!(weigh(505), LimitVerdict::Busy(2500));
+    assert_eq!(weigh(1105), LimitVerdict::Counted(1900));
+    assert_eq!(weigh(60_000), LimitVerdict::Counted(0));
 }
 
 #[test]
 fn a_worker_whose_time_is_older_does_not_pay_twice() {
     let zone = requests(1 << 20);
-    let weigh = |now, place| zone.weigh(b"a", (1000, 9000), place, now);
-    assert_eq!(weigh(1500, Place::Last), Verdict::Counted(0));
-    assert_eq!(weigh(1000, Place::Last), Verdict::Counted(1000));
-    assert_eq!(weigh(1500, Place::Last), Verdict::Counted(2000));
-    let Verdict::Pinned(pinned) = weigh(1000, Place::Inner) else { panic!("within the burst") };
+    let weigh = |now, place| zone.check_limit(b"a", (1000, 9000), place, now);
+    assert_eq!(weigh(1500, LimitPlace::Last), LimitVerdict::Counted(0));
+    assert_eq!(weigh(1000, LimitPlace::Last), LimitVerdict::Counted(1000));
+    assert_eq!(weigh(1500, LimitPlace::Last), LimitVerdict::Counted(2000));
+    let LimitVerdict::Pinned(pinned) = weigh(1000, LimitPlace::Inner) else {
+        panic!("within the burst")
+    };
     assert_eq!(zone.charge(pinned, 1000, 1000), 3000);
-    assert_eq!(weigh(1500, Place::Last), Verdict::Counted(4000));
+    assert_eq!(weigh(1500, LimitPlace::Last), LimitVerdict::Counted(4000));
 }
 
 #[test]
 fn what_is_held_twice_is_counted_until_both_let_go() {
     let zone = connections(1 << 20);
-    let Entry::Entered(ticket) = zone.enter(b"a", 1) else { panic!("the first one enters") };
-    let mut held = Held::default();
+    let LimitEntry::Entered(ticket) = zone.enter(b"a", 1) else { panic!("the first one enters") };
+    let mut held = LimitHold::default();
     held.add(ticket);
     let script = held.clone();
     held.let_go();
-    assert!(matches!(zone.enter(b"a", 1), Entry::Busy));
+    assert!(matches!(zone.enter(b"a", 1), LimitEntry::Busy));
     drop(script);
-    assert!(matches!(zone.enter(b"a", 1), Entry::Entered(_)));
+    assert!(matches!(zone.enter(b"a", 1), LimitEntry::Entered(_)));
 }
 
 #[test]
 fn what_is_pinned_is_charged_only_when_told() {
     let zone = requests(1 << 20);
-    let weigh = |place| zone.weigh(b"a", (1000, 0), place, 5);
-    let Verdict::Pinned(first) = weigh(Place::Inner) else { panic!("a first request passes") };
+    let weigh = |place| zone.check_limit(b"a", (1000, 0), place, 5);
+    let LimitVerdict::Pinned(first) = weigh(LimitPlace::Inner) else {
+        panic!("a first request passes")
+    };
     zone.unpin(first);
-    let Verdict::Pinned(second) = weigh(Place::Inner) else { panic!("nothing was charged") };
+    let LimitVerdict::Pinned(second) = weigh(LimitPlace::Inner) else {
+        panic!("nothing was charged")
+    };
     assert_eq!(zone.charge(second, 1000, 5), 0);
-    assert_eq!(weigh(Place::Last), Verdict::Busy(1000));
+    assert_eq!(weigh(LimitPlace::Last), LimitVerdict::Busy(1000));
 }
 
 #[test]
@@ -75,49 +87,52 @@ fn a_zone_of_the_smallest_size_holds_as_many_keys_as_nginx_would() {
     assert_eq!(room(32 << 10), 6 * 4096 - 128);
     let zone = requests(32 << 10);
     for key in 0..500_u32 {
-        assert_eq!(zone.weigh(&key.to_be_bytes(), (1000, 0), Place::Last, 5), Verdict::Counted(0));
+        assert_eq!(
+            zone.check_limit(&key.to_be_bytes(), (1000, 0), LimitPlace::Last, 5),
+            LimitVerdict::Counted(0)
+        );
     }
     assert_eq!(zone.len(), 191);
-    let weigh = |key: u32| zone.weigh(&key.to_be_bytes(), (1000, 0), Place::Last, 5);
-    assert_eq!(weigh(499), Verdict::Busy(1000), "the newest are there");
-    assert_eq!(weigh(0), Verdict::Counted(0), "the oldest went");
+    let weigh = |key: u32| zone.check_limit(&key.to_be_bytes(), (1000, 0), LimitPlace::Last, 5);
+    assert_eq!(weigh(499), LimitVerdict::Busy(1000), "the newest are there");
+    assert_eq!(weigh(0), LimitVerdict::Counted(0), "the oldest went");
 }
 
 #[test]
 fn nothing_pinned_is_evicted() {
     let zone = requests(32 << 10);
     for key in 0..191_u32 {
-        let verdict = zone.weigh(&key.to_be_bytes(), (1000, 0), Place::Inner, 5);
-        assert!(matches!(verdict, Verdict::Pinned(_)));
+        let verdict = zone.check_limit(&key.to_be_bytes(), (1000, 0), LimitPlace::Inner, 5);
+        assert!(matches!(verdict, LimitVerdict::Pinned(_)));
     }
-    let more = |key: &[u8]| zone.weigh(key, (1000, 0), Place::Last, 5);
-    assert_eq!(more(b"more"), Verdict::Full);
+    let more = |key: &[u8]| zone.check_limit(key, (1000, 0), LimitPlace::Last, 5);
+    assert_eq!(more(b"more"), LimitVerdict::Full);
     zone.unpin(0);
-    assert_eq!(more(b"more"), Verdict::Counted(0));
+    assert_eq!(more(b"more"), LimitVerdict::Counted(0));
 }
 
 #[test]
 fn idle_records_go_two_at_a_time() {
     let zone = requests(1 << 20);
     for key in [b"a", b"b", b"c"] {
-        zone.weigh(key, (1000, 0), Place::Last, 5);
+        zone.check_limit(key, (1000, 0), LimitPlace::Last, 5);
     }
-    zone.weigh(b"d", (1000, 0), Place::Last, 70_000);
+    zone.check_limit(b"d", (1000, 0), LimitPlace::Last, 70_000);
     assert_eq!(zone.len(), 2);
 }
 
 #[test]
 fn tickets_count_until_they_are_dropped() {
     let zone = connections(32 << 10);
-    let Entry::Entered(first) = zone.enter(b"a", 1) else { panic!("the first one enters") };
-    assert!(matches!(zone.enter(b"a", 1), Entry::Busy));
-    assert!(matches!(zone.enter(b"b", 1), Entry::Entered(_)));
+    let LimitEntry::Entered(first) = zone.enter(b"a", 1) else { panic!("the first one enters") };
+    assert!(matches!(zone.enter(b"a", 1), LimitEntry::Busy));
+    assert!(matches!(zone.enter(b"b", 1), LimitEntry::Entered(_)));
     drop(first);
     assert_eq!(zone.len(), 0);
-    let all: Vec<Entry> = (0..500_u32).map(|key| zone.enter(&key.to_be_bytes(), 1)).collect();
-    let entered = all.iter().filter(|entry| matches!(entry, Entry::Entered(_))).count();
+    let all: Vec<LimitEntry> = (0..500_u32).map(|key| zone.enter(&key.to_be_bytes(), 1)).collect();
+    let entered = all.iter().filter(|entry| matches!(entry, LimitEntry::Entered(_))).count();
     assert_eq!(entered, 6 * 64 - 2, "records of 64 bytes, and nobody is evicted");
-    assert!(matches!(all.last(), Some(Entry::Full)));
+    assert!(matches!(all.last(), Some(LimitEntry::Full)));
 }
 
 #[test]
@@ -147,7 +162,7 @@ proptest! {
         let mut now = 0;
         for (len, later) in asked {
             now += later;
-            zone.weigh(&vec![b'k'; len], (1000, 0), Place::Last, now);
+            zone.check_limit(&vec![b'k'; len], (1000, 0), LimitPlace::Last, now);
             let records = zone.lock();
             let used: u64 = records.index.keys().map(|key| records.cost(key)).sum();
             prop_assert_eq!(used + records.room, room(32 << 10));

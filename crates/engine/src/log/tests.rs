@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::Instant;
-use conf::model::{LogBuffer, Syslog, SyslogServer};
+use bolide_base::Instant;
+use bolide_conf::model::{LogBuffer, Syslog, SyslogServer};
 
 use proptest::prelude::*;
 
@@ -208,7 +208,9 @@ fn what_waits_at_a_reload_leaves_in_the_form_that_it_was_written_for() {
     let late = at(2_000_000);
     let id = logs.poll_write(late, Due::Everything).unwrap();
     let batch = logs.batch(id);
-    let packed = files::encode::compress(http::negotiate::Coding::Gzip, 1, b"12345\n").unwrap();
+    let packed =
+        bolide_files::encode::compress(bolide_http::negotiate::Coding::Gzip, 1, b"12345\n")
+            .unwrap();
     assert_eq!((batch.gzip, batch.lines), (None, &packed[..]));
     let bytes = batch.lines.len();
     logs.written(id, bytes, late);

@@ -5,7 +5,7 @@
 //! all has no outline. Easiest to break: an option or an escape that is new to the reader must end
 //! the reading, because it may change the meaning of everything behind it.
 
-use conf::regex::{Case, Regex};
+use bolide_conf::regex::{LetterCase, Regex};
 
 /// LIMIT: copies of a part that a repetition makes; above, any number counts as enough.
 const COPIES_MAX: u32 = 24;
@@ -68,7 +68,7 @@ impl Bytes {
 
 /// A step of the automaton; numbers name steps.
 #[derive(Clone, Debug)]
-pub(super) enum Step {
+pub(super) enum PatternStep {
     /// One byte of the set.
     Byte(Bytes, u32),
     /// Either way.
@@ -83,7 +83,7 @@ pub(super) enum Step {
 
 /// How much of an expression its outline describes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Detail {
+pub(super) enum PatternDetail {
     /// As much as possible.
     Whole,
     /// Where it begins with a text of its own, what follows up to the first gap of any length.
@@ -93,21 +93,21 @@ pub(super) enum Detail {
 /// The automata of several expressions beside one another.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
-    pub(super) all: Vec<Step>,
+    pub(super) all: Vec<PatternStep>,
     /// Where each expression begins.
     pub(super) starts: Vec<u32>,
 }
 
 impl Steps {
     /// Adds an expression as the next number; false, with nothing added, if it has no outline.
-    pub(super) fn add(&mut self, regex: &Regex, detail: Detail) -> bool {
+    pub(super) fn add(&mut self, regex: &Regex, detail: PatternDetail) -> bool {
         let Some(mut tree) = Parser::read(regex) else { return false };
-        if detail == Detail::Heads {
+        if detail == PatternDetail::Heads {
             tree.cut();
         }
         let before = self.all.len();
         let number = self.starts.len() as u8;
-        self.all.push(Step::Match(number));
+        self.all.push(PatternStep::Match(number));
         match self.build(&tree, before as u32, before + STEPS_MAX) {
             Some(start) => self.starts.push(start),
             None => self.all.truncate(before),
@@ -115,7 +115,7 @@ impl Steps {
         self.starts.len() > usize::from(number)
     }
 
-    fn push(&mut self, step: Step, most: usize) -> Option<u32> {
+    fn push(&mut self, step: PatternStep, most: usize) -> Option<u32> {
         self.all.push(step);
         (self.all.len() <= most).then_some(self.all.len() as u32 - 1)
     }
@@ -124,9 +124,9 @@ impl Steps {
     fn build(&mut self, tree: &Tree, next: u32, most: usize) -> Option<u32> {
         match tree {
             Tree::Empty => Some(next),
-            Tree::Set(set) => self.push(Step::Byte(*set, next), most),
-            Tree::Start => self.push(Step::Start(next), most),
-            Tree::End => self.push(Step::End(next), most),
+            Tree::Set(set) => self.push(PatternStep::Byte(*set, next), most),
+            Tree::Start => self.push(PatternStep::Start(next), most),
+            Tree::End => self.push(PatternStep::End(next), most),
             Tree::Row(parts) => {
                 parts.iter().rev().try_fold(next, |next, part| self.build(part, next, most))
             }
@@ -135,7 +135,7 @@ impl Steps {
                 let mut start = self.build(last, next, most)?;
                 for way in others {
                     let way = self.build(way, next, most)?;
-                    start = self.push(Step::Fork(way, start), most)?;
+                    start = self.push(PatternStep::Fork(way, start), most)?;
                 }
                 Some(start)
             }
@@ -157,13 +157,13 @@ impl Steps {
             Some(max) => {
                 for _ in min..max {
                     let way = self.build(part, start, most)?;
-                    start = self.push(Step::Fork(way, next), most)?;
+                    start = self.push(PatternStep::Fork(way, next), most)?;
                 }
             }
             None => {
-                let fork = self.push(Step::Fork(next, next), most)?;
+                let fork = self.push(PatternStep::Fork(next, next), most)?;
                 let way = self.build(part, fork, most)?;
-                self.all[fork as usize] = Step::Fork(way, next);
+                self.all[fork as usize] = PatternStep::Fork(way, next);
                 start = fork;
             }
         }
@@ -219,7 +219,7 @@ enum Escape {
 
 impl<'t> Parser<'t> {
     fn read(regex: &'t Regex) -> Option<Tree> {
-        let ignores_case = regex.case() == Case::Insensitive;
+        let ignores_case = regex.case() == LetterCase::Insensitive;
         let mut parser = Self { rest: regex.source(), ignores_case, depth: 0 };
         let tree = parser.either()?;
         parser.rest.is_empty().then_some(tree)

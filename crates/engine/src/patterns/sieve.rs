@@ -5,9 +5,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use conf::regex::Regex;
+use bolide_conf::regex::Regex;
 
-use super::outline::{Bytes, Detail, Step, Steps};
+use super::outline::{Bytes, PatternDetail, PatternStep, Steps};
 
 /// Expressions of one sieve.
 pub(super) const WIDTH: usize = 64;
@@ -16,7 +16,7 @@ pub(super) const WIDTH: usize = 64;
 const STATES_MAX: usize = 2048;
 
 /// Which of the expressions with these numbers might match, as bits.
-pub(super) type Numbers = u64;
+pub(super) type PatternNumbers = u64;
 
 /// The table.
 #[derive(Debug)]
@@ -29,11 +29,11 @@ pub(super) struct Sieve {
     /// From this row on, something might have matched already.
     finds_from: usize,
     /// By state: what might match, whatever follows.
-    found: Box<[Numbers]>,
+    found: Box<[PatternNumbers]>,
     /// By state: what might match if the text ends here.
-    at_end: Box<[Numbers]>,
+    at_end: Box<[PatternNumbers]>,
     /// What has no outline.
-    unknown: Numbers,
+    unknown: PatternNumbers,
 }
 
 impl Sieve {
@@ -41,7 +41,7 @@ impl Sieve {
     /// `budget`. None when it would be too large.
     pub(super) fn new<'r>(
         regexes: impl Iterator<Item = &'r Regex>,
-        detail: Detail,
+        detail: PatternDetail,
         budget: &mut usize,
     ) -> Option<Self> {
         let mut steps = Steps::default();
@@ -80,10 +80,10 @@ impl Sieve {
     }
 
     /// What might match `text`.
-    pub(super) fn sift(&self, text: &[u8]) -> Numbers {
+    pub(super) fn sift(&self, text: &[u8]) -> PatternNumbers {
         // `$` also matches before a last line feed, or what the library was told to take for one.
         if text.last().is_some_and(|last| *last < b' ' || *last == 0x85) {
-            return Numbers::MAX;
+            return PatternNumbers::MAX;
         }
         let mut row = 0;
         let mut found = self.found[0];
@@ -109,8 +109,8 @@ impl Sieve {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 struct Reach {
     reading: Vec<u32>,
-    found: Numbers,
-    at_end: Numbers,
+    found: PatternNumbers,
+    at_end: PatternNumbers,
 }
 
 impl Reach {
@@ -160,14 +160,14 @@ impl States {
 #[derive(Debug, Default)]
 struct Table {
     next: Vec<u16>,
-    found: Vec<Numbers>,
-    at_end: Vec<Numbers>,
+    found: Vec<PatternNumbers>,
+    at_end: Vec<PatternNumbers>,
 }
 
 impl<'s> Builder<'s> {
     fn new(steps: &'s Steps, numbers: &'s [u8]) -> Self {
         let sets = steps.all.iter().filter_map(|step| match step {
-            Step::Byte(set, _) => Some(*set),
+            PatternStep::Byte(set, _) => Some(*set),
             _ => None,
         });
         let mut met = HashSet::new();
@@ -183,7 +183,7 @@ impl<'s> Builder<'s> {
         };
         let known: HashMap<Bytes, Vec<u8>> = sets.iter().map(|set| (*set, read(set))).collect();
         let reads = steps.all.iter().map(|step| match step {
-            Step::Byte(set, next) => (known[set].clone(), builder.reach(&[*next], false)),
+            PatternStep::Byte(set, next) => (known[set].clone(), builder.reach(&[*next], false)),
             _ => Default::default(),
         });
         builder.reads = reads.collect();
@@ -201,13 +201,14 @@ impl<'s> Builder<'s> {
                 continue;
             }
             match &self.steps.all[at as usize] {
-                Step::Byte(..) if is_end || self.always.reading.binary_search(&at).is_ok() => {}
-                Step::Byte(..) => reach.reading.push(at),
-                Step::Fork(one, other) => todo.extend([(*one, is_end), (*other, is_end)]),
-                Step::Start(next) if is_start => todo.push((*next, is_end)),
-                Step::Start(_) => {}
-                Step::End(next) => todo.push((*next, true)),
-                Step::Match(at) => {
+                PatternStep::Byte(..)
+                    if is_end || self.always.reading.binary_search(&at).is_ok() => {}
+                PatternStep::Byte(..) => reach.reading.push(at),
+                PatternStep::Fork(one, other) => todo.extend([(*one, is_end), (*other, is_end)]),
+                PatternStep::Start(next) if is_start => todo.push((*next, is_end)),
+                PatternStep::Start(_) => {}
+                PatternStep::End(next) => todo.push((*next, true)),
+                PatternStep::Match(at) => {
                     let bit = 1 << self.numbers[usize::from(*at)];
                     if is_end { reach.at_end |= bit } else { reach.found |= bit }
                 }

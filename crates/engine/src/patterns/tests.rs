@@ -1,20 +1,20 @@
 //! The sieve beside PCRE: it may ask too much and must never leave out what matches.
 
-use conf::regex::{Case, Regex};
+use bolide_conf::regex::{LetterCase, Regex};
 use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, proptest};
 
-use super::outline::Detail;
+use super::outline::PatternDetail;
 use super::sieve::Sieve;
 use super::{Patterns, Sieves};
-use crate::captures::{Captures, Pattern};
+use crate::captures::{CapturePattern, Captures};
 
-fn regex(source: &str, case: Case) -> Option<Regex> {
+fn regex(source: &str, case: LetterCase) -> Option<Regex> {
     Regex::new(source.as_bytes(), case).ok()
 }
 
-fn sieve(sources: &[&str], detail: Detail) -> Sieve {
+fn sieve(sources: &[&str], detail: PatternDetail) -> Sieve {
     let regexes: Vec<Regex> =
-        sources.iter().map(|source| regex(source, Case::Sensitive).unwrap()).collect();
+        sources.iter().map(|source| regex(source, LetterCase::Sensitive).unwrap()).collect();
     Sieve::new(regexes.iter(), detail, &mut 10_000).unwrap()
 }
 
@@ -32,7 +32,7 @@ fn only_what_might_match_is_asked() {
         r"\.\Qx\E",
         r"[^a-z/]",
     ];
-    let sieve = sieve(&sources, Detail::Whole);
+    let sieve = sieve(&sources, PatternDetail::Whole);
     for (text, numbers) in [
         ("/index.php", &[0, 8, 9][..]),
         ("/index.php7", &[8, 9]),
@@ -54,7 +54,7 @@ fn only_what_might_match_is_asked() {
 #[test]
 fn what_only_looks_like_a_named_group_is_asked() {
     let sources = [r"^/(?<*/)admin|^/x(?<id>\d+)", "^/b$", "^/c$", "^/d$"];
-    let sieve = sieve(&sources, Detail::Whole);
+    let sieve = sieve(&sources, PatternDetail::Whole);
     assert_eq!(sieve.sift(b"/admin") & 1, 1);
 }
 
@@ -64,7 +64,7 @@ fn gaps_behind_many_heads_do_not_multiply_the_states() {
     let more = ["/vendor/.*\\.php$", "(^|/)\\.", "\\.(?:css|js)$", "/private/"].map(String::from);
     let sources: Vec<String> = ends.chain(more).collect();
     let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
-    let sieve = sieve(&sources, Detail::Heads);
+    let sieve = sieve(&sources, PatternDetail::Heads);
     assert_eq!(sieve.sift(b"/part7/x/y.html"), 1 << 7);
     assert_eq!(sieve.sift(b"/part39/vendor/z.php"), 1 << 39 | 1 << 40);
     assert!(sieve.size() < 90_000, "{}", sieve.size());
@@ -75,9 +75,15 @@ fn the_first_in_order_wins_whatever_the_parts_are() {
     let mut patterns = Patterns::default();
     for n in 0..150_u32 {
         let source = format!("^/{}[a-z]*$", (b'a' + (n % 26) as u8) as char);
-        patterns.push(Pattern::new(&regex(&source, Case::Sensitive).unwrap(), &[""; 0]), n);
+        patterns.push(
+            CapturePattern::new(&regex(&source, LetterCase::Sensitive).unwrap(), &[""; 0]),
+            n,
+        );
     }
-    patterns.push(Pattern::new(&regex("([0-9]+)", Case::Sensitive).unwrap(), &[""; 0]), 150);
+    patterns.push(
+        CapturePattern::new(&regex("([0-9]+)", LetterCase::Sensitive).unwrap(), &[""; 0]),
+        150,
+    );
     patterns.seal(&mut Sieves::default());
     let mut captures = Captures::default();
     assert_eq!(patterns.capture(b"/zoo", &mut captures), Some(&25));
@@ -104,10 +110,13 @@ proptest! {
         heads in proptest::bool::ANY,
         texts in proptest::collection::vec(r"[abcAB./1\n\r -]{0,7}", 8),
     ) {
-        let case = |insensitive| if insensitive { Case::Insensitive } else { Case::Sensitive };
+        let case = |insensitive| match insensitive {
+            true => LetterCase::Insensitive,
+            false => LetterCase::Sensitive,
+        };
         let regexes: Vec<Regex> =
             sources.iter().filter_map(|(source, any)| regex(source, case(*any))).collect();
-        let detail = if heads { Detail::Heads } else { Detail::Whole };
+        let detail = if heads { PatternDetail::Heads } else { PatternDetail::Whole };
         let Some(sieve) = Sieve::new(regexes.iter(), detail, &mut 10_000) else { return Ok(()) };
         for text in &texts {
             let sifted = sieve.sift(text.as_bytes());
@@ -125,8 +134,8 @@ proptest! {
     ) {
         let mut patterns = Patterns::default();
         for (number, source) in sources.iter().enumerate() {
-            if let Some(regex) = regex(source, Case::Sensitive) {
-                patterns.push(Pattern::new(&regex, &[""; 0]), number);
+            if let Some(regex) = regex(source, LetterCase::Sensitive) {
+                patterns.push(CapturePattern::new(&regex, &[""; 0]), number);
             }
         }
         let mut captures = Captures::default();

@@ -3,30 +3,35 @@
 
 use std::net::IpAddr;
 
-use conf::model::{AccessRule, Level, Satisfy, Verdict, Who};
+use bolide_conf::model::{AccessRule, AccessVerdict, LogLevel, Satisfy, Who};
 
-use super::auth::Answer;
-use crate::ctx::{Ctx, Effect, Peer};
-use crate::exchange::{Exchange, Next};
-use crate::record;
-use crate::site::{Location, Site};
+use super::auth::AuthAnswer;
+use crate::ctx::{ClientAddress, StepCtx, StepEffect};
+use crate::exchange::{Exchange, NextStep};
+use crate::log_lines;
+use crate::site::{CompiledLocation, Site};
 
 impl Exchange {
     /// Makes the checks that the location asks for, in nginx's order.
     #[inline]
-    pub(crate) fn admit(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    pub(crate) fn admit(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let location = site.location(self.request.location);
         if !location.guarded {
             return Self::admitted(location);
         }
         let next = self.check_access(location, site, ctx);
-        if matches!(next, Next::Fail(_)) {
+        if matches!(next, NextStep::Fail(_)) {
             self.request.arrival.refuse();
         }
         next
     }
 
-    fn check_access(&mut self, location: &Location, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    fn check_access(
+        &mut self,
+        location: &CompiledLocation,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
         self.find_client(site, ctx);
         if location.turns_on_client {
             self.request.is_straight = false;
@@ -57,61 +62,61 @@ impl Exchange {
         let verdict = judge(&location.settings.access, self.request.client(ctx.conn));
         let any = location.settings.satisfy == Satisfy::Any;
         match verdict {
-            Some(Verdict::Allow) if any => return self.satisfied(site),
-            Some(Verdict::Deny) if !any => return self.forbid(site, ctx),
+            Some(AccessVerdict::Allow) if any => return self.satisfied(site),
+            Some(AccessVerdict::Deny) if !any => return self.forbid(site, ctx),
             _ => {}
         }
-        let denied = verdict == Some(Verdict::Deny);
+        let denied = verdict == Some(AccessVerdict::Deny);
         match self.authenticate(site, ctx) {
-            Answer::Wait(next) => next,
-            Answer::Passed if any => self.satisfied(site),
-            Answer::Passed | Answer::NotAsked if asks => Self::ask_whether(ctx),
-            Answer::Refused(401 | 403) if any && asks => Self::ask_whether(ctx),
-            Answer::NotAsked if denied => self.forbid(site, ctx),
-            Answer::Passed | Answer::NotAsked => Self::admitted(location),
-            Answer::Refused(403) if any => self.forbid(site, ctx),
-            Answer::Refused(401) => self.refuse_stranger(location, site, ctx),
-            Answer::Refused(status) => Next::Fail(status),
+            AuthAnswer::Wait(next) => next,
+            AuthAnswer::Passed if any => self.satisfied(site),
+            AuthAnswer::Passed | AuthAnswer::NotAsked if asks => Self::ask_whether(ctx),
+            AuthAnswer::Refused(401 | 403) if any && asks => Self::ask_whether(ctx),
+            AuthAnswer::NotAsked if denied => self.forbid(site, ctx),
+            AuthAnswer::Passed | AuthAnswer::NotAsked => Self::admitted(location),
+            AuthAnswer::Refused(403) if any => self.forbid(site, ctx),
+            AuthAnswer::Refused(401) => self.refuse_stranger(location, site, ctx),
+            AuthAnswer::Refused(status) => NextStep::Fail(status),
         }
     }
 
     /// Refuses who gave no right password; by `auth_delay` not at once.
     pub(super) fn refuse_stranger(
         &self,
-        location: &Location,
+        location: &CompiledLocation,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Next {
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
         let delay = location.settings.auth_delay;
         if delay.is_zero() {
-            return Next::Fail(401);
+            return NextStep::Fail(401);
         }
-        record::error(&self.request, site, ctx, Level::Info, |out| {
+        log_lines::error(&self.request, site, ctx, LogLevel::Info, |out| {
             out.extend_from_slice(b"delaying unauthorized request");
         });
-        ctx.effects.push(Effect::Deadline(ctx.now.mono.after(delay)));
-        Next::Delay
+        ctx.effects.push(StepEffect::Deadline(ctx.now.mono.after(delay)));
+        NextStep::Delay
     }
 
     /// One check is enough and was passed: no password is asked for.
-    pub(super) fn satisfied(&mut self, site: &Site) -> Next {
+    pub(super) fn satisfied(&mut self, site: &Site) -> NextStep {
         self.challenge.clear();
         Self::admitted(site.location(self.request.location))
     }
 
-    pub(super) fn forbid(&self, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    pub(super) fn forbid(&self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         self.log_error(site, ctx, |out| {
             out.extend_from_slice(b"access forbidden by rule");
         });
-        Next::Fail(403)
+        NextStep::Fail(403)
     }
 }
 
 /// What the first rule that is about `peer` says.
-fn judge(rules: &[AccessRule], peer: Peer) -> Option<Verdict> {
+fn judge(rules: &[AccessRule], peer: ClientAddress) -> Option<AccessVerdict> {
     let ip: Option<IpAddr> = match peer {
-        Peer::Inet(addr) => Some(addr.ip().to_canonical()),
-        Peer::Unix => None,
+        ClientAddress::Inet(addr) => Some(addr.ip().to_canonical()),
+        ClientAddress::Unix => None,
     };
     let rule = rules.iter().find(|rule| match (rule.who, ip) {
         (Who::All, _) | (Who::Unix, None) => true,
@@ -123,10 +128,10 @@ fn judge(rules: &[AccessRule], peer: Peer) -> Option<Verdict> {
 
 #[cfg(test)]
 mod tests {
-    use conf::model::{AccessRule, Network, Verdict, Who};
+    use bolide_conf::model::{AccessRule, AccessVerdict, Network, Who};
 
     use super::judge;
-    use crate::ctx::Peer;
+    use crate::ctx::ClientAddress;
 
     #[test]
     fn the_first_rule_about_a_client_decides() {
@@ -134,19 +139,19 @@ mod tests {
         let rule = |who, verdict| AccessRule { who, verdict };
         let v6 = Network::V6("2001:db8::".parse().unwrap(), "ffff:ffff::".parse().unwrap());
         let rules = [
-            rule(v4([192, 0, 2, 7], [255; 4]), Verdict::Deny),
-            rule(v4([192, 0, 2, 0], [255, 255, 255, 0]), Verdict::Allow),
-            rule(Who::Network(v6), Verdict::Allow),
-            rule(Who::Unix, Verdict::Allow),
+            rule(v4([192, 0, 2, 7], [255; 4]), AccessVerdict::Deny),
+            rule(v4([192, 0, 2, 0], [255, 255, 255, 0]), AccessVerdict::Allow),
+            rule(Who::Network(v6), AccessVerdict::Allow),
+            rule(Who::Unix, AccessVerdict::Allow),
         ];
-        let of = |text: &str| judge(&rules, Peer::Inet(text.parse().unwrap()));
-        assert_eq!(of("192.0.2.7:1"), Some(Verdict::Deny));
-        assert_eq!(of("192.0.2.8:1"), Some(Verdict::Allow));
-        assert_eq!(of("[::ffff:192.0.2.7]:1"), Some(Verdict::Deny));
-        assert_eq!(of("[2001:db8::1]:1"), Some(Verdict::Allow));
+        let of = |text: &str| judge(&rules, ClientAddress::Inet(text.parse().unwrap()));
+        assert_eq!(of("192.0.2.7:1"), Some(AccessVerdict::Deny));
+        assert_eq!(of("192.0.2.8:1"), Some(AccessVerdict::Allow));
+        assert_eq!(of("[::ffff:192.0.2.7]:1"), Some(AccessVerdict::Deny));
+        assert_eq!(of("[2001:db8::1]:1"), Some(AccessVerdict::Allow));
         assert_eq!(of("198.51.100.1:1"), None);
-        assert_eq!(judge(&rules, Peer::Unix), Some(Verdict::Allow));
-        let last = [rule(Who::All, Verdict::Deny)];
-        assert_eq!(judge(&last, Peer::Unix), Some(Verdict::Deny));
+        assert_eq!(judge(&rules, ClientAddress::Unix), Some(AccessVerdict::Allow));
+        let last = [rule(Who::All, AccessVerdict::Deny)];
+        assert_eq!(judge(&last, ClientAddress::Unix), Some(AccessVerdict::Deny));
     }
 }

@@ -2,23 +2,23 @@
 //!
 //! The file is read like any other, through the table; slow hashes are checked by others.
 
+use bolide_conf::model::LogLevel;
+use bolide_files::{Known, OpenFailure, Want};
 use bytes::Bytes;
-use conf::model::Level;
-use files::{Failure, Known, Want};
 
 use crate::credentials::push_basic;
-use crate::ctx::{Ctx, Effect};
-use crate::exchange::{Exchange, Next, Step};
-use crate::password::Check;
-use crate::record;
+use crate::ctx::{StepCtx, StepEffect};
+use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::log_lines;
+use crate::password::PasswordCheck;
 use crate::site::Site;
-use crate::vars::Scope;
+use crate::vars::VariableScope;
 
 /// What reading a directory fails with.
 const EISDIR: i32 = 21;
 
 /// What came of asking for a password.
-pub(super) enum Answer {
+pub(super) enum AuthAnswer {
     /// None is asked for.
     NotAsked,
     /// It is right.
@@ -26,32 +26,32 @@ pub(super) enum Answer {
     /// It is absent or wrong, or cannot be checked.
     Refused(u16),
     /// That has to be waited for.
-    Wait(Next),
+    Wait(NextStep),
 }
 
 impl Exchange {
     /// Asks for a password if the location wants one.
-    pub(super) fn authenticate(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Answer {
+    pub(super) fn authenticate(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> AuthAnswer {
         let settings = &site.location(self.request.location).settings;
         let (Some(realm), Some(file)) = (&settings.auth_basic, &settings.auth_basic_user_file)
         else {
-            return Answer::NotAsked;
+            return AuthAnswer::NotAsked;
         };
-        let scope = Scope::new(&self.request, &self.answer, site, ctx);
+        let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
         let mut text = std::mem::take(&mut self.scratch);
         text.clear();
         scope.expand(realm, &mut text);
         let is_off = text == b"off";
         let credentials = if is_off { None } else { self.credentials() };
         let answer = match &credentials {
-            _ if is_off => Answer::NotAsked,
+            _ if is_off => AuthAnswer::NotAsked,
             None => {
-                record::error(&self.request, site, ctx, Level::Info, |out| {
+                log_lines::error(&self.request, site, ctx, LogLevel::Info, |out| {
                     out.extend_from_slice(
                         b"no user/password was provided for basic authentication",
                     );
                 });
-                Answer::Refused(401)
+                AuthAnswer::Refused(401)
             }
             Some((user, password)) => {
                 let mut path = std::mem::take(&mut self.path);
@@ -61,7 +61,7 @@ impl Exchange {
                 self.check_user(user, password, site, ctx)
             }
         };
-        if matches!(answer, Answer::Refused(401)) {
+        if matches!(answer, AuthAnswer::Refused(401)) {
             self.challenge.clear();
             self.challenge.extend_from_slice(b"Basic realm=\"");
             self.challenge.extend_from_slice(&text);
@@ -85,12 +85,12 @@ impl Exchange {
         user: &[u8],
         password: &[u8],
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Answer {
+        ctx: &mut StepCtx<'_>,
+    ) -> AuthAnswer {
         let content = match self.user_file(site, ctx) {
             Ok(content) => content,
             Err(answer) => {
-                if matches!(answer, Answer::Refused(_)) {
+                if matches!(answer, AuthAnswer::Refused(_)) {
                     self.password = None;
                 }
                 return answer;
@@ -98,55 +98,55 @@ impl Exchange {
         };
         let Some(hash) = hash_of(&content, user) else {
             self.log_user(user, b"\" was not found in \"", site, ctx);
-            return Answer::Refused(401);
+            return AuthAnswer::Refused(401);
         };
         match self.password.take() {
-            Some(true) => Answer::Passed,
+            Some(true) => AuthAnswer::Passed,
             Some(false) => {
                 self.log_user(user, b"\": password mismatch", site, ctx);
-                Answer::Refused(401)
+                AuthAnswer::Refused(401)
             }
             None => {
-                ctx.effects.push(Effect::CheckPassword(Check::new(password, hash)));
-                Answer::Wait(Next::CheckPassword(Step::Access))
+                ctx.effects.push(StepEffect::CheckPassword(PasswordCheck::new(password, hash)));
+                AuthAnswer::Wait(NextStep::CheckPassword(RequestStep::Access))
             }
         }
     }
 
     /// The content of the file that is named by `self.path`.
-    fn user_file(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> Result<Bytes, Answer> {
-        let policy = files::Policy::default();
+    fn user_file(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> Result<Bytes, AuthAnswer> {
+        let policy = bolide_files::ProbePolicy::default();
         let failure = match ctx.files.lookup(&self.path, ctx.now, &policy) {
             Known::File(file) => match file.content() {
                 Some(content) => return Ok(content.clone()),
                 None => {
                     let path = &self.path;
-                    record::error(&self.request, site, ctx, Level::Crit, |out| {
+                    log_lines::error(&self.request, site, ctx, LogLevel::Crit, |out| {
                         out.push(b'"');
                         out.extend_from_slice(path);
                         out.extend_from_slice(b"\" is too large for a file of passwords");
                     });
-                    return Err(Answer::Refused(500));
+                    return Err(AuthAnswer::Refused(500));
                 }
             },
             Known::Directory(_) | Known::Seen(_) => {
-                self.log_failure(Level::Crit, "pread()", Failure::Other(EISDIR), site, ctx);
-                return Err(Answer::Refused(500));
+                self.log_failure(LogLevel::Crit, "pread()", OpenFailure::Other(EISDIR), site, ctx);
+                return Err(AuthAnswer::Refused(500));
             }
             Known::Missing(failure) => failure,
             Known::Stale | Known::Unknown => {
                 let probe = ctx.files.probe(&self.path, Want::OPEN, &policy);
-                ctx.effects.push(Effect::Probe(probe));
-                return Err(Answer::Wait(Next::Probe(Step::Access)));
+                ctx.effects.push(StepEffect::Probe(probe));
+                return Err(AuthAnswer::Wait(NextStep::Probe(RequestStep::Access)));
             }
         };
-        let is_absent = failure == Failure::NotFound;
-        let level = if is_absent { Level::Error } else { Level::Crit };
+        let is_absent = failure == OpenFailure::NotFound;
+        let level = if is_absent { LogLevel::Error } else { LogLevel::Crit };
         self.log_failure(level, "open()", failure, site, ctx);
-        Err(Answer::Refused(if is_absent { 403 } else { 500 }))
+        Err(AuthAnswer::Refused(if is_absent { 403 } else { 500 }))
     }
 
-    fn log_user(&self, user: &[u8], words: &[u8], site: &Site, ctx: &mut Ctx<'_>) {
+    fn log_user(&self, user: &[u8], words: &[u8], site: &Site, ctx: &mut StepCtx<'_>) {
         let path = &self.path;
         self.log_error(site, ctx, |out| {
             out.extend_from_slice(b"user \"");

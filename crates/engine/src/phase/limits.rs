@@ -6,17 +6,17 @@
 
 use std::time::Duration;
 
-use conf::model::{Except, Level, LimitKind, LimitTerms, Limits, RequestLimit};
-use http::Method;
-use http::digits::push_decimal;
+use bolide_conf::model::{Except, LimitKind, LimitRules, LimitTerms, LogLevel, RequestLimit};
+use bolide_http::Method;
+use bolide_http::digits::push_decimal;
 
-use crate::ctx::{Ctx, Effect};
-use crate::exchange::{Exchange, Next, Step};
-use crate::limit::{Entry, Held, Place, Verdict};
-use crate::record;
-use crate::route::LocationId;
+use crate::ctx::{StepCtx, StepEffect};
+use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::limit::{LimitEntry, LimitHold, LimitPlace, LimitVerdict};
+use crate::log_lines;
+use crate::route::LocationIndex;
 use crate::site::Site;
-use crate::vars::Scope;
+use crate::vars::VariableScope;
 
 /// The longest keys that are counted, as in nginx.
 const REQUESTS_KEY_MAX: usize = 65_535;
@@ -24,7 +24,7 @@ const CONNECTIONS_KEY_MAX: usize = 255;
 
 /// What became of a request at its limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum LimitDetail {
     /// Nothing was asked, or the key was empty.
     #[default]
     Nothing,
@@ -35,7 +35,7 @@ pub(crate) enum Told {
     RejectedDryRun,
 }
 
-impl Told {
+impl LimitDetail {
     /// `$limit_req_status`, `$limit_conn_status`
     pub(crate) const fn text(self) -> Option<&'static [u8]> {
         Some(match self {
@@ -53,19 +53,20 @@ impl Told {
 #[derive(Debug, Default)]
 pub(crate) struct Limited {
     /// What `limit_req` said.
-    pub(crate) requests: Told,
+    pub(crate) requests: LimitDetail,
     /// What `limit_conn` said.
-    pub(crate) connections: Told,
+    pub(crate) connections: LimitDetail,
     /// Whether it waits until it is as late as its rate wants it.
     waits: bool,
     /// Where it is counted as long as it is in work.
-    held: Held,
+    held: LimitHold,
 }
 
 impl Limited {
     /// Forgets everything; the request is in work no longer.
     pub(crate) fn clear(&mut self) {
-        (self.requests, self.connections, self.waits) = (Told::Nothing, Told::Nothing, false);
+        (self.requests, self.connections, self.waits) =
+            (LimitDetail::Nothing, LimitDetail::Nothing, false);
         self.let_go();
     }
 
@@ -75,17 +76,17 @@ impl Limited {
     }
 
     /// What `limit_req` and `limit_conn` said, for those who ask on behalf of the request.
-    pub(crate) const fn told(&self) -> [Told; 2] {
+    pub(crate) const fn details(&self) -> [LimitDetail; 2] {
         [self.requests, self.connections]
     }
 
     /// What they said of who asks, or was asked, on behalf of the request.
-    pub(crate) const fn tell(&mut self, told: [Told; 2]) {
+    pub(crate) const fn tell(&mut self, told: [LimitDetail; 2]) {
         [self.requests, self.connections] = told;
     }
 
     /// The request is counted there, too.
-    pub(crate) fn hold(&mut self, held: Held) {
+    pub(crate) fn hold(&mut self, held: LimitHold) {
         self.held.join(held);
     }
 }
@@ -101,35 +102,37 @@ struct Excess {
 impl Exchange {
     /// Where the request is counted: whoever works for it holds that until it is done.
     #[must_use]
-    pub fn held(&self) -> Held {
+    pub fn held(&self) -> LimitHold {
         self.request.limited.held.clone()
     }
 
     /// Counts the request; where that leads, if not on.
     pub(crate) fn limit(
         &mut self,
-        limits: &Limits,
+        limits: &LimitRules,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Option<Next> {
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
         // A trial is nobody's request.
         if self.is_dry() {
             return None;
         }
-        if !limits.requests.is_empty() && self.request.limited.requests == Told::Nothing {
+        if !limits.requests.is_empty() && self.request.limited.requests == LimitDetail::Nothing {
             let next = self.limit_requests(limits, site, ctx);
             if next.is_some() {
                 return next;
             }
         }
-        if !limits.connections.is_empty() && self.request.limited.connections == Told::Nothing {
+        if !limits.connections.is_empty()
+            && self.request.limited.connections == LimitDetail::Nothing
+        {
             return self.limit_connections(limits, site, ctx);
         }
         None
     }
 
     /// Where a `limit_except` leads a request by another method than those that it names.
-    pub(crate) fn except(&self, except: &Except) -> Option<LocationId> {
+    pub(crate) fn except(&self, except: &Except) -> Option<LocationIndex> {
         let sent = self.request.head();
         // Behind an error page, what was sent is read as a GET; questions and parts are some.
         let name: &[u8] = match (self.request.method, sent.method) {
@@ -142,15 +145,20 @@ impl Exchange {
     }
 
     /// What follows when a wait is over.
-    pub(crate) const fn delayed(&mut self) -> Next {
+    pub(crate) const fn delayed(&mut self) -> NextStep {
         if std::mem::replace(&mut self.request.limited.waits, false) {
-            return Next::Step(Step::Access);
+            return NextStep::Step(RequestStep::Access);
         }
         self.request.arrival.refuse();
-        Next::Fail(401)
+        NextStep::Fail(401)
     }
 
-    fn limit_requests(&mut self, limits: &Limits, site: &Site, ctx: &mut Ctx<'_>) -> Option<Next> {
+    fn limit_requests(
+        &mut self,
+        limits: &LimitRules,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
         let terms = limits.requests_terms;
         let now_ms = ctx.now.mono.as_nanos() / 1_000_000;
         let mut pinned: Vec<(RequestLimit, u32)> = Vec::new();
@@ -160,15 +168,15 @@ impl Exchange {
                 continue;
             };
             let is_last = at + 1 == limits.requests.len();
-            let place = if is_last { Place::Last } else { Place::Inner };
+            let place = if is_last { LimitPlace::Last } else { LimitPlace::Inner };
             let zone = site.limit_zone(limit.zone);
-            let verdict = zone.weigh(&key, (rate(site, *limit), limit.burst), place, now_ms);
+            let verdict = zone.check_limit(&key, (rate(site, *limit), limit.burst), place, now_ms);
             self.scratch = key;
             match verdict {
-                Verdict::Counted(excess) => counted = Some((*limit, excess)),
-                Verdict::Pinned(record) => pinned.push((*limit, record)),
-                Verdict::Busy(excess) => refused = Some((*limit, Some(excess))),
-                Verdict::Full => refused = Some((*limit, None)),
+                LimitVerdict::Counted(excess) => counted = Some((*limit, excess)),
+                LimitVerdict::Pinned(record) => pinned.push((*limit, record)),
+                LimitVerdict::Busy(excess) => refused = Some((*limit, Some(excess))),
+                LimitVerdict::Full => refused = Some((*limit, None)),
             }
             if refused.is_some() {
                 break;
@@ -201,11 +209,11 @@ impl Exchange {
         excess: Option<u64>,
         terms: LimitTerms,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Option<Next> {
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
         let name = site.limit_zone_name(limit.zone);
         match excess {
-            Some(excess) => record::error(&self.request, site, ctx, terms.level, |out| {
+            Some(excess) => log_lines::error(&self.request, site, ctx, terms.level, |out| {
                 out.extend_from_slice(b"limiting requests");
                 out.extend_from_slice(if terms.dry_run { b", dry run" } else { b"" });
                 push_excess(out, excess);
@@ -213,18 +221,18 @@ impl Exchange {
                 out.extend_from_slice(name);
                 out.push(b'"');
             }),
-            None => record::error(&self.request, site, ctx, Level::Alert, |out| {
+            None => log_lines::error(&self.request, site, ctx, LogLevel::Alert, |out| {
                 out.extend_from_slice(b"could not allocate node in limit_req zone \"");
                 out.extend_from_slice(name);
                 out.push(b'"');
             }),
         }
         if terms.dry_run {
-            self.request.limited.requests = Told::RejectedDryRun;
+            self.request.limited.requests = LimitDetail::RejectedDryRun;
             return None;
         }
-        self.request.limited.requests = Told::Rejected;
-        Some(Next::Fail(terms.status))
+        self.request.limited.requests = LimitDetail::Rejected;
+        Some(NextStep::Fail(terms.status))
     }
 
     /// Lets a request pass, at once or when it is as late as its rate wants it.
@@ -233,14 +241,14 @@ impl Exchange {
         excess: Excess,
         terms: LimitTerms,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Option<Next> {
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
         if excess.delay_ms == 0 {
-            self.request.limited.requests = Told::Passed;
+            self.request.limited.requests = LimitDetail::Passed;
             return None;
         }
         let name = site.limit_zone_name(excess.limit.zone);
-        record::error(&self.request, site, ctx, below(terms.level), |out| {
+        log_lines::error(&self.request, site, ctx, below(terms.level), |out| {
             out.extend_from_slice(b"delaying request");
             out.extend_from_slice(if terms.dry_run { b", dry run" } else { b"" });
             push_excess(out, excess.thousandths);
@@ -249,58 +257,62 @@ impl Exchange {
             out.push(b'"');
         });
         if terms.dry_run {
-            self.request.limited.requests = Told::DelayedDryRun;
+            self.request.limited.requests = LimitDetail::DelayedDryRun;
             return None;
         }
-        self.request.limited.requests = Told::Delayed;
+        self.request.limited.requests = LimitDetail::Delayed;
         self.request.limited.waits = true;
         let delay = Duration::from_millis(excess.delay_ms);
-        ctx.effects.push(Effect::Deadline(ctx.now.mono.after(delay)));
-        Some(Next::Delay)
+        ctx.effects.push(StepEffect::Deadline(ctx.now.mono.after(delay)));
+        Some(NextStep::Delay)
     }
 
     fn limit_connections(
         &mut self,
-        limits: &Limits,
+        limits: &LimitRules,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Option<Next> {
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
         let terms = limits.connections_terms;
         for limit in &limits.connections {
             let Some(key) = self.key_of(limit.zone.index(), CONNECTIONS_KEY_MAX, site, ctx) else {
                 continue;
             };
-            self.request.limited.connections = Told::Passed;
+            self.request.limited.connections = LimitDetail::Passed;
             let entry = site.limit_zone(limit.zone).enter(&key, limit.most);
             self.scratch = key;
             let name = site.limit_zone_name(limit.zone);
             match entry {
-                Entry::Entered(ticket) => {
+                LimitEntry::Entered(ticket) => {
                     self.request.limited.held.add(ticket);
                     continue;
                 }
-                Entry::Busy => record::error(&self.request, site, ctx, terms.level, |out| {
-                    out.extend_from_slice(b"limiting connections");
-                    out.extend_from_slice(if terms.dry_run { b", dry run," } else { b"" });
-                    out.extend_from_slice(b" by zone \"");
-                    out.extend_from_slice(name);
-                    out.push(b'"');
-                }),
-                Entry::Full => record::error(&self.request, site, ctx, Level::Crit, |out| {
-                    out.extend_from_slice(
-                        b"ngx_slab_alloc() failed: no memory in limit_conn_zone \"",
-                    );
-                    out.extend_from_slice(name);
-                    out.push(b'"');
-                }),
+                LimitEntry::Busy => {
+                    log_lines::error(&self.request, site, ctx, terms.level, |out| {
+                        out.extend_from_slice(b"limiting connections");
+                        out.extend_from_slice(if terms.dry_run { b", dry run," } else { b"" });
+                        out.extend_from_slice(b" by zone \"");
+                        out.extend_from_slice(name);
+                        out.push(b'"');
+                    });
+                }
+                LimitEntry::Full => {
+                    log_lines::error(&self.request, site, ctx, LogLevel::Crit, |out| {
+                        out.extend_from_slice(
+                            b"ngx_slab_alloc() failed: no memory in limit_conn_zone \"",
+                        );
+                        out.extend_from_slice(name);
+                        out.push(b'"');
+                    });
+                }
             }
             self.request.limited.let_go();
             if terms.dry_run {
-                self.request.limited.connections = Told::RejectedDryRun;
+                self.request.limited.connections = LimitDetail::RejectedDryRun;
                 return None;
             }
-            self.request.limited.connections = Told::Rejected;
-            return Some(Next::Fail(terms.status));
+            self.request.limited.connections = LimitDetail::Rejected;
+            return Some(NextStep::Fail(terms.status));
         }
         None
     }
@@ -311,12 +323,12 @@ impl Exchange {
         zone: usize,
         most: usize,
         site: &Site,
-        ctx: &mut Ctx<'_>,
+        ctx: &mut StepCtx<'_>,
     ) -> Option<Vec<u8>> {
         let zone = site.http()?.limit_zones.get(zone)?;
         let mut key = std::mem::take(&mut self.scratch);
         key.clear();
-        Scope::new(&self.request, &self.answer, site, ctx).expand(&zone.key, &mut key);
+        VariableScope::new(&self.request, &self.answer, site, ctx).expand(&zone.key, &mut key);
         if key.len() > most {
             self.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"the value of the \"");
@@ -347,11 +359,11 @@ fn rate(site: &Site, limit: RequestLimit) -> u64 {
 }
 
 /// The level at which delays are logged where refusals are logged at `level`.
-const fn below(level: Level) -> Level {
+const fn below(level: LogLevel) -> LogLevel {
     match level {
-        Level::Error => Level::Warn,
-        Level::Warn => Level::Notice,
-        _ => Level::Info,
+        LogLevel::Error => LogLevel::Warn,
+        LogLevel::Warn => LogLevel::Notice,
+        _ => LogLevel::Info,
     }
 }
 
@@ -366,7 +378,7 @@ fn push_excess(out: &mut Vec<u8>, thousandths: u64) {
 
 #[cfg(test)]
 mod tests {
-    use conf::model::Level;
+    use bolide_conf::model::LogLevel;
 
     use super::{below, push_excess};
 
@@ -383,8 +395,8 @@ mod tests {
 
     #[test]
     fn delays_are_logged_one_level_below_refusals() {
-        let levels = [Level::Error, Level::Warn, Level::Notice, Level::Info];
+        let levels = [LogLevel::Error, LogLevel::Warn, LogLevel::Notice, LogLevel::Info];
         let below = levels.map(below);
-        assert_eq!(below, [Level::Warn, Level::Notice, Level::Info, Level::Info]);
+        assert_eq!(below, [LogLevel::Warn, LogLevel::Notice, LogLevel::Info, LogLevel::Info]);
     }
 }

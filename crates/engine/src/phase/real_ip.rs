@@ -3,26 +3,26 @@
 //! It holds for one request, from where it was found out on: for the server when the request
 //! begins, for a location before access is checked. What was found once is not looked for again.
 
-use conf::model::{RealIp, RealIpHeader};
-use http::Name;
+use bolide_conf::model::{RealIp, RealIpHeader};
+use bolide_http::Name;
 
-use crate::ctx::{Ctx, Peer};
-use crate::exchange::{Exchange, Next, Step};
+use crate::ctx::{ClientAddress, StepCtx};
+use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::forwarded;
 use crate::site::Site;
 
 impl Exchange {
     /// The first step of a request whose server is known.
     #[inline]
-    pub(crate) fn meet(&mut self, site: &Site, ctx: &Ctx<'_>) -> Next {
+    pub(crate) fn resolve_real_ip(&mut self, site: &Site, ctx: &StepCtx<'_>) -> NextStep {
         if site.server(self.request.server).believes {
             self.find_client(site, ctx);
         }
-        Next::Step(Step::Server)
+        NextStep::Step(RequestStep::Server)
     }
 
     /// Finds out who asks, as the location of the request says.
-    pub(crate) fn find_client(&mut self, site: &Site, ctx: &Ctx<'_>) {
+    pub(crate) fn find_client(&mut self, site: &Site, ctx: &StepCtx<'_>) {
         let terms = &site.location(self.request.location).settings.real_ip;
         if terms.from.is_empty() || self.request.real.is_some() {
             return;
@@ -30,7 +30,7 @@ impl Exchange {
         self.request.real = self.real(terms, ctx);
     }
 
-    fn real(&self, terms: &RealIp, ctx: &Ctx<'_>) -> Option<Peer> {
+    fn real(&self, terms: &RealIp, ctx: &StepCtx<'_>) -> Option<ClientAddress> {
         let fields = &self.request.head().fields;
         let peer = ctx.conn.remote;
         let one = |value: Option<&[u8]>| {
@@ -47,8 +47,10 @@ impl Exchange {
                 let said = ctx.conn.proxy.as_deref()?;
                 let found = one(Some(said.source.as_bytes()))?;
                 Some(match found {
-                    Peer::Inet(addr) => Peer::Inet((addr.ip(), said.source_port).into()),
-                    Peer::Unix => Peer::Unix,
+                    ClientAddress::Inet(addr) => {
+                        ClientAddress::Inet((addr.ip(), said.source_port).into())
+                    }
+                    ClientAddress::Unix => ClientAddress::Unix,
                 })
             }
         }

@@ -1,18 +1,18 @@
 //! `$invalid_referer`: whether a link from elsewhere led here.
 
-use conf::Regex;
-use conf::model::{Referers, ServerName};
-use http::Name;
+use bolide_conf::Regex;
+use bolide_conf::model::{Referers, ServerName};
+use bolide_http::Name;
 
-use crate::captures::Failure;
-use crate::keys::Keys;
-use crate::request::Note;
-use crate::vars::Scope;
+use crate::captures::MatchFailure;
+use crate::keys::VariableKeys;
+use crate::request::RequestNote;
+use crate::vars::VariableScope;
 
 /// The longest host that is looked up.
 const HOST_MAX: usize = 256;
 
-impl Scope<'_> {
+impl VariableScope<'_> {
     /// Whether the `Referer` is one of those that the location takes.
     pub(crate) fn has_valid_referer(&self) -> bool {
         let Some(referers) = &self.location().settings.referers else { return true };
@@ -45,8 +45,8 @@ impl Scope<'_> {
     /// Whether an expression matches; a match that takes too long is told, and is none.
     fn is_match(&self, regex: &Regex, text: &[u8]) -> bool {
         regex.compiled().is_match(text).unwrap_or_else(|error| {
-            let failure = Failure::new(&error, text, regex.source());
-            self.request.notes.borrow_mut().push(Note::Match(failure));
+            let failure = MatchFailure::new(&error, text, regex.source());
+            self.request.notes.borrow_mut().push(RequestNote::Match(failure));
             false
         })
     }
@@ -71,7 +71,7 @@ impl Scope<'_> {
 
 /// What the path must begin with for `host`, if it is one of the hosts.
 fn path_of<'a>(referers: &'a Referers, host: &[u8]) -> Option<&'a [u8]> {
-    let mut keys = Keys::default();
+    let mut keys = VariableKeys::default();
     for (index, (key, _)) in referers.hosts.iter().enumerate() {
         keys.add(key, index as u32);
     }

@@ -5,29 +5,29 @@
 //! test waits for a look at the disk and is made again, so an instruction changes the request only
 //! when it is done.
 
-use conf::model::{
-    FileTest, Level, Return, RewriteOp, RewriteRule, SetTarget, Test as ConfTest, Then,
+use bolide_conf::model::{
+    FileTest, IfTest as ConfTest, LogLevel, Return, RewriteOp, RewriteRule, SetTarget, Then,
 };
-use conf::regex::Regex;
-use conf::vars::{Template, Var};
-use files::{Failure, Kind, Known, Want};
-use http::escape::push_log;
+use bolide_conf::regex::Regex;
+use bolide_conf::vars::{Template, Var};
+use bolide_files::{FileKind, Known, OpenFailure, Want};
+use bolide_http::escape::push_log;
 
-use crate::captures::{Failure as MatchFailure, Pattern};
-use crate::ctx::{Ctx, Effect};
-use crate::exchange::{Exchange, Next, Step};
+use crate::captures::{CapturePattern, MatchFailure};
+use crate::ctx::{StepCtx, StepEffect};
+use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::filter::headers::push_absolute;
-use crate::record;
-use crate::request::Note;
-use crate::route::LocationId;
+use crate::log_lines;
+use crate::request::RequestNote;
+use crate::route::LocationIndex;
 use crate::site::Site;
-use crate::vars::{Groups, Scope};
+use crate::vars::{CaptureGroups, VariableScope};
 
 /// Where the phase stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Cursor {
+pub(crate) struct RewriteCursor {
     /// Whose instructions run.
-    program: LocationId,
+    program: LocationIndex,
     /// The next one.
     op: u32,
 }
@@ -35,26 +35,26 @@ pub(crate) struct Cursor {
 /// One instruction, its expressions bound.
 #[derive(Debug)]
 pub(crate) enum Op {
-    Rewrite(Box<Rule>),
+    Rewrite(Box<CompiledRewrite>),
     Return(Return),
     Set { target: SetTarget, value: Template },
-    If { test: Test, inner: usize, location: Option<LocationId> },
+    If { test: CompiledTest, inner: usize, location: Option<LocationIndex> },
     Break,
 }
 
 /// A `rewrite`.
 #[derive(Debug)]
-pub(crate) struct Rule {
-    pub(crate) pattern: Pattern,
+pub(crate) struct CompiledRewrite {
+    pub(crate) pattern: CapturePattern,
     pub(crate) conf: RewriteRule,
 }
 
 /// The condition of an `if`.
 #[derive(Debug)]
-pub(crate) enum Test {
+pub(crate) enum CompiledTest {
     True(Var),
     Equal(Var, Template, Wanted),
-    Match(Var, Pattern, Wanted),
+    Match(Var, CapturePattern, Wanted),
     Is(FileTest, Template, Wanted),
 }
 
@@ -75,14 +75,14 @@ impl Op {
     /// Binds the named groups of expressions to their places in `names`.
     pub(crate) fn new(op: &RewriteOp, names: &[String]) -> Self {
         match op {
-            RewriteOp::Rewrite(conf) => Self::Rewrite(Box::new(Rule {
-                pattern: Pattern::new(&conf.regex, names),
+            RewriteOp::Rewrite(conf) => Self::Rewrite(Box::new(CompiledRewrite {
+                pattern: CapturePattern::new(&conf.regex, names),
                 conf: RewriteRule::clone(conf),
             })),
             RewriteOp::Return(returned) => Self::Return(returned.clone()),
             RewriteOp::Set { target, value } => Self::Set { target: *target, value: value.clone() },
             RewriteOp::If { test, inner, location } => Self::If {
-                test: Test::new(test, names),
+                test: CompiledTest::new(test, names),
                 inner: usize::from(*inner),
                 location: location.map(|id| id.0),
             },
@@ -91,9 +91,9 @@ impl Op {
     }
 }
 
-impl Test {
+impl CompiledTest {
     fn new(test: &ConfTest, names: &[String]) -> Self {
-        let bind = |regex: &Regex| Pattern::new(regex, names);
+        let bind = |regex: &Regex| CapturePattern::new(regex, names);
         match test {
             ConfTest::True(var) => Self::True(var.clone()),
             ConfTest::Equal(var, text) => Self::Equal(var.clone(), text.clone(), Wanted::Yes),
@@ -107,35 +107,40 @@ impl Test {
 }
 
 /// What one instruction leads to.
-pub(crate) enum Outcome {
+pub(crate) enum RewriteOutcome {
     /// The next instruction, this many behind.
     Go(usize),
     /// The end of the phase.
     End,
     /// The end of the phase and of all others.
-    Leave(Next),
+    Leave(NextStep),
     /// A look at the disk, then the instruction again.
     Wait,
 }
 
 impl Exchange {
     /// Begins the phase of `program`, which has instructions.
-    pub(crate) const fn begin_rewrite(&mut self, program: LocationId) -> Next {
+    pub(crate) const fn begin_rewrite(&mut self, program: LocationIndex) -> NextStep {
         // As in nginx: until a `rewrite` matched, groups of an encoded path are read encoded.
         self.request.encodes_groups = true;
         self.request.is_straight = false;
-        Next::Step(Step::Rewrite(Cursor { program, op: 0 }))
+        NextStep::Step(RequestStep::Rewrite(RewriteCursor { program, op: 0 }))
     }
 
     /// Runs instructions from `cursor` on.
-    pub(crate) fn rewrite(&mut self, cursor: Cursor, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    pub(crate) fn rewrite(
+        &mut self,
+        cursor: RewriteCursor,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
         let ops = &site.location(cursor.program).program;
         let mut at = cursor.op as usize;
         while let Some(op) = ops.get(at) {
             self.trace_before();
             let outcome = match op {
                 Op::Rewrite(rule) => self.apply_rule(rule, cursor.program, site, ctx),
-                Op::Return(returned) => Outcome::Leave(self.returned(returned, site, ctx)),
+                Op::Return(returned) => RewriteOutcome::Leave(self.returned(returned, site, ctx)),
                 Op::Set { target, value } => self.set(*target, value, site, ctx),
                 Op::If { test, inner, location } => {
                     match self.holds(test, cursor.program, site, ctx) {
@@ -144,43 +149,51 @@ impl Exchange {
                                 self.request.location = inner;
                                 self.request.arrival.bend();
                             }
-                            Outcome::Go(1)
+                            RewriteOutcome::Go(1)
                         }
-                        Ok(false) => Outcome::Go(1 + inner),
+                        Ok(false) => RewriteOutcome::Go(1 + inner),
                         Err(outcome) => outcome,
                     }
                 }
                 Op::Break => {
                     self.request.uri_changed = false;
-                    Outcome::End
+                    RewriteOutcome::End
                 }
             };
             self.trace_op((cursor.program, at), op, &outcome, site);
             match outcome {
-                Outcome::Go(further) => at += further,
-                Outcome::End => break,
-                Outcome::Leave(next) => return next,
-                Outcome::Wait => {
-                    return Next::Probe(Step::Rewrite(Cursor { op: at as u32, ..cursor }));
+                RewriteOutcome::Go(further) => at += further,
+                RewriteOutcome::End => break,
+                RewriteOutcome::Leave(next) => return next,
+                RewriteOutcome::Wait => {
+                    return NextStep::Probe(RequestStep::Rewrite(RewriteCursor {
+                        op: at as u32,
+                        ..cursor
+                    }));
                 }
             }
             if !self.request.notes.get_mut().is_empty() {
                 self.log_notes(site, ctx);
                 if self.request.is_undecided.get() {
-                    return Next::Fail(500);
+                    return NextStep::Fail(500);
                 }
             }
         }
         self.end_rewrite(cursor.program, site, ctx)
     }
 
-    fn end_rewrite(&mut self, program: LocationId, site: &Site, ctx: &mut Ctx<'_>) -> Next {
+    fn end_rewrite(
+        &mut self,
+        program: LocationIndex,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
         let root = site.server(self.request.server).root;
         if program == root {
-            return Next::Step(Step::Find);
+            return NextStep::Step(RequestStep::Find);
         }
         if !self.request.uri_changed {
-            return Next::Step(Step::Access);
+            return NextStep::Step(RequestStep::Access);
         }
         if !self.spend_redirect() {
             let uri = &self.request.uri;
@@ -189,43 +202,43 @@ impl Exchange {
                 out.extend_from_slice(uri);
                 out.push(b'"');
             });
-            return Next::Fail(500);
+            return NextStep::Fail(500);
         }
         self.request.location = root;
         self.request.appends_uri = false;
-        Next::Step(Step::Find)
+        NextStep::Step(RequestStep::Find)
     }
 
     /// A `rewrite`.
     fn apply_rule(
         &mut self,
-        rule: &Rule,
-        program: LocationId,
+        rule: &CompiledRewrite,
+        program: LocationIndex,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Outcome {
+        ctx: &mut StepCtx<'_>,
+    ) -> RewriteOutcome {
         let matched = self.request.captures.get_mut().capture(&rule.pattern, &self.request.uri);
         if let Some(failure) = self.request.captures.get_mut().take_failure() {
             self.log_match_failure(&failure, site, ctx);
-            return Outcome::Leave(Next::Fail(500));
+            return RewriteOutcome::Leave(NextStep::Fail(500));
         }
         if site.location(program).settings.rewrite_log {
             self.log_match(&rule.pattern, &self.request.uri, matched, site, ctx);
         }
         if !matched {
             self.request.captures.get_mut().forget_groups();
-            return Outcome::Go(1);
+            return RewriteOutcome::Go(1);
         }
         self.request.encodes_groups = false;
         match rule.conf.then {
             Then::Redirect(status) => {
                 self.redirect_by(&rule.conf, program, site, ctx);
-                Outcome::Leave(Next::Redirect(status))
+                RewriteOutcome::Leave(NextStep::Redirect(status))
             }
             then => match self.change_uri(&rule.conf, program, site, ctx) {
-                Some(next) => Outcome::Leave(next),
-                None if then == Then::Continue => Outcome::Go(1),
-                None => Outcome::End,
+                Some(next) => RewriteOutcome::Leave(next),
+                None if then == Then::Continue => RewriteOutcome::Go(1),
+                None => RewriteOutcome::End,
             },
         }
     }
@@ -234,14 +247,15 @@ impl Exchange {
     fn redirect_by(
         &mut self,
         rule: &RewriteRule,
-        program: LocationId,
+        program: LocationIndex,
         site: &Site,
-        ctx: &mut Ctx<'_>,
+        ctx: &mut StepCtx<'_>,
     ) {
         let mut text = std::mem::take(&mut self.scratch);
         text.clear();
-        let groups = if self.is_encoded() { Groups::Encoded } else { Groups::Plain };
-        Scope::new(&self.request, &self.answer, site, ctx).expand_as(&rule.path, groups, &mut text);
+        let groups = if self.is_encoded() { CaptureGroups::Encoded } else { CaptureGroups::Plain };
+        VariableScope::new(&self.request, &self.answer, site, ctx)
+            .expand_as(&rule.path, groups, &mut text);
         decode_redirect(&mut text);
         let args = self.request.args();
         if rule.keeps_args && !args.is_empty() {
@@ -249,14 +263,14 @@ impl Exchange {
             text.extend_from_slice(args);
         }
         if site.location(program).settings.rewrite_log {
-            record::error(&self.request, site, ctx, Level::Notice, |out| {
+            log_lines::error(&self.request, site, ctx, LogLevel::Notice, |out| {
                 out.extend_from_slice(b"rewritten redirect: \"");
                 out.extend_from_slice(&text);
                 out.push(b'"');
             });
         }
         self.location.clear();
-        let scope = Scope::new(&self.request, &self.answer, site, ctx);
+        let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
         push_absolute(&scope, &text, &mut self.location);
         self.scratch = text;
     }
@@ -265,18 +279,19 @@ impl Exchange {
     fn change_uri(
         &mut self,
         rule: &RewriteRule,
-        program: LocationId,
+        program: LocationIndex,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Option<Next> {
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
         let mut path = std::mem::take(&mut self.scratch);
         path.clear();
-        let scope = Scope::new(&self.request, &self.answer, site, ctx);
+        let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
         scope.expand(&rule.path, &mut path);
         let path_len = path.len();
         let args = match &rule.args {
             Some(template) => {
-                let groups = if self.is_encoded() { Groups::Encoded } else { Groups::Plain };
+                let groups =
+                    if self.is_encoded() { CaptureGroups::Encoded } else { CaptureGroups::Plain };
                 scope.expand_as(template, groups, &mut path);
                 let old = self.request.args();
                 if rule.keeps_args && !old.is_empty() {
@@ -301,7 +316,7 @@ impl Exchange {
         self.request.rewritten_here |= rule.then == Then::Break;
         if site.location(program).settings.rewrite_log {
             let request = &self.request;
-            record::error(request, site, ctx, Level::Notice, |out| {
+            log_lines::error(request, site, ctx, LogLevel::Notice, |out| {
                 out.extend_from_slice(b"rewritten data: \"");
                 out.extend_from_slice(&request.uri);
                 out.extend_from_slice(b"\", args: \"");
@@ -317,7 +332,7 @@ impl Exchange {
         self.log_error(site, ctx, |out| {
             out.extend_from_slice(b"the rewritten URI has a zero length");
         });
-        Some(Next::Fail(500))
+        Some(NextStep::Fail(500))
     }
 
     /// A `set`.
@@ -326,14 +341,14 @@ impl Exchange {
         target: SetTarget,
         value: &Template,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Outcome {
+        ctx: &mut StepCtx<'_>,
+    ) -> RewriteOutcome {
         let mut text = std::mem::take(&mut self.scratch);
         text.clear();
         self.value(value, &mut text, site, ctx);
         self.assign(target, &text, site, ctx);
         self.scratch = text;
-        Outcome::Go(1)
+        RewriteOutcome::Go(1)
     }
 
     /// Gives a variable a value.
@@ -342,12 +357,12 @@ impl Exchange {
         target: SetTarget,
         text: &[u8],
         site: &Site,
-        ctx: &mut Ctx<'_>,
+        ctx: &mut StepCtx<'_>,
     ) {
         match target {
             SetTarget::Named(slot) => self.request.captures.get_mut().assign(slot, text),
             SetTarget::Args => self.request.set_args(text),
-            SetTarget::LimitRate => match conf::value::size(text) {
+            SetTarget::LimitRate => match bolide_conf::value::size(text) {
                 Some(rate) => self.request.limit_rate = Some(rate),
                 None => self.log_error(site, ctx, |out| {
                     out.extend_from_slice(b"invalid $limit_rate \"");
@@ -359,10 +374,10 @@ impl Exchange {
     }
 
     /// Appends what a text of the phase is worth.
-    fn value(&self, template: &Template, out: &mut Vec<u8>, site: &Site, ctx: &Ctx<'_>) {
+    fn value(&self, template: &Template, out: &mut Vec<u8>, site: &Site, ctx: &StepCtx<'_>) {
         let encodes = self.request.encodes_groups && self.is_encoded();
-        let groups = if encodes { Groups::Encoded } else { Groups::Plain };
-        Scope::new(&self.request, &self.answer, site, ctx).expand_as(template, groups, out);
+        let groups = if encodes { CaptureGroups::Encoded } else { CaptureGroups::Plain };
+        VariableScope::new(&self.request, &self.answer, site, ctx).expand_as(template, groups, out);
     }
 
     /// Whether the client encoded something in the path.
@@ -375,28 +390,33 @@ impl Exchange {
     /// Whether a condition holds; else what it leads to.
     fn holds(
         &mut self,
-        test: &Test,
-        program: LocationId,
+        test: &CompiledTest,
+        program: LocationIndex,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Result<bool, Outcome> {
-        if let Test::Is(test, path, wanted) = test {
+        ctx: &mut StepCtx<'_>,
+    ) -> Result<bool, RewriteOutcome> {
+        if let CompiledTest::Is(test, path, wanted) = test {
             return Ok(wanted.meets(self.is_file(*test, path, site, ctx)?));
         }
         let mut text = std::mem::take(&mut self.scratch);
         text.clear();
-        let (Test::True(var) | Test::Equal(var, ..) | Test::Match(var, ..)) = test else {
-            return Ok(false);
+        let var = match test {
+            CompiledTest::True(var)
+            | CompiledTest::Equal(var, ..)
+            | CompiledTest::Match(var, ..) => var,
+            CompiledTest::Is(..) => return Ok(false),
         };
-        Scope::new(&self.request, &self.answer, site, ctx).write(var, &mut text);
+        VariableScope::new(&self.request, &self.answer, site, ctx).write(var, &mut text);
         let holds = match test {
-            Test::True(_) | Test::Is(..) => Ok(!text.is_empty() && text[..] != *b"0"),
-            Test::Equal(_, operand, wanted) => {
+            CompiledTest::True(_) | CompiledTest::Is(..) => {
+                Ok(!text.is_empty() && text[..] != *b"0")
+            }
+            CompiledTest::Equal(_, operand, wanted) => {
                 let len = text.len();
                 self.value(operand, &mut text, site, ctx);
                 Ok(wanted.meets(text[..len] == text[len..]))
             }
-            Test::Match(_, pattern, wanted) => {
+            CompiledTest::Match(_, pattern, wanted) => {
                 self.test_match(pattern, &text, program, site, ctx).map(|holds| wanted.meets(holds))
             }
         };
@@ -406,17 +426,17 @@ impl Exchange {
 
     fn test_match(
         &mut self,
-        pattern: &Pattern,
+        pattern: &CapturePattern,
         text: &[u8],
-        program: LocationId,
+        program: LocationIndex,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Result<bool, Outcome> {
+        ctx: &mut StepCtx<'_>,
+    ) -> Result<bool, RewriteOutcome> {
         let captures = self.request.captures.get_mut();
         let matched = captures.capture(pattern, text);
         if let Some(failure) = captures.take_failure() {
             self.log_match_failure(&failure, site, ctx);
-            return Err(Outcome::Leave(Next::Fail(500)));
+            return Err(RewriteOutcome::Leave(NextStep::Fail(500)));
         }
         if !matched {
             captures.forget_groups();
@@ -433,8 +453,8 @@ impl Exchange {
         test: FileTest,
         path: &Template,
         site: &Site,
-        ctx: &mut Ctx<'_>,
-    ) -> Result<bool, Outcome> {
+        ctx: &mut StepCtx<'_>,
+    ) -> Result<bool, RewriteOutcome> {
         let mut name = std::mem::take(&mut self.path);
         name.clear();
         self.value(path, &mut name, site, ctx);
@@ -451,37 +471,37 @@ impl Exchange {
             Known::Missing(failure) => {
                 let is_absent = matches!(
                     failure,
-                    Failure::NotFound | Failure::NotADirectory | Failure::NameTooLong
+                    OpenFailure::NotFound | OpenFailure::NotADirectory | OpenFailure::NameTooLong
                 );
                 if !is_absent {
-                    self.log_failure(Level::Crit, "stat()", failure, site, ctx);
+                    self.log_failure(LogLevel::Crit, "stat()", failure, site, ctx);
                 }
                 return Ok(false);
             }
             Known::Stale | Known::Unknown => {
                 let probe = ctx.files.probe(&self.path, Want::Stat, policy);
-                ctx.effects.push(Effect::Probe(probe));
-                return Err(Outcome::Wait);
+                ctx.effects.push(StepEffect::Probe(probe));
+                return Err(RewriteOutcome::Wait);
             }
         };
         Ok(match test {
-            FileTest::File => meta.kind == Kind::File,
-            FileTest::Directory => meta.kind == Kind::Directory,
-            FileTest::Exists => matches!(meta.kind, Kind::File | Kind::Directory),
+            FileTest::File => meta.kind == FileKind::File,
+            FileTest::Directory => meta.kind == FileKind::Directory,
+            FileTest::Exists => matches!(meta.kind, FileKind::File | FileKind::Directory),
             FileTest::Executable => meta.mode & 0o100 != 0,
         })
     }
 
     fn log_match(
         &self,
-        pattern: &Pattern,
+        pattern: &CapturePattern,
         subject: &[u8],
         matched: bool,
         site: &Site,
-        ctx: &mut Ctx<'_>,
+        ctx: &mut StepCtx<'_>,
     ) {
         let words: &[u8] = if matched { b"\" matches \"" } else { b"\" does not match \"" };
-        record::error(&self.request, site, ctx, Level::Notice, |out| {
+        log_lines::error(&self.request, site, ctx, LogLevel::Notice, |out| {
             out.push(b'"');
             out.extend_from_slice(pattern.source());
             out.extend_from_slice(words);
@@ -491,10 +511,15 @@ impl Exchange {
     }
 
     /// Tells of a match that took too many steps.
-    pub(crate) fn log_match_failure(&self, failure: &MatchFailure, site: &Site, ctx: &mut Ctx<'_>) {
-        record::error(&self.request, site, ctx, Level::Alert, |out| {
+    pub(crate) fn log_match_failure(
+        &self,
+        failure: &MatchFailure,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) {
+        log_lines::error(&self.request, site, ctx, LogLevel::Alert, |out| {
             out.extend_from_slice(b"pcre2_match() failed: -");
-            http::digits::push_decimal(out, u64::from(failure.code.unsigned_abs()));
+            bolide_http::digits::push_decimal(out, u64::from(failure.code.unsigned_abs()));
             out.extend_from_slice(b" on \"");
             out.extend_from_slice(&failure.subject);
             out.extend_from_slice(b"\" using \"");
@@ -505,7 +530,7 @@ impl Exchange {
 
     /// Writes down what evaluating variables left to be told.
     #[cold]
-    pub(crate) fn log_notes(&mut self, site: &Site, ctx: &mut Ctx<'_>) {
+    pub(crate) fn log_notes(&mut self, site: &Site, ctx: &mut StepCtx<'_>) {
         let notes = std::mem::take(self.request.notes.get_mut());
         let name = |slot: u16| {
             let named = site.http().and_then(|http| http.named.get(usize::from(slot)));
@@ -513,23 +538,23 @@ impl Exchange {
         };
         for note in &notes {
             match note {
-                Note::Match(failure) => self.log_match_failure(failure, site, ctx),
-                Note::Uninitialized(slot) => {
-                    record::error(&self.request, site, ctx, Level::Warn, |out| {
+                RequestNote::Match(failure) => self.log_match_failure(failure, site, ctx),
+                RequestNote::Uninitialized(slot) => {
+                    log_lines::error(&self.request, site, ctx, LogLevel::Warn, |out| {
                         out.extend_from_slice(b"using uninitialized \"");
                         push_log(out, name(*slot));
                         out.extend_from_slice(b"\" variable");
                     });
                 }
-                Note::Text(text) => {
+                RequestNote::Text(text) => {
                     self.log_error(site, ctx, |out| out.extend_from_slice(text.as_bytes()));
                 }
-                Note::Critical(text) => {
-                    record::error(&self.request, site, ctx, Level::Crit, |out| {
+                RequestNote::Critical(text) => {
+                    log_lines::error(&self.request, site, ctx, LogLevel::Crit, |out| {
                         out.extend_from_slice(text);
                     });
                 }
-                Note::Cycle(slot) => self.log_error(site, ctx, |out| {
+                RequestNote::Cycle(slot) => self.log_error(site, ctx, |out| {
                     out.extend_from_slice(b"cycle while evaluating variable \"");
                     push_log(out, name(*slot));
                     out.push(b'"');

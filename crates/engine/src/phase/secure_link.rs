@@ -1,19 +1,19 @@
 //! `$secure_link`: whether a link proves by a hash that it was given out.
 
-use conf::model::SecureLink;
-use conf::vars::Template;
+use bolide_conf::model::SecureLink;
+use bolide_conf::vars::Template;
 use md5::{Digest as _, Md5};
 
 use crate::credentials::push_base64;
-use crate::request::Note;
-use crate::vars::{Found, Scope};
+use crate::request::RequestNote;
+use crate::vars::{VariableScope, VariableValue};
 
 /// Letters of the longest hash that is looked at.
 const HASH_MAX: usize = 24;
 
 /// What a request knows of its link once it was asked.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Link {
+pub(crate) struct CompiledSecureLink {
     /// `$secure_link`; the inner value is none if the link proves nothing.
     value: Option<Option<Box<[u8]>>>,
     /// `$secure_link_expires`
@@ -24,7 +24,7 @@ pub(crate) struct Link {
     is_weighed: bool,
 }
 
-impl Link {
+impl CompiledSecureLink {
     /// Forgets everything.
     pub(crate) fn clear(&mut self) {
         (self.value, self.expires) = (None, None);
@@ -32,50 +32,50 @@ impl Link {
     }
 }
 
-impl Scope<'_> {
+impl VariableScope<'_> {
     /// `$secure_link`, weighed when it is read first. A link whose proof needs it proves nothing.
-    pub(crate) fn write_secure_link(&self, out: &mut Vec<u8>) -> Found {
+    pub(crate) fn write_secure_link(&self, out: &mut Vec<u8>) -> VariableValue {
         let known = self.request.link.borrow().value.clone();
         let value = known.unwrap_or_else(|| {
             let weighs = std::mem::replace(&mut self.request.link.borrow_mut().is_weighed, true);
-            let value = if weighs { self.note_cycle() } else { self.weigh_link() };
+            let value = if weighs { self.note_cycle() } else { self.verify_secure_link() };
             self.request.link.borrow_mut().value.get_or_insert(value).clone()
         });
         out.extend_from_slice(value.as_deref().unwrap_or_default());
-        Found::when(value.is_some())
+        VariableValue::when(value.is_some())
     }
 
     /// `$secure_link_expires`: what `$secure_link` found, if it was read before.
-    pub(crate) fn write_link_expires(&self, out: &mut Vec<u8>) -> Found {
+    pub(crate) fn write_link_expires(&self, out: &mut Vec<u8>) -> VariableValue {
         let mut link = self.request.link.borrow_mut();
         link.is_told = true;
         out.extend_from_slice(link.expires.as_deref().unwrap_or_default());
-        Found::when(link.expires.is_some())
+        VariableValue::when(link.expires.is_some())
     }
 
     fn note_cycle(&self) -> Option<Box<[u8]>> {
         let text = "cycle while evaluating variable \"secure_link\"";
-        self.request.notes.borrow_mut().push(Note::Text(text.to_owned()));
+        self.request.notes.borrow_mut().push(RequestNote::Text(text.to_owned()));
         None
     }
 
-    fn weigh_link(&self) -> Option<Box<[u8]>> {
+    fn verify_secure_link(&self) -> Option<Box<[u8]>> {
         let link: &SecureLink = self.location().settings.secure_link.as_deref()?;
         match (&link.secret, &link.given, &link.hashed) {
             (Some(secret), _, _) => rest_of_link(&self.request.head().target, secret),
-            (None, Some(given), Some(hashed)) => self.weigh_hash(given, hashed),
+            (None, Some(given), Some(hashed)) => self.verify_link_hash(given, hashed),
             _ => None,
         }
     }
 
-    fn weigh_hash(&self, given: &Template, hashed: &Template) -> Option<Box<[u8]>> {
+    fn verify_link_hash(&self, given: &Template, hashed: &Template) -> Option<Box<[u8]>> {
         let mut text = Vec::new();
         self.expand(given, &mut text);
         let mut expires = 0;
         let mut len = text.len();
         if let Some(comma) = memchr::memchr(b',', &text) {
             let digits = &text[comma + 1..];
-            expires = conf::value::number(digits).filter(|expires| *expires > 0)?;
+            expires = bolide_conf::value::number(digits).filter(|expires| *expires > 0)?;
             let mut link = self.request.link.borrow_mut();
             link.expires = (!link.is_told).then(|| digits.into());
             drop(link);

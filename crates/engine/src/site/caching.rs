@@ -1,19 +1,19 @@
 //! What a location keeps of answers, made ready: the rules' policy and where objects live.
 //!
-//! Owns the translation of directives into the policy of `cache::rules`; refuses to know a store
-//! other than the one that the site was given.
+//! Owns the translation of directives into the policy of `bolide_cache::rules`; refuses to know
+//! a store other than the one that the site was given.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use cache::disk::{Shelf, ShelfSettings};
-use cache::rules::{self, Heuristic, Ignore, Mode, Policy, QueryRules, Valid, Valids};
-use cache::{NamespaceId, Object, Store};
-use conf::Template;
-use conf::model::{self, CacheSettings, Http, PageMode, VaryBy, ZoneUse};
-use http::Fields;
-use upstream::Cause;
+use bolide_cache::disk::{DiskTree, DiskTreeSettings};
+use bolide_cache::rules::{self, CachePolicy, Heuristic, Ignore, Mode, QueryRules, Valid, Valids};
+use bolide_cache::{NamespaceId, Object, Store};
+use bolide_conf::Template;
+use bolide_conf::model::{self, CacheSettings, Http, PageMode, VaryBy, ZoneUse};
+use bolide_http::FieldMap;
+use bolide_upstream::Cause;
 
 /// LIMIT: keys whose uses are counted for `fastcgi_cache_min_uses`.
 const USES_MAX: usize = 65_536;
@@ -23,7 +23,7 @@ pub(crate) const STALE_FOR_EVER: u32 = 10 * 365 * 86_400;
 
 /// What there is instead of an answer worth having.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Trouble {
+pub(crate) enum StaleCause {
     /// An answer of this status.
     Status(u16),
     /// None.
@@ -32,14 +32,14 @@ pub(crate) enum Trouble {
 
 /// What an old answer is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SaidFor {
+enum ControlTarget {
     Updating,
     Errors,
 }
 
 /// The objects that a location looks at.
 #[derive(Debug)]
-pub(crate) enum Space {
+pub(crate) enum CacheSpace {
     /// Of a `fastcgi_cache_path`.
     Zone(usize),
     /// Of the zone that a text names.
@@ -54,9 +54,9 @@ pub(crate) struct Caching {
     /// What was written.
     pub(crate) conf: Arc<CacheSettings>,
     /// The same for the rules.
-    pub(crate) policy: Policy,
+    pub(crate) policy: CachePolicy,
     /// Where its objects are.
-    pub(crate) space: Space,
+    pub(crate) space: CacheSpace,
     /// Whether HEAD is asked as GET, so that the answer can be kept.
     pub(crate) converts_head: bool,
     uses: Mutex<HashMap<u128, u32>>,
@@ -64,26 +64,29 @@ pub(crate) struct Caching {
 
 impl Caching {
     /// What `settings` keep; none if that is nothing.
-    pub(crate) fn new(settings: &model::Settings) -> Option<Self> {
+    pub(crate) fn new(settings: &model::LocationSettings) -> Option<Self> {
         let conf = &settings.cache;
         let space = match &conf.zone {
-            ZoneUse::Zone(id) => Space::Zone(id.index()),
-            ZoneUse::Text(text) => Space::Named(text.clone()),
-            ZoneUse::Off if conf.page.mode != PageMode::Off || conf.page.is_heard => Space::Page,
+            ZoneUse::Zone(id) => CacheSpace::Zone(id.index()),
+            ZoneUse::Text(text) => CacheSpace::Named(text.clone()),
+            ZoneUse::Off if conf.page.mode != PageMode::Off || conf.page.is_heard => {
+                CacheSpace::Page
+            }
             ZoneUse::Off => return None,
         };
         let policy = match space {
-            Space::Page => page_policy(settings),
-            Space::Zone(_) | Space::Named(_) => zone_policy(settings),
+            CacheSpace::Page => page_policy(settings),
+            CacheSpace::Zone(_) | CacheSpace::Named(_) => zone_policy(settings),
         };
-        let converts_head = !matches!(space, Space::Page) && settings.origin.proxy.convert_head;
+        let converts_head =
+            !matches!(space, CacheSpace::Page) && settings.origin.proxy.convert_head;
         let conf = conf.clone();
         Some(Self { conf, policy, space, converts_head, uses: Mutex::default() })
     }
 
     /// Whether the application drives it.
     pub(crate) const fn is_page(&self) -> bool {
-        matches!(self.space, Space::Page)
+        matches!(self.space, CacheSpace::Page)
     }
 
     /// Whether answers keep the dates that they came with, and tell their age.
@@ -92,43 +95,43 @@ impl Caching {
     }
 
     /// Whether `old` is served in place of what there would be.
-    pub(crate) fn stands_in(&self, old: &Object, trouble: Trouble, now_ms: u64) -> bool {
+    pub(crate) fn may_serve_stale(&self, old: &Object, trouble: StaleCause, now_ms: u64) -> bool {
         if self.is_page() {
             // RFC 5861 §4: these are failures of who answers, not answers.
             let is_failure = match trouble {
-                Trouble::Status(status) => matches!(status, 500 | 502 | 503 | 504),
-                Trouble::Failed(_) => true,
+                StaleCause::Status(status) => matches!(status, 500 | 502 | 503 | 504),
+                StaleCause::Failed(_) => true,
             };
             return is_failure && now_ms < old.times().error_until_ms();
         }
         let stale = &self.conf.use_stale;
         let is_covered = match trouble {
             // As in nginx, the answer's own word is about origins that do not answer.
-            Trouble::Status(status) => return stale.covers(status),
-            Trouble::Failed(Cause::Error) => stale.error,
-            Trouble::Failed(Cause::Timeout) => stale.timeout,
-            Trouble::Failed(Cause::InvalidHead) => stale.invalid_header,
-            Trouble::Failed(Cause::Busy) => stale.error || stale.http_503,
+            StaleCause::Status(status) => return stale.covers(status),
+            StaleCause::Failed(Cause::Error) => stale.error,
+            StaleCause::Failed(Cause::Timeout) => stale.timeout,
+            StaleCause::Failed(Cause::InvalidHead) => stale.invalid_header,
+            StaleCause::Failed(Cause::Busy) => stale.error || stale.http_503,
         };
-        is_covered || now_ms < self.said_until(old, SaidFor::Errors)
+        is_covered || now_ms < self.said_until(old, ControlTarget::Errors)
     }
 
     /// Whether `old` is served while a new one is fetched.
     pub(crate) fn serves_updating(&self, old: &Object, now_ms: u64) -> bool {
-        self.conf.use_stale.updating || now_ms < self.said_until(old, SaidFor::Updating)
+        self.conf.use_stale.updating || now_ms < self.said_until(old, ControlTarget::Updating)
     }
 
     /// Until when the answer itself allowed that it is sent although it is old (RFC 5861).
-    fn said_until(&self, old: &Object, what: SaidFor) -> u64 {
+    fn said_until(&self, old: &Object, what: ControlTarget) -> u64 {
         if self.policy.ignore.cache_control {
             return 0;
         }
-        let mut fields = Fields::new();
+        let mut fields = FieldMap::new();
         old.fields(&mut fields);
         let (updating, errors) = rules::grace(&fields);
         let seconds = match what {
-            SaidFor::Updating => updating,
-            SaidFor::Errors => errors,
+            ControlTarget::Updating => updating,
+            ControlTarget::Errors => errors,
         };
         let millis = u64::from(seconds) * 1000;
         old.times().expires_ms.saturating_add(millis)
@@ -159,7 +162,7 @@ fn seconds(time: std::time::Duration) -> u32 {
     u32::try_from(time.as_secs()).unwrap_or(u32::MAX)
 }
 
-fn ignored(settings: &model::Settings) -> Ignore {
+fn ignored(settings: &model::LocationSettings) -> Ignore {
     let ignored = settings.origin.ignore_headers;
     Ignore {
         accel_expires: ignored.accel_expires,
@@ -178,9 +181,9 @@ fn valids(lines: &[model::CacheValid]) -> Valids {
     Valids(lines.iter().map(valid).collect())
 }
 
-fn zone_policy(settings: &model::Settings) -> Policy {
+fn zone_policy(settings: &model::LocationSettings) -> CachePolicy {
     let conf = &settings.cache;
-    Policy {
+    CachePolicy {
         mode: Mode::Zone,
         valid: valids(&conf.valid),
         ignore: ignored(settings),
@@ -190,11 +193,11 @@ fn zone_policy(settings: &model::Settings) -> Policy {
         private: false,
         esi: false,
         invalidates: false,
-        ..Policy::default()
+        ..CachePolicy::default()
     }
 }
 
-fn page_policy(settings: &model::Settings) -> Policy {
+fn page_policy(settings: &model::LocationSettings) -> CachePolicy {
     let page = &settings.cache.page;
     let mut query = QueryRules::default();
     for name in &page.drop_query.names {
@@ -209,7 +212,7 @@ fn page_policy(settings: &model::Settings) -> Policy {
         VaryBy::Cookie(name) => Some(Box::from(&**name)),
         VaryBy::Cookies(_) | VaryBy::Value(_) | VaryBy::Header(_) => None,
     };
-    Policy {
+    CachePolicy {
         mode: if page.mode == PageMode::On { Mode::LsCache } else { Mode::Auto },
         private: page.private,
         ttl: seconds(page.default_ttl),
@@ -225,32 +228,32 @@ fn page_policy(settings: &model::Settings) -> Policy {
         esi: page.esi,
         query,
         vary_cookies: page.vary.iter().filter_map(cookie).collect(),
-        ..Policy::default()
+        ..CachePolicy::default()
     }
 }
 
 /// By what a server's pages are found again after a reload. The same name and the same files make
 /// the same site, in the clear and with TLS: what is purged in one is purged in the other.
-fn site_name(http: &Http, server: &model::Server) -> String {
+fn site_name(http: &Http, server: &model::ServerConf) -> String {
     let root = &http.location(server.root).settings.root;
     format!("page:{:?} {:?}", server.names.first(), root.path)
 }
 
 /// The store that a site keeps answers in, and where in it.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct ZoneEntry {
     pub(crate) store: Arc<Store>,
     /// By zone.
     pub(crate) zones: Vec<NamespaceId>,
     /// By server.
     pub(crate) pages: Vec<NamespaceId>,
     /// Where pages outlive a restart.
-    pub(crate) page_shelf: Option<Arc<Shelf>>,
+    pub(crate) page_tree: Option<Arc<DiskTree>>,
     /// Everything that outlives a restart.
-    pub(crate) shelves: Vec<(ShelfSettings, Arc<Shelf>, Vec<NamespaceId>)>,
+    pub(crate) trees: Vec<(DiskTreeSettings, Arc<DiskTree>, Vec<NamespaceId>)>,
 }
 
-impl Kept {
+impl ZoneEntry {
     /// Finds the names of `http` in `store`.
     pub(crate) fn new(http: &Http, store: Arc<Store>) -> Self {
         let zones = http.cache_zones.iter().map(|zone| {
@@ -269,30 +272,30 @@ impl Kept {
                 false => id,
             });
         }
-        let mut shelves = Vec::new();
+        let mut trees = Vec::new();
         for (zone, id) in http.cache_zones.iter().zip(&zones) {
-            let settings = ShelfSettings {
+            let settings = DiskTreeSettings {
                 root: zone.path.as_os_str().as_bytes().into(),
                 levels: zone.levels.as_slice().into(),
                 max_size: zone.max_size.unwrap_or(0),
                 inactive: zone.inactive.as_secs(),
                 min_free: zone.min_free,
             };
-            let shelf = store.shelf(&settings);
-            shelves.push((settings, shelf, vec![*id]));
+            let tree = store.tree(&settings);
+            trees.push((settings, tree, vec![*id]));
         }
-        let page_shelf = http.page_store.path.as_ref().map(|path| {
-            let settings = ShelfSettings {
+        let page_tree = http.page_store.path.as_ref().map(|path| {
+            let settings = DiskTreeSettings {
                 root: path.as_os_str().as_bytes().into(),
                 levels: http.page_store.levels.as_slice().into(),
                 max_size: http.page_store.max_size.unwrap_or(0),
                 inactive: http.page_store.inactive.as_secs(),
                 min_free: 0,
             };
-            let shelf = store.shelf(&settings);
-            shelves.push((settings, Arc::clone(&shelf), pages.clone()));
-            shelf
+            let tree = store.tree(&settings);
+            trees.push((settings, Arc::clone(&tree), pages.clone()));
+            tree
         });
-        Self { store, zones, pages, page_shelf, shelves }
+        Self { store, zones, pages, page_tree, trees }
     }
 }

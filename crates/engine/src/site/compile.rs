@@ -5,32 +5,32 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use conf::model::{
-    self, Config, Http, IfModifiedSince, Listen, Mapping, Matcher, ServerName, ServerTokens,
-    Settings, Symlinks, Transport,
+use bolide_conf::model::{
+    self, Config, Http, IfModifiedSince, Listen, ListenTransport, LocationSettings, Mapping,
+    Matcher, ServerName, ServerTokens, SymlinksConf,
 };
-use files::answer::Rules;
-use http::Name;
-use http::conditional::ModifiedSince;
-use http::uri::MergeSlashes;
+use bolide_files::answer::FileRules;
+use bolide_http::Name;
+use bolide_http::conditional::ModifiedSince;
+use bolide_http::uri::MergeSlashes;
 
 use super::{
-    Builtin, Caching, ClientTrust, Header, Hidden, Listening, Location, Origin, Server, Silent,
-    Site,
+    Builtin, Caching, ClientTrust, CompiledLocation, CompiledServer, HeaderRule, Hidden, Listening,
+    Silent, Site, UpstreamPass,
 };
-use crate::captures::Pattern;
-use crate::content::params::Plan;
+use crate::captures::CapturePattern;
+use crate::content::params::ParamPlan;
 use crate::content::proxied;
 use crate::derived::Derived;
 use crate::filter::proxied::Rewriter;
 use crate::identity::varying_origin;
-use crate::kinds::{Kinds, KindsCache};
 use crate::limit::Zone;
-use crate::names::{Claim as NameClaim, Names};
-use crate::pages::{Pages, Signature};
+use crate::media_types::{MediaTypeCache, MediaTypes};
+use crate::names::{NameClaim, ServerNames};
+use crate::pages::{ErrorPages, Signature};
 use crate::patterns::Sieves;
 use crate::phase::rewrite::Op;
-use crate::route::{Claim, Level};
+use crate::route::{RouteClaim, RouteLevel};
 
 /// Compiles everything.
 pub(super) fn site(config: Arc<Config>) -> Site {
@@ -46,7 +46,7 @@ pub(super) fn site(config: Arc<Config>) -> Site {
     let origin_tls = secure(&mut locations);
     let limit_zones = config.http.iter().flat_map(|http| &http.limit_zones);
     let limit_zones = limit_zones.map(|zone| Arc::new(Zone::new(zone))).collect();
-    let pages = [Pages::new(Signature::Name), Pages::new(Signature::Version)];
+    let pages = [ErrorPages::new(Signature::Name), ErrorPages::new(Signature::Version)];
     let manners_vary = config.http.as_ref().is_some_and(|http| {
         let mut manners = http.locations.iter().map(|location| location.settings.manners());
         let first = manners.next();
@@ -81,8 +81,9 @@ static SERIAL: AtomicU64 = AtomicU64::new(1);
 
 /// Whether `$request_body_file` is used where a request could ask for it.
 fn names_body_file(http: &Http) -> bool {
-    let is_named =
-        |text: &conf::Template| text.vars().any(|var| matches!(var, conf::Var::RequestBodyFile));
+    let is_named = |text: &bolide_conf::Template| {
+        text.vars().any(|var| matches!(var, bolide_conf::Var::RequestBodyFile))
+    };
     http.log_formats.iter().any(|format| is_named(&format.line))
         || http.locations.iter().any(|location| {
             let settings = &location.settings;
@@ -93,7 +94,7 @@ fn names_body_file(http: &Http) -> bool {
 }
 
 fn listening(http: &Http, listen: &Listen, sieves: &mut Sieves) -> Listening {
-    let mut names = Names::new(listen.default_server.0);
+    let mut names = ServerNames::new(listen.default_server.0);
     for &id in &listen.servers {
         names.present(id.0);
         for name in &http.server(id).names {
@@ -103,7 +104,7 @@ fn listening(http: &Http, listen: &Listen, sieves: &mut Sieves) -> Listening {
         }
     }
     let mut alt_svc = Vec::new();
-    if listen.tls && listen.transport == Transport::Tcp {
+    if listen.tls && listen.transport == ListenTransport::Tcp {
         let ports = quic_ports(http, listen.address.port());
         for &id in listen.servers.iter().filter(|id| http.server(**id).http3) {
             if let Some(port) = ports.get(&id) {
@@ -119,7 +120,7 @@ fn listening(http: &Http, listen: &Listen, sieves: &mut Sieves) -> Listening {
 /// The port of a QUIC listener by server: `preferred` if there is one, else the first.
 fn quic_ports(http: &Http, preferred: u16) -> HashMap<model::ServerId, u16> {
     let mut ports = HashMap::new();
-    for listen in http.listens.iter().filter(|listen| listen.transport == Transport::Quic) {
+    for listen in http.listens.iter().filter(|listen| listen.transport == ListenTransport::Quic) {
         let port = listen.address.port();
         for &id in &listen.servers {
             let known = ports.entry(id).or_insert(port);
@@ -141,11 +142,11 @@ fn claims(http: &Http, name: &ServerName) -> Vec<NameClaim> {
             NameClaim::Suffix(boxed(text)),
         ],
         ServerName::Prefix(text) => vec![NameClaim::Prefix(boxed(text))],
-        ServerName::Regex(regex) => vec![NameClaim::Regex(Pattern::new(regex, &http.named))],
+        ServerName::Regex(regex) => vec![NameClaim::Regex(CapturePattern::new(regex, &http.named))],
     }
 }
 
-fn server(http: &Http, conf: &model::Server, sieves: &mut Sieves) -> Server {
+fn server(http: &Http, conf: &model::ServerConf, sieves: &mut Sieves) -> CompiledServer {
     let outer = &http.location(conf.root).nested;
     let mut named = Vec::new();
     for &id in outer {
@@ -153,7 +154,7 @@ fn server(http: &Http, conf: &model::Server, sieves: &mut Sieves) -> Server {
             named.push((name.clone(), id.0));
         }
     }
-    Server {
+    CompiledServer {
         level: level(http, outer, sieves),
         named,
         root: conf.root.0,
@@ -176,19 +177,21 @@ fn server(http: &Http, conf: &model::Server, sieves: &mut Sieves) -> Server {
     }
 }
 
-fn level(http: &Http, ids: &[model::LocationId], sieves: &mut Sieves) -> Level {
-    let mut built = Level::default();
+fn level(http: &Http, ids: &[model::LocationId], sieves: &mut Sieves) -> RouteLevel {
+    let mut built = RouteLevel::default();
     for &id in ids {
         let conf = http.location(id);
         let claim = match &conf.matcher {
             Matcher::Root | Matcher::If | Matcher::Named(_) => continue,
-            Matcher::Exact(path) => Claim::Exact(path[..].into()),
-            Matcher::Prefix { path, no_regex: false } => Claim::Prefix(path[..].into()),
-            Matcher::Prefix { path, no_regex: true } => Claim::FinalPrefix(path[..].into()),
-            Matcher::Regex(regex) => Claim::Regex(Pattern::new(regex, &http.named)),
+            Matcher::Exact(path) => RouteClaim::Exact(path[..].into()),
+            Matcher::Prefix { path, no_regex: false } => RouteClaim::Prefix(path[..].into()),
+            Matcher::Prefix { path, no_regex: true } => RouteClaim::FinalPrefix(path[..].into()),
+            Matcher::Regex(regex) => RouteClaim::Regex(CapturePattern::new(regex, &http.named)),
         };
         if matches!(conf.handler, model::Handler::Pass(_))
-            && let Claim::Exact(path) | Claim::Prefix(path) | Claim::FinalPrefix(path) = &claim
+            && let RouteClaim::Exact(path)
+            | RouteClaim::Prefix(path)
+            | RouteClaim::FinalPrefix(path) = &claim
         {
             built.add_slash(path, id.0);
         }
@@ -197,10 +200,10 @@ fn level(http: &Http, ids: &[model::LocationId], sieves: &mut Sieves) -> Level {
     built.seal(sieves)
 }
 
-fn locations(http: &Http) -> Vec<Location> {
-    let mut cache = KindsCache::default();
-    let mut told = Told::new();
-    let mut all: Vec<Location> =
+fn locations(http: &Http) -> Vec<CompiledLocation> {
+    let mut cache = MediaTypeCache::default();
+    let mut told = CompiledTimes::new();
+    let mut all: Vec<CompiledLocation> =
         http.locations.iter().map(|conf| location(conf, http, &mut cache, &mut told)).collect();
     name_tests(http, &mut all);
     all
@@ -221,9 +224,15 @@ const HIDDEN_OF_HTTP: [&[u8]; 3] = [b"date", b"server", b"x-pad"];
 
 /// What locations with the same settings for origins share, by these settings, by whether PHP of
 /// our own answers and by whether HTTP is spoken.
-type Told = HashMap<(*const model::OriginSettings, bool, bool), (Arc<Plan>, Arc<Hidden>)>;
+type CompiledTimes =
+    HashMap<(*const model::OriginSettings, bool, bool), (Arc<ParamPlan>, Arc<Hidden>)>;
 
-fn origin(pass: &model::Pass, settings: &Settings, http: &Http, told: &mut Told) -> Origin {
+fn origin(
+    pass: &model::Pass,
+    settings: &LocationSettings,
+    http: &Http,
+    told: &mut CompiledTimes,
+) -> UpstreamPass {
     let group = match &pass.to {
         model::PassTo::Group(id) => http.upstreams.get(id.index()),
         model::PassTo::Text(_) => None,
@@ -232,17 +241,18 @@ fn origin(pass: &model::Pass, settings: &Settings, http: &Http, told: &mut Told)
     let is_php = is_pool || pass.protocol == model::Protocol::Lsapi;
     let settings = &settings.origin;
     let is_http = pass.protocol == model::Protocol::Http;
-    let make =
-        || (Arc::new(Plan::new(&settings.params, is_php)), Arc::new(hidden(settings, is_http)));
+    let make = || {
+        (Arc::new(ParamPlan::new(&settings.params, is_php)), Arc::new(hidden(settings, is_http)))
+    };
     let key = (Arc::as_ptr(settings), is_php, is_http);
     let (plan, hidden) = told.entry(key).or_insert_with(make).clone();
-    Origin {
+    UpstreamPass {
         conf: pass.clone(),
         is_pool,
         plan,
         proxied: is_http.then(|| {
             let rewriter = Rewriter::new(&settings.proxy, pass.url.as_ref(), http);
-            Box::new(proxied::Plan::new(&settings.proxy, rewriter))
+            Box::new(proxied::ProxyPlan::new(&settings.proxy, rewriter))
         }),
         secure: None,
         hidden,
@@ -250,7 +260,7 @@ fn origin(pass: &model::Pass, settings: &Settings, http: &Http, told: &mut Told)
 }
 
 /// Tells locations that may speak TLS to origins where their settings for it are.
-fn secure(locations: &mut [Location]) -> Vec<Arc<model::OriginTlsConf>> {
+fn secure(locations: &mut [CompiledLocation]) -> Vec<Arc<model::OriginTlsConf>> {
     let mut all: Vec<Arc<model::OriginTlsConf>> = Vec::new();
     let mut known: HashMap<*const model::OriginTlsConf, u32> = HashMap::new();
     for location in locations {
@@ -287,7 +297,7 @@ fn hidden(settings: &model::OriginSettings, is_http: bool) -> Hidden {
 }
 
 /// Whether two clients who ask for the same may be led to different files, pages or kept answers.
-fn turns_on_client(conf: &model::Location) -> bool {
+fn turns_on_client(conf: &model::LocationConf) -> bool {
     let settings = &conf.settings;
     let fallback = |fallback: &model::Fallback| match fallback {
         model::Fallback::Uri(template) => template.follows_target(),
@@ -298,13 +308,13 @@ fn turns_on_client(conf: &model::Location) -> bool {
     });
     let is_plain = tries
         && settings.root.path.follows_target()
-        && settings.index.iter().all(conf::Template::follows_target)
+        && settings.index.iter().all(bolide_conf::Template::follows_target)
         && settings.cache.page.control.iter().all(|words| words.as_text().is_some());
     !is_plain
 }
 
 /// Gives the locations of `if` the conditions that lead to them as their names in keys.
-fn name_tests(http: &Http, all: &mut [Location]) {
+fn name_tests(http: &Http, all: &mut [CompiledLocation]) {
     for conf in &http.locations {
         for (at, op) in conf.rewrite.iter().enumerate() {
             if let model::RewriteOp::If { test, location: Some(id), .. } = op
@@ -318,15 +328,17 @@ fn name_tests(http: &Http, all: &mut [Location]) {
 }
 
 fn location(
-    conf: &model::Location,
+    conf: &model::LocationConf,
     http: &Http,
-    cache: &mut KindsCache,
-    told: &mut Told,
-) -> Location {
+    cache: &mut MediaTypeCache,
+    told: &mut CompiledTimes,
+) -> CompiledLocation {
     let settings = &conf.settings;
-    let parsed = |fields: &[model::AddHeader]| -> Arc<[Header]> {
-        let field =
-            |conf: &model::AddHeader| Header { name: Name::parse(&conf.name), conf: conf.clone() };
+    let parsed = |fields: &[model::AddHeader]| -> Arc<[HeaderRule]> {
+        let field = |conf: &model::AddHeader| HeaderRule {
+            name: Name::parse(&conf.name),
+            conf: conf.clone(),
+        };
         fields.iter().map(field).collect()
     };
     let headers = parsed(&settings.add_headers);
@@ -336,7 +348,7 @@ fn location(
         || settings.auth_basic.is_some() && settings.auth_basic_user_file.is_some();
     let turns_on_client = turns_on_client(conf);
     let expires = !matches!(*settings.expires, model::Expires::Fixed(model::ExpiresRule::Off));
-    Location {
+    CompiledLocation {
         key_name: match &conf.matcher {
             Matcher::Named(name) => name.to_vec().into(),
             _ => Box::default(),
@@ -372,10 +384,10 @@ fn location(
         kinds: cache.of(settings),
         policy: policy(settings),
         links_checked_from: match &settings.disable_symlinks {
-            Symlinks::Follow => None,
-            Symlinks::Refuse { from } | Symlinks::IfNotOwner { from } => from.clone(),
+            SymlinksConf::Follow => None,
+            SymlinksConf::Refuse { from } | SymlinksConf::IfNotOwner { from } => from.clone(),
         },
-        rules: Rules {
+        rules: FileRules {
             since: match settings.if_modified_since {
                 IfModifiedSince::Off => ModifiedSince::Off,
                 IfModifiedSince::Exact => ModifiedSince::Exact,
@@ -389,7 +401,7 @@ fn location(
         headers,
         trailers: parsed(&settings.add_trailers),
         is_trailed: !settings.add_trailers.is_empty() || settings.origin.proxy.pass_trailers,
-        coded: Kinds::is_coded(settings),
+        coded: MediaTypes::is_coded(settings),
         reworks: settings.filters.is_any(),
         goes_on: settings.post_action.is_some(),
     }
@@ -397,27 +409,31 @@ fn location(
 
 /// nginx checks a file at every request unless `open_file_cache` is on; we look at most once a
 /// second unless it is switched off in so many words.
-fn policy(settings: &Settings) -> files::Policy {
+fn policy(settings: &LocationSettings) -> bolide_files::ProbePolicy {
     let cache = &settings.open_file_cache;
-    let default = files::Policy::default();
+    let default = bolide_files::ProbePolicy::default();
     let symlinks = match settings.disable_symlinks {
-        Symlinks::Follow => files::Symlinks::Follow,
-        Symlinks::Refuse { .. } => files::Symlinks::Refuse { from: 0 },
-        Symlinks::IfNotOwner { .. } => files::Symlinks::RefuseForeign { from: 0 },
+        SymlinksConf::Follow => bolide_files::SymlinkPolicy::Follow,
+        SymlinksConf::Refuse { .. } => bolide_files::SymlinkPolicy::Refuse { from: 0 },
+        SymlinksConf::IfNotOwner { .. } => bolide_files::SymlinkPolicy::RefuseForeign { from: 0 },
     };
     if cache.is_off {
-        return files::Policy { valid: Duration::ZERO, symlinks, ..default };
+        return bolide_files::ProbePolicy { valid: Duration::ZERO, symlinks, ..default };
     }
     let Some(max) = cache.max else {
         let valid = cache.valid.unwrap_or(default.valid);
-        return files::Policy { valid, symlinks, ..default };
+        return bolide_files::ProbePolicy { valid, symlinks, ..default };
     };
-    files::Policy {
+    bolide_files::ProbePolicy {
         valid: cache.valid.unwrap_or(VALID_DEFAULT),
         inactive: cache.inactive,
         max: max as usize,
         min_uses: cache.min_uses,
-        failures: if cache.errors { files::Remember::Failures } else { files::Remember::Nothing },
+        failures: if cache.errors {
+            bolide_files::Remember::Failures
+        } else {
+            bolide_files::Remember::Nothing
+        },
         symlinks,
     }
 }

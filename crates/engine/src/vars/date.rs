@@ -1,12 +1,12 @@
 //! `$date_local` and `$date_gmt`, as `config timefmt` of a page says.
 
-use conf::vars::Var;
-use ssi::{Moment, TIME_FORMAT, push_time};
+use bolide_conf::vars::Var;
+use bolide_ssi::{Moment, TIME_FORMAT, push_time};
 
-use super::{Found, Scope};
+use super::{VariableScope, VariableValue};
 
-impl Scope<'_> {
-    pub(super) fn write_date(&self, var: &Var, out: &mut Vec<u8>) -> Found {
+impl VariableScope<'_> {
+    pub(super) fn write_date(&self, var: &Var, out: &mut Vec<u8>) -> VariableValue {
         let unix = self.now.unix_seconds() as i64;
         let moment = match var {
             Var::DateGmt => Moment { unix, offset: 0, zone: "GMT" },
@@ -14,6 +14,6 @@ impl Scope<'_> {
         };
         let page = self.answer.body.compound();
         let format = page.and_then(|page| page.time_format()).unwrap_or(TIME_FORMAT);
-        Found::when(push_time(out, format, moment))
+        VariableValue::when(push_time(out, format, moment))
     }
 }

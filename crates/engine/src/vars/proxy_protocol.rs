@@ -1,9 +1,9 @@
 //! `$proxy_protocol_*`: what a balancer said of the client before the client spoke.
 
-use conf::vars::Var;
+use bolide_conf::vars::Var;
 
-use super::{Found, Scope, maybe, number, text};
-use crate::request::Note;
+use super::{VariableScope, VariableValue, maybe, number, text};
+use crate::request::RequestNote;
 
 /// Names of fields, in nginx's spelling.
 const FIELDS: [(&[u8], u8); 5] =
@@ -28,12 +28,16 @@ enum Missing {
     Unknown,
 }
 
-impl Scope<'_> {
+impl VariableScope<'_> {
     /// Appends what `var` is worth, if it is one of these.
-    pub(super) fn write_proxy_protocol(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
+    pub(super) fn write_proxy_protocol(
+        &self,
+        var: &Var,
+        out: &mut Vec<u8>,
+    ) -> Option<VariableValue> {
         let said = self.conn.proxy.as_deref()?;
         let port = |out: &mut Vec<u8>, port| match port {
-            0 => Found::Yes,
+            0 => VariableValue::Yes,
             port => number(out, u64::from(port)),
         };
         Some(match var {
@@ -58,14 +62,14 @@ impl Scope<'_> {
         })
     }
 
-    fn missing(&self, name: &str, why: Missing) -> Found {
+    fn missing(&self, name: &str, why: Missing) -> VariableValue {
         let message = match why {
-            Missing::Absent => return Found::No,
+            Missing::Absent => return VariableValue::No,
             Missing::Broken => "broken PROXY protocol TLV".to_owned(),
             Missing::Unknown => format!("unknown PROXY protocol TLV \"{name}\""),
         };
-        self.request.notes.borrow_mut().push(Note::Text(message));
-        Found::No
+        self.request.notes.borrow_mut().push(RequestNote::Text(message));
+        VariableValue::No
     }
 }
 

@@ -2,25 +2,25 @@
 //!
 //! A field of the server's own, `Server` or `Date`, is as in nginx no field of the answer.
 
-use conf::vars::FieldName;
-use http::status::is_bodiless;
-use http::{BodyLen, Method, Name, Version};
+use bolide_conf::vars::FieldName;
+use bolide_http::status::is_bodiless;
+use bolide_http::{BodyLen, HttpVersion, Method, Name};
 
-use super::{Found, Scope, joined, joined_from, number, text};
+use super::{VariableScope, VariableValue, joined, joined_from, number, text};
 use crate::exchange::stays;
 
-impl Scope<'_> {
+impl VariableScope<'_> {
     /// Appends what the answer says in the field `name`.
-    pub(super) fn write_sent(&self, name: &FieldName, out: &mut Vec<u8>) -> Found {
+    pub(super) fn write_sent(&self, name: &FieldName, out: &mut Vec<u8>) -> VariableValue {
         let head = &self.answer.head;
         let fields = self.sent.unwrap_or(&head.fields);
         match name.name {
             Name::ContentLength => match head.body {
                 BodyLen::Exact(len) if !self.is_chunked() => number(out, len),
-                _ => Found::No,
+                _ => VariableValue::No,
             },
             Name::TransferEncoding if self.is_chunked() => text(out, b"chunked"),
-            Name::TransferEncoding => Found::No,
+            Name::TransferEncoding => VariableValue::No,
             Name::Connection if head.status == 101 => text(out, b"upgrade"),
             Name::Connection => text(out, if self.keeps() { b"keep-alive" } else { b"close" }),
             Name::KeepAlive => match self.location().settings.keepalive_header {
@@ -28,7 +28,7 @@ impl Scope<'_> {
                     text(out, b"timeout=");
                     number(out, timeout.as_secs())
                 }
-                _ => Found::No,
+                _ => VariableValue::No,
             },
             // The first one is ours, unless an origin's took its place.
             Name::Server | Name::Date if !self.passes(name.name) => joined_from(
@@ -49,7 +49,7 @@ impl Scope<'_> {
     fn is_chunked(&self) -> bool {
         let (asked, head) = (self.request.head(), &self.answer.head);
         self.answer.is_responded
-            && asked.version == Version::Http11
+            && asked.version == HttpVersion::Http11
             && asked.method != Method::Head
             && !is_bodiless(head.status)
             && (head.trailed || head.body == BodyLen::Unknown)

@@ -2,13 +2,13 @@
 //!
 //! Owns the question where a location's root leads; refuses to ask where no variable wants it.
 
-use base::TcpInfo;
+use bolide_base::TcpInfo;
 
-use super::{Found, Scope, number, text};
-use crate::ctx::{Ctx, Effect};
+use super::{VariableScope, VariableValue, number, text};
+use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::Exchange;
-use crate::record::push_errno;
-use crate::request::Note;
+use crate::log_lines::push_errno;
+use crate::request::RequestNote;
 use crate::site::Site;
 
 /// Where the root of a request's location leads.
@@ -32,13 +32,13 @@ impl RealRoot {
 impl Exchange {
     /// Finds out where the root of the location leads, if a variable may want to know; true when
     /// that has to be waited for.
-    pub(crate) fn resolve_root(&mut self, site: &Site, ctx: &mut Ctx<'_>) -> bool {
+    pub(crate) fn resolve_root(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> bool {
         if !site.looks().real_root {
             return false;
         }
         let mut asked = std::mem::take(&mut self.path);
         asked.clear();
-        let scope = Scope::new(&self.request, &self.answer, site, ctx);
+        let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
         scope.push_root(scope.location(), &mut asked);
         let real = &mut self.request.real_root;
         real.path.clear();
@@ -54,7 +54,7 @@ impl Exchange {
                 false
             }
             None => {
-                ctx.effects.push(Effect::Resolve(asked[..].into()));
+                ctx.effects.push(StepEffect::Resolve(asked[..].into()));
                 true
             }
         };
@@ -63,9 +63,9 @@ impl Exchange {
     }
 }
 
-impl Scope<'_> {
+impl VariableScope<'_> {
     /// Appends where the root of the location leads.
-    pub(super) fn write_real_root(&self, out: &mut Vec<u8>) -> Found {
+    pub(super) fn write_real_root(&self, out: &mut Vec<u8>) -> VariableValue {
         let real = &self.request.real_root;
         if real.failed == 0 {
             return text(out, &real.path);
@@ -75,16 +75,20 @@ impl Scope<'_> {
             line.extend_from_slice(&real.path);
             line.extend_from_slice(b"\" failed ");
             push_errno(&mut line, real.failed);
-            self.request.notes.borrow_mut().push(Note::Critical(line));
+            self.request.notes.borrow_mut().push(RequestNote::Critical(line));
         }
-        Found::No
+        VariableValue::No
     }
 
     /// Appends a figure of the connection.
-    pub(super) fn tcp_figure(&self, figure: fn(&TcpInfo) -> u32, out: &mut Vec<u8>) -> Found {
+    pub(super) fn tcp_figure(
+        &self,
+        figure: fn(&TcpInfo) -> u32,
+        out: &mut Vec<u8>,
+    ) -> VariableValue {
         match &self.tcp {
             Some(tcp) => number(out, u64::from(figure(tcp))),
-            None => Found::No,
+            None => VariableValue::No,
         }
     }
 
@@ -97,7 +101,7 @@ impl Scope<'_> {
             Some(rate) if self.answer.is_responded => {
                 let mut text = Vec::new();
                 self.expand(rate, &mut text);
-                conf::value::size(&text).unwrap_or(0)
+                bolide_conf::value::size(&text).unwrap_or(0)
             }
             _ => 0,
         }

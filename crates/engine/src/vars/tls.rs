@@ -1,15 +1,15 @@
 //! `$ssl_*`: what the handshake settled, and what the client's certificate says.
 
-use base::ClientCert;
-use conf::vars::Var;
-use http::escape::{UriPart, push_uri};
+use bolide_base::ClientCert;
+use bolide_conf::vars::Var;
+use bolide_http::escape::{UriPart, push_uri};
 
-use super::{Found, Scope, maybe, number, text};
+use super::{VariableScope, VariableValue, maybe, number, text};
 
 const DAY: i64 = 24 * 60 * 60;
 
-impl Scope<'_> {
-    pub(super) fn write_tls(&self, var: &Var, out: &mut Vec<u8>) -> Option<Found> {
+impl VariableScope<'_> {
+    pub(super) fn write_tls(&self, var: &Var, out: &mut Vec<u8>) -> Option<VariableValue> {
         let tls = self.conn.tls.as_ref()?;
         let some = |value: &'static str| (!value.is_empty()).then_some(value.as_bytes());
         Some(match var {
@@ -24,14 +24,14 @@ impl Scope<'_> {
             Var::SslClientSigalg => maybe(out, some(tls.client_signature)),
             Var::SslSessionReused => text(out, if tls.reused { b"r" } else { b"." }),
             Var::SslEarlyData if self.request.head().early => text(out, b"1"),
-            Var::SslEarlyData => Found::No,
+            Var::SslEarlyData => VariableValue::No,
             Var::SslSessionId => match &tls.session_id {
                 Some(id) => {
-                    let digit = |half: u8| http::digits::HEX[usize::from(half)];
+                    let digit = |half: u8| bolide_http::digits::HEX[usize::from(half)];
                     out.extend(id.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]));
-                    Found::Yes
+                    VariableValue::Yes
                 }
-                None => Found::No,
+                None => VariableValue::No,
             },
             Var::SslClientVerify => match tls.client.as_ref().map(|cert| cert.fault) {
                 None => text(out, b"NONE"),
@@ -46,7 +46,12 @@ impl Scope<'_> {
     }
 
     #[cold]
-    fn write_client(&self, var: &Var, cert: &ClientCert, out: &mut Vec<u8>) -> Option<Found> {
+    fn write_client(
+        &self,
+        var: &Var,
+        cert: &ClientCert,
+        out: &mut Vec<u8>,
+    ) -> Option<VariableValue> {
         Some(match var {
             Var::SslClientSDn => text(out, &cert.subject),
             Var::SslClientIDn => text(out, &cert.issuer),
@@ -64,7 +69,7 @@ impl Scope<'_> {
             Var::SslClientRawCert => text(out, &cert.pem),
             Var::SslClientEscapedCert => {
                 push_uri(out, &cert.pem, UriPart::Component);
-                Found::Yes
+                VariableValue::Yes
             }
             Var::SslClientCert => {
                 // A field value over several lines, as HTTP/1.0 knew them.
@@ -75,7 +80,7 @@ impl Scope<'_> {
                         out.push(b'\t');
                     }
                 }
-                Found::Yes
+                VariableValue::Yes
             }
             _ => return None,
         })

@@ -1,9 +1,9 @@
 //! Pages and their programs, row by row; and that cuts do not matter.
 
-use super::{Combine, Include, Limits, OnError, Piece, ProblemKind, Program, parse};
+use super::{Combine, EsiInclude, EsiLimits, EsiNode, OnError, ProblemKind, Program, parse};
 use crate::fuzz;
+use bolide_http::lscache::{CacheScope, LsCacheControl};
 use bytes::Bytes;
-use http::lscache::{Control, Scope};
 use proptest::prelude::{any, proptest};
 
 /// Literals as they are, includes as `{src}`.
@@ -13,17 +13,17 @@ fn shown(program: &Program) -> String {
         .pieces
         .iter()
         .map(|piece| match piece {
-            Piece::Literal(bytes) => text(bytes),
-            Piece::Include(include) => format!("{{{}}}", text(&include.src)),
+            EsiNode::Literal(bytes) => text(bytes),
+            EsiNode::Include(include) => format!("{{{}}}", text(&include.src)),
         })
         .collect()
 }
 
 fn read(page: &str) -> Program {
-    parse(Bytes::copy_from_slice(page.as_bytes()), Limits::default())
+    parse(Bytes::copy_from_slice(page.as_bytes()), EsiLimits::default())
 }
 
-fn only(page: &str) -> Include {
+fn only(page: &str) -> EsiInclude {
     let program = read(page);
     assert_eq!(program.problems, []);
     program.includes().next().expect("an include").clone()
@@ -95,9 +95,9 @@ fn pages_become_programs() {
 #[test]
 fn a_page_without_esi_is_plain_and_shares_its_bytes() {
     let page = Bytes::from_static(b"<p>no such thing</p>");
-    let program = parse(page.clone(), Limits::default());
+    let program = parse(page.clone(), EsiLimits::default());
     assert!(program.is_plain());
-    let [Piece::Literal(literal)] = &program.pieces[..] else { panic!("{program:?}") };
+    let [EsiNode::Literal(literal)] = &program.pieces[..] else { panic!("{program:?}") };
     assert_eq!(literal.as_ptr(), page.as_ptr());
     assert!(!read("a<esi:comment/>").is_plain() && !read("<esi:include src=a>").is_plain());
 }
@@ -109,11 +109,11 @@ fn includes_say_all_that_was_asked() {
          cache-tag=\"t1,t2\" as-var='1' test='$(x)==1' combine='sub' alt='/b' \
          onerror='continue' unknown />",
     );
-    let expected = Include {
+    let expected = EsiInclude {
         src: Bytes::from_static(b"/?lsesi=a&_hash=b"),
         alt: Some(Bytes::from_static(b"/b")),
         onerror: OnError::Continue,
-        control: Control { private: true, no_vary: true, ..Control::default() },
+        control: LsCacheControl { private: true, no_vary: true, ..LsCacheControl::default() },
         tags: Some(Bytes::from_static(b"t1,t2")),
         as_var: true,
         same_as: None,
@@ -149,7 +149,7 @@ fn inlines_keep_their_bodies_unread() {
     assert_eq!(inline.name, "/?a&b");
     assert_eq!(
         (inline.control.scope(), inline.control.lifetime()),
-        (Some(Scope::Private), Some(1800))
+        (Some(CacheScope::Private), Some(1800))
     );
     assert!(inline.control.no_vary);
     assert_eq!(inline.tags.as_deref(), Some(&b"public:X_PRIV,X_signin"[..]));
@@ -161,7 +161,7 @@ fn inlines_keep_their_bodies_unread() {
 
 #[test]
 fn excess_and_mistakes_are_told() {
-    let kinds = |page: &str, limits: Limits| -> Vec<ProblemKind> {
+    let kinds = |page: &str, limits: EsiLimits| -> Vec<ProblemKind> {
         let program = parse(Bytes::copy_from_slice(page.as_bytes()), limits);
         program.problems.iter().map(|problem| problem.kind).collect()
     };
@@ -197,7 +197,7 @@ fn excess_and_mistakes_are_told() {
     }
     let program = parse(Bytes::from("<esi:comment/>".repeat(20)), small);
     assert_eq!(program.problems[0].at, 12 * 14);
-    let many = kinds(&"<esi:include/>".repeat(4000), Limits::default());
+    let many = kinds(&"<esi:include/>".repeat(4000), EsiLimits::default());
     assert_eq!(many.len(), super::PROBLEMS_MAX);
     let secret = read("<esi:inline>secret</esi:inline>");
     assert_eq!((shown(&secret), secret.inlines.len()), (String::new(), 0));

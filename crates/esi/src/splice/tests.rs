@@ -1,7 +1,7 @@
 //! Joined pages read by decoders that share no code with what wrote them, where there are such.
 
-use super::{BROTLI_HEAD, Part, crc32_combine, join, joined_len};
-use http::negotiate::Coding;
+use super::{BROTLI_HEAD, SplicePart, crc32_combine, join, joined_len};
+use bolide_http::negotiate::Coding;
 use proptest::prelude::{any, proptest};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -44,10 +44,10 @@ fn parts_in_any_form_and_order_make_one_page() {
         for level in [-1, 0, 1, 2, 4, 5, 6, 9, 11] {
             for stored in 0..3 {
                 let make = |(index, piece): (usize, &Vec<u8>)| match (index + stored) % 3 {
-                    0 => Part::stored(coding, piece),
-                    _ => Part::compress(coding, level, piece).unwrap(),
+                    0 => SplicePart::stored(coding, piece),
+                    _ => SplicePart::compress(coding, level, piece).unwrap(),
                 };
-                let mut parts: Vec<Part> = pieces.iter().enumerate().map(make).collect();
+                let mut parts: Vec<SplicePart> = pieces.iter().enumerate().map(make).collect();
                 let body = join(coding, &parts);
                 assert_eq!(body.len() as u64, joined_len(coding, &parts));
                 assert!(decode(coding, &body) == pieces.concat(), "{coding:?} {level} {stored}");
@@ -59,7 +59,7 @@ fn parts_in_any_form_and_order_make_one_page() {
             if level > 9 {
                 continue;
             }
-            let text = Part::compress(coding, level, &pieces[3]).unwrap();
+            let text = SplicePart::compress(coding, level, &pieces[3]).unwrap();
             assert!(text.bytes().len() < pieces[3].len() / 10, "{coding:?} {level}");
         }
         assert_eq!(decode(coding, &join(coding, &[])), b"", "{coding:?}");
@@ -117,10 +117,10 @@ fn programs_of_the_system_read_joined_pages() {
     let programs = [("gzip", Coding::Gzip), ("brotli", Coding::Brotli), ("zstd", Coding::Zstd)];
     for (program, coding) in programs {
         let make = |(index, piece): (usize, &Vec<u8>)| match index % 2 {
-            0 => Part::compress(coding, 4, piece).unwrap(),
-            _ => Part::stored(coding, piece),
+            0 => SplicePart::compress(coding, 4, piece).unwrap(),
+            _ => SplicePart::stored(coding, piece),
         };
-        let parts: Vec<Part> = pieces.iter().enumerate().map(make).collect();
+        let parts: Vec<SplicePart> = pieces.iter().enumerate().map(make).collect();
         // gzip belongs to every system that this is built on.
         match foreign(program, &join(coding, &parts)) {
             Some(out) => assert!(out == pieces.concat(), "{program}"),

@@ -1,10 +1,10 @@
 //! The truth table of methods, preconditions and ranges.
 
-use super::{Answer, Rules, answer};
-use http::Method;
-use http::conditional::{Conditions, ModifiedSince, Validator};
-use http::date::http_date;
-use http::range::ByteRange;
+use super::{FileAnswer, FileRules, answer};
+use bolide_http::Method;
+use bolide_http::conditional::{Conditions, ModifiedSince, Validator};
+use bolide_http::date::http_date;
+use bolide_http::range::ByteRange;
 
 const ETAG: &[u8] = b"\"2ebc98a1-3e8\"";
 const MODIFIED: u64 = 784_111_777;
@@ -18,20 +18,24 @@ struct Dates {
 }
 
 /// The representation has an `ETag` and a date, 1000 bytes; `same` and `earlier` are dates.
-fn run(method: Method, conditions: &Conditions<'_>, rules: Rules) -> (Answer, Vec<ByteRange>) {
+fn run(
+    method: Method,
+    conditions: &Conditions<'_>,
+    rules: FileRules,
+) -> (FileAnswer, Vec<ByteRange>) {
     let validator = Validator { etag: Some(ETAG), last_modified: Some(MODIFIED) };
     let mut ranges = vec![ByteRange { start: 1, end: 2 }];
     let answer = answer(method, conditions, validator, LENGTH, rules, &mut ranges);
     (answer, ranges)
 }
 
-const RANGES: [(Text, Answer); 6] = [
-    (None, Answer::Whole),
-    (Some(b"bytes=0-99"), Answer::Partial),
-    (Some(b"bytes=-1"), Answer::Partial),
-    (Some(b"bytes=1000-"), Answer::Unsatisfiable),
-    (Some(b"bytes=x"), Answer::Unsatisfiable),
-    (Some(b"bytes=0-,0-"), Answer::Whole),
+const RANGES: [(Text, FileAnswer); 6] = [
+    (None, FileAnswer::Whole),
+    (Some(b"bytes=0-99"), FileAnswer::Partial),
+    (Some(b"bytes=-1"), FileAnswer::Partial),
+    (Some(b"bytes=1000-"), FileAnswer::Unsatisfiable),
+    (Some(b"bytes=x"), FileAnswer::Unsatisfiable),
+    (Some(b"bytes=0-,0-"), FileAnswer::Whole),
 ];
 
 #[test]
@@ -39,8 +43,8 @@ fn method_then_preconditions_then_range_decide() {
     let dates = Dates { same: http_date(MODIFIED as i64), earlier: http_date(MODIFIED as i64 - 1) };
     let (same, earlier): (&[u8], &[u8]) = (&dates.same, &dates.earlier);
     let proceed = None;
-    let failed = Some(Answer::PreconditionFailed);
-    let fresh = Some(Answer::NotModified);
+    let failed = Some(FileAnswer::PreconditionFailed);
+    let fresh = Some(FileAnswer::NotModified);
     let none = Conditions::default();
     let weak: &[u8] = b"W/\"2ebc98a1-3e8\"";
     let preconditions = [
@@ -82,12 +86,12 @@ fn method_then_preconditions_then_range_decide() {
                     let expected = match (method, verdict) {
                         (Method::Get | Method::Head, Some(verdict)) => verdict,
                         (Method::Get | Method::Head, None) if applies => outcome,
-                        (Method::Get | Method::Head, None) => Answer::Whole,
-                        _ => Answer::NotAllowed,
+                        (Method::Get | Method::Head, None) => FileAnswer::Whole,
+                        _ => FileAnswer::NotAllowed,
                     };
-                    let (found, ranges) = run(method, &conditions, Rules::default());
+                    let (found, ranges) = run(method, &conditions, FileRules::default());
                     assert_eq!(found, expected, "{method:?} {conditions:?}");
-                    assert_eq!(found == Answer::Partial, !ranges.is_empty());
+                    assert_eq!(found == FileAnswer::Partial, !ranges.is_empty());
                 }
             }
         }
@@ -98,25 +102,25 @@ fn method_then_preconditions_then_range_decide() {
 fn locations_may_switch_dates_and_ranges_off() {
     let same = http_date(MODIFIED as i64);
     let since = Conditions { if_modified_since: Some(&same), ..Conditions::default() };
-    let rules = Rules { since: ModifiedSince::Off, ..Rules::default() };
-    assert_eq!(run(Method::Get, &since, rules).0, Answer::Whole);
+    let rules = FileRules { since: ModifiedSince::Off, ..FileRules::default() };
+    assert_eq!(run(Method::Get, &since, rules).0, FileAnswer::Whole);
     let range = Conditions { range: Some(b"bytes=0-1"), ..Conditions::default() };
-    let rules = Rules { max_ranges: 0, ..Rules::default() };
-    assert_eq!(run(Method::Get, &range, rules).0, Answer::Whole);
+    let rules = FileRules { max_ranges: 0, ..FileRules::default() };
+    assert_eq!(run(Method::Get, &range, rules).0, FileAnswer::Whole);
     let range = Conditions { range: Some(b"bytes=0-1,3-4"), ..Conditions::default() };
-    let rules = Rules { max_ranges: 1, ..Rules::default() };
-    assert_eq!(run(Method::Get, &range, rules).0, Answer::Whole);
+    let rules = FileRules { max_ranges: 1, ..FileRules::default() };
+    assert_eq!(run(Method::Get, &range, rules).0, FileAnswer::Whole);
 }
 
 #[test]
 fn each_answer_has_its_status() {
     let answers = [
-        (Answer::Whole, 200),
-        (Answer::Partial, 206),
-        (Answer::NotModified, 304),
-        (Answer::NotAllowed, 405),
-        (Answer::PreconditionFailed, 412),
-        (Answer::Unsatisfiable, 416),
+        (FileAnswer::Whole, 200),
+        (FileAnswer::Partial, 206),
+        (FileAnswer::NotModified, 304),
+        (FileAnswer::NotAllowed, 405),
+        (FileAnswer::PreconditionFailed, 412),
+        (FileAnswer::Unsatisfiable, 416),
     ];
     for (answer, status) in answers {
         assert_eq!(answer.status(), status);

@@ -3,20 +3,20 @@
 use super::{
     CallbackError, Columns, Format, Sizes, Style, callback, content_type, push_rounded, sort, write,
 };
-use crate::{DirEntry, Kind};
+use crate::{DirEntry, FileKind};
 use proptest::prelude::{any, prop, proptest};
 
-fn entry(name: &str, kind: Kind, size: u64) -> DirEntry {
+fn entry(name: &str, kind: FileKind, size: u64) -> DirEntry {
     DirEntry { name: name.as_bytes().into(), kind, size, mtime_secs: 784_111_777 }
 }
 
 fn entries() -> Vec<DirEntry> {
     let mut entries = vec![
-        entry("b & c.txt", Kind::File, 12_345),
-        entry("zoo", Kind::Directory, 4096),
-        entry("a\"<b>.html", Kind::File, 5),
-        entry("Images", Kind::Directory, 4096),
-        entry("pipe", Kind::Other, 0),
+        entry("b & c.txt", FileKind::File, 12_345),
+        entry("zoo", FileKind::Directory, 4096),
+        entry("a\"<b>.html", FileKind::File, 5),
+        entry("Images", FileKind::Directory, 4096),
+        entry("pipe", FileKind::Other, 0),
     ];
     sort(&mut entries);
     entries
@@ -85,27 +85,27 @@ fn long_names_are_cut_and_those_of_fifty_columns_are_not() {
         row[row.find("\">").unwrap() + 2..].to_owned()
     };
     let fifty = "x".repeat(50);
-    let shown = row(&fifty, Kind::File, Columns::Bytes);
+    let shown = row(&fifty, FileKind::File, Columns::Bytes);
     assert!(shown.starts_with(&format!("{fifty}</a> 06-Nov")), "{shown}");
-    let shown = row(&fifty, Kind::Directory, Columns::Bytes);
+    let shown = row(&fifty, FileKind::Directory, Columns::Bytes);
     assert!(shown.starts_with(&format!("{fifty}</a> 06-Nov")), "{shown}");
-    let shown = row(&fifty[1..], Kind::Directory, Columns::Bytes);
+    let shown = row(&fifty[1..], FileKind::Directory, Columns::Bytes);
     assert!(shown.starts_with(&format!("{}/</a> 06-Nov", &fifty[1..])), "{shown}");
-    let shown = row(&"x".repeat(51), Kind::File, Columns::Bytes);
+    let shown = row(&"x".repeat(51), FileKind::File, Columns::Bytes);
     assert!(shown.starts_with(&format!("{}..&gt;</a> 06-Nov", "x".repeat(47))), "{shown}");
     let wide = "\u{e4}".repeat(50);
-    let shown = row(&wide, Kind::File, Columns::Utf8);
+    let shown = row(&wide, FileKind::File, Columns::Utf8);
     assert!(shown.starts_with(&format!("{wide}</a> 06-Nov")), "{shown}");
-    let shown = row(&"\u{e4}".repeat(51), Kind::File, Columns::Utf8);
+    let shown = row(&"\u{e4}".repeat(51), FileKind::File, Columns::Utf8);
     assert!(shown.starts_with(&format!("{}..&gt;</a>", "\u{e4}".repeat(47))), "{shown}");
-    let shown = row(&"\u{e4}".repeat(20), Kind::File, Columns::Bytes);
+    let shown = row(&"\u{e4}".repeat(20), FileKind::File, Columns::Bytes);
     assert!(shown.contains(&format!("</a>{} 06-Nov", " ".repeat(10))), "{shown}");
 }
 
 #[test]
 fn json_is_a_list_of_objects_and_jsonp_its_call() {
     let style = Style { format: Format::Json, ..Style::default() };
-    let entries = [entry("d", Kind::Directory, 1), entry("a\"\n", Kind::File, 7)];
+    let entries = [entry("d", FileKind::Directory, 1), entry("a\"\n", FileKind::File, 7)];
     let json = "[\r\n\
         { \"name\":\"d\", \"type\":\"directory\", \
         \"mtime\":\"Sun, 06 Nov 1994 08:49:37 GMT\" },\r\n\
@@ -122,8 +122,11 @@ fn json_is_a_list_of_objects_and_jsonp_its_call() {
 #[test]
 fn xml_names_each_kind() {
     let style = Style { format: Format::Xml, ..Style::default() };
-    let entries =
-        [entry("d", Kind::Directory, 1), entry("<&>", Kind::File, 7), entry("p", Kind::Other, 0)];
+    let entries = [
+        entry("d", FileKind::Directory, 1),
+        entry("<&>", FileKind::File, 7),
+        entry("p", FileKind::Other, 0),
+    ];
     let expected = "<?xml version=\"1.0\"?>\r\n<list>\r\n\
         <directory mtime=\"1994-11-06T08:49:37Z\">d</directory>\r\n\
         <file mtime=\"1994-11-06T08:49:37Z\" size=\"7\">&lt;&amp;&gt;</file>\r\n\

@@ -4,16 +4,16 @@ use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use base::{FileRef, Instant, Now};
+use bolide_base::{FileRef, Instant, Now};
+use bolide_http::negotiate::Coding;
 use bytes::Bytes;
-use http::negotiate::Coding;
 use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 
-use super::{Known, Limits, Table};
-use crate::open::{Kind, Meta};
-use crate::probe::{Policy, Probed, Remember, Symlinks, Want};
-use crate::variant::{Variant, VariantKey};
-use crate::{DirEntry, EncodeError, Failure, OpenFile};
+use super::{FileTable, FileTableLimits, Known};
+use crate::open::{FileKind, Meta};
+use crate::probe::{ProbePolicy, Probed, Remember, SymlinkPolicy, Want};
+use crate::variant::{FileVariant, VariantKey};
+use crate::{DirEntry, EncodeError, OpenFailure, OpenFile};
 
 const GZIP: VariantKey = VariantKey { coding: Coding::Gzip, level: 1 };
 
@@ -30,11 +30,11 @@ fn content(version: u64, text: &str) -> Probed {
     Probed::Content(meta(version, text.len()), Bytes::copy_from_slice(text.as_bytes()))
 }
 
-fn table() -> Table {
-    Table::new(7)
+fn table() -> FileTable {
+    FileTable::new(7)
 }
 
-fn put(table: &mut Table, path: &str, probed: Probed, policy: &Policy, now: Now) -> Known {
+fn put(table: &mut FileTable, path: &str, probed: Probed, policy: &ProbePolicy, now: Now) -> Known {
     let probe = table.probe(path.as_bytes(), Want::OPEN, policy);
     table.insert_probe(&probe, probed, now)
 }
@@ -48,7 +48,7 @@ fn file(known: Known) -> Rc<OpenFile> {
 
 #[test]
 fn an_entry_is_relied_upon_until_its_time_and_kept_if_nothing_changed() {
-    let (mut table, policy) = (table(), Policy::default());
+    let (mut table, policy) = (table(), ProbePolicy::default());
     assert!(matches!(table.lookup(b"/a", at(0), &policy), Known::Unknown));
     let first = file(put(&mut table, "/a", content(1, "one"), &policy, at(0)));
     assert_eq!(first.etag.strong(), b"\"1-3\"");
@@ -67,7 +67,7 @@ fn an_entry_is_relied_upon_until_its_time_and_kept_if_nothing_changed() {
 
 #[test]
 fn a_file_changed_just_before_it_was_read_is_read_again() {
-    let (mut table, policy) = (table(), Policy::default());
+    let (mut table, policy) = (table(), ProbePolicy::default());
     let young = |text: &str| {
         let changed = Meta { ctime_secs: 1_000_000_000, ..meta(1, text.len()) };
         Probed::Content(changed, Bytes::copy_from_slice(text.as_bytes()))
@@ -83,7 +83,7 @@ fn a_file_changed_just_before_it_was_read_is_read_again() {
 
 #[test]
 fn a_file_that_shrinks_while_it_is_read_is_served_as_it_was_read() {
-    let (mut table, policy) = (table(), Policy::default());
+    let (mut table, policy) = (table(), ProbePolicy::default());
     let torn = Probed::Content(meta(1, 9), Bytes::from_static(b"short"));
     let read = file(put(&mut table, "/a", torn, &policy, at(0)));
     assert_eq!((read.meta.size, read.etag.strong()), (5, &b"\"1-5\""[..]));
@@ -91,13 +91,13 @@ fn a_file_that_shrinks_while_it_is_read_is_served_as_it_was_read() {
 
 #[test]
 fn failures_hold_for_one_turn_unless_they_are_to_be_remembered() {
-    let (mut table, policy) = (table(), Policy::default());
-    let failed = Probed::Failed(Failure::NotFound);
+    let (mut table, policy) = (table(), ProbePolicy::default());
+    let failed = Probed::Failed(OpenFailure::NotFound);
     assert!(matches!(put(&mut table, "/a", failed.clone(), &policy, at(5)), Known::Missing(_)));
-    assert!(matches!(table.lookup(b"/a", at(5), &policy), Known::Missing(Failure::NotFound)));
+    assert!(matches!(table.lookup(b"/a", at(5), &policy), Known::Missing(OpenFailure::NotFound)));
     assert!(matches!(table.lookup(b"/a", at(6), &policy), Known::Unknown));
     assert!(table.is_empty());
-    let remembering = Policy { failures: Remember::Failures, ..policy };
+    let remembering = ProbePolicy { failures: Remember::Failures, ..policy };
     put(&mut table, "/a", failed.clone(), &remembering, at(7));
     assert!(matches!(table.lookup(b"/a", at(1006), &remembering), Known::Missing(_)));
     assert!(matches!(table.lookup(b"/a", at(1007), &remembering), Known::Stale));
@@ -109,7 +109,8 @@ fn failures_hold_for_one_turn_unless_they_are_to_be_remembered() {
 #[test]
 fn what_a_probe_brought_holds_for_its_own_turn_whatever_the_policy() {
     let mut table = table();
-    let policy = Policy { valid: Duration::ZERO, min_uses: 9, max: 1, ..Policy::default() };
+    let policy =
+        ProbePolicy { valid: Duration::ZERO, min_uses: 9, max: 1, ..ProbePolicy::default() };
     put(&mut table, "/a", content(1, "x"), &policy, at(5));
     put(&mut table, "/b", content(1, "x"), &policy, at(5));
     assert!(matches!(table.lookup(b"/a", at(5), &policy), Known::File(_)));
@@ -122,7 +123,7 @@ fn what_a_probe_brought_holds_for_its_own_turn_whatever_the_policy() {
 #[test]
 fn an_entry_that_is_used_too_seldom_is_looked_at_each_time() {
     let mut table = table();
-    let policy = Policy { min_uses: 3, ..Policy::default() };
+    let policy = ProbePolicy { min_uses: 3, ..ProbePolicy::default() };
     put(&mut table, "/a", content(1, "x"), &policy, at(0));
     assert!(matches!(table.lookup(b"/a", at(1), &policy), Known::Stale));
     assert!(matches!(table.lookup(b"/a", at(2), &policy), Known::File(_)));
@@ -132,21 +133,21 @@ fn an_entry_that_is_used_too_seldom_is_looked_at_each_time() {
 
 #[test]
 fn a_stricter_rule_for_links_is_not_satisfied_by_a_laxer_look() {
-    let (mut table, lax) = (table(), Policy::default());
-    let strict = Policy { symlinks: Symlinks::Refuse { from: 0 }, ..lax };
+    let (mut table, lax) = (table(), ProbePolicy::default());
+    let strict = ProbePolicy { symlinks: SymlinkPolicy::Refuse { from: 0 }, ..lax };
     put(&mut table, "/a", content(1, "x"), &lax, at(0));
     assert!(matches!(table.lookup(b"/a", at(1), &strict), Known::Unknown));
     put(&mut table, "/a", content(1, "x"), &strict, at(1));
     assert!(matches!(table.lookup(b"/a", at(2), &strict), Known::File(_)));
     assert!(matches!(table.lookup(b"/a", at(2), &lax), Known::File(_)));
-    put(&mut table, "/a", Probed::Failed(Failure::Loop), &strict, at(3));
+    put(&mut table, "/a", Probed::Failed(OpenFailure::Loop), &strict, at(3));
     assert!(matches!(table.lookup(b"/a", at(3), &lax), Known::Unknown));
 }
 
 #[test]
 fn directories_and_mere_looks_are_told_apart_from_files() {
-    let (mut table, policy) = (table(), Policy::default());
-    let directory = Meta { kind: Kind::Directory, ..Meta::default() };
+    let (mut table, policy) = (table(), ProbePolicy::default());
+    let directory = Meta { kind: FileKind::Directory, ..Meta::default() };
     let known = put(&mut table, "/d", Probed::Seen(directory), &policy, at(0));
     assert!(matches!(known, Known::Directory(found) if found == directory));
     let seen = put(&mut table, "/f", Probed::Seen(meta(1, 1)), &policy, at(0));
@@ -156,7 +157,8 @@ fn directories_and_mere_looks_are_told_apart_from_files() {
     assert!(Rc::ptr_eq(&opened, &again));
     let other = put(&mut table, "/f", Probed::Seen(meta(2, 1)), &policy, at(4000));
     assert!(matches!(other, Known::Seen(_)));
-    let names = vec![DirEntry { name: (*b"x").into(), kind: Kind::File, size: 1, mtime_secs: 2 }];
+    let names =
+        vec![DirEntry { name: (*b"x").into(), kind: FileKind::File, size: 1, mtime_secs: 2 }];
     let probe = table.probe(b"/d", Want::List, &policy);
     table.insert_probe(&probe, Probed::Listing(directory, names.clone()), at(4000));
     assert_eq!(table.listing(b"/d", at(4000)).as_deref(), Some(&names[..]));
@@ -165,8 +167,8 @@ fn directories_and_mere_looks_are_told_apart_from_files() {
 
 #[test]
 fn contents_and_descriptors_stay_within_their_limits() {
-    let limits = Limits { entries: 100, open: 2, content: 10, variants: 100 };
-    let (mut table, policy) = (Table::with_limits(limits, 1), Policy::default());
+    let limits = FileTableLimits { entries: 100, open: 2, content: 10, variants: 100 };
+    let (mut table, policy) = (FileTable::with_limits(limits, 1), ProbePolicy::default());
     for number in 0..20_u64 {
         put(&mut table, &format!("/m{number}"), content(1, "four"), &policy, at(number));
         let null = std::fs::OpenOptions::new().read(true).open("/dev/null").unwrap();
@@ -175,7 +177,7 @@ fn contents_and_descriptors_stay_within_their_limits() {
         assert!(table.content_size() <= 12 && table.open_count() <= 3);
     }
     assert_eq!((table.content_size(), table.open_count()), (8, 2));
-    put(&mut table, "/x", Probed::Failed(Failure::Other(24)), &policy, at(30));
+    put(&mut table, "/x", Probed::Failed(OpenFailure::Other(24)), &policy, at(30));
     assert_eq!(table.open_count(), 0, "descriptors are given back when they run out");
     table.clear();
     assert_eq!((table.len(), table.content_size()), (0, 0));
@@ -183,8 +185,8 @@ fn contents_and_descriptors_stay_within_their_limits() {
 
 #[test]
 fn entries_in_use_outlive_a_flood_of_others() {
-    let limits = Limits { entries: 8, ..Limits::default() };
-    let (mut table, policy) = (Table::with_limits(limits, 1), Policy::default());
+    let limits = FileTableLimits { entries: 8, ..FileTableLimits::default() };
+    let (mut table, policy) = (FileTable::with_limits(limits, 1), ProbePolicy::default());
     put(&mut table, "/hot", content(1, "x"), &policy, at(0));
     for number in 0..100 {
         put(&mut table, &format!("/{number}"), content(1, "x"), &policy, at(number));
@@ -195,7 +197,7 @@ fn entries_in_use_outlive_a_flood_of_others() {
 
 #[test]
 fn a_sweep_drops_what_nobody_used() {
-    let (mut table, policy) = (table(), Policy::default());
+    let (mut table, policy) = (table(), ProbePolicy::default());
     put(&mut table, "/a", content(1, "x"), &policy, at(0));
     put(&mut table, "/b", content(1, "x"), &policy, at(0));
     table.lookup(b"/b", at(30_000), &policy);
@@ -207,7 +209,7 @@ fn a_sweep_drops_what_nobody_used() {
 
 #[test]
 fn a_missing_sibling_is_not_looked_for_until_the_file_is_checked_again() {
-    let (mut table, policy, mut path) = (table(), Policy::default(), Vec::new());
+    let (mut table, policy, mut path) = (table(), ProbePolicy::default(), Vec::new());
     let css = file(put(&mut table, "/a.css", content(1, "x"), &policy, at(0)));
     let known = table.lookup_sibling(&css, Coding::Brotli, &mut path, at(1), &policy);
     assert!(matches!(known, Known::Unknown));
@@ -224,54 +226,54 @@ fn a_missing_sibling_is_not_looked_for_until_the_file_is_checked_again() {
 
 #[test]
 fn a_file_is_compressed_once_until_it_changes() {
-    let (mut table, policy) = (table(), Policy::default());
+    let (mut table, policy) = (table(), ProbePolicy::default());
     let text = "again and ".repeat(100);
     let one = file(put(&mut table, "/a", content(1, &text), &policy, at(0)));
     let job = table.begin_variant(&one, GZIP).unwrap();
-    assert_eq!(one.variant(GZIP), Variant::Pending);
+    assert_eq!(one.variant(GZIP), FileVariant::Pending);
     assert!(table.begin_variant(&one, GZIP).is_none());
     let output = job.run();
-    let Variant::Ready(bytes) = table.finish_job(&job, output) else { panic!("not ready") };
-    assert_eq!(one.variant(GZIP), Variant::Ready(bytes.clone()));
+    let FileVariant::Ready(bytes) = table.finish_job(&job, output) else { panic!("not ready") };
+    assert_eq!(one.variant(GZIP), FileVariant::Ready(bytes.clone()));
     assert_eq!(table.variants_size(), bytes.len() as u64);
-    assert_eq!(one.variant(VariantKey { level: 9, ..GZIP }), Variant::Absent);
+    assert_eq!(one.variant(VariantKey { level: 9, ..GZIP }), FileVariant::Absent);
     let probe = table.probe(b"/a", Want::OPEN, &policy);
     let kept = file(table.insert_probe(&probe, Probed::Unchanged, at(5000)));
-    assert_eq!(kept.variant(GZIP), Variant::Ready(bytes));
+    assert_eq!(kept.variant(GZIP), FileVariant::Ready(bytes));
     drop((one, kept, job));
     let two = file(put(&mut table, "/a", content(2, &text), &policy, at(9000)));
-    assert_eq!((two.variant(GZIP), table.variants_size()), (Variant::Absent, 0));
+    assert_eq!((two.variant(GZIP), table.variants_size()), (FileVariant::Absent, 0));
 }
 
 #[test]
 fn an_order_that_is_dropped_or_in_vain_leaves_no_form_pending() {
-    let (mut table, policy) = (table(), Policy::default());
+    let (mut table, policy) = (table(), ProbePolicy::default());
     let one = file(put(&mut table, "/a", content(1, "tiny"), &policy, at(0)));
     drop(table.begin_variant(&one, GZIP));
-    assert_eq!(one.variant(GZIP), Variant::Absent);
+    assert_eq!(one.variant(GZIP), FileVariant::Absent);
     let job = table.begin_variant(&one, GZIP).unwrap();
     let output = job.run();
-    assert_eq!(table.finish_job(&job, output), Variant::NotWorth);
-    assert_eq!(one.variant(GZIP), Variant::NotWorth);
+    assert_eq!(table.finish_job(&job, output), FileVariant::NotWorth);
+    assert_eq!(one.variant(GZIP), FileVariant::NotWorth);
     let other = VariantKey { level: 2, ..GZIP };
     let job = table.begin_variant(&one, other).unwrap();
-    assert_eq!(table.finish_job(&job, Err(EncodeError)), Variant::NotWorth);
+    assert_eq!(table.finish_job(&job, Err(EncodeError)), FileVariant::NotWorth);
     for level in 3..20 {
         drop(table.begin_variant(&one, VariantKey { level, ..GZIP }));
     }
-    assert_eq!(one.variant(other), Variant::NotWorth);
+    assert_eq!(one.variant(other), FileVariant::NotWorth);
 }
 
 #[test]
 fn compressed_forms_stay_within_the_budget_and_the_used_ones_stay() {
-    let limits = Limits { variants: 1000, ..Limits::default() };
-    let (mut table, policy) = (Table::with_limits(limits, 1), Policy::default());
+    let limits = FileTableLimits { variants: 1000, ..FileTableLimits::default() };
+    let (mut table, policy) = (FileTable::with_limits(limits, 1), ProbePolicy::default());
     let text = "0123456789".repeat(100);
     let hot = file(put(&mut table, "/hot", content(1, &text), &policy, at(0)));
     let job = table.begin_variant(&hot, GZIP).unwrap();
     table.finish_job(&job, Ok(vec![0; 300]));
     for number in 0..50 {
-        assert!(matches!(hot.variant(GZIP), Variant::Ready(_)), "{number}");
+        assert!(matches!(hot.variant(GZIP), FileVariant::Ready(_)), "{number}");
         let path = format!("/{number}");
         let file = file(put(&mut table, &path, content(1, &text), &policy, at(number)));
         let job = table.begin_variant(&file, GZIP).unwrap();
@@ -326,7 +328,7 @@ impl Disk {
 }
 
 /// Asks as an engine does: look up, probe if need be, look up again.
-fn ask(table: &mut Table, disk: &Disk, path: u8, now: Now, policy: &Policy) -> Known {
+fn ask(table: &mut FileTable, disk: &Disk, path: u8, now: Now, policy: &ProbePolicy) -> Known {
     let name = format!("/{path}");
     let known = table.lookup(name.as_bytes(), now, policy);
     if !matches!(known, Known::Stale | Known::Unknown) {
@@ -334,7 +336,7 @@ fn ask(table: &mut Table, disk: &Disk, path: u8, now: Now, policy: &Policy) -> K
     }
     let probe = table.probe(name.as_bytes(), Want::OPEN, policy);
     let probed = match disk.now(path) {
-        None => Probed::Failed(Failure::NotFound),
+        None => Probed::Failed(OpenFailure::NotFound),
         Some((version, len)) if probe.known == Some(meta(version, len)) => Probed::Unchanged,
         Some((version, len)) => Probed::Content(meta(version, len), Bytes::from(vec![7; len])),
     };
@@ -350,9 +352,9 @@ proptest! {
         max in 1_usize..8,
     ) {
         let failures = if remember { Remember::Failures } else { Remember::Nothing };
-        let policy = Policy { failures, max, ..Policy::default() };
-        let limits = Limits { entries: 5, open: 5, content: 500, variants: 0 };
-        let mut table = Table::with_limits(limits, 3);
+        let policy = ProbePolicy { failures, max, ..ProbePolicy::default() };
+        let limits = FileTableLimits { entries: 5, open: 5, content: 500, variants: 0 };
+        let mut table = FileTable::with_limits(limits, 3);
         let (mut disk, mut clock) = (Disk::default(), 10_000);
         for op in ops {
             clock += 1;
@@ -372,7 +374,7 @@ proptest! {
                             assert_eq!(file.meta.size, len as u64);
                             Some((file.meta.inode, len))
                         }
-                        Known::Missing(Failure::NotFound) => None,
+                        Known::Missing(OpenFailure::NotFound) => None,
                         other => panic!("an asked path is known: {other:?}"),
                     };
                     let since = if found.is_none() && !remember { clock } else { clock - 1000 };

@@ -4,7 +4,7 @@ use super::{
     AccelExpires, CacheControl, RequestControl, SECONDS_MAX, accel_expires, age, expires,
     surrogate, targeted,
 };
-use crate::{Fields, Name};
+use crate::{FieldMap, Name};
 use proptest::prelude::{any, proptest};
 
 fn control(line: &str) -> CacheControl {
@@ -54,7 +54,7 @@ fn flags_count_with_any_argument_and_in_any_case() {
 }
 
 fn request(lines: &[(Name, &str)]) -> RequestControl {
-    let mut fields = Fields::new();
+    let mut fields = FieldMap::new();
     for (name, value) in lines {
         fields.push(*name, value.as_bytes());
     }
@@ -110,7 +110,7 @@ fn surrogates_are_told_lifetime_grace_and_content() {
 #[test]
 fn dates_and_ages_that_are_none_are_the_past_and_nothing() {
     let fields = |lines: &[(Name, &str)]| {
-        let mut fields = Fields::new();
+        let mut fields = FieldMap::new();
         lines.iter().for_each(|(name, value)| fields.push(*name, value.as_bytes()));
         fields
     };

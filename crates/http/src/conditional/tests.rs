@@ -1,7 +1,7 @@
 //! The truth table of preconditions.
 
-use super::{Comparison, Conditions, ModifiedSince, Validator, Verdict, matches};
-use crate::{Fields, Name, date};
+use super::{Comparison, Conditions, ModifiedSince, Precondition, Validator, matches};
+use crate::{FieldMap, Name, date};
 use proptest::prelude::{any, prop, proptest};
 
 const MODIFIED: u64 = 784_111_777;
@@ -56,31 +56,31 @@ fn preconditions_are_judged_in_nginxs_order() {
             ..Conditions::default()
         };
         let expected = match (pick(3), pick(0), pick(1), pick(2)) {
-            (2, _, _, _) | (_, 2, _, _) => Verdict::PreconditionFailed,
-            (_, _, 1, _) | (_, _, 0, 1) => Verdict::NotModified,
-            _ => Verdict::Proceed,
+            (2, _, _, _) | (_, 2, _, _) => Precondition::PreconditionFailed,
+            (_, _, 1, _) | (_, _, 0, 1) => Precondition::NotModified,
+            _ => Precondition::Proceed,
         };
         let verdict = conditions.evaluate(validator(), ModifiedSince::Exact);
         assert_eq!(verdict, expected, "{conditions:?}");
         let undated = Validator { last_modified: None, ..validator() };
-        assert_eq!(conditions.evaluate(undated, ModifiedSince::Exact), Verdict::Proceed);
+        assert_eq!(conditions.evaluate(undated, ModifiedSince::Exact), Precondition::Proceed);
     }
     let since = |text, mode| {
         let conditions = Conditions { if_modified_since: Some(text), ..Conditions::default() };
         conditions.evaluate(validator(), mode)
     };
-    assert_eq!(since(&later, ModifiedSince::Exact), Verdict::Proceed);
-    assert_eq!(since(&later, ModifiedSince::Before), Verdict::NotModified);
-    assert_eq!(since(&same, ModifiedSince::Before), Verdict::NotModified);
-    assert_eq!(since(&earlier, ModifiedSince::Before), Verdict::Proceed);
-    assert_eq!(since(&same, ModifiedSince::Off), Verdict::Proceed);
-    assert_eq!(since(b"yesterday", ModifiedSince::Before), Verdict::Proceed);
+    assert_eq!(since(&later, ModifiedSince::Exact), Precondition::Proceed);
+    assert_eq!(since(&later, ModifiedSince::Before), Precondition::NotModified);
+    assert_eq!(since(&same, ModifiedSince::Before), Precondition::NotModified);
+    assert_eq!(since(&earlier, ModifiedSince::Before), Precondition::Proceed);
+    assert_eq!(since(&same, ModifiedSince::Off), Precondition::Proceed);
+    assert_eq!(since(b"yesterday", ModifiedSince::Before), Precondition::Proceed);
     let unmodified = |text| {
         let conditions = Conditions { if_unmodified_since: Some(text), ..Conditions::default() };
         conditions.evaluate(validator(), ModifiedSince::Exact)
     };
-    assert_eq!(unmodified(&later), Verdict::Proceed);
-    assert_eq!(unmodified(b"yesterday"), Verdict::PreconditionFailed);
+    assert_eq!(unmodified(&later), Precondition::Proceed);
+    assert_eq!(unmodified(b"yesterday"), Precondition::PreconditionFailed);
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_range_applies_only_to_the_very_same_representation() {
 
 #[test]
 fn the_first_field_of_each_kind_counts() {
-    let mut fields = Fields::new();
+    let mut fields = FieldMap::new();
     fields.push(Name::Host, b"a");
     fields.push(Name::IfNoneMatch, b"\"a\"");
     fields.push(Name::IfNoneMatch, b"\"b\"");

@@ -1,10 +1,10 @@
 //! Known dates, tolerance, and format and parse as inverses.
 
 use super::{
-    Civil, Clock, LAST_SECOND, error_date, http_date, iso_date, log_date, parse, parse_strictly,
-    syslog_date,
+    CivilDate, DateClock, LAST_SECOND, error_date, http_date, iso_date, log_date, parse,
+    parse_strictly, syslog_date,
 };
-use base::{Instant, Now};
+use bolide_base::{Instant, Now};
 use proptest::prelude::{any, proptest};
 
 const NOV_1994: i64 = 784_111_777;
@@ -98,7 +98,7 @@ fn strictly_a_date_has_one_of_three_spellings_and_is_in_gmt() {
 #[test]
 fn the_clock_formats_anew_only_when_the_second_or_zone_changes() {
     let at = |unix_millis| Now { mono: Instant::default(), unix_millis };
-    let mut clock = Clock::new(at(784_111_777_001), 0);
+    let mut clock = DateClock::new(at(784_111_777_001), 0);
     clock.http = *b"a text that shows it was kept";
     clock.update(at(784_111_777_999), 0);
     assert_eq!(clock.http(), b"a text that shows it was kept");
@@ -112,10 +112,10 @@ fn the_clock_formats_anew_only_when_the_second_or_zone_changes() {
 
 #[test]
 fn every_day_up_to_the_year_2500_follows_the_one_before() {
-    let mut previous = Civil::from_unix(0);
+    let mut previous = CivilDate::from_unix(0);
     assert_eq!((previous.year, previous.month, previous.day, previous.weekday), (1970, 1, 1, 4));
     for day in 1..193_600 {
-        let civil = Civil::from_unix(day * 86_400);
+        let civil = CivilDate::from_unix(day * 86_400);
         let follows = (civil.year, civil.month, civil.day)
             == (previous.year, previous.month, previous.day + 1)
             || civil.day == 1
@@ -132,7 +132,7 @@ proptest! {
     #[test]
     fn a_written_date_reads_back(seconds in 0..=LAST_SECOND) {
         assert_eq!(parse(&http_date(seconds)), Some(seconds as u64));
-        assert_eq!(Civil::from_unix(seconds).to_unix(), seconds);
+        assert_eq!(CivilDate::from_unix(seconds).to_unix(), seconds);
     }
 
     #[test]

@@ -1,12 +1,14 @@
 //! Rows of the grammar of `X-LiteSpeed-*`.
 
-use super::{Control, Effect, Purge, Scope, Tag, Target, Vary, purges, tags, varies};
+use super::{
+    CacheScope, LsCacheControl, LsPurge, LsTag, LsTarget, LsVary, PurgeEffect, purges, tags, varies,
+};
 use proptest::prelude::{any, proptest};
 
 #[test]
 fn control_says_for_whom_and_how_long() {
-    use Scope::{Private, Public};
-    let rows: [(&str, Option<Scope>, Option<u32>); 24] = [
+    use CacheScope::{Private, Public};
+    let rows: [(&str, Option<CacheScope>, Option<u32>); 24] = [
         ("", None, None),
         ("public,max-age=604800", Some(Public), Some(604_800)),
         ("public,no-vary,max-age=60", Some(Public), Some(60)),
@@ -33,50 +35,50 @@ fn control_says_for_whom_and_how_long() {
         ("privateer,max-age=1", Some(Private), Some(1)),
     ];
     for (line, scope, seconds) in rows {
-        let control = Control::of(line.as_bytes());
+        let control = LsCacheControl::of(line.as_bytes());
         assert_eq!((control.scope(), control.lifetime()), (scope, seconds), "{line}");
     }
 }
 
 #[test]
 fn control_knows_the_other_words() {
-    let all = Control::of(b"no-vary,no-autoflush,set-blank,reload-after,max-stale=7,ESI=On");
+    let all = LsCacheControl::of(b"no-vary,no-autoflush,set-blank,reload-after,max-stale=7,ESI=On");
     assert!(all.no_vary && all.no_autoflush && all.set_blank && all.reload_after);
     assert_eq!((all.max_stale, all.esi), (Some(7), Some(true)));
-    assert_eq!(Control::of(b"esi=off").esi, Some(false));
-    assert_eq!(Control::of(b"esi=perhaps").esi, None);
-    let mut merged = Control::of(b"private,max-age=9");
+    assert_eq!(LsCacheControl::of(b"esi=off").esi, Some(false));
+    assert_eq!(LsCacheControl::of(b"esi=perhaps").esi, None);
+    let mut merged = LsCacheControl::of(b"private,max-age=9");
     merged.add(b"public");
-    assert_eq!((merged.scope(), merged.lifetime()), (Some(Scope::Public), Some(9)));
+    assert_eq!((merged.scope(), merged.lifetime()), (Some(CacheScope::Public), Some(9)));
 }
 
 #[test]
 fn tags_are_trimmed_may_be_empty_and_may_be_public() {
-    let found: Vec<_> = tags(b" a_F,, public:a_W.1 ,Public: b", Scope::Private).collect();
-    let tag = |scope, text| Tag { scope, text };
+    let found: Vec<_> = tags(b" a_F,, public:a_W.1 ,Public: b", CacheScope::Private).collect();
+    let tag = |scope, text| LsTag { scope, text };
     let expected = [
-        tag(Scope::Private, &b"a_F"[..]),
-        tag(Scope::Private, b""),
-        tag(Scope::Public, b"a_W.1"),
-        tag(Scope::Public, b"b"),
+        tag(CacheScope::Private, &b"a_F"[..]),
+        tag(CacheScope::Private, b""),
+        tag(CacheScope::Public, b"a_W.1"),
+        tag(CacheScope::Public, b"b"),
     ];
     assert_eq!(found, expected);
-    assert_eq!(tags(b"", Scope::Public).next(), Some(tag(Scope::Public, b"")));
+    assert_eq!(tags(b"", CacheScope::Public).next(), Some(tag(CacheScope::Public, b"")));
 }
 
-fn orders(line: &str) -> Vec<Purge<'_>> {
+fn orders(line: &str) -> Vec<LsPurge<'_>> {
     let mut found = Vec::new();
     purges(line.as_bytes(), |purge| found.push(purge));
     found
 }
 
-type Order<'a> = (Scope, Effect, Target<'a>);
+type Order<'a> = (CacheScope, PurgeEffect, LsTarget<'a>);
 
 #[test]
 fn purges_have_sections_prefixes_and_targets() {
-    use Effect::{Dead, Stale};
-    use Scope::{Private, Public};
-    use Target::{All, Prefix, Tag, Url};
+    use CacheScope::{Private, Public};
+    use LsTarget::{All, Prefix, Tag, Url};
+    use PurgeEffect::{Dead, Stale};
     let rows: Vec<(&str, Vec<Order<'_>>)> = vec![
         ("*", vec![(Public, Dead, All)]),
         ("public,*", vec![(Public, Dead, All)]),
@@ -122,17 +124,17 @@ fn purges_have_sections_prefixes_and_targets() {
 #[test]
 fn vary_names_cookies_and_a_value() {
     let found: Vec<_> = varies(b"cookie=a, value=v ,Cookie= b,c,cookie=").collect();
-    assert_eq!(found, [Vary::Cookie(b"a"), Vary::Value(b"v"), Vary::Cookie(b"b")]);
+    assert_eq!(found, [LsVary::Cookie(b"a"), LsVary::Value(b"v"), LsVary::Cookie(b"b")]);
 }
 
 proptest! {
     #[test]
     fn nothing_breaks_the_readers(line in any::<Vec<u8>>()) {
-        let _ = Control::of(&line);
+        let _ = LsCacheControl::of(&line);
         let mut count = 0;
         purges(&line, |_| count += 1);
         assert!(count <= line.len());
-        assert!(tags(&line, Scope::Public).count() <= line.len() + 1);
+        assert!(tags(&line, CacheScope::Public).count() <= line.len() + 1);
         let _ = varies(&line).count();
     }
 
@@ -141,8 +143,8 @@ proptest! {
         first in "(no-cache|private|public|max-age=[0-9]{1,3}|shared|,){0,4}",
         second in "(no-cache|private|public|s-maxage=[0-9]{1,3}|,){0,4}",
     ) {
-        let mut two = Control::of(first.as_bytes());
+        let mut two = LsCacheControl::of(first.as_bytes());
         two.add(second.as_bytes());
-        assert_eq!(two, Control::of(format!("{first},{second}").as_bytes()));
+        assert_eq!(two, LsCacheControl::of(format!("{first},{second}").as_bytes()));
     }
 }

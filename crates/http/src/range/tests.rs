@@ -1,9 +1,11 @@
 //! What range specs mean, and that no range leaves the representation.
 
-use super::{Boundary, ByteRange, Multipart, Outcome, parse, push_content_range, push_unsatisfied};
+use super::{
+    Boundary, ByteRange, Multipart, RangeOutcome, parse, push_content_range, push_unsatisfied,
+};
 use proptest::prelude::{any, prop, proptest};
 
-type Expected = Result<(u64, u64), Outcome>;
+type Expected = Result<(u64, u64), RangeOutcome>;
 
 const fn range(start: u64, end: u64) -> ByteRange {
     ByteRange { start, end }
@@ -21,28 +23,31 @@ fn single_ranges_mean_what_rfc_9110_says() {
         ("bytes= 1 - 2 ", 1000, Ok((1, 3))),
         ("BYTES=1-2", 1000, Ok((1, 3))),
         ("bytes=0-", 1000, Ok((0, 1000))),
-        ("bytes=1000-", 1000, Err(Outcome::Unsatisfiable)),
-        ("bytes=2000-3000", 1000, Err(Outcome::Unsatisfiable)),
-        ("bytes=-0", 1000, Err(Outcome::Unsatisfiable)),
-        ("bytes=10-5", 1000, Err(Outcome::Unsatisfiable)),
-        ("bytes=a-5", 1000, Err(Outcome::Unsatisfiable)),
-        ("bytes=5", 1000, Err(Outcome::Unsatisfiable)),
-        ("bytes=5-6x", 1000, Err(Outcome::Unsatisfiable)),
-        ("bytes=--5", 1000, Err(Outcome::Unsatisfiable)),
-        ("bytes=99999999999999999999-", 1000, Err(Outcome::Unsatisfiable)),
-        ("bytes=0-99999999999999999999", 1000, Err(Outcome::Unsatisfiable)),
+        ("bytes=1000-", 1000, Err(RangeOutcome::Unsatisfiable)),
+        ("bytes=2000-3000", 1000, Err(RangeOutcome::Unsatisfiable)),
+        ("bytes=-0", 1000, Err(RangeOutcome::Unsatisfiable)),
+        ("bytes=10-5", 1000, Err(RangeOutcome::Unsatisfiable)),
+        ("bytes=a-5", 1000, Err(RangeOutcome::Unsatisfiable)),
+        ("bytes=5", 1000, Err(RangeOutcome::Unsatisfiable)),
+        ("bytes=5-6x", 1000, Err(RangeOutcome::Unsatisfiable)),
+        ("bytes=--5", 1000, Err(RangeOutcome::Unsatisfiable)),
+        ("bytes=99999999999999999999-", 1000, Err(RangeOutcome::Unsatisfiable)),
+        ("bytes=0-99999999999999999999", 1000, Err(RangeOutcome::Unsatisfiable)),
         ("bytes=0-9223372036854775807", 1000, Ok((0, 1000))),
-        ("bytes=", 1000, Err(Outcome::Whole)),
-        ("lines=0-1", 1000, Err(Outcome::Whole)),
-        ("bytes=0-", 0, Err(Outcome::Whole)),
-        ("bytes=-5", 0, Err(Outcome::Whole)),
+        ("bytes=", 1000, Err(RangeOutcome::Whole)),
+        ("lines=0-1", 1000, Err(RangeOutcome::Whole)),
+        ("bytes=0-", 0, Err(RangeOutcome::Whole)),
+        ("bytes=-5", 0, Err(RangeOutcome::Whole)),
     ];
     for (field, length, expected) in cases {
         let mut ranges = vec![range(7, 8)];
         let outcome = parse(field.as_bytes(), length, u32::MAX, &mut ranges);
         match expected {
             Ok((start, end)) => {
-                assert_eq!((outcome, &ranges[..]), (Outcome::Partial, &[range(start, end)][..]));
+                assert_eq!(
+                    (outcome, &ranges[..]),
+                    (RangeOutcome::Partial, &[range(start, end)][..])
+                );
             }
             Err(expected) => {
                 assert_eq!((outcome, ranges.len()), (expected, 0), "{field}");
@@ -55,15 +60,15 @@ fn single_ranges_mean_what_rfc_9110_says() {
 fn several_ranges_are_kept_in_order_up_to_the_limits() {
     let mut ranges = Vec::new();
     let field = b"bytes=10-19,0-4, 2000-, -1";
-    assert_eq!(parse(field, 1000, 3, &mut ranges), Outcome::Partial);
+    assert_eq!(parse(field, 1000, 3, &mut ranges), RangeOutcome::Partial);
     assert_eq!(ranges, [range(10, 20), range(0, 5), range(999, 1000)]);
-    assert_eq!(parse(field, 1000, 2, &mut ranges), Outcome::Whole);
-    assert_eq!(parse(b"bytes=0-1", 1000, 0, &mut ranges), Outcome::Whole);
-    assert_eq!(parse(b"bytes=0-,0-", 1000, 9, &mut ranges), Outcome::Whole);
-    assert_eq!(parse(b"bytes=0-,0-,x", 1000, 9, &mut ranges), Outcome::Unsatisfiable);
-    assert_eq!(parse(b"bytes=0-499,400-", 1000, 9, &mut ranges), Outcome::Whole);
-    assert_eq!(parse(b"bytes=0-499,500-", 1000, 9, &mut ranges), Outcome::Partial);
-    assert_eq!(parse(b"bytes=0-1,", 1000, 9, &mut ranges), Outcome::Unsatisfiable);
+    assert_eq!(parse(field, 1000, 2, &mut ranges), RangeOutcome::Whole);
+    assert_eq!(parse(b"bytes=0-1", 1000, 0, &mut ranges), RangeOutcome::Whole);
+    assert_eq!(parse(b"bytes=0-,0-", 1000, 9, &mut ranges), RangeOutcome::Whole);
+    assert_eq!(parse(b"bytes=0-,0-,x", 1000, 9, &mut ranges), RangeOutcome::Unsatisfiable);
+    assert_eq!(parse(b"bytes=0-499,400-", 1000, 9, &mut ranges), RangeOutcome::Whole);
+    assert_eq!(parse(b"bytes=0-499,500-", 1000, 9, &mut ranges), RangeOutcome::Partial);
+    assert_eq!(parse(b"bytes=0-1,", 1000, 9, &mut ranges), RangeOutcome::Unsatisfiable);
     assert!(ranges.is_empty());
 }
 

@@ -1,6 +1,6 @@
 //! What targets become, what is refused, and that no path leaves its root.
 
-use super::{MergeSlashes, Target, UriError, normalise, push_decoded};
+use super::{MergeSlashes, RequestTarget, UriError, normalise, push_decoded};
 use crate::escape::{UriPart, push_uri};
 use proptest::prelude::{Strategy, any, prop, prop_oneof, proptest};
 
@@ -102,7 +102,7 @@ fn a_plain_path_is_borrowed_and_the_buffer_stays_untouched() {
     let raw = b"/css/site.css?v=3";
     let target = normalise(raw, MergeSlashes::On, &mut decoded).unwrap();
     assert!(!target.is_decoded());
-    assert_eq!(target, Target { plain_len: Some(13), args: 14..17 });
+    assert_eq!(target, RequestTarget { plain_len: Some(13), args: 14..17 });
     assert_eq!(decoded, b"kept");
 }
 

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::net::UnixListener;
 
 use super::Epoll;
-use crate::{Callee, Fd, Io as _, Received, Reset, Watch};
+use crate::{Callee, Fd, Interest, Io as _, ReceivedBytes, Reset};
 
 /// A directory of its own, gone with the value.
 struct Directory(std::path::PathBuf);
@@ -26,9 +26,9 @@ impl Drop for Directory {
 
 /// Waits until `fd` is reported under `token`.
 fn await_report(io: &mut Epoll, fd: Fd, token: u64) {
-    assert!(io.watch(fd, token, Watch::Edge));
+    assert!(io.watch(fd, token, Interest::Edge));
     let mut ready = Vec::new();
-    while !ready.iter().any(|report: &crate::Ready| report.token == token) {
+    while !ready.iter().any(|report: &crate::Readiness| report.token == token) {
         io.wait(None, &mut ready);
     }
 }
@@ -46,7 +46,7 @@ fn a_call_to_a_unix_socket_stands_at_once_and_carries_bytes() {
     peer.write_all(b"hello").unwrap();
     await_report(&mut io, call.fd, 7);
     let mut bytes = [0; 16];
-    assert_eq!(io.receive(call.fd, &mut bytes), Received::Bytes(5));
+    assert_eq!(io.receive(call.fd, &mut bytes), ReceivedBytes::Bytes(5));
     io.close(call.fd, Reset::No);
     assert_eq!(peer.read(&mut bytes).unwrap(), 0);
 }

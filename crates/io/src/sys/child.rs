@@ -8,7 +8,7 @@ use std::process::Command;
 
 use super::check;
 use super::process::{GROUPS_MAX, check_call};
-use crate::child::{Account, End};
+use crate::child::{ChildAccount, ChildEnd};
 
 /// What a child does to itself before it becomes the program; made before the fork, as no memory
 /// may be asked for after it.
@@ -21,7 +21,7 @@ pub(crate) struct CleanSlate {
 }
 
 impl CleanSlate {
-    pub(crate) fn new(account: Option<&Account>, keep: Option<i32>) -> Result<Self> {
+    pub(crate) fn new(account: Option<&ChildAccount>, keep: Option<i32>) -> Result<Self> {
         // SAFETY: no pointers are involved.
         let parent = unsafe { libc::getpid() };
         let mut slate = Self { ids: None, groups: [0; GROUPS_MAX], group_count: 0, keep, parent };
@@ -102,7 +102,7 @@ pub(crate) fn ended_child() -> Option<u32> {
     u32::try_from(pid).ok().filter(|pid| *pid != 0)
 }
 
-pub(crate) fn reap(pid: u32) -> Option<(u32, End)> {
+pub(crate) fn reap(pid: u32) -> Option<(u32, ChildEnd)> {
     let mut status = 0;
     let number = i32::try_from(pid).ok()?;
     // SAFETY: the number outlives the call.
@@ -111,9 +111,9 @@ pub(crate) fn reap(pid: u32) -> Option<(u32, End)> {
         return None;
     }
     let end = if libc::WIFSIGNALED(status) {
-        End::Signal(libc::WTERMSIG(status))
+        ChildEnd::Signal(libc::WTERMSIG(status))
     } else {
-        End::Exit(libc::WEXITSTATUS(status))
+        ChildEnd::Exit(libc::WEXITSTATUS(status))
     };
     Some((pid, end))
 }

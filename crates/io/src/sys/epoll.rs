@@ -4,7 +4,7 @@ use std::io::Result;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use super::check;
-use crate::{Ready, Watch};
+use crate::{Interest, Readiness};
 
 #[derive(Debug)]
 pub(crate) struct EpollFd(OwnedFd);
@@ -25,10 +25,10 @@ impl EpollEvents {
         Self { events: vec![libc::epoll_event { events: 0, u64: 0 }; capacity], filled: 0 }
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Ready> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Readiness> + '_ {
         self.events[..self.filled].iter().map(|event| {
             let bits = event.events as libc::c_int;
-            Ready {
+            Readiness {
                 token: event.u64,
                 readable: bits & libc::EPOLLIN != 0,
                 writable: bits & libc::EPOLLOUT != 0,
@@ -46,10 +46,10 @@ impl EpollFd {
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
-    pub(crate) fn add(&self, fd: i32, token: u64, how: Watch) -> Result<()> {
+    pub(crate) fn add(&self, fd: i32, token: u64, how: Interest) -> Result<()> {
         let bits = match how {
-            Watch::Level => libc::EPOLLIN,
-            Watch::Edge => libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET,
+            Interest::Level => libc::EPOLLIN,
+            Interest::Edge => libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET,
         };
         let mut event = libc::epoll_event { events: bits as u32, u64: token };
         // SAFETY: the event outlives the call, which copies it.

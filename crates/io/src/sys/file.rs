@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt as _;
 
-use base::{FileRange, FileRef};
+use bolide_base::{FileRange, FileRef};
 
 use super::{check, check_size};
 use crate::{FileFailure, OpenRequest, Opened, Stat, SymlinkRule};

@@ -5,7 +5,7 @@ use std::io::{Error, Result};
 use std::mem;
 use std::os::fd::{FromRawFd, OwnedFd};
 
-use base::{Instant, Now};
+use bolide_base::{Instant, Now};
 
 use super::check;
 

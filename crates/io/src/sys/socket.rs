@@ -5,15 +5,15 @@ use std::mem;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, FromRawFd, IntoRawFd, OwnedFd};
 
-use base::{FileRef, TcpInfo};
+use bolide_base::{FileRef, TcpInfo};
 use libc::c_long;
 
 use super::{check, check_size};
-use crate::{Accepted, Call, Callee, Client, Fd, FileFailure, Peer};
+use crate::{Accepted, Callee, ConnectCall, Fd, FileFailure, SocketPeer, SocketPeers};
 
 /// Whether more pieces follow at once, so that the kernel waits to fill a segment.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum More {
+pub(crate) enum MoreToRead {
     No,
     Yes,
 }
@@ -140,7 +140,7 @@ fn unix_address(path: &[u8]) -> Result<libc::sockaddr_un> {
 pub(crate) fn connect(
     to: Callee<'_>,
     from: Option<SocketAddr>,
-) -> std::result::Result<Call, FileFailure> {
+) -> std::result::Result<ConnectCall, FileFailure> {
     let failed = |call| {
         move |error: Error| FileFailure { errno: error.raw_os_error().unwrap_or_default(), call }
     };
@@ -177,7 +177,7 @@ pub(crate) fn connect(
         Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => false,
         Err(error) => return Err(failed("connect")(error)),
     };
-    Ok(Call { fd: Fd(socket.into_raw_fd()), stands })
+    Ok(ConnectCall { fd: Fd(socket.into_raw_fd()), stands })
 }
 
 /// A socket whose datagrams go to one address.
@@ -269,9 +269,9 @@ pub(crate) fn accept(listener: i32) -> Accepted {
     if fd < 0 {
         return not_accepted(Error::last_os_error().raw_os_error().unwrap_or_default());
     }
-    let remote = from_storage(&storage).map_or(Peer::Unix, Peer::Inet);
-    let local = local_address(fd).map_or(Peer::Unix, Peer::Inet);
-    Accepted::Client(Client { fd: Fd(fd), remote, local })
+    let remote = from_storage(&storage).map_or(SocketPeer::Unix, SocketPeer::Inet);
+    let local = local_address(fd).map_or(SocketPeer::Unix, SocketPeer::Inet);
+    Accepted::Client(SocketPeers { fd: Fd(fd), remote, local })
 }
 
 /// What an errno of `accept4` means. Linux passes pending network errors of the new connection on;
@@ -307,19 +307,19 @@ unsafe fn transfer(call: c_long, fd: i32, at: usize, len: usize, flags: i32) -> 
     check_size(unsafe { libc::syscall(call, fd, at, len, flags, 0_usize, 0_usize) } as isize)
 }
 
-const fn flags(more: More) -> i32 {
+const fn flags(more: MoreToRead) -> i32 {
     match more {
-        More::No => libc::MSG_NOSIGNAL,
-        More::Yes => libc::MSG_NOSIGNAL | libc::MSG_MORE,
+        MoreToRead::No => libc::MSG_NOSIGNAL,
+        MoreToRead::Yes => libc::MSG_NOSIGNAL | libc::MSG_MORE,
     }
 }
 
-pub(crate) fn send(fd: i32, bytes: &[u8], more: More) -> Result<usize> {
+pub(crate) fn send(fd: i32, bytes: &[u8], more: MoreToRead) -> Result<usize> {
     // SAFETY: the buffer is valid for its length.
     unsafe { transfer(libc::SYS_sendto, fd, bytes.as_ptr() as usize, bytes.len(), flags(more)) }
 }
 
-pub(crate) fn send_pieces(fd: i32, pieces: &[&[u8]], more: More) -> Result<usize> {
+pub(crate) fn send_pieces(fd: i32, pieces: &[&[u8]], more: MoreToRead) -> Result<usize> {
     // SAFETY: a slice reference and an iovec have the same layout on Linux (pointer, length), as
     // `std::io::IoSlice` relies on; the slices outlive the call.
     let mut message: libc::msghdr = unsafe { mem::zeroed() };
@@ -447,7 +447,7 @@ pub(super) fn from_storage(storage: &libc::sockaddr_storage) -> Option<SocketAdd
 #[cfg(test)]
 mod tests {
     use super::{SockOpt, from_storage, to_storage};
-    use crate::listen::{Address, KeepAlive, Listener, Options};
+    use crate::listen::{ListenSocketOptions, Listener, SocketAddress, SocketKeepAlive};
 
     fn value(fd: i32, option: SockOpt) -> i32 {
         let (level, name) = option.pair();
@@ -462,16 +462,17 @@ mod tests {
     #[test]
     fn probes_are_sent_as_a_listener_says() {
         let open = |keep_alive| {
-            let options = Options { keep_alive, ..Options::default() };
-            Listener::open(&Address::Tcp(([127, 0, 0, 1], 0).into()), &options).unwrap()
+            let options = ListenSocketOptions { keep_alive, ..ListenSocketOptions::default() };
+            Listener::open(&SocketAddress::Tcp(([127, 0, 0, 1], 0).into()), &options).unwrap()
         };
-        let on = open(Some(KeepAlive::On { idle: Some(1800), interval: None, count: Some(10) }));
+        let on =
+            open(Some(SocketKeepAlive::On { idle: Some(1800), interval: None, count: Some(10) }));
         let fd = on.fd().0;
         assert_eq!(value(fd, SockOpt::KeepAlive), 1);
         assert_eq!((value(fd, SockOpt::KeepIdle), value(fd, SockOpt::KeepCount)), (1800, 10));
         let usual = open(None);
         assert_eq!(value(fd, SockOpt::KeepInterval), value(usual.fd().0, SockOpt::KeepInterval));
-        for off in [usual, open(Some(KeepAlive::Off))] {
+        for off in [usual, open(Some(SocketKeepAlive::Off))] {
             assert_eq!(value(off.fd().0, SockOpt::KeepAlive), 0);
         }
     }

@@ -5,7 +5,7 @@ use std::os::fd::{FromRawFd as _, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 
-use base::FileRef;
+use bolide_base::FileRef;
 
 use crate::{Entries, FileFailure, Stat};
 

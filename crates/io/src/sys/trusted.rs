@@ -10,7 +10,7 @@ use std::ffi::CString;
 use std::io::{Error, Result};
 use std::os::fd::{AsRawFd as _, FromRawFd as _, OwnedFd};
 
-use base::FileRef;
+use bolide_base::FileRef;
 
 use super::process::effective_uid;
 use super::{check, check_size, file};

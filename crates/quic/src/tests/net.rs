@@ -13,8 +13,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::prng::Prng;
-use base::{Instant, Now};
+use bolide_base::prng::Prng;
+use bolide_base::{Instant, Now};
 use bytes::{Bytes, BytesMut};
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{
@@ -29,7 +29,8 @@ use rustls::version::TLS13;
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
 
 use crate::{
-    Arrival, Clock, ConnId, Endpoint, Outgoing, QuicEvent, ReadEnd, Rest, Settings, SharedKeys,
+    ConnId, Endpoint, QuicArrival, QuicClock, QuicEvent, QuicOutgoing, QuicSettings, ReadEnd, Rest,
+    SharedKeys,
 };
 
 /// Believes any certificate.
@@ -295,7 +296,7 @@ struct Datagram {
 }
 
 pub(super) struct Net {
-    pub(super) clock: Clock,
+    pub(super) clock: QuicClock,
     epoch: std::time::Instant,
     pub(super) nanos: u64,
     prng: Prng,
@@ -308,18 +309,18 @@ pub(super) struct Net {
     pub(super) clients: Vec<Client>,
     pub(super) client_tls: Arc<QuicClientConfig>,
     pub(super) keys: SharedKeys,
-    out: Outgoing,
+    out: QuicOutgoing,
     pub(super) segments: usize,
 }
 
 impl Net {
-    pub(super) fn new(seed: u64, settings: &Settings) -> Self {
+    pub(super) fn new(seed: u64, settings: &QuicSettings) -> Self {
         Self::with(seed, settings, Early::Off, 0)
     }
 
-    pub(super) fn with(seed: u64, settings: &Settings, early: Early, worker: u8) -> Self {
+    pub(super) fn with(seed: u64, settings: &QuicSettings, early: Early, worker: u8) -> Self {
         let epoch = std::time::Instant::now();
-        let clock = Clock::starting_at(epoch);
+        let clock = QuicClock::starting_at(epoch);
         let keys = SharedKeys::from_secret([7; 32]);
         let endpoint = Endpoint::new(settings, server_tls(early), worker, &keys, clock).unwrap();
         Self {
@@ -336,7 +337,7 @@ impl Net {
             clients: Vec::new(),
             client_tls: client_tls(),
             keys,
-            out: Outgoing::default(),
+            out: QuicOutgoing::default(),
             segments: 10,
         }
     }
@@ -450,7 +451,7 @@ impl Net {
     /// Hands `bytes` to the server as if they came from `from`.
     pub(super) fn deliver(&mut self, from: SocketAddr, bytes: &[u8], ecn: u8) -> Option<ConnId> {
         let now = self.now();
-        let arrival = Arrival { remote: from, local: None, ecn };
+        let arrival = QuicArrival { remote: from, local: None, ecn };
         let id = self.server.endpoint.receive(now, arrival, bytes, &mut self.out);
         if let Some(id) = id {
             self.server.poll(id);

@@ -4,20 +4,20 @@ use std::cell::RefCell;
 use std::io::Read as _;
 use std::rc::Rc;
 
-use cache::StoreLimits;
-use testkit::audiences::{Ask, Oracle, Seen};
-use worker::Mail;
+use bolide_cache::StoreLimits;
+use bolide_testkit::audiences::{Oracle, VisitSeen, VisitorAsk};
+use bolide_worker::Mail;
 
-use super::origin::Origin;
-use crate::client::h1::{Parsed, parse};
-use crate::door::{Anchor, Shared};
+use super::origin::AudienceUpstream;
+use crate::client::h1::{ParsedResponse, parse};
 use crate::kernel::disk::STORES;
-use crate::kernel::{Got, Kernel};
+use crate::kernel::{Kernel, SocketGot};
 use crate::origin::Speech;
-use crate::run::server::{Birth, Server};
+use crate::run::server::{Birth, SimServer};
 use crate::scenario::{Faults, MILLI};
+use crate::scenario_log::Telling;
+use crate::sim_io::{Anchor, SharedKernel};
 use crate::site::Layout;
-use crate::story::Telling;
 
 /// The port.
 const PORT: u16 = 8080;
@@ -25,24 +25,24 @@ const PORT: u16 = 8080;
 const STEPS_MAX: u32 = 5_000;
 
 /// A machine with a server on it.
-pub(super) struct Machine {
-    pub(super) kernel: Shared,
+pub(super) struct AudienceMachine {
+    pub(super) kernel: SharedKernel,
     anchor: Anchor,
-    server: Server,
+    server: SimServer,
     layout: Layout,
     limits: StoreLimits,
-    has_shelf: bool,
+    has_tree: bool,
     seed: u64,
     life: u64,
-    origin: Origin,
+    origin: AudienceUpstream,
 }
 
-impl Machine {
+impl AudienceMachine {
     pub(super) fn start(
         http: &str,
         limits: StoreLimits,
         seed: u64,
-        has_shelf: bool,
+        has_tree: bool,
         telling: Telling,
     ) -> Result<Self, String> {
         let faults = Faults { outbound_max: 256 * 1024, ..Faults::default() };
@@ -64,23 +64,17 @@ impl Machine {
             speech: Speech::FastCgi,
             quic_ports: Vec::new(),
             quic: String::new(),
-            early_data: tls::EarlyData::Off,
+            early_data: bolide_tls::EarlyData::Off,
             has_gates: false,
             own: Some(whole(http)),
         };
         let anchor = Anchor::new().map_err(|error| error.to_string())?;
         let kernel = Rc::new(RefCell::new(kernel));
-        let birth = Birth {
-            anchor: &anchor,
-            limits,
-            layout: &layout,
-            has_shelves: has_shelf,
-            seed,
-            life: 0,
-        };
-        let server = Server::start(&birth, &kernel)?;
-        let origin = Origin::new(seed);
-        Ok(Self { kernel, anchor, server, layout, limits, has_shelf, seed, life: 0, origin })
+        let birth =
+            Birth { anchor: &anchor, limits, layout: &layout, has_trees: has_tree, seed, life: 0 };
+        let server = SimServer::start(&birth, &kernel)?;
+        let origin = AudienceUpstream::new(seed);
+        Ok(Self { kernel, anchor, server, layout, limits, has_tree, seed, life: 0, origin })
     }
 
     /// Another configuration is in force.
@@ -105,12 +99,12 @@ impl Machine {
             anchor: &self.anchor,
             limits: self.limits,
             layout: &self.layout,
-            has_shelves: self.has_shelf,
+            has_trees: self.has_tree,
             seed: self.seed,
             life: self.life,
         };
-        self.origin = Origin::new(self.seed ^ self.life);
-        self.server = Server::start(&birth, &self.kernel)?;
+        self.origin = AudienceUpstream::new(self.seed ^ self.life);
+        self.server = SimServer::start(&birth, &self.kernel)?;
         Ok(())
     }
 
@@ -129,7 +123,11 @@ impl Machine {
 
     /// Asks all of this at once, and gives the answers when all are there: who dies then has not
     /// ended anything else.
-    pub(super) fn ask(&mut self, asks: &[Ask], oracle: &mut Oracle) -> Result<Vec<Seen>, String> {
+    pub(super) fn ask(
+        &mut self,
+        asks: &[VisitorAsk],
+        oracle: &mut Oracle,
+    ) -> Result<Vec<VisitSeen>, String> {
         self.settle(oracle);
         let mut clients: Vec<Client> = Vec::new();
         for ask in asks {
@@ -196,28 +194,28 @@ struct Client {
     fd: i32,
     is_head: bool,
     input: Vec<u8>,
-    seen: Option<Seen>,
+    seen: Option<VisitSeen>,
 }
 
 impl Client {
     fn read(&mut self, kernel: &mut Kernel) -> Result<bool, String> {
         let at_end = match kernel.client_read(self.fd, usize::MAX) {
-            Got::Nothing => return Ok(false),
-            Got::Bytes(bytes) => {
+            SocketGot::Nothing => return Ok(false),
+            SocketGot::Bytes(bytes) => {
                 self.input.extend_from_slice(&bytes);
                 false
             }
-            Got::End | Got::Reset => true,
+            SocketGot::End | SocketGot::Reset => true,
         };
         match parse(&self.input, self.is_head, at_end) {
-            Parsed::Partial if at_end => Err(format!("cut: {}", self.input.escape_ascii())),
-            Parsed::Partial => Ok(true),
-            Parsed::Bad(problem) => Err(problem),
-            Parsed::Complete(answer, used) if answer.status < 200 => {
+            ParsedResponse::Partial if at_end => Err(format!("cut: {}", self.input.escape_ascii())),
+            ParsedResponse::Partial => Ok(true),
+            ParsedResponse::Bad(problem) => Err(problem),
+            ParsedResponse::Complete(answer, used) if answer.status < 200 => {
                 self.input.drain(..used);
                 Ok(true)
             }
-            Parsed::Complete(answer, _) => {
+            ParsedResponse::Complete(answer, _) => {
                 let mut body = answer.body.clone();
                 if answer.field("content-encoding") == Some("gzip") && !body.is_empty() {
                     let mut plain = Vec::new();
@@ -227,7 +225,7 @@ impl Client {
                 }
                 let body = String::from_utf8_lossy(&body).into_owned();
                 let (status, fields) = (answer.status, answer.fields);
-                self.seen = Some(Seen { status, fields, body });
+                self.seen = Some(VisitSeen { status, fields, body });
                 Ok(true)
             }
         }
@@ -241,7 +239,7 @@ fn whole(http: &str) -> String {
         .replace("@WEB@", "192.0.2.7:80")
         .replace("@PORT@", &PORT.to_string())
         .replace("@ROOT@", "/www")
-        .replace("@SHELF@", "/pages")
+        .replace("@PAGES@", "/pages")
         .replace("@ZONES@/f", "/cache")
         .replace("@ZONES@/p", "/few");
     format!(

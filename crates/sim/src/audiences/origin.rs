@@ -1,10 +1,10 @@
 //! The oracle's application behind FastCGI and HTTP, whichever it is spoken to by. What it says may
 //! leave in two pieces, with others being asked in between.
 
-use testkit::audiences::{Oracle, Received};
+use bolide_testkit::audiences::{AppReceived, Oracle};
 
 use crate::chance::Chance;
-use crate::kernel::{Got, Kernel};
+use crate::kernel::{Kernel, SocketGot};
 
 /// Record types of FastCGI.
 const PARAMS: u8 = 4;
@@ -21,12 +21,12 @@ struct Conn {
 }
 
 /// The application.
-pub(super) struct Origin {
+pub(super) struct AudienceUpstream {
     chance: Chance,
     conns: Vec<Conn>,
 }
 
-impl Origin {
+impl AudienceUpstream {
     pub(super) const fn new(seed: u64) -> Self {
         Self { chance: Chance::new(seed, 3), conns: Vec::new() }
     }
@@ -57,13 +57,13 @@ impl Conn {
         chance: &mut Chance,
     ) -> (bool, bool) {
         match kernel.client_read(self.fd, usize::MAX) {
-            Got::Bytes(bytes) => self.input.extend_from_slice(&bytes),
-            Got::End | Got::Reset => {
+            SocketGot::Bytes(bytes) => self.input.extend_from_slice(&bytes),
+            SocketGot::End | SocketGot::Reset => {
                 kernel.client_leave(self.fd, false);
                 return (true, false);
             }
-            Got::Nothing if self.output.is_empty() => return (false, true),
-            Got::Nothing => {}
+            SocketGot::Nothing if self.output.is_empty() => return (false, true),
+            SocketGot::Nothing => {}
         }
         if !self.is_answered
             && let Some((received, is_fcgi)) = self.request()
@@ -100,11 +100,11 @@ impl Conn {
     }
 
     /// The whole request, once it is here, and whether it came by FastCGI.
-    fn request(&self) -> Option<(Received, bool)> {
+    fn request(&self) -> Option<(AppReceived, bool)> {
         if self.input.first()? != &1 {
             let at = self.input.windows(4).position(|four| four == b"\r\n\r\n")?;
             let head = String::from_utf8_lossy(&self.input[..at]);
-            return Some((Received::by_http(&head), false));
+            return Some((AppReceived::by_http(&head), false));
         }
         let (mut rest, mut params) = (&self.input[..], Vec::new());
         while let Some(header) = rest.first_chunk::<8>() {
@@ -115,7 +115,7 @@ impl Conn {
             match kind {
                 PARAMS => params.extend_from_slice(content),
                 STDIN if len == 0 => {
-                    return Some((Received::by_fastcgi(&params), true));
+                    return Some((AppReceived::by_fastcgi(&params), true));
                 }
                 _ => {}
             }

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use crate::ask::{Answer, Ask, Era, Upload, upload_byte};
+use crate::ask::{Era, SimAnswer, SimAsk, SimUpload, upload_byte};
 use crate::client::pipe::{Pipe, Wrote};
 use crate::client::secure::Waits;
-use crate::client::{Act, Base, Sabotage, truth};
-use crate::kernel::{Got, Kernel};
+use crate::client::{Base, Sabotage, SimAct, truth};
+use crate::kernel::{Kernel, SocketGot};
 use crate::scenario::MILLI;
 
 /// Things that are no request; each is answered by an error, and the connection is over.
@@ -27,7 +27,7 @@ const NONSENSE: &[&[u8]] = &[
 struct Conn {
     pipe: Pipe,
     /// Requests without an answer, and where each ends in what was sent.
-    flight: VecDeque<(Ask, u64)>,
+    flight: VecDeque<(SimAsk, u64)>,
     depth: usize,
     /// The server said that it will close.
     last: bool,
@@ -43,37 +43,37 @@ const ANSWERED_MAX: u64 = 2000 * MILLI;
 
 /// A client that speaks HTTP/1.1.
 #[derive(Debug)]
-pub struct Client {
+pub struct SimH1Client {
     pub(super) base: Base,
     conn: Option<Conn>,
 }
 
-impl Client {
+impl SimH1Client {
     pub(super) const fn new(base: Base) -> Self {
         Self { base, conn: None }
     }
 
-    pub(super) fn act(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Act {
+    pub(super) fn act(&mut self, kernel: &mut Kernel, eras: &[Era]) -> SimAct {
         let Some(mut conn) = self.conn.take() else { return self.connect(kernel, eras) };
         if conn.pipe.is_stalled() {
             return self.wait_for_the_end(kernel, conn);
         }
         let issued = self.issue(kernel, &mut conn);
-        let Some(written) = self.write(kernel, &mut conn) else { return Act::Worked };
+        let Some(written) = self.write(kernel, &mut conn) else { return SimAct::Worked };
         let Some(got) = self.read(kernel, eras, &mut conn) else {
             self.base.rest(kernel.nanos);
-            return Act::Worked;
+            return SimAct::Worked;
         };
         if conn.flight.is_empty() && conn.pipe.is_flushed() && self.is_over(&conn) {
             kernel.client_leave(conn.pipe.fd, false);
-            return Act::Worked;
+            return SimAct::Worked;
         }
         self.conn = Some(conn);
         if issued || written || got {
             self.base.rest(kernel.nanos);
-            return Act::Worked;
+            return SimAct::Worked;
         }
-        Act::Waits(None)
+        SimAct::Waits(None)
     }
 
     /// Whether nothing more is to be said or heard on the connection.
@@ -81,15 +81,15 @@ impl Client {
         self.base.todo.is_empty() && !conn.pipe.ended && !conn.nonsense
     }
 
-    fn connect(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Act {
+    fn connect(&mut self, kernel: &mut Kernel, eras: &[Era]) -> SimAct {
         if self.base.todo.is_empty() {
-            return Act::Done;
+            return SimAct::Done;
         }
         let port = self.base.port(eras);
         let Some(fd) = kernel.connect(port) else {
             self.base.forgiven += self.base.todo.len();
             self.base.todo.clear();
-            return Act::Done;
+            return SimAct::Done;
         };
         let Base { chance, habits, .. } = &mut self.base;
         let mut conn = Conn {
@@ -103,7 +103,7 @@ impl Client {
         };
         self.base.dress(kernel, &mut conn.pipe, b"http/1.1");
         self.conn = Some(conn);
-        Act::Worked
+        SimAct::Worked
     }
 
     /// Puts the next request behind what is still to be sent.
@@ -163,14 +163,14 @@ impl Client {
         let max = self.base.chance.size(self.base.habits.read_max);
         let Some(end) = conn.pipe.read(kernel, max) else { return Some(false) };
         while let Some((ask, _)) = conn.flight.front() {
-            match parse(&conn.pipe.input, ask.head_only, end.as_ref() == Some(&Got::End)) {
-                Parsed::Partial => break,
-                Parsed::Bad(problem) => {
+            match parse(&conn.pipe.input, ask.head_only, end.as_ref() == Some(&SocketGot::End)) {
+                ParsedResponse::Partial => break,
+                ParsedResponse::Bad(problem) => {
                     self.base.complain(kernel, &problem);
                     kernel.client_leave(conn.pipe.fd, true);
                     return None;
                 }
-                Parsed::Complete(answer, used) => {
+                ParsedResponse::Complete(answer, used) => {
                     conn.pipe.input.drain(..used);
                     if answer.status < 200 {
                         continue;
@@ -189,13 +189,13 @@ impl Client {
     }
 
     /// The server has ended the connection: what is owed?
-    fn end(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut Conn, how: &Got) {
+    fn end(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut Conn, how: &SocketGot) {
         let Some(socket) = kernel.socket(conn.pipe.fd) else { return };
         let (killed, taken) = (socket.killed, socket.taken);
         // RFC 9112 §9.3.1: a request may meet the end of a connection that was idle for too long.
         let is_late = socket.idled >= kernel.patience.idle;
         // Who ends its side while the answer is not made yet has left, as with nginx.
-        let may_wait = |(ask, _): &(Ask, u64)| ask.what.may_wait();
+        let may_wait = |(ask, _): &(SimAsk, u64)| ask.what.may_wait();
         let left = conn.pipe.ended && conn.flight.iter().any(may_wait);
         if !killed {
             let waits = if conn.flight.is_empty() { Waits::No } else { Waits::Yes };
@@ -205,10 +205,10 @@ impl Client {
             return self.forgive(conn);
         }
         if conn.nonsense && !conn.last {
-            if conn.flight.is_empty() && *how == Got::End {
+            if conn.flight.is_empty() && *how == SocketGot::End {
                 let status = conn.pipe.input.get(9..12).map(String::from_utf8_lossy);
                 if !status.as_deref().is_some_and(|text| text.starts_with(['4', '5'])) {
-                    let answer = crate::story::excerpt(&conn.pipe.input);
+                    let answer = crate::scenario_log::excerpt(&conn.pipe.input);
                     self.base.complain(kernel, &format!("nonsense was answered {answer}"));
                 }
                 return;
@@ -216,18 +216,18 @@ impl Client {
             conn.pipe.input.clear();
         }
         // A server that has to make room closes idle connections, whatever is under way to them.
-        let shed = kernel.is_tight && *how == Got::Reset;
+        let shed = kernel.is_tight && *how == SocketGot::Reset;
         // A cut is made by a reset, which may take earlier answers with it.
         let cut = conn
             .flight
             .iter()
             .position(|(ask, _)| truth(kernel, eras).may_be_cut(ask, kernel.nanos))
-            .filter(|at| *at == 0 || *how == Got::Reset);
+            .filter(|at| *at == 0 || *how == SocketGot::Reset);
         if let Some(last) = cut {
             conn.flight.drain(..=last);
             self.base.forgiven += last + 1;
         } else if !conn.pipe.input.is_empty() && !shed {
-            let rest = crate::story::excerpt(&conn.pipe.input);
+            let rest = crate::scenario_log::excerpt(&conn.pipe.input);
             let wait = conn.flight.len();
             return self.base.complain(kernel, &format!("cut after {rest}, {wait} wait"));
         }
@@ -260,29 +260,30 @@ impl Client {
     }
 
     /// A client that stalls only notices when the server has hung up.
-    fn wait_for_the_end(&mut self, kernel: &mut Kernel, mut conn: Conn) -> Act {
+    fn wait_for_the_end(&mut self, kernel: &mut Kernel, mut conn: Conn) -> SimAct {
         if conn.pipe.is_closed(kernel) {
             self.forgive(&mut conn);
             kernel.client_leave(conn.pipe.fd, true);
-            return Act::Worked;
+            return SimAct::Worked;
         }
         self.conn = Some(conn);
-        Act::Waits(None)
+        SimAct::Waits(None)
     }
 }
 
 impl Conn {
-    fn encode(&mut self, ask: &Ask, is_last: bool, base: &mut Base) {
+    fn encode(&mut self, ask: &SimAsk, is_last: bool, base: &mut Base) {
         let out = &mut self.pipe.out;
         let mut line = |text: &str| {
             out.extend_from_slice(text.as_bytes());
             out.extend_from_slice(b"\r\n");
         };
-        let is_old = is_last && !matches!(ask.upload, Upload::Pieces(_)) && base.chance.one_in(2);
+        let is_old =
+            is_last && !matches!(ask.upload, SimUpload::Pieces(_)) && base.chance.one_in(2);
         let version = if is_old { "1.0" } else { "1.1" };
         line(&format!("{} {} HTTP/{version}", ask.method(), ask.target()));
         line("Host: site");
-        if ask.upload != Upload::None && base.chance.one_in(4) {
+        if ask.upload != SimUpload::None && base.chance.one_in(4) {
             // Nobody has to wait for the server to say so (RFC 9110 §10.1.1).
             line("Expect: 100-continue");
         }
@@ -293,13 +294,13 @@ impl Conn {
             line("Connection: close");
         }
         match ask.upload {
-            Upload::None => line(""),
-            Upload::Length(size) => {
+            SimUpload::None => line(""),
+            SimUpload::Length(size) => {
                 line(&format!("Content-Length: {size}"));
                 line("");
                 out.extend((0..size).map(upload_byte));
             }
-            Upload::Pieces(size) => {
+            SimUpload::Pieces(size) => {
                 line("Transfer-Encoding: chunked");
                 line("");
                 let mut left = size;
@@ -318,30 +319,30 @@ impl Conn {
 }
 
 /// What is at the front of what came.
-pub(crate) enum Parsed {
+pub(crate) enum ParsedResponse {
     Partial,
-    Complete(Answer, usize),
+    Complete(SimAnswer, usize),
     Bad(String),
 }
 
 /// Reads one answer from the front of `input`; `at_end` says that nothing follows.
-pub(crate) fn parse(input: &[u8], head_only: bool, at_end: bool) -> Parsed {
+pub(crate) fn parse(input: &[u8], head_only: bool, at_end: bool) -> ParsedResponse {
     let Some(end) = input.windows(4).position(|four| four == b"\r\n\r\n") else {
-        return Parsed::Partial;
+        return ParsedResponse::Partial;
     };
-    let bad = || Parsed::Bad(format!("no answer: {}", crate::story::excerpt(input)));
+    let bad = || ParsedResponse::Bad(format!("no answer: {}", crate::scenario_log::excerpt(input)));
     let Ok(head) = std::str::from_utf8(&input[..end]) else { return bad() };
     let mut lines = head.split("\r\n");
     let status = lines.next().and_then(|line| line.strip_prefix("HTTP/1.1 "));
     let Some(status) = status.and_then(|rest| rest.get(..3)?.parse().ok()) else { return bad() };
-    let mut answer = Answer { status, ..Answer::default() };
+    let mut answer = SimAnswer { status, ..SimAnswer::default() };
     for line in lines {
         let Some((name, value)) = line.split_once(": ") else { return bad() };
         answer.fields.push((name.to_ascii_lowercase(), value.to_owned()));
     }
     let body = &input[end + 4..];
-    if Answer::is_bodiless(status, head_only) {
-        return Parsed::Complete(answer, end + 4);
+    if SimAnswer::is_bodiless(status, head_only) {
+        return ParsedResponse::Complete(answer, end + 4);
     }
     if answer.field("transfer-encoding") == Some("chunked") {
         return parse_chunks(body, answer, end + 4);
@@ -349,39 +350,42 @@ pub(crate) fn parse(input: &[u8], head_only: bool, at_end: bool) -> Parsed {
     match answer.field("content-length").map(str::parse::<usize>) {
         Some(Ok(length)) if body.len() >= length => {
             answer.body = body[..length].to_vec();
-            Parsed::Complete(answer, end + 4 + length)
+            ParsedResponse::Complete(answer, end + 4 + length)
         }
-        Some(Ok(_)) => Parsed::Partial,
+        Some(Ok(_)) => ParsedResponse::Partial,
         Some(Err(_)) => bad(),
         None if at_end => {
             answer.body = body.to_vec();
-            Parsed::Complete(answer, input.len())
+            ParsedResponse::Complete(answer, input.len())
         }
-        None => Parsed::Partial,
+        None => ParsedResponse::Partial,
     }
 }
 
-fn parse_chunks(body: &[u8], mut answer: Answer, start: usize) -> Parsed {
+fn parse_chunks(body: &[u8], mut answer: SimAnswer, start: usize) -> ParsedResponse {
     let mut at = 0;
     loop {
         let rest = &body[at..];
         let Some(eol) = rest.windows(2).position(|two| two == b"\r\n") else {
-            return Parsed::Partial;
+            return ParsedResponse::Partial;
         };
         let size = std::str::from_utf8(&rest[..eol]).ok();
         let Some(size) = size.and_then(|text| usize::from_str_radix(text, 16).ok()) else {
-            return Parsed::Bad(format!("no chunk: {}", crate::story::excerpt(rest)));
+            return ParsedResponse::Bad(format!(
+                "no chunk: {}",
+                crate::scenario_log::excerpt(rest)
+            ));
         };
         let (from, to) = (eol + 2, eol + 2 + size);
         match rest.get(to..to + 2) {
             Some(b"\r\n") => {}
-            Some(_) => return Parsed::Bad("a chunk without an end".to_owned()),
-            None => return Parsed::Partial,
+            Some(_) => return ParsedResponse::Bad("a chunk without an end".to_owned()),
+            None => return ParsedResponse::Partial,
         }
         answer.body.extend_from_slice(&rest[from..to]);
         at += to + 2;
         if size == 0 {
-            return Parsed::Complete(answer, start + at);
+            return ParsedResponse::Complete(answer, start + at);
         }
     }
 }

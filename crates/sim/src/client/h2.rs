@@ -6,13 +6,13 @@
 mod conn;
 mod frame;
 
-use crate::ask::{Era, Upload};
+use crate::ask::{Era, SimUpload};
 use crate::client::pipe::Wrote;
 use crate::client::secure::Waits;
-use crate::client::{Act, Base, Sabotage, truth};
-use crate::kernel::{Got, Kernel};
+use crate::client::{Base, Sabotage, SimAct, truth};
+use crate::kernel::{Kernel, SocketGot};
 use crate::scenario::MILLI;
-use conn::{Conn, News, Stream};
+use conn::{SimH2Conn, SimH2News, SimH2Stream};
 use frame::{PREFACE, kind};
 
 /// Frames that no server may let pass.
@@ -29,17 +29,17 @@ const NONSENSE: &[(u8, u8, u32, &[u8])] = &[
 
 /// A client that speaks HTTP/2.
 #[derive(Debug)]
-pub struct Client {
+pub struct SimH2Client {
     pub(super) base: Base,
-    conn: Option<Conn>,
+    conn: Option<SimH2Conn>,
 }
 
-impl Client {
+impl SimH2Client {
     pub(super) const fn new(base: Base) -> Self {
         Self { base, conn: None }
     }
 
-    pub(super) fn act(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Act {
+    pub(super) fn act(&mut self, kernel: &mut Kernel, eras: &[Era]) -> SimAct {
         let Some(mut conn) = self.conn.take() else { return self.connect(kernel, eras) };
         if conn.pipe.is_stalled() {
             return self.wait_for_the_end(kernel, conn);
@@ -47,10 +47,10 @@ impl Client {
         let issued = self.issue(kernel, &mut conn)
             | conn.upload(&mut self.base.chance)
             | conn.credit(&mut self.base.chance);
-        let Some(written) = self.write(kernel, &mut conn) else { return Act::Worked };
+        let Some(written) = self.write(kernel, &mut conn) else { return SimAct::Worked };
         let Some(got) = self.read(kernel, eras, &mut conn) else {
             self.base.rest(kernel.nanos);
-            return Act::Worked;
+            return SimAct::Worked;
         };
         if conn.streams.is_empty()
             && conn.pipe.is_flushed()
@@ -58,42 +58,42 @@ impl Client {
             && self.is_over(&conn)
         {
             kernel.client_leave(conn.pipe.fd, false);
-            return Act::Worked;
+            return SimAct::Worked;
         }
         let owes = conn.owes_credit();
         self.conn = Some(conn);
         if issued || written || got || owes {
             self.base.rest(kernel.nanos);
-            return Act::Worked;
+            return SimAct::Worked;
         }
-        Act::Waits(None)
+        SimAct::Waits(None)
     }
 
-    fn is_over(&self, conn: &Conn) -> bool {
+    fn is_over(&self, conn: &SimH2Conn) -> bool {
         self.base.todo.is_empty() || conn.goaway.is_some()
     }
 
-    fn connect(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Act {
+    fn connect(&mut self, kernel: &mut Kernel, eras: &[Era]) -> SimAct {
         if self.base.todo.is_empty() {
-            return Act::Done;
+            return SimAct::Done;
         }
         let port = self.base.port(eras);
         let Some(fd) = kernel.connect(port) else {
             self.base.forgiven += self.base.todo.len();
             self.base.todo.clear();
-            return Act::Done;
+            return SimAct::Done;
         };
         let Base { chance, habits, .. } = &mut self.base;
         let depth = chance.between(1, 2 * habits.depth_max) as usize;
-        let mut conn = Conn::new(fd, port, depth, Sabotage::any(chance, habits));
+        let mut conn = SimH2Conn::new(fd, port, depth, Sabotage::any(chance, habits));
         self.base.dress(kernel, &mut conn.pipe, b"h2");
         conn.pipe.out.extend_from_slice(PREFACE);
         conn.change_settings(&mut self.base.chance);
         self.conn = Some(conn);
-        Act::Worked
+        SimAct::Worked
     }
 
-    fn issue(&mut self, kernel: &mut Kernel, conn: &mut Conn) -> bool {
+    fn issue(&mut self, kernel: &mut Kernel, conn: &mut SimH2Conn) -> bool {
         let chance = &mut self.base.chance;
         if conn.goaway.is_some() || conn.nonsense || conn.pipe.ended {
             return false;
@@ -124,7 +124,7 @@ impl Client {
         true
     }
 
-    fn write(&mut self, kernel: &mut Kernel, conn: &mut Conn) -> Option<bool> {
+    fn write(&mut self, kernel: &mut Kernel, conn: &mut SimH2Conn) -> Option<bool> {
         let left = conn.pipe.left();
         if conn.pipe.is_flushed() {
             return Some(false);
@@ -140,7 +140,7 @@ impl Client {
         }
     }
 
-    fn read(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut Conn) -> Option<bool> {
+    fn read(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut SimH2Conn) -> Option<bool> {
         let max = self.base.chance.size(self.base.habits.read_max);
         let Some(end) = conn.pipe.read(kernel, max) else { return Some(false) };
         loop {
@@ -160,9 +160,9 @@ impl Client {
         None
     }
 
-    fn hear(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut Conn, news: News) {
+    fn hear(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut SimH2Conn, news: SimH2News) {
         match news {
-            News::Answer(id) => {
+            SimH2News::Answer(id) => {
                 let Some(stream) = conn.streams.remove(&id) else { return };
                 self.base.judge(kernel, eras, &stream.ask, &stream.answer);
                 // What is still to be uploaded is not wanted any more.
@@ -170,11 +170,11 @@ impl Client {
                     frame::push(&mut conn.pipe.out, kind::RST_STREAM, 0, id, &[0, 0, 0, 8]);
                 }
             }
-            News::Reset(id, code) => {
+            SimH2News::Reset(id, code) => {
                 let Some(stream) = conn.streams.remove(&id) else { return };
                 self.hear_reset(kernel, eras, stream, code, conn);
             }
-            News::GoAway(last, code) => {
+            SimH2News::GoAway(last, code) => {
                 if code != 0 && !conn.nonsense {
                     self.base.complain(kernel, &format!("GOAWAY with error {code}"));
                 }
@@ -192,9 +192,9 @@ impl Client {
         &mut self,
         kernel: &mut Kernel,
         eras: &[Era],
-        stream: Stream,
+        stream: SimH2Stream,
         code: u32,
-        conn: &Conn,
+        conn: &SimH2Conn,
     ) {
         let excused = conn.nonsense || truth(kernel, eras).may_be_cut(&stream.ask, kernel.nanos);
         match code {
@@ -207,7 +207,7 @@ impl Client {
         }
     }
 
-    fn end(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut Conn, how: &Got) {
+    fn end(&mut self, kernel: &mut Kernel, eras: &[Era], conn: &mut SimH2Conn, how: &SocketGot) {
         let Some(socket) = kernel.socket(conn.pipe.fd) else { return };
         let (killed, taken) = (socket.killed, socket.taken);
         let spoiled = conn.pipe.sabotage.is_ruinous();
@@ -216,7 +216,7 @@ impl Client {
             self.base.judge_end(kernel, &conn.pipe, how, waits);
         }
         let owes_goaway = conn.nonsense && !killed && conn.goaway.is_none();
-        if owes_goaway && *how == Got::End && conn.pipe.is_flushed() {
+        if owes_goaway && *how == SocketGot::End && conn.pipe.is_flushed() {
             self.base.complain(kernel, "nonsense was not answered by GOAWAY");
         }
         if killed || conn.nonsense || spoiled {
@@ -240,26 +240,26 @@ impl Client {
         }
     }
 
-    fn forgive(&mut self, conn: &mut Conn) {
+    fn forgive(&mut self, conn: &mut SimH2Conn) {
         self.base.forgiven += conn.streams.len();
         conn.streams.clear();
     }
 
-    fn wait_for_the_end(&mut self, kernel: &mut Kernel, mut conn: Conn) -> Act {
+    fn wait_for_the_end(&mut self, kernel: &mut Kernel, mut conn: SimH2Conn) -> SimAct {
         if conn.pipe.is_closed(kernel) {
             self.forgive(&mut conn);
             kernel.client_leave(conn.pipe.fd, true);
-            return Act::Worked;
+            return SimAct::Worked;
         }
         self.conn = Some(conn);
-        Act::Waits(None)
+        SimAct::Waits(None)
     }
 }
 
 /// Bytes of a request body that are announced.
-const fn announced(upload: Upload) -> Option<usize> {
+const fn announced(upload: SimUpload) -> Option<usize> {
     match upload {
-        Upload::Length(size) => Some(size),
-        Upload::None | Upload::Pieces(_) => None,
+        SimUpload::Length(size) => Some(size),
+        SimUpload::None | SimUpload::Pieces(_) => None,
     }
 }

@@ -15,14 +15,14 @@ use quinn_proto::ConnectionError;
 use quinn_proto::crypto::rustls::QuicClientConfig;
 
 use crate::ask::Era;
-use crate::client::{Act, Base, truth};
+use crate::client::{Base, SimAct, truth};
 use crate::kernel::Kernel;
 use crate::scenario::MILLI;
 use crate::secrets;
-use conn::{Call, Conn, Tidings, Transport};
+use conn::{SimH3Call, SimH3Conn, SimH3Transport, Tidings};
 use frame::code;
 use mischief::Manner;
-use talk::{CANCELLED, FAREWELL, News, Stream, Talk};
+use talk::{CANCELLED, FAREWELL, SimH3News, SimH3Stream, Talk};
 
 /// Nanoseconds that a handshake may take.
 const HANDSHAKE_MAX: u64 = 20_000 * MILLI;
@@ -31,7 +31,7 @@ const CALLS_MAX: u32 = 300;
 
 /// A client that speaks HTTP/3.
 #[derive(Debug)]
-pub struct Client {
+pub struct SimH3Client {
     pub(super) base: Base,
     line: Option<Box<Line>>,
     /// Its side of TLS, with the sessions that it may take up again.
@@ -52,7 +52,7 @@ impl std::fmt::Debug for Tls {
 /// A connection with all that belongs to it.
 #[derive(Debug)]
 struct Line {
-    conn: Conn,
+    conn: SimH3Conn,
     talk: Talk,
     manner: Manner,
     depth: usize,
@@ -75,19 +75,19 @@ struct Line {
     began: u64,
 }
 
-impl Client {
+impl SimH3Client {
     pub(super) const fn new(base: Base) -> Self {
         Self { base, line: None, tls: None, calls: 0 }
     }
 
-    pub(super) fn act(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Act {
+    pub(super) fn act(&mut self, kernel: &mut Kernel, eras: &[Era]) -> SimAct {
         let Some(mut line) = self.line.take() else { return self.call(kernel, eras) };
         let mut worked = line.conn.receive(kernel);
         while let Some(tidings) = line.conn.poll() {
             worked = true;
             if self.hear_transport(kernel, eras, &mut line, tidings) == Over::Yes {
                 kernel.abandon_host(line.conn.host);
-                return Act::Worked;
+                return SimAct::Worked;
             }
         }
         if !line.is_ready {
@@ -118,7 +118,7 @@ impl Client {
         self.keep(kernel, line, worked)
     }
 
-    fn keep(&mut self, kernel: &Kernel, mut line: Box<Line>, worked: bool) -> Act {
+    fn keep(&mut self, kernel: &Kernel, mut line: Box<Line>, worked: bool) -> SimAct {
         let now = kernel.nanos;
         let shaken_by = (!line.is_ready).then_some(line.began + HANDSHAKE_MAX + 1);
         let times = [Some(line.asks_at), Some(line.reads_at), line.leaves_at, shaken_by];
@@ -126,18 +126,18 @@ impl Client {
         let next = own.chain(line.conn.deadline()).min();
         let waits = kernel.has_datagrams(line.conn.host);
         self.line = Some(line);
-        if worked || waits { Act::Worked } else { Act::Waits(next) }
+        if worked || waits { SimAct::Worked } else { SimAct::Waits(next) }
     }
 
-    fn call(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Act {
+    fn call(&mut self, kernel: &mut Kernel, eras: &[Era]) -> SimAct {
         if self.base.todo.is_empty() {
-            return Act::Done;
+            return SimAct::Done;
         }
         self.calls += 1;
         if self.calls > CALLS_MAX {
             self.base.complain(kernel, "calls and calls and comes to nothing");
             self.base.todo.clear();
-            return Act::Done;
+            return SimAct::Done;
         }
         match self.dial(kernel, eras) {
             Ok(line) => self.line = Some(Box::new(line)),
@@ -146,7 +146,7 @@ impl Client {
                 self.base.todo.clear();
             }
         }
-        Act::Worked
+        SimAct::Worked
     }
 
     fn dial(&mut self, kernel: &mut Kernel, eras: &[Era]) -> Result<Line, String> {
@@ -159,8 +159,8 @@ impl Client {
             None => Tls(secrets::client(b"h3")?),
         };
         self.tls = Some(tls.clone());
-        let transport = Transport::any(chance);
-        let conn = Conn::new(kernel, &Call { tls: tls.0, port }, transport, chance)?;
+        let transport = SimH3Transport::any(chance);
+        let conn = SimH3Conn::new(kernel, &SimH3Call { tls: tls.0, port }, transport, chance)?;
         let host = conn.host;
         kernel.tell(|| format!("client {client} at host {host} calls {port}: {transport:?}"));
         let manner = Manner::any(chance, habits);
@@ -286,9 +286,9 @@ impl Client {
         let (any, news) = line.talk.read(&mut line.conn, max, kernel.nanos)?;
         for news in news {
             match news {
-                News::Answer(id) => self.hear_answer(kernel, eras, line, id),
-                News::Reset(id, code) => self.hear_reset(kernel, eras, line, id, code),
-                News::GoAway(from) => {
+                SimH3News::Answer(id) => self.hear_answer(kernel, eras, line, id),
+                SimH3News::Reset(id, code) => self.hear_reset(kernel, eras, line, id, code),
+                SimH3News::GoAway(from) => {
                     let host = line.conn.host;
                     kernel.tell(|| format!("host {host}: GOAWAY {from}"));
                     let unheard: Vec<u64> =
@@ -343,7 +343,7 @@ impl Client {
     }
 
     /// Whether the server may have been tired of waiting for us.
-    fn may_be_late(&self, kernel: &Kernel, line: &Line, stream: &Stream) -> bool {
+    fn may_be_late(&self, kernel: &Kernel, line: &Line, stream: &SimH3Stream) -> bool {
         match line.manner {
             Manner::Stalls => true,
             // What was lost again and again may not have come for as long as the server waits.
@@ -472,7 +472,7 @@ impl Client {
     }
 
     /// It leaves, with a word or without one.
-    fn leave(&mut self, kernel: &mut Kernel, mut line: Box<Line>) -> Act {
+    fn leave(&mut self, kernel: &mut Kernel, mut line: Box<Line>) -> SimAct {
         let says = !self.base.chance.one_in(4);
         let (host, client) = (line.conn.host, self.base.number);
         kernel.tell(|| format!("client {client} leaves host {host}, says so: {says}"));
@@ -481,23 +481,23 @@ impl Client {
         }
         self.forgive(&mut line);
         kernel.abandon_host(host);
-        Act::Worked
+        SimAct::Worked
     }
 
     /// The server does not answer the handshake.
-    fn give_up(&mut self, kernel: &mut Kernel, line: &Line) -> Act {
+    fn give_up(&mut self, kernel: &mut Kernel, line: &Line) -> SimAct {
         if !kernel.net.weather.loses() && !kernel.has_lost_ports && !kernel.draining {
             self.base.complain(kernel, "a handshake comes to nothing");
         }
         kernel.abandon_host(line.conn.host);
-        Act::Worked
+        SimAct::Worked
     }
 
-    fn hang_up(&mut self, kernel: &mut Kernel, mut line: Box<Line>) -> Act {
+    fn hang_up(&mut self, kernel: &mut Kernel, mut line: Box<Line>) -> SimAct {
         line.conn.close(kernel, code::GENERAL_PROTOCOL_ERROR);
         self.forgive(&mut line);
         kernel.abandon_host(line.conn.host);
-        Act::Worked
+        SimAct::Worked
     }
 
     fn forgive(&mut self, line: &mut Line) {

@@ -4,8 +4,8 @@ use std::sync::atomic::Ordering;
 
 use super::Sabotage;
 use super::secure::TlsStream;
-use crate::ask::Ask;
-use crate::kernel::{Got, Kernel};
+use crate::ask::SimAsk;
+use crate::kernel::{Kernel, SocketGot};
 
 /// One connection, as bytes.
 #[derive(Debug)]
@@ -90,7 +90,7 @@ impl Pipe {
     }
 
     /// Has a request know what the server has to know of its client.
-    pub(super) fn mark(&self, ask: &mut Ask) {
+    pub(super) fn mark(&self, ask: &mut SimAsk) {
         ask.told.clone_from(&self.told);
         ask.is_barred = self.is_barred;
     }
@@ -165,10 +165,10 @@ impl Pipe {
     }
 
     /// Reads at most `max` bytes; nothing when there are none, or how the connection ended.
-    pub(super) fn read(&mut self, kernel: &mut Kernel, max: usize) -> Option<Option<Got>> {
+    pub(super) fn read(&mut self, kernel: &mut Kernel, max: usize) -> Option<Option<SocketGot>> {
         match kernel.client_read(self.fd, max) {
-            Got::Nothing => None,
-            Got::Bytes(bytes) => {
+            SocketGot::Nothing => None,
+            SocketGot::Bytes(bytes) => {
                 match &mut self.tls {
                     Some(tls) => tls.open(&bytes, &mut self.input),
                     None => self.input.extend_from_slice(&bytes),

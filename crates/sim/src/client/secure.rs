@@ -11,7 +11,7 @@ use super::{Base, Sabotage};
 use crate::chance::Chance;
 use crate::client::pipe::Pipe;
 use crate::gates::{self, Certificates, Gate};
-use crate::kernel::{Got, Kernel};
+use crate::kernel::{Kernel, SocketGot};
 use crate::scenario::MILLI;
 use crate::secrets::streams::{self, Shown, VERSIONS};
 
@@ -165,11 +165,11 @@ impl TlsStream {
     }
 
     /// What is wrong with the way the server ended the connection.
-    fn judge(&self, kernel: &Kernel, how: &Got, is_polite: bool) -> Option<String> {
+    fn judge(&self, kernel: &Kernel, how: &SocketGot, is_polite: bool) -> Option<String> {
         match (&self.fault, self.bent_at) {
             (Some(fault), None) => return Some(format!("wrong records: {fault}")),
             // Whoever tells us nothing waits for more, or was told by us.
-            (None, Some(at)) if *how == Got::End => {
+            (None, Some(at)) if *how == SocketGot::End => {
                 let is_soon = kernel.nanos < at + PATIENCE;
                 let is_silent = self.alert.is_none() && !self.is_closed;
                 return (is_soon && is_silent).then(|| "no alert for a bent record".to_owned());
@@ -177,7 +177,7 @@ impl TlsStream {
             _ => {}
         }
         let owes = is_polite && !self.conn.is_handshaking() && self.bends.is_none();
-        let is_cut = owes && *how == Got::End && !self.is_closed && self.alert.is_none();
+        let is_cut = owes && *how == SocketGot::End && !self.is_closed && self.alert.is_none();
         // RFC 8446 §6.1: a close_notify comes before the end.
         is_cut.then(|| "the end came without a close_notify".to_owned())
     }
@@ -240,7 +240,13 @@ impl Base {
     }
 
     /// Judges how the server ended a connection, which nobody else did.
-    pub(super) fn judge_end(&mut self, kernel: &mut Kernel, pipe: &Pipe, how: &Got, waits: Waits) {
+    pub(super) fn judge_end(
+        &mut self,
+        kernel: &mut Kernel,
+        pipe: &Pipe,
+        how: &SocketGot,
+        waits: Waits,
+    ) {
         let is_polite = pipe.sabotage == Sabotage::None && waits == Waits::No;
         let problem = pipe.tls.as_ref().and_then(|tls| tls.judge(kernel, how, is_polite));
         if let Some(problem) = problem {

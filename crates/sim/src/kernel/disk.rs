@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use base::FileRef;
-use io::Stat;
+use bolide_base::FileRef;
+use bolide_io::Stat;
 
 use super::power::Before;
 
@@ -44,7 +44,7 @@ impl Content {
 
 /// What is found under a path.
 #[derive(Clone, Debug)]
-pub enum Seen {
+pub enum DiskSeen {
     /// Nothing.
     Absent,
     /// A directory.
@@ -84,22 +84,22 @@ pub fn is_stored(path: &str) -> bool {
 
 /// All files, what they were, and which are open.
 #[derive(Debug, Default)]
-pub struct Disk {
+pub struct SimDisk {
     pub(super) paths: BTreeMap<String, u64>,
     directories: Vec<String>,
     pub(super) inodes: BTreeMap<u64, Inode>,
-    histories: BTreeMap<String, Vec<(u64, Seen)>>,
+    histories: BTreeMap<String, Vec<(u64, DiskSeen)>>,
     pub(super) open: BTreeMap<i32, (FileRef, u64)>,
     next_inode: u64,
     /// Steps that power may undo: names, and what they stood for before.
     pub(super) unsure: Vec<Before>,
 }
 
-impl Disk {
+impl SimDisk {
     /// Makes a directory.
     pub fn make_directory(&mut self, path: &str) {
         self.directories.push(path.to_owned());
-        self.note(path, 0, Seen::Directory);
+        self.note(path, 0, DiskSeen::Directory);
     }
 
     /// Puts a new file under `path`, as by renaming; what stood there stays open where it is open.
@@ -109,7 +109,7 @@ impl Disk {
         let inode = Inode::new(content.clone(), path);
         self.inodes.insert(self.next_inode, inode);
         self.paths.insert(path.to_owned(), self.next_inode);
-        self.note(path, now, Seen::File(content));
+        self.note(path, now, DiskSeen::File(content));
     }
 
     /// Writes other bytes into the file under `path`; whoever has it open sees them.
@@ -120,20 +120,20 @@ impl Disk {
         };
         inode.content = Content { modified: stamp(&bytes, now), bytes: bytes.into() };
         let content = inode.content.clone();
-        self.note(path, now, Seen::File(content));
+        self.note(path, now, DiskSeen::File(content));
     }
 
     /// Takes the file away.
     pub fn remove(&mut self, path: &str, now: u64) {
         self.paths.remove(path);
-        self.note(path, now, Seen::Absent);
+        self.note(path, now, DiskSeen::Absent);
     }
 
     /// Remembers that a look at `path` failed for once.
     pub fn note_failure(&mut self, path: &str, errno: i32, now: u64) {
         let before = self.histories.get(path).and_then(|all| all.last()).cloned();
-        self.note(path, now, Seen::Failed(errno));
-        let (_, seen) = before.unwrap_or((0, Seen::Absent));
+        self.note(path, now, DiskSeen::Failed(errno));
+        let (_, seen) = before.unwrap_or((0, DiskSeen::Absent));
         self.note(path, now, seen);
     }
 
@@ -146,7 +146,7 @@ impl Disk {
     }
 
     /// Every state that `path` had from `from` to `to`.
-    pub fn states(&self, path: &str, from: u64, to: u64) -> impl Iterator<Item = &Seen> {
+    pub fn states(&self, path: &str, from: u64, to: u64) -> impl Iterator<Item = &DiskSeen> {
         let all = self.histories.get(path).map_or(&[][..], |all| &all[..]);
         all.iter().enumerate().filter_map(move |(at, (since, seen))| {
             let until = all.get(at + 1).map_or(u64::MAX, |(next, _)| *next);
@@ -162,12 +162,12 @@ impl Disk {
 
     /// What is under a path now.
     #[must_use]
-    pub fn look(&self, path: &str) -> Seen {
+    pub fn look(&self, path: &str) -> DiskSeen {
         if let Some(inode) = self.paths.get(path).and_then(|number| self.inodes.get(number)) {
-            return Seen::File(inode.content.clone());
+            return DiskSeen::File(inode.content.clone());
         }
         let is_directory = self.directories.iter().any(|known| known == path);
-        if is_directory { Seen::Directory } else { Seen::Absent }
+        if is_directory { DiskSeen::Directory } else { DiskSeen::Absent }
     }
 
     /// Attributes of what is under `path`.
@@ -335,13 +335,13 @@ impl Disk {
         self.inodes.get(number)
     }
 
-    fn note(&mut self, path: &str, now: u64, seen: Seen) {
+    fn note(&mut self, path: &str, now: u64, seen: DiskSeen) {
         self.histories.entry(path.to_owned()).or_default().push((now, seen));
     }
 }
 
 /// Bytes above which times are exact.
-const EXACT_ABOVE: usize = base::limits::FILE_CONTENT_MAX as usize;
+const EXACT_ABOVE: usize = bolide_base::limits::FILE_CONTENT_MAX as usize;
 
 const fn stamp(bytes: &[u8], now: u64) -> u64 {
     if bytes.len() > EXACT_ABOVE { now } else { now / TICK * TICK }

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 
-use io::{DatagramIn, DatagramOut, Fd, UdpBatch};
+use bolide_io::{DatagramIn, DatagramOut, Fd, UdpBatch};
 
 use super::Kernel;
 use crate::chance::Chance;
@@ -157,7 +157,7 @@ pub struct Net {
     /// How it treats datagrams.
     pub weather: Weather,
     /// The keys that connection ids of the server are marked with.
-    pub keys: Option<quic::SharedKeys>,
+    pub keys: Option<bolide_quic::SharedKeys>,
     pub(super) chance: Chance,
     ports: Vec<Port>,
     hosts: Vec<Host>,
@@ -269,7 +269,7 @@ impl Net {
             return;
         }
         let owner = self.keys.as_ref().and_then(|keys| {
-            quic::owner(&datagram.bytes, keys, u8::try_from(count).unwrap_or(u8::MAX))
+            bolide_quic::owner(&datagram.bytes, keys, u8::try_from(count).unwrap_or(u8::MAX))
         });
         let by_hash = usize::from(datagram.from.port()) % count;
         let mut wanted = owner.map_or(by_hash, usize::from);

@@ -6,15 +6,15 @@
 
 use std::rc::Rc;
 
-use base::FileRef;
+use bolide_base::FileRef;
 
-use super::disk::{Disk, is_stored};
+use super::disk::{SimDisk, is_stored};
 use crate::chance::Chance;
 
 /// What some names stood for before a step.
 pub(super) type Before = Vec<(String, Option<u64>)>;
 
-impl Disk {
+impl SimDisk {
     /// Has a name of the cache stand for another file, in a step that power may undo.
     pub(super) fn note_names(&mut self, names: &[&str]) {
         if names.iter().all(|name| is_stored(name)) {

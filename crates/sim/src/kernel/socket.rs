@@ -6,11 +6,11 @@
 
 use std::collections::VecDeque;
 
-use io::Reset;
+use bolide_io::Reset;
 
 /// What a client gets when it reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Got {
+pub enum SocketGot {
     /// Bytes.
     Bytes(Vec<u8>),
     /// The server will send no more.
@@ -23,7 +23,7 @@ pub enum Got {
 
 /// A connection.
 #[derive(Debug)]
-pub struct Socket {
+pub struct SimSocket {
     /// Its number in the story.
     pub number: u32,
     /// The port that the client called.
@@ -63,7 +63,7 @@ pub struct Socket {
     pub(crate) refused: Option<i32>,
 }
 
-impl Socket {
+impl SimSocket {
     pub(crate) fn new(number: u32, port: u16, inbound_max: usize, outbound_max: usize) -> Self {
         Self {
             number,
@@ -123,12 +123,16 @@ impl Socket {
     }
 
     /// The client reads.
-    pub(crate) fn read(&mut self, max: usize) -> Got {
+    pub(crate) fn read(&mut self, max: usize) -> SocketGot {
         if self.reset {
-            return Got::Reset;
+            return SocketGot::Reset;
         }
         if self.outbound.is_empty() {
-            return if self.shut || self.closed.is_some() { Got::End } else { Got::Nothing };
+            return if self.shut || self.closed.is_some() {
+                SocketGot::End
+            } else {
+                SocketGot::Nothing
+            };
         }
         let n = max.min(self.outbound.len());
         let (first, second) = self.outbound.as_slices();
@@ -139,7 +143,7 @@ impl Socket {
             self.no_space = false;
             self.edge = true;
         }
-        Got::Bytes(bytes)
+        SocketGot::Bytes(bytes)
     }
 
     /// The client closes its sending side.

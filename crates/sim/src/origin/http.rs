@@ -3,7 +3,7 @@
 //!
 //! It sends no body whose end only a close tells: nobody could know then that it was cut.
 
-use super::{After, Conn, Deed, Origin, param};
+use super::{After, Conn, Deed, SimUpstream, param};
 
 /// What is still to come of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ fn push_pair(out: &mut Vec<u8>, name: &str, value: &str) {
     out.extend_from_slice(value.as_bytes());
 }
 
-impl Origin {
+impl SimUpstream {
     /// What an application says, as HTTP.
     pub(super) fn message(&mut self, answer: &[u8], deed: Deed, params: &[u8]) -> Vec<u8> {
         let at = find(answer, b"\r\n\r\n").unwrap_or(answer.len());

@@ -3,11 +3,11 @@
 use super::{Deed, param};
 use crate::chance::Chance;
 use crate::kernel::Kernel;
-use crate::pages::{Pages, Place, Whom, drops};
+use crate::pages::{PageModel, PagePlace, Whom, drops};
 
 /// An answer before it is spoiled.
 #[derive(Debug)]
-pub(super) struct Reply {
+pub(super) struct PageReply {
     /// Lines of the head.
     pub(super) head: String,
     pub(super) body: Vec<u8>,
@@ -15,7 +15,7 @@ pub(super) struct Reply {
 
 /// What was asked, and by whom.
 struct Question<'a> {
-    place: Place,
+    place: PagePlace,
     page: usize,
     params: &'a [u8],
     cookies: String,
@@ -40,11 +40,13 @@ impl Question<'_> {
         );
         let session = self.cookie("lsc_private");
         match (self.place, session) {
-            (Place::Page | Place::Brief, _) | (Place::Mixed, None) => (Whom::All, public),
-            (Place::Whole, _) => (Whom::All, public.replacen("public,", "public,esi=on,", 1)),
-            (Place::Flip, _) if chance.one_in(2) => (Whom::All, public),
-            (Place::Zone | Place::Rare | Place::Lone, _) => (Whom::All, String::new()),
-            (Place::Http, _) => {
+            (PagePlace::Page | PagePlace::Brief, _) | (PagePlace::Mixed, None) => {
+                (Whom::All, public)
+            }
+            (PagePlace::Whole, _) => (Whom::All, public.replacen("public,", "public,esi=on,", 1)),
+            (PagePlace::Flip, _) if chance.one_in(2) => (Whom::All, public),
+            (PagePlace::Zone | PagePlace::Rare | PagePlace::Lone, _) => (Whom::All, String::new()),
+            (PagePlace::Http, _) => {
                 let (stale, failed) = (chance.below(4), chance.below(8));
                 let control = format!(
                     "Cache-Control: public, max-age={age}, stale-while-revalidate={stale}, \
@@ -52,17 +54,17 @@ impl Question<'_> {
                 );
                 (Whom::All, control)
             }
-            (Place::Own | Place::Mixed, Some(session)) => {
+            (PagePlace::Own | PagePlace::Mixed, Some(session)) => {
                 let control = format!(
                     "X-LiteSpeed-Cache-Control: private,max-age={age}\r\n\
                      X-LiteSpeed-Tag: p{page},public:g{page}\r\n"
                 );
                 (Whom::Session(session), control)
             }
-            (Place::Own, None) => {
+            (PagePlace::Own, None) => {
                 (self.visitor(), "X-LiteSpeed-Cache-Control: private,max-age=9\r\n".to_owned())
             }
-            (Place::Never | Place::Flip, _) => {
+            (PagePlace::Never | PagePlace::Flip, _) => {
                 let no =
                     ["X-LiteSpeed-Cache-Control: no-cache\r\n", "Cache-Control: no-store\r\n", ""];
                 (self.visitor(), no[chance.index(no.len())].to_owned())
@@ -76,7 +78,7 @@ impl Question<'_> {
             return (None, "");
         }
         match self.place {
-            Place::Page | Place::Own => {
+            PagePlace::Page | PagePlace::Own => {
                 let lang = self.cookie("lang").unwrap_or_default();
                 (Some(lang), "X-LiteSpeed-Vary: cookie=lang\r\n")
             }
@@ -92,7 +94,7 @@ pub(super) fn answer(
     deed: Deed,
     chance: &mut Chance,
     kernel: &mut Kernel,
-) -> Option<Reply> {
+) -> Option<PageReply> {
     let cookies = param(params, b"HTTP_COOKIE");
     let now = kernel.nanos;
     if token == "edit" {
@@ -104,28 +106,28 @@ pub(super) fn answer(
             7.. => format!("X-LiteSpeed-Purge2: {}\r\n", drops(number, page, session).0),
             _ => format!("X-LiteSpeed-Purge: {}\r\n", drops(number, page, session).0),
         };
-        return Some(Reply { head, body: format!("edited at {now}").into_bytes() });
+        return Some(PageReply { head, body: format!("edited at {now}").into_bytes() });
     }
-    let (place, page) = (Place::named(token)?, rest.parse().ok()?);
+    let (place, page) = (PagePlace::named(token)?, rest.parse().ok()?);
     let question = Question { place, page, params, cookies };
     if deed == Deed::Busy {
         let head = "Status: 503 Busy\r\n".to_owned();
-        return Some(Reply { head, body: b"busy".to_vec() });
+        return Some(PageReply { head, body: b"busy".to_vec() });
     }
     let (whom, control) = question.audience(chance, kernel.age_max);
     let (lang, vary) = question.language();
-    let pages: &mut Pages = &mut kernel.pages;
+    let pages: &mut PageModel = &mut kernel.pages;
     let known = param(params, b"HTTP_IF_NONE_MATCH");
     let is_same = pages.tagged(&known).is_some_and(|version| {
         let same = (version.place, version.page) == (place, page);
         same && version.lang == lang && version.whom == whom
     });
     if is_same && !matches!(whom, Whom::Visitor(_)) && chance.one_in(2) {
-        pages.confirm(&known, now);
+        pages.revalidate(&known, now);
         let head = format!("Status: 304 Not Modified\r\nETag: {known}\r\n{control}{vary}");
-        return Some(Reply { head, body: Vec::new() });
+        return Some(PageReply { head, body: Vec::new() });
     }
     let version = pages.issue(place, page, lang, whom, now);
     let head = format!("ETag: {}\r\n{control}{vary}", version.etag());
-    Some(Reply { head, body: version.body() })
+    Some(PageReply { head, body: version.body() })
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use rustls::{ServerConfig, ServerConnection};
 
-use super::{Conn, Origin};
+use super::{Conn, SimUpstream};
 use crate::chance::Chance;
 use crate::kernel::Kernel;
 use crate::secrets::streams::{self, Application};
@@ -59,7 +59,7 @@ pub(super) enum Opened {
     Over,
 }
 
-impl Origin {
+impl SimUpstream {
     /// The TLS side of a new connection, where TLS is spoken.
     pub(super) fn secure(&mut self, to: &str, kernel: &mut Kernel) -> Option<Box<Secured>> {
         let who = who(to)?;

@@ -1,29 +1,29 @@
 //! Pages that are put together from fragments: their text, and whether what came is made of it.
 
-use super::{Pages, Place, Version};
-use crate::ask::Ask;
+use super::{PageModel, PagePlace, PageVersion};
+use crate::ask::SimAsk;
 use crate::origin::Deeds;
 
 /// What the pages of [`Place::Whole`] are made of.
-const PARTS: [&[(Place, usize)]; 4] = [
-    &[(Place::Page, 1)],
-    &[(Place::Own, 0), (Place::Page, 2), (Place::Own, 0)],
-    &[(Place::Never, 0), (Place::Flip, 1), (Place::Mixed, 1), (Place::Brief, 3)],
-    &[(Place::Whole, 1), (Place::Http, 2)],
+const PARTS: [&[(PagePlace, usize)]; 4] = [
+    &[(PagePlace::Page, 1)],
+    &[(PagePlace::Own, 0), (PagePlace::Page, 2), (PagePlace::Own, 0)],
+    &[(PagePlace::Never, 0), (PagePlace::Flip, 1), (PagePlace::Mixed, 1), (PagePlace::Brief, 3)],
+    &[(PagePlace::Whole, 1), (PagePlace::Http, 2)],
 ];
 
 /// The address of a page.
 #[must_use]
-pub fn target((place, page): (Place, usize)) -> String {
+pub fn target((place, page): (PagePlace, usize)) -> String {
     let name = place.name();
     format!("/{name}?{name}&{page}")
 }
 
 /// The addresses that an answer of this page is made of, its own first.
 #[must_use]
-pub fn targets(which: (Place, usize)) -> Vec<String> {
+pub fn targets(which: (PagePlace, usize)) -> Vec<String> {
     let mut all = vec![target(which)];
-    if which.0 == Place::Whole {
+    if which.0 == PagePlace::Whole {
         all.extend(PARTS[which.1].iter().flat_map(|part| targets(*part)));
     }
     all
@@ -40,7 +40,7 @@ pub(super) fn text(number: u64, page: usize) -> String {
     for (at, part) in PARTS[page].iter().enumerate() {
         let source = target(*part).replace('&', "&amp;");
         let control = match part.0 {
-            Place::Own => " cache-control=\"private\"",
+            PagePlace::Own => " cache-control=\"private\"",
             _ => "",
         };
         text.push_str(&literal(number, at));
@@ -50,38 +50,38 @@ pub(super) fn text(number: u64, page: usize) -> String {
     text
 }
 
-impl Pages {
+impl PageModel {
     /// Whether `body` is an answer of this page, with all that it is made of.
     pub(super) fn judge_whole(
         &self,
-        which: (Place, usize),
+        which: (PagePlace, usize),
         body: &[u8],
-        ask: &Ask,
+        ask: &SimAsk,
         deeds: &Deeds,
     ) -> Result<(), String> {
         let mut rest = body;
         self.take_page(which, &mut rest, ask, deeds)?;
         match rest {
             [] => Ok(()),
-            _ => Err(format!("behind its end: {}", crate::story::excerpt(rest))),
+            _ => Err(format!("behind its end: {}", crate::scenario_log::excerpt(rest))),
         }
     }
 
     /// Takes one page, whole, off the front of `rest`.
     fn take_page(
         &self,
-        which: (Place, usize),
+        which: (PagePlace, usize),
         rest: &mut &[u8],
-        ask: &Ask,
+        ask: &SimAsk,
         deeds: &Deeds,
     ) -> Result<(), String> {
         let number = rest.split(|byte| *byte == b' ').next().unwrap_or_default();
         let number = std::str::from_utf8(number).ok().and_then(|text| text.parse().ok());
         let Some(version) = number.and_then(|number: u64| self.versions.get(&number)) else {
-            return Err(format!("nobody made {}", crate::story::excerpt(rest)));
+            return Err(format!("nobody made {}", crate::scenario_log::excerpt(rest)));
         };
         self.judge_version(which, version, ask)?;
-        if which.0 != Place::Whole {
+        if which.0 != PagePlace::Whole {
             return take(rest, &version.body(), version);
         }
         take(rest, version.line().as_bytes(), version)?;
@@ -97,15 +97,15 @@ impl Pages {
     }
 }
 
-fn take(rest: &mut &[u8], wanted: &[u8], version: &Version) -> Result<(), String> {
+fn take(rest: &mut &[u8], wanted: &[u8], version: &PageVersion) -> Result<(), String> {
     match rest.strip_prefix(wanted) {
         Some(behind) => {
             *rest = behind;
             Ok(())
         }
         None => {
-            let found = crate::story::excerpt(rest);
-            let wanted = crate::story::excerpt(wanted);
+            let found = crate::scenario_log::excerpt(rest);
+            let wanted = crate::scenario_log::excerpt(wanted);
             Err(format!("in {version:?}: {found} in place of {wanted}"))
         }
     }

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use tls::EarlyData;
+use bolide_tls::EarlyData;
 
 use crate::chance::Chance;
-use crate::kernel::{Kernel, Patience};
+use crate::kernel::{Kernel, KernelPatience};
 use crate::scenario::{MILLI, Scenario};
 
 /// A second in nanoseconds.
@@ -40,7 +40,7 @@ impl Offer {
             ["", "quic_active_connection_id_limit 5;"][chance.index(2)],
         ];
         let mut words = words.concat();
-        let mut patience = Patience::default();
+        let mut patience = KernelPatience::default();
         let mut shorten = |name: &str, time: &mut u64, shortest: u64| {
             let seconds = [0, 0, shortest, 8][chance.index(4)];
             if seconds > 0 {

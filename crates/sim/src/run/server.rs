@@ -1,25 +1,25 @@
-//! One life of the server: workers, librarian, mailboxes, sockets. The disk outlives it.
+//! One life of the server: workers, disk writer, mailboxes, sockets. The disk outlives it.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use cache::StoreLimits;
-use io::wake::Bell;
-use worker::librarian::Librarian;
-use worker::{Generation, Inbox, Jobs, Mail, Post, Startup, Worker};
+use bolide_cache::StoreLimits;
+use bolide_io::wake::Bell;
+use bolide_worker::disk_writer::DiskWriter;
+use bolide_worker::{Generation, Inbox, Jobs, Mail, Post, Startup, Worker};
 
-use crate::door::{Anchor, Shared, SimIo};
 use crate::kernel::Kernel;
-use crate::site::{Layout, Sockets};
+use crate::sim_io::{Anchor, SharedKernel, SimIo};
+use crate::site::{Layout, SimSockets};
 
 /// A server.
-pub(crate) struct Server {
+pub(crate) struct SimServer {
     pub(crate) workers: Vec<Worker<SimIo>>,
     pub(crate) posts: Arc<Vec<Post>>,
     pub(crate) jobs: Jobs,
-    pub(crate) sockets: Sockets,
+    pub(crate) sockets: SimSockets,
     /// Who looks after the files of the cache, if there are any.
-    librarian: Option<Librarian<SimIo>>,
+    disk_writer: Option<DiskWriter<SimIo>>,
     bell: Bell,
 }
 
@@ -29,19 +29,19 @@ pub(crate) struct Birth<'a> {
     pub(crate) limits: StoreLimits,
     pub(crate) layout: &'a Layout,
     /// Whether answers are kept on the disk.
-    pub(crate) has_shelves: bool,
+    pub(crate) has_trees: bool,
     /// Chance.
     pub(crate) seed: u64,
     /// Counts the servers.
     pub(crate) life: u64,
 }
 
-impl Server {
+impl SimServer {
     /// Starts one.
-    pub(crate) fn start(birth: &Birth<'_>, kernel: &Shared) -> Result<Self, String> {
+    pub(crate) fn start(birth: &Birth<'_>, kernel: &SharedKernel) -> Result<Self, String> {
         let words = |error: std::io::Error| error.to_string();
-        let &Birth { anchor, limits, layout, has_shelves, seed, life } = birth;
-        let mut sockets = Sockets::new(anchor.clone(), limits, seed).map_err(words)?;
+        let &Birth { anchor, limits, layout, has_trees, seed, life } = birth;
+        let mut sockets = SimSockets::new(anchor.clone(), limits, seed).map_err(words)?;
         let generation = sockets.generation(layout, &mut kernel.borrow_mut())?;
         let (mut posts, mut inboxes) = (Vec::new(), Vec::new());
         for _ in 0..layout.workers {
@@ -51,19 +51,19 @@ impl Server {
         }
         let posts = Arc::new(posts);
         let jobs = Jobs::without_thread();
-        let epoch = quic::Clock::starting_at(io::process::epoch());
+        let epoch = bolide_quic::QuicClock::starting_at(bolide_io::process::epoch());
         let bell = Bell::new().map_err(words)?;
         let seed = seed ^ life << 32;
         let door = |number| SimIo::new(kernel.clone(), number, anchor.clone());
-        let librarian = has_shelves.then(|| {
-            generation.site.open_shelves();
+        let disk_writer = has_trees.then(|| {
+            generation.site.open_trees();
             let store = Arc::clone(sockets.store());
-            let mut librarian = Librarian::new(door(layout.workers), store, !seed);
-            librarian.attend(&bell);
-            // The first worker starts when the shelves are open.
+            let mut disk_writer = DiskWriter::new(door(layout.workers), store, !seed);
+            disk_writer.attend(&bell);
+            // The first worker starts when the trees are open.
             let now = kernel.borrow().now();
-            librarian.settle(now);
-            librarian
+            disk_writer.settle(now);
+            disk_writer
         });
         let workers = inboxes.into_iter().enumerate().map(|(number, inbox)| {
             Worker::new(Startup {
@@ -77,16 +77,16 @@ impl Server {
                 seed: seed ^ number as u64,
                 ids: (1, number as u32),
                 clock: epoch,
-                librarian: bell.clone(),
+                disk_writer: bell.clone(),
             })
         });
         let workers = workers.collect();
-        Ok(Self { workers, posts, jobs, sockets, librarian, bell })
+        Ok(Self { workers, posts, jobs, sockets, disk_writer, bell })
     }
 
-    /// How many take turns: the workers, and after them the librarian.
+    /// How many take turns: the workers, and after them the disk writer.
     pub(crate) fn turners(&self) -> usize {
-        self.workers.len() + usize::from(self.librarian.is_some())
+        self.workers.len() + usize::from(self.disk_writer.is_some())
     }
 
     /// Lets one of them take a turn.
@@ -99,25 +99,25 @@ impl Server {
     }
 
     fn look_after(&mut self, kernel: &RefCell<Kernel>) {
-        let Some(librarian) = &mut self.librarian else { return };
-        let _ = librarian.turn(&self.bell, || false);
-        for (_, text) in librarian.take_notes() {
-            kernel.borrow_mut().tell(|| format!("librarian: {text}"));
+        let Some(disk_writer) = &mut self.disk_writer else { return };
+        let _ = disk_writer.turn(&self.bell, || false);
+        for (_, text) in disk_writer.take_notes() {
+            kernel.borrow_mut().tell(|| format!("disk_writer: {text}"));
         }
     }
 
-    /// Has the librarian do what is left, before the end.
+    /// Has the disk writer do what is left, before the end.
     pub(crate) fn quit(&mut self, kernel: &RefCell<Kernel>) {
         kernel.borrow_mut().tell(|| "the server quits".to_owned());
-        if let Some(librarian) = &mut self.librarian {
-            let _ = librarian.turn(&self.bell, || true);
+        if let Some(disk_writer) = &mut self.disk_writer {
+            let _ = disk_writer.turn(&self.bell, || true);
         }
     }
 
     /// Another configuration is in force.
     pub(crate) fn settle(&self, generation: &Generation) {
-        if self.librarian.is_some() {
-            generation.site.open_shelves();
+        if self.disk_writer.is_some() {
+            generation.site.open_trees();
             self.bell.ring();
         }
     }
@@ -129,7 +129,7 @@ impl Server {
                 kernel.borrow_mut().ring(worker);
             }
         }
-        if self.librarian.is_some() && self.bell.has_rung() {
+        if self.disk_writer.is_some() && self.bell.has_rung() {
             kernel.borrow_mut().ring(self.workers.len());
         }
     }

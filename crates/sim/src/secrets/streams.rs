@@ -6,6 +6,10 @@
 
 use std::sync::Arc;
 
+use bolide_tls::{
+    Acceptor, AcceptorOptions, ClientAuth, ClientAuthFiles, LoadedCertificate, OriginOptions,
+    OriginTls, ServerCerts,
+};
 use rustls::client::Resumption;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject as _;
@@ -13,10 +17,6 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
 use rustls::version::{TLS12, TLS13};
 use rustls::{ClientConfig, RootCertStore, ServerConfig, SupportedProtocolVersion};
-use tls::{
-    Acceptor, AcceptorOptions, Certificate, ClientAuth, ClientAuthFiles, OriginOptions, OriginTls,
-    ServerCerts,
-};
 
 use super::Believer;
 
@@ -55,8 +55,8 @@ fn words(error: impl std::fmt::Display) -> String {
 /// # Errors
 ///
 /// In words, when nothing can be made of it.
-pub fn certificate() -> Result<Certificate, String> {
-    Certificate::from_pem(super::CERTIFICATE, super::KEY, &[]).map_err(words)
+pub fn certificate() -> Result<LoadedCertificate, String> {
+    LoadedCertificate::from_pem(super::CERTIFICATE, super::KEY, &[]).map_err(words)
 }
 
 fn trust() -> Result<ClientAuth, String> {
@@ -72,7 +72,7 @@ fn trust() -> Result<ClientAuth, String> {
 /// In words, when nothing can be made of the certificates.
 pub fn acceptor<L>(loader: Option<L>) -> Result<Acceptor, String>
 where
-    L: Fn(Option<&str>) -> Result<Vec<Certificate>, String> + Send + Sync + 'static,
+    L: Fn(Option<&str>) -> Result<Vec<LoadedCertificate>, String> + Send + Sync + 'static,
 {
     let mut certs = ServerCerts::new();
     let set = match loader {
@@ -87,7 +87,7 @@ where
     certs.set_default(set);
     let options = AcceptorOptions {
         alpn: vec![b"h2".to_vec(), b"http/1.1".to_vec()],
-        sessions: Some(tls::Sessions::new(64)),
+        sessions: Some(bolide_tls::Sessions::new(64)),
         ..AcceptorOptions::default()
     };
     Acceptor::new(&Arc::new(certs), &options).map_err(words)
@@ -149,7 +149,8 @@ pub fn to_origin(verifies: bool, shows: bool) -> Result<OriginTls, String> {
         keeps_sessions: true,
     };
     let (chain, key) = MEMBER;
-    let shown = shows.then(|| Certificate::from_pem(chain, key, &[])).transpose().map_err(words)?;
+    let shown =
+        shows.then(|| LoadedCertificate::from_pem(chain, key, &[])).transpose().map_err(words)?;
     let mut made = OriginTls::new(&options, shown)?;
     if verifies {
         made.trust(trust()?);

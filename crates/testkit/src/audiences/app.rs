@@ -6,16 +6,16 @@
 use std::collections::BTreeMap;
 
 use super::visitors::MEMBERS;
-use super::{Dice, Site};
+use super::{AudienceSite, Dice};
 
 /// What the application is asked: parameters as CGI has them.
 #[derive(Clone, Debug, Default)]
-pub struct Received {
+pub struct AppReceived {
     /// By name; `HTTP_*` are the fields.
     pub params: BTreeMap<String, String>,
 }
 
-impl Received {
+impl AppReceived {
     /// A request that came by HTTP: the request line and fields, each in a line.
     #[must_use]
     pub fn by_http(head: &str) -> Self {
@@ -71,7 +71,7 @@ impl Received {
 
 /// What the application says.
 #[derive(Clone, Debug, Default)]
-pub struct Said {
+pub struct AudienceSaid {
     /// The status.
     pub status: u16,
     /// The fields.
@@ -80,7 +80,7 @@ pub struct Said {
     pub body: String,
 }
 
-impl Said {
+impl AudienceSaid {
     fn head(&self) -> String {
         let lines = self.fields.iter().map(|(name, value)| format!("{name}: {value}\r\n"));
         format!("Content-Type: text/html\r\n{}", lines.collect::<String>())
@@ -88,7 +88,7 @@ impl Said {
 
     /// As the answer to `received`, in HTTP/1.1.
     #[must_use]
-    pub fn in_http(&self, received: &Received) -> Vec<u8> {
+    pub fn in_http(&self, received: &AppReceived) -> Vec<u8> {
         let body = if received.is_head() { "" } else { &*self.body };
         let (status, len, head) = (self.status, self.body.len(), self.head());
         let end = "Connection: close\r\n\r\n";
@@ -100,7 +100,7 @@ impl Said {
     /// # Panics
     /// When it does not fit into one record.
     #[must_use]
-    pub fn in_fastcgi(&self, received: &Received) -> Vec<u8> {
+    pub fn in_fastcgi(&self, received: &AppReceived) -> Vec<u8> {
         let body = if received.is_head() { "" } else { &*self.body };
         let text = format!("Status: {} X\r\n{}\r\n{body}", self.status, self.head());
         let (stdout, end) = (6, 3);
@@ -116,7 +116,7 @@ impl Said {
 
 /// What an answer was made for.
 #[derive(Clone, Debug)]
-pub(super) struct Stamp {
+pub(super) struct AudienceStamp {
     /// All but which of several equal answers it is.
     pub(super) told: String,
     /// The address that was asked for.
@@ -199,19 +199,19 @@ impl Policy {
 
 /// The application, and all that it ever said.
 #[derive(Clone, Debug)]
-pub struct App {
+pub struct AudienceApp {
     logins: Vec<String>,
     believes: bool,
     nature: u64,
-    pub(super) stamps: Vec<Stamp>,
+    pub(super) stamps: Vec<AudienceStamp>,
     /// Tags of servers that were dropped, and the number of the last answer before that.
     pub(super) dropped: Vec<(String, String, usize)>,
 }
 
-impl App {
+impl AudienceApp {
     /// The application of a site.
     #[must_use]
-    pub fn new(site: &Site) -> Self {
+    pub fn new(site: &AudienceSite) -> Self {
         Self {
             logins: site.logins.clone(),
             believes: site.believes,
@@ -222,7 +222,7 @@ impl App {
     }
 
     /// What is said to a request.
-    pub fn answer(&mut self, got: &Received) -> Said {
+    pub fn answer(&mut self, got: &AppReceived) -> AudienceSaid {
         let way = got.param("WAY").to_owned();
         let is_member = MEMBERS.contains(&got.cookie("member"));
         match way.rsplit(':').next() {
@@ -247,7 +247,7 @@ impl App {
     }
 
     /// An answer to this visitor alone, which nobody may keep.
-    fn refuse(&mut self, got: &Received, status: u16) -> Said {
+    fn refuse(&mut self, got: &AppReceived, status: u16) -> AudienceSaid {
         let depends = [("member", got.cookie("member").to_owned())];
         let number = self.stamp(got, &depends, None);
         let mut fields = vec![("X-Stamp", number.to_string())];
@@ -256,11 +256,11 @@ impl App {
         }
         fields.push(("Cache-Control", "private, no-store".to_owned()));
         let body = self.finish(number, "");
-        Said { status, fields, body }
+        AudienceSaid { status, fields, body }
     }
 
     /// A POST: the page that it changes is dropped.
-    fn change(&mut self, got: &Received) -> Said {
+    fn change(&mut self, got: &AppReceived) -> AudienceSaid {
         let mut said = self.refuse(got, 200);
         let tag = got.param("QUERY_STRING").strip_prefix("t=");
         let Some(tag) = tag.filter(|_| got.param("CACHE") == "page") else { return said };
@@ -274,7 +274,7 @@ impl App {
         said
     }
 
-    fn page(&mut self, got: &Received) -> Said {
+    fn page(&mut self, got: &AppReceived) -> AudienceSaid {
         let way = got.param("WAY").to_owned();
         let name = last_segment(got.param("DOCUMENT_URI"));
         let policy = Policy::of(self.nature, &way, &name);
@@ -283,7 +283,7 @@ impl App {
         let tag = format!("t{}", 1 + policy.word % 2);
         let is_public = matches!(policy.audience, Audience::Everybody | Audience::Role);
         let number = self.stamp(got, &depends, (listens && is_public).then_some(tag));
-        let mut said = Said { status: policy.status, ..Said::default() };
+        let mut said = AudienceSaid { status: policy.status, ..AudienceSaid::default() };
         said.fields.push(("X-Stamp", number.to_string()));
         said.fields.push(("ETag", format!("\"{number}\"")));
         if policy.status == 301 {
@@ -326,7 +326,7 @@ impl App {
     fn depends(
         &self,
         policy: &Policy,
-        got: &Received,
+        got: &AppReceived,
         listens: bool,
     ) -> Vec<(&'static str, String)> {
         let mut depends = Vec::new();
@@ -354,7 +354,7 @@ impl App {
     }
 
     /// Parts of a page: some to be fetched, some brought along.
-    fn parts(&mut self, got: &Received) -> String {
+    fn parts(&mut self, got: &AppReceived) -> String {
         let mut text = String::from("<esi:include src=\"/pub/f0\"/>");
         let server = got.param("WAY").split(':').next().unwrap_or_default();
         let way = format!("{server}:pub");
@@ -392,7 +392,7 @@ impl App {
     /// A new stamp's number.
     fn stamp(
         &mut self,
-        got: &Received,
+        got: &AppReceived,
         depends: &[(&'static str, String)],
         tag: Option<String>,
     ) -> usize {
@@ -416,7 +416,13 @@ impl App {
         let address = own.into_iter().find(|text| !text.is_empty()).unwrap_or_default().to_owned();
         let is_own = depends.iter().any(|(name, _)| *name == "session");
         let is_reached = got.param("CACHE") != "zone" && !is_own;
-        self.stamps.push(Stamp { told, url: address, body: String::new(), is_reached, tag });
+        self.stamps.push(AudienceStamp {
+            told,
+            url: address,
+            body: String::new(),
+            is_reached,
+            tag,
+        });
         self.stamps.len() - 1
     }
 

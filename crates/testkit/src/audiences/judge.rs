@@ -5,11 +5,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{App, Ask, Play};
+use super::{AudienceApp, Play, VisitorAsk};
 
 /// An answer as a client has it.
 #[derive(Clone, Debug, Default)]
-pub struct Seen {
+pub struct VisitSeen {
     /// The status.
     pub status: u16,
     /// Names in lower case, and values.
@@ -18,7 +18,7 @@ pub struct Seen {
     pub body: String,
 }
 
-impl Seen {
+impl VisitSeen {
     fn field(&self, wanted: &str) -> Option<&str> {
         self.fields.iter().find(|(name, _)| name == wanted).map(|(_, value)| &**value)
     }
@@ -36,7 +36,7 @@ struct Floor {
 #[derive(Clone, Debug)]
 pub struct Oracle {
     /// The application that is asked.
-    pub app: App,
+    pub app: AudienceApp,
     floors: Vec<Floor>,
     /// Entity tags by address.
     tags: BTreeMap<(String, String), String>,
@@ -51,7 +51,7 @@ impl Oracle {
     #[must_use]
     pub fn new(play: &Play) -> Self {
         Self {
-            app: App::new(&play.site),
+            app: AudienceApp::new(&play.site),
             floors: Vec::new(),
             tags: BTreeMap::new(),
             cookies: BTreeSet::new(),
@@ -67,7 +67,7 @@ impl Oracle {
 
     /// The request as it leaves: who comes again names what he has.
     #[must_use]
-    pub fn leave(&self, ask: &Ask) -> Ask {
+    pub fn leave(&self, ask: &VisitorAsk) -> VisitorAsk {
         let mut ask = ask.clone();
         let (host, path) = ask.address();
         if ask.revisits
@@ -85,10 +85,10 @@ impl Oracle {
     /// In words, what is wrong with it.
     pub fn judge(
         &mut self,
-        ask: &Ask,
+        ask: &VisitorAsk,
         since: usize,
-        seen: &Seen,
-        wanted: &Seen,
+        seen: &VisitSeen,
+        wanted: &VisitSeen,
     ) -> Result<(), String> {
         let (host, path) = ask.address();
         let (host, path) = (host, path.to_owned());
@@ -143,10 +143,10 @@ impl Oracle {
 
     fn judge_body(
         &self,
-        ask: &Ask,
+        ask: &VisitorAsk,
         stamp: Option<usize>,
-        seen: &Seen,
-        wanted: &Seen,
+        seen: &VisitSeen,
+        wanted: &VisitSeen,
     ) -> Result<(), String> {
         if ask.is_head() || seen.status == 304 {
             return Ok(());
@@ -172,7 +172,7 @@ impl Oracle {
         address: &(String, String),
         since: usize,
         stamp: Option<usize>,
-        seen: &Seen,
+        seen: &VisitSeen,
     ) -> Result<(), String> {
         let numbers = numbers(&seen.body).into_iter().chain(stamp);
         for number in numbers.filter(|number| *number < since) {

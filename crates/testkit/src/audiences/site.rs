@@ -59,14 +59,14 @@ const ERRORS: [&str; 12] = [
 
 /// A random site.
 #[derive(Clone, Debug)]
-pub struct Site {
+pub struct AudienceSite {
     /// What stands in the `http` block. `@APP@` is a FastCGI application, `@WEB@` one that speaks
-    /// HTTP, `@PORT@` the port, `@ROOT@` a directory with `htpasswd`, `@SHELF@` one for pages.
+    /// HTTP, `@PORT@` the port, `@ROOT@` a directory with `htpasswd`, `@PAGES@` one for pages.
     pub http: String,
     /// The same after an access rule was changed.
     pub reloaded: String,
     /// Whether pages outlive the server.
-    pub has_shelf: bool,
+    pub has_tree: bool,
     /// Whether requests are counted.
     pub counts: bool,
     /// Addresses worth asking for.
@@ -92,17 +92,17 @@ struct Draft<'a> {
     pages: Vec<String>,
 }
 
-impl Site {
+impl AudienceSite {
     /// Any site.
     #[must_use]
     pub fn any(dice: &mut Dice) -> Self {
         let logins = [dice.below(5) as usize, dice.below(5) as usize];
         let logins = &logins[..1 + dice.below(2) as usize];
         let logins = logins.iter().map(|login| SESSIONS[*login].to_owned()).collect();
-        let has_shelf = dice.one_in(10);
-        let shelf = if has_shelf { "page_cache_path @SHELF@;" } else { "" };
+        let has_tree = dice.one_in(10);
+        let tree = if has_tree { "page_cache_path @PAGES@;" } else { "" };
         let mut http = format!(
-            "{shelf} fastcgi_cache_path @ZONES@/f keys_zone=f:1m; \
+            "{tree} fastcgi_cache_path @ZONES@/f keys_zone=f:1m; \
              proxy_cache_path @ZONES@/p keys_zone=p:1m; \
              limit_req_zone $http_x_burst zone=burst:1m rate=2r/m;\n"
         );
@@ -124,7 +124,7 @@ impl Site {
             counts: http.contains("zone=burst;"),
             http,
             reloaded,
-            has_shelf,
+            has_tree,
             pages,
             hosts,
             logins,

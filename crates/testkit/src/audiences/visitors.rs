@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use super::site::SESSIONS;
-use super::{Dice, Site};
+use super::{AudienceSite, Dice};
 
 /// What the cookie `member` may hold.
 pub(super) const MEMBERS: [&str; 2] = ["member-alice", "member-bob"];
@@ -19,9 +19,9 @@ const LOGINS: [&str; 2] = ["Basic YWxpY2U6c2VjcmV0", "Basic Ym9iOnNlY3JldA=="];
 
 /// What happens.
 #[derive(Clone, Debug)]
-pub enum Act {
+pub enum VisitorAct {
     /// Somebody asks, or several do at once.
-    Ask(Vec<Ask>),
+    Ask(Vec<VisitorAsk>),
     /// So many seconds pass.
     Wait(u64),
     /// The configuration changes.
@@ -32,7 +32,7 @@ pub enum Act {
 
 /// One request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Ask {
+pub struct VisitorAsk {
     /// The method.
     pub method: &'static str,
     /// The target as the request line has it.
@@ -45,7 +45,7 @@ pub struct Ask {
     pub(super) revisits: bool,
 }
 
-impl Ask {
+impl VisitorAsk {
     /// As bytes of HTTP/1.1.
     #[must_use]
     pub fn text(&self) -> String {
@@ -99,7 +99,7 @@ struct Visitor {
 }
 
 impl Visitor {
-    fn any(site: &Site, dice: &mut Dice) -> Self {
+    fn any(site: &AudienceSite, dice: &mut Dice) -> Self {
         let mut cookies: Vec<(String, String)> = Vec::new();
         let mut fields = Vec::new();
         if dice.one_in(3) {
@@ -143,7 +143,7 @@ impl Visitor {
         Self { cookies, fields }
     }
 
-    fn ask(&self, method: &'static str, target: &str, host: &str, dice: &mut Dice) -> Ask {
+    fn ask(&self, method: &'static str, target: &str, host: &str, dice: &mut Dice) -> VisitorAsk {
         let mut cookies: Vec<String> =
             self.cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
         if cookies.len() > 1 && dice.one_in(4) {
@@ -166,7 +166,7 @@ impl Visitor {
             }
         }
         let (target, host) = said(target, host, dice);
-        Ask { method, target, host, fields, revisits }
+        VisitorAsk { method, target, host, fields, revisits }
     }
 }
 
@@ -238,7 +238,7 @@ fn echo(dice: &mut Dice) -> String {
 }
 
 /// What happens to a site.
-pub(super) fn acts(site: &Site, dice: &mut Dice) -> Vec<Act> {
+pub(super) fn acts(site: &AudienceSite, dice: &mut Dice) -> Vec<VisitorAct> {
     let visitors: Vec<Visitor> = (0..3 + dice.below(2)).map(|_| Visitor::any(site, dice)).collect();
     let hot: Vec<(String, String)> = (0..2)
         .map(|_| {
@@ -264,27 +264,35 @@ pub(super) fn acts(site: &Site, dice: &mut Dice) -> Vec<Act> {
             0 => {
                 let (target, host) = somewhere(dice);
                 let fields = if dice.one_in(2) { vec![] } else { visitors[0].fields.clone() };
-                Act::Ask(vec![Ask { method: "PURGE", target, host, fields, revisits: false }])
+                VisitorAct::Ask(vec![VisitorAsk {
+                    method: "PURGE",
+                    target,
+                    host,
+                    fields,
+                    revisits: false,
+                }])
             }
             1 => {
                 let host = dice.pick(&site.hosts).clone();
                 let target = format!("/pub/edit?t={}", dice.below(3));
                 let ask = dice.pick(&visitors).clone().ask("POST", &target, &host, dice);
-                Act::Ask(vec![ask])
+                VisitorAct::Ask(vec![ask])
             }
             2 => {
                 let (target, host) = somewhere(dice);
-                Act::Ask(vec![dice.pick(&visitors).clone().ask("POST", &target, &host, dice)])
+                VisitorAct::Ask(vec![
+                    dice.pick(&visitors).clone().ask("POST", &target, &host, dice),
+                ])
             }
-            3 => Act::Wait(*dice.pick(&[1, 3, 30, 100])),
-            4 if dice.one_in(2) => Act::Reload,
-            5 if site.has_shelf => Act::Crash,
+            3 => VisitorAct::Wait(*dice.pick(&[1, 3, 30, 100])),
+            4 if dice.one_in(2) => VisitorAct::Reload,
+            5 if site.has_tree => VisitorAct::Crash,
             6..=8 if !site.counts => {
                 let (target, host) = somewhere(dice);
                 let mut ask = || dice.pick(&visitors).clone().ask("GET", &target, &host, dice);
-                Act::Ask(vec![ask(), ask()])
+                VisitorAct::Ask(vec![ask(), ask()])
             }
-            _ => Act::Ask(vec![one(dice)]),
+            _ => VisitorAct::Ask(vec![one(dice)]),
         });
     }
     acts

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use base::client_cert::Fault;
-use base::limits::{CLIENT_CERT_SIZE_MAX, CLIENT_CHAIN_MAX, CLIENT_NAMESAKES_MAX};
+use bolide_base::client_cert::ClientCertFault;
+use bolide_base::limits::{CLIENT_CERT_SIZE_MAX, CLIENT_CHAIN_MAX, CLIENT_NAMESAKES_MAX};
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertificateRevocationListParams,
     CustomExtension, DnType, ExtendedKeyUsagePurpose, GeneralSubtree, IsCa, Issuer, KeyIdMethod,
@@ -92,7 +92,7 @@ fn ders(chain: &[&Made]) -> Vec<CertificateDer<'static>> {
     chain.iter().map(|made| made.cert.der().clone()).collect()
 }
 
-fn fault(auth: &ClientAuth, chain: &[&Made]) -> Option<Fault> {
+fn fault(auth: &ClientAuth, chain: &[&Made]) -> Option<ClientCertFault> {
     let now = UnixTime::since_unix_epoch(Duration::from_secs(NOW));
     auth.judge(&ders(chain), now).unwrap().fault
 }
@@ -104,14 +104,14 @@ fn who_is_trusted_alone_signs_nobody_else_in() {
         let forged = pinned.sign(leaf("forged"));
         let auth = trusting(&[&pinned], &[]);
         assert_eq!(fault(&auth, &[&pinned]), None);
-        assert_eq!(fault(&auth, &[&forged]), Some(Fault::WrongPurpose));
-        assert_eq!(fault(&auth, &[&forged, &pinned]), Some(Fault::WrongPurpose));
+        assert_eq!(fault(&auth, &[&forged]), Some(ClientCertFault::WrongPurpose));
+        assert_eq!(fault(&auth, &[&forged, &pinned]), Some(ClientCertFault::WrongPurpose));
     }
     let mut silent = ca("no signing");
     silent.key_usages = vec![KeyUsagePurpose::DigitalSignature];
     let silent = self_signed(silent);
     let auth = trusting(&[&silent], &[]);
-    assert_eq!(fault(&auth, &[&silent.sign(leaf("x"))]), Some(Fault::WrongPurpose));
+    assert_eq!(fault(&auth, &[&silent.sign(leaf("x"))]), Some(ClientCertFault::WrongPurpose));
     let good = self_signed(ca("good"));
     assert_eq!(fault(&trusting(&[&good], &[]), &[&good.sign(leaf("x"))]), None);
     let mut old = named("old", IsCa::NoCa);
@@ -126,16 +126,16 @@ fn a_root_is_held_to_its_reach_and_its_purposes() {
     let auth = trusting(&[&short], &[]);
     assert_eq!(fault(&auth, &[&short.sign(leaf("x"))]), None);
     let mid = short.sign(ca("mid"));
-    assert_eq!(fault(&auth, &[&mid.sign(leaf("x")), &mid]), Some(Fault::PathTooLong));
+    assert_eq!(fault(&auth, &[&mid.sign(leaf("x")), &mid]), Some(ClientCertFault::PathTooLong));
     let mut servers = ca("servers");
     servers.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
     let servers = self_signed(servers);
     let auth = trusting(&[&servers], &[]);
-    assert_eq!(fault(&auth, &[&servers.sign(leaf("x"))]), Some(Fault::WrongPurpose));
+    assert_eq!(fault(&auth, &[&servers.sign(leaf("x"))]), Some(ClientCertFault::WrongPurpose));
     let mut any = leaf("any");
     any.extended_key_usages = vec![ExtendedKeyUsagePurpose::Any];
     let any = self_signed(any);
-    assert_eq!(fault(&trusting(&[&any], &[]), &[&any]), Some(Fault::WrongPurpose));
+    assert_eq!(fault(&trusting(&[&any], &[]), &[&any]), Some(ClientCertFault::WrongPurpose));
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn what_a_client_sends_is_looked_at_within_bounds() {
     assert_eq!(fault(&auth, &chain), None);
     assert_eq!(without_namesakes(&ders(&chain)[1..]).count(), CLIENT_NAMESAKES_MAX);
     chain.push(&twins[0]);
-    assert_eq!(fault(&auth, &chain), Some(Fault::ChainTooLong));
+    assert_eq!(fault(&auth, &chain), Some(ClientCertFault::ChainTooLong));
 
     let mut fat = leaf("fat");
     let content = vec![0; CLIENT_CERT_SIZE_MAX];
@@ -167,7 +167,10 @@ fn what_a_client_sends_is_looked_at_within_bounds() {
     let chain = ders(&[&root.sign(fat)]);
     let now = UnixTime::since_unix_epoch(Duration::from_secs(NOW));
     let told = auth.judge(&chain, now).unwrap();
-    assert_eq!((told.fault, told.subject.len(), told.pem.len()), (Some(Fault::Unspecified), 0, 0));
+    assert_eq!(
+        (told.fault, told.subject.len(), told.pem.len()),
+        (Some(ClientCertFault::Unspecified), 0, 0)
+    );
 }
 
 #[test]
@@ -183,11 +186,11 @@ fn the_newest_list_of_an_issuer_counts_wherever_it_stands() {
         fault(&trusting(&[&root], &crls), &[&client])
     };
     assert_eq!(judge(&[&clean]), None);
-    assert_eq!(judge(&[&clean, &revoking]), Some(Fault::Revoked));
-    assert_eq!(judge(&[&revoking, &clean]), Some(Fault::Revoked));
-    assert_eq!(judge(&[&revoking, &clean, &future]), Some(Fault::Revoked));
+    assert_eq!(judge(&[&clean, &revoking]), Some(ClientCertFault::Revoked));
+    assert_eq!(judge(&[&revoking, &clean]), Some(ClientCertFault::Revoked));
+    assert_eq!(judge(&[&revoking, &clean, &future]), Some(ClientCertFault::Revoked));
     assert_eq!(judge(&[&clean, &future]), None);
-    assert_eq!(judge(&[&future]), Some(Fault::NoCrl));
+    assert_eq!(judge(&[&future]), Some(ClientCertFault::NoCrl));
     // One that is on its own list, and one that may sign no lists.
     let last = self_signed(ca("last"));
     let mut mute = ca("mute");
@@ -198,10 +201,10 @@ fn the_newest_list_of_an_issuer_counts_wherever_it_stands() {
     let judge =
         |root: &Made, crl: String| fault(&trusting(&[root], &[crl]), &[&root.sign(below.clone())]);
     assert_eq!(judge(&last, last.crl((2029, 2031), false)), None);
-    assert_eq!(judge(&last, last.crl((2029, 2031), true)), Some(Fault::Revoked));
+    assert_eq!(judge(&last, last.crl((2029, 2031), true)), Some(ClientCertFault::Revoked));
     let lists = Made { params: ca("mute"), ..mute };
     let crl = lists.crl((2029, 2031), false);
-    assert_eq!(judge(&lists, crl), Some(Fault::BadCrlSignature));
+    assert_eq!(judge(&lists, crl), Some(ClientCertFault::BadCrlSignature));
 }
 
 #[test]
@@ -210,11 +213,11 @@ fn who_is_trusted_alone_needs_a_good_list_where_there_are_lists() {
     let (stranger, other) = (self_signed(leaf("pinned")), self_signed(ca("other")));
     let judge = |crl: String| fault(&trusting(&[&pinned], &[crl]), &[&pinned]);
     assert_eq!(judge(pinned.crl((2029, 2031), false)), None);
-    assert_eq!(judge(pinned.crl((2029, 2031), true)), Some(Fault::Revoked));
-    assert_eq!(judge(other.crl((2029, 2031), false)), Some(Fault::NoCrl));
-    assert_eq!(judge(pinned.crl((2031, 2032), false)), Some(Fault::NoCrl));
-    assert_eq!(judge(pinned.crl((2028, 2029), false)), Some(Fault::CrlExpired));
-    assert_eq!(judge(stranger.crl((2029, 2031), false)), Some(Fault::BadCrlSignature));
+    assert_eq!(judge(pinned.crl((2029, 2031), true)), Some(ClientCertFault::Revoked));
+    assert_eq!(judge(other.crl((2029, 2031), false)), Some(ClientCertFault::NoCrl));
+    assert_eq!(judge(pinned.crl((2031, 2032), false)), Some(ClientCertFault::NoCrl));
+    assert_eq!(judge(pinned.crl((2028, 2029), false)), Some(ClientCertFault::CrlExpired));
+    assert_eq!(judge(stranger.crl((2029, 2031), false)), Some(ClientCertFault::BadCrlSignature));
 }
 
 #[test]
@@ -233,12 +236,12 @@ fn constraints_hold_for_names_in_subjects_too() {
         fault(&trusting(&[root], &[]), &[&root.sign(params.clone())])
     };
     let mail = permits(GeneralSubtree::Rfc822Name("b.test".to_owned()));
-    assert_eq!(judge(&mail, &mailed), Some(Fault::NotPermitted));
+    assert_eq!(judge(&mail, &mailed), Some(ClientCertFault::NotPermitted));
     assert_eq!(judge(&mail, &leaf("a.test")), None);
     let hosts = permits(GeneralSubtree::DnsName("b.test".to_owned()));
     assert_eq!(judge(&hosts, &mailed), None);
     assert_eq!(judge(&hosts, &leaf("Jane Doe")), None);
-    assert_eq!(judge(&hosts, &leaf("a.test")), Some(Fault::NotPermitted));
+    assert_eq!(judge(&hosts, &leaf("a.test")), Some(ClientCertFault::NotPermitted));
     let mut proper = CertificateParams::new(vec!["x.b.test".to_owned()]).unwrap();
     proper.distinguished_name.push(DnType::CommonName, "a.test");
     assert_eq!(judge(&hosts, &proper), None);
@@ -248,5 +251,5 @@ fn constraints_hold_for_names_in_subjects_too() {
     params.name_constraints = mail.params.name_constraints;
     let mid = root.sign(params);
     let auth = trusting(&[&root], &[]);
-    assert_eq!(fault(&auth, &[&mid.sign(mailed), &mid]), Some(Fault::NotPermitted));
+    assert_eq!(fault(&auth, &[&mid.sign(mailed), &mid]), Some(ClientCertFault::NotPermitted));
 }

@@ -4,7 +4,7 @@ use pem::parse;
 use proptest::prelude::proptest;
 
 use super::{OcspFault, OcspQuestion, responder, seconds};
-use crate::Certificate;
+use crate::LoadedCertificate;
 
 // Made by the `openssl` program; `STRANGER` is signed by a sibling of the certificate that may not
 // answer, `OUTSIDER` by somebody who has nothing to do with the issuer.
@@ -140,8 +140,8 @@ fn der(text: &str) -> Vec<u8> {
     parse(text).unwrap().into_contents()
 }
 
-fn certificate(leaf: &str, key: &str, more: &str) -> Certificate {
-    Certificate::from_pem(format!("{leaf}{more}").as_bytes(), key.as_bytes(), &[]).unwrap()
+fn certificate(leaf: &str, key: &str, more: &str) -> LoadedCertificate {
+    LoadedCertificate::from_pem(format!("{leaf}{more}").as_bytes(), key.as_bytes(), &[]).unwrap()
 }
 
 fn question() -> OcspQuestion {

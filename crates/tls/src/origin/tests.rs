@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::{OriginOptions, OriginSession, OriginTls};
 use crate::{
-    Acceptor, AcceptorOptions, Certificate, ClientAuth, ClientAuthFiles, ServerCerts, Session,
-    Tickets, Versions, fuzz, names, self_signed,
+    Acceptor, AcceptorOptions, ClientAuth, ClientAuthFiles, LoadedCertificate, ServerCerts,
+    Tickets, TlsSession, Versions, fuzz, names, self_signed,
 };
 
 fn options() -> OriginOptions {
@@ -25,8 +25,8 @@ fn options() -> OriginOptions {
 fn server(versions: Versions) -> (Acceptor, String) {
     let (chain, key) = self_signed(&["a.example"]).unwrap();
     let mut certs = ServerCerts::new();
-    let set =
-        certs.add(vec![Certificate::from_pem(chain.as_bytes(), key.as_bytes(), &[]).unwrap()]);
+    let set = certs
+        .add(vec![LoadedCertificate::from_pem(chain.as_bytes(), key.as_bytes(), &[]).unwrap()]);
     certs.set_default(set);
     let tickets = Some(Arc::new(Tickets::rotating(300).unwrap()));
     let options = AcceptorOptions { versions, tickets, ..AcceptorOptions::default() };
@@ -36,7 +36,7 @@ fn server(versions: Versions) -> (Acceptor, String) {
 /// Both ends, with what is on its way to the server.
 struct Pair {
     origin: OriginSession,
-    server: Session,
+    server: TlsSession,
     waiting: Vec<u8>,
     heard: Vec<u8>,
     said: Vec<u8>,
@@ -46,7 +46,7 @@ impl Pair {
     fn new(tls: &OriginTls, server: &Acceptor, name: &str) -> Self {
         Self {
             origin: tls.session(name.as_bytes(), None).unwrap(),
-            server: Session::new(server).unwrap(),
+            server: TlsSession::new(server).unwrap(),
             waiting: Vec::new(),
             heard: Vec::new(),
             said: Vec::new(),

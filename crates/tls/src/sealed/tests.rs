@@ -5,7 +5,7 @@ use pem::parse_many;
 use proptest::prelude::proptest;
 use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 
-use super::{Seal, Shut, hex, open, open_pkcs8};
+use super::{SealState, Shut, hex, open, open_pkcs8};
 
 /// One key for P-256, sealed by the `openssl` program with the pass phrase `secret`.
 const PKCS8_AES256: &str = "\
@@ -77,14 +77,14 @@ otpiMwpmcuKZqGu8k4/f0E5yc9ZBwCKJfzslsr94zfudmNyAl6XEQ8S44bmAV+tJ\n\
 -----END EC PRIVATE KEY-----\n";
 
 /// All that are understood, and how they are sealed.
-const ALL: [(&str, Seal); 7] = [
-    (PKCS8_AES256, Seal::Pkcs8),
-    (PKCS8_AES128_SHA1, Seal::Pkcs8),
-    (PKCS8_AES192_SHA512, Seal::Pkcs8),
-    (PKCS8_DES3, Seal::Pkcs8),
-    (HEADERS_AES128, Seal::Headers),
-    (HEADERS_AES256, Seal::Headers),
-    (HEADERS_DES3, Seal::Headers),
+const ALL: [(&str, SealState); 7] = [
+    (PKCS8_AES256, SealState::Pkcs8),
+    (PKCS8_AES128_SHA1, SealState::Pkcs8),
+    (PKCS8_AES192_SHA512, SealState::Pkcs8),
+    (PKCS8_DES3, SealState::Pkcs8),
+    (HEADERS_AES128, SealState::Headers),
+    (HEADERS_AES256, SealState::Headers),
+    (HEADERS_DES3, SealState::Headers),
 ];
 
 fn words(all: &[&str]) -> Vec<Vec<u8>> {

@@ -15,8 +15,8 @@ use rustls::{
 
 use crate::records::Lane;
 use crate::{
-    Acceptor, AcceptorOptions, Certificate, CipherOrder, ServerCerts, Session, Tickets, Versions,
-    fuzz, names, self_signed,
+    Acceptor, AcceptorOptions, CipherOrder, LoadedCertificate, ServerCerts, Tickets, TlsSession,
+    Versions, fuzz, names, self_signed,
 };
 
 mod records;
@@ -108,16 +108,16 @@ impl Visitor {
     }
 }
 
-fn certificate(name: &str) -> Certificate {
+fn certificate(name: &str) -> LoadedCertificate {
     let (chain, key) = self_signed(&[name]).unwrap();
-    Certificate::from_pem(chain.as_bytes(), key.as_bytes(), &[]).unwrap()
+    LoadedCertificate::from_pem(chain.as_bytes(), key.as_bytes(), &[]).unwrap()
 }
 
-fn rsa_certificate() -> Certificate {
+fn rsa_certificate() -> LoadedCertificate {
     let key = KeyPair::generate_for(&PKCS_RSA_SHA256).unwrap();
     let params = CertificateParams::new(vec!["rsa.example".to_owned()]).unwrap();
     let cert = params.self_signed(&key).unwrap();
-    Certificate::from_pem(cert.pem().as_bytes(), key.serialize_pem().as_bytes(), &[]).unwrap()
+    LoadedCertificate::from_pem(cert.pem().as_bytes(), key.serialize_pem().as_bytes(), &[]).unwrap()
 }
 
 fn acceptor_of(certs: ServerCerts, options: &AcceptorOptions) -> Acceptor {
@@ -134,7 +134,7 @@ fn acceptor(options: &AcceptorOptions) -> Acceptor {
 /// A server and a client joined by two buffers; `step` is the most bytes moved at once.
 struct Pair {
     client: ClientConnection,
-    server: Session,
+    server: TlsSession,
     cipher: Vec<u8>,
     plain: Vec<u8>,
     out: Vec<u8>,
@@ -144,7 +144,7 @@ struct Pair {
 
 impl Pair {
     fn new(acceptor: &Acceptor, client: ClientConnection, step: usize) -> Self {
-        let server = Session::new(acceptor).unwrap();
+        let server = TlsSession::new(acceptor).unwrap();
         let (cipher, plain, out) = (Vec::new(), Vec::new(), Vec::new());
         Self { client, server, cipher, plain, out, step, peer_closed: false }
     }
@@ -366,7 +366,7 @@ fn a_close_is_told_to_the_other_side() {
 #[test]
 fn garbage_is_answered_with_an_alert_and_ends_the_session() {
     for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[0x16, 3, 1, 0, 4, 1, 0, 0, 0], &[0x17; 64]] {
-        let mut session = Session::new(&acceptor(&AcceptorOptions::default())).unwrap();
+        let mut session = TlsSession::new(&acceptor(&AcceptorOptions::default())).unwrap();
         let (mut plain, mut out) = (Vec::new(), Vec::new());
         let mut bytes = garbage.to_vec();
         assert!(session.receive(&mut bytes, &mut plain, &mut out).is_err());
@@ -436,7 +436,7 @@ fn a_session_may_be_asked_anything_in_the_middle_of_a_fragmented_hello() {
     let (first, second) = hello[5..].split_at(100);
     let record = |part: &[u8]| [&[22, 3, 1][..], &(part.len() as u16).to_be_bytes(), part].concat();
     let (mut plain, mut out) = (Vec::new(), Vec::new());
-    let mut session = Session::new(&acceptor).unwrap();
+    let mut session = TlsSession::new(&acceptor).unwrap();
     let mut cipher = record(first);
     let received = session.receive(&mut cipher, &mut plain, &mut out).unwrap();
     cipher.drain(..received.consumed);
@@ -447,7 +447,7 @@ fn a_session_may_be_asked_anything_in_the_middle_of_a_fragmented_hello() {
     assert_eq!((received.consumed, out.first()), (cipher.len(), Some(&22)));
     assert_eq!(session.server_name(), Some("a.example"));
 
-    let mut careless = Session::new(&acceptor).unwrap();
+    let mut careless = TlsSession::new(&acceptor).unwrap();
     careless.receive(&mut record(first), &mut plain, &mut out).unwrap();
     assert!(careless.receive(&mut [], &mut plain, &mut out).is_err(), "the part is needed");
 }
@@ -470,7 +470,7 @@ fn a_hello_that_somebody_else_looked_at_names_nobody_here() {
         visitor.client(name).write_tls(&mut hello).unwrap();
         hello
     };
-    let mut session = Session::new(&acceptor).unwrap();
+    let mut session = TlsSession::new(&acceptor).unwrap();
     // As QUIC does it: by the library, without a session.
     let mut stranger = rustls::ServerConnection::new(Arc::clone(&acceptor.tcp)).unwrap();
     stranger.read_tls(&mut &hello_of("stranger.example")[..]).unwrap();

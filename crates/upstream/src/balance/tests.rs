@@ -3,19 +3,19 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use base::Instant;
-use base::prng::Prng;
-use conf::Template;
-use conf::model::{Balance, Upstream, UpstreamId, UpstreamServer};
+use bolide_base::Instant;
+use bolide_base::prng::Prng;
+use bolide_conf::Template;
+use bolide_conf::model::{Balance, Upstream, UpstreamId, UpstreamServer};
 
-use super::{Choice, Cursor, Scales};
+use super::{BalanceCursor, PeerChoice, Scales};
 use crate::health::Lease;
 use crate::tests::support::{limited, server, unix, upstream, weighted};
-use crate::{Groups, Pools};
+use crate::{LinkPools, UpstreamGroups};
 
 struct Bench {
-    groups: Groups,
-    pools: Pools,
+    groups: UpstreamGroups,
+    pools: LinkPools,
     prng: Prng,
     now: Instant,
 }
@@ -23,8 +23,8 @@ struct Bench {
 impl Bench {
     fn new(upstream: Upstream) -> Self {
         Self {
-            groups: Groups::new(&[upstream], None),
-            pools: Pools::new(0),
+            groups: UpstreamGroups::new(&[upstream], None),
+            pools: LinkPools::new(0),
             prng: Prng::new(7),
             now: Instant::from_nanos(3_600_000_000_000),
         }
@@ -42,9 +42,9 @@ impl Bench {
 
     /// Index of who is chosen for one request, who stays busy as long as the lease lives.
     fn hold(&mut self, affinity: &[u8]) -> Option<(usize, Lease)> {
-        match self.scales(affinity).choose(&mut Cursor::default()) {
-            Choice::Peer(index, lease) => Some((index, lease)),
-            Choice::Busy | Choice::Nobody => None,
+        match self.scales(affinity).choose(&mut BalanceCursor::default()) {
+            PeerChoice::Peer(index, lease) => Some((index, lease)),
+            PeerChoice::Busy | PeerChoice::Nobody => None,
         }
     }
 
@@ -54,9 +54,9 @@ impl Bench {
 
     /// Everybody that one request asks until nobody is left.
     fn ask_all(&mut self, affinity: &[u8]) -> Vec<usize> {
-        let mut cursor = Cursor::default();
+        let mut cursor = BalanceCursor::default();
         let mut asked = Vec::new();
-        while let Choice::Peer(index, _) = self.scales(affinity).choose(&mut cursor) {
+        while let PeerChoice::Peer(index, _) = self.scales(affinity).choose(&mut cursor) {
             asked.push(index);
         }
         asked
@@ -274,10 +274,10 @@ fn a_full_server_is_not_asked_and_a_full_group_is_busy() {
     let servers = vec![limited(1, 1), limited(2, 2)];
     let mut bench = Bench::new(upstream(Balance::RoundRobin, servers));
     let held: Vec<_> = (0..3).map(|_| bench.hold(b"").unwrap()).collect();
-    assert!(matches!(bench.scales(b"").choose(&mut Cursor::default()), Choice::Busy));
+    assert!(matches!(bench.scales(b"").choose(&mut BalanceCursor::default()), PeerChoice::Busy));
     bench.fail(0);
     bench.fail(1);
-    assert!(matches!(bench.scales(b"").choose(&mut Cursor::default()), Choice::Nobody));
+    assert!(matches!(bench.scales(b"").choose(&mut BalanceCursor::default()), PeerChoice::Nobody));
     drop(held);
     bench.later(11);
     assert!(bench.hold(b"").is_some());
@@ -305,7 +305,7 @@ fn what_was_learned_of_a_server_outlives_a_reload() {
     bench.fail(1);
     let mut changed = group;
     changed.servers.insert(0, server(3));
-    bench.groups = Groups::new(&[changed], Some(&bench.groups));
+    bench.groups = UpstreamGroups::new(&[changed], Some(&bench.groups));
     let peers = bench.groups.group(UpstreamId(0)).unwrap().peers();
     let conns: Vec<_> = peers.iter().map(|peer| peer.health().conns()).collect();
     let fails: Vec<_> = peers.iter().map(|peer| peer.health().fails()).collect();

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::prng::Prng;
-use base::spool::{Retain, Spool, SpoolLimits};
-use base::{Instant, Now, SendChain, Weave};
+use bolide_base::prng::Prng;
+use bolide_base::spool::{Retain, Spool, SpoolLimits};
+use bolide_base::{CopyPolicy, Instant, Now, SendChain};
+use bolide_conf::model::{Balance, OriginSettings, Upstream, UpstreamServer};
+use bolide_wire::{OriginError, OriginEvent};
 use bytes::Bytes;
-use conf::model::{Balance, OriginSettings, Upstream, UpstreamServer};
-use wire::{OriginError, OriginEvent};
 
 mod secured;
 
@@ -17,7 +17,8 @@ use crate::tests::support::{
     body, head, limited, queueing, request, server, settings, unix, upstream,
 };
 use crate::{
-    Fate, FetchCtx, FetchEffect, FetchWake, Groups, Left, OriginNews, OriginRequest, Pools, Turns,
+    FetchCtx, FetchEffect, FetchFate, FetchWake, Left, LinkPools, OriginNews, OriginRequest, Turns,
+    UpstreamGroups,
 };
 
 const SENT: FetchWake = FetchWake::Sent { bytes: 100, left: Left::Nothing };
@@ -25,8 +26,8 @@ const END: FetchWake = FetchWake::Event(OriginEvent::End { app_status: 0 });
 
 /// One worker without connections: what fetches want is written down.
 struct Bench {
-    groups: Groups,
-    pools: Pools,
+    groups: UpstreamGroups,
+    pools: LinkPools,
     prng: Prng,
     now: Now,
     fetches: Vec<Fetch>,
@@ -38,8 +39,8 @@ struct Bench {
 impl Bench {
     fn new(upstream: Upstream) -> Self {
         Self {
-            groups: Groups::new(&[upstream], None),
-            pools: Pools::new(0),
+            groups: UpstreamGroups::new(&[upstream], None),
+            pools: LinkPools::new(0),
             prng: Prng::new(1),
             now: Now { mono: Instant::from_nanos(3_600_000_000_000), unix_millis: 0 },
             fetches: Vec::new(),
@@ -124,9 +125,9 @@ fn line(effect: &FetchEffect) -> String {
         FetchEffect::Reuse(link) => format!("reuse {link}"),
         FetchEffect::Send => "send".to_owned(),
         FetchEffect::Deadline(_) => "deadline".to_owned(),
-        FetchEffect::Release(Fate::Keep) => "keep".to_owned(),
-        FetchEffect::Release(Fate::Close) => "close".to_owned(),
-        FetchEffect::Release(Fate::Abort) => "abort".to_owned(),
+        FetchEffect::Release(FetchFate::Keep) => "keep".to_owned(),
+        FetchEffect::Release(FetchFate::Close) => "close".to_owned(),
+        FetchEffect::Release(FetchFate::Abort) => "abort".to_owned(),
         FetchEffect::Evict(link) => format!("evict {link}"),
         FetchEffect::Finish => "finish".to_owned(),
         FetchEffect::Tell(news) => match news {
@@ -380,12 +381,12 @@ fn a_body_that_was_given_back_cannot_be_sent_again() {
         let mut bench = Bench::of(vec![server(1), server(2)]);
         bench.start(post(rules, retain));
         bench.wakes([FetchWake::Connected(1)]);
-        let mut out = SendChain::new(Weave::Contiguous);
+        let mut out = SendChain::new(CopyPolicy::Contiguous);
         let _end = bench.fetches[0].body_mut().pull(100, &mut out);
         let told = bench.wakes([SENT, FetchWake::Broken(OriginError::ClosedBeforeHead)]);
         assert_eq!(told.last().unwrap() == "connect 127.0.0.1:2", again, "{told:?}");
         if again {
-            let mut out = SendChain::new(Weave::Contiguous);
+            let mut out = SendChain::new(CopyPolicy::Contiguous);
             bench.wakes([FetchWake::Connected(2)]);
             let _end = bench.fetches[0].body_mut().pull(100, &mut out);
             assert_eq!(out.contiguous().unwrap(), b"0123456789");
@@ -475,7 +476,7 @@ fn a_connection_is_kept_for_so_many_requests_and_so_long() {
 
     serve(&mut bench, 3);
     group.servers[0] = server(2);
-    let groups = Groups::new(&[group.clone()], Some(&bench.groups));
+    let groups = UpstreamGroups::new(&[group.clone()], Some(&bench.groups));
     assert_eq!(bench.pools.expire_unknown(&bench.groups), None);
     assert_eq!(bench.pools.expire_unknown(&groups), Some(3));
 }
@@ -649,7 +650,7 @@ fn without_a_client_the_application_is_told_to_stop_unless_it_must_not_be() {
 fn an_address_that_variables_made_is_asked_once() {
     let mut bench = Bench::of(vec![server(1)]);
     let mut asked = request(keeping());
-    asked.target = crate::Target::Address(server(7).addresses[0].clone());
+    asked.target = crate::PassTarget::Address(server(7).addresses[0].clone());
     assert_eq!(bench.start(asked), ["connect 127.0.0.1:7"]);
     let told = bench.wakes([FetchWake::Connected(1), SENT, FetchWake::Event(head(200)), END]);
     assert_eq!(told[0], "close", "there is no pool for it");

@@ -3,12 +3,14 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use base::Now;
-use base::prng::Prng;
-use wire::OriginEvent;
+use bolide_base::Now;
+use bolide_base::prng::Prng;
+use bolide_wire::OriginEvent;
 
 use crate::tests::support::{head, limited, queueing, request, settings};
-use crate::{Fetch, FetchCtx, FetchEffect, FetchWake, Groups, Left, Notice, Pools, Turns};
+use crate::{
+    Fetch, FetchCtx, FetchEffect, FetchWake, Left, LinkPools, Notice, Turns, UpstreamGroups,
+};
 
 const WORKERS: usize = 4;
 const FETCHES: u64 = 200;
@@ -19,17 +21,17 @@ const ROUNDS_MAX: u32 = 1_000_000;
 
 /// What the workers share.
 struct Shared {
-    groups: Groups,
+    groups: UpstreamGroups,
     mail: Vec<Mutex<Vec<u32>>>,
     /// Fetches that did not end yet.
     remaining: AtomicU32,
-    settings: conf::model::OriginSettings,
+    settings: bolide_conf::model::OriginSettings,
 }
 
 /// One worker. No time passes for it, so nobody looks by himself whether a place is free.
 struct Worker<'a> {
     shared: &'a Shared,
-    pools: Pools,
+    pools: LinkPools,
     prng: Prng,
     fetches: Vec<(u64, Fetch)>,
     asked: Vec<u64>,
@@ -119,7 +121,7 @@ impl Worker<'_> {
 fn nobody_waits_for_a_place_that_is_free_whatever_the_workers_do_at_once() {
     let group = queueing(vec![limited(1, PLACES)], 1000);
     let shared = Shared {
-        groups: Groups::new(&[group], None),
+        groups: UpstreamGroups::new(&[group], None),
         mail: (0..WORKERS).map(|_| Mutex::default()).collect(),
         remaining: AtomicU32::new(WORKERS as u32 * FETCHES as u32),
         settings: settings(),
@@ -130,7 +132,7 @@ fn nobody_waits_for_a_place_that_is_free_whatever_the_workers_do_at_once() {
             scope.spawn(move || {
                 let mut worker = Worker {
                     shared,
-                    pools: Pools::new(me),
+                    pools: LinkPools::new(me),
                     prng: Prng::new(me as u64),
                     fetches: Vec::new(),
                     asked: Vec::new(),
@@ -152,9 +154,9 @@ fn nobody_waits_for_a_place_that_is_free_whatever_the_workers_do_at_once() {
 
 #[test]
 fn a_turn_that_comes_too_late_is_passed_to_a_worker_where_somebody_waits() {
-    let groups = Groups::new(&[queueing(vec![limited(1, 1)], 10)], None);
+    let groups = UpstreamGroups::new(&[queueing(vec![limited(1, 1)], 10)], None);
     let group = groups.iter().next().unwrap();
-    let (mut here, mut there) = (Pools::new(0), Pools::new(1));
+    let (mut here, mut there) = (LinkPools::new(0), LinkPools::new(1));
     assert_eq!(here.join(group, 7, 10), Ok(0));
     assert_eq!(there.join(group, 8, 10), Ok(1));
     here.leave(group, 7);

@@ -7,20 +7,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use base::Spool;
-use bytes::Bytes;
-use conf::model::{
-    Balance, Keepalive, OriginSettings, PeerAddress, Place, Protocol, Queue, Upstream, UpstreamId,
-    UpstreamKind, UpstreamServer,
+use bolide_base::Spool;
+use bolide_conf::model::{
+    Balance, Keepalive, OriginSettings, PeerAddress, Protocol, Queue, SourcePlace, Upstream,
+    UpstreamId, UpstreamKind, UpstreamServer,
 };
-use http::{OriginHead, Params};
-use wire::OriginEvent;
+use bolide_http::{OriginHead, Params};
+use bolide_wire::OriginEvent;
+use bytes::Bytes;
 
-use crate::{OriginRequest, Target};
+use crate::{OriginRequest, PassTarget};
 
 struct Empty;
 
-impl conf::Source for Empty {
+impl bolide_conf::ConfSource for Empty {
     fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
         Ok(b"events {} http {}".to_vec())
     }
@@ -36,7 +36,8 @@ impl conf::Source for Empty {
 
 /// What holds where nothing is configured.
 pub(crate) fn settings() -> OriginSettings {
-    let outcome = conf::parse(&Empty, Path::new("a.conf"), &conf::Options::default());
+    let outcome =
+        bolide_conf::parse(&Empty, Path::new("a.conf"), &bolide_conf::LoadOptions::default());
     let http = outcome.config.unwrap().http.unwrap();
     (*http.settings.origin).clone()
 }
@@ -85,7 +86,7 @@ pub(crate) fn upstream(balance: Balance, servers: Vec<UpstreamServer>) -> Upstre
             timeout: Duration::from_secs(60),
         },
         queue: None,
-        place: Place::default(),
+        place: SourcePlace::default(),
     }
 }
 
@@ -97,7 +98,7 @@ pub(crate) fn queueing(servers: Vec<UpstreamServer>, len: u32) -> Upstream {
 /// A `GET` to the first group.
 pub(crate) fn request(settings: OriginSettings) -> Box<OriginRequest> {
     Box::new(OriginRequest {
-        target: Target::Group(UpstreamId(0)),
+        target: PassTarget::Group(UpstreamId(0)),
         protocol: Protocol::FastCgi,
         settings: Arc::new(settings),
         params: Params::new(),

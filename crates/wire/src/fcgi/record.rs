@@ -2,7 +2,7 @@
 //!
 //! Encodes what a web server sends, and reads any header. It keeps no state.
 
-use http::Params;
+use bolide_http::Params;
 
 /// Bytes of a record's header.
 pub const HEADER_LEN: usize = 8;
@@ -18,7 +18,7 @@ const FLAG_KEEP_CONN: u8 = 1;
 
 /// What a record carries; records of other kinds concern no request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum RecordKind {
     /// Opens a request.
     BeginRequest = 1,
     /// The request is not wanted any more.
@@ -37,9 +37,9 @@ pub enum Kind {
 
 /// A record's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct RecordHeader {
     /// What the record carries.
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// Whose record it is.
     pub id: u16,
     /// Bytes of content.
@@ -48,17 +48,17 @@ pub struct Header {
     pub padding: u8,
 }
 
-impl Header {
+impl RecordHeader {
     /// The header of a record of ours.
     #[must_use]
-    pub const fn new(kind: Kind, len: usize) -> Self {
+    pub const fn new(kind: RecordKind, len: usize) -> Self {
         debug_assert!(len <= CONTENT_MAX, "a record's length has two bytes");
         Self { kind, id: REQUEST_ID, len: len as u16, padding: 0 }
     }
 
     /// The header of a record without content.
     #[must_use]
-    pub const fn empty(kind: Kind) -> Self {
+    pub const fn empty(kind: RecordKind) -> Self {
         Self::new(kind, 0)
     }
 
@@ -79,13 +79,13 @@ impl Header {
     pub const fn parse(bytes: [u8; HEADER_LEN]) -> Option<Self> {
         let [_, kind, id_high, id_low, high, low, padding, _] = bytes;
         let kind = match kind {
-            1 => Kind::BeginRequest,
-            2 => Kind::AbortRequest,
-            3 => Kind::EndRequest,
-            4 => Kind::Params,
-            5 => Kind::Stdin,
-            6 => Kind::Stdout,
-            7 => Kind::Stderr,
+            1 => RecordKind::BeginRequest,
+            2 => RecordKind::AbortRequest,
+            3 => RecordKind::EndRequest,
+            4 => RecordKind::Params,
+            5 => RecordKind::Stdin,
+            6 => RecordKind::Stdout,
+            7 => RecordKind::Stderr,
             _ => return None,
         };
         let (id, len) = (u16::from_be_bytes([id_high, id_low]), u16::from_be_bytes([high, low]));
@@ -95,7 +95,7 @@ impl Header {
 
 /// Appends the record that opens a request; with `keep` the application leaves the connection open.
 pub fn push_begin(out: &mut Vec<u8>, keep: bool) {
-    Header::new(Kind::BeginRequest, 8).push(out);
+    RecordHeader::new(RecordKind::BeginRequest, 8).push(out);
     let flags = if keep { FLAG_KEEP_CONN } else { 0 };
     out.extend_from_slice(&[0, ROLE_RESPONDER, flags, 0, 0, 0, 0, 0]);
 }
@@ -106,7 +106,7 @@ pub fn push_begin(out: &mut Vec<u8>, keep: bool) {
 /// it is larger than a record.
 pub fn push_params(out: &mut Vec<u8>, params: &Params) {
     let mut record = out.len();
-    Header::empty(Kind::Params).push(out);
+    RecordHeader::empty(RecordKind::Params).push(out);
     for (name, value) in params.iter() {
         let size = length_size(name.len()) + length_size(value.len()) + name.len() + value.len();
         if out.len() - record - HEADER_LEN + size > CONTENT_MAX {
@@ -139,10 +139,10 @@ fn next_record(out: &mut Vec<u8>, record: usize) -> usize {
     if len == 0 {
         return record;
     }
-    let header = Header::new(Kind::Params, len).bytes();
+    let header = RecordHeader::new(RecordKind::Params, len).bytes();
     out[record..record + HEADER_LEN].copy_from_slice(&header);
     let next = out.len();
-    Header::empty(Kind::Params).push(out);
+    RecordHeader::empty(RecordKind::Params).push(out);
     next
 }
 

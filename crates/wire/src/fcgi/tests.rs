@@ -1,17 +1,17 @@
 //! Scripts and properties: bytes in, events and bytes out, as observed of nginx 1.30.
 
-use base::SendChain;
-use base::chain::Weave;
+use bolide_base::SendChain;
+use bolide_base::chain::CopyPolicy;
+use bolide_http::Params;
 use bytes::Bytes;
-use http::Params;
 use proptest::prelude::{
     Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest,
 };
 
 use super::record::HEADER_LEN;
-use super::{Client, STDIN_MAX};
-use crate::origin::fuzz::{Ask, First, Story, body, read_fcgi};
-use crate::{BodySource, OriginConn, OriginConnSettings, OriginEvent, Pull, User};
+use super::{FcgiClient, STDIN_MAX};
+use crate::origin::fuzz::{First, FuzzAsk, UpstreamStory, body, read_fcgi};
+use crate::{BodySource, OriginConn, OriginConnSettings, OriginEvent, Pull, StreamOwner};
 
 const STDOUT: u8 = 6;
 const STDERR: u8 = 7;
@@ -36,17 +36,21 @@ fn answer(records: &[Vec<u8>]) -> Vec<u8> {
 }
 
 /// Tells the story of these bytes in one piece, and checks that no cut changes it.
-fn tell(ask: &Ask, bytes: &[u8]) -> Story {
-    let whole = Story::tell(OriginConn::fcgi, ask, &[bytes]);
+fn tell(ask: &FuzzAsk, bytes: &[u8]) -> UpstreamStory {
+    let whole = UpstreamStory::tell(OriginConn::fcgi, ask, &[bytes]);
     for size in [1, 2, 5, 8, 13] {
         let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
-        assert_eq!(whole, Story::tell(OriginConn::fcgi, ask, &pieces), "in pieces of {size}");
+        assert_eq!(
+            whole,
+            UpstreamStory::tell(OriginConn::fcgi, ask, &pieces),
+            "in pieces of {size}"
+        );
     }
     whole
 }
 
 fn told(bytes: &[u8]) -> Vec<String> {
-    tell(&Ask::get(), bytes).told
+    tell(&FuzzAsk::get(), bytes).told
 }
 
 fn stdout(text: &str) -> Vec<u8> {
@@ -152,7 +156,7 @@ fn the_end_of_the_connection_ends_what_is_complete() {
 #[test]
 fn a_body_is_cut_where_its_length_says() {
     let expected = ["head 0, Content-Length: 3", "body hel", "excess", "end 0"];
-    let story = tell(&Ask::get(), &answer(&[stdout("Content-Length: 3\r\n\r\nhello"), end()]));
+    let story = tell(&FuzzAsk::get(), &answer(&[stdout("Content-Length: 3\r\n\r\nhello"), end()]));
     assert_eq!(story.told, expected);
     assert!(!story.is_idle);
     let story = told(&answer(&[stdout("Content-Length: 3\r\n\r\nhel"), stdout("lo"), end()]));
@@ -196,7 +200,7 @@ fn lengths_must_be_one_number() {
 
 #[test]
 fn an_answer_to_head_has_no_body() {
-    let mut ask = Ask::get();
+    let mut ask = FuzzAsk::get();
     ask.settings.answers_head = true;
     for rest in ["", "hello", "hello and more"] {
         let bytes = answer(&[stdout(&format!("Content-Length: 5\r\n\r\n{rest}")), end()]);
@@ -220,7 +224,7 @@ fn early_heads_come_before_the_answers_own() {
 
 #[test]
 fn the_limit_of_a_head_counts_the_framing_around_it() {
-    let mut ask = Ask::get();
+    let mut ask = FuzzAsk::get();
     ask.settings.head_max = 4096;
     for (more, passes) in [(0, true), (1, false)] {
         let name = "X: ".to_owned() + &"a".repeat(1000);
@@ -236,7 +240,7 @@ fn the_limit_of_a_head_counts_the_framing_around_it() {
 #[test]
 fn a_connection_is_used_again_only_when_nothing_is_left_of_its_request() {
     let bytes = answer(&[record(STDOUT, HEAD), end()]);
-    let mut ask = Ask { body_len: 3000, ..Ask::get() };
+    let mut ask = FuzzAsk { body_len: 3000, ..FuzzAsk::get() };
     assert!(tell(&ask, &bytes).is_idle);
     assert!(!tell(&ask, &[bytes.clone(), stdout("more")].concat()).is_idle);
     assert!(!tell(&ask, &bytes[..bytes.len() - 1]).is_idle);
@@ -244,7 +248,7 @@ fn a_connection_is_used_again_only_when_nothing_is_left_of_its_request() {
     let story = tell(&ask, &bytes);
     assert_eq!(story.told, ["head 0, X-A: b", "end 0"], "an early answer is an answer");
     assert!(!story.is_idle && story.output.is_empty(), "nothing leaves behind it");
-    ask = Ask::get();
+    ask = FuzzAsk::get();
     ask.settings.keep = false;
     let story = tell(&ask, &bytes);
     assert!(!story.is_idle && !read_fcgi(&story.output).keeps);
@@ -252,10 +256,10 @@ fn a_connection_is_used_again_only_when_nothing_is_left_of_its_request() {
 
 #[test]
 fn one_connection_carries_one_request_after_the_other() {
-    let (ask, mut conn, mut events) = (Ask::get(), Client::new(), Vec::new());
+    let (ask, mut conn, mut events) = (FuzzAsk::get(), FcgiClient::new(), Vec::new());
     for round in 1..4_u8 {
         conn.start(&ask.params, Some(0), &ask.settings);
-        let mut out = SendChain::new(Weave::Contiguous);
+        let mut out = SendChain::new(CopyPolicy::Contiguous);
         conn.transmit(10, &mut out, 7, &mut Pieces::default());
         let request = read_fcgi(out.contiguous().unwrap());
         assert!(request.is_whole && request.keeps && conn.is_request_sent());
@@ -268,7 +272,7 @@ fn one_connection_carries_one_request_after_the_other() {
         assert!(status == u32::from(round) && conn.is_idle());
     }
     assert!(conn.receive(b"x", &mut events).is_ok() && !conn.is_idle(), "nobody asked for that");
-    let mut fresh = Client::new();
+    let mut fresh = FcgiClient::new();
     assert!(fresh.receive(b"x", &mut events).is_err() && !fresh.is_idle());
 }
 
@@ -277,7 +281,7 @@ fn one_connection_carries_one_request_after_the_other() {
 struct Pieces(Vec<(&'static [u8], Pull)>);
 
 impl BodySource for Pieces {
-    fn pull(&mut self, _user: User, max: usize, out: &mut SendChain) -> Pull {
+    fn pull(&mut self, _user: StreamOwner, max: usize, out: &mut SendChain) -> Pull {
         assert!(!self.0.is_empty(), "a body that is pending is not asked");
         let (bytes, pull) = self.0.remove(0);
         assert!(bytes.len() <= max, "{} > {max}", bytes.len());
@@ -286,17 +290,17 @@ impl BodySource for Pieces {
     }
 }
 
-fn started(body_len: Option<u64>) -> Client {
-    let mut conn = Client::new();
+fn started(body_len: Option<u64>) -> FcgiClient {
+    let mut conn = FcgiClient::new();
     conn.start(&Params::new(), body_len, &OriginConnSettings::default());
-    let mut out = SendChain::new(Weave::Contiguous);
+    let mut out = SendChain::new(CopyPolicy::Contiguous);
     conn.transmit(1, &mut out, 7, &mut Pieces::default());
     assert_eq!(out.len(), if body_len == Some(0) { 32 } else { 24 }, "what is queued leaves");
     conn
 }
 
-fn transmit(conn: &mut Client, pieces: &mut Pieces) -> Vec<u8> {
-    let mut out = SendChain::new(Weave::Contiguous);
+fn transmit(conn: &mut FcgiClient, pieces: &mut Pieces) -> Vec<u8> {
+    let mut out = SendChain::new(CopyPolicy::Contiguous);
     conn.transmit(1000, &mut out, 7, pieces);
     out.contiguous().unwrap().to_vec()
 }
@@ -341,7 +345,7 @@ fn an_abort_stands_between_records_and_only_where_an_answer_is_awaited() {
     assert!(conn.has_output());
     assert_eq!(transmit(&mut conn, &mut Pieces::default()), record(2, b""));
     assert!(!conn.has_output() && !conn.is_idle() && !conn.is_request_sent());
-    let mut idle = Client::new();
+    let mut idle = FcgiClient::new();
     idle.abort();
     assert!(!idle.has_output() && idle.is_idle());
 }
@@ -349,13 +353,13 @@ fn an_abort_stands_between_records_and_only_where_an_answer_is_awaited() {
 #[test]
 fn shared_pieces_and_files_of_a_body_stay_what_they_are() {
     let mut conn = started(None);
-    let mut out = SendChain::new(Weave::Shared(4));
+    let mut out = SendChain::new(CopyPolicy::Shared(4));
     let mut pieces = Pieces(vec![(b"abc", Pull::More), (b"defgh", Pull::More), (b"i", Pull::End)]);
     conn.transmit(1000, &mut out, 7, &mut pieces);
     assert_eq!(out.segments().len(), 3, "the middle was not copied");
     assert_eq!(out.len(), 8 + 9 + 8);
     match out.segments()[0] {
-        base::chain::Segment::Inline(start, end) => {
+        bolide_base::chain::Segment::Inline(start, end) => {
             let header = &out.inline(start, end)[..HEADER_LEN];
             assert_eq!(header, &record(5, b"abcdefghi")[..HEADER_LEN]);
         }
@@ -365,7 +369,7 @@ fn shared_pieces_and_files_of_a_body_stay_what_they_are() {
 
 #[test]
 fn a_pair_goes_on_in_another_record_only_if_it_fits_in_none() {
-    let mut ask = Ask::get();
+    let mut ask = FuzzAsk::get();
     ask.params.clear();
     ask.params.push(b"A", &[b'a'; 40_000]);
     ask.params.push(b"B", &[b'b'; 40_000]);
@@ -404,10 +408,10 @@ proptest! {
         cuts.extend([0, bytes.len()]);
         cuts.sort_unstable();
         let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
-        let mut ask = Ask::get();
+        let mut ask = FuzzAsk::get();
         ask.settings = OriginConnSettings { head_max: 120, keep, answers_head: false };
-        let whole = Story::tell(OriginConn::fcgi, &ask, &[&bytes]);
-        prop_assert_eq!(whole, Story::tell(OriginConn::fcgi, &ask, &pieces));
+        let whole = UpstreamStory::tell(OriginConn::fcgi, &ask, &[&bytes]);
+        prop_assert_eq!(whole, UpstreamStory::tell(OriginConn::fcgi, &ask, &pieces));
     }
 
     #[test]
@@ -417,14 +421,14 @@ proptest! {
         body_len in prop_oneof![Just(0_usize), 1..200_usize, 1..200_000_usize],
         room in 9..100_000_usize,
     ) {
-        let mut ask = Ask { body_len, room, ..Ask::get() };
+        let mut ask = FuzzAsk { body_len, room, ..FuzzAsk::get() };
         ask.params.clear();
         let sizes = pairs.into_iter().chain(large.into_iter().map(|len| (5, len)));
         for (at, (name, value)) in sizes.enumerate() {
             let letter = (at % 26) as u8;
             ask.params.push(&vec![b'A' + letter; name], &vec![b'a' + letter; value]);
         }
-        let story = Story::tell(OriginConn::fcgi, &ask, &[]);
+        let story = UpstreamStory::tell(OriginConn::fcgi, &ask, &[]);
         let request = read_fcgi(&story.output);
         prop_assert!(request.pairs.iter().map(|(n, v)| (&n[..], &v[..])).eq(ask.params.iter()));
         prop_assert!(request.is_whole && request.body == body(body_len));

@@ -22,16 +22,16 @@ const TRAILER_SIZE_MAX: u16 = 8 * 1024;
 
 /// What remains to be read of a body.
 #[derive(Clone, Debug)]
-pub(super) enum Decoder {
+pub(super) enum BodyDecoder {
     /// This many bytes.
     Length(u64),
     /// Chunks.
-    Chunked(Chunks),
+    Chunked(ChunkDecoder),
 }
 
 /// Where the chunked framing stands.
 #[derive(Clone, Debug)]
-pub(super) struct Chunks {
+pub(super) struct ChunkDecoder {
     state: State,
     /// Digits, extension bytes or trailer bytes counted in this state.
     counted: u16,
@@ -107,7 +107,7 @@ impl Extension {
 
 /// How far a body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Progress {
+pub(super) enum DecodeProgress {
     /// More is to come.
     More,
     /// That was all.
@@ -116,10 +116,10 @@ pub(super) enum Progress {
     Refused,
 }
 
-impl Decoder {
+impl BodyDecoder {
     /// The start of a chunked body.
     pub(super) const fn chunked() -> Self {
-        Self::Chunked(Chunks { state: State::Start, counted: 0, left: 0 })
+        Self::Chunked(ChunkDecoder { state: State::Start, counted: 0, left: 0 })
     }
 
     /// Bytes that are known to be missing.
@@ -140,13 +140,13 @@ impl Decoder {
         input: &'a [u8],
         room: usize,
         mut sink: impl FnMut(&'a [u8]),
-    ) -> (usize, Progress) {
+    ) -> (usize, DecodeProgress) {
         match self {
             Self::Length(left) => {
                 let taken = shortest(input.len().min(room), *left);
                 sink(&input[..taken]);
                 *left -= taken as u64;
-                (taken, if *left == 0 { Progress::End } else { Progress::More })
+                (taken, if *left == 0 { DecodeProgress::End } else { DecodeProgress::More })
             }
             Self::Chunked(chunks) => chunks.decode(input, room, sink),
         }
@@ -157,13 +157,13 @@ fn shortest(here: usize, left: u64) -> usize {
     usize::try_from(left).map_or(here, |left| left.min(here))
 }
 
-impl Chunks {
+impl ChunkDecoder {
     fn decode<'a>(
         &mut self,
         input: &'a [u8],
         mut room: usize,
         mut sink: impl FnMut(&'a [u8]),
-    ) -> (usize, Progress) {
+    ) -> (usize, DecodeProgress) {
         let mut used = 0;
         while used < input.len() {
             if self.state == State::Data {
@@ -178,14 +178,14 @@ impl Chunks {
                 }
                 continue;
             }
-            let Some(next) = self.step(input[used]) else { return (used, Progress::Refused) };
+            let Some(next) = self.step(input[used]) else { return (used, DecodeProgress::Refused) };
             used += 1;
             self.state = next;
             if next == State::End {
-                return (used, Progress::End);
+                return (used, DecodeProgress::End);
             }
         }
-        (used, Progress::More)
+        (used, DecodeProgress::More)
     }
 
     /// Takes one byte of framing; `None` if it must not stand here.

@@ -1,30 +1,31 @@
 //! The receiving half: heads, bodies, and what the end of input means.
 
-use base::limits::BODY_WINDOW;
+use bolide_base::limits::BODY_WINDOW;
+use bolide_http::{Method, RequestBody, RequestHead};
 use bytes::Bytes;
-use http::{Method, RequestBody, RequestHead};
 
-use super::body::{Decoder, Progress};
-use super::head::{After, Step};
-use super::response::{Asked, Wants};
-use super::{Answer, Conn, DRAIN_SIZE_MAX, Expectation, Input, Reader, Settings, Source};
+use super::body::{BodyDecoder, DecodeProgress};
+use super::head::{After, HeadStep};
+use super::response::{RequestFacts, Wants};
+use super::{Answer, DRAIN_SIZE_MAX, Expectation, H1Conn, H1Settings, Input, Reader, Source};
 use crate::conn::UNBOUND;
-use crate::{Event, HeadPool, Refusal, StreamId};
+use crate::{HeadPool, StreamId, WireEvent, WireRefusal};
 
-const TIMED_OUT: Refusal =
-    Refusal { status: 408, reason: "client timed out (110: Connection timed out)" };
-const INVALID_CHUNKS: Refusal = Refusal { status: 400, reason: "client sent invalid chunked body" };
+const TIMED_OUT: WireRefusal =
+    WireRefusal { status: 408, reason: "client timed out (110: Connection timed out)" };
+const INVALID_CHUNKS: WireRefusal =
+    WireRefusal { status: 400, reason: "client sent invalid chunked body" };
 
-impl Conn {
+impl H1Conn {
     /// Takes what it can of `input` and says how many bytes that was; the rest is to be offered
     /// again with more behind it. Nothing is taken while an answer is outstanding. `settings` are
     /// the same in all calls, but for what the rest of a head is held to once its host is known.
     pub fn receive(
         &mut self,
-        settings: &Settings,
+        settings: &H1Settings,
         input: &[u8],
         heads: &mut HeadPool,
-        events: &mut Vec<Event>,
+        events: &mut Vec<WireEvent>,
     ) -> usize {
         let mut used = 0;
         loop {
@@ -50,20 +51,20 @@ impl Conn {
     }
 
     /// Takes note that the peer has closed its writing side. What it sent before is still answered.
-    pub fn handle_eof(&mut self, events: &mut Vec<Event>) {
+    pub fn handle_eof(&mut self, events: &mut Vec<WireEvent>) {
         self.ended = true;
         self.settle(events);
     }
 
     /// Takes note that a head which has begun did not end in time; it is refused with 408.
-    pub fn handle_timeout(&mut self, heads: &mut HeadPool, events: &mut Vec<Event>) {
+    pub fn handle_timeout(&mut self, heads: &mut HeadPool, events: &mut Vec<WireEvent>) {
         if !matches!(self.input, Input::Head) {
             return;
         }
         if let Some(head) = self.parser.give_up(heads) {
             self.begin(&head, After::Close);
             self.input = Input::Discarding;
-            events.push(Event::Refused {
+            events.push(WireEvent::Refused {
                 stream: StreamId(self.requests),
                 head,
                 refusal: TIMED_OUT,
@@ -90,39 +91,39 @@ impl Conn {
 
     fn receive_head(
         &mut self,
-        settings: &Settings,
+        settings: &H1Settings,
         input: &[u8],
         heads: &mut HeadPool,
-        events: &mut Vec<Event>,
+        events: &mut Vec<WireEvent>,
     ) -> usize {
         let is_fresh = self.parser.is_fresh();
         let found = if is_fresh { self.said.find(input, heads) } else { None };
         let (used, step) = match found {
-            Some((used, head, after)) => (used, Step::Complete(head, after)),
+            Some((used, head, after)) => (used, HeadStep::Complete(head, after)),
             None => {
                 let (used, step) = self.parser.receive(settings, input, heads);
-                if is_fresh && let Step::Complete(head, after) = &step {
+                if is_fresh && let HeadStep::Complete(head, after) = &step {
                     self.said.note(&input[..used], head, *after);
                 }
                 (used, step)
             }
         };
         match step {
-            Step::Partial => used,
-            Step::Complete(mut head, after) => {
+            HeadStep::Partial => used,
+            HeadStep::Complete(mut head, after) => {
                 head.pipelined = self.pipelined;
                 self.begin(&head, after);
                 if self.requests >= settings.keepalive_requests {
                     self.close_after_answer();
                 }
-                events.push(Event::Request { stream: StreamId(self.requests), head });
+                events.push(WireEvent::Request { stream: StreamId(self.requests), head });
                 used
             }
-            Step::Refused(head, refusal) => {
+            HeadStep::Refused(head, refusal) => {
                 self.begin(&head, After::Close);
                 self.input = Input::Discarding;
                 self.lingers = true;
-                events.push(Event::Refused { stream: StreamId(self.requests), head, refusal });
+                events.push(WireEvent::Refused { stream: StreamId(self.requests), head, refusal });
                 input.len()
             }
         }
@@ -133,11 +134,11 @@ impl Conn {
         self.requests += 1;
         self.input = match head.body {
             RequestBody::None => Input::Complete,
-            RequestBody::Length(length) => Input::Body(Decoder::Length(length)),
-            RequestBody::Unknown => Input::Body(Decoder::chunked()),
+            RequestBody::Length(length) => Input::Body(BodyDecoder::Length(length)),
+            RequestBody::Unknown => Input::Body(BodyDecoder::chunked()),
         };
         self.answer = Answer::Wanted;
-        self.asked = Asked {
+        self.asked = RequestFacts {
             version: head.version,
             wants: if head.method == Method::Head { Wants::HeadOnly } else { Wants::Body },
         };
@@ -148,7 +149,7 @@ impl Conn {
         (self.sent, self.drained, self.ahead) = (0, 0, 0);
     }
 
-    fn receive_body(&mut self, input: &[u8], events: &mut Vec<Event>) -> usize {
+    fn receive_body(&mut self, input: &[u8], events: &mut Vec<WireEvent>) -> usize {
         let room = self.body_room();
         let Input::Body(decoder) = &mut self.input else { return 0 };
         if room == 0 {
@@ -161,24 +162,25 @@ impl Conn {
         }
         if self.reader == Reader::Exchange && content.len > 0 {
             self.ahead += content.len as u32;
-            events.push(Event::Body { user: self.user, bytes: content.into_bytes() });
+            events.push(WireEvent::Body { user: self.user, bytes: content.into_bytes() });
         }
         match progress {
-            Progress::More => self.drain(used),
-            Progress::End => {
+            DecodeProgress::More => self.drain(used),
+            DecodeProgress::End => {
                 self.input = Input::Complete;
                 if self.answer == Answer::Done {
                     self.next_request();
                 } else {
-                    events.push(Event::BodyEnd { user: self.user });
+                    events.push(WireEvent::BodyEnd { user: self.user });
                 }
             }
-            Progress::Refused => {
+            DecodeProgress::Refused => {
                 self.stop_reading();
                 if self.answer == Answer::Done {
                     self.answer = Answer::Idle;
                 } else {
-                    events.push(Event::BodyRefused { user: self.user, refusal: INVALID_CHUNKS });
+                    events
+                        .push(WireEvent::BodyRefused { user: self.user, refusal: INVALID_CHUNKS });
                 }
                 return input.len();
             }
@@ -187,12 +189,12 @@ impl Conn {
     }
 
     /// Takes what the client says in another protocol.
-    fn receive_raw(&mut self, input: &[u8], events: &mut Vec<Event>) -> usize {
+    fn receive_raw(&mut self, input: &[u8], events: &mut Vec<WireEvent>) -> usize {
         let taken = input.len().min(self.body_room());
         if self.reader == Reader::Exchange && taken > 0 {
             self.ahead += taken as u32;
             let bytes = Bytes::copy_from_slice(&input[..taken]);
-            events.push(Event::Body { user: self.user, bytes });
+            events.push(WireEvent::Body { user: self.user, bytes });
         }
         taken
     }
@@ -228,26 +230,26 @@ impl Conn {
 
     /// Draws the conclusions from the end of input, once everything before it was looked at.
     #[inline]
-    pub(super) fn settle(&mut self, events: &mut Vec<Event>) {
+    pub(super) fn settle(&mut self, events: &mut Vec<WireEvent>) {
         if self.ended {
             self.conclude(events);
         }
     }
 
-    fn conclude(&mut self, events: &mut Vec<Event>) {
+    fn conclude(&mut self, events: &mut Vec<WireEvent>) {
         match self.input {
             Input::Head if self.held <= self.parser.scanned() => self.input = Input::Discarding,
             Input::Body(_) if self.held == 0 => self.lose_body(events),
             Input::Tunnel if self.held == 0 => {
                 self.input = Input::Silent;
-                events.push(Event::BodyEnd { user: self.user });
+                events.push(WireEvent::BodyEnd { user: self.user });
             }
             _ => {}
         }
     }
 
     /// The request body will never be complete.
-    fn lose_body(&mut self, events: &mut Vec<Event>) {
+    fn lose_body(&mut self, events: &mut Vec<WireEvent>) {
         self.input = Input::Discarding;
         self.after = After::Close;
         match (self.answer, self.reader) {
@@ -257,7 +259,7 @@ impl Conn {
                 self.broken = matches!(answer, Answer::Sending(_));
                 self.answer = Answer::Idle;
                 self.output.clear();
-                events.push(Event::Reset { user: self.user });
+                events.push(WireEvent::Reset { user: self.user });
             }
         }
     }

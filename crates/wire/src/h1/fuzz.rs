@@ -2,13 +2,13 @@
 //!
 //! It plays a whole owner (keeps bytes, binds, answers, pulls) with no socket.
 
-use base::SendChain;
-use base::chain::Weave;
-use base::limits::BODY_WINDOW;
-use http::{BodyLen, Name, ResponseHead};
+use bolide_base::SendChain;
+use bolide_base::chain::CopyPolicy;
+use bolide_base::limits::BODY_WINDOW;
+use bolide_http::{BodyLen, Name, ResponseHead};
 
-use super::{Conn, Replies, Settings};
-use crate::{BodySource, Event, HeadPool, Pull, StreamId, User};
+use super::{H1Conn, H1Settings, Replies};
+use crate::{BodySource, HeadPool, Pull, StreamId, StreamOwner, WireEvent};
 
 /// Feeds `data` whole and in pieces, and checks that both tell the same story. The first byte
 /// chooses how pieces are cut and how requests are answered.
@@ -18,21 +18,21 @@ use crate::{BodySource, Event, HeadPool, Pull, StreamId, User};
 /// When an invariant does not hold.
 pub fn fuzz(data: &[u8]) {
     let Some((&seed, input)) = data.split_first() else { return };
-    let settings = Settings {
+    let settings = H1Settings {
         large_buffer_size: 300,
         underscores_in_headers: seed & 1 == 0,
         ignore_invalid_headers: seed & 2 == 0,
         keepalive_requests: 20,
-        ..Settings::default()
+        ..H1Settings::default()
     };
-    let whole = Story::tell(&settings, seed, input, input.len().max(1));
-    let pieces = Story::tell(&settings, seed, input, 1 + usize::from(seed) % 9);
+    let whole = H1Story::tell(&settings, seed, input, input.len().max(1));
+    let pieces = H1Story::tell(&settings, seed, input, 1 + usize::from(seed) % 9);
     assert_eq!(whole, pieces, "the cut of the input changes its meaning");
 }
 
 /// All that an owner of a connection learns, and all that leaves.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Story {
+pub(super) struct H1Story {
     /// Requests and refusals, in words.
     pub(super) heads: Vec<String>,
     /// Request bodies, one after the other, with `.` for each end and `!` for each failure.
@@ -47,16 +47,16 @@ pub(super) struct Story {
 
 /// An owner and its connection.
 struct Owner<'a> {
-    settings: &'a Settings,
+    settings: &'a H1Settings,
     seed: u8,
-    conn: Conn,
+    conn: H1Conn,
     heads: HeadPool,
     replies: Replies,
-    events: Vec<Event>,
+    events: Vec<WireEvent>,
     kept: Vec<u8>,
     body: Body,
     stream: StreamId,
-    story: Story,
+    story: H1Story,
 }
 
 /// A body that comes in pieces, with pauses.
@@ -69,7 +69,7 @@ struct Body {
 }
 
 impl BodySource for Body {
-    fn pull(&mut self, _user: User, max: usize, out: &mut SendChain) -> Pull {
+    fn pull(&mut self, _user: StreamOwner, max: usize, out: &mut SendChain) -> Pull {
         self.pause = !self.pause;
         if self.pause || self.waits {
             return Pull::Pending;
@@ -81,13 +81,13 @@ impl BodySource for Body {
     }
 }
 
-impl Story {
+impl H1Story {
     /// Plays `input` cut into pieces of `cut` bytes, with the end of input behind it.
-    pub(super) fn tell(settings: &Settings, seed: u8, input: &[u8], cut: usize) -> Self {
+    pub(super) fn tell(settings: &H1Settings, seed: u8, input: &[u8], cut: usize) -> Self {
         let mut owner = Owner {
             settings,
             seed,
-            conn: Conn::new(),
+            conn: H1Conn::new(),
             heads: HeadPool::default(),
             replies: Replies::default(),
             events: Vec::new(),
@@ -126,7 +126,7 @@ impl Owner<'_> {
     }
 
     fn transmit(&mut self) -> bool {
-        let weave = if self.seed & 4 == 0 { Weave::Contiguous } else { Weave::Shared(4) };
+        let weave = if self.seed & 4 == 0 { CopyPolicy::Contiguous } else { CopyPolicy::Shared(4) };
         let mut out = SendChain::new(weave);
         let mut moved = false;
         self.body_ready();
@@ -150,7 +150,7 @@ impl Owner<'_> {
     fn take_events(&mut self) {
         for event in std::mem::take(&mut self.events) {
             match event {
-                Event::Request { stream, head } => {
+                WireEvent::Request { stream, head } => {
                     let fields: Vec<_> = head.fields.iter().map(|f| (f.text, f.value)).collect();
                     self.story.heads.push(format!(
                         "{:?} {:?} {:?} {:?} {:?} {} {fields:?}",
@@ -164,36 +164,36 @@ impl Owner<'_> {
                     self.accept(stream);
                     if self.seed & 16 == 16 && head.fields.get(Name::Upgrade).is_some() {
                         self.answer(101);
-                    } else if self.seed & 8 == 0 || head.body == http::RequestBody::None {
+                    } else if self.seed & 8 == 0 || head.body == bolide_http::RequestBody::None {
                         self.answer(200);
                     } else {
                         self.conn.send_continue(stream);
                     }
                     self.heads.put(head);
                 }
-                Event::Refused { stream, head, refusal } => {
+                WireEvent::Refused { stream, head, refusal } => {
                     self.story.heads.push(format!("{} {}", refusal.status, refusal.reason));
                     self.accept(stream);
                     self.answer(refusal.status);
                     self.heads.put(head);
                 }
-                Event::Body { user, bytes } => {
+                WireEvent::Body { user, bytes } => {
                     assert_eq!(user, self.stream.0, "a body event finds its user bound");
                     assert!(bytes.len() <= BODY_WINDOW as usize);
                     self.story.bodies.extend_from_slice(&bytes);
                     self.conn.body_consumed(self.stream, bytes.len());
                 }
-                Event::BodyEnd { .. } => {
+                WireEvent::BodyEnd { .. } => {
                     self.story.bodies.push(b'.');
                     self.body.waits = false;
                     self.answer(200);
                 }
-                Event::BodyRefused { refusal, .. } => {
+                WireEvent::BodyRefused { refusal, .. } => {
                     self.story.bodies.push(b'!');
                     self.answer(refusal.status);
                 }
-                Event::Reset { .. } => self.story.bodies.push(b'!'),
-                Event::Sent { .. } => self.story.sent += 1,
+                WireEvent::Reset { .. } => self.story.bodies.push(b'!'),
+                WireEvent::Sent { .. } => self.story.sent += 1,
             }
         }
     }

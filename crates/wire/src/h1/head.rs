@@ -12,40 +12,44 @@
 //! INVARIANT: whether and why a head is refused depends on its bytes only, never on how they were
 //! cut; so every check of an unfinished line is one that the finished line fails first, too.
 
-use http::{Method, Name, RequestBody, RequestHead, Version};
+use bolide_http::{HttpVersion, Method, Name, RequestBody, RequestHead};
 use memchr::memchr;
 
-use super::Settings;
+use super::H1Settings;
 use super::grammar::{
     FOREIGN, PLAIN, UNDERSCORE, has_line_control, is_host, list_has, parse_decimal, scan_name, trim,
 };
-use super::line::{self, Authority, METHOD_SIZE_MAX};
-use crate::{HeadPool, Refusal};
+use super::line::{self, METHOD_SIZE_MAX, TargetAuthority};
+use crate::{HeadPool, WireRefusal};
 
-const fn bad(reason: &'static str) -> Refusal {
-    Refusal { status: 400, reason }
+const fn bad(reason: &'static str) -> WireRefusal {
+    WireRefusal { status: 400, reason }
 }
 
-const INVALID_METHOD: Refusal = bad("client sent invalid method");
-const BLANK_FLOOD: Refusal = bad("client sent invalid request");
-const INVALID_LINE: Refusal = bad("client sent invalid header line");
-const DUPLICATE_LINE: Refusal = bad("client sent duplicate header line");
-const DUPLICATE_HOST: Refusal = bad("client sent duplicate host header");
-const INVALID_HOST: Refusal = bad("client sent invalid host header");
-const NO_HOST: Refusal = bad("client sent HTTP/1.1 request without \"Host\" header");
-const INVALID_LENGTH: Refusal = bad("client sent invalid \"Content-Length\" header");
-const CODING_IN_10: Refusal = bad("client sent HTTP/1.0 request with \"Transfer-Encoding\" header");
-const LENGTH_AND_CODING: Refusal =
+const INVALID_METHOD: WireRefusal = bad("client sent invalid method");
+const BLANK_FLOOD: WireRefusal = bad("client sent invalid request");
+const INVALID_LINE: WireRefusal = bad("client sent invalid header line");
+const DUPLICATE_LINE: WireRefusal = bad("client sent duplicate header line");
+const DUPLICATE_HOST: WireRefusal = bad("client sent duplicate host header");
+const INVALID_HOST: WireRefusal = bad("client sent invalid host header");
+const NO_HOST: WireRefusal = bad("client sent HTTP/1.1 request without \"Host\" header");
+const INVALID_LENGTH: WireRefusal = bad("client sent invalid \"Content-Length\" header");
+const CODING_IN_10: WireRefusal =
+    bad("client sent HTTP/1.0 request with \"Transfer-Encoding\" header");
+const LENGTH_AND_CODING: WireRefusal =
     bad("client sent \"Content-Length\" and \"Transfer-Encoding\" headers at the same time");
-const UNKNOWN_CODING: Refusal =
-    Refusal { status: 501, reason: "client sent unknown \"Transfer-Encoding\"" };
-const CONNECT_METHOD: Refusal = Refusal { status: 405, reason: "client sent CONNECT method" };
-const TRACE_METHOD: Refusal = Refusal { status: 405, reason: "client sent TRACE method" };
-const TOO_LONG_TARGET: Refusal = Refusal { status: 414, reason: "client sent too long URI" };
-const TOO_LONG_LINE: Refusal = Refusal { status: 494, reason: "client sent too long header line" };
-const TOO_LARGE: Refusal = Refusal { status: 494, reason: "client sent too large request" };
-const TOO_MANY_LINES: Refusal =
-    Refusal { status: 494, reason: "client sent too many header lines" };
+const UNKNOWN_CODING: WireRefusal =
+    WireRefusal { status: 501, reason: "client sent unknown \"Transfer-Encoding\"" };
+const CONNECT_METHOD: WireRefusal =
+    WireRefusal { status: 405, reason: "client sent CONNECT method" };
+const TRACE_METHOD: WireRefusal = WireRefusal { status: 405, reason: "client sent TRACE method" };
+const TOO_LONG_TARGET: WireRefusal =
+    WireRefusal { status: 414, reason: "client sent too long URI" };
+const TOO_LONG_LINE: WireRefusal =
+    WireRefusal { status: 494, reason: "client sent too long header line" };
+const TOO_LARGE: WireRefusal = WireRefusal { status: 494, reason: "client sent too large request" };
+const TOO_MANY_LINES: WireRefusal =
+    WireRefusal { status: 494, reason: "client sent too many header lines" };
 
 /// What a head has shown so far; the first ones are fields that may come only once, as in nginx.
 mod marks {
@@ -77,18 +81,18 @@ pub(super) enum After {
 
 /// How far a head is.
 #[derive(Debug)]
-pub(super) enum Step {
+pub(super) enum HeadStep {
     /// The rest has not arrived.
     Partial,
     /// The head is complete.
     Complete(Box<RequestHead>, After),
     /// The head cannot be accepted.
-    Refused(Box<RequestHead>, Refusal),
+    Refused(Box<RequestHead>, WireRefusal),
 }
 
 /// The head that is arriving.
 #[derive(Debug, Default)]
-pub(super) struct Parser {
+pub(super) struct H1HeadParser {
     head: Option<Box<RequestHead>>,
     /// Bytes of the unfinished line that were searched for its end.
     scanned: u32,
@@ -103,7 +107,7 @@ pub(super) struct Parser {
     names_host: bool,
 }
 
-impl Parser {
+impl H1HeadParser {
     /// Whether nothing of a head is here.
     pub(super) const fn is_empty(&self) -> bool {
         self.head.is_none() && self.scanned == 0
@@ -131,17 +135,17 @@ impl Parser {
     }
 
     /// Bytes that the next line can have without a buffer of its own.
-    const fn room_for_next(&self, settings: &Settings) -> usize {
+    const fn room_for_next(&self, settings: &H1Settings) -> usize {
         if self.head.is_some() { self.room as usize } else { settings.header_buffer_size }
     }
 
     /// Takes complete lines off `input`; says how many bytes that was, and how far the head is.
     pub(super) fn receive(
         &mut self,
-        settings: &Settings,
+        settings: &H1Settings,
         input: &[u8],
         heads: &mut HeadPool,
-    ) -> (usize, Step) {
+    ) -> (usize, HeadStep) {
         let mut used = 0;
         loop {
             let rest = &input[used..];
@@ -150,7 +154,7 @@ impl Parser {
                 let checked = self.check_partial(settings, rest, scanned);
                 self.scanned = u32::try_from(rest.len()).unwrap_or(u32::MAX);
                 return match checked {
-                    Ok(()) => (used, Step::Partial),
+                    Ok(()) => (used, HeadStep::Partial),
                     Err(refusal) => (used, self.refuse(rest, refusal, heads)),
                 };
             };
@@ -158,11 +162,11 @@ impl Parser {
             let size = scanned + found + 1;
             used += size;
             match self.take_line(settings, &rest[..size], heads) {
-                Ok(None) if self.names_host => return (used, Step::Partial),
+                Ok(None) if self.names_host => return (used, HeadStep::Partial),
                 Ok(None) => {}
                 Ok(Some(after)) => {
                     let head = self.reset(heads);
-                    return (used, Step::Complete(head, after));
+                    return (used, HeadStep::Complete(head, after));
                 }
                 Err(refusal) => return (used, self.refuse(&rest[..size], refusal, heads)),
             }
@@ -177,20 +181,20 @@ impl Parser {
         head
     }
 
-    fn refuse(&mut self, line: &[u8], refusal: Refusal, heads: &mut HeadPool) -> Step {
+    fn refuse(&mut self, line: &[u8], refusal: WireRefusal, heads: &mut HeadPool) -> HeadStep {
         let had_line = self.head.is_some();
         let mut head = self.reset(heads);
         if !had_line {
             head.line.extend_from_slice(strip_end(line));
-            head.version = Version::Http10;
+            head.version = HttpVersion::Http10;
         }
-        Step::Refused(head, refusal)
+        HeadStep::Refused(head, refusal)
     }
 
     /// Finds a place for a line of `len` bytes with its end: behind the last one, or in a buffer of
     /// its own.
     #[inline]
-    const fn place(&mut self, settings: &Settings, len: usize) -> Result<(), Refusal> {
+    const fn place(&mut self, settings: &H1Settings, len: usize) -> Result<(), WireRefusal> {
         if len <= self.room as usize {
             self.room -= len as u32;
             return Ok(());
@@ -198,7 +202,7 @@ impl Parser {
         self.place_apart(settings, len)
     }
 
-    const fn place_apart(&mut self, settings: &Settings, len: usize) -> Result<(), Refusal> {
+    const fn place_apart(&mut self, settings: &H1Settings, len: usize) -> Result<(), WireRefusal> {
         if let Some(refusal) = self.beyond(settings, len) {
             return Err(refusal);
         }
@@ -210,7 +214,7 @@ impl Parser {
 
     /// Why a line of `len` bytes cannot have a buffer of its own; first what does not depend on
     /// whether all of it is here.
-    const fn beyond(&self, settings: &Settings, len: usize) -> Option<Refusal> {
+    const fn beyond(&self, settings: &H1Settings, len: usize) -> Option<WireRefusal> {
         let is_full = self.buffers >= settings.large_buffers;
         if !is_full && len <= settings.large_buffer_size {
             return None;
@@ -225,10 +229,10 @@ impl Parser {
     /// Refuses a line that cannot become acceptable; `scanned` bytes of it were checked before.
     fn check_partial(
         &self,
-        settings: &Settings,
+        settings: &H1Settings,
         line: &[u8],
         scanned: usize,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), WireRefusal> {
         if self.head.is_none() && scanned <= METHOD_SIZE_MAX && line != b"\r" {
             line::method_end(&line[..line.len().min(METHOD_SIZE_MAX + 1)])?;
         }
@@ -243,10 +247,10 @@ impl Parser {
     /// Takes one line with its end; gives what comes after the answer if it ended the head.
     fn take_line(
         &mut self,
-        settings: &Settings,
+        settings: &H1Settings,
         line: &[u8],
         heads: &mut HeadPool,
-    ) -> Result<Option<After>, Refusal> {
+    ) -> Result<Option<After>, WireRefusal> {
         let text = strip_end(line);
         if self.head.is_none() {
             return self.take_first_line(settings, line, heads);
@@ -265,10 +269,10 @@ impl Parser {
 
     fn take_first_line(
         &mut self,
-        settings: &Settings,
+        settings: &H1Settings,
         line: &[u8],
         heads: &mut HeadPool,
-    ) -> Result<Option<After>, Refusal> {
+    ) -> Result<Option<After>, WireRefusal> {
         let text = strip_end(line);
         if text.is_empty() {
             // RFC 9112 §2.2: empty lines before a request line are ignored; not without end.
@@ -282,27 +286,27 @@ impl Parser {
         let mut head = heads.take();
         self.size = line.len() as u32;
         head.line.extend_from_slice(text);
-        head.version = Version::Http10;
+        head.version = HttpVersion::Http10;
         let parsed = match method_end {
             Some(end) => line::parse(text, end, &mut head),
             None => Err(INVALID_METHOD),
         };
         let version = head.version;
         self.head = Some(head);
-        if parsed? == Authority::Target {
+        if parsed? == TargetAuthority::Target {
             self.marks |= marks::ABSOLUTE;
             self.names_host = settings.asks_host;
         }
-        Ok((version == Version::Http09).then_some(After::Close))
+        Ok((version == HttpVersion::Http09).then_some(After::Close))
     }
 
     #[inline]
     fn take_field(
         &mut self,
-        settings: &Settings,
+        settings: &H1Settings,
         line: &[u8],
         head: &mut RequestHead,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), WireRefusal> {
         // RFC 9112 §5.1, §5.2: no white space before the colon, no folded line.
         let Some((end, classes)) = scan_name(line) else { return Err(INVALID_LINE) };
         let (text, value) = (&line[..end], &line[end + 1..]);
@@ -351,7 +355,7 @@ impl Parser {
     }
 
     #[inline]
-    fn note_unique(&mut self, name: Name) -> Result<(), Refusal> {
+    fn note_unique(&mut self, name: Name) -> Result<(), WireRefusal> {
         let mark = match name {
             Name::Host => marks::HOST,
             Name::ContentLength => marks::LENGTH,
@@ -373,7 +377,7 @@ impl Parser {
         Ok(())
     }
 
-    fn note_host(&self, value: &[u8], head: &mut RequestHead) -> Result<(), Refusal> {
+    fn note_host(&self, value: &[u8], head: &mut RequestHead) -> Result<(), WireRefusal> {
         if !is_host(value) {
             return Err(INVALID_HOST);
         }
@@ -393,9 +397,9 @@ impl Parser {
     }
 
     /// Checks what only the whole head shows.
-    fn finish(&self, head: &mut RequestHead) -> Result<After, Refusal> {
+    fn finish(&self, head: &mut RequestHead) -> Result<After, WireRefusal> {
         let has = |mark| self.marks & mark != 0;
-        let modern = head.version == Version::Http11;
+        let modern = head.version == HttpVersion::Http11;
         if modern && !has(marks::HOST) {
             return Err(NO_HOST);
         }
@@ -425,7 +429,7 @@ impl Parser {
 }
 
 /// Whether a name with unusual bytes is taken; one that is not is passed over in silence.
-const fn accepts_name(settings: &Settings, classes: u8) -> bool {
+const fn accepts_name(settings: &H1Settings, classes: u8) -> bool {
     classes == UNDERSCORE && settings.underscores_in_headers || !settings.ignore_invalid_headers
 }
 

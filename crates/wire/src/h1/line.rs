@@ -2,26 +2,29 @@
 //!
 //! It refuses what the grammar does not know, with nginx's words, and takes no second blank.
 
-use http::{Method, RequestHead, Version};
+use bolide_http::{HttpVersion, Method, RequestHead};
 use memchr::{memchr, memchr2};
 
 use super::grammar::{has_control, is_host};
-use crate::Refusal;
+use crate::WireRefusal;
 
-const INVALID_METHOD: Refusal = Refusal { status: 400, reason: "client sent invalid method" };
-const INVALID_REQUEST: Refusal = Refusal { status: 400, reason: "client sent invalid request" };
-const INVALID_HOST: Refusal =
-    Refusal { status: 400, reason: "client sent invalid host in request line" };
-const INVALID_VERSION: Refusal = Refusal { status: 505, reason: "client sent invalid version" };
-const INVALID_METHOD_09: Refusal =
-    Refusal { status: 400, reason: "client sent invalid method in HTTP/0.9 request" };
+const INVALID_METHOD: WireRefusal =
+    WireRefusal { status: 400, reason: "client sent invalid method" };
+const INVALID_REQUEST: WireRefusal =
+    WireRefusal { status: 400, reason: "client sent invalid request" };
+const INVALID_HOST: WireRefusal =
+    WireRefusal { status: 400, reason: "client sent invalid host in request line" };
+const INVALID_VERSION: WireRefusal =
+    WireRefusal { status: 505, reason: "client sent invalid version" };
+const INVALID_METHOD_09: WireRefusal =
+    WireRefusal { status: 400, reason: "client sent invalid method in HTTP/0.9 request" };
 
 /// Bytes of the longest method; a fixed bound keeps the check of an unfinished line constant.
 pub(super) const METHOD_SIZE_MAX: usize = 64;
 
 /// Where the authority of a request comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Authority {
+pub(super) enum TargetAuthority {
     /// From `Host`.
     Field,
     /// From the target, which had absolute form; `Host` does not matter (RFC 9112 §3.2.2).
@@ -33,7 +36,7 @@ pub(super) enum Authority {
 /// # Errors
 ///
 /// A byte that no method holds: such a line need not be read to its end.
-pub(super) fn method_end(line: &[u8]) -> Result<Option<usize>, Refusal> {
+pub(super) fn method_end(line: &[u8]) -> Result<Option<usize>, WireRefusal> {
     for (at, byte) in line.iter().enumerate() {
         match byte {
             b' ' if at > 0 => return Ok(Some(at)),
@@ -53,7 +56,7 @@ pub(super) fn parse(
     line: &[u8],
     method_end: usize,
     head: &mut RequestHead,
-) -> Result<Authority, Refusal> {
+) -> Result<TargetAuthority, WireRefusal> {
     let (method, rest) = (&line[..method_end], &line[method_end + 1..]);
     head.method = Method::parse(method);
     head.method_text.extend_from_slice(method);
@@ -67,7 +70,7 @@ pub(super) fn parse(
     let authority = parse_target(target, head)?;
     head.version = match version {
         Some(text) => parse_version(text)?,
-        None => Version::Http09,
+        None => HttpVersion::Http09,
     };
     if version.is_none() && head.method != Method::Get {
         return Err(INVALID_METHOD_09);
@@ -75,7 +78,7 @@ pub(super) fn parse(
     Ok(authority)
 }
 
-fn parse_target(target: &[u8], head: &mut RequestHead) -> Result<Authority, Refusal> {
+fn parse_target(target: &[u8], head: &mut RequestHead) -> Result<TargetAuthority, WireRefusal> {
     let absolute = match target {
         // RFC 9112 §3.2.3: its target has authority form, and no other.
         [b'/', ..] if head.method == Method::Connect => return Err(INVALID_REQUEST),
@@ -87,7 +90,7 @@ fn parse_target(target: &[u8], head: &mut RequestHead) -> Result<Authority, Refu
     };
     let Some(absolute) = absolute else {
         head.target.extend_from_slice(target);
-        return Ok(Authority::Field);
+        return Ok(TargetAuthority::Field);
     };
     let end = memchr2(b'/', b'?', absolute).unwrap_or(absolute.len());
     let (authority, path) = absolute.split_at(end);
@@ -102,7 +105,7 @@ fn parse_target(target: &[u8], head: &mut RequestHead) -> Result<Authority, Refu
         head.target.push(b'/');
     }
     head.target.extend_from_slice(path);
-    Ok(Authority::Target)
+    Ok(TargetAuthority::Target)
 }
 
 /// Whether a name in a target has no other bytes than names in use have: as in nginx, it is held to
@@ -124,14 +127,14 @@ fn strip_scheme(target: &[u8]) -> Option<&[u8]> {
     })
 }
 
-fn parse_version(text: &[u8]) -> Result<Version, Refusal> {
+fn parse_version(text: &[u8]) -> Result<HttpVersion, WireRefusal> {
     let numbers = text.strip_prefix(b"HTTP/").ok_or(INVALID_REQUEST)?;
     match numbers {
-        b"1.1" => Ok(Version::Http11),
-        b"1.0" => Ok(Version::Http10),
+        b"1.1" => Ok(HttpVersion::Http11),
+        b"1.0" => Ok(HttpVersion::Http10),
         // RFC 9110 §2.5: a higher minor version is answered as the highest we know; RFC 9112 §2.3:
         // it is one digit.
-        [b'1', b'.', b'0'..=b'9'] => Ok(Version::Http11),
+        [b'1', b'.', b'0'..=b'9'] => Ok(HttpVersion::Http11),
         [b'2'..=b'9', ..] | [b'1', b'0'..=b'9', ..] => Err(INVALID_VERSION),
         _ => Err(INVALID_REQUEST),
     }

@@ -5,7 +5,7 @@
 //! its own last one and no other's, so that nobody learns by the clock what others send. A message
 //! is only kept once its like came twice; what does not repeat itself pays a look.
 
-use http::{Fields, RequestHead, ResponseHead};
+use bolide_http::{FieldMap, RequestHead, ResponseHead};
 
 use super::head::After;
 use super::response::{Delimiter, encode};
@@ -43,7 +43,7 @@ impl Print {
 struct Slot {
     print: Print,
     /// What `bytes` say, when there are any.
-    fields: Fields,
+    fields: FieldMap,
     bytes: Vec<u8>,
 }
 
@@ -79,14 +79,14 @@ impl Replies {
     }
 
     /// Keeps a head if the last one of its slot was like it.
-    fn note(&mut self, print: Print, fields: &Fields, bytes: &[u8]) {
+    fn note(&mut self, print: Print, fields: &FieldMap, bytes: &[u8]) {
         if self.slots.is_empty() {
             self.slots.resize_with(SLOTS, || None);
         }
         let slot = &mut self.slots[print.slot()];
         let again = slot.as_ref().is_some_and(|slot| slot.print == print);
         let slot = slot.get_or_insert_with(|| {
-            Box::new(Slot { print, fields: Fields::new(), bytes: Vec::new() })
+            Box::new(Slot { print, fields: FieldMap::new(), bytes: Vec::new() })
         });
         slot.print = print;
         slot.bytes.clear();
@@ -108,13 +108,13 @@ struct Request {
 
 /// The last request head of a connection that repeated itself.
 #[derive(Debug, Default)]
-pub(super) struct Requests {
+pub(super) struct ReplayH1 {
     /// Fingerprint of the last head that was no hit.
     last: u64,
     kept: Option<Box<Request>>,
 }
 
-impl Requests {
+impl ReplayH1 {
     /// The head that `input` begins with, if it is the one kept, and its length there. Only where
     /// no part of a head has been taken, and only under the settings it was noted under.
     #[inline]
@@ -157,7 +157,7 @@ impl Requests {
 
 #[cfg(test)]
 mod tests {
-    use http::{BodyLen, Name, ResponseHead};
+    use bolide_http::{BodyLen, Name, ResponseHead};
     use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 
     use super::{After, Delimiter, Replies, encode};

@@ -3,15 +3,15 @@
 //! It decides from the request's version and method and the answer's status and length; fields
 //! leave in the order given, with the framing fields where nginx puts them.
 
-use http::status::{is_bodiless, reason};
-use http::{BodyLen, Name, ResponseHead, Version};
+use bolide_http::status::{is_bodiless, reason};
+use bolide_http::{BodyLen, HttpVersion, Name, ResponseHead};
 
 use super::grammar::push_decimal;
 use super::head::After;
 
 /// How a response body is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(super) enum BodyFraming {
     /// There is none.
     Empty,
     /// This many bytes are missing.
@@ -35,8 +35,8 @@ pub(super) enum Delimiter {
 
 /// What of a request decides how it is answered.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Asked {
-    pub(super) version: Version,
+pub(super) struct RequestFacts {
+    pub(super) version: HttpVersion,
     pub(super) wants: Wants,
 }
 
@@ -50,41 +50,46 @@ pub(super) enum Wants {
 }
 
 /// Says how `head`'s body is announced and written, and whether its end is the connection's.
-pub(super) const fn frame(asked: Asked, head: &ResponseHead) -> (Delimiter, Framing, After) {
+pub(super) const fn frame(
+    asked: RequestFacts,
+    head: &ResponseHead,
+) -> (Delimiter, BodyFraming, After) {
     if is_bodiless(head.status) {
         // RFC 9110 §8.6, RFC 9112 §6.1: neither field in 1xx and 204; nginx: nor in 304.
         return match (head.status, head.body) {
-            (101, BodyLen::Unknown) => (Delimiter::Nothing, Framing::UntilClose, After::Close),
-            (101, _) => (Delimiter::Nothing, Framing::Empty, After::Close),
-            _ => (Delimiter::Nothing, Framing::Empty, After::KeepAlive),
+            (101, BodyLen::Unknown) => (Delimiter::Nothing, BodyFraming::UntilClose, After::Close),
+            (101, _) => (Delimiter::Nothing, BodyFraming::Empty, After::Close),
+            _ => (Delimiter::Nothing, BodyFraming::Empty, After::KeepAlive),
         };
     }
-    let is_modern = matches!(asked.version, Version::Http11);
+    let is_modern = matches!(asked.version, HttpVersion::Http11);
     if head.trailed && is_modern && !head.unchunked && matches!(asked.wants, Wants::Body) {
         // RFC 9112 §7.1.2: only chunks have room for trailers.
-        return (Delimiter::Chunked, Framing::Chunked, After::KeepAlive);
+        return (Delimiter::Chunked, BodyFraming::Chunked, After::KeepAlive);
     }
     match (head.body, asked.wants) {
         (BodyLen::Exact(len), Wants::HeadOnly) | (BodyLen::Exact(len @ 0), Wants::Body) => {
-            (Delimiter::Length(len), Framing::Empty, After::KeepAlive)
+            (Delimiter::Length(len), BodyFraming::Empty, After::KeepAlive)
         }
         (BodyLen::None | BodyLen::Unknown, Wants::HeadOnly) => {
-            (Delimiter::Nothing, Framing::Empty, After::KeepAlive)
+            (Delimiter::Nothing, BodyFraming::Empty, After::KeepAlive)
         }
         (BodyLen::Exact(len), Wants::Body) => {
-            (Delimiter::Length(len), Framing::Exact(len), After::KeepAlive)
+            (Delimiter::Length(len), BodyFraming::Exact(len), After::KeepAlive)
         }
         // RFC 9112 §6.3: without a length the client reads until the end of the connection.
-        (BodyLen::None, Wants::Body) => (Delimiter::Nothing, Framing::Empty, After::Close),
+        (BodyLen::None, Wants::Body) => (Delimiter::Nothing, BodyFraming::Empty, After::Close),
         (BodyLen::Unknown, Wants::Body) if is_modern && !head.unchunked => {
-            (Delimiter::Chunked, Framing::Chunked, After::KeepAlive)
+            (Delimiter::Chunked, BodyFraming::Chunked, After::KeepAlive)
         }
-        (BodyLen::Unknown, Wants::Body) => (Delimiter::Nothing, Framing::UntilClose, After::Close),
+        (BodyLen::Unknown, Wants::Body) => {
+            (Delimiter::Nothing, BodyFraming::UntilClose, After::Close)
+        }
     }
 }
 
 /// Appends trailer fields (RFC 9112 §7.1.2); those that delimit messages have no place there.
-pub(super) fn encode_trailers(out: &mut Vec<u8>, fields: &http::Fields) {
+pub(super) fn encode_trailers(out: &mut Vec<u8>, fields: &bolide_http::FieldMap) {
     for field in fields.iter().filter(|field| !is_framing(field.name)) {
         push_field(out, field.text, field.value);
     }

@@ -1,14 +1,14 @@
 //! The sending half: heads are encoded when given, bodies are pulled when they may leave.
 
-use base::SendChain;
-use http::{Fields, ResponseHead, Version};
+use bolide_base::SendChain;
+use bolide_http::{FieldMap, HttpVersion, ResponseHead};
 
 use super::head::After;
-use super::response::{Framing, encode_interim, encode_trailers, frame};
+use super::response::{BodyFraming, encode_interim, encode_trailers, frame};
 use super::{
-    Answer, Conn, DRAIN_SIZE_MAX, Expectation, Input, OUTPUT_KEPT_MAX, Reader, Replies, Source,
+    Answer, DRAIN_SIZE_MAX, Expectation, H1Conn, Input, OUTPUT_KEPT_MAX, Reader, Replies, Source,
 };
-use crate::{BodySource, Event, Pull, RespondError, StreamId};
+use crate::{BodySource, Pull, RespondError, StreamId, WireEvent};
 
 /// Bytes around the content of one chunk, at most: size, line ends, last chunk.
 const CHUNK_OVERHEAD: usize = 8 + 2 + 2 + 5;
@@ -28,7 +28,7 @@ enum Flow {
     Broken,
 }
 
-impl Conn {
+impl H1Conn {
     /// Queues `100 Continue` if the client waits for it and has not begun its body.
     pub fn send_continue(&mut self, stream: StreamId) {
         if self.is_current(stream)
@@ -63,7 +63,7 @@ impl Conn {
         }
         if matches!(head.status, 100..=199) && head.status != 101 {
             // RFC 9110 §15.2: a 1.0 client would take it for the answer.
-            if self.asked.version == Version::Http11 {
+            if self.asked.version == HttpVersion::Http11 {
                 encode_interim(&mut self.output, head);
             }
             return Ok(());
@@ -73,38 +73,38 @@ impl Conn {
             self.close_after_answer();
         }
         self.told = 0;
-        if self.asked.version != Version::Http09 {
+        if self.asked.version != HttpVersion::Http09 {
             let before = self.output.len();
             replies.write(&mut self.output, head, delimiter, self.after);
             self.told = (self.output.len() - before) as u32;
         }
-        if head.status == 101 && framing == Framing::UntilClose {
+        if head.status == 101 && framing == BodyFraming::UntilClose {
             framing = self.begin_tunnel();
         }
         self.answer = Answer::Sending(framing);
         self.source = Source::Ready;
-        self.trailed = head.trailed && framing != Framing::Empty;
+        self.trailed = head.trailed && framing != BodyFraming::Empty;
         Ok(())
     }
 
     /// Gives the connection to another protocol. Not within a request, nor without a head: then
     /// the answer is only the last.
-    const fn begin_tunnel(&mut self) -> Framing {
+    const fn begin_tunnel(&mut self) -> BodyFraming {
         if !matches!(
             (&self.input, self.asked.version),
-            (Input::Complete, Version::Http10 | Version::Http11)
+            (Input::Complete, HttpVersion::Http10 | HttpVersion::Http11)
         ) {
-            return Framing::Empty;
+            return BodyFraming::Empty;
         }
         (self.input, self.reader, self.ahead) = (Input::Tunnel, Reader::Exchange, 0);
-        Framing::UntilClose
+        BodyFraming::UntilClose
     }
 
     /// Makes the current answer the last. A client that could not know may have sent more; those
     /// of 1.0 do not pipeline.
     pub(super) const fn close_after_answer(&mut self) {
         let unforeseen = matches!(self.after, After::KeepAlive);
-        self.lingers |= unforeseen && matches!(self.asked.version, Version::Http11);
+        self.lingers |= unforeseen && matches!(self.asked.version, HttpVersion::Http11);
         self.after = After::Close;
     }
 
@@ -136,7 +136,7 @@ impl Conn {
         &mut self,
         room: usize,
         out: &mut SendChain,
-        events: &mut Vec<Event>,
+        events: &mut Vec<WireEvent>,
         bodies: &mut impl BodySource,
     ) {
         let start = out.len();
@@ -152,11 +152,11 @@ impl Conn {
         loop {
             let room = room.saturating_sub((out.len() - start) as usize);
             let flow = match &mut framing {
-                Framing::Empty => Flow::Complete,
+                BodyFraming::Empty => Flow::Complete,
                 _ if room == 0 || self.source == Source::Pending => Flow::Wait,
-                Framing::Exact(left) => self.send_exact(left, room, out, bodies),
-                Framing::Chunked => self.send_chunk(room, out, bodies),
-                Framing::UntilClose => self.send_raw(room, out, bodies),
+                BodyFraming::Exact(left) => self.send_exact(left, room, out, bodies),
+                BodyFraming::Chunked => self.send_chunk(room, out, bodies),
+                BodyFraming::UntilClose => self.send_raw(room, out, bodies),
             };
             match flow {
                 Flow::On => {}
@@ -167,7 +167,7 @@ impl Conn {
                 Flow::Complete => {
                     if std::mem::take(&mut self.trailed) {
                         // HTTP/1.0 has no place for them, but the log names them.
-                        bodies.trailers(self.user, &mut Fields::new());
+                        bodies.trailers(self.user, &mut FieldMap::new());
                     }
                     return self.complete(events);
                 }
@@ -230,7 +230,7 @@ impl Conn {
         if pull == Pull::End {
             out.push_slice(b"0\r\n");
             if std::mem::take(&mut self.trailed) {
-                let mut fields = Fields::new();
+                let mut fields = FieldMap::new();
                 bodies.trailers(self.user, &mut fields);
                 out.push_writing(|out| encode_trailers(out, &fields));
             }
@@ -267,9 +267,9 @@ impl Conn {
     }
 
     /// The last byte of the answer was appended.
-    fn complete(&mut self, events: &mut Vec<Event>) {
+    fn complete(&mut self, events: &mut Vec<WireEvent>) {
         let head_bytes = u64::from(self.told);
-        events.push(Event::Sent { user: self.user, body_bytes: self.sent, head_bytes });
+        events.push(WireEvent::Sent { user: self.user, body_bytes: self.sent, head_bytes });
         if self.output.capacity() > OUTPUT_KEPT_MAX {
             self.output = Vec::new();
         }
@@ -290,10 +290,10 @@ impl Conn {
         self.settle(events);
     }
 
-    fn break_off(&mut self, events: &mut Vec<Event>) {
+    fn break_off(&mut self, events: &mut Vec<WireEvent>) {
         self.broken = true;
         self.input = Input::Discarding;
         self.answer = Answer::Idle;
-        events.push(Event::Reset { user: self.user });
+        events.push(WireEvent::Reset { user: self.user });
     }
 }

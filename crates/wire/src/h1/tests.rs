@@ -8,19 +8,21 @@ mod requests;
 mod responses;
 mod tunnels;
 
-use base::SendChain;
-use base::chain::Weave;
-use http::{BodyLen, RequestHead, ResponseHead};
+use bolide_base::SendChain;
+use bolide_base::chain::CopyPolicy;
+use bolide_http::{BodyLen, RequestHead, ResponseHead};
 
-use super::{Conn, Replies, Settings};
-use crate::{BodySource, Event, HeadPool, Pull, Refusal, RespondError, StreamId, User};
+use super::{H1Conn, H1Settings, Replies};
+use crate::{
+    BodySource, HeadPool, Pull, RespondError, StreamId, StreamOwner, WireEvent, WireRefusal,
+};
 
 /// Bodies that give prepared pieces.
 #[derive(Default)]
 struct Pieces(Vec<(&'static [u8], Pull)>);
 
 impl BodySource for Pieces {
-    fn pull(&mut self, _user: User, max: usize, out: &mut SendChain) -> Pull {
+    fn pull(&mut self, _user: StreamOwner, max: usize, out: &mut SendChain) -> Pull {
         let (bytes, pull) = self.0.remove(0);
         assert!(bytes.len() <= max, "{} > {max}", bytes.len());
         out.push_bytes(&bytes::Bytes::from_static(bytes));
@@ -30,21 +32,21 @@ impl BodySource for Pieces {
 
 /// A connection with everything around it.
 struct Bench {
-    conn: Conn,
-    settings: Settings,
+    conn: H1Conn,
+    settings: H1Settings,
     heads: HeadPool,
     replies: Replies,
-    events: Vec<Event>,
+    events: Vec<WireEvent>,
 }
 
 impl Bench {
     fn new() -> Self {
-        Self::with(Settings::default())
+        Self::with(H1Settings::default())
     }
 
-    fn with(settings: Settings) -> Self {
+    fn with(settings: H1Settings) -> Self {
         Self {
-            conn: Conn::new(),
+            conn: H1Conn::new(),
             settings,
             heads: HeadPool::default(),
             replies: Replies::default(),
@@ -64,7 +66,7 @@ impl Bench {
     fn request(&mut self, input: &[u8]) -> (StreamId, Box<RequestHead>) {
         self.receive(input);
         match self.events.pop() {
-            Some(Event::Request { stream, head }) => {
+            Some(WireEvent::Request { stream, head }) => {
                 self.conn.bind(stream, 7);
                 (stream, head)
             }
@@ -73,10 +75,10 @@ impl Bench {
     }
 
     fn transmit(&mut self, bodies: &mut Pieces) -> String {
-        self.transmit_woven(Weave::Contiguous, 4096, bodies)
+        self.transmit_woven(CopyPolicy::Contiguous, 4096, bodies)
     }
 
-    fn transmit_woven(&mut self, weave: Weave, room: usize, bodies: &mut Pieces) -> String {
+    fn transmit_woven(&mut self, weave: CopyPolicy, room: usize, bodies: &mut Pieces) -> String {
         let mut out = SendChain::new(weave);
         self.conn.transmit(room, &mut out, &mut self.events, bodies);
         text_of(&out)
@@ -92,13 +94,13 @@ impl Bench {
         self.events
             .drain(..)
             .map(|event| match event {
-                Event::Request { .. } => "request",
-                Event::Refused { .. } => "refused",
-                Event::Body { .. } => "body",
-                Event::BodyEnd { .. } => "end",
-                Event::BodyRefused { .. } => "body refused",
-                Event::Reset { .. } => "reset",
-                Event::Sent { .. } => "sent",
+                WireEvent::Request { .. } => "request",
+                WireEvent::Refused { .. } => "refused",
+                WireEvent::Body { .. } => "body",
+                WireEvent::BodyEnd { .. } => "end",
+                WireEvent::BodyRefused { .. } => "body refused",
+                WireEvent::Reset { .. } => "reset",
+                WireEvent::Sent { .. } => "sent",
             })
             .collect()
     }
@@ -113,20 +115,20 @@ fn text_of(out: &SendChain) -> String {
         .segments()
         .iter()
         .flat_map(|segment| match segment {
-            base::Segment::Inline(start, end) => out.inline(*start, *end).to_vec(),
-            base::Segment::Bytes(bytes) => bytes.to_vec(),
-            base::Segment::File(_) => panic!("no file was pushed"),
+            bolide_base::Segment::Inline(start, end) => out.inline(*start, *end).to_vec(),
+            bolide_base::Segment::Bytes(bytes) => bytes.to_vec(),
+            bolide_base::Segment::File(_) => panic!("no file was pushed"),
         })
         .collect();
     String::from_utf8(bytes).unwrap()
 }
 
 /// How a fresh connection refuses `input`; `None` if it does not.
-fn refusal_of(settings: &Settings, input: &[u8]) -> Option<Refusal> {
+fn refusal_of(settings: &H1Settings, input: &[u8]) -> Option<WireRefusal> {
     let mut bench = Bench::with(settings.clone());
     assert!(bench.receive(input) <= input.len());
     bench.events.iter().find_map(|event| match event {
-        Event::Refused { refusal, .. } => Some(*refusal),
+        WireEvent::Refused { refusal, .. } => Some(*refusal),
         _ => None,
     })
 }

@@ -11,9 +11,9 @@
 //!                                  └──CR─▶ LastLf ─LF▶ End
 //! ```
 
-use http::Fields;
+use bolide_http::FieldMap;
 
-use crate::cgi::{Line, parse_line};
+use crate::cgi::{CgiLine, parse_line};
 
 /// LIMIT: bytes of one chunk. It leaves room for sums that cannot wrap.
 const SIZE_MAX: u64 = 1 << 60;
@@ -36,7 +36,7 @@ enum State {
 
 /// A body in chunks that is arriving.
 #[derive(Debug)]
-pub(super) struct Chunks {
+pub(super) struct ChunkReader {
     state: State,
     /// The size being read, then the bytes left of the chunk.
     left: u64,
@@ -44,12 +44,12 @@ pub(super) struct Chunks {
     line: Vec<u8>,
     /// Bytes that trailers may still have.
     room: usize,
-    trailers: Fields,
+    trailers: FieldMap,
 }
 
 /// What the next bytes are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Piece<'a> {
+pub(super) enum ChunkPiece<'a> {
     /// Content.
     Data(&'a [u8]),
     /// Nothing more is here.
@@ -58,14 +58,14 @@ pub(super) enum Piece<'a> {
     End(&'a [u8]),
 }
 
-impl Chunks {
+impl ChunkReader {
     /// The start of a body whose trailers may have `room` bytes.
     pub(super) const fn new(room: usize) -> Self {
-        Self { state: State::Start, left: 0, line: Vec::new(), room, trailers: Fields::new() }
+        Self { state: State::Start, left: 0, line: Vec::new(), room, trailers: FieldMap::new() }
     }
 
     /// The fields behind the last chunk.
-    pub(super) fn take_trailers(&mut self) -> Fields {
+    pub(super) fn take_trailers(&mut self) -> FieldMap {
         std::mem::take(&mut self.trailers)
     }
 
@@ -75,12 +75,12 @@ impl Chunks {
     }
 
     /// Takes bytes off `input` up to the end of the next content; `None` where the framing broke.
-    pub(super) fn receive<'a>(&mut self, input: &mut &'a [u8]) -> Option<Piece<'a>> {
+    pub(super) fn receive<'a>(&mut self, input: &mut &'a [u8]) -> Option<ChunkPiece<'a>> {
         loop {
             if self.state == State::End {
-                return Some(Piece::End(input));
+                return Some(ChunkPiece::End(input));
             }
-            let Some((&byte, rest)) = input.split_first() else { return Some(Piece::Starved) };
+            let Some((&byte, rest)) = input.split_first() else { return Some(ChunkPiece::Starved) };
             if self.state == State::Data {
                 let max = usize::try_from(self.left).unwrap_or(usize::MAX);
                 let (data, rest) = input.split_at(input.len().min(max));
@@ -89,7 +89,7 @@ impl Chunks {
                 if self.left == 0 {
                     self.state = State::DataCr;
                 }
-                return Some(Piece::Data(data));
+                return Some(ChunkPiece::Data(data));
             }
             self.state = self.step(byte)?;
             *input = rest;
@@ -133,14 +133,14 @@ impl Chunks {
             self.room -= 1;
             self.line.push(byte);
         } else {
-            (self.line, self.trailers) = (Vec::new(), Fields::new());
+            (self.line, self.trailers) = (Vec::new(), FieldMap::new());
         }
     }
 
     fn end_line(&mut self) {
         // What is no field is passed over, as nginx does.
         if self.room > 0
-            && let Ok(Line::Field(name, value)) = parse_line(&self.line)
+            && let Ok(CgiLine::Field(name, value)) = parse_line(&self.line)
         {
             self.trailers.push_text(name, value);
         }

@@ -3,12 +3,12 @@
 //! It writes what it is given; which fields a request has is decided elsewhere. It refuses only
 //! bytes that would end a line, and with it begin something that nobody wrote.
 
-use base::SendChain;
-use http::Params;
+use bolide_base::SendChain;
+use bolide_http::Params;
 use memchr::memchr3;
 
-use crate::outgoing::Sending;
-use crate::{BodySource, Pull, User};
+use crate::outgoing::SendingState;
+use crate::{BodySource, Pull, StreamOwner};
 
 /// Bytes of the body that are pulled at once.
 const PULL_MAX: usize = 64 * 1024;
@@ -25,7 +25,7 @@ const LINE_OVERHEAD: usize = 16;
 
 /// How what is left of a body leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Framing {
+pub(super) enum UploadFraming {
     /// So many bytes.
     Length(u64),
     /// In chunks.
@@ -59,16 +59,16 @@ pub(super) fn push_head(out: &mut Vec<u8>, params: &Params) -> Option<()> {
     Some(())
 }
 
-impl Framing {
+impl UploadFraming {
     /// Pulls one piece into what is left of `room`; gives what the sending comes to, or nothing
     /// where the room is too small. `true` says that something was appended.
     pub(super) fn send(
         &mut self,
         room: usize,
         out: &mut SendChain,
-        user: User,
+        user: StreamOwner,
         body: &mut impl BodySource,
-    ) -> Option<(Pull, Sending, bool)> {
+    ) -> Option<(Pull, SendingState, bool)> {
         let overhead = if *self == Self::Chunked { CHUNK_OVERHEAD } else { 0 };
         let max = room.saturating_sub(overhead).min(PULL_MAX);
         if max == 0 {
@@ -80,9 +80,9 @@ impl Framing {
                 let pull = body.pull(user, shortest(max, *left), out);
                 *left = left.saturating_sub(out.len() - before);
                 let sending = match pull {
-                    _ if *left == 0 => Sending::Sent,
+                    _ if *left == 0 => SendingState::Sent,
                     // A body that is shorter than announced cannot be completed.
-                    Pull::End => Sending::Broken,
+                    Pull::End => SendingState::Broken,
                     _ => sending_of(pull),
                 };
                 (pull, sending)
@@ -105,11 +105,11 @@ impl Framing {
     }
 }
 
-const fn sending_of(pull: Pull) -> Sending {
+const fn sending_of(pull: Pull) -> SendingState {
     match pull {
-        Pull::More | Pull::Pending => Sending::Body,
-        Pull::End => Sending::Sent,
-        Pull::Broken => Sending::Broken,
+        Pull::More | Pull::Pending => SendingState::Body,
+        Pull::End => SendingState::Sent,
+        Pull::Broken => SendingState::Broken,
     }
 }
 
@@ -118,7 +118,12 @@ fn shortest(max: usize, left: u64) -> usize {
 }
 
 /// Appends one chunk: its size is written last, into a place kept before the content.
-fn send_chunk(max: usize, out: &mut SendChain, user: User, body: &mut impl BodySource) -> Pull {
+fn send_chunk(
+    max: usize,
+    out: &mut SendChain,
+    user: StreamOwner,
+    body: &mut impl BodySource,
+) -> Pull {
     let mark = out.mark();
     out.push_slice(b"00000\r\n");
     let start = out.len();

@@ -8,7 +8,7 @@
 //!                                                       └──CR─▶ LastLf ◀─CR──┘    LF: complete
 //! ```
 
-use http::OriginHead;
+use bolide_http::OriginHead;
 
 const NAME: &[u8] = b"HTTP/";
 /// The largest number before and behind the point of a version.
@@ -41,7 +41,7 @@ pub(super) struct StatusLine {
 
 /// What a byte makes of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Step {
+pub(super) enum StatusStep {
     /// More is to come.
     More,
     /// That was the end of it.
@@ -79,14 +79,14 @@ impl StatusLine {
     }
 
     /// Takes the next byte.
-    pub(super) fn take(&mut self, byte: u8) -> Step {
+    pub(super) fn take(&mut self, byte: u8) -> StatusStep {
         self.bytes.push(byte);
-        let Some(next) = self.next(byte) else { return Step::NoLine };
+        let Some(next) = self.next(byte) else { return StatusStep::NoLine };
         if next != self.state {
             (self.state, self.counted) = (next, 0);
         }
         let ends = byte == b'\n' && matches!(next, State::Reason | State::LastLf);
-        if ends { Step::Complete } else { Step::More }
+        if ends { StatusStep::Complete } else { StatusStep::More }
     }
 
     /// The state behind `byte`; a LF where the line may end leaves one in which it ends.

@@ -5,29 +5,29 @@ mod properties;
 mod requests;
 mod tunnels;
 
-use base::SendChain;
-use base::chain::Weave;
-use http::Params;
+use bolide_base::SendChain;
+use bolide_base::chain::CopyPolicy;
+use bolide_http::Params;
 
-use super::Client;
-use crate::origin::fuzz::{Ask, Story, http_params};
-use crate::{BodySource, OriginConn, OriginConnSettings, OriginEvent, Pull, User};
+use super::H1Client;
+use crate::origin::fuzz::{FuzzAsk, UpstreamStory, http_params};
+use crate::{BodySource, OriginConn, OriginConnSettings, OriginEvent, Pull, StreamOwner};
 
 /// A `GET`.
-fn get() -> Ask {
+fn get() -> FuzzAsk {
     let mut params = http_params(b"GET", b"/");
     params.push(b"Host", b"origin");
-    Ask { params, ..Ask::get() }
+    FuzzAsk { params, ..FuzzAsk::get() }
 }
 
 /// Plays one answer, whole and in pieces of several sizes.
-fn tell(ask: &Ask, bytes: &[u8]) -> Story {
-    let mut whole = Story::tell(OriginConn::http, ask, &[bytes]);
+fn tell(ask: &FuzzAsk, bytes: &[u8]) -> UpstreamStory {
+    let mut whole = UpstreamStory::tell(OriginConn::http, ask, &[bytes]);
     let told = whole.told.clone();
     whole.forget_warnings();
     for size in [1, 2, 5, 8, 13] {
         let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
-        let mut pieces = Story::tell(OriginConn::http, ask, &pieces);
+        let mut pieces = UpstreamStory::tell(OriginConn::http, ask, &pieces);
         pieces.forget_warnings();
         assert_eq!(whole, pieces, "in pieces of {size}");
     }
@@ -43,7 +43,7 @@ fn told(bytes: &[u8]) -> Vec<String> {
 struct Pieces(Vec<(&'static [u8], Pull)>);
 
 impl BodySource for Pieces {
-    fn pull(&mut self, _user: User, max: usize, out: &mut SendChain) -> Pull {
+    fn pull(&mut self, _user: StreamOwner, max: usize, out: &mut SendChain) -> Pull {
         let (bytes, pull) = self.0.remove(0);
         assert!(bytes.len() <= max, "{} > {max}", bytes.len());
         out.push_slice(bytes);
@@ -52,15 +52,15 @@ impl BodySource for Pieces {
 }
 
 /// What leaves until nothing more does.
-fn transmit(client: &mut Client, pieces: &mut Pieces) -> String {
-    let mut out = SendChain::new(Weave::Contiguous);
+fn transmit(client: &mut H1Client, pieces: &mut Pieces) -> String {
+    let mut out = SendChain::new(CopyPolicy::Contiguous);
     client.transmit(1 << 20, &mut out, 7, pieces);
     let bytes = out.contiguous().expect("only slices were pushed");
     String::from_utf8(bytes.to_vec()).expect("tests send text")
 }
 
-fn begun(params: &Params, body_len: Option<u64>) -> Client {
-    let mut client = Client::new();
+fn begun(params: &Params, body_len: Option<u64>) -> H1Client {
+    let mut client = H1Client::new();
     let settings = OriginConnSettings { keep: true, ..OriginConnSettings::default() };
     client.start(params, body_len, &settings);
     client

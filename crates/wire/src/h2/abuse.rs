@@ -3,11 +3,11 @@
 //! Owns counters only; useful work and time pay them off. Frames that cost us little but never end
 //! are counted per kind, wasted requests by `patience`.
 
-use base::Now;
+use bolide_base::Now;
 
 use super::frame::code;
 use crate::ConnError;
-use crate::patience::{Exhausted, Patience, Waste};
+use crate::patience::{Exhausted, Waste, WastePatience};
 
 /// SETTINGS frames ahead of useful work (each must be acknowledged).
 pub(super) const SETTINGS_MAX: u16 = 64;
@@ -80,7 +80,7 @@ pub(super) struct Abuse {
     counts: [u16; KINDS],
     /// The second up to which time has paid.
     paid_until: u64,
-    patience: Patience,
+    patience: WastePatience,
     /// Streams behind this one were opened by the bytes that are being read.
     opened_before: u32,
 }
@@ -154,7 +154,7 @@ impl Abuse {
 #[cfg(test)]
 mod tests {
     use super::{Abuse, Chatter, PINGS_MAX};
-    use base::{Instant, Now};
+    use bolide_base::{Instant, Now};
 
     fn at(seconds: u64) -> Now {
         Now { mono: Instant::from_nanos(seconds * 1_000_000_000), unix_millis: 0 }

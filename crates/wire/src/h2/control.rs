@@ -3,20 +3,20 @@
 //! Each handler checks size and stream, charges what the frame costs us, and then obeys it.
 
 use super::abuse::Chatter;
-use super::frame::{self, FRAME_SIZES, Header, Kind, WINDOW_INITIAL, WINDOW_MAX};
+use super::frame::{self, FRAME_SIZES, FrameHeader, FrameKind, WINDOW_INITIAL, WINDOW_MAX};
 use super::frame::{code, flag, setting};
-use super::recv::{Turn, error, protocol};
-use super::streams::{Closed, Sending};
-use super::{Conn, EARLY_MAX, Phase};
+use super::recv::{H2RecvTurn, error, protocol};
+use super::streams::{Closed, H2Sending};
+use super::{EARLY_MAX, H2Conn, Phase};
 use crate::sched::Priority;
-use crate::{ConnError, Event};
+use crate::{ConnError, WireEvent};
 
-impl Conn {
+impl H2Conn {
     /// RFC 9113 §6.5.
     pub(super) fn receive_settings(
         &mut self,
-        turn: &mut Turn<'_>,
-        header: &Header,
+        turn: &mut H2RecvTurn<'_>,
+        header: &FrameHeader,
         payload: &[u8],
     ) -> Result<(), ConnError> {
         let is_ack = header.has(flag::ACK);
@@ -46,7 +46,7 @@ impl Conn {
             let (id, value) = (u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, f]));
             self.apply_setting(id, value)?;
         }
-        frame::push(self.control(), Kind::Settings, flag::ACK, 0, &[]);
+        frame::push(self.control(), FrameKind::Settings, flag::ACK, 0, &[]);
         Ok(())
     }
 
@@ -119,8 +119,8 @@ impl Conn {
     /// RFC 9113 §6.7.
     pub(super) fn receive_ping(
         &mut self,
-        turn: &Turn<'_>,
-        header: &Header,
+        turn: &H2RecvTurn<'_>,
+        header: &FrameHeader,
         payload: &[u8],
     ) -> Result<(), ConnError> {
         if payload.len() != 8 {
@@ -134,14 +134,14 @@ impl Conn {
         }
         self.abuse.charge(Chatter::Ping, turn.now)?;
         if !header.has(flag::ACK) {
-            frame::push(self.control(), Kind::Ping, flag::ACK, 0, payload);
+            frame::push(self.control(), FrameKind::Ping, flag::ACK, 0, payload);
         }
         Ok(())
     }
 
     /// RFC 9113 §6.8: the client takes no more of our streams, of which there are none. It closes
     /// the connection itself; until then its pings and windows are still answered.
-    pub(super) fn receive_goaway(header: &Header, payload: &[u8]) -> Result<(), ConnError> {
+    pub(super) fn receive_goaway(header: &FrameHeader, payload: &[u8]) -> Result<(), ConnError> {
         if header.stream != 0 {
             return Err(protocol("client sent GOAWAY frame on a stream"));
         }
@@ -157,8 +157,8 @@ impl Conn {
     /// RFC 9113 §6.9.
     pub(super) fn receive_window_update(
         &mut self,
-        turn: &mut Turn<'_>,
-        header: &Header,
+        turn: &mut H2RecvTurn<'_>,
+        header: &FrameHeader,
         payload: &[u8],
     ) -> Result<(), ConnError> {
         let &[a, b, c, d] = payload else {
@@ -203,8 +203,8 @@ impl Conn {
     /// RFC 9113 §6.4.
     pub(super) fn receive_reset(
         &mut self,
-        turn: &mut Turn<'_>,
-        header: &Header,
+        turn: &mut H2RecvTurn<'_>,
+        header: &FrameHeader,
         payload: &[u8],
     ) -> Result<(), ConnError> {
         if payload.len() != 4 {
@@ -217,17 +217,17 @@ impl Conn {
         let Some(slot) = self.streams.find(header.stream) else {
             return self.abuse.charge(Chatter::Stray, turn.now);
         };
-        let is_waste = self.streams.at(slot).sending == Sending::Waiting;
+        let is_waste = self.streams.at(slot).sending == H2Sending::Waiting;
         let user = self.drop_stream(slot, Closed::ByPeer);
-        turn.events.extend(user.map(|user| Event::Reset { user }));
+        turn.events.extend(user.map(|user| WireEvent::Reset { user }));
         if is_waste { self.abuse.cancel(header.stream) } else { Ok(()) }
     }
 
     /// RFC 9113 §6.3: checked and ignored; we announced that we use RFC 9218 instead.
     pub(super) fn receive_priority(
         &mut self,
-        turn: &mut Turn<'_>,
-        header: &Header,
+        turn: &mut H2RecvTurn<'_>,
+        header: &FrameHeader,
         payload: &[u8],
     ) -> Result<(), ConnError> {
         if header.stream == 0 {
@@ -250,8 +250,8 @@ impl Conn {
     /// RFC 9218 §7.1.
     pub(super) fn receive_priority_update(
         &mut self,
-        turn: &Turn<'_>,
-        header: &Header,
+        turn: &H2RecvTurn<'_>,
+        header: &FrameHeader,
         payload: &[u8],
     ) -> Result<(), ConnError> {
         if header.stream != 0 {

@@ -60,7 +60,7 @@ pub(super) mod setting {
 
 /// Frame types (RFC 9113 §6, RFC 9218 §7.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FrameKind {
     Data,
     Headers,
     Priority,
@@ -75,7 +75,7 @@ pub(super) enum Kind {
     Unknown,
 }
 
-impl Kind {
+impl FrameKind {
     const fn parse(byte: u8) -> Self {
         match byte {
             0 => Self::Data,
@@ -113,22 +113,22 @@ impl Kind {
 
 /// A frame header (RFC 9113 §4.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Header {
+pub(super) struct FrameHeader {
     /// Bytes of payload, padding included.
     pub(super) len: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: FrameKind,
     pub(super) flags: u8,
     /// The stream; 0 is the connection.
     pub(super) stream: u32,
 }
 
-impl Header {
+impl FrameHeader {
     #[inline]
     pub(super) fn parse(bytes: [u8; HEADER_LEN]) -> Self {
         let [a, b, c, kind, flags, s @ ..] = bytes;
         Self {
             len: u32::from_be_bytes([0, a, b, c]),
-            kind: Kind::parse(kind),
+            kind: FrameKind::parse(kind),
             flags,
             // RFC 9113 §4.1: the reserved bit MUST be ignored.
             stream: u32::from_be_bytes(s) & WINDOW_MAX,
@@ -148,21 +148,25 @@ impl Header {
 }
 
 /// Appends a frame with a short payload.
-pub(super) fn push(out: &mut Vec<u8>, kind: Kind, flags: u8, stream: u32, payload: &[u8]) {
-    let header = Header { len: payload.len() as u32, kind, flags, stream };
+pub(super) fn push(out: &mut Vec<u8>, kind: FrameKind, flags: u8, stream: u32, payload: &[u8]) {
+    let header = FrameHeader { len: payload.len() as u32, kind, flags, stream };
     out.extend_from_slice(&header.bytes());
     out.extend_from_slice(payload);
 }
 
 /// Appends a frame whose payload is one number.
-pub(super) fn push_u32(out: &mut Vec<u8>, kind: Kind, stream: u32, value: u32) {
+pub(super) fn push_u32(out: &mut Vec<u8>, kind: FrameKind, stream: u32, value: u32) {
     push(out, kind, 0, stream, &value.to_be_bytes());
 }
 
 /// Appends a SETTINGS frame.
 pub(super) fn push_settings(out: &mut Vec<u8>, settings: &[(u16, u32)]) {
-    let header =
-        Header { len: settings.len() as u32 * 6, kind: Kind::Settings, flags: 0, stream: 0 };
+    let header = FrameHeader {
+        len: settings.len() as u32 * 6,
+        kind: FrameKind::Settings,
+        flags: 0,
+        stream: 0,
+    };
     out.extend_from_slice(&header.bytes());
     for (id, value) in settings {
         out.extend_from_slice(&id.to_be_bytes());
@@ -174,11 +178,11 @@ pub(super) fn push_settings(out: &mut Vec<u8>, settings: &[(u16, u32)]) {
 pub(super) fn push_goaway(out: &mut Vec<u8>, last_stream: u32, code: u32) {
     let [a, b, c, d] = last_stream.to_be_bytes();
     let [e, f, g, h] = code.to_be_bytes();
-    push(out, Kind::GoAway, 0, 0, &[a, b, c, d, e, f, g, h]);
+    push(out, FrameKind::GoAway, 0, 0, &[a, b, c, d, e, f, g, h]);
 }
 
 /// The payload without its padding (RFC 9113 §6.1), or `None` if there is more of that than fits.
-pub(super) fn strip_padding(header: &Header, payload: &[u8]) -> Option<usize> {
+pub(super) fn strip_padding(header: &FrameHeader, payload: &[u8]) -> Option<usize> {
     debug_assert!(header.has(flag::PADDED), "only padded frames have a pad length");
     let pad = usize::from(*payload.first()?);
     (payload.len() - 1).checked_sub(pad)
@@ -191,23 +195,24 @@ pub(super) fn read_u32(payload: &[u8]) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Header, Kind, flag, strip_padding};
+    use super::{FrameHeader, FrameKind, flag, strip_padding};
 
     #[test]
     fn a_header_survives_its_bytes_and_loses_the_reserved_bit() {
-        let header = Header { len: 0x01_02_03, kind: Kind::Data, flags: 9, stream: 0x7fff_fffe };
-        assert_eq!(Header::parse(header.bytes()), header);
+        let header =
+            FrameHeader { len: 0x01_02_03, kind: FrameKind::Data, flags: 9, stream: 0x7fff_fffe };
+        assert_eq!(FrameHeader::parse(header.bytes()), header);
         let bytes = [0, 0, 4, 8, 0, 0x80, 0, 0, 1];
-        assert_eq!(Header::parse(bytes).stream, 1);
+        assert_eq!(FrameHeader::parse(bytes).stream, 1);
         for byte in 0..=255 {
-            let kind = Header::parse([0, 0, 0, byte, 0, 0, 0, 0, 0]).kind;
-            assert!(kind == Kind::Unknown || kind.byte() == byte);
+            let kind = FrameHeader::parse([0, 0, 0, byte, 0, 0, 0, 0, 0]).kind;
+            assert!(kind == FrameKind::Unknown || kind.byte() == byte);
         }
     }
 
     #[test]
     fn padding_may_fill_a_frame_but_not_more() {
-        let header = Header { len: 3, kind: Kind::Data, flags: flag::PADDED, stream: 1 };
+        let header = FrameHeader { len: 3, kind: FrameKind::Data, flags: flag::PADDED, stream: 1 };
         assert_eq!(strip_padding(&header, &[2, 0, 0]), Some(0));
         assert_eq!(strip_padding(&header, &[3, 0, 0]), None);
         assert_eq!(strip_padding(&header, &[]), None);

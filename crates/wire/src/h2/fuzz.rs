@@ -2,22 +2,22 @@
 
 use std::collections::BTreeMap;
 
-use base::chain::Weave;
-use base::{Instant, Now, SendChain};
-use http::{BodyLen, Name, ResponseHead};
+use bolide_base::chain::CopyPolicy;
+use bolide_base::{Instant, Now, SendChain};
+use bolide_http::{BodyLen, Name, ResponseHead};
 
-use super::frame::{HEADER_LEN, Header, Kind, PREFACE, flag};
-use super::{Conn, Settings};
-use crate::{BodySource, Event, HeadPool, Pull, StreamId, User};
+use super::frame::{FrameHeader, FrameKind, HEADER_LEN, PREFACE, flag};
+use super::{H2Conn, H2Settings};
+use crate::{BodySource, HeadPool, Pull, StreamId, StreamOwner, WireEvent};
 
 /// Bodies of a few thousand bytes that now and then have nothing, or break.
 struct Bodies {
-    left: BTreeMap<User, usize>,
+    left: BTreeMap<StreamOwner, usize>,
     turn: usize,
 }
 
 impl BodySource for Bodies {
-    fn pull(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
+    fn pull(&mut self, user: StreamOwner, max: usize, out: &mut SendChain) -> Pull {
         assert!(max > 0, "a body is asked for at least one byte");
         self.turn += 1;
         let Some(left) = self.left.get_mut(&user) else { return Pull::Broken };
@@ -33,16 +33,22 @@ impl BodySource for Bodies {
 
 #[derive(Default)]
 struct World {
-    next: User,
+    next: StreamOwner,
     /// Bound streams that have not been told their end.
-    bound: BTreeMap<User, StreamId>,
+    bound: BTreeMap<StreamOwner, StreamId>,
 }
 
 impl World {
     /// Answers requests in one of a few ways.
-    fn handle(&mut self, conn: &mut Conn, bodies: &mut Bodies, heads: &mut HeadPool, event: Event) {
+    fn handle(
+        &mut self,
+        conn: &mut H2Conn,
+        bodies: &mut Bodies,
+        heads: &mut HeadPool,
+        event: WireEvent,
+    ) {
         match event {
-            Event::Request { stream, head } | Event::Refused { stream, head, .. } => {
+            WireEvent::Request { stream, head } | WireEvent::Refused { stream, head, .. } => {
                 let user = self.next;
                 self.next += 1;
                 assert!(!head.line.is_empty());
@@ -67,17 +73,17 @@ impl World {
                     }
                 }
             }
-            Event::Body { user, bytes } => {
+            WireEvent::Body { user, bytes } => {
                 if let (Some(stream), true) = (self.bound.get(&user), user % 2 == 0) {
                     conn.body_consumed(*stream, bytes.len());
                 } else if let Some(stream) = self.bound.get(&user) {
                     conn.discard_body(*stream);
                 }
             }
-            Event::BodyEnd { user } | Event::BodyRefused { user, .. } => {
+            WireEvent::BodyEnd { user } | WireEvent::BodyRefused { user, .. } => {
                 assert!(user < self.next, "only bound users hear of bodies");
             }
-            Event::Reset { user } | Event::Sent { user, .. } => {
+            WireEvent::Reset { user } | WireEvent::Sent { user, .. } => {
                 assert!(self.bound.remove(&user).is_some(), "a stream ends exactly once");
             }
         }
@@ -90,10 +96,10 @@ fn check_output(out: &[u8]) {
     let mut block = None;
     while !rest.is_empty() {
         let (bytes, tail) = rest.split_first_chunk::<HEADER_LEN>().expect("whole frame headers");
-        let header = Header::parse(*bytes);
+        let header = FrameHeader::parse(*bytes);
         assert!(header.len <= 16_384 && tail.len() >= header.len as usize, "whole frames");
-        assert_eq!(header.kind == Kind::Continuation, block.is_some());
-        if matches!(header.kind, Kind::Headers | Kind::Continuation) {
+        assert_eq!(header.kind == FrameKind::Continuation, block.is_some());
+        if matches!(header.kind, FrameKind::Headers | FrameKind::Continuation) {
             block = (!header.has(flag::END_HEADERS)).then_some(header.stream);
         }
         rest = &tail[header.len as usize..];
@@ -107,8 +113,8 @@ fn check_output(out: &[u8]) {
 ///
 /// When an invariant does not hold.
 pub fn fuzz(data: &[u8]) {
-    let settings = Settings { head_size_max: 4096, field_size_max: 512, ..Settings::default() };
-    let (mut conn, mut heads, mut events) = (Conn::new(), HeadPool::default(), Vec::new());
+    let settings = H2Settings { head_size_max: 4096, field_size_max: 512, ..H2Settings::default() };
+    let (mut conn, mut heads, mut events) = (H2Conn::new(), HeadPool::default(), Vec::new());
     let (mut world, mut bodies) =
         (World::default(), Bodies { left: BTreeMap::new(), turn: data.len() });
     let mut input = PREFACE.to_vec();
@@ -134,7 +140,7 @@ pub fn fuzz(data: &[u8]) {
         for stream in streams {
             conn.body_ready(stream);
         }
-        let mut out = SendChain::new(Weave::Contiguous);
+        let mut out = SendChain::new(CopyPolicy::Contiguous);
         conn.transmit(now, 8192, &mut out, &mut events, &mut bodies);
         check_output(out.contiguous().unwrap_or_default());
         for event in std::mem::take(&mut events) {

@@ -3,36 +3,36 @@
 //! Owns how HPACK's fields reach the rules, which stand in `pseudo`. It never stops the decoder:
 //! the whole block must be read, or the two ends' tables would differ.
 
-use http::{Name, RequestHead, Version};
+use bolide_http::{HttpVersion, Name, RequestHead};
 
-use super::Settings;
-use crate::hpack::{Sink, Token};
-use crate::pseudo::{self, Flaw, Following, Label, Rules};
+use super::H2Settings;
+use crate::hpack::{FieldToken, Sink};
+use crate::pseudo::{self, Flaw, Following, Label, PseudoRules};
 use crate::sched::Priority;
-use crate::{Refusal, Traits};
+use crate::{Traits, WireRefusal};
 
 /// What became of a field block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum HeadVerdict {
     /// A request.
     Accepted,
     /// A request to be answered with an error.
-    Refused(Refusal),
+    Refused(WireRefusal),
     /// RFC 9113 §8.1.1: a stream error.
     Malformed,
 }
 
 /// What the connection has to know of a finished head.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Finished {
-    pub(super) verdict: Verdict,
+pub(super) struct FinishedHead {
+    pub(super) verdict: HeadVerdict,
     pub(super) priority: Option<Priority>,
 }
 
 /// The rules of a connection with these settings.
-pub(super) const fn rules(settings: &Settings) -> Rules {
-    Rules {
-        version: Version::Http2,
+pub(super) const fn rules(settings: &H2Settings) -> PseudoRules {
+    PseudoRules {
+        version: HttpVersion::Http2,
         head_size_max: settings.head_size_max,
         field_size_max: settings.field_size_max,
         underscores_in_headers: settings.underscores_in_headers,
@@ -42,21 +42,21 @@ pub(super) const fn rules(settings: &Settings) -> Rules {
 
 /// A request head in the making.
 #[derive(Debug)]
-pub(super) struct Assembly<'a>(pseudo::Assembly<'a>);
+pub(super) struct HeadAssembly<'a>(pseudo::PseudoAssembly<'a>);
 
-impl<'a> Assembly<'a> {
+impl<'a> HeadAssembly<'a> {
     /// Starts a head; `head` must be empty.
-    pub(super) fn new(rules: &'a Rules, head: &'a mut RequestHead) -> Self {
-        Self(pseudo::Assembly::new(rules, head))
+    pub(super) fn new(rules: &'a PseudoRules, head: &'a mut RequestHead) -> Self {
+        Self(pseudo::PseudoAssembly::new(rules, head))
     }
 
     /// Checks what must be there and composes what nginx composes.
-    pub(super) fn finish(self, ends_stream: bool) -> Verdict {
+    pub(super) fn finish(self, ends_stream: bool) -> HeadVerdict {
         let following = if ends_stream { Following::Nothing } else { Following::Perhaps };
         match self.0.finish(following) {
-            Ok(()) => Verdict::Accepted,
-            Err(Flaw::Refused(refusal)) => Verdict::Refused(refusal),
-            Err(Flaw::Malformed(_)) => Verdict::Malformed,
+            Ok(()) => HeadVerdict::Accepted,
+            Err(Flaw::Refused(refusal)) => HeadVerdict::Refused(refusal),
+            Err(Flaw::Malformed(_)) => HeadVerdict::Malformed,
         }
     }
 }
@@ -68,22 +68,22 @@ pub(super) fn priority(head: &RequestHead) -> Option<Priority> {
 }
 
 #[inline]
-const fn label(token: Token, traits: Traits, name: &[u8]) -> Label<'_> {
+const fn label(token: FieldToken, traits: Traits, name: &[u8]) -> Label<'_> {
     match token {
-        Token::Method => Label::Method,
-        Token::Scheme => Label::Scheme,
-        Token::Authority => Label::Authority,
-        Token::Path => Label::Path,
-        Token::Status => Label::WrongPseudo,
-        Token::Field(Name::Other) => Label::Text(name),
-        Token::Field(_) if traits.has(Traits::BAD_NAME) => Label::Text(name),
-        Token::Field(known) => Label::Known(known),
+        FieldToken::Method => Label::Method,
+        FieldToken::Scheme => Label::Scheme,
+        FieldToken::Authority => Label::Authority,
+        FieldToken::Path => Label::Path,
+        FieldToken::Status => Label::WrongPseudo,
+        FieldToken::Field(Name::Other) => Label::Text(name),
+        FieldToken::Field(_) if traits.has(Traits::BAD_NAME) => Label::Text(name),
+        FieldToken::Field(known) => Label::Known(known),
     }
 }
 
-impl Sink for Assembly<'_> {
+impl Sink for HeadAssembly<'_> {
     #[inline]
-    fn field(&mut self, token: Token, traits: Traits, name: &[u8], value: &[u8]) {
+    fn field(&mut self, token: FieldToken, traits: Traits, name: &[u8], value: &[u8]) {
         self.0.checked(label(token, traits, name), name.len() + value.len(), traits, value);
     }
 }
@@ -92,7 +92,7 @@ impl Sink for Assembly<'_> {
 pub(super) struct Swallow;
 
 impl Sink for Swallow {
-    fn field(&mut self, _: Token, _: Traits, _: &[u8], _: &[u8]) {}
+    fn field(&mut self, _: FieldToken, _: Traits, _: &[u8], _: &[u8]) {}
 }
 
 /// Reads trailers, which are dropped if they are well-formed.
@@ -103,7 +103,7 @@ pub(super) struct Trailers {
 }
 
 impl Sink for Trailers {
-    fn field(&mut self, token: Token, traits: Traits, name: &[u8], _: &[u8]) {
+    fn field(&mut self, token: FieldToken, traits: Traits, name: &[u8], _: &[u8]) {
         self.are_malformed |= pseudo::check_trailer(label(token, traits, name), traits).is_err();
     }
 }

@@ -2,16 +2,16 @@
 //!
 //! Owns HEADERS and CONTINUATION, and the decision what a block means for its stream.
 
-use http::RequestHead;
+use bolide_http::RequestHead;
 
 use super::abuse::{BLOCK_FACTOR, CONTINUATIONS_MAX, calm};
-use super::frame::{self, Header, Kind, WINDOW_MAX, code, flag};
-use super::head::{Assembly, Finished, Swallow, Trailers, Verdict, priority, rules};
-use super::recv::{Turn, error, protocol};
-use super::streams::{Closed, Receiving, Stream};
-use super::{Block, Conn};
-use crate::hpack::{DecodeError, Sink};
-use crate::{ConnError, Event};
+use super::frame::{self, FrameHeader, FrameKind, WINDOW_MAX, code, flag};
+use super::head::{FinishedHead, HeadAssembly, HeadVerdict, Swallow, Trailers, priority, rules};
+use super::recv::{H2RecvTurn, error, protocol};
+use super::streams::{Closed, H2Stream, Receiving};
+use super::{Block, H2Conn};
+use crate::hpack::{HpackError, Sink};
+use crate::{ConnError, WireEvent};
 
 /// What stands before a complete field block.
 #[derive(Clone, Copy, Debug)]
@@ -21,12 +21,12 @@ struct Opening {
     is_self_dependent: bool,
 }
 
-impl Conn {
+impl H2Conn {
     /// RFC 9113 §6.2.
     pub(super) fn receive_headers(
         &mut self,
-        turn: &mut Turn<'_>,
-        header: &Header,
+        turn: &mut H2RecvTurn<'_>,
+        header: &FrameHeader,
         payload: &[u8],
     ) -> Result<(), ConnError> {
         // RFC 9113 §5.1.1: clients use odd ids.
@@ -66,8 +66,8 @@ impl Conn {
     /// RFC 9113 §6.10. That it continues the right block has been checked.
     pub(super) fn receive_continuation(
         &mut self,
-        turn: &mut Turn<'_>,
-        header: &Header,
+        turn: &mut H2RecvTurn<'_>,
+        header: &FrameHeader,
         payload: &[u8],
     ) -> Result<(), ConnError> {
         let Some(mut block) = self.block.take() else {
@@ -78,7 +78,7 @@ impl Conn {
             return Err(calm("client sent too many CONTINUATION frames"));
         }
         if block.bytes.len() + payload.len() > turn.settings.head_size_max * BLOCK_FACTOR {
-            return Err(calm(DecodeError::TooLarge.reason()));
+            return Err(calm(HpackError::TooLarge.reason()));
         }
         block.bytes.extend_from_slice(payload);
         if !header.has(flag::END_HEADERS) {
@@ -93,7 +93,7 @@ impl Conn {
     /// A field block is complete.
     fn receive_block(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut H2RecvTurn<'_>,
         opening: Opening,
         block: &[u8],
     ) -> Result<(), ConnError> {
@@ -121,7 +121,7 @@ impl Conn {
 
     fn receive_trailers(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut H2RecvTurn<'_>,
         opening: Opening,
         slot: u32,
         block: &[u8],
@@ -153,7 +153,7 @@ impl Conn {
     /// A new stream.
     fn receive_request(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut H2RecvTurn<'_>,
         opening: Opening,
         block: &[u8],
     ) -> Result<(), ConnError> {
@@ -175,7 +175,7 @@ impl Conn {
         let finished = self.decode_head(turn, opening, block, &mut head)?;
         self.last_taken = id;
         head.wire_size = block.len() as u32;
-        if finished.verdict == Verdict::Malformed || opening.is_self_dependent {
+        if finished.verdict == HeadVerdict::Malformed || opening.is_self_dependent {
             turn.heads.put(head);
             return self.stream_error(id, code::PROTOCOL_ERROR, turn.events);
         }
@@ -192,24 +192,24 @@ impl Conn {
         let Some(slot) = self.streams.lingering() else { return false };
         let id = self.streams.id(slot);
         self.drop_stream(slot, Closed::ByUs);
-        frame::push_u32(self.control(), Kind::RstStream, id, code::NO_ERROR);
+        frame::push_u32(self.control(), FrameKind::RstStream, id, code::NO_ERROR);
         true
     }
 
     fn open(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut H2RecvTurn<'_>,
         opening: Opening,
-        finished: Finished,
+        finished: FinishedHead,
         head: Box<RequestHead>,
     ) {
         let windows = (self.flow.send_initial as i32, self.flow.recv_initial as i32);
-        let mut stream = Stream::new(windows.0, windows.1);
-        stream.is_head = head.method == http::Method::Head;
+        let mut stream = H2Stream::new(windows.0, windows.1);
+        stream.is_head = head.method == bolide_http::Method::Head;
         if opening.ends_stream {
             stream.receiving = Receiving::Ended;
         }
-        if let http::RequestBody::Length(length) = head.body {
+        if let bolide_http::RequestBody::Length(length) = head.body {
             stream.recv_left = length;
         }
         stream.priority = finished.priority.unwrap_or_default();
@@ -221,38 +221,38 @@ impl Conn {
             self.early.retain(|(id, _)| *id > opening.stream);
         }
         let refusal = match finished.verdict {
-            Verdict::Refused(refusal) => Some(refusal),
-            Verdict::Accepted | Verdict::Malformed => None,
+            HeadVerdict::Refused(refusal) => Some(refusal),
+            HeadVerdict::Accepted | HeadVerdict::Malformed => None,
         };
         stream.discards = refusal.is_some();
         let stream = self.streams.insert(opening.stream, stream);
         turn.events.push(match refusal {
-            Some(refusal) => Event::Refused { stream, head, refusal },
-            None => Event::Request { stream, head },
+            Some(refusal) => WireEvent::Refused { stream, head, refusal },
+            None => WireEvent::Request { stream, head },
         });
     }
 
     /// Decodes a request's block, or remembers what it decoded to the last time.
     fn decode_head(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut H2RecvTurn<'_>,
         opening: Opening,
         block: &[u8],
         head: &mut RequestHead,
-    ) -> Result<Finished, ConnError> {
+    ) -> Result<FinishedHead, ConnError> {
         let generation = self.decoder.generation();
         if opening.ends_stream
             && let Some(priority) = self.known_requests.find(generation, block, head)
         {
-            return Ok(Finished { verdict: Verdict::Accepted, priority });
+            return Ok(FinishedHead { verdict: HeadVerdict::Accepted, priority });
         }
         let rules = rules(turn.settings);
-        let mut assembly = Assembly::new(&rules, head);
+        let mut assembly = HeadAssembly::new(&rules, head);
         self.decode(turn, block, &mut assembly)?;
         let verdict = assembly.finish(opening.ends_stream);
-        let finished = Finished { verdict, priority: priority(head) };
+        let finished = FinishedHead { verdict, priority: priority(head) };
         if opening.ends_stream
-            && finished.verdict == Verdict::Accepted
+            && finished.verdict == HeadVerdict::Accepted
             && self.decoder.generation() == generation
         {
             self.known_requests.note(generation, block, head, finished.priority);
@@ -262,14 +262,14 @@ impl Conn {
 
     fn decode(
         &mut self,
-        turn: &mut Turn<'_>,
+        turn: &mut H2RecvTurn<'_>,
         block: &[u8],
         sink: &mut impl Sink,
     ) -> Result<(), ConnError> {
         let size_max = turn.settings.head_size_max * BLOCK_FACTOR;
         let result = self.decoder.decode(block, size_max, &mut turn.heads.scratch, sink);
         result.map_err(|failure| match failure {
-            DecodeError::TooLarge => calm(failure.reason()),
+            HpackError::TooLarge => calm(failure.reason()),
             // RFC 9113 §4.3: the tables are out of step, which ends the connection.
             _ => error(code::COMPRESSION_ERROR, failure.reason()),
         })

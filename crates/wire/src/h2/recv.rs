@@ -3,23 +3,23 @@
 //! Owns the order in which frames are checked. A frame other than DATA is taken when it is
 //! complete; DATA is handed on as it arrives, so that nobody has to hold a whole frame of it.
 
-use base::Now;
-use base::limits::{CONN_WINDOW, H2_FRAME_SIZE_MAX};
+use bolide_base::Now;
+use bolide_base::limits::{CONN_WINDOW, H2_FRAME_SIZE_MAX};
 
 use super::abuse::{CONTROL_QUEUED_MAX, Chatter, calm};
-use super::frame::{self, HEADER_LEN, Header, Kind, PREFACE, WINDOW_INITIAL, WINDOW_MAX};
+use super::frame::{self, FrameHeader, FrameKind, HEADER_LEN, PREFACE, WINDOW_INITIAL, WINDOW_MAX};
 use super::frame::{code, flag, setting};
 use super::streams::{Closed, Receiving, UNKNOWN};
-use super::{Conn, LINGER_MAX, Partial, Phase, Settings};
+use super::{H2Conn, H2Settings, LINGER_MAX, Partial, Phase};
 use crate::conn::UNBOUND;
-use crate::{ConnError, Event, HeadPool};
+use crate::{ConnError, HeadPool, WireEvent};
 
 /// What every handler may use of the call it belongs to.
-pub(super) struct Turn<'a> {
-    pub(super) settings: &'a Settings,
+pub(super) struct H2RecvTurn<'a> {
+    pub(super) settings: &'a H2Settings,
     pub(super) now: Now,
     pub(super) heads: &'a mut HeadPool,
-    pub(super) events: &'a mut Vec<Event>,
+    pub(super) events: &'a mut Vec<WireEvent>,
 }
 
 pub(super) const fn error(code: u32, reason: &'static str) -> ConnError {
@@ -30,7 +30,7 @@ pub(super) const fn protocol(reason: &'static str) -> ConnError {
     error(code::PROTOCOL_ERROR, reason)
 }
 
-impl Conn {
+impl H2Conn {
     /// Takes what the peer sent, from its preface on. Says how many bytes were consumed; the others
     /// are to be offered again with more behind them (never more than 16 KiB and a header).
     ///
@@ -39,16 +39,16 @@ impl Conn {
     /// The connection is over: a GOAWAY is queued, every bound stream has got its `Reset`.
     pub fn receive(
         &mut self,
-        settings: &Settings,
+        settings: &H2Settings,
         now: Now,
         input: &[u8],
         heads: &mut HeadPool,
-        events: &mut Vec<Event>,
+        events: &mut Vec<WireEvent>,
     ) -> Result<usize, ConnError> {
         events.append(&mut self.deferred);
         self.started.get_or_insert(now.mono);
         self.abuse.begin(now, self.last_seen);
-        let mut turn = Turn { settings, now, heads, events };
+        let mut turn = H2RecvTurn { settings, now, heads, events };
         let result = match self.phase {
             // The error was told once; nothing that comes later matters.
             Phase::Dead => return Ok(input.len()),
@@ -63,7 +63,7 @@ impl Conn {
     }
 
     /// Queues our preface (RFC 9113 §3.4); it needs not wait for the client's.
-    fn start(&mut self, settings: &Settings) {
+    fn start(&mut self, settings: &H2Settings) {
         self.phase = Phase::Preface;
         let recv_window = settings.recv_window.min(WINDOW_MAX);
         // Until our settings are acknowledged the peer may use the initial window.
@@ -79,13 +79,17 @@ impl Conn {
         self.queue.reserve_exact(64);
         frame::push_settings(self.control(), &ours);
         let increment = CONN_WINDOW - WINDOW_INITIAL;
-        frame::push_u32(self.control(), Kind::WindowUpdate, 0, increment);
+        frame::push_u32(self.control(), FrameKind::WindowUpdate, 0, increment);
         if self.is_going_away {
             frame::push_goaway(self.control(), 0, code::NO_ERROR);
         }
     }
 
-    fn receive_preface(&mut self, turn: &mut Turn<'_>, input: &[u8]) -> Result<usize, ConnError> {
+    fn receive_preface(
+        &mut self,
+        turn: &mut H2RecvTurn<'_>,
+        input: &[u8],
+    ) -> Result<usize, ConnError> {
         if let Some(rest) = input.strip_prefix(PREFACE) {
             self.phase = Phase::Settings;
             return Ok(PREFACE.len() + self.receive_frames(turn, rest)?);
@@ -96,18 +100,22 @@ impl Conn {
         Err(protocol("client sent invalid http2 preface"))
     }
 
-    fn receive_frames(&mut self, turn: &mut Turn<'_>, input: &[u8]) -> Result<usize, ConnError> {
+    fn receive_frames(
+        &mut self,
+        turn: &mut H2RecvTurn<'_>,
+        input: &[u8],
+    ) -> Result<usize, ConnError> {
         let mut rest = input;
         loop {
             if !self.receive_partial(turn, &mut rest) {
                 break;
             }
             let Some(bytes) = rest.first_chunk::<HEADER_LEN>() else { break };
-            let header = Header::parse(*bytes);
+            let header = FrameHeader::parse(*bytes);
             self.check_header(&header)?;
             let used = match header.kind {
-                Kind::Data => self.begin_data(turn, &header, &rest[HEADER_LEN..])?,
-                Kind::Unknown => {
+                FrameKind::Data => self.begin_data(turn, &header, &rest[HEADER_LEN..])?,
+                FrameKind::Unknown => {
                     // RFC 9113 §5.5: frames of unknown types MUST be ignored.
                     self.abuse.charge(Chatter::Unknown, turn.now)?;
                     self.partial.ignored = header.len;
@@ -133,19 +141,19 @@ impl Conn {
 
     /// What can be said of a frame before its payload is there.
     #[inline]
-    fn check_header(&self, header: &Header) -> Result<(), ConnError> {
+    fn check_header(&self, header: &FrameHeader) -> Result<(), ConnError> {
         // RFC 9113 §4.2: we never raised SETTINGS_MAX_FRAME_SIZE.
         if header.len as usize > H2_FRAME_SIZE_MAX {
             return Err(error(code::FRAME_SIZE_ERROR, "client sent too large a frame"));
         }
         // RFC 9113 §4.3: a field block is not interrupted by any other frame.
         if let Some(block) = &self.block
-            && (header.kind != Kind::Continuation || header.stream != block.stream)
+            && (header.kind != FrameKind::Continuation || header.stream != block.stream)
         {
             return Err(protocol("client interrupted a header block"));
         }
         // RFC 9113 §3.4: the first frame MUST be a SETTINGS frame.
-        if self.phase == Phase::Settings && header.kind != Kind::Settings {
+        if self.phase == Phase::Settings && header.kind != FrameKind::Settings {
             return Err(protocol("client sent no SETTINGS frame first"));
         }
         Ok(())
@@ -153,31 +161,31 @@ impl Conn {
 
     fn receive_frame(
         &mut self,
-        turn: &mut Turn<'_>,
-        header: &Header,
+        turn: &mut H2RecvTurn<'_>,
+        header: &FrameHeader,
         payload: &[u8],
     ) -> Result<(), ConnError> {
         match header.kind {
-            Kind::Headers => self.receive_headers(turn, header, payload),
-            Kind::Continuation => self.receive_continuation(turn, header, payload),
-            Kind::Priority => self.receive_priority(turn, header, payload),
-            Kind::RstStream => self.receive_reset(turn, header, payload),
-            Kind::Settings => self.receive_settings(turn, header, payload),
-            Kind::Ping => self.receive_ping(turn, header, payload),
-            Kind::GoAway => Self::receive_goaway(header, payload),
-            Kind::WindowUpdate => self.receive_window_update(turn, header, payload),
-            Kind::PriorityUpdate => self.receive_priority_update(turn, header, payload),
+            FrameKind::Headers => self.receive_headers(turn, header, payload),
+            FrameKind::Continuation => self.receive_continuation(turn, header, payload),
+            FrameKind::Priority => self.receive_priority(turn, header, payload),
+            FrameKind::RstStream => self.receive_reset(turn, header, payload),
+            FrameKind::Settings => self.receive_settings(turn, header, payload),
+            FrameKind::Ping => self.receive_ping(turn, header, payload),
+            FrameKind::GoAway => Self::receive_goaway(header, payload),
+            FrameKind::WindowUpdate => self.receive_window_update(turn, header, payload),
+            FrameKind::PriorityUpdate => self.receive_priority_update(turn, header, payload),
             // RFC 9113 §8.4: a client cannot push.
-            Kind::PushPromise => Err(protocol("client sent PUSH_PROMISE frame")),
-            Kind::Data | Kind::Unknown => Ok(()),
+            FrameKind::PushPromise => Err(protocol("client sent PUSH_PROMISE frame")),
+            FrameKind::Data | FrameKind::Unknown => Ok(()),
         }
     }
 
     /// Starts a DATA frame (RFC 9113 §6.1); `None` if its pad length is not there yet.
     fn begin_data(
         &mut self,
-        turn: &mut Turn<'_>,
-        header: &Header,
+        turn: &mut H2RecvTurn<'_>,
+        header: &FrameHeader,
         payload: &[u8],
     ) -> Result<Option<usize>, ConnError> {
         let id = header.stream;
@@ -219,8 +227,8 @@ impl Conn {
     /// Checks a DATA frame against its stream; gives the slot that gets it, if any does.
     fn accept_data(
         &mut self,
-        turn: &mut Turn<'_>,
-        header: &Header,
+        turn: &mut H2RecvTurn<'_>,
+        header: &FrameHeader,
         data: u32,
     ) -> Result<Option<u32>, ConnError> {
         let id = header.stream;
@@ -264,7 +272,7 @@ impl Conn {
 
     /// Goes on with a frame whose payload comes in pieces; `false` if it needs more bytes.
     #[inline]
-    fn receive_partial(&mut self, turn: &mut Turn<'_>, rest: &mut &[u8]) -> bool {
+    fn receive_partial(&mut self, turn: &mut H2RecvTurn<'_>, rest: &mut &[u8]) -> bool {
         let Partial { data, padding, ignored, .. } = self.partial;
         if data | padding | ignored == 0 {
             return true;
@@ -290,7 +298,7 @@ impl Conn {
         true
     }
 
-    fn receive_data(&mut self, turn: &mut Turn<'_>, bytes: &[u8]) {
+    fn receive_data(&mut self, turn: &mut H2RecvTurn<'_>, bytes: &[u8]) {
         let len = bytes.len() as u32;
         let open = self.partial.stream.and_then(|stream| self.streams.slot(stream));
         let Some(slot) = open else {
@@ -313,7 +321,7 @@ impl Conn {
     }
 
     /// A DATA frame is complete.
-    fn end_data(&mut self, turn: &mut Turn<'_>) {
+    fn end_data(&mut self, turn: &mut H2RecvTurn<'_>) {
         let Partial { stream, ends, .. } = std::mem::take(&mut self.partial);
         let open = stream.and_then(|stream| self.streams.slot(stream));
         if let (Some(slot), true) = (open, ends) {
@@ -322,7 +330,7 @@ impl Conn {
     }
 
     /// The peer has ended its side of a stream.
-    pub(super) fn end_body(&mut self, slot: u32, events: &mut Vec<Event>) {
+    pub(super) fn end_body(&mut self, slot: u32, events: &mut Vec<WireEvent>) {
         let stream = self.streams.at(slot);
         stream.receiving = Receiving::Ended;
         if !stream.is_active() {
@@ -330,7 +338,7 @@ impl Conn {
         } else if !stream.discards {
             match stream.user {
                 UNBOUND => stream.held.get_or_insert_default().is_complete = true,
-                user => events.push(Event::BodyEnd { user }),
+                user => events.push(WireEvent::BodyEnd { user }),
             }
         }
     }

@@ -4,7 +4,7 @@
 //! other for one state of the field tables, which a generation number stands for; a message is
 //! only kept once it came twice, so that connections without repetition pay nothing.
 
-use http::{RequestHead, ResponseHead};
+use bolide_http::{RequestHead, ResponseHead};
 
 use crate::fingerprint::fingerprint;
 use crate::sched::Priority;
@@ -23,13 +23,13 @@ struct Request {
 
 /// The last request that repeated itself.
 #[derive(Debug, Default)]
-pub(super) struct Requests {
+pub(super) struct ReplayH2 {
     /// Fingerprint of the last block that was no hit.
     last: u64,
     kept: Option<Box<Request>>,
 }
 
-impl Requests {
+impl ReplayH2 {
     /// Fills `head` if `block` is the one kept and the table is what it was.
     #[inline]
     pub(super) fn find(
@@ -85,7 +85,7 @@ struct Response {
 /// The last response head that repeated itself.
 #[derive(Debug, Default)]
 pub(super) struct Responses {
-    last: (u16, http::BodyLen, usize),
+    last: (u16, bolide_http::BodyLen, usize),
     kept: Option<Box<Response>>,
 }
 

@@ -3,14 +3,14 @@
 //! Owns the choice of what leaves next. It never pulls a byte that windows, room and the peer's
 //! frame size do not let out.
 
-use base::{Now, SendChain};
-use http::hops::is_no_trailer;
-use http::{BodyLen, Fields, ResponseHead, status};
+use bolide_base::{Now, SendChain};
+use bolide_http::hop_by_hop::is_no_trailer;
+use bolide_http::{BodyLen, FieldMap, ResponseHead, status};
 
-use super::frame::{self, HEADER_LEN, Header, Kind, code, flag};
-use super::streams::{Closed, Receiving, Sending, UNKNOWN};
-use super::{Conn, QUEUE_KEPT};
-use crate::{BodySource, Event, Pull, RespondError, StreamId};
+use super::frame::{self, FrameHeader, FrameKind, HEADER_LEN, code, flag};
+use super::streams::{Closed, H2Sending, Receiving, UNKNOWN};
+use super::{H2Conn, QUEUE_KEPT};
+use crate::{BodySource, Pull, RespondError, StreamId, WireEvent};
 
 /// A frame shorter than this is not started only because the room ends.
 const CHUNK_MIN: usize = 256;
@@ -32,12 +32,12 @@ enum Written {
     Broken,
 }
 
-impl Conn {
+impl H2Conn {
     /// Sends `100 Continue` if the request body is still to come and no answer has begun.
     pub fn send_continue(&mut self, stream: StreamId) {
         let Some(slot) = self.streams.slot(stream) else { return };
         let waiting = self.streams.at(slot);
-        if waiting.sending != Sending::Waiting || waiting.receiving == Receiving::Ended {
+        if waiting.sending != H2Sending::Waiting || waiting.receiving == Receiving::Ended {
             return;
         }
         let id = self.streams.id(slot);
@@ -56,17 +56,17 @@ impl Conn {
         let slot = self.streams.slot(stream).ok_or(RespondError)?;
         let id = self.streams.id(slot);
         let open = self.streams.at(slot);
-        if open.sending != Sending::Waiting {
+        if open.sending != H2Sending::Waiting {
             return Err(RespondError);
         }
         let is_final = head.status >= 200;
         let is_empty = matches!(head.body, BodyLen::None | BodyLen::Exact(0)) && !head.trailed;
         let ends = is_final && (is_empty || open.is_head || status::is_bodiless(head.status));
         if ends {
-            open.sending = Sending::Ended;
+            open.sending = H2Sending::Ended;
             self.ended.push(stream);
         } else if is_final {
-            open.sending = Sending::Body;
+            open.sending = H2Sending::Body;
             open.trailed = head.trailed;
             open.chunk_size = head.chunk_size.max(1);
             open.send_left = match head.body {
@@ -96,7 +96,7 @@ impl Conn {
         now: Now,
         room: usize,
         out: &mut SendChain,
-        events: &mut Vec<Event>,
+        events: &mut Vec<WireEvent>,
         bodies: &mut impl BodySource,
     ) {
         // Nothing here depends on time; the machines of all versions are driven alike.
@@ -104,7 +104,7 @@ impl Conn {
         events.append(&mut self.deferred);
         let limit = out.mark() + room;
         self.flush_queue(out, events);
-        let mut bound = base::Bound::new();
+        let mut bound = bolide_base::Bound::new();
         while self.flow.send > 0 && bound.goes_on() {
             let Some(slot) = self.sched.first() else { break };
             let space = limit.saturating_sub(out.mark() + HEADER_LEN);
@@ -133,8 +133,8 @@ impl Conn {
                 Written::Broken => {
                     let id = self.streams.id(slot);
                     let user = self.drop_stream(slot, Closed::ByUs);
-                    events.extend(user.map(|user| Event::Reset { user }));
-                    frame::push_u32(self.control(), Kind::RstStream, id, code::INTERNAL_ERROR);
+                    events.extend(user.map(|user| WireEvent::Reset { user }));
+                    frame::push_u32(self.control(), FrameKind::RstStream, id, code::INTERNAL_ERROR);
                 }
             }
         }
@@ -142,7 +142,7 @@ impl Conn {
     }
 
     /// Moves the queue out, and tells of the responses that end in it.
-    fn flush_queue(&mut self, out: &mut SendChain, events: &mut Vec<Event>) {
+    fn flush_queue(&mut self, out: &mut SendChain, events: &mut Vec<WireEvent>) {
         if !self.queue.is_empty() {
             out.push_slice(&self.queue);
             self.queue.clear();
@@ -202,7 +202,7 @@ impl Conn {
         }
         let is_trailed = ends && stream.trailed && self.queue_trailers(slot, bodies);
         let flags = if ends && !is_trailed { flag::END_STREAM } else { 0 };
-        let header = Header { len: filled as u32, kind: Kind::Data, flags, stream: id };
+        let header = FrameHeader { len: filled as u32, kind: FrameKind::Data, flags, stream: id };
         out.patch(mark, &header.bytes());
         let stream = self.streams.at(slot);
         stream.send_window -= filled as i32;
@@ -247,7 +247,7 @@ impl Conn {
     fn queue_trailers(&mut self, slot: u32, bodies: &mut impl BodySource) -> bool {
         let stream = self.streams.at(slot);
         stream.trailed = false;
-        let mut fields = Fields::new();
+        let mut fields = FieldMap::new();
         bodies.trailers(stream.user, &mut fields);
         if fields.is_empty() {
             return false;
@@ -262,7 +262,7 @@ impl Conn {
         self.end_head(start, id, flag::END_STREAM);
         let told = (self.queue.len() - start) as u64;
         let stream = self.streams.at(slot);
-        (stream.sending, stream.told) = (Sending::Ended, stream.told + told);
+        (stream.sending, stream.told) = (H2Sending::Ended, stream.told + told);
         self.ended.push(self.streams.name(slot));
         true
     }
@@ -293,7 +293,7 @@ impl Conn {
         let frame_size = self.flow.frame_size as usize;
         let flags = if len <= frame_size { flags | flag::END_HEADERS } else { flags };
         let first = len.min(frame_size);
-        let header = Header { len: first as u32, kind: Kind::Headers, flags, stream: id };
+        let header = FrameHeader { len: first as u32, kind: FrameKind::Headers, flags, stream: id };
         self.queue[start..start + HEADER_LEN].copy_from_slice(&header.bytes());
         if len <= frame_size {
             return;
@@ -302,7 +302,7 @@ impl Conn {
         let mut chunks = rest.chunks(frame_size).peekable();
         while let Some(chunk) = chunks.next() {
             let flags = if chunks.peek().is_none() { flag::END_HEADERS } else { 0 };
-            frame::push(&mut self.queue, Kind::Continuation, flags, id, chunk);
+            frame::push(&mut self.queue, FrameKind::Continuation, flags, id, chunk);
         }
     }
 }
@@ -310,7 +310,7 @@ impl Conn {
 /// Pulls until `max` bytes are there or the body has no more for now.
 #[inline]
 fn fill(
-    user: crate::User,
+    user: crate::StreamOwner,
     max: usize,
     out: &mut SendChain,
     bodies: &mut impl BodySource,

@@ -14,7 +14,7 @@ use bytes::Bytes;
 
 use crate::conn::UNBOUND;
 use crate::sched::Priority;
-use crate::{Awaiting, StreamId, User};
+use crate::{Awaiting, StreamId, StreamOwner};
 
 /// No length is known.
 pub(super) const UNKNOWN: u64 = u64::MAX;
@@ -23,7 +23,7 @@ const CLOSED_MAX: usize = 32;
 
 /// How far the response is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sending {
+pub(super) enum H2Sending {
     /// No head yet.
     Waiting,
     /// The body is being pulled.
@@ -45,16 +45,16 @@ pub(super) enum Receiving {
 
 /// Body bytes that arrived before anybody was bound.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct HeldHead {
     pub(super) bytes: Vec<Bytes>,
     pub(super) is_complete: bool,
 }
 
 /// One open stream.
 #[derive(Debug)]
-pub(super) struct Stream {
-    pub(super) user: User,
-    pub(super) sending: Sending,
+pub(super) struct H2Stream {
+    pub(super) user: StreamOwner,
+    pub(super) sending: H2Sending,
     pub(super) receiving: Receiving,
     pub(super) priority: Priority,
     /// It stands in the scheduler.
@@ -87,14 +87,14 @@ pub(super) struct Stream {
     pub(super) sent: u64,
     /// Bytes of heads and frame headers sent.
     pub(super) told: u64,
-    pub(super) held: Option<Box<Held>>,
+    pub(super) held: Option<Box<HeldHead>>,
 }
 
-impl Stream {
+impl H2Stream {
     pub(super) fn new(send_window: i32, recv_window: i32) -> Self {
         Self {
             user: UNBOUND,
-            sending: Sending::Waiting,
+            sending: H2Sending::Waiting,
             receiving: Receiving::Open,
             priority: Priority::default(),
             is_scheduled: false,
@@ -118,7 +118,7 @@ impl Stream {
 
     /// Whether its response is not complete.
     pub(super) fn is_active(&self) -> bool {
-        self.sending != Sending::Complete
+        self.sending != H2Sending::Complete
     }
 
     /// Bytes delivered and not consumed.
@@ -129,7 +129,7 @@ impl Stream {
 
     /// Whether it could write now.
     pub(super) fn is_ready(&self) -> bool {
-        self.sending == Sending::Body && !self.is_pending && self.send_window > 0
+        self.sending == H2Sending::Body && !self.is_pending && self.send_window > 0
     }
 }
 
@@ -172,15 +172,15 @@ impl Memory {
 
 /// The streams; few, so ids are searched by scanning a dense list.
 #[derive(Debug, Default)]
-pub(super) struct Streams {
+pub(super) struct H2Streams {
     ids: Vec<u32>,
-    slots: Vec<Stream>,
+    slots: Vec<H2Stream>,
     open: u32,
     active: u32,
     closed: Memory,
 }
 
-impl Streams {
+impl H2Streams {
     /// Streams that take a slot.
     pub(super) const fn open(&self) -> u32 {
         self.open
@@ -191,7 +191,7 @@ impl Streams {
         self.active
     }
 
-    pub(super) fn insert(&mut self, id: u32, stream: Stream) -> StreamId {
+    pub(super) fn insert(&mut self, id: u32, stream: H2Stream) -> StreamId {
         debug_assert!(id != 0, "0 marks a free slot");
         self.open += 1;
         self.active += 1;
@@ -240,7 +240,7 @@ impl Streams {
     }
 
     #[inline]
-    pub(super) fn at(&mut self, slot: u32) -> &mut Stream {
+    pub(super) fn at(&mut self, slot: u32) -> &mut H2Stream {
         debug_assert!(self.ids[slot as usize] != 0, "the slot is taken");
         &mut self.slots[slot as usize]
     }
@@ -249,12 +249,12 @@ impl Streams {
     pub(super) fn complete(&mut self, slot: u32) {
         let stream = self.at(slot);
         debug_assert!(stream.is_active(), "a response completes once");
-        stream.sending = Sending::Complete;
+        stream.sending = H2Sending::Complete;
         self.active -= 1;
     }
 
     /// Frees a slot and remembers why; its user is returned if it waits for an end.
-    pub(super) fn remove(&mut self, slot: u32, why: Closed) -> Option<User> {
+    pub(super) fn remove(&mut self, slot: u32, why: Closed) -> Option<StreamOwner> {
         let id = std::mem::take(&mut self.ids[slot as usize]);
         debug_assert!(id != 0, "a stream is removed once");
         let stream = &mut self.slots[slot as usize];
@@ -269,7 +269,7 @@ impl Streams {
     }
 
     /// The users of streams whose responses are not complete.
-    pub(super) fn users(&self) -> impl Iterator<Item = User> {
+    pub(super) fn users(&self) -> impl Iterator<Item = StreamOwner> {
         let taken = self.ids.iter().zip(&self.slots).filter(|(id, _)| **id != 0);
         let waiting = taken.filter(|(_, stream)| stream.is_active() && stream.user != UNBOUND);
         waiting.map(|(_, stream)| stream.user)
@@ -280,7 +280,7 @@ impl Streams {
     pub(super) fn awaiting(&self, is_shut: bool) -> impl Iterator<Item = Awaiting> {
         let taken = self.ids.iter().zip(&self.slots).zip(0..).filter(|((id, _), _)| **id != 0);
         let held = taken.filter(move |((_, stream), _)| {
-            let is_ours = stream.sending == Sending::Body && !stream.is_pending;
+            let is_ours = stream.sending == H2Sending::Body && !stream.is_pending;
             is_ours && stream.user != UNBOUND && (is_shut || stream.send_window <= 0)
         });
         held.map(|((id, stream), slot)| Awaiting {
@@ -337,16 +337,16 @@ const fn unpack(stream: StreamId) -> (u32, u32) {
 
 #[cfg(test)]
 mod tests {
-    use super::{Closed, Stream, Streams};
+    use super::{Closed, H2Stream, H2Streams};
 
     #[test]
     fn a_stream_id_goes_stale_with_its_stream_and_its_end_is_remembered() {
-        let mut streams = Streams::default();
-        let first = streams.insert(1, Stream::new(0, 0));
+        let mut streams = H2Streams::default();
+        let first = streams.insert(1, H2Stream::new(0, 0));
         let slot = streams.slot(first).unwrap();
         streams.at(slot).user = 7;
         assert_eq!(streams.remove(slot, Closed::ByPeer), Some(7));
-        let second = streams.insert(3, Stream::new(0, 0));
+        let second = streams.insert(3, H2Stream::new(0, 0));
         assert_eq!(streams.slot(second), Some(slot));
         assert_eq!((streams.slot(first), streams.find(1)), (None, None));
         assert_eq!(streams.closed(1), Some(Closed::ByPeer));

@@ -9,14 +9,14 @@ mod responses;
 
 use std::collections::BTreeMap;
 
-use base::chain::Weave;
-use base::{Instant, Now, SendChain};
-use http::{BodyLen, Name, RequestHead, ResponseHead};
+use bolide_base::chain::CopyPolicy;
+use bolide_base::{Instant, Now, SendChain};
+use bolide_http::{BodyLen, Name, RequestHead, ResponseHead};
 
-use super::frame::{Header, Kind, PREFACE, flag};
-use super::{Conn, Settings};
-use crate::hpack::{Decoder, Sink, Token, Traits};
-use crate::{BodySource, ConnError, Event, HeadPool, Pull, StreamId, User};
+use super::frame::{FrameHeader, FrameKind, PREFACE, flag};
+use super::{H2Conn, H2Settings};
+use crate::hpack::{FieldToken, HpackDecoder, Sink, Traits};
+use crate::{BodySource, ConnError, HeadPool, Pull, StreamId, StreamOwner, WireEvent};
 
 const END: u8 = flag::END_STREAM;
 const HEAD: u8 = flag::END_HEADERS;
@@ -87,10 +87,10 @@ fn window(stream: u32, increment: u32) -> Vec<u8> {
 
 /// What `GET` and `POST` announce, and what leaves, by user.
 #[derive(Default)]
-struct Bodies(BTreeMap<User, Vec<(usize, Pull)>>);
+struct Bodies(BTreeMap<StreamOwner, Vec<(usize, Pull)>>);
 
 impl BodySource for Bodies {
-    fn pull(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
+    fn pull(&mut self, user: StreamOwner, max: usize, out: &mut SendChain) -> Pull {
         let Some(steps) = self.0.get_mut(&user) else { return Pull::Pending };
         let Some((bytes, pull)) = steps.first_mut() else { return Pull::Pending };
         let now = (*bytes).min(max);
@@ -110,7 +110,7 @@ impl BodySource for Bodies {
 struct Fields(Vec<String>);
 
 impl Sink for Fields {
-    fn field(&mut self, _: Token, _: Traits, name: &[u8], value: &[u8]) {
+    fn field(&mut self, _: FieldToken, _: Traits, name: &[u8], value: &[u8]) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         self.0.push(format!("{}={}", text(name), text(value)));
     }
@@ -118,36 +118,36 @@ impl Sink for Fields {
 
 /// A connection with everything around it; users are stream ids.
 struct Bench {
-    conn: Conn,
-    settings: Settings,
+    conn: H2Conn,
+    settings: H2Settings,
     heads: HeadPool,
-    raw: Vec<Event>,
+    raw: Vec<WireEvent>,
     now: Now,
     room: usize,
     chunk_size: u32,
     bodies: Bodies,
     held: Vec<u8>,
     log: Vec<String>,
-    decoder: Decoder,
+    decoder: HpackDecoder,
     streams: BTreeMap<u32, StreamId>,
     last_head: Option<Box<RequestHead>>,
     error: Option<ConnError>,
 }
 
 impl Bench {
-    fn with(settings: Settings) -> Self {
+    fn with(settings: H2Settings) -> Self {
         Self {
-            conn: Conn::new(),
+            conn: H2Conn::new(),
             settings,
             heads: HeadPool::default(),
             raw: Vec::new(),
             now: Now { mono: Instant::from_nanos(0), unix_millis: 0 },
             room: 1 << 20,
-            chunk_size: http::CHUNK_SIZE,
+            chunk_size: bolide_http::CHUNK_SIZE,
             bodies: Bodies::default(),
             held: Vec::new(),
             log: Vec::new(),
-            decoder: Decoder::new(4096),
+            decoder: HpackDecoder::new(4096),
             streams: BTreeMap::new(),
             last_head: None,
             error: None,
@@ -155,7 +155,7 @@ impl Bench {
     }
 
     /// A connection whose prefaces have been exchanged.
-    fn open(settings: Settings) -> Self {
+    fn open(settings: H2Settings) -> Self {
         let mut bench = Self::with(settings);
         bench.send(&[PREFACE, &self::settings(&[]), &frame(4, 1, 0, &[])].concat());
         assert_eq!(bench.out()[2..], ["SETTINGS ack"]);
@@ -163,7 +163,7 @@ impl Bench {
     }
 
     fn new() -> Self {
-        Self::open(Settings::default())
+        Self::open(H2Settings::default())
     }
 
     /// Offers bytes, binds what comes of them, and keeps what was not consumed.
@@ -182,18 +182,18 @@ impl Bench {
     fn take_events(&mut self) {
         for event in std::mem::take(&mut self.raw) {
             let line = match event {
-                Event::Request { stream, head } => {
+                WireEvent::Request { stream, head } => {
                     format!("request {}", self.bind(stream, head))
                 }
-                Event::Refused { stream, head, refusal } => {
+                WireEvent::Refused { stream, head, refusal } => {
                     let line = self.bind(stream, head);
                     format!("refused {line} {} {}", refusal.status, refusal.reason)
                 }
-                Event::Body { user, bytes } => format!("body {user} {}", bytes.len()),
-                Event::BodyEnd { user } => format!("end {user}"),
-                Event::BodyRefused { user, .. } => format!("body refused {user}"),
-                Event::Reset { user } => format!("reset {user}"),
-                Event::Sent { user, body_bytes, .. } => format!("sent {user} {body_bytes}"),
+                WireEvent::Body { user, bytes } => format!("body {user} {}", bytes.len()),
+                WireEvent::BodyEnd { user } => format!("end {user}"),
+                WireEvent::BodyRefused { user, .. } => format!("body refused {user}"),
+                WireEvent::Reset { user } => format!("reset {user}"),
+                WireEvent::Sent { user, body_bytes, .. } => format!("sent {user} {body_bytes}"),
             };
             self.log.push(line);
         }
@@ -225,13 +225,13 @@ impl Bench {
 
     /// What leaves now, a line per frame.
     fn out(&mut self) -> Vec<String> {
-        let mut out = SendChain::new(Weave::Contiguous);
+        let mut out = SendChain::new(CopyPolicy::Contiguous);
         self.conn.transmit(self.now, self.room, &mut out, &mut self.raw, &mut self.bodies);
         self.take_events();
         let mut rest = out.contiguous().unwrap();
         let mut lines = Vec::new();
         while let Some((bytes, tail)) = rest.split_first_chunk::<9>() {
-            let header = Header::parse(*bytes);
+            let header = FrameHeader::parse(*bytes);
             let (payload, tail) = tail.split_at(header.len as usize);
             lines.push(self.line(&header, payload));
             rest = tail;
@@ -240,25 +240,25 @@ impl Bench {
         lines
     }
 
-    fn line(&mut self, header: &Header, payload: &[u8]) -> String {
+    fn line(&mut self, header: &FrameHeader, payload: &[u8]) -> String {
         let id = header.stream;
         let first = super::frame::read_u32(payload).unwrap_or(0);
         let second = payload.get(4..).and_then(super::frame::read_u32).unwrap_or(0);
         let end = if header.has(END) { " end" } else { "" };
         match header.kind {
-            Kind::Data => format!("DATA {id} {}{end}", payload.len()),
-            Kind::Headers => {
+            FrameKind::Data => format!("DATA {id} {}{end}", payload.len()),
+            FrameKind::Headers => {
                 assert!(header.has(HEAD), "the scripts send no long heads");
                 let mut fields = Fields::default();
                 self.decoder.decode(payload, 1 << 16, &mut Vec::new(), &mut fields).unwrap();
                 format!("HEADERS {id} {}{end}", fields.0.join(" "))
             }
-            Kind::RstStream => format!("RST_STREAM {id} {first}"),
-            Kind::Settings if header.has(flag::ACK) => "SETTINGS ack".to_owned(),
-            Kind::Settings => format!("SETTINGS {}", payload.len() / 6),
-            Kind::Ping => format!("PING {} {first:x}", header.flags),
-            Kind::GoAway => format!("GOAWAY {first} {second}"),
-            Kind::WindowUpdate => format!("WINDOW_UPDATE {id} {first}"),
+            FrameKind::RstStream => format!("RST_STREAM {id} {first}"),
+            FrameKind::Settings if header.has(flag::ACK) => "SETTINGS ack".to_owned(),
+            FrameKind::Settings => format!("SETTINGS {}", payload.len() / 6),
+            FrameKind::Ping => format!("PING {} {first:x}", header.flags),
+            FrameKind::GoAway => format!("GOAWAY {first} {second}"),
+            FrameKind::WindowUpdate => format!("WINDOW_UPDATE {id} {first}"),
             other => panic!("no server sends {other:?}"),
         }
     }

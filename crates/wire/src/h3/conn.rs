@@ -4,19 +4,23 @@
 
 use bytes::Bytes;
 
-use super::control::{self, News, Typed, Uni};
+use super::control::{self, ControlNews, Typed, Uni};
 use super::frame::{self, code, kind, uni};
 use super::load;
-use super::recv::{Fault, Intake, fatal};
-use super::streams::{Fate, Phase};
-use super::{Conn, EARLY_PRIORITIES_MAX, LINGERING_MAX, Order, QuicStreams, Settings};
+use super::recv::{H3Fault, H3Intake, fatal};
+use super::streams::{H3StreamFate, H3StreamPhase};
+use super::{EARLY_PRIORITIES_MAX, H3Conn, H3Settings, LINGERING_MAX, Order, QuicStreams};
 use crate::conn::UNBOUND;
 use crate::sched::Priority;
-use crate::{ConnError, Event, HeadPool};
+use crate::{ConnError, HeadPool, WireEvent};
 
-impl Conn {
+impl H3Conn {
     /// Makes a stream for a new request, unless it is to be rejected.
-    pub(super) fn admit(&mut self, settings: &Settings, id: u64) -> Result<Option<u32>, ConnError> {
+    pub(super) fn admit(
+        &mut self,
+        settings: &H3Settings,
+        id: u64,
+    ) -> Result<Option<u32>, ConnError> {
         let is_late = self.goaway.is_some_and(|goaway| id >= goaway);
         let limit = settings.max_concurrent_streams as usize + LINGERING_MAX;
         if is_late || self.streams.live() >= limit {
@@ -43,21 +47,21 @@ impl Conn {
     /// Lets a stream read `input`, or what it holds back, and draws the consequences.
     pub(super) fn read(
         &mut self,
-        settings: &Settings,
+        settings: &H3Settings,
         slot: u32,
         input: Option<(Bytes, bool)>,
         heads: &mut HeadPool,
-        events: &mut Vec<Event>,
+        events: &mut Vec<WireEvent>,
     ) -> Result<(), ConnError> {
         let name = self.streams.name(slot);
         let Some(stream) = self.streams.at(slot) else { return Ok(()) };
         let (was_announced, was_blocked) =
-            (stream.is_announced, stream.recv.phase == Phase::Blocked && input.is_some());
+            (stream.is_announced, stream.recv.phase == H3StreamPhase::Blocked && input.is_some());
         let is_over = match &input {
             Some((_, fin)) => *fin,
             None => stream.recv.held.as_ref().is_some_and(|held| held.fin),
         };
-        let mut intake = Intake {
+        let mut intake = H3Intake {
             settings,
             name,
             decoder: &mut self.decoder,
@@ -73,7 +77,7 @@ impl Conn {
         if stream.is_announced && !was_announced {
             self.requests += 1;
         }
-        if stream.recv.phase == Phase::Blocked && !was_blocked {
+        if stream.recv.phase == H3StreamPhase::Blocked && !was_blocked {
             // RFC 9204 §2.1.2: not more blocked streams than our SETTINGS allow.
             if self.blocked.len() >= settings.blocked_streams as usize {
                 let reason = "too many blocked streams";
@@ -83,10 +87,10 @@ impl Conn {
         }
         match result {
             Ok(()) => Ok(()),
-            Err(Fault::Conn(error)) => Err(error),
-            Err(Fault::Stream(code)) => {
+            Err(H3Fault::Conn(error)) => Err(error),
+            Err(H3Fault::Stream(code)) => {
                 if is_over {
-                    stream.recv.phase = Phase::Ended;
+                    stream.recv.phase = H3StreamPhase::Ended;
                 }
                 self.load.charge(load::WASTED)?;
                 self.abort(slot, code, events);
@@ -96,20 +100,20 @@ impl Conn {
     }
 
     /// Gives a stream up: its user is told, QUIC will be by `transmit`.
-    pub(super) fn abort(&mut self, slot: u32, code: u64, events: &mut Vec<Event>) {
+    pub(super) fn abort(&mut self, slot: u32, code: u64, events: &mut Vec<WireEvent>) {
         self.unqueue(slot);
         self.blocked.retain(|&other| other != slot);
         self.resumed.retain(|&other| other != slot);
         let Some(stream) = self.streams.at(slot) else { return };
-        if stream.fate != Fate::Open {
+        if stream.fate != H3StreamFate::Open {
             return;
         }
-        stream.fate = Fate::Aborted;
+        stream.fate = H3StreamFate::Aborted;
         if stream.user != UNBOUND {
-            events.push(Event::Reset { user: stream.user });
+            events.push(WireEvent::Reset { user: stream.user });
         }
-        if stream.recv.phase != Phase::Ended {
-            stream.recv.phase = Phase::Ignored;
+        if stream.recv.phase != H3StreamPhase::Ended {
+            stream.recv.phase = H3StreamPhase::Ignored;
         }
         stream.recv.held = None;
         stream.recv.unread = None;
@@ -121,7 +125,7 @@ impl Conn {
         &mut self,
         slot: u32,
         code: u64,
-        events: &mut Vec<Event>,
+        events: &mut Vec<WireEvent>,
         quic: &mut impl QuicStreams,
     ) {
         self.abort(slot, code, events);
@@ -132,16 +136,16 @@ impl Conn {
     pub(super) fn complete(
         &mut self,
         slot: u32,
-        events: &mut Vec<Event>,
+        events: &mut Vec<WireEvent>,
         quic: &mut impl QuicStreams,
     ) {
         let Some(stream) = self.streams.at(slot) else { return };
         quic.finish(stream.id);
         if stream.user != UNBOUND {
             let (body_bytes, head_bytes) = (stream.send.body_bytes, stream.send.head_bytes);
-            events.push(Event::Sent { user: stream.user, body_bytes, head_bytes });
+            events.push(WireEvent::Sent { user: stream.user, body_bytes, head_bytes });
         }
-        if stream.recv.phase != Phase::Ended {
+        if stream.recv.phase != H3StreamPhase::Ended {
             // RFC 9114 §4.1: the rest of the request is not needed.
             quic.stop(stream.id, code::NO_ERROR);
             self.decoder.cancel(stream.id);
@@ -168,7 +172,7 @@ impl Conn {
         let send = &mut stream.send;
         let has_bytes = !send.head.is_empty() || !send.rest.is_empty();
         let could = has_bytes || (send.is_answered && !send.is_pending);
-        if could && !send.is_queued && !send.is_blocked && stream.fate == Fate::Open {
+        if could && !send.is_queued && !send.is_blocked && stream.fate == H3StreamFate::Open {
             send.is_queued = true;
             self.sched.insert(slot, stream.id, stream.priority);
         }
@@ -215,13 +219,13 @@ impl Conn {
         let Some(stream) = self.streams.at(slot) else { return };
         let id = stream.id;
         quic.reset(id, code);
-        if stream.recv.phase != Phase::Ended {
+        if stream.recv.phase != H3StreamPhase::Ended {
             quic.stop(id, code);
             // RFC 9204 §2.2.2.2: reading is abandoned.
             self.decoder.cancel(id);
         }
         if stream.awaits_user() {
-            stream.fate = Fate::Dead;
+            stream.fate = H3StreamFate::Dead;
             self.streams.unlist(id);
         } else {
             self.forget(slot);
@@ -229,15 +233,15 @@ impl Conn {
     }
 
     /// Gives users what was there before they were.
-    pub(super) fn tell_late(&mut self, events: &mut Vec<Event>) {
-        events.extend(self.late.drain(..).map(|user| Event::Reset { user }));
+    pub(super) fn tell_late(&mut self, events: &mut Vec<WireEvent>) {
+        events.extend(self.late.drain(..).map(|user| WireEvent::Reset { user }));
         for slot in self.resumed.drain(..) {
             let Some(stream) = self.streams.at(slot) else { continue };
             let Some(unread) = stream.recv.unread.take() else { continue };
             let user = stream.user;
-            events.extend(unread.chunks.into_iter().map(|bytes| Event::Body { user, bytes }));
+            events.extend(unread.chunks.into_iter().map(|bytes| WireEvent::Body { user, bytes }));
             if unread.is_ended {
-                events.push(Event::BodyEnd { user });
+                events.push(WireEvent::BodyEnd { user });
             }
         }
     }
@@ -274,12 +278,12 @@ impl Conn {
     /// Takes bytes of a unidirectional stream.
     pub(super) fn receive_uni(
         &mut self,
-        settings: &Settings,
+        settings: &H3Settings,
         id: u64,
         bytes: &[u8],
         fin: bool,
         heads: &mut HeadPool,
-        events: &mut Vec<Event>,
+        events: &mut Vec<WireEvent>,
     ) -> Result<(), ConnError> {
         let at = self.unis.iter().position(|(of, _)| *of == id).unwrap_or_else(|| {
             self.unis.push((id, Uni::Typing(Vec::new())));
@@ -320,9 +324,9 @@ impl Conn {
     /// Reads on where the insertions that were missing have come.
     fn unblock(
         &mut self,
-        settings: &Settings,
+        settings: &H3Settings,
         heads: &mut HeadPool,
-        events: &mut Vec<Event>,
+        events: &mut Vec<WireEvent>,
     ) -> Result<(), ConnError> {
         let inserted = self.decoder.inserted();
         let mut at = 0;
@@ -341,8 +345,8 @@ impl Conn {
     fn follow_news(&mut self) {
         for news in std::mem::take(&mut self.news) {
             match news {
-                News::TableCapacity(capacity) => self.encoder.allow(capacity),
-                News::Priority(id, priority) => self.prioritise(id, priority),
+                ControlNews::TableCapacity(capacity) => self.encoder.allow(capacity),
+                ControlNews::Priority(id, priority) => self.prioritise(id, priority),
             }
         }
     }

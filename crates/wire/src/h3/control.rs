@@ -8,14 +8,14 @@
 //! ```
 
 use super::frame::{self, code, kind, setting, uni};
-use super::load::{self, Load};
+use super::load::{self, H3Load};
 use super::recv::{charge_unknown, fatal};
 use crate::sched::Priority;
 use crate::{ConnError, qpack};
 
 /// What a peer's control stream can mean to the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum News {
+pub(super) enum ControlNews {
     /// `SETTINGS_QPACK_MAX_TABLE_CAPACITY` of the peer.
     TableCapacity(u64),
     /// `PRIORITY_UPDATE` for a request stream.
@@ -66,7 +66,7 @@ const SETTINGS_MAX: usize = 64;
 
 /// The peer's control stream, and which critical streams came.
 #[derive(Debug, Default)]
-pub(super) struct Control {
+pub(super) struct H3ControlStream {
     seen: [bool; 4],
     has_settings: bool,
     reading: Reading,
@@ -75,7 +75,7 @@ pub(super) struct Control {
     goaway: Option<u64>,
 }
 
-impl Control {
+impl H3ControlStream {
     /// Reads the type of a new stream off the front of `input`.
     pub(super) fn identify(
         &mut self,
@@ -112,8 +112,8 @@ impl Control {
     pub(super) fn receive(
         &mut self,
         mut input: &[u8],
-        load: &mut Load,
-        news: &mut Vec<News>,
+        load: &mut H3Load,
+        news: &mut Vec<ControlNews>,
     ) -> Result<(), ConnError> {
         while let Some((&byte, rest)) = input.split_first() {
             match self.reading {
@@ -150,8 +150,8 @@ impl Control {
         &mut self,
         kind: u64,
         len: u64,
-        load: &mut Load,
-        news: &mut Vec<News>,
+        load: &mut H3Load,
+        news: &mut Vec<ControlNews>,
     ) -> Result<(), ConnError> {
         if !self.has_settings {
             if kind != kind::SETTINGS {
@@ -197,7 +197,7 @@ impl Control {
         &mut self,
         kind: u64,
         payload: &[u8],
-        news: &mut Vec<News>,
+        news: &mut Vec<ControlNews>,
     ) -> Result<(), ConnError> {
         match kind {
             kind::SETTINGS => settings(payload, news),
@@ -207,7 +207,7 @@ impl Control {
                 if id & 3 != 0 {
                     return Err(fatal(code::ID_ERROR, "PRIORITY_UPDATE for no request stream"));
                 }
-                news.push(News::Priority(id, Priority::parse(&payload[used..])));
+                news.push(ControlNews::Priority(id, Priority::parse(&payload[used..])));
                 Ok(())
             }
             kind::PRIORITY_UPDATE_PUSH => {
@@ -242,7 +242,7 @@ impl Control {
 }
 
 /// RFC 9114 §7.2.4: identifiers once each, none of HTTP/2's, switches only on or off.
-fn settings(mut payload: &[u8], news: &mut Vec<News>) -> Result<(), ConnError> {
+fn settings(mut payload: &[u8], news: &mut Vec<ControlNews>) -> Result<(), ConnError> {
     let wrong = |reason| Err(fatal(code::SETTINGS_ERROR, reason));
     let mut seen = Vec::new();
     while !payload.is_empty() {
@@ -259,7 +259,7 @@ fn settings(mut payload: &[u8], news: &mut Vec<News>) -> Result<(), ConnError> {
         }
         seen.push(id);
         match id {
-            setting::TABLE_CAPACITY => news.push(News::TableCapacity(value)),
+            setting::TABLE_CAPACITY => news.push(ControlNews::TableCapacity(value)),
             setting::CONNECT_PROTOCOL | setting::DATAGRAM if value > 1 => {
                 return wrong("setting is neither 0 nor 1");
             }

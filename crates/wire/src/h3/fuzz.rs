@@ -1,17 +1,17 @@
 //! Drives a connection with arbitrary calls over a QUIC that takes what it likes.
 
-use base::SendChain;
-use base::chain::Weave;
+use bolide_base::SendChain;
+use bolide_base::chain::CopyPolicy;
+use bolide_http::{BodyLen, Name, ResponseHead};
 use bytes::Bytes;
-use http::{BodyLen, Name, ResponseHead};
 
-use super::{Conn, QuicStreams, Settings, StreamGone};
-use crate::{BodySource, Event, HeadPool, Pull, StreamId, User};
+use super::{H3Conn, H3Settings, QuicStreams, StreamGone};
+use crate::{BodySource, HeadPool, Pull, StreamId, StreamOwner, WireEvent};
 
 /// Settings with every limit small enough to be met.
 #[must_use]
-pub const fn settings() -> Settings {
-    Settings {
+pub const fn settings() -> H3Settings {
+    H3Settings {
         max_concurrent_streams: 8,
         head_size_max: 600,
         field_size_max: 300,
@@ -69,7 +69,7 @@ impl QuicStreams for Quic {
 struct Bodies;
 
 impl BodySource for Bodies {
-    fn pull(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
+    fn pull(&mut self, user: StreamOwner, max: usize, out: &mut SendChain) -> Pull {
         assert!(max > 0, "a pull is for something");
         out.push_slice(&[b'b'; 64][..max.min(64)]);
         match user % 4 {
@@ -83,9 +83,9 @@ impl BodySource for Bodies {
 
 /// Interprets `data` as calls: two bytes of what and where, then what they need.
 pub fn conn(data: &[u8]) {
-    let (settings, mut conn, mut heads) = (settings(), Conn::new(), HeadPool::default());
+    let (settings, mut conn, mut heads) = (settings(), H3Conn::new(), HeadPool::default());
     let (mut quic, mut events) = (Quic { room: 40, ..Quic::default() }, Vec::new());
-    let mut scratch = SendChain::new(Weave::Shared(1024));
+    let mut scratch = SendChain::new(CopyPolicy::Shared(1024));
     let mut known = Vec::new();
     conn.start(&settings, &mut quic);
     let mut rest = data;
@@ -118,7 +118,7 @@ pub fn conn(data: &[u8]) {
         assert!(scratch.is_empty());
         for event in events.drain(..) {
             match event {
-                Event::Request { stream, head } | Event::Refused { stream, head, .. } => {
+                WireEvent::Request { stream, head } | WireEvent::Refused { stream, head, .. } => {
                     heads.put(head);
                     conn.bind(stream, stream.0);
                     known.push(stream);
@@ -133,7 +133,7 @@ pub fn conn(data: &[u8]) {
     }
 }
 
-fn answer(conn: &mut Conn, id: StreamId, how: u8, quic: &mut Quic) {
+fn answer(conn: &mut H3Conn, id: StreamId, how: u8, quic: &mut Quic) {
     let mut head = ResponseHead { status: 200 + u16::from(how % 5), ..ResponseHead::default() };
     head.fields.push(Name::Link, &[b'l'; 80][..usize::from(how % 80)]);
     head.body = match how % 3 {

@@ -27,13 +27,13 @@ pub const EXCESSIVE_LOAD: ConnError =
 
 /// The purse.
 #[derive(Debug, Default)]
-pub(super) struct Load {
+pub(super) struct H3Load {
     spent: u32,
     /// Malformed requests since the last `take_wasted`.
     wasted: u32,
 }
 
-impl Load {
+impl H3Load {
     /// Takes `cost` out.
     #[inline]
     pub(super) fn charge(&mut self, cost: u32) -> Result<(), ConnError> {

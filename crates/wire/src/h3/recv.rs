@@ -3,29 +3,29 @@
 //! Owns the order of frames on one stream and the checks of one message. It talks to nobody: what
 //! it finds are events, and faults of the stream or of the connection.
 
+use bolide_http::{HttpVersion, Method, Name, RequestBody, RequestHead};
 use bytes::{Buf, Bytes};
-use http::{Method, Name, RequestBody, RequestHead, Version};
 
-use super::Settings;
+use super::H3Settings;
 use super::frame::{self, code, kind};
-use super::load::{self, Load};
-use super::streams::{Frame, Held, Phase, Stream, Unread};
+use super::load::{self, H3Load};
+use super::streams::{H3Frame, H3Stream, H3StreamPhase, HeldH3Head, Unread};
 use crate::conn::UNBOUND;
-use crate::pseudo::{self, Assembly, Flaw, Following, Rules};
-use crate::qpack::{self, Decoder, Section};
+use crate::pseudo::{self, Flaw, Following, PseudoAssembly, PseudoRules};
+use crate::qpack::{self, QpackDecoder, Section};
 use crate::sched::Priority;
-use crate::{ConnError, Event, HeadPool, Refusal, StreamId};
+use crate::{ConnError, HeadPool, StreamId, WireEvent, WireRefusal};
 
 /// What broke, and how much of the connection goes with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(super) enum H3Fault {
     /// The stream is reset with this code.
     Stream(u64),
     /// The connection is over.
     Conn(ConnError),
 }
 
-impl From<ConnError> for Fault {
+impl From<ConnError> for H3Fault {
     fn from(error: ConnError) -> Self {
         Self::Conn(error)
     }
@@ -69,40 +69,40 @@ impl HeadCache {
 }
 
 /// What reading a stream needs of its connection.
-pub(super) struct Intake<'a> {
-    pub(super) settings: &'a Settings,
+pub(super) struct H3Intake<'a> {
+    pub(super) settings: &'a H3Settings,
     pub(super) name: StreamId,
-    pub(super) decoder: &'a mut Decoder,
+    pub(super) decoder: &'a mut QpackDecoder,
     pub(super) cache: &'a mut HeadCache,
-    pub(super) load: &'a mut Load,
+    pub(super) load: &'a mut H3Load,
     pub(super) heads: &'a mut HeadPool,
-    pub(super) events: &'a mut Vec<Event>,
+    pub(super) events: &'a mut Vec<WireEvent>,
 }
 
-impl Intake<'_> {
+impl H3Intake<'_> {
     /// Takes the next bytes of a stream, and its end.
     pub(super) fn receive(
         &mut self,
-        stream: &mut Stream,
+        stream: &mut H3Stream,
         mut input: Bytes,
         fin: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), H3Fault> {
         while !input.is_empty() {
             match stream.recv.phase {
-                Phase::Ended | Phase::Ignored => break,
-                Phase::Blocked => {
+                H3StreamPhase::Ended | H3StreamPhase::Ignored => break,
+                H3StreamPhase::Blocked => {
                     if let Some(held) = &mut stream.recv.held {
                         held.rest.extend_from_slice(&input);
                     }
                     break;
                 }
-                Phase::Head | Phase::Body | Phase::Trailed => {}
+                H3StreamPhase::Head | H3StreamPhase::Body | H3StreamPhase::Trailed => {}
             }
             match stream.recv.frame {
-                Frame::Header => self.header(stream, &mut input)?,
-                Frame::Data(left) => self.data(stream, left, &mut input)?,
-                Frame::Section(len) => self.section(stream, len, &mut input, fin)?,
-                Frame::Skip(left) => {
+                H3Frame::Header => self.header(stream, &mut input)?,
+                H3Frame::Data(left) => self.data(stream, left, &mut input)?,
+                H3Frame::Section(len) => self.section(stream, len, &mut input, fin)?,
+                H3Frame::Skip(left) => {
                     let taken = left.min(input.len() as u64);
                     input.advance(taken as usize);
                     stream.recv.frame = skip_to(left - taken);
@@ -113,9 +113,9 @@ impl Intake<'_> {
     }
 
     /// Tries the section again that waited for insertions, then what came behind it.
-    pub(super) fn resume(&mut self, stream: &mut Stream) -> Result<(), Fault> {
+    pub(super) fn resume(&mut self, stream: &mut H3Stream) -> Result<(), H3Fault> {
         let Some(held) = stream.recv.held.take() else { return Ok(()) };
-        let Held { section, phase, rest, fin, .. } = *held;
+        let HeldH3Head { section, phase, rest, fin, .. } = *held;
         stream.recv.phase = phase;
         let following = following(rest.is_empty() && fin);
         self.fields(stream, &section, following)?;
@@ -123,7 +123,7 @@ impl Intake<'_> {
     }
 
     #[inline]
-    fn header(&mut self, stream: &mut Stream, input: &mut Bytes) -> Result<(), Fault> {
+    fn header(&mut self, stream: &mut H3Stream, input: &mut Bytes) -> Result<(), H3Fault> {
         let partial = &mut stream.recv.partial;
         let parsed = if partial.is_empty() {
             let parsed = frame::parse_header(input);
@@ -144,22 +144,22 @@ impl Intake<'_> {
     }
 
     /// RFC 9114 §4.1, §7.2: which frame may stand where on a request stream.
-    fn frame(&mut self, stream: &mut Stream, kind: u64, len: u64) -> Result<(), Fault> {
+    fn frame(&mut self, stream: &mut H3Stream, kind: u64, len: u64) -> Result<(), H3Fault> {
         let recv = &mut stream.recv;
         match (kind, recv.phase) {
-            (kind::DATA, Phase::Body) => {
+            (kind::DATA, H3StreamPhase::Body) => {
                 let total = recv.received.checked_add(len);
                 if recv.length.is_some_and(|length| total.is_none_or(|total| total > length)) {
-                    return Err(Fault::Stream(code::MESSAGE_ERROR));
+                    return Err(H3Fault::Stream(code::MESSAGE_ERROR));
                 }
                 if len == 0 {
                     self.load.charge(load::ODD)?;
                 } else {
-                    recv.frame = Frame::Data(len);
+                    recv.frame = H3Frame::Data(len);
                 }
                 Ok(())
             }
-            (kind::HEADERS, Phase::Head | Phase::Body) => self.headers(stream, len),
+            (kind::HEADERS, H3StreamPhase::Head | H3StreamPhase::Body) => self.headers(stream, len),
             (kind::DATA, _) => Err(unexpected("DATA without a request or after its trailers")),
             (kind::HEADERS, _) => Err(unexpected("HEADERS after trailers")),
             (
@@ -181,21 +181,21 @@ impl Intake<'_> {
         }
     }
 
-    fn headers(&mut self, stream: &mut Stream, len: u64) -> Result<(), Fault> {
+    fn headers(&mut self, stream: &mut H3Stream, len: u64) -> Result<(), H3Fault> {
         if len <= self.settings.head_size_max as u64 {
             if len == 0 {
                 return self.fields(stream, &Bytes::new(), Following::Perhaps);
             }
-            stream.recv.frame = Frame::Section(len as usize);
+            stream.recv.frame = H3Frame::Section(len as usize);
             return Ok(());
         }
         // RFC 9204 §2.2.2.2: the section is abandoned.
         self.decoder.cancel(stream.id);
-        if stream.recv.phase == Phase::Body {
-            return Err(Fault::Stream(code::EXCESSIVE_LOAD));
+        if stream.recv.phase == H3StreamPhase::Body {
+            return Err(H3Fault::Stream(code::EXCESSIVE_LOAD));
         }
         let mut head = self.heads.take();
-        head.version = Version::Http3;
+        head.version = HttpVersion::Http3;
         head.early = stream.recv.is_early;
         self.refuse(stream, head, pseudo::TOO_LARGE_REFUSAL);
         Ok(())
@@ -204,11 +204,11 @@ impl Intake<'_> {
     #[inline]
     fn section(
         &mut self,
-        stream: &mut Stream,
+        stream: &mut H3Stream,
         len: usize,
         input: &mut Bytes,
         fin: bool,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), H3Fault> {
         let have = stream.recv.partial.len();
         if have + input.len() < len {
             stream.recv.partial.extend_from_slice(input);
@@ -222,26 +222,31 @@ impl Intake<'_> {
             whole.extend_from_slice(&input.split_to(len - have));
             Bytes::from(whole)
         };
-        stream.recv.frame = Frame::Header;
+        stream.recv.frame = H3Frame::Header;
         self.fields(stream, &section, following(fin && input.is_empty()))
     }
 
     fn fields(
         &mut self,
-        stream: &mut Stream,
+        stream: &mut H3Stream,
         section: &Bytes,
         following: Following,
-    ) -> Result<(), Fault> {
-        let done = if stream.recv.phase == Phase::Body {
+    ) -> Result<(), H3Fault> {
+        let done = if stream.recv.phase == H3StreamPhase::Body {
             self.trailers(stream, section)?
         } else {
             self.head(stream, section, following)?
         };
         if let Section::Blocked { required } = done {
             let phase = stream.recv.phase;
-            stream.recv.phase = Phase::Blocked;
-            let held =
-                Held { required, section: section.clone(), phase, rest: Vec::new(), fin: false };
+            stream.recv.phase = H3StreamPhase::Blocked;
+            let held = HeldH3Head {
+                required,
+                section: section.clone(),
+                phase,
+                rest: Vec::new(),
+                fin: false,
+            };
             stream.recv.held = Some(Box::new(held));
         }
         Ok(())
@@ -249,10 +254,10 @@ impl Intake<'_> {
 
     fn head(
         &mut self,
-        stream: &mut Stream,
+        stream: &mut H3Stream,
         section: &[u8],
         following: Following,
-    ) -> Result<Section, Fault> {
+    ) -> Result<Section, H3Fault> {
         let mut head = self.heads.take();
         if self.cache.holds(section, self.decoder.inserted(), following) {
             head.copy_from(&self.cache.head);
@@ -261,14 +266,14 @@ impl Intake<'_> {
             self.announce(stream, head, section.len());
             return Ok(Section::Complete { required });
         }
-        let rules = Rules {
-            version: Version::Http3,
+        let rules = PseudoRules {
+            version: HttpVersion::Http3,
             head_size_max: self.settings.head_size_max,
             field_size_max: self.settings.field_size_max,
             underscores_in_headers: self.settings.underscores_in_headers,
             ignore_invalid_headers: self.settings.ignore_invalid_headers,
         };
-        let mut assembly = Assembly::new(&rules, &mut head);
+        let mut assembly = PseudoAssembly::new(&rules, &mut head);
         let done = self.decoder.decode(section, |label, value| assembly.field(label, value));
         let required = match done {
             Ok(Section::Complete { required }) => required,
@@ -296,17 +301,17 @@ impl Intake<'_> {
             }
             Err(Flaw::Malformed(_)) => {
                 self.heads.put(head);
-                return Err(Fault::Stream(code::MESSAGE_ERROR));
+                return Err(H3Fault::Stream(code::MESSAGE_ERROR));
             }
         }
         Ok(Section::Complete { required })
     }
 
     #[inline]
-    fn announce(&mut self, stream: &mut Stream, mut head: Box<RequestHead>, size: usize) {
+    fn announce(&mut self, stream: &mut H3Stream, mut head: Box<RequestHead>, size: usize) {
         head.early = stream.recv.is_early;
         head.wire_size = size as u32;
-        stream.recv.phase = Phase::Body;
+        stream.recv.phase = H3StreamPhase::Body;
         stream.recv.wants_body = head.body != RequestBody::None;
         stream.recv.length = match head.body {
             RequestBody::Length(length) => Some(length),
@@ -321,19 +326,19 @@ impl Intake<'_> {
         {
             stream.prioritise(Priority::parse(text));
         }
-        self.events.push(Event::Request { stream: self.name, head });
+        self.events.push(WireEvent::Request { stream: self.name, head });
     }
 
-    fn refuse(&mut self, stream: &mut Stream, head: Box<RequestHead>, refusal: Refusal) {
-        stream.recv.phase = Phase::Ignored;
+    fn refuse(&mut self, stream: &mut H3Stream, head: Box<RequestHead>, refusal: WireRefusal) {
+        stream.recv.phase = H3StreamPhase::Ignored;
         stream.recv.wants_body = false;
         stream.is_head_request = head.method == Method::Head;
         stream.is_announced = true;
-        self.events.push(Event::Refused { stream: self.name, head, refusal });
+        self.events.push(WireEvent::Refused { stream: self.name, head, refusal });
     }
 
     /// RFC 9114 §4.3: trailers are decoded for QPACK's sake, checked, and dropped.
-    fn trailers(&mut self, stream: &mut Stream, section: &[u8]) -> Result<Section, Fault> {
+    fn trailers(&mut self, stream: &mut H3Stream, section: &[u8]) -> Result<Section, H3Fault> {
         let mut flaw = Ok(());
         let done = self.decoder.decode(section, |label, value| {
             if flaw.is_ok() {
@@ -343,8 +348,8 @@ impl Intake<'_> {
         match done {
             Ok(Section::Complete { required }) => {
                 self.decoder.acknowledge(stream.id, required);
-                stream.recv.phase = Phase::Trailed;
-                flaw.map_err(|_| Fault::Stream(code::MESSAGE_ERROR))?;
+                stream.recv.phase = H3StreamPhase::Trailed;
+                flaw.map_err(|_| H3Fault::Stream(code::MESSAGE_ERROR))?;
                 Ok(Section::Complete { required })
             }
             Ok(blocked) => Ok(blocked),
@@ -352,11 +357,11 @@ impl Intake<'_> {
         }
     }
 
-    fn data(&mut self, stream: &mut Stream, left: u64, input: &mut Bytes) -> Result<(), Fault> {
+    fn data(&mut self, stream: &mut H3Stream, left: u64, input: &mut Bytes) -> Result<(), H3Fault> {
         let taken = left.min(input.len() as u64);
         let bytes = input.split_to(taken as usize);
         let recv = &mut stream.recv;
-        recv.frame = if left == taken { Frame::Header } else { Frame::Data(left - taken) };
+        recv.frame = if left == taken { H3Frame::Header } else { H3Frame::Data(left - taken) };
         recv.received += taken;
         if !recv.wants_body {
             return Ok(());
@@ -366,44 +371,44 @@ impl Intake<'_> {
         if stream.user == UNBOUND || recv.unread.is_some() {
             recv.unread.get_or_insert_with(Box::<Unread>::default).chunks.push(bytes);
         } else {
-            self.events.push(Event::Body { user: stream.user, bytes });
+            self.events.push(WireEvent::Body { user: stream.user, bytes });
         }
         Ok(())
     }
 
-    fn end(&mut self, stream: &mut Stream) -> Result<(), Fault> {
+    fn end(&mut self, stream: &mut H3Stream) -> Result<(), H3Fault> {
         let recv = &mut stream.recv;
         match recv.phase {
-            Phase::Ended => return Ok(()),
-            Phase::Ignored => {
-                recv.phase = Phase::Ended;
+            H3StreamPhase::Ended => return Ok(()),
+            H3StreamPhase::Ignored => {
+                recv.phase = H3StreamPhase::Ended;
                 return Ok(());
             }
-            Phase::Blocked => {
+            H3StreamPhase::Blocked => {
                 if let Some(held) = &mut recv.held {
                     held.fin = true;
                 }
                 return Ok(());
             }
-            Phase::Head | Phase::Body | Phase::Trailed => {}
+            H3StreamPhase::Head | H3StreamPhase::Body | H3StreamPhase::Trailed => {}
         }
         // RFC 9114 §7.1: a stream may not end within a frame.
-        if recv.frame != Frame::Header || !recv.partial.is_empty() {
+        if recv.frame != H3Frame::Header || !recv.partial.is_empty() {
             return Err(fatal(code::FRAME_ERROR, "stream ends within a frame").into());
         }
-        if recv.phase == Phase::Head {
-            return Err(Fault::Stream(code::REQUEST_INCOMPLETE));
+        if recv.phase == H3StreamPhase::Head {
+            return Err(H3Fault::Stream(code::REQUEST_INCOMPLETE));
         }
         // RFC 9114 §4.1.2: the sum of DATA is what content-length said.
         if recv.length.is_some_and(|length| length != recv.received) {
-            return Err(Fault::Stream(code::MESSAGE_ERROR));
+            return Err(H3Fault::Stream(code::MESSAGE_ERROR));
         }
-        recv.phase = Phase::Ended;
+        recv.phase = H3StreamPhase::Ended;
         if recv.wants_body {
             if stream.user == UNBOUND || recv.unread.is_some() {
                 recv.unread.get_or_insert_with(Box::<Unread>::default).is_ended = true;
             } else {
-                self.events.push(Event::BodyEnd { user: stream.user });
+                self.events.push(WireEvent::BodyEnd { user: stream.user });
             }
         }
         Ok(())
@@ -411,23 +416,23 @@ impl Intake<'_> {
 }
 
 /// Takes an unknown frame out of the purse.
-pub(super) fn charge_unknown(load: &mut Load, len: u64) -> Result<(), ConnError> {
+pub(super) fn charge_unknown(load: &mut H3Load, len: u64) -> Result<(), ConnError> {
     let skipped = u32::try_from(len / load::SKIPPED).unwrap_or(u32::MAX);
     load.charge(load::ODD.saturating_add(skipped))
 }
 
-const fn skip_to(left: u64) -> Frame {
-    if left == 0 { Frame::Header } else { Frame::Skip(left) }
+const fn skip_to(left: u64) -> H3Frame {
+    if left == 0 { H3Frame::Header } else { H3Frame::Skip(left) }
 }
 
 const fn following(is_nothing: bool) -> Following {
     if is_nothing { Following::Nothing } else { Following::Perhaps }
 }
 
-const fn unexpected(reason: &'static str) -> Fault {
-    Fault::Conn(fatal(code::FRAME_UNEXPECTED, reason))
+const fn unexpected(reason: &'static str) -> H3Fault {
+    H3Fault::Conn(fatal(code::FRAME_UNEXPECTED, reason))
 }
 
-const fn undecodable() -> Fault {
-    Fault::Conn(fatal(qpack::DECOMPRESSION_FAILED, "field section cannot be decoded"))
+const fn undecodable() -> H3Fault {
+    H3Fault::Conn(fatal(qpack::DECOMPRESSION_FAILED, "field section cannot be decoded"))
 }

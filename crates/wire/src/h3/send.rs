@@ -4,15 +4,15 @@
 //! into DATA. It never asks a source for more than QUIC takes at once, and never sees why a
 //! stream is answered.
 
-use base::{Segment, SendChain};
+use bolide_base::{Segment, SendChain};
+use bolide_http::status::is_bodiless;
+use bolide_http::{BodyLen, FieldMap, Name, ResponseHead};
 use bytes::Bytes;
-use http::status::is_bodiless;
-use http::{BodyLen, Fields, Name, ResponseHead};
 
 use super::QuicStreams;
 use super::frame::{self, kind};
-use super::streams::{Body, Stream};
-use crate::qpack::{Encoder, References};
+use super::streams::{H3Body, H3Stream};
+use crate::qpack::{QpackEncoder, References};
 use crate::{BodySource, Pull};
 
 /// `HEADERS` with `:status: 100`: static row 63 behind an empty prefix.
@@ -24,10 +24,10 @@ const DATA_HEADER_MAX: usize = 9;
 
 /// A response head on the wire.
 #[derive(Clone, Debug)]
-pub(super) struct Encoded {
+pub(super) struct EncodedHead {
     /// HEADERS, then the DATA header of a body of known length.
     pub(super) bytes: Bytes,
-    pub(super) body: Body,
+    pub(super) body: H3Body,
     pub(super) references: Option<References>,
 }
 
@@ -37,17 +37,17 @@ pub(super) struct ReplyCache {
     head: ResponseHead,
     is_head_request: bool,
     version: u64,
-    encoded: Option<Encoded>,
+    encoded: Option<EncodedHead>,
 }
 
 impl ReplyCache {
     /// The wire form of `head`, encoded only if it is not the previous one again.
     pub(super) fn encode(
         &mut self,
-        encoder: &mut Encoder,
+        encoder: &mut QpackEncoder,
         head: &ResponseHead,
         is_head_request: bool,
-    ) -> Encoded {
+    ) -> EncodedHead {
         if let Some(encoded) = &self.encoded
             && self.version == encoder.version()
             && self.is_head_request == is_head_request
@@ -70,7 +70,11 @@ impl ReplyCache {
     }
 }
 
-fn encode(encoder: &mut Encoder, head: &ResponseHead, is_head_request: bool) -> (Encoded, bool) {
+fn encode(
+    encoder: &mut QpackEncoder,
+    head: &ResponseHead,
+    is_head_request: bool,
+) -> (EncodedHead, bool) {
     // RFC 9110 §6.4.1, §8.6: no content for HEAD, 1xx, 204, 304; no length for the latter three.
     let is_bodiless = is_bodiless(head.status);
     let length = match head.body {
@@ -78,16 +82,16 @@ fn encode(encoder: &mut Encoder, head: &ResponseHead, is_head_request: bool) -> 
         _ => None,
     };
     let body = match head.body {
-        BodyLen::None | BodyLen::Exact(0) => Body::Done,
-        _ if is_bodiless || is_head_request => Body::Done,
-        BodyLen::Exact(length) => Body::Exact(length),
-        BodyLen::Unknown => Body::Unknown,
+        BodyLen::None | BodyLen::Exact(0) => H3Body::Done,
+        _ if is_bodiless || is_head_request => H3Body::Done,
+        BodyLen::Exact(length) => H3Body::Exact(length),
+        BodyLen::Unknown => H3Body::Unknown,
     };
     // The length in front has two bytes; a longer section moves for two more.
     let mut out = Vec::with_capacity(256);
     out.extend_from_slice(&[kind::HEADERS as u8, 0, 0]);
     let fields = || {
-        let kept = |field: &http::fields::Field<'_>| !is_framing(field.name);
+        let kept = |field: &bolide_http::fields::Field<'_>| !is_framing(field.name);
         head.fields.iter().filter(kept).map(|field| (field.name, field.text, field.value))
     };
     let done = encoder.encode(head.status, length, fields, &mut out);
@@ -97,11 +101,11 @@ fn encode(encoder: &mut Encoder, head: &ResponseHead, is_head_request: bool) -> 
     } else {
         out.splice(1..3, (len as u32 | 0x8000_0000).to_be_bytes());
     }
-    if let Body::Exact(length) = body {
+    if let H3Body::Exact(length) = body {
         frame::encode_header(&mut out, kind::DATA, length);
     }
     let bytes = Bytes::from(out);
-    (Encoded { bytes, body, references: done.references }, done.is_settled)
+    (EncodedHead { bytes, body, references: done.references }, done.is_settled)
 }
 
 /// RFC 9114 §4.2: fields that HTTP/3 does not have, or that we write ourselves.
@@ -119,7 +123,7 @@ const fn is_framing(name: Name) -> bool {
 
 /// Lets the trailers of `stream` wait behind its body; no fields are no trailers.
 #[cold]
-pub(super) fn trail(stream: &mut Stream, encoder: &mut Encoder, fields: &Fields) {
+pub(super) fn trail(stream: &mut H3Stream, encoder: &mut QpackEncoder, fields: &FieldMap) {
     stream.send.is_trailed = false;
     let kept = fields.iter().filter(|field| !is_framing(field.name));
     let mut section = Vec::new();
@@ -135,7 +139,7 @@ pub(super) fn trail(stream: &mut Stream, encoder: &mut Encoder, fields: &Fields)
 
 /// How a stream's turn to write ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum H3SendTurn {
     /// Everything was handed over.
     Done,
     /// Everything but the trailers was handed over.
@@ -154,36 +158,36 @@ pub(super) enum Turn {
 
 /// Writes what `stream` has, within `room`.
 pub(super) fn serve(
-    stream: &mut Stream,
+    stream: &mut H3Stream,
     room: &mut usize,
     scratch: &mut SendChain,
     bodies: &mut impl BodySource,
     quic: &mut impl QuicStreams,
-) -> Turn {
+) -> H3SendTurn {
     let mut quantum = if stream.priority.incremental { QUANTUM } else { usize::MAX };
     loop {
         if let Some(turn) = flush(stream, room, quic) {
             return turn;
         }
         let max = match stream.send.body {
-            Body::Done if stream.send.is_trailed => return Turn::Trailers,
-            Body::Done if stream.send.is_answered => return Turn::Done,
-            Body::Done => return Turn::Pending,
-            Body::Exact(left) => usize::try_from(left).unwrap_or(usize::MAX),
-            Body::Unknown => usize::MAX,
+            H3Body::Done if stream.send.is_trailed => return H3SendTurn::Trailers,
+            H3Body::Done if stream.send.is_answered => return H3SendTurn::Done,
+            H3Body::Done => return H3SendTurn::Pending,
+            H3Body::Exact(left) => usize::try_from(left).unwrap_or(usize::MAX),
+            H3Body::Unknown => usize::MAX,
         };
         if stream.send.is_pending {
-            return Turn::Pending;
+            return H3SendTurn::Pending;
         }
         if *room == 0 || quantum == 0 {
-            return Turn::Spent;
+            return H3SendTurn::Spent;
         }
         let takes = quic.room(stream.id);
         if takes == 0 {
-            return Turn::Blocked;
+            return H3SendTurn::Blocked;
         }
         let mut max = max.min(takes).min(*room).min(quantum);
-        if stream.send.body == Body::Unknown {
+        if stream.send.body == H3Body::Unknown {
             // The frame header takes its part; what does not fit is kept.
             max = max.saturating_sub(DATA_HEADER_MAX).max(1);
         }
@@ -192,7 +196,7 @@ pub(super) fn serve(
         let is_sound = account(stream, pull, pulled) && enqueue(stream, scratch, pulled, quic);
         scratch.clear();
         if !is_sound {
-            return Turn::Broken;
+            return H3SendTurn::Broken;
         }
         let spent = usize::try_from(pulled).unwrap_or(usize::MAX);
         *room = room.saturating_sub(spent);
@@ -201,49 +205,53 @@ pub(super) fn serve(
 }
 
 /// Writes what waits in front of the body. `None`: all of it left.
-fn flush(stream: &mut Stream, room: &mut usize, quic: &mut impl QuicStreams) -> Option<Turn> {
+fn flush(
+    stream: &mut H3Stream,
+    room: &mut usize,
+    quic: &mut impl QuicStreams,
+) -> Option<H3SendTurn> {
     let send = &mut stream.send;
     while !send.head.is_empty() {
         match quic.write(stream.id, &mut send.head) {
             Ok(written) => *room = room.saturating_sub(written),
-            Err(_) => return Some(Turn::Gone),
+            Err(_) => return Some(H3SendTurn::Gone),
         }
         if !send.head.is_empty() {
-            return Some(Turn::Blocked);
+            return Some(H3SendTurn::Blocked);
         }
     }
     while let Some(front) = send.rest.front_mut() {
         match quic.write(stream.id, front) {
             Ok(_) if front.is_empty() => drop(send.rest.pop_front()),
-            Ok(_) => return Some(Turn::Blocked),
-            Err(_) => return Some(Turn::Gone),
+            Ok(_) => return Some(H3SendTurn::Blocked),
+            Err(_) => return Some(H3SendTurn::Gone),
         }
     }
     None
 }
 
 /// Notes what was pulled. `false`: the source gave too little, too much, or up.
-fn account(stream: &mut Stream, pull: Pull, pulled: u64) -> bool {
+fn account(stream: &mut H3Stream, pull: Pull, pulled: u64) -> bool {
     let send = &mut stream.send;
     send.body_bytes += pulled;
     send.is_pending = pull == Pull::Pending || (pull == Pull::More && pulled == 0);
     match (send.body, pull) {
         (_, Pull::Broken) => return false,
-        (Body::Exact(left), _) if pulled > left => return false,
-        (Body::Exact(left), _) if pulled == left => send.body = Body::Done,
-        (Body::Exact(_), Pull::End) => return false,
-        (Body::Exact(left), _) => send.body = Body::Exact(left - pulled),
-        (Body::Unknown, Pull::End) => send.body = Body::Done,
-        (Body::Unknown | Body::Done, _) => {}
+        (H3Body::Exact(left), _) if pulled > left => return false,
+        (H3Body::Exact(left), _) if pulled == left => send.body = H3Body::Done,
+        (H3Body::Exact(_), Pull::End) => return false,
+        (H3Body::Exact(left), _) => send.body = H3Body::Exact(left - pulled),
+        (H3Body::Unknown, Pull::End) => send.body = H3Body::Done,
+        (H3Body::Unknown | H3Body::Done, _) => {}
     }
     // INVARIANT: a complete body waits for nobody.
-    send.is_pending &= send.body != Body::Done;
+    send.is_pending &= send.body != H3Body::Done;
     true
 }
 
 /// Hands the pulled segments over. `false`: a segment that nobody could write.
 fn enqueue(
-    stream: &mut Stream,
+    stream: &mut H3Stream,
     scratch: &SendChain,
     pulled: u64,
     quic: &mut impl QuicStreams,
@@ -278,7 +286,7 @@ fn enqueue(
 }
 
 /// Writes `bytes` behind what waits, or lets them wait too.
-fn put(stream: &mut Stream, mut bytes: Bytes, quic: &mut impl QuicStreams) {
+fn put(stream: &mut H3Stream, mut bytes: Bytes, quic: &mut impl QuicStreams) {
     if stream.send.rest.is_empty() {
         // A stream that is gone is noticed by the next flush.
         let _ = quic.write(stream.id, &mut bytes);

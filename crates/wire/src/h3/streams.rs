@@ -22,11 +22,11 @@ use bytes::Bytes;
 
 use crate::conn::UNBOUND;
 use crate::sched::Priority;
-use crate::{Awaiting, StreamId, User};
+use crate::{Awaiting, StreamId, StreamOwner};
 
 /// Where the reading of a request stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum H3StreamPhase {
     /// No field section was decoded yet.
     Head,
     /// A section waits for insertions.
@@ -43,7 +43,7 @@ pub(super) enum Phase {
 
 /// Where the reading of frames stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Frame {
+pub(super) enum H3Frame {
     /// At a header, or within one: its beginning is in `partial`.
     Header,
     /// In DATA with this many bytes to come.
@@ -56,11 +56,11 @@ pub(super) enum Frame {
 
 /// A section that waits for insertions, and what came behind it.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct HeldH3Head {
     pub(super) required: u64,
     pub(super) section: Bytes,
     /// The phase in which the section arrived.
-    pub(super) phase: Phase,
+    pub(super) phase: H3StreamPhase,
     pub(super) rest: Vec<u8>,
     pub(super) fin: bool,
 }
@@ -75,10 +75,10 @@ pub(super) struct Unread {
 /// The peer's side of a stream.
 #[derive(Debug)]
 pub(super) struct Recv {
-    pub(super) phase: Phase,
-    pub(super) frame: Frame,
+    pub(super) phase: H3StreamPhase,
+    pub(super) frame: H3Frame,
     pub(super) partial: Vec<u8>,
-    pub(super) held: Option<Box<Held>>,
+    pub(super) held: Option<Box<HeldH3Head>>,
     pub(super) unread: Option<Box<Unread>>,
     /// What `content-length` says.
     pub(super) length: Option<u64>,
@@ -93,7 +93,7 @@ pub(super) struct Recv {
 
 /// The body of a response, as it is framed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Body {
+pub(super) enum H3Body {
     /// Nothing (more) to pull.
     Done,
     /// This many bytes, whose DATA header has left with the head.
@@ -109,7 +109,7 @@ pub(super) struct Send {
     pub(super) head: Bytes,
     /// What QUIC did not take at once; leaves before the source is asked again.
     pub(super) rest: VecDeque<Bytes>,
-    pub(super) body: Body,
+    pub(super) body: H3Body,
     /// Whether each pull becomes a DATA frame of its own.
     pub(super) is_framed: bool,
     pub(super) body_bytes: u64,
@@ -137,7 +137,7 @@ impl Send {
 
 /// Whether a stream still lives in QUIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum H3StreamFate {
     Open,
     /// Given up; `transmit` will tell QUIC.
     Aborted,
@@ -147,10 +147,10 @@ pub(super) enum Fate {
 
 /// One request and its response.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(super) struct H3Stream {
     pub(super) id: u64,
-    pub(super) user: User,
-    pub(super) fate: Fate,
+    pub(super) user: StreamOwner,
+    pub(super) fate: H3StreamFate,
     pub(super) is_announced: bool,
     pub(super) is_head_request: bool,
     pub(super) priority: Priority,
@@ -162,20 +162,20 @@ pub(super) struct Stream {
     pub(super) send: Send,
 }
 
-impl Stream {
+impl H3Stream {
     fn new(id: u64) -> Self {
         Self {
             id,
             user: UNBOUND,
-            fate: Fate::Open,
+            fate: H3StreamFate::Open,
             is_announced: false,
             is_head_request: false,
             priority: Priority::default(),
             has_new_priority: false,
             is_priority_pinned: false,
             recv: Recv {
-                phase: Phase::Head,
-                frame: Frame::Header,
+                phase: H3StreamPhase::Head,
+                frame: H3Frame::Header,
                 partial: Vec::new(),
                 held: None,
                 unread: None,
@@ -188,7 +188,7 @@ impl Stream {
             send: Send {
                 head: Bytes::new(),
                 rest: VecDeque::new(),
-                body: Body::Done,
+                body: H3Body::Done,
                 is_framed: false,
                 body_bytes: 0,
                 head_bytes: 0,
@@ -237,20 +237,20 @@ impl Hasher for IdHasher {
 #[derive(Debug)]
 struct Slot {
     generation: u32,
-    stream: Option<Stream>,
+    stream: Option<H3Stream>,
 }
 
 /// All request streams.
 #[derive(Debug, Default)]
-pub(super) struct Streams {
+pub(super) struct H3Streams {
     slots: Vec<Slot>,
     free: Vec<u32>,
     by_id: HashMap<u64, u32, BuildHasherDefault<IdHasher>>,
 }
 
-impl Streams {
+impl H3Streams {
     /// The users of all streams that have one.
-    pub(super) fn users(&self) -> impl Iterator<Item = User> {
+    pub(super) fn users(&self) -> impl Iterator<Item = StreamOwner> {
         let streams = self.slots.iter().filter_map(|slot| slot.stream.as_ref());
         streams.map(|stream| stream.user).filter(|&user| user != UNBOUND)
     }
@@ -259,10 +259,10 @@ impl Streams {
     pub(super) fn awaiting(&self) -> impl Iterator<Item = Awaiting> {
         let named = |slot: u32| Some((self.name(slot), self.look(slot)?));
         (0..self.slots.len() as u32).filter_map(named).filter_map(|(name, stream)| {
-            let is_head =
-                !stream.is_announced && matches!(stream.recv.phase, Phase::Head | Phase::Blocked);
+            let is_head = !stream.is_announced
+                && matches!(stream.recv.phase, H3StreamPhase::Head | H3StreamPhase::Blocked);
             let is_held = stream.send.is_blocked && stream.user != UNBOUND;
-            if stream.fate != Fate::Open || !is_head && !is_held {
+            if stream.fate != H3StreamFate::Open || !is_head && !is_held {
                 return None;
             }
             let user = (!is_head).then_some(stream.user);
@@ -283,12 +283,12 @@ impl Streams {
 
     /// The stream in `slot`.
     #[inline]
-    pub(super) fn at(&mut self, slot: u32) -> Option<&mut Stream> {
+    pub(super) fn at(&mut self, slot: u32) -> Option<&mut H3Stream> {
         self.slots.get_mut(slot as usize)?.stream.as_mut()
     }
 
     /// The stream in `slot`, to look at.
-    pub(super) fn look(&self, slot: u32) -> Option<&Stream> {
+    pub(super) fn look(&self, slot: u32) -> Option<&H3Stream> {
         self.slots.get(slot as usize)?.stream.as_ref()
     }
 
@@ -302,7 +302,7 @@ impl Streams {
 
     /// The stream that `id` names, unless it is stale.
     #[inline]
-    pub(super) fn find(&mut self, id: StreamId) -> Option<(u32, &mut Stream)> {
+    pub(super) fn find(&mut self, id: StreamId) -> Option<(u32, &mut H3Stream)> {
         let slot = self.slot(id)?;
         self.at(slot).map(|stream| (slot, stream))
     }
@@ -316,7 +316,7 @@ impl Streams {
 
     /// Makes a stream.
     pub(super) fn insert(&mut self, id: u64) -> u32 {
-        let stream = Some(Stream::new(id));
+        let stream = Some(H3Stream::new(id));
         let slot = if let Some(slot) = self.free.pop() {
             self.slots[slot as usize].stream = stream;
             slot
@@ -348,11 +348,11 @@ impl Streams {
 
 #[cfg(test)]
 mod tests {
-    use super::Streams;
+    use super::H3Streams;
 
     #[test]
     fn a_name_goes_stale_when_its_slot_is_let_again() {
-        let mut streams = Streams::default();
+        let mut streams = H3Streams::default();
         let slot = streams.insert(0);
         let name = streams.name(slot);
         assert_eq!(streams.find(name).map(|(_, stream)| stream.id), Some(0));

@@ -6,22 +6,22 @@ mod responses;
 
 use std::collections::HashMap;
 
-use base::SendChain;
-use base::chain::Weave;
+use bolide_base::SendChain;
+use bolide_base::chain::CopyPolicy;
+use bolide_http::{Name, RequestHead, ResponseHead};
 use bytes::Bytes;
-use http::{Name, RequestHead, ResponseHead};
 
-use super::{Conn, QuicStreams, Settings, StreamGone, frame};
+use super::{H3Conn, H3Settings, QuicStreams, StreamGone, frame};
 use crate::integer::push_integer;
 use crate::pseudo::Label;
-use crate::qpack::Decoder;
-use crate::{BodySource, ConnError, Event, HeadPool, Pull, StreamId, User};
+use crate::qpack::QpackDecoder;
+use crate::{BodySource, ConnError, HeadPool, Pull, StreamId, StreamOwner, WireEvent};
 
 /// Our control, encoder and decoder streams, in the order in which they are opened.
 const CONTROL: u64 = 3;
 
-fn settings() -> Settings {
-    Settings {
+fn settings() -> H3Settings {
+    H3Settings {
         max_concurrent_streams: 100,
         head_size_max: 4000,
         field_size_max: 2000,
@@ -104,14 +104,14 @@ enum Source {
 
 #[derive(Debug, Default)]
 struct Bodies {
-    sources: HashMap<User, Source>,
+    sources: HashMap<StreamOwner, Source>,
     /// The largest pull of each user.
-    asked: HashMap<User, usize>,
-    order: Vec<User>,
+    asked: HashMap<StreamOwner, usize>,
+    order: Vec<StreamOwner>,
 }
 
 impl BodySource for Bodies {
-    fn pull(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
+    fn pull(&mut self, user: StreamOwner, max: usize, out: &mut SendChain) -> Pull {
         assert!(max > 0);
         let asked = self.asked.entry(user).or_default();
         *asked = max.max(*asked);
@@ -138,17 +138,17 @@ impl BodySource for Bodies {
 
 /// Everything around one connection.
 struct World {
-    settings: Settings,
-    conn: Conn,
+    settings: H3Settings,
+    conn: H3Conn,
     quic: Quic,
     bodies: Bodies,
     heads: HeadPool,
-    events: Vec<Event>,
+    events: Vec<WireEvent>,
 }
 
 impl World {
-    fn with(settings: Settings) -> Self {
-        let (mut conn, mut quic) = (Conn::new(), Quic::default());
+    fn with(settings: H3Settings) -> Self {
+        let (mut conn, mut quic) = (H3Conn::new(), Quic::default());
         conn.start(&settings, &mut quic);
         let (heads, events) = (HeadPool::default(), Vec::new());
         Self { settings, conn, quic, bodies: Bodies::default(), heads, events }
@@ -174,31 +174,31 @@ impl World {
     }
 
     fn transmit_within(&mut self, room: usize) {
-        let mut scratch = SendChain::new(Weave::Shared(1024));
+        let mut scratch = SendChain::new(CopyPolicy::Shared(1024));
         let Self { settings, conn, quic, bodies, events, .. } = self;
         conn.transmit(settings, room, &mut scratch, events, bodies, quic);
         assert!(scratch.is_empty());
     }
 
-    fn take_events(&mut self) -> Vec<Event> {
+    fn take_events(&mut self) -> Vec<WireEvent> {
         std::mem::take(&mut self.events)
     }
 
     /// Sends a complete GET on `stream` and binds it to `user`.
-    fn get(&mut self, stream: u64, user: User) -> StreamId {
+    fn get(&mut self, stream: u64, user: StreamOwner) -> StreamId {
         self.request(stream, user, &headers(&GET), true).0
     }
 
     fn request(
         &mut self,
         stream: u64,
-        user: User,
+        user: StreamOwner,
         bytes: &[u8],
         fin: bool,
     ) -> (StreamId, Box<RequestHead>) {
         self.receive(stream, bytes, fin).unwrap();
-        let at = self.events.iter().position(|event| matches!(event, Event::Request { .. }));
-        let Event::Request { stream, head } = self.events.remove(at.unwrap()) else { panic!() };
+        let at = self.events.iter().position(|event| matches!(event, WireEvent::Request { .. }));
+        let WireEvent::Request { stream, head } = self.events.remove(at.unwrap()) else { panic!() };
         self.conn.bind(stream, user);
         (stream, head)
     }
@@ -277,7 +277,7 @@ fn frames(mut bytes: &[u8]) -> Vec<(u64, Vec<u8>)> {
 /// The lines of a response section without a table.
 fn lines(section: &[u8]) -> Vec<(String, String)> {
     let mut lines = Vec::new();
-    Decoder::new(0)
+    QpackDecoder::new(0)
         .decode(section, |label, value| {
             let name = match label {
                 Label::WrongPseudo => ":status".to_owned(),
@@ -291,18 +291,18 @@ fn lines(section: &[u8]) -> Vec<(String, String)> {
     lines
 }
 
-fn response(status: u16, body: http::BodyLen) -> ResponseHead {
+fn response(status: u16, body: bolide_http::BodyLen) -> ResponseHead {
     let mut head = ResponseHead { status, body, ..ResponseHead::default() };
     head.fields.push(Name::Server, b"bolide");
     head
 }
 
 /// Events in a form that can be compared; adjacent body pieces are joined.
-fn told(events: &[Event]) -> Vec<String> {
+fn told(events: &[WireEvent]) -> Vec<String> {
     let mut told: Vec<String> = Vec::new();
     for event in events {
         let text = match event {
-            Event::Request { head, .. } => {
+            WireEvent::Request { head, .. } => {
                 let fields: Vec<_> = head
                     .fields
                     .iter()
@@ -314,8 +314,8 @@ fn told(events: &[Event]) -> Vec<String> {
                 let line = String::from_utf8_lossy(&head.line);
                 format!("request {line} {fields:?} {:?}", head.body)
             }
-            Event::Refused { refusal, .. } => format!("refused {}", refusal.status),
-            Event::Body { user, bytes } => {
+            WireEvent::Refused { refusal, .. } => format!("refused {}", refusal.status),
+            WireEvent::Body { user, bytes } => {
                 let text = String::from_utf8_lossy(bytes);
                 let mark = format!("body {user} ");
                 if let Some(last) = told.last_mut().filter(|last| last.starts_with(&mark)) {
@@ -324,10 +324,10 @@ fn told(events: &[Event]) -> Vec<String> {
                 }
                 format!("{mark}{text}")
             }
-            Event::BodyEnd { user } => format!("end {user}"),
-            Event::BodyRefused { user, .. } => format!("body refused {user}"),
-            Event::Reset { user } => format!("reset {user}"),
-            Event::Sent { user, body_bytes, .. } => format!("sent {user} {body_bytes}"),
+            WireEvent::BodyEnd { user } => format!("end {user}"),
+            WireEvent::BodyRefused { user, .. } => format!("body refused {user}"),
+            WireEvent::Reset { user } => format!("reset {user}"),
+            WireEvent::Sent { user, body_bytes, .. } => format!("sent {user} {body_bytes}"),
         };
         told.push(text);
     }

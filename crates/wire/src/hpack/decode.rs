@@ -3,22 +3,22 @@
 //! Owns the decoder's dynamic table. Refuses every section that could leave the two ends with
 //! different tables: after an error the connection is lost.
 
-use base::limits::FIELD_TABLE_SIZE;
+use bolide_base::limits::FIELD_TABLE_SIZE;
 
 use super::prefix::{self, IntError};
 use super::statics::{self, COUNT};
-use super::table::{ENTRY_OVERHEAD, Row};
-use super::{Table, Token, Traits, huffman};
+use super::table::{ENTRY_OVERHEAD, StaticRow};
+use super::{FieldToken, HpackTable, Traits, huffman};
 
 /// Where decoded fields go.
 pub trait Sink {
     /// Takes one field, in order.
-    fn field(&mut self, token: Token, traits: Traits, name: &[u8], value: &[u8]);
+    fn field(&mut self, token: FieldToken, traits: Traits, name: &[u8], value: &[u8]);
 }
 
 /// Why a section could not be decoded; all but `TooLarge` are compression errors (RFC 9113 §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DecodeError {
+pub enum HpackError {
     /// It ends inside a field.
     Truncated,
     /// An integer is too large.
@@ -33,7 +33,7 @@ pub enum DecodeError {
     TooLarge,
 }
 
-impl DecodeError {
+impl HpackError {
     /// For the error log.
     #[must_use]
     pub const fn reason(self) -> &'static str {
@@ -48,7 +48,7 @@ impl DecodeError {
     }
 }
 
-impl From<IntError> for DecodeError {
+impl From<IntError> for HpackError {
     fn from(error: IntError) -> Self {
         match error {
             IntError::Truncated => Self::Truncated,
@@ -84,23 +84,23 @@ enum Indexing {
 
 /// The receiving end of one direction of a connection.
 #[derive(Debug)]
-pub struct Decoder {
-    table: Table,
+pub struct HpackDecoder {
+    table: HpackTable,
     /// What we promised the peer: no size update may go above it.
     size_limit: u32,
 }
 
-impl Default for Decoder {
+impl Default for HpackDecoder {
     fn default() -> Self {
         Self::new(FIELD_TABLE_SIZE as u32)
     }
 }
 
-impl Decoder {
+impl HpackDecoder {
     /// A decoder whose peer may use a table of `size_limit` bytes (`SETTINGS_HEADER_TABLE_SIZE`).
     #[must_use]
     pub const fn new(size_limit: u32) -> Self {
-        Self { table: Table::new(size_limit), size_limit }
+        Self { table: HpackTable::new(size_limit), size_limit }
     }
 
     /// The same number means that the same block decodes to the same fields.
@@ -112,7 +112,7 @@ impl Decoder {
 
     /// The dynamic table.
     #[must_use]
-    pub const fn table(&self) -> &Table {
+    pub const fn table(&self) -> &HpackTable {
         &self.table
     }
 
@@ -133,7 +133,7 @@ impl Decoder {
         size_max: usize,
         scratch: &mut Vec<u8>,
         sink: &mut impl Sink,
-    ) -> Result<(), DecodeError> {
+    ) -> Result<(), HpackError> {
         let (mut at, mut size) = (0, 0);
         self.size_updates(block, &mut at)?;
         while let Some(&first) = block.get(at) {
@@ -143,24 +143,24 @@ impl Decoder {
                 self.literal(block, &mut at, Indexing::Insert, scratch, sink)?
             } else if first & 0x20 != 0 {
                 // RFC 7541 §4.2: an update MUST stand at the beginning of a block.
-                return Err(DecodeError::SizeUpdate);
+                return Err(HpackError::SizeUpdate);
             } else {
                 self.literal(block, &mut at, Indexing::Leave, scratch, sink)?
             };
             if size > size_max {
-                return Err(DecodeError::TooLarge);
+                return Err(HpackError::TooLarge);
             }
         }
         Ok(())
     }
 
     #[inline]
-    fn size_updates(&mut self, block: &[u8], at: &mut usize) -> Result<(), DecodeError> {
+    fn size_updates(&mut self, block: &[u8], at: &mut usize) -> Result<(), HpackError> {
         while block.get(*at).is_some_and(|&byte| byte & 0xe0 == 0x20) {
             let size = prefix::read(block, at, 5)?;
             // RFC 7541 §6.3: the new size MUST NOT be above the limit of the protocol.
             if size > self.size_limit {
-                return Err(DecodeError::SizeUpdate);
+                return Err(HpackError::SizeUpdate);
             }
             self.table.resize(size);
         }
@@ -168,15 +168,15 @@ impl Decoder {
     }
 
     #[inline]
-    fn row(&self, index: u32) -> Result<Row<'_>, DecodeError> {
+    fn row(&self, index: u32) -> Result<StaticRow<'_>, HpackError> {
         let index = index as usize;
         if let Some(entry) = index.checked_sub(1).and_then(|i| statics::ENTRIES.get(i)) {
             let (name, value) = (entry.name.as_bytes(), entry.value.as_bytes());
-            return Ok(Row { token: entry.token, traits: Traits::NONE, name, value });
+            return Ok(StaticRow { token: entry.token, traits: Traits::NONE, name, value });
         }
         // RFC 7541 §6.1: the index value of 0 is not used and MUST be treated as an error.
-        let position = index.checked_sub(COUNT + 1).ok_or(DecodeError::Index)?;
-        self.table.row(position).ok_or(DecodeError::Index)
+        let position = index.checked_sub(COUNT + 1).ok_or(HpackError::Index)?;
+        self.table.row(position).ok_or(HpackError::Index)
     }
 
     #[inline]
@@ -185,7 +185,7 @@ impl Decoder {
         block: &[u8],
         at: &mut usize,
         sink: &mut impl Sink,
-    ) -> Result<usize, DecodeError> {
+    ) -> Result<usize, HpackError> {
         let row = self.row(prefix::read(block, at, 7)?)?;
         sink.field(row.token, row.traits, row.name, row.value);
         Ok(row.name.len() + row.value.len() + ENTRY_OVERHEAD)
@@ -198,16 +198,16 @@ impl Decoder {
         indexing: Indexing,
         scratch: &mut Vec<u8>,
         sink: &mut impl Sink,
-    ) -> Result<usize, DecodeError> {
+    ) -> Result<usize, HpackError> {
         scratch.clear();
         let bits = if indexing == Indexing::Insert { 6 } else { 4 };
         let (token, name_traits, name) = match prefix::read(block, at, bits)? {
             0 => {
                 let name = string(block, at, scratch)?;
                 let text = name.resolve(block, scratch);
-                let token = Token::parse(text);
+                let token = FieldToken::parse(text);
                 // A known pseudo-name has its colon rightly.
-                let known = !matches!(token, Token::Field(_));
+                let known = !matches!(token, FieldToken::Field(_));
                 let traits = if known { Traits::NONE } else { Traits::of_name(text) };
                 (token, traits, name)
             }
@@ -230,7 +230,7 @@ impl Decoder {
         &self,
         index: u32,
         scratch: &mut Vec<u8>,
-    ) -> Result<(Token, Traits, Text), DecodeError> {
+    ) -> Result<(FieldToken, Traits, Text), HpackError> {
         if let Some(entry) = statics::ENTRIES.get((index - 1) as usize) {
             return Ok((entry.token, Traits::NONE, Text::Static(entry.name)));
         }
@@ -241,17 +241,17 @@ impl Decoder {
 }
 
 #[inline]
-fn string(block: &[u8], at: &mut usize, scratch: &mut Vec<u8>) -> Result<Text, DecodeError> {
+fn string(block: &[u8], at: &mut usize, scratch: &mut Vec<u8>) -> Result<Text, HpackError> {
     let is_huffman = block.get(*at).is_some_and(|&byte| byte & 0x80 != 0);
     let len = prefix::read(block, at, 7)? as usize;
     let start = *at;
     let end = start + len;
-    let bytes = block.get(start..end).ok_or(DecodeError::Truncated)?;
+    let bytes = block.get(start..end).ok_or(HpackError::Truncated)?;
     *at = end;
     if !is_huffman {
         return Ok(Text::Block(start, end));
     }
     let from = scratch.len();
-    huffman::decode(bytes, scratch).map_err(|_| DecodeError::Huffman)?;
+    huffman::decode(bytes, scratch).map_err(|_| HpackError::Huffman)?;
     Ok(Text::Scratch(from, scratch.len()))
 }

@@ -4,12 +4,12 @@
 //! and lower-cases every name. The invariant easiest to break: a block that was encoded must be
 //! sent, and in that order, or the peer's table is no longer ours.
 
-use base::limits::FIELD_TABLE_SIZE;
-use http::Name;
+use bolide_base::limits::FIELD_TABLE_SIZE;
+use bolide_http::Name;
 
-use super::huffman::{self, Case};
+use super::huffman::{self, HuffmanCase};
 use super::table::ENTRY_OVERHEAD;
-use super::{Table, Token, Traits, statics};
+use super::{FieldToken, HpackTable, Traits, statics};
 use crate::integer::push_integer;
 
 /// Different values of one name that may sit in the table at a time, for names whose values differ
@@ -64,23 +64,23 @@ const fn policy(name: Name) -> Policy {
 
 /// The sending end of one direction of a connection.
 #[derive(Debug)]
-pub struct Encoder {
-    table: Table,
+pub struct HpackEncoder {
+    table: HpackTable,
     /// The smallest size since the last block, where the peer has yet to be told of a change.
     resized_to: Option<u32>,
 }
 
-impl Default for Encoder {
+impl Default for HpackEncoder {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Encoder {
+impl HpackEncoder {
     /// An encoder whose peer has the initial table size.
     #[must_use]
     pub const fn new() -> Self {
-        Self { table: Table::new(FIELD_TABLE_SIZE as u32), resized_to: None }
+        Self { table: HpackTable::new(FIELD_TABLE_SIZE as u32), resized_to: None }
     }
 
     /// Obeys the peer's `SETTINGS_HEADER_TABLE_SIZE`; we use no more than [`FIELD_TABLE_SIZE`].
@@ -105,7 +105,7 @@ impl Encoder {
 
     /// The dynamic table.
     #[must_use]
-    pub const fn table(&self) -> &Table {
+    pub const fn table(&self) -> &HpackTable {
         &self.table
     }
 
@@ -136,7 +136,7 @@ impl Encoder {
             500 => 14,
             _ => {
                 let digits = [code / 100, code / 10 % 10, code % 10].map(|d| b'0' + d as u8);
-                return self.indexing(Token::Status, b":status", &digits, usize::MAX, out);
+                return self.indexing(FieldToken::Status, b":status", &digits, usize::MAX, out);
             }
         };
         push_integer(out, INDEXED, 7, index);
@@ -154,7 +154,7 @@ impl Encoder {
             }
         }
         self.literal(LEAVING, 4, Name::ContentLength, b"", None, out);
-        string(&digits[at..], Case::Keep, out);
+        string(&digits[at..], HuffmanCase::Keep, out);
     }
 
     /// Appends a field; `text` is its name in any case and matters only for [`Name::Other`].
@@ -163,23 +163,23 @@ impl Encoder {
         let first = match policy(name) {
             Policy::Omit => return,
             Policy::Index => {
-                return self.indexing(Token::Field(name), text, value, usize::MAX, out);
+                return self.indexing(FieldToken::Field(name), text, value, usize::MAX, out);
             }
             Policy::IndexFew => {
-                return self.indexing(Token::Field(name), text, value, SAME_NAME_MAX, out);
+                return self.indexing(FieldToken::Field(name), text, value, SAME_NAME_MAX, out);
             }
             Policy::Plain => LEAVING,
             Policy::Never => NEVER,
         };
         self.literal(first, 4, name, text, None, out);
-        string(value, Case::Keep, out);
+        string(value, HuffmanCase::Keep, out);
     }
 
     /// Appends an index if the table has the field, else a literal that inserts it, if it is small
     /// and fewer than `same_name_max` entries have its name.
     fn indexing(
         &mut self,
-        token: Token,
+        token: FieldToken,
         text: &[u8],
         value: &[u8],
         same_name_max: usize,
@@ -194,11 +194,11 @@ impl Encoder {
         let inserts = is_small && found.same_name < same_name_max;
         let (first, bits) = if inserts { (INSERTING, 6) } else { (LEAVING, 4) };
         match token {
-            Token::Field(name) => self.literal(first, bits, name, text, found.name, out),
+            FieldToken::Field(name) => self.literal(first, bits, name, text, found.name, out),
             // The first of the static entries for `:status`; no other pseudo-field is sent.
             _ => push_integer(out, first, bits, 8_u32),
         }
-        string(value, Case::Keep, out);
+        string(value, HuffmanCase::Keep, out);
         if inserts {
             self.table.insert(token, Traits::NONE, text, value);
         }
@@ -214,7 +214,7 @@ impl Encoder {
         position: Option<usize>,
         out: &mut Vec<u8>,
     ) {
-        let token = Token::Field(name);
+        let token = FieldToken::Field(name);
         let dynamic = || {
             let row = self.table.row(position?)?;
             debug_assert!(row.token == token, "a position is of its name");
@@ -224,7 +224,7 @@ impl Encoder {
             Some(index) => push_integer(out, first, bits, index),
             None => {
                 out.push(first);
-                string(text, Case::Lower, out);
+                string(text, HuffmanCase::Lower, out);
             }
         }
     }
@@ -236,7 +236,7 @@ const fn index_at(position: usize) -> u32 {
 }
 
 /// Appends a string literal, Huffman-encoded where that is shorter.
-fn string(bytes: &[u8], case: Case, out: &mut Vec<u8>) {
+fn string(bytes: &[u8], case: HuffmanCase, out: &mut Vec<u8>) {
     let encoded = huffman::encoded_len_in(bytes, case);
     if encoded < bytes.len() {
         push_integer(out, 0x80, 7, encoded as u32);

@@ -1,20 +1,20 @@
 //! Drives both directions with arbitrary bytes and asserts what must always hold.
 
-use super::{Decoder, Encoder, Sink, Token, Traits, table::ENTRY_OVERHEAD};
+use super::{FieldToken, HpackDecoder, HpackEncoder, Sink, Traits, table::ENTRY_OVERHEAD};
 
 /// Decoded output that one input may cause.
 const SIZE_MAX: usize = 32 * 1024;
 
 #[derive(Default)]
 struct Collect {
-    fields: Vec<(Token, Vec<u8>, Vec<u8>)>,
+    fields: Vec<(FieldToken, Vec<u8>, Vec<u8>)>,
     size: usize,
 }
 
 impl Sink for Collect {
-    fn field(&mut self, token: Token, traits: Traits, name: &[u8], value: &[u8]) {
+    fn field(&mut self, token: FieldToken, traits: Traits, name: &[u8], value: &[u8]) {
         if !traits.has(Traits::BAD_NAME) {
-            assert_eq!(token, Token::parse(name), "a token belongs to its name");
+            assert_eq!(token, FieldToken::parse(name), "a token belongs to its name");
         }
         assert_eq!(Traits::of_value(value).has(Traits::BAD_VALUE), traits.has(Traits::BAD_VALUE));
         self.size += name.len() + value.len() + ENTRY_OVERHEAD;
@@ -28,8 +28,8 @@ impl Sink for Collect {
 ///
 /// When an invariant does not hold.
 pub fn fuzz(data: &[u8]) {
-    let (mut decoder, mut scratch) = (Decoder::default(), Vec::new());
-    let (mut encoder, mut back) = (Encoder::new(), Decoder::default());
+    let (mut decoder, mut scratch) = (HpackDecoder::default(), Vec::new());
+    let (mut encoder, mut back) = (HpackEncoder::new(), HpackDecoder::default());
     let mut rest = data;
     while let [len, size, tail @ ..] = rest {
         let (block, tail) = tail.split_at(usize::from(*len).min(tail.len()));
@@ -47,11 +47,11 @@ pub fn fuzz(data: &[u8]) {
 }
 
 /// What the encoder sends of `sent` must arrive, and leave both tables equal.
-fn round_trip(sent: &Collect, encoder: &mut Encoder, back: &mut Decoder) {
+fn round_trip(sent: &Collect, encoder: &mut HpackEncoder, back: &mut HpackDecoder) {
     let (mut block, mut expected) = (Vec::new(), Vec::new());
     encoder.begin(&mut block);
     for (token, name, value) in &sent.fields {
-        let Token::Field(known) = *token else { continue };
+        let FieldToken::Field(known) = *token else { continue };
         let before = block.len();
         encoder.field(known, name, value, &mut block);
         if block.len() > before {
@@ -65,7 +65,7 @@ fn round_trip(sent: &Collect, encoder: &mut Encoder, back: &mut Decoder) {
     for ((token, name, value), (sent_name, sent_text, sent_value)) in
         arrived.fields.iter().zip(expected)
     {
-        if let Token::Field(known) = *token {
+        if let FieldToken::Field(known) = *token {
             assert_eq!(known, sent_name);
         }
         assert_eq!((name, value), (&sent_text, sent_value));

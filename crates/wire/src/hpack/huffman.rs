@@ -189,14 +189,14 @@ fn decode_some(acc: &mut u64, have: &mut u32, out: &mut Vec<u8>) -> Result<(), H
 
 /// How letters are encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Case {
+pub enum HuffmanCase {
     /// As they are.
     Keep,
     /// In lower case, as field names must be (RFC 9113 §8.2.1).
     Lower,
 }
 
-impl Case {
+impl HuffmanCase {
     /// The byte to encode for `byte`.
     #[must_use]
     #[inline]
@@ -212,26 +212,26 @@ impl Case {
 #[must_use]
 #[inline]
 pub fn encoded_len(bytes: &[u8]) -> usize {
-    encoded_len_in(bytes, Case::Keep)
+    encoded_len_in(bytes, HuffmanCase::Keep)
 }
 
 /// Appends the code of `bytes`, padded with ones.
 #[inline]
 pub fn encode(bytes: &[u8], out: &mut Vec<u8>) {
-    encode_in(bytes, Case::Keep, out);
+    encode_in(bytes, HuffmanCase::Keep, out);
 }
 
 /// How many bytes [`encode_in`] makes of `bytes`.
 #[must_use]
 #[inline]
-pub fn encoded_len_in(bytes: &[u8], case: Case) -> usize {
+pub fn encoded_len_in(bytes: &[u8], case: HuffmanCase) -> usize {
     let length = |&byte: &u8| usize::from(LENGTHS[usize::from(case.apply(byte))]);
     bytes.iter().map(length).sum::<usize>().div_ceil(8)
 }
 
 /// Appends the code of `bytes` in the given case, padded with ones.
 #[inline]
-pub fn encode_in(bytes: &[u8], case: Case, out: &mut Vec<u8>) {
+pub fn encode_in(bytes: &[u8], case: HuffmanCase, out: &mut Vec<u8>) {
     let (mut acc, mut have) = (0_u64, 0_u32);
     for &byte in bytes {
         let symbol = usize::from(case.apply(byte));

@@ -2,15 +2,15 @@
 //!
 //! Owns both as constants; nothing here changes at run time.
 
-use http::Name;
+use bolide_http::Name;
 
-use super::Token;
+use super::FieldToken;
 
 /// One entry of the static table.
 #[derive(Clone, Copy, Debug)]
 pub struct Static {
     /// What the name means.
-    pub token: Token,
+    pub token: FieldToken,
     /// The name.
     pub name: &'static str,
     /// The value, mostly empty.
@@ -20,34 +20,34 @@ pub struct Static {
 /// How many entries there are; index `COUNT + 1` is the newest dynamic entry.
 pub const COUNT: usize = 61;
 
-const fn pseudo(token: Token, name: &'static str, value: &'static str) -> Static {
+const fn pseudo(token: FieldToken, name: &'static str, value: &'static str) -> Static {
     Static { token, name, value }
 }
 
 const fn field(known: Name, name: &'static str) -> Static {
-    Static { token: Token::Field(known), name, value: "" }
+    Static { token: FieldToken::Field(known), name, value: "" }
 }
 
 /// The entries; index 1 of the RFC is the first.
 #[rustfmt::skip]
 pub static ENTRIES: [Static; COUNT] = [
-    pseudo(Token::Authority, ":authority", ""),
-    pseudo(Token::Method, ":method", "GET"),
-    pseudo(Token::Method, ":method", "POST"),
-    pseudo(Token::Path, ":path", "/"),
-    pseudo(Token::Path, ":path", "/index.html"),
-    pseudo(Token::Scheme, ":scheme", "http"),
-    pseudo(Token::Scheme, ":scheme", "https"),
-    pseudo(Token::Status, ":status", "200"),
-    pseudo(Token::Status, ":status", "204"),
-    pseudo(Token::Status, ":status", "206"),
-    pseudo(Token::Status, ":status", "304"),
-    pseudo(Token::Status, ":status", "400"),
-    pseudo(Token::Status, ":status", "404"),
-    pseudo(Token::Status, ":status", "500"),
+    pseudo(FieldToken::Authority, ":authority", ""),
+    pseudo(FieldToken::Method, ":method", "GET"),
+    pseudo(FieldToken::Method, ":method", "POST"),
+    pseudo(FieldToken::Path, ":path", "/"),
+    pseudo(FieldToken::Path, ":path", "/index.html"),
+    pseudo(FieldToken::Scheme, ":scheme", "http"),
+    pseudo(FieldToken::Scheme, ":scheme", "https"),
+    pseudo(FieldToken::Status, ":status", "200"),
+    pseudo(FieldToken::Status, ":status", "204"),
+    pseudo(FieldToken::Status, ":status", "206"),
+    pseudo(FieldToken::Status, ":status", "304"),
+    pseudo(FieldToken::Status, ":status", "400"),
+    pseudo(FieldToken::Status, ":status", "404"),
+    pseudo(FieldToken::Status, ":status", "500"),
     field(Name::AcceptCharset, "accept-charset"),
     Static {
-        token: Token::Field(Name::AcceptEncoding),
+        token: FieldToken::Field(Name::AcceptEncoding),
         name: "accept-encoding",
         value: "gzip, deflate",
     },
@@ -103,7 +103,7 @@ static INDEX: [u8; Name::Other as usize + 1] = {
     let mut index = [0; Name::Other as usize + 1];
     let mut i = COUNT;
     while i > 0 {
-        if let Token::Field(name) = ENTRIES[i - 1].token {
+        if let FieldToken::Field(name) = ENTRIES[i - 1].token {
             index[name as usize] = i as u8;
         }
         i -= 1;
@@ -124,14 +124,14 @@ pub fn index_of(name: Name) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::{ENTRIES, index_of};
-    use crate::hpack::Token;
-    use http::Name;
+    use crate::hpack::FieldToken;
+    use bolide_http::Name;
 
     #[test]
     fn tokens_agree_with_texts_and_indices_lead_back() {
         for (i, entry) in ENTRIES.iter().enumerate() {
-            assert_eq!(Token::parse(entry.name.as_bytes()), entry.token);
-            if let Token::Field(name) = entry.token {
+            assert_eq!(FieldToken::parse(entry.name.as_bytes()), entry.token);
+            if let FieldToken::Field(name) = entry.token {
                 assert_eq!(index_of(name), Some(i as u32 + 1));
             }
         }

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 
-use super::Token;
+use super::FieldToken;
 use crate::Traits;
 
 /// What each entry costs beyond its text (RFC 7541 §4.1).
@@ -20,7 +20,7 @@ struct Entry {
     start: u32,
     name_len: u16,
     value_len: u16,
-    token: Token,
+    token: FieldToken,
     traits: Traits,
 }
 
@@ -32,9 +32,9 @@ impl Entry {
 
 /// One entry, borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row<'a> {
+pub struct StaticRow<'a> {
     /// What the name means.
-    pub token: Token,
+    pub token: FieldToken,
     /// What the characters are like.
     pub traits: Traits,
     /// The name.
@@ -45,7 +45,7 @@ pub struct Row<'a> {
 
 /// What an encoder finds for a field: positions counted from the newest entry, which is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Match {
+pub struct TableMatch {
     /// An entry with the same name and value.
     pub exact: Option<usize>,
     /// The newest entry with the same name.
@@ -56,7 +56,7 @@ pub struct Match {
 
 /// A dynamic table; without memory until something is inserted.
 #[derive(Debug)]
-pub struct Table {
+pub struct HpackTable {
     /// Oldest first.
     entries: VecDeque<Entry>,
     arena: Vec<u8>,
@@ -67,7 +67,7 @@ pub struct Table {
     generation: u32,
 }
 
-impl Table {
+impl HpackTable {
     /// An empty table of at most `size_max` bytes as RFC 7541 §4.1 counts them.
     #[must_use]
     pub const fn new(size_max: u32) -> Self {
@@ -116,16 +116,16 @@ impl Table {
     /// The entry at `position`; 0 is the newest.
     #[must_use]
     #[inline]
-    pub fn row(&self, position: usize) -> Option<Row<'_>> {
+    pub fn row(&self, position: usize) -> Option<StaticRow<'_>> {
         let at = self.entries.len().checked_sub(position + 1)?;
         self.entries.get(at).map(|entry| self.row_of(entry))
     }
 
     /// Looks for a field; `name` may be in any case and matters only for unknown names.
     #[must_use]
-    pub fn find(&self, token: Token, name: &[u8], value: &[u8]) -> Match {
-        let mut found = Match::default();
-        let by_text = token == Token::Field(http::Name::Other);
+    pub fn find(&self, token: FieldToken, name: &[u8], value: &[u8]) -> TableMatch {
+        let mut found = TableMatch::default();
+        let by_text = token == FieldToken::Field(bolide_http::Name::Other);
         for (position, entry) in self.entries.iter().rev().enumerate() {
             if entry.token != token {
                 continue;
@@ -147,7 +147,7 @@ impl Table {
     /// Inserts a field as the newest entry, its name in lower case, and evicts what it displaces.
     ///
     /// A field larger than the table empties it and is not inserted (RFC 7541 §4.4).
-    pub fn insert(&mut self, token: Token, traits: Traits, name: &[u8], value: &[u8]) {
+    pub fn insert(&mut self, token: FieldToken, traits: Traits, name: &[u8], value: &[u8]) {
         self.generation = self.generation.wrapping_add(1);
         let need = name.len() + value.len() + ENTRY_OVERHEAD;
         if need > self.size_max as usize {
@@ -222,10 +222,10 @@ impl Table {
     }
 
     #[inline]
-    fn row_of(&self, entry: &Entry) -> Row<'_> {
+    fn row_of(&self, entry: &Entry) -> StaticRow<'_> {
         let start = entry.start.wrapping_sub(self.base) as usize;
         let text = &self.arena[start..start + entry.len()];
         let (name, value) = text.split_at(usize::from(entry.name_len));
-        Row { token: entry.token, traits: entry.traits, name, value }
+        StaticRow { token: entry.token, traits: entry.traits, name, value }
     }
 }

@@ -1,9 +1,9 @@
 //! The sections of RFC 7541 appendix C as values, refusals, and round trips.
 
-use http::Name;
+use bolide_http::Name;
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
 
-use super::{DecodeError, Decoder, Encoder, Sink, Table, Token, Traits, fuzz};
+use super::{FieldToken, HpackDecoder, HpackEncoder, HpackError, HpackTable, Sink, Traits, fuzz};
 
 /// The bytes that `text` spells.
 pub(super) fn hex(text: &str) -> Vec<u8> {
@@ -16,18 +16,18 @@ pub(super) fn hex(text: &str) -> Vec<u8> {
 struct List(Vec<(String, String)>);
 
 impl Sink for List {
-    fn field(&mut self, _: Token, _: Traits, name: &[u8], value: &[u8]) {
+    fn field(&mut self, _: FieldToken, _: Traits, name: &[u8], value: &[u8]) {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         self.0.push((text(name), text(value)));
     }
 }
 
-fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<Vec<(String, String)>, DecodeError> {
+fn decode(decoder: &mut HpackDecoder, block: &[u8]) -> Result<Vec<(String, String)>, HpackError> {
     let mut list = List::default();
     decoder.decode(block, 1 << 16, &mut Vec::new(), &mut list).map(|()| list.0)
 }
 
-fn table(table: &Table) -> Vec<(String, String)> {
+fn table(table: &HpackTable) -> Vec<(String, String)> {
     let mut list = List::default();
     for row in (0..table.len()).filter_map(|position| table.row(position)) {
         list.field(row.token, row.traits, row.name, row.value);
@@ -45,7 +45,7 @@ fn pairs(text: &str) -> Vec<(String, String)> {
 
 /// Decodes the blocks one after the other and compares fields, table and table size.
 fn check_blocks(size: u32, blocks: &[(&str, &str, &str, u32)]) {
-    let mut decoder = Decoder::new(size);
+    let mut decoder = HpackDecoder::new(size);
     for (block, fields, rows, used) in blocks {
         assert_eq!(decode(&mut decoder, &hex(block)).unwrap(), pairs(fields));
         assert_eq!(table(decoder.table()), pairs(rows));
@@ -135,32 +135,32 @@ fn the_responses_of_rfc_7541_c_5_and_c_6_hold_with_evictions() {
 #[test]
 fn broken_blocks_are_refused_with_their_reason() {
     for (block, error) in [
-        ("80", DecodeError::Index),
-        ("be", DecodeError::Index),
-        ("7e0161", DecodeError::Index),
-        ("ff", DecodeError::Truncated),
-        ("ffffffffffffff", DecodeError::Integer),
-        ("40", DecodeError::Truncated),
-        ("400a6375", DecodeError::Truncated),
-        ("0003616263", DecodeError::Truncated),
-        ("008161", DecodeError::Huffman),
-        ("0084ffffffff00", DecodeError::Huffman),
+        ("80", HpackError::Index),
+        ("be", HpackError::Index),
+        ("7e0161", HpackError::Index),
+        ("ff", HpackError::Truncated),
+        ("ffffffffffffff", HpackError::Integer),
+        ("40", HpackError::Truncated),
+        ("400a6375", HpackError::Truncated),
+        ("0003616263", HpackError::Truncated),
+        ("008161", HpackError::Huffman),
+        ("0084ffffffff00", HpackError::Huffman),
         // A size update above what we allow, and one that is not at the start.
-        ("3fe21f", DecodeError::SizeUpdate),
-        ("8220", DecodeError::SizeUpdate),
+        ("3fe21f", HpackError::SizeUpdate),
+        ("8220", HpackError::SizeUpdate),
     ] {
-        assert_eq!(decode(&mut Decoder::new(4096), &hex(block)), Err(error), "{block}");
+        assert_eq!(decode(&mut HpackDecoder::new(4096), &hex(block)), Err(error), "{block}");
     }
-    assert_eq!(decode(&mut Decoder::new(4096), &hex("203fe11f82")).unwrap().len(), 1);
+    assert_eq!(decode(&mut HpackDecoder::new(4096), &hex("203fe11f82")).unwrap().len(), 1);
     // Static entry 15 with an empty value costs 46 bytes each time.
-    let mut decoder = Decoder::new(4096);
+    let mut decoder = HpackDecoder::new(4096);
     let result = decoder.decode(&[0x8f; 100], 4500, &mut Vec::new(), &mut List::default());
-    assert_eq!(result, Err(DecodeError::TooLarge));
+    assert_eq!(result, Err(HpackError::TooLarge));
 }
 
 #[test]
 fn an_inserted_name_may_evict_the_entry_it_came_from() {
-    let mut decoder = Decoder::new(70);
+    let mut decoder = HpackDecoder::new(70);
     decode(&mut decoder, &hex("400a637573746f6d2d6b65790d637573746f6d2d686561646572")).unwrap();
     let fields = decode(&mut decoder, &hex("7e0161")).unwrap();
     assert_eq!(fields, pairs("custom-key a"));
@@ -172,7 +172,7 @@ fn characters_are_judged_once_and_remembered() {
     #[derive(Default)]
     struct Last(Traits);
     impl Sink for Last {
-        fn field(&mut self, _: Token, traits: Traits, _: &[u8], _: &[u8]) {
+        fn field(&mut self, _: FieldToken, traits: Traits, _: &[u8], _: &[u8]) {
             self.0 = traits;
         }
     }
@@ -196,7 +196,7 @@ fn characters_are_judged_once_and_remembered() {
         block.extend_from_slice(name.as_bytes());
         block.push(value.len() as u8);
         block.extend_from_slice(value.as_bytes());
-        let (mut decoder, mut last) = (Decoder::new(4096), Last::default());
+        let (mut decoder, mut last) = (HpackDecoder::new(4096), Last::default());
         for block in [&block[..], &[0xbe]] {
             decoder.decode(block, 4096, &mut Vec::new(), &mut last).unwrap();
             assert_eq!(last.0, expected, "{name}: {value}");
@@ -209,7 +209,7 @@ fn characters_are_judged_once_and_remembered() {
 
 #[test]
 fn what_may_be_indexed_is_and_the_rest_is_not() {
-    let (mut encoder, mut out) = (Encoder::new(), Vec::new());
+    let (mut encoder, mut out) = (HpackEncoder::new(), Vec::new());
     encoder.status(200, &mut out);
     assert_eq!(out, [0x88]);
     for (name, first) in [
@@ -234,7 +234,7 @@ fn what_may_be_indexed_is_and_the_rest_is_not() {
     assert!(out.is_empty());
     encoder.content_length(1024, &mut out);
     assert_eq!(out[..2], [0x0f, 13]);
-    let status = |encoder: &mut Encoder| {
+    let status = |encoder: &mut HpackEncoder| {
         let mut out = Vec::new();
         encoder.status(301, &mut out);
         out
@@ -246,7 +246,7 @@ fn what_may_be_indexed_is_and_the_rest_is_not() {
 
 #[test]
 fn values_that_change_with_every_resource_do_not_push_stable_ones_out() {
-    let (mut encoder, mut out) = (Encoder::new(), Vec::new());
+    let (mut encoder, mut out) = (HpackEncoder::new(), Vec::new());
     encoder.field(Name::Server, b"", b"bolide", &mut out);
     for i in 0..200_u32 {
         encoder.field(Name::Etag, b"", i.to_string().as_bytes(), &mut out);
@@ -257,8 +257,8 @@ fn values_that_change_with_every_resource_do_not_push_stable_ones_out() {
 
 #[test]
 fn the_peers_table_size_is_obeyed_and_announced() {
-    let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new(4096));
-    let mut send = |encoder: &mut Encoder, starts: &[u8]| {
+    let (mut encoder, mut decoder) = (HpackEncoder::new(), HpackDecoder::new(4096));
+    let mut send = |encoder: &mut HpackEncoder, starts: &[u8]| {
         let mut out = Vec::new();
         encoder.begin(&mut out);
         assert_eq!(out, starts);
@@ -305,7 +305,7 @@ proptest! {
     fn what_is_encoded_decodes_with_any_table_sizes(
         blocks in proptest::collection::vec((fields(), 0..6000_u32), 1..8),
     ) {
-        let (mut encoder, mut decoder) = (Encoder::new(), Decoder::new(4096));
+        let (mut encoder, mut decoder) = (HpackEncoder::new(), HpackDecoder::new(4096));
         for (fields, size) in blocks {
             let (mut out, mut expected) = (Vec::new(), Vec::new());
             encoder.limit_table(size);
@@ -336,7 +336,8 @@ proptest! {
     fn the_table_agrees_with_a_list(
         ops in proptest::collection::vec((any::<u8>(), 0..60_usize, 0..300_u32), 0..200),
     ) {
-        let (mut table, mut list, mut max) = (Table::new(256), Vec::<Vec<u8>>::new(), 256_usize);
+        let mut table = HpackTable::new(256);
+        let (mut list, mut max) = (Vec::<Vec<u8>>::new(), 256_usize);
         let size = |list: &[Vec<u8>]| list.iter().map(|v| v.len() + 33).sum::<usize>();
         for (byte, len, resize) in ops {
             if resize < 60 {
@@ -344,7 +345,7 @@ proptest! {
                 table.resize(max as u32);
             } else {
                 let value = vec![byte; len];
-                table.insert(Token::Field(Name::Other), Traits::NONE, b"n", &value);
+                table.insert(FieldToken::Field(Name::Other), Traits::NONE, b"n", &value);
                 list.insert(0, value);
             }
             while size(&list) > max {
@@ -361,7 +362,7 @@ proptest! {
 struct Raw(Vec<(Vec<u8>, Vec<u8>)>);
 
 impl Sink for Raw {
-    fn field(&mut self, _: Token, _: Traits, name: &[u8], value: &[u8]) {
+    fn field(&mut self, _: FieldToken, _: Traits, name: &[u8], value: &[u8]) {
         self.0.push((name.to_vec(), value.to_vec()));
     }
 }

@@ -9,7 +9,7 @@ pub const REQUEST_MAX: usize = 256 * 1024;
 
 /// What a packet carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum PacketKind {
     /// A request; its body follows outside of packets.
     BeginRequest = 1,
     /// The request is not wanted any more.
@@ -32,14 +32,14 @@ pub enum Kind {
 
 /// The order of the bytes of integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum ByteOrder {
     /// Lowest first.
     Little,
     /// Highest first.
     Big,
 }
 
-impl Order {
+impl ByteOrder {
     /// An integer of four bytes.
     #[must_use]
     pub const fn int(self, bytes: [u8; 4]) -> i32 {
@@ -61,25 +61,25 @@ impl Order {
 
 /// A packet's header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Header {
+pub struct PacketHeader {
     /// What the packet carries.
-    pub kind: Kind,
+    pub kind: PacketKind,
     /// How its integers are written.
-    pub order: Order,
+    pub order: ByteOrder,
     /// Bytes of content, the header not counted.
     pub len: usize,
 }
 
-impl Header {
+impl PacketHeader {
     /// The header of a packet of ours without content.
     #[must_use]
-    pub const fn empty(kind: Kind) -> Self {
-        Self { kind, order: Order::Little, len: 0 }
+    pub const fn empty(kind: PacketKind) -> Self {
+        Self { kind, order: ByteOrder::Little, len: 0 }
     }
 
     /// Appends it.
     pub fn push(self, out: &mut Vec<u8>) {
-        debug_assert!(self.order == Order::Little, "ours are little-endian");
+        debug_assert!(self.order == ByteOrder::Little, "ours are little-endian");
         out.extend_from_slice(&[b'L', b'S', self.kind as u8, 0]);
         out.extend_from_slice(&((self.len + HEADER_LEN) as u32).to_le_bytes());
     }
@@ -89,18 +89,18 @@ impl Header {
     pub fn parse(bytes: [u8; HEADER_LEN]) -> Option<Self> {
         let [b'L', b'S', kind, flag, size @ ..] = bytes else { return None };
         let kind = match kind {
-            1 => Kind::BeginRequest,
-            2 => Kind::AbortRequest,
-            3 => Kind::RespHeader,
-            4 => Kind::RespStream,
-            5 => Kind::RespEnd,
-            6 => Kind::StderrStream,
-            7 => Kind::ReqReceived,
-            8 => Kind::ConnClose,
-            9 => Kind::InternalError,
+            1 => PacketKind::BeginRequest,
+            2 => PacketKind::AbortRequest,
+            3 => PacketKind::RespHeader,
+            4 => PacketKind::RespStream,
+            5 => PacketKind::RespEnd,
+            6 => PacketKind::StderrStream,
+            7 => PacketKind::ReqReceived,
+            8 => PacketKind::ConnClose,
+            9 => PacketKind::InternalError,
             _ => return None,
         };
-        let order = if flag & 1 == 0 { Order::Little } else { Order::Big };
+        let order = if flag & 1 == 0 { ByteOrder::Little } else { ByteOrder::Big };
         let len = usize::try_from(order.int(size)).ok()?.checked_sub(HEADER_LEN)?;
         Some(Self { kind, order, len })
     }

@@ -7,9 +7,9 @@
 //!  header, 9 integers │ settings, 0000 │ variables, 0000, to 8 │ table │ unknown fields │ lines
 //! ```
 
-use http::Params;
+use bolide_http::Params;
 
-use super::packet::{HEADER_LEN, Header, Kind, REQUEST_MAX};
+use super::packet::{HEADER_LEN, PacketHeader, PacketKind, REQUEST_MAX};
 
 /// Bytes of the packet's header and the integers behind it.
 const FIXED_LEN: usize = HEADER_LEN + 9 * 4;
@@ -111,7 +111,8 @@ fn push_packet(out: &mut Vec<u8>, start: usize, params: &Params, body_len: u64) 
         return None;
     }
     let mut fixed = Vec::with_capacity(FIXED_LEN);
-    Header { len: size - HEADER_LEN, ..Header::empty(Kind::BeginRequest) }.push(&mut fixed);
+    PacketHeader { len: size - HEADER_LEN, ..PacketHeader::empty(PacketKind::BeginRequest) }
+        .push(&mut fixed);
     push_int(&mut fixed, lines.len() as i32);
     push_int(&mut fixed, i32::try_from(body_len).unwrap_or(SEE_FIELD));
     for at in pointed {

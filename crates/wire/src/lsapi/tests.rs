@@ -1,14 +1,14 @@
 //! Scripts and properties: bytes in, events and bytes out, as observed of PHP's lsphp.
 
-use base::SendChain;
-use base::chain::Weave;
+use bolide_base::SendChain;
+use bolide_base::chain::CopyPolicy;
 use proptest::prelude::{
     Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest,
 };
 
-use super::Client;
-use crate::origin::fuzz::{Ask, First, Story, body, read_lsapi};
-use crate::{BodySource, OriginConn, OriginConnSettings, OriginEvent, Pull, User};
+use super::LsapiClient;
+use crate::origin::fuzz::{First, FuzzAsk, UpstreamStory, body, read_lsapi};
+use crate::{BodySource, OriginConn, OriginConnSettings, OriginEvent, Pull, StreamOwner};
 
 fn packet(kind: u8, content: &[u8]) -> Vec<u8> {
     let size = (content.len() as u32 + 8).to_le_bytes();
@@ -36,17 +36,21 @@ fn end() -> Vec<u8> {
     packet(5, b"")
 }
 
-fn tell(ask: &Ask, bytes: &[u8]) -> Story {
-    let whole = Story::tell(OriginConn::lsapi, ask, &[bytes]);
+fn tell(ask: &FuzzAsk, bytes: &[u8]) -> UpstreamStory {
+    let whole = UpstreamStory::tell(OriginConn::lsapi, ask, &[bytes]);
     for size in [1, 2, 5, 8, 13] {
         let pieces: Vec<&[u8]> = bytes.chunks(size).collect();
-        assert_eq!(whole, Story::tell(OriginConn::lsapi, ask, &pieces), "in pieces of {size}");
+        assert_eq!(
+            whole,
+            UpstreamStory::tell(OriginConn::lsapi, ask, &pieces),
+            "in pieces of {size}"
+        );
     }
     whole
 }
 
 fn told(bytes: &[u8]) -> Vec<String> {
-    tell(&Ask::get(), bytes).told
+    tell(&FuzzAsk::get(), bytes).told
 }
 
 #[test]
@@ -62,7 +66,7 @@ fn an_answer_is_head_body_end() {
         end(),
     ];
     let head = "head 404, X-A: b, Set-Cookie: c, Set-Cookie: d";
-    let story = tell(&Ask::get(), &bytes.concat());
+    let story = tell(&FuzzAsk::get(), &bytes.concat());
     assert_eq!(story.told, [head, "body hel", "stderr oops\\n", "body lo", "end 0"]);
     assert!(story.is_idle);
 }
@@ -132,7 +136,7 @@ fn an_answer_ends_as_it_says_or_is_an_error() {
     let story = told(&[length(), stream("ab"), end()].concat());
     assert_eq!(story, [first, "body ab", "invalid upstream prematurely ended its answer"]);
     assert_eq!(told(&[length(), stream("abc")].concat()), [first, "body abc", "end 0"]);
-    let story = tell(&Ask::get(), &[length(), stream("abcd"), end()].concat());
+    let story = tell(&FuzzAsk::get(), &[length(), stream("abcd"), end()].concat());
     assert_eq!(story.told, [first, "body abc", "excess", "end 0"]);
     assert!(!story.is_idle);
     assert_eq!(told(&packet(6, b"I die")[..11]), ["stderr I d", closed]);
@@ -141,7 +145,7 @@ fn an_answer_ends_as_it_says_or_is_an_error() {
 #[test]
 fn a_connection_is_used_again_only_when_nothing_is_left_of_its_request() {
     let bytes = [head(200, &[]), end()].concat();
-    let mut ask = Ask { body_len: 3000, ..Ask::get() };
+    let mut ask = FuzzAsk { body_len: 3000, ..FuzzAsk::get() };
     let story = tell(&ask, &bytes);
     assert!(story.is_idle && read_lsapi(&story.output).is_whole);
     assert!(!tell(&ask, &[bytes.clone(), packet(8, b"")].concat()).is_idle);
@@ -150,19 +154,19 @@ fn a_connection_is_used_again_only_when_nothing_is_left_of_its_request() {
     assert!(story.is_idle && story.told == ["head 200", "end 0"], "words behind it do not matter");
     ask.first = First::Receive;
     assert!(!tell(&ask, &bytes).is_idle);
-    ask = Ask::get();
+    ask = FuzzAsk::get();
     ask.settings.keep = false;
     assert!(!tell(&ask, &bytes).is_idle);
 }
 
 #[test]
 fn a_child_may_speak_before_it_is_asked() {
-    let (ask, mut conn, mut events) = (Ask::get(), Client::new(), Vec::new());
+    let (ask, mut conn, mut events) = (FuzzAsk::get(), LsapiClient::new(), Vec::new());
     assert!(conn.receive(&packet(6, b"\0PID\x01\x02\0\0"), &mut events).is_ok());
     assert!(conn.is_idle() && events.is_empty());
     for _ in 0..3 {
         conn.start(&ask.params, Some(0), &ask.settings);
-        conn.transmit(9, &mut SendChain::new(Weave::Contiguous), 7, &mut Nothing);
+        conn.transmit(9, &mut SendChain::new(CopyPolicy::Contiguous), 7, &mut Nothing);
         conn.receive(&[head(200, &[]), stream("x"), end()].concat(), &mut events).unwrap();
         assert!(matches!(events.last(), Some(OriginEvent::End { .. })) && conn.is_idle());
     }
@@ -171,16 +175,16 @@ fn a_child_may_speak_before_it_is_asked() {
 struct Nothing;
 
 impl BodySource for Nothing {
-    fn pull(&mut self, _user: User, _max: usize, _out: &mut SendChain) -> Pull {
+    fn pull(&mut self, _user: StreamOwner, _max: usize, _out: &mut SendChain) -> Pull {
         Pull::End
     }
 }
 
 #[test]
 fn a_body_that_ends_early_breaks_the_request() {
-    let mut conn = Client::new();
-    conn.start(&Ask::get().params, Some(5), &OriginConnSettings::default());
-    let mut out = SendChain::new(Weave::Contiguous);
+    let mut conn = LsapiClient::new();
+    conn.start(&FuzzAsk::get().params, Some(5), &OriginConnSettings::default());
+    let mut out = SendChain::new(CopyPolicy::Contiguous);
     conn.transmit(1000, &mut out, 7, &mut Nothing);
     assert!(conn.is_broken() && !conn.has_output() && !conn.is_request_sent());
     conn.abort();
@@ -189,9 +193,9 @@ fn a_body_that_ends_early_breaks_the_request() {
 
 #[test]
 fn an_abort_follows_a_complete_body_only() {
-    let mut conn = Client::new();
-    let mut out = SendChain::new(Weave::Contiguous);
-    conn.start(&Ask::get().params, Some(0), &OriginConnSettings::default());
+    let mut conn = LsapiClient::new();
+    let mut out = SendChain::new(CopyPolicy::Contiguous);
+    conn.start(&FuzzAsk::get().params, Some(0), &OriginConnSettings::default());
     conn.abort();
     conn.transmit(1000, &mut out, 7, &mut Nothing);
     assert!(read_lsapi(out.contiguous().unwrap()).is_aborted && !conn.is_idle());
@@ -199,7 +203,7 @@ fn an_abort_follows_a_complete_body_only() {
 
 #[test]
 fn what_the_protocol_cannot_carry_is_not_sent() {
-    let mut ask = Ask::get();
+    let mut ask = FuzzAsk::get();
     ask.params.push(b"HTTP_X", &vec![b'x'; 195_000]);
     ask.params.push(b"X", &vec![b'x'; 65_534]);
     assert!(!tell(&ask, b"").is_broken);
@@ -207,18 +211,18 @@ fn what_the_protocol_cannot_carry_is_not_sent() {
     let story = tell(&ask, b"");
     assert!(story.is_broken && story.output.is_empty());
     for name in [b"X".as_slice(), b"HTTP_COOKIE"] {
-        let mut ask = Ask::get();
+        let mut ask = FuzzAsk::get();
         ask.params.push(name, &vec![b'x'; 65_536]);
         assert!(tell(&ask, b"").is_broken, "a length of two bytes");
     }
-    let mut conn = Client::new();
-    conn.start(&Ask::get().params, None, &OriginConnSettings::default());
+    let mut conn = LsapiClient::new();
+    conn.start(&FuzzAsk::get().params, None, &OriginConnSettings::default());
     assert!(conn.is_broken() && !conn.has_output(), "the length of a body is needed");
 }
 
 #[test]
 fn fields_of_the_client_become_fields_again() {
-    let mut ask = Ask { body_len: 7, ..Ask::get() };
+    let mut ask = FuzzAsk { body_len: 7, ..FuzzAsk::get() };
     for (name, value) in [
         ("SCRIPT_FILENAME", "/a.php"),
         ("EMPTY", ""),
@@ -270,10 +274,10 @@ proptest! {
         cuts.extend([0, bytes.len()]);
         cuts.sort_unstable();
         let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
-        let mut ask = Ask::get();
+        let mut ask = FuzzAsk::get();
         ask.settings = OriginConnSettings { head_max: 120, keep, answers_head: false };
-        let whole = Story::tell(OriginConn::lsapi, &ask, &[&bytes]);
-        prop_assert_eq!(whole, Story::tell(OriginConn::lsapi, &ask, &pieces));
+        let whole = UpstreamStory::tell(OriginConn::lsapi, &ask, &[&bytes]);
+        prop_assert_eq!(whole, UpstreamStory::tell(OriginConn::lsapi, &ask, &pieces));
     }
 
     #[test]
@@ -283,7 +287,7 @@ proptest! {
         body_len in prop_oneof![Just(0_usize), 1..200_usize, 1..200_000_usize],
         room in 1..100_000_usize,
     ) {
-        let mut ask = Ask { body_len, room, ..Ask::get() };
+        let mut ask = FuzzAsk { body_len, room, ..FuzzAsk::get() };
         ask.params.clear();
         let mut expected = Vec::new();
         for (name, value) in variables.iter().chain(&fields) {
@@ -294,7 +298,7 @@ proptest! {
             let length = (b"known 7".to_vec(), body_len.to_string().into_bytes());
             expected.insert(variables.len(), length);
         }
-        let request = read_lsapi(&Story::tell(OriginConn::lsapi, &ask, &[]).output);
+        let request = read_lsapi(&UpstreamStory::tell(OriginConn::lsapi, &ask, &[]).output);
         prop_assert_eq!(request.pairs, expected);
         prop_assert!(request.is_whole && request.body == body(body_len));
     }

@@ -3,12 +3,12 @@
 //! Plays a worker (starts, pulls, feeds), and reads requests as an application would, with code of
 //! its own.
 
-use base::SendChain;
-use base::chain::Weave;
-use http::Params;
+use bolide_base::SendChain;
+use bolide_base::chain::CopyPolicy;
+use bolide_http::Params;
 
 use super::{OriginConn, OriginConnSettings, OriginError, OriginEvent};
-use crate::{BodySource, Pull, User};
+use crate::{BodySource, Pull, StreamOwner};
 
 /// Plays `data` as what a FastCGI application sends.
 ///
@@ -59,10 +59,10 @@ fn fuzz(fresh: fn() -> OriginConn, data: &[u8]) {
     let first = if seed & 16 == 0 { First::Send } else { First::Receive };
     let has_length = !matches!(fresh(), OriginConn::Http(_)) || seed & 128 == 0;
     let room = 300 + usize::from(seed);
-    let ask = Ask { params, body_len, has_length, settings, first, room };
-    let mut whole = Story::tell(fresh, &ask, &[input]);
+    let ask = FuzzAsk { params, body_len, has_length, settings, first, room };
+    let mut whole = UpstreamStory::tell(fresh, &ask, &[input]);
     let pieces: Vec<&[u8]> = input.chunks(1 + usize::from(seed) % 9).collect();
-    let mut pieces = Story::tell(fresh, &ask, &pieces);
+    let mut pieces = UpstreamStory::tell(fresh, &ask, &pieces);
     if matches!(fresh(), OriginConn::Http(_)) {
         whole.forget_warnings();
         pieces.forget_warnings();
@@ -107,7 +107,7 @@ pub(crate) enum First {
 
 /// A request and how it is made.
 #[derive(Debug)]
-pub(crate) struct Ask {
+pub(crate) struct FuzzAsk {
     pub(crate) params: Params,
     pub(crate) body_len: usize,
     /// Whether the connection is told the length.
@@ -117,7 +117,7 @@ pub(crate) struct Ask {
     pub(crate) room: usize,
 }
 
-impl Ask {
+impl FuzzAsk {
     /// A `GET` with few params.
     #[cfg(test)]
     pub(crate) fn get() -> Self {
@@ -131,7 +131,7 @@ impl Ask {
 
 /// All that the owner of a connection learns of one answer, and all that left.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Story {
+pub(crate) struct UpstreamStory {
     /// What was told, in words; pieces of the body joined.
     pub(crate) told: Vec<String>,
     /// What was sent.
@@ -143,9 +143,9 @@ pub(crate) struct Story {
     body: Vec<u8>,
 }
 
-impl Story {
+impl UpstreamStory {
     /// Plays one request, whose answer arrives in these pieces and then ends.
-    pub(crate) fn tell(fresh: fn() -> OriginConn, ask: &Ask, pieces: &[&[u8]]) -> Self {
+    pub(crate) fn tell(fresh: fn() -> OriginConn, ask: &FuzzAsk, pieces: &[&[u8]]) -> Self {
         let mut conn = fresh();
         let mut story = Self::default();
         assert!(conn.is_idle(), "a fresh connection is idle");
@@ -175,9 +175,9 @@ impl Story {
         story
     }
 
-    fn send(&mut self, conn: &mut OriginConn, ask: &Ask) {
+    fn send(&mut self, conn: &mut OriginConn, ask: &FuzzAsk) {
         let mut body = Body { at: 0, left: ask.body_len, pauses: false };
-        let mut out = SendChain::new(Weave::Contiguous);
+        let mut out = SendChain::new(CopyPolicy::Contiguous);
         while conn.has_output() {
             out.clear();
             conn.transmit(ask.room, &mut out, 7, &mut body);
@@ -257,7 +257,7 @@ struct Body {
 }
 
 impl BodySource for Body {
-    fn pull(&mut self, user: User, max: usize, out: &mut SendChain) -> Pull {
+    fn pull(&mut self, user: StreamOwner, max: usize, out: &mut SendChain) -> Pull {
         assert!(max > 0 && user == 7, "a body is asked for at least one byte");
         self.pauses = !self.pauses;
         if self.pauses {
@@ -278,7 +278,7 @@ pub(crate) fn body(len: usize) -> Vec<u8> {
 
 /// What an application reads of a request.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Request {
+pub(crate) struct FuzzRequest {
     pub(crate) pairs: Vec<(Vec<u8>, Vec<u8>)>,
     pub(crate) body: Vec<u8>,
     pub(crate) is_whole: bool,
@@ -290,8 +290,8 @@ pub(crate) struct Request {
 }
 
 /// Reads records as the specification tells applications to.
-pub(crate) fn read_fcgi(mut bytes: &[u8]) -> Request {
-    let (mut request, mut params) = (Request::default(), Vec::new());
+pub(crate) fn read_fcgi(mut bytes: &[u8]) -> FuzzRequest {
+    let (mut request, mut params) = (FuzzRequest::default(), Vec::new());
     let mut expected = [1].as_slice();
     while let [version, kind, id @ .., _, _, _, _] = bytes.get(..8).unwrap_or_default() {
         assert_eq!((*version, id), (1, [0, 1].as_slice()), "version and id");
@@ -346,7 +346,7 @@ fn take_length(rest: &mut &[u8]) -> usize {
 }
 
 /// Reads a packet as LSAPI's library does; fields of the client become variables again.
-pub(crate) fn read_lsapi(bytes: &[u8]) -> Request {
+pub(crate) fn read_lsapi(bytes: &[u8]) -> FuzzRequest {
     let int = |at: usize| {
         let four = bytes[at..at + 4].try_into().expect("four bytes are four");
         i32::from_le_bytes(four)
@@ -356,7 +356,7 @@ pub(crate) fn read_lsapi(bytes: &[u8]) -> Request {
     let size = at_int(4);
     assert!(size <= 262_144, "the most that is taken");
     let mut at = 44;
-    let mut request = Request::default();
+    let mut request = FuzzRequest::default();
     for count in [at_int(40), at_int(36)] {
         for _ in 0..count {
             let length = |at| usize::from(u16::from_be_bytes([bytes[at], bytes[at + 1]]));
@@ -406,7 +406,7 @@ pub(crate) fn read_lsapi(bytes: &[u8]) -> Request {
 }
 
 /// Reads a request as RFC 9112 tells servers to; pseudo-fields come first.
-pub(crate) fn read_http(bytes: &[u8]) -> Request {
+pub(crate) fn read_http(bytes: &[u8]) -> FuzzRequest {
     let mut rest = bytes;
     let mut line = || {
         let end = memchr::memmem::find(rest, b"\r\n").expect("a line has an end");
@@ -414,7 +414,7 @@ pub(crate) fn read_http(bytes: &[u8]) -> Request {
         rest = &rest[end + 2..];
         line
     };
-    let mut request = Request::default();
+    let mut request = FuzzRequest::default();
     let first = line();
     let method_end = memchr::memchr(b' ', first).expect("a method has an end");
     let target_end = memchr::memrchr(b' ', first).expect("a target has an end");

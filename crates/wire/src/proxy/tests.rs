@@ -2,16 +2,16 @@
 
 use proptest::prelude::*;
 
-use super::{Broken, Header, Read, fuzz, read};
+use super::{Broken, ProxyHeader, ProxyRead, fuzz, read};
 
 fn said(input: &str) -> Option<(String, String)> {
     match read(input.as_bytes()) {
-        Ok(Read::Header(Some(header), used)) => {
+        Ok(ProxyRead::Header(Some(header), used)) => {
             assert_eq!(used, input.find("\r\n").unwrap() + 2);
-            let Header { source, source_port, target, target_port, .. } = *header;
+            let ProxyHeader { source, source_port, target, target_port, .. } = *header;
             Some((format!("{source} {source_port}"), format!("{target} {target_port}")))
         }
-        Ok(Read::Header(None, _)) => Some(("nobody".to_owned(), String::new())),
+        Ok(ProxyRead::Header(None, _)) => Some(("nobody".to_owned(), String::new())),
         _ => None,
     }
 }
@@ -67,7 +67,7 @@ fn v2(version_command: u8, family: u8, body: &[u8]) -> Vec<u8> {
 #[test]
 fn version_2_says_it_in_bytes() {
     let v4 = [1, 2, 3, 4, 5, 6, 7, 8, 0, 80, 0, 90, 1, 0, 2, b'h', b'2'];
-    let Ok(Read::Header(Some(header), 33)) = read(&v2(0x21, 0x11, &v4)) else { panic!() };
+    let Ok(ProxyRead::Header(Some(header), 33)) = read(&v2(0x21, 0x11, &v4)) else { panic!() };
     assert_eq!((&*header.source, header.source_port), ("1.2.3.4", 80));
     assert_eq!((&*header.target, header.target_port), ("5.6.7.8", 90));
     assert_eq!(&*header.fields, b"\x01\0\x02h2");
@@ -80,7 +80,7 @@ fn version_2_says_it_in_bytes() {
         (0x20, 0x11, b""),
     ] {
         let input = v2(version_command, family, body);
-        assert_eq!(read(&input), Ok(Read::Header(None, input.len())));
+        assert_eq!(read(&input), Ok(ProxyRead::Header(None, input.len())));
     }
     assert_eq!(read(&v2(0x31, 0x11, &v4)), Err(Broken::Version(3)));
     assert_eq!(read(&v2(0x21, 0x11, &v4[..8])), Err(Broken::Short));
@@ -100,7 +100,7 @@ proptest! {
         let mut input = v2(0x21, 0x21, &body);
         let len = input.len();
         input.extend_from_slice(&behind);
-        let Ok(Read::Header(Some(header), used)) = read(&input) else { panic!("a header") };
+        let Ok(ProxyRead::Header(Some(header), used)) = read(&input) else { panic!("a header") };
         prop_assert_eq!(used, len);
         prop_assert_eq!(header.source.parse(), Ok(std::net::Ipv6Addr::from(ip)));
         prop_assert_eq!((header.source_port, header.target_port), (port, 1));

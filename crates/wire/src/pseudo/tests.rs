@@ -1,12 +1,12 @@
 //! Sections as lists of lines, and what becomes of them.
 
-use http::{Method, Name, RequestBody, RequestHead, Version};
+use bolide_http::{HttpVersion, Method, Name, RequestBody, RequestHead};
 use proptest::prelude::*;
 
-use super::{Assembly, Flaw, Following, Label, Rules, check_trailer};
+use super::{Flaw, Following, Label, PseudoAssembly, PseudoRules, check_trailer};
 
-const RULES: Rules = Rules {
-    version: Version::Http3,
+const RULES: PseudoRules = PseudoRules {
+    version: HttpVersion::Http3,
     head_size_max: 1000,
     field_size_max: 400,
     underscores_in_headers: false,
@@ -17,12 +17,12 @@ const GET: [(&str, &str); 4] =
     [(":method", "GET"), (":scheme", "https"), (":authority", "a.example"), (":path", "/x?y")];
 
 fn assemble(
-    rules: &Rules,
+    rules: &PseudoRules,
     following: Following,
     lines: &[(&str, &str)],
 ) -> (RequestHead, Result<(), Flaw>) {
     let mut head = RequestHead::default();
-    let mut assembly = Assembly::new(rules, &mut head);
+    let mut assembly = PseudoAssembly::new(rules, &mut head);
     for (name, value) in lines {
         assembly.field(Label::parse(name.as_bytes()), value.as_bytes());
     }
@@ -177,14 +177,14 @@ fn what_a_user_may_have_meant_is_answered_with_an_error() {
 #[test]
 fn odd_names_are_dropped_or_kept_as_configured() {
     let lines = get_with(&[("a_b", "1"), ("a!b", "2")]);
-    let names = |rules: &Rules| {
+    let names = |rules: &PseudoRules| {
         let (head, done) = assemble(rules, Following::Nothing, &lines);
         assert_eq!(done, Ok(()));
         head.fields.iter().skip(1).map(|field| field.text.to_vec()).collect::<Vec<_>>()
     };
     assert!(names(&RULES).is_empty());
-    assert_eq!(names(&Rules { underscores_in_headers: true, ..RULES }), [b"a_b"]);
-    assert_eq!(names(&Rules { ignore_invalid_headers: false, ..RULES }), [b"a_b", b"a!b"]);
+    assert_eq!(names(&PseudoRules { underscores_in_headers: true, ..RULES }), [b"a_b"]);
+    assert_eq!(names(&PseudoRules { ignore_invalid_headers: false, ..RULES }), [b"a_b", b"a!b"]);
 }
 
 #[test]

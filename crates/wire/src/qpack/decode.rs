@@ -7,7 +7,7 @@
 //! acknowledged exactly once, and one that is given up is cancelled.
 
 use super::known::ROWS;
-use super::table::Table;
+use super::table::QpackTable;
 use super::{BadInstruction, DecompressionFailed, ENTRY_OVERHEAD, integer};
 use crate::hpack::huffman;
 use crate::integer::push_integer;
@@ -30,8 +30,8 @@ pub enum Section {
 
 /// The peer's encoder as we follow it.
 #[derive(Debug, Default)]
-pub struct Decoder {
-    table: Table,
+pub struct QpackDecoder {
+    table: QpackTable,
     /// What our SETTINGS allow.
     capacity_max: usize,
     /// Insertions the peer knows that we have.
@@ -55,7 +55,7 @@ enum Coding {
     Huffman,
 }
 
-impl Decoder {
+impl QpackDecoder {
     /// A decoder whose SETTINGS allow a table of `capacity_max` bytes.
     #[must_use]
     pub fn new(capacity_max: usize) -> Self {
@@ -277,7 +277,7 @@ impl Decoder {
 
 /// The table as one section sees it.
 struct View<'a> {
-    table: &'a Table,
+    table: &'a QpackTable,
     required: u64,
     base: u64,
 }
@@ -357,7 +357,7 @@ impl View<'_> {
     }
 
     /// RFC 9204 §2.2.1: neither evicted nor beyond what the prefix requires.
-    fn entry(&self, index: u64) -> Result<&super::table::Entry, DecompressionFailed> {
+    fn entry(&self, index: u64) -> Result<&super::table::QpackEntry, DecompressionFailed> {
         if index >= self.required {
             return Err(DecompressionFailed);
         }
@@ -430,6 +430,6 @@ fn number(bits: u8, bytes: &[u8]) -> Result<(u64, usize), DecompressionFailed> {
 }
 
 #[inline]
-fn static_row(index: u64) -> Result<&'static super::known::Row, DecompressionFailed> {
+fn static_row(index: u64) -> Result<&'static super::known::KnownRow, DecompressionFailed> {
     usize::try_from(index).ok().and_then(|index| ROWS.get(index)).ok_or(DecompressionFailed)
 }

@@ -10,11 +10,11 @@
 //! The invariant easiest to break: an entry at or above the lowest outstanding reference, or not
 //! yet acknowledged, is never evicted (RFC 9204 §2.1.1).
 
-use base::limits::FIELD_TABLE_SIZE;
-use http::Name;
+use bolide_base::limits::FIELD_TABLE_SIZE;
+use bolide_http::Name;
 
-use super::known::{self, Match};
-use super::table::Table;
+use super::known::{self, StaticMatch};
+use super::table::QpackTable;
 use super::{BadInstruction, ENTRY_OVERHEAD, integer};
 use crate::hpack::huffman;
 use crate::integer::push_integer;
@@ -30,7 +30,7 @@ pub struct References {
 
 /// How a section was encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Encoded {
+pub struct EncodedSection {
     /// What to [`Encoder::track`] for the stream that sends it.
     pub references: Option<References>,
     /// Whether the same fields give the same bytes while [`Encoder::version`] stays.
@@ -50,8 +50,8 @@ const HISTORY: usize = 16;
 
 /// Our encoder at the peer; without a table until [`Self::allow`].
 #[derive(Debug, Default)]
-pub struct Encoder {
-    table: Table,
+pub struct QpackEncoder {
+    table: QpackTable,
     /// The table the peer allows (RFC 9204 §3.2.3), which the count's encoding depends on.
     peer_capacity: u64,
     /// Insertions the peer has acknowledged.
@@ -67,7 +67,7 @@ pub struct Encoder {
     out: Vec<u8>,
 }
 
-impl Encoder {
+impl QpackEncoder {
     /// Notes the peer's `SETTINGS_QPACK_MAX_TABLE_CAPACITY`.
     pub fn allow(&mut self, capacity: u64) {
         self.peer_capacity = capacity;
@@ -144,7 +144,7 @@ impl Encoder {
         length: Option<u64>,
         fields: impl Fn() -> I,
         out: &mut Vec<u8>,
-    ) -> Encoded
+    ) -> EncodedSection
     where
         I: Iterator<Item = (Name, &'a [u8], &'a [u8])>,
     {
@@ -154,13 +154,13 @@ impl Encoder {
         let references = if has_table { self.plan(fields()) } else { None };
         self.prefix(references, out);
         match known::find_status(status) {
-            Match::Whole(row) => push_integer(out, 0xc0, 6, row),
-            Match::Name(row) => {
+            StaticMatch::Whole(row) => push_integer(out, 0xc0, 6, row),
+            StaticMatch::Name(row) => {
                 push_integer(out, 0x50, 4, row);
                 let digits = [status / 100, status / 10 % 10, status % 10];
                 string(&digits.map(|digit| b'0' + (digit % 10) as u8), 0, 7, out);
             }
-            Match::None => {}
+            StaticMatch::None => {}
         }
         for (name, text, value) in fields() {
             self.line(name, text, value, references.is_some(), out);
@@ -169,7 +169,7 @@ impl Encoder {
             let mut digits = [0; 20];
             self.line(Name::ContentLength, b"", decimal(length, &mut digits), false, out);
         }
-        Encoded { references, is_settled }
+        EncodedSection { references, is_settled }
     }
 
     /// Appends a section of `fields` (name, text, value) that refers to no table of ours: trailers.
@@ -216,7 +216,7 @@ impl Encoder {
             if !is_candidate(name, text, value) || self.find(text, value).is_some() {
                 continue;
             }
-            if matches!(known::find(name, text, value), Match::Whole(_)) {
+            if matches!(known::find(name, text, value), StaticMatch::Whole(_)) {
                 continue;
             }
             let hash = hash(text, value);
@@ -273,9 +273,9 @@ impl Encoder {
             return push_integer(out, 0x80, 6, self.table.inserted() - index - 1);
         }
         match known::find(name, text, value) {
-            Match::Whole(row) => return push_integer(out, 0xc0, 6, row),
-            Match::Name(row) => push_integer(out, 0x50, 4, row),
-            Match::None => {
+            StaticMatch::Whole(row) => return push_integer(out, 0xc0, 6, row),
+            StaticMatch::Name(row) => push_integer(out, 0x50, 4, row),
+            StaticMatch::None => {
                 self.lower.clear();
                 self.lower.extend(text.iter().map(u8::to_ascii_lowercase));
                 string(&self.lower, 0x20, 3, out);
@@ -321,9 +321,11 @@ impl Encoder {
         }
         match known::find(name, text, value) {
             // RFC 9204 §4.3.2: Insert with Name Reference.
-            Match::Name(row) | Match::Whole(row) => push_integer(&mut self.out, 0xc0, 6, row),
+            StaticMatch::Name(row) | StaticMatch::Whole(row) => {
+                push_integer(&mut self.out, 0xc0, 6, row);
+            }
             // RFC 9204 §4.3.3: Insert with Literal Name.
-            Match::None => string(&self.lower, 0x40, 5, &mut self.out),
+            StaticMatch::None => string(&self.lower, 0x40, 5, &mut self.out),
         }
         string(value, 0, 7, &mut self.out);
         self.version += 1;

@@ -1,12 +1,12 @@
 //! The static table (RFC 9204 Appendix A) and how to find an entry in it from a response field.
 
-use http::Name;
+use bolide_http::Name;
 
 use crate::pseudo::Label;
 
 /// One entry of the static table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Row {
+pub(super) struct KnownRow {
     /// The name as a head builder wants it.
     pub(super) label: Label<'static>,
     /// The name in lower case.
@@ -15,12 +15,12 @@ pub(super) struct Row {
     pub(super) value: &'static str,
 }
 
-const fn row(label: Label<'static>, name: &'static str, value: &'static str) -> Row {
-    Row { label, name, value }
+const fn row(label: Label<'static>, name: &'static str, value: &'static str) -> KnownRow {
+    KnownRow { label, name, value }
 }
 
 /// RFC 9204 Appendix A, by index.
-pub(super) static ROWS: [Row; 99] = [
+pub(super) static ROWS: [KnownRow; 99] = [
     row(Label::Authority, ":authority", ""),
     row(Label::Path, ":path", "/"),
     row(Label::Known(Name::Age), "age", "0"),
@@ -182,7 +182,7 @@ const BY_NAME: [(u8, u8); Name::Other as usize] = {
 
 /// How much of a field the static table has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Match {
+pub(super) enum StaticMatch {
     /// Name and value stand in this row.
     Whole(u64),
     /// The name stands in this row.
@@ -192,25 +192,25 @@ pub(super) enum Match {
 }
 
 /// Looks a field up; `text` (any case) matters for [`Name::Other`] only.
-pub(super) fn find(name: Name, text: &[u8], value: &[u8]) -> Match {
-    let value_is = |row: &Row| row.value.as_bytes() == value;
+pub(super) fn find(name: Name, text: &[u8], value: &[u8]) -> StaticMatch {
+    let value_is = |row: &KnownRow| row.value.as_bytes() == value;
     if let Some(&(first, count)) = BY_NAME.get(name as usize) {
         let (first, count) = (usize::from(first), usize::from(count));
         return match ROWS[first..first + count].iter().position(value_is) {
-            Some(at) => Match::Whole((first + at) as u64),
-            None if count > 0 => Match::Name(first as u64),
-            None => Match::None,
+            Some(at) => StaticMatch::Whole((first + at) as u64),
+            None if count > 0 => StaticMatch::Name(first as u64),
+            None => StaticMatch::None,
         };
     }
-    let mut found = Match::None;
+    let mut found = StaticMatch::None;
     for (index, row) in ROWS.iter().enumerate().skip(33) {
         let Label::Text(spelled) = row.label else { continue };
         if spelled.len() == text.len() && spelled.eq_ignore_ascii_case(text) {
             if value_is(row) {
-                return Match::Whole(index as u64);
+                return StaticMatch::Whole(index as u64);
             }
-            if found == Match::None {
-                found = Match::Name(index as u64);
+            if found == StaticMatch::None {
+                found = StaticMatch::Name(index as u64);
             }
         }
     }
@@ -218,8 +218,8 @@ pub(super) fn find(name: Name, text: &[u8], value: &[u8]) -> Match {
 }
 
 /// The row of `:status` with this code, or else of `:status` alone.
-pub(super) const fn find_status(status: u16) -> Match {
-    Match::Whole(match status {
+pub(super) const fn find_status(status: u16) -> StaticMatch {
+    StaticMatch::Whole(match status {
         100 => 63,
         103 => 24,
         200 => 25,
@@ -234,13 +234,13 @@ pub(super) const fn find_status(status: u16) -> Match {
         425 => 70,
         500 => 71,
         503 => 28,
-        _ => return Match::Name(24),
+        _ => return StaticMatch::Name(24),
     })
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Label, Match, Name, ROWS, find, find_status};
+    use super::{Label, Name, ROWS, StaticMatch, find, find_status};
 
     #[test]
     fn every_row_is_found_where_it_stands_with_the_label_of_its_text() {
@@ -250,13 +250,13 @@ mod tests {
             if let Ok(status) = row.value.parse()
                 && row.name == ":status"
             {
-                assert_eq!(find_status(status), Match::Whole(index as u64));
+                assert_eq!(find_status(status), StaticMatch::Whole(index as u64));
             }
             if text[0] != b':' {
                 let upper = text.to_ascii_uppercase();
                 let whole = find(Name::parse(text), &upper, row.value.as_bytes());
-                assert_eq!(whole, Match::Whole(index as u64));
-                let Match::Name(near) = find(Name::parse(text), &upper, b"\x01") else {
+                assert_eq!(whole, StaticMatch::Whole(index as u64));
+                let StaticMatch::Name(near) = find(Name::parse(text), &upper, b"\x01") else {
                     panic!("row {index} has no name");
                 };
                 assert_eq!(ROWS[near as usize].name, row.name);
@@ -266,8 +266,8 @@ mod tests {
 
     #[test]
     fn names_that_the_table_lacks_are_not_found() {
-        assert_eq!(find(Name::Expires, b"", b"0"), Match::None);
-        assert_eq!(find(Name::Other, b"x-nothing", b"0"), Match::None);
-        assert_eq!(find_status(299), Match::Name(24));
+        assert_eq!(find(Name::Expires, b"", b"0"), StaticMatch::None);
+        assert_eq!(find(Name::Other, b"x-nothing", b"0"), StaticMatch::None);
+        assert_eq!(find_status(299), StaticMatch::Name(24));
     }
 }

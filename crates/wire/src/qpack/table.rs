@@ -9,14 +9,14 @@ use crate::pseudo::Label;
 
 /// One entry.
 #[derive(Clone, Debug)]
-pub struct Entry {
+pub struct QpackEntry {
     /// Placeholder text for [`Label::Text`]; see [`Self::label`].
     label: Label<'static>,
     bytes: Box<[u8]>,
     name_len: usize,
 }
 
-impl Entry {
+impl QpackEntry {
     fn new(name: &[u8], value: &[u8]) -> Self {
         let label = match Label::parse(name) {
             Label::Method => Label::Method,
@@ -60,15 +60,15 @@ impl Entry {
 
 /// A dynamic table; empty and without capacity at first.
 #[derive(Clone, Debug, Default)]
-pub struct Table {
-    entries: VecDeque<Entry>,
+pub struct QpackTable {
+    entries: VecDeque<QpackEntry>,
     /// Absolute index of the oldest entry still there.
     dropped: u64,
     size: usize,
     capacity: usize,
 }
 
-impl Table {
+impl QpackTable {
     /// Entries ever inserted; the next entry gets this absolute index.
     #[must_use]
     pub fn inserted(&self) -> u64 {
@@ -95,13 +95,13 @@ impl Table {
 
     /// The entry with absolute index `index`, unless it is evicted or to come.
     #[must_use]
-    pub fn entry(&self, index: u64) -> Option<&Entry> {
+    pub fn entry(&self, index: u64) -> Option<&QpackEntry> {
         let at = index.checked_sub(self.dropped)?;
         self.entries.get(usize::try_from(at).ok()?)
     }
 
     /// Entries with their absolute indexes, oldest first.
-    pub fn entries(&self) -> impl Iterator<Item = (u64, &Entry)> {
+    pub fn entries(&self) -> impl Iterator<Item = (u64, &QpackEntry)> {
         (self.dropped..).zip(&self.entries)
     }
 
@@ -118,7 +118,7 @@ impl Table {
             return false;
         }
         // RFC 9204 §3.2.2: name and value may come from an entry that the insertion evicts.
-        let entry = Entry::new(name, value);
+        let entry = QpackEntry::new(name, value);
         self.make_room(size);
         self.size += size;
         self.entries.push_back(entry);
@@ -128,7 +128,8 @@ impl Table {
     /// Inserts the entry `index` again, or with another value. `false`: no such entry, no room.
     pub fn insert_from(&mut self, index: u64, value: Option<&[u8]>) -> bool {
         let Some(entry) = self.entry(index) else { return false };
-        let entry = value.map_or_else(|| entry.clone(), |value| Entry::new(entry.name(), value));
+        let entry =
+            value.map_or_else(|| entry.clone(), |value| QpackEntry::new(entry.name(), value));
         let size = entry.size();
         if size > self.capacity {
             return false;
@@ -150,11 +151,11 @@ impl Table {
 
 #[cfg(test)]
 mod tests {
-    use super::Table;
+    use super::QpackTable;
 
     #[test]
     fn the_oldest_entries_go_first_and_indexes_never_come_back() {
-        let mut table = Table::default();
+        let mut table = QpackTable::default();
         assert!(!table.insert(b"a", b"b"));
         table.set_capacity(80);
         assert!(table.insert(b"a", b"1") && table.insert(b"b", b"2"));

@@ -1,9 +1,11 @@
 //! RFC 9204 Appendix B as values, and both sides against models of their peers.
 
-use http::Name;
+use bolide_http::Name;
 use proptest::prelude::*;
 
-use super::{BadInstruction, Decoder, DecompressionFailed, Encoder, References, Section, fuzz};
+use super::{
+    BadInstruction, DecompressionFailed, QpackDecoder, QpackEncoder, References, Section, fuzz,
+};
 use crate::integer::push_integer;
 use crate::pseudo::Label;
 
@@ -27,7 +29,10 @@ fn name_of(label: Label<'_>) -> Vec<u8> {
     }
 }
 
-fn decode(decoder: &mut Decoder, bytes: &[u8]) -> Result<(Section, Lines), DecompressionFailed> {
+fn decode(
+    decoder: &mut QpackDecoder,
+    bytes: &[u8],
+) -> Result<(Section, Lines), DecompressionFailed> {
     let mut lines = Vec::new();
     let done = decoder.decode(bytes, |label, value| lines.push((name_of(label), value.to_vec())));
     done.map(|section| (section, lines))
@@ -37,7 +42,7 @@ fn line(name: &str, value: &str) -> (Vec<u8>, Vec<u8>) {
     (name.as_bytes().to_vec(), value.as_bytes().to_vec())
 }
 
-fn output(decoder: &mut Decoder) -> Vec<u8> {
+fn output(decoder: &mut QpackDecoder) -> Vec<u8> {
     let mut out = Vec::new();
     decoder.poll_output(&mut out);
     out
@@ -45,7 +50,7 @@ fn output(decoder: &mut Decoder) -> Vec<u8> {
 
 #[test]
 fn the_examples_of_rfc_9204_appendix_b_come_out() {
-    let mut decoder = Decoder::new(220);
+    let mut decoder = QpackDecoder::new(220);
     let complete = |required| Section::Complete { required };
     // B.1: literal with name reference.
     let done = decode(&mut decoder, &hex("0000 510b 2f69 6e64 6578 2e68 746d 6c"));
@@ -100,13 +105,13 @@ fn wrong_instructions_of_an_encoder_are_refused() {
         ("3fbd01 c0 8101", "wrong Huffman padding"),
         ("3fffffffffffffffffff7f", "too large an integer"),
     ] {
-        let mut decoder = Decoder::new(220);
+        let mut decoder = QpackDecoder::new(220);
         let done = decoder.receive(&hex(instructions));
         assert_eq!(done.is_err(), !why.is_empty(), "{instructions} {why}");
     }
     let mut large = hex("3fbd01 41 61 7fff00");
     large.extend([b'x'; 300]);
-    assert_eq!(Decoder::new(220).receive(&large), Err(BadInstruction));
+    assert_eq!(QpackDecoder::new(220).receive(&large), Err(BadInstruction));
 }
 
 #[test]
@@ -127,7 +132,7 @@ fn wrong_sections_are_refused() {
         "0000 5f",
         "0000 5081ff ff",
     ] {
-        let mut decoder = Decoder::new(220);
+        let mut decoder = QpackDecoder::new(220);
         assert_eq!(
             decode(&mut decoder, &hex(section)).map(|(section, _)| section),
             Err(DecompressionFailed),
@@ -135,9 +140,9 @@ fn wrong_sections_are_refused() {
         );
     }
     // Without a table of ours, no count but 0 is possible.
-    assert_eq!(decode(&mut Decoder::new(0), &hex("0200")), Err(DecompressionFailed));
+    assert_eq!(decode(&mut QpackDecoder::new(0), &hex("0200")), Err(DecompressionFailed));
     // A reference at or above the required count.
-    let mut decoder = Decoder::new(220);
+    let mut decoder = QpackDecoder::new(220);
     decoder.receive(&hex("3fbd01 c00161 c00162")).unwrap();
     assert!(decode(&mut decoder, &hex("0200 80")).is_ok());
     assert_eq!(decode(&mut decoder, &hex("0201 80")), Err(DecompressionFailed));
@@ -147,18 +152,18 @@ fn wrong_sections_are_refused() {
 #[test]
 fn wrong_instructions_of_a_decoder_are_refused() {
     for instructions in ["84", "00", "01", "3fffffffffffffffffff7f"] {
-        let mut encoder = Encoder::default();
+        let mut encoder = QpackEncoder::default();
         encoder.allow(4096);
         assert_eq!(encoder.receive(&hex(instructions)), Err(BadInstruction), "{instructions}");
     }
     // A cancellation of a stream without references is nothing to complain of.
-    assert_eq!(Encoder::default().receive(&hex("48")), Ok(()));
-    assert_eq!(Encoder::default().receive(&hex("7f")), Ok(()));
+    assert_eq!(QpackEncoder::default().receive(&hex("48")), Ok(()));
+    assert_eq!(QpackEncoder::default().receive(&hex("7f")), Ok(()));
 }
 
 const LONG: &str = "default-src 'self'; img-src *; script-src 'self' 'unsafe-inline'";
 
-fn respond(encoder: &mut Encoder, stream: u64, value: &str) -> (Vec<u8>, Option<References>) {
+fn respond(encoder: &mut QpackEncoder, stream: u64, value: &str) -> (Vec<u8>, Option<References>) {
     let mut out = Vec::new();
     let fields = [
         (Name::ContentSecurityPolicy, &b"Content-Security-Policy"[..], value.as_bytes()),
@@ -180,7 +185,7 @@ fn expected(value: &str) -> Lines {
 
 #[test]
 fn a_field_is_inserted_when_seen_again_and_referred_to_when_acknowledged() {
-    let (mut encoder, mut decoder) = (Encoder::default(), Decoder::new(4096));
+    let (mut encoder, mut decoder) = (QpackEncoder::default(), QpackDecoder::new(4096));
     encoder.allow(4096);
     let mut instructions = Vec::new();
     let (first, references) = respond(&mut encoder, 0, LONG);
@@ -205,7 +210,7 @@ fn a_field_is_inserted_when_seen_again_and_referred_to_when_acknowledged() {
 }
 
 /// Lets instructions and acknowledgments of insertions pass both ways.
-fn exchange(encoder: &mut Encoder, decoder: &mut Decoder) {
+fn exchange(encoder: &mut QpackEncoder, decoder: &mut QpackDecoder) {
     let mut instructions = Vec::new();
     encoder.poll_output(&mut instructions);
     decoder.receive(&instructions).unwrap();
@@ -214,7 +219,7 @@ fn exchange(encoder: &mut Encoder, decoder: &mut Decoder) {
 
 #[test]
 fn an_entry_that_a_section_under_way_needs_is_not_evicted() {
-    let (mut encoder, mut decoder) = (Encoder::default(), Decoder::new(500));
+    let (mut encoder, mut decoder) = (QpackEncoder::default(), QpackDecoder::new(500));
     encoder.allow(500);
     let values: Vec<String> = (0..4).map(|i| format!("{i}{}", "v".repeat(60))).collect();
     for _ in 0..2 {
@@ -346,7 +351,7 @@ proptest! {
         lag in 0..3_usize,
     ) {
         let capacity_max = 300;
-        let (mut model, mut decoder) = (Model::default(), Decoder::new(capacity_max));
+        let (mut model, mut decoder) = (Model::default(), QpackDecoder::new(capacity_max));
         let mut late: Vec<Vec<u8>> = Vec::new();
         let mut first = Vec::new();
         push_integer(&mut first, 0x20, 5, 300_u64);
@@ -392,9 +397,9 @@ proptest! {
         capacity in prop_oneof![Just(0_u64), 64..600_u64, Just(4096)],
         steps in proptest::collection::vec((0..9_u8, 0..12_u8), 1..120),
     ) {
-        let mut encoder = Encoder::default();
+        let mut encoder = QpackEncoder::default();
         encoder.allow(capacity);
-        let mut decoder = Decoder::new(capacity as usize);
+        let mut decoder = QpackDecoder::new(capacity as usize);
         let (mut instructions, mut answers) = (Vec::new(), Vec::new());
         for (stream, (what, which)) in steps.into_iter().enumerate() {
             let stream = stream as u64 * 4;

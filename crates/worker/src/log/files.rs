@@ -8,10 +8,10 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use base::{FileRef, Instant};
-use conf::model::{Level, LogFileCache, Syslog, SyslogServer};
-use engine::{Batch, LogTarget, Site, VariableFile, datagrams};
-use io::{Callee, FileFailure, Io, OpenRequest, SymlinkRule};
+use bolide_base::{FileRef, Instant};
+use bolide_conf::model::{LogFileCache, LogLevel, Syslog, SyslogServer};
+use bolide_engine::{Batch, LogTarget, Site, VariableFile, datagrams};
+use bolide_io::{Callee, FileFailure, Io, OpenRequest, SymlinkRule};
 
 use super::OpenLogs;
 use crate::Generation;
@@ -45,8 +45,8 @@ impl LogFile {
     ///
     /// The kernel's error.
     pub fn open(path: &[u8]) -> std::io::Result<Self> {
-        let file = io::file::open_append(path)?;
-        let is_regular = io::file::is_regular(&file);
+        let file = bolide_io::file::open_append(path)?;
+        let is_regular = bolide_io::file::is_regular(&file);
         Ok(Self { file, is_regular })
     }
 
@@ -59,8 +59,8 @@ impl LogFile {
 
 /// What is wrong with a log, for the error log.
 #[derive(Debug)]
-pub(super) struct Trouble {
-    pub(super) level: Level,
+pub(super) struct LogFileTrouble {
+    pub(super) level: LogLevel,
     /// Of the connection that it is about.
     pub(super) serial: Option<u64>,
     pub(super) text: Vec<u8>,
@@ -68,12 +68,12 @@ pub(super) struct Trouble {
 
 /// What became of a batch.
 #[derive(Debug, Default)]
-pub(super) struct Report {
+pub(super) struct LogFileReport {
     /// Bytes that need not be offered again.
     pub(super) bytes: usize,
     /// Of a batch that was compressed: what there was no room for.
     pub(super) packed: Option<Vec<u8>>,
-    pub(super) trouble: Option<Trouble>,
+    pub(super) trouble: Option<LogFileTrouble>,
 }
 
 /// A file whose name a request made.
@@ -106,7 +106,7 @@ impl LogFiles {
             older: Vec::new(),
             own: HashMap::new(),
             sockets: HashMap::new(),
-            stderr: io::file::standard_error().ok(),
+            stderr: bolide_io::file::standard_error().ok(),
             told: HashMap::new(),
         }
     }
@@ -126,7 +126,7 @@ impl LogFiles {
         self.own.clear();
         self.sockets.clear();
         // What stands for it may have been replaced, too.
-        self.stderr = io::file::standard_error().ok();
+        self.stderr = bolide_io::file::standard_error().ok();
     }
 
     /// The files of the next configuration; requests that began before it may still log to the
@@ -142,26 +142,35 @@ impl LogFiles {
     }
 
     /// Writes a batch as far as that is possible without waiting.
-    pub(super) fn write(&mut self, io: &mut impl Io, batch: Batch<'_>, now: Instant) -> Report {
+    pub(super) fn write(
+        &mut self,
+        io: &mut impl Io,
+        batch: Batch<'_>,
+        now: Instant,
+    ) -> LogFileReport {
         let opened = match batch.target {
             LogTarget::Syslog(server) => return self.send(io, server, batch.lines, now),
             LogTarget::Stderr => {
-                let Some(file) = &self.stderr else { return Report::all(batch.lines) };
+                let Some(file) = &self.stderr else { return LogFileReport::all(batch.lines) };
                 let done = io.append_shared(file, batch.lines);
                 // Whom to tell that nobody can be told?
                 let bytes = if done.errno.is_some() { batch.lines.len() } else { done.bytes };
-                return Report { bytes, ..Report::default() };
+                return LogFileReport { bytes, ..LogFileReport::default() };
             }
             LogTarget::File(path) => match self.find(io, path) {
                 // What is told may belong into the very file that cannot be opened.
-                Err(_) if !self.may_tell(path, WRITE_TOLD, now) => return Report::all(batch.lines),
+                Err(_) if !self.may_tell(path, WRITE_TOLD, now) => {
+                    return LogFileReport::all(batch.lines);
+                }
                 found => found,
             },
             LogTarget::Variable(file) => self.find_own(io, &file, now),
         };
         match opened {
             Ok(log) => self.append(io, &log, &batch, now),
-            Err(trouble) => Report { trouble: Some(trouble), ..Report::all(batch.lines) },
+            Err(trouble) => {
+                LogFileReport { trouble: Some(trouble), ..LogFileReport::all(batch.lines) }
+            }
         }
     }
 
@@ -171,14 +180,14 @@ impl LogFiles {
         log: &LogFile,
         batch: &Batch<'_>,
         now: Instant,
-    ) -> Report {
+    ) -> LogFileReport {
         let packed = batch.gzip.map(|level| {
-            let coding = http::negotiate::Coding::Gzip;
-            files::encode::compress(coding, level as i8, batch.lines).unwrap_or_default()
+            let coding = bolide_http::negotiate::Coding::Gzip;
+            bolide_files::encode::compress(coding, level as i8, batch.lines).unwrap_or_default()
         });
         let bytes = packed.as_deref().unwrap_or(batch.lines);
         let (done, errno) = append_lines(io, log, bytes);
-        let mut report = Report::default();
+        let mut report = LogFileReport::default();
         match packed {
             Some(bytes) => {
                 let rest = if errno.is_some() { &[] } else { &bytes[done..] };
@@ -195,20 +204,21 @@ impl LogFiles {
             && self.may_tell(path, WRITE_TOLD, now)
         {
             let failure = FileFailure { errno, call: "write" };
-            report.trouble = Some(Trouble::with_file(Level::Alert, "write() to", path, failure));
+            report.trouble =
+                Some(LogFileTrouble::with_file(LogLevel::Alert, "write() to", path, failure));
         }
         report
     }
 
     /// An open file that the configuration names.
-    fn find(&self, io: &mut impl Io, path: &[u8]) -> Result<LogFile, Trouble> {
+    fn find(&self, io: &mut impl Io, path: &[u8]) -> Result<LogFile, LogFileTrouble> {
         let older = self.older.iter().rev().map(|(_, logs)| logs);
         let mut known = std::iter::once(&self.shared).chain(older);
         match known.find_map(|logs| logs.get(path)) {
             Some(log) => Ok(log.clone()),
-            None => open(io, path)
-                .map(|(log, _)| log)
-                .map_err(|failure| Trouble::with_file(Level::Crit, "open()", path, failure)),
+            None => open(io, path).map(|(log, _)| log).map_err(|failure| {
+                LogFileTrouble::with_file(LogLevel::Crit, "open()", path, failure)
+            }),
         }
     }
 
@@ -218,19 +228,19 @@ impl LogFiles {
         io: &mut impl Io,
         file: &VariableFile<'_>,
         now: Instant,
-    ) -> Result<LogFile, Trouble> {
+    ) -> Result<LogFile, LogFileTrouble> {
         if let Some(log) = file.cache.and_then(|cache| self.recall(io, file.path, cache, now)) {
             return Ok(log);
         }
-        let about = |mut trouble: Trouble| {
+        let about = |mut trouble: LogFileTrouble| {
             trouble.serial = Some(file.serial);
             trouble.text.extend_from_slice(file.context);
             trouble
         };
         test_root(io, file.root)
-            .map_err(|failure| about(Trouble::with_root(file.root, failure)))?;
+            .map_err(|failure| about(LogFileTrouble::with_root(file.root, failure)))?;
         let (log, identity) = open(io, file.path).map_err(|failure| {
-            about(Trouble::with_file(Level::Crit, "open()", file.path, failure))
+            about(LogFileTrouble::with_file(LogLevel::Crit, "open()", file.path, failure))
         })?;
         if let Some(cache) = file.cache {
             self.keep(file.path, cache, (&log, identity), now);
@@ -280,8 +290,14 @@ impl LogFiles {
         own.log = (own.uses >= cache.min_uses).then(|| log.clone());
     }
 
-    fn send(&mut self, io: &mut impl Io, to: &Arc<Syslog>, batch: &[u8], now: Instant) -> Report {
-        let mut report = Report::default();
+    fn send(
+        &mut self,
+        io: &mut impl Io,
+        to: &Arc<Syslog>,
+        batch: &[u8],
+        now: Instant,
+    ) -> LogFileReport {
+        let mut report = LogFileReport::default();
         for (datagram, end) in datagrams(batch) {
             match self.send_one(io, to, datagram) {
                 Ok(true) => {}
@@ -289,7 +305,7 @@ impl LogFiles {
                 Err(failure) => {
                     let key = format!("{:?}", to.server);
                     if report.trouble.is_none() && self.may_tell(key.as_bytes(), SEND_TOLD, now) {
-                        report.trouble = Some(Trouble::with_server(&to.server, failure));
+                        report.trouble = Some(LogFileTrouble::with_server(&to.server, failure));
                     }
                 }
             }
@@ -335,28 +351,28 @@ impl LogFiles {
     }
 }
 
-impl Report {
+impl LogFileReport {
     fn all(lines: &[u8]) -> Self {
         Self { bytes: lines.len(), ..Self::default() }
     }
 }
 
-impl Trouble {
+impl LogFileTrouble {
     /// `open() "/a" failed (2: No such file or directory)`.
-    fn with_file(level: Level, what: &str, path: &[u8], failure: FileFailure) -> Self {
+    fn with_file(level: LogLevel, what: &str, path: &[u8], failure: FileFailure) -> Self {
         let mut text = format!("{what} \"").into_bytes();
         // Requests may have made it.
-        http::escape::push_log(&mut text, path);
+        bolide_http::escape::push_log(&mut text, path);
         text.extend_from_slice(format!("\" failed {}", describe(failure.errno)).as_bytes());
         Self { level, serial: None, text }
     }
 
     fn with_root(root: &[u8], failure: FileFailure) -> Self {
         let mut text = b"testing \"".to_vec();
-        http::escape::push_log(&mut text, root);
+        bolide_http::escape::push_log(&mut text, root);
         text.extend_from_slice(b"\" existence failed ");
         text.extend_from_slice(describe(failure.errno).as_bytes());
-        Self { level: Level::Error, serial: None, text }
+        Self { level: LogLevel::Error, serial: None, text }
     }
 
     fn with_server(server: &SyslogServer, failure: FileFailure) -> Self {
@@ -368,8 +384,8 @@ impl Trouble {
         let level = match is_absent {
             std::io::ErrorKind::ConnectionRefused
             | std::io::ErrorKind::NetworkUnreachable
-            | std::io::ErrorKind::HostUnreachable => Level::Error,
-            _ => Level::Alert,
+            | std::io::ErrorKind::HostUnreachable => LogLevel::Error,
+            _ => LogLevel::Alert,
         };
         let FileFailure { errno, call } = failure;
         let text = format!(

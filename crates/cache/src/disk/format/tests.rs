@@ -4,7 +4,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::{CHUNK, Record, Summer, head_size, pack_tags, sum, unpack_tags};
-use crate::object::{Kind, ObjectHead, Times, pack_head};
+use crate::object::{ObjectHead, ObjectKind, Times, pack_head};
 use crate::tags::Tags;
 
 fn tags(all: &[(Vec<u8>, bool)]) -> Tags {
@@ -30,7 +30,7 @@ fn file(texts: &[Vec<u8>; 5], all: &[(Vec<u8>, bool)], body: &[u8]) -> Vec<u8> {
     let record = Record {
         seal: 7,
         sequence: 9,
-        kind: Kind::Content,
+        kind: ObjectKind::Content,
         is_stale: false,
         status: 200,
         times: Times { created_ms: 1, expires_ms: 2, stale_seconds: 3, error_seconds: 4 },

@@ -1,17 +1,17 @@
 //! What requests are told apart by, and which of them are looked up.
 
-use http::cookies::Cookies;
-use http::message::Scheme;
-use http::{Fields, Method};
+use bolide_http::cookies::Cookies;
+use bolide_http::message::Scheme;
+use bolide_http::{FieldMap, Method};
 use proptest::prelude::{any, proptest};
 
 use super::{NOW, fields};
 use crate::rules::{
-    Answer, Bypass, Environment, Facts, Gate, Mode, Piece, Policy, QueryRules, autoflushes, decide,
-    gate, is_of_address, named, of_address, session, url, url_of, vary_base,
+    AnswerFacts, Bypass, CachePolicy, Environment, Facts, Gate, KeyPiece, Mode, QueryRules,
+    autoflushes, decide, gate, is_of_address, named, of_address, session, url, url_of, vary_base,
 };
 
-fn facts<'a>(fields: &'a Fields, target: &'a str, environment: &'a Environment) -> Facts<'a> {
+fn facts<'a>(fields: &'a FieldMap, target: &'a str, environment: &'a Environment) -> Facts<'a> {
     Facts {
         method: Method::Get,
         fields,
@@ -26,15 +26,15 @@ fn facts<'a>(fields: &'a Fields, target: &'a str, environment: &'a Environment) 
     }
 }
 
-fn key(target: &str, policy: &Policy, environment: &Environment) -> String {
+fn key(target: &str, policy: &CachePolicy, environment: &Environment) -> String {
     let mut out = Vec::new();
-    url(&mut out, &facts(&Fields::new(), target, environment), policy);
+    url(&mut out, &facts(&FieldMap::new(), target, environment), policy);
     String::from_utf8(out).unwrap()
 }
 
 #[test]
 fn the_url_holds_scheme_host_port_server_path_and_query() {
-    let (policy, environment) = (Policy::default(), Environment::default());
+    let (policy, environment) = (CachePolicy::default(), Environment::default());
     let rows = [
         ("/", "https://a.test:443/"),
         ("/a%2Fb//c?x=1&b", "https://a.test:443/a%2Fb//c?x=1&b"),
@@ -44,7 +44,7 @@ fn the_url_holds_scheme_host_port_server_path_and_query() {
     for (target, expected) in rows {
         assert_eq!(key(target, &policy, &environment), expected);
     }
-    let none = Fields::new();
+    let none = FieldMap::new();
     let other = facts(&none, "/", &environment);
     let mut out = Vec::new();
     url(&mut out, &Facts { scheme: Scheme::Http, port: 8080, server: b"b", ..other }, &policy);
@@ -56,7 +56,7 @@ fn the_url_holds_scheme_host_port_server_path_and_query() {
 
 #[test]
 fn parameters_are_dropped_by_name_and_prefix_until_cleared() {
-    let mut policy = Policy::default();
+    let mut policy = CachePolicy::default();
     policy.query.add_all(b"-qs:fbclid -qs:utm_*");
     let mut environment = Environment::default();
     assert!(environment.set(b"cache-key-mod", b"-qs:x"));
@@ -74,7 +74,12 @@ fn parameters_are_dropped_by_name_and_prefix_until_cleared() {
     assert!(!rules.add(b"qs:x") && !rules.add(b"-qs:") && rules.add(b"-QS:x"));
 }
 
-fn vary(policy: &Policy, environment: &Environment, cookie: &str, value: Option<&[u8]>) -> String {
+fn vary(
+    policy: &CachePolicy,
+    environment: &Environment,
+    cookie: &str,
+    value: Option<&[u8]>,
+) -> String {
     let request = fields(&format!("Cookie: {cookie}"));
     let cookies = Cookies::of(&request);
     let mut out = Vec::new();
@@ -84,7 +89,7 @@ fn vary(policy: &Policy, environment: &Environment, cookie: &str, value: Option<
 
 #[test]
 fn vary_cookies_and_values_tell_copies_apart() {
-    let policy = Policy::default();
+    let policy = CachePolicy::default();
     let plain = Environment::default();
     assert_eq!(vary(&policy, &plain, "a=1", None), "");
     assert_eq!(vary(&policy, &plain, "b=1; _lscache_vary=x", None), "c_lscache_vary=x;");
@@ -101,7 +106,7 @@ fn vary_cookies_and_values_tell_copies_apart() {
     assert_eq!(vary(&policy, &environment, "", None), "clogin;ccart;v+webp+ismobile");
     environment.set(b"cache-ctrl", b"no-vary");
     assert_eq!(vary(&policy, &environment, "", None), "");
-    let configured = Policy { vary_cookies: vec![Box::from(*b"c")], ..Policy::default() };
+    let configured = CachePolicy { vary_cookies: vec![Box::from(*b"c")], ..CachePolicy::default() };
     assert_eq!(vary(&configured, &plain, "c=1", None), "cc=1;");
     assert!(!environment.set(b"PATH", b"x"));
 }
@@ -127,7 +132,7 @@ fn a_page_that_sets_its_vary_cookie_is_kept_under_the_new_value() {
     let answer = fields("Set-Cookie: _lscache_vary=new; path=/|Set-Cookie: y=1");
     let mut cookies = Cookies::of(&request);
     cookies.merge(&answer, NOW / 1000);
-    let (policy, environment) = (Policy::default(), Environment::default());
+    let (policy, environment) = (CachePolicy::default(), Environment::default());
     let mut out = Vec::new();
     vary_base(&policy, &environment, &cookies, None, |part| part.push(&mut out));
     assert_eq!(out, b"c_lscache_vary=new;");
@@ -193,9 +198,9 @@ fn a_host_is_a_piece_unless_it_is_a_name_in_lower_case() {
 fn pieces_of_the_address_are_known_among_others() {
     let mut keys = crate::KeyBuilder::default();
     assert!(is_of_address(keys.public().vary()));
-    keys.push_vary_writing(|out| Piece::Host(b"a:1").push(out));
+    keys.push_vary_writing(|out| KeyPiece::Host(b"a:1").push(out));
     assert!(is_of_address(keys.public().vary()));
-    for piece in [Piece::Arrival(b"/x"), Piece::Value(b"h"), Piece::Cookie(b"h", None)] {
+    for piece in [KeyPiece::Arrival(b"/x"), KeyPiece::Value(b"h"), KeyPiece::Cookie(b"h", None)] {
         let mark = keys.mark();
         keys.push_vary_writing(|out| piece.push(out));
         assert!(!is_of_address(keys.public().vary()), "{piece:?}");
@@ -205,7 +210,7 @@ fn pieces_of_the_address_are_known_among_others() {
 
 #[test]
 fn the_gate_opens_spaces_or_says_why_not() {
-    let policy = Policy::default;
+    let policy = CachePolicy::default;
     let both = Ok(Gate { private: true, public: true });
     let (public, private) =
         (Gate { private: false, public: true }, Gate { private: true, public: false });
@@ -235,9 +240,9 @@ fn the_gate_opens_spaces_or_says_why_not() {
         (policy(), Method::Get, "", said("Cache-Control", "private"), false, Err(Bypass::NoSpace)),
         (policy(), Method::Get, "", said("Cache-Control", "public"), true, Ok(public)),
         (policy(), Method::Get, "", said("Cache-Control", "max-age=9"), true, both),
-        (Policy { private: false, ..policy() }, Method::Get, "", none(), true, Ok(public)),
+        (CachePolicy { private: false, ..policy() }, Method::Get, "", none(), true, Ok(public)),
         (
-            Policy { public: false, ..policy() },
+            CachePolicy { public: false, ..policy() },
             Method::Get,
             "",
             none(),
@@ -245,7 +250,7 @@ fn the_gate_opens_spaces_or_says_why_not() {
             Err(Bypass::NoSpace),
         ),
         (
-            Policy { with_query: false, ..policy() },
+            CachePolicy { with_query: false, ..policy() },
             Method::Get,
             "",
             none(),
@@ -253,7 +258,7 @@ fn the_gate_opens_spaces_or_says_why_not() {
             Err(Bypass::Query),
         ),
         (
-            Policy { with_cookies: false, ..policy() },
+            CachePolicy { with_cookies: false, ..policy() },
             Method::Get,
             "Cookie: a=1",
             none(),
@@ -261,16 +266,16 @@ fn the_gate_opens_spaces_or_says_why_not() {
             Err(Bypass::Cookies),
         ),
         (
-            Policy { honour_request: true, ..policy() },
+            CachePolicy { honour_request: true, ..policy() },
             Method::Get,
             "Cache-Control: no-store",
             none(),
             true,
             Err(Bypass::NoStore),
         ),
-        (Policy { mode: Mode::Zone, ..policy() }, Method::Get, "", none(), true, Ok(public)),
+        (CachePolicy { mode: Mode::Zone, ..policy() }, Method::Get, "", none(), true, Ok(public)),
         (
-            Policy { mode: Mode::Zone, with_post: true, ..policy() },
+            CachePolicy { mode: Mode::Zone, with_post: true, ..policy() },
             Method::Post,
             "",
             none(),
@@ -289,15 +294,19 @@ fn the_gate_opens_spaces_or_says_why_not() {
 
 #[test]
 fn a_post_flushes_its_session_unless_exempted() {
-    let none = Fields::new();
+    let none = FieldMap::new();
     let mut environment = Environment::default();
-    let flushes = |policy: &Policy, method, environment: &Environment| {
+    let flushes = |policy: &CachePolicy, method, environment: &Environment| {
         autoflushes(policy, &Facts { method, ..facts(&none, "/", environment) })
     };
-    let policy = Policy::default();
+    let policy = CachePolicy::default();
     assert!(flushes(&policy, Method::Post, &environment));
     assert!(!flushes(&policy, Method::Get, &environment));
-    assert!(!flushes(&Policy { mode: Mode::Zone, ..policy.clone() }, Method::Post, &environment));
+    assert!(!flushes(
+        &CachePolicy { mode: Mode::Zone, ..policy.clone() },
+        Method::Post,
+        &environment
+    ));
     environment.set(b"Cache-Control", b"no-autoflush");
     assert!(!flushes(&policy, Method::Post, &environment));
 }
@@ -312,11 +321,11 @@ proptest! {
         is_on in any::<bool>(),
     ) {
         let (answer, request, environment) =
-            (fields(&words.join("|")), Fields::new(), Environment::default());
+            (fields(&words.join("|")), FieldMap::new(), Environment::default());
         let mode = if is_on { Mode::LsCache } else { Mode::Auto };
-        let policy = Policy { mode, ..Policy::default() };
+        let policy = CachePolicy { mode, ..CachePolicy::default() };
         let answer =
-            Answer { status, fields: &answer, body_len: Some(9), asked: NOW, arrived: NOW };
+            AnswerFacts { status, fields: &answer, body_len: Some(9), asked: NOW, arrived: NOW };
         let decision = decide(&policy, &facts(&request, "/", &environment), &answer, false);
         // The first that speaks in the order of precedence decides; without a session only a word
         // for everybody, or the configuration, keeps anything.

@@ -1,11 +1,12 @@
 //! What an application that speaks LSCache says, and what is done.
 
-use http::Method;
-use http::lscache::{Effect, Scope};
+use bolide_http::Method;
+use bolide_http::lscache::{CacheScope, PurgeEffect};
 
 use super::{Case, fields};
 use crate::rules::{
-    Environment, Mode, Policy, PurgeTarget, Refusal, SetCookie, Source, Verdict, tags,
+    AnswerSource, CachePolicy, Environment, Mode, PurgeTarget, SetCookie, StoreRefusal,
+    StoreVerdict, tags,
 };
 
 fn environment(pairs: &[(&str, &str)]) -> Environment {
@@ -18,8 +19,8 @@ fn environment(pairs: &[(&str, &str)]) -> Environment {
 
 #[test]
 fn control_decides_for_whom_and_how_long() {
-    use Scope::{Private, Public};
-    type Kept = Result<(Scope, u32), Refusal>;
+    use CacheScope::{Private, Public};
+    type Kept = Result<(CacheScope, u32), StoreRefusal>;
     let rows: [(&str, Kept); 20] = [
         ("public,max-age=60", Ok((Public, 60))),
         ("private,max-age=60", Ok((Private, 60))),
@@ -30,17 +31,17 @@ fn control_decides_for_whom_and_how_long() {
         ("max-age=60,s-maxage=5", Ok((Public, 5))),
         ("s-maxage=5,max-age=60", Ok((Public, 5))),
         ("no-cache,max-age=60", Ok((Public, 60))),
-        ("max-age=60,no-cache", Err(Refusal::NoCache)),
-        ("max-age=60,no-store", Err(Refusal::NoStore)),
-        ("no-cache", Err(Refusal::NoCache)),
-        ("no-cache,esi=on", Err(Refusal::NoCache)),
-        ("esi=on", Err(Refusal::NoLifetime)),
-        ("no-vary", Err(Refusal::NoLifetime)),
-        ("max-age=0", Err(Refusal::Stale)),
-        ("public,max-age=0", Err(Refusal::Stale)),
-        ("max-age=x", Err(Refusal::NoLifetime)),
-        ("rubbish", Err(Refusal::NoLifetime)),
-        ("", Err(Refusal::NoLifetime)),
+        ("max-age=60,no-cache", Err(StoreRefusal::NoCache)),
+        ("max-age=60,no-store", Err(StoreRefusal::NoStore)),
+        ("no-cache", Err(StoreRefusal::NoCache)),
+        ("no-cache,esi=on", Err(StoreRefusal::NoCache)),
+        ("esi=on", Err(StoreRefusal::NoLifetime)),
+        ("no-vary", Err(StoreRefusal::NoLifetime)),
+        ("max-age=0", Err(StoreRefusal::Stale)),
+        ("public,max-age=0", Err(StoreRefusal::Stale)),
+        ("max-age=x", Err(StoreRefusal::NoLifetime)),
+        ("rubbish", Err(StoreRefusal::NoLifetime)),
+        ("", Err(StoreRefusal::NoLifetime)),
     ];
     for (control, expected) in rows {
         let answer = format!("X-LiteSpeed-Cache-Control: {control}");
@@ -49,19 +50,19 @@ fn control_decides_for_whom_and_how_long() {
         let found =
             case.refusal().map_or_else(|| Ok((decision.scope().expect("kept"), decision.ttl)), Err);
         assert_eq!(found, expected, "{control}");
-        assert_eq!(decision.source, Source::LiteSpeed);
+        assert_eq!(decision.source, AnswerSource::LiteSpeed);
     }
 }
 
 #[test]
 fn the_applications_word_goes_before_every_other() {
     let rows = [
-        ("X-LiteSpeed-Cache-Control: public,max-age=1", Some(1), Source::LiteSpeed),
-        ("Bolide-Cache-Control: max-age=2", Some(2), Source::Targeted),
-        ("CDN-Cache-Control: max-age=3", Some(3), Source::Targeted),
-        ("Surrogate-Control: max-age=4", Some(4), Source::Surrogate),
-        ("Cache-Control: max-age=5", Some(5), Source::CacheControl),
-        ("Expires: Sun, 13 Sep 2020 12:28:20 GMT", Some(100), Source::Expires),
+        ("X-LiteSpeed-Cache-Control: public,max-age=1", Some(1), AnswerSource::LiteSpeed),
+        ("Bolide-Cache-Control: max-age=2", Some(2), AnswerSource::Targeted),
+        ("CDN-Cache-Control: max-age=3", Some(3), AnswerSource::Targeted),
+        ("Surrogate-Control: max-age=4", Some(4), AnswerSource::Surrogate),
+        ("Cache-Control: max-age=5", Some(5), AnswerSource::CacheControl),
+        ("Expires: Sun, 13 Sep 2020 12:28:20 GMT", Some(100), AnswerSource::Expires),
     ];
     for from in 0..rows.len() {
         let lines: Vec<&str> = rows[from..].iter().map(|row| row.0).rev().collect();
@@ -74,7 +75,7 @@ fn the_applications_word_goes_before_every_other() {
     let answer = "X-LiteSpeed-Cache-Control: public,max-age=9|Pragma: no-cache|\
                   Cache-Control: no-store, no-cache, must-revalidate|Expires: 0";
     let decision = Case { answer, ..Case::default() }.decide();
-    assert_eq!((decision.scope(), decision.ttl), (Some(Scope::Public), 9));
+    assert_eq!((decision.scope(), decision.ttl), (Some(CacheScope::Public), 9));
 }
 
 #[test]
@@ -82,7 +83,7 @@ fn several_lines_are_one_control() {
     let answer = "X-LiteSpeed-Cache-Control: private|X-LiteSpeed-Cache-Control: max-age=7,esi=on|\
                   X-LiteSpeed-Cache-Control: max-stale=3";
     let decision = Case { answer, ..Case::default() }.decide();
-    assert_eq!((decision.scope(), decision.ttl), (Some(Scope::Private), 7));
+    assert_eq!((decision.scope(), decision.ttl), (Some(CacheScope::Private), 7));
     assert!(decision.esi);
     assert_eq!(decision.stale_while_revalidate, 3);
 }
@@ -115,7 +116,7 @@ fn any_final_status_is_kept_on_the_applications_word_and_else_only_by_its_own() 
         assert_eq!(case.refusal().is_none(), marked, "{status}");
         let case = Case { status, answer: "Cache-Control: max-age=5", ..Case::default() };
         assert_eq!(case.refusal().is_none(), standard, "{status}");
-        let policy = Policy { mode: Mode::LsCache, ..Policy::default() };
+        let policy = CachePolicy { mode: Mode::LsCache, ..CachePolicy::default() };
         let case = Case { status, policy, ..Case::default() };
         assert_eq!(case.refusal().is_none(), status == 200, "{status} by default");
     }
@@ -125,47 +126,53 @@ fn any_final_status_is_kept_on_the_applications_word_and_else_only_by_its_own() 
 fn what_is_never_kept() {
     let mark = "X-LiteSpeed-Cache-Control: public,max-age=5";
     let case = || Case { answer: mark, ..Case::default() };
-    let policy = Policy::default;
+    let policy = CachePolicy::default;
     let rows = [
         (case(), None),
-        (Case { method: Method::Head, ..case() }, Some(Refusal::Method)),
-        (Case { method: Method::Post, ..case() }, Some(Refusal::Method)),
-        (Case { body_len: Some(0), ..case() }, Some(Refusal::Empty)),
+        (Case { method: Method::Head, ..case() }, Some(StoreRefusal::Method)),
+        (Case { method: Method::Post, ..case() }, Some(StoreRefusal::Method)),
+        (Case { body_len: Some(0), ..case() }, Some(StoreRefusal::Empty)),
         (Case { body_len: None, ..case() }, None),
-        (Case { body_len: Some(10_000_001), ..case() }, Some(Refusal::TooLarge)),
+        (Case { body_len: Some(10_000_001), ..case() }, Some(StoreRefusal::TooLarge)),
         (Case { body_len: Some(10_000_000), ..case() }, None),
-        (Case { policy: Policy { public: false, ..policy() }, ..case() }, Some(Refusal::Space)),
         (
-            Case { policy: Policy { with_query: false, ..policy() }, ..case() },
-            Some(Refusal::Request),
+            Case { policy: CachePolicy { public: false, ..policy() }, ..case() },
+            Some(StoreRefusal::Space),
         ),
-        (Case { policy: Policy { with_query: false, ..policy() }, target: "/?", ..case() }, None),
+        (
+            Case { policy: CachePolicy { with_query: false, ..policy() }, ..case() },
+            Some(StoreRefusal::Request),
+        ),
+        (
+            Case { policy: CachePolicy { with_query: false, ..policy() }, target: "/?", ..case() },
+            None,
+        ),
         (
             Case {
-                policy: Policy { with_cookies: false, ..policy() },
+                policy: CachePolicy { with_cookies: false, ..policy() },
                 request: "Cookie: a=1",
                 ..case()
             },
-            Some(Refusal::Request),
+            Some(StoreRefusal::Request),
         ),
         (
             Case { environment: environment(&[("modcache", "0")]), ..case() },
-            Some(Refusal::Environment),
+            Some(StoreRefusal::Environment),
         ),
         (
             // The request's no-cache is not taken back by the answer's max-age.
             Case { environment: environment(&[("Cache-Control", "no-cache")]), ..case() },
-            Some(Refusal::Environment),
+            Some(StoreRefusal::Environment),
         ),
         (Case { request: "Authorization: Basic x", ..case() }, None),
         (Case { request: "Cache-Control: no-store, no-cache", ..case() }, None),
         (
             Case {
-                policy: Policy { honour_request: true, ..policy() },
+                policy: CachePolicy { honour_request: true, ..policy() },
                 request: "Cache-Control: no-store",
                 ..case()
             },
-            Some(Refusal::RequestNoStore),
+            Some(StoreRefusal::RequestNoStore),
         ),
     ];
     for (index, (case, expected)) in rows.into_iter().enumerate() {
@@ -178,11 +185,11 @@ fn private_needs_a_session_and_its_space() {
     let answer = "X-LiteSpeed-Cache-Control: private,max-age=5";
     let rows = [
         (true, true, None),
-        (false, true, Some(Refusal::NoSession)),
-        (true, false, Some(Refusal::Space)),
+        (false, true, Some(StoreRefusal::NoSession)),
+        (true, false, Some(StoreRefusal::Space)),
     ];
     for (has_session, private, expected) in rows {
-        let policy = Policy { private, ..Policy::default() };
+        let policy = CachePolicy { private, ..CachePolicy::default() };
         let case = Case { answer, has_session, policy, ..Case::default() };
         assert_eq!(case.refusal(), expected);
     }
@@ -194,14 +201,14 @@ fn a_cookie_that_is_set_changes_the_key_or_prevents() {
     let marked = "X-LiteSpeed-Cache-Control: public,max-age=5|Set-Cookie: a=1";
     let plain = "Cache-Control: max-age=5|Set-Cookie: a=1";
     let rows = [
-        (Prevents, marked, Some(Refusal::SetCookie)),
-        (Prevents, plain, Some(Refusal::SetCookie)),
+        (Prevents, marked, Some(StoreRefusal::SetCookie)),
+        (Prevents, plain, Some(StoreRefusal::SetCookie)),
         (NeedsMark, marked, None),
-        (NeedsMark, plain, Some(Refusal::SetCookie)),
+        (NeedsMark, plain, Some(StoreRefusal::SetCookie)),
         (Dropped, plain, None),
     ];
     for (set_cookie, answer, expected) in rows {
-        let policy = Policy { set_cookie, ..Policy::default() };
+        let policy = CachePolicy { set_cookie, ..CachePolicy::default() };
         let case = Case { policy, answer, ..Case::default() };
         assert_eq!(case.refusal(), expected, "{set_cookie:?} {answer}");
         assert_eq!(case.decide().rekey, expected.is_none());
@@ -232,7 +239,11 @@ fn vary_names_cookies_values_and_fields() {
     assert!(alone.no_vary && alone.rekey);
     assert_eq!((alone.vary.len(), alone.vary_value), (0, None));
     let refused = decide("Vary: Origin|X-LiteSpeed-Cache-Control: no-vary");
-    assert_eq!(refused.verdict, Verdict::Refuse(Refusal::Vary), "one copy is not for all origins");
+    assert_eq!(
+        refused.verdict,
+        StoreVerdict::Refuse(StoreRefusal::Vary),
+        "one copy is not for all origins"
+    );
     assert!(!decide("").rekey);
     assert_eq!(decide("Vary: *").scope(), None);
 }
@@ -250,15 +261,15 @@ fn esi_is_told_whether_kept_or_not() {
     ];
     for (answer, expected) in rows {
         assert_eq!(Case { answer, ..Case::default() }.decide().esi, expected, "{answer}");
-        let policy = Policy { esi: false, ..Policy::default() };
+        let policy = CachePolicy { esi: false, ..CachePolicy::default() };
         let off = Case { answer, policy, ..Case::default() };
         assert!(!off.decide().esi);
         let is_public = answer.contains("max-age=5") && expected;
-        assert_eq!(off.refusal() == Some(Refusal::Unassembled), is_public, "{answer}");
+        assert_eq!(off.refusal() == Some(StoreRefusal::Unassembled), is_public, "{answer}");
     }
     let coded = "X-LiteSpeed-Cache-Control: public,max-age=5,esi=on|Content-Encoding: gzip";
     let refusal = Case { answer: coded, ..Case::default() }.refusal();
-    assert_eq!(refusal, Some(Refusal::Unassembled), "what cannot be read cannot be cut");
+    assert_eq!(refusal, Some(StoreRefusal::Unassembled), "what cannot be read cannot be cut");
     let environment = environment(&[("cache-control", "esi=on")]);
     assert!(Case { environment, ..Case::default() }.decide().esi);
     let answer = "Surrogate-Control: content=\"ESI/1.0\"|Cache-Control: max-age=7";
@@ -270,7 +281,7 @@ fn purges_are_carried_out_whatever_else_is_decided() {
     let answer = "X-LiteSpeed-Purge2: b|X-LiteSpeed-Purge: public,stale,a;private,*|\
                   X-LiteSpeed-Purge: /x?y=1,2|X-LiteSpeed-Cache-Control: no-cache";
     for (method, status) in [(Method::Get, 200), (Method::Post, 302), (Method::Other, 500)] {
-        let policy = Policy { invalidates: false, ..Policy::default() };
+        let policy = CachePolicy { invalidates: false, ..CachePolicy::default() };
         let decision = Case { method, status, answer, policy, ..Case::default() }.decide();
         let found: Vec<_> = decision
             .purges
@@ -278,10 +289,10 @@ fn purges_are_carried_out_whatever_else_is_decided() {
             .map(|order| (order.scope, order.effect, order.target.clone()))
             .collect();
         let expected = [
-            (Scope::Public, Effect::Stale, PurgeTarget::Tag(Box::from(*b"a"))),
-            (Scope::Private, Effect::Dead, PurgeTarget::All),
-            (Scope::Public, Effect::Dead, PurgeTarget::Url(Box::from(*b"/x?y=1,2"))),
-            (Scope::Public, Effect::Dead, PurgeTarget::Tag(Box::from(*b"b"))),
+            (CacheScope::Public, PurgeEffect::Stale, PurgeTarget::Tag(Box::from(*b"a"))),
+            (CacheScope::Private, PurgeEffect::Dead, PurgeTarget::All),
+            (CacheScope::Public, PurgeEffect::Dead, PurgeTarget::Url(Box::from(*b"/x?y=1,2"))),
+            (CacheScope::Public, PurgeEffect::Dead, PurgeTarget::Tag(Box::from(*b"b"))),
         ];
         assert_eq!(found, expected);
     }
@@ -293,7 +304,7 @@ fn groups_are_dropped_by_successful_unsafe_requests_only() {
     for (method, status, count) in
         [(Method::Post, 200, 2), (Method::Get, 200, 0), (Method::Post, 500, 0)]
     {
-        let policy = Policy { invalidates: false, ..Policy::default() };
+        let policy = CachePolicy { invalidates: false, ..CachePolicy::default() };
         let case = Case { method, status, answer, policy, ..Case::default() };
         assert_eq!(case.decide().purges.len(), count);
     }
@@ -333,16 +344,16 @@ fn cookies_of_the_object_are_kept_and_lifetimes_come_from_the_configuration_last
     let answer = "X-LiteSpeed-Cache-Control: max-age=5|LSC-Cookie: a=1; path=/|LSC-Cookie: b=2";
     let decision = Case { answer, ..Case::default() }.decide();
     assert_eq!(decision.cookies, [Box::from(*b"a=1; path=/"), Box::<[u8]>::from(*b"b=2")]);
-    let on = || Policy { mode: Mode::LsCache, ttl: 77, ..Policy::default() };
+    let on = || CachePolicy { mode: Mode::LsCache, ttl: 77, ..CachePolicy::default() };
     let by_default = Case { policy: on(), ..Case::default() }.decide();
-    assert_eq!((by_default.ttl, by_default.source), (77, Source::Configuration));
+    assert_eq!((by_default.ttl, by_default.source), (77, AnswerSource::Configuration));
     let rule = environment(&[("cache-control", "max-age=33")]);
     let by_rule = Case { policy: on(), environment: rule, ..Case::default() }.decide();
     assert_eq!(by_rule.ttl, 33);
     let private = environment(&[("cache-control", "private,max-age=33")]);
     let by_rule = Case { policy: on(), environment: private, ..Case::default() }.decide();
-    assert_eq!(by_rule.scope(), Some(Scope::Private));
+    assert_eq!(by_rule.scope(), Some(CacheScope::Private));
     let no = Case { policy: on(), answer: "Cache-Control: no-cache", ..Case::default() };
-    assert_eq!(no.refusal(), Some(Refusal::NoCache));
-    assert_eq!(Case::default().refusal(), Some(Refusal::NoLifetime));
+    assert_eq!(no.refusal(), Some(StoreRefusal::NoCache));
+    assert_eq!(Case::default().refusal(), Some(StoreRefusal::NoLifetime));
 }

@@ -1,49 +1,49 @@
 //! What nginx's zones keep.
 
-use http::{Method, Name};
+use bolide_http::{Method, Name};
 
 use super::{Case, EARLIER, LATER, NOW};
-use crate::rules::{Ignore, Mode, Policy, Refusal, Source, Valid, Valids};
+use crate::rules::{AnswerSource, CachePolicy, Ignore, Mode, StoreRefusal, Valid, Valids};
 
-fn policy() -> Policy {
+fn policy() -> CachePolicy {
     let valid = |statuses: &[u16], seconds| Valid { statuses: statuses.to_vec(), seconds };
     let valids = vec![valid(&[200, 301], 600), valid(&[404], 60), valid(&[500], 0)];
-    Policy { mode: Mode::Zone, valid: Valids(valids), ..Policy::default() }
+    CachePolicy { mode: Mode::Zone, valid: Valids(valids), ..CachePolicy::default() }
 }
 
 #[test]
 fn lifetimes_come_from_the_answer_and_then_by_status() {
-    use Source::{AccelExpires, CacheControl, Configuration, Expires};
+    use AnswerSource::{AccelExpires, CacheControl, Configuration, Expires};
     let at = |delay: u64| format!("X-Accel-Expires: @{}", NOW / 1000 + delay);
-    type Kept = Result<(u32, Source), Refusal>;
+    type Kept = Result<(u32, AnswerSource), StoreRefusal>;
     let rows: Vec<(u16, String, Kept)> = vec![
         (200, String::new(), Ok((600, Configuration))),
         (301, String::new(), Ok((600, Configuration))),
         (404, String::new(), Ok((60, Configuration))),
-        (500, String::new(), Err(Refusal::Stale)),
-        (403, String::new(), Err(Refusal::NoLifetime)),
+        (500, String::new(), Err(StoreRefusal::Stale)),
+        (403, String::new(), Err(StoreRefusal::NoLifetime)),
         (403, "Cache-Control: max-age=9".into(), Ok((9, CacheControl))),
         (200, "Cache-Control: max-age=9".into(), Ok((9, CacheControl))),
         (200, "Cache-Control: max-age=9, s-maxage=7".into(), Ok((7, CacheControl))),
-        (200, "Cache-Control: max-age=0".into(), Err(Refusal::Stale)),
-        (200, "Cache-Control: max-age=x".into(), Err(Refusal::Stale)),
-        (200, "Cache-Control: no-cache, max-age=9".into(), Err(Refusal::NoCache)),
-        (200, "Cache-Control: no-store".into(), Err(Refusal::NoStore)),
-        (200, "Cache-Control: private".into(), Err(Refusal::Private)),
+        (200, "Cache-Control: max-age=0".into(), Err(StoreRefusal::Stale)),
+        (200, "Cache-Control: max-age=x".into(), Err(StoreRefusal::Stale)),
+        (200, "Cache-Control: no-cache, max-age=9".into(), Err(StoreRefusal::NoCache)),
+        (200, "Cache-Control: no-store".into(), Err(StoreRefusal::NoStore)),
+        (200, "Cache-Control: private".into(), Err(StoreRefusal::Private)),
         (200, "Cache-Control: public".into(), Ok((600, Configuration))),
         (200, format!("Expires: {LATER}"), Ok((100, Expires))),
-        (200, format!("Expires: {EARLIER}"), Err(Refusal::Stale)),
-        (200, "Expires: never".into(), Err(Refusal::Stale)),
+        (200, format!("Expires: {EARLIER}"), Err(StoreRefusal::Stale)),
+        (200, "Expires: never".into(), Err(StoreRefusal::Stale)),
         (200, format!("Cache-Control: max-age=9|Expires: {EARLIER}"), Ok((9, CacheControl))),
         (200, "X-Accel-Expires: 5|Cache-Control: no-store".into(), Ok((5, AccelExpires))),
-        (200, "X-Accel-Expires: 0|Cache-Control: max-age=9".into(), Err(Refusal::NoStore)),
+        (200, "X-Accel-Expires: 0|Cache-Control: max-age=9".into(), Err(StoreRefusal::NoStore)),
         (200, format!("{}|Expires: 0", at(50)), Ok((50, AccelExpires))),
-        (200, at(0), Err(Refusal::Stale)),
+        (200, at(0), Err(StoreRefusal::Stale)),
         (200, "X-Accel-Expires: off|Cache-Control: max-age=9".into(), Ok((9, CacheControl))),
-        (200, "Set-Cookie: a=1".into(), Err(Refusal::SetCookie)),
-        (200, "Vary: *".into(), Err(Refusal::Vary)),
+        (200, "Set-Cookie: a=1".into(), Err(StoreRefusal::SetCookie)),
+        (200, "Vary: *".into(), Err(StoreRefusal::Vary)),
         (200, "X-LiteSpeed-Cache-Control: no-cache".into(), Ok((600, Configuration))),
-        (206, "Cache-Control: max-age=9".into(), Err(Refusal::Status)),
+        (206, "Cache-Control: max-age=9".into(), Err(StoreRefusal::Status)),
         (200, "Age: 500|Cache-Control: max-age=9".into(), Ok((9, CacheControl))),
     ];
     for (status, answer, expected) in rows {
@@ -63,10 +63,10 @@ fn ignored_fields_say_nothing() {
         set_cookie: true,
         vary: true,
     };
-    let policy = Policy { ignore: all, ..policy() };
+    let policy = CachePolicy { ignore: all, ..policy() };
     let answer = "X-Accel-Expires: 0|Expires: 0|Cache-Control: no-store|Set-Cookie: a=1|Vary: *";
     let decision = Case { policy, answer, ..Case::default() }.decide();
-    assert_eq!((decision.ttl, decision.source), (600, Source::Configuration));
+    assert_eq!((decision.ttl, decision.source), (600, AnswerSource::Configuration));
     assert!(decision.vary.is_empty());
     assert!(answer.contains(Name::SetCookie.text()));
 }
@@ -74,9 +74,9 @@ fn ignored_fields_say_nothing() {
 #[test]
 fn methods_statuses_and_extensions() {
     let case = || Case { policy: policy(), ..Case::default() };
-    assert_eq!(Case { method: Method::Head, ..case() }.refusal(), Some(Refusal::Method));
-    assert_eq!(Case { method: Method::Post, ..case() }.refusal(), Some(Refusal::Method));
-    let with_post = Policy { with_post: true, ..policy() };
+    assert_eq!(Case { method: Method::Head, ..case() }.refusal(), Some(StoreRefusal::Method));
+    assert_eq!(Case { method: Method::Post, ..case() }.refusal(), Some(StoreRefusal::Method));
+    let with_post = CachePolicy { with_post: true, ..policy() };
     let post = Case { method: Method::Post, policy: with_post, ..Case::default() };
     assert_eq!(post.refusal(), None);
     assert!(post.decide().purges.is_empty());
@@ -88,6 +88,6 @@ fn methods_statuses_and_extensions() {
     let answer = "Vary: Accept-Encoding, X-Foo";
     assert_eq!(Case { answer, ..case() }.decide().vary, [Box::<[u8]>::from(*b"x-foo")]);
     let any =
-        Policy { valid: Valids(vec![Valid { statuses: Vec::new(), seconds: 3 }]), ..policy() };
+        CachePolicy { valid: Valids(vec![Valid { statuses: Vec::new(), seconds: 3 }]), ..policy() };
     assert_eq!(Case { policy: any, status: 503, ..Case::default() }.decide().ttl, 3);
 }

@@ -1,30 +1,30 @@
 //! RFC 9111 row by row: freshness, authorization, status, vary, stale, conditions, invalidation.
 
-use http::cache_control::RequestControl;
-use http::{Method, Name};
+use bolide_http::cache_control::RequestControl;
+use bolide_http::{Method, Name};
 
 use crate::Times;
 
 use super::{Case, DATE, EARLIER, LATER, NOW, fields};
 use crate::rules::{
-    Heuristic, Instructions, Mode, Policy, PurgeTarget, Refusal, State, conditions, for_client,
-    for_front, for_store, freshen, is_forged, is_same, judge,
+    CachePolicy, FreshState, Heuristic, Instructions, Mode, PurgeTarget, StoreRefusal, conditions,
+    for_client, for_front, for_store, freshen, is_forged, is_same, judge,
 };
 
 #[test]
 fn freshness_is_read_strictly() {
-    let rows: Vec<(String, Result<u32, Refusal>)> = vec![
-        (String::new(), Err(Refusal::NoLifetime)),
+    let rows: Vec<(String, Result<u32, StoreRefusal>)> = vec![
+        (String::new(), Err(StoreRefusal::NoLifetime)),
         ("Cache-Control: max-age=60".into(), Ok(60)),
         ("Cache-Control: max-age=60, max-age=10".into(), Ok(10)),
-        ("Cache-Control: max-age=0".into(), Err(Refusal::Stale)),
-        ("Cache-Control: max-age=x".into(), Err(Refusal::Stale)),
+        ("Cache-Control: max-age=0".into(), Err(StoreRefusal::Stale)),
+        ("Cache-Control: max-age=x".into(), Err(StoreRefusal::Stale)),
         ("Cache-Control: max-age=99999999999".into(), Ok(1 << 31)),
         ("Cache-Control: s-maxage=9, max-age=60".into(), Ok(9)),
         ("Cache-Control: max-age=60|Expires: 0".into(), Ok(60)),
         ("Cache-Control: max-age=60|Age: 15".into(), Ok(45)),
-        ("Cache-Control: max-age=60|Age: 60".into(), Err(Refusal::Stale)),
-        ("Cache-Control: max-age=60|Age: 99999999999".into(), Err(Refusal::Stale)),
+        ("Cache-Control: max-age=60|Age: 60".into(), Err(StoreRefusal::Stale)),
+        ("Cache-Control: max-age=60|Age: 99999999999".into(), Err(StoreRefusal::Stale)),
         ("Cache-Control: max-age=60|Age: -5".into(), Ok(60)),
         ("Cache-Control: max-age=60|Age: 7, 1".into(), Ok(53)),
         (format!("Cache-Control: max-age=300|Date: {EARLIER}"), Ok(200)),
@@ -33,19 +33,22 @@ fn freshness_is_read_strictly() {
         (format!("Expires: {LATER}"), Ok(100)),
         (format!("Expires: {LATER}|Date: {DATE}"), Ok(100)),
         (format!("Expires: {LATER}|Date: {EARLIER}"), Ok(100)),
-        (format!("Expires: {EARLIER}"), Err(Refusal::Stale)),
-        ("Expires: 0".into(), Err(Refusal::Stale)),
-        ("Expires: soon".into(), Err(Refusal::Stale)),
-        (format!("Expires: {LATER}|Expires: 0"), Err(Refusal::Stale)),
+        (format!("Expires: {EARLIER}"), Err(StoreRefusal::Stale)),
+        ("Expires: 0".into(), Err(StoreRefusal::Stale)),
+        ("Expires: soon".into(), Err(StoreRefusal::Stale)),
+        (format!("Expires: {LATER}|Expires: 0"), Err(StoreRefusal::Stale)),
         (format!("Cache-Control: public|Expires: {LATER}"), Ok(100)),
-        (format!("Last-Modified: {EARLIER}"), Err(Refusal::NoLifetime)),
+        (format!("Last-Modified: {EARLIER}"), Err(StoreRefusal::NoLifetime)),
         ("Pragma: no-cache|Cache-Control: max-age=5".into(), Ok(5)),
-        ("Pragma: no-cache".into(), Err(Refusal::NoLifetime)),
+        ("Pragma: no-cache".into(), Err(StoreRefusal::NoLifetime)),
         ("CDN-Cache-Control: max-age=5|Cache-Control: no-store".into(), Ok(5)),
-        ("CDN-Cache-Control: no-store|Cache-Control: max-age=5".into(), Err(Refusal::NoStore)),
+        ("CDN-Cache-Control: no-store|Cache-Control: max-age=5".into(), Err(StoreRefusal::NoStore)),
         ("CDN-Cache-Control: Max-Age=9|Cache-Control: max-age=5".into(), Ok(5)),
         ("CDN-Cache-Control: |Cache-Control: max-age=5".into(), Ok(5)),
-        (format!("CDN-Cache-Control: must-revalidate|Expires: {LATER}"), Err(Refusal::NoLifetime)),
+        (
+            format!("CDN-Cache-Control: must-revalidate|Expires: {LATER}"),
+            Err(StoreRefusal::NoLifetime),
+        ),
         ("Bolide-Cache-Control: max-age=3|CDN-Cache-Control: max-age=5".into(), Ok(3)),
         ("Cache-Control: max-age=0, stale-while-revalidate=9".into(), Ok(0)),
     ];
@@ -59,13 +62,13 @@ fn freshness_is_read_strictly() {
 #[test]
 fn directives_forbid() {
     let rows = [
-        ("no-store, max-age=5", Some(Refusal::NoStore)),
-        ("no-cache, max-age=5", Some(Refusal::NoCache)),
-        ("no-cache=\"Set-Cookie\", max-age=5", Some(Refusal::NoCache)),
-        ("private, max-age=5", Some(Refusal::Private)),
-        ("private=\"X\", max-age=5", Some(Refusal::Private)),
-        ("NO-STORE, max-age=5", Some(Refusal::NoStore)),
-        ("no-store=\"\", max-age=5", Some(Refusal::NoStore)),
+        ("no-store, max-age=5", Some(StoreRefusal::NoStore)),
+        ("no-cache, max-age=5", Some(StoreRefusal::NoCache)),
+        ("no-cache=\"Set-Cookie\", max-age=5", Some(StoreRefusal::NoCache)),
+        ("private, max-age=5", Some(StoreRefusal::Private)),
+        ("private=\"X\", max-age=5", Some(StoreRefusal::Private)),
+        ("NO-STORE, max-age=5", Some(StoreRefusal::NoStore)),
+        ("no-store=\"\", max-age=5", Some(StoreRefusal::NoStore)),
         ("must-revalidate, max-age=5", None),
         ("unknown=\"no-store\", max-age=5", None),
         ("must-understand, max-age=5", None),
@@ -81,18 +84,18 @@ fn directives_forbid() {
         answer: "Cache-Control: must-understand, max-age=5",
         ..Case::default()
     };
-    assert_eq!(strange.refusal(), Some(Refusal::Status));
+    assert_eq!(strange.refusal(), Some(StoreRefusal::Status));
     assert_eq!(Case { answer: "Cache-Control: max-age=5", ..strange }.refusal(), None);
 }
 
 #[test]
 fn answers_to_those_who_proved_who_they_are_need_permission() {
     let rows = [
-        ("max-age=5", Some(Refusal::Authorization)),
+        ("max-age=5", Some(StoreRefusal::Authorization)),
         ("public, max-age=5", None),
         ("must-revalidate, max-age=5", None),
         ("s-maxage=5", None),
-        ("proxy-revalidate, max-age=5", Some(Refusal::Authorization)),
+        ("proxy-revalidate, max-age=5", Some(StoreRefusal::Authorization)),
     ];
     for (control, expected) in rows {
         let answer = format!("Cache-Control: {control}");
@@ -105,7 +108,7 @@ fn answers_to_those_who_proved_who_they_are_need_permission() {
 fn guesses_are_made_only_when_asked_for() {
     let modified = "Last-Modified: Sun, 13 Sep 2020 11:26:40 GMT";
     let heuristic = Some(Heuristic { percent: 10, max: 300 });
-    let policy = Policy { heuristic, ..Policy::default() };
+    let policy = CachePolicy { heuristic, ..CachePolicy::default() };
     let guess = |status, answer: &str| {
         Case { policy: policy.clone(), status, answer, ..Case::default() }.decide().ttl
     };
@@ -120,15 +123,15 @@ fn guesses_are_made_only_when_asked_for() {
 
 #[test]
 fn vary_is_honoured_where_nobody_speaks_lscache() {
-    let rows: [(&str, Result<&[&str], Refusal>); 8] = [
+    let rows: [(&str, Result<&[&str], StoreRefusal>); 8] = [
         ("", Ok(&[])),
         ("Vary: Accept-Encoding", Ok(&[])),
         ("Vary: Accept-Encoding|Content-Encoding: GZIP", Ok(&["codings="])),
         ("Vary: Accept-Encoding|Content-Encoding: deflate", Ok(&["accept-encoding"])),
         ("Vary: Cookie, Origin", Ok(&["cookie", "origin"])),
         ("Vary: Foo|Vary: Bar, foo", Ok(&["bar", "foo"])),
-        ("Vary: *", Err(Refusal::Vary)),
-        ("Vary: Foo, *", Err(Refusal::Vary)),
+        ("Vary: *", Err(StoreRefusal::Vary)),
+        ("Vary: Foo, *", Err(StoreRefusal::Vary)),
     ];
     for (lines, expected) in rows {
         let answer = format!("Cache-Control: max-age=5|{lines}");
@@ -177,13 +180,13 @@ fn times_say_what_an_object_is_good_for() {
     let answer = "Cache-Control: max-age=10, stale-while-revalidate=5, stale-if-error=20|Age: 3";
     let times = Case { answer, ..Case::default() }.decide().times(NOW);
     let rows = [
-        (0, State::Fresh, 3, 7),
-        (6_999, State::Fresh, 9, 0),
-        (7_000, State::Refreshable, 10, 0),
-        (11_999, State::Refreshable, 14, -5),
-        (12_000, State::ForErrors, 15, -5),
-        (26_999, State::ForErrors, 29, -20),
-        (27_000, State::Expired, 30, -20),
+        (0, FreshState::Fresh, 3, 7),
+        (6_999, FreshState::Fresh, 9, 0),
+        (7_000, FreshState::Refreshable, 10, 0),
+        (11_999, FreshState::Refreshable, 14, -5),
+        (12_000, FreshState::ForErrors, 15, -5),
+        (26_999, FreshState::ForErrors, 29, -20),
+        (27_000, FreshState::Expired, 30, -20),
     ];
     for (passed, state, age, ttl) in rows {
         let now = NOW + passed;
@@ -336,5 +339,5 @@ fn fields_go_where_they_are_nobodys_business() {
 fn parts_of_bodies_are_never_kept() {
     let answer = "Cache-Control: max-age=60|Content-Range: bytes 0-4/10";
     let case = Case { status: 206, answer, ..Case::default() };
-    assert_eq!(case.refusal(), Some(Refusal::Status));
+    assert_eq!(case.refusal(), Some(StoreRefusal::Status));
 }

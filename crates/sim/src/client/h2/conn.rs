@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use wire::hpack::{Decoder, Sink, Token, Traits};
+use bolide_wire::hpack::{FieldToken, HpackDecoder, Sink, Traits};
 
 use super::announced;
-use super::frame::{self, END_HEADERS, END_STREAM, Frame, PADDED, kind};
-use crate::ask::{Answer, Ask, upload_byte};
+use super::frame::{self, END_HEADERS, END_STREAM, PADDED, SimH2Frame, kind};
+use crate::ask::{SimAnswer, SimAsk, upload_byte};
 use crate::chance::Chance;
 use crate::client::Sabotage;
 use crate::client::pipe::Pipe;
@@ -18,11 +18,11 @@ const FRAME_MAX: usize = 16_384;
 
 /// A request and what came of it so far.
 #[derive(Debug)]
-pub(super) struct Stream {
-    pub(super) ask: Ask,
+pub(super) struct SimH2Stream {
+    pub(super) ask: SimAsk,
     /// Where its head ends in what was sent.
     pub(super) end: u64,
-    pub(super) answer: Answer,
+    pub(super) answer: SimAnswer,
     pub(super) upload_left: usize,
     /// What the server may still send.
     window: i64,
@@ -34,7 +34,7 @@ pub(super) struct Stream {
 
 /// What is new on a connection.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum News {
+pub(super) enum SimH2News {
     /// A complete answer.
     Answer(u32),
     /// A stream was reset.
@@ -45,10 +45,10 @@ pub(super) enum News {
 
 /// One connection.
 #[derive(Debug)]
-pub(super) struct Conn {
+pub(super) struct SimH2Conn {
     pub(super) pipe: Pipe,
     pub(super) depth: usize,
-    pub(super) streams: BTreeMap<u32, Stream>,
+    pub(super) streams: BTreeMap<u32, SimH2Stream>,
     pub(super) streams_max: usize,
     pub(super) goaway: Option<u32>,
     pub(super) nonsense: bool,
@@ -58,7 +58,7 @@ pub(super) struct Conn {
     /// Settings were sent and not acknowledged.
     pub(super) settings_are_open: bool,
     next_id: u32,
-    decoder: Decoder,
+    decoder: HpackDecoder,
     block: Option<(u32, u8, Vec<u8>)>,
     /// The initial window of streams as the server was told, and as it has acknowledged.
     told_window: i64,
@@ -69,7 +69,7 @@ pub(super) struct Conn {
     upload_initial: i64,
 }
 
-impl Conn {
+impl SimH2Conn {
     pub(super) fn new(fd: i32, port: u16, depth: usize, sabotage: Sabotage) -> Self {
         Self {
             pipe: Pipe::new(fd, port, sabotage),
@@ -82,7 +82,7 @@ impl Conn {
             chatter: 0,
             settings_are_open: false,
             next_id: 1,
-            decoder: Decoder::default(),
+            decoder: HpackDecoder::default(),
             block: None,
             told_window: WINDOW,
             stream_window: WINDOW,
@@ -108,7 +108,7 @@ impl Conn {
     }
 
     /// Sends the head of a request, in as many frames as chance wants.
-    pub(super) fn request(&mut self, ask: Ask, chance: &mut Chance) {
+    pub(super) fn request(&mut self, ask: SimAsk, chance: &mut Chance) {
         let mut block = Vec::new();
         frame::push_field(&mut block, ":method", ask.method());
         frame::push_field(&mut block, ":scheme", "http");
@@ -133,10 +133,10 @@ impl Conn {
             frame::push(&mut self.pipe.out, kind::CONTINUATION, END_HEADERS, id, rest);
         }
         let end = self.pipe.sent + self.pipe.left() as u64;
-        let stream = Stream {
+        let stream = SimH2Stream {
             ask,
             end,
-            answer: Answer::default(),
+            answer: SimAnswer::default(),
             upload_left,
             window: self.stream_window,
             upload_window: self.upload_initial,
@@ -198,7 +198,7 @@ impl Conn {
     }
 
     /// What the next frames in the input mean, up to something of interest.
-    pub(super) fn poll(&mut self, chance: &mut Chance) -> Result<Option<News>, String> {
+    pub(super) fn poll(&mut self, chance: &mut Chance) -> Result<Option<SimH2News>, String> {
         while let Some(frame) = frame::take(&mut self.pipe.input) {
             if frame.payload.len() > FRAME_MAX {
                 return Err(format!("a frame of {} bytes", frame.payload.len()));
@@ -213,8 +213,12 @@ impl Conn {
         Ok(None)
     }
 
-    fn receive(&mut self, frame: Frame, chance: &mut Chance) -> Result<Option<News>, String> {
-        let Frame { kind, flags, stream, payload } = frame;
+    fn receive(
+        &mut self,
+        frame: SimH2Frame,
+        chance: &mut Chance,
+    ) -> Result<Option<SimH2News>, String> {
+        let SimH2Frame { kind, flags, stream, payload } = frame;
         match kind {
             kind::DATA => return self.receive_data(flags, stream, &payload),
             kind::HEADERS => {
@@ -233,7 +237,7 @@ impl Conn {
                 block.extend_from_slice(&payload);
                 return self.receive_block(stream, first | flags & END_HEADERS, block);
             }
-            kind::RST_STREAM => return Ok(Some(News::Reset(stream, frame::number(&payload)))),
+            kind::RST_STREAM => return Ok(Some(SimH2News::Reset(stream, frame::number(&payload)))),
             kind::SETTINGS if flags & 1 != 0 => self.receive_ack()?,
             kind::SETTINGS => self.receive_settings(&payload, chance),
             kind::PING if flags & 1 != 0 => {
@@ -247,7 +251,7 @@ impl Conn {
                 let last = frame::number(&payload);
                 self.goaway = Some(last);
                 let code = frame::number(payload.get(4..).unwrap_or_default());
-                return Ok(Some(News::GoAway(last, code)));
+                return Ok(Some(SimH2News::GoAway(last, code)));
             }
             kind::WINDOW_UPDATE => {
                 let more = i64::from(frame::number(&payload));
@@ -263,7 +267,12 @@ impl Conn {
         Ok(None)
     }
 
-    fn receive_data(&mut self, flags: u8, id: u32, payload: &[u8]) -> Result<Option<News>, String> {
+    fn receive_data(
+        &mut self,
+        flags: u8,
+        id: u32,
+        payload: &[u8],
+    ) -> Result<Option<SimH2News>, String> {
         let len = payload.len() as i64;
         self.window -= len;
         self.credit += len as u32;
@@ -283,7 +292,7 @@ impl Conn {
         }
         let data = &payload[padding.min(1)..payload.len() - padding.saturating_sub(1)];
         stream.answer.body.extend_from_slice(data);
-        Ok((flags & END_STREAM != 0).then_some(News::Answer(id)))
+        Ok((flags & END_STREAM != 0).then_some(SimH2News::Answer(id)))
     }
 
     fn receive_block(
@@ -291,7 +300,7 @@ impl Conn {
         id: u32,
         flags: u8,
         block: Vec<u8>,
-    ) -> Result<Option<News>, String> {
+    ) -> Result<Option<SimH2News>, String> {
         if flags & END_HEADERS == 0 {
             self.block = Some((id, flags, block));
             return Ok(None);
@@ -313,7 +322,7 @@ impl Conn {
         };
         stream.answer.status = status;
         stream.answer.fields = fields.collect();
-        Ok((flags & END_STREAM != 0).then_some(News::Answer(id)))
+        Ok((flags & END_STREAM != 0).then_some(SimH2News::Answer(id)))
     }
 
     /// Our settings are in force on the other side: windows move by the difference.
@@ -358,7 +367,7 @@ impl Conn {
 struct Fields(Vec<(String, String)>);
 
 impl Sink for Fields {
-    fn field(&mut self, _token: Token, _traits: Traits, name: &[u8], value: &[u8]) {
+    fn field(&mut self, _token: FieldToken, _traits: Traits, name: &[u8], value: &[u8]) {
         let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
         self.0.push((text(name), text(value)));
     }

@@ -23,7 +23,7 @@ pub(super) const PADDED: u8 = 8;
 
 /// A frame as it was read.
 #[derive(Debug)]
-pub(super) struct Frame {
+pub(super) struct SimH2Frame {
     pub(super) kind: u8,
     pub(super) flags: u8,
     pub(super) stream: u32,
@@ -40,13 +40,13 @@ pub(super) fn push(out: &mut Vec<u8>, kind: u8, flags: u8, stream: u32, payload:
 }
 
 /// Takes a complete frame from the front of `input`.
-pub(super) fn take(input: &mut Vec<u8>) -> Option<Frame> {
+pub(super) fn take(input: &mut Vec<u8>) -> Option<SimH2Frame> {
     let head: [u8; 9] = input.get(..9)?.try_into().ok()?;
     let len = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
     let payload = input.get(9..9 + len)?.to_vec();
     input.drain(..9 + len);
     let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
-    Some(Frame { kind: head[3], flags: head[4], stream, payload })
+    Some(SimH2Frame { kind: head[3], flags: head[4], stream, payload })
 }
 
 /// The first four bytes of a payload as a number.

@@ -28,14 +28,14 @@ const DATAGRAMS_MAX: usize = 40;
 const WINDOW_MAX: usize = 1 << 20;
 
 /// Who calls: a connection's beginnings.
-pub(super) struct Call {
+pub(super) struct SimH3Call {
     pub(super) tls: Arc<QuicClientConfig>,
     pub(super) port: u16,
 }
 
 /// How the transport of one connection behaves.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Transport {
+pub(super) struct SimH3Transport {
     /// Bytes that a stream of the server may have on its way.
     pub(super) window: u32,
     /// The same of all streams.
@@ -48,7 +48,7 @@ pub(super) struct Transport {
     pub(super) unis: u32,
 }
 
-impl Transport {
+impl SimH3Transport {
     pub(super) fn any(chance: &mut Chance) -> Self {
         let window = 1000 + chance.size(WINDOW_MAX) as u32;
         let window = if chance.one_in(3) { WINDOW_MAX as u32 } else { window };
@@ -103,9 +103,9 @@ pub(super) enum Tidings {
 
 /// What a read gave.
 #[derive(Debug)]
-pub(super) enum Read {
+pub(super) enum SimH3Read {
     /// Bytes, and whether there may be more.
-    Bytes(Vec<u8>, More),
+    Bytes(Vec<u8>, SimH3More),
     /// The stream is complete behind these.
     End(Vec<u8>),
     /// The server gave it up.
@@ -116,7 +116,7 @@ pub(super) enum Read {
 
 /// Whether there is more to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum More {
+pub(super) enum SimH3More {
     /// Perhaps.
     Perhaps,
     /// Not now.
@@ -124,7 +124,7 @@ pub(super) enum More {
 }
 
 /// One connection.
-pub(super) struct Conn {
+pub(super) struct SimH3Conn {
     endpoint: Endpoint,
     handle: ConnectionHandle,
     pub(super) quic: Connection,
@@ -151,14 +151,14 @@ enum LastWord {
     Sent,
 }
 
-impl std::fmt::Debug for Conn {
+impl std::fmt::Debug for SimH3Conn {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Conn").field("host", &self.host).field("port", &self.port).finish()
     }
 }
 
 /// Where the library's time begins: one reading for all, as two differ.
-static EPOCH: LazyLock<std::time::Instant> = LazyLock::new(io::process::epoch);
+static EPOCH: LazyLock<std::time::Instant> = LazyLock::new(bolide_io::process::epoch);
 
 fn library(nanos: u64) -> std::time::Instant {
     *EPOCH + Duration::from_nanos(nanos)
@@ -172,12 +172,12 @@ fn seed(chance: &mut Chance) -> [u8; 32] {
     seed
 }
 
-impl Conn {
+impl SimH3Conn {
     /// Calls the server from a new host.
     pub(super) fn new(
         kernel: &mut Kernel,
-        call: &Call,
-        transport: Transport,
+        call: &SimH3Call,
+        transport: SimH3Transport,
         chance: &mut Chance,
     ) -> Result<Self, String> {
         let mut config = EndpointConfig::default();
@@ -371,19 +371,19 @@ impl Conn {
     }
 
     /// Reads at most `max` bytes of a stream.
-    pub(super) fn read(&mut self, stream: u64, max: usize) -> Read {
+    pub(super) fn read(&mut self, stream: u64, max: usize) -> SimH3Read {
         let mut recv = self.quic.recv_stream(id(stream));
-        let Ok(mut chunks) = recv.read(true) else { return Read::Gone };
+        let Ok(mut chunks) = recv.read(true) else { return SimH3Read::Gone };
         let mut bytes = Vec::new();
         let read = loop {
             if bytes.len() >= max {
-                break Read::Bytes(bytes, More::Perhaps);
+                break SimH3Read::Bytes(bytes, SimH3More::Perhaps);
             }
             match chunks.next(max - bytes.len()) {
                 Ok(Some(chunk)) => bytes.extend_from_slice(&chunk.bytes),
-                Ok(None) => break Read::End(bytes),
-                Err(ReadError::Blocked) => break Read::Bytes(bytes, More::No),
-                Err(ReadError::Reset(code)) => break Read::Reset(code.into()),
+                Ok(None) => break SimH3Read::End(bytes),
+                Err(ReadError::Blocked) => break SimH3Read::Bytes(bytes, SimH3More::No),
+                Err(ReadError::Reset(code)) => break SimH3Read::Reset(code.into()),
             }
         };
         // What has to be told to the server leaves with the next `transmit` in any case.

@@ -1,8 +1,8 @@
 //! HTTP/3 frames and QPACK sections as this client writes them: no Huffman codes, a table of its
 //! own making.
 
-pub(super) use wire::h3::frame::{code, encode_header, encode_varint, kind, parse_header};
-pub(super) use wire::h3::frame::{parse_varint, setting, uni};
+pub(super) use bolide_wire::h3::frame::{code, encode_header, encode_varint, kind, parse_header};
+pub(super) use bolide_wire::h3::frame::{parse_varint, setting, uni};
 
 /// Appends an integer behind `first`, whose low `bits` are its prefix (RFC 7541 §5.1).
 pub(super) fn push_integer(out: &mut Vec<u8>, first: u8, bits: u8, value: u64) {

@@ -2,10 +2,10 @@
 
 use quinn_proto::Dir;
 
-use super::conn::Conn;
+use super::conn::SimH3Conn;
 use super::frame::{self, code, kind, uni};
 use super::talk::CANCELLED;
-use super::{Client, Line};
+use super::{Line, SimH3Client};
 use crate::chance::Chance;
 use crate::kernel::Kernel;
 use crate::scenario::{Habits, MILLI};
@@ -56,7 +56,7 @@ impl Manner {
     }
 }
 
-impl Client {
+impl SimH3Client {
     /// Does what the client should not; whether it did.
     pub(super) fn misbehave(&mut self, kernel: &mut Kernel, line: &mut Line) -> bool {
         let chance = &mut self.base.chance;
@@ -116,7 +116,7 @@ impl Client {
 const RULES: u64 = 18;
 
 /// Breaks one of the rules.
-fn break_rule(conn: &mut Conn, own: &mut [(u64, Vec<u8>)], number: u64, chance: &mut Chance) {
+fn break_rule(conn: &mut SimH3Conn, own: &mut [(u64, Vec<u8>)], number: u64, chance: &mut Chance) {
     let mut control = Vec::new();
     let mut request = Vec::new();
     match number {
@@ -150,7 +150,12 @@ fn break_rule(conn: &mut Conn, own: &mut [(u64, Vec<u8>)], number: u64, chance: 
 }
 
 /// Breaks a rule about streams.
-fn break_stream(conn: &mut Conn, own: &mut [(u64, Vec<u8>)], number: u64, chance: &mut Chance) {
+fn break_stream(
+    conn: &mut SimH3Conn,
+    own: &mut [(u64, Vec<u8>)],
+    number: u64,
+    chance: &mut Chance,
+) {
     let known = own.get(chance.index(own.len().clamp(1, 3))).map(|(id, _)| *id);
     match number {
         14 => known.into_iter().for_each(|id| conn.finish(id)),

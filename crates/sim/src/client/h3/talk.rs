@@ -3,13 +3,13 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use bolide_wire::pseudo::Label;
+use bolide_wire::qpack::{QpackDecoder, Section};
 use quinn_proto::Dir;
-use wire::pseudo::Label;
-use wire::qpack::{Decoder, Section};
 
-use super::conn::{Conn, More, Read};
+use super::conn::{SimH3Conn, SimH3More, SimH3Read};
 use super::frame::{self, code, kind, setting, uni};
-use crate::ask::{Answer, Ask, Upload, upload_byte};
+use crate::ask::{SimAnswer, SimAsk, SimUpload, upload_byte};
 use crate::chance::Chance;
 
 /// Bytes of an upload in one frame, at most.
@@ -19,9 +19,9 @@ const INSERTIONS_MAX: u64 = 40;
 
 /// A request and what came of it so far.
 #[derive(Debug)]
-pub(super) struct Stream {
-    pub(super) ask: Ask,
-    pub(super) answer: Answer,
+pub(super) struct SimH3Stream {
+    pub(super) ask: SimAsk,
+    pub(super) answer: SimAnswer,
     /// Something of the answer has come.
     pub(super) has_begun: bool,
     /// It left before the handshake was over.
@@ -48,7 +48,7 @@ struct Own {
 
 /// What is new.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum News {
+pub(super) enum SimH3News {
     /// A complete answer.
     Answer(u64),
     /// A stream was given up, with this code.
@@ -60,14 +60,14 @@ pub(super) enum News {
 /// Everything above the transport.
 #[derive(Debug, Default)]
 pub(super) struct Talk {
-    pub(super) streams: BTreeMap<u64, Stream>,
+    pub(super) streams: BTreeMap<u64, SimH3Stream>,
     pub(super) goaway: Option<u64>,
     /// Streams with something to read.
     pub(super) readable: BTreeSet<u64>,
     /// Our own streams, and what is to be sent on each: control, encoder, decoder, and others.
     pub(super) own: Vec<(u64, Vec<u8>)>,
     theirs: BTreeMap<u64, Own>,
-    decoder: Decoder,
+    decoder: QpackDecoder,
     /// Bytes of the table that we may make, once the server has said.
     capacity: Option<u64>,
     inserted: u64,
@@ -80,10 +80,10 @@ pub(super) struct Talk {
 
 impl Talk {
     /// Opens our streams; false when the server allows none yet.
-    pub(super) fn begin(&mut self, conn: &mut Conn, chance: &mut Chance) -> bool {
+    pub(super) fn begin(&mut self, conn: &mut SimH3Conn, chance: &mut Chance) -> bool {
         let capacity = if chance.one_in(2) { 4096 } else { chance.below(600) };
         let blocked = [0, 1, 16][chance.index(3)];
-        self.decoder = Decoder::new(capacity as usize);
+        self.decoder = QpackDecoder::new(capacity as usize);
         let mut settings = Vec::new();
         for (name, value) in [
             (setting::TABLE_CAPACITY, capacity),
@@ -107,7 +107,7 @@ impl Talk {
     }
 
     /// What is sent early was refused: nothing of it ever was.
-    pub(super) fn forget(&mut self) -> BTreeMap<u64, Stream> {
+    pub(super) fn forget(&mut self) -> BTreeMap<u64, SimH3Stream> {
         let streams = std::mem::take(&mut self.streams);
         *self = Self::default();
         streams
@@ -128,11 +128,11 @@ impl Talk {
     /// Makes the first bytes of a request; gives it back when the server allows no more now.
     pub(super) fn request(
         &mut self,
-        conn: &mut Conn,
-        ask: Ask,
+        conn: &mut SimH3Conn,
+        ask: SimAsk,
         is_early: bool,
         chance: &mut Chance,
-    ) -> Option<Ask> {
+    ) -> Option<SimAsk> {
         let Some(id) = conn.open(Dir::Bi) else { return Some(ask) };
         let section = self.section(&ask, chance);
         let mut out = Vec::new();
@@ -146,11 +146,11 @@ impl Talk {
             payload.extend_from_slice(format!("u={}", chance.below(8)).as_bytes());
             self.control(kind::PRIORITY_UPDATE, &payload);
         }
-        let stream = Stream {
+        let stream = SimH3Stream {
             upload_left: ask.upload.size(),
             moved: ask.since,
             ask,
-            answer: Answer::default(),
+            answer: SimAnswer::default(),
             has_begun: false,
             is_early,
             out,
@@ -163,7 +163,7 @@ impl Talk {
         None
     }
 
-    fn section(&mut self, ask: &Ask, chance: &mut Chance) -> Vec<u8> {
+    fn section(&mut self, ask: &SimAsk, chance: &mut Chance) -> Vec<u8> {
         let mut section = Vec::new();
         let capacity = self.capacity.unwrap_or(0);
         let may_wait = (self.streams.len() as u64) < self.blocked_max;
@@ -199,7 +199,7 @@ impl Talk {
         for (name, value) in ask.fields() {
             frame::push_field(&mut section, name, &value);
         }
-        if let Upload::Length(size) = ask.upload {
+        if let SimUpload::Length(size) = ask.upload {
             frame::push_field(&mut section, "content-length", &size.to_string());
         }
         if chance.one_in(6) {
@@ -209,7 +209,7 @@ impl Talk {
     }
 
     /// Sends some of what is to be sent; whether anything was.
-    pub(super) fn write(&mut self, conn: &mut Conn, chance: &mut Chance) -> bool {
+    pub(super) fn write(&mut self, conn: &mut SimH3Conn, chance: &mut Chance) -> bool {
         let mut any = false;
         if self.decoder.has_output()
             && let Some((_, out)) = self.own.get_mut(2)
@@ -235,10 +235,10 @@ impl Talk {
     /// Reads some of what is there, and finds out what it means.
     pub(super) fn read(
         &mut self,
-        conn: &mut Conn,
+        conn: &mut SimH3Conn,
         max: usize,
         now: u64,
-    ) -> Result<(bool, Vec<News>), String> {
+    ) -> Result<(bool, Vec<SimH3News>), String> {
         let (mut any, mut news) = (false, Vec::new());
         for id in std::mem::take(&mut self.readable) {
             let is_ours = id % 4 == 0;
@@ -251,16 +251,18 @@ impl Talk {
             }
             let read = conn.read(id, if is_ours { max } else { usize::MAX });
             let (bytes, is_over) = match read {
-                Read::Gone => continue,
-                Read::Reset(_) if !is_ours => return Err("a stream of its own is reset".to_owned()),
-                Read::Reset(code) => {
+                SimH3Read::Gone => continue,
+                SimH3Read::Reset(_) if !is_ours => {
+                    return Err("a stream of its own is reset".to_owned());
+                }
+                SimH3Read::Reset(code) => {
                     any = true;
-                    news.push(News::Reset(id, code));
+                    news.push(SimH3News::Reset(id, code));
                     continue;
                 }
-                Read::End(bytes) => (bytes, true),
-                Read::Bytes(bytes, more) => {
-                    if more == More::Perhaps {
+                SimH3Read::End(bytes) => (bytes, true),
+                SimH3Read::Bytes(bytes, more) => {
+                    if more == SimH3More::Perhaps {
                         self.readable.insert(id);
                     }
                     (bytes, false)
@@ -287,7 +289,7 @@ impl Talk {
         id: u64,
         bytes: &[u8],
         is_over: bool,
-        news: &mut Vec<News>,
+        news: &mut Vec<SimH3News>,
     ) -> Result<(), String> {
         let own = self.theirs.entry(id).or_default();
         own.input.extend_from_slice(bytes);
@@ -335,7 +337,7 @@ impl Talk {
         &mut self,
         kind: u64,
         payload: &[u8],
-        news: &mut Vec<News>,
+        news: &mut Vec<SimH3News>,
     ) -> Result<(), String> {
         if self.has_settings == (kind == kind::SETTINGS) {
             return Err("SETTINGS do not come first, or twice".to_owned());
@@ -364,7 +366,7 @@ impl Talk {
                     return Err(format!("GOAWAY {id} after {:?}", self.goaway));
                 }
                 self.goaway = Some(id);
-                news.push(News::GoAway(id));
+                news.push(SimH3News::GoAway(id));
             }
             kind::DATA | kind::HEADERS | kind::PUSH_PROMISE => {
                 return Err(format!("frame {kind} on the control stream"));
@@ -375,7 +377,7 @@ impl Talk {
     }
 
     /// What the frames at hand of one answer mean.
-    fn receive(&mut self, id: u64) -> Result<Option<News>, String> {
+    fn receive(&mut self, id: u64) -> Result<Option<SimH3News>, String> {
         let Some(stream) = self.streams.get_mut(&id) else { return Ok(None) };
         let mut input = std::mem::take(&mut stream.input);
         loop {
@@ -413,7 +415,7 @@ impl Talk {
         if !stream.input.is_empty() || stream.answer.status == 0 {
             return Err(format!("an answer ends too early: {:?}", stream.answer.status));
         }
-        Ok(Some(News::Answer(id)))
+        Ok(Some(SimH3News::Answer(id)))
     }
 
     fn receive_head(&mut self, id: u64, fields: Vec<(String, String)>) -> Result<(), String> {
@@ -436,7 +438,7 @@ impl Talk {
     }
 }
 
-impl Stream {
+impl SimH3Stream {
     /// Whether all of the request has been sent.
     pub(super) const fn is_sent(&self) -> bool {
         self.has_ended
@@ -448,7 +450,7 @@ impl Stream {
         (self.upload_left, self.has_ended) = (0, true);
     }
 
-    fn write(&mut self, conn: &mut Conn, id: u64, chance: &mut Chance) -> bool {
+    fn write(&mut self, conn: &mut SimH3Conn, id: u64, chance: &mut Chance) -> bool {
         if self.has_ended {
             return false;
         }
@@ -494,7 +496,7 @@ fn take(input: &mut Vec<u8>) -> Result<Option<(u64, Vec<u8>)>, String> {
 
 /// The fields of a section; none while insertions are missing.
 fn decode(
-    decoder: &mut Decoder,
+    decoder: &mut QpackDecoder,
     stream: u64,
     section: &[u8],
 ) -> Result<Option<Vec<(String, String)>>, String> {

@@ -6,7 +6,7 @@ use rustls::version::{TLS12, TLS13};
 use super::{BOTH, Pair, Visitor, acceptor, meet};
 use crate::records::Lane;
 use crate::session::Stage;
-use crate::{AcceptorOptions, Session, TlsError, fuzz, names};
+use crate::{AcceptorOptions, TlsError, TlsSession, fuzz, names};
 
 const SUITES: [&str; 3] =
     ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256"];
@@ -17,7 +17,7 @@ fn options(suite: &str) -> AcceptorOptions {
 
 /// An established session whose client is nothing but its keys.
 struct Forger {
-    server: Session,
+    server: TlsSession,
     sealing: Lane,
     opening: Lane,
     plain: Vec<u8>,
@@ -39,7 +39,7 @@ impl Forger {
     }
 
     /// Gives `bytes` to the server; on failure also the alert that it sends.
-    fn give(&mut self, mut bytes: Vec<u8>) -> Result<crate::Received, (TlsError, Option<u8>)> {
+    fn give(&mut self, mut bytes: Vec<u8>) -> Result<crate::TlsReceived, (TlsError, Option<u8>)> {
         let mut out = Vec::new();
         let result = self.server.receive(&mut bytes, &mut self.plain, &mut out);
         result.map_err(|error| (error, self.alert(&out)))

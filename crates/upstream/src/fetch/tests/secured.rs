@@ -1,6 +1,6 @@
 //! Requests whose connections are to be secret.
 
-use conf::model::Protocol;
+use bolide_conf::model::Protocol;
 
 use super::{Bench, END, SENT, head, patient, request, server};
 use crate::{FetchWake, OriginRequest, Secure};

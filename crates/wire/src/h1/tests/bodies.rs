@@ -1,11 +1,11 @@
 //! Request bodies: framing, window, refusal, what becomes of unread ones.
 
-use base::limits::BODY_WINDOW;
-use http::BodyLen;
+use bolide_base::limits::BODY_WINDOW;
+use bolide_http::BodyLen;
 
 use super::{Bench, Pieces, head};
-use crate::h1::{DRAIN_SIZE_MAX, Settings};
-use crate::{Event, Pull};
+use crate::h1::{DRAIN_SIZE_MAX, H1Settings};
+use crate::{Pull, WireEvent};
 
 const CHUNKED: &[u8] = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 const NEXT: &[u8] = b"GET /next HTTP/1.1\r\nHost: a\r\n\r\n";
@@ -21,7 +21,7 @@ fn chunks(input: &[u8]) -> (Vec<u8>, Vec<&'static str>) {
     bench.receive(input);
     let mut content = Vec::new();
     for event in &bench.events {
-        if let Event::Body { user, bytes } = event {
+        if let WireEvent::Body { user, bytes } = event {
             assert_eq!(*user, 7);
             content.extend_from_slice(bytes);
         }
@@ -204,7 +204,7 @@ fn a_body_cut_by_the_end_of_input_resets_its_exchange() {
     assert!(bench.respond(stream, &head(200, BodyLen::Exact(0))).is_err());
 
     // Nobody reads the body: the answer goes on.
-    let mut bench = Bench::with(Settings::default());
+    let mut bench = Bench::with(H1Settings::default());
     let (stream, _) = bench.request(&post(10));
     bench.conn.discard_body(stream);
     bench.respond(stream, &head(413, BodyLen::Exact(4))).unwrap();

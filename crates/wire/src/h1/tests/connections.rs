@@ -1,16 +1,16 @@
 //! The life of a connection between and around requests.
 
-use http::BodyLen;
+use bolide_http::BodyLen;
 
 use super::{Bench, Pieces, head};
-use crate::h1::{Conn, Settings};
-use crate::{Event, Pull};
+use crate::h1::{H1Conn, H1Settings};
+use crate::{Pull, WireEvent};
 
 const GET: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\n\r\n";
 
 #[test]
 fn a_fresh_connection_is_idle_and_holds_nothing() {
-    let conn = Conn::new();
+    let conn = H1Conn::new();
     assert!(conn.is_idle() && conn.wants_input() && !conn.has_output() && !conn.is_closing());
     assert_eq!((conn.requests(), conn.output.capacity()), (0, 0));
 }
@@ -26,7 +26,7 @@ fn pipelined_requests_are_answered_in_order_and_one_at_a_time() {
         kept.drain(..used);
         assert_eq!(bench.receive(&kept), 0);
         assert_eq!(bench.conn.wants_input(), n == 3);
-        let Some(Event::Request { stream, head }) = bench.events.pop() else { panic!("none") };
+        let Some(WireEvent::Request { stream, head }) = bench.events.pop() else { panic!("none") };
         assert_eq!(head.target, format!("/{n}").into_bytes());
         assert!(bench.answer(stream, b"ok").starts_with("HTTP/1.1 200 OK\r\n"));
         bench.events.clear();
@@ -84,7 +84,7 @@ fn connections_stay_or_close_as_both_sides_wish() {
 
 #[test]
 fn a_connection_closes_after_its_last_request_and_lingers_over_pipelined_ones() {
-    let mut bench = Bench::with(Settings { keepalive_requests: 2, ..Settings::default() });
+    let mut bench = Bench::with(H1Settings { keepalive_requests: 2, ..H1Settings::default() });
     let (stream, _) = bench.request(GET);
     assert!(bench.answer(stream, b"").contains("keep-alive"));
     let (stream, _) = bench.request(&[GET, GET].concat());
@@ -106,7 +106,7 @@ fn what_came_before_the_end_of_input_is_still_answered() {
         if n == 0 {
             bench.conn.handle_eof(&mut bench.events);
         }
-        let Some(Event::Request { stream, .. }) = bench.events.pop() else { panic!("none") };
+        let Some(WireEvent::Request { stream, .. }) = bench.events.pop() else { panic!("none") };
         assert!(bench.answer(stream, b"ok").contains("keep-alive"));
         assert!(!bench.conn.is_closing());
         bench.events.clear();

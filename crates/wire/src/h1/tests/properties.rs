@@ -1,14 +1,14 @@
 //! What holds for all inputs.
 
-use base::SendChain;
-use base::chain::Weave;
-use http::{BodyLen, RequestBody};
+use bolide_base::SendChain;
+use bolide_base::chain::CopyPolicy;
+use bolide_http::{BodyLen, RequestBody};
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_oneof, proptest};
 
 use super::{Bench, head, text_of};
-use crate::h1::fuzz::{Story, fuzz};
-use crate::h1::{Settings, body};
-use crate::{BodySource, Event, Pull, User};
+use crate::h1::fuzz::{H1Story, fuzz};
+use crate::h1::{H1Settings, body};
+use crate::{BodySource, Pull, StreamOwner, WireEvent};
 
 /// Words that requests are made of, good and bad ones.
 const WORDS: &[&[u8]] = &[
@@ -96,7 +96,7 @@ struct Source<'a> {
 }
 
 impl BodySource for Source<'_> {
-    fn pull(&mut self, _user: User, max: usize, out: &mut SendChain) -> Pull {
+    fn pull(&mut self, _user: StreamOwner, max: usize, out: &mut SendChain) -> Pull {
         let (piece, left) = self.left.split_at(self.piece.min(max).min(self.left.len()));
         self.left = left;
         out.push_bytes(&bytes::Bytes::copy_from_slice(piece));
@@ -140,7 +140,7 @@ proptest! {
         seed in prop_oneof![Just(0_u8), Just(8), Just(13)],
     ) {
         let (texts, told): (Vec<_>, Vec<_>) = requests.into_iter().unzip();
-        let story = Story::tell(&Settings::default(), seed, &texts.concat(), cut);
+        let story = H1Story::tell(&H1Settings::default(), seed, &texts.concat(), cut);
         prop_assert_eq!((story.sent, story.broken), (texts.len(), false));
         let answers = story.output.windows(15).filter(|w| w == b"HTTP/1.1 200 OK").count();
         prop_assert_eq!(answers, texts.len());
@@ -161,7 +161,7 @@ proptest! {
         let mut source = Source { left: content.as_bytes(), piece: cut };
         let mut text = String::new();
         while bench.conn.has_output() {
-            let weave = if shared { Weave::Shared(8) } else { Weave::Contiguous };
+            let weave = if shared { CopyPolicy::Shared(8) } else { CopyPolicy::Contiguous };
             let mut out = SendChain::new(weave);
             bench.conn.transmit(room, &mut out, &mut bench.events, &mut source);
             text.push_str(&text_of(&out));
@@ -169,11 +169,11 @@ proptest! {
         let (_, chunks) = text.split_once("\r\n\r\n").unwrap();
         prop_assert_eq!(unchunk(chunks), content.clone());
 
-        let mut decoder = body::Decoder::chunked();
+        let mut decoder = body::BodyDecoder::chunked();
         let mut read = Vec::new();
         let (used, progress) =
             decoder.decode(chunks.as_bytes(), usize::MAX, |piece| read.extend_from_slice(piece));
-        prop_assert_eq!((used, progress), (chunks.len(), body::Progress::End));
+        prop_assert_eq!((used, progress), (chunks.len(), body::DecodeProgress::End));
         prop_assert_eq!(read, content.into_bytes());
     }
 }
@@ -199,7 +199,7 @@ proptest! {
                 &mut bench.events,
             );
             let story = match bench.events.pop() {
-                Some(Event::Request { stream, head }) if head.body == RequestBody::None => {
+                Some(WireEvent::Request { stream, head }) if head.body == RequestBody::None => {
                     bench.conn.bind(stream, 7);
                     let story = format!("{used} {head:?}");
                     let answer = bench.answer(stream, b"x");

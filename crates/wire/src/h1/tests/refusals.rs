@@ -1,8 +1,8 @@
 //! What is refused, with which status and which words.
 
 use super::{Bench, refusal_of};
-use crate::Event;
-use crate::h1::Settings;
+use crate::WireEvent;
+use crate::h1::H1Settings;
 
 /// Refusals of lines behind a good request line and `Host`.
 const FIELD_ROWS: &[(&str, u16, &str)] = &[
@@ -50,7 +50,7 @@ const FIELD_ROWS: &[(&str, u16, &str)] = &[
 fn every_ambiguous_field_is_refused() {
     for (fields, status, words) in FIELD_ROWS {
         let input = format!("POST / HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n");
-        let refusal = refusal_of(&Settings::default(), input.as_bytes());
+        let refusal = refusal_of(&H1Settings::default(), input.as_bytes());
         let refusal = refusal.unwrap_or_else(|| panic!("{fields:?} was accepted"));
         assert_eq!(refusal.status, *status, "{fields:?}");
         assert!(refusal.reason.contains(words), "{fields:?}: {}", refusal.reason);
@@ -93,7 +93,7 @@ fn every_broken_first_line_is_refused() {
     ];
     for (line, status, words) in rows {
         let input = format!("{line}\r\nHost: a\r\n\r\n");
-        let refusal = refusal_of(&Settings::default(), input.as_bytes());
+        let refusal = refusal_of(&H1Settings::default(), input.as_bytes());
         let refusal = refusal.unwrap_or_else(|| panic!("{line:?} was accepted"));
         assert_eq!((refusal.status, refusal.reason), (*status, *words), "{line:?}");
     }
@@ -115,7 +115,7 @@ fn the_host_of_a_modern_request_must_be_there_and_be_one() {
     for (rest, words) in rows {
         for target in ["/", "http://a/"] {
             let input = format!("GET {target} {rest}");
-            let refusal = refusal_of(&Settings::default(), input.as_bytes());
+            let refusal = refusal_of(&H1Settings::default(), input.as_bytes());
             assert_eq!(refusal.map(|r| (r.status, r.reason)), Some((400, words)), "{input:?}");
         }
     }
@@ -123,7 +123,7 @@ fn the_host_of_a_modern_request_must_be_there_and_be_one() {
 
 #[test]
 fn lines_and_heads_have_limits() {
-    let settings = Settings::default();
+    let settings = H1Settings::default();
     let line = |size: usize| format!("GET /{} HTTP/1.1\r\n", "a".repeat(size - 16));
     let field = |size: usize| format!("X: {}\r\n", "b".repeat(size - 5));
     let status = |input: String| refusal_of(&settings, input.as_bytes()).map(|r| r.status);
@@ -148,8 +148,8 @@ fn lines_and_heads_have_limits() {
 
 #[test]
 fn what_the_rest_of_a_head_is_held_to_depends_on_its_host_where_that_is_asked() {
-    let settings = Settings { asks_host: true, ..Settings::default() };
-    let strict = Settings { fields_max: 1, ..Settings::default() };
+    let settings = H1Settings { asks_host: true, ..H1Settings::default() };
+    let strict = H1Settings { fields_max: 1, ..H1Settings::default() };
     for (head, host) in
         [("GET / HTTP/1.1\r\nX: y\r\nHost: a:80\r\n", "a:80"), ("GET http://b/ HTTP/1.0\r\n", "b")]
     {
@@ -162,7 +162,7 @@ fn what_the_rest_of_a_head_is_held_to_depends_on_its_host_where_that_is_asked() 
         assert_eq!(bench.conn.take_host(), None);
         bench.settings = strict.clone();
         assert_eq!(bench.receive(rest.as_bytes()), rest.len());
-        let is_refused = matches!(bench.events.pop(), Some(Event::Refused { .. }));
+        let is_refused = matches!(bench.events.pop(), Some(WireEvent::Refused { .. }));
         assert_eq!(is_refused, head.contains("Host"), "{head}");
     }
 }
@@ -171,7 +171,7 @@ fn what_the_rest_of_a_head_is_held_to_depends_on_its_host_where_that_is_asked() 
 fn garbage_is_refused_before_its_line_ends_and_the_rest_is_thrown_away() {
     let mut bench = Bench::new();
     assert_eq!(bench.receive(b"\x16\x03\x01\x02"), 4);
-    let Some(Event::Refused { stream, head, refusal }) = bench.events.pop() else {
+    let Some(WireEvent::Refused { stream, head, refusal }) = bench.events.pop() else {
         panic!("not refused")
     };
     assert_eq!((refusal.status, &head.line[..]), (400, &b"\x16\x03\x01\x02"[..]));

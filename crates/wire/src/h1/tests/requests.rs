@@ -1,9 +1,9 @@
 //! What is accepted, and what the exchange sees of it.
 
-use http::{Method, Name, RequestBody, Version};
+use bolide_http::{HttpVersion, Method, Name, RequestBody};
 
 use super::{Bench, refusal_of};
-use crate::h1::Settings;
+use crate::h1::H1Settings;
 
 #[test]
 fn a_request_head_arrives_as_it_was_sent_without_its_coding() {
@@ -13,7 +13,7 @@ fn a_request_head_arrives_as_it_was_sent_without_its_coding() {
         Connection: Upgrade\r\nUpgrade: websocket\r\nX-Empty:\r\n\r\n";
     let (_, head) = bench.request(input);
     assert_eq!((head.method, &head.method_text[..]), (Method::Post, &b"POST"[..]));
-    assert_eq!(head.version, Version::Http11);
+    assert_eq!(head.version, HttpVersion::Http11);
     assert_eq!(head.target, b"/a%20b?c=d");
     assert_eq!(head.authority, b"Example.com:8080");
     assert_eq!(head.line, b"POST /a%20b?c=d HTTP/1.1");
@@ -59,7 +59,7 @@ fn targets_of_every_form_become_origin_form() {
         assert_eq!(head.target, target.as_bytes(), "{line}");
         assert_eq!(head.authority, authority.as_bytes(), "{line}");
         assert_eq!(head.fields.get(Name::Host), Some(&b"field"[..]), "{line}");
-        assert_eq!(head.version, Version::Http11, "{line}");
+        assert_eq!(head.version, HttpVersion::Http11, "{line}");
     }
     let (_, head) = Bench::new().request(b"M-SEARCH / HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!((head.method, &head.method_text[..]), (Method::Other, &b"M-SEARCH"[..]));
@@ -68,27 +68,27 @@ fn targets_of_every_form_become_origin_form() {
 #[test]
 fn old_requests_need_no_host() {
     let (_, head) = Bench::new().request(b"GET / HTTP/1.0\r\n\r\n");
-    assert_eq!((head.version, &head.authority[..]), (Version::Http10, &b""[..]));
-    let empty = refusal_of(&Settings::default(), b"GET / HTTP/1.0\r\nHost:\r\n\r\n");
+    assert_eq!((head.version, &head.authority[..]), (HttpVersion::Http10, &b""[..]));
+    let empty = refusal_of(&H1Settings::default(), b"GET / HTTP/1.0\r\nHost:\r\n\r\n");
     assert_eq!(empty.map(|refusal| refusal.status), Some(400));
     let (_, head) = Bench::new().request(b"GET /x\r\n");
-    assert_eq!((head.version, &head.target[..]), (Version::Http09, &b"/x"[..]));
+    assert_eq!((head.version, &head.target[..]), (HttpVersion::Http09, &b"/x"[..]));
 }
 
 #[test]
 fn fields_with_unusual_names_are_dropped_or_taken_as_the_settings_say() {
     let input = b"GET / HTTP/1.1\r\nHost: a\r\na_b: 1\r\na.b: 2\r\n\r\n";
-    let names = |settings: Settings| {
+    let names = |settings: H1Settings| {
         let (_, head) = Bench::with(settings).request(input);
         head.fields.iter().skip(1).map(|field| field.text.to_vec()).collect::<Vec<_>>()
     };
-    let lenient = Settings { ignore_invalid_headers: false, ..Settings::default() };
-    let underscored = Settings { underscores_in_headers: true, ..Settings::default() };
-    assert!(names(Settings::default()).is_empty());
+    let lenient = H1Settings { ignore_invalid_headers: false, ..H1Settings::default() };
+    let underscored = H1Settings { underscores_in_headers: true, ..H1Settings::default() };
+    assert!(names(H1Settings::default()).is_empty());
     assert_eq!(names(underscored), [b"a_b"]);
     assert_eq!(names(lenient.clone()), [b"a_b", b"a.b"]);
     let foreign = b"GET / HTTP/1.1\r\nHost: a\r\na(b: 1\r\n\r\n";
-    for settings in [Settings::default(), lenient] {
+    for settings in [H1Settings::default(), lenient] {
         assert_eq!(refusal_of(&settings, foreign).map(|refusal| refusal.status), Some(400));
     }
 }

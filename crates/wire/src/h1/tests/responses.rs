@@ -1,7 +1,7 @@
 //! What an answer looks like on the wire.
 
-use base::chain::Weave;
-use http::{BodyLen, Name};
+use bolide_base::chain::CopyPolicy;
+use bolide_http::{BodyLen, Name};
 
 use super::{Bench, Pieces, head};
 use crate::Pull;
@@ -69,7 +69,7 @@ fn the_body_is_announced_as_version_method_and_status_demand() {
 
 #[test]
 fn an_unknown_length_is_chunked_and_an_empty_pull_leaves_no_trace() {
-    for weave in [Weave::Contiguous, Weave::Shared(4)] {
+    for weave in [CopyPolicy::Contiguous, CopyPolicy::Shared(4)] {
         let mut bench = Bench::new();
         let (stream, _) = bench.request(GET);
         bench.respond(stream, &head(200, BodyLen::Unknown)).unwrap();
@@ -140,10 +140,10 @@ fn room_bounds_what_is_pulled() {
     let (stream, _) = bench.request(GET);
     bench.respond(stream, &head(200, BodyLen::Exact(6))).unwrap();
     let mut pieces = Pieces(vec![(b"abc", Pull::More), (b"def", Pull::End)]);
-    assert!(bench.transmit_woven(Weave::Shared(1), 1, &mut pieces).ends_with("\r\n\r\n"));
+    assert!(bench.transmit_woven(CopyPolicy::Shared(1), 1, &mut pieces).ends_with("\r\n\r\n"));
     assert!(bench.conn.has_output());
-    assert_eq!(bench.transmit_woven(Weave::Shared(1), 3, &mut pieces), "abc");
-    assert_eq!(bench.transmit_woven(Weave::Shared(1), 3, &mut pieces), "def");
+    assert_eq!(bench.transmit_woven(CopyPolicy::Shared(1), 3, &mut pieces), "abc");
+    assert_eq!(bench.transmit_woven(CopyPolicy::Shared(1), 3, &mut pieces), "def");
     assert!(bench.conn.is_idle());
 }
 

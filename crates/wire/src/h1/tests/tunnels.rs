@@ -1,10 +1,10 @@
 //! Answers with 101: the connection belongs to another protocol from then on.
 
-use base::limits::BODY_WINDOW;
-use http::{BodyLen, Name, ResponseHead};
+use bolide_base::limits::BODY_WINDOW;
+use bolide_http::{BodyLen, Name, ResponseHead};
 
 use super::{Bench, Pieces, head};
-use crate::{Event, Pull};
+use crate::{Pull, WireEvent};
 
 const ASK: &[u8] = b"GET / HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n";
 const SWITCHED: &str =
@@ -32,7 +32,7 @@ fn heard(bench: &mut Bench) -> Vec<u8> {
     let mut all = Vec::new();
     for event in bench.events.drain(..) {
         match event {
-            Event::Body { user: 7, bytes } => all.extend_from_slice(&bytes),
+            WireEvent::Body { user: 7, bytes } => all.extend_from_slice(&bytes),
             other => panic!("not a body: {other:?}"),
         }
     }
@@ -64,7 +64,7 @@ fn what_came_with_the_request_is_said_in_the_tunnel() {
     let mut bench = Bench::new();
     let early = [ASK, b"early"].concat();
     assert_eq!(bench.receive(&early), ASK.len());
-    let Some(Event::Request { stream, .. }) = bench.events.pop() else { panic!("no request") };
+    let Some(WireEvent::Request { stream, .. }) = bench.events.pop() else { panic!("no request") };
     bench.conn.bind(stream, 7);
     assert_eq!(bench.receive(b"early"), 0, "nothing is taken before the answer");
     assert!(!bench.conn.wants_input());

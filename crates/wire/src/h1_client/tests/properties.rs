@@ -5,7 +5,9 @@ use proptest::prelude::{
 };
 
 use super::{get, tell};
-use crate::origin::fuzz::{Ask, First, Story, body, http, http_params, read_chunks, read_http};
+use crate::origin::fuzz::{
+    First, FuzzAsk, UpstreamStory, body, http, http_params, read_chunks, read_http,
+};
 use crate::{OriginConn, OriginConnSettings};
 
 /// Pieces of answers, right and wrong.
@@ -64,7 +66,7 @@ proptest! {
             cut.push(piece);
             rest = behind;
         }
-        let story = Story::tell(OriginConn::http, &get(), &cut);
+        let story = UpstreamStory::tell(OriginConn::http, &get(), &cut);
         let all = pieces.concat();
         let body = (!all.is_empty()).then(|| format!("body {}", all.escape_ascii()));
         let told: Vec<String> = body.into_iter().chain(["end 0".to_owned()]).collect();
@@ -85,8 +87,8 @@ proptest! {
         }
         let settings = OriginConnSettings { keep: true, ..OriginConnSettings::default() };
         let first = First::Send;
-        let ask = Ask { params, body_len, has_length, settings, first, room };
-        let story = Story::tell(OriginConn::http, &ask, &[b"HTTP/1.1 204 N\r\n\r\n"]);
+        let ask = FuzzAsk { params, body_len, has_length, settings, first, room };
+        let story = UpstreamStory::tell(OriginConn::http, &ask, &[b"HTTP/1.1 204 N\r\n\r\n"]);
         prop_assert!(story.is_idle && !story.is_broken);
         let mut read = read_http(&story.output);
         if !has_length {

@@ -53,7 +53,7 @@ fn a_request_that_would_break_its_lines_does_not_leave() {
         assert_eq!(transmit(&mut client, &mut Pieces(Vec::new())), "");
     }
     assert!(begun(&http_params(b"GET", b""), Some(0)).is_broken());
-    assert!(begun(&http::Params::new(), Some(0)).is_broken());
+    assert!(begun(&bolide_http::Params::new(), Some(0)).is_broken());
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn an_aborted_request_says_nothing_more() {
 
 #[test]
 fn bytes_before_a_request_are_refused() {
-    let mut client = super::Client::new();
+    let mut client = super::H1Client::new();
     assert!(client.receive(b"x", &mut Vec::new()).is_err());
     assert!(!client.is_idle());
 }

@@ -1,13 +1,13 @@
 //! Answers with 101: the connection belongs to another protocol.
 
 use super::{Pieces, begun, body_of, get, tell, told, transmit};
-use crate::origin::fuzz::{Ask, http_params};
+use crate::origin::fuzz::{FuzzAsk, http_params};
 use crate::{OriginEvent, Pull};
 
 const SWITCH: &[u8] =
     b"HTTP/1.1 101 Switch\r\nUpgrade: echo\r\nConnection: upgrade\r\nContent-Length: 2\r\n\r\n";
 
-fn upgrade() -> Ask {
+fn upgrade() -> FuzzAsk {
     let mut ask = get();
     ask.params.push(b"upgrade", b"echo");
     ask.params.push(b"Connection", b"upgrade");

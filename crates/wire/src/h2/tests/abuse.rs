@@ -6,7 +6,7 @@ use super::super::abuse::{
 };
 use super::super::code::ENHANCE_YOUR_CALM;
 use super::{
-    Bench, END, GET, Settings, block, data, frame, get, headers, post, rst, settings, window,
+    Bench, END, GET, H2Settings, block, data, frame, get, headers, post, rst, settings, window,
 };
 use crate::patience::{CANCELS_MAX, WASTES_MAX};
 
@@ -64,7 +64,7 @@ fn requests_that_are_cancelled_at_once_end_the_connection() {
     assert_eq!(count, resets + 1);
     let mut bench = Bench::new();
     assert_eq!(endure(&mut bench, |i| headers(2 * i + 1, END, &block(&GET[1..]))), resets + 1);
-    let settings = Settings { max_concurrent_streams: 1, ..Settings::default() };
+    let settings = H2Settings { max_concurrent_streams: 1, ..H2Settings::default() };
     let mut bench = Bench::open(settings);
     assert_eq!(endure(&mut bench, |i| get(2 * i + 1)), CANCELS_MAX + 2);
     // Browsers cancel later, when their user goes elsewhere.
@@ -75,7 +75,7 @@ fn requests_that_are_cancelled_at_once_end_the_connection() {
 
 #[test]
 fn a_client_that_also_asks_and_waits_is_left_alone() {
-    let mut bench = Bench::open(Settings { keepalive_requests: 10_000, ..Settings::default() });
+    let mut bench = Bench::open(H2Settings { keepalive_requests: 10_000, ..H2Settings::default() });
     for i in 0..2000_u32 {
         let (served, cancelled) = (4 * i + 1, 4 * i + 3);
         bench.send(&[get(served), frame(6, 0, 0, &[0; 8]), window(0, 100)].concat());
@@ -110,13 +110,14 @@ fn header_blocks_are_bounded_in_frames_and_bytes() {
 
 #[test]
 fn a_peer_that_does_not_read_cannot_make_us_queue_for_ever() {
-    let mut bench = Bench::open(Settings { keepalive_requests: u64::MAX, ..Settings::default() });
+    let mut bench =
+        Bench::open(H2Settings { keepalive_requests: u64::MAX, ..H2Settings::default() });
     let mut id = 1;
     while bench.error.is_none() {
         // Work pays for the pings, but nobody reads the answers.
         bench.send(&[get(id), frame(6, 0, 0, &[0; 8]), frame(6, 0, 0, &[0; 8])].concat());
         if bench.error.is_none() {
-            bench.respond(id, &super::plain(204, http::BodyLen::None));
+            bench.respond(id, &super::plain(204, bolide_http::BodyLen::None));
             bench.conn.ended.clear();
             let slot = bench.conn.streams.slot(bench.streams[&id]).unwrap();
             bench.conn.finish(slot, &mut bench.raw);

@@ -4,13 +4,13 @@ use super::super::code::{
     COMPRESSION_ERROR, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, PROTOCOL_ERROR, STREAM_CLOSED,
 };
 use super::{
-    Bench, END, GET, HEAD, POST, PREFACE, Settings, block, data, frame, get, headers, number, post,
-    rst, settings, window, with,
+    Bench, END, GET, H2Settings, HEAD, POST, PREFACE, block, data, frame, get, headers, number,
+    post, rst, settings, window, with,
 };
 
 #[test]
 fn the_preface_is_checked_from_its_first_wrong_byte() {
-    let mut bench = Bench::with(Settings::default());
+    let mut bench = Bench::with(H2Settings::default());
     bench.send(b"");
     assert_eq!(bench.out(), ["SETTINGS 4", "WINDOW_UPDATE 0 983041"]);
     bench.send(&PREFACE[..10]);
@@ -19,11 +19,11 @@ fn the_preface_is_checked_from_its_first_wrong_byte() {
     bench.send(&settings(&[]));
     assert_eq!(bench.out(), ["SETTINGS ack"]);
 
-    let mut bench = Bench::with(Settings::default());
+    let mut bench = Bench::with(H2Settings::default());
     bench.send(b"PRI * HTTP/2.1");
     bench.expect_goaway(0, PROTOCOL_ERROR);
     for first in [frame(6, 0, 0, &[0; 8]), frame(4, 1, 0, &[]), get(1)] {
-        let mut bench = Bench::with(Settings::default());
+        let mut bench = Bench::with(H2Settings::default());
         bench.send(&[PREFACE, &first].concat());
         bench.expect_goaway(0, PROTOCOL_ERROR);
     }
@@ -161,7 +161,7 @@ fn after_our_reset_what_was_on_its_way_is_ignored() {
     assert!(bench.conn.has_output());
     assert_eq!(bench.out(), ["RST_STREAM 1 2"]);
     assert_eq!(bench.events(), ["request 1 POST / HTTP/2.0", "reset 1"]);
-    assert!(bench.conn.respond(stream, &super::plain(200, http::BodyLen::None)).is_err());
+    assert!(bench.conn.respond(stream, &super::plain(200, bolide_http::BodyLen::None)).is_err());
     bench.send(&[data(1, 0, b"x"), headers(1, END, &block(&[("a", "b")])), window(1, 1)].concat());
     assert!(bench.out().is_empty() && bench.events().is_empty() && bench.error.is_none());
 }
@@ -218,7 +218,7 @@ fn shutdown_serves_what_is_open_and_ignores_what_comes_later() {
 
 #[test]
 fn the_last_request_of_a_connection_announces_its_end() {
-    let mut bench = Bench::open(Settings { keepalive_requests: 2, ..Settings::default() });
+    let mut bench = Bench::open(H2Settings { keepalive_requests: 2, ..H2Settings::default() });
     bench.send(&[get(1), get(3), get(5)].concat());
     assert_eq!((bench.conn.requests(), bench.out()), (2, vec!["GOAWAY 3 0".to_owned()]));
     assert_eq!(bench.events().len(), 2);
@@ -226,7 +226,7 @@ fn the_last_request_of_a_connection_announces_its_end() {
 
 #[test]
 fn streams_beyond_the_limit_are_refused_and_the_tables_stay_in_step() {
-    let mut bench = Bench::open(Settings { max_concurrent_streams: 2, ..Settings::default() });
+    let mut bench = Bench::open(H2Settings { max_concurrent_streams: 2, ..H2Settings::default() });
     let inserting = [&block(&GET)[..], &[0x40, 1, b'x', 1, b'y']].concat();
     bench.send(&[get(1), get(3), headers(5, END, &inserting)].concat());
     assert_eq!(bench.out(), ["RST_STREAM 5 7"]);

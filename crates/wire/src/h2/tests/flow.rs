@@ -1,12 +1,12 @@
 //! Windows in both directions.
 
-use http::BodyLen;
+use bolide_http::BodyLen;
 use proptest::prelude::{any, prop_assert_eq, proptest};
 
 use super::super::LINGER_MAX;
 use super::super::code::{FLOW_CONTROL_ERROR, NO_ERROR, PROTOCOL_ERROR};
 use super::{
-    Bench, END, POST, Settings, data, frame, get, headers, plain, post, settings, window, with,
+    Bench, END, H2Settings, POST, data, frame, get, headers, plain, post, settings, window, with,
 };
 
 #[test]
@@ -73,11 +73,11 @@ fn a_body_is_told_in_order_and_its_room_given_back() {
 
 #[test]
 fn overrunning_a_window_is_an_error_of_its_scope() {
-    let mut bench = Bench::open(Settings { recv_window: 1000, ..Settings::default() });
+    let mut bench = Bench::open(H2Settings { recv_window: 1000, ..H2Settings::default() });
     bench.send(&[post(1), data(1, 0, &[0; 1000]), data(1, 0, b"x")].concat());
     assert_eq!(bench.out(), [format!("RST_STREAM 1 {FLOW_CONTROL_ERROR}")]);
-    let window = base::limits::CONN_WINDOW as usize;
-    let mut bench = Bench::open(Settings { recv_window: 1 << 30, ..Settings::default() });
+    let window = bolide_base::limits::CONN_WINDOW as usize;
+    let mut bench = Bench::open(H2Settings { recv_window: 1 << 30, ..H2Settings::default() });
     bench.send(&post(1));
     for _ in 0..window / 16_384 {
         bench.send(&data(1, 0, &[0; 16_384]));
@@ -89,7 +89,7 @@ fn overrunning_a_window_is_an_error_of_its_scope() {
 
 #[test]
 fn before_our_settings_are_acknowledged_the_initial_window_holds() {
-    let mut bench = Bench::with(Settings { recv_window: 1000, ..Settings::default() });
+    let mut bench = Bench::with(H2Settings { recv_window: 1000, ..H2Settings::default() });
     bench.send(&[super::PREFACE, &settings(&[]), &post(1), &data(1, 0, &[0; 1500])].concat());
     bench.send(&frame(4, 1, 0, &[]));
     assert_eq!(bench.out().len(), 3);
@@ -118,7 +118,7 @@ fn data_must_add_up_to_content_length() {
 
 #[test]
 fn padding_counts_for_windows_and_is_given_back_at_once() {
-    let mut bench = Bench::open(Settings { recv_window: 400, ..Settings::default() });
+    let mut bench = Bench::open(H2Settings { recv_window: 400, ..H2Settings::default() });
     bench.send(&post(1));
     let padded = [&[100][..], b"abc", &[0; 100]].concat();
     bench.send(&frame(0, 8, 1, &padded));
@@ -183,7 +183,7 @@ fn after_the_response_a_short_rest_is_swallowed_and_a_long_one_reset() {
     bench.send(&[data(1, 0, b"x"), data(1, 0, b"x")].concat());
     assert_eq!(bench.out(), [format!("RST_STREAM 1 {NO_ERROR}")]);
     // The connection's window is whole again whatever became of the stream.
-    let mut bench = Bench::open(Settings { max_concurrent_streams: 1, ..Settings::default() });
+    let mut bench = Bench::open(H2Settings { max_concurrent_streams: 1, ..H2Settings::default() });
     start(&mut bench);
     bench.send(&get(3));
     assert_eq!(bench.out(), [format!("RST_STREAM 1 {NO_ERROR}")]);
@@ -211,7 +211,7 @@ fn unread_bodies_of_dead_streams_do_not_eat_the_connection_window() {
 
 #[test]
 fn a_body_that_is_read_gets_its_window_then() {
-    let mut bench = Bench::open(Settings { recv_window: 100, ..Settings::default() });
+    let mut bench = Bench::open(H2Settings { recv_window: 100, ..H2Settings::default() });
     bench.send(&[post(1), data(1, 0, &[0; 60])].concat());
     let stream = bench.streams[&1];
     bench.conn.body_wanted(stream, 1000);
@@ -233,7 +233,7 @@ fn a_body_that_is_read_gets_its_window_then() {
 
 #[test]
 fn a_body_that_fits_needs_no_wider_window() {
-    let mut bench = Bench::open(Settings { recv_window: 100, ..Settings::default() });
+    let mut bench = Bench::open(H2Settings { recv_window: 100, ..H2Settings::default() });
     for (id, length, told) in [(1, "100", &[][..]), (3, "101", &["WINDOW_UPDATE 3 900"])] {
         let fields = with(&POST, &[("content-length", length)]);
         bench.send(&headers(id, 0, &fields));
@@ -244,21 +244,21 @@ fn a_body_that_fits_needs_no_wider_window() {
 
 #[test]
 fn without_a_window_the_rest_of_a_request_is_not_waited_for() {
-    let mut bench = Bench::open(Settings { recv_window: 0, ..Settings::default() });
+    let mut bench = Bench::open(H2Settings { recv_window: 0, ..H2Settings::default() });
     bench.send(&post(1));
     bench.answer(1, 1);
     let lines = bench.out();
     assert_eq!(lines[1..], ["DATA 1 1 end".to_owned(), format!("RST_STREAM 1 {NO_ERROR}")]);
     assert_eq!(bench.conn.streams_open(), 0);
     // What nobody wants is given no room before the answer either.
-    let mut bench = Bench::open(Settings { recv_window: 100, ..Settings::default() });
+    let mut bench = Bench::open(H2Settings { recv_window: 100, ..H2Settings::default() });
     bench.send(&[post(1), data(1, 0, &[0; 90])].concat());
     bench.conn.discard_body(bench.streams[&1]);
     assert!(bench.out().is_empty());
     bench.answer(1, 1);
     assert_eq!(bench.out().last(), Some(&format!("RST_STREAM 1 {NO_ERROR}")));
     // An answer that was complete before our settings counted: the same, once they do.
-    let mut bench = Bench::with(Settings { recv_window: 0, ..Settings::default() });
+    let mut bench = Bench::with(H2Settings { recv_window: 0, ..H2Settings::default() });
     bench.send(&[super::PREFACE, &settings(&[]), &post(1)].concat());
     bench.answer(1, 1);
     assert_eq!(bench.out().last().unwrap(), "DATA 1 1 end");
@@ -268,7 +268,7 @@ fn without_a_window_the_rest_of_a_request_is_not_waited_for() {
 
 #[test]
 fn a_window_that_our_settings_take_away_is_given_to_a_body_that_is_read() {
-    let mut bench = Bench::with(Settings { recv_window: 0, ..Settings::default() });
+    let mut bench = Bench::with(H2Settings { recv_window: 0, ..H2Settings::default() });
     bench.send(&[super::PREFACE, &settings(&[]), &post(1)].concat());
     bench.conn.body_wanted(bench.streams[&1], 65_536);
     assert_eq!(bench.out().last().unwrap(), "WINDOW_UPDATE 1 1");
@@ -295,7 +295,7 @@ impl Upload {
     /// Runs it; the bytes that arrived, which are fewer than there are if it stalls.
     fn run(self) -> u64 {
         let mut bench =
-            Bench::with(Settings { recv_window: self.announced, ..Settings::default() });
+            Bench::with(H2Settings { recv_window: self.announced, ..H2Settings::default() });
         let length = self.total.to_string();
         let mut fields = POST.to_vec();
         if self.tells_length {

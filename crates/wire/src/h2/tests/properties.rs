@@ -4,7 +4,7 @@ use proptest::prelude::{Strategy, any, prop_assert_eq, prop_oneof, proptest};
 
 use super::super::fuzz;
 use super::{
-    Bench, END, GET, POST, PREFACE, Settings, block, data, frame, get, headers, post, rst,
+    Bench, END, GET, H2Settings, POST, PREFACE, block, data, frame, get, headers, post, rst,
 };
 use super::{settings, window, with};
 
@@ -38,7 +38,7 @@ fn frames() -> impl Strategy<Value = Vec<Vec<u8>>> {
 
 /// Everything that is told and everything that leaves, with bodies in one piece per stream.
 fn story(input: &[u8], cuts: &[usize]) -> (Vec<String>, Vec<String>, Vec<(String, usize)>) {
-    let mut bench = Bench::with(Settings::default());
+    let mut bench = Bench::with(H2Settings::default());
     let (mut start, mut cuts) = (0, cuts.iter().cycle());
     while start < input.len() {
         let end = (start + cuts.next().copied().unwrap_or(input.len())).min(input.len());

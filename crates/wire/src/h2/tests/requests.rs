@@ -1,9 +1,9 @@
 //! Field blocks become heads, refusals or stream errors.
 
-use http::{Method, RequestBody};
+use bolide_http::{Method, RequestBody};
 
 use super::super::code::PROTOCOL_ERROR;
-use super::{Bench, END, GET, POST, Settings, block, frame, get, headers, with};
+use super::{Bench, END, GET, H2Settings, POST, block, frame, get, headers, with};
 
 #[test]
 fn a_head_is_what_nginx_would_make_of_it() {
@@ -29,13 +29,13 @@ fn a_head_is_what_nginx_would_make_of_it() {
     let head = bench.head();
     assert_eq!((head.method, &head.method_text[..]), (Method::Get, &b"GET"[..]));
     assert_eq!((&head.target[..], &head.authority[..]), (&b"/a?b"[..], &b"x:1"[..]));
-    assert_eq!((head.version, head.body), (http::Version::Http2, RequestBody::None));
+    assert_eq!((head.version, head.body), (bolide_http::HttpVersion::Http2, RequestBody::None));
     assert_eq!(head.wire_size as usize, fields.len());
-    let settings = Settings { underscores_in_headers: true, ..Settings::default() };
+    let settings = H2Settings { underscores_in_headers: true, ..H2Settings::default() };
     let mut bench = Bench::open(settings);
     bench.send(&headers(1, END, &with(&GET, &[("x_kept", "1"), ("x!", "1")])));
     assert_eq!(bench.fields(), ["Host: a", "x_kept: 1"]);
-    let settings = Settings { ignore_invalid_headers: false, ..Settings::default() };
+    let settings = H2Settings { ignore_invalid_headers: false, ..H2Settings::default() };
     let mut bench = Bench::open(settings);
     bench.send(&headers(1, END, &with(&GET, &[("x_kept", "1"), ("x!", "1")])));
     assert_eq!(bench.fields(), ["Host: a", "x_kept: 1", "x!: 1"]);

@@ -1,6 +1,6 @@
 //! Heads and bodies out.
 
-use http::{BodyLen, Name};
+use bolide_http::{BodyLen, Name};
 
 use super::super::code::INTERNAL_ERROR;
 use super::{Bench, END, GET, Pull, get, headers, plain, post, rst, served, settings, with};
@@ -104,7 +104,7 @@ fn a_long_head_is_continued() {
     let long = "\u{1}".repeat(20_000);
     head.fields.push_text(b"x-long", long.as_bytes());
     bench.respond(1, &head);
-    let mut out = base::SendChain::new(base::chain::Weave::Contiguous);
+    let mut out = bolide_base::SendChain::new(bolide_base::chain::CopyPolicy::Contiguous);
     bench.conn.transmit(bench.now, 100, &mut out, &mut bench.raw, &mut bench.bodies);
     let bytes = out.contiguous().unwrap();
     assert_eq!(bytes[..9], [0, 0x40, 0, 1, END, 0, 0, 0, 1]);
@@ -200,7 +200,7 @@ fn each_bound_stream_is_told_one_end_whoever_ends_it() {
 
 #[test]
 fn an_idle_connection_is_small() {
-    assert!(size_of::<super::Conn>() <= 720, "{}", size_of::<super::Conn>());
+    assert!(size_of::<super::H2Conn>() <= 720, "{}", size_of::<super::H2Conn>());
     let mut bench = Bench::new();
     for id in [1, 3, 5, 7] {
         bench.send(&get(id));

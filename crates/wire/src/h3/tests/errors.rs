@@ -2,7 +2,7 @@
 
 use super::super::frame::{code, kind};
 use super::{GET, POST, World, control, data, frame_of, headers, join, varints};
-use crate::h3::Settings;
+use crate::h3::H3Settings;
 use crate::qpack;
 
 /// Bytes for streams in order, and the code of the last.
@@ -172,7 +172,7 @@ fn qpack_errors_have_codes_of_their_own() {
 
 /// How many times `step` can be done before the connection ends, at most `max`.
 fn endures(max: usize, mut step: impl FnMut(&mut World, u64) -> u64) -> (usize, u64) {
-    let settings = Settings { keepalive_requests: u64::MAX, ..super::settings() };
+    let settings = H3Settings { keepalive_requests: u64::MAX, ..super::settings() };
     let mut world = World::with(settings);
     world.receive(2, &control(&[]), false).unwrap();
     for i in 0..max {
@@ -237,7 +237,7 @@ fn useless_work_is_not_done_for_ever() {
 fn answered_requests_earn_what_odd_ones_cost() {
     let (count, code) = endures(3000, |world, i| {
         let stream = world.get(i * 4, i);
-        world.conn.respond(stream, &super::response(204, http::BodyLen::None)).unwrap();
+        world.conn.respond(stream, &super::response(204, bolide_http::BodyLen::None)).unwrap();
         world.code(2, &frame_of(0x21, b"x"), false)
     });
     assert_eq!((count, code), (3000, 0));
@@ -245,7 +245,7 @@ fn answered_requests_earn_what_odd_ones_cost() {
 
 #[test]
 fn more_streams_than_quic_allows_are_rejected() {
-    let settings = Settings { max_concurrent_streams: 1, ..super::settings() };
+    let settings = H3Settings { max_concurrent_streams: 1, ..super::settings() };
     let mut world = World::with(settings);
     for i in 0..70 {
         world.receive(i * 4, &headers(&GET), true).unwrap();

@@ -1,6 +1,6 @@
 //! What comes in: heads, bodies, trailers, waiting for insertions, priorities.
 
-use http::{Method, Name, RequestBody};
+use bolide_http::{Method, Name, RequestBody};
 use proptest::prelude::*;
 
 use super::super::frame::{code, kind};
@@ -8,11 +8,11 @@ use super::{
     CONTROL, GET, POST, Source, World, control, data, frame_of, frames, headers, join, section,
     settings, told, varints,
 };
-use crate::h3::Settings;
+use crate::h3::H3Settings;
 use crate::h3::fuzz;
-use crate::{Event, StreamId};
+use crate::{StreamId, WireEvent};
+use bolide_http::BodyLen;
 use bytes::Bytes;
-use http::BodyLen;
 
 #[test]
 fn the_control_stream_begins_with_our_settings() {
@@ -29,7 +29,7 @@ fn a_get_in_one_piece_becomes_a_request_without_body() {
     let bytes = b"\x01\x0e\0\0\xd1\xd7\xc1\x50\x07example";
     world.receive(0, bytes, true).unwrap();
     let events = world.take_events();
-    let [Event::Request { head, .. }] = &events[..] else { panic!("{events:?}") };
+    let [WireEvent::Request { head, .. }] = &events[..] else { panic!("{events:?}") };
     assert_eq!((head.method, head.body), (Method::Get, RequestBody::None));
     assert_eq!((&head.line[..], head.wire_size), (&b"GET / HTTP/3.0"[..], 14));
     assert_eq!(head.fields.get(Name::Host), Some(&b"example"[..]));
@@ -60,7 +60,7 @@ fn early_data_marks_the_head_even_from_the_cache() {
         let World { settings, conn, heads, events, .. } = &mut world;
         let bytes = Bytes::from(headers(&GET));
         conn.receive(settings, stream, bytes, true, early, heads, events).unwrap();
-        let Some(Event::Request { head, .. }) = events.pop() else { panic!() };
+        let Some(WireEvent::Request { head, .. }) = events.pop() else { panic!() };
         assert_eq!(head.early, early);
     }
 }
@@ -186,7 +186,7 @@ fn too_large_a_head_is_refused_with_494_compressed_or_not() {
     world.receive(4, &frame_of(1, &indexed), true).unwrap();
     let events = world.take_events();
     assert_eq!(told(&events), ["refused 494", "refused 494"]);
-    let [Event::Refused { stream, .. }, Event::Refused { head, .. }] = &events[..] else {
+    let [WireEvent::Refused { stream, .. }, WireEvent::Refused { head, .. }] = &events[..] else {
         panic!()
     };
     assert_eq!(head.line, b"GET / HTTP/3.0");
@@ -224,7 +224,7 @@ fn a_section_waits_for_its_insertions_and_holds_back_what_follows() {
     world.receive(2, &first, false).unwrap();
     let events = world.take_events();
     assert!(told(&events)[0].starts_with("request GET /one"));
-    let Event::Request { stream, .. } = &events[0] else { panic!() };
+    let WireEvent::Request { stream, .. } = &events[0] else { panic!() };
     world.conn.bind(*stream, 5);
     world.transmit();
     assert_eq!(told(&world.take_events()), ["body 5 body", "end 5"]);
@@ -311,7 +311,7 @@ fn a_priority_field_is_told_to_quic_and_an_update_overrides_it() {
 
 #[test]
 fn a_graceful_end_lets_through_what_is_under_way_and_rejects_the_rest() {
-    let mut world = World::with(Settings { keepalive_requests: 2, ..settings() });
+    let mut world = World::with(H3Settings { keepalive_requests: 2, ..settings() });
     let first = world.get(0, 1);
     world.transmit();
     assert!(!world.conn.is_closing());
@@ -340,7 +340,7 @@ fn a_graceful_end_lets_through_what_is_under_way_and_rejects_the_rest() {
 fn nothing_of_a_body_overtakes_what_came_before_its_stream_had_an_owner() {
     let mut world = World::new();
     world.receive(0, &[headers(&POST), data(b"one")].concat(), false).unwrap();
-    let Some(Event::Request { stream, .. }) = world.events.pop() else { panic!() };
+    let Some(WireEvent::Request { stream, .. }) = world.events.pop() else { panic!() };
     world.conn.bind(stream, 3);
     world.receive(0, &data(b"two"), true).unwrap();
     assert!(world.take_events().is_empty(), "the first part was not told yet");
@@ -352,7 +352,7 @@ fn nothing_of_a_body_overtakes_what_came_before_its_stream_had_an_owner() {
 fn a_stream_that_died_before_bind_is_told_after_it() {
     let mut world = World::new();
     world.receive(0, &headers(&POST), false).unwrap();
-    let Some(Event::Request { stream, .. }) = world.events.pop() else { panic!() };
+    let Some(WireEvent::Request { stream, .. }) = world.events.pop() else { panic!() };
     world.conn.handle_reset(0, 1, &mut world.events).unwrap();
     world.transmit();
     assert!(world.events.is_empty());
@@ -363,7 +363,7 @@ fn a_stream_that_died_before_bind_is_told_after_it() {
     assert!(world.conn.is_idle());
     // Or nobody binds it and the answer finds nobody.
     world.receive(4, &headers(&POST), false).unwrap();
-    let Some(Event::Request { stream, .. }) = world.events.pop() else { panic!() };
+    let Some(WireEvent::Request { stream, .. }) = world.events.pop() else { panic!() };
     world.conn.handle_stopped(4, 1, &mut world.events).unwrap();
     world.transmit();
     assert!(world.conn.respond(stream, &super::response(200, BodyLen::None)).is_err());
@@ -402,7 +402,7 @@ fn play(cuts: &[usize]) -> (Vec<String>, Vec<u8>) {
             rest = after;
             world.receive(stream, part, fin && rest.is_empty()).unwrap();
             for event in &world.events {
-                if let Event::Request { stream, head } = event {
+                if let WireEvent::Request { stream, head } = event {
                     world.conn.bind(*stream, head.line.len() as u64);
                 }
             }

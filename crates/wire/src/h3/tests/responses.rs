@@ -1,12 +1,12 @@
 //! What goes out: heads, bodies within room, ends, and what happens when they fail.
 
+use bolide_http::{BodyLen, Name};
 use bytes::Bytes;
-use http::{BodyLen, Name};
 use proptest::prelude::*;
 
 use super::super::frame::code;
 use super::{GET, POST, Source, World, control, data, frames, headers, lines, response, told};
-use crate::qpack::{Decoder, Section};
+use crate::qpack::{QpackDecoder, Section};
 
 fn pieces(parts: &[&'static [u8]]) -> Source {
     Source::Pieces(parts.iter().map(|part| Bytes::from_static(part)).collect())
@@ -119,7 +119,7 @@ fn a_very_long_head_is_framed_right() {
 #[test]
 fn a_repeated_head_is_encoded_once_and_a_changed_one_again() {
     let mut world = World::new();
-    let mut send = |id: u64, head: &http::ResponseHead| {
+    let mut send = |id: u64, head: &bolide_http::ResponseHead| {
         let stream = world.get(id, 1);
         world.conn.respond(stream, head).unwrap();
         world.transmit();
@@ -287,7 +287,7 @@ fn long_stable_fields_move_to_the_table_that_the_peer_allows() {
     let mut head = response(200, BodyLen::None);
     let policy = "default-src 'self'; script-src 'self'; object-src 'none'; frame-src 'none'";
     head.fields.push(Name::ContentSecurityPolicy, policy.as_bytes());
-    let mut decoder = Decoder::new(4096);
+    let mut decoder = QpackDecoder::new(4096);
     let mut sizes = Vec::new();
     for id in 0..5_u64 {
         let stream = world.get(id * 4, id);

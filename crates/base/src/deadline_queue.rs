@@ -1,0 +1,141 @@
+//! Deadlines of many owners, earliest first.
+//!
+//! An owner keeps its own true deadline and at most re-arms when it moves *earlier*; an entry that
+//! fires early is re-armed by its owner. So a keep-alive deadline that moves later with every
+//! request costs nothing, which is why this is a heap and not a wheel of slots.
+//!
+//! Easiest to break: a pass over what is due must end whatever owners do meanwhile. So a pass takes
+//! only what was armed before it began; a deadline that has passed already when it is armed again
+//! comes behind the pass.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use std::time::Duration;
+
+use crate::Instant;
+
+/// How far behind a pass a deadline is put that has passed when it is armed.
+const BEHIND: Duration = Duration::from_millis(1);
+
+/// A queue of `(deadline, token)` pairs.
+#[derive(Debug, Default)]
+pub struct DeadlineQueue {
+    heap: BinaryHeap<Reverse<(Instant, u64)>>,
+    /// The moment of the last pass.
+    passed: Option<Instant>,
+}
+
+/// The earliest entry that an owner has in the wheel.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Armed(Option<Instant>);
+
+impl Armed {
+    /// Notes that the entry of `at` has fired.
+    pub fn fired(&mut self, at: Instant) {
+        if self.0 == Some(at) {
+            self.0 = None;
+        }
+    }
+}
+
+impl DeadlineQueue {
+    /// Makes sure that `token` fires at `deadline` or earlier, but not in the pass that is under
+    /// way.
+    pub fn arm(&mut self, armed: &mut Armed, deadline: Instant, token: u64) {
+        let deadline = self.ahead(deadline);
+        if armed.0.is_some_and(|at| at <= deadline) {
+            return;
+        }
+        armed.0 = Some(deadline);
+        self.heap.push(Reverse((deadline, token)));
+    }
+
+    /// Lets `token` fire at `deadline`, whatever else it has in the wheel.
+    pub fn arm_once(&mut self, deadline: Instant, token: u64) {
+        let deadline = self.ahead(deadline);
+        self.heap.push(Reverse((deadline, token)));
+    }
+
+    /// The deadline, or a moment behind the last pass if it does not lie there.
+    fn ahead(&self, deadline: Instant) -> Instant {
+        match self.passed {
+            Some(passed) if deadline <= passed => passed.after(BEHIND),
+            _ => deadline,
+        }
+    }
+
+    /// When the next entry fires.
+    #[must_use]
+    pub fn next(&self) -> Option<Instant> {
+        self.heap.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// Takes out one entry that is due at `now`: when it was due, and its token. Calls with one
+    /// `now` are a pass, which comes to an end.
+    pub fn expire(&mut self, now: Instant) -> Option<(Instant, u64)> {
+        self.passed = self.passed.max(Some(now));
+        let due = self.heap.peek().is_some_and(|Reverse((at, _))| *at <= now);
+        if due { self.heap.pop().map(|Reverse(entry)| entry) } else { None }
+    }
+
+    /// Entries held, stale ones included.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// Whether no entry is held.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.heap.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Armed, DeadlineQueue};
+    use crate::Instant;
+
+    #[test]
+    fn a_later_deadline_costs_no_entry_and_an_earlier_one_fires_first() {
+        let (mut wheel, mut armed) = (DeadlineQueue::default(), Armed::default());
+        let at = Instant::from_nanos;
+        wheel.arm(&mut armed, at(10), 1);
+        wheel.arm(&mut armed, at(20), 1);
+        assert_eq!(wheel.len(), 1);
+        wheel.arm(&mut armed, at(5), 1);
+        assert_eq!(wheel.next(), Some(at(5)));
+        assert_eq!(wheel.expire(at(4)), None);
+        assert_eq!(wheel.expire(at(5)), Some((at(5), 1)));
+        armed.fired(at(5));
+        wheel.arm(&mut armed, at(20), 1);
+        assert_eq!(wheel.len(), 2);
+    }
+
+    #[test]
+    fn a_pass_ends_though_every_owner_arms_what_has_passed() {
+        let (mut wheel, mut armed) = (DeadlineQueue::default(), Armed::default());
+        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
+        wheel.arm(&mut armed, at(1), 1);
+        wheel.arm_once(at(2), 2);
+        let mut fired = Vec::new();
+        while let Some((due, token)) = wheel.expire(at(5)) {
+            fired.push(token);
+            if token == 1 {
+                armed.fired(due);
+                wheel.arm(&mut armed, at(1), 1);
+            } else {
+                wheel.arm_once(at(5), 2);
+            }
+        }
+        assert_eq!(fired, [1, 2]);
+        // What has come is not lost: it is due right behind the pass.
+        assert_eq!(wheel.next(), Some(at(6)));
+        assert_eq!(wheel.expire(at(6)), Some((at(6), 1)));
+        armed.fired(at(6));
+        wheel.arm(&mut armed, at(9), 1);
+        assert_eq!(wheel.expire(at(6)), Some((at(6), 2)));
+        assert_eq!(wheel.next(), Some(at(9)));
+    }
+}

@@ -1,0 +1,182 @@
+//! What is said of one request beside its address: by the configuration, by a cache in front, by
+//! the client; and from that, where it may be looked up and kept.
+//!
+//! Easiest to break: what keeps a request out of the cache is matched against the path as the
+//! application understands it, not as a client chose to spell it.
+
+use bolide_cache::rules::{self, Environment, Gate};
+use bolide_conf::model::cache::is_allowed;
+use bolide_conf::model::{PageCache, PageMode, VaryBy};
+use bolide_http::cookies::{Cookies, php_name};
+use bolide_http::lscache::CacheScope as Whose;
+use bolide_http::{FieldMap, Method, Name};
+
+use crate::content::page::UpstreamCacheStatus;
+use crate::content::purge::ip;
+use crate::ctx::{ConnInfo, StepCtx};
+use crate::exchange::Exchange;
+use crate::explain::Why;
+use crate::identity::push_session;
+use crate::request::Request;
+use crate::site::{Caching, Site};
+
+impl Exchange {
+    /// Gathers what is said of the request before it is looked up.
+    pub(super) fn read_controls(&mut self, caching: &Caching, site: &Site, ctx: &StepCtx<'_>) {
+        let page = &caching.conf.page;
+        let mut environment = self.environment();
+        if caching.is_page() {
+            // Where it is off, what the application purges is all that counts.
+            environment.is_off = page.mode == PageMode::Off;
+            environment.is_vouched_for = self.request.is_vouched_for;
+            self.set_by_configuration(page, &mut environment, site, ctx);
+            if is_trusted(page, ctx.conn)
+                && let Some(value) = self.request.head().fields.get_text(b"X-LSCACHE-Vary-Value")
+            {
+                environment.vary_value = (!value.is_empty()).then(|| value.into());
+            }
+            if !page.prefixes.is_empty() {
+                set_by_prefix(page, &self.request, site, &mut environment);
+            }
+        }
+        self.page.environment = environment;
+        let mut session = std::mem::take(&mut self.page.session);
+        session.clear();
+        if caching.is_page() {
+            let cookies = Cookies::of(&self.request.head().fields);
+            push_session(&mut session, &cookies, &page.session);
+        }
+        self.page.session = session;
+    }
+
+    fn set_by_configuration(
+        &self,
+        page: &PageCache,
+        environment: &mut Environment,
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) {
+        let mut value = Vec::new();
+        for by in page.vary.iter() {
+            if let VaryBy::Value(text) = by {
+                self.scope(site, ctx).expand(text, &mut value);
+            }
+        }
+        environment.vary_value = (!value.is_empty()).then(|| value[..].into());
+        let cookies = page.vary.iter().filter_map(|by| match by {
+            VaryBy::Cookies(text) => Some((&b"cache-vary"[..], text)),
+            VaryBy::Cookie(_) | VaryBy::Value(_) | VaryBy::Header(_) => None,
+        });
+        let controls = page.control.iter().map(|text| (&b"cache-control"[..], text));
+        for (name, text) in cookies.chain(controls) {
+            value.clear();
+            self.scope(site, ctx).expand(text, &mut value);
+            let _is_known = environment.set(name, &value);
+        }
+    }
+
+    /// Where it may be looked up and kept, unless the cache has no part in the request.
+    pub(super) fn open_gate(
+        &mut self,
+        caching: &Caching,
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) -> Option<Gate> {
+        let has_session = !self.page.session.is_empty();
+        let facts = self.facts(site, ctx);
+        let gate = match rules::gate(&caching.policy, &facts, has_session) {
+            Ok(gate) => gate,
+            Err(bypass) => {
+                self.page.why = Why::Rule(bypass);
+                return None;
+            }
+        };
+        if !caching.is_page() {
+            return Some(gate);
+        }
+        let page = &caching.conf.page;
+        if let Some(never) = &page.never
+            && is_never(never, facts.target, facts.fields)
+        {
+            self.page.why = Why::Preset;
+            return None;
+        }
+        if self.is_any(&page.bypass, site, ctx) {
+            self.page.why = Why::Condition;
+            self.answer.cached = UpstreamCacheStatus::Bypass;
+            return None;
+        }
+        Some(gate)
+    }
+
+    /// Whether it is a cache in front of this one that asks.
+    pub(crate) fn is_for_front(&self, page: &PageCache, ctx: &StepCtx<'_>) -> bool {
+        is_trusted(page, ctx.conn) && self.request.head().fields.get_text(b"X-LSCACHE").is_some()
+    }
+
+    /// Whether a plugin's crawler has to be told that this page is not cached.
+    pub(crate) fn is_crawler(&self) -> bool {
+        let agent = self.request.head().fields.get(Name::UserAgent).unwrap_or_default();
+        let begins = |name: &[u8]| {
+            agent.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+        };
+        self.request.head().method == Method::Get
+            && (begins(b"lscache_runner") || begins(b"lscache_walker"))
+    }
+}
+
+/// Whether a cache in front of this one holds the connection, which is believed. Whom it asks for
+/// is of no account: `set_real_ip_from` names that client, and a client may be anywhere.
+pub(crate) fn is_trusted(page: &PageCache, conn: &ConnInfo) -> bool {
+    if page.trusted.is_empty() {
+        return false;
+    }
+    is_allowed(&page.trusted, ip(conn.remote))
+}
+
+/// `CacheEnable` and `CacheDisable`: the last that fits holds for each of the two kinds.
+fn set_by_prefix(page: &PageCache, request: &Request, site: &Site, environment: &mut Environment) {
+    let target = request.address();
+    let mut decoded = Vec::new();
+    let merge = site.server(request.server).merge_slashes;
+    let Ok(parsed) = bolide_http::uri::normalise(target, merge, &mut decoded) else { return };
+    let path = parsed.path(target, &decoded);
+    let (mut public, mut private) = (None, None);
+    for prefix in page.prefixes.iter().filter(|prefix| path.starts_with(&prefix.path)) {
+        if prefix.scopes.public {
+            public = Some(prefix.enabled);
+        }
+        if prefix.scopes.private {
+            private = Some(prefix.enabled);
+        }
+    }
+    environment.no_public = public == Some(false);
+    environment.no_private = private == Some(false);
+    environment.by_default = match (public, private) {
+        (Some(true), _) => Some(Whose::Public),
+        (_, Some(true)) => Some(Whose::Private),
+        _ => None,
+    };
+}
+
+/// Whether a preset keeps a request out, however its path and its names are spelled.
+fn is_never(never: &bolide_conf::model::NeverCached, target: &[u8], fields: &FieldMap) -> bool {
+    let (path, query) = match memchr::memchr(b'?', target) {
+        Some(at) => (&target[..at], &target[at + 1..]),
+        None => (target, &[][..]),
+    };
+    let mut text = Vec::new();
+    bolide_http::uri::push_decoded(&mut text, path);
+    if never.covers_path(&text) {
+        return true;
+    }
+    let mut as_seen = |name: &[u8], covers: &dyn Fn(&[u8]) -> bool| {
+        text.clear();
+        text.extend(php_name(name));
+        covers(name) || covers(&text)
+    };
+    let names = query.split(|byte| *byte == b'&');
+    let mut names = names.map(|arg| arg.split(|byte| *byte == b'=').next().unwrap_or_default());
+    names.any(|name| as_seen(name, &|name| never.covers_arg(name)))
+        || Cookies::of(fields).iter().any(|pair| as_seen(pair.0, &|name| never.covers_cookie(name)))
+}

@@ -1,0 +1,108 @@
+//! What memory does not have may be on disk: the worker looks there before an origin is asked.
+//!
+//! Easiest to break: the permit that is lent for a look comes back and goes on, or was used up.
+
+use bolide_cache::{AbandonReason, FillPermit, Lookup, SessionKey};
+
+use super::page::follow_private;
+use crate::ctx::{StepCtx, StepEffect};
+use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::site::{Caching, Site};
+
+/// LIMIT: looks at the disk that one request may cost.
+const RECALLS_MAX: u8 = 6;
+
+/// What came of a look at the disk.
+#[derive(Debug)]
+pub enum Recalled {
+    /// It is in memory now, or something is: look up again.
+    Kept,
+    /// Found there, or missed there as well.
+    Found(Lookup),
+}
+
+impl Exchange {
+    /// Has the disk asked for what a permit is about; gives the permit back if that is no use.
+    pub(super) fn recall(
+        &mut self,
+        permit: FillPermit,
+        ctx: &mut StepCtx<'_>,
+    ) -> Result<NextStep, FillPermit> {
+        if self.page.recalls >= RECALLS_MAX
+            || permit.stale().is_some()
+            || permit.disk_query().is_none()
+        {
+            return Err(permit);
+        }
+        self.page.recalls += 1;
+        ctx.effects.push(StepEffect::Recall(Box::new(permit)));
+        Ok(NextStep::Coalesce)
+    }
+
+    /// Has the disk asked for an object of the session.
+    pub(super) fn recall_private(
+        &mut self,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
+        let session = SessionKey::new(&self.page.session)?;
+        let tree = site.kept()?.page_tree.as_ref()?;
+        if self.page.is_private_absent || !tree.may_have_private(session) {
+            return None;
+        }
+        let mut keys = self.page.keys.clone();
+        let _found = follow_private(&mut keys, session, &self.request.head().fields, ctx)?;
+        let front = ctx.cache.as_deref_mut()?;
+        let Lookup::Miss(permit) = front.lookup(&keys.private(session), ctx.now.unix_millis) else {
+            return None;
+        };
+        match self.recall(permit, ctx) {
+            Ok(next) => Some(next),
+            Err(permit) => {
+                ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
+                None
+            }
+        }
+    }
+
+    /// Goes on with what the disk has.
+    pub(crate) fn recalled(
+        &mut self,
+        recalled: Recalled,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let Some(caching) = &site.location(self.request.location).caching else {
+            return NextStep::Fail(500);
+        };
+        let next = match recalled {
+            Recalled::Kept => self.look_again(caching, site, ctx),
+            Recalled::Found(found) => self.take_recalled(found, caching, site, ctx),
+        };
+        next.unwrap_or(NextStep::Step(RequestStep::Origin))
+    }
+
+    fn take_recalled(
+        &mut self,
+        found: Lookup,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
+        match found {
+            // Whether an answer that has to be asked for is private is known when it is there.
+            Lookup::Miss(permit) | Lookup::Stale(_, Some(permit))
+                if permit.key().session().is_some() =>
+            {
+                ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
+                self.page.is_private_absent = true;
+                self.look_again(caching, site, ctx)
+            }
+            found => {
+                // It is not there: that was the last look.
+                self.page.recalls = RECALLS_MAX;
+                self.take_found(found, caching, site, ctx)
+            }
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Arguments that an application says make no other page (`No-Vary-Search`).
+//!
+//! Owns where that is remembered: under the address without its arguments, as what the address
+//! varies by. Refuses keys that the configuration makes, and private pages.
+
+use std::sync::Arc;
+
+use bolide_cache::{AbandonReason, KeyBuilder, Lookup, NamespaceId, Object, Store};
+use bolide_http::FieldMap;
+use bolide_http::cookies::Cookies;
+use bolide_http::no_vary_search::NoVarySearch;
+
+use crate::ctx::{StepCtx, StepEffect};
+use crate::exchange::Exchange;
+use crate::identity::page_key;
+use crate::site::{Caching, Site};
+
+/// The field.
+const FIELD: &[u8] = b"No-Vary-Search";
+
+/// The URL part of the key under which is remembered what the address of `url` says; no URL has a
+/// line feed.
+fn place(url: &[u8]) -> Vec<u8> {
+    let path = url.split(|byte| *byte == b'?').next().unwrap_or_default();
+    [path, b"\n"].concat()
+}
+
+/// The URL part of a key without the arguments that do not matter.
+fn narrowed(url: &[u8], search: &NoVarySearch) -> Vec<u8> {
+    let mut parts = url.splitn(2, |byte| *byte == b'?');
+    let mut out = parts.next().unwrap_or_default().to_vec();
+    let end = out.len();
+    out.push(b'?');
+    search.push(&mut out, parts.next().unwrap_or_default());
+    if out.len() == end + 1 {
+        out.truncate(end);
+    }
+    out
+}
+
+/// What is remembered.
+fn read(marker: &Object) -> Option<NoVarySearch> {
+    let text: Vec<&[u8]> = marker.vary_names().collect();
+    let mut fields = FieldMap::new();
+    fields.push_text(FIELD, &text.join(&b","[..]));
+    NoVarySearch::of(&fields)
+}
+
+/// Remembers what an answer says of its address, and gives the URL that it is kept under; none if
+/// that cannot be remembered.
+pub(crate) fn remember(
+    store: &Arc<Store>,
+    namespace: NamespaceId,
+    url: &[u8],
+    search: &NoVarySearch,
+    answer: &FieldMap,
+) -> Option<Vec<u8>> {
+    let lines: Vec<&[u8]> = answer.all_text(FIELD).collect();
+    let text = lines.join(&b","[..]);
+    let mut keys = KeyBuilder::default();
+    keys.start(namespace);
+    keys.push_url(&place(url));
+    let is_known = store.find_fresh(&keys.public(), 0).is_some_and(|known| {
+        let names: Vec<&[u8]> = known.vary_names().collect();
+        names.join(&b","[..]) == text
+    });
+    (is_known || store.remember_vary(&keys.public(), &[&text])).then(|| narrowed(url, search))
+}
+
+/// The URL under which an answer for `url` is kept, if that is another one.
+pub(crate) fn kept_url(store: &Arc<Store>, namespace: NamespaceId, url: &[u8]) -> Option<Vec<u8>> {
+    let mut keys = KeyBuilder::default();
+    keys.start(namespace);
+    keys.push_url(&place(url));
+    let marker = store.find_fresh(&keys.public(), 0)?;
+    let other = narrowed(url, &read(&marker)?);
+    (other != url).then_some(other)
+}
+
+impl Exchange {
+    /// What was found; none if that is nothing because the key has arguments that do not matter.
+    /// Then it has them no longer, and another look is due.
+    pub(super) fn narrow(
+        &mut self,
+        found: Lookup,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<Lookup> {
+        let Lookup::Miss(permit) = found else { return Some(found) };
+        if !caching.is_page() || caching.conf.page.key.is_some() {
+            return Some(Lookup::Miss(permit));
+        }
+        let namespace = permit.key().namespace();
+        let url = permit.key().url().to_vec();
+        let other = match memchr::memchr(b'?', &url) {
+            Some(_) => {
+                ctx.cache.as_ref().and_then(|front| kept_url(front.store(), namespace, &url))
+            }
+            None => None,
+        };
+        let Some(other) = other else { return Some(Lookup::Miss(permit)) };
+        ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
+        let mut keys = std::mem::take(&mut self.page.keys);
+        let facts = self.facts(site, ctx);
+        let cookies = Cookies::of(facts.fields);
+        page_key(&mut keys, (namespace, &other), &facts, caching, &cookies, None);
+        self.page.keys = keys;
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bolide_http::FieldMap;
+    use bolide_http::no_vary_search::NoVarySearch;
+
+    use super::{narrowed, place};
+
+    #[test]
+    fn a_url_loses_its_arguments_and_no_url_is_where_they_are_remembered() {
+        let mut fields = FieldMap::new();
+        fields.push_text(super::FIELD, b"key-order, params=(\"x\")");
+        let search = NoVarySearch::of(&fields).unwrap();
+        for (url, kept) in [
+            ("http://a:80/p?b&x=1&a", "http://a:80/p?a&b"),
+            ("http://a:80/p?x", "http://a:80/p"),
+            ("http://a:80/p?", "http://a:80/p"),
+            ("http://a:80/p", "http://a:80/p"),
+            ("http://a:80/p?a=?x", "http://a:80/p?a=?x"),
+        ] {
+            let found = narrowed(url.as_bytes(), &search);
+            assert_eq!(String::from_utf8_lossy(&found), kept, "{url}");
+            assert_eq!(narrowed(&found, &search), found, "{url}");
+            assert!(place(url.as_bytes()).ends_with(b"/p\n"), "{url}");
+        }
+    }
+}

@@ -1,0 +1,649 @@
+//! Answers that an origin gives: the request to it, and what it says.
+//!
+//! Owns what is known of the origins that were asked; who they are and whether another one is tried
+//! is the business of `upstream`. Easiest to break: a fetch that runs when an exchange turns to
+//! something else is dropped exactly once.
+
+use std::sync::Arc;
+
+use bolide_base::{Instant, Spool};
+use bolide_conf::model::{Balance, BodyFiles, LogLevel, PassTo, Protocol, ProxyUrl, UpstreamId};
+use bolide_http::hop_by_hop::is_no_trailer;
+use bolide_http::{FieldMap, Method, Name, OriginHead, RequestBody, ResponseHead};
+use bolide_upstream::{
+    Attempt, Cause, ConnectRefused, OriginNews, OriginRequest, request::PassTarget,
+};
+
+use crate::answer::AnswerBody;
+use crate::body::{FileHolds, UploadProgress};
+use crate::content::file::FileLookup;
+use crate::content::{params, proxied, upstream_tls};
+use crate::ctx::{ClientAddress, SpoolPlace, StepCtx, StepEffect, Wake};
+use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::log_lines;
+use crate::site::StaleCause;
+use crate::site::{CompiledLocation, Site, UpstreamPass};
+use crate::vars::VariableScope;
+
+/// What is known of the origins that were asked for one answer.
+#[derive(Debug, Default)]
+pub(crate) struct PassRequest {
+    /// All attempts, in order.
+    pub(crate) attempts: Vec<Attempt>,
+    /// Where in `attempts` later requests to origins begin.
+    pub(crate) later: Vec<usize>,
+    /// The fields of the newest head.
+    pub(crate) fields: FieldMap,
+    /// What stood behind its body.
+    pub(crate) trailers: FieldMap,
+    /// When it came; until then, when the origin was asked.
+    head_at: Instant,
+    /// Whether a fetch is under way.
+    is_running: bool,
+    /// Whether its answer is the client's.
+    is_answering: bool,
+    /// `X-Accel-Limit-Rate`
+    pub(crate) rate: Option<u64>,
+    /// What is spoken.
+    scheme: &'static str,
+}
+
+impl PassRequest {
+    /// Whether a fetch is under way.
+    pub(crate) const fn is_running(&self) -> bool {
+        self.is_running
+    }
+
+    /// Whether what the origin sends is what the client gets.
+    pub(crate) const fn is_answering(&self) -> bool {
+        self.is_answering
+    }
+
+    /// Notes that what the origin sends is what the client gets.
+    pub(crate) const fn set_answering(&mut self) {
+        self.is_answering = true;
+    }
+
+    /// Keeps the fields of a head.
+    pub(crate) fn note_head(&mut self, fields: &FieldMap, now: bolide_base::Now) {
+        self.fields.copy_from(fields);
+        self.head_at = now.mono;
+    }
+
+    /// Nobody waits for the rest of the answer.
+    fn close_attempt(&mut self, now: bolide_base::Now) {
+        if let Some(last) = self.attempts.last_mut()
+            && !last.is_over
+        {
+            last.is_over = true;
+            let since = now.mono.since(self.head_at).as_millis() as u64;
+            // Before a head, the attempt is as old as the request to it.
+            last.response_ms = last.header_ms.unwrap_or(0) + since;
+        }
+    }
+
+    /// Keeps how an attempt stands.
+    pub(crate) fn note(&mut self, attempt: Attempt) {
+        let first = self.later.last().copied().unwrap_or(0);
+        let count = self.attempts.len();
+        match self.attempts.get_mut(first..).and_then(<[_]>::last_mut) {
+            Some(last) if !last.is_over => *last = attempt,
+            _ if count < first + ATTEMPTS_MAX => self.attempts.push(attempt),
+            _ => {}
+        }
+    }
+}
+
+/// Attempts that are remembered of one request to a group.
+const ATTEMPTS_MAX: usize = 64;
+
+impl Exchange {
+    /// Before an origin is asked: whether there is such a script, and the body of the request.
+    pub(crate) fn origin(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+        let location = site.location(self.request.location);
+        let Some(pass) = &location.pass else { return NextStep::Fail(500) };
+        // The key of a kept answer has it.
+        if pass.proxied.is_some()
+            && let Err(next) = self.target(pass, site, ctx)
+        {
+            return next;
+        }
+        if location.caching.is_some()
+            && let Some(next) = self.page(site, ctx)
+        {
+            return next;
+        }
+        if pass.is_pool
+            && let Some(next) = self.check_script(location, site, ctx)
+        {
+            return next;
+        }
+        // RFC 3875 §4.1.2: a script is told the length before it gets the body.
+        let proxied = pass.proxied.as_deref();
+        let streams = !location.settings.origin.request_buffering
+            && location.settings.origin.pass_request_body
+            && (self.request.head().body != RequestBody::Unknown
+                || proxied.is_some_and(proxied::ProxyPlan::sends_chunks));
+        let holds = match location.settings.client_body_in_file_only {
+            BodyFiles::Unnamed if site.names_body_file => FileHolds::Everything,
+            BodyFiles::Unnamed => FileHolds::Rest,
+            files => FileHolds::Always { is_removed: files == BodyFiles::Removed },
+        };
+        let head = self.request.head();
+        // A length of nothing makes an empty file.
+        let has_body = (head.body != RequestBody::None
+            || matches!(holds, FileHolds::Always { .. })
+                && head.fields.get(Name::ContentLength).is_some())
+            && !self.request.upload.is_refused();
+        if !has_body || streams || self.request.upload.spool().is_some() {
+            return NextStep::Step(RequestStep::Ask);
+        }
+        if head.body == RequestBody::None {
+            self.request.upload.finish();
+        }
+        let memory = location.settings.client_body_buffer_size;
+        let progress = self.request.upload.collect(memory, holds, ctx.effects);
+        self.collected(progress, RequestStep::Ask, location, ctx)
+    }
+
+    /// A pool's scripts are files; nothing else is ever run.
+    fn check_script(
+        &mut self,
+        location: &CompiledLocation,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
+        let mut path = std::mem::take(&mut self.path);
+        path.clear();
+        params::push_script(&VariableScope::new(&self.request, &self.answer, site, ctx), &mut path);
+        self.path = path;
+        match self.look(location, bolide_files::Want::Stat, site, ctx) {
+            FileLookup::Asked => Some(NextStep::Probe(RequestStep::Origin)),
+            FileLookup::File(_) => None,
+            FileLookup::Other if self.is_regular(location, ctx) => None,
+            FileLookup::Failed(failure) => Some(self.open_failed(failure, site, ctx)),
+            FileLookup::Directory | FileLookup::Other => Some(NextStep::Fail(403)),
+        }
+    }
+
+    /// What follows from how a collection of the request body stands; `step` when it is complete.
+    fn collected(
+        &mut self,
+        progress: UploadProgress,
+        step: RequestStep,
+        location: &CompiledLocation,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        match progress {
+            UploadProgress::Waiting => NextStep::Collect(step),
+            UploadProgress::Writing => {
+                let (settings, place) =
+                    (&location.settings, &location.settings.client_body_temp_path);
+                let place = match settings.client_body_in_file_only {
+                    BodyFiles::Unnamed => SpoolPlace::Unnamed(place.path.clone()),
+                    BodyFiles::Kept | BodyFiles::Removed => SpoolPlace::Named(place.clone()),
+                };
+                ctx.effects.push(StepEffect::Spool(place));
+                NextStep::Collect(step)
+            }
+            UploadProgress::Complete => NextStep::Step(step),
+            UploadProgress::Failed => {
+                self.request.upload.refuse(ctx.effects);
+                NextStep::Fail(500)
+            }
+        }
+    }
+
+    /// Goes on collecting.
+    pub(crate) fn collect(
+        &mut self,
+        step: RequestStep,
+        wake: Wake,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let location = site.location(self.request.location);
+        match wake {
+            Wake::Body(bytes) => {
+                let len = bytes.len();
+                self.request.body_received += len as u64;
+                let was_writing = self.request.upload.spool().is_some_and(Spool::wants_writing);
+                self.request.upload.push(bytes);
+                if self.is_body_too_large(len, site, ctx) {
+                    self.request.upload.refuse(ctx.effects);
+                    return NextStep::Fail(413);
+                }
+                if was_writing {
+                    return NextStep::Collect(step);
+                }
+            }
+            Wake::BodyEnd => {
+                self.request.upload.finish();
+                if self.request.upload.spool().is_some_and(Spool::wants_writing) {
+                    return NextStep::Collect(step);
+                }
+            }
+            _ => {}
+        }
+        let progress = self.request.upload.settle(ctx.effects);
+        self.collected(progress, step, location, ctx)
+    }
+
+    /// Asks the origin.
+    pub(crate) fn ask(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+        let location = site.location(self.request.location);
+        let Some(pass) = &location.pass else { return NextStep::Fail(500) };
+        let old = self.to_revalidate().cloned();
+        let request = match self.origin_request(self.is_to_keep(), old.as_ref(), site, ctx) {
+            Ok(request) => request,
+            Err(next) => return next,
+        };
+        let fill = match &location.caching {
+            Some(_) => self.take_fill(site, ctx),
+            None => None,
+        };
+        if location.caching.is_none() {
+            self.answer.object = None;
+        }
+        let asked = self.answer.origin.get_or_insert_default();
+        if !asked.attempts.is_empty() {
+            asked.later.push(asked.attempts.len());
+        }
+        asked.fields.clear();
+        asked.trailers.clear();
+        asked.head_at = ctx.now.mono;
+        asked.is_running = true;
+        asked.is_answering = false;
+        asked.rate = None;
+        asked.scheme = match pass.conf.protocol {
+            Protocol::FastCgi => "fastcgi",
+            Protocol::Lsapi => "lsapi",
+            Protocol::Http if request.secure.is_some() => "https",
+            Protocol::Http => "http",
+        };
+        if let Some(fill) = fill {
+            ctx.effects.push(StepEffect::Fill(fill));
+        }
+        ctx.effects.push(StepEffect::Fetch(Box::new(request)));
+        NextStep::Fetch
+    }
+
+    /// What the origin is asked: as if for anybody if the answer is meant for the store, and on
+    /// condition that it is not `old`.
+    pub(crate) fn origin_request(
+        &mut self,
+        is_to_keep: bool,
+        old: Option<&Arc<bolide_cache::Object>>,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Result<OriginRequest, NextStep> {
+        let location = site.location(self.request.location);
+        let Some(pass) = &location.pass else { return Err(NextStep::Fail(500)) };
+        let target = self.target(pass, site, ctx)?;
+        let settings = &location.settings;
+        let (body, body_len) = self.body_to_send(location, site, ctx);
+        if self.request.upload.is_streamed() && !self.request.upload.is_complete() {
+            ctx.effects.push(StepEffect::WantBody(bolide_base::limits::BODY_WINDOW));
+        }
+        let as_get = location
+            .caching
+            .as_ref()
+            .is_some_and(|caching| is_to_keep && self.asks_for_whole(caching));
+        let from = self.bind_to(&settings.origin, site, ctx);
+        let mut params = bolide_http::Params::with_room();
+        let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
+        if let Some((plan, url)) = pass.proxied.as_deref().zip(scope.proxy_url()) {
+            let old = old.map(|old| &**old);
+            let asking = proxied::Asking { is_to_keep, as_get, old, body_len };
+            proxied::write(&scope, plan, url, asking, &mut params);
+        } else {
+            params::write(&scope, pass, is_to_keep, &self.page.environment, &mut params);
+            if let Some(old) = old {
+                params::write_conditions(old, &mut params);
+            }
+            if as_get {
+                params.replace(b"REQUEST_METHOD", b"GET");
+            }
+        }
+        let affinity = match &target {
+            PassTarget::Group(id) => affinity(&scope, *id),
+            PassTarget::Address(_) => Vec::new(),
+        };
+        let secure = upstream_tls::of(&scope, pass)?;
+        let rate = rate(&scope, settings.origin.limit_rate.as_ref());
+        let body = match asks_upgrade(&params) && self.request.may_tunnel() {
+            true => self.request.open_tunnel(settings.client_body_buffer_size),
+            false => body,
+        };
+        self.request.origin_target.clear();
+        if let Some(text) = params.get(b":target") {
+            self.request.origin_target.extend_from_slice(text);
+        }
+        Ok(OriginRequest {
+            affinity,
+            target,
+            protocol: pass.conf.protocol,
+            settings: settings.origin.clone(),
+            params,
+            body,
+            body_len,
+            is_idempotent: !matches!(self.request.method, Method::Post | Method::Patch)
+                && self.request.head().method_text != b"LOCK",
+            from,
+            rate,
+            secure,
+        })
+    }
+
+    /// The body that goes to the origin, and its length as far as it is known.
+    fn body_to_send(
+        &mut self,
+        location: &CompiledLocation,
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) -> (Spool, Option<u64>) {
+        if let Some(template) =
+            location.pass.as_ref().and_then(|pass| pass.proxied.as_ref()?.body())
+        {
+            let mut text = Vec::new();
+            VariableScope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
+            let len = text.len() as u64;
+            return (Spool::of(text.into()), Some(len));
+        }
+        if !location.settings.origin.pass_request_body || self.request.upload.is_refused() {
+            return (Spool::empty(), Some(0));
+        }
+        if let Some(spool) = self.request.upload.spool() {
+            let len = spool.received();
+            return (spool.clone(), Some(len));
+        }
+        match self.request.head().body {
+            RequestBody::None => (Spool::empty(), Some(0)),
+            // It was handed on once, and is gone.
+            _ if self.request.upload.is_streamed() => (Spool::empty(), Some(0)),
+            body => {
+                let len = match body {
+                    RequestBody::Length(len) => Some(len),
+                    _ => None,
+                };
+                (self.request.upload.stream(location.settings.client_body_buffer_size), len)
+            }
+        }
+    }
+
+    fn target(
+        &mut self,
+        pass: &UpstreamPass,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Result<PassTarget, NextStep> {
+        let template = match &pass.conf.to {
+            PassTo::Group(id) => return Ok(PassTarget::Group(*id)),
+            PassTo::Text(template) => template,
+        };
+        let mut text = Vec::new();
+        VariableScope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
+        if text.is_empty() && pass.proxied.is_none() {
+            self.log_error(site, ctx, |out| out.extend_from_slice(b"no host in upstream \"\""));
+            return Err(NextStep::Fail(500));
+        }
+        if pass.proxied.is_some() {
+            let named = proxied::target(&text, site);
+            return self.note_target(named, site, ctx);
+        }
+        params::parse_target(&text, site).ok_or_else(|| {
+            self.log_error(site, ctx, |out| {
+                out.extend_from_slice(b"no resolver defined to resolve ");
+                let host = text.split(|byte| *byte == b':').next().unwrap_or_default();
+                out.extend_from_slice(host);
+            });
+            NextStep::Fail(502)
+        })
+    }
+
+    /// Keeps what the address of an HTTP origin says besides who is asked.
+    fn note_target(
+        &mut self,
+        named: Result<(PassTarget, ProxyUrl), Vec<u8>>,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Result<PassTarget, NextStep> {
+        match named {
+            Ok((target, url)) => {
+                self.request.proxy_url = Some(Arc::new(url));
+                Ok(target)
+            }
+            Err(text) => {
+                self.log_error(site, ctx, |out| out.extend_from_slice(&text));
+                let is_unknown = text.starts_with(b"no resolver");
+                Err(NextStep::Fail(if is_unknown { 502 } else { 500 }))
+            }
+        }
+    }
+
+    /// What the origin did before there was an answer.
+    pub(crate) fn take_news(
+        &mut self,
+        news: OriginNews,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        match news {
+            OriginNews::Early(head) => {
+                self.push_early(&head, site.location(self.request.location), ctx);
+                NextStep::Fetch
+            }
+            OriginNews::Head(head) => self.take_origin_head(&head, site, ctx),
+            OriginNews::Failed(refused) => {
+                if let Some(asked) = &mut self.answer.origin {
+                    asked.is_running = false;
+                }
+                match self.stale_if_error(StaleCause::Failed(refused.cause), site, ctx) {
+                    Some(next) => next,
+                    None => self.take_refusal(refused),
+                }
+            }
+            OriginNews::End => {
+                debug_assert!(false, "a head comes before the end");
+                self.take_refusal(ConnectRefused {
+                    status: 502,
+                    retry_after: None,
+                    cause: Cause::Error,
+                })
+            }
+            OriginNews::Body(_) | OriginNews::Trailers(_) => NextStep::Fetch,
+            news @ (OriginNews::Attempt(_) | OriginNews::Log { .. }) => {
+                self.note_news(news, site, ctx);
+                NextStep::Fetch
+            }
+        }
+    }
+
+    fn take_refusal(&mut self, refused: ConnectRefused) -> NextStep {
+        if let Some(asked) = &mut self.answer.origin {
+            asked.is_running = false;
+        }
+        self.answer.retry_after = refused.retry_after;
+        NextStep::Fail(refused.status)
+    }
+
+    /// What the origin did while its answer leaves.
+    pub(crate) fn take_more(&mut self, news: OriginNews, site: &Site, ctx: &mut StepCtx<'_>) {
+        match news {
+            OriginNews::Body(bytes) => self.fill_body(site, ctx, |body| body.push(bytes)),
+            OriginNews::End | OriginNews::Failed(_) => {
+                // A tunnel just ends.
+                let is_whole = matches!(news, OriginNews::End) || self.is_tunnel();
+                if let Some(asked) = &mut self.answer.origin {
+                    asked.is_running = false;
+                }
+                self.fill_body(
+                    site,
+                    ctx,
+                    |body| {
+                        if is_whole { body.finish() } else { body.fail() }
+                    },
+                );
+                if let AnswerBody::Origin(inflow) = &self.answer.body {
+                    self.answer.compression = inflow.compression();
+                }
+            }
+            OriginNews::Trailers(fields) => {
+                if let Some(asked) = &mut self.answer.origin {
+                    asked.trailers.copy_from(&fields);
+                }
+            }
+            OriginNews::Early(_) | OriginNews::Head(_) => {}
+            news @ (OriginNews::Attempt(_) | OriginNews::Log { .. }) => {
+                self.note_news(news, site, ctx);
+            }
+        }
+    }
+
+    /// Lets something be done to the body; what it holds too much of goes to a file, and when it is
+    /// full the origin has to wait.
+    fn fill_body(
+        &mut self,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+        fill: impl FnOnce(&mut AnswerBody),
+    ) {
+        let Some(inflow) = self.answer.body.inflow() else { return };
+        let was_writing = inflow.spool().wants_writing();
+        fill(&mut self.answer.body);
+        let Some(inflow) = self.answer.body.inflow() else { return };
+        if inflow.spool().wants_writing() && !was_writing {
+            let settings = &site.location(self.request.location).settings;
+            let place = SpoolPlace::Unnamed(settings.origin.temp_path.clone());
+            ctx.effects.push(StepEffect::Spool(place));
+        }
+        if inflow.spool().is_full() && self.is_fetching() {
+            ctx.effects.push(StepEffect::FetchMore(false));
+        }
+        self.tell_ready(ctx);
+    }
+
+    /// The body may have bytes, unless its last one has left.
+    fn tell_ready(&self, ctx: &mut StepCtx<'_>) {
+        if self.answer.is_responded && !self.answer.is_complete {
+            ctx.effects.push(StepEffect::Ready);
+        }
+    }
+
+    /// Part of the answer was written to its file.
+    pub(crate) fn answer_spooled(&mut self, ctx: &mut StepCtx<'_>) {
+        if self.wants_origin() && self.is_fetching() {
+            ctx.effects.push(StepEffect::FetchMore(true));
+        }
+        self.tell_ready(ctx);
+    }
+
+    fn note_news(&mut self, news: OriginNews, site: &Site, ctx: &mut StepCtx<'_>) {
+        match news {
+            OriginNews::Attempt(attempt) => {
+                if let Some(asked) = &mut self.answer.origin {
+                    asked.note(attempt);
+                }
+            }
+            OriginNews::Log { level, text, doing, peer } => {
+                let (level, doing) = match self.is_tunnel() {
+                    true => (LogLevel::Info, "while proxying upgraded connection"),
+                    false => (level, doing),
+                };
+                let scheme = self.answer.origin.as_ref().map_or("", |asked| asked.scheme);
+                let origin = peer.as_deref().map(|peer| (scheme, peer));
+                log_lines::error_about(&self.request, origin, site, ctx, level, |out| {
+                    out.extend_from_slice(&text);
+                    if !doing.is_empty() {
+                        out.push(b' ');
+                        out.extend_from_slice(doing.as_bytes());
+                    }
+                });
+            }
+            _ => {}
+        }
+    }
+
+    /// RFC 9110 §15.2: a head that another one follows goes on to the client, with all that is not
+    /// about one connection.
+    fn push_early(&self, head: &OriginHead, location: &CompiledLocation, ctx: &mut StepCtx<'_>) {
+        let mut interim = Box::new(ResponseHead { status: head.status, ..ResponseHead::default() });
+        for field in head.fields.iter().filter(|field| !is_no_trailer(field.name)) {
+            let is_hidden = match field.name {
+                Name::Other => location.hides_text(field.text),
+                name => location.hides(name),
+            };
+            if !is_hidden {
+                interim.fields.push_parsed(field.name, field.text, field.value);
+            }
+        }
+        ctx.effects.push(StepEffect::Interim(interim));
+    }
+
+    /// The answer ends where it is, visibly.
+    pub(crate) fn cut_answer(&mut self, ctx: &mut StepCtx<'_>) {
+        self.drop_fetch(ctx);
+        self.answer.body.fail();
+        self.tell_ready(ctx);
+    }
+
+    /// Lets go of the fetch that is under way, if there is one.
+    pub(crate) fn drop_fetch(&mut self, ctx: &mut StepCtx<'_>) {
+        if let Some(asked) = &mut self.answer.origin
+            && std::mem::take(&mut asked.is_running)
+        {
+            asked.close_attempt(ctx.now);
+            ctx.effects.push(StepEffect::FetchDrop);
+        }
+    }
+
+    /// Leaves the fetch that is under way to itself.
+    pub(crate) fn detach_fetch(&mut self, ctx: &StepCtx<'_>) {
+        if let Some(asked) = &mut self.answer.origin {
+            asked.is_running = false;
+            asked.close_attempt(ctx.now);
+        }
+    }
+
+    /// Whether a fetch is under way.
+    pub(crate) fn is_fetching(&self) -> bool {
+        self.answer.origin.as_ref().is_some_and(|asked| asked.is_running())
+    }
+
+    /// Who is asked, with the protocol's name.
+    pub(crate) fn peer(&self) -> Option<(&'static str, Arc<str>)> {
+        let asked = self.answer.origin.as_ref()?;
+        Some((asked.scheme, asked.attempts.last()?.peer.clone()))
+    }
+}
+
+/// Whether an HTTP origin is asked for another protocol.
+fn asks_upgrade(params: &bolide_http::Params) -> bool {
+    params.iter().any(|(name, value)| name.eq_ignore_ascii_case(b"upgrade") && !value.is_empty())
+}
+
+/// What `hash` and `ip_hash` of a group go by.
+fn affinity(scope: &VariableScope<'_>, id: UpstreamId) -> Vec<u8> {
+    let mut out = Vec::new();
+    let group = scope.site.http().and_then(|http| http.upstreams.get(id.index()));
+    match group.map(|group| &group.balance) {
+        Some(Balance::Hash { key, .. }) => scope.expand(key, &mut out),
+        Some(Balance::IpHash) => match scope.client() {
+            ClientAddress::Inet(addr) => match addr.ip().to_canonical() {
+                // As in nginx, the network of three octets.
+                std::net::IpAddr::V4(ip) => out.extend_from_slice(&ip.octets()[..3]),
+                std::net::IpAddr::V6(ip) => out.extend_from_slice(&ip.octets()),
+            },
+            ClientAddress::Unix => out.extend_from_slice(&[0; 3]),
+        },
+        _ => {}
+    }
+    out
+}
+
+fn rate(scope: &VariableScope<'_>, template: Option<&bolide_conf::Template>) -> u64 {
+    let Some(template) = template else { return 0 };
+    let mut text = Vec::new();
+    scope.expand(template, &mut text);
+    bolide_conf::value::size(&text).unwrap_or(0)
+}

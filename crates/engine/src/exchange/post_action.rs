@@ -1,0 +1,170 @@
+//! `post_action`: what is done behind an answer, by the same request, for nobody.
+//!
+//! ```text
+//!   finish ──post_action──▶ (steps, waits) ──an answer──▶ its own post_action, or conclude
+//! ```
+//!
+//! Owns what the client got while later locations make answers that nobody pulls, and the end of
+//! those. The connection is rid of the exchange (`Effect::Outlive`) before anything is done, so
+//! nothing here may be for the client. Easiest to break: it goes on at most as often as redirects
+//! inside the server are left.
+
+use bolide_conf::model::LogLevel;
+use bolide_http::{BodyLen, FieldMap, RequestBody};
+
+use super::{Exchange, ExchangeState, NextStep, PROBES_MAX};
+use crate::answer::AnswerBody;
+use crate::ctx::{Behind, StepCtx, StepEffect};
+use crate::log_lines;
+use crate::site::Site;
+
+/// What the client was told, for the log.
+#[derive(Debug)]
+pub(super) struct PostActionState {
+    fields: FieldMap,
+    body: BodyLen,
+}
+
+impl Exchange {
+    /// Whether the client's part is over, and this goes on behind it.
+    #[inline]
+    pub(crate) const fn is_post_action(&self) -> bool {
+        self.post_action.is_some()
+    }
+
+    /// Whether there is no request body left that could be too large.
+    pub(super) fn is_bodiless(&self) -> bool {
+        self.is_post_action() && self.request.upload.is_refused()
+    }
+
+    /// Goes on where the location's `post_action` says, if anything may.
+    #[cold]
+    pub(super) fn go_on_behind(
+        &mut self,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<ExchangeState> {
+        let target = site.location(self.request.location).settings.post_action.clone()?;
+        if self.request.is_fragment || self.trace.is_some() {
+            return None;
+        }
+        if !self.is_post_action() {
+            if ctx.behind != Behind::Room {
+                self.note_crowd(site, ctx);
+                return None;
+            }
+            self.begin_post_action(ctx);
+        } else if self.request.redirects_left == 0 {
+            return None;
+        }
+        self.forget_answer();
+        let next = match target.first() {
+            Some(b'/') => self.follow_path(&target, site, ctx),
+            _ => self.follow_name(&target, site, ctx),
+        };
+        Some(self.run(next, ctx))
+    }
+
+    /// It is not begun.
+    fn note_crowd(&self, site: &Site, ctx: &mut StepCtx<'_>) {
+        let (level, text): (_, &[u8]) = match ctx.behind {
+            Behind::Full => {
+                (LogLevel::Alert, b"worker_connections are not enough, post_action is left out")
+            }
+            Behind::Crowded | Behind::Room => (
+                LogLevel::Warn,
+                b"too many post actions of one connection, post_action is left out",
+            ),
+        };
+        log_lines::error_about(&self.request, None, site, ctx, level, |out| {
+            out.extend_from_slice(text);
+        });
+    }
+
+    fn begin_post_action(&mut self, ctx: &mut StepCtx<'_>) {
+        self.note_decision(ctx);
+        let mut fields = FieldMap::new();
+        fields.copy_from(&self.answer.head.fields);
+        self.post_action = Some(Box::new(PostActionState { fields, body: self.answer.head.body }));
+        // The worker lets it end as it would have ended without us.
+        if self.is_fetching() {
+            self.detach_fetch(ctx);
+        }
+        if self.request.head().body != RequestBody::None {
+            self.request.upload.close();
+        }
+        if self.request.redirects_left == 0 {
+            // As in nginx, whose count of four bits goes round once it was used up.
+            self.request.redirects_left = 16;
+        }
+        ctx.effects.push(StepEffect::Outlive);
+    }
+
+    /// Makes room for another answer. What was said and counted of the client's stays.
+    fn forget_answer(&mut self) {
+        self.answer.body = AnswerBody::Empty;
+        self.answer.carried.clear();
+        self.answer.retry_after = None;
+        self.answer.object = None;
+        self.location.clear();
+        self.challenge.clear();
+        (self.password, self.verdict) = (None, None);
+        self.probes_left = PROBES_MAX;
+        (self.waited_for_form, self.waited_for_listing) = (false, false);
+        self.unsatisfied = None;
+        self.request.is_vouched_for = false;
+        self.page.clear();
+    }
+
+    /// As in nginx, all of what is written is the path, and the query is gone.
+    fn follow_path(&mut self, path: &[u8], site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+        let next = self.redirect_inside(path, site, ctx);
+        if matches!(next, NextStep::Step(_)) {
+            self.request.uri.clear();
+            self.request.uri.extend_from_slice(path);
+            self.request.note_dots();
+            self.request.drop_args();
+        }
+        next
+    }
+
+    /// The path and the query stay.
+    fn follow_name(&mut self, name: &[u8], site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+        if self.request.head().target.is_empty() && self.request.redirects_left > 1 {
+            let _counted = self.spend_redirect();
+            self.log_error(site, ctx, |out| {
+                out.extend_from_slice(b"empty URI in redirect to named location \"");
+                out.extend_from_slice(name);
+                out.push(b'"');
+            });
+            return NextStep::Fail(500);
+        }
+        self.enter_named(name, site, ctx)
+    }
+
+    /// Such an answer is there: nobody gets it.
+    pub(super) fn end_post_action(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
+        self.drop_fetch(ctx);
+        self.answer.body = AnswerBody::Empty;
+        if let Some(post_action) = &self.post_action {
+            self.answer.head.fields.copy_from(&post_action.fields);
+            self.answer.head.body = post_action.body;
+        }
+        // What nginx logs when no head was made holds until there is one.
+        self.answer.bare_status = 0;
+        self.finish(site, ctx)
+    }
+
+    /// As in nginx, a status that is none is told only of a client that got nothing.
+    pub(super) fn close_post_action(
+        &mut self,
+        status: u16,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> ExchangeState {
+        if self.answer.head.status == 0 || self.answer.head_sent + self.answer.body_sent == 0 {
+            self.answer.bare_status = status;
+        }
+        self.conclude(site, ctx)
+    }
+}

@@ -1,0 +1,112 @@
+//! Hits that repeat themselves: the fields and the form of an answer that this worker gave before.
+//!
+//! Owns what makes two answers with one object the same; refuses whatever a condition, a range or a
+//! proxy makes different. Easiest to break: what depends on more than the tag is not remembered but
+//! added by `decorate` and `say_kept` each time.
+
+use std::sync::Arc;
+
+use bolide_cache::{Memo, Object};
+use bolide_conf::model::CharsetOf;
+use bolide_http::conditional::Conditions;
+use bolide_http::{BodyLen, FieldMap, Name, OriginHead};
+use bytes::Bytes;
+
+use crate::answer::AnswerBody;
+use crate::content::page::UpstreamCacheStatus;
+use crate::ctx::StepCtx;
+use crate::exchange::Exchange;
+use crate::filter::compress;
+use crate::site::{CompiledLocation, Site};
+
+impl Exchange {
+    /// Answers as before, if this worker did so under the same circumstances.
+    pub(crate) fn serve_warm(
+        &mut self,
+        object: &Arc<Object>,
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) -> bool {
+        let location = site.location(self.request.location);
+        let Some(tag) = self.warm_tag(location, site, ctx) else { return false };
+        let Some(front) = ctx.cache.as_deref() else { return false };
+        let Some(memo) = front.memo(object, tag) else { return false };
+        let mut fields = std::mem::take(&mut self.answer.head.fields);
+        fields.copy_from(&memo.fields);
+        if memo.own_date {
+            // All dates have 29 bytes (RFC 9110 §5.6.7).
+            let is_written = fields.overwrite(Name::Date, ctx.clock.http());
+            debug_assert!(is_written, "a remembered answer of ours has a date");
+        }
+        let body = memo.body.clone();
+        self.answer.head.body = BodyLen::Exact(body.len() as u64);
+        self.answer.body =
+            if body.is_empty() { AnswerBody::Empty } else { AnswerBody::memory(body) };
+        self.decorate(fields, 200, object.last_modified(), site, ctx);
+        self.say_kept(object, location, ctx.now.unix_millis);
+        true
+    }
+
+    /// Remembers an answer that the next one will be like; `body` is its coded form.
+    pub(crate) fn remember_warm(
+        &self,
+        object: &Arc<Object>,
+        given: &HitMemo<'_>,
+        fields: &FieldMap,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) {
+        let location = site.location(self.request.location);
+        if self.answer.cached != UpstreamCacheStatus::Hit || given.status != 200 || !given.is_final
+        {
+            return;
+        }
+        let charset = match &location.settings.charset.charset {
+            CharsetOf::Name(name) => name.as_text().is_some(),
+            _ => true,
+        };
+        let Some(tag) = self.warm_tag(location, site, ctx).filter(|_| charset) else { return };
+        let Some(body) = given.body.cloned().or_else(|| object.body()) else { return };
+        let Some(front) = ctx.cache.as_deref_mut() else { return };
+        let own_date = location.dates(&given.head.fields);
+        let memo = || Memo { tag, fields: fields.clone(), own_date, body, whole: None };
+        front.remember(object, memo);
+    }
+
+    /// What two requests have to share so that their answers are alike; none if this one is
+    /// special.
+    pub(super) fn warm_tag(
+        &self,
+        location: &CompiledLocation,
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) -> Option<[u64; 2]> {
+        let fields = &self.request.head().fields;
+        let is_special = Conditions::of(fields) != Conditions::default()
+            || fields.get(Name::Via).is_some()
+            || self.answer.forced_status != 0
+            || self.sees_controls(location, ctx);
+        if is_special {
+            return None;
+        }
+        let codings = if location.coded {
+            compress::client_codings(&self.request, location).bits()
+        } else {
+            0
+        };
+        let place = u64::from(self.request.location) << 8 | u64::from(codings);
+        Some([site.serial(), place])
+    }
+}
+
+/// What of an answer is to be remembered.
+pub(crate) struct HitMemo<'a> {
+    /// Its status.
+    pub(crate) status: u16,
+    /// The head as it is kept.
+    pub(crate) head: &'a OriginHead,
+    /// The coded form that is sent, if one is.
+    pub(crate) body: Option<&'a Bytes>,
+    /// Whether the next answer has this form, too.
+    pub(crate) is_final: bool,
+}

@@ -1,0 +1,395 @@
+//! Access-log and error-log lines, in nginx's forms.
+//!
+//! Owns their text; where lines wait and when they are written is [`crate::log`]'s business.
+
+use std::os::unix::ffi::OsStrExt as _;
+
+use bolide_base::Now;
+use bolide_conf::model::{
+    AccessTarget, ErrorLog, Escape, LogFormat, LogLevel, LogTargetConf as ConfTarget, Syslog,
+};
+use bolide_conf::vars::{Template, TemplatePart};
+use bolide_http::Name;
+use bolide_http::date::DateClock;
+use bolide_http::digits::push_decimal;
+use bolide_http::escape::{escape_controls, push_json, push_log};
+
+use crate::ctx::{ConnInfo, StepCtx};
+use crate::exchange::Exchange;
+use crate::log::{LogTarget, Logs, VariableFile};
+use crate::request::Request;
+use crate::site::Site;
+use crate::vars::{VariableScope, VariableValue, address};
+
+/// Writes the access-log lines of a request that is over.
+pub(crate) fn access(scope: &VariableScope<'_>, ctx: &mut StepCtx<'_>, scratch: &mut Vec<u8>) {
+    let Some(http) = scope.site.http() else { return };
+    for log in scope.location().settings.access_log.iter() {
+        if let Some(condition) = &log.condition
+            && !scope.is_true(condition, scratch)
+        {
+            continue;
+        }
+        let Some(format) = http.log_formats.get(log.format as usize) else { continue };
+        let now = ctx.now.mono;
+        match &log.target {
+            AccessTarget::File(path) => {
+                let target = LogTarget::File(path.as_os_str().as_bytes());
+                ctx.logs.line(target, now, |out| full_line(scope, format, out));
+            }
+            AccessTarget::Variable(path) => variable_file(scope, path, format, ctx),
+            AccessTarget::Syslog(server) => {
+                ctx.logs.line(LogTarget::Syslog(server), now, |out| {
+                    push_syslog(server, server.severity, scope.site, ctx.clock, out);
+                    line(scope, format, out);
+                });
+            }
+            AccessTarget::Stderr => {
+                ctx.logs.line(LogTarget::Stderr, now, |out| full_line(scope, format, out));
+            }
+        }
+    }
+}
+
+/// Writes a line to a file whose name the request has made.
+#[cold]
+fn variable_file(
+    scope: &VariableScope<'_>,
+    name: &Template,
+    format: &LogFormat,
+    ctx: &mut StepCtx<'_>,
+) {
+    let (mut path, mut root, mut context) = (Vec::new(), Vec::new(), Vec::new());
+    scope.expand(name, &mut path);
+    scope.push_root(scope.location(), &mut root);
+    context.extend_from_slice(b" while logging request, client: ");
+    address(&mut context, scope.client());
+    push_circumstances(scope.request, None, scope.site, &mut context);
+    push_fields(scope.request, &mut context);
+    let (cache, serial) = (scope.location().settings.log_file_cache, ctx.conn.serial);
+    let file = VariableFile { path: &path, root: &root, cache, context: &context, serial };
+    ctx.logs.line(LogTarget::Variable(file), ctx.now.mono, |out| full_line(scope, format, out));
+}
+
+/// Appends what is in front of a syslog message (RFC 3164 §4.1), as nginx has it.
+fn push_syslog(server: &Syslog, severity: u8, site: &Site, clock: &DateClock, out: &mut Vec<u8>) {
+    out.push(b'<');
+    push_decimal(out, u64::from(server.facility) * 8 + u64::from(severity));
+    out.push(b'>');
+    out.extend_from_slice(&clock.syslog());
+    out.push(b' ');
+    if !server.nohostname {
+        out.extend_from_slice(site.hostname().as_bytes());
+        out.push(b' ');
+    }
+    out.extend_from_slice(server.tag.as_bytes());
+    out.extend_from_slice(b": ");
+}
+
+/// Appends one access-log line, its newline included.
+fn full_line(scope: &VariableScope<'_>, format: &LogFormat, out: &mut Vec<u8>) {
+    line(scope, format, out);
+    out.push(b'\n');
+}
+
+/// Appends one access-log line without its end.
+fn line(scope: &VariableScope<'_>, format: &LogFormat, out: &mut Vec<u8>) {
+    for part in format.line.parts() {
+        match part {
+            TemplatePart::Text(text) => out.extend_from_slice(text),
+            TemplatePart::Var(var) => {
+                let start = out.len();
+                let found = scope.write(var, out);
+                match format.escape {
+                    Escape::Default if found == VariableValue::No => out.push(b'-'),
+                    Escape::Default => escape_since(out, start, needs_escape, push_log),
+                    Escape::Json => escape_since(out, start, needs_json_escape, push_json),
+                    Escape::None => {}
+                }
+            }
+        }
+    }
+}
+
+const fn needs_escape(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\\' | 0..=0x1f | 0x7f..)
+}
+
+const fn needs_json_escape(byte: u8) -> bool {
+    matches!(byte, b'"' | b'\\' | 0..=0x1f)
+}
+
+/// Escapes in place what was written since `start`; nearly always there is nothing to escape.
+fn escape_since(
+    out: &mut Vec<u8>,
+    start: usize,
+    needed: impl Fn(u8) -> bool,
+    escape: impl FnOnce(&mut Vec<u8>, &[u8]),
+) {
+    if out[start..].iter().any(|byte| needed(*byte)) {
+        let raw = out.split_off(start);
+        escape(out, &raw);
+    }
+}
+
+/// Writes one error-log line about a request, if its level is logged there.
+pub(crate) fn error(
+    request: &Request,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+    level: LogLevel,
+    text: impl Fn(&mut Vec<u8>),
+) {
+    error_about(request, None, site, ctx, level, text);
+}
+
+/// Writes an `[error]` line about the origin that is asked.
+pub(crate) fn error_at_origin(
+    exchange: &Exchange,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+    text: impl Fn(&mut Vec<u8>),
+) {
+    let peer = exchange.peer();
+    let origin = peer.as_ref().map(|(scheme, peer)| (*scheme, &**peer));
+    error_about(&exchange.request, origin, site, ctx, LogLevel::Error, text);
+}
+
+/// As [`error`]; `origin` is the protocol and the address of who was asked.
+pub(crate) fn error_about(
+    request: &Request,
+    origin: Option<(&str, &str)>,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+    level: LogLevel,
+    text: impl Fn(&mut Vec<u8>),
+) {
+    error_within(request, (origin, LogFields::Read), site, ctx, level, text);
+}
+
+/// How much of a request had been read, in nginx's order, when something was said about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LogFields {
+    /// Only its line.
+    Unread,
+    /// All of the head.
+    Read,
+}
+
+/// As [`error_about`], with as much of the head as nginx has read.
+pub(crate) fn error_within(
+    request: &Request,
+    (origin, fields): (Option<(&str, &str)>, LogFields),
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+    level: LogLevel,
+    text: impl Fn(&mut Vec<u8>),
+) {
+    let logs: &[ErrorLog] = match site.http() {
+        Some(http) if !http.locations.is_empty() => {
+            &site.location(request.location).settings.error_log
+        }
+        _ => &site.config().main.error_log,
+    };
+    let serial = ctx.conn.serial;
+    let place = Place { site, clock: ctx.clock, now: ctx.now, serial: Some(serial) };
+    lines(logs, level, place, ctx.logs, |out| {
+        text(out);
+        out.extend_from_slice(b", client: ");
+        address(out, request.client(ctx.conn));
+        push_circumstances(request, origin, site, out);
+        if fields == LogFields::Read {
+            push_fields(request, out);
+        }
+    });
+}
+
+/// When and where something went wrong.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    site: &'a Site,
+    clock: &'a DateClock,
+    now: Now,
+    /// Of the connection, if it is about one.
+    serial: Option<u64>,
+}
+
+/// Writes one line to each of `logs` that takes `level`.
+fn lines(
+    logs: &[ErrorLog],
+    level: LogLevel,
+    place: Place<'_>,
+    out: &mut Logs,
+    text: impl Fn(&mut Vec<u8>),
+) {
+    let (pid, tid) = (out.pid(), out.tid());
+    for log in logs.iter().filter(|log| level <= log.level) {
+        let target = match &log.target {
+            ConfTarget::File(path) => LogTarget::File(path.as_os_str().as_bytes()),
+            ConfTarget::Stderr => LogTarget::Stderr,
+            ConfTarget::Syslog(server) => LogTarget::Syslog(server),
+            ConfTarget::Memory => continue,
+        };
+        out.line(target, place.now.mono, |out| {
+            let start = out.len();
+            if let LogTarget::Syslog(server) = target {
+                push_syslog(server, level as u8, place.site, place.clock, out);
+            }
+            out.extend_from_slice(place.clock.error_log());
+            out.extend_from_slice(b" [");
+            out.extend_from_slice(level.text().as_bytes());
+            out.extend_from_slice(b"] ");
+            push_decimal(out, u64::from(pid));
+            out.push(b'#');
+            push_decimal(out, u64::from(tid));
+            out.extend_from_slice(b": ");
+            if let Some(serial) = place.serial {
+                out.push(b'*');
+                push_decimal(out, serial);
+                out.push(b' ');
+            }
+            text(out);
+            // Clients and applications have a say in the text; the end of the line is ours.
+            escape_controls(out, start);
+            if !matches!(target, LogTarget::Syslog(_)) {
+                out.push(b'\n');
+            }
+        });
+    }
+}
+
+impl Site {
+    /// Writes an error-log line about the server itself, or about what the connection of a number
+    /// left behind, to the logs of the main block.
+    pub fn log_server(
+        &self,
+        level: LogLevel,
+        serial: Option<u64>,
+        text: &[u8],
+        now: Now,
+        clock: &DateClock,
+        logs: &mut Logs,
+    ) {
+        let place = Place { site: self, clock, now, serial };
+        lines(&self.config().main.error_log, level, place, logs, |out| out.extend_from_slice(text));
+    }
+
+    /// Writes an error-log line about a connection that has no request:
+    /// `TEXT, client: 192.0.2.1, server: 0.0.0.0:443`.
+    pub fn log_conn(
+        &self,
+        conn: &ConnInfo,
+        level: LogLevel,
+        text: &str,
+        now: Now,
+        clock: &DateClock,
+        logs: &mut Logs,
+    ) {
+        let place = Place { site: self, clock, now, serial: Some(conn.serial) };
+        let targets: &[ErrorLog] = match self.listens().get(conn.listen) {
+            Some(_) => {
+                let server = self.server(self.default_server(conn.listen));
+                &self.location(server.root).settings.error_log
+            }
+            None => &self.config().main.error_log,
+        };
+        lines(targets, level, place, logs, |out| {
+            out.extend_from_slice(text.as_bytes());
+            out.extend_from_slice(b", client: ");
+            address(out, conn.remote);
+            if let Some(listen) = self.listens().get(conn.listen) {
+                out.extend_from_slice(b", server: ");
+                out.extend_from_slice(listen.address.to_string().as_bytes());
+            }
+        });
+    }
+}
+
+fn push_circumstances(
+    request: &Request,
+    origin: Option<(&str, &str)>,
+    site: &Site,
+    out: &mut Vec<u8>,
+) {
+    out.extend_from_slice(b", server: ");
+    if site.http().is_some_and(|http| !http.servers.is_empty()) {
+        out.extend_from_slice(site.server(request.server).name.as_bytes());
+    }
+    if !request.head().line.is_empty() {
+        out.extend_from_slice(b", request: \"");
+        out.extend_from_slice(&request.head().line);
+        out.push(b'"');
+    }
+    let within = match (&request.question, &request.inclusion) {
+        (Some(question), _) => Some(&question.uri[..]),
+        (None, Some(_)) => Some(&request.uri[..]),
+        (None, None) => None,
+    };
+    if let Some(uri) = within {
+        out.extend_from_slice(b", subrequest: \"");
+        out.extend_from_slice(uri);
+        out.push(b'"');
+    }
+    if let Some((scheme, peer)) = origin {
+        push_origin(scheme, peer, &request.origin_target, out);
+    }
+}
+
+fn push_fields(request: &Request, out: &mut Vec<u8>) {
+    let quoted: [(&[u8], Option<&[u8]>); 2] = [
+        (b", host: \"", request.head().fields.get(Name::Host)),
+        (b", referrer: \"", request.head().fields.get(Name::Referer)),
+    ];
+    for (label, value) in quoted {
+        if let Some(value) = value {
+            out.extend_from_slice(label);
+            out.extend_from_slice(value);
+            out.push(b'"');
+        }
+    }
+}
+
+/// As nginx has it: a path ends in a colon.
+fn push_origin(scheme: &str, peer: &str, target: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(b", upstream: \"");
+    out.extend_from_slice(scheme.as_bytes());
+    out.extend_from_slice(b"://");
+    out.extend_from_slice(peer.as_bytes());
+    if peer.starts_with("unix:") {
+        out.push(b':');
+    }
+    push_log(out, target);
+    out.push(b'"');
+}
+
+/// Appends `(2: No such file or directory)`.
+pub(crate) fn push_errno(out: &mut Vec<u8>, errno: i32) {
+    let text = std::io::Error::from_raw_os_error(errno).to_string();
+    let words = text.split(" (os error").next().unwrap_or_default();
+    out.push(b'(');
+    push_decimal(out, u64::from(errno.unsigned_abs()));
+    out.extend_from_slice(b": ");
+    out.extend_from_slice(words.as_bytes());
+    out.push(b')');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{escape_since, needs_escape, push_errno, push_log};
+
+    #[test]
+    fn only_hostile_values_are_rewritten() {
+        let mut out = b"\"kept\" ".to_vec();
+        let start = out.len();
+        out.extend_from_slice(b"a\"b");
+        escape_since(&mut out, start, needs_escape, push_log);
+        assert_eq!(out, b"\"kept\" a\\x22b");
+    }
+
+    #[test]
+    fn an_error_number_is_told_with_its_words() {
+        let mut out = Vec::new();
+        push_errno(&mut out, 2);
+        assert_eq!(out, b"(2: No such file or directory)");
+    }
+}

@@ -1,0 +1,210 @@
+//! Content types by file name, with what a location does to each: charset and codings.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use bolide_conf::model::{CharsetOf, LocationSettings, Precompressed};
+
+use crate::hash::NameTable;
+
+/// Longer extensions have no type of their own.
+const EXTENSION_MAX: usize = 32;
+
+/// One content type in one location.
+#[derive(Clone, Debug)]
+pub(crate) struct MediaType {
+    /// The type as configured; empty if there is none.
+    pub(crate) media: Arc<[u8]>,
+    /// `Content-Type` as it leaves.
+    pub(crate) value: Box<[u8]>,
+    /// Whether a charset that depends on the request is appended.
+    pub(crate) charset_varies: bool,
+    /// Whether gzip applies to it.
+    pub(crate) gzip: bool,
+    /// Whether brotli applies to it.
+    pub(crate) brotli: bool,
+    /// Whether zstd applies to it.
+    pub(crate) zstd: bool,
+    /// Whether `sub_filter`, `ssi` or `addition` apply to it: then bodies are changed on their way,
+    /// and neither coded forms nor parts of what is there are of use.
+    pub(crate) rewritten: bool,
+    /// Whether `sub_filter` applies to it.
+    pub(crate) replaced: bool,
+    /// Whether `ssi` applies to it.
+    pub(crate) included: bool,
+    /// Whether `addition` applies to it.
+    pub(crate) added: bool,
+}
+
+impl MediaType {
+    /// Whether any coding applies to it as it is.
+    pub(crate) const fn is_codable(&self) -> bool {
+        !self.rewritten && self.has_coding()
+    }
+
+    /// The same for what was changed already.
+    pub(crate) const fn has_coding(&self) -> bool {
+        self.gzip || self.brotli || self.zstd
+    }
+}
+
+/// The content types of a location.
+#[derive(Debug)]
+pub(crate) struct MediaTypes {
+    by_extension: NameTable<u16>,
+    kinds: Vec<MediaType>,
+}
+
+/// The place of the default type.
+const DEFAULT: u16 = 0;
+/// The place of `text/html`, which the server's own pages have.
+const HTML: u16 = 1;
+
+impl MediaTypes {
+    fn new(settings: &LocationSettings) -> Self {
+        let mut made = Self { by_extension: NameTable::default(), kinds: Vec::new() };
+        made.kinds.push(kind(settings, &settings.default_type));
+        made.kinds.push(kind(settings, &Arc::from(&b"text/html"[..])));
+        for (extension, media) in settings.types.iter() {
+            let known = made.kinds.iter().position(|kind| kind.media == *media);
+            let place = known.unwrap_or_else(|| {
+                made.kinds.push(kind(settings, media));
+                made.kinds.len() - 1
+            });
+            made.by_extension.insert(extension.clone(), place as u16);
+        }
+        made
+    }
+
+    /// The type of a path, by the extension of its last segment.
+    #[inline]
+    pub(crate) fn of_path(&self, path: &[u8]) -> &MediaType {
+        let extension = bolide_http::types::extension(path);
+        let mut lower = [0_u8; EXTENSION_MAX];
+        let place = match lower.get_mut(..extension.len()) {
+            Some(lower) if !extension.is_empty() => {
+                for (to, from) in lower.iter_mut().zip(extension) {
+                    *to = from.to_ascii_lowercase();
+                }
+                self.by_extension.get(&*lower).copied().unwrap_or(DEFAULT)
+            }
+            _ => DEFAULT,
+        };
+        &self.kinds[usize::from(place)]
+    }
+
+    /// The type that is called `media`, if files here can have it.
+    pub(crate) fn of_media(&self, media: &[u8]) -> Option<&MediaType> {
+        let html = self.html();
+        if media.eq_ignore_ascii_case(&html.media) {
+            return Some(html);
+        }
+        self.kinds.iter().find(|kind| kind.media.eq_ignore_ascii_case(media))
+    }
+
+    /// The type of an answer whose `Content-Type` is `value`.
+    pub(crate) fn of_value(&self, value: &[u8], settings: &LocationSettings) -> Cow<'_, MediaType> {
+        let media = media(value);
+        match self.of_media(media) {
+            Some(kind) => Cow::Borrowed(kind),
+            None => Cow::Owned(kind(settings, &media.to_ascii_lowercase().into())),
+        }
+    }
+
+    /// `text/html`
+    pub(crate) fn html(&self) -> &MediaType {
+        &self.kinds[usize::from(HTML)]
+    }
+
+    /// Whether any coding, made or stored, is on.
+    pub(crate) fn is_coded(settings: &LocationSettings) -> bool {
+        let stored = [
+            settings.gzip.precompressed,
+            settings.brotli.precompressed,
+            settings.zstd.precompressed,
+        ];
+        settings.gzip.on
+            || settings.brotli.on
+            || settings.zstd.on
+            || stored.iter().any(|stored| *stored != Precompressed::Off)
+    }
+}
+
+/// A type without its parameters.
+pub(crate) fn media(value: &[u8]) -> &[u8] {
+    let end = memchr::memchr(b';', value).unwrap_or(value.len());
+    value[..end].trim_ascii_end()
+}
+
+/// How a location treats the type `media`.
+pub(crate) fn kind(settings: &LocationSettings, media: &Arc<[u8]>) -> MediaType {
+    let lower = media.to_ascii_lowercase();
+    let mut value = media.to_vec();
+    let mut charset_varies = false;
+    if !media.is_empty()
+        && settings.charset.types.contains(&lower)
+        && let CharsetOf::Name(name) = &settings.charset.charset
+    {
+        match name.as_text() {
+            Some(b"") => {}
+            Some(name) => {
+                value.extend_from_slice(b"; charset=");
+                value.extend_from_slice(name);
+            }
+            None => charset_varies = true,
+        }
+    }
+    let (gzip, brotli, zstd) = (&settings.gzip, &settings.brotli, &settings.zstd);
+    let has_type = !media.is_empty();
+    let filters = &settings.filters;
+    let (replaced, included) = (filters.rewrites(&lower), filters.includes(&lower));
+    let added = filters.adds(&lower);
+    MediaType {
+        media: media.clone(),
+        value: value.into_boxed_slice(),
+        charset_varies,
+        gzip: has_type && gzip.on && gzip.types.contains(&lower),
+        brotli: has_type && brotli.on && brotli.types.contains(&lower),
+        zstd: has_type && zstd.on && zstd.types.contains(&lower),
+        rewritten: replaced || included || added,
+        replaced,
+        included,
+        added,
+    }
+}
+
+/// Locations that share their settings share their types, too.
+#[derive(Default)]
+pub(crate) struct MediaTypeCache(Vec<(Arc<LocationSettings>, Arc<MediaTypes>)>);
+
+impl MediaTypeCache {
+    /// The types under `settings`.
+    pub(crate) fn of(&mut self, settings: &Arc<LocationSettings>) -> Arc<MediaTypes> {
+        let same = |known: &LocationSettings| {
+            Arc::ptr_eq(&known.types, &settings.types)
+                && known.default_type == settings.default_type
+                && known.charset == settings.charset
+                && known.gzip == settings.gzip
+                && known.brotli == settings.brotli
+                && known.zstd == settings.zstd
+                && known.filters == settings.filters
+        };
+        if let Some((_, kinds)) = self.0.iter().find(|(known, _)| same(known)) {
+            return kinds.clone();
+        }
+        let kinds = Arc::new(MediaTypes::new(settings));
+        self.0.push((settings.clone(), kinds.clone()));
+        kinds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::media;
+
+    #[test]
+    fn a_type_ends_at_its_parameters() {
+        assert_eq!(media(b"text/html ; charset=x"), b"text/html");
+        assert_eq!(media(b"text/html"), b"text/html");
+    }
+}

@@ -1,0 +1,186 @@
+//! `auth_request`: another location of this server is asked whether a request may come in.
+//!
+//! Owns the question, a request inside the server with the fields of the one that it is about, and
+//! what follows from its verdict. Easiest to break: the question passes no checks of its own,
+//! shares no key with the page that it is about, and of its answer only the head counts.
+
+use std::sync::Arc;
+
+use bolide_conf::model::{AuthRequest, Satisfy, SetTarget};
+use bolide_http::{Name, RequestHead};
+
+use crate::captures::Captures;
+use crate::content::parts::inherit;
+use crate::ctx::{ClientAddress, SiteRef, StepCtx, StepEffect};
+use crate::exchange::{Exchange, NextStep};
+use crate::limit::LimitHold;
+use crate::phase::limits::LimitDetail;
+use crate::site::{Caching, CompiledLocation, Site};
+use crate::vars::VariableScope;
+
+/// What makes a request a question.
+#[derive(Clone, Debug)]
+pub struct AuthSubrequest {
+    /// The path that is asked, as written.
+    pub(crate) uri: Arc<[u8]>,
+    /// What is read of the answer.
+    rule: Arc<AuthRequest>,
+    /// What the request knew; a question shares its variables.
+    known: Captures,
+    id: [u64; 2],
+    /// Who asks for what it is about, if that is not who is connected.
+    real: Option<ClientAddress>,
+    /// Where the request came in, as its site counts it.
+    listen: usize,
+    /// What limits said of the request; as in nginx, none is counted twice.
+    told: [LimitDetail; 2],
+}
+
+/// What came of a question.
+#[derive(Debug, Default)]
+pub struct AuthVerdict {
+    status: u16,
+    /// `WWW-Authenticate` of the origin that was asked.
+    challenges: Vec<Vec<u8>>,
+    /// `auth_request_set`
+    values: Vec<(SetTarget, Vec<u8>)>,
+    known: Captures,
+    /// What limits said of both.
+    told: [LimitDetail; 2],
+    /// Where the question is counted: for as long as the request, as in nginx.
+    held: LimitHold,
+}
+
+impl Exchange {
+    /// Whether it only says if another one may come in.
+    #[must_use]
+    pub const fn is_question(&self) -> bool {
+        self.request.question.is_some()
+    }
+
+    /// What is kept of answers to this request. Questions have the target of what they are about:
+    /// they have no place among pages, and none in a zone that has no key of its own, where a kept
+    /// page would say who may come in.
+    pub(crate) fn caching<'a>(&self, site: &'a Site) -> Option<&'a Caching> {
+        let caching = site.location(self.request.location).caching.as_ref();
+        caching.filter(|caching| {
+            let conf = &caching.conf;
+            let has_key = conf.key.is_some() || conf.page.key.is_some();
+            // As in nginx, what nobody gets is not kept, or it would be asked for only once.
+            !self.is_post_action() && (!self.is_question() || !caching.is_page() && has_key)
+        })
+    }
+
+    /// Asks whether the request may come in.
+    pub(super) fn ask_whether(ctx: &mut StepCtx<'_>) -> NextStep {
+        ctx.effects.push(StepEffect::AuthSubrequest);
+        NextStep::AwaitAuth
+    }
+
+    /// Makes `head` the question that [`Effect::Question`] is about.
+    pub fn pose(&mut self, head: &mut RequestHead) -> Option<Box<AuthSubrequest>> {
+        let settings = self.settings()?;
+        let rule = settings.auth_request.clone();
+        let uri = rule.uri.clone()?;
+        inherit(head, self.request.head());
+        let known = self.request.captures.get_mut().clone();
+        Some(Box::new(AuthSubrequest {
+            uri,
+            rule,
+            known,
+            id: self.request.id,
+            real: self.request.real,
+            listen: self.request.listen,
+            told: self.request.limited.details(),
+        }))
+    }
+
+    /// Gives a question to an idle exchange; wake it with `Start`.
+    pub fn start_question(
+        &mut self,
+        head: Box<RequestHead>,
+        site: SiteRef,
+        question: Box<AuthSubrequest>,
+    ) {
+        self.start(head, site);
+        self.request.internal = true;
+        self.request.is_fragment = true;
+        self.request.captures.get_mut().adopt(question.known.clone());
+        self.request.id = question.id;
+        self.request.real = question.real;
+        self.request.listen = question.listen;
+        self.request.limited.tell(question.told);
+        self.request.question = Some(question);
+    }
+
+    /// What the answer to a question, whose head is there, says.
+    pub fn verdict(&mut self, ctx: &StepCtx<'_>) -> Option<Box<AuthVerdict>> {
+        let site = self.request.site.clone()?;
+        let rule = self.request.question.as_ref()?.rule.clone();
+        let scope = VariableScope::new(&self.request, &self.answer, &site, ctx);
+        let mut values = Vec::with_capacity(rule.set.len());
+        for (target, template) in rule.set.iter() {
+            let mut value = Vec::new();
+            scope.expand(template, &mut value);
+            values.push((*target, value));
+        }
+        let head = &self.answer.head;
+        let fields = head.fields.all(Name::WwwAuthenticate);
+        let challenges = fields.map(<[u8]>::to_vec).collect();
+        let status = head.status;
+        let known = std::mem::take(self.request.captures.get_mut());
+        let (told, held) = (self.request.limited.details(), self.held());
+        Some(Box::new(AuthVerdict { status, challenges, values, known, told, held }))
+    }
+
+    /// Takes the answer to its question; to be woken with `Wake::Fragment` then, or when there will
+    /// be none.
+    pub fn take_verdict(&mut self, mut verdict: Box<AuthVerdict>) {
+        self.request.limited.tell(verdict.told);
+        self.request.limited.hold(std::mem::take(&mut verdict.held));
+        self.verdict = Some(verdict);
+    }
+
+    /// A trial asks nobody: the request is let in.
+    pub(crate) fn take_for_granted(&mut self) {
+        let known = self.request.captures.get_mut().clone();
+        self.verdict = Some(Box::new(AuthVerdict { status: 200, known, ..AuthVerdict::default() }));
+    }
+
+    /// Goes on with the checks of access.
+    pub(super) fn heed(
+        &mut self,
+        verdict: AuthVerdict,
+        location: &CompiledLocation,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let any = location.settings.satisfy == Satisfy::Any;
+        self.request.captures.get_mut().adopt(verdict.known);
+        self.request.is_vouched_for = true;
+        for (target, value) in &verdict.values {
+            self.assign(*target, value, site, ctx);
+        }
+        match verdict.status {
+            200..=299 if any => self.satisfied(site),
+            200..=299 => Self::admitted(location),
+            401 => {
+                for challenge in &verdict.challenges {
+                    self.answer.carried.push(Name::WwwAuthenticate, challenge);
+                }
+                self.refuse_stranger(location, site, ctx)
+            }
+            // A password that was asked for in vain may still be given.
+            403 if any && !self.challenge.is_empty() => self.refuse_stranger(location, site, ctx),
+            403 if any => self.forbid(site, ctx),
+            403 => NextStep::Fail(403),
+            status => {
+                self.log_error(site, ctx, |out| {
+                    out.extend_from_slice(b"auth request unexpected status: ");
+                    bolide_http::digits::push_decimal(out, u64::from(status));
+                });
+                NextStep::Fail(500)
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What the error log says of origins, in nginx's words.
+
+use bolide_base::Instant;
+use bolide_conf::model::{LogLevel, PeerAddress, Protocol};
+
+pub(crate) const CONNECTING: &str = "while connecting to upstream";
+pub(crate) const HANDSHAKING: &str = "while SSL handshaking to upstream";
+pub(crate) const WAITING: &str = "while waiting for upstream";
+pub(crate) const SENDING: &str = "while sending request to upstream";
+pub(crate) const READING_HEAD: &str = "while reading response header from upstream";
+pub(crate) const READING: &str = "while reading upstream";
+
+pub(crate) const TIMED_OUT: &[u8] = b"upstream timed out (110: Connection timed out)";
+pub(crate) const NO_LIVE: &[u8] = b"no live upstreams";
+pub(crate) const QUEUE_FULL: &[u8] = b"upstream queue is full";
+pub(crate) const DISABLED: &[u8] = b"upstream server temporarily disabled";
+pub(crate) const CLOSED_IDLE: &[u8] = b"upstream closed kept connection, trying a new one";
+
+pub(crate) const EXCESS: &[u8] =
+    b"upstream sent more data than specified in \"Content-Length\" header";
+pub(crate) const EXCESS_CHUNK: &[u8] = b"upstream sent data after final chunk";
+
+/// Bytes of the error stream in one line of the log.
+const STDERR_MAX: usize = 2048;
+
+/// Milliseconds between two moments.
+pub(crate) const fn millis(from: Instant, to: Instant) -> u64 {
+    (to.as_nanos().saturating_sub(from.as_nanos())) / 1_000_000
+}
+
+/// There is no connection.
+pub(crate) fn connect_failed(address: &PeerAddress, errno: i32) -> (LogLevel, Vec<u8>) {
+    // What the kernel refuses at once is told with the address, what it reports later without.
+    let at_once = match address {
+        PeerAddress::Unix(_) => true,
+        PeerAddress::Inet(_) => matches!(errno, 1 | 13 | 22 | 97 | 99 | 101),
+    };
+    let whom = if at_once { format!(" to {address}") } else { String::new() };
+    let level = match errno {
+        11 | 100 | 101 | 104 | 110..=113 => LogLevel::Error,
+        _ => LogLevel::Crit,
+    };
+    (level, format!("connect(){whom} failed ({})", reason(errno)).into_bytes())
+}
+
+/// There is no connection by this address of ours.
+pub(crate) fn bind_failed(from: &str, errno: i32) -> Vec<u8> {
+    format!("bind({from}) failed ({})", reason(errno)).into_bytes()
+}
+
+/// A call on the connection failed.
+pub(crate) fn call_failed(call: &str, errno: i32) -> Vec<u8> {
+    format!("{call}() failed ({})", reason(errno)).into_bytes()
+}
+
+/// What the application wrote to its error stream; none if that is nothing.
+pub(crate) fn stderr(protocol: Protocol, text: &[u8]) -> Option<Vec<u8>> {
+    let is_idle = |byte: &u8| matches!(byte, b'\n' | b'\r' | b'.' | b' ');
+    let end = text.iter().rposition(|byte| !is_idle(byte))? + 1;
+    let whose = match protocol {
+        Protocol::FastCgi => "FastCGI",
+        Protocol::Lsapi => "LSAPI",
+        Protocol::Http => "HTTP",
+    };
+    let mut line = format!("{whose} sent in stderr: \"").into_bytes();
+    line.extend_from_slice(&text[..end.min(STDERR_MAX)]);
+    line.push(b'"');
+    Some(line)
+}
+
+/// `111: Connection refused`
+fn reason(errno: i32) -> String {
+    let text = std::io::Error::from_raw_os_error(errno).to_string();
+    let words = text.split(" (os error").next().unwrap_or_default();
+    format!("{errno}: {words}")
+}

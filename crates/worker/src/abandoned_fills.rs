@@ -1,0 +1,126 @@
+//! Fills that no client waits for: the client left, or the fill revalidates a stale object in the
+//! background.
+//!
+//! One such fill serves the next visitor; many are an attack on the origin by clients that send a
+//! request and leave. Owns how many there may be and which end first. Refuses to end a fill that
+//! another request follows: the client of that request counts already.
+
+use bolide_base::SlabKey;
+use bolide_base::limits::{UNWAITED_FILLS_MAX, UNWAITED_FILLS_PER_ORIGIN_MAX};
+use bolide_io::Io;
+use bolide_upstream::PassTarget;
+
+use crate::fetches::LiveFetch;
+use crate::upstream_groups::Origins;
+use crate::worker::Worker;
+
+/// The fills of this worker that none of its clients waits for.
+#[derive(Debug, Default)]
+pub(crate) struct AbandonedFills {
+    /// In the order in which they were left; some may be over, and some joined.
+    all: Vec<SlabKey<LiveFetch>>,
+    /// One was left since they were counted.
+    has_grown: bool,
+    /// They are to be counted.
+    is_due: bool,
+    /// How many were ended because there were too many.
+    ended: usize,
+}
+
+impl AbandonedFills {
+    /// The last client of `fetch` on this worker left.
+    pub(crate) fn push(&mut self, fetch: SlabKey<LiveFetch>) {
+        if !self.all.contains(&fetch) {
+            self.all.push(fetch);
+            (self.has_grown, self.is_due) = (true, true);
+        }
+    }
+
+    /// Whether they are to be counted: one was left, or one that was joined may have lost its last
+    /// reader.
+    #[inline]
+    pub(crate) const fn is_due(&self) -> bool {
+        self.is_due
+    }
+
+    /// Whether one was left since they were counted.
+    pub(crate) const fn has_grown(&self) -> bool {
+        self.has_grown
+    }
+
+    /// An upper bound of their number, known without counting.
+    pub(crate) const fn at_most(&self) -> usize {
+        self.all.len()
+    }
+
+    /// How many were ended.
+    pub(crate) const fn ended(&self) -> usize {
+        self.ended
+    }
+}
+
+impl Origins {
+    /// Counts the fills that no client of any worker waits for.
+    pub(crate) fn unwaited_fills(&self) -> usize {
+        let counts = |key: &&SlabKey<LiveFetch>| self.fetches.get(**key).is_some_and(is_unwaited);
+        self.unwaited.all.iter().filter(counts).count()
+    }
+}
+
+impl<I: Io> Worker<I> {
+    /// Ends the fills that are too many: of one origin, or of all. Those that were left first have
+    /// got furthest, and stay.
+    pub(crate) fn end_unwaited(&mut self) {
+        let Origins { unwaited, fetches, .. } = &mut self.origins;
+        unwaited.has_grown = false;
+        unwaited.all.retain(|key| fetches.get(*key).is_some_and(is_left));
+        let mut counts: Vec<(&PassTarget, usize)> = Vec::new();
+        let (mut total, mut surplus) = (0, Vec::new());
+        for key in &unwaited.all {
+            let Some(live) = fetches.get(*key).filter(|live| is_unwaited(live)) else { continue };
+            let target = &live.fetch.request().target;
+            let place = counts.iter().position(|(known, _)| *known == target);
+            let count = place.map_or(0, |place| counts[place].1);
+            if total >= UNWAITED_FILLS_MAX || count >= UNWAITED_FILLS_PER_ORIGIN_MAX {
+                surplus.push(*key);
+                continue;
+            }
+            total += 1;
+            match place {
+                Some(place) => counts[place].1 += 1,
+                None => counts.push((target, 1)),
+            }
+        }
+        surplus.into_iter().for_each(|key| self.end_fill(key));
+        let unwaited = &mut self.origins.unwaited;
+        unwaited.is_due = unwaited.has_grown || unwaited.all.len() > UNWAITED_FILLS_PER_ORIGIN_MAX;
+    }
+
+    /// Ends the fill that was left last, to make room for a client; whether there was one.
+    pub(crate) fn end_last_unwaited(&mut self) -> bool {
+        let Origins { unwaited, fetches, .. } = &self.origins;
+        let is_one = |key: &&SlabKey<LiveFetch>| fetches.get(**key).is_some_and(is_unwaited);
+        let Some(key) = unwaited.all.iter().rfind(is_one).copied() else { return false };
+        self.end_fill(key);
+        true
+    }
+
+    fn end_fill(&mut self, key: SlabKey<LiveFetch>) {
+        self.origins.unwaited.all.retain(|known| *known != key);
+        self.origins.unwaited.ended += 1;
+        let Some(live) = self.origins.fetches.get_mut(key) else { return };
+        let wakes = live.fill.as_mut().map(|fill| fill.let_go()).unwrap_or_default();
+        self.post(wakes);
+        self.abandon_fetch(key);
+    }
+}
+
+/// Whether a fetch goes on for the store alone.
+fn is_left(live: &LiveFetch) -> bool {
+    live.exchange.is_none() && live.is_filling()
+}
+
+/// Whether no request on any worker follows its fill, either.
+fn is_unwaited(live: &LiveFetch) -> bool {
+    is_left(live) && !live.fill.as_ref().is_some_and(|fill| fill.is_joined())
+}

@@ -1,0 +1,243 @@
+//! Looks for kept answers on disk, and journals of purges: what a turn does with the files of a
+//! cache.
+
+use bolide_base::{ChainStamp, FileRef};
+use bolide_cache::disk::format::{FIXED, HEAD_MAX, head_size};
+use bolide_cache::disk::{DiskQuery, DiskTree, READ_MAX, Recall, Unfit};
+use bolide_cache::{FillPermit, Lookup, ObjectKind, Store, TagVerdict};
+use bolide_engine::{Recalled, Wake};
+use bolide_io::{FileFailure, Io, OpenRequest, SymlinkRule};
+use bytes::Bytes;
+
+use crate::worker::Worker;
+
+const ENOENT: i32 = 2;
+const ENOTDIR: i32 = 20;
+/// Bytes in which a head is looked for.
+const HEAD_READ: usize = 16 * 1024;
+
+impl<I: Io> Worker<I> {
+    /// Looks on disk for what a permit is about.
+    pub(crate) fn recall(&mut self, permit: FillPermit) -> Wake {
+        let Some(disk_query) = permit.disk_query() else { return absent(permit) };
+        let path = disk_query.path();
+        let request = OpenRequest {
+            path: &path,
+            symlinks: SymlinkRule::Follow,
+            content_max: READ_MAX,
+            stat_only: false,
+        };
+        let now = (self.now.mono.as_nanos() / 1_000_000_000) as u32;
+        let opened = match self.io.open(&request) {
+            Ok(opened) => opened,
+            Err(failure) => {
+                if matches!(failure.errno, ENOENT | ENOTDIR) {
+                    disk_query.note_gone();
+                }
+                return absent(permit);
+            }
+        };
+        let now_ms = self.now.unix_millis;
+        if let Some(content) = opened.content {
+            return match disk_query.restore(permit, &Bytes::from(content), now_ms, now) {
+                Recall::Restored(wakes) => {
+                    self.post(wakes);
+                    Wake::Recalled(Box::new(Recalled::Kept))
+                }
+                Recall::Unfit(permit, unfit) => self.turn_away(permit, &disk_query, unfit),
+            };
+        }
+        let Some(file) = opened.file else { return absent(permit) };
+        let stamp = ChainStamp {
+            size: opened.stat.size,
+            mtime_seconds: opened.stat.mtime_seconds,
+            mtime_nanos: opened.stat.mtime_nanos,
+        };
+        self.recall_large(permit, &disk_query, (file, stamp), now)
+    }
+
+    /// A body that is larger than what is read at once stays where it is.
+    fn recall_large(
+        &mut self,
+        permit: FillPermit,
+        disk_query: &DiskQuery,
+        opened: (FileRef, ChainStamp),
+        now: u32,
+    ) -> Wake {
+        let Some(head) = read_head(&mut self.io, &opened.0) else {
+            return self.turn_away(permit, disk_query, Unfit::Dead);
+        };
+        let now_ms = self.now.unix_millis;
+        let (object, verdict) = match disk_query.judge(&permit, &head, now_ms) {
+            Ok((record, _)) if record.size() as u64 + record.body_len != opened.1.size => {
+                return self.turn_away(permit, disk_query, Unfit::Dead);
+            }
+            // What a URL varies by is no answer.
+            Ok((record, _)) if record.kind != ObjectKind::Content => return absent(permit),
+            // What is put together from parts is read whole, or not at all.
+            Ok((record, _)) if bolide_cache::is_esi(record.head) => return absent(permit),
+            Ok((record, verdict)) => (disk_query.outline(&permit, &record, opened, now), verdict),
+            Err(unfit) => return self.turn_away(permit, disk_query, unfit),
+        };
+        let times = object.times();
+        let found = if verdict == TagVerdict::Good && now_ms < times.expires_ms {
+            self.post(permit.abandon(bolide_cache::AbandonReason::Gone));
+            Lookup::Hit(object)
+        } else if now_ms < times.stale_until_ms() {
+            Lookup::Stale(object, Some(permit))
+        } else {
+            Lookup::Miss(permit)
+        };
+        Wake::Recalled(Box::new(Recalled::Found(found)))
+    }
+
+    fn turn_away(&mut self, permit: FillPermit, disk_query: &DiskQuery, unfit: Unfit) -> Wake {
+        if unfit == Unfit::Dead {
+            // If it cannot be taken away, it will be turned away again.
+            let _ = self.io.unlink(&disk_query.path());
+            disk_query.note_gone();
+        }
+        absent(permit)
+    }
+
+    /// Writes purges to the journals before anybody is told of them.
+    #[inline]
+    pub(crate) fn note_purges(&mut self) {
+        if self.core.cache.as_ref().is_some_and(|front| front.store().has_unwritten_purges()) {
+            self.write_purges();
+        }
+    }
+
+    fn write_purges(&mut self) {
+        let Some(front) = &self.core.cache else { return };
+        let store = front.store().clone();
+        write_purges(&mut self.io, &store);
+        self.disk_writer.ring();
+    }
+
+    /// Tells the disk writer what there is to do.
+    pub(crate) fn wake_disk_writer(&self) {
+        if self.core.cache.as_ref().is_some_and(|front| front.store().take_call()) {
+            self.disk_writer.ring();
+        }
+    }
+}
+
+/// Writes purges to the journals. Every thread that purged calls it before it acknowledges the
+/// purge. The disk writer logs and repeats what fails; no later process trusts the files before.
+pub fn write_purges(io: &mut impl Io, store: &Store) {
+    store.flush_purges(|tree| {
+        let _ = flush(io, tree);
+    });
+}
+
+/// What the disk has for the permit of a trial, which nobody waits for. Memory stays as it is, and
+/// so does what is of no use on disk.
+pub fn glance(io: &mut impl Io, permit: FillPermit, now: bolide_base::Now) -> Lookup {
+    let Some(disk_query) = permit.disk_query() else { return Lookup::Miss(permit) };
+    let path = disk_query.path();
+    let symlinks = SymlinkRule::Follow;
+    let request = OpenRequest { path: &path, symlinks, content_max: 0, stat_only: false };
+    let Ok(opened) = io.open(&request) else { return Lookup::Miss(permit) };
+    let Some(file) = opened.file else { return Lookup::Miss(permit) };
+    let Some(head) = read_head(io, &file) else { return Lookup::Miss(permit) };
+    let now_ms = now.unix_millis;
+    let Ok((record, verdict)) = disk_query.judge(&permit, &head, now_ms) else {
+        return Lookup::Miss(permit);
+    };
+    if record.kind != ObjectKind::Content {
+        return Lookup::Miss(permit);
+    }
+    let stamp = ChainStamp {
+        size: opened.stat.size,
+        mtime_seconds: opened.stat.mtime_seconds,
+        mtime_nanos: opened.stat.mtime_nanos,
+    };
+    let seconds = (now.mono.as_nanos() / 1_000_000_000) as u32;
+    let object = disk_query.outline(&permit, &record, (file, stamp), seconds);
+    let times = object.times();
+    if verdict == TagVerdict::Good && now_ms < times.expires_ms {
+        Lookup::Hit(object)
+    } else if now_ms < times.stale_until_ms() {
+        Lookup::Stale(object, Some(permit))
+    } else {
+        Lookup::Miss(permit)
+    }
+}
+
+fn absent(permit: FillPermit) -> Wake {
+    Wake::Recalled(Box::new(Recalled::Found(Lookup::Miss(permit))))
+}
+
+/// The whole head of a file; none if it is none of ours.
+pub(crate) fn read_head(io: &mut impl Io, file: &FileRef) -> Option<Vec<u8>> {
+    let mut head = vec![0; HEAD_READ];
+    let mut filled = read_full(io, file, 0, &mut head)?;
+    if filled < FIXED {
+        return None;
+    }
+    let size = head_size(&head).filter(|size| *size <= HEAD_MAX)?;
+    if size > filled {
+        head.resize(size, 0);
+        filled += read_full(io, file, filled as u64, &mut head[filled..])?;
+    }
+    head.truncate(filled);
+    Some(head)
+}
+
+/// Reads until `into` is full or the file ends.
+pub(crate) fn read_full(
+    io: &mut impl Io,
+    file: &FileRef,
+    offset: u64,
+    into: &mut [u8],
+) -> Option<usize> {
+    let mut filled = 0;
+    while filled < into.len() {
+        match io.read(file, offset + filled as u64, &mut into[filled..]) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(_) => return None,
+        }
+    }
+    Some(filled)
+}
+
+/// Appends what is due to the journal of a tree. When that fails, the journal goes: without it, no
+/// later process believes what is on the tree.
+///
+/// # Errors
+///
+/// The kernel's error.
+pub(crate) fn flush(io: &mut impl Io, tree: &DiskTree) -> Result<(), FileFailure> {
+    let path = tree.own_file(bolide_cache::disk::JOURNAL);
+    if tree.is_purged_early() {
+        let _ = io.unlink(&path);
+    }
+    tree.flush(|file, bytes| {
+        // Gone before others find that there is no journal to be written.
+        append(io, &path, file, bytes).inspect_err(|_| {
+            let _ = io.unlink(&path);
+        })
+    })
+}
+
+/// Appends to a journal, in its new place if another process has replaced it meanwhile.
+fn append(
+    io: &mut impl Io,
+    path: &[u8],
+    file: &mut FileRef,
+    bytes: &[u8],
+) -> Result<(), FileFailure> {
+    loop {
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let n = io.append_journal(file, rest)?;
+            rest = &rest[n..];
+        }
+        if io.stat(file)?.links > 0 {
+            return Ok(());
+        }
+        *file = io.open_journal(path)?;
+    }
+}

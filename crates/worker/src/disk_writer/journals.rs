@@ -1,0 +1,452 @@
+//! Journals: opened and replayed at the start, heard while others write, made anew when need be.
+
+use std::sync::Arc;
+
+use bolide_base::FileRef;
+use bolide_cache::disk::journal::{self, Echo, HEAD, JournalEntry, JournalRead};
+use bolide_cache::disk::{Begun, DiskTree, JOURNAL, LOCK, Replay, everything};
+use bolide_io::{FileFailure, Io};
+
+use super::walk::Walk;
+use super::{Charge, DiskWriter};
+use crate::disk_lookup::{flush, read_full};
+
+/// Bytes of a journal that are read at once.
+const READ: usize = 256 * 1024;
+/// Steps of the walk over a tree that are made before the first request.
+const FIRST_STEPS: usize = 16;
+const ENOSPC: i32 = 28;
+const EDQUOT: i32 = 122;
+/// Files that make room for a journal.
+const SACRIFICED: usize = 8;
+
+/// A journal as it was found.
+struct Opened {
+    file: FileRef,
+    seal: u64,
+    replay: Replay,
+    size: u64,
+    lock: Option<FileRef>,
+}
+
+/// A journal on its way: what the old one said up to a place is on the medium.
+pub(super) struct JournalDraft {
+    file: FileRef,
+    path: Vec<u8>,
+    size: u64,
+    /// The old one, and how much of it is here.
+    old: Option<FileRef>,
+    read: u64,
+}
+
+impl<I: Io> DiskWriter<I> {
+    /// Opens trees. Their journals, and those that are open already, are told the number that
+    /// this process counts from before anybody uses it.
+    pub(super) fn open(&mut self, trees: Vec<Arc<DiskTree>>) {
+        // What this process has purged before it was told of them hits them as well.
+        let are_late = self.store.has_purged();
+        let mut opened = Vec::new();
+        trees.iter().filter(|_| are_late).for_each(|tree| tree.note_missed_purges());
+        for tree in trees {
+            match self.open_journal(&tree) {
+                Ok(found) => opened.push((tree, Some(found))),
+                Err(failure) => {
+                    let mut charge = charge(Arc::clone(&tree), None, 0, None);
+                    self.turn_off(&mut charge, failure);
+                    self.charges.push(charge);
+                }
+            }
+        }
+        let last = opened.iter().filter_map(|(_, found)| found.as_ref()).map(|f| f.replay.last());
+        let start = self.store.next_start(last.max().unwrap_or(0));
+        self.own.push(start >> 32);
+        let unix_ms = self.now.unix_millis;
+        for charge in &self.charges {
+            charge.tree.note(&JournalEntry::Start(start), unix_ms);
+        }
+        for (tree, found) in opened {
+            let Some(Opened { file, seal, replay, size, lock }) = found else { continue };
+            let heard = Some(file.clone());
+            tree.open(file, seal, replay);
+            tree.note(&JournalEntry::Start(start), unix_ms);
+            self.charges.push(charge(tree, heard, size, lock));
+        }
+        let mut charges = std::mem::take(&mut self.charges);
+        for charge in &mut charges {
+            self.tell_start(charge);
+        }
+        self.store.begin_at(start);
+        charges.iter_mut().for_each(|charge| self.begin(charge, start));
+        self.charges = charges;
+    }
+
+    /// Has a tree used, if its journal was just taken over.
+    fn begin(&mut self, charge: &mut Charge, start: u64) {
+        let Some(begun) = charge.tree.begin(start, self.now.unix_millis) else { return };
+        charge.walk = Some(Walk::new());
+        if begun == Begun::Purged {
+            self.renew_journal(charge, 0);
+        }
+        // What is known of a small tree is told rightly from the first request on.
+        let is_far = (0..FIRST_STEPS).all(|_| self.walk_some(charge));
+        debug_assert!(is_far || charge.walk.is_none(), "a walk that has ended is forgotten");
+    }
+
+    /// Brings the number that is counted from to the medium: after a loss of power, nobody may use
+    /// it again.
+    fn tell_start(&mut self, charge: &mut Charge) {
+        if flush(&mut self.io, &charge.tree).is_err() || self.sync(&charge.tree).is_err() {
+            self.renew_journal(charge, 0);
+        }
+    }
+
+    /// Brings a journal to the medium. One of which nobody knows what is there is given up.
+    fn sync(&mut self, tree: &DiskTree) -> Result<(), FileFailure> {
+        let Some(file) = tree.journal_file() else { return Ok(()) };
+        let synced = self.io.sync(&file);
+        if synced.is_err() {
+            let _ = self.io.unlink(&tree.own_file(JOURNAL));
+            tree.give_up_journal();
+        }
+        synced
+    }
+
+    fn open_journal(&mut self, tree: &DiskTree) -> Result<Opened, FileFailure> {
+        let path = tree.own_file(JOURNAL);
+        let file = self.io.open_journal(&path)?;
+        let lock = self.io.open_journal(&tree.own_file(LOCK)).ok();
+        if let Some(lock) = &lock {
+            let _ = self.io.lock_shared(lock);
+        }
+        let mut head = [0; HEAD];
+        let found = read_full(&mut self.io, &file, 0, &mut head);
+        let seal = journal::seal(&head[..found.unwrap_or(0)]);
+        if let Some(seal) = seal {
+            let mut replay = Replay::default();
+            let mut at = HEAD as u64;
+            let mut buffer = vec![0; READ];
+            loop {
+                let n = self.io.read(&file, at, &mut buffer)?;
+                if n == 0 {
+                    break;
+                }
+                replay.feed(&buffer[..n]);
+                at += n as u64;
+            }
+            if !replay.is_damaged() {
+                return Ok(Opened { file, seal, replay, size: at, lock });
+            }
+            // Its numbers are still not to be used again.
+            let bound = replay.last();
+            let opened = self.begin_journal(tree, lock)?;
+            self.store.begin_at(bound);
+            return Ok(opened);
+        }
+        self.begin_journal(tree, lock)
+    }
+
+    /// A journal of a cache that has nothing: what lies there belongs to none.
+    fn begin_journal(
+        &mut self,
+        tree: &DiskTree,
+        lock: Option<FileRef>,
+    ) -> Result<Opened, FileFailure> {
+        let seal = self.prng.next_u64();
+        let (temporary, _) = self.draft(tree, &journal::head(seal))?;
+        let file = self.put_in_place(tree, &temporary)?;
+        self.io.sync(&file)?;
+        let size = HEAD as u64;
+        Ok(Opened { file, seal, replay: Replay::default(), size, lock })
+    }
+
+    /// Writes the beginning of a journal under another name, and brings it to the medium.
+    fn draft(&mut self, tree: &DiskTree, bytes: &[u8]) -> Result<(Vec<u8>, FileRef), FileFailure> {
+        let mut path = tree.own_file(JOURNAL);
+        path.extend_from_slice(format!(".{:016x}", self.prng.next_u64()).as_bytes());
+        let written = self.io.create(&path).and_then(|file| {
+            self.write_all(&file, &mut 0, bytes)?;
+            self.io.sync(&file)?;
+            Ok(file)
+        });
+        if written.is_err() {
+            let _ = self.io.unlink(&path);
+        }
+        written.map(|file| (path, file))
+    }
+
+    /// Gives a journal its name, which is on the medium only after a sync.
+    fn put_in_place(&mut self, tree: &DiskTree, temporary: &[u8]) -> Result<FileRef, FileFailure> {
+        let path = tree.own_file(JOURNAL);
+        if let Err(failure) = self.io.rename(temporary, &path) {
+            let _ = self.io.unlink(temporary);
+            return Err(failure);
+        }
+        self.io.open_journal(&path)
+    }
+
+    /// Hears what other processes have purged, and makes a journal that could not be written anew.
+    pub(super) fn tend_journal(&mut self, charge: &mut Charge) {
+        if !charge.tree.is_open() {
+            return self.open_late(charge);
+        }
+        if charge.tree.lacks_journal() || flush(&mut self.io, &charge.tree).is_err() {
+            self.renew_journal(charge, 0);
+        }
+        let Some(file) = charge.tree.journal_file() else { return };
+        let Ok(stat) = self.io.stat(&file) else { return };
+        if stat.links == 0 {
+            return self.follow_journal(charge, &file);
+        }
+        if self.hear_some(charge, &file, stat.size) && self.sync(&charge.tree).is_err() {
+            self.renew_journal(charge, 0);
+        }
+    }
+
+    /// Hears a bounded part of what stands in a journal of `size` bytes; a call or the next round
+    /// goes on. Whether there was more.
+    fn hear_some(&mut self, charge: &mut Charge, file: &FileRef, size: u64) -> bool {
+        if charge.heard.as_ref() != Some(file) {
+            (charge.heard, charge.read) = (Some(file.clone()), HEAD as u64);
+        }
+        let mut bytes = vec![0; READ.min(size.saturating_sub(charge.read) as usize)];
+        let Some(n) = read_full(&mut self.io, file, charge.read, &mut bytes) else { return false };
+        let (own, store, tree) = (&self.own, &self.store, &charge.tree);
+        let read = journal::read(&bytes[..n], |entry| {
+            if let JournalEntry::Purge(order, Echo::First) = entry
+                && !own.contains(&(order.sequence >> 32))
+            {
+                store.repeat(tree, &order);
+            }
+        });
+        // An entry larger than what is read at once is none.
+        let used = if read.used == 0 && n == READ { n } else { read.used };
+        charge.read += used as u64;
+        used > 0
+    }
+
+    /// The journal that is open has lost its name. Another process writes to the one that has it
+    /// now: that is heard from its beginning. If there is none, ours gets a name again.
+    fn follow_journal(&mut self, charge: &mut Charge, old: &FileRef) {
+        let opened = self.io.open_journal(&charge.tree.own_file(JOURNAL));
+        let found = opened.ok().filter(|file| {
+            let mut head = [0; HEAD];
+            let n = read_full(&mut self.io, file, 0, &mut head).unwrap_or(0);
+            journal::seal(&head[..n]).is_some()
+        });
+        match found {
+            Some(file) => charge.tree.follow_journal(old, file),
+            None => self.renew_journal(charge, 0),
+        }
+    }
+
+    /// Tries again to open what could not be opened.
+    fn open_late(&mut self, charge: &mut Charge) {
+        if charge.off_until.is_some_and(|until| self.now.mono < until) {
+            return;
+        }
+        match self.open_journal(&charge.tree) {
+            Ok(Opened { file, seal, replay, size, lock }) => {
+                let start = self.store.next_start(replay.last());
+                self.own.push(start >> 32);
+                charge.heard = Some(file.clone());
+                charge.tree.open(file, seal, replay);
+                (charge.read, charge.lock) = (size, lock);
+                self.turn_on(charge);
+                for tree in self.store.trees() {
+                    tree.note(&JournalEntry::Start(start), self.now.unix_millis);
+                    if !Arc::ptr_eq(&tree, &charge.tree) && flush(&mut self.io, &tree).is_ok() {
+                        let _ = self.sync(&tree);
+                    }
+                }
+                self.tell_start(charge);
+                self.store.begin_at(start);
+                self.begin(charge, start);
+            }
+            Err(failure) => self.turn_off(charge, failure),
+        }
+    }
+
+    /// Writes a journal anew, without entries up to `cutoff`. Until that is done nothing is written
+    /// to the tree; what lies there is good for this process.
+    pub(super) fn renew_journal(&mut self, charge: &mut Charge, cutoff: u64) {
+        let tree = Arc::clone(&charge.tree);
+        if tree.lacks_journal() && charge.off_until.is_some_and(|until| self.now.mono < until) {
+            return;
+        }
+        let mut last = Err(FileFailure { errno: ENOSPC, call: "open" });
+        for _ in 0..SACRIFICED {
+            last = self.replace_journal(charge, &tree, cutoff);
+            let Err(FileFailure { errno: ENOSPC | EDQUOT, .. }) = last else { break };
+            let now = self.seconds();
+            for hash in (0..8).map_while(|_| tree.next_victim(now, true)) {
+                tree.note_gone(hash);
+                let _ = self.io.unlink(&tree.path(hash));
+            }
+        }
+        if let Err(failure) = last {
+            self.turn_off(charge, failure);
+        }
+    }
+
+    /// Puts another journal in the place of one. Workers go on writing to the old one while that
+    /// is read and brought to the medium, and wait only for what they wrote meanwhile.
+    fn replace_journal(
+        &mut self,
+        charge: &mut Charge,
+        tree: &DiskTree,
+        cutoff: u64,
+    ) -> Result<(), FileFailure> {
+        let old = tree.old_journal();
+        if let Some((old, stat)) = old.as_ref().and_then(|old| Some((old, self.io.stat(old).ok()?)))
+        {
+            while self.hear_some(charge, old, stat.size) {}
+        }
+        let draft = self.draft_anew(tree, old, charge.read, cutoff);
+        let mut read = 0;
+        tree.replace_journal(|old, due| {
+            let draft = match draft {
+                Ok(draft) if draft.old.as_ref() != old => {
+                    // A worker has followed another process meanwhile: nothing of that was heard.
+                    let _ = self.io.unlink(&draft.path);
+                    read = HEAD as u64;
+                    self.draft_anew(tree, old.cloned(), u64::MAX, cutoff)
+                }
+                draft => {
+                    read = draft.as_ref().map_or(0, |draft| draft.size);
+                    draft
+                }
+            };
+            let made = draft.and_then(|draft| self.complete(tree, draft, due, cutoff));
+            made.inspect_err(|_| {
+                let _ = self.io.unlink(&tree.own_file(JOURNAL));
+            })
+        })?;
+        (charge.heard, charge.read) = (tree.journal_file(), read);
+        // The new name is to be there as well.
+        self.sync(tree)
+    }
+
+    /// Forgets entries up to `cutoff`.
+    pub(super) fn shorten_journal(&mut self, charge: &mut Charge, cutoff: u64) {
+        if self.is_alone(charge) {
+            self.renew_journal(charge, cutoff);
+        }
+    }
+
+    /// Whether no other process uses a tree.
+    pub(super) fn is_alone(&mut self, charge: &Charge) -> bool {
+        let Some(lock) = &charge.lock else { return false };
+        let is_alone = self.io.lock_exclusive(lock);
+        let _ = self.io.lock_shared(lock);
+        is_alone
+    }
+
+    /// A journal that says what the first `heard` bytes of an old one said.
+    pub(super) fn draft_anew(
+        &mut self,
+        tree: &DiskTree,
+        old: Option<FileRef>,
+        heard: u64,
+        cutoff: u64,
+    ) -> Result<JournalDraft, FileFailure> {
+        let mut out = journal::head(tree.seal()).to_vec();
+        let mut bytes = Vec::new();
+        if let Some(old) = &old {
+            let size = self.io.stat(old)?.size.min(heard.max(HEAD as u64));
+            bytes = self.part(old, 0, size)?;
+        }
+        let entries = bytes.get(HEAD..).unwrap_or_default();
+        let read = self.copy_entries(entries, cutoff, &mut out);
+        // One of another seal does not say what was purged of what carries ours.
+        let is_ours = journal::seal(&bytes) == Some(tree.seal());
+        if read.is_damaged || (old.is_some() && !is_ours) {
+            self.push_everything(&mut out);
+        }
+        let (path, file) = self.draft(tree, &out)?;
+        let (size, read) = (out.len() as u64, (HEAD + read.used) as u64);
+        Ok(JournalDraft { file, path, size, old, read })
+    }
+
+    /// Adds what the old journal says now, and what is due, and puts the new one in its place.
+    pub(super) fn complete(
+        &mut self,
+        tree: &DiskTree,
+        mut draft: JournalDraft,
+        due: &[u8],
+        cutoff: u64,
+    ) -> Result<FileRef, FileFailure> {
+        let added = self
+            .rest_of(&draft, due, cutoff)
+            .and_then(|bytes| self.write_all(&draft.file, &mut draft.size, &bytes));
+        if let Err(failure) = added {
+            let _ = self.io.unlink(&draft.path);
+            return Err(failure);
+        }
+        self.put_in_place(tree, &draft.path)
+    }
+
+    /// What a draft lacks.
+    fn rest_of(
+        &mut self,
+        draft: &JournalDraft,
+        due: &[u8],
+        cutoff: u64,
+    ) -> Result<Vec<u8>, FileFailure> {
+        let (mut out, mut bytes) = (Vec::new(), Vec::new());
+        if let Some(old) = &draft.old {
+            let size = self.io.stat(old)?.size;
+            bytes = self.part(old, draft.read, size.saturating_sub(draft.read))?;
+        }
+        let read = self.copy_entries(&bytes, cutoff, &mut out);
+        // What was torn off by the failure that led here is due again. What else cannot be read may
+        // have purged anything.
+        if read.is_damaged || !due.starts_with(&bytes[read.used..]) {
+            self.push_everything(&mut out);
+        }
+        out.extend_from_slice(due);
+        Ok(out)
+    }
+
+    fn part(&mut self, file: &FileRef, at: u64, len: u64) -> Result<Vec<u8>, FileFailure> {
+        let mut bytes = vec![0; len as usize];
+        let n = read_full(&mut self.io, file, at, &mut bytes);
+        bytes.truncate(n.ok_or(FileFailure { errno: 5, call: "read" })?);
+        Ok(bytes)
+    }
+
+    /// Copies purges after `cutoff`, and the greatest number that anybody has counted from.
+    fn copy_entries(&self, bytes: &[u8], cutoff: u64, out: &mut Vec<u8>) -> JournalRead {
+        let unix_ms = self.now.unix_millis;
+        let mut last = self.own.last().map_or(0, |own| own << 32);
+        let read = journal::read(bytes, |entry| match entry {
+            JournalEntry::Start(start) => last = last.max(start),
+            JournalEntry::Purge(order, _) if order.sequence > cutoff => {
+                journal::push(out, &entry, unix_ms);
+            }
+            JournalEntry::Purge(..) => {}
+        });
+        journal::push(out, &JournalEntry::Start(last), unix_ms);
+        read
+    }
+
+    fn push_everything(&self, out: &mut Vec<u8>) {
+        let all = everything(self.store.generation());
+        journal::push(out, &all, self.now.unix_millis);
+    }
+}
+
+fn charge(tree: Arc<DiskTree>, heard: Option<FileRef>, read: u64, lock: Option<FileRef>) -> Charge {
+    Charge {
+        walk: None,
+        tree,
+        check: None,
+        off_until: None,
+        is_told: false,
+        heard,
+        read,
+        lock,
+        is_shared: false,
+        asked: None,
+        is_short: false,
+    }
+}

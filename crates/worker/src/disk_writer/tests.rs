@@ -1,0 +1,385 @@
+//! Owns: what a disk writer leaves behind, and what the next one makes of it, on a real disk.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use bolide_base::Now;
+use bolide_cache::disk::{DiskTree, DiskTreeSettings, JOURNAL, Unfit, journal};
+use bolide_cache::{
+    KeyBuilder, Lookup, NamespaceId, ObjectHead, Store, StoreLimits, TagPurge, Tags, Times,
+};
+use bolide_io::epoll::Epoll;
+use bytes::Bytes;
+
+use super::DiskWriter;
+use crate::disk_lookup::flush;
+
+static LIVES: AtomicU64 = AtomicU64::new(0);
+
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("bolide-tree-{}-{name}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&path);
+        std::fs::create_dir(&path).unwrap();
+        Self(path)
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.0.join(std::str::from_utf8(JOURNAL).unwrap())
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn settings(root: &Path) -> DiskTreeSettings {
+    DiskTreeSettings {
+        root: root.as_os_str().as_encoded_bytes().into(),
+        levels: [1].into(),
+        max_size: 0,
+        inactive: 600,
+        min_free: 0,
+    }
+}
+
+/// A process that uses a directory.
+struct Life {
+    store: Arc<Store>,
+    tree: Arc<DiskTree>,
+    site: NamespaceId,
+    disk_writer: DiskWriter<Epoll>,
+}
+
+impl Life {
+    /// Nothing is open yet.
+    fn new(root: &Path) -> Self {
+        let store = Store::new(StoreLimits::default(), 1);
+        let site = store.namespace(b"zone:one");
+        let settings = settings(root);
+        let tree = store.tree(&settings);
+        store.set_trees(&[(settings, Arc::clone(&tree), vec![site])]);
+        // No two processes seal their journals alike.
+        let seed = LIVES.fetch_add(1, Ordering::Relaxed);
+        let disk_writer = DiskWriter::new(Epoll::new().unwrap(), Arc::clone(&store), seed);
+        Self { store, tree, site, disk_writer }
+    }
+
+    fn start(root: &Path) -> Self {
+        let mut life = Self::new(root);
+        life.disk_writer.settle(Now::default());
+        assert!(life.tree.is_open());
+        life
+    }
+
+    /// Keeps a page; where its file is.
+    fn keep(&mut self) -> PathBuf {
+        let mut keys = KeyBuilder::default();
+        keys.start(self.site);
+        keys.push_url(b"/a");
+        let Lookup::Miss(mut permit) = self.store.front(0).lookup(&keys.public(), 0) else {
+            panic!("it is there");
+        };
+        let times = Times { expires_ms: u64::MAX, ..Times::default() };
+        let _ = permit
+            .begin(ObjectHead { status: 200, times, ..ObjectHead::default() }, &Tags::default());
+        let _ = permit.append(Bytes::from_static(b"of a"));
+        assert!(permit.commit().object.is_some());
+        self.disk_writer.finish(Now::default());
+        let path = self.store.disk_query(&keys.public()).unwrap().path();
+        PathBuf::from(String::from_utf8(path).unwrap())
+    }
+
+    /// What its workers and its disk writer do next.
+    fn go_on(&mut self) {
+        self.store.flush_purges(|tree| flush(&mut Epoll::new().unwrap(), tree).unwrap());
+        self.disk_writer.step(Now::default());
+    }
+
+    fn renew_journal(&mut self) {
+        let mut charges = std::mem::take(&mut self.disk_writer.charges);
+        self.disk_writer.renew_journal(&mut charges[0], 0);
+        self.disk_writer.charges = charges;
+        assert!(!self.tree.lacks_journal());
+    }
+
+    /// Whether the page is in memory and good.
+    fn has(&self) -> bool {
+        let mut keys = KeyBuilder::default();
+        keys.start(self.site);
+        keys.push_url(b"/a");
+        self.store.find_fresh(&keys.public(), 0).is_some()
+    }
+
+    fn believes(&self, file: &Path) -> bool {
+        let judged = self.tree.judge(&std::fs::read(file).unwrap(), None, 0).map(drop);
+        assert!(matches!(judged, Ok(()) | Err(Unfit::Dead)));
+        judged.is_ok()
+    }
+}
+
+#[test]
+fn the_next_life_believes_what_the_last_one_wrote() {
+    let directory = Directory::new("next");
+    let mut first = Life::start(&directory.0);
+    let file = first.keep();
+    let mut seals = vec![first.tree.seal()];
+    drop(first);
+    for _ in 0..3 {
+        let life = Life::start(&directory.0);
+        assert!(life.believes(&file));
+        seals.push(life.tree.seal());
+        let journal = std::fs::read(directory.journal()).unwrap();
+        assert_eq!(journal::seal(&journal), Some(seals[0]));
+    }
+    assert!(seals.iter().all(|seal| *seal == seals[0]));
+}
+
+#[test]
+fn a_purge_that_comes_before_its_shelf_is_open_outlives_the_process() {
+    let directory = Directory::new("early");
+    let file = Life::start(&directory.0).keep();
+    let mut life = Life::new(&directory.0);
+    life.store.purge_all(life.site, TagPurge::Dead);
+    // A worker tells nobody of it before this.
+    flush(&mut Epoll::new().unwrap(), &life.tree).unwrap();
+    assert!(!directory.journal().exists(), "nobody believes what lies there");
+    life.disk_writer.settle(Now::default());
+    assert!(!life.believes(&file));
+    let newer = life.keep();
+    assert!(life.believes(&newer));
+    drop(life);
+    assert!(Life::start(&directory.0).believes(&newer));
+}
+
+#[test]
+fn a_purge_that_comes_while_its_shelf_is_opened_outlives_the_process() {
+    let directory = Directory::new("meanwhile");
+    let file = Life::start(&directory.0).keep();
+    let mut life = Life::new(&directory.0);
+    // The worker did not get to its part yet.
+    life.store.purge_all(life.site, TagPurge::Dead);
+    life.disk_writer.settle(Now::default());
+    assert!(!life.believes(&file));
+    drop(life);
+    assert!(!Life::start(&directory.0).believes(&file));
+}
+
+#[test]
+fn a_purge_while_no_configuration_names_a_shelf_hits_what_lies_there() {
+    let directory = Directory::new("unnamed");
+    let mut life = Life::start(&directory.0);
+    let file = life.keep();
+    let settings = settings(&directory.0);
+    life.store.set_trees(&[]);
+    life.disk_writer.settle(Now::default());
+    life.store.purge_all(life.site, TagPurge::Dead);
+    life.tree = life.store.tree(&settings);
+    life.store.set_trees(&[(settings, Arc::clone(&life.tree), vec![life.site])]);
+    life.disk_writer.settle(Now::default());
+    assert!(life.tree.is_open());
+    assert!(!life.believes(&file));
+    drop(life);
+    assert!(!Life::start(&directory.0).believes(&file));
+}
+
+#[test]
+fn such_a_purge_is_remembered_when_another_shelf_is_opened_in_between() {
+    let (directory, other) = (Directory::new("left"), Directory::new("other"));
+    let mut life = Life::start(&directory.0);
+    let file = life.keep();
+    life.store.set_trees(&[]);
+    life.disk_writer.settle(Now::default());
+    life.store.purge_all(life.site, TagPurge::Dead);
+    // Purges are counted from a new number then.
+    for root in [&other.0, &directory.0] {
+        let settings = settings(root);
+        life.tree = life.store.tree(&settings);
+        life.store.set_trees(&[(settings, Arc::clone(&life.tree), vec![life.site])]);
+        life.disk_writer.settle(Now::default());
+        assert!(life.tree.is_open());
+    }
+    assert!(!life.believes(&file));
+    drop(life);
+    assert!(!Life::start(&directory.0).believes(&file));
+}
+
+#[test]
+fn what_one_process_purges_another_purges_once() {
+    let directory = Directory::new("two");
+    let mut lives = [Life::start(&directory.0), Life::start(&directory.0)];
+    let [old, new] = &mut lives;
+    new.keep();
+    assert!(new.has());
+    old.store.purge_all(old.site, TagPurge::Dead);
+    for life in [&mut *old, &mut *new] {
+        life.go_on();
+        life.go_on();
+    }
+    assert!(!new.has(), "it has heard of it");
+    let size = || std::fs::metadata(directory.journal()).unwrap().len();
+    let told = size();
+    let generations = [old.store.generation(), new.store.generation()];
+    for _ in 0..4 {
+        old.go_on();
+        new.go_on();
+    }
+    assert_eq!(size(), told, "nobody repeats what was repeated");
+    assert_eq!([old.store.generation(), new.store.generation()], generations);
+}
+
+#[test]
+fn a_purge_of_everything_is_heard_by_another_process() {
+    let directory = Directory::new("all");
+    let mut lives = [Life::start(&directory.0), Life::start(&directory.0)];
+    let [old, new] = &mut lives;
+    let file = new.keep();
+    old.tree.note(&bolide_cache::disk::everything(old.store.generation()), 0);
+    old.go_on();
+    new.go_on();
+    new.go_on();
+    assert!(!new.has());
+    assert!(!new.believes(&file));
+    let newer = new.keep();
+    let size = || std::fs::metadata(directory.journal()).unwrap().len();
+    let told = size();
+    for _ in 0..4 {
+        old.go_on();
+        new.go_on();
+    }
+    assert_eq!(size(), told);
+    assert!(new.has() && new.believes(&newer));
+    drop(lives);
+    assert!(Life::start(&directory.0).believes(&newer));
+}
+
+#[test]
+fn a_purge_while_a_journal_is_made_anew_stands_in_the_old_one_and_in_the_new_one() {
+    let directory = Directory::new("draft");
+    let mut life = Life::start(&directory.0);
+    let file = life.keep();
+    let old = life.tree.old_journal();
+    let heard = life.disk_writer.charges[0].read;
+    let draft = life.disk_writer.draft_anew(&life.tree, old, heard, 0).unwrap();
+    life.store.purge_all(life.site, TagPurge::Dead);
+    let size = || std::fs::metadata(directory.journal()).unwrap().len();
+    let before = size();
+    flush(&mut Epoll::new().unwrap(), &life.tree).unwrap();
+    assert!(size() > before, "it can be told");
+    let Life { tree, disk_writer, .. } = &mut life;
+    tree.replace_journal(|_, due| disk_writer.complete(tree, draft, due, 0)).unwrap();
+    assert!(!life.believes(&file));
+    drop(life);
+    assert!(!Life::start(&directory.0).believes(&file));
+}
+
+#[test]
+fn a_journal_made_anew_says_what_the_old_one_said() {
+    let directory = Directory::new("renewed");
+    let mut life = Life::start(&directory.0);
+    let file = life.keep();
+    let mut keys = KeyBuilder::default();
+    keys.start(life.site);
+    keys.push_url(b"/other");
+    life.store.purge_url(&keys.public(), TagPurge::Dead);
+    life.renew_journal();
+    assert!(life.believes(&file));
+    let mut next = Life::start(&directory.0);
+    assert!(next.believes(&file));
+    assert!(next.store.generation() > life.store.generation());
+    // Who began later counts from a greater number, which the other one must not forget.
+    next.go_on();
+    life.renew_journal();
+    assert!(Life::start(&directory.0).store.generation() > next.store.generation());
+    life.store.purge_all(life.site, TagPurge::Dead);
+    life.renew_journal();
+    life.renew_journal();
+    drop((life, next));
+    assert!(!Life::start(&directory.0).believes(&file));
+}
+
+#[test]
+fn purges_in_a_journal_that_another_process_has_replaced_are_heard() {
+    let directory = Directory::new("replaced");
+    let mut lives = [Life::start(&directory.0), Life::start(&directory.0)];
+    let [old, new] = &mut lives;
+    old.keep();
+    old.go_on();
+    new.renew_journal();
+    new.store.purge_all(new.site, TagPurge::Dead);
+    new.go_on();
+    assert!(old.has());
+    old.go_on();
+    old.go_on();
+    assert!(!old.has());
+    // And back, with nobody taking the other's away again.
+    new.go_on();
+    let file = new.keep();
+    old.store.purge_all(old.site, TagPurge::Dead);
+    old.go_on();
+    new.go_on();
+    assert!(!new.has() && !new.believes(&file));
+}
+
+#[test]
+fn a_journal_that_somebody_takes_away_is_written_again() {
+    let directory = Directory::new("taken");
+    let mut life = Life::start(&directory.0);
+    let file = life.keep();
+    std::fs::remove_file(directory.journal()).unwrap();
+    life.go_on();
+    let journal = std::fs::read(directory.journal()).unwrap();
+    assert_eq!(journal::seal(&journal), Some(life.tree.seal()));
+    drop(life);
+    assert!(Life::start(&directory.0).believes(&file));
+}
+
+/// A process that finds no journal where another one still runs.
+fn with_another_seal(directory: &Directory, old: &mut Life) -> Life {
+    std::fs::remove_file(directory.journal()).unwrap();
+    let mut new = Life::new(&directory.0);
+    new.store.begin_at(5 << 32);
+    new.disk_writer.settle(Now::default());
+    assert_ne!(new.tree.seal(), old.tree.seal());
+    for _ in 0..3 {
+        old.go_on();
+        new.go_on();
+        let journal = std::fs::read(directory.journal()).unwrap();
+        assert_eq!(journal::seal(&journal), Some(new.tree.seal()), "there is no contest");
+    }
+    new
+}
+
+#[test]
+fn a_journal_of_another_seal_is_heard() {
+    let directory = Directory::new("alien");
+    let mut old = Life::start(&directory.0);
+    let file = old.keep();
+    let mut new = with_another_seal(&directory, &mut old);
+    assert!(old.has() && old.believes(&file) && !new.believes(&file));
+    new.store.purge_all(new.site, TagPurge::Dead);
+    new.go_on();
+    old.go_on();
+    assert!(!old.has() && !old.believes(&file));
+}
+
+#[test]
+fn a_journal_of_another_seal_does_not_vouch_for_what_is_ours() {
+    let directory = Directory::new("voucher");
+    let mut old = Life::start(&directory.0);
+    let file = old.keep();
+    old.store.purge_all(old.site, TagPurge::Dead);
+    old.go_on();
+    let new = with_another_seal(&directory, &mut old);
+    // Seals it with ours, and does not have that purge.
+    old.renew_journal();
+    let next = Life::start(&directory.0);
+    assert_eq!(next.tree.seal(), old.tree.seal());
+    assert!(!next.believes(&file));
+    assert!(next.store.generation() > new.store.generation());
+}

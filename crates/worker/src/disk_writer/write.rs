@@ -1,0 +1,134 @@
+//! Objects become files: under a name of their own first, then in one step under that of their key.
+
+use std::sync::Arc;
+
+use bolide_base::FileRef;
+use bolide_cache::disk::{DiskTree, DiskWrite};
+use bolide_io::{FileFailure, Io};
+
+use super::{Charge, DiskWriter};
+
+const ENOENT: i32 = 2;
+const EEXIST: i32 = 17;
+/// Objects written in one step.
+const OBJECTS: usize = 64;
+/// Bytes written in one step, but for the last object.
+const BYTES: u64 = 4 << 20;
+/// Bodies up to this many bytes leave with their heads.
+const TOGETHER: usize = 64 * 1024;
+
+impl<I: Io> DiskWriter<I> {
+    /// Writes some of what waits; whether there is more.
+    pub(super) fn write_some(&mut self, charge: &mut Charge) -> bool {
+        if charge.off_until.is_some_and(|until| self.now.mono >= until) {
+            self.turn_on(charge);
+        }
+        while let Some(hash) = charge.tree.next_doomed() {
+            let _ = self.io.unlink(&charge.tree.path(hash));
+        }
+        if charge.tree.is_off() || charge.tree.lacks_journal() {
+            return false;
+        }
+        let tree = Arc::clone(&charge.tree);
+        let mut bytes = 0;
+        for _ in 0..OBJECTS {
+            let Some(spill) = tree.next_spill() else { return false };
+            match self.write(&tree, &spill) {
+                Ok(size) => {
+                    charge.is_told = false;
+                    bytes += size;
+                }
+                Err(failure) => {
+                    self.turn_off(charge, failure);
+                    return false;
+                }
+            }
+            if bytes >= BYTES {
+                break;
+            }
+        }
+        true
+    }
+
+    /// Writes one object; how many bytes.
+    fn write(&mut self, tree: &DiskTree, spill: &DiskWrite) -> Result<u64, FileFailure> {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        let size = if spill.encode(tree.seal(), &mut buffer) {
+            let written = self.write_file(tree, spill, &mut buffer);
+            buffer.clear();
+            buffer.shrink_to(1 << 20);
+            written
+        } else {
+            Ok(0)
+        };
+        self.buffer = buffer;
+        size
+    }
+
+    fn write_file(
+        &mut self,
+        tree: &DiskTree,
+        spill: &DiskWrite,
+        buffer: &mut Vec<u8>,
+    ) -> Result<u64, FileFailure> {
+        let hash = spill.hash();
+        let temporary = tree.temporary(hash, self.prng.next_u64());
+        let file = match self.io.create(&temporary) {
+            Err(failure) if failure.errno == ENOENT => {
+                for directory in tree.directories(hash) {
+                    match self.io.make_directory(&directory) {
+                        Err(failure) if failure.errno != EEXIST => return Err(failure),
+                        Ok(()) | Err(_) => {}
+                    }
+                }
+                self.io.create(&temporary)?
+            }
+            other => other?,
+        };
+        let written = self.fill(&file, spill, buffer);
+        let written = written.and_then(|size| {
+            self.io.rename(&temporary, &tree.path(hash))?;
+            Ok(size)
+        });
+        match written {
+            Ok(size) => tree.note_written(hash, size, self.seconds()),
+            Err(_) => drop(self.io.unlink(&temporary)),
+        }
+        written
+    }
+
+    fn fill(
+        &mut self,
+        file: &FileRef,
+        spill: &DiskWrite,
+        buffer: &mut Vec<u8>,
+    ) -> Result<u64, FileFailure> {
+        let mut at = 0;
+        let object = spill.object();
+        let is_small = object.body_len() <= TOGETHER as u64;
+        if is_small {
+            object.pieces().for_each(|piece| buffer.extend_from_slice(piece));
+        }
+        self.write_all(file, &mut at, buffer)?;
+        if !is_small {
+            for piece in object.pieces() {
+                self.write_all(file, &mut at, piece)?;
+            }
+        }
+        Ok(at)
+    }
+
+    pub(super) fn write_all(
+        &mut self,
+        file: &FileRef,
+        at: &mut u64,
+        mut bytes: &[u8],
+    ) -> Result<(), FileFailure> {
+        while !bytes.is_empty() {
+            let n = self.io.write_at(file, *at, bytes)?;
+            *at += n as u64;
+            bytes = &bytes[n..];
+        }
+        Ok(())
+    }
+}

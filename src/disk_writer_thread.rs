@@ -1,0 +1,111 @@
+//! The thread that looks after the files of the cache, started when a configuration names any.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use bolide_conf::model::LogLevel;
+use bolide_io::epoll::Epoll;
+use bolide_io::wake::Bell;
+use bolide_worker::Generation;
+
+use crate::control::PurgeAccount;
+use crate::control_log::ControlLog;
+
+/// How long what waits to be written may hold up the end.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
+
+/// The thread, if there is one, and how to call it.
+#[derive(Debug)]
+pub(crate) struct DiskWriterThread {
+    bell: Bell,
+    is_over: Arc<AtomicBool>,
+    log: Arc<Mutex<Option<ControlLog>>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl DiskWriterThread {
+    pub(crate) fn new() -> std::io::Result<Self> {
+        let (is_over, log) = <(Arc<AtomicBool>, Arc<Mutex<_>>)>::default();
+        Ok(Self { bell: Bell::new()?, is_over, log, thread: None })
+    }
+
+    pub(crate) const fn bell(&self) -> &Bell {
+        &self.bell
+    }
+
+    /// Complains to another log from now on: the old file may have been moved away.
+    pub(crate) fn log_to(&self, log: ControlLog) {
+        *self.log.lock().unwrap_or_else(PoisonError::into_inner) = Some(log);
+    }
+
+    /// Has the directories of a configuration used. The first time, returns when they are open, so
+    /// that the first request is answered from them.
+    ///
+    /// # Errors
+    ///
+    /// No thread can be started.
+    pub(crate) fn settle(
+        &mut self,
+        generation: &Arc<Generation>,
+        account: Option<&PurgeAccount>,
+        log: ControlLog,
+    ) -> Result<(), Vec<String>> {
+        generation.site.open_trees();
+        self.log_to(log);
+        if self.thread.is_some() || !generation.site.has_trees() {
+            self.bell.ring();
+            return Ok(());
+        }
+        let Some(store) = generation.site.store().cloned() else { return Ok(()) };
+        let failed = |error: std::io::Error| vec![format!("cannot start the disk writer: {error}")];
+        let io = Epoll::new().map_err(failed)?;
+        let (bell, is_over) = (self.bell.clone(), self.is_over.clone());
+        let log = self.log.clone();
+        let tell = move |level: LogLevel, text: &str| {
+            if let Some(log) = &*log.lock().unwrap_or_else(PoisonError::into_inner) {
+                log.write(level, text);
+            }
+        };
+        let account = account.cloned();
+        let (opened, open) = mpsc::channel();
+        let body = move || {
+            if let Some((user, uid, gid)) = account
+                && let Err(error) = bolide_io::process::become_user(&user, uid, gid)
+            {
+                return tell(LogLevel::Emerg, &format!("setuid({uid}) failed ({error})"));
+            }
+            let mut disk_writer =
+                bolide_worker::disk_writer::DiskWriter::new(io, store, bolide_tls::random_seed());
+            disk_writer.settle(bolide_io::process::now());
+            for (level, text) in disk_writer.take_notes() {
+                tell(level, &text);
+            }
+            // Nobody waits any more if the control thread has ended.
+            let _ = opened.send(());
+            let is_over = || is_over.load(Ordering::Acquire);
+            bolide_worker::disk_writer::run(&mut disk_writer, &bell, is_over, tell);
+        };
+        let thread = std::thread::Builder::new().name("disk-writer".to_owned());
+        self.thread = Some(thread.spawn(body).map_err(failed)?);
+        // An error means that it has ended at once, which it has told.
+        let _ = open.recv();
+        Ok(())
+    }
+
+    /// Lets it write what waits and ends it; so long it is waited for.
+    pub(crate) fn end(&mut self, patience: Duration) {
+        self.is_over.store(true, Ordering::Release);
+        self.bell.ring();
+        let Some(thread) = self.thread.take() else { return };
+        let step = Duration::from_millis(5);
+        for _ in 0..patience.as_millis() / step.as_millis() {
+            if thread.is_finished() {
+                return;
+            }
+            std::thread::park_timeout(step);
+        }
+    }
+}
