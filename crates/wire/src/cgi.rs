@@ -1,7 +1,7 @@
-//! What applications answer (RFC 3875 §6): a head of lines, a body, the length that binds them.
+//! Parses CGI responses (RFC 3875 §6): a head of lines, and a body with or without a length.
 //!
-//! Shared by all protocols of origins. Takes lines as nginx takes those of its upstreams, and looks
-//! at no byte of an unfinished line twice. It does not interpret fields beyond `Status` and
+//! All upstream protocols share it. It accepts the lines that nginx accepts from upstreams, and
+//! scans no byte of an incomplete line twice. The only fields that it interprets are `Status` and
 //! `Content-Length`.
 //!
 //! ```text
@@ -10,7 +10,7 @@
 //!                  └──┘                   └── excess ──┘
 //! ```
 //!
-//! INVARIANT: what is told depends on the bytes of the answer only, never on how they were cut.
+//! INVARIANT: the events depend on the bytes of the response only, never on how reads split them.
 
 use bolide_http::{Name, OriginHead};
 use bytes::Bytes;
@@ -18,25 +18,25 @@ use memchr::{memchr, memchr3};
 
 use crate::{OriginError, OriginEvent};
 
-/// LIMIT: heads with a 1xx status before the answer's own.
+/// LIMIT: interim responses (1xx) before the final one.
 const EARLY_HEADS_MAX: u8 = 32;
-/// Bytes of a bad line that the error log shows.
+/// LIMIT: bytes of an invalid line in the error log.
 const SHOWN_MAX: usize = 200;
 
-/// The head that is arriving.
+/// The parser of a response head.
 #[derive(Debug, Default)]
 pub(crate) struct HeadParser {
     head: Option<Box<OriginHead>>,
-    /// The unfinished line.
+    /// The incomplete line.
     partial: Vec<u8>,
-    /// Bytes of finished lines.
+    /// Bytes of complete lines.
     size: usize,
     has_status: bool,
-    /// Whether a line of HTTP said the status; then `Status` is a field like others.
+    /// Whether the head has an HTTP status line; then `Status` is an ordinary field.
     has_line: bool,
 }
 
-/// What a line of a head is.
+/// The contents of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum CgiLine<'a> {
     End,
@@ -45,12 +45,13 @@ pub(crate) enum CgiLine<'a> {
 }
 
 impl HeadParser {
-    /// The fields behind a status line of HTTP, which is `size` bytes long.
+    /// Parses the fields behind an HTTP status line of `size` bytes.
     pub(crate) fn behind_line(head: Box<OriginHead>, size: usize) -> Self {
         Self { head: Some(head), size, has_line: true, ..Self::default() }
     }
 
-    /// Takes complete lines off `input`; says how many bytes it used, and gives a complete head.
+    /// Consumes complete lines of `input`. Returns the number of consumed bytes, and the head once
+    /// it is complete.
     pub(crate) fn receive(
         &mut self,
         input: &[u8],
@@ -61,7 +62,7 @@ impl HeadParser {
             let rest = &input[used..];
             let Some(end) = memchr(b'\n', rest) else {
                 self.partial.extend_from_slice(rest);
-                // It needs at least one byte more.
+                // It needs at least one more byte.
                 let is_too_big = self.size + self.partial.len() >= max;
                 return if is_too_big {
                     Err(OriginError::HeadTooBig)
@@ -90,12 +91,12 @@ impl HeadParser {
         }
     }
 
-    /// Bytes of the unfinished line.
+    /// Bytes of the incomplete line.
     pub(crate) const fn held(&self) -> usize {
         self.partial.len()
     }
 
-    /// Takes a line without its LF; says whether it ends the head.
+    /// Parses a line without its LF. Returns whether it ends the head.
     fn take_line(&mut self, line: &[u8]) -> Result<bool, OriginError> {
         match parse_line(line)? {
             CgiLine::End => return Ok(true),
@@ -111,13 +112,13 @@ impl HeadParser {
             head.fields.push_text(name, value);
             return Ok(());
         }
-        // nginx goes by the first of several.
+        // nginx uses the first `Status`.
         if std::mem::replace(&mut self.has_status, true) {
             return Ok(());
         }
         let digits =
             value.first_chunk::<3>().filter(|digits| digits.iter().all(u8::is_ascii_digit));
-        // RFC 9110 §15.2.2: nobody asked for another protocol, and no other would be spoken.
+        // RFC 9110 §15.2.2: the request has no `Upgrade`, so 101 is invalid.
         let Some(digits) = digits.filter(|digits| digits[0] != b'0' && *digits != b"101") else {
             return Err(invalid_head(b"upstream sent invalid status \"", value, b"\""));
         };
@@ -128,7 +129,7 @@ impl HeadParser {
     }
 }
 
-/// A field of a head whose lines arrive separately (LSAPI).
+/// Adds a field to a head whose lines come separately (LSAPI).
 pub(crate) fn push_line(head: &mut OriginHead, line: &[u8]) -> Result<(), OriginError> {
     if let CgiLine::Field(name, value) = parse_line(line)?
         && !name.eq_ignore_ascii_case(b"status")
@@ -143,7 +144,7 @@ pub(crate) fn invalid_head(before: &[u8], shown: &[u8], after: &[u8]) -> OriginE
     OriginError::InvalidHead([before, shown, after].concat().into())
 }
 
-/// What nginx says of a line that is wrong at `at`.
+/// nginx's message for a line with an invalid byte at `at`.
 fn invalid_line(line: &[u8], at: usize) -> OriginError {
     let hex = |digit: u8| b"0123456789abcdef"[usize::from(digit)];
     let byte = line.get(at).copied().unwrap_or(b'\n');
@@ -151,7 +152,7 @@ fn invalid_line(line: &[u8], at: usize) -> OriginError {
     invalid_head(b"upstream sent invalid header: \"", &line[..at], &after)
 }
 
-/// A line without its LF, as nginx reads it.
+/// Parses a line without its LF as nginx does.
 pub(crate) fn parse_line(line: &[u8]) -> Result<CgiLine<'_>, OriginError> {
     if matches!(line, [] | [b'\r']) {
         return Ok(CgiLine::End);
@@ -173,11 +174,11 @@ pub(crate) fn parse_line(line: &[u8]) -> Result<CgiLine<'_>, OriginError> {
     }
     let rest = rest.strip_prefix(b":").unwrap_or(rest);
     let rest_at = line.len() - rest.len();
-    // Lines that arrive separately may have a LF inside, which would begin another for the client.
+    // A line of an LSAPI packet may contain a LF, which would inject a field.
     let Some(end) = memchr3(0, b'\r', b'\n', rest) else {
         return Ok(CgiLine::Field(name, trim(rest)));
     };
-    // Only more of the same may stand between a CR and the LF.
+    // Between a CR and the LF only CRs are allowed.
     let foreign = rest[end..].iter().position(|&byte| byte != b'\r');
     match foreign {
         Some(_) => Err(invalid_line(line, rest_at + end)),
@@ -185,7 +186,7 @@ pub(crate) fn parse_line(line: &[u8]) -> Result<CgiLine<'_>, OriginError> {
     }
 }
 
-/// Strips blanks and tabs from both ends (RFC 9110 §5.6.3: OWS).
+/// Strips spaces and tabs from both ends (RFC 9110 §5.6.3: OWS).
 const fn trim(mut text: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = text {
         text = rest;
@@ -196,33 +197,33 @@ const fn trim(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// Where an answer is.
+/// The state of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum CgiPhase {
-    /// No request was begun.
+    /// No request was sent.
     #[default]
     None,
-    /// The head is to come.
+    /// The head is incomplete.
     Head,
-    /// The body is to come.
+    /// The body is incomplete.
     Body,
-    /// It ended.
+    /// The response ended.
     Over,
 }
 
-/// What is done with the bytes of the body.
+/// What happens to the bytes of the body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum CgiRule {
-    /// They are handed on.
+    /// They are reported.
     #[default]
     Any,
-    /// So many are still to come.
+    /// This many bytes are reported; more are in excess.
     Left(u64),
-    /// There should be none.
+    /// They are dropped.
     Drop,
 }
 
-/// An answer on its way in.
+/// A response that is being received.
 #[derive(Debug, Default)]
 pub(crate) struct CgiAnswer {
     phase: CgiPhase,
@@ -233,28 +234,28 @@ pub(crate) struct CgiAnswer {
 }
 
 impl CgiAnswer {
-    /// An answer to a request that is being sent.
+    /// The response to a request that is being sent.
     pub(crate) const fn begun(answers_head: bool) -> Self {
         let (phase, rule) = (CgiPhase::Head, CgiRule::Any);
         Self { phase, rule, answers_head, early_heads: 0, gathered: Vec::new() }
     }
 
-    /// Where it is.
+    /// The state of the response.
     pub(crate) const fn phase(&self) -> CgiPhase {
         self.phase
     }
 
-    /// Whether the body is shorter than announced.
+    /// Whether the body is shorter than its declared length.
     pub(crate) const fn is_short(&self) -> bool {
         matches!(self.rule, CgiRule::Left(1..))
     }
 
-    /// Whether nothing of it is missing, whatever the framing says.
+    /// Whether the body has its full length, whatever the framing says.
     pub(crate) const fn is_complete(&self) -> bool {
         matches!(self.rule, CgiRule::Left(0) | CgiRule::Drop)
     }
 
-    /// Takes a complete head.
+    /// Handles a complete head.
     pub(crate) fn head(
         &mut self,
         mut head: Box<OriginHead>,
@@ -264,13 +265,13 @@ impl CgiAnswer {
             return self.early_head(head, events);
         }
         let rule = length_rule(&head)?;
-        // Framing is the business of the side that the answer goes to.
+        // The framing towards the client is chosen independently.
         head.fields.remove(Name::TransferEncoding);
         self.begin_body(head, rule, events);
         Ok(())
     }
 
-    /// Takes a head that another will follow.
+    /// Handles an interim response.
     pub(crate) fn early_head(
         &mut self,
         head: Box<OriginHead>,
@@ -284,7 +285,7 @@ impl CgiAnswer {
         Ok(())
     }
 
-    /// Takes the head that a body follows; `rule` holds where neither method nor status forbid one.
+    /// Handles the head of a final response. `rule` applies unless method or status forbid a body.
     pub(crate) fn begin_body(
         &mut self,
         head: Box<OriginHead>,
@@ -300,13 +301,13 @@ impl CgiAnswer {
         events.push(OriginEvent::Head(head));
     }
 
-    /// Takes the head behind which everything is handed on as it comes.
+    /// Handles the head of a response that opens a tunnel.
     pub(crate) fn begin_tunnel(&mut self, head: Box<OriginHead>, events: &mut Vec<OriginEvent>) {
         (self.phase, self.rule) = (CgiPhase::Body, CgiRule::Any);
         events.push(OriginEvent::Head(head));
     }
 
-    /// Takes bytes of the body; `expected` is how many more may follow before [`Self::flush`].
+    /// Handles bytes of the body. `expected` is how many more may follow before [`Self::flush`].
     pub(crate) fn body(&mut self, piece: &[u8], expected: usize, events: &mut Vec<OriginEvent>) {
         let mut taken = piece;
         match &mut self.rule {
@@ -329,14 +330,14 @@ impl CgiAnswer {
         }
     }
 
-    /// Tells of the bytes that were taken.
+    /// Reports the gathered bytes.
     pub(crate) fn flush(&mut self, events: &mut Vec<OriginEvent>) {
         if !self.gathered.is_empty() {
             events.push(OriginEvent::Body(Bytes::from(std::mem::take(&mut self.gathered))));
         }
     }
 
-    /// Ends the answer.
+    /// Ends the response.
     pub(crate) fn end(&mut self, app_status: u32, events: &mut Vec<OriginEvent>) {
         self.flush(events);
         self.phase = CgiPhase::Over;
@@ -344,7 +345,7 @@ impl CgiAnswer {
     }
 }
 
-/// Whether a head with this status comes before the answer's own.
+/// Whether a response with this status is interim.
 pub(crate) const fn is_early(status: u16) -> bool {
     matches!(status, 100 | 102..=199)
 }
@@ -362,20 +363,20 @@ fn length_rule(head: &OriginHead) -> Result<CgiRule, OriginError> {
     Ok(CgiRule::Left(length))
 }
 
-/// What nginx says of a field that may come only once.
+/// nginx's message for a field that may come only once.
 pub(crate) fn duplicate_line(name: &[u8], value: &[u8], previous: &[u8]) -> OriginError {
     let before = [b"upstream sent duplicate header line: \"", name, b": "].concat();
     let after = [b"\", previous value: \"", name, b": ", previous, b"\""].concat();
     invalid_head(&before, value, &after)
 }
 
-/// What nginx says of a body with two lengths.
+/// nginx's message for a body with two lengths.
 pub(crate) fn length_and_coding() -> OriginError {
     let both = b"\"Content-Length\" and \"Transfer-Encoding\"";
     invalid_head(b"upstream sent ", both, b" headers at the same time")
 }
 
-/// The value of `Content-Length`.
+/// Parses the value of `Content-Length`.
 pub(crate) fn parse_length(text: &[u8]) -> Result<u64, OriginError> {
     read_length(text).ok_or_else(|| {
         let before = b"upstream sent invalid \"Content-Length\" header: \"Content-Length: ";

@@ -1,52 +1,52 @@
-//! What all three framings have in common: events, the pulled body, errors.
+//! The types that all three HTTP framings share: events, the pulled body, errors.
 //!
 //! Method families: `receive` and `handle_*` take, `poll_*` give, plain verbs are ours.
 
 use bolide_base::SendChain;
 use bolide_http::{FieldMap, RequestHead};
 
-/// Names one request on one connection. Opaque: only the machine that made it looks inside.
+/// Identifies one request on one connection. Opaque: only the machine that made it looks inside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct StreamId(pub u64);
 
-/// The owner's own name for a stream, given with `bind` and handed back with events and pulls.
+/// The caller's key for a stream. `bind` sets it; events and pulls carry it.
 pub type StreamOwner = u64;
 
-/// A stream that can do nothing until its peer does.
+/// A stream that cannot proceed until its peer sends something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Awaiting {
-    /// Which one.
+    /// The stream.
     pub stream: StreamId,
-    /// Whose answer has no room in the peer's windows; none where it is the head of a request that
-    /// is not complete.
+    /// The owner of a response that the peer's flow-control windows block. `None` for a request
+    /// head that is incomplete.
     pub user: Option<StreamOwner>,
-    /// Changes whenever bytes of the stream leave.
+    /// Changes whenever bytes of the stream are sent.
     pub progress: u64,
 }
 
-/// A user that nobody has bound yet.
+/// The owner of a stream before `bind`.
 pub const UNBOUND: StreamOwner = u64::MAX;
 
-/// Request heads that are used again, so that a warm connection allocates nothing.
+/// Reused request heads. With them a warm connection allocates nothing.
 #[derive(Debug, Default)]
 pub struct HeadPool {
     #[expect(clippy::vec_box, reason = "heads travel boxed; unboxing would copy 250 bytes twice")]
     free: Vec<Box<RequestHead>>,
-    /// Where field sections are decompressed; no connection has such a buffer of its own.
+    /// The buffer that field sections are decompressed into. Connections share it.
     pub(crate) scratch: Vec<u8>,
 }
 
-/// Heads kept for reuse, and the arena size above which a head is not worth keeping.
+/// LIMIT: heads that the pool keeps, and the largest arena size of a head that it keeps.
 const POOLED_MAX: usize = 256;
 const POOLED_SIZE_MAX: usize = 16 * 1024;
 
 impl HeadPool {
-    /// An empty head.
+    /// Takes an empty head.
     pub fn take(&mut self) -> Box<RequestHead> {
         self.free.pop().unwrap_or_default()
     }
 
-    /// Gives a head back.
+    /// Returns a head to the pool.
     pub fn put(&mut self, mut head: Box<RequestHead>) {
         if self.free.len() < POOLED_MAX && head.fields.size() <= POOLED_SIZE_MAX {
             head.clear();
@@ -55,13 +55,13 @@ impl HeadPool {
     }
 }
 
-/// Why a request is answered with an error before anything else looked at it.
+/// An error that the framing found in a request, with the status of the response to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WireRefusal {
-    /// The status nginx gives: 400, 405, 408, 413, 414, 494 (too large a header, shown as 400),
+    /// The status that nginx uses: 400, 405, 408, 413, 414, 494 (header too large, sent as 400),
     /// 501, 505.
     pub status: u16,
-    /// For the error log, in nginx's words: `client sent invalid method`.
+    /// The text for the error log, as nginx writes it: `client sent invalid method`.
     pub reason: &'static str,
 }
 
@@ -70,89 +70,91 @@ pub struct WireRefusal {
 pub enum WireEvent {
     /// A complete request head arrived. Answer with `bind`, then `respond`.
     Request {
-        /// The stream to answer on.
+        /// The stream to respond on.
         stream: StreamId,
-        /// What is asked.
+        /// The request.
         head: Box<RequestHead>,
     },
-    /// A request that must be refused; `head` holds what could be read of it.
+    /// A request that must be refused.
     Refused {
-        /// The stream to answer on.
+        /// The stream to respond on.
         stream: StreamId,
-        /// What could be read.
+        /// The part of the head that could be parsed.
         head: Box<RequestHead>,
-        /// What to answer and log.
+        /// The status to respond with and the reason to log.
         refusal: WireRefusal,
     },
-    /// Part of a request body, or of what the client says in a tunnel; give the room back with
+    /// Content of a request, or bytes of a tunnel from the client. Return the room with
     /// `body_consumed`.
     Body {
-        /// Whose body.
+        /// The owner of the stream.
         user: StreamOwner,
         /// The bytes.
         bytes: bytes::Bytes,
     },
-    /// The request body is complete, or the client's side of a tunnel.
+    /// The request body is complete, or the client ended its side of a tunnel.
     BodyEnd {
-        /// Whose body.
+        /// The owner of the stream.
         user: StreamOwner,
     },
-    /// The request body broke the rules; answer with this status if that is still possible.
+    /// The request body is malformed or too large. Respond with this status if the response has not
+    /// begun.
     BodyRefused {
-        /// Whose body.
+        /// The owner of the stream.
         user: StreamOwner,
-        /// What to answer and log.
+        /// The status to respond with and the reason to log.
         refusal: WireRefusal,
     },
-    /// The peer gave up on a stream, or a broken rule ended it; nothing more leaves on it.
+    /// The peer cancelled the stream, or a protocol error ended it. Nothing more is sent on it.
     Reset {
-        /// Whose stream.
+        /// The owner of the stream.
         user: StreamOwner,
     },
-    /// The last byte of a response was handed over (not: received by the peer).
+    /// The last byte of a response was handed to the caller. The peer may not have received it yet.
     Sent {
-        /// Whose response.
+        /// The owner of the stream.
         user: StreamOwner,
-        /// Body bytes that left, with the framing of chunks.
+        /// Body bytes that were sent, including chunked framing.
         body_bytes: u64,
-        /// Bytes of the head that left, and of frames in HTTP/2 and 3.
+        /// Bytes of the head that were sent; in HTTP/2 and HTTP/3 frame headers count here, too.
         head_bytes: u64,
     },
 }
 
-/// The peer broke the protocol; after what is queued has left, the connection is over.
+/// A connection error. After the queued bytes are sent the connection is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnError {
-    /// One of the protocol's own error codes.
+    /// An error code of the protocol.
     pub code: u64,
-    /// For the error log, never for the peer.
+    /// The text for the error log. The peer never sees it.
     pub reason: &'static str,
 }
 
-/// The stream of a response is gone.
+/// The stream of the response no longer exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RespondError;
 
-/// How a pull from a body went.
+/// The result of pulling from a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Pull {
-    /// Appended something; ask again.
+    /// Bytes were appended. Pull again.
     More,
-    /// Nothing now; `body_ready` will be called when there is.
+    /// No bytes are available now. The source calls `body_ready` when there are some.
     Pending,
-    /// That was the last byte; something may have been appended.
+    /// The body is complete. The last bytes may have been appended.
     End,
-    /// The body cannot be completed; cut the stream.
+    /// The body cannot be completed. Reset the stream.
     Broken,
 }
 
-/// Where response bodies come from, asked only when a byte can really leave.
+/// The source of response bodies. A framing pulls only when it can send at once.
 pub trait BodySource {
-    /// Appends at most `max` bytes of `user`'s body to `out`.
+    /// Appends at most `max` bytes of the body of `user` to `out`.
     fn pull(&mut self, user: StreamOwner, max: usize, out: &mut SendChain) -> Pull;
 
-    /// Adds the trailer fields of `user`'s answer to `fields`; asked once, behind the last byte of
-    /// a body whose head said `trailed`, also where the protocol cannot send them.
+    /// Adds the trailer fields of the response of `user` to `fields`. The framing calls it once,
+    /// after the last byte of a body whose head set `trailed`, even where the protocol cannot send
+    /// trailers.
     fn trailers(&mut self, user: StreamOwner, fields: &mut FieldMap) {
         let _ = (user, fields);
     }

@@ -1,15 +1,16 @@
 //! The FastCGI 1.0 client: one request at a time over one connection.
 //!
-//! Records out of params and a pulled body, an answer out of records, cut anywhere. It refuses what
-//! nginx refuses, and multiplexes nothing: every record carries the request id 1.
+//! It encodes params and a pulled body as records, and parses a response from records that reads
+//! may split anywhere. It refuses the same responses as nginx. It does not multiplex: every record
+//! has the request id 1.
 //!
 //! ```text
-//!  sending   Idle ──start──▶ Body ──end of body──▶ Sent     answer over ──▶ Stopped
+//!  sending   Idle ──start──▶ Body ──end of body──▶ Sent   response ends ──▶ Stopped
 //!  answer    None ─────────▶ Head ──▶ Body ──▶ Over ──(Sent, kept, nothing behind it)──▶ idle
 //! ```
 //!
-//! INVARIANT: a connection is idle again only when its last request left completely; an answer that
-//! came earlier leaves the origin reading stdin records that would be taken for the next request.
+//! INVARIANT: a connection is idle again only when its last request was sent completely. After an
+//! early response the upstream still reads stdin records, and would take the next request for them.
 
 pub mod record;
 #[cfg(test)]
@@ -24,22 +25,22 @@ use crate::cgi::{CgiAnswer, CgiPhase, HeadParser};
 use crate::outgoing::{OutgoingBody, SendingState};
 use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, Pull, StreamOwner};
 
-/// Bytes of one stdin record: what an origin reads in one go, and no more.
+/// LIMIT: bytes of a stdin record, which an application reads at once.
 const STDIN_MAX: usize = 32 * 1024;
-/// A record shorter than this is not started only because the room ends.
+/// A record shorter than this is not begun just because the room ends.
 const CHUNK_MIN: usize = 256;
-/// Room for the lengths of an ordinary pair, and for the records around all pairs.
+/// Bytes reserved for the lengths of a pair, and for the record headers around all pairs.
 const PAIR_ROOM: usize = 2;
 const RECORDS_ROOM: usize = 8 * HEADER_LEN;
 
-/// Where in a record the input is.
+/// The position of the input within a record.
 #[derive(Clone, Copy, Debug)]
 enum Reading {
-    /// This many bytes of the header are here.
+    /// This many bytes of the header came.
     Header([u8; HEADER_LEN], usize),
-    /// This much content is to come, then so much padding.
+    /// The content to come, then the padding to come.
     Content(RecordKind, usize, usize),
-    /// This much padding is to come.
+    /// The padding to come.
     Padding(RecordKind, usize),
 }
 
@@ -53,15 +54,15 @@ pub struct FcgiClient {
     reading: Reading,
     parser: HeadParser,
     answer: CgiAnswer,
-    /// Framing that arrived with the head; it counts against the limit, as in nginx.
+    /// Framing bytes that came with the head; they count against its limit, as in nginx.
     overhead: usize,
     stderr: Vec<u8>,
     /// The content of END_REQUEST.
     end: [u8; 8],
     end_len: usize,
-    /// Whether the stream of the answer ended; END_REQUEST is still to come.
+    /// Whether stdout ended; END_REQUEST is still to come.
     is_stdout_closed: bool,
-    /// Whether the connection is of no use for another request, however this one ends.
+    /// Whether the connection cannot carry another request.
     is_spoiled: bool,
 }
 
@@ -72,7 +73,7 @@ impl Default for FcgiClient {
 }
 
 impl FcgiClient {
-    /// A fresh connection.
+    /// A new connection.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -90,13 +91,13 @@ impl FcgiClient {
         }
     }
 
-    /// Begins a request: see [`crate::OriginConn::start`].
+    /// Begins a request, see [`crate::OriginConn::start`].
     pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
         debug_assert!(self.is_idle(), "one request at a time");
         let mut outgoing = std::mem::take(&mut self.outgoing);
         outgoing.begin();
         let output = &mut outgoing.buffer;
-        // PERF: growing step by step costs more than a tenth of all that a small request costs.
+        // PERF: growing step by step costs more than a tenth of a small request.
         output.reserve(params.size() + PAIR_ROOM * params.len() + RECORDS_ROOM);
         record::push_begin(output, settings.keep);
         record::push_params(output, params);
@@ -110,7 +111,7 @@ impl FcgiClient {
         *self = Self { settings: *settings, outgoing, answer, ..Self::new() };
     }
 
-    /// Appends what may leave: see [`crate::OriginConn::transmit`].
+    /// Appends what can be sent, see [`crate::OriginConn::transmit`].
     pub fn transmit(
         &mut self,
         room: usize,
@@ -131,7 +132,7 @@ impl FcgiClient {
         }
     }
 
-    /// Writes one record of at most `max` bytes; says whether anything was written.
+    /// Writes one record of at most `max` bytes. Returns whether it has content.
     fn write_stdin(
         &mut self,
         max: usize,
@@ -160,7 +161,7 @@ impl FcgiClient {
         filled > 0
     }
 
-    /// A body that was `Pending` has bytes again, or its end.
+    /// A body that was `Pending` has bytes again, or ended.
     pub const fn body_ready(&mut self) {
         self.outgoing.is_pending = false;
     }
@@ -171,19 +172,19 @@ impl FcgiClient {
         self.outgoing.has_output()
     }
 
-    /// Whether all of the request was handed over.
+    /// Whether the whole request was handed over.
     #[must_use]
     pub const fn is_request_sent(&self) -> bool {
         self.outgoing.is_sent()
     }
 
-    /// Whether the body of the request broke.
+    /// Whether the request body failed.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         self.outgoing.is_broken()
     }
 
-    /// Queues FCGI_ABORT_REQUEST if an answer is still to come.
+    /// Queues FCGI_ABORT_REQUEST if the response is incomplete.
     pub fn abort(&mut self) {
         if !matches!(self.answer.phase(), CgiPhase::Head | CgiPhase::Body) {
             return;
@@ -203,18 +204,18 @@ impl FcgiClient {
         }
     }
 
-    /// Takes what the origin sent: see [`crate::OriginConn::receive`].
+    /// Receives bytes of the upstream, see [`crate::OriginConn::receive`].
     ///
     /// # Errors
     ///
-    /// [`OriginError`], after which the connection is over.
+    /// [`OriginError`]; the connection must then be closed.
     pub fn receive(
         &mut self,
         input: &[u8],
         events: &mut Vec<OriginEvent>,
     ) -> Result<usize, OriginError> {
         let received = self.receive_records(input, events);
-        // Bytes that were good stay so when the ones behind them are not.
+        // An error does not invalidate the bytes before it.
         self.answer.flush(events);
         if received.is_err() {
             self.is_spoiled = true;
@@ -266,7 +267,7 @@ impl FcgiClient {
         Ok(())
     }
 
-    /// Goes on to padding and to the next record where nothing is left of the parts before.
+    /// Proceeds to the padding and to the next record where a part is complete.
     fn advance(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
         if let Reading::Content(kind, 0, padding) = self.reading {
             self.reading = Reading::Padding(kind, padding);
@@ -283,7 +284,7 @@ impl FcgiClient {
         Ok(())
     }
 
-    /// What a record's header alone decides.
+    /// Checks a record header.
     fn begin_record(&mut self, header: RecordHeader) -> Result<(), OriginError> {
         let (len, padding) = (usize::from(header.len), usize::from(header.padding));
         self.reading = Reading::Content(header.kind, len, padding);
@@ -372,16 +373,16 @@ impl FcgiClient {
         self.outgoing.stop();
     }
 
-    /// Bytes of the answer that are kept until the rest of them arrives.
+    /// Bytes of the response that are buffered until the rest arrives.
     pub(crate) const fn held(&self) -> usize {
         self.parser.held() + self.stderr.len()
     }
 
-    /// The origin closed its side: see [`crate::OriginConn::handle_eof`].
+    /// Handles the end of input, see [`crate::OriginConn::handle_eof`].
     ///
     /// # Errors
     ///
-    /// [`OriginError`] if the answer was not complete.
+    /// [`OriginError`] if the response is incomplete.
     pub fn handle_eof(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
         self.is_spoiled = true;
         self.tell_stderr(events);
@@ -400,8 +401,8 @@ impl FcgiClient {
             CgiPhase::Head | CgiPhase::Body => {}
         }
         self.outgoing.stop();
-        // nginx takes the latter for the end of an answer that says no length, if the connection
-        // is not kept; a child that dies would then leave a page that looks complete.
+        // nginx accepts the end of a connection as the end of a body without a length, if the
+        // connection is not kept. A child that crashes would then leave a page that looks complete.
         Err(match self.answer.phase() {
             CgiPhase::Head => OriginError::ClosedBeforeHead,
             _ => OriginError::ClosedWithinBody,
@@ -409,7 +410,7 @@ impl FcgiClient {
     }
 }
 
-/// Pulls until `max` bytes are there or the body has no more for now.
+/// Pulls until `max` bytes are appended or the body has no more for now.
 fn fill(
     user: StreamOwner,
     max: usize,
@@ -428,7 +429,7 @@ fn fill(
     }
 }
 
-/// A header that an application may send.
+/// Parses a record header that an application may send.
 fn parse_header(bytes: [u8; HEADER_LEN]) -> Result<RecordHeader, OriginError> {
     let [version, kind, id_high, id_low, ..] = bytes;
     if version != record::VERSION {

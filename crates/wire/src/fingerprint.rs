@@ -1,7 +1,8 @@
-//! A short stand-in for a message, to see whether one came before. No hash for tables: whoever
-//! chooses the bytes can make two collide, so equality is checked where it counts.
+//! A short fingerprint of a message, to see whether the same message came before. It is no hash for
+//! tables: a peer that chooses the bytes can make two collide, so callers compare the bytes where
+//! equality matters.
 
-/// Tells blocks of bytes apart well enough.
+/// A 64-bit fingerprint of `block`; not collision-resistant.
 pub(crate) fn fingerprint(block: &[u8]) -> u64 {
     const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
     let mut print = block.len() as u64;

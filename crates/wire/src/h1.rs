@@ -1,13 +1,13 @@
-//! The HTTP/1.x server machine: one request, one answer, then the next (RFC 9112).
+//! The HTTP/1.x server machine (RFC 9112): one request and its response, then the next.
 //!
-//! It owns framing in both directions and the life of the connection between requests. It refuses
-//! to guess: what two recipients could read differently is refused and the connection closes.
+//! Owns framing in both directions and the life of the connection between requests. A request that
+//! two recipients could parse differently is refused, and the connection closes.
 //!
 //! ```text
 //!            ┌────────────────── next request ◀─────────────────┐
 //!            ▼                                                  │
-//!  input:  Head ──▶ Body ──▶ Complete ──(answer appended)───────┤
-//!            │        │ (answer appended first: drained) ───────┘
+//!  input:  Head ──▶ Body ──▶ Complete ──(response appended)─────┤
+//!            │        │ (response appended first: drained) ─────┘
 //!            └────────┴──▶ Discarding      errors, Connection: close, end of input
 //!                           Complete ─(101 with a body of unknown length)─▶ Tunnel ─▶ Silent
 //!
@@ -15,8 +15,8 @@
 //!                                                   └──────▶ Done   while the body is drained
 //! ```
 //!
-//! INVARIANT: no byte behind a request is looked at before that request's answer was appended
-//! *and* its body was taken to the end; else a body could be read as a request.
+//! INVARIANT: no byte behind a request is parsed before the response to that request was appended
+//! *and* its body was read to the end; else a body could be parsed as a request.
 
 mod body;
 mod conn;
@@ -40,32 +40,34 @@ use replay::ReplayH1;
 pub use replay::Replies;
 use response::{BodyFraming, RequestFacts, Wants};
 
-/// Bytes of an unread body that are thrown away to keep a connection; more, and it closes.
+/// LIMIT: bytes of an unread body that are drained to keep a connection. A connection with more
+/// closes.
 const DRAIN_SIZE_MAX: u64 = 64 << 20;
-/// Bytes of the head buffer that a connection keeps between requests.
+/// LIMIT: bytes of the head buffer that a connection keeps between requests.
 const OUTPUT_KEPT_MAX: usize = 1024;
 
-/// What configuration says about HTTP/1 connections of one listener.
+/// The configuration of the HTTP/1 connections of one listener.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct H1Settings {
-    /// How clients reach this listener. The machine accepts both schemes in absolute targets.
+    /// The scheme of this listener. The machine accepts both schemes in absolute-form targets.
     pub scheme: Scheme,
     /// `client_header_buffer_size` in bytes: for the first lines of a head, as many as fit.
     pub header_buffer_size: usize,
-    /// `large_client_header_buffers`: how many there are for the lines behind them.
+    /// `large_client_header_buffers`: the number of buffers for the lines behind them.
     pub large_buffers: u16,
-    /// `large_client_header_buffers`: bytes of each. No line stands in two of them.
+    /// `large_client_header_buffers`: bytes of each buffer. A line must fit in one buffer.
     pub large_buffer_size: usize,
-    /// `max_headers`: how many fields a head may have.
+    /// `max_headers`: the number of fields that a head may have.
     pub fields_max: u32,
-    /// Whether names with `_` are taken.
+    /// `underscores_in_headers`: whether names with `_` are valid.
     pub underscores_in_headers: bool,
-    /// Whether fields with names outside letters, digits and `-` are passed over in silence.
+    /// `ignore_invalid_headers`: whether fields with names outside letters, digits and `-` are
+    /// dropped.
     pub ignore_invalid_headers: bool,
-    /// Requests after which a connection closes.
+    /// `keepalive_requests`: requests after which a connection closes.
     pub keepalive_requests: u64,
-    /// Whether what is said here depends on the host that is asked for: then reading stops behind
-    /// its name, and [`Conn::take_host`] tells it.
+    /// Whether these settings depend on the requested host. Then parsing stops behind the host, and
+    /// [`H1Conn::take_host`] returns it.
     pub asks_host: bool,
 }
 
@@ -86,7 +88,7 @@ impl Default for H1Settings {
 }
 
 impl H1Settings {
-    /// Bytes of the largest head.
+    /// LIMIT: bytes of the largest head.
     const fn head_size_max(&self) -> usize {
         self.large_buffer_size
             .saturating_mul(self.large_buffers as usize)
@@ -101,76 +103,76 @@ enum Input {
     Head,
     /// The rest of a request body.
     Body(BodyDecoder),
-    /// Nothing: the request is complete and not yet answered.
+    /// Nothing: the request is complete and the response is not.
     Complete,
-    /// Whatever it says in another protocol, up to the end of its side.
+    /// Bytes of another protocol, up to the end of the client's side.
     Tunnel,
-    /// Nothing: it ended its side of a tunnel.
+    /// Nothing: the client ended its side of a tunnel.
     Silent,
-    /// Nothing that matters: whatever comes is thrown away, and the connection closes.
+    /// Nothing: received bytes are discarded, and the connection closes.
     Discarding,
 }
 
-/// Where the answer to the current request is.
+/// The state of the response to the current request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     /// There is no request.
     Idle,
-    /// Not here yet.
+    /// The response has not begun.
     Wanted,
-    /// Its head is queued or gone, its body is being pulled.
+    /// The head is queued or sent, and the body is being pulled.
     Sending(BodyFraming),
-    /// Appended to its last byte, while the request body is still being drained.
+    /// The response is appended completely, and the request body is still being drained.
     Done,
 }
 
-/// Who reads the request body.
+/// The consumer of the request body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reader {
     Exchange,
     Nobody,
 }
 
-/// Whether the client still waits for `100 Continue`.
+/// Whether the client still waits for `100 (Continue)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expectation {
     None,
     Waiting,
 }
 
-/// Whether the body source has something to give.
+/// Whether the body source has bytes available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Source {
     Ready,
     Pending,
 }
 
-/// One client connection speaking HTTP/1.x.
+/// One HTTP/1.x client connection.
 ///
-/// Drive it in a loop: offer the kept bytes to [`Self::receive`], act on the events ([`Self::bind`]
-/// at once), drop what was consumed, and again until nothing was consumed: a request head whose
-/// body follows ends a call, so that every body event finds its user bound. After
-/// [`Self::transmit`], offer kept bytes again; the next request may be among them.
+/// Drive it in a loop: offer the kept bytes to [`Self::receive`], handle the events ([`Self::bind`]
+/// at once), drop the consumed bytes, and repeat until nothing was consumed. A request head with a
+/// body ends a call, so that the owner is bound before the first body event. After
+/// [`Self::transmit`] offer kept bytes again: the next request may be among them.
 #[derive(Debug)]
 pub struct H1Conn {
     parser: H1HeadParser,
     said: ReplayH1,
     input: Input,
     answer: Answer,
-    /// Interim heads and the head of the answer.
+    /// Interim responses and the head of the final response.
     output: Vec<u8>,
-    /// Heads seen; names the current request.
+    /// Heads received; identifies the current request.
     requests: u64,
     user: StreamOwner,
-    /// Body bytes of the answer that were appended, with the framing of chunks.
+    /// Body bytes of the response that were appended, including chunked framing.
     sent: u64,
-    /// Bytes of its head.
+    /// Bytes of the response head.
     told: u32,
-    /// Body bytes thrown away after the answer.
+    /// Body bytes drained after the response.
     drained: u64,
-    /// Body bytes given to the exchange that it has not consumed.
+    /// Body bytes given to the owner that it has not consumed. At most the body window.
     ahead: u32,
-    /// Bytes that the last `receive` left to the caller.
+    /// Bytes that the last `receive` did not consume.
     held: u32,
     asked: RequestFacts,
     after: After,
@@ -179,19 +181,19 @@ pub struct H1Conn {
     source: Source,
     /// The peer has closed its side.
     ended: bool,
-    /// The answer was cut.
+    /// The response was truncated.
     broken: bool,
-    /// The peer may still be sending something that nobody will read.
+    /// The peer may still be sending bytes that will not be read.
     lingers: bool,
-    /// The next answer is the last.
+    /// The next response is the last.
     going: bool,
-    /// Trailer fields are asked for at the end of the answer.
+    /// The response ends with trailer fields.
     trailed: bool,
-    /// The next head had begun when the answer before it was complete.
+    /// The next head had begun when the previous response was complete.
     pipelined: bool,
 }
 
-// An idle connection is this and nothing else: ten thousand of them must stay cheap.
+// An idle connection holds nothing but this struct: ten thousand of them must stay cheap.
 const _: () = assert!(size_of::<H1Conn>() <= 200);
 
 impl Default for H1Conn {
@@ -225,32 +227,32 @@ impl Default for H1Conn {
 }
 
 impl H1Conn {
-    /// A fresh connection. It holds no buffer until the first answer.
+    /// A new connection. It holds no buffer until the first response.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Gives the request on `stream` its owner's name.
+    /// Sets the owner of the request on `stream`.
     pub fn bind(&mut self, stream: StreamId, user: StreamOwner) {
         if self.is_current(stream) {
             self.user = user;
         }
     }
 
-    /// Who owns the request that is not answered to its end.
+    /// The owner of the request whose response is incomplete.
     pub fn users(&self) -> impl Iterator<Item = StreamOwner> {
         let waits = matches!(self.answer, Answer::Wanted | Answer::Sending(_));
         (waits && self.user != crate::conn::UNBOUND).then_some(self.user).into_iter()
     }
 
-    /// Whether an answered request's body is still being taken, to be thrown away.
+    /// Whether the body of an answered request is still being drained.
     #[must_use]
     pub const fn is_draining(&self) -> bool {
         matches!(self.answer, Answer::Done)
     }
 
-    /// Throws the request body away from now on; [`crate::Event::BodyEnd`] still comes.
+    /// Discards the request body from now on. [`crate::WireEvent::BodyEnd`] still comes.
     pub fn discard_body(&mut self, stream: StreamId) {
         if self.is_current(stream) {
             self.reader = Reader::Nobody;
@@ -258,8 +260,8 @@ impl H1Conn {
         }
     }
 
-    /// Gives the room of `bytes` body bytes back; then offer kept bytes again. At most
-    /// [`bolide_base::limits::BODY_WINDOW`] bytes are ever outstanding.
+    /// Returns the room of `bytes` body bytes; then offer kept bytes again. At most
+    /// [`bolide_base::limits::BODY_WINDOW`] bytes are outstanding.
     pub fn body_consumed(&mut self, stream: StreamId, bytes: usize) {
         if self.is_current(stream) {
             let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -267,8 +269,8 @@ impl H1Conn {
         }
     }
 
-    /// Whether the socket is to be read now. Not while an unanswered request is complete and bytes
-    /// behind it wait already, nor while the body window is full.
+    /// Whether to read the socket now: not while a complete request waits for its response and
+    /// pipelined bytes are held, nor while the body window is full.
     #[must_use]
     pub const fn wants_input(&self) -> bool {
         if self.ended || self.broken {
@@ -283,14 +285,14 @@ impl H1Conn {
         }
     }
 
-    /// Whether another protocol is spoken, which an answer with 101 allowed: see
-    /// [`Self::respond`]. The client may be silent for as long as it likes, and may end its side.
+    /// Whether a response with 101 switched the connection to another protocol, see
+    /// [`Self::respond`]. The client may be silent for any time, and may end its side.
     #[must_use]
     pub const fn is_tunnel(&self) -> bool {
         matches!(self.input, Input::Tunnel | Input::Silent)
     }
 
-    /// Whether the connection rests between requests with nothing queued and nothing begun.
+    /// Whether the connection is idle between requests: nothing queued and no head begun.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         matches!((&self.input, self.answer), (Input::Head, Answer::Idle))
@@ -299,7 +301,7 @@ impl H1Conn {
             && self.output.is_empty()
     }
 
-    /// Whether [`Self::transmit`] could append something now.
+    /// Whether [`Self::transmit`] could append bytes now.
     #[must_use]
     pub const fn has_output(&self) -> bool {
         let ready = matches!(
@@ -309,44 +311,45 @@ impl H1Conn {
         !self.output.is_empty() || ready
     }
 
-    /// Whether the connection is over once what was appended has left.
+    /// Whether the connection closes after the appended bytes are sent.
     #[must_use]
     pub const fn is_closing(&self) -> bool {
         self.broken || matches!((&self.input, self.answer), (Input::Discarding, Answer::Idle))
     }
 
-    /// Whether an answer was cut: close at once, so that it cannot look complete.
+    /// Whether a response was truncated. Close at once, so that it cannot look complete.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         self.broken
     }
 
-    /// Whether the peer may still be sending when the connection closes: then shut down writing,
-    /// read on for a while ([`Self::receive`] throws it away), and only then close. A close with
-    /// unread bytes resets the connection and may take the answer with it (RFC 9112 §9.6).
+    /// Whether the peer may still be sending when the connection closes. Then shut down writing,
+    /// read for a while ([`Self::receive`] discards the bytes), and close. A close with unread
+    /// bytes resets the connection and may destroy the response (RFC 9112 §9.6).
     #[must_use]
     pub const fn needs_lingering(&self) -> bool {
         self.is_closing() && (self.lingers || self.held > 0) && !self.ended && !self.broken
     }
 
-    /// Whether a head has begun and not ended, and no answer is outstanding.
+    /// Whether a head has begun and is incomplete, and no response is outstanding.
     #[must_use]
     pub const fn is_reading_head(&self) -> bool {
         matches!(self.input, Input::Head) && !self.is_idle()
     }
 
-    /// Request heads seen on this connection, refused ones included.
+    /// Request heads received on this connection, refused ones included.
     #[must_use]
     pub const fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// Makes the next answer the last, and has it say so.
+    /// Makes the next response the last one; it says so with `Connection: close`.
     pub const fn shutdown(&mut self) {
         self.going = true;
     }
 
-    /// Gives what is kept for the next request and answer back; for connections idle for long.
+    /// Frees the buffers that are kept for the next request; for connections that are idle for
+    /// long.
     pub fn shrink(&mut self) {
         self.said.shrink();
         if self.output.is_empty() {

@@ -1,19 +1,20 @@
-//! The HTTP/1 client: one request at a time over a connection to an origin (RFC 9112).
+//! The HTTP/1 client: one request at a time over a connection to an upstream (RFC 9112).
 //!
-//! A request out of pseudo-fields, fields and a pulled body, an answer out of bytes cut anywhere.
-//! It takes what nginx takes of its upstreams and refuses what it refuses; it adds and removes no
-//! field and pipelines nothing.
+//! It encodes pseudo-header fields, fields and a pulled body, and parses a response that reads may
+//! split anywhere. It accepts and refuses the same responses as nginx. It adds and removes no
+//! field, and does not pipeline.
 //!
 //! ```text
-//!  sending   Idle ──start──▶ Body ──end of body──▶ Sent       answer over ──▶ Stopped
+//!  sending   Idle ──start──▶ Body ──end of body──▶ Sent       response ends ──▶ Stopped
 //!  answer    None ──▶ Line ──▶ Fields ──▶ Plain │ Chunks ──▶ Over ──(Sent, kept)──▶ idle
 //!                      ▲         │ 1xx
 //!                      └─────────┘          │  101 to an Upgrade ──▶ Tunnel ──end──▶ Over
 //! ```
 //!
-//! INVARIANT: a connection is idle again only when its last request left completely and nothing
-//! stands behind the answer to it. What is told depends on the bytes of the answer only, save that
-//! the warnings of bytes behind an answer need these to arrive together with its last ones.
+//! INVARIANT: a connection is idle again only when its last request was sent completely and no byte
+//! came behind the response. The events depend on the bytes of the response only, with one
+//! exception: the warnings about bytes behind a response need them to come in the same read as its
+//! last bytes.
 
 mod chunks;
 mod request;
@@ -31,20 +32,20 @@ use crate::cgi::{self, CgiAnswer, CgiPhase, CgiRule, HeadParser};
 use crate::outgoing::{OutgoingBody, SendingState};
 use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, Pull, StreamOwner};
 
-/// What the next bytes of the answer are.
+/// What the next bytes of the response are.
 #[derive(Debug)]
 enum Reading {
     /// The status line.
     Line(StatusLine),
-    /// Fields of the head.
+    /// The fields of the head.
     Fields(HeadParser),
-    /// The body as it is, if there is one.
+    /// The body without framing, or no body.
     Plain,
-    /// The body in chunks.
+    /// The chunked body.
     Chunks(ChunkReader),
 }
 
-/// A connection to an origin that speaks HTTP/1.
+/// A connection to an HTTP/1 upstream.
 #[derive(Debug)]
 pub struct H1Client {
     settings: OriginConnSettings,
@@ -52,9 +53,9 @@ pub struct H1Client {
     framing: UploadFraming,
     reading: Reading,
     answer: CgiAnswer,
-    /// Whether the request asks for another protocol.
+    /// Whether the request has an `Upgrade` field.
     asks_upgrade: bool,
-    /// Whether the connection is of no use for another request, however this one ends.
+    /// Whether the connection cannot carry another request.
     is_spoiled: bool,
 }
 
@@ -65,7 +66,7 @@ impl Default for H1Client {
 }
 
 impl H1Client {
-    /// A fresh connection.
+    /// A new connection.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -79,8 +80,8 @@ impl H1Client {
         }
     }
 
-    /// Begins a request: see [`crate::OriginConn::start`]. The first pairs of `params` are
-    /// `:method`, `:target` and `:version` (`1.1` or `1.0`); the others are its fields, framing
+    /// Begins a request, see [`crate::OriginConn::start`]. The first pairs of `params` are
+    /// `:method`, `:target` and `:version` (`1.1` or `1.0`); the others are the fields, framing
     /// fields included.
     pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
         debug_assert!(self.is_idle(), "one request at a time");
@@ -98,7 +99,7 @@ impl H1Client {
         };
     }
 
-    /// Appends what may leave: see [`crate::OriginConn::transmit`].
+    /// Appends what can be sent, see [`crate::OriginConn::transmit`].
     pub fn transmit(
         &mut self,
         room: usize,
@@ -123,7 +124,7 @@ impl H1Client {
         }
     }
 
-    /// A body that was `Pending` has bytes again, or its end; or the client's side of a tunnel.
+    /// A body that was `Pending`, or the client's side of a tunnel, has bytes again or ended.
     pub const fn body_ready(&mut self) {
         self.outgoing.is_pending = false;
     }
@@ -134,7 +135,7 @@ impl H1Client {
         self.outgoing.has_output()
     }
 
-    /// Whether all of the request was handed over; of a tunnel, all that the client will say.
+    /// Whether the whole request was handed over; of a tunnel, all bytes of the client.
     #[must_use]
     pub const fn is_request_sent(&self) -> bool {
         self.outgoing.is_sent()
@@ -146,13 +147,13 @@ impl H1Client {
         self.outgoing.is_broken()
     }
 
-    /// Whether the origin switched to another protocol: see [`crate::OriginConn::is_tunnel`].
+    /// Whether the upstream switched to another protocol, see [`crate::OriginConn::is_tunnel`].
     #[must_use]
     pub const fn is_tunnel(&self) -> bool {
         matches!(self.framing, UploadFraming::Tunnel)
     }
 
-    /// Stops: HTTP/1 has no word for it but the end of the connection.
+    /// Stops sending. HTTP/1 can abort a request only by closing the connection.
     pub fn abort(&mut self) {
         if matches!(self.answer.phase(), CgiPhase::Head | CgiPhase::Body) {
             self.is_spoiled = true;
@@ -170,18 +171,18 @@ impl H1Client {
         }
     }
 
-    /// Takes what the origin sent: see [`crate::OriginConn::receive`].
+    /// Receives bytes of the upstream, see [`crate::OriginConn::receive`].
     ///
     /// # Errors
     ///
-    /// [`OriginError`], after which the connection is over.
+    /// [`OriginError`]; the connection must then be closed.
     pub fn receive(
         &mut self,
         input: &[u8],
         events: &mut Vec<OriginEvent>,
     ) -> Result<usize, OriginError> {
         let received = self.receive_parts(input, events);
-        // Bytes that were good stay so when the ones behind them are not.
+        // An error does not invalidate the bytes before it.
         self.answer.flush(events);
         if received.is_err() {
             self.is_spoiled = true;
@@ -229,19 +230,20 @@ impl H1Client {
         Ok(())
     }
 
-    /// Takes bytes of a status line, or finds that they are none.
+    /// Parses bytes of a status line.
     fn take_line(&mut self, input: &mut &[u8]) -> Result<(), OriginError> {
         let Reading::Line(line) = &mut self.reading else { return Ok(()) };
         while let Some((&byte, rest)) = input.split_first() {
             *input = rest;
             match line.take(byte) {
-                // It needs at least one byte more.
+                // It needs at least one more byte.
                 StatusStep::More if line.len() >= self.settings.head_max => {
                     return Err(OriginError::HeadTooBig);
                 }
                 StatusStep::More => {}
                 StatusStep::Complete => {
-                    // To nginx an answer of 1.0 is the last, whatever else it says.
+                    // As in nginx, an HTTP/1.0 response is the last of its connection, whatever its
+                    // fields say.
                     self.is_spoiled = !line.is_modern();
                     let head = line.head();
                     if head.status < 100 {
@@ -251,7 +253,7 @@ impl H1Client {
                     self.reading = Reading::Fields(HeadParser::behind_line(head, line.len()));
                     return Ok(());
                 }
-                // RFC 9112 §4: what begins otherwise is no answer.
+                // RFC 9112 §4: a response begins with a status line.
                 StatusStep::NoLine => {
                     let text = b"upstream sent no valid HTTP/1.0 header";
                     return Err(cgi::invalid_head(text, b"", b""));
@@ -292,15 +294,14 @@ impl H1Client {
         head: Box<OriginHead>,
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
-        // RFC 9110 §7.8: no other protocol is spoken that nobody asked for, nor before the request
-        // was complete.
+        // RFC 9110 §7.8: 101 is valid only for a request with `Upgrade` that was sent completely.
         let is_sent = self.outgoing.sending == SendingState::Sent;
         if !self.asks_upgrade || !is_sent {
             return Err(invalid_status(b"101"));
         }
         self.is_spoiled = true;
         self.framing = UploadFraming::Tunnel;
-        // Whoever owns the client's side says when it is there.
+        // The client's side has bytes only after `body_ready`.
         (self.outgoing.sending, self.outgoing.is_pending) = (SendingState::Body, true);
         self.answer.begin_tunnel(head, events);
         Ok(())
@@ -334,7 +335,7 @@ impl H1Client {
         Ok(())
     }
 
-    /// Ends an answer of which nothing is missing, if nothing stands behind it that is to be told.
+    /// Ends a complete response, unless bytes behind it are still to be reported.
     fn end_if_complete(&mut self, behind: &[u8], events: &mut Vec<OriginEvent>) {
         match self.answer.phase() {
             CgiPhase::Over => {
@@ -351,7 +352,7 @@ impl H1Client {
         self.outgoing.stop();
     }
 
-    /// Bytes of the answer that are kept until the rest of them arrives.
+    /// Bytes of the response that are buffered until the rest arrives.
     pub(crate) const fn held(&self) -> usize {
         match &self.reading {
             Reading::Line(line) => line.len(),
@@ -361,11 +362,11 @@ impl H1Client {
         }
     }
 
-    /// The origin closed its side: see [`crate::OriginConn::handle_eof`].
+    /// Handles the end of input, see [`crate::OriginConn::handle_eof`].
     ///
     /// # Errors
     ///
-    /// [`OriginError`] if the answer was not complete.
+    /// [`OriginError`] if the response is incomplete.
     pub fn handle_eof(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
         self.is_spoiled = true;
         let error = match (self.answer.phase(), &self.reading) {
@@ -382,7 +383,7 @@ impl H1Client {
     }
 }
 
-/// How the length of a body is told.
+/// The length of a body according to its framing fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Length {
     Known(u64),
@@ -390,7 +391,7 @@ enum Length {
     UntilClose,
 }
 
-/// Goes through the framing fields in their order, and stops at the first wrong one.
+/// Checks the framing fields in their order, and stops at the first invalid one.
 fn read_length(fields: &FieldMap) -> Result<Length, OriginError> {
     let (mut length, mut coding) = (None, None);
     for field in fields.iter() {
@@ -419,7 +420,7 @@ fn read_length(fields: &FieldMap) -> Result<Length, OriginError> {
     })
 }
 
-/// Whether a value of `Connection` has `close` in it, wherever: what nginx looks for.
+/// Whether a value of `Connection` contains `close` at any position, as in nginx.
 fn has_close(value: &[u8]) -> bool {
     value.windows(5).any(|word| word.eq_ignore_ascii_case(b"close"))
 }

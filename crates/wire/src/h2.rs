@@ -1,8 +1,9 @@
-//! HTTP/2 for servers (RFC 9113, RFC 9218): bytes in, events out, responses pulled.
+//! The HTTP/2 server machine (RFC 9113, RFC 9218): it takes bytes, reports events and pulls
+//! response bodies.
 //!
-//! Owns frames, streams, windows, field compression and the defence against peers that cost more
-//! than they ask. It refuses server push, RFC 7540 priorities and upgrades from HTTP/1.1; prior
-//! knowledge in the clear is the same machine.
+//! Owns frames, streams, flow-control windows, field compression and the limits on abusive peers.
+//! It refuses server push, RFC 7540 priorities and upgrades from HTTP/1.1. Prior knowledge in
+//! cleartext uses the same machine.
 //!
 //! ```text
 //!   receive ─ preface ─► SETTINGS ─► open ──────── ConnError ───────► dead: GOAWAY, then close
@@ -14,8 +15,8 @@
 //!   bodies  ─────────────── pulled by the scheduler's choice ────────────┘
 //! ```
 //!
-//! The invariant easiest to break: a field block that was encoded or received changes a table, so
-//! it is sent or decoded whatever becomes of its stream, and in that order.
+//! INVARIANT: every encoded or received field block changes a dynamic table. So each one is sent or
+//! decoded in order, whatever happens to its stream.
 
 mod abuse;
 mod control;
@@ -47,35 +48,35 @@ use frame::{FrameKind, WINDOW_INITIAL};
 use replay::{ReplayH2, Responses};
 use streams::{Closed, H2Sending, H2Streams, HeldHead, Receiving};
 
-/// Request body bytes that are swallowed after the response is complete before the stream is
-/// reset: a reset in the middle of an upload is an error to some clients, and most uploads are
-/// shorter than this.
+/// LIMIT: request body bytes that are discarded after the response is complete; then the stream is
+/// reset. Some clients report a reset during an upload as an error, and most uploads are shorter.
 const LINGER_MAX: u32 = 1024 * 1024;
-/// Capacity that the queue keeps between uses.
+/// LIMIT: capacity that the queue keeps between uses.
 const QUEUE_KEPT: usize = 8192;
-/// Priorities kept for streams that are not open yet (RFC 9218 §7.1).
+/// LIMIT: priorities kept for streams that are not open yet (RFC 9218 §7.1).
 const EARLY_MAX: usize = 16;
 
-/// What the server allows on a connection; the same for the connection's whole life.
+/// The settings of a connection. They stay the same for its whole life.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct H2Settings {
-    /// How the connection is made; the `:scheme` of requests is not trusted.
+    /// The scheme of the listener; the `:scheme` of requests is not trusted.
     pub scheme: Scheme,
-    /// Streams the peer may have open; more are refused.
+    /// LIMIT: streams that the peer may have open; more are refused.
     pub max_concurrent_streams: u32,
-    /// Bytes of one decoded head: names, values and 32 per field.
+    /// LIMIT: bytes of a decoded head: names, values and 32 per field.
     pub head_size_max: usize,
-    /// Bytes of one name and value.
+    /// LIMIT: bytes of one name and value.
     pub field_size_max: usize,
-    /// Bytes a request body may run ahead of its reader, per stream, until it is wanted.
+    /// The initial flow-control window of a stream: body bytes that the peer may send before the
+    /// body is wanted.
     pub recv_window: u32,
-    /// Whether names with `_` are as good as others.
+    /// `underscores_in_headers`: whether names with `_` are valid.
     pub underscores_in_headers: bool,
-    /// Whether fields with odd but harmless names are dropped.
+    /// `ignore_invalid_headers`: whether fields with unusual but harmless names are dropped.
     pub ignore_invalid_headers: bool,
-    /// Requests after which the connection is shut down gracefully.
+    /// `keepalive_requests`: requests after which the connection shuts down gracefully.
     pub keepalive_requests: u64,
-    /// Age of the connection after which its next request is the last.
+    /// `keepalive_time`: the age of the connection after which its next request is the last.
     pub keepalive_time: Duration,
 }
 
@@ -95,76 +96,76 @@ impl Default for H2Settings {
     }
 }
 
-/// How far the connection is.
+/// The state of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Nothing was said by either side.
+    /// Neither side has sent anything.
     New,
-    /// Our settings are queued; the client's preface is awaited.
+    /// Our SETTINGS is queued, and the client's preface has not come.
     Preface,
-    /// The client's first SETTINGS is awaited (RFC 9113 §3.4).
+    /// The client's first SETTINGS has not come (RFC 9113 §3.4).
     Settings,
-    /// Frames of all kinds may come.
+    /// All frames are allowed.
     Open,
-    /// The connection broke; only the queue leaves.
+    /// A connection error occurred. Only the queue is still sent.
     Dead,
 }
 
-/// The rest of a DATA frame whose payload did not arrive in one piece, or of an ignored frame.
+/// The rest of a DATA frame that came in pieces, or of an ignored frame.
 #[derive(Clone, Copy, Debug, Default)]
 struct Partial {
-    /// The stream that gets the data, if it is still open.
+    /// The stream of the data; it may be closed by now.
     stream: Option<StreamId>,
-    /// Data to come.
+    /// Data bytes to come.
     data: u32,
-    /// Padding to come.
+    /// Padding bytes to come.
     padding: u32,
-    /// Bytes to come that mean nothing to us and are under no flow control.
+    /// Bytes of an ignored frame to come. They do not count for flow control.
     ignored: u32,
     /// Whether the data ends the stream.
     ends: bool,
 }
 
-/// A field block that is not complete.
+/// An incomplete field block.
 #[derive(Debug)]
 struct Block {
     stream: u32,
     ends_stream: bool,
-    /// RFC 9113 §5.3.1: it asked to depend on itself.
+    /// RFC 9113 §5.3.1: the stream depends on itself.
     is_self_dependent: bool,
     frames: u32,
     bytes: Vec<u8>,
 }
 
-/// What the peer told us of itself, and what is left of the windows both ways.
+/// The peer's settings, and the flow-control windows of the connection in both directions.
 #[derive(Debug)]
 struct Flow {
-    /// What the peer lets us send on the connection.
+    /// The connection window for sending.
     send: u32,
-    /// What new streams may send at first.
+    /// The initial window of new streams for sending.
     send_initial: u32,
-    /// The largest frame the peer takes.
+    /// The peer's `SETTINGS_MAX_FRAME_SIZE`.
     frame_size: u32,
-    /// What we let the peer send on the connection.
+    /// The connection window for receiving.
     recv: u32,
-    /// Consumed bytes that the peer has not been told of.
+    /// Consumed bytes that no WINDOW_UPDATE has returned yet.
     credit: u32,
-    /// What new streams may receive at first.
+    /// The initial window of new streams for receiving.
     recv_initial: u32,
-    /// What our settings say of that, which counts once they are acknowledged.
+    /// The initial window in our SETTINGS. It holds once the peer has acknowledged them.
     recv_announced: u32,
 }
 
-/// One HTTP/2 connection. Small while idle: tables and buffers come with the first use.
+/// One HTTP/2 connection. It is small while idle: tables and buffers are allocated on first use.
 #[derive(Debug)]
 pub struct H2Conn {
     phase: Phase,
     is_going_away: bool,
     settings_are_acked: bool,
-    /// The highest stream the peer opened, and the highest we looked at.
+    /// The highest stream that the peer opened, and the highest that we processed.
     last_seen: u32,
     last_taken: u32,
-    /// When the first bytes came.
+    /// The time of the first bytes.
     started: Option<Instant>,
     /// Control frames queued since the last transmit.
     control_queued: u32,
@@ -176,11 +177,11 @@ pub struct H2Conn {
     encoder: HpackEncoder,
     streams: H2Streams,
     sched: Sched,
-    /// Control frames and response heads in the order in which they must leave.
+    /// Control frames and response heads, in the order in which they must be sent.
     queue: Vec<u8>,
-    /// Streams whose `END_STREAM` stands in the queue.
+    /// Streams whose `END_STREAM` is in the queue.
     ended: Vec<StreamId>,
-    /// Events that came up where nobody could take them.
+    /// Events that arose outside `receive` and `transmit`.
     deferred: Vec<WireEvent>,
     early: Vec<(u32, Priority)>,
     known_requests: ReplayH2,
@@ -195,7 +196,7 @@ impl Default for H2Conn {
 }
 
 impl H2Conn {
-    /// A connection on which nothing has been said. It allocates nothing.
+    /// A new connection. It allocates nothing.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -232,8 +233,8 @@ impl H2Conn {
         }
     }
 
-    /// Says whose stream it is. What had arrived before, or the end of a stream that is gone
-    /// already, comes with the next `receive` or `transmit`.
+    /// Sets the owner of a stream. The next `receive` or `transmit` reports body bytes that came
+    /// before, or the reset of a stream that is gone.
     pub fn bind(&mut self, stream: StreamId, user: StreamOwner) {
         let Some(slot) = self.streams.slot(stream) else {
             self.deferred.push(WireEvent::Reset { user });
@@ -250,18 +251,17 @@ impl H2Conn {
         }
     }
 
-    /// Who owns the requests that are not answered to their ends.
+    /// The owners of the streams whose responses are incomplete.
     pub fn users(&self) -> impl Iterator<Item = StreamOwner> {
         self.streams.users()
     }
 
-    /// Streams that can do nothing until the peer does.
+    /// Streams that cannot proceed until the peer sends something.
     pub fn awaiting(&self) -> impl Iterator<Item = Awaiting> {
         self.streams.awaiting(self.flow.send == 0)
     }
 
-    /// Nobody wants the request body: its window is given back by itself from now on, and no more
-    /// of it is told.
+    /// Discards the request body: no more of it is reported, and its window is returned at once.
     pub fn discard_body(&mut self, stream: StreamId) {
         let Some(slot) = self.streams.slot(stream) else { return };
         let discarded = self.streams.at(slot);
@@ -271,7 +271,7 @@ impl H2Conn {
         self.give_back(slot, bytes);
     }
 
-    /// Gives the room of consumed body bytes back to the peer.
+    /// Returns the window of consumed body bytes to the peer.
     pub fn body_consumed(&mut self, stream: StreamId, bytes: usize) {
         let Some(slot) = self.streams.slot(stream) else { return };
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
@@ -279,17 +279,17 @@ impl H2Conn {
         self.give_back(slot, bytes);
     }
 
-    /// The request body is read from now on: the peer may send `window` bytes ahead of that.
+    /// The owner reads the request body from now on: the peer may send `window` bytes ahead of it.
     pub fn body_wanted(&mut self, stream: StreamId, window: u32) {
         let Some(slot) = self.streams.slot(stream) else { return };
         self.streams.at(slot).recv_full = window.min(CONN_WINDOW);
         self.open_window(slot);
     }
 
-    /// Makes the window of a body that is read as large as it is to be.
+    /// Raises the window of a wanted body to its full size.
     fn open_window(&mut self, slot: u32) {
         let wanted = self.streams.at(slot);
-        // What is to come by `content-length` may fit into what the peer was told of already.
+        // By `content-length` the rest may fit into the window that the peer has already.
         let told = i64::from(wanted.recv_window);
         let fits = i64::try_from(wanted.recv_left).is_ok_and(|left| left <= told);
         if fits || wanted.receiving == Receiving::Ended {
@@ -301,12 +301,12 @@ impl H2Conn {
                 let credit = missing + std::mem::take(&mut self.streams.at(slot).recv_credit);
                 self.widen(slot, credit);
             }
-            // The peer may be owed so much that nothing else would let it go on.
+            // The peer may wait for credit that nothing else would return.
             _ => self.credit_stream(slot, 0),
         }
     }
 
-    /// Resets a stream; its `Reset` event comes with the next `receive` or `transmit`.
+    /// Resets a stream. The next `receive` or `transmit` reports its `Reset` event.
     pub fn reset(&mut self, stream: StreamId, code: u32) {
         let Some(slot) = self.streams.slot(stream) else { return };
         let id = self.streams.id(slot);
@@ -316,20 +316,20 @@ impl H2Conn {
         frame::push_u32(self.control(), FrameKind::RstStream, id, code);
     }
 
-    /// Ends the connection gracefully: no new streams; what is open is served.
+    /// Shuts the connection down gracefully: no new streams; open ones are served.
     pub fn shutdown(&mut self) {
         if self.is_going_away || matches!(self.phase, Phase::Dead) {
             return;
         }
         self.is_going_away = true;
-        // Before our preface a GOAWAY would be no frame the peer expects (RFC 9113 §3.4).
+        // RFC 9113 §3.4: the first frame that the peer expects is our SETTINGS, not a GOAWAY.
         if self.phase != Phase::New {
             let last = self.last_taken;
             frame::push_goaway(self.control(), last, code::NO_ERROR);
         }
     }
 
-    /// Whether `transmit` would append or tell something.
+    /// Whether `transmit` would append bytes or report events.
     #[must_use]
     pub fn has_output(&self) -> bool {
         !self.queue.is_empty()
@@ -338,32 +338,32 @@ impl H2Conn {
             || (self.flow.send > 0 && !self.sched.is_empty())
     }
 
-    /// Whether no response is owed.
+    /// Whether no response is outstanding.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         self.streams.active() == 0
     }
 
-    /// Whether the connection is over once the output has left.
+    /// Whether the connection closes after the output is sent.
     #[must_use]
     pub const fn is_closing(&self) -> bool {
         matches!(self.phase, Phase::Dead) || (self.is_going_away && self.is_idle())
     }
 
-    /// Streams whose response is not complete.
+    /// The number of streams whose response is incomplete.
     #[must_use]
     pub const fn streams_open(&self) -> u32 {
         self.streams.active()
     }
 
-    /// Requests taken on this connection.
+    /// Requests accepted on this connection.
     #[must_use]
     pub const fn requests(&self) -> u64 {
         self.requests
     }
 
-    /// Gives memory back that the next request would take again; for connections that have been
-    /// idle for a while.
+    /// Frees memory that the next request would allocate again; for connections that are idle for
+    /// some time.
     pub fn shrink(&mut self) {
         if !self.is_idle() || self.has_output() {
             return;
@@ -379,13 +379,13 @@ impl H2Conn {
         self.deferred = Vec::new();
     }
 
-    /// The queue, for one more control frame.
+    /// Returns the queue for one more control frame.
     fn control(&mut self) -> &mut Vec<u8> {
         self.control_queued += 1;
         &mut self.queue
     }
 
-    /// Notes that `bytes` of what a stream delivered are consumed.
+    /// Counts `bytes` of a stream as consumed.
     fn give_back(&mut self, slot: u32, bytes: u32) {
         let stream = self.streams.at(slot);
         stream.outstanding -= bytes;
@@ -393,13 +393,13 @@ impl H2Conn {
         self.credit_conn(bytes);
     }
 
-    /// Tells the peer of consumed bytes once they are half of what it was granted: what it was not,
-    /// though wanted, can never come back.
+    /// Sends a `WINDOW_UPDATE` for a stream once the consumed bytes exceed half of its window. A
+    /// peer gets no more credit than it had.
     fn credit_stream(&mut self, slot: u32, bytes: u32) {
         self.streams.at(slot).recv_credit += bytes;
         let half = (self.granted(slot) / 2).max(0);
         let stream = self.streams.at(slot);
-        // A peer that is done needs no more room, and one whose body is to be reset gets none.
+        // A peer that has ended its side needs no window, and a body that will be reset gets none.
         let is_over = stream.receiving == Receiving::Ended
             || stream.discards && self.flow.recv_initial < WINDOW_INITIAL;
         if i64::from(stream.recv_credit) <= half || is_over {
@@ -409,7 +409,7 @@ impl H2Conn {
         self.widen(slot, credit);
     }
 
-    /// How large a stream's window would be if all that came were consumed and the peer told.
+    /// The window of a stream if all received bytes were consumed and credited.
     fn granted(&mut self, slot: u32) -> i64 {
         let is_coming = self.partial.stream == Some(self.streams.name(slot));
         let coming = if is_coming { self.partial.data } else { 0 };
@@ -418,7 +418,7 @@ impl H2Conn {
         i64::from(stream.recv_window) + parts.map(i64::from).iter().sum::<i64>()
     }
 
-    /// Lets the peer send so many bytes more on a stream.
+    /// Grants the peer `credit` more bytes on a stream.
     fn widen(&mut self, slot: u32, credit: u32) {
         let stream = self.streams.at(slot);
         stream.recv_window = stream.recv_window.saturating_add_unsigned(credit);
@@ -435,7 +435,7 @@ impl H2Conn {
         }
     }
 
-    /// Takes a stream away; says who has to be told.
+    /// Removes a stream. Returns the owner if it needs a `Reset` event.
     fn drop_stream(&mut self, slot: u32, why: Closed) -> Option<StreamOwner> {
         let stream = self.streams.at(slot);
         let unread = stream.unread();
@@ -446,7 +446,7 @@ impl H2Conn {
         self.streams.remove(slot, why)
     }
 
-    /// Lets a stream wait for its turn if it could write.
+    /// Schedules a stream if it could write.
     fn schedule(&mut self, slot: u32) {
         let id = self.streams.id(slot);
         let stream = self.streams.at(slot);
@@ -456,7 +456,7 @@ impl H2Conn {
         }
     }
 
-    /// Hands body bytes to whoever is bound, or keeps them.
+    /// Reports body bytes to the owner of the stream, or keeps them until it is bound.
     fn deliver(&mut self, slot: u32, data: &[u8], events: &mut Vec<WireEvent>) {
         let bytes = Bytes::copy_from_slice(data);
         let stream = self.streams.at(slot);
@@ -467,7 +467,7 @@ impl H2Conn {
         }
     }
 
-    /// Breaks the connection: every user is told, and GOAWAY is the last frame.
+    /// Fails the connection: every owner gets a `Reset` event, and GOAWAY is the last frame.
     fn fail(&mut self, error: ConnError, events: &mut Vec<WireEvent>) {
         for slot in 0..self.streams.slots() {
             if self.streams.is_open(slot) {
@@ -482,19 +482,19 @@ impl H2Conn {
         self.phase = Phase::Dead;
     }
 
-    /// Requests that the client broke, or took back at once, since the last call.
+    /// Returns the requests that the client broke, or cancelled at once, since the last call.
     pub fn take_wasted(&mut self) -> u32 {
         self.abuse.take_wasted()
     }
 
-    /// Ends the connection of a client whose other connections have wasted too much.
+    /// Closes the connection of a client whose other connections wasted too many requests.
     pub fn calm_down(&mut self, events: &mut Vec<WireEvent>) {
         if self.phase != Phase::Dead {
             self.fail(abuse::calm("client cancelled too many requests"), events);
         }
     }
 
-    /// RFC 9113 §5.4.2: resets one stream because of what the peer sent on it.
+    /// RFC 9113 §5.4.2: resets one stream because of a stream error.
     fn stream_error(
         &mut self,
         id: u32,
@@ -513,15 +513,16 @@ impl H2Conn {
         self.abuse.waste(code)
     }
 
-    /// Ends a stream whose response is complete, and whose client may not send the rest of its
-    /// request, for want of a window.
+    /// Resets a stream whose response is complete: its window is too small for the client to send
+    /// the rest of the request.
     fn refuse_rest(&mut self, slot: u32) {
         let id = self.streams.id(slot);
         self.drop_stream(slot, Closed::ByUs);
         frame::push_u32(self.control(), FrameKind::RstStream, id, code::NO_ERROR);
     }
 
-    /// The response is complete: its user is told, and the stream goes or lingers.
+    /// The response is complete: reports it. The stream closes, or lingers until the peer ends its
+    /// side.
     fn finish(&mut self, slot: u32, events: &mut Vec<WireEvent>) {
         let stream = self.streams.at(slot);
         let (user, body_bytes, unread) = (stream.user, stream.sent, stream.outstanding);

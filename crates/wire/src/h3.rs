@@ -1,7 +1,8 @@
-//! HTTP/3 server framing (RFC 9114) over somebody else's QUIC streams.
+//! The HTTP/3 server machine (RFC 9114) over the streams of a QUIC implementation.
 //!
-//! Owns the streams of one connection, its control and QPACK streams, and the order of writing.
-//! It refuses to know packets, timers and congestion: QUIC is the [`QuicStreams`] of each call.
+//! Owns the streams of one connection, its control and QPACK streams, and the order of writing. It
+//! knows no packets, timers and congestion control: each call that needs QUIC gets a
+//! [`QuicStreams`].
 //!
 //! ```text
 //!             receive                        respond                transmit
@@ -9,8 +10,8 @@
 //!          reset, stop    ▲ (insertions)                pull ⇄ room
 //! ```
 //!
-//! The invariant easiest to break: calls without a `QuicStreams` only note what QUIC must be told;
-//! [`Conn::transmit`] tells it first of all, so [`Conn::has_output`] is true until then.
+//! INVARIANT: calls without a `QuicStreams` only record orders for QUIC. [`H3Conn::transmit`]
+//! executes them before anything else, so [`H3Conn::has_output`] is true until then.
 
 pub mod frame;
 pub mod fuzz;
@@ -42,75 +43,77 @@ use recv::{HeadCache, fatal};
 use send::{H3SendTurn, Out, ReplyCache};
 use streams::{H3Body, H3StreamFate, H3StreamPhase, H3Streams};
 
-/// A stream that QUIC no longer lets us write to.
+/// A stream that QUIC cannot write to any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StreamGone;
 
-/// The QUIC connection below, as far as HTTP/3 needs it.
+/// The QUIC connection, as far as HTTP/3 needs it.
 ///
-/// Calls for streams that are gone do nothing.
+/// Calls for streams that are gone have no effect.
 pub trait QuicStreams {
-    /// Opens a unidirectional stream; `None` while the peer allows no more.
+    /// Opens a unidirectional stream; `None` while the peer's stream limit forbids it.
     fn open_uni(&mut self) -> Option<u64>;
-    /// Takes as much of `bytes` as flow control allows (advancing it).
+    /// Writes as much of `bytes` as flow control allows, and advances it.
     ///
-    /// Taking less than all arms a later [`Conn::handle_writable`].
+    /// A partial write arms a later [`H3Conn::handle_writable`].
     ///
     /// # Errors
     ///
-    /// [`StreamGone`] when the stream was stopped or reset.
+    /// [`StreamGone`] if the stream was stopped or reset.
     fn write(&mut self, stream: u64, bytes: &mut Bytes) -> Result<usize, StreamGone>;
-    /// Bytes that [`Self::write`] would take now; 0 arms a later [`Conn::handle_writable`].
+    /// Bytes that [`Self::write`] would accept now; 0 arms a later [`H3Conn::handle_writable`].
     fn room(&mut self, stream: u64) -> usize;
-    /// Ends our side.
+    /// Ends our side of the stream.
     fn finish(&mut self, stream: u64);
-    /// Ends our side at once (`RESET_STREAM`).
+    /// Resets our side of the stream (`RESET_STREAM`).
     fn reset(&mut self, stream: u64, code: u64);
-    /// Asks the peer to end its side (`STOP_SENDING`); nothing more is received of the stream.
+    /// Asks the peer to end its side (`STOP_SENDING`). Nothing more is received on the stream.
     fn stop(&mut self, stream: u64, code: u64);
-    /// Higher goes first; streams start with 0.
+    /// Sets the priority of a stream. Higher values go first; 0 is the default.
     fn set_priority(&mut self, stream: u64, priority: i32);
 }
 
-/// What the configuration says about HTTP/3 connections.
+/// The configuration of HTTP/3 connections.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct H3Settings {
-    /// Requests at once; QUIC enforces it by its credit, we size what follows from it.
+    /// LIMIT: concurrent requests. QUIC enforces it by its stream limit; here it sizes other
+    /// limits.
     pub max_concurrent_streams: u32,
-    /// Bytes of one request head, compressed or not.
+    /// LIMIT: bytes of one request head, compressed or not.
     pub head_size_max: usize,
-    /// Bytes of one field.
+    /// LIMIT: bytes of one field.
     pub field_size_max: usize,
-    /// Bytes of the table that the peer's encoder may use.
+    /// LIMIT: bytes of the dynamic table that the peer's encoder may use.
     pub table_capacity: usize,
-    /// Streams that may wait for that table.
+    /// LIMIT: streams that may wait for insertions into that table.
     pub blocked_streams: u32,
     /// `underscores_in_headers`.
     pub underscores_in_headers: bool,
     /// `ignore_invalid_headers`.
     pub ignore_invalid_headers: bool,
-    /// Requests after which the connection closes gracefully.
+    /// `keepalive_requests`: requests after which the connection closes gracefully.
     pub keepalive_requests: u64,
 }
 
-/// What QUIC has to be told by the next `transmit`.
+/// An order for QUIC that the next `transmit` executes.
 #[derive(Clone, Copy, Debug)]
 enum Order {
     /// Reset and stop the stream in this slot.
     Abort(u32, u64),
     /// Reset and stop a stream that has no slot.
     Reject(u64),
-    /// Reset a stream that the peer gave up before any of it was read.
+    /// Reset a stream that the peer reset before any of it was read.
     Forsake(u64),
-    /// Stop a unidirectional stream that we do not know.
+    /// Stop a unidirectional stream of an unknown type.
     StopUnknown(u64),
-    /// Tell the stream's priority, if the slot still holds that stream.
+    /// Set the stream's priority, if the slot still has that stream.
     Prioritise(u32, u64),
 }
 
-/// Priorities that came before their streams; more are forgotten, oldest first.
+/// LIMIT: priorities that came before their streams. A new one replaces the oldest.
 const EARLY_PRIORITIES_MAX: usize = 32;
-/// Requests beyond what QUIC's credit allows that may linger untold, before more are rejected.
+/// LIMIT: streams beyond `max_concurrent_streams` that may be open for us and closed for QUIC. More
+/// are rejected.
 const LINGERING_MAX: usize = 64;
 
 /// One HTTP/3 connection.
@@ -128,31 +131,31 @@ pub struct H3Conn {
     heads: HeadCache,
     replies: ReplyCache,
     load: H3Load,
-    /// Slots of streams whose section waits for insertions.
+    /// Slots of streams whose field section waits for insertions.
     blocked: Vec<u32>,
-    /// Slots of streams that were bound with body or end unread.
+    /// Slots of streams that had unread body or an unread end at `bind`.
     resumed: Vec<u32>,
-    /// Users bound to streams that had died.
+    /// Owners that were bound to streams that had been reset.
     late: Vec<StreamOwner>,
     orders: Vec<Order>,
     news: Vec<ControlNews>,
     early_priorities: Vec<(u64, Priority)>,
     /// The first stream id that is not accepted, once GOAWAY was sent.
     goaway: Option<u64>,
-    /// The first stream id that no request had yet.
+    /// The first stream id that no request has used.
     next_id: u64,
     requests: u64,
     streams_max: u32,
 }
 
 impl H3Conn {
-    /// A connection before its start.
+    /// A connection before `start`.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Opens the control stream and sends SETTINGS; once, before anything is received.
+    /// Opens the control stream and sends SETTINGS. Call it once, before anything is received.
     pub fn start(&mut self, settings: &H3Settings, quic: &mut impl QuicStreams) {
         self.streams_max = settings.max_concurrent_streams;
         self.decoder = QpackDecoder::new(settings.table_capacity);
@@ -170,13 +173,14 @@ impl H3Conn {
         self.control_out.flush(quic);
     }
 
-    /// Takes bytes of a stream in order, and its end. `early`: they arrived as 0-RTT.
+    /// Receives bytes of a stream in order, and its end. `early` means that they came as 0-RTT
+    /// data.
     ///
-    /// Nothing of a stream is to be given after its end, its reset, or our stop.
+    /// The caller passes nothing of a stream after its end, its reset, or our stop.
     ///
     /// # Errors
     ///
-    /// The error with which the connection has to be closed.
+    /// A connection error: close the connection with it.
     #[expect(clippy::too_many_arguments, reason = "one call per stream read, each part its own")]
     pub fn receive(
         &mut self,
@@ -208,7 +212,7 @@ impl H3Conn {
         self.read(settings, slot, Some((bytes, fin)), heads, events)
     }
 
-    /// Takes the peer's `RESET_STREAM`.
+    /// Handles the peer's `RESET_STREAM`.
     ///
     /// # Errors
     ///
@@ -223,15 +227,16 @@ impl H3Conn {
             return self.close_uni(stream);
         }
         let Some(slot) = self.streams.slot_of(stream) else {
-            // Given up before any of it was read. Our side has to end as well: QUIC grants the
-            // peer another stream only when both sides of this one are over.
+            // The peer reset it before any of it was read. Our side has to end as well: QUIC grants
+            // the peer another stream only after both sides are closed.
             self.load.charge(load::ODD)?;
             self.orders.push(Order::Forsake(stream));
             return Ok(());
         };
         self.charge_cancelled(slot)?;
         if let Some(stream) = self.streams.at(slot) {
-            // The peer's side is over, so it needs no STOP_SENDING, but QPACK has to know.
+            // The peer's side is over and needs no STOP_SENDING, but QPACK needs a Stream
+            // Cancellation.
             if stream.recv.phase != H3StreamPhase::Ended {
                 stream.recv.phase = H3StreamPhase::Ended;
                 self.decoder.cancel(stream.id);
@@ -241,7 +246,7 @@ impl H3Conn {
         Ok(())
     }
 
-    /// Takes the peer's `STOP_SENDING`.
+    /// Handles the peer's `STOP_SENDING`.
     ///
     /// # Errors
     ///
@@ -262,18 +267,18 @@ impl H3Conn {
         Ok(())
     }
 
-    /// Requests that the client broke since the last call.
+    /// Returns the requests that the client broke since the last call.
     pub const fn take_wasted(&mut self) -> u32 {
         self.load.take_wasted()
     }
 
-    /// A request that is given up costs less where its answer is under way.
+    /// Charges a cancelled request. It costs less after its response has begun.
     fn charge_cancelled(&mut self, slot: u32) -> Result<(), ConnError> {
         let is_answered = self.streams.at(slot).is_some_and(|stream| stream.send.is_answered);
         self.load.charge(if is_answered { load::ODD } else { load::CANCELLED })
     }
 
-    /// Notes that QUIC takes bytes of this stream again.
+    /// QUIC accepts bytes of this stream again.
     pub fn handle_writable(&mut self, stream: u64) {
         if let Some(slot) = self.streams.slot_of(stream) {
             if let Some(stream) = self.streams.at(slot) {
@@ -288,7 +293,7 @@ impl H3Conn {
         }
     }
 
-    /// Names the owner of a request. What arrived of its body comes with the next `transmit`.
+    /// Sets the owner of a request. The next `transmit` reports body bytes that came before.
     pub fn bind(&mut self, stream: StreamId, user: StreamOwner) {
         let Some((slot, stream)) = self.streams.find(stream) else { return };
         stream.user = user;
@@ -302,24 +307,24 @@ impl H3Conn {
         }
     }
 
-    /// Who owns the requests on streams that are still open.
+    /// The owners of the requests on streams that are open.
     pub fn users(&self) -> impl Iterator<Item = StreamOwner> {
         self.streams.users()
     }
 
-    /// Streams that can do nothing until the peer does.
+    /// Streams that cannot proceed until the peer sends something.
     pub fn awaiting(&self) -> impl Iterator<Item = Awaiting> {
         self.streams.awaiting()
     }
 
-    /// Drops what comes of a request body and asks the peer not to send it.
+    /// Discards the rest of a request body, and asks the peer not to send it.
     pub fn discard_body(&mut self, stream: StreamId, quic: &mut impl QuicStreams) {
         let Some((_, stream)) = self.streams.find(stream) else { return };
         stream.recv.wants_body = false;
         stream.recv.unread = None;
         stream.recv.window = 0;
         if stream.fate == H3StreamFate::Open && stream.recv.phase != H3StreamPhase::Ended {
-            // RFC 9114 §4.1: the rest is of no use; no error.
+            // RFC 9114 §4.1: a server may stop reading a request with H3_NO_ERROR.
             quic.stop(stream.id, code::NO_ERROR);
             stream.recv.phase = H3StreamPhase::Ended;
             stream.recv.held = None;
@@ -327,15 +332,15 @@ impl H3Conn {
         }
     }
 
-    /// Gives room back that events of a request body took.
+    /// Returns the room of consumed body bytes.
     pub fn body_consumed(&mut self, stream: StreamId, bytes: usize) {
         if let Some((_, stream)) = self.streams.find(stream) {
             stream.recv.window = stream.recv.window.saturating_sub(bytes);
         }
     }
 
-    /// Whether to read a stream out of QUIC; `false` leaves its bytes there, so that QUIC's flow
-    /// control holds the peer. To be asked again after `body_consumed` and after any `receive`.
+    /// Whether to read a stream from QUIC. After `false` the bytes stay there, so that QUIC's flow
+    /// control stops the peer. Ask again after `body_consumed` and after any `receive`.
     #[must_use]
     pub fn wants_stream(&self, stream: u64) -> bool {
         let Some(stream) = self.streams.slot_of(stream).and_then(|slot| self.streams.look(slot))
@@ -346,11 +351,11 @@ impl H3Conn {
         stream.recv.window + held < BODY_WINDOW as usize
     }
 
-    /// Answers a request; statuses below 200 may be followed by another answer.
+    /// Responds to a request. An interim response (1xx) is followed by another one.
     ///
     /// # Errors
     ///
-    /// [`RespondError`] when the stream is gone or answered.
+    /// [`RespondError`] if the stream is gone or its final response has begun.
     pub fn respond(&mut self, stream: StreamId, head: &ResponseHead) -> Result<(), RespondError> {
         let (slot, stream) = self.streams.find(stream).ok_or(RespondError)?;
         if stream.fate == H3StreamFate::Dead {
@@ -382,7 +387,7 @@ impl H3Conn {
         Ok(())
     }
 
-    /// Sends `100 Continue`, unless the request is answered.
+    /// Sends `100 (Continue)`, unless the final response has begun.
     pub fn send_continue(&mut self, stream: StreamId) {
         let Some((slot, stream)) = self.streams.find(stream) else { return };
         if !stream.send.is_answered && stream.fate == H3StreamFate::Open {
@@ -391,7 +396,7 @@ impl H3Conn {
         }
     }
 
-    /// Notes that a body that was pending has something again.
+    /// A body that was pending has bytes again.
     pub fn body_ready(&mut self, stream: StreamId) {
         if let Some((slot, stream)) = self.streams.find(stream) {
             stream.send.is_pending = false;
@@ -399,7 +404,7 @@ impl H3Conn {
         }
     }
 
-    /// Ends both sides of a stream at once; no event follows.
+    /// Resets both sides of a stream. No event follows.
     pub fn reset(&mut self, stream: StreamId, code: u64, quic: &mut impl QuicStreams) {
         let Some((slot, stream)) = self.streams.find(stream) else { return };
         if stream.fate == H3StreamFate::Open {
@@ -416,7 +421,7 @@ impl H3Conn {
         }
     }
 
-    /// Writes what may leave: at most about `room` bytes, urgent streams first.
+    /// Writes what can be sent: about `room` bytes at most, urgent streams first.
     ///
     /// `scratch` is empty before and after.
     pub fn transmit(
@@ -465,9 +470,9 @@ impl H3Conn {
         self.flush_own(quic);
     }
 
-    /// Begins to close gracefully (RFC 9114 §5.2).
+    /// Begins a graceful shutdown (RFC 9114 §5.2).
     ///
-    /// The first call lets requests through that may be under way; another one does not.
+    /// The first call accepts requests that may be in flight; the second one does not.
     pub fn shutdown(&mut self, quic: &mut impl QuicStreams) {
         match self.goaway {
             None => self.announce_end(),
@@ -477,7 +482,7 @@ impl H3Conn {
         self.control_out.flush(quic);
     }
 
-    /// Whether `transmit` has something to do.
+    /// Whether `transmit` has work to do.
     #[must_use]
     pub fn has_output(&self) -> bool {
         !self.sched.is_empty()
@@ -491,25 +496,25 @@ impl H3Conn {
             || self.decoder_out.has_output()
     }
 
-    /// Whether no request is under way and nothing waits to leave.
+    /// Whether no request is open and no output waits.
     #[must_use]
     pub fn is_idle(&self) -> bool {
         self.streams.live() == 0 && !self.has_output()
     }
 
-    /// Whether GOAWAY was said; once idle, the connection is to be closed with `H3_NO_ERROR`.
+    /// Whether GOAWAY was sent. Once idle, close the connection with `H3_NO_ERROR`.
     #[must_use]
     pub const fn is_closing(&self) -> bool {
         self.goaway.is_some()
     }
 
-    /// Requests under way.
+    /// The number of open requests.
     #[must_use]
     pub fn streams_open(&self) -> u32 {
         u32::try_from(self.streams.live()).unwrap_or(u32::MAX)
     }
 
-    /// Requests received so far.
+    /// Requests received on this connection.
     #[must_use]
     pub const fn requests(&self) -> u64 {
         self.requests

@@ -1,7 +1,7 @@
 //! HPACK, the field compression of HTTP/2 (RFC 7541), both directions.
 //!
-//! Owns code tables, dynamic tables and their synchronisation. It does not know which fields make
-//! a valid request: it tells a [`Sink`] what it read, with what it learned of the characters.
+//! Owns the code tables, the dynamic tables and their synchronisation. It does not validate
+//! requests: it passes fields to a [`Sink`], with the traits of their characters.
 
 pub mod decode;
 pub mod encode;
@@ -19,7 +19,7 @@ pub use table::HpackTable;
 
 use bolide_http::Name;
 
-/// What a field name means, known without comparing text.
+/// The meaning of a field name, without its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldToken {
     /// `:authority`
@@ -32,12 +32,12 @@ pub enum FieldToken {
     Scheme,
     /// `:status`
     Status,
-    /// A field that is no pseudo-field, or an unknown pseudo-field ([`Name::Other`]).
+    /// A regular field. An unknown pseudo-header field is [`Name::Other`], too.
     Field(Name),
 }
 
 impl FieldToken {
-    /// The token of a lower-case name.
+    /// Parses a lower-case name.
     #[must_use]
     #[inline]
     pub fn parse(text: &[u8]) -> Self {

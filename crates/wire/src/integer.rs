@@ -1,8 +1,8 @@
-//! Writes the integers that HPACK and QPACK share (RFC 7541 §5.1).
+//! Writes the prefixed integers that HPACK and QPACK share (RFC 7541 §5.1).
 //!
-//! Each reads them by bounds of its own.
+//! Each decoder reads them with its own bounds.
 
-/// Appends `value` with a prefix of `bits`; `flags` are the bits above the prefix.
+/// Appends `value` with a prefix of `bits` bits. `flags` are the bits above the prefix.
 #[inline]
 pub(crate) fn push_integer(out: &mut Vec<u8>, flags: u8, bits: u8, value: impl Into<u64>) {
     let value = value.into();

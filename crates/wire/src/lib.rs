@@ -1,7 +1,8 @@
-//! HTTP/1, HTTP/2, HTTP/3, FastCGI, LSAPI and PROXY framing as machines without sockets and clocks.
+//! HTTP/1, HTTP/2, HTTP/3, FastCGI, LSAPI and PROXY framing as state machines without sockets and
+//! clocks.
 //!
-//! A machine is fed bytes, tells events, takes response heads, and pulls bodies when it may write.
-//! It never sees a location, a file or a configuration beyond its own `Settings`.
+//! A machine takes received bytes, reports events, takes response heads, and pulls bodies when it
+//! may write. It never sees a location, a file or a configuration beyond its own `Settings`.
 
 mod cgi;
 pub mod conn;

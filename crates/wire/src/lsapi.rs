@@ -1,15 +1,15 @@
-//! The client of LSAPI, LiteSpeed's interface for applications: one request at a time.
+//! The client of LSAPI, LiteSpeed's server API: one request at a time.
 //!
-//! A request is one packet and its raw body; the answer is packets, cut anywhere. It refuses
-//! requests that the protocol cannot carry.
+//! A request is one packet and a raw body; a response is packets, which reads may split anywhere.
+//! Requests that the protocol cannot encode are refused.
 //!
 //! ```text
-//!  sending   Idle ──start──▶ Body ──length reached──▶ Sent   answer over ──▶ Stopped
+//!  sending   Idle ──start──▶ Body ──length reached──▶ Sent   response ends ──▶ Stopped
 //!  answer    None ──RESP_HEADER─▶ Head ▶ Body ──RESP_END──▶ Over ──(Sent, kept)──▶ idle
 //! ```
 //!
-//! INVARIANT: the body is exactly as long as the request said, or nothing else ever leaves on the
-//! connection: what is missing would be taken from the next request.
+//! INVARIANT: the body has exactly its declared length, or the connection sends nothing else. The
+//! application would take the next request's bytes for the missing ones.
 
 pub mod packet;
 mod request;
@@ -25,21 +25,21 @@ use crate::cgi::{self, CgiAnswer, CgiPhase};
 use crate::outgoing::{OutgoingBody, SendingState};
 use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, Pull, StreamOwner};
 
-/// Bytes of the body that are pulled at once.
+/// LIMIT: bytes of the body that are pulled at once.
 const PULL_MAX: usize = 64 * 1024;
-/// A piece shorter than this is not pulled only because the room ends.
+/// A piece shorter than this is not pulled just because the room ends.
 const CHUNK_MIN: usize = 256;
-/// Bytes of the error stream that are told at once.
+/// LIMIT: bytes of the error stream that one event has.
 const STDERR_MAX: usize = 64 * 1024;
-/// What a child says first to a server that counts its children; no text for the error log.
+/// The first message of a child to a server that counts its children. It is not for the error log.
 const PID_MARK: &[u8] = b"\0PID";
 
-/// Where in a packet the input is.
+/// The position of the input within a packet.
 #[derive(Clone, Copy, Debug)]
 enum Reading {
-    /// This many bytes of the header are here.
+    /// This many bytes of the header came.
     Header([u8; HEADER_LEN], usize),
-    /// This much content is to come.
+    /// The content to come.
     Content(PacketHeader, usize),
 }
 
@@ -50,13 +50,13 @@ const FRESH: Reading = Reading::Header([0; HEADER_LEN], 0);
 pub struct LsapiClient {
     settings: OriginConnSettings,
     outgoing: OutgoingBody,
-    /// How much of the body is to be pulled.
+    /// Bytes of the body to pull.
     body_left: u64,
     reading: Reading,
     answer: CgiAnswer,
-    /// Content of a packet that is needed in one piece.
+    /// Content of a packet that is needed as a whole.
     content: Vec<u8>,
-    /// Whether the application closes the connection, or broke the order of packets.
+    /// Whether the application closes the connection, or violated the protocol.
     is_spoiled: bool,
 }
 
@@ -67,7 +67,7 @@ impl Default for LsapiClient {
 }
 
 impl LsapiClient {
-    /// A fresh connection.
+    /// A new connection.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -81,7 +81,7 @@ impl LsapiClient {
         }
     }
 
-    /// Begins a request: see [`crate::OriginConn::start`].
+    /// Begins a request, see [`crate::OriginConn::start`].
     pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
         debug_assert!(self.is_idle(), "one request at a time");
         self.outgoing.begin();
@@ -96,7 +96,7 @@ impl LsapiClient {
         };
     }
 
-    /// Appends what may leave: see [`crate::OriginConn::transmit`].
+    /// Appends what can be sent, see [`crate::OriginConn::transmit`].
     pub fn transmit(
         &mut self,
         room: usize,
@@ -121,7 +121,7 @@ impl LsapiClient {
             self.outgoing.sending = match pull {
                 _ if self.body_left == 0 => SendingState::Sent,
                 Pull::More | Pull::Pending => SendingState::Body,
-                // A body that is shorter than announced cannot be completed.
+                // A body that is shorter than its declared length cannot be completed.
                 Pull::End | Pull::Broken => SendingState::Broken,
             };
             self.outgoing.is_pending = pull == Pull::Pending;
@@ -131,7 +131,7 @@ impl LsapiClient {
         }
     }
 
-    /// A body that was `Pending` has bytes again, or its end.
+    /// A body that was `Pending` has bytes again, or ended.
     pub const fn body_ready(&mut self) {
         self.outgoing.is_pending = false;
     }
@@ -142,7 +142,7 @@ impl LsapiClient {
         self.outgoing.has_output()
     }
 
-    /// Whether all of the request was handed over.
+    /// Whether the whole request was handed over.
     #[must_use]
     pub const fn is_request_sent(&self) -> bool {
         self.outgoing.is_sent()
@@ -154,8 +154,8 @@ impl LsapiClient {
         self.outgoing.is_broken()
     }
 
-    /// Queues an abort if an answer is still to come and the body left; what is behind an
-    /// unfinished body would be taken for its rest.
+    /// Queues an abort if the response is incomplete and the body was sent. The application would
+    /// take bytes behind an incomplete body for the rest of it.
     pub fn abort(&mut self) {
         if !matches!(self.answer.phase(), CgiPhase::Head | CgiPhase::Body) {
             return;
@@ -177,18 +177,18 @@ impl LsapiClient {
         }
     }
 
-    /// Takes what the origin sent: see [`crate::OriginConn::receive`].
+    /// Receives bytes of the upstream, see [`crate::OriginConn::receive`].
     ///
     /// # Errors
     ///
-    /// [`OriginError`], after which the connection is over.
+    /// [`OriginError`]; the connection must then be closed.
     pub fn receive(
         &mut self,
         input: &[u8],
         events: &mut Vec<OriginEvent>,
     ) -> Result<usize, OriginError> {
         let received = self.receive_packets(input, events);
-        // Bytes that were good stay so when the ones behind them are not.
+        // An error does not invalidate the bytes before it.
         self.answer.flush(events);
         if received.is_err() {
             self.is_spoiled = true;
@@ -230,7 +230,7 @@ impl LsapiClient {
         Ok(())
     }
 
-    /// What a packet's header alone decides.
+    /// Checks a packet header.
     fn begin_packet(&mut self, bytes: [u8; HEADER_LEN]) -> Result<(), OriginError> {
         let header = PacketHeader::parse(bytes)
             .ok_or_else(|| invalid("upstream sent invalid LSAPI packet"))?;
@@ -315,7 +315,7 @@ impl LsapiClient {
 
     fn tell_stderr(&mut self, events: &mut Vec<OriginEvent>) {
         let content = std::mem::take(&mut self.content);
-        // Behind its end an answer says nothing more.
+        // A response reports nothing after its end.
         let is_over = self.answer.phase() == CgiPhase::Over;
         if !is_over && !content.is_empty() && !content.starts_with(PID_MARK) {
             self.answer.flush(events);
@@ -323,16 +323,16 @@ impl LsapiClient {
         }
     }
 
-    /// Bytes of the answer that are kept until the rest of them arrives.
+    /// Bytes of the response that are buffered until the rest arrives.
     pub(crate) const fn held(&self) -> usize {
         self.content.len()
     }
 
-    /// The origin closed its side: see [`crate::OriginConn::handle_eof`].
+    /// Handles the end of input, see [`crate::OriginConn::handle_eof`].
     ///
     /// # Errors
     ///
-    /// [`OriginError`] if the answer was not complete.
+    /// [`OriginError`] if the response is incomplete.
     pub fn handle_eof(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
         self.is_spoiled = true;
         if matches!(
@@ -356,7 +356,7 @@ impl LsapiClient {
     }
 }
 
-/// Reads the content of RESP_HEADER: a count, a status, the lengths of lines, the lines.
+/// Parses the content of RESP_HEADER: a count, a status, the lengths of lines, the lines.
 fn parse_head(content: &[u8], order: ByteOrder) -> Result<OriginHead, OriginError> {
     let cut = || OriginError::InvalidHead(b"upstream sent cut LSAPI header".as_slice().into());
     let (count, rest) = content.split_first_chunk::<4>().ok_or_else(cut)?;
@@ -365,7 +365,7 @@ fn parse_head(content: &[u8], order: ByteOrder) -> Result<OriginHead, OriginErro
     let lengths_size = count.checked_mul(2).ok_or_else(cut)?;
     let (lengths, mut text) = rest.split_at_checked(lengths_size).ok_or_else(cut)?;
     let status = u16::try_from(order.int(*status)).ok();
-    // RFC 9110 §15.2.2: nobody asked for another protocol, and no other would be spoken.
+    // RFC 9110 §15.2.2: the request has no `Upgrade`, so 101 is invalid.
     let status = status.filter(|status| matches!(status, 0 | 100 | 102..1000));
     let status = status.ok_or_else(|| {
         OriginError::InvalidHead(b"upstream sent invalid status".as_slice().into())

@@ -1,7 +1,7 @@
-//! What connections to origins have in common: events, errors, the pulled request body.
+//! The types that all connections to upstreams share: events, errors, the pulled request body.
 //!
-//! Mirrors `conn`: a machine is given a request, pulls its body when it may write, is fed bytes and
-//! tells what the origin said. It never sees a socket and reads no clock.
+//! It mirrors `conn`: a machine takes a request, pulls its body when it may write, takes received
+//! bytes and reports the response. It never sees a socket and reads no clock.
 
 pub mod fuzz;
 
@@ -11,52 +11,53 @@ use bytes::Bytes;
 
 use crate::{BodySource, StreamOwner, fcgi, h1_client, lsapi};
 
-/// What an origin did.
+/// An event of a connection to an upstream.
 #[derive(Debug)]
 pub enum OriginEvent {
-    /// A complete head of the answer. After one with a 1xx status (101 excepted) another comes;
-    /// after 101 the connection is a tunnel: see [`OriginConn::is_tunnel`].
+    /// A complete response head. After an interim response (1xx except 101) another one follows.
+    /// After 101 the connection is a tunnel, see [`OriginConn::is_tunnel`].
     Head(Box<OriginHead>),
-    /// Part of the answer's body.
+    /// Bytes of the response body.
     Body(Bytes),
-    /// Text for the error log: what the application wrote to its standard error, as it wrote it.
+    /// Text for the error log: the standard error of the application, unchanged.
     Stderr(Bytes),
-    /// The body went on behind its `Content-Length`, where it was cut; `End` follows. A warning:
-    /// `upstream sent more data than specified in "Content-Length" header`.
+    /// The body exceeded its `Content-Length`, and was truncated there; `End` follows. Log a
+    /// warning: `upstream sent more data than specified in "Content-Length" header`.
     Excess,
-    /// Bytes came behind the last chunk, and were dropped; `End` follows. A warning: `upstream sent
-    /// data after final chunk`.
+    /// Bytes came after the last chunk, and were dropped; `End` follows. Log a warning: `upstream
+    /// sent data after final chunk`.
     ExcessChunk,
-    /// The fields behind the last chunk, if there are any; `End` follows.
+    /// The trailer fields, if there are any; `End` follows.
     Trailers(Box<FieldMap>),
-    /// The answer is complete.
+    /// The response is complete.
     End {
-        /// What the application ended with; 0 is in order.
+        /// The exit status of the application; 0 is success.
         app_status: u32,
     },
 }
 
-/// The origin broke its protocol, or ended before its answer did. The connection is over.
+/// The upstream violated its protocol, or closed before the response was complete. Close the
+/// connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OriginError {
     /// The connection ended before the head was complete.
     ClosedBeforeHead,
     /// The connection ended within the body.
     ClosedWithinBody,
-    /// FastCGI's stream of the answer ended before the head was complete, or within the body.
+    /// The FastCGI stdout stream ended before the head was complete, or within the body.
     StdoutClosed,
     /// The application ended the request within the body.
     RequestClosed,
-    /// The head is larger than it may be.
+    /// The head exceeds its limit.
     HeadTooBig,
-    /// The head breaks its grammar; the text for the error log.
+    /// The head has invalid syntax; the text for the error log.
     InvalidHead(Box<[u8]>),
-    /// Framing that is none; the text for the error log.
+    /// The framing is invalid; the text for the error log.
     Invalid(Box<[u8]>),
 }
 
 impl OriginError {
-    /// What the error log says, in nginx's words, up to `while reading …`.
+    /// The text for the error log, as nginx writes it, up to `while reading …`.
     #[must_use]
     pub fn text(&self) -> &[u8] {
         match self {
@@ -70,22 +71,22 @@ impl OriginError {
         }
     }
 
-    /// Whether nginx takes it for an answer that makes no sense (`invalid_header` of
-    /// `fastcgi_next_upstream`) and not for a connection that failed (`error`).
+    /// Whether nginx counts the error as `invalid_header` of `fastcgi_next_upstream` and not as
+    /// `error`, a failed connection.
     #[must_use]
     pub const fn is_invalid(&self) -> bool {
         !matches!(self, Self::ClosedBeforeHead | Self::ClosedWithinBody)
     }
 }
 
-/// What a connection is told with a request.
+/// The settings of one request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OriginConnSettings {
-    /// The most bytes of one head, framing included.
+    /// LIMIT: bytes of a head, framing included.
     pub head_max: usize,
     /// Whether the connection may carry another request afterwards.
     pub keep: bool,
-    /// Whether the request was `HEAD`, whose answer has no body.
+    /// Whether the request is `HEAD`, whose response has no body.
     pub answers_head: bool,
 }
 
@@ -95,7 +96,7 @@ impl Default for OriginConnSettings {
     }
 }
 
-/// A connection to an origin, whatever it speaks. It carries one request at a time.
+/// A connection to an upstream in any protocol. It carries one request at a time.
 #[derive(Debug)]
 pub enum OriginConn {
     /// FastCGI 1.0
@@ -106,7 +107,7 @@ pub enum OriginConn {
     Http(h1_client::H1Client),
 }
 
-/// Calls the method of the machine inside.
+/// Calls the method of the protocol's machine.
 macro_rules! of_machine {
     ($conn:expr, $machine:ident => $call:expr) => {
         match $conn {
@@ -118,35 +119,35 @@ macro_rules! of_machine {
 }
 
 impl OriginConn {
-    /// A fresh connection that speaks FastCGI.
+    /// A new FastCGI connection.
     #[must_use]
     pub fn fcgi() -> Self {
         Self::Fcgi(fcgi::FcgiClient::new())
     }
 
-    /// A fresh connection that speaks LSAPI.
+    /// A new LSAPI connection.
     #[must_use]
     pub fn lsapi() -> Self {
         Self::Lsapi(lsapi::LsapiClient::new())
     }
 
-    /// A fresh connection that speaks HTTP/1.
+    /// A new HTTP/1 connection.
     #[must_use]
     pub fn http() -> Self {
         Self::Http(h1_client::H1Client::new())
     }
 
-    /// Begins a request. The connection must be idle. `body_len` is the length of the body if it
-    /// is known; `Some(0)` means that none will be pulled. LSAPI must know it: see
-    /// [`Self::is_broken`]. The first `params` of HTTP are `:method`, `:target` and `:version`
-    /// (`1.1` or `1.0`), and the others its fields as they leave, those of the framing included;
-    /// a body of unknown length leaves in chunks.
+    /// Begins a request. The connection must be idle. `body_len` is the length of the body if it is
+    /// known; `Some(0)` means that none will be pulled. LSAPI must know it, see
+    /// [`Self::is_broken`]. For HTTP the first `params` are `:method`, `:target` and `:version`
+    /// (`1.1` or `1.0`), and the others are the fields to send, framing fields included; a body of
+    /// unknown length is sent in chunks.
     pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
         of_machine!(self, machine => machine.start(params, body_len, settings));
     }
 
-    /// Appends what may leave now, about `room` bytes of it: what is queued, even where `room` is
-    /// less, then as much of `user`'s body as fits.
+    /// Appends about `room` bytes of what can be sent now: queued bytes, even where `room` is less,
+    /// then as much of the body of `user` as fits.
     pub fn transmit(
         &mut self,
         room: usize,
@@ -157,8 +158,7 @@ impl OriginConn {
         of_machine!(self, machine => machine.transmit(room, out, user, body));
     }
 
-    /// A body that was `Pending` has bytes again, or its end. A tunnel pulls from the first call
-    /// on.
+    /// A body that was `Pending` has bytes again, or ended. A tunnel pulls from the first call on.
     pub const fn body_ready(&mut self) {
         of_machine!(self, machine => machine.body_ready());
     }
@@ -169,27 +169,26 @@ impl OriginConn {
         of_machine!(self, machine => machine.has_output())
     }
 
-    /// Whether all of the request was handed over (not: written to the socket).
+    /// Whether the whole request was handed over (not: written to the socket).
     #[must_use]
     pub const fn is_request_sent(&self) -> bool {
         of_machine!(self, machine => machine.is_request_sent())
     }
 
-    /// Whether the request cannot be completed: its body broke, or the protocol cannot carry it
+    /// Whether the request cannot be completed: its body failed, or the protocol cannot encode it
     /// (LSAPI: a body of unknown length, more than 256 KiB of params, a variable of 64 KiB; HTTP: a
-    /// param with a line end or a zero in it).
-    /// Nothing more will leave.
+    /// param with CR, LF or NUL). Nothing more is sent.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         of_machine!(self, machine => machine.is_broken())
     }
 
-    /// Takes what the origin sent; says how much of it was used, which is all unless it failed.
-    /// Nothing has to be kept and given again.
+    /// Receives bytes of the upstream. Returns the number of consumed bytes, which is all of them
+    /// unless it fails.
     ///
     /// # Errors
     ///
-    /// [`OriginError`], after which the connection is over. Events told before it stand.
+    /// [`OriginError`]; the connection must then be closed. Events before it stay valid.
     pub fn receive(
         &mut self,
         input: &[u8],
@@ -198,20 +197,19 @@ impl OriginConn {
         of_machine!(self, machine => machine.receive(input, events))
     }
 
-    /// The origin closed its side. Tells the end of the answer where nginx lets it end so.
+    /// Handles the end of input. Reports the end of the response where nginx accepts it.
     ///
     /// # Errors
     ///
-    /// [`OriginError`] if the answer was not complete.
+    /// [`OriginError`] if the response is incomplete.
     pub fn handle_eof(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
         of_machine!(self, machine => machine.handle_eof(events))
     }
 
-    /// Whether the origin switched to the protocol that an `Upgrade` field asked for (RFC 9110
-    /// §7.8). From then on everything that comes is `Body`, until the origin closes, which is
-    /// `End`; and all that the body source gives leaves as it is, once [`Self::body_ready`] was
-    /// called. Its end makes [`Self::is_request_sent`] true; the connection carries nothing else
-    /// ever.
+    /// Whether the upstream switched to the protocol of an `Upgrade` field (RFC 9110 §7.8). From
+    /// then on all received bytes are `Body`, until the upstream closes, which is `End`. The bytes
+    /// of the body source are sent without framing, once [`Self::body_ready`] was called; their end
+    /// makes [`Self::is_request_sent`] true. The connection cannot carry another request.
     #[must_use]
     pub const fn is_tunnel(&self) -> bool {
         match self {
@@ -220,19 +218,19 @@ impl OriginConn {
         }
     }
 
-    /// Queues the word that nobody waits for the answer any more; no more of the body is pulled.
+    /// Queues an abort: the response is no longer needed, and no more of the body is pulled.
     pub fn abort(&mut self) {
         of_machine!(self, machine => machine.abort());
     }
 
-    /// Whether the connection may carry a request: it is fresh, or the last one was sent and
-    /// answered completely and both sides wanted to go on.
+    /// Whether the connection may carry a request: it is new, or its last request and response are
+    /// complete and both sides keep it alive.
     #[must_use]
     pub const fn is_idle(&self) -> bool {
         of_machine!(self, machine => machine.is_idle())
     }
 
-    /// Bytes of the answer that are kept until the rest of them arrives.
+    /// Bytes of the response that are buffered until the rest arrives.
     pub(crate) const fn held(&self) -> usize {
         of_machine!(self, machine => machine.held())
     }

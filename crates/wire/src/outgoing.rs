@@ -1,56 +1,56 @@
-//! What leaves for an application: encoded bytes first, then the body of the request as it is
+//! The sending side of a request to an upstream: encoded bytes first, then the body as it is
 //! pulled.
 //!
-//! Shared by all protocols for applications. It counts and frames nothing: that is theirs.
+//! FastCGI, LSAPI and HTTP/1 to upstreams share it. It counts and frames nothing; the protocols do.
 //!
 //! ```text
-//!  Idle ──begin──▶ Body ──end of body──▶ Sent
-//!                   │ ╲──broken body──▶ Broken
-//!                   └────answer over──▶ Stopped
+//! Idle ──begin──▶ Body ──end of body──▶ Sent
+//!                  │ ╲──broken body──▶ Broken
+//!                  └────response ends──▶ Stopped
 //! ```
 //!
-//! INVARIANT: only a request that was sent completely leaves a connection that may carry another;
-//! what is missing would be taken from the next one.
+//! INVARIANT: a connection may carry another request only after this one was sent completely. The
+//! upstream would take the next request's bytes for the missing ones.
 
 use bolide_base::SendChain;
 
-/// Bytes of the buffer that are kept between requests.
+/// LIMIT: bytes of the buffer that a connection keeps between requests.
 const BUFFER_KEPT: usize = 4096;
 
-/// How far a request is.
+/// How much of a request was sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum SendingState {
-    /// There is none.
+    /// No request.
     #[default]
     Idle,
     /// The body is being pulled.
     Body,
-    /// All of it was handed over or queued.
+    /// The whole request was handed to the caller or queued.
     Sent,
-    /// The rest is not wanted any more.
+    /// The upstream no longer needs the rest.
     Stopped,
-    /// The body broke, or the protocol cannot carry the request.
+    /// The body failed, or the protocol cannot encode the request.
     Broken,
 }
 
 /// The sending side of a connection to an application.
 #[derive(Debug, Default)]
 pub(crate) struct OutgoingBody {
-    /// Encoded bytes that nobody took yet.
+    /// Encoded bytes that wait for `flush`.
     pub(crate) buffer: Vec<u8>,
     pub(crate) sending: SendingState,
-    /// The body has nothing for now.
+    /// The body source has no bytes available.
     pub(crate) is_pending: bool,
 }
 
 impl OutgoingBody {
-    /// Forgets the request before; the buffer stays as large as it was.
+    /// Forgets the previous request. The buffer keeps its capacity.
     pub(crate) fn begin(&mut self) {
         self.buffer.clear();
         (self.sending, self.is_pending) = (SendingState::Idle, false);
     }
 
-    /// Appends the encoded bytes.
+    /// Appends the encoded bytes to `out`.
     pub(crate) fn flush(&mut self, out: &mut SendChain) {
         if !self.buffer.is_empty() {
             out.push_slice(&self.buffer);
@@ -64,12 +64,12 @@ impl OutgoingBody {
         matches!(self.sending, SendingState::Body) && !self.is_pending
     }
 
-    /// Whether something can be sent now.
+    /// Whether bytes can be sent now.
     pub(crate) const fn has_output(&self) -> bool {
         !self.buffer.is_empty() || self.pulls()
     }
 
-    /// Whether all of the request was handed over.
+    /// Whether the whole request was handed to the caller.
     pub(crate) const fn is_sent(&self) -> bool {
         matches!(self.sending, SendingState::Sent) && self.buffer.is_empty()
     }
@@ -79,7 +79,7 @@ impl OutgoingBody {
         matches!(self.sending, SendingState::Broken)
     }
 
-    /// Lets go of what had not left.
+    /// Drops the bytes that are not sent yet.
     pub(crate) fn stop(&mut self) {
         if !self.is_sent() && !self.is_broken() {
             self.sending = SendingState::Stopped;

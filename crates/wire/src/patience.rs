@@ -1,46 +1,46 @@
-//! How many wasted requests a connection may have: those that cost us a request, perhaps an
-//! origin's work as well, and the client nothing.
+//! Limits the wasted requests of one connection. A wasted request costs the client nothing and the
+//! server a request, perhaps an upstream fetch as well.
 //!
-//! A request that the client breaks, or that it takes back in the same breath, is a waste as no
-//! honest client makes; one that it takes back later is what browsers do whose user goes elsewhere.
-//! Answers that left and time pay for both.
+//! No honest client sends a request that it breaks, or cancels together with the bytes that made
+//! it. Browsers do cancel requests later, when the user navigates away. Completed responses and
+//! time reduce the count of both.
 
-/// LIMIT: requests of one connection that were broken or taken back at once, beyond what was paid.
+/// LIMIT: requests of one connection that were malformed or cancelled at once, beyond its credit.
 pub(crate) const WASTES_MAX: u32 = 20;
-/// LIMIT: requests of one connection that were taken back later, beyond what was paid.
+/// LIMIT: requests of one connection that were cancelled later, beyond its credit.
 pub(crate) const CANCELS_MAX: u32 = 100;
-/// What a waste costs in cancels.
+/// The cost of a waste, in cancels.
 const WASTE_COSTS: u32 = CANCELS_MAX / WASTES_MAX;
-/// Cancels that a second pays for.
+/// The cancels that one second forgives.
 const SECOND_PAYS: u32 = 20;
 
-/// How a request came to nothing.
+/// How a request was wasted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waste {
-    /// The client broke it, so that we had to reset its stream.
+    /// The client sent a malformed request, so that we reset its stream.
     Broken,
-    /// The client took it back with the bytes that it came with.
+    /// The client cancelled the request in the same read that brought it.
     AtOnce,
-    /// The client took it back before its answer began, or opened more than it may.
+    /// The client cancelled the request before its response began, or exceeded the stream limit.
     Later,
 }
 
-/// The client went too far.
+/// The client exceeded its limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Exhausted;
 
-/// What is left of the patience with one connection.
+/// The waste account of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct WastePatience {
     spent: u32,
-    /// The second up to which time has paid.
+    /// The second up to which time was credited.
     paid_until: u64,
-    /// Wasted requests since the last `take_untold`.
+    /// Wastes since the last `take_untold`.
     untold: u32,
 }
 
 impl WastePatience {
-    /// Lets the time until `now` pay.
+    /// Credits the time until `now`.
     pub(crate) fn rest(&mut self, now: bolide_base::Now) {
         let second = now.mono.as_nanos() / 1_000_000_000;
         let seconds = second.saturating_sub(self.paid_until).min(u64::from(CANCELS_MAX)) as u32;
@@ -50,17 +50,17 @@ impl WastePatience {
         }
     }
 
-    /// An answer left completely.
+    /// Credits a completed response.
     #[inline]
     pub(crate) const fn complete(&mut self) {
         self.spent = self.spent.saturating_sub(WASTE_COSTS);
     }
 
-    /// A request came to nothing.
+    /// Records a wasted request.
     ///
     /// # Errors
     ///
-    /// There were too many.
+    /// The connection exceeded its limit.
     pub(crate) fn waste(&mut self, waste: Waste) -> Result<(), Exhausted> {
         self.spent += match waste {
             Waste::Broken | Waste::AtOnce => {
@@ -72,7 +72,7 @@ impl WastePatience {
         if self.spent > CANCELS_MAX { Err(Exhausted) } else { Ok(()) }
     }
 
-    /// Wastes since the last call, but for what browsers do.
+    /// Returns the wastes since the last call, without the cancels that browsers make.
     pub(crate) fn take_untold(&mut self) -> u32 {
         std::mem::take(&mut self.untold)
     }

@@ -1,58 +1,58 @@
-//! The PROXY protocol, versions 1 and 2: what a balancer says of a client before the client speaks.
+//! The PROXY protocol, versions 1 and 2: a header in which a load balancer names the client.
 //!
-//! Owns the header and nothing behind it. It is read from the front of what has arrived, however
-//! little that is; the answer for more bytes never contradicts the one for fewer. Easiest to break:
-//! that a header may arrive byte by byte.
+//! Owns the header and no byte behind it. A header may arrive byte by byte. INVARIANT: the result
+//! for more bytes never contradicts the result for fewer.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 /// LIMIT: bytes of a header.
 pub const SIZE_MAX: usize = 4096;
 
-/// What begins a header of version 2.
+/// The first bytes of a version 2 header.
 const SIGNATURE: &[u8; 12] = b"\r\n\r\n\0\r\nQUIT\n";
-/// Signature, version and command, family and transport, length.
+/// Bytes of signature, version and command, family and transport, length.
 const FIXED: usize = 16;
 
-/// What a balancer says of a connection.
+/// The contents of a header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyHeader {
-    /// The client's address; version 1 promises no more than letters and signs of addresses.
+    /// The client's address. In version 1 only its characters are checked.
     pub source: Box<str>,
     /// The client's port.
     pub source_port: u16,
-    /// The address that the client reached.
+    /// The address that the client connected to.
     pub target: Box<str>,
-    /// The port that the client reached.
+    /// The port that the client connected to.
     pub target_port: u16,
-    /// What follows the addresses in version 2: type, two bytes of length, value, and again.
+    /// The TLVs of version 2: type, two bytes of length, value, repeated.
     pub fields: Box<[u8]>,
 }
 
-/// What stands at the front of the bytes that arrived.
+/// The result of reading the front of the input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProxyRead {
-    /// The beginning of a header.
+    /// The input is the beginning of a header.
     More,
-    /// A header of so many bytes; nothing is said by `UNKNOWN`, `LOCAL` and unknown families.
+    /// A header of this many bytes. It is `None` for `UNKNOWN`, `LOCAL` and unknown families, which
+    /// name no client.
     Header(Option<Box<ProxyHeader>>, usize),
 }
 
-/// Why what arrived is no header.
+/// Why the input is no header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Broken {
-    /// It is none of either version.
+    /// It is a header of neither version.
     Header,
     /// It is longer than [`SIZE_MAX`].
     TooLarge,
     /// A version other than 1 and 2.
     Version(u8),
-    /// It has no room for the addresses that it announces.
+    /// Its length field leaves no room for its addresses.
     Short,
 }
 
 impl Broken {
-    /// What nginx writes to the error log about `input`; nothing for a header that is too short.
+    /// The text that nginx writes to the error log about `input`; `None` where nginx logs nothing.
     #[must_use]
     pub fn message(&self, input: &[u8]) -> Option<String> {
         let what = match self {
@@ -73,7 +73,7 @@ impl Broken {
 ///
 /// # Errors
 ///
-/// No bytes that could follow would make it a header.
+/// The input cannot become a header, whatever bytes follow.
 pub fn read(input: &[u8]) -> Result<ProxyRead, Broken> {
     let seen = input.len().min(SIGNATURE.len());
     if seen > 0 && input[..seen] == SIGNATURE[..seen] {
@@ -98,7 +98,7 @@ fn text(input: &[u8]) -> Result<ProxyRead, Broken> {
         return Err(Broken::Header);
     }
     let end = input.windows(2).position(|pair| pair == b"\r\n");
-    // Whatever ends the line must be its end, too.
+    // The first CR or LF must be the end of the line.
     let stop = input.iter().position(|byte| matches!(byte, b'\r' | b'\n'));
     let goes_on = |at: usize| input[at] == b'\r' && at + 1 == input.len();
     match end {
@@ -140,7 +140,7 @@ fn addresses(line: &[u8]) -> Option<ProxyHeader> {
     })
 }
 
-/// Version 2: fixed bytes, then addresses, then fields.
+/// Version 2: fixed part, addresses, TLVs.
 fn binary(input: &[u8]) -> Result<ProxyRead, Broken> {
     let Some(&version_command) = input.get(SIGNATURE.len()) else { return Ok(ProxyRead::More) };
     if version_command >> 4 != 2 {
@@ -168,7 +168,7 @@ fn binary(input: &[u8]) -> Result<ProxyRead, Broken> {
     Ok(ProxyRead::Header(header, size))
 }
 
-/// Two addresses of one family and two ports.
+/// Parses two addresses of one family and two ports.
 fn header(addresses: &[u8], fields: &[u8]) -> ProxyHeader {
     let (ips, ports) = addresses.split_at(addresses.len() - 4);
     let (source, target) = ips.split_at(ips.len() / 2);
@@ -186,11 +186,11 @@ fn header(addresses: &[u8], fields: &[u8]) -> ProxyHeader {
     }
 }
 
-/// What must hold for any bytes.
+/// Properties for any input.
 pub mod fuzz {
     use super::{ProxyRead, SIZE_MAX, read};
 
-    /// Reads `data` from every length on: answers agree with one another.
+    /// Reads every prefix of `data`. The results must agree with one another.
     pub fn header(data: &[u8]) {
         let whole = read(data);
         if let Ok(ProxyRead::Header(_, used)) = &whole {

@@ -1,18 +1,19 @@
-//! Turns the field lines of one HTTP/2 or HTTP/3 section into a [`RequestHead`], or says why not.
+//! Assembles the field lines of one HTTP/2 or HTTP/3 section to a [`RequestHead`], or rejects it.
 //!
-//! Owns every rule that the two protocols share: pseudo-fields, names, values, `Host`, cookies,
-//! limits. It knows no compression and no frame, and never stops a decoder in the middle: a flaw
-//! is kept and the rest of the section is read. What is malformed outweighs what is refused.
+//! Owns every rule that the two protocols share: pseudo-header fields, names, values, `Host`,
+//! cookies, limits. It knows no compression and no frame. A decoder never stops in the middle of a
+//! section, because that would corrupt its dynamic table: the flaw is kept and the rest is read. A
+//! malformed request takes precedence over a refused one.
 
 use bolide_base::limits::FIELDS_MAX;
 use bolide_http::{HttpVersion, Method, Name, RequestBody, RequestHead};
 
 use crate::{Traits, WireRefusal};
 
-/// Bytes that RFC 9113 §10.5.1 and RFC 9114 §4.2.2 add to each field when they count a section.
+/// Bytes that RFC 9113 §10.5.1 and RFC 9114 §4.2.2 add for each field of a section.
 pub const FIELD_OVERHEAD: usize = 32;
 
-/// The name of a field line, as far as a decoder knows it without looking at the text.
+/// The name of a field line, as far as a decoder knows it without parsing the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Label<'a> {
     /// `:method`
@@ -27,12 +28,12 @@ pub enum Label<'a> {
     WrongPseudo,
     /// A name from a static table, or one that [`Label::parse`] recognised and checked.
     Known(Name),
-    /// Any other name as it came, unchecked.
+    /// Any other name as received, unchecked.
     Text(&'a [u8]),
 }
 
 impl<'a> Label<'a> {
-    /// The label that `text` spells; a known name in upper case stays [`Label::Text`] and fails.
+    /// Parses a name. A known name in upper case stays [`Label::Text`] and fails later.
     #[must_use]
     pub fn parse(text: &'a [u8]) -> Self {
         match text {
@@ -51,7 +52,7 @@ impl<'a> Label<'a> {
         }
     }
 
-    /// Bytes of the name.
+    /// The length of the name in bytes.
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
@@ -64,13 +65,13 @@ impl<'a> Label<'a> {
         }
     }
 
-    /// Whether the name has no bytes.
+    /// Whether the name is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What the characters of this name and of `value` say.
+    /// The traits of this name and of `value`.
     #[must_use]
     #[inline]
     pub fn traits(&self, value: &[u8]) -> Traits {
@@ -82,31 +83,31 @@ impl<'a> Label<'a> {
     }
 }
 
-/// What a connection allows in a request head.
+/// The limits of a connection on request heads.
 #[derive(Clone, Copy, Debug)]
 pub struct PseudoRules {
-    /// [`Version::Http2`] or [`Version::Http3`].
+    /// [`HttpVersion::Http2`] or [`HttpVersion::Http3`].
     pub version: HttpVersion,
-    /// Bytes of names, values and [`FIELD_OVERHEAD`] per field.
+    /// LIMIT: bytes of names, values and [`FIELD_OVERHEAD`] per field.
     pub head_size_max: usize,
-    /// Bytes of one name and value.
+    /// LIMIT: bytes of one name and value.
     pub field_size_max: usize,
-    /// `underscores_in_headers`: names with `_` are as good as others.
+    /// `underscores_in_headers`: names with `_` are valid.
     pub underscores_in_headers: bool,
-    /// `ignore_invalid_headers`: fields with odd but harmless names are dropped.
+    /// `ignore_invalid_headers`: fields with unusual but harmless names are dropped.
     pub ignore_invalid_headers: bool,
 }
 
-/// Why a section is no request to be served.
+/// Why a section is not a valid request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
-    /// RFC 9113 §8.1.1, RFC 9114 §4.1.2: a stream error (`PROTOCOL_ERROR`, `H3_MESSAGE_ERROR`).
+    /// A stream error (RFC 9113 §8.1.1, RFC 9114 §4.1.2): `PROTOCOL_ERROR`, `H3_MESSAGE_ERROR`.
     Malformed(&'static str),
-    /// To be answered with an error page.
+    /// A request that gets an error response.
     Refused(WireRefusal),
 }
 
-/// Whether bytes can follow a section on its stream.
+/// Whether content can follow a section on its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Following {
     /// The stream ended with the section.
@@ -119,12 +120,12 @@ const SEEN_METHOD: u8 = 1;
 const SEEN_SCHEME: u8 = 2;
 const SEEN_AUTHORITY: u8 = 4;
 const SEEN_PATH: u8 = 8;
-/// A regular field came: no pseudo-field may follow.
+/// A regular field came: no pseudo-header field may follow.
 const SEEN_FIELD: u8 = 16;
 const SEEN_HOST: u8 = 32;
 const SEEN_COOKIE: u8 = 64;
 
-/// A request head in the making; see the module text.
+/// A request head under construction.
 #[derive(Debug)]
 pub struct PseudoAssembly<'a> {
     rules: &'a PseudoRules,
@@ -143,13 +144,13 @@ impl<'a> PseudoAssembly<'a> {
         Self { rules, head, seen: 0, fields: 0, size: 0, length: None, flaw: None }
     }
 
-    /// Takes the next field line.
+    /// Adds the next field line.
     #[inline]
     pub fn field(&mut self, label: Label<'_>, value: &[u8]) {
         self.checked(label, label.len() + value.len(), label.traits(value), value);
     }
 
-    /// As [`Self::field`], of a line whose length (name and value) and traits are known.
+    /// As [`Self::field`], for a line whose length (name and value) and traits are known.
     #[inline]
     pub fn checked(&mut self, label: Label<'_>, len: usize, traits: Traits, value: &[u8]) {
         self.size += len + FIELD_OVERHEAD;
@@ -181,7 +182,7 @@ impl<'a> PseudoAssembly<'a> {
         });
     }
 
-    /// Keeps the first flaw, unless a worse one comes.
+    /// Keeps the first flaw; a malformed request replaces a refused one.
     #[cold]
     fn note(&mut self, flaw: Flaw) {
         if !matches!((self.flaw, flaw), (Some(Flaw::Malformed(_)), _) | (Some(_), Flaw::Refused(_)))
@@ -190,11 +191,12 @@ impl<'a> PseudoAssembly<'a> {
         }
     }
 
-    /// Completes the head: checks what must be there, composes `line`, `Host`, `Cookie`, `body`.
+    /// Completes the head: composes `line`, `Host`, `Cookie` and `body`, and checks the required
+    /// fields.
     ///
     /// # Errors
     ///
-    /// The worst flaw of the section; the head then holds what could be used of it.
+    /// The worst flaw of the section. The head then holds its usable part.
     pub fn finish(mut self, following: Following) -> Result<(), Flaw> {
         self.begin_fields();
         self.settle_cookies();
@@ -205,7 +207,7 @@ impl<'a> PseudoAssembly<'a> {
             (None, Following::Perhaps) => RequestBody::Unknown,
         };
         self.head.expects_continue &= self.head.body != RequestBody::None;
-        // RFC 9113 §8.1.1, RFC 9114 §4.1.2: content-length has to equal the sum of the DATA.
+        // RFC 9113 §8.1.1, RFC 9114 §4.1.2: content-length must equal the sum of the DATA frames.
         if let (Some(1..), Following::Nothing) = (self.length, following) {
             self.note(Flaw::Malformed("content-length without content"));
         }
@@ -221,7 +223,7 @@ impl<'a> PseudoAssembly<'a> {
             Label::Scheme => SEEN_SCHEME,
             Label::Authority => SEEN_AUTHORITY,
             Label::Path => SEEN_PATH,
-            // RFC 9113 §8.3, RFC 9114 §4.3: undefined and response pseudo-fields.
+            // RFC 9113 §8.3, RFC 9114 §4.3: undefined and response pseudo-header fields.
             _ => return self.note(Flaw::Malformed("unknown pseudo-field")),
         };
         if self.seen & SEEN_FIELD != 0 {
@@ -290,8 +292,8 @@ impl<'a> PseudoAssembly<'a> {
         }
     }
 
-    /// RFC 9113 §8.2.3, RFC 9114 §4.2.1: crumbs become one field again. They gather where the
-    /// request line will stand later.
+    /// RFC 9113 §8.2.3, RFC 9114 §4.2.1: cookie crumbs are joined to one field. They gather in the
+    /// buffer that holds the request line later.
     fn cookie(&mut self, value: &[u8]) {
         if self.seen & SEEN_COOKIE != 0 {
             self.head.line.extend_from_slice(b"; ");
@@ -307,7 +309,7 @@ impl<'a> PseudoAssembly<'a> {
         }
     }
 
-    /// `Host` stands first, as clients of HTTP/1 send it.
+    /// `Host` comes first, as HTTP/1 clients send it.
     #[inline]
     fn begin_fields(&mut self) {
         if self.seen & SEEN_FIELD == 0 {
@@ -339,12 +341,12 @@ impl<'a> PseudoAssembly<'a> {
                 self.head.fields.push(Name::Host, value);
             }
         } else if !self.head.authority.eq_ignore_ascii_case(value) {
-            // RFC 9113 §8.3.1, RFC 9114 §4.3.1: where both are present they have to be the same.
+            // RFC 9113 §8.3.1, RFC 9114 §4.3.1: the two must be equal.
             self.note(Flaw::Malformed("host differs from :authority"));
         }
     }
 
-    /// RFC 9113 §8.3.1, RFC 9114 §4.3.1: what a request must have.
+    /// RFC 9113 §8.3.1, RFC 9114 §4.3.1: checks the fields that a request must have.
     fn check(&self) -> Result<(), Flaw> {
         if self.head.method_text.is_empty() {
             return Err(Flaw::Malformed("no :method"));
@@ -363,7 +365,7 @@ impl<'a> PseudoAssembly<'a> {
             _ => return Err(Flaw::Malformed("no :path in origin form")),
         }
         if self.seen & (SEEN_AUTHORITY | SEEN_HOST) == 0 {
-            // RFC 9113 §8.3.1, RFC 9114 §4.3.1: one of the two has to be there for http and https.
+            // RFC 9113 §8.3.1, RFC 9114 §4.3.1: http and https require one of the two.
             return Err(Flaw::Malformed("neither :authority nor host"));
         }
         Ok(())
@@ -380,11 +382,11 @@ impl<'a> PseudoAssembly<'a> {
     }
 }
 
-/// What is wrong with a field line of a trailer section, if anything.
+/// Checks a field line of a trailer section.
 ///
 /// # Errors
 ///
-/// The reason, when the message is malformed (RFC 9113 §8.1, RFC 9114 §4.3: no pseudo-fields).
+/// The reason why the message is malformed (RFC 9113 §8.1, RFC 9114 §4.3: no pseudo-header fields).
 pub fn check_trailer(label: Label<'_>, traits: Traits) -> Result<(), &'static str> {
     if traits.has(Traits::BAD_NAME) || traits.has(Traits::BAD_VALUE) {
         return Err("invalid trailer field");
@@ -406,7 +408,7 @@ const fn refused(status: u16, reason: &'static str) -> Flaw {
     Flaw::Refused(WireRefusal { status, reason })
 }
 
-/// For a section over the limit, as other bounds on it say too.
+/// The refusal of a section that exceeds the limit; the bounds of the decoders use it, too.
 pub const TOO_LARGE_REFUSAL: WireRefusal =
     WireRefusal { status: 494, reason: "client sent too large request" };
 const TOO_LARGE: Flaw = Flaw::Refused(TOO_LARGE_REFUSAL);
@@ -414,22 +416,22 @@ const TOO_LONG_FIELD: Flaw = refused(494, "client sent too long header line");
 const TOO_MANY: Flaw = refused(494, "client sent too many header lines");
 const TOO_LONG_URI: Flaw = refused(414, "client sent too long URI");
 
-/// Whether nothing in here can never stand in a host with or without a port; RFC 9113 §8.3.1 and
-/// RFC 9114 §4.3.1 forbid user names.
+/// Whether `value` has only bytes that can be in a host with or without a port. RFC 9113 §8.3.1 and
+/// RFC 9114 §4.3.1 forbid user information.
 fn is_host(value: &[u8]) -> bool {
     let is_wrong =
         |byte: &u8| matches!(byte, 0..=b' ' | 0x7f | b'/' | b'@' | b'?' | b'#' | b'\\' | b',');
     !value.is_empty() && !value.iter().any(is_wrong)
 }
 
-/// RFC 3986 §3.1: a letter, then letters, digits and three signs.
+/// RFC 3986 §3.1: a letter, then letters, digits, `+`, `-` and `.`.
 fn is_scheme(value: &[u8]) -> bool {
     let is_right = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
     value.first().is_some_and(u8::is_ascii_alphabetic) && value.iter().all(is_right)
 }
 
 fn parse_length(value: &[u8]) -> Option<u64> {
-    // LIMIT: 18 digits cannot overflow and are more than anybody sends.
+    // LIMIT: 18 digits cannot overflow.
     if value.is_empty() || value.len() > 18 {
         return None;
     }

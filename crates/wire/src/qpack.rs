@@ -1,8 +1,8 @@
-//! QPACK (RFC 9204): the field compression of HTTP/3, both directions of one connection.
+//! QPACK, the field compression of HTTP/3 (RFC 9204), both directions of one connection.
 //!
-//! A [`Decoder`] reads what the peer's encoder sends, an [`Encoder`] writes for the peer's
-//! decoder. Both are fed whole sections and instruction bytes and hold the bytes of their own
-//! instruction stream until somebody takes them; neither knows frames or stream states.
+//! A [`QpackDecoder`] reads the bytes of the peer's encoder, an [`QpackEncoder`] writes for the
+//! peer's decoder. Both take whole field sections and instruction bytes, and buffer the output of
+//! their own instruction stream. Neither knows frames or stream states.
 
 pub mod decode;
 pub mod encode;
@@ -21,22 +21,22 @@ pub const ENCODER_STREAM_ERROR: u64 = 0x0201;
 /// RFC 9204 §6: `QPACK_DECODER_STREAM_ERROR`.
 pub const DECODER_STREAM_ERROR: u64 = 0x0202;
 
-/// RFC 9204 §3.2.1: what an entry counts beyond its name and value.
+/// RFC 9204 §3.2.1: bytes that an entry counts beyond its name and value.
 pub const ENTRY_OVERHEAD: usize = 32;
 
-/// A field section that cannot be decoded; the connection ends with [`DECOMPRESSION_FAILED`].
+/// A field section that cannot be decoded. Close the connection with [`DECOMPRESSION_FAILED`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DecompressionFailed;
 
-/// An instruction that breaks the rules; the connection ends with the code of its stream.
+/// An invalid instruction. Close the connection with the error code of its stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadInstruction;
 
-/// Entry points for fuzzing and for replaying what it found.
+/// Properties for any input, for fuzzing and for replaying its findings.
 pub mod fuzz {
     use super::{QpackDecoder, QpackEncoder, Section};
 
-    /// Feeds arbitrary bytes to a decoder as instructions and sections, in turns.
+    /// Decodes arbitrary bytes as instructions and sections in turn.
     pub fn decode(data: &[u8]) {
         let mut decoder = QpackDecoder::new(256);
         for (turn, part) in data.chunks(17).enumerate() {
@@ -60,7 +60,7 @@ pub mod fuzz {
         }
     }
 
-    /// Feeds arbitrary bytes to an encoder as the peer's instructions.
+    /// Gives arbitrary bytes to an encoder as the peer's instructions.
     pub fn encode(data: &[u8]) {
         let mut encoder = QpackEncoder::default();
         encoder.allow(600);

@@ -1,7 +1,7 @@
-//! Which stream may write next: RFC 9218 urgencies, and turns within one urgency.
+//! Chooses the stream that writes next: RFC 9218 urgencies, and round robin within one urgency.
 //!
-//! Owns the order of streams that could write now. It knows no windows and no bytes: a stream that
-//! cannot write is taken out by its owner and put back when it can.
+//! Owns the order of streams that could write now. It knows no windows and no bytes: the owner
+//! removes a stream that cannot write and inserts it again when it can.
 //!
 //! ```text
 //!            insert                    remove (blocked, pending, done)
@@ -10,17 +10,17 @@
 //!                        └──── rotate ──────┘   incremental streams only
 //! ```
 //!
-//! The invariant easiest to break: entries are sorted by (urgency, order, round), and a stream has
-//! at most one entry.
+//! INVARIANT: entries are sorted by (urgency, order, round), and a stream has at most one entry.
 
 use std::collections::VecDeque;
 
-/// What a client asked for one response (RFC 9218 §4).
+/// The priority that a client requested for a response (RFC 9218 §4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority {
     /// 0 (first) to 7 (last).
     pub urgency: u8,
-    /// Whether the response is of use in pieces, so that it may share bandwidth with its equals.
+    /// Whether the client can use the response in pieces, so that it may share bandwidth with other
+    /// responses of the same urgency.
     pub incremental: bool,
 }
 
@@ -31,16 +31,16 @@ impl Default for Priority {
 }
 
 impl Priority {
-    /// The parameters in a `Priority` field value or a `PRIORITY_UPDATE` payload.
+    /// Parses a `Priority` field value or a `PRIORITY_UPDATE` payload.
     ///
-    /// Unknown parameters and values of the wrong type or range are ignored (RFC 9218 §4); what
-    /// is no dictionary at all gives the defaults for what was not read yet.
+    /// It ignores unknown parameters and values of the wrong type or range (RFC 9218 §4). Text that
+    /// is no dictionary leaves the defaults.
     #[must_use]
     pub fn parse(text: &[u8]) -> Self {
         let mut priority = Self::default();
         for member in text.split(|&byte| byte == b',') {
             let member = member.trim_ascii();
-            // Parameters of a member carry nothing that we know.
+            // No member has parameters that we know.
             let bare = member.split(|&byte| byte == b';').next().unwrap_or(member);
             match bare.trim_ascii_end() {
                 [b'u', b'=', digit @ b'0'..=b'7'] => priority.urgency = digit - b'0',
@@ -55,7 +55,7 @@ impl Priority {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// The stream's id at first; that of the stream behind which it was rotated later.
+    /// The stream id at first; after a rotation that of the stream in front of it.
     order: u64,
     round: u32,
     slot: u32,
@@ -72,34 +72,34 @@ impl Entry {
     }
 }
 
-/// The streams that could write now, first come first.
+/// The streams that could write now, the next one first.
 #[derive(Debug, Default)]
 pub struct Sched {
     entries: VecDeque<Entry>,
 }
 
 impl Sched {
-    /// Nobody waits.
+    /// An empty schedule.
     #[must_use]
     pub const fn new() -> Self {
         Self { entries: VecDeque::new() }
     }
 
-    /// Lets the stream in `slot` wait for its turn; `order` is its id. It must not wait already.
+    /// Inserts the stream in `slot`; `order` is its id. The stream must not be waiting already.
     #[inline]
     pub fn insert(&mut self, slot: u32, order: u64, priority: Priority) {
         debug_assert!(self.position(slot).is_none(), "a stream waits once");
         self.place(Entry { order, round: 0, slot, priority });
     }
 
-    /// The slot whose turn it is.
+    /// The slot of the stream that writes next.
     #[must_use]
     #[inline]
     pub fn first(&self) -> Option<u32> {
         self.entries.front().map(|entry| entry.slot)
     }
 
-    /// Takes a stream out; `false` if it did not wait.
+    /// Removes a stream. Returns `false` if it was not waiting.
     #[inline]
     pub fn remove(&mut self, slot: u32) -> bool {
         match self.position(slot) {
@@ -109,10 +109,10 @@ impl Sched {
         }
     }
 
-    /// Sends an incremental stream that has written behind its waiting equals.
+    /// Moves an incremental stream that has written behind the waiting streams of its urgency.
     ///
-    /// A stream that is not incremental keeps its place (RFC 9218 §10), and streams that come
-    /// later stand behind both, so that nobody of one urgency starves.
+    /// A stream that is not incremental keeps its place (RFC 9218 §10). Streams that come later
+    /// stand behind both, so that no stream starves among those of its urgency.
     pub fn rotate(&mut self, slot: u32) {
         let Some(at) = self.position(slot) else { return };
         let mut entry = self.entries[at];
@@ -128,7 +128,7 @@ impl Sched {
         self.entries.remove(at);
     }
 
-    /// Gives a waiting stream another priority; no effect on one that does not wait.
+    /// Gives a waiting stream another priority. No effect on a stream that does not wait.
     pub fn reprioritise(&mut self, slot: u32, priority: Priority) {
         let Some(at) = self.position(slot) else { return };
         if let Some(mut entry) = self.entries.remove(at) {
@@ -137,20 +137,20 @@ impl Sched {
         }
     }
 
-    /// How many streams wait.
+    /// The number of waiting streams.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Whether nobody waits.
+    /// Whether no stream waits.
     #[must_use]
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Gives memory back while nobody waits; for idle moments.
+    /// Frees the memory while no stream waits; for idle connections.
     pub fn shrink(&mut self) {
         if self.entries.is_empty() {
             self.entries = VecDeque::new();
@@ -161,7 +161,7 @@ impl Sched {
         self.entries.iter().position(|entry| entry.slot == slot)
     }
 
-    /// Ids mostly grow, so the place is mostly the end.
+    /// Searches from the end, because ids mostly grow.
     #[inline]
     fn place(&mut self, entry: Entry) {
         let mut at = self.entries.len();

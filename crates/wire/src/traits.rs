@@ -1,45 +1,45 @@
-//! What the characters of field names and values say, for HTTP/2 and HTTP/3 alike.
+//! Character classes of field names and values, shared by HTTP/2 and HTTP/3.
 //!
-//! It classifies only; what follows from it is decided where requests are assembled.
+//! This file only classifies. `pseudo` decides what a class means for a request.
 
-/// What the characters of a field are like; HPACK keeps it with the entries of its table.
+/// Properties of the characters of a field line. HPACK keeps them with its table entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits(u8);
 
 impl Traits {
-    /// Letters, digits and hyphens, and a clean value.
+    /// The name has letters, digits and hyphens only, and the value is valid.
     pub const NONE: Self = Self(0);
     /// The name has an underscore.
     pub const UNDERSCORE: Self = Self(1);
-    /// The name has a character that nginx drops fields for.
+    /// The name has a character that makes nginx drop the field.
     pub const ODD_NAME: Self = Self(2);
-    /// The name makes a request malformed (RFC 9113 §8.2.1, RFC 9114 §4.2): empty, upper case,
-    /// colon, not visible.
+    /// The name makes a request malformed (RFC 9113 §8.2.1, RFC 9114 §4.2): it is empty, or has an
+    /// upper-case letter, a colon or an invisible character.
     pub const BAD_NAME: Self = Self(4);
-    /// The value makes a request malformed (RFC 9113 §8.2.1, RFC 9114 §10.3): NUL, CR, LF, white
-    /// space at an end.
+    /// The value makes a request malformed (RFC 9113 §8.2.1, RFC 9114 §10.3): it has NUL, CR or LF,
+    /// or begins or ends with white space.
     pub const BAD_VALUE: Self = Self(8);
 
-    /// Whether all of `other` is in here.
+    /// Whether these traits include all of `other`.
     #[must_use]
     #[inline]
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Both together.
+    /// The union of both.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
     }
 
-    /// Without what was said of the value.
+    /// The traits of the name alone.
     #[must_use]
     pub const fn of_its_name(self) -> Self {
         Self(self.0 & !Self::BAD_VALUE.0)
     }
 
-    /// What a name's characters say.
+    /// Classifies the characters of a name.
     #[must_use]
     pub fn of_name(name: &[u8]) -> Self {
         if name.is_empty() {
@@ -48,7 +48,7 @@ impl Traits {
         Self(name.iter().fold(0, |seen, &byte| seen | NAME_CLASS[usize::from(byte)]))
     }
 
-    /// What a value's characters say.
+    /// Classifies the characters of a value.
     #[must_use]
     #[inline]
     pub fn of_value(value: &[u8]) -> Self {

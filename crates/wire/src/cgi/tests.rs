@@ -1,9 +1,9 @@
-//! What heads may look like, as nginx 1.30 takes and refuses them.
+//! The heads that nginx 1.30 accepts and refuses.
 
 use super::HeadParser;
 use crate::OriginError;
 
-/// The head as text, or what the error log says.
+/// The head as text, or the text of the error log.
 fn read(input: &[u8]) -> String {
     match HeadParser::default().receive(input, 8192) {
         Ok((_, None)) => "partial".to_owned(),
@@ -112,7 +112,7 @@ fn a_head_of_its_largest_size_passes_and_one_byte_more_does_not() {
 
 #[test]
 fn a_head_of_a_megabyte_in_single_bytes_is_searched_once() {
-    // This would not end if each byte had those before it searched again.
+    // This would not end if each byte had the previous ones scanned again.
     let line = [b"X-A: ".as_slice(), &vec![b'a'; 1 << 20], b"\r\n\r\n"].concat();
     let mut parser = HeadParser::default();
     let mut heads =

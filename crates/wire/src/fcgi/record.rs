@@ -1,14 +1,14 @@
 //! FastCGI records: headers, BEGIN_REQUEST, name-value pairs (specification 1.0, §3.3, §3.4).
 //!
-//! Encodes what a web server sends, and reads any header. It keeps no state.
+//! Encodes the records of a web server, and parses any record header. It has no state.
 
 use bolide_http::Params;
 
-/// Bytes of a record's header.
+/// Bytes of a record header.
 pub const HEADER_LEN: usize = 8;
-/// Bytes of the largest content.
+/// LIMIT: bytes of the content of a record.
 pub const CONTENT_MAX: usize = 65_535;
-/// The version there is.
+/// The only protocol version.
 pub const VERSION: u8 = 1;
 /// The id of every request: connections are not multiplexed.
 pub const REQUEST_ID: u16 = 1;
@@ -16,40 +16,40 @@ pub const REQUEST_ID: u16 = 1;
 const ROLE_RESPONDER: u8 = 1;
 const FLAG_KEEP_CONN: u8 = 1;
 
-/// What a record carries; records of other kinds concern no request.
+/// The type of a record. Management records have no request and no type here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordKind {
     /// Opens a request.
     BeginRequest = 1,
-    /// The request is not wanted any more.
+    /// Aborts the request.
     AbortRequest = 2,
-    /// The application is done with the request.
+    /// The application has finished the request.
     EndRequest = 3,
-    /// Name-value pairs; an empty one ends them.
+    /// Name-value pairs; an empty record ends them.
     Params = 4,
-    /// The request body; an empty one ends it.
+    /// The request body; an empty record ends it.
     Stdin = 5,
-    /// The answer; an empty one ends it.
+    /// The response; an empty record ends it.
     Stdout = 6,
     /// Text for the error log.
     Stderr = 7,
 }
 
-/// A record's header.
+/// A record header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RecordHeader {
-    /// What the record carries.
+    /// The type of the record.
     pub kind: RecordKind,
-    /// Whose record it is.
+    /// The request id.
     pub id: u16,
     /// Bytes of content.
     pub len: u16,
-    /// Bytes behind the content that mean nothing.
+    /// Bytes of padding behind the content.
     pub padding: u8,
 }
 
 impl RecordHeader {
-    /// The header of a record of ours.
+    /// The header of a record that we send.
     #[must_use]
     pub const fn new(kind: RecordKind, len: usize) -> Self {
         debug_assert!(len <= CONTENT_MAX, "a record's length has two bytes");
@@ -62,19 +62,20 @@ impl RecordHeader {
         Self::new(kind, 0)
     }
 
-    /// As it is sent.
+    /// The encoded header.
     #[must_use]
     pub const fn bytes(self) -> [u8; HEADER_LEN] {
         let ([id_high, id_low], [high, low]) = (self.id.to_be_bytes(), self.len.to_be_bytes());
         [VERSION, self.kind as u8, id_high, id_low, high, low, self.padding, 0]
     }
 
-    /// Appends it.
+    /// Appends the encoded header.
     pub fn push(self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.bytes());
     }
 
-    /// Reads a header; none if its kind concerns no request. Ignores the version.
+    /// Parses a header; `None` for a management record or an unknown type. It does not check the
+    /// version.
     #[must_use]
     pub const fn parse(bytes: [u8; HEADER_LEN]) -> Option<Self> {
         let [_, kind, id_high, id_low, high, low, padding, _] = bytes;
@@ -93,17 +94,17 @@ impl RecordHeader {
     }
 }
 
-/// Appends the record that opens a request; with `keep` the application leaves the connection open.
+/// Appends BEGIN_REQUEST. With `keep` the application keeps the connection open.
 pub fn push_begin(out: &mut Vec<u8>, keep: bool) {
     RecordHeader::new(RecordKind::BeginRequest, 8).push(out);
     let flags = if keep { FLAG_KEEP_CONN } else { 0 };
     out.extend_from_slice(&[0, ROLE_RESPONDER, flags, 0, 0, 0, 0, 0]);
 }
 
-/// Appends all pairs, in as many records as they need, and the record that ends them.
+/// Appends all pairs in as many records as they need, and the empty record that ends them.
 ///
-/// PHP reads the pairs of each record by themselves, so a pair goes on in the next record only if
-/// it is larger than a record.
+/// PHP parses the pairs of each record separately. So a pair continues in the next record only if
+/// it exceeds a record.
 pub fn push_params(out: &mut Vec<u8>, params: &Params) {
     let mut record = out.len();
     RecordHeader::empty(RecordKind::Params).push(out);
@@ -127,13 +128,13 @@ pub fn push_params(out: &mut Vec<u8>, params: &Params) {
             }
         }
     }
-    // What is open ends the pairs if it stayed empty.
+    // If the open record is empty, it ends the pairs.
     if out.len() - record > HEADER_LEN {
         next_record(out, record);
     }
 }
 
-/// Completes the record that starts at `record` and opens another, unless it is empty.
+/// Completes the record that starts at `record` and opens another one, unless it is empty.
 fn next_record(out: &mut Vec<u8>, record: usize) -> usize {
     let len = out.len() - record - HEADER_LEN;
     if len == 0 {

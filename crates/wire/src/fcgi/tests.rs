@@ -1,4 +1,4 @@
-//! Scripts and properties: bytes in, events and bytes out, as observed of nginx 1.30.
+//! Scripts and properties: bytes in, events and bytes out, as nginx 1.30 does.
 
 use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;
@@ -35,7 +35,7 @@ fn answer(records: &[Vec<u8>]) -> Vec<u8> {
     records.concat()
 }
 
-/// Tells the story of these bytes in one piece, and checks that no cut changes it.
+/// Runs these bytes in one piece, and checks that no split changes the result.
 fn tell(ask: &FuzzAsk, bytes: &[u8]) -> UpstreamStory {
     let whole = UpstreamStory::tell(OriginConn::fcgi, ask, &[bytes]);
     for size in [1, 2, 5, 8, 13] {
@@ -383,7 +383,7 @@ fn a_pair_goes_on_in_another_record_only_if_it_fits_in_none() {
     assert_eq!(sizes, [8, 40_006, 40_006, 65_535, 65_535, 65_535, c + 2, 0, 0]);
 }
 
-/// A record that an application could send, or nearly.
+/// A valid or almost valid record of an application.
 fn any_record() -> impl Strategy<Value = Vec<u8>> {
     let text = prop_oneof![
         Just("X-A: b\r\n".to_owned()),

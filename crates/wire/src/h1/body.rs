@@ -1,7 +1,7 @@
-//! Where a request body ends: after a length, or after its last chunk (RFC 9112 §6, §7).
+//! Finds the end of a request body: after its length or after its last chunk (RFC 9112 §6, §7).
 //!
-//! It hands out slices of what it is fed and keeps no byte; line ends inside chunked framing are
-//! CRLF and nothing else, because there lenience is how requests are smuggled.
+//! The decoder returns slices of its input and keeps no bytes. Lines of chunked framing end with
+//! CRLF only, because lenience there allows request smuggling.
 //!
 //! ```text
 //!  Start ─hex▶ Size ─BWS, ;▶ Extension ─CR▶ SizeEnd ─LF▶ Data ─▶ DataCr ─▶ DataLf ─▶ Start
@@ -13,14 +13,14 @@
 
 use super::grammar::is_token;
 
-/// Digits of a chunk size, leading zeros included.
+/// LIMIT: digits of a chunk size, leading zeros included.
 const SIZE_DIGITS_MAX: u16 = 16;
-/// Bytes of the extensions of one chunk.
+/// LIMIT: bytes of the extensions of one chunk.
 const EXTENSION_SIZE_MAX: u16 = 1024;
-/// Bytes of the trailer section.
+/// LIMIT: bytes of the trailer section.
 const TRAILER_SIZE_MAX: u16 = 8 * 1024;
 
-/// What remains to be read of a body.
+/// The rest of a body.
 #[derive(Clone, Debug)]
 pub(super) enum BodyDecoder {
     /// This many bytes.
@@ -29,13 +29,13 @@ pub(super) enum BodyDecoder {
     Chunked(ChunkDecoder),
 }
 
-/// Where the chunked framing stands.
+/// The state of the chunked framing.
 #[derive(Clone, Debug)]
 pub(super) struct ChunkDecoder {
     state: State,
     /// Digits, extension bytes or trailer bytes counted in this state.
     counted: u16,
-    /// The size being read, then the bytes left of the chunk.
+    /// The size while it is read, then the rest of the chunk.
     left: u64,
 }
 
@@ -56,29 +56,30 @@ enum State {
     End,
 }
 
-/// Where an extension of a chunk stands (RFC 9112 §7.1.1). Two readers who end a line in different
-/// places find different chunks, so a quotation must end and a blank must stand before something.
+/// The state within a chunk extension (RFC 9112 §7.1.1). Two parsers that end the line in different
+/// places find different chunks. So a quoted string must be closed, and white space must stand
+/// before a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Extension {
-    /// Blanks before the `;`.
+    /// White space before the `;`.
     Before,
-    /// Blanks before the name.
+    /// White space before the name.
     Start,
     Name,
-    /// Blanks behind the name.
+    /// White space after the name.
     NameEnd,
-    /// Blanks before the value.
+    /// White space before the value.
     Equals,
     Value,
     Quoted,
-    /// Behind a backslash.
+    /// After a backslash.
     Escaped,
-    /// Behind the closing quote.
+    /// After the closing quote.
     QuotedEnd,
 }
 
 impl Extension {
-    /// What `byte` makes of it; `None` if it must not stand here.
+    /// The state after `byte`; `None` if the byte is invalid here.
     const fn step(self, byte: u8) -> Option<Self> {
         let is_blank = matches!(byte, b' ' | b'\t');
         Some(match (self, byte) {
@@ -105,14 +106,14 @@ impl Extension {
     }
 }
 
-/// How far a body is.
+/// The result of decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum DecodeProgress {
-    /// More is to come.
+    /// The body is incomplete.
     More,
-    /// That was all.
+    /// The body is complete.
     End,
-    /// The framing is broken.
+    /// The framing is invalid.
     Refused,
 }
 
@@ -133,8 +134,8 @@ impl BodyDecoder {
         }
     }
 
-    /// Takes bytes off `input`, at most `room` of them content, and gives content to `sink`; says
-    /// how many bytes that was, and whether the body is complete.
+    /// Decodes `input` and gives the content to `sink`, at most `room` bytes of it. Returns the
+    /// number of consumed bytes and whether the body is complete.
     pub(super) fn decode<'a>(
         &mut self,
         input: &'a [u8],
@@ -188,7 +189,7 @@ impl ChunkDecoder {
         (used, DecodeProgress::More)
     }
 
-    /// Takes one byte of framing; `None` if it must not stand here.
+    /// Consumes one byte of framing; `None` if it is invalid here.
     fn step(&mut self, byte: u8) -> Option<State> {
         match (self.state, byte) {
             (State::Start, _) => {
@@ -223,7 +224,7 @@ impl ChunkDecoder {
 
     fn digit(&mut self, byte: u8) -> Option<State> {
         let value = char::from(byte).to_digit(16)?;
-        // Sixteen digits fit 64 bits; the sign bit stays free so that sums cannot wrap.
+        // Sixteen digits fit 64 bits. The sign bit stays free, so that sums cannot wrap.
         if self.counted >= SIZE_DIGITS_MAX || self.left > (i64::MAX as u64) >> 4 {
             return None;
         }

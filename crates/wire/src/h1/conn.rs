@@ -1,4 +1,4 @@
-//! The receiving half: heads, bodies, and what the end of input means.
+//! The receiving half: heads, bodies, and the end of input.
 
 use bolide_base::limits::BODY_WINDOW;
 use bolide_http::{Method, RequestBody, RequestHead};
@@ -17,9 +17,9 @@ const INVALID_CHUNKS: WireRefusal =
     WireRefusal { status: 400, reason: "client sent invalid chunked body" };
 
 impl H1Conn {
-    /// Takes what it can of `input` and says how many bytes that was; the rest is to be offered
-    /// again with more behind it. Nothing is taken while an answer is outstanding. `settings` are
-    /// the same in all calls, but for what the rest of a head is held to once its host is known.
+    /// Consumes bytes of `input` and returns how many. Offer the rest again with more bytes behind
+    /// it. Nothing is consumed while a response is outstanding. `settings` are the same in all
+    /// calls; the limits on the rest of a head may change once its host is known.
     pub fn receive(
         &mut self,
         settings: &H1Settings,
@@ -50,13 +50,13 @@ impl H1Conn {
         used
     }
 
-    /// Takes note that the peer has closed its writing side. What it sent before is still answered.
+    /// Handles the peer's end of input. Requests that came before it still get their responses.
     pub fn handle_eof(&mut self, events: &mut Vec<WireEvent>) {
         self.ended = true;
         self.settle(events);
     }
 
-    /// Takes note that a head which has begun did not end in time; it is refused with 408.
+    /// Handles the timeout of a head that has begun: it is refused with 408.
     pub fn handle_timeout(&mut self, heads: &mut HeadPool, events: &mut Vec<WireEvent>) {
         if !matches!(self.input, Input::Head) {
             return;
@@ -72,7 +72,7 @@ impl H1Conn {
         }
     }
 
-    /// The host that the head which is arriving asks for, told once.
+    /// Returns the requested host of the incomplete head, once.
     pub fn take_host(&mut self) -> Option<&[u8]> {
         self.parser.take_host()
     }
@@ -81,7 +81,7 @@ impl H1Conn {
         stream.0 == self.requests && matches!(self.answer, Answer::Wanted | Answer::Sending(_))
     }
 
-    /// Body bytes that may be taken now.
+    /// Body bytes that may be consumed now.
     pub(super) const fn body_room(&self) -> usize {
         match self.reader {
             Reader::Exchange => BODY_WINDOW.saturating_sub(self.ahead) as usize,
@@ -129,7 +129,7 @@ impl H1Conn {
         }
     }
 
-    /// Starts the exchange of `head`.
+    /// Begins the request of `head`.
     fn begin(&mut self, head: &RequestHead, after: After) {
         self.requests += 1;
         self.input = match head.body {
@@ -188,7 +188,7 @@ impl H1Conn {
         used
     }
 
-    /// Takes what the client says in another protocol.
+    /// Consumes the client's bytes of a tunnel.
     fn receive_raw(&mut self, input: &[u8], events: &mut Vec<WireEvent>) -> usize {
         let taken = input.len().min(self.body_room());
         if self.reader == Reader::Exchange && taken > 0 {
@@ -199,7 +199,8 @@ impl H1Conn {
         taken
     }
 
-    /// Counts what is thrown away after the answer; a body that never ends costs the connection.
+    /// Counts the bytes that are drained after the response. A body over the limit closes the
+    /// connection.
     fn drain(&mut self, bytes: usize) {
         if self.answer == Answer::Done {
             self.drained += bytes as u64;
@@ -210,7 +211,7 @@ impl H1Conn {
         }
     }
 
-    /// Gives up on the rest of the input, of which there may be more.
+    /// Stops parsing the input, of which more may come.
     pub(super) const fn stop_reading(&mut self) {
         self.input = Input::Discarding;
         self.after = After::Close;
@@ -218,7 +219,8 @@ impl H1Conn {
         self.lingers = true;
     }
 
-    /// Goes on after an answered request whose body was taken to its end.
+    /// Expects the next request after a response is complete and the request body was read to its
+    /// end.
     pub(super) const fn next_request(&mut self) {
         self.answer = Answer::Idle;
         self.pipelined = self.held > 0;
@@ -228,7 +230,7 @@ impl H1Conn {
         };
     }
 
-    /// Draws the conclusions from the end of input, once everything before it was looked at.
+    /// Handles the end of input, once everything before it was parsed.
     #[inline]
     pub(super) fn settle(&mut self, events: &mut Vec<WireEvent>) {
         if self.ended {
@@ -265,7 +267,7 @@ impl H1Conn {
     }
 }
 
-/// Body content of one call: one slice as a rule, gathered where chunks are small.
+/// The body content of one call: usually one slice; small chunks are gathered.
 #[derive(Default)]
 struct Content<'a> {
     first: &'a [u8],

@@ -1,6 +1,6 @@
-//! Drives the machine with arbitrary bytes and checks what must hold for all of them.
+//! Drives the machine with arbitrary bytes and checks its invariants.
 //!
-//! It plays a whole owner (keeps bytes, binds, answers, pulls) with no socket.
+//! It acts as the owner of a connection (keeps bytes, binds, responds, pulls) without a socket.
 
 use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;
@@ -10,12 +10,12 @@ use bolide_http::{BodyLen, Name, ResponseHead};
 use super::{H1Conn, H1Settings, Replies};
 use crate::{BodySource, HeadPool, Pull, StreamId, StreamOwner, WireEvent};
 
-/// Feeds `data` whole and in pieces, and checks that both tell the same story. The first byte
-/// chooses how pieces are cut and how requests are answered.
+/// Feeds `data` whole and in pieces, and checks that both have the same result. The first byte
+/// chooses the pieces and the responses.
 ///
 /// # Panics
 ///
-/// When an invariant does not hold.
+/// An invariant does not hold.
 pub fn fuzz(data: &[u8]) {
     let Some((&seed, input)) = data.split_first() else { return };
     let settings = H1Settings {
@@ -30,18 +30,18 @@ pub fn fuzz(data: &[u8]) {
     assert_eq!(whole, pieces, "the cut of the input changes its meaning");
 }
 
-/// All that an owner of a connection learns, and all that leaves.
+/// Everything that an owner of a connection sees, and everything that is sent.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct H1Story {
-    /// Requests and refusals, in words.
+    /// Requests and refusals as text.
     pub(super) heads: Vec<String>,
-    /// Request bodies, one after the other, with `.` for each end and `!` for each failure.
+    /// Request bodies in sequence, with `.` for each end and `!` for each failure.
     pub(super) bodies: Vec<u8>,
-    /// Bytes that left.
+    /// Bytes sent.
     pub(super) output: Vec<u8>,
-    /// Answers that were appended to their end.
+    /// Completed responses.
     pub(super) sent: usize,
-    /// Whether an answer was cut.
+    /// Whether a response was truncated.
     pub(super) broken: bool,
 }
 
@@ -64,7 +64,7 @@ struct Owner<'a> {
 struct Body {
     left: usize,
     pause: bool,
-    /// A tunnel says nothing before its client is done.
+    /// A tunnel sends nothing before its client is done.
     waits: bool,
 }
 
@@ -82,7 +82,7 @@ impl BodySource for Body {
 }
 
 impl H1Story {
-    /// Plays `input` cut into pieces of `cut` bytes, with the end of input behind it.
+    /// Feeds `input` in pieces of `cut` bytes, and then the end of input.
     pub(super) fn tell(settings: &H1Settings, seed: u8, input: &[u8], cut: usize) -> Self {
         let mut owner = Owner {
             settings,
@@ -109,7 +109,7 @@ impl H1Story {
 }
 
 impl Owner<'_> {
-    /// Works until nothing moves.
+    /// Works until there is no progress.
     fn turn(&mut self) {
         loop {
             let used =
@@ -204,7 +204,7 @@ impl Owner<'_> {
         self.conn.bind(stream, stream.0);
     }
 
-    /// Answers unless that was done before.
+    /// Responds, unless it has responded already.
     fn answer(&mut self, status: u16) {
         let len = (self.stream.0 * 5 % 17) as usize;
         let body = if status == 101 || self.stream.0.is_multiple_of(3) {

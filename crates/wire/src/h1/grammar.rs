@@ -1,18 +1,18 @@
-//! Byte classes and small scanners shared by the parts of the HTTP/1 machine.
+//! Byte classes and small scanners that the parts of the HTTP/1 machine share.
 //!
-//! Nothing here knows what a field means.
+//! Nothing here knows the meaning of a field.
 
-/// A letter, a digit or `-`: what nginx calls a valid byte of a field name.
+/// A letter, a digit or `-`: a valid byte of a field name in nginx.
 pub(super) const PLAIN: u8 = 0;
-/// `_`, valid only where the settings say so.
+/// `_`, valid with `underscores_in_headers` only.
 pub(super) const UNDERSCORE: u8 = 1;
 /// Any other token byte (RFC 9110 §5.6.2).
 pub(super) const TOKEN: u8 = 2;
-/// A byte that no token holds.
+/// A byte that is invalid in a token.
 pub(super) const FOREIGN: u8 = 4;
 /// `:`, the end of a name.
 pub(super) const COLON: u8 = 8;
-/// White space or a control byte: never part of a name, not even of a bad one.
+/// White space or a control byte: refused in any name.
 pub(super) const FATAL: u8 = 16;
 
 const NAME_CLASSES: [u8; 256] = {
@@ -32,7 +32,7 @@ const NAME_CLASSES: [u8; 256] = {
     classes
 };
 
-/// Where a field name ends, and the union of the classes of its bytes.
+/// The end of the field name, and the union of the classes of its bytes.
 #[inline]
 pub(super) fn scan_name(line: &[u8]) -> Option<(usize, u8)> {
     let mut classes = 0;
@@ -46,7 +46,7 @@ pub(super) fn scan_name(line: &[u8]) -> Option<(usize, u8)> {
     None
 }
 
-/// Whether `byte` may stand in the name of a trailer field.
+/// Whether `byte` is valid in the name of a trailer field.
 #[inline]
 pub(super) const fn is_token(byte: u8) -> bool {
     NAME_CLASSES[byte as usize] < FOREIGN
@@ -54,7 +54,7 @@ pub(super) const fn is_token(byte: u8) -> bool {
 
 const ONES: u64 = u64::MAX / 255;
 
-/// Non-zero if one of eight bytes is a control byte; exact enough to say "none".
+/// Non-zero if one of eight bytes may be a control byte. Zero is exact.
 #[inline]
 const fn suspects(bytes: [u8; 8]) -> u64 {
     let word = u64::from_le_bytes(bytes);
@@ -64,7 +64,7 @@ const fn suspects(bytes: [u8; 8]) -> u64 {
     (low | delete) & (ONES * 0x80)
 }
 
-/// Whether `text` holds a control byte.
+/// Whether `text` has a control byte.
 #[inline]
 pub(super) fn has_control(text: &[u8]) -> bool {
     let Some(last) = text.last_chunk::<8>() else { return has_control_slow(text) };
@@ -78,13 +78,13 @@ fn has_control_slow(text: &[u8]) -> bool {
     text.iter().any(|&byte| byte == 0x7f || byte < b' ')
 }
 
-/// Whether a field value holds NUL or CR; other control bytes pass, as in nginx (RFC 9110 §5.5).
+/// Whether a field value has NUL or CR. nginx allows other control bytes (RFC 9110 §5.5).
 #[inline]
 pub(super) fn has_line_control(value: &[u8]) -> bool {
     memchr::memchr2(0, b'\r', value).is_some()
 }
 
-/// Strips blanks and tabs from both ends (RFC 9110 §5.6.3: OWS).
+/// Strips spaces and tabs from both ends (RFC 9110 §5.6.3: OWS).
 #[inline]
 pub(super) const fn trim(mut text: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = text {
@@ -96,7 +96,7 @@ pub(super) const fn trim(mut text: &[u8]) -> &[u8] {
     text
 }
 
-/// A decimal number of digits only, at most `i64::MAX`.
+/// Parses a decimal number of digits only, at most `i64::MAX`.
 pub(super) fn parse_decimal(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -124,8 +124,8 @@ pub(super) fn push_decimal(out: &mut Vec<u8>, mut value: u64) {
     }
 }
 
-/// Whether `text` is a host with an optional port (RFC 3986 §3.2.2, §3.2.3), as nginx takes it:
-/// neither empty nor with an empty label in its middle.
+/// Whether `text` is a host with an optional port (RFC 3986 §3.2.2, §3.2.3) that nginx accepts: not
+/// empty, and without an empty label in its middle.
 pub(super) fn is_host(text: &[u8]) -> bool {
     let (host, port) = match text {
         [b'[', rest @ ..] => {
@@ -159,7 +159,7 @@ fn is_registered_name(host: &[u8]) -> bool {
     for &byte in host {
         let fits = matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'_' | b'~')
             || matches!(byte, b'!' | b'$'..=b'.' | b';' | b'=');
-        // Two dots in a row would name a parent directory somewhere.
+        // Two dots in a row could name a parent directory in a path.
         if !fits || (byte == b'.' && before == b'.') {
             return false;
         }
@@ -168,7 +168,7 @@ fn is_registered_name(host: &[u8]) -> bool {
     true
 }
 
-/// Whether a list of tokens holds `token`, in any case.
+/// Whether a list of tokens has `token`, ignoring case.
 pub(super) fn list_has(list: &[u8], token: &[u8]) -> bool {
     list.split(|&byte| byte == b',').any(|item| trim(item).eq_ignore_ascii_case(token))
 }

@@ -1,7 +1,7 @@
-//! A request head, line by line: limits, fields, and the rules that only the whole head can break.
+//! Parses a request head line by line: limits, fields, and the rules on the whole head.
 //!
-//! It takes complete lines as they come and looks at no byte of an unfinished one twice, and it
-//! refuses everything two recipients could read in two ways.
+//! The parser consumes complete lines and scans no byte of an incomplete line twice. It refuses
+//! every head that two recipients could parse differently.
 //!
 //! ```text
 //!  blank lines ──▶ request line ──▶ field lines ──▶ empty line ──▶ Complete
@@ -9,8 +9,8 @@
 //!       └───────────────┴────── Refused ◀──┴─────────────┘
 //! ```
 //!
-//! INVARIANT: whether and why a head is refused depends on its bytes only, never on how they were
-//! cut; so every check of an unfinished line is one that the finished line fails first, too.
+//! INVARIANT: whether and why a head is refused depends on its bytes only, never on how reads split
+//! them. So an incomplete line fails a check only if the complete line fails the same check first.
 
 use bolide_http::{HttpVersion, Method, Name, RequestBody, RequestHead};
 use memchr::memchr;
@@ -51,7 +51,7 @@ const TOO_LARGE: WireRefusal = WireRefusal { status: 494, reason: "client sent t
 const TOO_MANY_LINES: WireRefusal =
     WireRefusal { status: 494, reason: "client sent too many header lines" };
 
-/// What a head has shown so far; the first ones are fields that may come only once, as in nginx.
+/// The fields and properties seen in a head. The fields may come only once, as in nginx.
 mod marks {
     pub(super) const HOST: u16 = 1;
     pub(super) const LENGTH: u16 = 1 << 1;
@@ -70,76 +70,77 @@ mod marks {
     pub(super) const KEEP_ALIVE: u16 = 1 << 14;
 }
 
-/// What the client wants done with the connection after the answer.
+/// What happens to the connection after the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum After {
     /// Another request may follow.
     KeepAlive,
-    /// Nothing follows.
+    /// The connection closes.
     Close,
 }
 
-/// How far a head is.
+/// The state of a head.
 #[derive(Debug)]
 pub(super) enum HeadStep {
-    /// The rest has not arrived.
+    /// The head is incomplete.
     Partial,
     /// The head is complete.
     Complete(Box<RequestHead>, After),
-    /// The head cannot be accepted.
+    /// The head is invalid.
     Refused(Box<RequestHead>, WireRefusal),
 }
 
-/// The head that is arriving.
+/// The parser of one head.
 #[derive(Debug, Default)]
 pub(super) struct H1HeadParser {
     head: Option<Box<RequestHead>>,
-    /// Bytes of the unfinished line that were searched for its end.
+    /// Bytes of the incomplete line that were searched for its end.
     scanned: u32,
-    /// Bytes of finished lines.
+    /// Bytes of complete lines.
     size: u32,
     lines: u16,
     marks: u16,
-    /// Bytes behind the last line in its buffer, and how many large buffers are in use.
+    /// Free bytes of the buffer of the last line, and the large buffers in use.
     room: u32,
     buffers: u16,
-    /// Whether the host is known since nobody asked.
+    /// Whether `take_host` has a host to return.
     names_host: bool,
 }
 
 impl H1HeadParser {
-    /// Whether nothing of a head is here.
+    /// Whether no byte of a head came yet.
     pub(super) const fn is_empty(&self) -> bool {
         self.head.is_none() && self.scanned == 0
     }
 
-    /// Whether nothing was taken since the last head, not even blank lines.
+    /// Whether nothing was consumed since the last head, not even blank lines.
     pub(super) const fn is_fresh(&self) -> bool {
         self.is_empty() && self.size == 0
     }
 
-    /// Bytes of the unfinished line.
+    /// Bytes of the incomplete line.
     pub(super) const fn scanned(&self) -> u32 {
         self.scanned
     }
 
-    /// Gives up waiting: what is here of a head, if anything is.
+    /// Returns the incomplete head, if one has begun, and resets the parser.
     pub(super) fn give_up(&mut self, heads: &mut HeadPool) -> Option<Box<RequestHead>> {
         if self.is_empty() { None } else { Some(self.reset(heads)) }
     }
 
-    /// The host that is asked for, once it is known and before more is read.
+    /// The requested host, once, before more lines are parsed.
     pub(super) fn take_host(&mut self) -> Option<&[u8]> {
         let head = self.head.as_ref()?;
         std::mem::take(&mut self.names_host).then_some(&head.authority)
     }
 
-    /// Bytes that the next line can have without a buffer of its own.
+    /// Bytes that the next line may have without a large buffer.
     const fn room_for_next(&self, settings: &H1Settings) -> usize {
         if self.head.is_some() { self.room as usize } else { settings.header_buffer_size }
     }
 
-    /// Takes complete lines off `input`; says how many bytes that was, and how far the head is.
+    /// Consumes complete lines of `input`. Returns the number of consumed bytes and the state of
+    /// the head.
     pub(super) fn receive(
         &mut self,
         settings: &H1Settings,
@@ -173,7 +174,7 @@ impl H1HeadParser {
         }
     }
 
-    /// Forgets the head and hands it out.
+    /// Returns the head and resets the parser.
     fn reset(&mut self, heads: &mut HeadPool) -> Box<RequestHead> {
         let mut head = self.head.take().unwrap_or_else(|| heads.take());
         head.wire_size = self.size;
@@ -191,8 +192,8 @@ impl H1HeadParser {
         HeadStep::Refused(head, refusal)
     }
 
-    /// Finds a place for a line of `len` bytes with its end: behind the last one, or in a buffer of
-    /// its own.
+    /// Accounts for a line of `len` bytes, its end included: behind the previous line, or in a
+    /// large buffer.
     #[inline]
     const fn place(&mut self, settings: &H1Settings, len: usize) -> Result<(), WireRefusal> {
         if len <= self.room as usize {
@@ -212,8 +213,8 @@ impl H1HeadParser {
         Ok(())
     }
 
-    /// Why a line of `len` bytes cannot have a buffer of its own; first what does not depend on
-    /// whether all of it is here.
+    /// The refusal of a line of `len` bytes that gets no large buffer. The checks that do not
+    /// depend on the end of the line come first.
     const fn beyond(&self, settings: &H1Settings, len: usize) -> Option<WireRefusal> {
         let is_full = self.buffers >= settings.large_buffers;
         if !is_full && len <= settings.large_buffer_size {
@@ -226,7 +227,7 @@ impl H1HeadParser {
         })
     }
 
-    /// Refuses a line that cannot become acceptable; `scanned` bytes of it were checked before.
+    /// Refuses a line that cannot become valid; `scanned` bytes of it were checked before.
     fn check_partial(
         &self,
         settings: &H1Settings,
@@ -244,7 +245,8 @@ impl H1HeadParser {
         self.beyond(settings, len).map_or(Ok(()), Err)
     }
 
-    /// Takes one line with its end; gives what comes after the answer if it ended the head.
+    /// Parses one line with its end. Returns what happens after the response if the line ended the
+    /// head.
     fn take_line(
         &mut self,
         settings: &H1Settings,
@@ -275,7 +277,7 @@ impl H1HeadParser {
     ) -> Result<Option<After>, WireRefusal> {
         let text = strip_end(line);
         if text.is_empty() {
-            // RFC 9112 §2.2: empty lines before a request line are ignored; not without end.
+            // RFC 9112 §2.2: empty lines before a request line are ignored, up to a limit.
             self.size += line.len() as u32;
             let bounded = self.size as usize <= settings.head_size_max();
             return if bounded { Ok(None) } else { Err(BLANK_FLOOD) };
@@ -307,14 +309,14 @@ impl H1HeadParser {
         line: &[u8],
         head: &mut RequestHead,
     ) -> Result<(), WireRefusal> {
-        // RFC 9112 §5.1, §5.2: no white space before the colon, no folded line.
+        // RFC 9112 §5.1, §5.2: no white space before the colon, no line folding.
         let Some((end, classes)) = scan_name(line) else { return Err(INVALID_LINE) };
         let (text, value) = (&line[..end], &line[end + 1..]);
         if has_line_control(value) || end > usize::from(u16::MAX) {
             return Err(INVALID_LINE);
         }
         if classes != PLAIN {
-            // RFC 9110 §5.1: what is no token names no field, whatever the configuration overlooks.
+            // RFC 9110 §5.1: a name must be a token, whatever `ignore_invalid_headers` allows.
             if classes & FOREIGN != 0 {
                 return Err(INVALID_LINE);
             }
@@ -396,7 +398,7 @@ impl H1HeadParser {
         }
     }
 
-    /// Checks what only the whole head shows.
+    /// Checks the rules on the whole head.
     fn finish(&self, head: &mut RequestHead) -> Result<After, WireRefusal> {
         let has = |mark| self.marks & mark != 0;
         let modern = head.version == HttpVersion::Http11;
@@ -404,7 +406,7 @@ impl H1HeadParser {
             return Err(NO_HOST);
         }
         if has(marks::CODING) {
-            // RFC 9112 §6.1, §6.3: each of these is how requests are smuggled.
+            // RFC 9112 §6.1, §6.3: each of these allows request smuggling.
             if !modern {
                 return Err(CODING_IN_10);
             }
@@ -428,7 +430,7 @@ impl H1HeadParser {
     }
 }
 
-/// Whether a name with unusual bytes is taken; one that is not is passed over in silence.
+/// Whether a field with unusual bytes in its name is kept; else the parser drops it silently.
 const fn accepts_name(settings: &H1Settings, classes: u8) -> bool {
     classes == UNDERSCORE && settings.underscores_in_headers || !settings.ignore_invalid_headers
 }

@@ -1,6 +1,6 @@
-//! The request line: method, target in its four forms, version (RFC 9112 §3).
+//! Parses the request line: method, target in its four forms, version (RFC 9112 §3).
 //!
-//! It refuses what the grammar does not know, with nginx's words, and takes no second blank.
+//! Invalid lines are refused with nginx's texts. Exactly one space separates the parts.
 
 use bolide_http::{HttpVersion, Method, RequestHead};
 use memchr::{memchr, memchr2};
@@ -19,23 +19,23 @@ const INVALID_VERSION: WireRefusal =
 const INVALID_METHOD_09: WireRefusal =
     WireRefusal { status: 400, reason: "client sent invalid method in HTTP/0.9 request" };
 
-/// Bytes of the longest method; a fixed bound keeps the check of an unfinished line constant.
+/// LIMIT: bytes of a method. A fixed bound keeps the check of an incomplete line constant.
 pub(super) const METHOD_SIZE_MAX: usize = 64;
 
-/// Where the authority of a request comes from.
+/// The source of a request's authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TargetAuthority {
-    /// From `Host`.
+    /// The `Host` field.
     Field,
-    /// From the target, which had absolute form; `Host` does not matter (RFC 9112 §3.2.2).
+    /// The absolute-form target; `Host` is ignored (RFC 9112 §3.2.2).
     Target,
 }
 
-/// Where the method ends; `None` while `line` is too short to tell.
+/// The end of the method; `None` while `line` is too short.
 ///
 /// # Errors
 ///
-/// A byte that no method holds: such a line need not be read to its end.
+/// A byte is invalid in a method, so that the rest of the line need not be read.
 pub(super) fn method_end(line: &[u8]) -> Result<Option<usize>, WireRefusal> {
     for (at, byte) in line.iter().enumerate() {
         match byte {
@@ -47,11 +47,11 @@ pub(super) fn method_end(line: &[u8]) -> Result<Option<usize>, WireRefusal> {
     Ok(None)
 }
 
-/// Takes a complete line, without its end, whose method ends at `method_end`.
+/// Parses a complete line, without its end, whose method ends at `method_end`.
 ///
 /// # Errors
 ///
-/// What to answer and log; `head` then holds what had been read until there.
+/// The status and reason of the refusal; `head` then holds what was parsed before.
 pub(super) fn parse(
     line: &[u8],
     method_end: usize,
@@ -80,7 +80,7 @@ pub(super) fn parse(
 
 fn parse_target(target: &[u8], head: &mut RequestHead) -> Result<TargetAuthority, WireRefusal> {
     let absolute = match target {
-        // RFC 9112 §3.2.3: its target has authority form, and no other.
+        // RFC 9112 §3.2.3: CONNECT has a target in authority form only.
         [b'/', ..] if head.method == Method::Connect => return Err(INVALID_REQUEST),
         [b'/', ..] => None,
         b"*" if head.method == Method::Options => None,
@@ -108,8 +108,8 @@ fn parse_target(target: &[u8], head: &mut RequestHead) -> Result<TargetAuthority
     Ok(TargetAuthority::Target)
 }
 
-/// Whether a name in a target has no other bytes than names in use have: as in nginx, it is held to
-/// more than `Host` is.
+/// Whether the host of a target has only the usual bytes. As in nginx, a target is checked more
+/// strictly than `Host`.
 fn is_spelled_plainly(authority: &[u8]) -> bool {
     let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-._".contains(byte);
     let (name, port) = match memchr(b':', authority).filter(|_| authority[0] != b'[') {
@@ -132,7 +132,7 @@ fn parse_version(text: &[u8]) -> Result<HttpVersion, WireRefusal> {
     match numbers {
         b"1.1" => Ok(HttpVersion::Http11),
         b"1.0" => Ok(HttpVersion::Http10),
-        // RFC 9110 §2.5: a higher minor version is answered as the highest we know; RFC 9112 §2.3:
+        // RFC 9110 §2.5: a higher minor version is treated as the highest known one. RFC 9112 §2.3:
         // it is one digit.
         [b'1', b'.', b'0'..=b'9'] => Ok(HttpVersion::Http11),
         [b'2'..=b'9', ..] | [b'1', b'0'..=b'9', ..] => Err(INVALID_VERSION),

@@ -1,9 +1,11 @@
-//! What was said lately, so that saying it again costs a comparison and a copy.
+//! Caches of encoded response heads and of parsed request heads. A repeated head costs a comparison
+//! and a copy.
 //!
-//! Both are sound because bytes and head determine each other. Responses: one table serves all
-//! connections of a worker, since a head never depends on who asked. Requests: a connection keeps
-//! its own last one and no other's, so that nobody learns by the clock what others send. A message
-//! is only kept once its like came twice; what does not repeat itself pays a look.
+//! Both caches are sound because the bytes and the head determine each other. Responses: one table
+//! serves all connections of a worker, because an encoded head does not depend on the client.
+//! Requests: a connection keeps only its own last head, so that timing reveals nothing about the
+//! requests of other clients. A head is cached when it comes the second time; one that never
+//! repeats costs a lookup.
 
 use bolide_http::{FieldMap, RequestHead, ResponseHead};
 
@@ -12,12 +14,12 @@ use super::response::{Delimiter, encode};
 use crate::HeadPool;
 use crate::fingerprint::fingerprint;
 
-/// Heads that are kept, each in the one slot that its framing and size choose.
+/// LIMIT: cached response heads. Framing and size of a head choose its slot.
 const SLOTS: usize = 32;
-/// Longer heads are not kept, of either kind.
+/// LIMIT: bytes of a cached head, request or response.
 const HEAD_SIZE_MAX: usize = 1024;
 
-/// What all heads that could be the same have in common.
+/// The properties that equal heads share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Print {
     status: u16,
@@ -42,13 +44,13 @@ impl Print {
 #[derive(Debug)]
 struct Slot {
     print: Print,
-    /// What `bytes` say, when there are any.
+    /// The fields that `bytes` encode, unless `bytes` is empty.
     fields: FieldMap,
     bytes: Vec<u8>,
 }
 
-/// The response heads that left a worker's HTTP/1 connections, each once its like came twice; a new
-/// `Date` is written once per second.
+/// The encoded response heads of a worker's HTTP/1 connections. A head is cached when it comes the
+/// second time. A new `Date` makes it a new head once per second.
 #[derive(Debug, Default)]
 pub struct Replies {
     /// Empty until the first head.
@@ -56,7 +58,7 @@ pub struct Replies {
 }
 
 impl Replies {
-    /// Appends a final head: from memory, or written anew.
+    /// Appends a final head: the cached bytes, or newly encoded ones.
     #[inline]
     pub(super) fn write(
         &mut self,
@@ -78,7 +80,7 @@ impl Replies {
         self.note(print, &head.fields, &out[start..]);
     }
 
-    /// Keeps a head if the last one of its slot was like it.
+    /// Caches a head if the previous one of its slot had the same properties.
     fn note(&mut self, print: Print, fields: &FieldMap, bytes: &[u8]) {
         if self.slots.is_empty() {
             self.slots.resize_with(SLOTS, || None);
@@ -100,23 +102,23 @@ impl Replies {
 /// A request head that came at least twice.
 #[derive(Debug)]
 struct Request {
-    /// All of it, to the end of the empty line.
+    /// The whole head, empty line included.
     bytes: Vec<u8>,
     head: RequestHead,
     after: After,
 }
 
-/// The last request head of a connection that repeated itself.
+/// The last repeated request head of a connection.
 #[derive(Debug, Default)]
 pub(super) struct ReplayH1 {
-    /// Fingerprint of the last head that was no hit.
+    /// The fingerprint of the last head that missed.
     last: u64,
     kept: Option<Box<Request>>,
 }
 
 impl ReplayH1 {
-    /// The head that `input` begins with, if it is the one kept, and its length there. Only where
-    /// no part of a head has been taken, and only under the settings it was noted under.
+    /// The cached head, if `input` begins with it, and its length. Call it only at the start of a
+    /// head, and only under the settings that `note` had.
     #[inline]
     pub(super) fn find(
         &self,
@@ -132,7 +134,7 @@ impl ReplayH1 {
         Some((kept.bytes.len(), head, kept.after))
     }
 
-    /// Keeps a head that came whole as `bytes`, if it is the second of its kind.
+    /// Caches a head that came whole as `bytes`, if it comes the second time.
     pub(super) fn note(&mut self, bytes: &[u8], head: &RequestHead, after: After) {
         if bytes.len() > HEAD_SIZE_MAX {
             return;

@@ -1,7 +1,7 @@
-//! The response head as bytes, and how its body will be delimited (RFC 9112 §4, §6).
+//! Encodes response heads and chooses the framing of the body (RFC 9112 §4, §6).
 //!
-//! It decides from the request's version and method and the answer's status and length; fields
-//! leave in the order given, with the framing fields where nginx puts them.
+//! The choice depends on the version and method of the request and on the status and length of the
+//! response. Fields keep their order; the framing fields stand where nginx puts them.
 
 use bolide_http::status::{is_bodiless, reason};
 use bolide_http::{BodyLen, HttpVersion, Name, ResponseHead};
@@ -9,23 +9,23 @@ use bolide_http::{BodyLen, HttpVersion, Name, ResponseHead};
 use super::grammar::push_decimal;
 use super::head::After;
 
-/// How a response body is written.
+/// How a response body is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum BodyFraming {
-    /// There is none.
+    /// No body.
     Empty,
-    /// This many bytes are missing.
+    /// The number of bytes that are still to be sent.
     Exact(u64),
-    /// Chunks of whatever is there.
+    /// `chunked`, for a body of unknown length.
     Chunked,
     /// Everything until the connection closes.
     UntilClose,
 }
 
-/// What the head says about the body.
+/// The framing field of the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delimiter {
-    /// Nothing.
+    /// None.
     Nothing,
     /// `Content-Length`
     Length(u64),
@@ -33,14 +33,14 @@ pub(super) enum Delimiter {
     Chunked,
 }
 
-/// What of a request decides how it is answered.
+/// The properties of a request that decide the framing of its response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestFacts {
     pub(super) version: HttpVersion,
     pub(super) wants: Wants,
 }
 
-/// Whether a body is wanted.
+/// Whether the response may have a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Wants {
     /// The method was `HEAD`.
@@ -49,13 +49,14 @@ pub(super) enum Wants {
     Body,
 }
 
-/// Says how `head`'s body is announced and written, and whether its end is the connection's.
+/// Chooses how the body is announced and sent, and whether its end closes the connection.
 pub(super) const fn frame(
     asked: RequestFacts,
     head: &ResponseHead,
 ) -> (Delimiter, BodyFraming, After) {
     if is_bodiless(head.status) {
-        // RFC 9110 §8.6, RFC 9112 §6.1: neither field in 1xx and 204; nginx: nor in 304.
+        // RFC 9110 §8.6, RFC 9112 §6.1: neither field in 1xx and 204. nginx sends none in 304,
+        // either.
         return match (head.status, head.body) {
             (101, BodyLen::Unknown) => (Delimiter::Nothing, BodyFraming::UntilClose, After::Close),
             (101, _) => (Delimiter::Nothing, BodyFraming::Empty, After::Close),
@@ -64,7 +65,7 @@ pub(super) const fn frame(
     }
     let is_modern = matches!(asked.version, HttpVersion::Http11);
     if head.trailed && is_modern && !head.unchunked && matches!(asked.wants, Wants::Body) {
-        // RFC 9112 §7.1.2: only chunks have room for trailers.
+        // RFC 9112 §7.1.2: trailers need chunked framing.
         return (Delimiter::Chunked, BodyFraming::Chunked, After::KeepAlive);
     }
     match (head.body, asked.wants) {
@@ -77,7 +78,7 @@ pub(super) const fn frame(
         (BodyLen::Exact(len), Wants::Body) => {
             (Delimiter::Length(len), BodyFraming::Exact(len), After::KeepAlive)
         }
-        // RFC 9112 §6.3: without a length the client reads until the end of the connection.
+        // RFC 9112 §6.3: without a length the client reads until the connection closes.
         (BodyLen::None, Wants::Body) => (Delimiter::Nothing, BodyFraming::Empty, After::Close),
         (BodyLen::Unknown, Wants::Body) if is_modern && !head.unchunked => {
             (Delimiter::Chunked, BodyFraming::Chunked, After::KeepAlive)
@@ -88,19 +89,19 @@ pub(super) const fn frame(
     }
 }
 
-/// Appends trailer fields (RFC 9112 §7.1.2); those that delimit messages have no place there.
+/// Appends trailer fields (RFC 9112 §7.1.2), without those that frame messages.
 pub(super) fn encode_trailers(out: &mut Vec<u8>, fields: &bolide_http::FieldMap) {
     for field in fields.iter().filter(|field| !is_framing(field.name)) {
         push_field(out, field.text, field.value);
     }
 }
 
-/// RFC 9110 §6.5.1: fields that must not stand behind a body.
+/// RFC 9110 §6.5.1: fields that a trailer section must not have.
 const fn is_framing(name: Name) -> bool {
     matches!(name, Name::ContentLength | Name::TransferEncoding | Name::Connection)
 }
 
-/// Appends an interim head (1xx without 101): no framing, no connection option.
+/// Appends an interim response (1xx except 101): no framing fields, no connection options.
 pub(super) fn encode_interim(out: &mut Vec<u8>, head: &ResponseHead) {
     push_status(out, head.status);
     for field in head.fields.iter() {
@@ -109,7 +110,7 @@ pub(super) fn encode_interim(out: &mut Vec<u8>, head: &ResponseHead) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends a final head.
+/// Appends the head of a final response.
 pub(super) fn encode(out: &mut Vec<u8>, head: &ResponseHead, delimiter: Delimiter, after: After) {
     push_status(out, head.status);
     let (mut length, mut connection) = (Some(delimiter), Some(delimiter));
@@ -154,7 +155,7 @@ fn push_connection(out: &mut Vec<u8>, due: Option<Delimiter>, status: u16, after
         out.extend_from_slice(b"Transfer-Encoding: chunked\r\n");
     }
     out.extend_from_slice(match after {
-        // RFC 9110 §7.8: whoever sends `Upgrade` names it there.
+        // RFC 9110 §7.8: a sender of `Upgrade` also sends the connection option.
         _ if status == 101 => b"Connection: upgrade\r\n",
         After::KeepAlive => b"Connection: keep-alive\r\n",
         After::Close => b"Connection: close\r\n",
@@ -168,7 +169,7 @@ fn push_field(out: &mut Vec<u8>, text: &[u8], value: &[u8]) {
     if memchr::memchr3(b'\r', b'\n', 0, value).is_none() {
         out.extend_from_slice(value);
     } else {
-        // RFC 9110 §5.5: such bytes would end the line, and with it the answer.
+        // RFC 9110 §5.5: these bytes would end the field line and allow response splitting.
         out.extend(value.iter().map(|byte| match byte {
             b'\r' | b'\n' | 0 => b' ',
             other => *other,

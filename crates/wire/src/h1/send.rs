@@ -1,4 +1,4 @@
-//! The sending half: heads are encoded when given, bodies are pulled when they may leave.
+//! The sending half: heads are encoded at once, bodies are pulled when they can be sent.
 
 use bolide_base::SendChain;
 use bolide_http::{FieldMap, HttpVersion, ResponseHead};
@@ -10,17 +10,17 @@ use super::{
 };
 use crate::{BodySource, Pull, RespondError, StreamId, WireEvent};
 
-/// Bytes around the content of one chunk, at most: size, line ends, last chunk.
+/// LIMIT: framing bytes of one chunk: size, line ends, last chunk.
 const CHUNK_OVERHEAD: usize = 8 + 2 + 2 + 5;
-/// Content bytes of the largest chunk: its size must fit eight digits.
+/// LIMIT: content bytes of a chunk, because its size has at most eight digits.
 const CHUNK_SIZE_MAX: usize = 0x0fff_ffff;
 
-/// What remains to be done after a pull.
+/// What to do after a pull.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flow {
     /// Pull again if there is room.
     On,
-    /// The room is used up, or nothing is there.
+    /// There is no room, or no bytes are available.
     Wait,
     /// The body is complete.
     Complete,
@@ -29,7 +29,7 @@ enum Flow {
 }
 
 impl H1Conn {
-    /// Queues `100 Continue` if the client waits for it and has not begun its body.
+    /// Queues `100 (Continue)` if the client waits for it and has not begun its body.
     pub fn send_continue(&mut self, stream: StreamId) {
         if self.is_current(stream)
             && self.answer == Answer::Wanted
@@ -40,18 +40,18 @@ impl H1Conn {
         }
     }
 
-    /// Queues the head of the answer; the body is pulled by [`Self::transmit`]. An interim head
-    /// (1xx but 101) may come before any number of times and is kept from 1.0 clients. `replies`
-    /// remembers what was said before, here and on other connections.
+    /// Queues the head of a response; [`Self::transmit`] pulls the body. Interim responses (1xx
+    /// except 101) may come any number of times before it; a 1.0 client gets none. `replies` caches
+    /// encoded heads of this and other connections.
     ///
     /// 101 with a body of unknown length makes the connection a tunnel (RFC 9110 §7.8), if the
-    /// request is complete: what the client says from then on is [`Event::Body`] of that request,
-    /// behind whatever body it had, and [`Event::BodyEnd`] when it closes its side; the body of the
-    /// answer leaves as it is, and its end is that of the connection.
+    /// request is complete. From then on the client's bytes are [`WireEvent::Body`] of that
+    /// request, and [`WireEvent::BodyEnd`] when the client closes its side. The response body is
+    /// sent without framing, and its end closes the connection.
     ///
     /// # Errors
     ///
-    /// The request is gone or was answered already.
+    /// The request is gone, or its response has begun.
     pub fn respond(
         &mut self,
         stream: StreamId,
@@ -62,7 +62,7 @@ impl H1Conn {
             return Err(RespondError);
         }
         if matches!(head.status, 100..=199) && head.status != 101 {
-            // RFC 9110 §15.2: a 1.0 client would take it for the answer.
+            // RFC 9110 §15.2: a 1.0 client would take it for the final response.
             if self.asked.version == HttpVersion::Http11 {
                 encode_interim(&mut self.output, head);
             }
@@ -87,8 +87,8 @@ impl H1Conn {
         Ok(())
     }
 
-    /// Gives the connection to another protocol. Not within a request, nor without a head: then
-    /// the answer is only the last.
+    /// Switches the connection to another protocol. Not while the request is incomplete, nor for
+    /// HTTP/0.9, which has no head: then this response is only the last.
     const fn begin_tunnel(&mut self) -> BodyFraming {
         if !matches!(
             (&self.input, self.asked.version),
@@ -100,18 +100,18 @@ impl H1Conn {
         BodyFraming::UntilClose
     }
 
-    /// Makes the current answer the last. A client that could not know may have sent more; those
-    /// of 1.0 do not pipeline.
+    /// Makes the current response the last. An HTTP/1.1 client that expected to continue may have
+    /// sent more; 1.0 clients do not pipeline.
     pub(super) const fn close_after_answer(&mut self) {
         let unforeseen = matches!(self.after, After::KeepAlive);
         self.lingers |= unforeseen && matches!(self.asked.version, HttpVersion::Http11);
         self.after = After::Close;
     }
 
-    /// Whether another request could follow on this connection as far as is known now.
+    /// Whether another request may follow on this connection, as far as is known now.
     const fn may_stay(&self) -> bool {
-        // RFC 9110 §10.1.1: a client that was not told to continue may or may not send its body,
-        // so what follows could be read in two ways.
+        // RFC 9110 §10.1.1: a client that got no 100 may or may not send its body, so the next
+        // bytes would be ambiguous.
         let clear = matches!(self.expectation, Expectation::None);
         let readable = match (&self.input, self.reader) {
             (Input::Body(body), Reader::Nobody) => body.left() <= DRAIN_SIZE_MAX,
@@ -121,17 +121,18 @@ impl H1Conn {
         clear && readable && !(self.ended && self.held == 0)
     }
 
-    /// Takes note that the body source of `stream` has something again.
+    /// The body source of `stream` has bytes again.
     pub fn body_ready(&mut self, stream: StreamId) {
         if self.is_current(stream) {
             self.source = Source::Ready;
         }
     }
 
-    /// Appends what is queued and what `bodies` gives, about `room` bytes (a head is never split).
+    /// Appends queued heads and the bytes that `bodies` provides, about `room` bytes (a head is
+    /// never split).
     ///
-    /// An answer that ends short of its length, or whose source breaks, makes [`Self::is_broken`]
-    /// true and pushes [`Event::Reset`]; a source is not asked for more than the length.
+    /// A source is never asked for more than the length. A response that ends short of its length,
+    /// or whose source fails, sets [`Self::is_broken`] and pushes [`WireEvent::Reset`].
     pub fn transmit(
         &mut self,
         room: usize,
@@ -146,7 +147,7 @@ impl H1Conn {
         }
         let Answer::Sending(mut framing) = self.answer else { return };
         if self.is_tunnel() {
-            // The client may have closed its side before it was allowed to speak.
+            // The client may have closed its side before the tunnel began.
             self.settle(events);
         }
         loop {
@@ -166,7 +167,7 @@ impl H1Conn {
                 }
                 Flow::Complete => {
                     if std::mem::take(&mut self.trailed) {
-                        // HTTP/1.0 has no place for them, but the log names them.
+                        // HTTP/1.0 cannot send trailers, but the log may contain them.
                         bodies.trailers(self.user, &mut FieldMap::new());
                     }
                     return self.complete(events);
@@ -186,7 +187,8 @@ impl H1Conn {
         let max = usize::try_from(*left).map_or(room, |left| left.min(room));
         let (appended, pull) = self.pull(max, out, bodies);
         match left.checked_sub(appended) {
-            // Too much was appended to take it back: a client would read it as the next answer.
+            // The surplus bytes are appended already, and a client would parse them as the next
+            // response.
             None => Flow::Broken,
             Some(0) if pull != Pull::Broken => Flow::Complete,
             Some(rest) => {
@@ -201,7 +203,7 @@ impl H1Conn {
         self.flow(appended, pull)
     }
 
-    /// Appends one chunk: its size is written last, into a place kept before the content.
+    /// Appends one chunk. The size is patched into a reserved place before the content.
     fn send_chunk(
         &mut self,
         room: usize,
@@ -266,7 +268,7 @@ impl H1Conn {
         }
     }
 
-    /// The last byte of the answer was appended.
+    /// The last byte of the response was appended.
     fn complete(&mut self, events: &mut Vec<WireEvent>) {
         let head_bytes = u64::from(self.told);
         events.push(WireEvent::Sent { user: self.user, body_bytes: self.sent, head_bytes });

@@ -30,7 +30,7 @@ impl BodySource for Pieces {
     }
 }
 
-/// A connection with everything around it.
+/// A connection with its surroundings.
 struct Bench {
     conn: H1Conn,
     settings: H1Settings,
@@ -62,7 +62,7 @@ impl Bench {
         self.conn.receive(&self.settings, input, &mut self.heads, &mut self.events)
     }
 
-    /// Feeds a whole request head and gives it back; binds the stream to 7.
+    /// Feeds a whole request head and returns it; binds the stream to 7.
     fn request(&mut self, input: &[u8]) -> (StreamId, Box<RequestHead>) {
         self.receive(input);
         match self.events.pop() {
@@ -84,7 +84,7 @@ impl Bench {
         text_of(&out)
     }
 
-    /// Answers with a short body and gives what leaves.
+    /// Responds with a short body and returns the output.
     fn answer(&mut self, stream: StreamId, body: &'static [u8]) -> String {
         self.respond(stream, &head(200, BodyLen::Exact(body.len() as u64))).unwrap();
         self.transmit(&mut Pieces(vec![(body, Pull::End)]))
@@ -123,7 +123,7 @@ fn text_of(out: &SendChain) -> String {
     String::from_utf8(bytes).unwrap()
 }
 
-/// How a fresh connection refuses `input`; `None` if it does not.
+/// The refusal of `input` by a new connection, if it refuses.
 fn refusal_of(settings: &H1Settings, input: &[u8]) -> Option<WireRefusal> {
     let mut bench = Bench::with(settings.clone());
     assert!(bench.receive(input) <= input.len());

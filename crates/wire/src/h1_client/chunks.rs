@@ -1,7 +1,7 @@
-//! Chunks of an answer (RFC 9112 §7.1), as nginx reads those of its upstreams.
+//! Decodes chunked responses (RFC 9112 §7.1), as nginx does for upstreams.
 //!
-//! Lines end with CRLF and nothing else; extensions are passed over, trailers are kept as far as
-//! they are fields and there is room for them. It copies no content.
+//! Lines end with CRLF only. Extensions are skipped. Trailers are kept if they are valid fields and
+//! within the limit. Content is not copied.
 //!
 //! ```text
 //!  Start ─hex▶ Size ─CR▶ SizeLf ─LF▶ Data ─▶ DataCr ─▶ DataLf ─▶ Start
@@ -15,7 +15,7 @@ use bolide_http::FieldMap;
 
 use crate::cgi::{CgiLine, parse_line};
 
-/// LIMIT: bytes of one chunk. It leaves room for sums that cannot wrap.
+/// LIMIT: bytes of a chunk, so that sums cannot overflow.
 const SIZE_MAX: u64 = 1 << 60;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,27 +34,27 @@ enum State {
     End,
 }
 
-/// A body in chunks that is arriving.
+/// The decoder of a chunked body.
 #[derive(Debug)]
 pub(super) struct ChunkReader {
     state: State,
-    /// The size being read, then the bytes left of the chunk.
+    /// The size while it is read, then the rest of the chunk.
     left: u64,
-    /// The trailer line being read.
+    /// The incomplete trailer line.
     line: Vec<u8>,
     /// Bytes that trailers may still have.
     room: usize,
     trailers: FieldMap,
 }
 
-/// What the next bytes are.
+/// The result of decoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChunkPiece<'a> {
     /// Content.
     Data(&'a [u8]),
-    /// Nothing more is here.
+    /// The input is used up.
     Starved,
-    /// Everything was taken; so much is behind it.
+    /// The body is complete; these bytes came behind it.
     End(&'a [u8]),
 }
 
@@ -64,17 +64,17 @@ impl ChunkReader {
         Self { state: State::Start, left: 0, line: Vec::new(), room, trailers: FieldMap::new() }
     }
 
-    /// The fields behind the last chunk.
+    /// Returns the trailer fields.
     pub(super) fn take_trailers(&mut self) -> FieldMap {
         std::mem::take(&mut self.trailers)
     }
 
-    /// Bytes of the unfinished line.
+    /// Bytes of the incomplete line.
     pub(super) const fn held(&self) -> usize {
         self.line.len()
     }
 
-    /// Takes bytes off `input` up to the end of the next content; `None` where the framing broke.
+    /// Consumes `input` up to the end of the next content; `None` means invalid framing.
     pub(super) fn receive<'a>(&mut self, input: &mut &'a [u8]) -> Option<ChunkPiece<'a>> {
         loop {
             if self.state == State::End {
@@ -96,7 +96,7 @@ impl ChunkReader {
         }
     }
 
-    /// Takes one byte of framing; `None` if it must not stand here.
+    /// Consumes one byte of framing; `None` if it is invalid here.
     fn step(&mut self, byte: u8) -> Option<State> {
         match (self.state, byte) {
             (State::Start | State::Size, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
@@ -127,7 +127,7 @@ impl ChunkReader {
         }
     }
 
-    /// Keeps a byte of a trailer if there is room for it; else all of them are let go.
+    /// Keeps a byte of a trailer. Trailers over the limit are dropped altogether.
     fn keep(&mut self, byte: u8) {
         if self.room > 0 {
             self.room -= 1;
@@ -138,7 +138,7 @@ impl ChunkReader {
     }
 
     fn end_line(&mut self) {
-        // What is no field is passed over, as nginx does.
+        // An invalid line is skipped, as in nginx.
         if self.room > 0
             && let Ok(CgiLine::Field(name, value)) = parse_line(&self.line)
         {

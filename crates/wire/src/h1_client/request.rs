@@ -1,7 +1,8 @@
-//! A request as bytes: its line, its fields, its body by length, in chunks, or raw in a tunnel.
+//! Encodes a request: request line, fields, and a body by length, in chunks, or unframed in a
+//! tunnel.
 //!
-//! It writes what it is given; which fields a request has is decided elsewhere. It refuses only
-//! bytes that would end a line, and with it begin something that nobody wrote.
+//! The caller chooses the fields. Only params with CR, LF or NUL are refused, because they would
+//! allow request splitting.
 
 use bolide_base::SendChain;
 use bolide_http::Params;
@@ -10,31 +11,31 @@ use memchr::memchr3;
 use crate::outgoing::SendingState;
 use crate::{BodySource, Pull, StreamOwner};
 
-/// Bytes of the body that are pulled at once.
+/// LIMIT: bytes of the body that are pulled at once.
 const PULL_MAX: usize = 64 * 1024;
-/// A piece shorter than this is not pulled only because the room ends.
+/// A piece shorter than this is not pulled just because the room ends.
 const CHUNK_MIN: usize = 256;
-/// Digits of a chunk's size.
+/// The digits of a chunk size.
 const DIGITS: usize = 5;
-/// Bytes around the content of a chunk, and of the last chunk.
+/// Bytes around the content of a chunk, and the last chunk.
 const CHUNK_OVERHEAD: usize = DIGITS + 2 + 2;
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// Bytes around a field, and around the parts of the request line.
 const FIELD_OVERHEAD: usize = 4;
 const LINE_OVERHEAD: usize = 16;
 
-/// How what is left of a body leaves.
+/// How the rest of a body is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UploadFraming {
-    /// So many bytes.
+    /// This many bytes.
     Length(u64),
     /// In chunks.
     Chunked,
-    /// As it comes, until its end: the connection belongs to another protocol.
+    /// Unframed, until its end: the connection carries another protocol.
     Tunnel,
 }
 
-/// Appends the head; `None` if the request cannot be said in HTTP/1.
+/// Appends the head; `None` if HTTP/1 cannot encode the request.
 pub(super) fn push_head(out: &mut Vec<u8>, params: &Params) -> Option<()> {
     let is_bad = |text: &[u8]| memchr3(b'\r', b'\n', 0, text).is_some();
     if params.iter().any(|(name, value)| is_bad(name) || is_bad(value)) {
@@ -60,8 +61,8 @@ pub(super) fn push_head(out: &mut Vec<u8>, params: &Params) -> Option<()> {
 }
 
 impl UploadFraming {
-    /// Pulls one piece into what is left of `room`; gives what the sending comes to, or nothing
-    /// where the room is too small. `true` says that something was appended.
+    /// Pulls one piece into the rest of `room`. Returns the state of sending and whether bytes were
+    /// appended; `None` if the room is too small.
     pub(super) fn send(
         &mut self,
         room: usize,
@@ -81,7 +82,7 @@ impl UploadFraming {
                 *left = left.saturating_sub(out.len() - before);
                 let sending = match pull {
                     _ if *left == 0 => SendingState::Sent,
-                    // A body that is shorter than announced cannot be completed.
+                    // A body that is shorter than its declared length cannot be completed.
                     Pull::End => SendingState::Broken,
                     _ => sending_of(pull),
                 };
@@ -99,7 +100,7 @@ impl UploadFraming {
         Some((pull, sending, out.len() > before))
     }
 
-    /// Whether `left` bytes of room are worth a pull where there were `room`.
+    /// Whether to pull for `left` bytes of room, of `room` at first.
     pub(super) fn is_worth(left: usize, room: usize) -> bool {
         left > 0 && left >= CHUNK_MIN.min(room)
     }
@@ -117,7 +118,7 @@ fn shortest(max: usize, left: u64) -> usize {
     usize::try_from(left).map_or(max, |left| left.min(max))
 }
 
-/// Appends one chunk: its size is written last, into a place kept before the content.
+/// Appends one chunk. The size is patched into a reserved place before the content.
 fn send_chunk(
     max: usize,
     out: &mut SendChain,

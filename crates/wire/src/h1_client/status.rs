@@ -1,7 +1,6 @@
-//! The status line of an answer, byte by byte, as nginx reads it (RFC 9112 §4).
+//! Parses the status line of a response byte by byte, as nginx does (RFC 9112 §4).
 //!
-//! It tells a line from bytes that are none as soon as one of them shows it. It bounds nothing; its
-//! owner counts bytes.
+//! It rejects a line at the first invalid byte. The caller limits the length.
 //!
 //! ```text
 //!  Name ─/▶ Major ─.▶ Minor ─blank▶ Code ─3rd digit▶ Behind ─blank . ▶ Reason
@@ -11,7 +10,7 @@
 use bolide_http::OriginHead;
 
 const NAME: &[u8] = b"HTTP/";
-/// The largest number before and behind the point of a version.
+/// LIMIT: the major and the minor version number.
 const VERSION_MAX: u16 = 999;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,28 +24,28 @@ enum State {
     LastLf,
 }
 
-/// A status line that is arriving.
+/// The parser of a status line.
 #[derive(Debug)]
 pub(super) struct StatusLine {
     state: State,
     /// Bytes counted in this state.
     counted: u8,
-    /// Major and minor number.
+    /// The major and minor version.
     version: [u16; 2],
     code: u16,
     reason_at: usize,
-    /// All of it that is here.
+    /// All bytes of the line so far.
     bytes: Vec<u8>,
 }
 
-/// What a byte makes of a line.
+/// The result of one byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StatusStep {
-    /// More is to come.
+    /// The line is incomplete.
     More,
-    /// That was the end of it.
+    /// The line is complete.
     Complete,
-    /// It is none.
+    /// The line is invalid.
     NoLine,
 }
 
@@ -62,12 +61,12 @@ impl StatusLine {
         }
     }
 
-    /// How many bytes were taken.
+    /// Bytes consumed.
     pub(super) const fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Whether the origin speaks 1.1 or something later.
+    /// Whether the upstream speaks HTTP/1.1 or later.
     pub(super) const fn is_modern(&self) -> bool {
         self.version[0] > 1 || self.version[1] > 0
     }
@@ -78,7 +77,7 @@ impl StatusLine {
         Box::new(OriginHead { status: self.code, reason, ..OriginHead::default() })
     }
 
-    /// Takes the next byte.
+    /// Consumes the next byte.
     pub(super) fn take(&mut self, byte: u8) -> StatusStep {
         self.bytes.push(byte);
         let Some(next) = self.next(byte) else { return StatusStep::NoLine };
@@ -89,7 +88,7 @@ impl StatusLine {
         if ends { StatusStep::Complete } else { StatusStep::More }
     }
 
-    /// The state behind `byte`; a LF where the line may end leaves one in which it ends.
+    /// The state after `byte`. A LF where the line may end leaves a state in which it ends.
     fn next(&mut self, byte: u8) -> Option<State> {
         match (self.state, byte) {
             (State::Name, _) => {
@@ -98,7 +97,7 @@ impl StatusLine {
                 let is_last = usize::from(self.counted) == NAME.len();
                 is_right.then_some(if is_last { State::Major } else { State::Name })
             }
-            // A version does not begin with a zero: that is what 0.9 would be.
+            // A major version has no leading zero, which also excludes 0.9.
             (State::Major, b'0') if self.counted == 0 => None,
             (State::Major, b'0'..=b'9') => self.digit(0, byte, State::Major),
             (State::Major, b'.') if self.counted > 0 => Some(State::Minor),
@@ -110,7 +109,7 @@ impl StatusLine {
                 self.counted += 1;
                 Some(if self.counted == 3 { State::Behind } else { State::Code })
             }
-            // Some servers say what kind of 404 it is: `404.3`.
+            // Some servers send a sub-status: `404.3`.
             (State::Behind, b' ' | b'.' | b'\n') => {
                 self.reason_at = self.bytes.len() - usize::from(byte == b'.');
                 Some(State::Reason)

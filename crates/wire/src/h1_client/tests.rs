@@ -1,4 +1,4 @@
-//! Scripts and properties: bytes in, events and bytes out, as observed of nginx 1.30.
+//! Scripts and properties: bytes in, events and bytes out, as nginx 1.30 does.
 
 mod answers;
 mod properties;
@@ -20,7 +20,7 @@ fn get() -> FuzzAsk {
     FuzzAsk { params, ..FuzzAsk::get() }
 }
 
-/// Plays one answer, whole and in pieces of several sizes.
+/// Runs one response, whole and in pieces of several sizes.
 fn tell(ask: &FuzzAsk, bytes: &[u8]) -> UpstreamStory {
     let mut whole = UpstreamStory::tell(OriginConn::http, ask, &[bytes]);
     let told = whole.told.clone();
@@ -51,7 +51,7 @@ impl BodySource for Pieces {
     }
 }
 
-/// What leaves until nothing more does.
+/// All output until there is no more.
 fn transmit(client: &mut H1Client, pieces: &mut Pieces) -> String {
     let mut out = SendChain::new(CopyPolicy::Contiguous);
     client.transmit(1 << 20, &mut out, 7, pieces);

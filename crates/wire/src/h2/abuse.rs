@@ -1,7 +1,7 @@
-//! What a peer may cost us beyond its requests, by kind, and who has gone too far.
+//! Limits the frames that cost a server more than the peer, per kind and connection.
 //!
-//! Owns counters only; useful work and time pay them off. Frames that cost us little but never end
-//! are counted per kind, wasted requests by `patience`.
+//! Owns counters only; requests, sent DATA and time reduce them. Frames that are cheap but endless
+//! are counted per kind. `patience` counts wasted requests.
 
 use bolide_base::Now;
 
@@ -9,35 +9,35 @@ use super::frame::code;
 use crate::ConnError;
 use crate::patience::{Exhausted, Waste, WastePatience};
 
-/// SETTINGS frames ahead of useful work (each must be acknowledged).
+/// LIMIT: SETTINGS frames beyond the credit (each needs an acknowledgement).
 pub(super) const SETTINGS_MAX: u16 = 64;
-/// PING frames ahead of useful work (each must be answered).
+/// LIMIT: PING frames beyond the credit (each needs an answer).
 pub(super) const PINGS_MAX: u16 = 512;
-/// DATA frames without data that do not end a stream.
+/// LIMIT: DATA frames without data that do not end a stream.
 pub(super) const EMPTY_DATA_MAX: u16 = 256;
-/// PRIORITY and `PRIORITY_UPDATE` frames.
+/// LIMIT: PRIORITY and `PRIORITY_UPDATE` frames.
 pub(super) const PRIORITIES_MAX: u16 = 2048;
-/// `WINDOW_UPDATE` frames; each DATA frame we send pays for some.
+/// LIMIT: `WINDOW_UPDATE` frames; each DATA frame that we send gives credit for some.
 pub(super) const WINDOW_UPDATES_MAX: u16 = 4096;
-/// Frames of unknown type.
+/// LIMIT: frames of unknown type.
 pub(super) const UNKNOWN_MAX: u16 = 1024;
-/// Frames on streams that are closed.
+/// LIMIT: frames on closed streams.
 pub(super) const STRAYS_MAX: u16 = 1024;
-/// CONTINUATION frames in one field block.
+/// LIMIT: CONTINUATION frames of one field block.
 pub(super) const CONTINUATIONS_MAX: u32 = 64;
-/// Bytes of a field block, and of the fields in it, as a multiple of `head_size_max`.
+/// LIMIT: bytes of a field block, encoded and decoded, as a multiple of `head_size_max`.
 pub(super) const BLOCK_FACTOR: usize = 4;
-/// Control frames that wait for a peer who does not read.
+/// LIMIT: queued control frames of a peer that does not read.
 pub(super) const CONTROL_QUEUED_MAX: u32 = 2048;
 
-/// Strikes of every kind that one request pays for.
+/// The credit of one request, for every kind.
 const REQUEST_PAYS: u16 = 16;
-/// `WINDOW_UPDATE` frames that one DATA frame pays for.
+/// The `WINDOW_UPDATE` frames that one DATA frame gives credit for.
 const DATA_PAYS: u16 = 4;
-/// Part of each limit that a second pays for.
+/// The fraction of each limit that one second gives credit for.
 const SECOND_PAYS: u16 = 64;
 
-/// Kinds of frames that are counted.
+/// The kinds of frames that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Chatter {
     Settings,
@@ -78,10 +78,10 @@ pub(super) const fn calm(reason: &'static str) -> ConnError {
 #[derive(Debug, Default)]
 pub(super) struct Abuse {
     counts: [u16; KINDS],
-    /// The second up to which time has paid.
+    /// The second up to which time was credited.
     paid_until: u64,
     patience: WastePatience,
-    /// Streams behind this one were opened by the bytes that are being read.
+    /// Streams above this id were opened by the bytes of the current call.
     opened_before: u32,
 }
 
@@ -101,7 +101,7 @@ impl Abuse {
         if *count > LIMITS[kind as usize] { Err(calm(REASONS[kind as usize])) } else { Ok(()) }
     }
 
-    /// A request arrived.
+    /// Credits a request.
     #[inline]
     pub(super) fn pay_request(&mut self) {
         for count in &mut self.counts {
@@ -109,33 +109,33 @@ impl Abuse {
         }
     }
 
-    /// A DATA frame left.
+    /// Credits a sent DATA frame.
     #[inline]
     pub(super) fn pay_data(&mut self) {
         let count = &mut self.counts[Chatter::WindowUpdate as usize];
         *count = count.saturating_sub(DATA_PAYS);
     }
 
-    /// A response left completely.
+    /// Credits a completed response.
     #[inline]
     pub(super) fn complete(&mut self) {
         self.patience.complete();
     }
 
-    /// Bytes arrive, behind the stream `last`.
+    /// Begins a call of `receive`; `last` is the highest stream before it.
     pub(super) fn begin(&mut self, now: Now, last: u32) {
         self.patience.rest(now);
         self.opened_before = last;
     }
 
-    /// A request was broken by its client, and reset by us; streams above the limit may be a
-    /// misunderstanding.
+    /// The client sent a malformed request, which we reset. A stream above the limit counts less,
+    /// because an honest client may not know the limit yet.
     pub(super) fn waste(&mut self, code: u32) -> Result<(), ConnError> {
         let is_refused = code == code::REFUSED_STREAM;
         self.spend(if is_refused { Waste::Later } else { Waste::Broken })
     }
 
-    /// A request was cancelled before its answer began.
+    /// The client cancelled a request before its response began.
     pub(super) fn cancel(&mut self, stream: u32) -> Result<(), ConnError> {
         let is_new = stream > self.opened_before;
         self.spend(if is_new { Waste::AtOnce } else { Waste::Later })
@@ -145,7 +145,7 @@ impl Abuse {
         self.patience.waste(waste).map_err(|Exhausted| calm("client cancelled too many requests"))
     }
 
-    /// Wasted requests since the last call.
+    /// Returns the wasted requests since the last call.
     pub(super) fn take_wasted(&mut self) -> u32 {
         self.patience.take_untold()
     }
@@ -169,7 +169,7 @@ mod tests {
         assert!(abuse.charge(Chatter::Ping, at(0)).is_err());
         abuse.pay_request();
         assert!(abuse.charge(Chatter::Ping, at(0)).is_ok());
-        // A ping every second is paid for by the second.
+        // The time between two pings pays for a ping per second.
         let mut abuse = Abuse::default();
         for second in 0..10_000 {
             assert!(abuse.charge(Chatter::Ping, at(second)).is_ok());

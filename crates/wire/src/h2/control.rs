@@ -1,6 +1,7 @@
-//! Frames that carry neither fields nor data: settings, windows, pings, resets, priorities, GOAWAY.
+//! Receives the frames that carry neither fields nor data: SETTINGS, WINDOW_UPDATE, PING,
+//! RST_STREAM, PRIORITY, GOAWAY.
 //!
-//! Each handler checks size and stream, charges what the frame costs us, and then obeys it.
+//! Each handler checks size and stream, charges the cost of the frame, and then applies it.
 
 use super::abuse::Chatter;
 use super::frame::{self, FRAME_SIZES, FrameHeader, FrameKind, WINDOW_INITIAL, WINDOW_MAX};
@@ -75,7 +76,7 @@ impl H2Conn {
         Ok(())
     }
 
-    /// RFC 9113 §6.9.2: a new initial window changes those of all streams, even below zero.
+    /// RFC 9113 §6.9.2: a new initial window changes the windows of all streams, even below zero.
     fn move_windows(&mut self, initial: u32) -> Result<(), ConnError> {
         let delta = i64::from(initial) - i64::from(self.flow.send_initial);
         self.flow.send_initial = initial;
@@ -97,7 +98,7 @@ impl H2Conn {
         Ok(())
     }
 
-    /// From now on the peer's streams start with the window we announced.
+    /// Applies our initial window, now that the peer has acknowledged it.
     fn apply_our_window(&mut self) {
         let ours = self.flow.recv_announced;
         let delta = i64::from(ours) - i64::from(self.flow.recv_initial);
@@ -139,8 +140,8 @@ impl H2Conn {
         Ok(())
     }
 
-    /// RFC 9113 §6.8: the client takes no more of our streams, of which there are none. It closes
-    /// the connection itself; until then its pings and windows are still answered.
+    /// RFC 9113 §6.8: the client accepts no more pushed streams, and we push none. It closes the
+    /// connection itself; until then its frames are still handled.
     pub(super) fn receive_goaway(header: &FrameHeader, payload: &[u8]) -> Result<(), ConnError> {
         if header.stream != 0 {
             return Err(protocol("client sent GOAWAY frame on a stream"));
@@ -223,7 +224,7 @@ impl H2Conn {
         if is_waste { self.abuse.cancel(header.stream) } else { Ok(()) }
     }
 
-    /// RFC 9113 §6.3: checked and ignored; we announced that we use RFC 9218 instead.
+    /// RFC 9113 §6.3: checked and ignored; our SETTINGS announce RFC 9218 instead.
     pub(super) fn receive_priority(
         &mut self,
         turn: &mut H2RecvTurn<'_>,
@@ -271,7 +272,7 @@ impl H2Conn {
         let priority = Priority::parse(text);
         if id > self.last_seen {
             self.early.retain(|(early, _)| *early != id);
-            // LIMIT: the oldest goes; a priority is only a wish.
+            // LIMIT: the oldest entry is dropped. A priority is only a hint.
             if self.early.len() == EARLY_MAX {
                 self.early.remove(0);
             }

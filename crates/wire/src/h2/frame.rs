@@ -1,44 +1,44 @@
-//! HTTP/2 frames as bytes (RFC 9113 §4, §6): headers apart, small frames together.
+//! Parses and writes HTTP/2 frames (RFC 9113 §4, §6).
 //!
-//! Owns the numbers of the protocol. It knows no connection: what a frame means is decided
-//! elsewhere.
+//! Owns the numbers of the protocol. It knows no connection: the handlers decide what a frame
+//! means.
 
 /// Bytes of a frame header.
 pub(super) const HEADER_LEN: usize = 9;
-/// What every client sends first (RFC 9113 §3.4).
+/// The client's connection preface (RFC 9113 §3.4).
 pub(super) const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// The largest flow-control window (RFC 9113 §6.9.1).
 pub(super) const WINDOW_MAX: u32 = i32::MAX as u32;
-/// Windows before anybody said anything (RFC 9113 §6.9.2).
+/// The initial window by default (RFC 9113 §6.9.2).
 pub(super) const WINDOW_INITIAL: u32 = 65_535;
 /// Bounds of `SETTINGS_MAX_FRAME_SIZE` (RFC 9113 §6.5.2).
 pub(super) const FRAME_SIZES: std::ops::RangeInclusive<u32> = 16_384..=16_777_215;
 
 /// Error codes (RFC 9113 §7).
 pub mod code {
-    /// Nothing is wrong.
+    /// No error.
     pub const NO_ERROR: u32 = 0;
-    /// The rules were broken.
+    /// A protocol violation.
     pub const PROTOCOL_ERROR: u32 = 1;
-    /// We failed.
+    /// An internal error.
     pub const INTERNAL_ERROR: u32 = 2;
-    /// A window was overrun or overflowed.
+    /// A window was exceeded or overflowed.
     pub const FLOW_CONTROL_ERROR: u32 = 3;
-    /// A frame on a stream that had ended.
+    /// A frame on a closed stream.
     pub const STREAM_CLOSED: u32 = 5;
     /// A frame of the wrong size.
     pub const FRAME_SIZE_ERROR: u32 = 6;
-    /// The request was not looked at and may be repeated.
+    /// The request was not processed and may be retried.
     pub const REFUSED_STREAM: u32 = 7;
-    /// The response is not wanted any more.
+    /// The response is no longer needed.
     pub const CANCEL: u32 = 8;
-    /// The field tables are out of step.
+    /// The dynamic tables differ.
     pub const COMPRESSION_ERROR: u32 = 9;
-    /// The peer causes more work than it is worth.
+    /// The peer causes excessive load.
     pub const ENHANCE_YOUR_CALM: u32 = 11;
 }
 
-/// Flags (RFC 9113 §6); the same bit means different things in different frames.
+/// Flags (RFC 9113 §6). The same bit has different meanings in different frames.
 pub(super) mod flag {
     pub(in crate::h2) const END_STREAM: u8 = 0x01;
     pub(in crate::h2) const ACK: u8 = 0x01;
@@ -118,7 +118,7 @@ pub(super) struct FrameHeader {
     pub(super) len: u32,
     pub(super) kind: FrameKind,
     pub(super) flags: u8,
-    /// The stream; 0 is the connection.
+    /// The stream; 0 means the connection.
     pub(super) stream: u32,
 }
 
@@ -181,7 +181,8 @@ pub(super) fn push_goaway(out: &mut Vec<u8>, last_stream: u32, code: u32) {
     push(out, FrameKind::GoAway, 0, 0, &[a, b, c, d, e, f, g, h]);
 }
 
-/// The payload without its padding (RFC 9113 §6.1), or `None` if there is more of that than fits.
+/// The length of the payload without its padding (RFC 9113 §6.1); `None` if the padding exceeds the
+/// payload.
 pub(super) fn strip_padding(header: &FrameHeader, payload: &[u8]) -> Option<usize> {
     debug_assert!(header.has(flag::PADDED), "only padded frames have a pad length");
     let pad = usize::from(*payload.first()?);

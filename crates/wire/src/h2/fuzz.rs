@@ -1,4 +1,4 @@
-//! Drives a connection with arbitrary bytes and asserts what must always hold.
+//! Drives a connection with arbitrary bytes and asserts its invariants.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use super::frame::{FrameHeader, FrameKind, HEADER_LEN, PREFACE, flag};
 use super::{H2Conn, H2Settings};
 use crate::{BodySource, HeadPool, Pull, StreamId, StreamOwner, WireEvent};
 
-/// Bodies of a few thousand bytes that now and then have nothing, or break.
+/// Bodies of a few thousand bytes that sometimes have no bytes available, or fail.
 struct Bodies {
     left: BTreeMap<StreamOwner, usize>,
     turn: usize,
@@ -34,12 +34,12 @@ impl BodySource for Bodies {
 #[derive(Default)]
 struct World {
     next: StreamOwner,
-    /// Bound streams that have not been told their end.
+    /// Bound streams whose end was not reported.
     bound: BTreeMap<StreamOwner, StreamId>,
 }
 
 impl World {
-    /// Answers requests in one of a few ways.
+    /// Responds to requests in one of a few ways.
     fn handle(
         &mut self,
         conn: &mut H2Conn,
@@ -68,7 +68,7 @@ impl World {
                     9 => conn.reset(stream, 8),
                     10 => conn.send_continue(stream),
                     _ => {
-                        // A stream that died in the same call refuses its answer.
+                        // A stream that was reset in the same call refuses its response.
                         let _ = conn.respond(stream, &head);
                     }
                 }
@@ -90,7 +90,7 @@ impl World {
     }
 }
 
-/// Output must be whole frames of legal sizes with blocks that are not interrupted.
+/// Checks that the output is whole frames of legal sizes with uninterrupted field blocks.
 fn check_output(out: &[u8]) {
     let mut rest = out;
     let mut block = None;
@@ -107,11 +107,11 @@ fn check_output(out: &[u8]) {
     assert!(block.is_none(), "whole blocks");
 }
 
-/// Plays `data` as what a client sends, in pieces whose sizes depend on it too.
+/// Feeds `data` as the client's bytes, in pieces whose sizes depend on it.
 ///
 /// # Panics
 ///
-/// When an invariant does not hold.
+/// An invariant does not hold.
 pub fn fuzz(data: &[u8]) {
     let settings = H2Settings { head_size_max: 4096, field_size_max: 512, ..H2Settings::default() };
     let (mut conn, mut heads, mut events) = (H2Conn::new(), HeadPool::default(), Vec::new());

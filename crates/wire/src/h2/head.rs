@@ -1,7 +1,7 @@
-//! Decoded fields in, a request head out, or why it is none (RFC 9113 §8.2, §8.3).
+//! Assembles decoded fields to a request head, or rejects them (RFC 9113 §8.2, §8.3).
 //!
-//! Owns how HPACK's fields reach the rules, which stand in `pseudo`. It never stops the decoder:
-//! the whole block must be read, or the two ends' tables would differ.
+//! Connects HPACK to the rules in `pseudo`. It never stops the decoder: an incomplete block would
+//! leave the dynamic tables of the two peers different.
 
 use bolide_http::{HttpVersion, Name, RequestHead};
 
@@ -11,25 +11,25 @@ use crate::pseudo::{self, Flaw, Following, Label, PseudoRules};
 use crate::sched::Priority;
 use crate::{Traits, WireRefusal};
 
-/// What became of a field block.
+/// The result of a field block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum HeadVerdict {
     /// A request.
     Accepted,
-    /// A request to be answered with an error.
+    /// A request that gets an error response.
     Refused(WireRefusal),
     /// RFC 9113 §8.1.1: a stream error.
     Malformed,
 }
 
-/// What the connection has to know of a finished head.
+/// The properties of a finished head that the connection needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FinishedHead {
     pub(super) verdict: HeadVerdict,
     pub(super) priority: Option<Priority>,
 }
 
-/// The rules of a connection with these settings.
+/// The rules for a connection with these settings.
 pub(super) const fn rules(settings: &H2Settings) -> PseudoRules {
     PseudoRules {
         version: HttpVersion::Http2,
@@ -40,7 +40,7 @@ pub(super) const fn rules(settings: &H2Settings) -> PseudoRules {
     }
 }
 
-/// A request head in the making.
+/// A request head under construction.
 #[derive(Debug)]
 pub(super) struct HeadAssembly<'a>(pseudo::PseudoAssembly<'a>);
 
@@ -50,7 +50,7 @@ impl<'a> HeadAssembly<'a> {
         Self(pseudo::PseudoAssembly::new(rules, head))
     }
 
-    /// Checks what must be there and composes what nginx composes.
+    /// Checks the required fields and completes the head.
     pub(super) fn finish(self, ends_stream: bool) -> HeadVerdict {
         let following = if ends_stream { Following::Nothing } else { Following::Perhaps };
         match self.0.finish(following) {
@@ -61,7 +61,7 @@ impl<'a> HeadAssembly<'a> {
     }
 }
 
-/// RFC 9218 §5: the priority that a request asks for, unless it is the default.
+/// RFC 9218 §5: the priority of a request, unless it is the default.
 pub(super) fn priority(head: &RequestHead) -> Option<Priority> {
     let priority = Priority::parse(head.fields.get(Name::Priority)?);
     (priority != Priority::default()).then_some(priority)
@@ -88,17 +88,17 @@ impl Sink for HeadAssembly<'_> {
     }
 }
 
-/// Reads a block whose fields nobody wants.
+/// Decodes a block and drops its fields.
 pub(super) struct Swallow;
 
 impl Sink for Swallow {
     fn field(&mut self, _: FieldToken, _: Traits, _: &[u8], _: &[u8]) {}
 }
 
-/// Reads trailers, which are dropped if they are well-formed.
+/// Decodes trailers and drops them.
 #[derive(Default)]
 pub(super) struct Trailers {
-    /// What is wrong anywhere, pseudo-fields among it.
+    /// Whether a field is malformed or a pseudo-header field.
     pub(super) are_malformed: bool,
 }
 

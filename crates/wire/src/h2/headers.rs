@@ -1,6 +1,7 @@
-//! Field blocks in: requests, trailers, and blocks nobody wants but the decoder must see.
+//! Receives field blocks: requests, trailers, and blocks that are only decoded to keep the table in
+//! step.
 //!
-//! Owns HEADERS and CONTINUATION, and the decision what a block means for its stream.
+//! Owns HEADERS and CONTINUATION, and decides what a block means for its stream.
 
 use bolide_http::RequestHead;
 
@@ -13,7 +14,7 @@ use super::{Block, H2Conn};
 use crate::hpack::{HpackError, Sink};
 use crate::{ConnError, WireEvent};
 
-/// What stands before a complete field block.
+/// The properties of a HEADERS frame that precede its field block.
 #[derive(Clone, Copy, Debug)]
 struct Opening {
     stream: u32,
@@ -63,7 +64,7 @@ impl H2Conn {
         Ok(())
     }
 
-    /// RFC 9113 §6.10. That it continues the right block has been checked.
+    /// RFC 9113 §6.10. The caller has checked that it continues the open block.
     pub(super) fn receive_continuation(
         &mut self,
         turn: &mut H2RecvTurn<'_>,
@@ -90,7 +91,7 @@ impl H2Conn {
         self.receive_block(turn, opening, &bytes)
     }
 
-    /// A field block is complete.
+    /// Handles a complete field block.
     fn receive_block(
         &mut self,
         turn: &mut H2RecvTurn<'_>,
@@ -105,7 +106,7 @@ impl H2Conn {
             return self.receive_trailers(turn, opening, slot, block);
         }
         match self.streams.closed(id) {
-            // RFC 9113 §5.1: after END_STREAM on both sides this is no race.
+            // RFC 9113 §5.1: after END_STREAM in both directions this is no race.
             Some(Closed::Ended) => {
                 Err(error(code::STREAM_CLOSED, "client sent HEADERS frame on a closed stream"))
             }
@@ -114,7 +115,7 @@ impl H2Conn {
                 self.stream_error(id, code::STREAM_CLOSED, turn.events)
             }
             Some(Closed::ByUs) => self.decode(turn, block, &mut Swallow),
-            // RFC 9113 §5.1.1: ids of new streams MUST grow.
+            // RFC 9113 §5.1.1: ids of new streams MUST increase.
             None => Err(protocol("client sent HEADERS frame with a decreasing identifier")),
         }
     }
@@ -134,7 +135,7 @@ impl H2Conn {
             Some(code::STREAM_CLOSED)
         } else {
             let is_short = stream.recv_left != super::streams::UNKNOWN && stream.recv_left > 0;
-            // RFC 9113 §8.1: trailers end the stream; they have no pseudo-fields.
+            // RFC 9113 §8.1: trailers end the stream and have no pseudo-header fields.
             let is_wrong = !opening.ends_stream
                 || trailers.are_malformed
                 || opening.is_self_dependent
@@ -150,7 +151,7 @@ impl H2Conn {
         }
     }
 
-    /// A new stream.
+    /// Opens a stream.
     fn receive_request(
         &mut self,
         turn: &mut H2RecvTurn<'_>,
@@ -159,14 +160,14 @@ impl H2Conn {
     ) -> Result<(), ConnError> {
         let id = opening.stream;
         self.last_seen = id;
-        // RFC 9113 §6.8: streams beyond the one named in our GOAWAY are ignored.
+        // RFC 9113 §6.8: streams above the last one in our GOAWAY are ignored.
         if self.is_going_away {
             self.streams.forget(id, Closed::ByUs);
             return self.decode(turn, block, &mut Swallow);
         }
         if self.streams.open() >= turn.settings.max_concurrent_streams && !self.make_room() {
             self.decode(turn, block, &mut Swallow)?;
-            // RFC 9113 §5.1.2: REFUSED_STREAM lets the client try again.
+            // RFC 9113 §5.1.2: REFUSED_STREAM lets the client retry.
             return self.stream_error(id, code::REFUSED_STREAM, turn.events);
         }
         self.requests += 1;
@@ -187,7 +188,7 @@ impl H2Conn {
         Ok(())
     }
 
-    /// Resets a stream whose response is complete, if there is one.
+    /// Resets a lingering stream, if there is one.
     fn make_room(&mut self) -> bool {
         let Some(slot) = self.streams.lingering() else { return false };
         let id = self.streams.id(slot);
@@ -213,7 +214,7 @@ impl H2Conn {
             stream.recv_left = length;
         }
         stream.priority = finished.priority.unwrap_or_default();
-        // RFC 9218 §7: a frame that came before the request overrides its field.
+        // RFC 9218 §7: a PRIORITY_UPDATE that came before the request overrides its field.
         if !self.early.is_empty() {
             if let Some((_, early)) = self.early.iter().find(|(id, _)| *id == opening.stream) {
                 stream.priority = *early;
@@ -232,7 +233,7 @@ impl H2Conn {
         });
     }
 
-    /// Decodes a request's block, or remembers what it decoded to the last time.
+    /// Decodes a request's field block, or copies the cached head of an identical block.
     fn decode_head(
         &mut self,
         turn: &mut H2RecvTurn<'_>,
@@ -270,7 +271,7 @@ impl H2Conn {
         let result = self.decoder.decode(block, size_max, &mut turn.heads.scratch, sink);
         result.map_err(|failure| match failure {
             HpackError::TooLarge => calm(failure.reason()),
-            // RFC 9113 §4.3: the tables are out of step, which ends the connection.
+            // RFC 9113 §4.3: the dynamic tables differ now, which is a connection error.
             _ => error(code::COMPRESSION_ERROR, failure.reason()),
         })
     }

@@ -1,7 +1,7 @@
-//! Bytes in: the preface, frames one by one, and DATA in whatever pieces it comes.
+//! Receives bytes: the preface, frames, and DATA in pieces of any size.
 //!
-//! Owns the order in which frames are checked. A frame other than DATA is taken when it is
-//! complete; DATA is handed on as it arrives, so that nobody has to hold a whole frame of it.
+//! Owns the order in which frames are checked. DATA is reported as it arrives, so that no buffer
+//! holds a whole frame of it. Every other frame is handled when it is complete.
 
 use bolide_base::Now;
 use bolide_base::limits::{CONN_WINDOW, H2_FRAME_SIZE_MAX};
@@ -14,7 +14,7 @@ use super::{H2Conn, H2Settings, LINGER_MAX, Partial, Phase};
 use crate::conn::UNBOUND;
 use crate::{ConnError, HeadPool, WireEvent};
 
-/// What every handler may use of the call it belongs to.
+/// The arguments of the current call, for all handlers.
 pub(super) struct H2RecvTurn<'a> {
     pub(super) settings: &'a H2Settings,
     pub(super) now: Now,
@@ -31,12 +31,12 @@ pub(super) const fn protocol(reason: &'static str) -> ConnError {
 }
 
 impl H2Conn {
-    /// Takes what the peer sent, from its preface on. Says how many bytes were consumed; the others
-    /// are to be offered again with more behind them (never more than 16 KiB and a header).
+    /// Consumes the peer's bytes, preface included, and returns how many. Offer the rest again with
+    /// more bytes behind it (it never exceeds 16 KiB and a frame header).
     ///
     /// # Errors
     ///
-    /// The connection is over: a GOAWAY is queued, every bound stream has got its `Reset`.
+    /// A connection error: a GOAWAY is queued, and every bound stream got its `Reset`.
     pub fn receive(
         &mut self,
         settings: &H2Settings,
@@ -50,7 +50,7 @@ impl H2Conn {
         self.abuse.begin(now, self.last_seen);
         let mut turn = H2RecvTurn { settings, now, heads, events };
         let result = match self.phase {
-            // The error was told once; nothing that comes later matters.
+            // The error was reported once. Later bytes are ignored.
             Phase::Dead => return Ok(input.len()),
             Phase::New => {
                 self.start(settings);
@@ -62,11 +62,11 @@ impl H2Conn {
         result.inspect_err(|error| self.fail(*error, turn.events))
     }
 
-    /// Queues our preface (RFC 9113 §3.4); it needs not wait for the client's.
+    /// Queues our preface (RFC 9113 §3.4), which need not wait for the client's.
     fn start(&mut self, settings: &H2Settings) {
         self.phase = Phase::Preface;
         let recv_window = settings.recv_window.min(WINDOW_MAX);
-        // Until our settings are acknowledged the peer may use the initial window.
+        // The peer may use the default window until it acknowledges our settings.
         self.flow.recv_initial = recv_window.max(WINDOW_INITIAL);
         self.flow.recv_announced = recv_window;
         let head_size_max = u32::try_from(settings.head_size_max).unwrap_or(u32::MAX);
@@ -131,7 +131,7 @@ impl H2Conn {
             };
             let Some(used) = used else { break };
             rest = &rest[HEADER_LEN + used..];
-            // LIMIT: what a peer that does not read can make us queue.
+            // LIMIT: frames that a peer which does not read can make us queue.
             if self.control_queued > CONTROL_QUEUED_MAX {
                 return Err(calm("client does not read what it makes us send"));
             }
@@ -139,14 +139,14 @@ impl H2Conn {
         Ok(input.len() - rest.len())
     }
 
-    /// What can be said of a frame before its payload is there.
+    /// Checks a frame header before its payload is complete.
     #[inline]
     fn check_header(&self, header: &FrameHeader) -> Result<(), ConnError> {
-        // RFC 9113 §4.2: we never raised SETTINGS_MAX_FRAME_SIZE.
+        // RFC 9113 §4.2: we never raise SETTINGS_MAX_FRAME_SIZE.
         if header.len as usize > H2_FRAME_SIZE_MAX {
             return Err(error(code::FRAME_SIZE_ERROR, "client sent too large a frame"));
         }
-        // RFC 9113 §4.3: a field block is not interrupted by any other frame.
+        // RFC 9113 §4.3: no other frame may interrupt a field block.
         if let Some(block) = &self.block
             && (header.kind != FrameKind::Continuation || header.stream != block.stream)
         {
@@ -181,7 +181,7 @@ impl H2Conn {
         }
     }
 
-    /// Starts a DATA frame (RFC 9113 §6.1); `None` if its pad length is not there yet.
+    /// Begins a DATA frame (RFC 9113 §6.1); `None` if its pad length has not come.
     fn begin_data(
         &mut self,
         turn: &mut H2RecvTurn<'_>,
@@ -224,7 +224,8 @@ impl H2Conn {
         Ok(Some(used as usize))
     }
 
-    /// Checks a DATA frame against its stream; gives the slot that gets it, if any does.
+    /// Checks a DATA frame against its stream. Returns the slot that gets the data, if there is
+    /// one.
     fn accept_data(
         &mut self,
         turn: &mut H2RecvTurn<'_>,
@@ -235,11 +236,11 @@ impl H2Conn {
         let Some(slot) = self.streams.find(id) else {
             self.abuse.charge(Chatter::Stray, turn.now)?;
             return match self.streams.closed(id) {
-                // RFC 9113 §5.1: after END_STREAM on both sides this is no race.
+                // RFC 9113 §5.1: after END_STREAM in both directions this is no race.
                 Some(Closed::Ended) => {
                     Err(error(code::STREAM_CLOSED, "client sent DATA frame on a closed stream"))
                 }
-                // It may have been on its way when we reset the stream.
+                // The frame may have been sent before the peer saw our reset.
                 Some(Closed::ByUs) => Ok(None),
                 Some(Closed::ByPeer) | None => {
                     self.stream_error(id, code::STREAM_CLOSED, turn.events).map(|()| None)
@@ -270,7 +271,7 @@ impl H2Conn {
         Ok(Some(slot))
     }
 
-    /// Goes on with a frame whose payload comes in pieces; `false` if it needs more bytes.
+    /// Continues a frame that comes in pieces; `false` if it needs more bytes.
     #[inline]
     fn receive_partial(&mut self, turn: &mut H2RecvTurn<'_>, rest: &mut &[u8]) -> bool {
         let Partial { data, padding, ignored, .. } = self.partial;
@@ -315,7 +316,7 @@ impl H2Conn {
         self.credit_stream(slot, len);
         self.credit_conn(len);
         if is_too_much {
-            // RFC 9113 §8.1: the response is complete, so the rest of the request is not needed.
+            // RFC 9113 §8.1: the response is complete, so the server may stop reading the request.
             self.refuse_rest(slot);
         }
     }
@@ -329,7 +330,7 @@ impl H2Conn {
         }
     }
 
-    /// The peer has ended its side of a stream.
+    /// The peer ended its side of a stream.
     pub(super) fn end_body(&mut self, slot: u32, events: &mut Vec<WireEvent>) {
         let stream = self.streams.at(slot);
         stream.receiving = Receiving::Ended;

@@ -1,15 +1,16 @@
-//! What a connection saw or said last, so that saying it again costs a comparison and a copy.
+//! Caches the last request head and the last response head of a connection. A repeated head costs a
+//! comparison and a copy.
 //!
-//! Owns one request and one response. Both are sound because a block and a head determine each
-//! other for one state of the field tables, which a generation number stands for; a message is
-//! only kept once it came twice, so that connections without repetition pay nothing.
+//! Both caches are sound because a block and a head determine each other for one state of the
+//! dynamic table, which a generation number identifies. A head is cached when it comes the second
+//! time, so that connections without repetition pay nothing.
 
 use bolide_http::{RequestHead, ResponseHead};
 
 use crate::fingerprint::fingerprint;
 use crate::sched::Priority;
 
-/// Larger blocks are not kept.
+/// LIMIT: bytes of a cached block.
 const BLOCK_MAX: usize = 1024;
 
 /// A request whose block came at least twice.
@@ -21,16 +22,16 @@ struct Request {
     priority: Option<Priority>,
 }
 
-/// The last request that repeated itself.
+/// The last repeated request head.
 #[derive(Debug, Default)]
 pub(super) struct ReplayH2 {
-    /// Fingerprint of the last block that was no hit.
+    /// The fingerprint of the last block that missed.
     last: u64,
     kept: Option<Box<Request>>,
 }
 
 impl ReplayH2 {
-    /// Fills `head` if `block` is the one kept and the table is what it was.
+    /// Fills `head` if `block` is the cached one and the table has not changed.
     #[inline]
     pub(super) fn find(
         &self,
@@ -46,7 +47,7 @@ impl ReplayH2 {
         Some(kept.priority)
     }
 
-    /// Keeps a request that left the table as it found it, if it is the second of its kind.
+    /// Caches a request that left the table unchanged, if it comes the second time.
     pub(super) fn note(
         &mut self,
         generation: u32,
@@ -74,7 +75,7 @@ impl ReplayH2 {
     }
 }
 
-/// A response head that left at least twice.
+/// A response head that was sent at least twice.
 #[derive(Debug)]
 struct Response {
     generation: u32,
@@ -82,7 +83,7 @@ struct Response {
     block: Vec<u8>,
 }
 
-/// The last response head that repeated itself.
+/// The last repeated response head.
 #[derive(Debug, Default)]
 pub(super) struct Responses {
     last: (u16, bolide_http::BodyLen, usize),
@@ -90,7 +91,7 @@ pub(super) struct Responses {
 }
 
 impl Responses {
-    /// The block of `head`, if it is the one kept and the table is what it was.
+    /// The block of `head`, if it is the cached one and the table has not changed.
     #[inline]
     pub(super) fn find(&self, generation: Option<u32>, head: &ResponseHead) -> Option<&[u8]> {
         let kept = self.kept.as_deref()?;
@@ -101,7 +102,7 @@ impl Responses {
         is_same.then_some(&kept.block[..])
     }
 
-    /// Keeps a head that left the table as it found it, if it is the second of its kind.
+    /// Caches a head that left the table unchanged, if it comes the second time.
     pub(super) fn note(&mut self, generation: u32, head: &ResponseHead, block: &[u8]) {
         let print = (head.status, head.body, head.fields.size());
         if std::mem::replace(&mut self.last, print) != print || block.len() > BLOCK_MAX {

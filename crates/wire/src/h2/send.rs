@@ -1,7 +1,7 @@
-//! Responses out: heads into the queue, bodies pulled into DATA frames when they may leave.
+//! Sends responses: heads through the queue, bodies pulled into DATA frames.
 //!
-//! Owns the choice of what leaves next. It never pulls a byte that windows, room and the peer's
-//! frame size do not let out.
+//! Owns the choice of what is sent next. It pulls a byte only if the windows, the room and the
+//! peer's frame size let it be sent at once.
 
 use bolide_base::{Now, SendChain};
 use bolide_http::hop_by_hop::is_no_trailer;
@@ -12,28 +12,28 @@ use super::streams::{Closed, H2Sending, Receiving, UNKNOWN};
 use super::{H2Conn, QUEUE_KEPT};
 use crate::{BodySource, Pull, RespondError, StreamId, WireEvent};
 
-/// A frame shorter than this is not started only because the room ends.
+/// A frame shorter than this is not begun just because the room ends.
 const CHUNK_MIN: usize = 256;
 
-/// How an attempt to write one DATA frame went.
+/// The result of writing one DATA frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Written {
-    /// The stream has more and may go on.
+    /// The stream has more bytes and may continue.
     More,
-    /// The stream has nothing now.
+    /// The body has no bytes available.
     Pending,
-    /// The stream used up its window.
+    /// The stream has used its window.
     Blocked,
     /// The response is complete.
     End,
-    /// The response is complete but for its trailers, which stand in the queue.
+    /// The response is complete except for its trailers, which are in the queue.
     Trailed,
     /// The body failed.
     Broken,
 }
 
 impl H2Conn {
-    /// Sends `100 Continue` if the request body is still to come and no answer has begun.
+    /// Sends `100 (Continue)` if the request body is incomplete and the response has not begun.
     pub fn send_continue(&mut self, stream: StreamId) {
         let Some(slot) = self.streams.slot(stream) else { return };
         let waiting = self.streams.at(slot);
@@ -47,11 +47,11 @@ impl H2Conn {
         self.end_head(start, id, 0);
     }
 
-    /// Queues a response head; an informational one (1xx) leaves the stream waiting for another.
+    /// Queues a response head. After an interim response (1xx) the stream waits for another head.
     ///
     /// # Errors
     ///
-    /// [`RespondError`] if the stream is gone or has its response.
+    /// [`RespondError`] if the stream is gone or its final response has begun.
     pub fn respond(&mut self, stream: StreamId, head: &ResponseHead) -> Result<(), RespondError> {
         let slot = self.streams.slot(stream).ok_or(RespondError)?;
         let id = self.streams.id(slot);
@@ -89,8 +89,8 @@ impl H2Conn {
         }
     }
 
-    /// Appends what may leave now, about `room` bytes of it, and tells of completed responses.
-    /// `out` must be contiguous. Queued frames leave even where `room` is less.
+    /// Appends about `room` bytes of what can be sent now, and reports completed responses. `out`
+    /// must be contiguous. Queued frames are sent even where `room` is less.
     pub fn transmit(
         &mut self,
         now: Now,
@@ -99,7 +99,7 @@ impl H2Conn {
         events: &mut Vec<WireEvent>,
         bodies: &mut impl BodySource,
     ) {
-        // Nothing here depends on time; the machines of all versions are driven alike.
+        // Nothing here depends on the time; all framings have the same signature.
         let _ = now;
         events.append(&mut self.deferred);
         let limit = out.mark() + room;
@@ -115,7 +115,7 @@ impl H2Conn {
             match self.write_data(slot, space, out, bodies) {
                 Written::More => {
                     if out.mark() == before {
-                        // A body that says it has more and gives nothing waits for another turn.
+                        // A body that returns `More` without bytes waits for the next turn.
                         break;
                     }
                     self.sched.rotate(slot);
@@ -141,7 +141,7 @@ impl H2Conn {
         self.flush_queue(out, events);
     }
 
-    /// Moves the queue out, and tells of the responses that end in it.
+    /// Appends the queue, and reports the responses that end in it.
     fn flush_queue(&mut self, out: &mut SendChain, events: &mut Vec<WireEvent>) {
         if !self.queue.is_empty() {
             out.push_slice(&self.queue);
@@ -154,7 +154,7 @@ impl H2Conn {
         }
         let mut ended = std::mem::take(&mut self.ended);
         for stream in ended.drain(..) {
-            // A stream that was reset after its head was queued has been told of.
+            // A stream that was reset after its head was queued has its `Reset` event already.
             if let Some(slot) = self.streams.slot(stream) {
                 self.finish(slot, events);
             }
@@ -169,7 +169,7 @@ impl H2Conn {
         }
     }
 
-    /// Writes one DATA frame of at most `space` bytes of payload.
+    /// Writes one DATA frame with at most `space` bytes of payload.
     fn write_data(
         &mut self,
         slot: u32,
@@ -189,7 +189,7 @@ impl H2Conn {
         let (filled, pull) = fill(stream.user, max, out, bodies);
         let is_whole = stream.send_left != UNKNOWN && filled == left;
         let ends = is_whole || (pull == Pull::End && stream.send_left == UNKNOWN);
-        // A body that is shorter than announced cannot be completed.
+        // A body that is shorter than its declared length cannot be completed.
         let is_broken = filled > max || (!ends && matches!(pull, Pull::End | Pull::Broken));
         if is_broken || (filled == 0 && !ends) {
             out.rewind(mark);
@@ -223,7 +223,7 @@ impl H2Conn {
         }
     }
 
-    /// Appends the head's frame to the queue.
+    /// Appends the HEADERS frame of a response to the queue.
     #[inline]
     fn queue_head(&mut self, id: u32, head: &ResponseHead, flags: u8) {
         let start = self.begin_head();
@@ -241,7 +241,7 @@ impl H2Conn {
         self.end_head(start, id, flags);
     }
 
-    /// Appends what trailers there are to the queue, which ends the response once it has left; says
+    /// Queues the trailers, if there are any. They end the response once they are sent. Returns
     /// whether there are any.
     #[cold]
     fn queue_trailers(&mut self, slot: u32, bodies: &mut impl BodySource) -> bool {
@@ -274,20 +274,21 @@ impl H2Conn {
         for field in head.fields.iter() {
             encoder.field(field.name, field.text, field.value, queue);
         }
-        // RFC 9110 §8.6: no content-length in 1xx and 204, and we send none in 304.
+        // RFC 9110 §8.6: no content-length in 1xx and 204. nginx sends none in 304, either.
         if let (BodyLen::Exact(length), false) = (head.body, status::is_bodiless(head.status)) {
             encoder.content_length(length, queue);
         }
     }
 
-    /// Leaves room for a frame header.
+    /// Reserves room for a frame header.
     fn begin_head(&mut self) -> usize {
         let start = self.queue.len();
         self.queue.extend_from_slice(&[0; HEADER_LEN]);
         start
     }
 
-    /// Completes the frame that starts at `start`, cutting it where the peer takes no larger one.
+    /// Completes the frame that starts at `start`. It continues in CONTINUATION frames if it
+    /// exceeds the peer's frame size.
     fn end_head(&mut self, start: usize, id: u32, flags: u8) {
         let len = self.queue.len() - start - HEADER_LEN;
         let frame_size = self.flow.frame_size as usize;
@@ -307,7 +308,7 @@ impl H2Conn {
     }
 }
 
-/// Pulls until `max` bytes are there or the body has no more for now.
+/// Pulls until `max` bytes are appended or the body has no more for now.
 #[inline]
 fn fill(
     user: crate::StreamOwner,

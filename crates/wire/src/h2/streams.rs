@@ -1,4 +1,4 @@
-//! The open streams of a connection, and a short memory of those that closed.
+//! The open streams of a connection, and a short memory of closed ones.
 //!
 //! ```text
 //!             HEADERS                        END_STREAM sent, peer done
@@ -7,8 +7,8 @@
 //!                            └────────────► lingering (no user) ────────────┘
 //! ```
 //!
-//! The invariant easiest to break: `ids[slot] == 0` exactly where a slot is free, and a
-//! [`StreamId`] packs slot and id, so that it goes stale with its stream.
+//! INVARIANT: `ids[slot] == 0` exactly where a slot is free. A [`StreamId`] packs slot and id, so
+//! that it becomes stale with its stream.
 
 use bytes::Bytes;
 
@@ -16,25 +16,25 @@ use crate::conn::UNBOUND;
 use crate::sched::Priority;
 use crate::{Awaiting, StreamId, StreamOwner};
 
-/// No length is known.
+/// The length is unknown.
 pub(super) const UNKNOWN: u64 = u64::MAX;
-/// Closed streams that are remembered.
+/// LIMIT: closed streams that are remembered.
 const CLOSED_MAX: usize = 32;
 
-/// How far the response is.
+/// The state of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum H2Sending {
-    /// No head yet.
+    /// The head has not come.
     Waiting,
     /// The body is being pulled.
     Body,
-    /// `END_STREAM` is queued; it is not told yet that the response is complete.
+    /// `END_STREAM` is queued; the end of the response is not reported yet.
     Ended,
     /// The response is complete.
     Complete,
 }
 
-/// How far the request is.
+/// The state of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Receiving {
     /// More may come.
@@ -43,7 +43,7 @@ pub(super) enum Receiving {
     Ended,
 }
 
-/// Body bytes that arrived before anybody was bound.
+/// Body bytes that came before `bind`.
 #[derive(Debug, Default)]
 pub(super) struct HeldHead {
     pub(super) bytes: Vec<Bytes>,
@@ -57,31 +57,31 @@ pub(super) struct H2Stream {
     pub(super) sending: H2Sending,
     pub(super) receiving: Receiving,
     pub(super) priority: Priority,
-    /// It stands in the scheduler.
+    /// It is in the scheduler.
     pub(super) is_scheduled: bool,
-    /// The last pull had nothing.
+    /// The last pull found no bytes.
     pub(super) is_pending: bool,
     /// The request was `HEAD`.
     pub(super) is_head: bool,
-    /// Nobody wants the request body.
+    /// The request body is discarded.
     pub(super) discards: bool,
-    /// Trailer fields are asked for at the end of the response.
+    /// The response ends with trailer fields.
     pub(super) trailed: bool,
-    /// Largest DATA payload.
+    /// LIMIT: bytes of a DATA payload.
     pub(super) chunk_size: u32,
-    /// What the peer lets us send; below zero after it shrank its initial window.
+    /// The window for sending. It is negative after the peer reduced its initial window.
     pub(super) send_window: i32,
-    /// What we let the peer send.
+    /// The window for receiving.
     pub(super) recv_window: i32,
-    /// The window that is kept open for a body that is read.
+    /// The window that is kept open while the body is read.
     pub(super) recv_full: u32,
-    /// Consumed bytes that the peer has not been told of.
+    /// Consumed bytes that no WINDOW_UPDATE has returned yet.
     pub(super) recv_credit: u32,
-    /// Bytes delivered and not consumed; while lingering, bytes swallowed.
+    /// Bytes reported and not consumed; while lingering, bytes discarded.
     pub(super) outstanding: u32,
-    /// Body bytes still to come by `content-length`, or [`UNKNOWN`].
+    /// Body bytes to come by `content-length`, or [`UNKNOWN`].
     pub(super) recv_left: u64,
-    /// Body bytes still to send by our `content-length`, or [`UNKNOWN`].
+    /// Body bytes to send by our `content-length`, or [`UNKNOWN`].
     pub(super) send_left: u64,
     /// Body bytes sent.
     pub(super) sent: u64,
@@ -116,18 +116,18 @@ impl H2Stream {
         }
     }
 
-    /// Whether its response is not complete.
+    /// Whether the response is incomplete.
     pub(super) fn is_active(&self) -> bool {
         self.sending != H2Sending::Complete
     }
 
-    /// Bytes delivered and not consumed.
+    /// Bytes reported and not consumed.
     pub(super) fn unread(&self) -> u32 {
-        // What a lingering stream swallowed has been credited.
+        // The bytes that a lingering stream discarded are credited already.
         if self.is_active() { self.outstanding } else { 0 }
     }
 
-    /// Whether it could write now.
+    /// Whether the stream could write now.
     pub(super) fn is_ready(&self) -> bool {
         self.sending == H2Sending::Body && !self.is_pending && self.send_window > 0
     }
@@ -140,14 +140,14 @@ pub(super) enum Closed {
     Ended,
     /// The peer reset it.
     ByPeer,
-    /// We reset it; the peer may not know yet.
+    /// We reset it; the peer may not know that yet.
     ByUs,
 }
 
-/// The last streams that closed, oldest forgotten first.
+/// The streams that closed last. A new one replaces the oldest.
 #[derive(Debug, Default)]
 struct Memory {
-    /// Stream number (an odd id without its lowest bit) and reason in one word; 0 is empty.
+    /// The stream number (an odd id without its lowest bit) and the reason in one word; 0 is empty.
     ring: [u32; CLOSED_MAX],
     next: u8,
 }
@@ -170,7 +170,7 @@ impl Memory {
     }
 }
 
-/// The streams; few, so ids are searched by scanning a dense list.
+/// The open streams. They are few, so an id is found by a scan of a dense list.
 #[derive(Debug, Default)]
 pub(super) struct H2Streams {
     ids: Vec<u32>,
@@ -181,12 +181,12 @@ pub(super) struct H2Streams {
 }
 
 impl H2Streams {
-    /// Streams that take a slot.
+    /// The number of streams that take a slot.
     pub(super) const fn open(&self) -> u32 {
         self.open
     }
 
-    /// Streams whose response is not complete.
+    /// The number of streams whose response is incomplete.
     pub(super) const fn active(&self) -> u32 {
         self.active
     }
@@ -202,7 +202,7 @@ impl H2Streams {
                 slot
             }
             None => {
-                // One request at a time needs one slot, and a busy connection many.
+                // Sequential requests need one slot, concurrent ones many.
                 let more = if self.slots.is_empty() { 1 } else { 8.max(self.slots.len()) };
                 if self.slots.len() == self.slots.capacity() {
                     self.slots.reserve_exact(more);
@@ -216,14 +216,14 @@ impl H2Streams {
         pack(slot as u32, id)
     }
 
-    /// The slot of an open stream.
+    /// Finds the slot of an open stream by its id.
     #[inline]
     pub(super) fn find(&self, id: u32) -> Option<u32> {
         debug_assert!(id != 0, "0 marks a free slot");
         self.ids.iter().position(|&open| open == id).map(|slot| slot as u32)
     }
 
-    /// The slot of a stream that is still open.
+    /// The slot of a stream, if it is still open.
     #[inline]
     pub(super) fn slot(&self, stream: StreamId) -> Option<u32> {
         let (slot, id) = unpack(stream);
@@ -245,7 +245,7 @@ impl H2Streams {
         &mut self.slots[slot as usize]
     }
 
-    /// The response is complete; the stream lingers until the peer is done or it is removed.
+    /// The response is complete. The stream lingers until the peer ends its side or it is removed.
     pub(super) fn complete(&mut self, slot: u32) {
         let stream = self.at(slot);
         debug_assert!(stream.is_active(), "a response completes once");
@@ -253,7 +253,7 @@ impl H2Streams {
         self.active -= 1;
     }
 
-    /// Frees a slot and remembers why; its user is returned if it waits for an end.
+    /// Frees a slot and remembers the reason. Returns the owner if its response was incomplete.
     pub(super) fn remove(&mut self, slot: u32, why: Closed) -> Option<StreamOwner> {
         let id = std::mem::take(&mut self.ids[slot as usize]);
         debug_assert!(id != 0, "a stream is removed once");
@@ -268,14 +268,14 @@ impl H2Streams {
         (stream.user != UNBOUND).then_some(stream.user)
     }
 
-    /// The users of streams whose responses are not complete.
+    /// The owners of the streams whose responses are incomplete.
     pub(super) fn users(&self) -> impl Iterator<Item = StreamOwner> {
         let taken = self.ids.iter().zip(&self.slots).filter(|(id, _)| **id != 0);
         let waiting = taken.filter(|(_, stream)| stream.is_active() && stream.user != UNBOUND);
         waiting.map(|(_, stream)| stream.user)
     }
 
-    /// Answers that the peer's windows hold back; `is_shut` where its window for the connection is
+    /// The responses that the peer's windows block. `is_shut` means that the connection window is
     /// used up.
     pub(super) fn awaiting(&self, is_shut: bool) -> impl Iterator<Item = Awaiting> {
         let taken = self.ids.iter().zip(&self.slots).zip(0..).filter(|((id, _), _)| **id != 0);
@@ -290,7 +290,7 @@ impl H2Streams {
         })
     }
 
-    /// Slots, taken or free.
+    /// The number of slots, taken or free.
     pub(super) const fn slots(&self) -> u32 {
         self.ids.len() as u32
     }
@@ -300,23 +300,23 @@ impl H2Streams {
         self.ids[slot as usize] != 0
     }
 
-    /// Why a stream is closed, if that is remembered.
+    /// Why a stream closed, if it is remembered.
     pub(super) fn closed(&self, id: u32) -> Option<Closed> {
         self.closed.find(id)
     }
 
-    /// Notes a stream that was never opened.
+    /// Remembers a stream that was never opened.
     pub(super) fn forget(&mut self, id: u32, why: Closed) {
         self.closed.put(id, why);
     }
 
-    /// A lingering stream, the oldest first.
+    /// The oldest lingering stream.
     pub(super) fn lingering(&self) -> Option<u32> {
         let lingers = |slot: &usize| self.ids[*slot] != 0 && !self.slots[*slot].is_active();
         (0..self.ids.len()).filter(lingers).min_by_key(|&slot| self.ids[slot]).map(|s| s as u32)
     }
 
-    /// Gives memory back while no stream is open.
+    /// Frees memory while no stream is open.
     pub(super) fn shrink(&mut self) {
         if self.open == 0 {
             self.ids = Vec::new();

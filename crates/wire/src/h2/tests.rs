@@ -85,7 +85,7 @@ fn window(stream: u32, increment: u32) -> Vec<u8> {
     number(8, stream, increment)
 }
 
-/// What `GET` and `POST` announce, and what leaves, by user.
+/// The request bodies of `GET` and `POST`, and the response bodies by owner.
 #[derive(Default)]
 struct Bodies(BTreeMap<StreamOwner, Vec<(usize, Pull)>>);
 
@@ -116,7 +116,7 @@ impl Sink for Fields {
     }
 }
 
-/// A connection with everything around it; users are stream ids.
+/// A connection with its surroundings; owners are stream ids.
 struct Bench {
     conn: H2Conn,
     settings: H2Settings,
@@ -154,7 +154,7 @@ impl Bench {
         }
     }
 
-    /// A connection whose prefaces have been exchanged.
+    /// A connection after the exchange of prefaces.
     fn open(settings: H2Settings) -> Self {
         let mut bench = Self::with(settings);
         bench.send(&[PREFACE, &self::settings(&[]), &frame(4, 1, 0, &[])].concat());
@@ -166,7 +166,7 @@ impl Bench {
         Self::open(H2Settings::default())
     }
 
-    /// Offers bytes, binds what comes of them, and keeps what was not consumed.
+    /// Offers bytes, binds new streams, and keeps unconsumed bytes.
     fn send(&mut self, bytes: &[u8]) {
         self.held.extend_from_slice(bytes);
         let input = std::mem::take(&mut self.held);
@@ -223,7 +223,7 @@ impl Bench {
         fields.map(|field| format!("{}: {}", text(field.text), text(field.value))).collect()
     }
 
-    /// What leaves now, a line per frame.
+    /// The output as one line per frame.
     fn out(&mut self) -> Vec<String> {
         let mut out = SendChain::new(CopyPolicy::Contiguous);
         self.conn.transmit(self.now, self.room, &mut out, &mut self.raw, &mut self.bodies);
@@ -263,7 +263,7 @@ impl Bench {
         }
     }
 
-    /// Answers a stream with a body of so many bytes.
+    /// Responds on a stream with a body of this many bytes.
     fn answer(&mut self, id: u32, bytes: usize) {
         self.bodies.0.insert(u64::from(id), vec![(bytes, Pull::End)]);
         let mut head = plain(200, BodyLen::Exact(bytes as u64));
@@ -275,7 +275,7 @@ impl Bench {
         self.conn.respond(self.streams[&id], head).unwrap();
     }
 
-    /// The connection is over, with this code, after this stream.
+    /// Checks that the connection ended with this code and this last stream.
     #[track_caller]
     fn expect_goaway(&mut self, last: u32, code: u32) {
         let error = self.error.expect("the connection is over");

@@ -1,6 +1,7 @@
-//! The inner steps of [`Conn`]: who is let in, who dies how, and what is told to whom.
+//! The internal steps of [`H3Conn`]: admission, reset and completion of streams, and deferred
+//! events.
 //!
-//! Everything here works on slots; nothing here reads or writes a frame of a request.
+//! Everything here works on slots. Nothing here parses or writes a frame of a request.
 
 use bytes::Bytes;
 
@@ -15,7 +16,7 @@ use crate::sched::Priority;
 use crate::{ConnError, HeadPool, WireEvent};
 
 impl H3Conn {
-    /// Makes a stream for a new request, unless it is to be rejected.
+    /// Opens a stream for a new request, unless the request is rejected.
     pub(super) fn admit(
         &mut self,
         settings: &H3Settings,
@@ -44,7 +45,7 @@ impl H3Conn {
         Ok(Some(slot))
     }
 
-    /// Lets a stream read `input`, or what it holds back, and draws the consequences.
+    /// Lets a stream read `input`, or its held section, and handles the result.
     pub(super) fn read(
         &mut self,
         settings: &H3Settings,
@@ -78,7 +79,7 @@ impl H3Conn {
             self.requests += 1;
         }
         if stream.recv.phase == H3StreamPhase::Blocked && !was_blocked {
-            // RFC 9204 §2.1.2: not more blocked streams than our SETTINGS allow.
+            // RFC 9204 §2.1.2: no more blocked streams than our SETTINGS allow.
             if self.blocked.len() >= settings.blocked_streams as usize {
                 let reason = "too many blocked streams";
                 return Err(fatal(crate::qpack::DECOMPRESSION_FAILED, reason));
@@ -99,7 +100,7 @@ impl H3Conn {
         }
     }
 
-    /// Gives a stream up: its user is told, QUIC will be by `transmit`.
+    /// Aborts a stream. The owner gets `Reset` now; the next `transmit` resets the QUIC stream.
     pub(super) fn abort(&mut self, slot: u32, code: u64, events: &mut Vec<WireEvent>) {
         self.unqueue(slot);
         self.blocked.retain(|&other| other != slot);
@@ -120,7 +121,7 @@ impl H3Conn {
         self.orders.push(Order::Abort(slot, code));
     }
 
-    /// Resets a stream that cannot go on, while QUIC is at hand.
+    /// Aborts a stream and resets it in QUIC at once.
     pub(super) fn cut(
         &mut self,
         slot: u32,
@@ -132,7 +133,7 @@ impl H3Conn {
         self.obey_orders(quic);
     }
 
-    /// Ends a stream whose response is complete.
+    /// Closes a stream whose response is complete.
     pub(super) fn complete(
         &mut self,
         slot: u32,
@@ -146,7 +147,7 @@ impl H3Conn {
             events.push(WireEvent::Sent { user: stream.user, body_bytes, head_bytes });
         }
         if stream.recv.phase != H3StreamPhase::Ended {
-            // RFC 9114 §4.1: the rest of the request is not needed.
+            // RFC 9114 §4.1: a server may stop reading once its response is complete.
             quic.stop(stream.id, code::NO_ERROR);
             self.decoder.cancel(stream.id);
         }
@@ -154,7 +155,7 @@ impl H3Conn {
         self.forget(slot);
     }
 
-    /// Removes a stream from everywhere.
+    /// Removes a stream from all lists.
     pub(super) fn forget(&mut self, slot: u32) {
         self.unqueue(slot);
         if !self.blocked.is_empty() {
@@ -166,7 +167,7 @@ impl H3Conn {
         self.streams.remove(slot);
     }
 
-    /// Lets a stream wait for its turn, if it has something to write and could.
+    /// Schedules a stream if it has something to write and could write it.
     pub(super) fn queue(&mut self, slot: u32) {
         let Some(stream) = self.streams.at(slot) else { return };
         let send = &mut stream.send;
@@ -178,7 +179,7 @@ impl H3Conn {
         }
     }
 
-    /// Takes a stream out of the queue.
+    /// Removes a stream from the scheduler.
     pub(super) fn unqueue(&mut self, slot: u32) {
         if let Some(stream) = self.streams.at(slot)
             && std::mem::take(&mut stream.send.is_queued)
@@ -187,20 +188,20 @@ impl H3Conn {
         }
     }
 
-    /// Tells QUIC what calls without it have noted.
+    /// Executes the orders that calls without QUIC have recorded.
     pub(super) fn obey_orders(&mut self, quic: &mut impl QuicStreams) {
         while let Some(order) = self.orders.pop() {
             match order {
                 Order::Abort(slot, code) => self.finish_abort(slot, code, quic),
                 Order::Reject(id) => {
-                    // RFC 9114 §5.2: not processed at all; safe to repeat elsewhere.
+                    // RFC 9114 §5.2: the request was not processed, so the client may retry it.
                     quic.reset(id, code::REQUEST_REJECTED);
                     quic.stop(id, code::REQUEST_REJECTED);
                     self.decoder.cancel(id);
                 }
                 Order::Forsake(id) => {
                     quic.reset(id, code::REQUEST_CANCELLED);
-                    // RFC 9204 §2.2.2.2: its sections are not read.
+                    // RFC 9204 §2.2.2.2: its sections are not decoded.
                     self.decoder.cancel(id);
                 }
                 Order::StopUnknown(id) => quic.stop(id, code::STREAM_CREATION_ERROR),
@@ -232,7 +233,7 @@ impl H3Conn {
         }
     }
 
-    /// Gives users what was there before they were.
+    /// Reports the events that came before `bind`.
     pub(super) fn tell_late(&mut self, events: &mut Vec<WireEvent>) {
         events.extend(self.late.drain(..).map(|user| WireEvent::Reset { user }));
         for slot in self.resumed.drain(..) {
@@ -246,7 +247,7 @@ impl H3Conn {
         }
     }
 
-    /// Writes what our own streams have.
+    /// Flushes our control stream and our QPACK streams.
     pub(super) fn flush_own(&mut self, quic: &mut impl QuicStreams) {
         if self.encoder.has_output() {
             self.encoder.poll_output(self.encoder_out.pending(uni::ENCODER));
@@ -261,7 +262,7 @@ impl H3Conn {
         }
     }
 
-    /// Says GOAWAY with an id that lets through what the client may have sent already.
+    /// Sends GOAWAY with an id that accepts the requests which may be in flight.
     pub fn announce_end(&mut self) {
         self.send_goaway(self.next_id + 4 * u64::from(self.streams_max));
     }
@@ -275,7 +276,7 @@ impl H3Conn {
         pending.extend_from_slice(&payload);
     }
 
-    /// Takes bytes of a unidirectional stream.
+    /// Receives bytes of a unidirectional stream.
     pub(super) fn receive_uni(
         &mut self,
         settings: &H3Settings,
@@ -311,7 +312,7 @@ impl H3Conn {
         if fin { self.close_uni(id) } else { Ok(()) }
     }
 
-    /// Notes that a unidirectional stream of the peer is over.
+    /// Handles the end of a peer's unidirectional stream.
     pub(super) fn close_uni(&mut self, id: u64) -> Result<(), ConnError> {
         let Some(at) = self.unis.iter().position(|(of, _)| *of == id) else { return Ok(()) };
         let (_, uni) = self.unis.swap_remove(at);
@@ -321,7 +322,7 @@ impl H3Conn {
         Ok(())
     }
 
-    /// Reads on where the insertions that were missing have come.
+    /// Resumes the streams whose missing insertions have come.
     fn unblock(
         &mut self,
         settings: &H3Settings,

@@ -1,7 +1,7 @@
-//! Unidirectional streams of the peer: control, QPACK, and those we do not know (RFC 9114 §6.2).
+//! Receives the peer's unidirectional streams: control, QPACK, and unknown types (RFC 9114 §6.2).
 //!
-//! Owns what the peer said once and for all (settings, limits) and the rule that each critical
-//! stream exists once and never ends. What a frame means for requests is told as [`News`].
+//! Owns the peer's settings and limits, and the rule that each critical stream exists once and
+//! never ends. Frames that concern requests are reported as [`ControlNews`].
 //!
 //! ```text
 //!   control:   Typing ──0x00──► Header ──SETTINGS──► Header ⇄ Payload, Skip   (never ends)
@@ -13,19 +13,19 @@ use super::recv::{charge_unknown, fatal};
 use crate::sched::Priority;
 use crate::{ConnError, qpack};
 
-/// What a peer's control stream can mean to the connection.
+/// What the peer's control stream reports to the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ControlNews {
-    /// `SETTINGS_QPACK_MAX_TABLE_CAPACITY` of the peer.
+    /// The peer's `SETTINGS_QPACK_MAX_TABLE_CAPACITY`.
     TableCapacity(u64),
     /// `PRIORITY_UPDATE` for a request stream.
     Priority(u64, Priority),
 }
 
-/// What a unidirectional stream is for.
+/// The type of a unidirectional stream.
 #[derive(Debug)]
 pub(super) enum Uni {
-    /// The bytes of its type that came.
+    /// The first bytes of its type.
     Typing(Vec<u8>),
     Control,
     Encoder,
@@ -34,20 +34,20 @@ pub(super) enum Uni {
 }
 
 impl Uni {
-    /// RFC 9114 §6.2.1, RFC 9204 §4.2: may not be closed.
+    /// RFC 9114 §6.2.1, RFC 9204 §4.2: whether the stream must stay open.
     pub(super) const fn is_critical(&self) -> bool {
         matches!(self, Self::Control | Self::Encoder | Self::Decoder)
     }
 }
 
-/// What a type turned a stream into.
+/// The result of reading a stream type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Typed {
-    /// More bytes are needed.
+    /// The type is incomplete.
     Not,
-    /// As [`Uni`] now says.
+    /// The type is known; [`Uni`] has it.
     Known,
-    /// To be stopped and ignored.
+    /// The type is unknown: stop the stream and ignore it.
     Unknown,
 }
 
@@ -59,12 +59,12 @@ enum Reading {
     Skip(u64),
 }
 
-/// Bytes of a known frame that we hold.
+/// LIMIT: bytes of a known frame that are buffered.
 const PAYLOAD_MAX: u64 = 2048;
-/// Settings in one frame.
+/// LIMIT: settings in one frame.
 const SETTINGS_MAX: usize = 64;
 
-/// The peer's control stream, and which critical streams came.
+/// The peer's control stream, and the critical streams seen.
 #[derive(Debug, Default)]
 pub(super) struct H3ControlStream {
     seen: [bool; 4],
@@ -76,7 +76,7 @@ pub(super) struct H3ControlStream {
 }
 
 impl H3ControlStream {
-    /// Reads the type of a new stream off the front of `input`.
+    /// Reads the type of a new stream from the front of `input`.
     pub(super) fn identify(
         &mut self,
         uni: &mut Uni,
@@ -108,7 +108,7 @@ impl H3ControlStream {
         Ok(Typed::Known)
     }
 
-    /// Takes bytes of the control stream.
+    /// Receives bytes of the control stream.
     pub(super) fn receive(
         &mut self,
         mut input: &[u8],
@@ -145,7 +145,7 @@ impl H3ControlStream {
         Ok(())
     }
 
-    /// RFC 9114 §6.2.1, §7.2: which frame may stand where on a control stream.
+    /// RFC 9114 §6.2.1, §7.2: checks that a frame is allowed here.
     fn frame(
         &mut self,
         kind: u64,
@@ -203,7 +203,7 @@ impl H3ControlStream {
             kind::SETTINGS => settings(payload, news),
             kind::PRIORITY_UPDATE => {
                 let (id, used) = frame::parse_varint(payload).ok_or_else(misshapen)?;
-                // RFC 9218 §7.2: only streams that carry requests have a priority.
+                // RFC 9218 §7.2: only request streams have a priority.
                 if id & 3 != 0 {
                     return Err(fatal(code::ID_ERROR, "PRIORITY_UPDATE for no request stream"));
                 }
@@ -216,7 +216,7 @@ impl H3ControlStream {
             }
             kind::MAX_PUSH_ID => {
                 let id = only_varint(payload)?;
-                // RFC 9114 §7.2.7: it may only grow.
+                // RFC 9114 §7.2.7: it must not decrease.
                 if self.push_id_max.is_some_and(|max| id < max) {
                     return Err(fatal(code::ID_ERROR, "MAX_PUSH_ID shrinks"));
                 }
@@ -225,7 +225,7 @@ impl H3ControlStream {
             }
             kind::GOAWAY => {
                 let id = only_varint(payload)?;
-                // RFC 9114 §5.2: it may only shrink.
+                // RFC 9114 §5.2: it must not increase.
                 if self.goaway.is_some_and(|max| id > max) {
                     return Err(fatal(code::ID_ERROR, "GOAWAY grows"));
                 }
@@ -234,14 +234,14 @@ impl H3ControlStream {
             }
             _ => {
                 only_varint(payload)?;
-                // RFC 9114 §7.2.3: nothing was promised that could be cancelled.
+                // RFC 9114 §7.2.3: we promised no push that could be cancelled.
                 Err(fatal(code::ID_ERROR, "CANCEL_PUSH for a push that never was"))
             }
         }
     }
 }
 
-/// RFC 9114 §7.2.4: identifiers once each, none of HTTP/2's, switches only on or off.
+/// RFC 9114 §7.2.4: each identifier at most once, none of HTTP/2's, and booleans are 0 or 1.
 fn settings(mut payload: &[u8], news: &mut Vec<ControlNews>) -> Result<(), ConnError> {
     let wrong = |reason| Err(fatal(code::SETTINGS_ERROR, reason));
     let mut seen = Vec::new();
@@ -269,7 +269,7 @@ fn settings(mut payload: &[u8], news: &mut Vec<ControlNews>) -> Result<(), ConnE
     Ok(())
 }
 
-/// RFC 9114 §7.1: a payload holds its fields exactly.
+/// RFC 9114 §7.1: a payload has its fields exactly.
 fn only_varint(payload: &[u8]) -> Result<u64, ConnError> {
     match frame::parse_varint(payload) {
         Some((value, used)) if used == payload.len() => Ok(value),
@@ -289,12 +289,12 @@ const fn skip_to(left: u64) -> Reading {
     if left == 0 { Reading::Header } else { Reading::Skip(left) }
 }
 
-/// The error for an instruction on the peer's encoder stream.
+/// The connection error for an invalid instruction on the peer's encoder stream.
 pub(super) const fn encoder_stream(_: qpack::BadInstruction) -> ConnError {
     fatal(qpack::ENCODER_STREAM_ERROR, "invalid QPACK encoder instruction")
 }
 
-/// The error for an instruction on the peer's decoder stream.
+/// The connection error for an invalid instruction on the peer's decoder stream.
 pub(super) const fn decoder_stream(_: qpack::BadInstruction) -> ConnError {
     fatal(qpack::DECODER_STREAM_ERROR, "invalid QPACK decoder instruction")
 }

@@ -1,36 +1,37 @@
-//! HTTP/3 on the wire: variable-length integers, frame headers, codes (RFC 9114 §7, §8, §11).
+//! Parses and writes HTTP/3 frame headers, variable-length integers and codes (RFC 9114 §7, §8,
+//! §11).
 //!
-//! Knows shapes only: which frame may stand where is decided by whoever reads a stream.
+//! Owns the syntax only. The readers of a stream decide which frame is allowed.
 
 /// Error codes (RFC 9114 §8.1).
 pub mod code {
-    /// Nothing is wrong.
+    /// No error.
     pub const NO_ERROR: u64 = 0x0100;
-    /// A rule without a code of its own was broken.
+    /// A protocol violation without a code of its own.
     pub const GENERAL_PROTOCOL_ERROR: u64 = 0x0101;
-    /// We failed.
+    /// An internal error.
     pub const INTERNAL_ERROR: u64 = 0x0102;
-    /// A stream that may not exist.
+    /// A stream that the peer must not open.
     pub const STREAM_CREATION_ERROR: u64 = 0x0103;
-    /// A stream that the connection cannot do without was closed.
+    /// A critical stream was closed.
     pub const CLOSED_CRITICAL_STREAM: u64 = 0x0104;
-    /// A frame that may not stand there.
+    /// A frame that is not allowed in this state or on this stream.
     pub const FRAME_UNEXPECTED: u64 = 0x0105;
-    /// A frame with the wrong size or layout.
+    /// A frame with an invalid size or layout.
     pub const FRAME_ERROR: u64 = 0x0106;
-    /// The peer makes us work for nothing.
+    /// The peer causes excessive load.
     pub const EXCESSIVE_LOAD: u64 = 0x0107;
-    /// A stream or push id that may not be used so.
+    /// An invalid use of a stream or push id.
     pub const ID_ERROR: u64 = 0x0108;
-    /// Settings that may not be.
+    /// An invalid SETTINGS frame.
     pub const SETTINGS_ERROR: u64 = 0x0109;
     /// The control stream does not begin with SETTINGS.
     pub const MISSING_SETTINGS: u64 = 0x010a;
-    /// The request was not processed at all.
+    /// The request was not processed.
     pub const REQUEST_REJECTED: u64 = 0x010b;
     /// The request or its response is cancelled.
     pub const REQUEST_CANCELLED: u64 = 0x010c;
-    /// The stream ended before the request did.
+    /// The stream ended before the request was complete.
     pub const REQUEST_INCOMPLETE: u64 = 0x010d;
     /// The message is malformed.
     pub const MESSAGE_ERROR: u64 = 0x010e;
@@ -84,10 +85,11 @@ pub mod uni {
     pub const DECODER: u64 = 0x03;
 }
 
-/// The longest frame header: two eight-byte integers.
+/// LIMIT: bytes of a frame header: two eight-byte integers.
 pub const HEADER_MAX: usize = 16;
 
-/// The variable-length integer at the front (RFC 9000 §16) and its length; `None`: incomplete.
+/// Parses the variable-length integer at the front (RFC 9000 §16), and returns its length. `None`
+/// means incomplete.
 #[must_use]
 #[inline]
 pub fn parse_varint(input: &[u8]) -> Option<(u64, usize)> {
@@ -113,7 +115,8 @@ pub fn encode_varint(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// Type and length of the frame at the front, and the bytes they take; `None`: incomplete.
+/// Parses the frame header at the front: type, length, and the bytes of the header. `None` means
+/// incomplete.
 #[must_use]
 #[inline]
 pub fn parse_header(input: &[u8]) -> Option<(u64, u64, usize)> {
@@ -129,13 +132,13 @@ pub fn encode_header(out: &mut Vec<u8>, kind: u64, len: u64) {
     encode_varint(out, len);
 }
 
-/// Whether a frame type belongs to HTTP/2 and is forbidden here (RFC 9114 §7.2.8).
+/// Whether a frame type is reserved for HTTP/2 and forbidden here (RFC 9114 §7.2.8).
 #[must_use]
 pub const fn is_forbidden(kind: u64) -> bool {
     matches!(kind, 0x02 | 0x06 | 0x08 | 0x09)
 }
 
-/// Whether a setting belongs to HTTP/2 and is forbidden here (RFC 9114 §7.2.4.1, §11.2.2).
+/// Whether a setting is reserved for HTTP/2 and forbidden here (RFC 9114 §7.2.4.1, §11.2.2).
 #[must_use]
 pub const fn is_forbidden_setting(id: u64) -> bool {
     matches!(id, 0x00 | 0x02..=0x05)

@@ -1,4 +1,4 @@
-//! Drives a connection with arbitrary calls over a QUIC that takes what it likes.
+//! Drives a connection with arbitrary calls, over a QUIC that accepts arbitrary amounts.
 
 use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::{H3Conn, H3Settings, QuicStreams, StreamGone};
 use crate::{BodySource, HeadPool, Pull, StreamId, StreamOwner, WireEvent};
 
-/// Settings with every limit small enough to be met.
+/// Settings with limits small enough to be reached.
 #[must_use]
 pub const fn settings() -> H3Settings {
     H3Settings {
@@ -81,7 +81,7 @@ impl BodySource for Bodies {
     }
 }
 
-/// Interprets `data` as calls: two bytes of what and where, then what they need.
+/// Interprets `data` as calls: two bytes for the call and the stream, then its arguments.
 pub fn conn(data: &[u8]) {
     let (settings, mut conn, mut heads) = (settings(), H3Conn::new(), HeadPool::default());
     let (mut quic, mut events) = (Quic { room: 40, ..Quic::default() }, Vec::new());

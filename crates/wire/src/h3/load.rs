@@ -1,31 +1,32 @@
-//! How much useless work a peer may cause: one purse per connection.
+//! Limits the useless work that a peer may cause: one budget per connection.
 //!
-//! Legitimate odd things (unknown frames, cancelled requests) cost a little; every response that
-//! leaves gives some back. A peer that only costs runs out and is told so (RFC 9114 §10.5).
+//! Unusual but legal input (unknown frames, cancelled requests) costs a little. Every completed
+//! response refunds some. A peer that exceeds the budget gets H3_EXCESSIVE_LOAD (RFC 9114 §10.5).
 
 use super::frame::code;
 use crate::ConnError;
 use crate::patience::{CANCELS_MAX, WASTES_MAX};
 
-/// What a connection may cost beyond what its responses give back.
+/// LIMIT: the budget of a connection.
 const PURSE: u32 = 2000;
-/// What a response gives back.
+/// The refund of a completed response.
 const REFUND: u32 = 20;
 
-/// An unknown or empty frame, a control frame, a QPACK instruction, an unknown stream.
+/// The cost of an unknown or empty frame, a control frame, a QPACK instruction, an unknown stream.
 pub(super) const ODD: u32 = 1;
-/// A request that is broken: it cost us a head, perhaps an exchange.
+/// The cost of a malformed request, which took a head and perhaps an exchange.
 pub(super) const WASTED: u32 = PURSE / WASTES_MAX;
-/// A request that is cancelled before its answer began, as browsers do whose user goes elsewhere.
+/// The cost of a request that is cancelled before its response began, as browsers do when the user
+/// navigates away.
 pub(super) const CANCELLED: u32 = PURSE / CANCELS_MAX;
 /// Bytes of unknown frames that cost as much as one frame.
 pub(super) const SKIPPED: u64 = 4096;
 
-/// What a client is told that costs too much, over one connection or over many.
+/// The error for a client that exceeds the budget of one connection or of many.
 pub const EXCESSIVE_LOAD: ConnError =
     ConnError { code: code::EXCESSIVE_LOAD, reason: "client causes excessive load" };
 
-/// The purse.
+/// The budget of one connection.
 #[derive(Debug, Default)]
 pub(super) struct H3Load {
     spent: u32,
@@ -34,7 +35,7 @@ pub(super) struct H3Load {
 }
 
 impl H3Load {
-    /// Takes `cost` out.
+    /// Charges `cost`.
     #[inline]
     pub(super) fn charge(&mut self, cost: u32) -> Result<(), ConnError> {
         self.spent = self.spent.saturating_add(cost);
@@ -45,12 +46,12 @@ impl H3Load {
         Ok(())
     }
 
-    /// Broken requests since the last call.
+    /// Returns the malformed requests since the last call.
     pub(super) const fn take_wasted(&mut self) -> u32 {
         std::mem::replace(&mut self.wasted, 0)
     }
 
-    /// Notes that a response has left.
+    /// Refunds a completed response.
     #[inline]
     pub(super) const fn refund(&mut self) {
         self.spent = self.spent.saturating_sub(REFUND);

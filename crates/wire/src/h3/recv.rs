@@ -1,7 +1,7 @@
-//! Reading request streams: frames, field sections, bodies (RFC 9114 §4.1, §7.1, §7.2).
+//! Reads request streams: frames, field sections, bodies (RFC 9114 §4.1, §7.1, §7.2).
 //!
-//! Owns the order of frames on one stream and the checks of one message. It talks to nobody: what
-//! it finds are events, and faults of the stream or of the connection.
+//! Owns the order of frames on a stream and the checks of a message. Its results are events, stream
+//! errors and connection errors; it writes nothing.
 
 use bolide_http::{HttpVersion, Method, Name, RequestBody, RequestHead};
 use bytes::{Buf, Bytes};
@@ -16,12 +16,12 @@ use crate::qpack::{self, QpackDecoder, Section};
 use crate::sched::Priority;
 use crate::{ConnError, HeadPool, StreamId, WireEvent, WireRefusal};
 
-/// What broke, and how much of the connection goes with it.
+/// A stream error or a connection error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum H3Fault {
-    /// The stream is reset with this code.
+    /// Reset the stream with this code.
     Stream(u64),
-    /// The connection is over.
+    /// Close the connection.
     Conn(ConnError),
 }
 
@@ -35,14 +35,15 @@ pub(super) const fn fatal(code: u64, reason: &'static str) -> ConnError {
     ConnError { code, reason }
 }
 
-/// Sections longer than this are not remembered.
+/// LIMIT: bytes of a field section in the cache.
 const REMEMBERED_MAX: usize = 1024;
 
-/// The previous request head: clients repeat themselves, mostly to the byte.
+/// The previous request head. Clients often repeat a section byte for byte.
 #[derive(Debug, Default)]
 pub(super) struct HeadCache {
     section: Vec<u8>,
-    /// Insertions when it was decoded: the same bytes mean the same while nothing is inserted.
+    /// The insert count when it was decoded. The same bytes have the same meaning until the next
+    /// insertion.
     inserted: u64,
     required: u64,
     has_end: bool,
@@ -68,7 +69,7 @@ impl HeadCache {
     }
 }
 
-/// What reading a stream needs of its connection.
+/// The parts of the connection that reading a stream needs.
 pub(super) struct H3Intake<'a> {
     pub(super) settings: &'a H3Settings,
     pub(super) name: StreamId,
@@ -80,7 +81,7 @@ pub(super) struct H3Intake<'a> {
 }
 
 impl H3Intake<'_> {
-    /// Takes the next bytes of a stream, and its end.
+    /// Receives the next bytes of a stream, and its end.
     pub(super) fn receive(
         &mut self,
         stream: &mut H3Stream,
@@ -112,7 +113,7 @@ impl H3Intake<'_> {
         if fin { self.end(stream) } else { Ok(()) }
     }
 
-    /// Tries the section again that waited for insertions, then what came behind it.
+    /// Decodes the section that waited for insertions, then the bytes behind it.
     pub(super) fn resume(&mut self, stream: &mut H3Stream) -> Result<(), H3Fault> {
         let Some(held) = stream.recv.held.take() else { return Ok(()) };
         let HeldH3Head { section, phase, rest, fin, .. } = *held;
@@ -143,7 +144,7 @@ impl H3Intake<'_> {
         self.frame(stream, kind, len)
     }
 
-    /// RFC 9114 §4.1, §7.2: which frame may stand where on a request stream.
+    /// RFC 9114 §4.1, §7.2: checks that a frame is allowed here.
     fn frame(&mut self, stream: &mut H3Stream, kind: u64, len: u64) -> Result<(), H3Fault> {
         let recv = &mut stream.recv;
         match (kind, recv.phase) {
@@ -189,7 +190,7 @@ impl H3Intake<'_> {
             stream.recv.frame = H3Frame::Section(len as usize);
             return Ok(());
         }
-        // RFC 9204 §2.2.2.2: the section is abandoned.
+        // RFC 9204 §2.2.2.2: the section is not decoded.
         self.decoder.cancel(stream.id);
         if stream.recv.phase == H3StreamPhase::Body {
             return Err(H3Fault::Stream(code::EXCESSIVE_LOAD));
@@ -320,7 +321,7 @@ impl H3Intake<'_> {
         };
         stream.is_head_request = head.method == Method::Head;
         stream.is_announced = true;
-        // RFC 9218 §7: a PRIORITY_UPDATE overrides the field, also one that came first.
+        // RFC 9218 §7: a PRIORITY_UPDATE overrides the field, even one that came earlier.
         if !stream.is_priority_pinned
             && let Some(text) = head.fields.get(Name::Priority)
         {
@@ -337,7 +338,7 @@ impl H3Intake<'_> {
         self.events.push(WireEvent::Refused { stream: self.name, head, refusal });
     }
 
-    /// RFC 9114 §4.3: trailers are decoded for QPACK's sake, checked, and dropped.
+    /// RFC 9114 §4.3: trailers are decoded to keep QPACK in step, checked, and dropped.
     fn trailers(&mut self, stream: &mut H3Stream, section: &[u8]) -> Result<Section, H3Fault> {
         let mut flaw = Ok(());
         let done = self.decoder.decode(section, |label, value| {
@@ -367,7 +368,7 @@ impl H3Intake<'_> {
             return Ok(());
         }
         recv.window += bytes.len();
-        // What came before the stream had an owner may still wait to be told: nothing overtakes it.
+        // Chunks from before `bind` may be unreported still. The order of the body must not change.
         if stream.user == UNBOUND || recv.unread.is_some() {
             recv.unread.get_or_insert_with(Box::<Unread>::default).chunks.push(bytes);
         } else {
@@ -392,14 +393,14 @@ impl H3Intake<'_> {
             }
             H3StreamPhase::Head | H3StreamPhase::Body | H3StreamPhase::Trailed => {}
         }
-        // RFC 9114 §7.1: a stream may not end within a frame.
+        // RFC 9114 §7.1: a stream must not end within a frame.
         if recv.frame != H3Frame::Header || !recv.partial.is_empty() {
             return Err(fatal(code::FRAME_ERROR, "stream ends within a frame").into());
         }
         if recv.phase == H3StreamPhase::Head {
             return Err(H3Fault::Stream(code::REQUEST_INCOMPLETE));
         }
-        // RFC 9114 §4.1.2: the sum of DATA is what content-length said.
+        // RFC 9114 §4.1.2: the sum of the DATA frames must equal content-length.
         if recv.length.is_some_and(|length| length != recv.received) {
             return Err(H3Fault::Stream(code::MESSAGE_ERROR));
         }
@@ -415,7 +416,7 @@ impl H3Intake<'_> {
     }
 }
 
-/// Takes an unknown frame out of the purse.
+/// Charges an unknown frame to the connection.
 pub(super) fn charge_unknown(load: &mut H3Load, len: u64) -> Result<(), ConnError> {
     let skipped = u32::try_from(len / load::SKIPPED).unwrap_or(u32::MAX);
     load.charge(load::ODD.saturating_add(skipped))

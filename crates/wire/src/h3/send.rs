@@ -1,8 +1,7 @@
-//! Writing: response heads, pulled bodies, and our own unidirectional streams.
+//! Writes response heads, pulled bodies, and our unidirectional streams.
 //!
-//! Owns the encoded form of the previous response head and the loop that turns one stream's body
-//! into DATA. It never asks a source for more than QUIC takes at once, and never sees why a
-//! stream is answered.
+//! Owns the cache of the previous response head and the loop that pulls one stream's body into
+//! DATA. It pulls no more than QUIC accepts at once.
 
 use bolide_base::{Segment, SendChain};
 use bolide_http::status::is_bodiless;
@@ -15,23 +14,23 @@ use super::streams::{H3Body, H3Stream};
 use crate::qpack::{QpackEncoder, References};
 use crate::{BodySource, Pull};
 
-/// `HEADERS` with `:status: 100`: static row 63 behind an empty prefix.
+/// `HEADERS` with `:status: 100`: static table entry 63 after an empty prefix.
 pub(super) const CONTINUE: &[u8] = &[0x01, 0x04, 0x00, 0x00, 0xff, 0x00];
-/// Bytes of one incremental response before its equals have their turn.
+/// LIMIT: bytes of an incremental response before others of its urgency have their turn.
 const QUANTUM: usize = 16 * 1024;
-/// The longest header of a DATA frame.
+/// LIMIT: bytes of a DATA frame header.
 const DATA_HEADER_MAX: usize = 9;
 
-/// A response head on the wire.
+/// An encoded response head.
 #[derive(Clone, Debug)]
 pub(super) struct EncodedHead {
-    /// HEADERS, then the DATA header of a body of known length.
+    /// HEADERS, then the DATA frame header of a body of known length.
     pub(super) bytes: Bytes,
     pub(super) body: H3Body,
     pub(super) references: Option<References>,
 }
 
-/// The previous response head: servers repeat themselves.
+/// The previous response head. Servers often repeat a head.
 #[derive(Debug, Default)]
 pub(super) struct ReplyCache {
     head: ResponseHead,
@@ -41,7 +40,7 @@ pub(super) struct ReplyCache {
 }
 
 impl ReplyCache {
-    /// The wire form of `head`, encoded only if it is not the previous one again.
+    /// The encoded form of `head`, from the cache if it equals the previous one.
     pub(super) fn encode(
         &mut self,
         encoder: &mut QpackEncoder,
@@ -75,7 +74,8 @@ fn encode(
     head: &ResponseHead,
     is_head_request: bool,
 ) -> (EncodedHead, bool) {
-    // RFC 9110 §6.4.1, §8.6: no content for HEAD, 1xx, 204, 304; no length for the latter three.
+    // RFC 9110 §6.4.1, §8.6: no content for HEAD, 1xx, 204, 304, and no length for the latter
+    // three.
     let is_bodiless = is_bodiless(head.status);
     let length = match head.body {
         BodyLen::Exact(length) if !is_bodiless => Some(length),
@@ -87,7 +87,7 @@ fn encode(
         BodyLen::Exact(length) => H3Body::Exact(length),
         BodyLen::Unknown => H3Body::Unknown,
     };
-    // The length in front has two bytes; a longer section moves for two more.
+    // The length takes two bytes; a longer section moves by two more.
     let mut out = Vec::with_capacity(256);
     out.extend_from_slice(&[kind::HEADERS as u8, 0, 0]);
     let fields = || {
@@ -108,7 +108,7 @@ fn encode(
     (EncodedHead { bytes, body, references: done.references }, done.is_settled)
 }
 
-/// RFC 9114 §4.2: fields that HTTP/3 does not have, or that we write ourselves.
+/// RFC 9114 §4.2: fields that HTTP/3 does not have, or that the encoder writes itself.
 const fn is_framing(name: Name) -> bool {
     matches!(
         name,
@@ -121,7 +121,7 @@ const fn is_framing(name: Name) -> bool {
     )
 }
 
-/// Lets the trailers of `stream` wait behind its body; no fields are no trailers.
+/// Queues the trailers of `stream` behind its body, if there are any.
 #[cold]
 pub(super) fn trail(stream: &mut H3Stream, encoder: &mut QpackEncoder, fields: &FieldMap) {
     stream.send.is_trailed = false;
@@ -137,26 +137,26 @@ pub(super) fn trail(stream: &mut H3Stream, encoder: &mut QpackEncoder, fields: &
     }
 }
 
-/// How a stream's turn to write ended.
+/// The result of a stream's turn to write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum H3SendTurn {
-    /// Everything was handed over.
+    /// All bytes were handed to QUIC.
     Done,
-    /// Everything but the trailers was handed over.
+    /// All bytes except the trailers were handed to QUIC.
     Trailers,
-    /// QUIC takes no more for now.
+    /// QUIC accepts no more for now.
     Blocked,
     /// There is nothing to write for now.
     Pending,
-    /// The room of this call is used up, or the turn is others'.
+    /// The room of this call is used up, or the quantum of the stream is.
     Spent,
-    /// QUIC no longer has the stream.
+    /// The QUIC stream is gone.
     Gone,
     /// The body cannot be completed.
     Broken,
 }
 
-/// Writes what `stream` has, within `room`.
+/// Writes the pending bytes of `stream`, at most `room`.
 pub(super) fn serve(
     stream: &mut H3Stream,
     room: &mut usize,
@@ -188,7 +188,7 @@ pub(super) fn serve(
         }
         let mut max = max.min(takes).min(*room).min(quantum);
         if stream.send.body == H3Body::Unknown {
-            // The frame header takes its part; what does not fit is kept.
+            // Leaves room for the frame header; bytes that do not fit wait.
             max = max.saturating_sub(DATA_HEADER_MAX).max(1);
         }
         let pull = bodies.pull(stream.user, max, scratch);
@@ -204,7 +204,7 @@ pub(super) fn serve(
     }
 }
 
-/// Writes what waits in front of the body. `None`: all of it left.
+/// Writes the bytes in front of the body. `None` means that all were written.
 fn flush(
     stream: &mut H3Stream,
     room: &mut usize,
@@ -230,7 +230,7 @@ fn flush(
     None
 }
 
-/// Notes what was pulled. `false`: the source gave too little, too much, or up.
+/// Counts the pulled bytes. `false` means that the source broke its length or failed.
 fn account(stream: &mut H3Stream, pull: Pull, pulled: u64) -> bool {
     let send = &mut stream.send;
     send.body_bytes += pulled;
@@ -244,12 +244,12 @@ fn account(stream: &mut H3Stream, pull: Pull, pulled: u64) -> bool {
         (H3Body::Unknown, Pull::End) => send.body = H3Body::Done,
         (H3Body::Unknown | H3Body::Done, _) => {}
     }
-    // INVARIANT: a complete body waits for nobody.
+    // INVARIANT: a complete body is never pending.
     send.is_pending &= send.body != H3Body::Done;
     true
 }
 
-/// Hands the pulled segments over. `false`: a segment that nobody could write.
+/// Hands the pulled segments to QUIC. `false` means a file segment, which QUIC cannot send.
 fn enqueue(
     stream: &mut H3Stream,
     scratch: &SendChain,
@@ -285,10 +285,10 @@ fn enqueue(
     true
 }
 
-/// Writes `bytes` behind what waits, or lets them wait too.
+/// Writes `bytes` behind the waiting ones; what QUIC does not accept waits, too.
 fn put(stream: &mut H3Stream, mut bytes: Bytes, quic: &mut impl QuicStreams) {
     if stream.send.rest.is_empty() {
-        // A stream that is gone is noticed by the next flush.
+        // The next flush detects a stream that is gone.
         let _ = quic.write(stream.id, &mut bytes);
     }
     if !bytes.is_empty() {
@@ -296,7 +296,7 @@ fn put(stream: &mut H3Stream, mut bytes: Bytes, quic: &mut impl QuicStreams) {
     }
 }
 
-/// One of our unidirectional streams: opened with its first bytes.
+/// One of our unidirectional streams. It opens with its first bytes.
 #[derive(Debug, Default)]
 pub(super) struct Out {
     id: Option<u64>,
@@ -307,7 +307,7 @@ pub(super) struct Out {
 }
 
 impl Out {
-    /// The bytes to send next; the first bytes follow the stream's type.
+    /// The buffer of the bytes to send next. The stream's type goes before the first bytes.
     pub(super) fn pending(&mut self, kind: u64) -> &mut Vec<u8> {
         if !std::mem::replace(&mut self.is_typed, true) {
             frame::encode_varint(&mut self.pending, kind);
@@ -315,7 +315,7 @@ impl Out {
         &mut self.pending
     }
 
-    /// Whether a flush could get something out.
+    /// Whether a flush could write something.
     pub(super) fn has_output(&self) -> bool {
         !self.is_blocked && (!self.pending.is_empty() || !self.queue.is_empty())
     }
@@ -325,12 +325,12 @@ impl Out {
         self.id == Some(id)
     }
 
-    /// Notes that QUIC may take bytes again.
+    /// QUIC accepts bytes again.
     pub(super) const fn unblock(&mut self) {
         self.is_blocked = false;
     }
 
-    /// Writes as much as QUIC takes.
+    /// Writes as much as QUIC accepts.
     pub(super) fn flush(&mut self, quic: &mut impl QuicStreams) {
         loop {
             if self.queue.is_empty() {
@@ -345,7 +345,7 @@ impl Out {
                 return;
             };
             self.id = Some(id);
-            // A critical stream that is gone ends the connection by `handle_stopped`.
+            // `handle_stopped` reports a critical stream that is gone.
             if quic.write(id, &mut self.queue).is_err() {
                 self.queue.clear();
             }

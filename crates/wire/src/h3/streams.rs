@@ -1,7 +1,7 @@
-//! The request streams of one connection: storage, and what is known of each.
+//! The request streams of one connection: their storage and state.
 //!
-//! Owns slots that are found by QUIC stream id or by [`StreamId`]; a stale [`StreamId`] finds
-//! nothing. It refuses nothing: how many streams may be is decided before they come here.
+//! Owns slots that are found by QUIC stream id or by [`StreamId`]. A stale [`StreamId`] finds
+//! nothing. The caller enforces the limit on the number of streams.
 //!
 //! ```text
 //!           first bytes            HEADERS             FIN, stopped, reset
@@ -12,8 +12,8 @@
 //!                       Blocked              Trailed      Ignored: read and dropped
 //! ```
 //!
-//! The invariant easiest to break: a stream whose request was announced and whose user is not
-//! known yet outlives its QUIC stream, because somebody has to be told that it died.
+//! INVARIANT: a stream whose request was reported and whose owner is not bound yet outlives its
+//! QUIC stream, because the owner has to get its `Reset`.
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -24,37 +24,37 @@ use crate::conn::UNBOUND;
 use crate::sched::Priority;
 use crate::{Awaiting, StreamId, StreamOwner};
 
-/// Where the reading of a request stands.
+/// The state of the peer's side of a request stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum H3StreamPhase {
     /// No field section was decoded yet.
     Head,
-    /// A section waits for insertions.
+    /// A field section waits for insertions.
     Blocked,
-    /// The head is announced; the body comes.
+    /// The request was reported; the body follows.
     Body,
-    /// Trailers came; nothing but unknown frames may follow.
+    /// The trailers came; only unknown frames may follow.
     Trailed,
-    /// The peer's side is over.
+    /// The peer's side is closed.
     Ended,
-    /// Whatever comes is dropped.
+    /// Received bytes are dropped.
     Ignored,
 }
 
-/// Where the reading of frames stands.
+/// The state of the frame parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum H3Frame {
-    /// At a header, or within one: its beginning is in `partial`.
+    /// At a frame header, or within one: its beginning is in `partial`.
     Header,
     /// In DATA with this many bytes to come.
     Data(u64),
-    /// In HEADERS of this length; what came of it is in `partial`.
+    /// In HEADERS of this length; its beginning is in `partial`.
     Section(usize),
     /// In an unknown frame with this many bytes to come.
     Skip(u64),
 }
 
-/// A section that waits for insertions, and what came behind it.
+/// A field section that waits for insertions, and the bytes behind it.
 #[derive(Debug)]
 pub(super) struct HeldH3Head {
     pub(super) required: u64,
@@ -65,14 +65,14 @@ pub(super) struct HeldH3Head {
     pub(super) fin: bool,
 }
 
-/// Body that arrived before the stream was bound.
+/// Body bytes that came before `bind`.
 #[derive(Debug, Default)]
 pub(super) struct Unread {
     pub(super) chunks: Vec<Bytes>,
     pub(super) is_ended: bool,
 }
 
-/// The peer's side of a stream.
+/// The receiving side of a stream.
 #[derive(Debug)]
 pub(super) struct Recv {
     pub(super) phase: H3StreamPhase,
@@ -80,68 +80,68 @@ pub(super) struct Recv {
     pub(super) partial: Vec<u8>,
     pub(super) held: Option<Box<HeldH3Head>>,
     pub(super) unread: Option<Box<Unread>>,
-    /// What `content-length` says.
+    /// The value of `content-length`.
     pub(super) length: Option<u64>,
-    /// Body bytes that came.
+    /// Body bytes received.
     pub(super) received: u64,
-    /// Body bytes told and not given back.
+    /// Body bytes reported and not consumed.
     pub(super) window: usize,
-    /// Whether body and its end are of interest.
+    /// Whether body and end are reported.
     pub(super) wants_body: bool,
     pub(super) is_early: bool,
 }
 
-/// The body of a response, as it is framed.
+/// The framing of a response body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum H3Body {
-    /// Nothing (more) to pull.
+    /// Nothing left to pull.
     Done,
-    /// This many bytes, whose DATA header has left with the head.
+    /// This many bytes; their DATA frame header was sent with the head.
     Exact(u64),
     /// One DATA frame for each pull, until the source ends.
     Unknown,
 }
 
-/// Our side of a stream.
+/// The sending side of a stream.
 #[derive(Debug)]
 pub(super) struct Send {
-    /// The head, before everything else.
+    /// The head; it is sent before everything else.
     pub(super) head: Bytes,
-    /// What QUIC did not take at once; leaves before the source is asked again.
+    /// Bytes that QUIC did not accept yet; they are sent before the next pull.
     pub(super) rest: VecDeque<Bytes>,
     pub(super) body: H3Body,
-    /// Whether each pull becomes a DATA frame of its own.
+    /// Whether each pull becomes a DATA frame.
     pub(super) is_framed: bool,
     pub(super) body_bytes: u64,
     /// Bytes of heads.
     pub(super) head_bytes: u64,
     /// Whether the final response head was given.
     pub(super) is_answered: bool,
-    /// Whether trailer fields are asked for behind the body.
+    /// Whether trailer fields follow the body.
     pub(super) is_trailed: bool,
-    /// Whether the stream waits in the scheduler.
+    /// Whether the stream is in the scheduler.
     pub(super) is_queued: bool,
-    /// Whether only `handle_writable` makes sense of another try.
+    /// Whether the stream waits for `handle_writable`.
     pub(super) is_blocked: bool,
-    /// Whether only `body_ready` makes sense of another pull.
+    /// Whether the body waits for `body_ready`.
     pub(super) is_pending: bool,
 }
 
 impl Send {
-    /// Body bytes that QUIC has taken, and what of the head it has not, in one number.
+    /// Changes whenever QUIC accepts bytes: body bytes minus waiting bytes.
     fn left(&self) -> u64 {
         let waiting = self.head.len() + self.rest.iter().map(Bytes::len).sum::<usize>();
         self.body_bytes.wrapping_sub(waiting as u64)
     }
 }
 
-/// Whether a stream still lives in QUIC.
+/// The state of the QUIC stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum H3StreamFate {
     Open,
-    /// Given up; `transmit` will tell QUIC.
+    /// Aborted here; the next `transmit` resets it.
     Aborted,
-    /// Gone from QUIC; kept for a user to come.
+    /// Closed in QUIC; kept until an owner is bound.
     Dead,
 }
 
@@ -154,9 +154,9 @@ pub(super) struct H3Stream {
     pub(super) is_announced: bool,
     pub(super) is_head_request: bool,
     pub(super) priority: Priority,
-    /// Whether QUIC has to be told `priority`.
+    /// Whether QUIC needs the new `priority`.
     pub(super) has_new_priority: bool,
-    /// Whether a frame gave `priority`, which the request's own field does not change.
+    /// Whether a PRIORITY_UPDATE set `priority`, which overrides the request's field.
     pub(super) is_priority_pinned: bool,
     pub(super) recv: Recv,
     pub(super) send: Send,
@@ -201,19 +201,19 @@ impl H3Stream {
         }
     }
 
-    /// Takes the priority that a field or frame asks for.
+    /// Sets the priority that a field or frame requests.
     pub(super) fn prioritise(&mut self, priority: Priority) {
         self.has_new_priority |= priority != self.priority;
         self.priority = priority;
     }
 
-    /// Whether somebody waits to be told about this stream's end who has no name yet.
+    /// Whether an owner that is not bound yet has to get the end of this stream.
     pub(super) const fn awaits_user(&self) -> bool {
         self.is_announced && self.user == UNBOUND
     }
 }
 
-/// A multiplicative hash: stream ids are small, regular and bounded by QUIC's credit.
+/// A multiplicative hash: stream ids are small, regular and bounded by QUIC's stream limit.
 #[derive(Debug, Default)]
 pub(super) struct IdHasher(u64);
 
@@ -249,13 +249,13 @@ pub(super) struct H3Streams {
 }
 
 impl H3Streams {
-    /// The users of all streams that have one.
+    /// The owners of all streams that have one.
     pub(super) fn users(&self) -> impl Iterator<Item = StreamOwner> {
         let streams = self.slots.iter().filter_map(|slot| slot.stream.as_ref());
         streams.map(|stream| stream.user).filter(|&user| user != UNBOUND)
     }
 
-    /// Streams that can do nothing until the peer does.
+    /// Streams that cannot proceed until the peer sends something.
     pub(super) fn awaiting(&self) -> impl Iterator<Item = Awaiting> {
         let named = |slot: u32| Some((self.name(slot), self.look(slot)?));
         (0..self.slots.len() as u32).filter_map(named).filter_map(|(name, stream)| {
@@ -270,7 +270,7 @@ impl H3Streams {
         })
     }
 
-    /// How many there are, dead ones included.
+    /// The number of streams, dead ones included.
     pub(super) const fn live(&self) -> usize {
         self.slots.len() - self.free.len()
     }
@@ -287,12 +287,12 @@ impl H3Streams {
         self.slots.get_mut(slot as usize)?.stream.as_mut()
     }
 
-    /// The stream in `slot`, to look at.
+    /// The stream in `slot`, read-only.
     pub(super) fn look(&self, slot: u32) -> Option<&H3Stream> {
         self.slots.get(slot as usize)?.stream.as_ref()
     }
 
-    /// The slot that `id` names, unless it is stale.
+    /// The slot of `id`, unless it is stale.
     #[inline]
     pub(super) fn slot(&self, id: StreamId) -> Option<u32> {
         let slot = self.slots.get(id.0 as u32 as usize)?;
@@ -300,21 +300,21 @@ impl H3Streams {
         is_current.then_some(id.0 as u32)
     }
 
-    /// The stream that `id` names, unless it is stale.
+    /// The stream of `id`, unless it is stale.
     #[inline]
     pub(super) fn find(&mut self, id: StreamId) -> Option<(u32, &mut H3Stream)> {
         let slot = self.slot(id)?;
         self.at(slot).map(|stream| (slot, stream))
     }
 
-    /// How the world outside names the stream in `slot`.
+    /// The [`StreamId`] of the stream in `slot`.
     #[inline]
     pub(super) fn name(&self, slot: u32) -> StreamId {
         let generation = self.slots.get(slot as usize).map_or(0, |slot| slot.generation);
         StreamId(u64::from(generation) << 32 | u64::from(slot))
     }
 
-    /// Makes a stream.
+    /// Inserts a stream.
     pub(super) fn insert(&mut self, id: u64) -> u32 {
         let stream = Some(H3Stream::new(id));
         let slot = if let Some(slot) = self.free.pop() {
@@ -328,12 +328,12 @@ impl H3Streams {
         slot
     }
 
-    /// Makes the stream unfindable by its QUIC id.
+    /// Removes the QUIC id from the index; the slot stays.
     pub(super) fn unlist(&mut self, id: u64) {
         self.by_id.remove(&id);
     }
 
-    /// Forgets the stream in `slot`; its [`StreamId`] goes stale.
+    /// Removes the stream in `slot`; its [`StreamId`] becomes stale.
     pub(super) fn remove(&mut self, slot: u32) {
         let Some(entry) = self.slots.get_mut(slot as usize) else { return };
         if let Some(stream) = entry.stream.take() {

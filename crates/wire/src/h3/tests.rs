@@ -1,4 +1,4 @@
-//! A connection between a QUIC in memory and a peer that we spell byte by byte.
+//! A connection between a QUIC in memory and a peer whose bytes the tests spell out.
 
 mod errors;
 mod requests;
@@ -33,19 +33,19 @@ fn settings() -> H3Settings {
     }
 }
 
-/// QUIC in memory: what was written, and what may be written.
+/// QUIC in memory: the written bytes, and the room.
 #[derive(Debug, Default)]
 struct Quic {
     opened: u64,
     written: HashMap<u64, Vec<u8>>,
-    /// Room of each stream; missing means no end.
+    /// The room of each stream; a missing entry means no limit.
     room: HashMap<u64, usize>,
     finished: Vec<u64>,
     gone: Vec<u64>,
     resets: Vec<(u64, u64)>,
     stops: Vec<(u64, u64)>,
     priorities: Vec<(u64, i32)>,
-    /// Addresses of what was written, for what must not be copied.
+    /// Addresses of the written bytes, to check that they are not copied.
     pieces: Vec<*const u8>,
 }
 
@@ -92,12 +92,12 @@ impl QuicStreams for Quic {
     }
 }
 
-/// What a body source does when it is asked.
+/// The behaviour of a body source.
 #[derive(Clone, Debug)]
 enum Source {
     /// Gives these pieces, then ends.
     Pieces(Vec<Bytes>),
-    /// Gives one piece and has nothing more for now.
+    /// Gives one piece and has no more for now.
     Waits(Bytes),
     Breaks,
 }
@@ -136,7 +136,7 @@ impl BodySource for Bodies {
     }
 }
 
-/// Everything around one connection.
+/// A connection with its surroundings.
 struct World {
     settings: H3Settings,
     conn: H3Conn,
@@ -164,7 +164,7 @@ impl World {
         conn.receive(settings, stream, bytes, fin, false, heads, events)
     }
 
-    /// The code with which the connection ends.
+    /// The error code of the connection.
     fn code(&mut self, stream: u64, bytes: &[u8], fin: bool) -> u64 {
         self.receive(stream, bytes, fin).map_or_else(|error| error.code, |()| 0)
     }

@@ -1,7 +1,7 @@
-//! Field sections in, fields out (RFC 7541 §3, §6).
+//! Decodes field blocks (RFC 7541 §3, §6).
 //!
-//! Owns the decoder's dynamic table. Refuses every section that could leave the two ends with
-//! different tables: after an error the connection is lost.
+//! Owns the decoder's dynamic table. It refuses every block that could make the two tables differ:
+//! a decoding error is a connection error.
 
 use bolide_base::limits::FIELD_TABLE_SIZE;
 
@@ -10,31 +10,31 @@ use super::statics::{self, COUNT};
 use super::table::{ENTRY_OVERHEAD, StaticRow};
 use super::{FieldToken, HpackTable, Traits, huffman};
 
-/// Where decoded fields go.
+/// The receiver of decoded fields.
 pub trait Sink {
-    /// Takes one field, in order.
+    /// Takes the next field.
     fn field(&mut self, token: FieldToken, traits: Traits, name: &[u8], value: &[u8]);
 }
 
-/// Why a section could not be decoded; all but `TooLarge` are compression errors (RFC 9113 §4.3).
+/// Why a block cannot be decoded. All but `TooLarge` are compression errors (RFC 9113 §4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HpackError {
-    /// It ends inside a field.
+    /// It ends within a field.
     Truncated,
     /// An integer is too large.
     Integer,
-    /// A string is no Huffman code.
+    /// A string has an invalid Huffman code.
     Huffman,
-    /// An index leads nowhere.
+    /// An index has no entry.
     Index,
     /// A table size update is too large or not at the start.
     SizeUpdate,
-    /// The fields are larger than the caller can bear; the table is not in sync any more.
+    /// The fields exceed the limit of the caller. The tables differ now.
     TooLarge,
 }
 
 impl HpackError {
-    /// For the error log.
+    /// The text for the error log.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
@@ -57,7 +57,7 @@ impl From<IntError> for HpackError {
     }
 }
 
-/// Where a decoded string lies.
+/// The place of a decoded string.
 #[derive(Clone, Copy)]
 enum Text {
     Static(&'static str),
@@ -82,11 +82,11 @@ enum Indexing {
     Leave,
 }
 
-/// The receiving end of one direction of a connection.
+/// The HPACK decoder of a connection.
 #[derive(Debug)]
 pub struct HpackDecoder {
     table: HpackTable,
-    /// What we promised the peer: no size update may go above it.
+    /// Our `SETTINGS_HEADER_TABLE_SIZE`: the limit of table size updates.
     size_limit: u32,
 }
 
@@ -97,13 +97,13 @@ impl Default for HpackDecoder {
 }
 
 impl HpackDecoder {
-    /// A decoder whose peer may use a table of `size_limit` bytes (`SETTINGS_HEADER_TABLE_SIZE`).
+    /// A decoder with a table of at most `size_limit` bytes (`SETTINGS_HEADER_TABLE_SIZE`).
     #[must_use]
     pub const fn new(size_limit: u32) -> Self {
         Self { table: HpackTable::new(size_limit), size_limit }
     }
 
-    /// The same number means that the same block decodes to the same fields.
+    /// While this number stays the same, equal blocks decode to equal fields.
     #[must_use]
     #[inline]
     pub const fn generation(&self) -> u32 {
@@ -116,16 +116,16 @@ impl HpackDecoder {
         &self.table
     }
 
-    /// Gives memory back; for idle moments.
+    /// Frees unused memory; for idle connections.
     pub fn shrink(&mut self) {
         self.table.shrink();
     }
 
-    /// Decodes a whole block into `sink`, using `scratch` for Huffman strings.
+    /// Decodes a whole block into `sink`. `scratch` holds the decoded Huffman strings.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`]: the connection cannot go on. `TooLarge` comes once names, values and
+    /// [`HpackError`]: a connection error. `TooLarge` means that names, values and
     /// [`ENTRY_OVERHEAD`] per field exceed `size_max`.
     pub fn decode(
         &mut self,
@@ -142,7 +142,7 @@ impl HpackDecoder {
             } else if first & 0x40 != 0 {
                 self.literal(block, &mut at, Indexing::Insert, scratch, sink)?
             } else if first & 0x20 != 0 {
-                // RFC 7541 §4.2: an update MUST stand at the beginning of a block.
+                // RFC 7541 §4.2: an update MUST occur at the beginning of a block.
                 return Err(HpackError::SizeUpdate);
             } else {
                 self.literal(block, &mut at, Indexing::Leave, scratch, sink)?
@@ -158,7 +158,7 @@ impl HpackDecoder {
     fn size_updates(&mut self, block: &[u8], at: &mut usize) -> Result<(), HpackError> {
         while block.get(*at).is_some_and(|&byte| byte & 0xe0 == 0x20) {
             let size = prefix::read(block, at, 5)?;
-            // RFC 7541 §6.3: the new size MUST NOT be above the limit of the protocol.
+            // RFC 7541 §6.3: the new size MUST NOT exceed the limit of the protocol.
             if size > self.size_limit {
                 return Err(HpackError::SizeUpdate);
             }
@@ -174,7 +174,7 @@ impl HpackDecoder {
             let (name, value) = (entry.name.as_bytes(), entry.value.as_bytes());
             return Ok(StaticRow { token: entry.token, traits: Traits::NONE, name, value });
         }
-        // RFC 7541 §6.1: the index value of 0 is not used and MUST be treated as an error.
+        // RFC 7541 §6.1: index 0 is not used and MUST be treated as an error.
         let position = index.checked_sub(COUNT + 1).ok_or(HpackError::Index)?;
         self.table.row(position).ok_or(HpackError::Index)
     }
@@ -206,7 +206,7 @@ impl HpackDecoder {
                 let name = string(block, at, scratch)?;
                 let text = name.resolve(block, scratch);
                 let token = FieldToken::parse(text);
-                // A known pseudo-name has its colon rightly.
+                // The colon of a known pseudo-header name is valid.
                 let known = !matches!(token, FieldToken::Field(_));
                 let traits = if known { Traits::NONE } else { Traits::of_name(text) };
                 (token, traits, name)
@@ -223,8 +223,8 @@ impl HpackDecoder {
         Ok(name.len() + value.len() + ENTRY_OVERHEAD)
     }
 
-    /// RFC 7541 §4.4: the entry may be evicted by the very insertion that uses its name, so the
-    /// name of a dynamic entry is copied first.
+    /// RFC 7541 §4.4: an insertion may evict the entry whose name it uses. So the name of a dynamic
+    /// entry is copied first.
     #[inline]
     fn indexed_name(
         &self,

@@ -1,8 +1,8 @@
-//! Response fields out (RFC 7541 §6): what is indexed, what is not, and what must never be.
+//! Encodes response fields (RFC 7541 §6) and chooses which are indexed.
 //!
 //! Owns the encoder's dynamic table. It never sends connection-specific fields (RFC 9113 §8.2.2)
-//! and lower-cases every name. The invariant easiest to break: a block that was encoded must be
-//! sent, and in that order, or the peer's table is no longer ours.
+//! and writes every name in lower case. INVARIANT: encoded blocks are sent, and in order; else the
+//! peer's table differs from ours.
 
 use bolide_base::limits::FIELD_TABLE_SIZE;
 use bolide_http::Name;
@@ -12,13 +12,13 @@ use super::table::ENTRY_OVERHEAD;
 use super::{FieldToken, HpackTable, Traits, statics};
 use crate::integer::push_integer;
 
-/// Different values of one name that may sit in the table at a time, for names whose values differ
-/// from resource to resource; more would only push the stable fields out.
+/// LIMIT: table entries with the same name, for names whose values differ between resources. More
+/// would evict the stable fields.
 const SAME_NAME_MAX: usize = 4;
-/// One field may take at most this part of the table.
+/// LIMIT: the fraction of the table that one field may take.
 const FIELD_SHARE: u32 = 4;
 
-/// First bytes of the representations (RFC 7541 §6).
+/// The first bytes of the representations (RFC 7541 §6).
 const INDEXED: u8 = 0x80;
 const INSERTING: u8 = 0x40;
 const SIZE_UPDATE: u8 = 0x20;
@@ -27,15 +27,15 @@ const LEAVING: u8 = 0x00;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Policy {
-    /// Stable for a connection's life or for seconds: worth an entry.
+    /// Stable for seconds or for a connection's life: indexed.
     Index,
-    /// Stable for one resource: worth an entry while there are few.
+    /// Stable for one resource: indexed up to [`SAME_NAME_MAX`] times.
     IndexFew,
-    /// Not worth an entry.
+    /// Not indexed.
     Plain,
-    /// A secret that no intermediary may index either (RFC 7541 §7.1.3).
+    /// A secret that intermediaries must not index, either (RFC 7541 §7.1.3).
     Never,
-    /// Framing's own, or of another protocol version.
+    /// Framing writes it, or HTTP/2 does not have it.
     Omit,
 }
 
@@ -62,11 +62,11 @@ const fn policy(name: Name) -> Policy {
     }
 }
 
-/// The sending end of one direction of a connection.
+/// The HPACK encoder of a connection.
 #[derive(Debug)]
 pub struct HpackEncoder {
     table: HpackTable,
-    /// The smallest size since the last block, where the peer has yet to be told of a change.
+    /// The smallest table size since the last block, unless the peer has it already.
     resized_to: Option<u32>,
 }
 
@@ -77,13 +77,13 @@ impl Default for HpackEncoder {
 }
 
 impl HpackEncoder {
-    /// An encoder whose peer has the initial table size.
+    /// An encoder with the default table size of the peer.
     #[must_use]
     pub const fn new() -> Self {
         Self { table: HpackTable::new(FIELD_TABLE_SIZE as u32), resized_to: None }
     }
 
-    /// Obeys the peer's `SETTINGS_HEADER_TABLE_SIZE`; we use no more than [`FIELD_TABLE_SIZE`].
+    /// Applies the peer's `SETTINGS_HEADER_TABLE_SIZE`. We use no more than [`FIELD_TABLE_SIZE`].
     pub fn limit_table(&mut self, size: u32) {
         let size = size.min(FIELD_TABLE_SIZE as u32);
         if size != self.table.size_max() {
@@ -92,8 +92,8 @@ impl HpackEncoder {
         }
     }
 
-    /// The same number means that an equal head encodes to the same block; `None` while the next
-    /// block is special.
+    /// While this number stays the same, equal heads encode to equal blocks. `None` if the next
+    /// block starts with a size update.
     #[must_use]
     #[inline]
     pub const fn generation(&self) -> Option<u32> {
@@ -109,12 +109,12 @@ impl HpackEncoder {
         &self.table
     }
 
-    /// Gives memory back; for idle moments.
+    /// Frees unused memory; for idle connections.
     pub fn shrink(&mut self) {
         self.table.shrink();
     }
 
-    /// Starts a block: tells of changed table sizes (RFC 7541 §4.2).
+    /// Starts a block with the pending table size updates (RFC 7541 §4.2).
     #[inline]
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         let Some(least) = self.resized_to.take() else { return };
@@ -142,7 +142,7 @@ impl HpackEncoder {
         push_integer(out, INDEXED, 7, index);
     }
 
-    /// Appends `content-length`; its values differ too much to be indexed.
+    /// Appends `content-length`. It is not indexed, because its values differ too much.
     pub fn content_length(&mut self, length: u64, out: &mut Vec<u8>) {
         let (mut digits, mut at, mut rest) = ([0; 20], 20, length);
         loop {
@@ -157,7 +157,7 @@ impl HpackEncoder {
         string(&digits[at..], HuffmanCase::Keep, out);
     }
 
-    /// Appends a field; `text` is its name in any case and matters only for [`Name::Other`].
+    /// Appends a field. `text` is its name in any case; it matters only for [`Name::Other`].
     pub fn field(&mut self, name: Name, text: &[u8], value: &[u8], out: &mut Vec<u8>) {
         let text = if name == Name::Other { text } else { name.text().as_bytes() };
         let first = match policy(name) {
@@ -175,8 +175,8 @@ impl HpackEncoder {
         string(value, HuffmanCase::Keep, out);
     }
 
-    /// Appends an index if the table has the field, else a literal that inserts it, if it is small
-    /// and fewer than `same_name_max` entries have its name.
+    /// Appends an index if the table has the field, else a literal. The literal is inserted if it
+    /// is small and fewer than `same_name_max` entries have its name.
     fn indexing(
         &mut self,
         token: FieldToken,
@@ -195,7 +195,7 @@ impl HpackEncoder {
         let (first, bits) = if inserts { (INSERTING, 6) } else { (LEAVING, 4) };
         match token {
             FieldToken::Field(name) => self.literal(first, bits, name, text, found.name, out),
-            // The first of the static entries for `:status`; no other pseudo-field is sent.
+            // The first static entry of `:status`; responses have no other pseudo-header field.
             _ => push_integer(out, first, bits, 8_u32),
         }
         string(value, HuffmanCase::Keep, out);
@@ -204,7 +204,7 @@ impl HpackEncoder {
         }
     }
 
-    /// Appends the start of a literal: its name, as an index where there is one.
+    /// Appends the start of a literal with its name, as an index if there is one.
     fn literal(
         &self,
         first: u8,
@@ -230,7 +230,7 @@ impl HpackEncoder {
     }
 }
 
-/// The index of the dynamic entry at `position`, counted from the newest.
+/// The index of the dynamic entry at `position`; the newest has position 0.
 const fn index_at(position: usize) -> u32 {
     (statics::COUNT + 1 + position) as u32
 }

@@ -1,8 +1,8 @@
-//! Drives both directions with arbitrary bytes and asserts what must always hold.
+//! Drives both directions with arbitrary bytes and asserts the invariants.
 
 use super::{FieldToken, HpackDecoder, HpackEncoder, Sink, Traits, table::ENTRY_OVERHEAD};
 
-/// Decoded output that one input may cause.
+/// LIMIT: decoded bytes of one input.
 const SIZE_MAX: usize = 32 * 1024;
 
 #[derive(Default)]
@@ -22,11 +22,11 @@ impl Sink for Collect {
     }
 }
 
-/// Decodes `data` as blocks of one connection, and sends what came through an encoder and back.
+/// Decodes `data` as blocks of one connection, and passes the fields through an encoder and back.
 ///
 /// # Panics
 ///
-/// When an invariant does not hold.
+/// An invariant does not hold.
 pub fn fuzz(data: &[u8]) {
     let (mut decoder, mut scratch) = (HpackDecoder::default(), Vec::new());
     let (mut encoder, mut back) = (HpackEncoder::new(), HpackDecoder::default());
@@ -46,7 +46,7 @@ pub fn fuzz(data: &[u8]) {
     }
 }
 
-/// What the encoder sends of `sent` must arrive, and leave both tables equal.
+/// Checks that the encoded fields of `sent` decode to the same fields, and leave both tables equal.
 fn round_trip(sent: &Collect, encoder: &mut HpackEncoder, back: &mut HpackDecoder) {
     let (mut block, mut expected) = (Vec::new(), Vec::new());
     encoder.begin(&mut block);

@@ -1,9 +1,9 @@
 //! The static Huffman code of HPACK and QPACK (RFC 7541 §5.2 and appendix B).
 //!
-//! Owns the code, built at compile time from its lengths alone: codes of one length are consecutive
-//! in symbol order. Refuses the end-of-string symbol and wrong padding.
+//! The code is built at compile time from its lengths: codes of one length are consecutive in
+//! symbol order. The end-of-string symbol and invalid padding are refused.
 
-/// Bits of each code, by symbol; the last is the end of the string.
+/// Bits of each symbol's code; the last is the end of the string.
 #[rustfmt::skip]
 const LENGTHS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -27,10 +27,10 @@ const LENGTHS: [u8; 257] = [
 
 const END_OF_STRING: u16 = 256;
 const LENGTH_MAX: usize = 30;
-/// Codes up to this length are decoded by one look into a table of 2 KB.
+/// A table of 2 KB decodes codes up to this length in one lookup.
 const FAST_BITS: u32 = 10;
 
-/// Codes of one length: the first of them, how many, and where their symbols start.
+/// The codes of one length: the first code, their number, and the index of their symbols.
 #[derive(Clone, Copy)]
 struct Range {
     first: u32,
@@ -70,14 +70,14 @@ const fn assign() -> Code {
         }
         length += 1;
     }
-    // A complete prefix code uses up its space exactly.
+    // A complete prefix code uses its space exactly.
     assert!(placed == 257 && next == 1 << LENGTH_MAX);
     code
 }
 
 static CODE: Code = assign();
 
-/// Symbol and length by the next [`FAST_BITS`] bits; length 0 where the code is longer.
+/// Symbol and length by the next [`FAST_BITS`] bits; length 0 means a longer code.
 static FAST: [(u8, u8); 1 << FAST_BITS] = {
     let code = assign();
     let mut table = [(0_u8, 0_u8); 1 << FAST_BITS];
@@ -98,11 +98,11 @@ static FAST: [(u8, u8); 1 << FAST_BITS] = {
     table
 };
 
-/// The string is no Huffman code (RFC 7541 §5.2).
+/// The string has an invalid Huffman code (RFC 7541 §5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HuffmanError;
 
-/// The code that the bits at the top of `acc` start with: its symbol and length.
+/// The symbol and length of the code at the top bits of `acc`.
 fn long_code(acc: u64) -> (u16, u32) {
     let window = (acc >> 32) as u32;
     let mut length = FAST_BITS + 1;
@@ -114,22 +114,22 @@ fn long_code(acc: u64) -> (u16, u32) {
         }
         length += 1;
         if length as usize > LENGTH_MAX {
-            // The code is complete, so some length has matched.
+            // Unreachable: the code is complete, so some length matches.
             return (END_OF_STRING, LENGTH_MAX as u32);
         }
     }
 }
 
-/// Appends what `input` encodes to `out`; at most 8/5 of its length.
+/// Appends the decoded `input` to `out`; at most 8/5 of its length.
 ///
 /// # Errors
 ///
-/// [`HuffmanError`] on an end-of-string symbol, and on padding that is longer than seven bits or
-/// not all ones (RFC 7541 §5.2); `out` then holds a part.
+/// [`HuffmanError`] on an end-of-string symbol, and on padding longer than seven bits or not all
+/// ones (RFC 7541 §5.2). `out` then has a part of the text.
 pub fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), HuffmanError> {
     out.reserve(input.len() * 8 / 5 + 1);
     let (mut acc, mut have, mut at) = (0_u64, 0_u32, 0);
-    // While eight bytes can be read at once, five short codes fit between two reads.
+    // PERF: while eight bytes can be read at once, five short codes fit between two reads.
     while let Some(chunk) = input.get(at..at + 8).and_then(|bytes| bytes.first_chunk::<8>()) {
         acc |= u64::from_be_bytes(*chunk) >> have;
         let taken = (63 - have) >> 3;
@@ -154,7 +154,7 @@ pub fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), HuffmanError> {
                 break;
             }
         }
-        // The read may have left bits below those that count; they come again.
+        // The read may have set bits below the counted ones; they are read again.
         acc &= !(u64::MAX >> have);
     }
     for &byte in &input[at..] {
@@ -169,7 +169,7 @@ pub fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), HuffmanError> {
     if have > 7 || acc != padding { Err(HuffmanError) } else { Ok(()) }
 }
 
-/// Decodes until the bits in `acc` are no whole code any more.
+/// Decodes until `acc` has no whole code any more.
 fn decode_some(acc: &mut u64, have: &mut u32, out: &mut Vec<u8>) -> Result<(), HuffmanError> {
     while *have > 0 {
         let (symbol, length) = FAST[(*acc >> (64 - FAST_BITS)) as usize];
@@ -187,12 +187,12 @@ fn decode_some(acc: &mut u64, have: &mut u32, out: &mut Vec<u8>) -> Result<(), H
     Ok(())
 }
 
-/// How letters are encoded.
+/// The case of encoded letters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HuffmanCase {
-    /// As they are.
+    /// Unchanged.
     Keep,
-    /// In lower case, as field names must be (RFC 9113 §8.2.1).
+    /// Lower case, as field names must be (RFC 9113 §8.2.1).
     Lower,
 }
 
@@ -208,7 +208,7 @@ impl HuffmanCase {
     }
 }
 
-/// How many bytes [`encode`] makes of `bytes`.
+/// The length of the result of [`encode`] in bytes.
 #[must_use]
 #[inline]
 pub fn encoded_len(bytes: &[u8]) -> usize {
@@ -221,7 +221,7 @@ pub fn encode(bytes: &[u8], out: &mut Vec<u8>) {
     encode_in(bytes, HuffmanCase::Keep, out);
 }
 
-/// How many bytes [`encode_in`] makes of `bytes`.
+/// The length of the result of [`encode_in`] in bytes.
 #[must_use]
 #[inline]
 pub fn encoded_len_in(bytes: &[u8], case: HuffmanCase) -> usize {

@@ -1,21 +1,21 @@
-//! Integers that share their first byte with something else (RFC 7541 §5.1).
+//! Reads integers with a prefix of N bits (RFC 7541 §5.1).
 //!
-//! Owns how they are read: what does not fit in 32 bits is refused.
+//! Integers over 32 bits are refused.
 
-/// Why an integer could not be read.
+/// Why an integer is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IntError {
-    /// The input ends inside it.
+    /// The input ends within it.
     Truncated,
-    /// It is larger than 32 bits or padded with useless bytes.
+    /// It exceeds 32 bits or has needless bytes.
     TooLarge,
 }
 
-/// Reads an integer whose low `bits` bits stand in `input[*at]`, and moves `at` behind it.
+/// Reads an integer with a prefix of `bits` bits at `input[*at]`, and moves `at` behind it.
 ///
 /// # Errors
 ///
-/// [`IntError`]; `at` is then of no use.
+/// [`IntError`]; `at` is then undefined.
 #[inline]
 pub fn read(input: &[u8], at: &mut usize, bits: u32) -> Result<u32, IntError> {
     let mask = (1_u32 << bits) - 1;

@@ -1,6 +1,6 @@
-//! The static table (RFC 7541 appendix A) and the way from a known name to its index.
+//! The static table (RFC 7541 appendix A), and the index of each known name.
 //!
-//! Owns both as constants; nothing here changes at run time.
+//! Both are constants.
 
 use bolide_http::Name;
 
@@ -9,15 +9,15 @@ use super::FieldToken;
 /// One entry of the static table.
 #[derive(Clone, Copy, Debug)]
 pub struct Static {
-    /// What the name means.
+    /// The meaning of the name.
     pub token: FieldToken,
     /// The name.
     pub name: &'static str,
-    /// The value, mostly empty.
+    /// The value; empty for most entries.
     pub value: &'static str,
 }
 
-/// How many entries there are; index `COUNT + 1` is the newest dynamic entry.
+/// The number of entries. Index `COUNT + 1` is the newest dynamic entry.
 pub const COUNT: usize = 61;
 
 const fn pseudo(token: FieldToken, name: &'static str, value: &'static str) -> Static {
@@ -28,7 +28,7 @@ const fn field(known: Name, name: &'static str) -> Static {
     Static { token: FieldToken::Field(known), name, value: "" }
 }
 
-/// The entries; index 1 of the RFC is the first.
+/// The entries. The first one has index 1 in the RFC.
 #[rustfmt::skip]
 pub static ENTRIES: [Static; COUNT] = [
     pseudo(FieldToken::Authority, ":authority", ""),
@@ -98,7 +98,7 @@ pub static ENTRIES: [Static; COUNT] = [
     field(Name::WwwAuthenticate, "www-authenticate"),
 ];
 
-/// Indices by name; 0 for names that the static table does not have.
+/// Indexes by name; 0 for names that the static table does not have.
 static INDEX: [u8; Name::Other as usize + 1] = {
     let mut index = [0; Name::Other as usize + 1];
     let mut i = COUNT;

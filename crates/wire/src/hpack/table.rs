@@ -1,22 +1,22 @@
 //! The dynamic table (RFC 7541 §2.3.2, §4): entries in a ring, their text in one arena.
 //!
-//! Owns eviction and what is remembered of each entry, so that an indexed field is neither hashed
-//! nor checked again. The invariant easiest to break: entries lie in the arena in order and without
-//! gaps, from `dead` bytes after its start to its end.
+//! Owns eviction. It keeps token and traits of each entry, so that an indexed field is neither
+//! parsed nor checked again. INVARIANT: the entries lie in the arena in order and without gaps,
+//! from `dead` bytes after its start to its end.
 
 use std::collections::VecDeque;
 
 use super::FieldToken;
 use crate::Traits;
 
-/// What each entry costs beyond its text (RFC 7541 §4.1).
+/// Bytes that an entry counts beyond its text (RFC 7541 §4.1).
 pub const ENTRY_OVERHEAD: usize = 32;
-/// The largest table this type can hold, so that lengths fit in 16 bits.
+/// LIMIT: the largest table size, so that lengths fit in 16 bits.
 pub const SIZE_MAX: u32 = u16::MAX as u32;
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// Where its name starts in the endless stream of all names and values; wraps.
+    /// The offset of its name in the unbounded stream of all names and values; it wraps.
     start: u32,
     name_len: u16,
     value_len: u16,
@@ -33,9 +33,9 @@ impl Entry {
 /// One entry, borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StaticRow<'a> {
-    /// What the name means.
+    /// The meaning of the name.
     pub token: FieldToken,
-    /// What the characters are like.
+    /// The traits of the characters.
     pub traits: Traits,
     /// The name.
     pub name: &'a [u8],
@@ -43,24 +43,24 @@ pub struct StaticRow<'a> {
     pub value: &'a [u8],
 }
 
-/// What an encoder finds for a field: positions counted from the newest entry, which is 0.
+/// The result of a search. Positions count from the newest entry, which is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TableMatch {
     /// An entry with the same name and value.
     pub exact: Option<usize>,
     /// The newest entry with the same name.
     pub name: Option<usize>,
-    /// How many entries have that name, if there is no exact one.
+    /// The number of entries with that name, if none is exact.
     pub same_name: usize,
 }
 
-/// A dynamic table; without memory until something is inserted.
+/// A dynamic table. It has no memory until the first insertion.
 #[derive(Debug)]
 pub struct HpackTable {
     /// Oldest first.
     entries: VecDeque<Entry>,
     arena: Vec<u8>,
-    /// What the arena's first byte would be called by [`Entry::start`].
+    /// The offset of the arena's first byte, as [`Entry::start`] counts.
     base: u32,
     size: u32,
     size_max: u32,
@@ -82,7 +82,7 @@ impl HpackTable {
         }
     }
 
-    /// How many entries there are.
+    /// The number of entries.
     #[must_use]
     pub fn len(&self) -> usize {
         self.entries.len()
@@ -100,13 +100,13 @@ impl HpackTable {
         self.size
     }
 
-    /// The bound on [`Self::size`].
+    /// LIMIT: the largest value of [`Self::size`].
     #[must_use]
     pub const fn size_max(&self) -> u32 {
         self.size_max
     }
 
-    /// Changes with the contents and the bound; the same number means the same table.
+    /// Changes with the contents and the limit. While it stays the same, the table does.
     #[must_use]
     #[inline]
     pub const fn generation(&self) -> u32 {
@@ -121,7 +121,7 @@ impl HpackTable {
         self.entries.get(at).map(|entry| self.row_of(entry))
     }
 
-    /// Looks for a field; `name` may be in any case and matters only for unknown names.
+    /// Searches a field. `name` may be in any case; it matters only for unknown names.
     #[must_use]
     pub fn find(&self, token: FieldToken, name: &[u8], value: &[u8]) -> TableMatch {
         let mut found = TableMatch::default();
@@ -144,7 +144,7 @@ impl HpackTable {
         found
     }
 
-    /// Inserts a field as the newest entry, its name in lower case, and evicts what it displaces.
+    /// Inserts a field as the newest entry, its name in lower case, and evicts old entries.
     ///
     /// A field larger than the table empties it and is not inserted (RFC 7541 §4.4).
     pub fn insert(&mut self, token: FieldToken, traits: Traits, name: &[u8], value: &[u8]) {
@@ -166,7 +166,7 @@ impl HpackTable {
         self.size += need as u32;
     }
 
-    /// Changes the bound and evicts what no longer fits.
+    /// Changes the limit and evicts the entries above it.
     pub fn resize(&mut self, size_max: u32) {
         let size_max = size_max.min(SIZE_MAX);
         if size_max == self.size_max {
@@ -179,7 +179,7 @@ impl HpackTable {
         }
     }
 
-    /// Gives memory beyond the contents back.
+    /// Frees unused memory.
     pub fn shrink(&mut self) {
         self.compact();
         self.arena.shrink_to_fit();
@@ -206,7 +206,7 @@ impl HpackTable {
         }
     }
 
-    /// Moves the live text down rather than growing, if that is paid for by enough dead text.
+    /// Moves the live text down instead of growing, if enough of the arena is dead.
     fn make_room(&mut self, need: usize) {
         let dead = self.dead();
         let live = self.arena.len() - dead;

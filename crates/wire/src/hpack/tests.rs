@@ -1,4 +1,4 @@
-//! The sections of RFC 7541 appendix C as values, refusals, and round trips.
+//! The examples of RFC 7541 appendix C, refusals, and round trips.
 
 use bolide_http::Name;
 use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
@@ -201,7 +201,7 @@ fn characters_are_judged_once_and_remembered() {
             decoder.decode(block, 4096, &mut Vec::new(), &mut last).unwrap();
             assert_eq!(last.0, expected, "{name}: {value}");
         }
-        // A new value keeps what the name was like.
+        // A new value keeps the traits of the name.
         decoder.decode(&[0x7e, 1, b'v'], 4096, &mut Vec::new(), &mut last).unwrap();
         assert_eq!(last.0, expected.of_its_name());
     }

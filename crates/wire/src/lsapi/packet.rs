@@ -1,28 +1,28 @@
-//! LSAPI packets: the header that each begins with.
+//! The header of an LSAPI packet.
 //!
-//! Integers have the order of bytes that the header's flag names; ours are little-endian.
+//! A flag in the header names the byte order of its integers; ours are little-endian.
 
-/// Bytes of a packet's header.
+/// Bytes of a packet header.
 pub const HEADER_LEN: usize = 8;
-/// The most bytes of one request packet that PHP takes.
+/// LIMIT: bytes of a request packet that PHP accepts.
 pub const REQUEST_MAX: usize = 256 * 1024;
 
-/// What a packet carries.
+/// The type of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketKind {
-    /// A request; its body follows outside of packets.
+    /// A request; its body follows without framing.
     BeginRequest = 1,
-    /// The request is not wanted any more.
+    /// Aborts the request.
     AbortRequest = 2,
-    /// The head of the answer.
+    /// The head of the response.
     RespHeader = 3,
-    /// Part of the answer's body.
+    /// Bytes of the response body.
     RespStream = 4,
-    /// The answer is complete.
+    /// The response is complete.
     RespEnd = 5,
     /// Text for the error log.
     StderrStream = 6,
-    /// The application took a request.
+    /// The application received the request.
     ReqReceived = 7,
     /// The application closes the connection.
     ConnClose = 8,
@@ -30,17 +30,17 @@ pub enum PacketKind {
     InternalError = 9,
 }
 
-/// The order of the bytes of integers.
+/// The byte order of integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ByteOrder {
-    /// Lowest first.
+    /// Little-endian.
     Little,
-    /// Highest first.
+    /// Big-endian.
     Big,
 }
 
 impl ByteOrder {
-    /// An integer of four bytes.
+    /// A four-byte integer.
     #[must_use]
     pub const fn int(self, bytes: [u8; 4]) -> i32 {
         match self {
@@ -49,7 +49,7 @@ impl ByteOrder {
         }
     }
 
-    /// A length of two bytes.
+    /// A two-byte length.
     #[must_use]
     pub const fn short(self, bytes: [u8; 2]) -> usize {
         match self {
@@ -59,32 +59,32 @@ impl ByteOrder {
     }
 }
 
-/// A packet's header.
+/// A packet header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PacketHeader {
-    /// What the packet carries.
+    /// The type of the packet.
     pub kind: PacketKind,
-    /// How its integers are written.
+    /// The byte order of the packet's integers.
     pub order: ByteOrder,
-    /// Bytes of content, the header not counted.
+    /// Bytes of content, without the header.
     pub len: usize,
 }
 
 impl PacketHeader {
-    /// The header of a packet of ours without content.
+    /// The header of a packet that we send without content.
     #[must_use]
     pub const fn empty(kind: PacketKind) -> Self {
         Self { kind, order: ByteOrder::Little, len: 0 }
     }
 
-    /// Appends it.
+    /// Appends the encoded header.
     pub fn push(self, out: &mut Vec<u8>) {
         debug_assert!(self.order == ByteOrder::Little, "ours are little-endian");
         out.extend_from_slice(&[b'L', b'S', self.kind as u8, 0]);
         out.extend_from_slice(&((self.len + HEADER_LEN) as u32).to_le_bytes());
     }
 
-    /// Reads a header; none if it is none.
+    /// Parses a header; `None` if it is invalid.
     #[must_use]
     pub fn parse(bytes: [u8; HEADER_LEN]) -> Option<Self> {
         let [b'L', b'S', kind, flag, size @ ..] = bytes else { return None };

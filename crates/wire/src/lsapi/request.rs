@@ -1,7 +1,7 @@
-//! The packet of an LSAPI request: variables, a table of known fields, the fields.
+//! Encodes the packet of an LSAPI request: variables, a table of known fields, the fields.
 //!
-//! Fields of the client arrive as `HTTP_*` and `CONTENT_*` params and become fields again, because
-//! the application makes those variables of its own from them.
+//! The client's fields come as `HTTP_*` and `CONTENT_*` params. They are sent as fields, because
+//! the application derives these variables from them.
 //!
 //! ```text
 //!  header, 9 integers │ settings, 0000 │ variables, 0000, to 8 │ table │ unknown fields │ lines
@@ -11,9 +11,9 @@ use bolide_http::Params;
 
 use super::packet::{HEADER_LEN, PacketHeader, PacketKind, REQUEST_MAX};
 
-/// Bytes of the packet's header and the integers behind it.
+/// Bytes of the packet header and the integers behind it.
 const FIXED_LEN: usize = HEADER_LEN + 9 * 4;
-/// Fields that have a place in the table, by their params, in its order.
+/// The params of the known fields, in the order of the table.
 const KNOWN: [&[u8]; 25] = [
     b"HTTP_ACCEPT",
     b"HTTP_ACCEPT_CHARSET",
@@ -42,24 +42,24 @@ const KNOWN: [&[u8]; 25] = [
     b"HTTP_TRANSFER_ENCODING",
 ];
 const CONTENT_LENGTH: &[u8] = b"CONTENT_LENGTH";
-/// The place of `Content-Length` in the table.
+/// The index of `Content-Length` in the table.
 const CONTENT_LENGTH_AT: usize = 7;
-/// Bytes of the table: lengths of two bytes, filled up to four, offsets of four.
+/// Bytes of the table: two-byte lengths, padded to four, then four-byte offsets.
 const TABLE_LEN: usize = (KNOWN.len() * 2).next_multiple_of(4) + KNOWN.len() * 4;
-/// The variables whose values the request's header points at.
+/// The variables that the request header points to.
 const POINTED: [&[u8]; 4] =
     [b"SCRIPT_FILENAME", b"SCRIPT_NAME", b"QUERY_STRING", b"REQUEST_METHOD"];
-/// What the application is told of a body longer than 2 GiB: see `Content-Length`.
+/// The body length for bodies over 2 GiB: the application uses `Content-Length`.
 const SEE_FIELD: i32 = -2;
 
-/// A field as the application finds it: where name and value stand in the lines.
+/// The offsets and lengths of a field's name and value in the lines.
 #[derive(Clone, Copy, Default)]
 struct Place {
     name: (usize, usize),
     value: (usize, usize),
 }
 
-/// Appends the packet. None if the protocol cannot carry it; `out` is as it was then.
+/// Appends the packet. `None` if the protocol cannot encode it; `out` is then unchanged.
 pub(super) fn push(out: &mut Vec<u8>, params: &Params, body_len: u64) -> Option<()> {
     let start = out.len();
     let pushed = push_packet(out, start, params, body_len);
@@ -71,11 +71,11 @@ pub(super) fn push(out: &mut Vec<u8>, params: &Params, body_len: u64) -> Option<
 
 fn push_packet(out: &mut Vec<u8>, start: usize, params: &Params, body_len: u64) -> Option<()> {
     out.resize(start + FIXED_LEN, 0);
-    // No settings; whatever is missing points at one of these zeros.
+    // No settings. A missing variable points at one of these zeros.
     let mut pointed = [FIXED_LEN; POINTED.len()];
     out.extend_from_slice(&[0; 4]);
     let (mut known, mut unknown) = ([Place::default(); KNOWN.len()], Vec::new());
-    // A place of zero says that there is no such field.
+    // Offset 0 means that the field is missing.
     let mut lines = b"\r\n".to_vec();
     let mut env_count = 0_i32;
     for (name, value) in params.iter() {
@@ -129,8 +129,8 @@ fn push_int(out: &mut Vec<u8>, value: i32) {
     out.extend_from_slice(&value.to_le_bytes());
 }
 
-/// Appends a variable: two lengths, highest byte first, then name and value, each with a zero that
-/// counts. Says where the value stands.
+/// Appends a variable: two big-endian lengths, then name and value, each with a NUL that counts.
+/// Returns the offset of the value.
 fn push_variable(out: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Option<usize> {
     for text in [name, value] {
         out.extend_from_slice(&u16::try_from(text.len() + 1).ok()?.to_be_bytes());
@@ -143,7 +143,7 @@ fn push_variable(out: &mut Vec<u8>, name: &[u8], value: &[u8]) -> Option<usize> 
     Some(value_at)
 }
 
-/// Appends a line for the field of a param.
+/// Appends the field line of a param.
 fn push_line(lines: &mut Vec<u8>, param: &[u8], value: &[u8]) -> Place {
     let name_at = lines.len();
     let mut is_first = true;

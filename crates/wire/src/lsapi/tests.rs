@@ -1,4 +1,4 @@
-//! Scripts and properties: bytes in, events and bytes out, as observed of PHP's lsphp.
+//! Scripts and properties: bytes in, events and bytes out, as PHP's lsphp does.
 
 use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;

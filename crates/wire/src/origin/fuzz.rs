@@ -1,7 +1,7 @@
-//! Drives the clients of origins with arbitrary bytes and asserts what must always hold.
+//! Drives the upstream clients with arbitrary bytes and asserts their invariants.
 //!
-//! Plays a worker (starts, pulls, feeds), and reads requests as an application would, with code of
-//! its own.
+//! It acts as a worker (starts, pulls, feeds), and parses requests as an application would, with
+//! code of its own.
 
 use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;
@@ -10,29 +10,29 @@ use bolide_http::Params;
 use super::{OriginConn, OriginConnSettings, OriginError, OriginEvent};
 use crate::{BodySource, Pull, StreamOwner};
 
-/// Plays `data` as what a FastCGI application sends.
+/// Feeds `data` as the bytes of a FastCGI application.
 ///
 /// # Panics
 ///
-/// When an invariant does not hold.
+/// An invariant does not hold.
 pub fn fcgi(data: &[u8]) {
     fuzz(OriginConn::fcgi, data);
 }
 
-/// Plays `data` as what an LSAPI application sends.
+/// Feeds `data` as the bytes of an LSAPI application.
 ///
 /// # Panics
 ///
-/// When an invariant does not hold.
+/// An invariant does not hold.
 pub fn lsapi(data: &[u8]) {
     fuzz(OriginConn::lsapi, data);
 }
 
-/// Plays `data` as what an origin that speaks HTTP sends.
+/// Feeds `data` as the bytes of an HTTP upstream.
 ///
 /// # Panics
 ///
-/// When an invariant does not hold.
+/// An invariant does not hold.
 pub fn http(data: &[u8]) {
     fuzz(OriginConn::http, data);
 }
@@ -83,7 +83,7 @@ fn fuzz(fresh: fn() -> OriginConn, data: &[u8]) {
     }
 }
 
-/// Params of HTTP, to which fields are to be added.
+/// The pseudo-header params of HTTP; fields can be added.
 pub(crate) fn http_params(method: &[u8], target: &[u8]) -> Params {
     let mut params = Params::new();
     for (name, value) in [(&b":method"[..], method), (b":target", target), (b":version", b"1.1")] {
@@ -92,25 +92,25 @@ pub(crate) fn http_params(method: &[u8], target: &[u8]) -> Params {
     params
 }
 
-/// Bytes that do not end a line, as a rule.
+/// Mostly bytes that do not end a line.
 fn push_clean(out: &mut Vec<u8>, text: &[u8], seed: u8) {
     let clean = |byte: &u8| if matches!(byte, 0 | b'\r' | b'\n' | b':') { b'_' } else { *byte };
     out.extend(text.iter().map(|byte| if seed & 32 == 0 { clean(byte) } else { *byte }));
 }
 
-/// What comes first: the request, or the answer to it.
+/// Whether the request is sent before or after its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum First {
     Send,
     Receive,
 }
 
-/// A request and how it is made.
+/// A request and the way it is made.
 #[derive(Debug)]
 pub(crate) struct FuzzAsk {
     pub(crate) params: Params,
     pub(crate) body_len: usize,
-    /// Whether the connection is told the length.
+    /// Whether the connection knows the length.
     pub(crate) has_length: bool,
     pub(crate) settings: OriginConnSettings,
     pub(crate) first: First,
@@ -129,22 +129,22 @@ impl FuzzAsk {
     }
 }
 
-/// All that the owner of a connection learns of one answer, and all that left.
+/// Everything that the owner of a connection sees of one response, and everything that is sent.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct UpstreamStory {
-    /// What was told, in words; pieces of the body joined.
+    /// Events as text; the pieces of the body are joined.
     pub(crate) told: Vec<String>,
-    /// What was sent.
+    /// Bytes sent.
     pub(crate) output: Vec<u8>,
     /// Whether the connection could carry another request before it ended.
     pub(crate) is_idle: bool,
-    /// Whether the request could not be sent.
+    /// Whether the request could not be encoded.
     pub(crate) is_broken: bool,
     body: Vec<u8>,
 }
 
 impl UpstreamStory {
-    /// Plays one request, whose answer arrives in these pieces and then ends.
+    /// Runs one request whose response comes in these pieces and then ends.
     pub(crate) fn tell(fresh: fn() -> OriginConn, ask: &FuzzAsk, pieces: &[&[u8]]) -> Self {
         let mut conn = fresh();
         let mut story = Self::default();
@@ -158,7 +158,7 @@ impl UpstreamStory {
         let mut events = Vec::new();
         let fed = pieces.iter().try_for_each(|piece| {
             let received = conn.receive(piece, &mut events);
-            // Of what is held, a record's content is the most.
+            // The content of a record is the largest buffer.
             let held_max = ask.settings.head_max.max(65_536);
             assert!(conn.held() <= held_max + ask.settings.head_max, "what is held is bounded");
             received.map(|used| assert_eq!(used, piece.len(), "everything is taken"))
@@ -227,8 +227,7 @@ impl UpstreamStory {
         self.tell_body();
     }
 
-    /// Lets go of the warnings that depend on how the end of an answer and what stands behind it
-    /// are cut (HTTP).
+    /// Drops the HTTP warnings that depend on how reads split the end of a response.
     pub(crate) fn forget_warnings(&mut self) {
         self.told.retain(|told| !told.starts_with("excess"));
     }
@@ -271,25 +270,25 @@ impl BodySource for Body {
     }
 }
 
-/// The body that requests of this length have.
+/// The request body of this length.
 pub(crate) fn body(len: usize) -> Vec<u8> {
     (0..len).map(|at| b'a' + (at % 23) as u8).collect()
 }
 
-/// What an application reads of a request.
+/// A request as the application parses it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct FuzzRequest {
     pub(crate) pairs: Vec<(Vec<u8>, Vec<u8>)>,
     pub(crate) body: Vec<u8>,
     pub(crate) is_whole: bool,
     pub(crate) is_aborted: bool,
-    /// Whether the connection shall be kept (FastCGI).
+    /// Whether to keep the connection (FastCGI).
     pub(crate) keeps: bool,
-    /// Bytes of the content of each record (FastCGI).
+    /// Type and content length of each record (FastCGI).
     pub(crate) records: Vec<(u8, usize)>,
 }
 
-/// Reads records as the specification tells applications to.
+/// Parses records as the specification says.
 pub(crate) fn read_fcgi(mut bytes: &[u8]) -> FuzzRequest {
     let (mut request, mut params) = (FuzzRequest::default(), Vec::new());
     let mut expected = [1].as_slice();
@@ -345,7 +344,7 @@ fn take_length(rest: &mut &[u8]) -> usize {
     length as usize
 }
 
-/// Reads a packet as LSAPI's library does; fields of the client become variables again.
+/// Parses a packet as LSAPI's library does; the client's fields become variables again.
 pub(crate) fn read_lsapi(bytes: &[u8]) -> FuzzRequest {
     let int = |at: usize| {
         let four = bytes[at..at + 4].try_into().expect("four bytes are four");
@@ -405,7 +404,7 @@ pub(crate) fn read_lsapi(bytes: &[u8]) -> FuzzRequest {
     request
 }
 
-/// Reads a request as RFC 9112 tells servers to; pseudo-fields come first.
+/// Parses a request as RFC 9112 says; pseudo-header fields come first.
 pub(crate) fn read_http(bytes: &[u8]) -> FuzzRequest {
     let mut rest = bytes;
     let mut line = || {
@@ -435,7 +434,7 @@ pub(crate) fn read_http(bytes: &[u8]) -> FuzzRequest {
     request
 }
 
-/// Reads the body of a request in chunks; says whether its last chunk is there.
+/// Parses a chunked request body. Returns whether the last chunk came.
 pub(crate) fn read_chunks(mut bytes: &[u8]) -> (Vec<u8>, bool) {
     let mut body = Vec::new();
     while let Some(end) = memchr::memmem::find(bytes, b"\r\n") {

@@ -1,4 +1,4 @@
-//! Owns: that headers of both versions are read as they were written, however they arrive.
+//! Headers of both versions, read whole and in pieces.
 
 use proptest::prelude::*;
 
@@ -90,7 +90,7 @@ fn version_2_says_it_in_bytes() {
 }
 
 proptest! {
-    /// What was written is read, whatever follows, and no part of it is taken for the whole.
+    /// A header is read as written, whatever follows, and no prefix of it is a header.
     #[test]
     fn a_header_is_read_as_it_was_written(
         ip: [u8; 16], port: u16, fields in prop::collection::vec(any::<u8>(), 0..60),
@@ -108,7 +108,7 @@ proptest! {
         fuzz::header(&input);
     }
 
-    /// A line is a header as soon as its end is there and not before.
+    /// A line is a header exactly from its last byte on.
     #[test]
     fn lines_agree_with_their_beginnings(
         line in "(PROXY )?(TCP[46] |UNKNOWN|[A-Z]{0,4}) ?[0-9a-g.: \r\n]{0,40}(\r\n)?.{0,5}",

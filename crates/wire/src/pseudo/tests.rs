@@ -1,4 +1,4 @@
-//! Sections as lists of lines, and what becomes of them.
+//! Sections as lists of lines, and the resulting heads or flaws.
 
 use bolide_http::{HttpVersion, Method, Name, RequestBody, RequestHead};
 use proptest::prelude::*;

@@ -1,10 +1,10 @@
-//! The decoder: encoder-stream instructions and field sections in, field lines out.
+//! The QPACK decoder: encoder-stream instructions and field sections to field lines.
 //!
-//! Owns the peer's dynamic table and the bytes of our decoder stream. It does not know which
-//! streams are blocked; it only says that a section is.
+//! Owns the peer's dynamic table and the output of our decoder stream. It reports that a section is
+//! blocked; the caller knows which stream that blocks.
 //!
-//! The invariant easiest to break: a section that is complete and referred to the table is
-//! acknowledged exactly once, and one that is given up is cancelled.
+//! INVARIANT: a decoded section with references is acknowledged exactly once, and one that is
+//! abandoned is cancelled.
 
 use super::known::ROWS;
 use super::table::QpackTable;
@@ -13,36 +13,36 @@ use crate::hpack::huffman;
 use crate::integer::push_integer;
 use crate::pseudo::Label;
 
-/// How the decoding of a section ended.
+/// The result of decoding a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Section {
-    /// All lines were given to the sink.
+    /// All field lines were passed to the sink.
     Complete {
-        /// Insertions the section referred to; 0: none, nothing to acknowledge.
+        /// The Required Insert Count; 0 needs no acknowledgment.
         required: u64,
     },
-    /// Nothing was given: insertions are missing.
+    /// No field line was passed: insertions are missing.
     Blocked {
-        /// How many there have to be.
+        /// The Required Insert Count.
         required: u64,
     },
 }
 
-/// The peer's encoder as we follow it.
+/// The QPACK decoder of a connection.
 #[derive(Debug, Default)]
 pub struct QpackDecoder {
     table: QpackTable,
-    /// What our SETTINGS allow.
+    /// LIMIT: the table capacity in our SETTINGS.
     capacity_max: usize,
-    /// Insertions the peer knows that we have.
+    /// Insertions that we have acknowledged to the peer.
     told: u64,
-    /// The beginning of an instruction.
+    /// The beginning of an incomplete instruction.
     partial: Vec<u8>,
     scratch: Vec<u8>,
     out: Vec<u8>,
 }
 
-/// A string literal in front of other bytes.
+/// A string literal and the bytes behind it.
 struct Literal<'a> {
     text: &'a [u8],
     coding: Coding,
@@ -62,7 +62,7 @@ impl QpackDecoder {
         Self { capacity_max, ..Self::default() }
     }
 
-    /// Entries the peer has inserted.
+    /// The insert count.
     #[must_use]
     pub fn inserted(&self) -> u64 {
         self.table.inserted()
@@ -74,11 +74,12 @@ impl QpackDecoder {
         self.table.size()
     }
 
-    /// Takes bytes of the peer's encoder stream and gives the number of complete instructions.
+    /// Receives bytes of the peer's encoder stream and returns the number of complete instructions.
     ///
     /// # Errors
     ///
-    /// RFC 9204 §3.2.3, §4.3: capacity too large, entry too large, unknown index, bad string.
+    /// RFC 9204 §3.2.3, §4.3: invalid capacity, entry larger than the table, unknown index, bad
+    /// string.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<u32, BadInstruction> {
         let mut count = 0;
         if self.partial.is_empty() {
@@ -98,7 +99,7 @@ impl QpackDecoder {
     ///
     /// # Errors
     ///
-    /// RFC 9204 §2.2.1, §4.5: anything that is no section over the table as it stands.
+    /// RFC 9204 §2.2.1, §4.5: the section is invalid for the current table.
     pub fn decode(
         &mut self,
         section: &[u8],
@@ -113,7 +114,7 @@ impl QpackDecoder {
         Ok(Section::Complete { required })
     }
 
-    /// Notes that a section of `stream` is done with; nothing to do when it required nothing.
+    /// Acknowledges a decoded section of `stream`, unless it required no insertions.
     pub fn acknowledge(&mut self, stream: u64, required: u64) {
         if required > 0 {
             // RFC 9204 §4.4.1: Section Acknowledgment.
@@ -122,25 +123,25 @@ impl QpackDecoder {
         }
     }
 
-    /// Notes that no (more) section of `stream` will be read.
+    /// Cancels the sections of `stream` that are not decoded.
     pub fn cancel(&mut self, stream: u64) {
-        // RFC 9204 §2.2.2.2: without a table there is nothing to cancel.
+        // RFC 9204 §2.2.2.2: without a table no cancellation is needed.
         if self.capacity_max > 0 {
             push_integer(&mut self.out, 0x40, 6, stream);
         }
     }
 
-    /// Whether the decoder stream has something to say.
+    /// Whether the decoder stream has output.
     #[must_use]
     pub fn has_output(&self) -> bool {
         !self.out.is_empty() || self.table.inserted() > self.told
     }
 
-    /// Moves the bytes of the decoder stream to `to`.
+    /// Moves the output of the decoder stream to `to`.
     pub fn poll_output(&mut self, to: &mut Vec<u8>) {
         let news = self.table.inserted() - self.told;
         if news > 0 {
-            // RFC 9204 §4.4.3: an increment for what no acknowledgment has told.
+            // RFC 9204 §4.4.3: an increment for the insertions that no section acknowledged.
             push_integer(&mut self.out, 0, 6, news);
             self.told += news;
         }
@@ -153,19 +154,19 @@ impl QpackDecoder {
             rest = after;
             *count += 1;
         }
-        // LIMIT: an incomplete instruction is at most two literals with their lengths.
+        // LIMIT: an incomplete instruction has at most two literals and their lengths.
         if rest.len() > 2 * (self.literal_max() + 16) {
             return Err(BadInstruction);
         }
         Ok(bytes.len() - rest.len())
     }
 
-    /// Encoded bytes of the longest string that could fit; Huffman codes have at most 30 bits.
+    /// LIMIT: encoded bytes of a string. A Huffman code has at most 30 bits.
     const fn literal_max(&self) -> usize {
         4 * self.capacity_max
     }
 
-    /// Does one instruction and gives what follows it; `None`: incomplete.
+    /// Executes one instruction and returns the bytes behind it; `None` means incomplete.
     fn instruction<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, BadInstruction> {
         let Some(&first) = bytes.first() else { return Ok(None) };
         let bits = match first {
@@ -182,7 +183,7 @@ impl QpackDecoder {
         let done = match first {
             0x80.. => return self.insert_named(first & 0x40 != 0, number, rest),
             0x20.. => match usize::try_from(number) {
-                // RFC 9204 §4.3.1: not above the limit that SETTINGS gave.
+                // RFC 9204 §4.3.1: at most the capacity in our SETTINGS.
                 Ok(capacity) if capacity <= self.capacity_max => {
                     self.table.set_capacity(capacity);
                     true
@@ -235,12 +236,12 @@ impl QpackDecoder {
         if self.table.insert(name, text) { Ok(Some(value.rest)) } else { Err(BadInstruction) }
     }
 
-    /// RFC 9204 §3.2.5: on the encoder stream, 0 is the newest entry.
+    /// RFC 9204 §3.2.5: on the encoder stream, index 0 is the newest entry.
     fn relative(&self, index: u64) -> Result<u64, BadInstruction> {
         self.table.inserted().checked_sub(index + 1).ok_or(BadInstruction)
     }
 
-    /// RFC 9204 §4.5.1: Required Insert Count, Base, and the lines after them.
+    /// RFC 9204 §4.5.1: Required Insert Count, Base, and the field lines behind them.
     fn prefix<'a>(&self, section: &'a [u8]) -> Result<(u64, u64, &'a [u8]), DecompressionFailed> {
         if let [0, 0, lines @ ..] = section {
             return Ok((0, 0, lines));
@@ -255,7 +256,7 @@ impl QpackDecoder {
         Ok((required, base.ok_or(DecompressionFailed)?, &section[used..]))
     }
 
-    /// RFC 9204 §4.5.1.1: the count from its value modulo twice the number of entries.
+    /// RFC 9204 §4.5.1.1: restores the count from its value modulo twice the number of entries.
     fn required(&self, encoded: u64) -> Result<u64, DecompressionFailed> {
         if encoded == 0 {
             return Ok(0);
@@ -275,7 +276,7 @@ impl QpackDecoder {
     }
 }
 
-/// The table as one section sees it.
+/// The dynamic table as one section may use it.
 struct View<'a> {
     table: &'a QpackTable,
     required: u64,
@@ -293,7 +294,7 @@ impl View<'_> {
         while let Some(&first) = rest.first() {
             scratch.clear();
             rest = match first {
-                // RFC 9204 §4.5.2: indexed, static or dynamic.
+                // RFC 9204 §4.5.2: indexed field line, static or dynamic.
                 0x80.. => {
                     let (index, used) = number(6, rest)?;
                     if first & 0x40 != 0 {
@@ -305,7 +306,7 @@ impl View<'_> {
                     }
                     &rest[used..]
                 }
-                // RFC 9204 §4.5.4: literal with the name of an entry.
+                // RFC 9204 §4.5.4: literal field line with name reference.
                 0x40.. => {
                     let (index, used) = number(4, rest)?;
                     let value = whole_literal(7, &rest[used..])?;
@@ -318,7 +319,7 @@ impl View<'_> {
                     sink(label, text.of(scratch));
                     value.rest
                 }
-                // RFC 9204 §4.5.6: literal with a literal name.
+                // RFC 9204 §4.5.6: literal field line with literal name.
                 0x20.. => {
                     let name = whole_literal(3, rest)?;
                     let value = whole_literal(7, name.rest)?;
@@ -327,14 +328,14 @@ impl View<'_> {
                     sink(Label::parse(name_text.of(scratch)), text.of(scratch));
                     value.rest
                 }
-                // RFC 9204 §4.5.3: indexed, after the base.
+                // RFC 9204 §4.5.3: indexed field line with post-base index.
                 0x10.. => {
                     let (index, used) = number(4, rest)?;
                     let entry = self.entry(self.post_base(index)?)?;
                     sink(entry.label(), entry.value());
                     &rest[used..]
                 }
-                // RFC 9204 §4.5.5: literal with the name of an entry after the base.
+                // RFC 9204 §4.5.5: literal field line with post-base name reference.
                 _ => {
                     let (index, used) = number(3, rest)?;
                     let value = whole_literal(7, &rest[used..])?;
@@ -356,7 +357,7 @@ impl View<'_> {
         self.base.checked_add(index).ok_or(DecompressionFailed)
     }
 
-    /// RFC 9204 §2.2.1: neither evicted nor beyond what the prefix requires.
+    /// RFC 9204 §2.2.1: neither evicted nor above the Required Insert Count.
     fn entry(&self, index: u64) -> Result<&super::table::QpackEntry, DecompressionFailed> {
         if index >= self.required {
             return Err(DecompressionFailed);
@@ -365,7 +366,7 @@ impl View<'_> {
     }
 }
 
-/// Where a decoded string stands.
+/// The place of a decoded string.
 enum Text<'a> {
     Borrowed(&'a [u8]),
     Scratch(std::ops::Range<usize>),
@@ -398,7 +399,7 @@ impl<'a> Literal<'a> {
     }
 }
 
-/// A string whose length has a prefix of `bits`, with the Huffman flag above it.
+/// A string literal whose length has a prefix of `bits`, with the Huffman flag above it.
 #[inline]
 fn literal(
     bits: u8,

@@ -1,14 +1,14 @@
-//! The encoder: response fields in, sections and encoder-stream instructions out.
+//! The QPACK encoder: response fields to field sections and encoder-stream instructions.
 //!
-//! Owns our dynamic table at the peer. It refers only to entries that the peer has acknowledged,
-//! so that no section of ours can ever block, and it refuses to evict what a section may need.
+//! Owns our dynamic table at the peer. It refers only to entries that the peer has acknowledged, so
+//! that our sections never block.
 //!
 //! ```text
 //!   field seen once ──again──► inserted ──acknowledged──► referable ──(space needed)──► evicted
 //! ```
 //!
-//! The invariant easiest to break: an entry at or above the lowest outstanding reference, or not
-//! yet acknowledged, is never evicted (RFC 9204 §2.1.1).
+//! INVARIANT: an entry at or above the lowest outstanding reference, or not yet acknowledged, is
+//! never evicted (RFC 9204 §2.1.1).
 
 use bolide_base::limits::FIELD_TABLE_SIZE;
 use bolide_http::Name;
@@ -19,48 +19,49 @@ use super::{BadInstruction, ENTRY_OVERHEAD, integer};
 use crate::hpack::huffman;
 use crate::integer::push_integer;
 
-/// What a section referred to, until the peer acknowledges or cancels it.
+/// The references of a section that the peer has neither acknowledged nor cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct References {
-    /// The oldest entry it needs.
+    /// The oldest entry that it refers to.
     pub lowest: u64,
-    /// The insertions it needs (RFC 9204 §4.5.1.1).
+    /// The Required Insert Count (RFC 9204 §4.5.1.1).
     pub required: u64,
 }
 
-/// How a section was encoded.
+/// The result of encoding a section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EncodedSection {
-    /// What to [`Encoder::track`] for the stream that sends it.
+    /// The references for [`QpackEncoder::track`].
     pub references: Option<References>,
-    /// Whether the same fields give the same bytes while [`Encoder::version`] stays.
+    /// Whether equal fields encode to equal bytes while [`QpackEncoder::version`] stays the same.
     pub is_settled: bool,
 }
 
-/// Fields shorter than this are not worth an entry.
+/// Bytes that a field must have to be inserted.
 const CANDIDATE_MIN: usize = 32;
-/// A reference costs the peer an acknowledgment and us its parsing: worth it from this many bytes.
+/// Bytes that references must save. A section with references costs the peer an acknowledgment.
 const SAVING_MIN: usize = 48;
-/// Sections under way with references; more are encoded without.
+/// LIMIT: outstanding sections with references. More are encoded without references.
 const OUTSTANDING_MAX: usize = 256;
-/// Sections between two insertions that evict, so that a table too small does not churn.
+/// Sections between two insertions that evict, so that a small table does not thrash.
 const EVICTION_PAUSE: u32 = 32;
-/// Fields remembered as seen once.
+/// LIMIT: fields that are remembered as seen once.
 const HISTORY: usize = 16;
 
-/// Our encoder at the peer; without a table until [`Self::allow`].
+/// The QPACK encoder of a connection. It has no table until [`Self::allow`].
 #[derive(Debug, Default)]
 pub struct QpackEncoder {
     table: QpackTable,
-    /// The table the peer allows (RFC 9204 §3.2.3), which the count's encoding depends on.
+    /// The table capacity that the peer allows (RFC 9204 §3.2.3). The encoded insert count depends
+    /// on it.
     peer_capacity: u64,
-    /// Insertions the peer has acknowledged.
+    /// The Known Received Count: insertions that the peer has acknowledged.
     known: u64,
     version: u64,
     outstanding: Vec<(u64, References)>,
     history: [u32; HISTORY],
     history_at: usize,
-    /// Sections since an insertion evicted.
+    /// Sections since an insertion evicted an entry.
     calm: u32,
     partial: Vec<u8>,
     lower: Vec<u8>,
@@ -68,13 +69,13 @@ pub struct QpackEncoder {
 }
 
 impl QpackEncoder {
-    /// Notes the peer's `SETTINGS_QPACK_MAX_TABLE_CAPACITY`.
+    /// Applies the peer's `SETTINGS_QPACK_MAX_TABLE_CAPACITY`.
     pub fn allow(&mut self, capacity: u64) {
         self.peer_capacity = capacity;
         self.version += 1;
     }
 
-    /// Changes whenever the same fields might be encoded differently.
+    /// While this number stays the same, equal fields encode to equal bytes.
     #[must_use]
     pub const fn version(&self) -> u64 {
         self.version
@@ -86,13 +87,13 @@ impl QpackEncoder {
         self.table.size()
     }
 
-    /// Whether the encoder stream has something to say.
+    /// Whether the encoder stream has output.
     #[must_use]
     pub fn has_output(&self) -> bool {
         !self.out.is_empty()
     }
 
-    /// Moves the bytes of the encoder stream to `to`.
+    /// Moves the output of the encoder stream to `to`.
     pub fn poll_output(&mut self, to: &mut Vec<u8>) {
         to.append(&mut self.out);
     }
@@ -103,18 +104,19 @@ impl QpackEncoder {
         self.outstanding.len() < OUTSTANDING_MAX
     }
 
-    /// Remembers what a section on `stream` referred to.
+    /// Records the references of a section on `stream`.
     pub fn track(&mut self, stream: u64, references: Option<References>) {
         if let Some(references) = references {
             self.outstanding.push((stream, references));
         }
     }
 
-    /// Takes bytes of the peer's decoder stream.
+    /// Receives bytes of the peer's decoder stream.
     ///
     /// # Errors
     ///
-    /// RFC 9204 §4.4: an acknowledgment of nothing, or an increment of zero or beyond our inserts.
+    /// RFC 9204 §4.4: an acknowledgment without a section, or an increment of zero or beyond our
+    /// insertions.
     pub fn receive(&mut self, bytes: &[u8]) -> Result<(), BadInstruction> {
         let mut all = std::mem::take(&mut self.partial);
         let mut rest = bytes;
@@ -172,7 +174,8 @@ impl QpackEncoder {
         EncodedSection { references, is_settled }
     }
 
-    /// Appends a section of `fields` (name, text, value) that refers to no table of ours: trailers.
+    /// Appends a section of `fields` (name, text, value) without references to the dynamic table;
+    /// for trailers.
     pub fn encode_plain<'a>(
         &mut self,
         fields: impl Iterator<Item = (Name, &'a [u8], &'a [u8])>,
@@ -186,7 +189,7 @@ impl QpackEncoder {
 
     fn handle_acknowledgment(&mut self, stream: u64) -> Result<(), BadInstruction> {
         let at = self.outstanding.iter().position(|(of, _)| *of == stream);
-        // RFC 9204 §4.4.1: every section that refers is acknowledged once, and no other.
+        // RFC 9204 §4.4.1: each section with references is acknowledged once; no other is.
         let (_, references) = self.outstanding.remove(at.ok_or(BadInstruction)?);
         self.acknowledge_inserts(references.required);
         Ok(())
@@ -209,7 +212,7 @@ impl QpackEncoder {
         }
     }
 
-    /// Inserts what is worth it and was seen before. `false`: something was seen the first time.
+    /// Inserts the candidates that were seen before. `false` means that a candidate is new.
     fn learn<'a>(&mut self, fields: impl Iterator<Item = (Name, &'a [u8], &'a [u8])>) -> bool {
         let mut is_settled = true;
         for (name, text, value) in fields {
@@ -231,7 +234,7 @@ impl QpackEncoder {
         is_settled
     }
 
-    /// What a section of these fields refers to, if references pay.
+    /// The references of a section with these fields, if they save enough.
     fn plan<'a>(
         &self,
         fields: impl Iterator<Item = (Name, &'a [u8], &'a [u8])>,
@@ -257,7 +260,7 @@ impl QpackEncoder {
         let Some(References { required, .. }) = references else {
             return out.extend_from_slice(&[0, 0]);
         };
-        // RFC 9204 §4.5.1.1: modulo twice the entries of the table that the peer allows.
+        // RFC 9204 §4.5.1.1: modulo twice the number of entries that fit the peer's table.
         let full_range = 2 * (self.peer_capacity / ENTRY_OVERHEAD as u64);
         push_integer(out, 0, 8, required % full_range + 1);
         push_integer(out, 0, 7, self.table.inserted() - required);
@@ -269,7 +272,7 @@ impl QpackEncoder {
             && is_candidate(name, text, value)
             && let Some(index) = self.find(text, value).filter(|index| *index < self.known)
         {
-            // RFC 9204 §4.5.2: relative to the base, which is the number of insertions.
+            // RFC 9204 §4.5.2: relative to the Base, which is the insert count.
             return push_integer(out, 0x80, 6, self.table.inserted() - index - 1);
         }
         match known::find(name, text, value) {
@@ -299,7 +302,7 @@ impl QpackEncoder {
         let capacity = usize::try_from(self.peer_capacity).unwrap_or(usize::MAX);
         let capacity = capacity.min(FIELD_TABLE_SIZE);
         let size = text.len() + value.len() + ENTRY_OVERHEAD;
-        // LIMIT: one entry never takes more than a quarter of a table, or it would only churn.
+        // LIMIT: an entry takes at most a quarter of the table, so that the table does not thrash.
         if size > capacity / 4 || !self.has_room(size, capacity) {
             return;
         }
@@ -331,7 +334,7 @@ impl QpackEncoder {
         self.version += 1;
     }
 
-    /// RFC 9204 §2.1.1: whether evicting only what nobody may still need makes room.
+    /// RFC 9204 §2.1.1: whether evicting only unreferenced entries makes room.
     fn has_room(&self, size: usize, capacity: usize) -> bool {
         let lowest = self.outstanding.iter().map(|(_, references)| references.lowest).min();
         let evictable = self.known.min(lowest.unwrap_or(u64::MAX));
@@ -349,7 +352,7 @@ impl QpackEncoder {
     }
 }
 
-/// Whether a field may stay the same for many responses and is long enough.
+/// Whether a field is long enough and may be the same in many responses.
 fn is_candidate(name: Name, text: &[u8], value: &[u8]) -> bool {
     let changes = matches!(
         name,
@@ -366,18 +369,19 @@ fn is_candidate(name: Name, text: &[u8], value: &[u8]) -> bool {
     !changes && text.len() + value.len() >= CANDIDATE_MIN
 }
 
-/// FNV-1a; a collision costs an early insertion, nothing else. Never 0.
+/// FNV-1a; a collision only causes an early insertion. Never 0.
 fn hash(text: &[u8], value: &[u8]) -> u32 {
     let bytes = text.iter().map(u8::to_ascii_lowercase).chain(value.iter().copied());
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     bytes.fold(0x811c_9dc5, step) | 1
 }
 
-/// Appends a string whose length has a prefix of `bits`, Huffman-coded where that is shorter.
+/// Appends a string whose length has a prefix of `bits`, Huffman-encoded where that is shorter.
 #[inline]
 fn string(text: &[u8], flags: u8, bits: u8, out: &mut Vec<u8>) {
     if text.len() < (1 << bits) - 1 {
-        // PERF: a short string is coded at once and its length patched, instead of measured first.
+        // PERF: a short string is encoded at once and its length patched, instead of measured
+        // first.
         let at = out.len();
         out.push(0);
         huffman::encode(text, out);

@@ -1,17 +1,18 @@
-//! Reads prefixed integers (RFC 7541 §5.1 as RFC 9204 §4.1.1 bounds them): at most 62 bits.
+//! Reads prefixed integers (RFC 7541 §5.1) of at most 62 bits (RFC 9204 §4.1.1).
 
-/// An integer that is longer or larger than RFC 9204 allows.
+/// The integer exceeds the limits of RFC 9204.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TooLarge;
 
-/// RFC 9204 §4.1.1: implementations decode integers of up to 62 bits.
+/// RFC 9204 §4.1.1: implementations must decode integers up to 62 bits.
 const MAX: u64 = (1 << 62) - 1;
 
-/// The integer in the low `bits` of the first byte, and the bytes it took; `None`: incomplete.
+/// The integer in the low `bits` of the first byte, and its length in bytes; `None` means
+/// incomplete.
 ///
 /// # Errors
 ///
-/// [`TooLarge`] when it exceeds 62 bits or is padded beyond ten bytes.
+/// [`TooLarge`] if it exceeds 62 bits or ten bytes.
 #[inline]
 pub fn parse(bits: u8, input: &[u8]) -> Result<Option<(u64, usize)>, TooLarge> {
     let Some(&first) = input.first() else { return Ok(None) };

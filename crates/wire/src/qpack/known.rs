@@ -1,4 +1,4 @@
-//! The static table (RFC 9204 Appendix A) and how to find an entry in it from a response field.
+//! The static table (RFC 9204 Appendix A), and the search for a response field in it.
 
 use bolide_http::Name;
 
@@ -7,7 +7,7 @@ use crate::pseudo::Label;
 /// One entry of the static table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownRow {
-    /// The name as a head builder wants it.
+    /// The label of the name.
     pub(super) label: Label<'static>,
     /// The name in lower case.
     pub(super) name: &'static str,
@@ -166,7 +166,8 @@ pub(super) static ROWS: [KnownRow; 99] = [
     row(Label::Known(Name::XFrameOptions), "x-frame-options", "sameorigin"),
 ];
 
-/// First row and number of rows of each known name; its rows stand together (tested).
+/// The first row and the number of rows of each known name. Its rows are adjacent; a test checks
+/// it.
 const BY_NAME: [(u8, u8); Name::Other as usize] = {
     let mut spans = [(0_u8, 0_u8); Name::Other as usize];
     let mut i = 0;
@@ -180,18 +181,18 @@ const BY_NAME: [(u8, u8); Name::Other as usize] = {
     spans
 };
 
-/// How much of a field the static table has.
+/// The result of a search in the static table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StaticMatch {
-    /// Name and value stand in this row.
+    /// This row has name and value.
     Whole(u64),
-    /// The name stands in this row.
+    /// This row has the name.
     Name(u64),
-    /// Not even the name.
+    /// No row has the name.
     None,
 }
 
-/// Looks a field up; `text` (any case) matters for [`Name::Other`] only.
+/// Searches a field. `text` (in any case) matters for [`Name::Other`] only.
 pub(super) fn find(name: Name, text: &[u8], value: &[u8]) -> StaticMatch {
     let value_is = |row: &KnownRow| row.value.as_bytes() == value;
     if let Some(&(first, count)) = BY_NAME.get(name as usize) {
@@ -217,7 +218,7 @@ pub(super) fn find(name: Name, text: &[u8], value: &[u8]) -> StaticMatch {
     found
 }
 
-/// The row of `:status` with this code, or else of `:status` alone.
+/// The row of `:status` with this code, or else a row with the name `:status`.
 pub(super) const fn find_status(status: u16) -> StaticMatch {
     StaticMatch::Whole(match status {
         100 => 63,

@@ -1,6 +1,6 @@
 //! The dynamic table (RFC 9204 §3.2): entries by absolute index, evicted oldest first.
 //!
-//! It keeps sizes and order; who may evict what is the encoder's business.
+//! It keeps sizes and order. The encoder decides which entries it may evict.
 
 use std::collections::VecDeque;
 
@@ -10,7 +10,7 @@ use crate::pseudo::Label;
 /// One entry.
 #[derive(Clone, Debug)]
 pub struct QpackEntry {
-    /// Placeholder text for [`Label::Text`]; see [`Self::label`].
+    /// [`Label::Text`] has no text here; see [`Self::label`].
     label: Label<'static>,
     bytes: Box<[u8]>,
     name_len: usize,
@@ -45,7 +45,7 @@ impl QpackEntry {
         &self.bytes[self.name_len..]
     }
 
-    /// The name as a head builder wants it.
+    /// The label of the name.
     #[must_use]
     pub fn label(&self) -> Label<'_> {
         if matches!(self.label, Label::Text(_)) { Label::Text(self.name()) } else { self.label }
@@ -58,24 +58,24 @@ impl QpackEntry {
     }
 }
 
-/// A dynamic table; empty and without capacity at first.
+/// A dynamic table; at first empty and without capacity.
 #[derive(Clone, Debug, Default)]
 pub struct QpackTable {
     entries: VecDeque<QpackEntry>,
-    /// Absolute index of the oldest entry still there.
+    /// The absolute index of the oldest entry.
     dropped: u64,
     size: usize,
     capacity: usize,
 }
 
 impl QpackTable {
-    /// Entries ever inserted; the next entry gets this absolute index.
+    /// The insert count, which is the absolute index of the next entry.
     #[must_use]
     pub fn inserted(&self) -> u64 {
         self.dropped + self.entries.len() as u64
     }
 
-    /// Absolute index of the oldest entry still there.
+    /// The absolute index of the oldest entry.
     #[must_use]
     pub const fn dropped(&self) -> u64 {
         self.dropped
@@ -87,31 +87,31 @@ impl QpackTable {
         self.size
     }
 
-    /// Bytes that may be in use.
+    /// LIMIT: bytes of all entries.
     #[must_use]
     pub const fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// The entry with absolute index `index`, unless it is evicted or to come.
+    /// The entry with absolute index `index`, if it is in the table.
     #[must_use]
     pub fn entry(&self, index: u64) -> Option<&QpackEntry> {
         let at = index.checked_sub(self.dropped)?;
         self.entries.get(usize::try_from(at).ok()?)
     }
 
-    /// Entries with their absolute indexes, oldest first.
+    /// The entries with their absolute indexes, oldest first.
     pub fn entries(&self) -> impl Iterator<Item = (u64, &QpackEntry)> {
         (self.dropped..).zip(&self.entries)
     }
 
-    /// Changes the capacity and evicts what no longer fits.
+    /// Changes the capacity and evicts the entries above it.
     pub fn set_capacity(&mut self, capacity: usize) {
         self.capacity = capacity;
         self.make_room(0);
     }
 
-    /// Inserts a copy of name and value. `false`: larger than the table, which is unchanged.
+    /// Inserts a copy of name and value. `false` if they exceed the table, which stays unchanged.
     pub fn insert(&mut self, name: &[u8], value: &[u8]) -> bool {
         let size = name.len() + value.len() + ENTRY_OVERHEAD;
         if size > self.capacity {
@@ -125,7 +125,8 @@ impl QpackTable {
         true
     }
 
-    /// Inserts the entry `index` again, or with another value. `false`: no such entry, no room.
+    /// Inserts the entry `index` again, or its name with another value. `false` if there is no such
+    /// entry or it exceeds the table.
     pub fn insert_from(&mut self, index: u64, value: Option<&[u8]>) -> bool {
         let Some(entry) = self.entry(index) else { return false };
         let entry =

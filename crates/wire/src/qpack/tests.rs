@@ -1,4 +1,4 @@
-//! RFC 9204 Appendix B as values, and both sides against models of their peers.
+//! The examples of RFC 9204 Appendix B, and both sides against models of their peers.
 
 use bolide_http::Name;
 use proptest::prelude::*;
@@ -55,7 +55,7 @@ fn the_examples_of_rfc_9204_appendix_b_come_out() {
     // B.1: literal with name reference.
     let done = decode(&mut decoder, &hex("0000 510b 2f69 6e64 6578 2e68 746d 6c"));
     assert_eq!(done, Ok((complete(0), vec![line(":path", "/index.html")])));
-    // B.2: two insertions, referred to after the base.
+    // B.2: two insertions, referred to with post-base indexes.
     let section = hex("0381 10 11");
     assert_eq!(decode(&mut decoder, &section), Ok((Section::Blocked { required: 2 }, vec![])));
     let instructions = hex("3fbd01 c00f 7777 772e 6578 616d 706c 652e 636f 6d
@@ -66,7 +66,7 @@ fn the_examples_of_rfc_9204_appendix_b_come_out() {
     assert_eq!(decode(&mut decoder, &section), Ok((complete(2), lines)));
     decoder.acknowledge(4, 2);
     assert_eq!(output(&mut decoder), [0x84]);
-    // B.3: an insertion that only the increment tells of.
+    // B.3: an insertion that only an increment acknowledges.
     let instruction = hex("4a63 7573 746f 6d2d 6b65 790c 6375 7374 6f6d 2d76 616c 7565");
     assert_eq!(decoder.receive(&instruction), Ok(1));
     assert_eq!(output(&mut decoder), [0x01]);
@@ -83,7 +83,7 @@ fn the_examples_of_rfc_9204_appendix_b_come_out() {
     let _ = output(&mut decoder);
     decoder.cancel(8);
     assert_eq!(output(&mut decoder), [0x48]);
-    // B.5: an insertion by a dynamic name that evicts.
+    // B.5: an insertion with a dynamic name reference that evicts.
     assert_eq!(decoder.receive(&hex("810d 6375 7374 6f6d 2d76 616c 7565 32")), Ok(1));
     assert_eq!((decoder.table_size(), decoder.inserted()), (215, 5));
     let newest = decode(&mut decoder, &hex("0600 80"));
@@ -139,7 +139,7 @@ fn wrong_sections_are_refused() {
             "{section}"
         );
     }
-    // Without a table of ours, no count but 0 is possible.
+    // Without a table the only valid count is 0.
     assert_eq!(decode(&mut QpackDecoder::new(0), &hex("0200")), Err(DecompressionFailed));
     // A reference at or above the required count.
     let mut decoder = QpackDecoder::new(220);
@@ -156,7 +156,7 @@ fn wrong_instructions_of_a_decoder_are_refused() {
         encoder.allow(4096);
         assert_eq!(encoder.receive(&hex(instructions)), Err(BadInstruction), "{instructions}");
     }
-    // A cancellation of a stream without references is nothing to complain of.
+    // Cancelling a stream without references is no error.
     assert_eq!(QpackEncoder::default().receive(&hex("48")), Ok(()));
     assert_eq!(QpackEncoder::default().receive(&hex("7f")), Ok(()));
 }
@@ -209,7 +209,7 @@ fn a_field_is_inserted_when_seen_again_and_referred_to_when_acknowledged() {
     assert_eq!(encoder.receive(&[0x88]), Err(BadInstruction), "acknowledged twice");
 }
 
-/// Lets instructions and acknowledgments of insertions pass both ways.
+/// Passes instructions and acknowledgments of insertions in both directions.
 fn exchange(encoder: &mut QpackEncoder, decoder: &mut QpackDecoder) {
     let mut instructions = Vec::new();
     encoder.poll_output(&mut instructions);
@@ -231,7 +231,8 @@ fn an_entry_that_a_section_under_way_needs_is_not_evicted() {
     assert_eq!(decoder.inserted(), 4);
     let (section, references) = respond(&mut encoder, 8, &values[0]);
     assert_eq!(references, Some(References { lowest: 0, required: 1 }));
-    // A newcomer finds no room while the section is under way, and room when it is cancelled.
+    // A new entry has no room while the section is outstanding, and has room after its
+    // cancellation.
     let newcomer = "w".repeat(60);
     for cancelled in [false, true] {
         for _ in 0..40 {
@@ -247,7 +248,7 @@ fn an_entry_that_a_section_under_way_needs_is_not_evicted() {
     assert_eq!(decode(&mut decoder, &section), Err(DecompressionFailed));
 }
 
-/// A peer's encoder that uses every representation, as its dice fall.
+/// A peer's encoder that uses every representation at random.
 #[derive(Default)]
 struct Model {
     entries: Lines,
@@ -367,7 +368,7 @@ proptest! {
             }
             let picks: Vec<usize> = data.iter().map(|&byte| usize::from(byte)).collect();
             let (section, lines) = model.section(&picks, pick, capacity_max);
-            // Instructions arrive in two parts: some before the section, some only then.
+            // Some instructions arrive before the section and some after it.
             let kept = late.split_off(late.len().saturating_sub(lag));
             for part in late.drain(..) {
                 decoder.receive(&part).unwrap();
@@ -407,7 +408,7 @@ proptest! {
                 0 => encoder.receive(&std::mem::take(&mut answers)).unwrap(),
                 1 => {
                     encoder.poll_output(&mut instructions);
-                    // Half of it now: instructions are cut anywhere.
+                    // Half of it now: reads may split instructions anywhere.
                     let now = instructions.split_off(instructions.len() / 2);
                     let now = std::mem::replace(&mut instructions, now);
                     decoder.receive(&now).unwrap();

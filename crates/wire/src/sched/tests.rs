@@ -46,10 +46,10 @@ fn incremental_streams_share_and_others_finish_first() {
         seen.push(slot);
         sched.rotate(slot);
     }
-    // The one that is not incremental stays in front until it is done.
+    // The stream that is not incremental stays first until it is done.
     sched.rotate(2);
     assert_eq!(sched.first(), Some(2));
-    // One that comes later stands behind those that wait.
+    // A later stream stands behind the waiting ones.
     sched.insert(3, 7, priority(3, false));
     sched.remove(2);
     for _ in 0..3 {
@@ -92,7 +92,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     proptest::collection::vec(op, 0..120)
 }
 
-/// One queue per urgency; a list position is the whole truth.
+/// One queue per urgency; the position in it is the order.
 #[derive(Default)]
 struct Model {
     queues: [Vec<(u64, u32, u32, bool)>; 8],

@@ -1,4 +1,4 @@
-//! Request bodies: framing, window, refusal, what becomes of unread ones.
+//! Request bodies: framing, window, refusal, and bodies that are not read.
 
 use bolide_base::limits::BODY_WINDOW;
 use bolide_http::BodyLen;
@@ -14,7 +14,7 @@ fn post(length: u64) -> Vec<u8> {
     format!("POST / HTTP/1.1\r\nHost: a\r\nContent-Length: {length}\r\n\r\n").into_bytes()
 }
 
-/// Body content, and how the body ended, for a chunked request followed by `input`.
+/// The body content, and how the body ended, for a chunked request followed by `input`.
 fn chunks(input: &[u8]) -> (Vec<u8>, Vec<&'static str>) {
     let mut bench = Bench::new();
     bench.request(CHUNKED);
@@ -174,7 +174,7 @@ fn a_waiting_client_is_told_to_continue_once_and_only_before_its_body() {
     bench.conn.send_continue(stream);
     assert!(!bench.conn.has_output());
 
-    // A client that was not told to continue may send its body or not: nobody can know.
+    // A client that got no 100 may or may not send its body.
     let mut bench = Bench::new();
     let (stream, _) = bench.request(input);
     assert!(bench.answer(stream, b"").contains("Connection: close"));
@@ -203,7 +203,7 @@ fn a_body_cut_by_the_end_of_input_resets_its_exchange() {
     assert!(bench.conn.is_closing() && !bench.conn.needs_lingering());
     assert!(bench.respond(stream, &head(200, BodyLen::Exact(0))).is_err());
 
-    // Nobody reads the body: the answer goes on.
+    // The body is discarded: the response continues.
     let mut bench = Bench::with(H1Settings::default());
     let (stream, _) = bench.request(&post(10));
     bench.conn.discard_body(stream);

@@ -1,4 +1,4 @@
-//! What holds for all inputs.
+//! Properties for any input.
 
 use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;
@@ -10,7 +10,7 @@ use crate::h1::fuzz::{H1Story, fuzz};
 use crate::h1::{H1Settings, body};
 use crate::{BodySource, Pull, StreamOwner, WireEvent};
 
-/// Words that requests are made of, good and bad ones.
+/// Valid and invalid parts of requests.
 const WORDS: &[&[u8]] = &[
     b"GET ",
     b"POST ",
@@ -63,7 +63,7 @@ fn word() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// A sequence of good requests, each with what its reader shall be told of its body.
+/// A sequence of valid requests, each with the body that its reader gets.
 fn conversation() -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u8>)>> {
     let body = proptest::collection::vec(any::<u8>(), 0..40);
     let request = (any::<bool>(), body, 1..9_usize).prop_map(|(chunked, body, cut)| {
@@ -89,7 +89,7 @@ fn conversation() -> impl Strategy<Value = Vec<(Vec<u8>, Vec<u8>)>> {
     proptest::collection::vec(request, 1..6)
 }
 
-/// A body that comes in pieces of one length, or less where there is no more room.
+/// A body that comes in pieces of one length, or less where there is no room.
 struct Source<'a> {
     left: &'a [u8],
     piece: usize,
@@ -104,7 +104,7 @@ impl BodySource for Source<'_> {
     }
 }
 
-/// Reads a chunked body the way a client would, by lines.
+/// Decodes a chunked body by lines, as a client would.
 fn unchunk(mut text: &str) -> String {
     let mut content = String::new();
     loop {
@@ -144,7 +144,7 @@ proptest! {
         prop_assert_eq!((story.sent, story.broken), (texts.len(), false));
         let answers = story.output.windows(15).filter(|w| w == b"HTTP/1.1 200 OK").count();
         prop_assert_eq!(answers, texts.len());
-        // Seeds without 8 answer before the body and never read it.
+        // Seeds without 8 respond before the body and never read it.
         prop_assert_eq!(story.bodies, if seed & 8 == 0 { Vec::new() } else { told.concat() });
     }
 
@@ -221,7 +221,7 @@ proptest! {
             last = tell(&mut bench);
             prop_assert_eq!(&last, &first);
         }
-        // What follows the same head in the same read is not taken with it.
+        // Bytes behind the same head in the same read are not consumed with it.
         let mut longer = input.clone();
         longer.extend_from_slice(&behind);
         let used = bench.receive(&longer);

@@ -1,10 +1,10 @@
-//! What is refused, with which status and which words.
+//! Refused requests, with status and reason.
 
 use super::{Bench, refusal_of};
 use crate::WireEvent;
 use crate::h1::H1Settings;
 
-/// Refusals of lines behind a good request line and `Host`.
+/// Refusals of lines behind a valid request line and `Host`.
 const FIELD_ROWS: &[(&str, u16, &str)] = &[
     ("Content-Length: 1\r\nTransfer-Encoding: chunked", 400, "at the same time"),
     ("Transfer-Encoding: chunked\r\nContent-Length: 1", 400, "at the same time"),
@@ -135,7 +135,7 @@ fn lines_and_heads_have_limits() {
     assert_eq!(status(format!("{start}{}\r\n", field(8192))), None);
     assert_eq!(status(format!("{start}{}", field(8193))), Some(494));
     let three = format!("{start}{}{}{}", field(8192), field(8192), field(8192));
-    // No line stands in two buffers, and the empty one is a line, too.
+    // A line must fit in one buffer, and the empty line is a line, too.
     assert_eq!(status(format!("{three}{}\r\n", field(8190))), None);
     assert_eq!(status(format!("{start}X: y\r\n{}\r\n", &three[start.len()..])), None);
     let reason = refusal_of(&settings, format!("{three}{}\r\n", field(8191)).as_bytes());

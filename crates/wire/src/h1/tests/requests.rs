@@ -1,4 +1,4 @@
-//! What is accepted, and what the exchange sees of it.
+//! Accepted requests, and their heads.
 
 use bolide_http::{HttpVersion, Method, Name, RequestBody};
 
@@ -112,7 +112,7 @@ fn heads_are_taken_from_the_pool() {
 fn no_byte_of_an_unfinished_line_is_searched_twice() {
     let mut bench = Bench::new();
     assert_eq!(bench.receive(b"GET / HTTP/1.1\r\nHost: a\r\nX-Long: 0123"), 25);
-    // A line end among bytes that were offered before is not noticed: nobody looks there again.
+    // The parser does not scan bytes again that it has seen, so it misses a line end among them.
     assert_eq!(bench.receive(b"X-Long:\n0123456"), 0);
     assert_eq!(bench.receive(b"X-Long: 0123456789\r\n\r\n"), 22);
     assert_eq!(bench.event_names(), ["request"]);

@@ -1,4 +1,4 @@
-//! What an answer looks like on the wire.
+//! Encoded responses.
 
 use bolide_base::chain::CopyPolicy;
 use bolide_http::{BodyLen, Name};

@@ -1,4 +1,4 @@
-//! Answers with 101: the connection belongs to another protocol from then on.
+//! Responses with 101, which switch the connection to another protocol.
 
 use bolide_base::limits::BODY_WINDOW;
 use bolide_http::{BodyLen, Name, ResponseHead};
@@ -17,7 +17,7 @@ fn switch() -> ResponseHead {
     head
 }
 
-/// A connection whose request was answered with 101; nothing was said since.
+/// A connection whose request got a 101; no byte came since.
 fn switched(request: &[u8]) -> (Bench, crate::StreamId) {
     let mut bench = Bench::new();
     let (stream, _) = bench.request(request);

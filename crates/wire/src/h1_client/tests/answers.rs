@@ -1,4 +1,4 @@
-//! Answers: status lines, lengths, chunks, early heads, what stands behind them.
+//! Responses: status lines, lengths, chunks, interim responses, excess bytes.
 
 use super::{get, tell, told};
 use crate::origin::fuzz::{FuzzAsk, http_params};
@@ -9,7 +9,7 @@ fn invalid(text: &str) -> Vec<String> {
     vec![format!("invalid upstream sent {text}").replace('"', "\\\"")]
 }
 
-/// An answer whose head ends with this line and whose body is `hi`.
+/// A response whose head ends with this line and whose body is `hi`.
 fn with_line(line: &str) -> Vec<u8> {
     format!("{line}\r\nContent-Length: 2\r\n\r\nhi").into_bytes()
 }

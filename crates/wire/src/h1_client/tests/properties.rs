@@ -1,4 +1,4 @@
-//! What holds for all bytes.
+//! Properties for any bytes.
 
 use proptest::prelude::{
     Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest,
@@ -10,7 +10,7 @@ use crate::origin::fuzz::{
 };
 use crate::{OriginConn, OriginConnSettings};
 
-/// Pieces of answers, right and wrong.
+/// Valid and invalid pieces of responses.
 fn part() -> impl Strategy<Value = Vec<u8>> {
     let text = |text: &'static [u8]| Just(text.to_vec());
     prop_oneof![

@@ -1,4 +1,4 @@
-//! Requests: what leaves, and what cannot.
+//! Requests that are sent, and those that cannot be.
 
 use super::{Pieces, begun, transmit};
 use crate::Pull;

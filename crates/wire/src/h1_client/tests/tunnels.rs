@@ -1,4 +1,4 @@
-//! Answers with 101: the connection belongs to another protocol.
+//! Responses with 101, which switch the connection to another protocol.
 
 use super::{Pieces, begun, body_of, get, tell, told, transmit};
 use crate::origin::fuzz::{FuzzAsk, http_params};

@@ -1,4 +1,4 @@
-//! Peers that cost more than they ask are told to calm down.
+//! Peers that cause excessive load get ENHANCE_YOUR_CALM.
 
 use super::super::abuse::{
     CONTINUATIONS_MAX, CONTROL_QUEUED_MAX, EMPTY_DATA_MAX, PINGS_MAX, PRIORITIES_MAX, SETTINGS_MAX,
@@ -10,7 +10,7 @@ use super::{
 };
 use crate::patience::{CANCELS_MAX, WASTES_MAX};
 
-/// Repeats frames until the connection breaks; says after how many.
+/// Repeats frames until the connection fails, and returns how many it accepted.
 fn endure(bench: &mut Bench, mut next: impl FnMut(u32) -> Vec<u8>) -> u32 {
     let mut count = 0;
     while bench.error.is_none() {
@@ -58,7 +58,7 @@ fn requests_that_are_cancelled_at_once_end_the_connection() {
     let mut bench = Bench::new();
     let count = endure(&mut bench, |i| [get(2 * i + 1), rst(2 * i + 1, 8)].concat());
     assert_eq!(count, resets + 1);
-    // Making us reset is no better.
+    // A request that makes us reset it counts the same.
     let mut bench = Bench::new();
     let count = endure(&mut bench, |i| [post(2 * i + 1), window(2 * i + 1, 0)].concat());
     assert_eq!(count, resets + 1);
@@ -67,7 +67,7 @@ fn requests_that_are_cancelled_at_once_end_the_connection() {
     let settings = H2Settings { max_concurrent_streams: 1, ..H2Settings::default() };
     let mut bench = Bench::open(settings);
     assert_eq!(endure(&mut bench, |i| get(2 * i + 1)), CANCELS_MAX + 2);
-    // Browsers cancel later, when their user goes elsewhere.
+    // Browsers cancel later, when the user navigates away.
     let mut bench = Bench::new();
     let later = |i: u32| if i.is_multiple_of(2) { get(i + 1) } else { rst(i, 8) };
     assert_eq!(endure(&mut bench, later), 2 * CANCELS_MAX + 2);
@@ -94,7 +94,7 @@ fn header_blocks_are_bounded_in_frames_and_bytes() {
     let mut bench = Bench::new();
     bench.send(&frame(1, END, 1, &[0; 16_384]));
     assert_eq!(endure(&mut bench, |_| frame(9, 0, 1, &[0; 16_384])), 8);
-    // A block whose few bytes stand for many.
+    // A block of few bytes that decodes to many.
     let mut bench = Bench::new();
     let mut bomb = vec![0x40, 1, b'x'];
     crate::integer::push_integer(&mut bomb, 0, 7, 3900_u32);
@@ -114,7 +114,7 @@ fn a_peer_that_does_not_read_cannot_make_us_queue_for_ever() {
         Bench::open(H2Settings { keepalive_requests: u64::MAX, ..H2Settings::default() });
     let mut id = 1;
     while bench.error.is_none() {
-        // Work pays for the pings, but nobody reads the answers.
+        // Requests pay for the pings, but the client does not read the answers.
         bench.send(&[get(id), frame(6, 0, 0, &[0; 8]), frame(6, 0, 0, &[0; 8])].concat());
         if bench.error.is_none() {
             bench.respond(id, &super::plain(204, bolide_http::BodyLen::None));

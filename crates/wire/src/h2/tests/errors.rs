@@ -1,4 +1,4 @@
-//! Which broken rule costs the stream and which the connection.
+//! Stream errors and connection errors.
 
 use super::super::code::{
     COMPRESSION_ERROR, FLOW_CONTROL_ERROR, FRAME_SIZE_ERROR, PROTOCOL_ERROR, STREAM_CLOSED,
@@ -29,7 +29,7 @@ fn the_preface_is_checked_from_its_first_wrong_byte() {
     }
 }
 
-/// Each script ends the connection with its code; the last stream taken is 1 if it opens one.
+/// Each script ends the connection with its code. The last stream is 1 if the script opens one.
 fn check_connection_errors(scripts: &[(Vec<Vec<u8>>, u32)]) {
     for (i, (frames, code)) in scripts.iter().enumerate() {
         let mut bench = Bench::new();
@@ -122,14 +122,14 @@ fn ids_must_grow_and_closed_streams_stay_closed() {
     let mut bench = Bench::new();
     bench.send(&[get(5), get(3)].concat());
     bench.expect_goaway(5, PROTOCOL_ERROR);
-    // Half-closed (remote): the stream dies, the connection lives.
+    // Half-closed (remote): a stream error.
     for late in [data(1, END, b"x"), get(1)] {
         let mut bench = Bench::new();
         bench.send(&[get(1), late].concat());
         assert_eq!(bench.out(), [format!("RST_STREAM 1 {STREAM_CLOSED}")]);
         assert_eq!(bench.events()[1..], ["reset 1"]);
     }
-    // Ended on both sides: the connection dies.
+    // Ended in both directions: a connection error.
     for late in [data(1, END, b"x"), get(1)] {
         let mut bench = Bench::new();
         bench.send(&get(1));
@@ -138,7 +138,7 @@ fn ids_must_grow_and_closed_streams_stay_closed() {
         bench.send(&late);
         bench.expect_goaway(1, STREAM_CLOSED);
     }
-    // Reset by the peer: a late frame is answered, and the tables stay in step.
+    // Reset by the peer: a late frame gets an error, and the tables stay in step.
     let mut bench = Bench::new();
     let inserting = [&[0x40, 1, b'x', 1, b'y'][..]].concat();
     bench.send(&[post(1), rst(1, 8), headers(1, END, &inserting), data(1, 0, b"x")].concat());
@@ -197,7 +197,7 @@ fn pings_are_answered_also_after_the_clients_goaway() {
     assert_eq!(bench.out().len(), 2);
     bench.send(&frame(6, 0, 0, b"87654321"));
     assert_eq!(bench.out(), ["PING 1 38373635"]);
-    // It is the client that says when it is done.
+    // The client closes the connection when it is done.
     assert!(!bench.conn.is_closing());
 }
 

@@ -1,4 +1,4 @@
-//! Windows in both directions.
+//! Flow-control windows in both directions.
 
 use bolide_http::BodyLen;
 use proptest::prelude::{any, prop_assert_eq, proptest};
@@ -63,7 +63,7 @@ fn a_body_is_told_in_order_and_its_room_given_back() {
     assert!(bench.out().is_empty());
     bench.conn.body_consumed(stream, 3_000);
     assert_eq!(bench.out(), ["WINDOW_UPDATE 1 33000"]);
-    // More than was delivered is not believed.
+    // Credit for more than was reported is ignored.
     bench.conn.body_consumed(stream, 1_000_000);
     bench.send(&data(1, END, &[0; 10]));
     assert_eq!(bench.events(), ["body 1 10", "end 1"]);
@@ -182,7 +182,7 @@ fn after_the_response_a_short_rest_is_swallowed_and_a_long_one_reset() {
     }
     bench.send(&[data(1, 0, b"x"), data(1, 0, b"x")].concat());
     assert_eq!(bench.out(), [format!("RST_STREAM 1 {NO_ERROR}")]);
-    // The connection's window is whole again whatever became of the stream.
+    // The connection window is restored whatever happens to the stream.
     let mut bench = Bench::open(H2Settings { max_concurrent_streams: 1, ..H2Settings::default() });
     start(&mut bench);
     bench.send(&get(3));
@@ -216,14 +216,14 @@ fn a_body_that_is_read_gets_its_window_then() {
     let stream = bench.streams[&1];
     bench.conn.body_wanted(stream, 1000);
     assert_eq!(bench.out(), ["WINDOW_UPDATE 1 900"]);
-    // What is given back from now on is worth a frame when it is half of the new window.
+    // From now on a WINDOW_UPDATE is sent for half of the new window.
     bench.send(&data(1, 0, &[0; 440]));
     bench.conn.body_consumed(stream, 500);
     assert!(bench.out().is_empty());
     bench.send(&data(1, 0, &[0; 1]));
     bench.conn.body_consumed(stream, 1);
     assert_eq!(bench.out(), ["WINDOW_UPDATE 1 501"]);
-    // Asked for again it is as large as it is.
+    // Wanting it again changes nothing.
     bench.conn.body_wanted(stream, 1000);
     assert!(bench.out().is_empty());
     bench.send(&data(1, END, b"x"));
@@ -250,14 +250,14 @@ fn without_a_window_the_rest_of_a_request_is_not_waited_for() {
     let lines = bench.out();
     assert_eq!(lines[1..], ["DATA 1 1 end".to_owned(), format!("RST_STREAM 1 {NO_ERROR}")]);
     assert_eq!(bench.conn.streams_open(), 0);
-    // What nobody wants is given no room before the answer either.
+    // A discarded body gets no window before the response, either.
     let mut bench = Bench::open(H2Settings { recv_window: 100, ..H2Settings::default() });
     bench.send(&[post(1), data(1, 0, &[0; 90])].concat());
     bench.conn.discard_body(bench.streams[&1]);
     assert!(bench.out().is_empty());
     bench.answer(1, 1);
     assert_eq!(bench.out().last(), Some(&format!("RST_STREAM 1 {NO_ERROR}")));
-    // An answer that was complete before our settings counted: the same, once they do.
+    // A response that completes before our settings apply: the same, once they do.
     let mut bench = Bench::with(H2Settings { recv_window: 0, ..H2Settings::default() });
     bench.send(&[super::PREFACE, &settings(&[]), &post(1)].concat());
     bench.answer(1, 1);
@@ -276,15 +276,16 @@ fn a_window_that_our_settings_take_away_is_given_to_a_body_that_is_read() {
     assert_eq!(bench.out(), ["WINDOW_UPDATE 1 65535"]);
 }
 
-/// An upload by a client that never sends more than it may, to a reader who takes all at once.
+/// An upload by a client that obeys flow control, to a reader that consumes everything at once.
 #[derive(Clone, Copy, Debug)]
 struct Upload {
-    /// What the settings say, and what the reader wants.
+    /// The window in our settings, and the window that the reader wants.
     announced: u32,
     wanted: u32,
     total: u64,
     tells_length: bool,
-    /// Bytes that come before our settings are looked at, and whether they are read by then.
+    /// Bytes that come before the client applies our settings, and whether they are consumed by
+    /// then.
     early: u64,
     reads_early: bool,
     chunk: u64,
@@ -292,7 +293,7 @@ struct Upload {
 }
 
 impl Upload {
-    /// Runs it; the bytes that arrived, which are fewer than there are if it stalls.
+    /// Runs it. Returns the received bytes; they are fewer than the body if it stalls.
     fn run(self) -> u64 {
         let mut bench =
             Bench::with(H2Settings { recv_window: self.announced, ..H2Settings::default() });
@@ -315,7 +316,7 @@ impl Upload {
                 let most = (window - padding - 1).min(16_000 - padding) as u64;
                 let now = self.chunk.min(left - until).min(most);
                 let mut payload = vec![0; (now as i64 + padding + 1) as usize];
-                // Where there is no room for it there is no padding.
+                // Padding needs room, too.
                 if padding >= 0 {
                     payload[0] = padding as u8;
                 }

@@ -1,4 +1,4 @@
-//! What holds for any bytes and any cut of them.
+//! Properties for any bytes and any split of them.
 
 use proptest::prelude::{Strategy, any, prop_assert_eq, prop_oneof, proptest};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use super::{settings, window, with};
 
-/// Frames that are mostly sensible, on few streams.
+/// Mostly valid frames on few streams.
 fn frames() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let id = (0..12_u32).prop_map(|n| 2 * n + 1);
     let bytes = |max| proptest::collection::vec(any::<u8>(), 0..max);
@@ -36,7 +36,7 @@ fn frames() -> impl Strategy<Value = Vec<Vec<u8>>> {
     proptest::collection::vec(one, 0..40)
 }
 
-/// Everything that is told and everything that leaves, with bodies in one piece per stream.
+/// All events and all output, with one piece of body per stream.
 fn story(input: &[u8], cuts: &[usize]) -> (Vec<String>, Vec<String>, Vec<(String, usize)>) {
     let mut bench = Bench::with(H2Settings::default());
     let (mut start, mut cuts) = (0, cuts.iter().cycle());
@@ -57,7 +57,7 @@ fn story(input: &[u8], cuts: &[usize]) -> (Vec<String>, Vec<String>, Vec<(String
             None => told.push(line),
         }
     }
-    // What nobody was bound for is not told of a stream that was reset meanwhile.
+    // A stream that is reset before `bind` reports no body.
     let resets: Vec<_> = told.iter().filter_map(|line| line.strip_prefix("reset ")).collect();
     let ends: Vec<_> = resets.iter().map(|user| format!("end {user}")).collect();
     told.retain(|line| !ends.contains(line));
@@ -74,7 +74,7 @@ proptest! {
 
     #[test]
     fn any_frames_keep_the_invariants(frames in frames(), first in any::<u8>()) {
-        // The first byte chooses the pieces; as a frame it is the start of an unknown one.
+        // The first byte chooses the pieces; as a frame it begins one of unknown type.
         let mut data = frame(0xbb, 0, 0, b"");
         data[0] = 0;
         data.extend(frames.concat());
@@ -92,7 +92,7 @@ proptest! {
         let (cut_told, cut_out, cut_bodies) = story(&input, &cuts);
         prop_assert_eq!(told, cut_told);
         prop_assert_eq!(out, cut_out);
-        // A stream that is reset may have told less of its body when it came in one piece.
+        // A stream that is reset may have reported less of its body when it came in one piece.
         for (user, bytes) in bodies {
             let cut = cut_bodies.iter().find(|(other, _)| *other == user);
             prop_assert_eq!(cut.map_or(0, |(_, bytes)| *bytes) >= bytes, true);

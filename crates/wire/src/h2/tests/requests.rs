@@ -224,7 +224,7 @@ fn a_repeated_block_gives_the_same_head_until_the_table_changes() {
         let got = (bench.fields(), head.line.clone(), head.authority.clone(), head.wire_size);
         assert_eq!(wanted.get_or_insert(got.clone()), &got);
     }
-    // The same block means something else after an insertion.
+    // The same block has another meaning after an insertion.
     bench.send(&headers(
         11,
         END,

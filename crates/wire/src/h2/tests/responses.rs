@@ -1,4 +1,4 @@
-//! Heads and bodies out.
+//! Response heads and bodies.
 
 use bolide_http::{BodyLen, Name};
 
@@ -83,7 +83,7 @@ fn repeated_heads_shrink_to_indices_and_follow_every_change() {
         );
         id += 2;
     }
-    // In step with the peer's decoder all the time, and small: two indices, status, length.
+    // The peer's decoder stays in step, and the head is small: two indexes, status, length.
     bench.send(&settings(&[(1, 4096)]));
     for _ in 0..3 {
         bench.send(&get(id));
@@ -178,19 +178,19 @@ fn data_is_cut_by_chunk_size_room_and_turns() {
 
 #[test]
 fn each_bound_stream_is_told_one_end_whoever_ends_it() {
-    // By the peer, before it was bound.
+    // The peer reset it before `bind`.
     let mut bench = Bench::new();
     bench.send(&[get(1), rst(1, 8)].concat());
     assert!(bench.conn.has_output());
     bench.out();
     assert_eq!(bench.events(), ["request 1 GET / HTTP/2.0", "reset 1"]);
-    // By the peer, after its end was queued.
+    // The peer reset it after its end was queued.
     bench.send(&get(3));
     bench.respond(3, &plain(204, BodyLen::None));
     bench.send(&rst(3, 8));
     bench.out();
     assert_eq!(bench.events()[1..], ["reset 3"]);
-    // By the end of the connection.
+    // The connection ended.
     bench.send(&[post(5), post(7)].concat());
     bench.respond(7, &plain(204, BodyLen::None));
     bench.send(&super::window(0, 0));

@@ -1,4 +1,4 @@
-//! Every rule whose breach ends the connection, and the code it ends with.
+//! Connection errors and their codes.
 
 use super::super::frame::{code, kind};
 use super::{GET, POST, World, control, data, frame_of, headers, join, varints};
@@ -170,7 +170,7 @@ fn qpack_errors_have_codes_of_their_own() {
     ]);
 }
 
-/// How many times `step` can be done before the connection ends, at most `max`.
+/// The number of times that `step` succeeds before the connection ends, at most `max`.
 fn endures(max: usize, mut step: impl FnMut(&mut World, u64) -> u64) -> (usize, u64) {
     let settings = H3Settings { keepalive_requests: u64::MAX, ..super::settings() };
     let mut world = World::with(settings);

@@ -1,4 +1,4 @@
-//! What comes in: heads, bodies, trailers, waiting for insertions, priorities.
+//! Receiving: heads, bodies, trailers, blocked sections, priorities.
 
 use bolide_http::{Method, Name, RequestBody};
 use proptest::prelude::*;
@@ -228,7 +228,7 @@ fn a_section_waits_for_its_insertions_and_holds_back_what_follows() {
     world.conn.bind(*stream, 5);
     world.transmit();
     assert_eq!(told(&world.take_events()), ["body 5 body", "end 5"]);
-    // Section Acknowledgment of stream 0; it tells of the insertion too.
+    // A Section Acknowledgment of stream 0, which covers the insertion, too.
     assert_eq!(world.written(7), [0x03, 0x80]);
     world.receive(2, &second, false).unwrap();
     world.transmit();
@@ -361,7 +361,7 @@ fn a_stream_that_died_before_bind_is_told_after_it() {
     assert_eq!(told(&world.take_events()), ["reset 4"]);
     assert!(world.conn.respond(stream, &super::response(200, BodyLen::None)).is_err());
     assert!(world.conn.is_idle());
-    // Or nobody binds it and the answer finds nobody.
+    // Without `bind`, the response finds no stream.
     world.receive(4, &headers(&POST), false).unwrap();
     let Some(WireEvent::Request { stream, .. }) = world.events.pop() else { panic!() };
     world.conn.handle_stopped(4, 1, &mut world.events).unwrap();
@@ -370,7 +370,7 @@ fn a_stream_that_died_before_bind_is_told_after_it() {
     assert!(world.conn.is_idle());
 }
 
-/// Plays a whole connection, cut into pieces of `cuts` lengths, and lists what was told.
+/// Runs a whole connection, split into pieces of `cuts` lengths, and lists the events.
 fn play(cuts: &[usize]) -> (Vec<String>, Vec<u8>) {
     let [first, second] = insertions();
     let expects = [POST[0], POST[1], POST[2], POST[3], ("expect", "100-continue")];
@@ -433,7 +433,7 @@ proptest! {
     fn any_split_of_the_bytes_tells_the_same(
         cuts in proptest::collection::vec(1..40_usize, 1..30),
     ) {
-        // The end may come later than the head: only then the body was not known to be none.
+        // The end may come after the head: only then may a body follow.
         let normal = |told: Vec<String>| {
             let told = told.into_iter().filter(|text| text != "end 17");
             told.map(|text| text.replace("Unknown", "None")).collect::<Vec<_>>()

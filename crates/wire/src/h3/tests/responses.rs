@@ -1,4 +1,4 @@
-//! What goes out: heads, bodies within room, ends, and what happens when they fail.
+//! Sending: heads, bodies within room, ends, and failures.
 
 use bolide_http::{BodyLen, Name};
 use bytes::Bytes;
@@ -188,7 +188,7 @@ fn continue_comes_before_the_answer_and_not_after_it() {
     world.transmit();
     let sent: Vec<_> = world.frames(0).iter().map(|(_, head)| lines(head)[0].1.clone()).collect();
     assert_eq!(sent, ["100", "103", "200"]);
-    // The request is not over, and not needed any more.
+    // The request is incomplete, and no longer needed.
     assert_eq!(world.quic.stops, [(0, code::NO_ERROR)]);
 }
 
