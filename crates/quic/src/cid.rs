@@ -1,12 +1,12 @@
-//! Connection ids that carry their worker, and the rule that finds it again: in Rust for mailed
+//! Connection ids that contain their worker, and the rule that extracts it: in Rust for mailed
 //! datagrams, as classic BPF for the kernel's choice of socket.
 //!
-//! An id is one block of a keyed cipher: the worker, two bytes of zeros, five random ones. Who has
-//! not the key cannot tell two ids of one worker from those of two, and of the random ids that
-//! clients choose for their first datagrams one in 65,536 * 256 / workers looks like ours; such a
-//! stray only starts its connection on another worker.
+//! An id is one block of a keyed cipher: the worker, two zero bytes, five random bytes. Without the
+//! key an observer cannot tell whether two ids belong to one worker. Clients choose random ids for
+//! their first datagrams, and one in 65,536 * 256 / workers decrypts to a valid worker; such a
+//! connection only starts on another worker.
 //!
-//! Easiest to break: [`owner`] and [`bpf_program`] must stay the same rule.
+//! INVARIANT: [`owner`] and [`bpf_program`] implement the same rule.
 
 use aws_lc_rs::rand::fill;
 use quinn_proto::{ConnectionId, ConnectionIdGenerator, InvalidCid};
@@ -15,15 +15,15 @@ use std::time::Duration;
 use crate::SharedKeys;
 use crate::cipher::{Cipher, ROUNDS};
 
-/// Bytes of every connection id that we issue.
+/// Bytes of the connection ids that we issue.
 pub const CID_LEN: usize = 8;
 
-/// Ids made from one draw of randomness.
+/// Ids per draw of random bytes.
 const DRAW: usize = 32;
-/// Random bytes in an id.
+/// Random bytes of an id.
 const RANDOM: usize = 5;
 
-/// Makes ids of one worker.
+/// Generates the ids of one worker.
 pub(crate) struct Generator {
     worker: u8,
     cipher: Cipher,
@@ -57,7 +57,8 @@ impl ConnectionIdGenerator for Generator {
     }
 
     fn validate(&self, cid: &ConnectionId) -> Result<(), InvalidCid> {
-        // Any worker's id: after a change of the number of workers a reset is still owed.
+        // The id of any worker is valid: after a change of the number of workers, its peer still
+        // needs a stateless reset.
         read(cid, &self.cipher).map(|_| ()).ok_or(InvalidCid)
     }
 
@@ -70,7 +71,7 @@ impl ConnectionIdGenerator for Generator {
     }
 }
 
-/// The worker that an id names, if it bears our mark.
+/// The worker in an id, if the id is ours.
 fn read(cid: &[u8], cipher: &Cipher) -> Option<u8> {
     match cipher.open(cid.try_into().ok()?) {
         [worker, 0, 0, ..] => Some(worker),
@@ -78,13 +79,13 @@ fn read(cid: &[u8], cipher: &Cipher) -> Option<u8> {
     }
 }
 
-/// The worker whose connection a datagram belongs to. None: it is a first datagram, or not QUIC;
-/// whoever received it may keep it.
+/// The worker that owns the connection of a datagram. `None` for a client's first datagram and for
+/// other protocols: the receiving worker may keep it.
 #[must_use]
 pub fn owner(datagram: &[u8], keys: &SharedKeys, workers: u8) -> Option<u8> {
     let first = *datagram.first()?;
     let cid = if first & 0x80 != 0 {
-        // RFC 8999 §5.1: after the version, in every version of QUIC.
+        // RFC 8999 §5.1: the id follows the version in every version of QUIC.
         if usize::from(*datagram.get(5)?) != CID_LEN {
             return None;
         }
@@ -96,18 +97,17 @@ pub fn owner(datagram: &[u8], keys: &SharedKeys, workers: u8) -> Option<u8> {
     (worker < workers).then_some(worker)
 }
 
-/// The numbers that the workers of one process bear in connection ids.
+/// The worker numbers of one process in connection ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WorkerNumbers {
-    /// The first worker's.
+    /// The number of the first worker.
     pub first: u8,
-    /// How many workers there are.
+    /// The number of workers.
     pub count: u8,
 }
 
 impl WorkerNumbers {
-    /// Numbers for `count` workers of a successor, none of which is one of these; none if there are
-    /// not so many left.
+    /// Disjoint numbers for the `count` workers of a successor; `None` if too few are left.
     #[must_use]
     pub fn beside(self, count: u8) -> Option<Self> {
         let first = if count <= self.first { 0 } else { self.first.checked_add(self.count)? };
@@ -115,12 +115,12 @@ impl WorkerNumbers {
     }
 }
 
-/// Classic BPF with the rule of [`owner`], as `(code, jt, jf, k)`: it returns the worker's index in
-/// the reuseport group. Of what bears nobody's mark the index is so large that the kernel falls
-/// back to the addresses' hash.
+/// The rule of [`owner`] in classic BPF, as `(code, jt, jf, k)`. The program returns the worker's
+/// index in the reuseport group. For ids that are not ours the index is out of range, so that the
+/// kernel falls back to the hash of the addresses.
 ///
-/// The group may begin with the sockets of a predecessor, `elder`, that finishes what it has: its
-/// connections stay its own, and new ones go to ours.
+/// The group may begin with the sockets of a predecessor, `elder`, that is shutting down. It keeps
+/// its connections, and new ones go to ours.
 #[must_use]
 pub fn bpf_program(
     keys: &SharedKeys,
@@ -134,7 +134,7 @@ pub fn bpf_program(
     let own = WorkerNumbers { first: keys.first, count: workers };
     let before = elder.map_or(0, |elder| u32::from(elder.count));
     let sets = [elder.map(|elder| (elder, 0)), Some((own, before))];
-    // Where the rule for unmarked datagrams begins, from behind the marks.
+    // The distance from the ids to the rule for first datagrams.
     let unmarked = 5 * sets.iter().flatten().count() as u8;
     let mut program = vec![
         (LD_BYTE, 0, 0, 0),
@@ -159,7 +159,7 @@ pub fn bpf_program(
         (RSH, 0, 0, 8),
         (AND, 0, 0, 0xffff),
         (JEQ, 0, 3 + unmarked, 0),
-        // M[3] is the number.
+        // M[3] is the worker number.
         (LD_MEM, 0, 0, 0),
         (RSH, 0, 0, 24),
         (ST, 0, 0, 3),
@@ -174,8 +174,8 @@ pub fn bpf_program(
         ]);
     }
     if elder.is_some() {
-        // A first datagram: the id that the client chose decides, so that the next one of the same
-        // connection comes to the same worker.
+        // A first datagram: the id that the client chose decides, so that the next datagram of the
+        // connection goes to the same worker.
         program.extend([
             (LD_BYTE, 0, 0, 0),
             (JSET, 0, 4, LONG),
@@ -189,9 +189,9 @@ pub fn bpf_program(
     program
 }
 
-/// Instructions that undo all rounds of the cipher.
+/// The instructions that invert all rounds of the cipher.
 const OPENING: usize = UNDOING * ROUNDS;
-/// Instructions that undo one.
+/// The instructions that invert one round.
 const UNDOING: usize = 21;
 
 /// One round of [`Cipher::open`], on `M[0]` and `M[1]`.
@@ -224,10 +224,10 @@ const fn undone(key: u32) -> [(u16, u8, u8, u32); UNDOING] {
     ]
 }
 
-/// The bit of the first byte that tells a long header (RFC 8999 §5.1).
+/// The bit of the first byte that marks a long header (RFC 8999 §5.1).
 const LONG: u32 = 0x80;
 
-/// The instruction codes of classic BPF that are used.
+/// The classic BPF instructions in use.
 mod bpf {
     pub(super) const LD_BYTE: u16 = 0x30;
     pub(super) const LD_WORD: u16 = 0x20;
@@ -263,7 +263,7 @@ mod tests {
     use proptest::prelude::{any, proptest};
     use quinn_proto::ConnectionIdGenerator as _;
 
-    /// What the kernel does with such a program.
+    /// Interprets a program as the kernel does.
     fn interpret(program: &[(u16, u8, u8, u32)], packet: &[u8]) -> u32 {
         let load = |at: u32, size: usize| {
             let at = at as usize;

@@ -1,9 +1,8 @@
 //! A keyed block cipher of 64 bits, for connection ids: Speck64/128 (Beaulieu et al., "The Simon
 //! and Speck Families of Lightweight Block Ciphers", 2013).
 //!
-//! Chosen because classic BPF, in which the kernel reads connection ids, has no tables and no more
-//! than sums, shifts and exclusive ors of 32 bits. Owns no secret beyond its key; nothing but the
-//! worker's number is hidden by it.
+//! The kernel decrypts connection ids with classic BPF, which has no tables, only 32-bit sums,
+//! shifts and exclusive ors; this cipher needs no more. It hides nothing but the worker's number.
 
 /// Rounds of the cipher.
 pub(crate) const ROUNDS: usize = 27;
@@ -13,7 +12,7 @@ pub(crate) const ROUNDS: usize = 27;
 pub(crate) struct Cipher(pub(crate) [u32; ROUNDS]);
 
 impl Cipher {
-    /// The cipher of a key, whose words are given last first, as its authors write them.
+    /// The cipher of a key. Its words are in the order of the paper, last word first.
     pub(crate) fn new(key: [u32; 4]) -> Self {
         let [a, b, c, mut own] = key;
         let mut others = [c, b, a];

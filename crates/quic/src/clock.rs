@@ -1,5 +1,5 @@
-//! Our time and the library's. The library counts from the system's monotonic clock, of which one
-//! reading, taken by the caller, is enough.
+//! Converts between our time and the library's, which counts from a reading of the system's
+//! monotonic clock. The caller takes that reading once.
 
 #![expect(clippy::disallowed_types, reason = "the library's vocabulary; no clock is read here")]
 
@@ -14,7 +14,7 @@ use quinn_proto::TimeSource;
 pub struct QuicClock(std::time::Instant);
 
 impl QuicClock {
-    /// Takes the reading that belongs to `Instant::from_nanos(0)`. Any reading does, as long as all
+    /// `epoch` corresponds to `Instant::from_nanos(0)`. Any reading is valid, as long as all
     /// endpoints of the process use the same one.
     #[must_use]
     pub const fn starting_at(epoch: std::time::Instant) -> Self {
@@ -30,7 +30,7 @@ impl QuicClock {
     }
 }
 
-/// Civil time for the expiry of address tokens, as the worker last told it.
+/// The civil time for the expiry of tokens, as the worker last set it.
 #[derive(Debug, Default)]
 pub(crate) struct CivilTime(AtomicU64);
 

@@ -1,13 +1,13 @@
-//! One QUIC connection: its streams by their numbers on the wire, its events, its end.
+//! One QUIC connection: its streams by stream id, its events, its end.
 //!
 //! ```text
-//!   Handshaking ──Connected{early}──▶ Open ──Lost──▶ Closing ──Gone──▶ (the id is dead)
+//!   Handshaking ──Connected{early}──▶ Open ──Lost──▶ Closing ──Gone──▶ (the id is stale)
 //!        │                                              ▲
 //!        └───────────────────────Lost───────────────────┘
 //! ```
 //!
-//! Easiest to break: after a write that took less than it was given, `Writable` must come; so a
-//! short write is tried again until the library itself says that it is blocked.
+//! INVARIANT: after a partial write, `Writable` must come. So a partial write is repeated until the
+//! library reports that the stream is blocked.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -25,51 +25,51 @@ use rustls::pki_types::CertificateDer;
 use crate::QuicClock;
 pub use crate::crypto::Handshake;
 
-/// Bytes worth offering to a stream that is not blocked.
+/// Bytes to offer to a stream that is not blocked.
 const ROOM: usize = bolide_base::limits::SEND_PER_TURN;
-/// Bytes worth offering even where many are blocked: what a datagram carries.
+/// Bytes to offer while many streams are blocked: the payload of a datagram.
 const ROOM_MIN: usize = 1200;
 
-/// What happened on a connection.
+/// An event of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub enum QuicEvent {
-    /// Streams may be used. `early`: the handshake is not over, what is read now may be a replay
-    /// (RFC 8470); [`QuicEvent::Confirmed`] follows.
+    /// Streams can be used. `early` means that the handshake is incomplete: received data may be a
+    /// replay (RFC 8470), and [`QuicEvent::Confirmed`] follows.
     Connected {
-        /// Whether this is before the end of the handshake.
+        /// Whether the handshake is incomplete.
         early: bool,
     },
-    /// The handshake of an early connection is over.
+    /// The handshake of an early connection is complete.
     Confirmed,
     /// The stream is new, or has bytes, an end or a reset to read.
     StreamReadable(u64),
-    /// The stream takes bytes again after a short write.
+    /// The stream accepts bytes again after a partial write.
     StreamWritable(u64),
-    /// The peer wants nothing more on this stream; the code is its reason.
+    /// The peer sent `STOP_SENDING` for this stream, with this code.
     Stopped(u64, u64),
     /// `open_uni` may succeed again.
     UniAvailable,
-    /// The connection is over; nothing is readable or writable any more. After our own `close`
-    /// there is only [`QuicEvent::Gone`].
+    /// The connection is lost; its streams are unusable. After our own `close` only
+    /// [`QuicEvent::Gone`] comes.
     Lost(Lost),
-    /// All is said; the connection is forgotten and its id is dead.
+    /// The connection is removed and its id is stale.
     Gone,
 }
 
 /// How a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// Silence for longer than the idle timeout.
+    /// The idle timeout expired.
     TimedOut,
-    /// The peer has lost its state.
+    /// The peer sent a stateless reset.
     Reset,
-    /// The peer's application closed with this code.
+    /// The peer's application closed it with this code.
     Closed(u64),
-    /// The peer's transport closed with this code.
+    /// The peer's transport closed it with this code.
     Aborted(u64),
-    /// We closed because the peer broke the transport's rules or its TLS failed: code and reason.
+    /// We closed it because of a transport or TLS error: code and reason.
     Failed(u64, String),
-    /// We closed.
+    /// We closed it.
     Local,
 }
 
@@ -102,26 +102,26 @@ impl From<ConnectionError> for Lost {
     }
 }
 
-/// Where a read stopped.
+/// The result of reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReadEnd {
-    /// Nothing more now; [`QuicEvent::StreamReadable`] tells when.
+    /// No bytes are available. [`QuicEvent::StreamReadable`] follows.
     Blocked,
-    /// As much was read as was asked for; there may be more.
+    /// The requested amount was read; there may be more.
     Full,
     /// The stream is complete.
     Finished,
-    /// The peer gave the stream up with this code.
+    /// The peer reset the stream with this code.
     Reset(u64),
-    /// There is no such stream, or its end was already read.
+    /// There is no such stream, or its end was read before.
     Gone,
 }
 
-/// The stream or connection takes no bytes any more.
+/// The stream or connection accepts no bytes any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gone;
 
-/// Figures for log lines and the status page.
+/// Figures for the log and the status page.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct QuicStats {
     /// Smoothed round-trip time.
@@ -134,35 +134,35 @@ pub struct QuicStats {
     pub datagrams_received: u64,
     /// Packets that were declared lost.
     pub packets_lost: u64,
-    /// Bytes of the largest datagram that the path takes.
+    /// Bytes of the largest datagram that the path supports.
     pub mtu: u16,
 }
 
-/// How far the handshake is.
+/// The state of the handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Handshaking,
-    /// Streams of the client's first flight may be read.
+    /// Streams with early data may be read.
     Early,
     Open,
 }
 
-/// One connection; lives in its [`crate::Endpoint`].
+/// One connection of an [`crate::Endpoint`].
 pub struct QuicConnection {
     pub(crate) inner: Box<Connection>,
     pub(crate) handle: ConnectionHandle,
     clock: QuicClock,
-    /// When the handshake must be over.
+    /// The deadline of the handshake.
     shaken_by: Instant,
     phase: Phase,
     handshake: Handshake,
-    /// Directions in which streams were opened that are not yet reported.
+    /// Directions with new streams that are not reported yet.
     opened: [bool; 2],
-    /// Streams whose last write was short.
+    /// Streams whose last write was partial.
     blocked: Vec<u64>,
-    /// Streams that we opened; they never end.
+    /// The number of streams that we opened; they never end.
     own: usize,
-    /// Events that the library does not queue itself.
+    /// Events that the library does not queue.
     events: VecDeque<QuicEvent>,
 }
 
@@ -207,43 +207,43 @@ impl QuicConnection {
                 Err(ReadError::Reset(code)) => break ReadEnd::Reset(code.into()),
             }
         };
-        // What has to be told to the peer leaves with the next `transmit` in any case.
+        // The next `transmit` sends what the peer needs to know.
         let _ = reading.finalize();
         end
     }
 
-    /// Whether what is read now came before the end of the handshake and may be a replay.
+    /// Whether received data came before the end of the handshake and may be a replay.
     #[must_use]
     pub fn is_early(&self) -> bool {
         self.phase == Phase::Early
     }
 
-    /// Opens a stream towards the peer; none when the peer allows no more now.
+    /// Opens a unidirectional stream; `None` while the peer's stream limit forbids it.
     pub fn open_uni(&mut self) -> Option<u64> {
         let opened = self.inner.streams().open(Dir::Uni)?;
         self.own += 1;
         Some(u64::from(opened))
     }
 
-    /// How long a datagram and the answer to it take.
+    /// The smoothed round-trip time.
     #[must_use]
     pub fn round_trip(&self) -> Duration {
         self.inner.rtt()
     }
 
-    /// Whether the client has not confirmed all that was written to streams which it opened. To
-    /// [`Self::close`] then would take back what it has not got.
+    /// Whether the client has not acknowledged everything on the streams that it opened.
+    /// [`Self::close`] would discard the rest.
     #[must_use]
     pub fn owes(&mut self) -> bool {
         !self.inner.is_closed() && self.inner.streams().send_streams() > self.own
     }
 
-    /// Moves bytes from the front of `bytes` to the stream, without copying, and tells how many.
-    /// What is left waits for [`QuicEvent::StreamWritable`].
+    /// Moves bytes from the front of `bytes` to the stream, without copying, and returns how many.
+    /// The rest must wait for [`QuicEvent::StreamWritable`].
     ///
     /// # Errors
     ///
-    /// When the peer stopped the stream, or the stream or the connection is over.
+    /// The peer stopped the stream, or the stream or the connection is closed.
     pub fn write(&mut self, stream: u64, bytes: &mut Bytes) -> Result<usize, Gone> {
         let id = self.sending(stream).ok_or(Gone)?;
         let (mut written, mut bound) = (0, Bound::new());
@@ -264,15 +264,15 @@ impl QuicConnection {
         Ok(written)
     }
 
-    /// How many bytes are worth making for a stream: none while it is blocked. [`Self::write`] may
-    /// still take fewer.
+    /// How many bytes to produce for a stream: none while it is blocked. [`Self::write`] may accept
+    /// fewer.
     ///
-    /// The library does not tell how much the peer takes of a stream before it takes no more, and
-    /// what it did not take is held until it does. So the more streams are blocked, the less is
-    /// made for others: a peer that opens many and takes nothing of each has us hold little.
+    /// The library does not report a stream's flow-control credit, and bytes that it does not
+    /// accept are buffered. So the more streams are blocked, the less is produced for others: a
+    /// peer that opens many streams and reads none makes us buffer little.
     #[must_use]
     pub fn room(&self, stream: u64) -> usize {
-        // PERF: the list is empty but for slow clients.
+        // PERF: the list is empty unless the client is slow.
         if self.blocked.is_empty() {
             return ROOM;
         }
@@ -282,11 +282,11 @@ impl QuicConnection {
         (ROOM / (self.blocked.len() + 1)).max(ROOM_MIN)
     }
 
-    /// Ends a stream after what was written.
+    /// Ends a stream after the written bytes.
     ///
     /// # Errors
     ///
-    /// When the peer stopped the stream, or it is over already.
+    /// The peer stopped the stream, or it is closed.
     pub fn finish(&mut self, stream: u64) -> Result<(), Gone> {
         let id = self.sending(stream).ok_or(Gone)?;
         self.unblock(stream);
@@ -296,88 +296,88 @@ impl QuicConnection {
         }
     }
 
-    /// Gives a stream up; what was written may never arrive.
+    /// Resets a stream. Written bytes may never arrive.
     pub fn reset(&mut self, stream: u64, code: u64) {
         self.unblock(stream);
         if let (Some(id), Ok(code)) = (self.sending(stream), VarInt::from_u64(code)) {
-            // A stream that is over already needs no reset.
+            // A closed stream needs no reset.
             let _ = self.inner.send_stream(id).reset(code);
         }
     }
 
-    /// Asks the peer to send no more on a stream; what it sent is dropped.
+    /// Sends `STOP_SENDING` for a stream and drops its received bytes.
     pub fn stop(&mut self, stream: u64, code: u64) {
         if let (Some(id), Ok(code)) = (self.receiving(stream), VarInt::from_u64(code)) {
-            // A stream that is complete already needs no stop.
+            // A complete stream needs no stop.
             let _ = self.inner.recv_stream(id).stop(code);
         }
     }
 
-    /// Lets a stream go before those of lower priority; streams of one priority take turns.
+    /// Sets the priority of a stream. Higher values go first; equal ones share round robin.
     pub fn set_priority(&mut self, stream: u64, priority: i32) {
         if let Some(id) = self.sending(stream) {
-            // A stream that is over already has no priority.
+            // A closed stream has no priority.
             let _ = self.inner.send_stream(id).set_priority(priority);
         }
     }
 
-    /// Has the next packet ask for a sign of life, so that neither side counts itself idle.
+    /// Sends a PING with the next packet, so that neither side reaches its idle timeout.
     pub fn ping(&mut self) {
         self.inner.ping();
     }
 
-    /// Closes the connection with an application's code; `reason` is for the peer's log.
+    /// Closes the connection with an application error code. `reason` is for the peer's log.
     pub fn close(&mut self, now: Now, code: u64, reason: Bytes) {
         let code = VarInt::from_u64(code).unwrap_or(VarInt::MAX);
         self.inner.close(self.clock.library(now.mono), code, reason);
         self.blocked.clear();
     }
 
-    /// Whether the connection is closed, by whomever.
+    /// Whether either side closed the connection.
     #[must_use]
     pub fn is_closed(&self) -> bool {
         self.inner.is_closed()
     }
 
-    /// Whether the handshake is under way.
+    /// Whether the handshake is incomplete.
     #[must_use]
     pub fn is_handshaking(&self) -> bool {
         self.phase != Phase::Open
     }
 
-    /// Where the peer is now; it changes when the peer migrates.
+    /// The peer's address; it changes when the peer migrates.
     #[must_use]
     pub fn remote(&self) -> SocketAddr {
         self.inner.remote_address()
     }
 
-    /// Which of our addresses the peer came to, when the socket told.
+    /// Our address, if the socket reports it.
     #[must_use]
     pub fn local(&self) -> Option<IpAddr> {
         self.inner.local_ip()
     }
 
-    /// The name that the client asked for; known from [`QuicEvent::Connected`] on.
+    /// The requested server name; known from [`QuicEvent::Connected`] on.
     #[must_use]
     pub fn server_name(&self) -> Option<&str> {
         self.handshake.server_name.as_deref()
     }
 
-    /// What was agreed on; known from [`QuicEvent::Connected`] on.
+    /// The result of the handshake; known from [`QuicEvent::Connected`] on.
     #[must_use]
     pub const fn handshake(&self) -> &Handshake {
         &self.handshake
     }
 
-    /// The certificates that the client showed, its own first, once it has shown them; a resumed
-    /// session brings them back.
+    /// The certificate chain of the client, its own certificate first. A resumed session restores
+    /// it.
     #[must_use]
     pub fn client_chain(&self) -> Option<Vec<CertificateDer<'static>>> {
         let identity = self.inner.crypto_session().peer_identity()?;
         identity.downcast().ok().map(|chain| *chain)
     }
 
-    /// Figures of this moment.
+    /// The current figures.
     #[must_use]
     pub fn stats(&self) -> QuicStats {
         let stats = self.inner.stats();
@@ -391,14 +391,14 @@ impl QuicConnection {
         }
     }
 
-    /// Starts using new packet keys (RFC 9001 §6); the peer follows.
+    /// Initiates a key update (RFC 9001 §6).
     pub fn update_keys(&mut self) {
         if self.phase == Phase::Open && !self.inner.is_closed() {
             self.inner.force_key_update();
         }
     }
 
-    /// When the handshake must be over, while it is not and nobody has given up.
+    /// The deadline of the handshake, while it is incomplete and the connection is open.
     fn handshake_deadline(&self) -> Option<Instant> {
         (self.is_handshaking() && !self.inner.is_closed()).then_some(self.shaken_by)
     }
@@ -416,7 +416,7 @@ impl QuicConnection {
         }
     }
 
-    /// Notes that the library forgot the connection.
+    /// The library removed the connection.
     pub(crate) fn drained(&mut self) {
         self.events.push_back(QuicEvent::Gone);
     }
@@ -501,13 +501,13 @@ impl QuicConnection {
         }
     }
 
-    /// The stream, if bytes may come to us on it.
+    /// The stream, if the client can send on it.
     fn receiving(&self, stream: u64) -> Option<StreamId> {
         let id = stream_id(stream)?;
         (id.dir() == Dir::Bi || id.initiator() == Side::Client).then_some(id)
     }
 
-    /// The stream, if bytes may leave on it.
+    /// The stream, if we can send on it.
     fn sending(&self, stream: u64) -> Option<StreamId> {
         let id = stream_id(stream)?;
         (id.dir() == Dir::Bi || id.initiator() == Side::Server).then_some(id)

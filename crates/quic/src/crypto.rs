@@ -1,5 +1,5 @@
-//! The TLS side of a QUIC connection: rustls behind the library's traits, with packet keys that
-//! cut padding, and with the names that log lines want.
+//! The TLS side of a QUIC connection: rustls behind the library's traits. Its packet keys cut
+//! padding, and it reports the names for the log.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -18,27 +18,28 @@ use rustls::{CipherSuite, HandshakeKind, NamedGroup};
 
 use crate::{padding, parameters};
 
-/// What the handshake agreed on.
+/// The result of the handshake.
 #[derive(Clone, Debug, Default)]
 pub struct Handshake {
     /// The application protocol: `h3`.
     pub alpn: Option<Vec<u8>>,
-    /// The name that the client asked for, in lower case.
+    /// The requested server name, in lower case.
     pub server_name: Option<Box<str>>,
     /// The cipher suite; `bolide_tls::names::cipher_name` gives the value of `$ssl_cipher`.
     pub cipher: Option<CipherSuite>,
     /// The key exchange group; `bolide_tls::names::curve_name` gives the value of `$ssl_curve`.
     pub curve: Option<NamedGroup>,
-    /// Whether a former session was resumed.
+    /// Whether a session was resumed.
     pub is_resumed: bool,
 }
 
-/// RFC 9001 §5.2: Initial packets are protected with AES-128-GCM, whatever is agreed on later.
+/// RFC 9001 §5.2: Initial packets are protected with AES-128-GCM, independent of the negotiated
+/// suite.
 fn initial_suite() -> Option<Suite> {
     TLS13_AES_128_GCM_SHA256.tls13()?.quic_suite()
 }
 
-/// Starts the TLS side of new connections.
+/// Starts the TLS sessions of new connections.
 pub(crate) struct Starter {
     config: Arc<rustls::ServerConfig>,
     library: QuicServerConfig,
@@ -47,7 +48,7 @@ pub(crate) struct Starter {
 }
 
 impl Starter {
-    /// None when `config` does not fit QUIC: no TLS 1.3, or a bound on early data.
+    /// `None` if `config` does not support QUIC: no TLS 1.3, or a limit on early data.
     pub(crate) fn new(config: Arc<rustls::ServerConfig>, active_cids: u32) -> Option<Self> {
         let suite = initial_suite()?;
         ServerConnection::new(Arc::clone(&config), Version::V1, Vec::new()).ok()?;
@@ -58,9 +59,9 @@ impl Starter {
 
 impl ServerConfig for Starter {
     fn initial_keys(&self, version: u32, dcid: &ConnectionId) -> Result<Keys, UnsupportedVersion> {
-        // These open a connection's first datagram, whose padding must stay: the library takes the
-        // length of what they open for what the client sent (RFC 9000 §8.1 lets us answer with
-        // three times that).
+        // These keys open the first datagram of a connection, whose padding must stay: the library
+        // uses the decrypted length as the number of bytes that the client sent (RFC 9000 §8.1
+        // allows three times as many in response).
         self.library.initial_keys(version, dcid)
     }
 
@@ -78,7 +79,7 @@ impl ServerConfig for Starter {
     }
 }
 
-/// One connection's handshake and key schedule. Only version 1 is ever negotiated.
+/// The handshake and key schedule of one connection. Only version 1 is negotiated.
 struct Tls {
     conn: ServerConnection,
     next: Option<Secrets>,
@@ -175,7 +176,7 @@ impl Session for Tls {
         _: &[u8],
         _: &[u8],
     ) -> Result<(), ExportKeyingMaterialError> {
-        // Nobody here derives keys from a session.
+        // Nothing here exports keys.
         Err(ExportKeyingMaterialError)
     }
 }
@@ -193,7 +194,7 @@ fn keys(keys: rustls::quic::Keys) -> Keys {
     }
 }
 
-/// Opens packets and cuts their padding.
+/// Decrypts packets and cuts their padding.
 struct Opener(Box<dyn rustls::quic::PacketKey>);
 
 impl PacketKey for Opener {

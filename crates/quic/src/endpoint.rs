@@ -1,14 +1,14 @@
-//! All QUIC connections of one worker on one port: routing of datagrams to them, new connections,
-//! stateless answers, and the events between the library's endpoint and its connections.
+//! All QUIC connections of one worker on one port: it routes datagrams, accepts connections, sends
+//! stateless responses, and passes events between the library's endpoint and its connections.
 //!
 //! ```text
 //!   datagram ─▶ receive ─┬─▶ a connection ─▶ poll_event, transmit, deadline
 //!                        ├─▶ a new connection (or Retry, or a refusal)
-//!                        └─▶ a stateless answer in `out`, or nothing
+//!                        └─▶ a stateless response in `out`, or nothing
 //! ```
 //!
-//! Easiest to break: a handle of the library is let again as soon as its connection is drained, so
-//! the way from handle to [`ConnId`] is cleared at that moment and not when the id dies.
+//! INVARIANT: the library reuses a handle as soon as its connection is drained. So `by_handle` is
+//! cleared at that moment, before the [`ConnId`] becomes stale.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -26,38 +26,38 @@ use crate::{
     SharedKeys,
 };
 
-/// Names a connection of an endpoint; goes stale with [`QuicEvent::Gone`].
+/// Identifies a connection of an endpoint. It becomes stale with [`QuicEvent::Gone`].
 pub type ConnId = SlabKey<QuicConnection>;
 
-/// Trains that one connection may fill in one `transmit`.
+/// LIMIT: trains of one connection in one `transmit`.
 const TRAINS_PER_TURN: usize = 4;
 
-/// Datagrams of one connection in one `transmit` that leave one by one.
+/// LIMIT: datagrams of one connection in one `transmit`, where they are sent one by one.
 const SINGLES_PER_TURN: usize = 64;
 
-/// Bytes of a train: what one UDP send takes with all its datagrams.
+/// LIMIT: bytes of a train, which one UDP send call takes.
 const TRAIN_SIZE_MAX: usize = 65_000;
 
-/// Bytes of the buffer that received datagrams are copied into.
+/// Bytes of the buffer for copies of received datagrams.
 const ARENA_SIZE: usize = 16 * 1024;
 
-/// Where a datagram came from.
+/// The addresses of a received datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct QuicArrival {
-    /// Its sender.
+    /// The sender.
     pub remote: SocketAddr,
-    /// To which of our addresses, when the socket told.
+    /// Our address, if the socket reports it.
     pub local: Option<IpAddr>,
     /// The two ECN bits.
     pub ecn: u8,
 }
 
-/// Whether a connection has more to send right now.
+/// Whether a connection has more to send now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rest {
-    /// No; a datagram, a deadline or a write may change that.
+    /// No. A datagram, a deadline or a write may change that.
     Nothing,
-    /// Yes: it used its share of this turn.
+    /// Yes. It has used its share of this turn.
     More,
 }
 
@@ -74,7 +74,7 @@ pub struct Endpoint {
     handshaking: u32,
 }
 
-/// What new connections get.
+/// The configuration of new connections.
 struct Server {
     config: Arc<ServerConfig>,
     retry: Retry,
@@ -86,7 +86,7 @@ struct Server {
     cutting: GsoCutting,
 }
 
-/// Whether new connections are taken.
+/// Whether new connections are accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Admission {
     Open,
@@ -114,11 +114,11 @@ impl Server {
 }
 
 impl Endpoint {
-    /// An endpoint of worker number `worker`; `tls` is `bolide_tls::Acceptor::quic()`.
+    /// Creates the endpoint of worker number `worker`. `tls` is `tls::Acceptor::quic()`.
     ///
     /// # Errors
     ///
-    /// When the TLS configuration does not fit QUIC or a setting is out of bounds.
+    /// The TLS configuration does not support QUIC, or a setting is out of bounds.
     pub fn new(
         settings: &QuicSettings,
         tls: Arc<rustls::ServerConfig>,
@@ -150,8 +150,7 @@ impl Endpoint {
         })
     }
 
-    /// Gives connections that begin from now on other settings and certificates; the others keep
-    /// theirs.
+    /// Sets settings and certificates for new connections; open connections keep theirs.
     ///
     /// # Errors
     ///
@@ -166,13 +165,13 @@ impl Endpoint {
         Ok(())
     }
 
-    /// Refuses new connections from now on; for an orderly end.
+    /// Refuses new connections from now on; for a graceful shutdown.
     pub fn stop_accepting(&mut self) {
         self.server.door = Admission::Shut;
     }
 
-    /// Takes one datagram. Names the connection that it woke or started, which then wants
-    /// `poll_event` and `transmit`; answers without a connection go to `out`.
+    /// Receives one datagram. Returns the connection that it concerns or opens; then call
+    /// `poll_event` and `transmit` for it. Stateless responses go to `out`.
     pub fn receive(
         &mut self,
         now: Now,
@@ -180,7 +179,7 @@ impl Endpoint {
         datagram: &[u8],
         out: &mut QuicOutgoing,
     ) -> Option<ConnId> {
-        // The library judges the age of a token before it tells of the datagram that bears it.
+        // The library checks the age of a token before it reports the datagram with it.
         self.civil.tell(now);
         let at = self.clock.library(now.mono);
         let data = self.copied(datagram);
@@ -201,8 +200,8 @@ impl Endpoint {
         }
     }
 
-    /// PERF: the library wants to own a datagram. All copies of a quiet moment lie in one buffer,
-    /// which is used again once nobody holds a part of it, so a datagram costs no allocation.
+    /// PERF: the library takes ownership of a datagram. All copies share one buffer, which is
+    /// reused when no part of it is referenced, so that a datagram costs no allocation.
     fn copied(&mut self, datagram: &[u8]) -> BytesMut {
         if self.arena.capacity() < datagram.len() {
             self.arena.reserve(datagram.len().max(ARENA_SIZE));
@@ -211,7 +210,7 @@ impl Endpoint {
         self.arena.split()
     }
 
-    /// Decides about a client's first datagram.
+    /// Accepts, validates or refuses a new connection.
     fn welcome(&mut self, now: Now, incoming: Incoming, out: &mut QuicOutgoing) -> Option<ConnId> {
         let full = self.conns.live() >= self.server.conns_max as usize;
         if full || self.server.door == Admission::Shut {
@@ -261,7 +260,7 @@ impl Endpoint {
         Some(id)
     }
 
-    /// Carries events between the library's endpoint and one connection until both are silent.
+    /// Passes events between the library's endpoint and one connection until neither has any.
     fn exchange_events(&mut self, id: ConnId) {
         let Some(conn) = self.conns.get_mut(id) else { return };
         let mut bound = Bound::new();
@@ -284,8 +283,8 @@ impl Endpoint {
         self.conns.get_mut(id)
     }
 
-    /// Appends what the connection has to send to `out`, in trains of at most `max_segments`
-    /// datagrams, or of one where the kernel is not to cut them.
+    /// Appends the output of the connection to `out`, in trains of at most `max_segments`
+    /// datagrams, or of one where GSO is off.
     pub fn transmit(
         &mut self,
         id: ConnId,
@@ -317,13 +316,12 @@ impl Endpoint {
         rest
     }
 
-    /// When the connection wants [`Self::handle_deadline`]; it changes with every other call.
+    /// The time for [`Self::handle_deadline`]; every other call may change it.
     pub fn deadline(&mut self, id: ConnId) -> Option<Instant> {
         self.conns.get_mut(id)?.deadline()
     }
 
-    /// Does what is due; harmless when nothing is. Then the connection wants `poll_event` and
-    /// `transmit`.
+    /// Handles expired timers; harmless if there are none. Then call `poll_event` and `transmit`.
     pub fn handle_deadline(&mut self, id: ConnId, now: Now) {
         if let Some(conn) = self.conns.get_mut(id) {
             conn.handle_deadline(now);
@@ -331,8 +329,8 @@ impl Endpoint {
         }
     }
 
-    /// What happened on the connection; ask until there is nothing. With [`QuicEvent::Gone`] the
-    /// connection is dropped.
+    /// The next event of the connection. Call it until there is none. [`QuicEvent::Gone`] removes
+    /// the connection.
     pub fn poll_event(&mut self, id: ConnId) -> Option<QuicEvent> {
         let conn = self.conns.get_mut(id)?;
         let was_handshaking = conn.is_handshaking();
@@ -347,18 +345,18 @@ impl Endpoint {
         event
     }
 
-    /// Ids of all connections, for an orderly end.
+    /// The ids of all connections; for a graceful shutdown.
     pub fn ids(&self) -> impl Iterator<Item = ConnId> + '_ {
         self.conns.keys()
     }
 
-    /// Connections, closing ones included.
+    /// The number of connections, closing ones included.
     #[must_use]
     pub const fn live(&self) -> usize {
         self.conns.live()
     }
 
-    /// Connections whose handshake is under way.
+    /// The number of connections in their handshake.
     #[must_use]
     pub const fn handshaking(&self) -> u32 {
         self.handshaking

@@ -1,4 +1,4 @@
-//! Entry points for fuzz targets and replay tests; each asserts what must hold for any input.
+//! Properties for any input, for fuzz targets and replay tests.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -6,15 +6,14 @@ use bolide_base::{Instant, Now};
 
 use crate::{Endpoint, QuicArrival, QuicOutgoing, padding};
 
-/// Bytes of answers that one datagram may elicit without a connection, at most: three times a
-/// client's (RFC 9000 §8.1).
+/// LIMIT: bytes of stateless responses per received byte: three times a client's (RFC 9000 §8.1).
 const ANSWERS_PER_BYTE: usize = 3;
 
 /// Cuts the padding of an arbitrary payload.
 ///
 /// # Panics
 ///
-/// When more than zero bytes is lost, or everything is.
+/// More than zero bytes are lost, or all bytes are.
 pub fn padding(data: &[u8]) {
     let mut payload = data.to_vec();
     let len = padding::cut(&mut payload);
@@ -23,11 +22,11 @@ pub fn padding(data: &[u8]) {
     assert_eq!(others(&payload[..len]), others(data), "only zero bytes are cut");
 }
 
-/// Gives an endpoint arbitrary datagrams: each is preceded by its length in two bytes.
+/// Gives an endpoint arbitrary datagrams, each behind its length in two bytes.
 ///
 /// # Panics
 ///
-/// When an answer is larger than the client's bytes allow.
+/// A response is larger than the client's bytes allow.
 pub fn endpoint(endpoint: &mut Endpoint, mut data: &[u8]) {
     let remote = SocketAddr::from((Ipv4Addr::LOCALHOST, 4433));
     let from = QuicArrival { remote, local: None, ecn: 0 };

@@ -1,5 +1,5 @@
-//! The secrets that all workers share and that survive reloads and hand-overs: without them a
-//! datagram could not be routed to its worker, nor a token or a reset be believed.
+//! The secrets that all workers share. They survive reloads and upgrades: without them a datagram
+//! could not be routed to its worker, nor a token or a stateless reset be verified.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,18 +10,18 @@ use aws_lc_rs::rand::fill;
 
 use crate::cipher::Cipher;
 
-/// Keys of stateless resets, address tokens and connection ids, derived from one secret.
+/// The keys of stateless resets, tokens and connection ids, derived from one secret.
 #[derive(Clone)]
 pub struct SharedKeys {
     secret: [u8; 32],
     pub(crate) reset: Arc<hmac::Key>,
     pub(crate) token: Arc<Prk>,
     pub(crate) cid: Cipher,
-    /// The number that the first worker bears in connection ids.
+    /// The number of the first worker in connection ids.
     pub(crate) first: u8,
 }
 
-/// How many bytes are wanted from the derivation.
+/// The length of a derived key in bytes.
 struct Bytes(usize);
 
 impl KeyType for Bytes {
@@ -31,18 +31,18 @@ impl KeyType for Bytes {
 }
 
 impl SharedKeys {
-    /// Fresh keys, for a process that inherits none.
+    /// New keys, for a process that inherits none.
     ///
     /// # Errors
     ///
-    /// In words, when the system's randomness fails.
+    /// The system's random number generator failed.
     pub fn generate() -> Result<Self, String> {
         let mut secret = [0; 32];
         fill(&mut secret).map_err(|_| "the system's randomness failed".to_owned())?;
         Ok(Self::from_secret(secret))
     }
 
-    /// The keys that belong to `secret`; for the successor of a running process.
+    /// The keys of `secret`; for the successor of a running process.
     #[must_use]
     pub fn from_secret(secret: [u8; 32]) -> Self {
         let root = Salt::new(HKDF_SHA256, b"bolide quic").extract(&secret);
@@ -61,21 +61,20 @@ impl SharedKeys {
         }
     }
 
-    /// The same keys for workers that bear the numbers from `first` on, so that those of a
-    /// predecessor are told from them.
+    /// The same keys for workers with numbers from `first` on, which differ from a predecessor's.
     #[must_use]
     pub fn numbered_from(mut self, first: u8) -> Self {
         self.first = first;
         self
     }
 
-    /// The number that the first worker bears in connection ids.
+    /// The number of the first worker in connection ids.
     #[must_use]
     pub const fn first(&self) -> u8 {
         self.first
     }
 
-    /// What a successor needs to go on with the same keys. Keep it out of logs.
+    /// The secret that a successor needs for the same keys. Keep it out of logs.
     #[must_use]
     pub const fn secret(&self) -> &[u8; 32] {
         &self.secret

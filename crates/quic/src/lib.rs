@@ -1,6 +1,6 @@
-//! The QUIC endpoint of one worker: datagrams in, streams and datagrams out. The protocol machine
-//! is a library's, named only inside this crate; here are its connection ids, its keys, its limits
-//! and its clock. Nothing here opens a socket or knows HTTP.
+//! The QUIC endpoint of one worker: it takes datagrams, and produces events and datagrams. The
+//! protocol comes from quinn-proto, which only this crate names ("the library" below). The crate
+//! owns connection ids, keys, limits and the clock. Nothing here opens a socket or knows HTTP.
 
 mod cid;
 mod cipher;

@@ -1,25 +1,25 @@
-//! Datagrams on their way to the socket: trains of equal segments in buffers that are used again.
+//! Datagrams on their way to the socket: trains of equal segments in reused buffers.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use quinn_proto::{EcnCodepoint, Transmit};
 
-/// Datagrams to one address, to be sent with one call (`UDP_SEGMENT` when there are several).
+/// Datagrams to one address that one call sends (with `UDP_SEGMENT` if there are several).
 #[derive(Debug)]
 pub struct Train {
-    /// All datagrams, one behind the other.
+    /// All datagrams in sequence.
     pub bytes: Vec<u8>,
-    /// Bytes of each datagram; the last may be shorter.
+    /// Bytes of each datagram; the last one may be shorter.
     pub segment: usize,
-    /// Where to.
+    /// The destination.
     pub remote: SocketAddr,
-    /// From which of our addresses, when the socket is bound to all of them.
+    /// Our address, if the socket is bound to all of them.
     pub local: Option<IpAddr>,
     /// The two ECN bits.
     pub ecn: u8,
 }
 
-/// Trains of one turn. Clearing keeps the buffers.
+/// The trains of one turn. Clearing keeps the buffers.
 #[derive(Debug, Default)]
 pub struct QuicOutgoing {
     trains: Vec<Train>,
@@ -27,29 +27,29 @@ pub struct QuicOutgoing {
 }
 
 impl QuicOutgoing {
-    /// What is to be sent, in order.
+    /// The trains to send, in order.
     #[must_use]
     pub fn trains(&self) -> &[Train] {
         &self.trains[..self.used]
     }
 
-    /// Whether nothing is to be sent.
+    /// Whether there is nothing to send.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.used == 0
     }
 
-    /// Forgets what was sent, or given up on: the protocol repairs lost datagrams.
+    /// Forgets the trains, sent or not: the protocol repairs lost datagrams.
     pub fn clear(&mut self) {
         self.used = 0;
     }
 
-    /// Gives back the memory of all but `keep` buffers; for idle moments.
+    /// Frees all but `keep` buffers; for idle moments.
     pub fn shrink(&mut self, keep: usize) {
         self.trains.truncate(keep.max(self.used));
     }
 
-    /// An empty buffer to fill; what is in it leaves only after [`Self::commit`].
+    /// An empty buffer to fill. Its bytes are sent only after [`Self::commit`].
     pub(crate) fn vacant(&mut self) -> &mut Vec<u8> {
         if self.used == self.trains.len() {
             self.trains.push(Train {
@@ -65,7 +65,7 @@ impl QuicOutgoing {
         bytes
     }
 
-    /// Queues what stands in the vacant buffer.
+    /// Queues the vacant buffer.
     pub(crate) fn commit(&mut self, transmit: &Transmit) {
         let train = &mut self.trains[self.used];
         debug_assert_eq!(train.bytes.len(), transmit.size, "the library fills one buffer");

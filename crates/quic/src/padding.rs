@@ -1,18 +1,18 @@
 //! Cuts runs of PADDING in a decrypted packet to one byte each.
 //!
-//! PERF: the library parses PADDING one byte at a time, as one frame per byte, and common clients
-//! pad every small packet to a full datagram: without this, parsing padding is a half of all time
-//! spent on small requests.
+//! PERF: the library parses PADDING as one frame per byte, and common clients pad every small
+//! packet to a full datagram. Without this, parsing padding takes half of the time of small
+//! requests.
 //!
-//! Easiest to break: a zero byte is padding only where a frame may begin (RFC 9000 §12.4); zeros
-//! inside a frame are data. So the frames are walked, and from the first one that cannot be walked
-//! on everything is left as it is, for the library to refuse.
+//! INVARIANT: a zero byte is padding only where a frame may begin (RFC 9000 §12.4); zeros inside a
+//! frame are data. So the frames are parsed. Everything from the first invalid frame on stays
+//! unchanged, for the library to refuse.
 
-/// Compacts `payload` in place and gives its new length. At least one byte of every run stays, so
-/// that a packet of nothing but padding still is one.
+/// Compacts `payload` in place and returns its new length. At least one byte of every run stays, so
+/// that a packet with nothing but padding stays valid.
 pub(crate) fn cut(payload: &mut [u8]) -> usize {
     let mut read = 0;
-    // Bytes before `write` are final; bytes from `kept` to `read` still have to move down.
+    // Bytes before `write` are final; bytes from `kept` to `read` must still move down.
     let (mut write, mut kept) = (0, 0);
     while read < payload.len() {
         if payload[read] != 0 {
@@ -33,7 +33,7 @@ pub(crate) fn cut(payload: &mut [u8]) -> usize {
     move_down(payload, write, kept, end)
 }
 
-/// Moves `from..to` to `write` and gives the place behind it.
+/// Moves `from..to` to `write` and returns the position behind it.
 fn move_down(payload: &mut [u8], write: usize, from: usize, to: usize) -> usize {
     if write != from {
         payload.copy_within(from..to, write);
@@ -41,15 +41,15 @@ fn move_down(payload: &mut [u8], write: usize, from: usize, to: usize) -> usize 
     write + to - from
 }
 
-/// How many zero bytes `bytes` starts with.
+/// The number of zero bytes at the start of `bytes`.
 fn zeros(bytes: &[u8]) -> usize {
     let (words, _) = bytes.as_chunks::<16>();
     let whole = words.iter().take_while(|word| u128::from_ne_bytes(**word) == 0).count() * 16;
     whole + bytes[whole..].iter().take_while(|byte| **byte == 0).count()
 }
 
-/// The length of the frame that `bytes` starts with; none when it is unknown, cut short, or takes
-/// all that is left.
+/// The length of the frame at the start of `bytes`; `None` if it is unknown, truncated, or takes
+/// the rest of the packet.
 fn frame_len(bytes: &[u8]) -> Option<usize> {
     let mut walk = Walk { bytes, at: 0 };
     match walk.varint()? {
@@ -74,7 +74,8 @@ fn frame_len(bytes: &[u8]) -> Option<usize> {
         }
         // NEW_TOKEN, DATAGRAM with a length.
         0x07 | 0x31 => walk.data()?,
-        // STREAM: bit 2 tells an offset, bit 1 a length; without one it takes all that is left.
+        // STREAM: bit 2 means an offset, bit 1 a length; without one the frame takes the rest of
+        // the packet.
         kind @ 0x08..=0x0f if kind & 0x02 != 0 => {
             walk.varints(if kind & 0x04 != 0 { 2 } else { 1 })?;
             walk.data()?;
@@ -105,7 +106,7 @@ fn frame_len(bytes: &[u8]) -> Option<usize> {
     Some(walk.at)
 }
 
-/// A cursor that fails at the end.
+/// A cursor that fails at the end of the bytes.
 struct Walk<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -118,7 +119,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// RFC 9000 §16.
+    /// RFC 9000 §16: a variable-length integer.
     fn varint(&mut self) -> Option<u64> {
         let first = *self.bytes.get(self.at)?;
         let len = 1 << (first >> 6);

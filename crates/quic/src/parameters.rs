@@ -1,15 +1,16 @@
-//! Transport parameters as they leave (RFC 9000 §18): lowers one that the library has no word for.
+//! Adjusts our encoded transport parameters (RFC 9000 §18): lowers one that the library has no
+//! setting for.
 
 /// `active_connection_id_limit` (RFC 9000 §18.2).
 const CID_LIMIT: u64 = 0x0e;
 
-/// Lets the peer keep at most `limit` connection ids ready for us, where the library allows more.
-/// Nothing changes when the parameters are not what the library writes.
+/// Lowers the limit on the connection ids that the peer may issue. Parameters in an unexpected
+/// encoding stay unchanged.
 pub(crate) fn lower_cid_limit(encoded: &mut [u8], limit: u32) {
     let mut at = 0;
     while let Some((id, value, end)) = parameter(encoded, at) {
         if id == CID_LIMIT {
-            // The library writes its own limit in one byte, so that a smaller one fits there.
+            // The library encodes its own limit in one byte, so a lower one fits.
             if let [own] = &mut encoded[value..end]
                 && u32::from(*own) > limit
             {
@@ -21,7 +22,7 @@ pub(crate) fn lower_cid_limit(encoded: &mut [u8], limit: u32) {
     }
 }
 
-/// The parameter at `at`: its number, and where its value begins and ends.
+/// The parameter at `at`: its id, and the bounds of its value.
 fn parameter(encoded: &[u8], at: usize) -> Option<(u64, usize, usize)> {
     let (id, length_at) = varint(encoded, at)?;
     let (length, value) = varint(encoded, length_at)?;
@@ -29,7 +30,7 @@ fn parameter(encoded: &[u8], at: usize) -> Option<(u64, usize, usize)> {
     (end <= encoded.len()).then_some((id, value, end))
 }
 
-/// A number (RFC 9000 §16) and what is behind it.
+/// A variable-length integer (RFC 9000 §16) and the position behind it.
 fn varint(encoded: &[u8], at: usize) -> Option<(u64, usize)> {
     let first = *encoded.get(at)?;
     let end = at + (1 << (first >> 6));

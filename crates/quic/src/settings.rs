@@ -1,4 +1,4 @@
-//! What an endpoint allows its peers, and its translation into the library's words.
+//! The limits of an endpoint, and their translation to the library's configuration.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,74 +14,74 @@ use crate::clock::CivilTime;
 use crate::crypto::Starter;
 use crate::{SharedKeys, cid};
 
-/// QUIC version 1 (RFC 9000 §15); drafts are over.
+/// QUIC version 1 (RFC 9000 §15); draft versions are not supported.
 const VERSION_1: u32 = 1;
 
-/// Bytes of the largest datagram that is tried: jumbo frames of 9,000 bytes less IPv6 and UDP.
-/// Paths that carry less are found by a handful of probes (RFC 9000 §14.3).
+/// LIMIT: bytes of a datagram: jumbo frames of 9,000 bytes less the headers of IPv6 and UDP. Path
+/// MTU discovery finds smaller paths with a few probes (RFC 9000 §14.3).
 const DATAGRAM_MAX: u16 = 8952;
 
-/// Bytes that are sent before a client has confirmed any. RFC 9002 §7.2 recommends a third of it;
-/// what several servers and browsers use saves a round trip for a page of 15 to 40 kB, and is paced
-/// beyond its first ten datagrams.
+/// Bytes of the initial congestion window. RFC 9002 §7.2 recommends a third of it. Several servers
+/// and browsers use this value, which saves a round trip for a page of 15 to 40 kB; pacing applies
+/// after the first ten datagrams.
 const INITIAL_WINDOW: u64 = 32 * 1200;
 
-/// How long a client may come back without proving its address anew, where that is asked for.
+/// How long an address validation token is valid, where validation is required.
 const TOKEN_LIFETIME: Duration = Duration::from_mins(10);
 
-/// When a client must show that it receives at its address before anything is kept for it.
+/// When a client must validate its address before the server keeps state for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retry {
-    /// Always, at the price of a round trip: `quic_retry on`.
+    /// Always, which costs a round trip: `quic_retry on`.
     Always,
-    /// While at least so many handshakes are under way.
+    /// While at least this many handshakes are incomplete.
     UnderLoad(u32),
 }
 
-/// The bounds of an endpoint; [`Settings::default`] fits a web server.
+/// The limits of an endpoint; [`QuicSettings::default`] suits a web server.
 #[derive(Clone, Debug)]
 pub struct QuicSettings {
-    /// Silence after which a connection is dropped; zero: never.
+    /// The idle timeout; zero means none.
     pub idle_timeout: Duration,
-    /// Time that a handshake may take.
+    /// LIMIT: the time that a handshake may take.
     pub handshake_timeout: Duration,
-    /// Requests a client may have open.
+    /// LIMIT: requests that a client may have open.
     pub bidi_streams_max: u32,
-    /// Streams that a client may open beside its requests.
+    /// LIMIT: unidirectional streams that a client may open.
     pub uni_streams_max: u32,
-    /// Bytes a client may send ahead of the reader, per stream.
+    /// The flow-control window of a stream in bytes.
     pub stream_window: u32,
-    /// Bytes a client may send ahead of the readers, per connection.
+    /// The flow-control window of a connection in bytes.
     pub conn_window: u32,
-    /// Bytes kept for a client that does not acknowledge them: at first and on slow paths.
+    /// Unacknowledged bytes that are buffered for a client, at first and on slow paths.
     pub send_window_min: u64,
-    /// The same at most, on fast and long paths; the window is twice the congestion window.
+    /// LIMIT: the same on fast and long paths. The window is twice the congestion window.
     pub send_window_max: u64,
-    /// When addresses are checked first.
+    /// When client addresses are validated.
     pub retry: Retry,
-    /// Connections; more are refused.
+    /// LIMIT: connections; more are refused.
     pub conns_max: u32,
-    /// Whether the socket never fragments, so that larger datagrams may be tried.
+    /// Whether the socket sets the don't-fragment bit, so that larger datagrams can be probed.
     pub path_mtu: PathMtu,
-    /// Who cuts what is sent into datagrams.
+    /// Whether the kernel splits the output into datagrams.
     pub cutting: GsoCutting,
-    /// Connection ids of a client that are kept; those that clients send unasked are never more.
+    /// LIMIT: connection ids of a client that are kept.
     pub active_cids: u32,
-    /// Where the protocol's own chance comes from (its keys do not): none, the system's randomness;
-    /// for a simulation that is to be repeated.
+    /// The seed of the protocol's random numbers, except those of its keys; for reproducible
+    /// simulations. `None` uses the system's randomness.
     pub seed: Option<[u8; 32]>,
 }
 
-/// Who cuts what is sent into datagrams.
+/// Whether the kernel splits the output into datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GsoCutting {
-    /// The kernel, or its card: `quic_gso on`.
+    /// The kernel or its network card does (GSO): `quic_gso on`.
     Kernel,
-    /// We do: one datagram at a time.
+    /// Each datagram is sent separately.
     Ourselves,
 }
 
-/// Whether larger datagrams than 1200 bytes are tried.
+/// Whether datagrams above 1200 bytes are probed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathMtu {
     /// Yes: the socket sets the don't-fragment bit.
@@ -96,13 +96,13 @@ impl Default for QuicSettings {
             idle_timeout: Duration::from_secs(60),
             handshake_timeout: Duration::from_secs(10),
             bidi_streams_max: STREAMS_PER_CONN_MAX,
-            // RFC 9114 §6.2 needs three; clients add streams of reserved types.
+            // RFC 9114 §6.2 needs three; clients also open streams of reserved types.
             uni_streams_max: 8,
             stream_window: 256 * 1024,
             conn_window: CONN_WINDOW,
             send_window_min: 128 * 1024,
             send_window_max: 4 * 1024 * 1024,
-            // A handshake holds about 50 KB.
+            // A handshake takes about 50 KB.
             retry: Retry::UnderLoad(2000),
             conns_max: bolide_base::limits::CONNS_MAX,
             path_mtu: PathMtu::Discovered,
@@ -113,12 +113,12 @@ impl Default for QuicSettings {
     }
 }
 
-/// Why an endpoint cannot be made.
+/// Why an endpoint cannot be created.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingsError {
-    /// The TLS configuration has no TLS 1.3, or bounds early data.
+    /// The TLS configuration has no TLS 1.3, or limits early data.
     Tls,
-    /// A duration or count is beyond what the protocol can express.
+    /// A duration or count exceeds the range of the protocol.
     OutOfBounds,
 }
 
@@ -139,7 +139,7 @@ impl From<VarIntBoundsExceeded> for SettingsError {
     }
 }
 
-/// What all connections of an endpoint share.
+/// The configuration that all connections of an endpoint share.
 pub(crate) fn endpoint_config(worker: u8, keys: &SharedKeys) -> Arc<EndpointConfig> {
     let mut config = EndpointConfig::new(Arc::<aws_lc_rs::hmac::Key>::clone(&keys.reset));
     config.supported_versions(vec![VERSION_1]);
@@ -148,7 +148,7 @@ pub(crate) fn endpoint_config(worker: u8, keys: &SharedKeys) -> Arc<EndpointConf
     Arc::new(config)
 }
 
-/// What new connections get.
+/// The configuration of new connections.
 pub(crate) fn server_config(
     settings: &QuicSettings,
     tls: Arc<rustls::ServerConfig>,
@@ -192,8 +192,8 @@ fn transport(settings: &QuicSettings) -> Result<TransportConfig, SettingsError> 
     Ok(transport)
 }
 
-/// Lets a token be used as often as a client wants to, as nginx does: it is good for its address
-/// alone, and not for long.
+/// Lets a client use a token any number of times, as nginx does. The token is valid for one address
+/// and a short time.
 struct Reusable;
 
 impl TokenLog for Reusable {

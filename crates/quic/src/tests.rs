@@ -207,7 +207,7 @@ fn a_half_open_handshake_is_forgotten_and_never_amplifies() {
     let received: usize = first.iter().map(Vec::len).sum();
     assert!(net.server.bytes > received, "the server has answered");
     assert!(net.server.has(&QuicEvent::Lost(Lost::TimedOut)));
-    // The library lets a datagram that begins within the allowance end beyond it.
+    // The library lets a datagram that begins within the limit exceed it.
     assert!(net.server.bytes < 3 * received + 1200, "{} to {received}", net.server.bytes);
     assert_eq!((net.server.endpoint.live(), net.server.endpoint.handshaking()), (0, 0));
 }

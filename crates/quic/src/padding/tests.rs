@@ -1,4 +1,4 @@
-//! Frames are composed, so that what is padding is known without asking the walker.
+//! Packets are composed of frames, so that the tests know the padding independently.
 
 use super::{cut, zeros};
 use proptest::collection::vec;
@@ -63,7 +63,7 @@ fn frame() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// What may end a packet: frames that take all that is left, and things that are no frames.
+/// The end of a packet: frames that take the rest of it, and invalid frames.
 fn tail() -> impl Strategy<Value = Vec<u8>> {
     let rest = || vec(prop_oneof![3 => Just(0), 1 => any::<u8>()], 0..60);
     prop_oneof![
@@ -71,7 +71,7 @@ fn tail() -> impl Strategy<Value = Vec<u8>> {
         (kind(&[0x08, 0x09]), number(), rest()).prop_map(|(a, b, c)| [a, b, c].concat()),
         (kind(&[0x0c, 0x0d]), numbers(2), rest()).prop_map(|(a, b, c)| [a, b, c].concat()),
         (kind(&[0x30, 0x20, 0x3f]), rest()).prop_map(|(a, b)| [a, b].concat()),
-        // A length that points beyond the packet.
+        // A length beyond the end of the packet.
         rest().prop_map(|rest| [vec![0x07, 0x7f, 0xff], rest].concat()),
     ]
 }

@@ -1,5 +1,5 @@
-//! A network of virtual time between endpoints and the library's clients: it delays, loses,
-//! reorders and doubles datagrams by seed.
+//! A network with virtual time between endpoints and the library's clients. A seed decides how it
+//! delays, loses, reorders and duplicates datagrams.
 
 #![expect(
     clippy::disallowed_types,
@@ -33,7 +33,7 @@ use crate::{
     SharedKeys,
 };
 
-/// Believes any certificate.
+/// Accepts any certificate.
 #[derive(Debug)]
 struct Believer;
 
@@ -72,7 +72,7 @@ impl ServerCertVerifier for Believer {
     }
 }
 
-/// Whether the server takes 0-RTT.
+/// Whether the server accepts 0-RTT.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Early {
     Off,
@@ -113,13 +113,13 @@ pub(super) fn client_tls() -> Arc<QuicClientConfig> {
     Arc::new(QuicClientConfig::try_from(config).unwrap())
 }
 
-/// A request's answer: as many bytes as its text says, each telling its place.
+/// The response to a request: as many bytes as its text says, each derived from its position.
 pub(super) fn answer(request: &[u8]) -> Vec<u8> {
     let len: usize = std::str::from_utf8(request).unwrap().parse().unwrap();
     (0..len).map(|at| (at % 251) as u8).collect()
 }
 
-/// The library's client with what it asked for and what it got.
+/// The library's client with its requests and responses.
 pub(super) struct Client {
     endpoint: quinn_proto::Endpoint,
     pub(super) conn: Option<(ConnectionHandle, Connection)>,
@@ -130,7 +130,7 @@ pub(super) struct Client {
     pub(super) reset: Vec<(StreamId, u64)>,
     pub(super) lost: Option<ConnectionError>,
     pub(super) connected: bool,
-    /// Whether answers are read as they come.
+    /// Whether responses are read as they arrive.
     pub(super) reads: bool,
     pub(super) sent: Vec<Vec<u8>>,
 }
@@ -202,7 +202,7 @@ impl Client {
     }
 }
 
-/// One server with what its small application remembers.
+/// A server with the state of its small application.
 pub(super) struct Server {
     pub(super) endpoint: Endpoint,
     pub(super) events: Vec<(ConnId, QuicEvent)>,
@@ -280,7 +280,7 @@ impl Server {
     }
 }
 
-/// What the network does to datagrams, in percent.
+/// Faults of the network in percent.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Weather {
     pub(super) loss: u64,
@@ -448,7 +448,7 @@ impl Net {
         [flying, clients, servers].into_iter().flatten().min()
     }
 
-    /// Hands `bytes` to the server as if they came from `from`.
+    /// Delivers `bytes` to the server from the address `from`.
     pub(super) fn deliver(&mut self, from: SocketAddr, bytes: &[u8], ecn: u8) -> Option<ConnId> {
         let now = self.now();
         let arrival = QuicArrival { remote: from, local: None, ecn };
