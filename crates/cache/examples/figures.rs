@@ -1,5 +1,5 @@
-//! Times what the store promises about large numbers:
-//! `cargo run --release -p bolide-cache --example figures`. Nothing here decides a test.
+//! Measures the store with large numbers of objects: `cargo run --release -p cache --example
+//! figures`. No test depends on it.
 #![expect(clippy::print_stdout, reason = "it is a program that prints figures")]
 #![expect(clippy::disallowed_methods, clippy::disallowed_types, reason = "it measures time")]
 
@@ -35,7 +35,7 @@ fn fill(store: &Arc<Store>, keys: &KeyBuilder, tags: &Tags, body: &Bytes) {
     drop(permit.commit());
 }
 
-/// Nanoseconds of one warm look-up among a few hot pages.
+/// Nanoseconds of a repeated hit among a few hot pages.
 fn hit(front: &mut Front, keys: &mut [KeyBuilder], rounds: usize) -> f64 {
     let start = Instant::now();
     for round in 0..rounds {
@@ -81,7 +81,7 @@ fn main() {
         start.elapsed().as_nanos() as f64 / 1e3
     );
 
-    // Purges of another tag all the time, and the sweeping of what was purged before.
+    // Purges of another tag in a loop, and sweeps of the objects purged before.
     let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let (store, over) = (&store, &over);

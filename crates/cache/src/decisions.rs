@@ -1,7 +1,8 @@
-//! What each worker has decided lately, for people: a ring that one writes and others look into.
+//! The recent decisions of each worker, for the command line: a ring with one writer and many
+//! readers.
 //!
-//! Owns no truth and holds no object. The rule that is easiest to break: a writer never waits, so
-//! a reader that meets it at a slot skips that slot (a sequence number that is odd, or changed).
+//! It holds no object. INVARIANT: a writer never waits. A reader skips a slot that is being written
+//! (its sequence number is odd, or changes).
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering, fence};
 
@@ -9,65 +10,65 @@ use crate::key::NamespaceId;
 
 /// LIMIT: decisions that each worker remembers.
 pub const DECISIONS_MAX: usize = 1024;
-/// LIMIT: bytes of a target that are remembered.
+/// LIMIT: bytes of a target that are kept.
 const TARGET_MAX: usize = 64;
 const TARGET_WORDS: usize = TARGET_MAX / 8;
 const WORDS: usize = 7 + TARGET_WORDS;
 
-/// How a request counts for its namespace.
+/// The class in which a request counts for its namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DecisionClass {
-    /// Answered by a fresh object.
+    /// Served with a fresh object.
     Hit,
-    /// Answered by an old one.
+    /// Served with a stale object.
     Stale,
-    /// The origin was asked, or somebody who asks it was waited for.
+    /// Sent upstream, or coalesced with a fill.
     Miss,
-    /// The store had no part in it.
+    /// Bypassed the store.
     Pass,
 }
 
-/// What became of one request, as it is noted.
+/// The decision for one request, as it is written.
 #[derive(Clone, Copy, Debug)]
 pub struct DecisionNote<'a> {
-    /// The request's id.
+    /// The request id.
     pub id: [u64; 2],
-    /// When it was over; milliseconds since 1970.
+    /// When the request ended, in milliseconds since 1970.
     pub at_ms: u64,
-    /// Hash of the key; 0 if it had none.
+    /// The hash of the key; 0 if there was none.
     pub key: u128,
-    /// Whose part of the store.
+    /// The namespace.
     pub namespace: NamespaceId,
-    /// The status that the client got.
+    /// The status of the response.
     pub status: u16,
-    /// What was decided and why, in the caller's numbers.
+    /// The decision and its reasons, in the caller's numbers.
     pub codes: [u8; 4],
     /// Path and query; the first bytes are kept.
     pub target: &'a [u8],
 }
 
-/// A note as it is read back.
+/// A decision as it is read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecisionRecord {
-    /// The request's id.
+    /// The request id.
     pub id: [u64; 2],
-    /// When it was over; milliseconds since 1970.
+    /// When the request ended, in milliseconds since 1970.
     pub at_ms: u64,
-    /// Hash of the key; 0 if it had none.
+    /// The hash of the key; 0 if there was none.
     pub key: u128,
-    /// Whose part of the store.
+    /// The namespace.
     pub namespace: NamespaceId,
-    /// The status that the client got.
+    /// The status of the response.
     pub status: u16,
-    /// What was decided and why, in the writer's numbers.
+    /// The decision and its reasons, in the writer's numbers.
     pub codes: [u8; 4],
     /// The first bytes of path and query.
     pub target: Vec<u8>,
-    /// Whether more of the target was there.
+    /// Whether the target was longer.
     pub is_cut: bool,
 }
 
-/// Two lines of a core's cache.
+/// Two cache lines.
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Slot {
@@ -88,7 +89,7 @@ impl DecisionRing {
         Self { slots, next: AtomicUsize::new(0) }
     }
 
-    /// Writes a note over the oldest one; only the ring's owner may.
+    /// Writes a decision over the oldest one. Only the ring's worker may call it.
     pub(crate) fn write(&self, note: &DecisionNote<'_>) {
         let next = self.next.load(Ordering::Relaxed);
         self.next.store(next.wrapping_add(1), Ordering::Relaxed);
@@ -114,7 +115,7 @@ impl DecisionRing {
         slot.sequence.store(sequence.wrapping_add(2), Ordering::Release);
     }
 
-    /// Shows what it holds, in no order.
+    /// Visits its decisions, in no order.
     pub(crate) fn read(&self, visit: &mut impl FnMut(DecisionRecord)) {
         self.slots.iter().filter_map(Slot::read).for_each(visit);
     }
@@ -147,11 +148,11 @@ impl Slot {
     }
 }
 
-/// Requests of one namespace by what became of them, until the store is told.
+/// Counts of requests by namespace and class that the store does not have yet.
 #[derive(Debug, Default)]
 pub(crate) struct DecisionTallies {
     counts: Vec<[u32; 4]>,
-    /// Namespaces with counts that nobody was told of.
+    /// Namespaces with such counts.
     dirty: Vec<u32>,
 }
 
@@ -169,7 +170,7 @@ impl DecisionTallies {
         counts[class as usize] += 1;
     }
 
-    /// Gives out what was counted, and begins anew.
+    /// Passes the counts to `tell` and resets them.
     pub(crate) fn drain(&mut self, mut tell: impl FnMut(u32, [u32; 4])) {
         while let Some(namespace) = self.dirty.pop() {
             tell(namespace, std::mem::take(&mut self.counts[namespace as usize]));

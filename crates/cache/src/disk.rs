@@ -1,13 +1,13 @@
-//! The disk behind the store: what is written, what is asked for, what purges reach there.
+//! The disk cache behind the store: writing, lookups, and purges of files.
 //!
 //! ```text
-//!   filled ──▶ queue of its tree ──▶ (disk writer) file under a name that its key gives
-//!   missed ──▶ permit ──▶ disk query ──▶ (worker) file ──▶ judged, restored: look up again
-//!                            └──── not there, dead, torn ──▶ the permit goes to the origin
-//!   purge ───▶ table of its tree ─▶ journal (before anybody is told) ──▶ the store's own tags
+//!   filled ──▶ queue of its tree ──▶ (disk writer) file under a name derived from its key
+//!   missed ──▶ permit ──▶ query ──▶ (worker) file ──▶ validated, restored: look up again
+//!                            └──── missing, dead, corrupt ──▶ the permit goes upstream
+//!   purge ───▶ table of its tree ──▶ journal (before the acknowledgment) ──▶ the store's tags
 //! ```
-//! Owns every decision and no door: files are touched by workers and by the disk writer's thread.
-//! Refuses to find anything by an index: a key's hash is its path, so that a hit needs no start.
+//! This module decides and does no I/O: workers and the disk writer's thread access the files. The
+//! hash of a key is its path, so that a lookup needs no index and works from the first request on.
 
 pub mod format;
 pub mod fuzz;
@@ -39,23 +39,23 @@ use crate::permit::FillPermit;
 use crate::store::Store;
 use crate::tags::{TagPurge, TagRoot, TagScope, TagVerdict, lock};
 
-/// Bodies up to this many bytes are read into memory; larger ones are sent from their files.
+/// LIMIT: bytes of a body that is read into memory. Larger ones are sent from their files.
 pub const READ_MAX: u64 = 512 * 1024;
 
-/// All trees of a store.
+/// All disk trees of a store.
 #[derive(Debug, Default)]
 pub(crate) struct DiskTier {
     trees: RwLock<Vec<Arc<DiskTree>>>,
-    /// There was a purge, of whatever tree or none.
+    /// Whether there was a purge, of any tree or none.
     has_purged: AtomicBool,
-    /// Purges of what is on trees.
+    /// The number of purges recorded for trees.
     noted: AtomicU64,
-    /// Those that stand in journals, from the first one on. Neither is ever made smaller: workers
-    /// write at the same time, and what two of them wrote counts once.
+    /// The number of them that the journals have, in order. Neither number ever decreases: workers
+    /// write concurrently, and a purge that two of them write counts once.
     written: AtomicU64,
-    /// The disk writer has something to do.
+    /// Whether the disk writer has work.
     calls: AtomicBool,
-    /// The time of the last look-up that missed.
+    /// The time of the last missed lookup.
     unix_ms: AtomicU64,
 }
 
@@ -69,24 +69,24 @@ impl DiskTier {
     }
 }
 
-/// The files of the copies of a URL.
+/// The files of the variants of a URL.
 #[derive(Debug)]
 pub(crate) struct Filed {
     tree: Arc<DiskTree>,
     name: Box<[u8]>,
-    /// The file without anything that visitors differ by.
+    /// The file of the key without vary part.
     base: u128,
     all: Vec<u128>,
 }
 
 impl Filed {
-    /// Has them taken away.
+    /// Removes the files.
     pub(crate) fn doom(&self) {
         self.all.iter().for_each(|hash| self.tree.condemn(*hash));
     }
 
-    /// How many answers there are that are not among these objects. Beside copies stands what the
-    /// URL varies by, which is no answer.
+    /// The number of responses that are not among `objects`. With variants the file `base` is the
+    /// `Vary` entry, which is no response.
     pub(crate) fn beside(&self, objects: &[Arc<Object>]) -> u64 {
         let file = |object: &Arc<Object>| {
             let session = object.session().map_or(&b""[..], |session| session.text());
@@ -98,7 +98,7 @@ impl Filed {
     }
 }
 
-/// A look at the disk for what memory does not have.
+/// A disk lookup for an object that is not in memory.
 #[derive(Debug)]
 pub struct DiskQuery {
     tree: Arc<DiskTree>,
@@ -106,38 +106,38 @@ pub struct DiskQuery {
     namespace: Box<[u8]>,
 }
 
-/// What became of a permit whose object was looked for on disk.
+/// The result of a disk lookup.
 #[derive(Debug)]
 pub enum Recall {
-    /// It is in memory now, or was purged meanwhile: look up again.
+    /// The object is in memory now, or was purged meanwhile: look up again.
     Restored(Wakes),
-    /// It is of no use; whether its file should go.
+    /// The file is useless; the second field says whether to remove it.
     Unfit(FillPermit, Unfit),
 }
 
 impl DiskQuery {
-    /// The file.
+    /// The path of the file.
     #[must_use]
     pub fn path(&self) -> Vec<u8> {
         self.tree.path(self.hash)
     }
 
-    /// The tree.
+    /// The disk tree.
     #[must_use]
     pub const fn tree(&self) -> &Arc<DiskTree> {
         &self.tree
     }
 
-    /// The file is not there, or was taken away.
+    /// The file does not exist any more.
     pub fn note_gone(&self) {
         self.tree.note_gone(self.hash);
     }
 
-    /// Judges a file by its head.
+    /// Validates a file by its head.
     ///
     /// # Errors
     ///
-    /// It is of no use.
+    /// The file is useless.
     pub fn judge<'a>(
         &self,
         permit: &FillPermit,
@@ -147,7 +147,7 @@ impl DiskQuery {
         self.tree.judge(bytes, Some((&permit.key(), &self.namespace)), now_ms)
     }
 
-    /// Takes a whole file into memory, `now` in seconds of a clock that does not jump.
+    /// Restores an object from a whole file; `now` is in seconds of a monotonic clock.
     pub fn restore(&self, permit: FillPermit, file: &Bytes, now_ms: u64, now: u32) -> Recall {
         let (record, verdict) = match self.judge(&permit, file, now_ms) {
             Ok(good) => good,
@@ -161,7 +161,7 @@ impl DiskQuery {
         Recall::Restored(permit.restore(&record, verdict, body))
     }
 
-    /// An object whose body stays in its file; it is for one answer and stands in no index.
+    /// An object whose body stays in its file. It is for one response and is not in the index.
     #[must_use]
     pub fn outline(
         &self,
@@ -196,7 +196,7 @@ impl DiskQuery {
 }
 
 impl FillPermit {
-    /// Where its object may be on disk, if anywhere.
+    /// The disk lookup for its object, if the disk may have it.
     #[must_use]
     pub fn disk_query(&self) -> Option<DiskQuery> {
         self.store.disk_query(&self.key())
@@ -204,7 +204,7 @@ impl FillPermit {
 }
 
 impl Store {
-    /// Where the object of a key may be on disk.
+    /// The disk lookup for the object of a key.
     #[must_use]
     pub fn disk_query(&self, key: &CacheKey<'_>) -> Option<DiskQuery> {
         let (tree, namespace) = self.tree_of(key.namespace)?;
@@ -213,7 +213,8 @@ impl Store {
         tree.may_have(hash).then_some(DiskQuery { tree, hash, namespace })
     }
 
-    /// Whether the disk has an object of the same key, as far as is known, for people.
+    /// Whether the disk has an object with the same key, as far as the index knows; for the command
+    /// line.
     #[must_use]
     pub fn is_on_disk(&self, object: &Object) -> bool {
         self.tree_of(object.namespace()).is_some_and(|(tree, name)| {
@@ -222,15 +223,15 @@ impl Store {
         })
     }
 
-    /// The tree with these settings; a new one is not used before [`Self::set_trees`].
+    /// The disk tree with these settings. A new one is unused until [`Self::set_trees`].
     #[must_use]
     pub fn tree(&self, settings: &DiskTreeSettings) -> Arc<DiskTree> {
         let known = self.trees().into_iter().find(|tree| tree.is(settings));
         known.unwrap_or_else(|| Arc::new(DiskTree::new(settings)))
     }
 
-    /// Takes over the trees of a configuration: each with its limits and its namespaces. Others
-    /// are let go.
+    /// Sets the disk trees of a configuration, each with its limits and namespaces. Other trees are
+    /// dropped.
     pub fn set_trees(&self, all: &[(DiskTreeSettings, Arc<DiskTree>, Vec<NamespaceId>)]) {
         for namespace in self.all_namespaces() {
             let tree = all.iter().find(|(_, _, of)| of.contains(&namespace));
@@ -248,50 +249,50 @@ impl Store {
         self.call();
     }
 
-    /// Every tree.
+    /// All disk trees.
     #[must_use]
     pub fn trees(&self) -> Vec<Arc<DiskTree>> {
         self.disk.all()
     }
 
-    /// Whether the disk writer has something to do: tells it once.
+    /// Whether the disk writer has work. The call resets it.
     #[must_use]
     pub fn take_call(&self) -> bool {
         self.disk.calls.load(Ordering::Relaxed) && self.disk.calls.swap(false, Ordering::AcqRel)
     }
 
-    /// Calls the disk writer.
+    /// Notifies the disk writer.
     pub fn call(&self) {
         self.disk.calls.store(true, Ordering::Release);
     }
 
-    /// Whether purges wait to be written to journals: to be asked before anybody is told of one.
+    /// Whether purges are not yet in the journals. Check it before a purge is acknowledged.
     #[inline]
     #[must_use]
     pub fn has_unwritten_purges(&self) -> bool {
         self.disk.written.load(Ordering::Acquire) != self.disk.noted.load(Ordering::Acquire)
     }
 
-    /// Has `flush` write what is due to the journal of each tree.
+    /// Lets `flush` write the due entries to the journal of each tree.
     pub fn flush_purges(&self, mut flush: impl FnMut(&DiskTree)) {
         let seen = self.disk.noted.load(Ordering::Acquire);
         self.trees().iter().for_each(|tree| flush(tree));
         self.disk.written.fetch_max(seen, Ordering::AcqRel);
     }
 
-    /// The number from which on a process counts whose trees know numbers up to `last`: greater
-    /// than all that were ever used. To be written to every journal before [`Self::begin_at`].
+    /// The first purge number of a process whose trees know numbers up to `last`. It is greater
+    /// than every number in use. Write it to every journal before [`Self::begin_at`].
     #[must_use]
     pub fn next_start(&self, last: u64) -> u64 {
         ((self.generation().max(last) >> 32) + 1) << 32
     }
 
-    /// Counts purges from here on.
+    /// Numbers purges from `start` on.
     pub fn begin_at(&self, start: u64) {
         self.tags.raise_generation(start);
     }
 
-    /// Notes a purge on the tree of a namespace, under the lock that numbers it.
+    /// Records a purge in the tree of a namespace. The caller holds the lock that numbers purges.
     pub(crate) fn purge_tree(
         &self,
         namespace: NamespaceId,
@@ -300,7 +301,7 @@ impl Store {
         echo: Echo,
         sequence: u64,
     ) {
-        // Before the look: who is given the tree after it finds this.
+        // Set before the tree is read: a tree that is assigned later finds it.
         self.disk.has_purged.store(true, Ordering::Release);
         let Some((tree, name)) = self.tree_of(namespace) else { return };
         let session = match scope {
@@ -311,7 +312,7 @@ impl Store {
         self.note_purge(&tree, &order, echo);
     }
 
-    /// Whether there was any purge since the process began, even one that no tree was told of.
+    /// Whether there was a purge since the process began, even one without a tree.
     #[must_use]
     pub fn has_purged(&self) -> bool {
         self.disk.has_purged.load(Ordering::Acquire)
@@ -323,7 +324,7 @@ impl Store {
         self.disk.calls.store(true, Ordering::Release);
     }
 
-    /// The files of all copies of a URL, for everybody or for the session of `key`.
+    /// The files of all variants of a URL, public ones or those of the session of `key`.
     pub(crate) fn copies_on_disk(&self, key: &CacheKey<'_>) -> Option<Filed> {
         let (tree, name) = self.tree_of(key.namespace).filter(|(tree, _)| tree.is_open())?;
         let session = key.session.map_or(&b""[..], |session| session.text());
@@ -333,9 +334,9 @@ impl Store {
         Some(Filed { tree, name, base, all })
     }
 
-    /// Looks at what is not in memory yet, or not on its tree yet, of a namespace: the URL and the
-    /// session of each. For people, who look here before memory and there before the disk, so that
-    /// nothing passes them on its way.
+    /// Visits the URL and session of each object of a namespace that is not yet in memory or not
+    /// yet on disk; for the command line. To miss nothing, call it before visiting memory, and
+    /// visit memory before the disk.
     pub fn list_coming(
         &self,
         namespace: NamespaceId,
@@ -357,14 +358,14 @@ impl Store {
         });
     }
 
-    /// The tree of a namespace and the name that the namespace has there, for people.
+    /// The disk tree of a namespace and the namespace's name there; for the command line.
     #[must_use]
     pub fn tree_and_name(&self, namespace: NamespaceId) -> Option<(Arc<DiskTree>, Box<[u8]>)> {
         self.tree_of(namespace).filter(|(tree, _)| tree.is_open())
     }
 
-    /// Notes what another process has purged, as the journal of `tree` says, and purges it here.
-    /// Whoever reads of that is told that it is no news, or two processes would never come to rest.
+    /// Repeats a purge of another process from the journal of `tree`. It is recorded as a
+    /// repetition; else two processes would repeat each other's purges for ever.
     pub fn repeat(&self, tree: &Arc<DiskTree>, order: &DiskPurge<'_>) {
         if order.target == DiskPurgeTarget::Everything {
             return self.repeat_everything(tree);
@@ -374,7 +375,7 @@ impl Store {
         self.carry_out(namespace, scope, order.target, order.how, Echo::Again);
     }
 
-    /// Purges whatever is on a tree, which is one purge for the journal.
+    /// Purges everything in a tree, as one purge in the journal.
     fn repeat_everything(&self, tree: &Arc<DiskTree>) {
         let (namespace, session, target) = (&b""[..], &b""[..], DiskPurgeTarget::Everything);
         self.tags.purge_by(|sequence| {
@@ -391,10 +392,9 @@ impl Store {
         }
     }
 
-    /// Looks at up to `budget` objects in memory from a place on: those that were asked for since
-    /// the `since` of `seconds` are noted as used on their trees (at `mono`, in seconds of a
-    /// clock that does not jump), those that nobody asked for too long are let go. The next place;
-    /// none when all were seen.
+    /// Visits up to `budget` objects in memory, beginning at a place. Objects used since `since`
+    /// are recorded as used in their trees (at `mono`, in seconds of a monotonic clock); objects
+    /// idle for too long are removed. Returns the next place, or `None` after the last one.
     pub fn review_stored(
         &self,
         at: (usize, u32),
@@ -445,7 +445,7 @@ impl Store {
 }
 
 impl FillPermit {
-    /// Puts what a file has into the store in place of an origin's answer. Followers look again.
+    /// Restores the content of a file instead of fetching. Followers look up again.
     fn restore(self, record: &Record<'_>, verdict: TagVerdict, body: Bytes) -> Wakes {
         if record.kind == ObjectKind::Vary {
             let names: Vec<&[u8]> = record.head.split(|byte| *byte == b',').collect();

@@ -1,7 +1,8 @@
-//! Fills that go on under another key or beside another fill, and the memory of those that failed.
+//! Fills that continue under another key or concurrently with another fill, and markers of failed
+//! ones.
 //!
-//! Owns who may fill a key that is being filled. Easiest to break: of two fills of one key only the
-//! one in the index is joined, and whichever ends last is kept.
+//! Decides who may fill a key that is being filled. INVARIANT: of two fills of one key, requests
+//! are coalesced only with the one in the index; the one that ends last is stored.
 
 use std::sync::Arc;
 
@@ -11,23 +12,23 @@ use crate::permit::FillPermit;
 use crate::store::{Lookup, Store};
 use crate::tags::{TagVerdict, lock};
 
-/// What is made of somebody else who fills the same key.
+/// What to do if another fill of the key is in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rival {
-    /// It goes first.
+    /// Grant no permit.
     Heeded,
-    /// Both keep what they get.
+    /// Grant a permit; both fills are stored.
     Ignored,
 }
 
-/// What a mark of failure says.
+/// The lookup result for a failure marker.
 pub(crate) fn failed(marker: &Object) -> Lookup {
     marker.failed_status().map_or(Lookup::Pass, Lookup::Failed)
 }
 
 impl Store {
-    /// A permit for another key with the age of a permit at hand; none if that key is being filled
-    /// and `rival` says that this counts.
+    /// A permit for another key, with the generation of an existing permit. `None` if that key is
+    /// being filled and `rival` is `Heeded`.
     pub(crate) fn regrant(
         self: &Arc<Self>,
         key: &CacheKey<'_>,
@@ -50,7 +51,7 @@ impl Store {
         Some(self.grant(&mut shard, key, generation, stale))
     }
 
-    /// Remembers until `until_ms` that the origin failed to answer `key`, and what is said of it.
+    /// Marks `key` as failed until `until_ms`; lookups get `status`.
     pub(crate) fn remember_failure(&self, key: &CacheKey<'_>, status: u16, until_ms: u64) {
         let marker = Object::failure_marker(*key, status, until_ms, self.tags.generation());
         self.put(&Arc::new(marker), key.url_hash);

@@ -1,7 +1,8 @@
-//! One worker's own table of objects that it served lately: hits without a lock.
+//! One worker's table of objects that it served recently: hits without a lock.
 //!
-//! An object here may have left the index or been purged; its marks and tags say so at each look,
-//! and [`Front::tend`] lets go of it. It owns no truth: what is not plainly good goes to the store.
+//! An object here may be purged or removed from the index. Its marks and tags show that on each
+//! lookup, and [`Front::tend`] drops it. The table is only a cache of the store: every lookup that
+//! is not a plain hit goes to the store.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,28 +18,29 @@ use crate::object::{Object, ObjectKind};
 use crate::store::{Freshness, Lookup, Store, judge};
 use crate::whole::Whole;
 
-/// Objects larger than this are always asked for at the store, so that tables pin little memory.
+/// LIMIT: bytes of an object in a table, so that tables pin little memory. Larger ones are looked
+/// up in the store.
 const FRONT_OBJECT_MAX: u64 = 1024 * 1024;
 
-/// LIMIT: forms of one object's answer that a worker remembers: as many as there are codings.
+/// LIMIT: memos of one object: as many as there are codings.
 const MEMOS_MAX: usize = 4;
 
-/// How an object was answered last time, for who answers with it again: the caller's business.
+/// A response as the caller sent it for an object, to send again.
 #[derive(Clone, Debug)]
 pub struct Memo {
-    /// Under which circumstances.
+    /// A hash of the circumstances under which it was sent.
     pub tag: [u64; 2],
-    /// The fields of the answer.
+    /// The fields of the response.
     pub fields: FieldMap,
-    /// Whether `Date` among them is the server's own, to be written anew.
+    /// Whether the server generated `Date`, so that it must be generated again.
     pub own_date: bool,
-    /// Its body.
+    /// The body.
     pub body: Bytes,
-    /// For a page that is put together: what came of it.
+    /// The assembled page, for ESI.
     pub whole: Option<Arc<Whole>>,
 }
 
-/// The kept answer that stands at a place of a page, as it was found a moment ago.
+/// The cached fragment at a place of a page, as a recent lookup found it.
 #[derive(Debug)]
 struct Shortcut {
     at: (u32, [u64; 2]),
@@ -46,7 +48,7 @@ struct Shortcut {
     object: Arc<Object>,
 }
 
-/// LIMIT: shortcuts of one page that a worker remembers.
+/// LIMIT: shortcuts of one page.
 const SHORTCUTS_MAX: usize = 64;
 
 #[derive(Debug, Default)]
@@ -67,7 +69,7 @@ impl FrontSlot {
         self.shortcuts = Vec::new();
     }
 
-    /// Lets go of what others have let go of.
+    /// Drops objects that were removed from the index.
     fn shed(&mut self) {
         if self.object.as_ref().is_some_and(|object| object.is_retired()) {
             return self.clear();
@@ -88,7 +90,7 @@ pub struct Front {
     cursor: usize,
     hits: u64,
     stale: u64,
-    /// Whether its look-ups leave no trace.
+    /// Whether lookups have no side effects.
     is_dry: bool,
     ring: Arc<DecisionRing>,
     tallies: DecisionTallies,
@@ -102,7 +104,7 @@ impl Front {
         Self { store, worker, slots, cursor: 0, hits: 0, stale: 0, is_dry: false, ring, tallies }
     }
 
-    /// One that only looks. It holds nothing, so that every look-up goes to the store.
+    /// A read-only table without entries, so that every lookup goes to the store.
     pub(crate) fn dry(store: Arc<Store>, worker: u16) -> Self {
         let mut dry = Self::new(store, worker, Arc::new(DecisionRing::new()));
         dry.slots.truncate(2);
@@ -110,32 +112,32 @@ impl Front {
         dry
     }
 
-    /// Remembers what became of a request, and counts it for its namespace.
+    /// Records the decision for a request, and counts it for its namespace.
     #[inline]
     pub fn note(&mut self, note: &DecisionNote<'_>, class: DecisionClass) {
         self.ring.write(note);
         self.tallies.count(note.namespace, class);
     }
 
-    /// The store behind it.
+    /// The store.
     #[must_use]
     pub const fn store(&self) -> &Arc<Store> {
         &self.store
     }
 
-    /// Whether it only looks: nothing is changed through it.
+    /// Whether it is read-only.
     #[must_use]
     pub const fn is_dry(&self) -> bool {
         self.is_dry
     }
 
-    /// The worker whose it is.
+    /// The number of its worker.
     #[must_use]
     pub const fn worker(&self) -> u16 {
         self.worker
     }
 
-    /// Looks for `key` at `now_ms`, milliseconds of a clock that all callers share. A warm hit
+    /// Looks up `key` at `now_ms`, milliseconds of a clock that all callers share. A repeated hit
     /// takes no lock and allocates nothing.
     #[inline]
     pub fn lookup(&mut self, key: &CacheKey<'_>, now_ms: u64) -> Lookup {
@@ -173,8 +175,8 @@ impl Front {
         self.ask(key, now_ms)
     }
 
-    /// What is there under `key` and fresh, an answer or names of fields; for who would not ask
-    /// an origin. A session without private objects costs no lock.
+    /// The fresh object under `key`, a response or `Vary` names; a miss gives no permit. A session
+    /// without private objects takes no lock.
     pub fn find_fresh(&mut self, key: &CacheKey<'_>, now_ms: u64) -> Option<Arc<Object>> {
         let first = key.hash[1] as usize & (self.slots.len() - 1);
         for at in [first, first ^ 1] {
@@ -205,7 +207,7 @@ impl Front {
         Some(object)
     }
 
-    /// How `object` was answered under the circumstances of `tag`, if this worker remembers.
+    /// The memo of `object` for the circumstances of `tag`, if this worker has it.
     #[inline]
     #[must_use]
     pub fn memo(&self, object: &Arc<Object>, tag: [u64; 2]) -> Option<&Memo> {
@@ -213,8 +215,7 @@ impl Front {
         slot.memos.iter().find(|memo| memo.tag == tag)
     }
 
-    /// Remembers how `object` was answered, for as long as it has a place here; the first answer
-    /// is not worth it.
+    /// Stores a memo for `object`, for as long as it has a place here. The first hit stores none.
     pub fn remember(&mut self, object: &Arc<Object>, memo: impl FnOnce() -> Memo) {
         let Some(place) = self.place_of(object) else { return };
         let slot = &mut self.slots[place];
@@ -227,7 +228,7 @@ impl Front {
         slot.memos.push(memo());
     }
 
-    /// How `page` was put together under the circumstances of `tag`, if it would be now.
+    /// The assembled form of `page` for the circumstances of `tag`, if it is still valid.
     pub fn whole(&mut self, page: &Arc<Object>, tag: [u64; 2], now_ms: u64) -> Option<Arc<Whole>> {
         let place = self.place_of(page)?;
         let memo = self.slots[place].memos.iter_mut().find(|memo| memo.tag == tag)?;
@@ -241,7 +242,7 @@ impl Front {
         Some(Arc::clone(whole))
     }
 
-    /// Remembers how `page` was put together; its answer must be remembered already.
+    /// Stores the assembled form of `page`, whose memo must exist.
     pub fn keep_whole(&mut self, page: &Arc<Object>, tag: [u64; 2], whole: &Arc<Whole>) {
         let Some(place) = self.place_of(page) else { return };
         if let Some(memo) = self.slots[place].memos.iter_mut().find(|memo| memo.tag == tag) {
@@ -249,8 +250,8 @@ impl Front {
         }
     }
 
-    /// The fresh answer that stands at a place of `page` (which one, and under which
-    /// circumstances), and until when that may be relied upon.
+    /// The fresh fragment at a place of `page` under the given circumstances, and until when the
+    /// shortcut is valid.
     pub fn shortcut(
         &mut self,
         page: &Arc<Object>,
@@ -268,7 +269,7 @@ impl Front {
         Some((object, until_ms))
     }
 
-    /// Remembers that `object` stands at a place of `page`, until then.
+    /// Stores the fragment `object` at a place of `page`, valid until `until_ms`.
     pub fn keep_shortcut(
         &mut self,
         page: &Arc<Object>,
@@ -294,8 +295,8 @@ impl Front {
         })
     }
 
-    /// Lets the next look-up fetch what somebody else has fetched for too long. What that brings is
-    /// kept all the same.
+    /// Removes a slow fill from the index, so that the next lookup fetches. Its response is still
+    /// stored.
     pub fn supersede(&self, growing: &Arc<GrowingObject>) {
         if !self.is_dry {
             self.store.end_joining(growing);
@@ -325,7 +326,7 @@ impl Front {
         let at = same.unwrap_or_else(|| {
             let colder = usize::from(self.slots[pair[1]].hits < self.slots[pair[0]].hits);
             let warmer = &mut self.slots[pair[1 - colder]];
-            // What was hot once must not stay for ever.
+            // An object that was hot once must not stay for ever.
             let hits = warmer.hits / 2;
             if let Some(object) = &warmer.object {
                 object.add_hits(warmer.hits - hits);
@@ -337,8 +338,8 @@ impl Front {
         self.slots[at].object = Some(Arc::clone(object));
     }
 
-    /// Looks at up to `budget` of its entries, lets go of those that left the index, and tells the
-    /// store what it counted. Call it once per turn with a few.
+    /// Visits up to `budget` entries, drops those that were removed from the index, and adds its
+    /// counts to the store's. Call it once per turn with a small budget.
     pub fn tend(&mut self, budget: usize) {
         for _ in 0..budget.min(self.slots.len()) {
             self.cursor = (self.cursor + 1) & (self.slots.len() - 1);
@@ -355,8 +356,8 @@ impl Front {
         self.tallies.drain(|namespace, counts| store.tally(namespace, counts));
     }
 
-    /// Waiters of permits that were dropped anywhere: post them by mail. Ask in every turn, after
-    /// everything else; it costs one load when there are none.
+    /// The waiters of dropped permits; post them by mail. Call it at the end of every turn. Without
+    /// waiters it costs one load.
     #[must_use = "these waiters are registered nowhere any more; wake them"]
     pub fn poll_orphans(&self) -> Wakes {
         self.store.poll_orphans()

@@ -1,16 +1,16 @@
-//! A fill in progress: what came so far, who waits for more, and how it ended.
+//! A fill in progress: the bytes so far, the waiting followers, and its end.
 //!
 //! ```text
 //!            begin                 commit
 //!   Asked ─────────▶ Begun ─────────────────▶ Complete
 //!     │                │  abandon
 //!     └────────────────┴────────▶ Abandoned      (before begin: followers look up again;
-//!                                                 after it: their answers are broken off)
+//!                                                 after it: their responses are truncated)
 //! ```
 //! Followers of all workers read without a lock. One writer, the permit, appends.
 //!
-//! The rule that is easiest to break: who found nothing to read registers under the lock of the
-//! waiters, and looks once more under it; the writer first writes, then takes the waiters.
+//! INVARIANT: a follower without bytes to read registers under the lock of the waiters, and checks
+//! once more under it. The writer first publishes, then takes the waiters. So no wake is lost.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -23,22 +23,22 @@ use crate::object::{Object, ObjectHead};
 use crate::segments::Segments;
 use crate::tags::{TagTable, lock};
 
-/// Who waits: the numbers are the caller's own.
+/// A waiting exchange, by the caller's own numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Waiter {
     /// Its worker.
     pub worker: u16,
-    /// Its exchange there.
+    /// Its exchange on that worker.
     pub exchange: u64,
 }
 
-/// Whom to wake. Dropping it strands them.
+/// The waiters to wake. A caller that drops them leaves their exchanges waiting.
 #[must_use = "these waiters are registered nowhere any more; wake them"]
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wakes(pub Vec<Waiter>);
 
 impl Wakes {
-    /// Adds those of `other`.
+    /// Adds the waiters of `other`.
     pub fn join(&mut self, other: Self) {
         self.0.extend(other.0);
     }
@@ -84,24 +84,24 @@ impl OwnedKey {
     }
 }
 
-/// What the writer and all followers of one fill share.
+/// The state that the writer and all followers of a fill share.
 #[derive(Debug)]
 pub struct GrowingObject {
     pub(crate) key: OwnedKey,
-    /// The generation of purges when the permit was given.
+    /// The purge generation when the permit was granted.
     pub(crate) generation: u64,
-    /// When the origin was asked; none if nobody said.
+    /// When the request was sent upstream, if it was recorded.
     asked: OnceLock<Instant>,
-    /// What was in the index then, too old to be served without a refresh.
+    /// The object that the index had then, too old to be served without revalidation.
     pub(crate) stale: Option<Arc<Object>>,
     state: AtomicU8,
-    /// A purge has hit it: it will not be kept, and who came later looks up again.
+    /// A purge hit it: it will not be stored, and later followers look up again.
     doomed: AtomicBool,
-    /// Softly purged on the way.
+    /// A soft purge hit it.
     softened: AtomicBool,
     head: OnceLock<ObjectHead>,
     pub(crate) tags: OnceLock<Vec<u32>>,
-    /// The same as text, where they go to disk.
+    /// The tags as text, for the disk.
     pub(crate) packed_tags: OnceLock<Box<[u8]>>,
     pieces: Segments<OnceLock<Bytes>>,
     count: AtomicU64,
@@ -137,8 +137,7 @@ impl GrowingObject {
         self.head.get()
     }
 
-    /// When somebody took it upon itself to fetch, by a clock that nobody sets; none if it did not
-    /// say.
+    /// When the request was sent upstream, by a monotonic clock, if it was recorded.
     #[must_use]
     pub fn asked(&self) -> Option<Instant> {
         self.asked.get().copied()
@@ -148,7 +147,7 @@ impl GrowingObject {
         let _ = self.asked.set(at);
     }
 
-    /// Bytes that have come so far.
+    /// Bytes received so far.
     #[must_use]
     pub fn size(&self) -> u64 {
         self.size.load(Ordering::Acquire)
@@ -183,7 +182,7 @@ impl GrowingObject {
         self.softened.load(Ordering::Acquire)
     }
 
-    /// Whether a purge has killed it, as far as its tags are known.
+    /// Whether a purge killed it, as far as its tags are known.
     pub(crate) fn is_killed(&self, tags: &TagTable) -> bool {
         if let Some(ids) = self.tags.get()
             && tags.is_killed(ids, self.generation)
@@ -228,44 +227,44 @@ impl GrowingObject {
     }
 }
 
-/// What a follower sees of a fill that has shown it no head yet.
+/// The state of a fill for a follower that has no head yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Follow {
-    /// The origin has not answered yet.
+    /// The response has not begun.
     Waiting,
-    /// [`Follower::head`] is there and its body can be read.
+    /// [`Follower::head`] is available and the body can be read.
     Head,
-    /// The fill came to nothing, or a purge has hit it: look up again.
+    /// The fill was abandoned or purged: look up again.
     Again,
 }
 
-/// What reading gave.
+/// The result of reading.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum GrowthRead {
     /// The next bytes.
     Bytes(Bytes),
-    /// Nothing yet.
+    /// No bytes are available.
     Pending,
-    /// That was all of it.
+    /// The body is complete.
     End,
-    /// The fill was abandoned in the middle: break the answer off.
+    /// The fill was abandoned within the body: truncate the response.
     Broken,
 }
 
-/// Whether waiting has begun.
+/// The result of registering a waiter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
     /// The waiter will be woken once.
     Registered,
-    /// Something has come meanwhile: look again.
+    /// There is something to read: read again.
     Moved,
 }
 
-/// One reader of a fill.
+/// A reader of a fill.
 #[derive(Debug)]
 pub struct Follower {
     growing: Arc<GrowingObject>,
-    /// The generation of purges when it joined.
+    /// The purge generation when it joined.
     since: u64,
     piece: usize,
     begun: bool,
@@ -283,7 +282,7 @@ impl Follower {
         Self { growing, since, piece: 0, begun: false }
     }
 
-    /// Whether the head has come. Once it says [`Follow::Head`] it stays so.
+    /// Whether the head is available. [`Follow::Head`] is final.
     pub fn poll(&mut self) -> Follow {
         if self.begun {
             return Follow::Head;
@@ -299,13 +298,13 @@ impl Follower {
         }
     }
 
-    /// The head, once [`Self::poll`] has said so.
+    /// The head, after [`Self::poll`] returned [`Follow::Head`].
     #[must_use]
     pub fn head(&self) -> Option<&ObjectHead> {
         if self.begun { self.growing.head() } else { None }
     }
 
-    /// Whether this answer is for `session` (or for everybody).
+    /// Whether this response is public or belongs to `session`.
     #[must_use]
     pub fn is_for(&self, session: Option<SessionKey<'_>>) -> bool {
         let own = self.growing.key.key().session;
@@ -314,7 +313,7 @@ impl Follower {
 
     /// The next piece of the body.
     pub fn read(&mut self) -> GrowthRead {
-        // The state first: whoever sees the end must then see every piece.
+        // The state is loaded first: a reader that sees the end must see every piece.
         let state = self.growing.state.load(Ordering::Acquire);
         let come = self.growing.count.load(Ordering::Acquire) as usize;
         if self.begun
@@ -331,7 +330,7 @@ impl Follower {
         }
     }
 
-    /// Asks to be woken when there is more than this follower has seen.
+    /// Registers a waiter, unless there is something new for this follower.
     pub fn wait(&self, waiter: Waiter) -> Waited {
         let mut waiters = lock(&self.growing.waiters);
         let state = self.growing.state.load(Ordering::Acquire);
@@ -350,7 +349,7 @@ impl Follower {
         Waited::Registered
     }
 
-    /// The fill itself.
+    /// The fill.
     #[must_use]
     pub const fn growing(&self) -> &Arc<GrowingObject> {
         &self.growing

@@ -1,49 +1,49 @@
-//! What names an object: namespace, URL, vary part and session, hashed once and compared in full.
+//! The cache key of an object: namespace, URL, vary part and session.
 //!
-//! The rule that is easiest to break: the three parts are told apart by their lengths, which are
-//! hashed and compared too, so that no vary value can imitate a longer URL or another session.
+//! A key is hashed once, and compared in full. INVARIANT: the lengths of the parts are hashed and
+//! compared, too, so that no vary value can imitate a longer URL or another session.
 
-/// A cache of its own: a virtual host, or a zone of `fastcgi_cache_path`.
+/// A separate cache: of a virtual host, or a zone of `fastcgi_cache_path`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NamespaceId(pub(crate) u32);
 
-/// LIMIT: bytes of a whole key; a longer one is not cached.
+/// LIMIT: bytes of a whole key. A request with a longer key passes.
 pub const KEY_SIZE_MAX: usize = 16 * 1024;
 
-/// Whose private objects these are: what the site knows a session by. Never empty.
+/// The session of private objects, by the site's session identifier. Never empty.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionKey<'a>(&'a [u8]);
 
 impl<'a> SessionKey<'a> {
-    /// The session that `text` identifies; none if it is empty or longer than 1 KiB, because such a
-    /// request has no private cache.
+    /// The session with this identifier. `None` if it is empty or longer than 1 KiB: such a request
+    /// has no private cache.
     #[must_use]
     pub const fn new(text: &'a [u8]) -> Option<Self> {
         if text.is_empty() || text.len() > 1024 { None } else { Some(Self(text)) }
     }
 
-    /// Its bytes.
+    /// The session identifier.
     #[must_use]
     pub const fn text(self) -> &'a [u8] {
         self.0
     }
 }
 
-/// A key, borrowed from its builder.
+/// A key that its builder owns.
 #[derive(Clone, Copy, Debug)]
 pub struct CacheKey<'a> {
     pub(crate) namespace: NamespaceId,
     pub(crate) hash: [u64; 2],
-    /// Of namespace, URL and session: all vary copies share it.
+    /// The hash of namespace, URL and session, which all variants share.
     pub(crate) url_hash: u64,
-    /// URL, then vary part.
+    /// The URL, then the vary part.
     pub(crate) text: &'a [u8],
     pub(crate) url_len: u32,
     pub(crate) session: Option<SessionKey<'a>>,
 }
 
 impl<'a> CacheKey<'a> {
-    /// The 128 bits by which it is found; stable within one process.
+    /// The 128-bit hash; stable within one process.
     #[must_use]
     pub const fn hash(&self) -> u128 {
         (self.hash[0] as u128) << 64 | self.hash[1] as u128
@@ -74,7 +74,7 @@ impl<'a> CacheKey<'a> {
     }
 }
 
-/// Builds keys and keeps its memory between requests.
+/// Builds keys, and keeps its memory between requests.
 #[derive(Clone, Debug, Default)]
 pub struct KeyBuilder {
     namespace: u32,
@@ -90,20 +90,21 @@ impl KeyBuilder {
         self.url_len = 0;
     }
 
-    /// Appends to the URL part and drops the vary part.
+    /// Appends to the URL part and clears the vary part.
     pub fn push_url(&mut self, text: &[u8]) {
         self.text.truncate(self.url_len as usize);
         self.text.extend_from_slice(text);
         self.url_len = self.text.len() as u32;
     }
 
-    /// Appends one value to the vary part, with its length, so that values cannot run together.
+    /// Appends a value to the vary part. Its length goes first, so that adjacent values stay
+    /// distinct.
     pub fn push_vary(&mut self, value: &[u8]) {
         self.text.extend_from_slice(&(value.len() as u32).to_le_bytes());
         self.text.extend_from_slice(value);
     }
 
-    /// The same with a value that is written in place; `write` may only append.
+    /// The same for a value that `write` appends in place.
     pub fn push_vary_writing(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         let at = self.text.len();
         self.text.extend_from_slice(&[0; 4]);
@@ -112,35 +113,35 @@ impl KeyBuilder {
         self.text[at..at + 4].copy_from_slice(&len.to_le_bytes());
     }
 
-    /// How far the key is built, for [`Self::rewind`].
+    /// The current length, for [`Self::rewind`].
     #[must_use]
     pub const fn mark(&self) -> usize {
         self.text.len()
     }
 
-    /// Drops what was pushed to the vary part since `mark`.
+    /// Drops the vary values that were pushed after `mark`.
     pub fn rewind(&mut self, mark: usize) {
         self.text.truncate(mark.max(self.url_len as usize));
     }
 
-    /// Drops the vary part (`no-vary`).
+    /// Clears the vary part (`no-vary`).
     pub fn clear_vary(&mut self) {
         self.text.truncate(self.url_len as usize);
     }
 
-    /// Whether the key is short enough to be used; if not, the request passes.
+    /// Whether the key is within [`KEY_SIZE_MAX`]; if not, the request passes.
     #[must_use]
     pub fn is_usable(&self) -> bool {
         self.text.len() <= KEY_SIZE_MAX
     }
 
-    /// The key of an answer for everybody.
+    /// The key of a public response.
     #[must_use]
     pub fn public(&self) -> CacheKey<'_> {
         self.key(None)
     }
 
-    /// The key of an answer for one session only.
+    /// The key of a private response.
     #[must_use]
     pub fn private<'a>(&'a self, session: SessionKey<'a>) -> CacheKey<'a> {
         self.key(Some(session))
@@ -162,7 +163,7 @@ impl KeyBuilder {
     }
 }
 
-/// The hash that all vary copies of a URL share.
+/// The hash that all variants of a URL share.
 pub(crate) fn url_hash(namespace: NamespaceId, session: Option<SessionKey<'_>>, url: &[u8]) -> u64 {
     start(namespace, session, url).finish()[0]
 }
@@ -174,7 +175,8 @@ fn start(namespace: NamespaceId, session: Option<SessionKey<'_>>, url: &[u8]) ->
     hash
 }
 
-/// Two multiply-and-fold hashes at once. Keys are compared in full, so this only has to spread.
+/// Two multiply-and-fold hashes at once. They need only distribute well, because keys are compared
+/// in full.
 pub(crate) struct Hash([u64; 2]);
 
 const K: [u64; 4] =
@@ -199,7 +201,7 @@ impl Hash {
         *b = fold(*b ^ word.rotate_left(32), K[3]).wrapping_add(K[0]);
     }
 
-    /// Adds bytes and their number.
+    /// Adds bytes and their length.
     pub(crate) fn add(&mut self, bytes: &[u8]) {
         let (words, tail) = bytes.as_chunks::<8>();
         for word in words {
@@ -222,7 +224,7 @@ fn seed() -> [u64; 2] {
     *SEED.get().unwrap_or(&[K[2], K[3]])
 }
 
-/// Seeds the hashes of all keys of this process; only the first call counts.
+/// Sets the hash seed of this process; only the first call has an effect.
 pub(crate) fn set_seed(seed: u64) {
     let mut prng = bolide_base::prng::Prng::new(seed);
     SEED.get_or_init(|| [prng.next_u64(), prng.next_u64()]);

@@ -1,8 +1,8 @@
-//! Who has the page, who fetches it, who waits for it: one store of answers for the whole process.
+//! The response cache: one in-memory store for the whole process, with request coalescing.
 //!
-//! Owns objects in memory, their index, tags and purges, fills and those who follow them, eviction
-//! and its limits. It touches no socket and no disk and reads no clock; it refuses to judge whether
-//! an answer may be kept (the caller says until when) and to post mail (it says whom to wake).
+//! Owns the objects in memory, their index, tags and purges, fills and their followers, eviction
+//! and its limits. It uses no socket and no disk and reads no clock. The caller decides whether a
+//! response may be stored and for how long, and posts the wakes that the store returns.
 //!
 //! # How a worker uses it
 //!
@@ -10,9 +10,9 @@
 //! once per process   let store = Store::new(StoreLimits { .. }, seed);      // Arc<Store>
 //!                    let site = store.namespace(b"vhost-a");                // at each reload
 //! once per worker    let mut front = store.front(worker);                   // hits without a lock
-//! each turn          front.poll_orphans() -> Wakes     // what dropped permits left: post by mail
-//!                    front.tend(budget)                // lets go of what was purged or evicted
-//! when idle          store.sweep(budget, now_ms)       // the lurker: frees dead objects
+//! each turn          front.poll_orphans() -> Wakes     // waiters of dropped permits: post by mail
+//!                    front.tend(budget)                // drops purged and evicted objects
+//! when idle          store.sweep(budget, now_ms)       // frees dead objects
 //! ```
 //!
 //! # How an exchange uses it
@@ -20,34 +20,35 @@
 //! ```text
 //! let mut keys = KeyBuilder::default();             // kept by the exchange, memory reused
 //! keys.start(site);
-//! keys.push_url(b"https://a.test/page?x=1");        // pre-rewrite, query as modified
+//! keys.push_url(b"https://a.test/page?x=1");        // before rewrites, query as modified
 //! keys.push_vary(b"_lscache_vary=abc;");            // any number of times, order matters
 //! match front.lookup(&keys.private(session), now_ms)  // private first, then
 //!       front.lookup(&keys.public(), now_ms) {
 //!   Lookup::Hit(object)            object.fields(&mut fields), body(), variant(coding)
-//!   Lookup::Stale(object, permit)  serve it; with a permit also start a refresh in the background
+//!   Lookup::Stale(object, permit)  serve it; with a permit also revalidate in the background
 //!   Lookup::Vary(names)            for name in names.vary_names(): keys.push_vary(value); again
-//!   Lookup::Miss(permit)           be its follower: permit.follow(), then give it to a Fill
+//!   Lookup::Miss(permit)           follow it: permit.follow(), then start a Fill with it
 //!   Lookup::Join(follower)         follower.wait(Waiter { worker, exchange }), then poll
-//!   Lookup::Pass                   known to be uncacheable: ask the origin, keep nothing
+//!   Lookup::Pass                   known to be uncacheable: pass the request
 //! }
-//! front.find_fresh(&keys.private(session), now_ms)  // what is there, if nothing is to be fetched
+//! front.find_fresh(&keys.private(session), now_ms)  // a lookup that never fetches
 //! ```
-//! The filler: `permit.stale()` is what may be revalidated or served on an error;
+//! The filler: `permit.stale()` is the object to revalidate or to serve on an error;
 //! `permit.begin(ObjectHead, &Tags) -> Wakes`, `permit.append(Bytes) -> Wakes`, then one of
 //! `commit() -> Committed { object, wakes }`, `freshen(ObjectHead, &Tags)` (304),
-//! `abandon(Abandon::{Uncacheable { until_ms }, Failed { .. }, Gone}) -> Wakes`, or
-//! `move_to(key) -> Moved { permit, wakes }` when the answer belongs under another key
-//! (`store.remember_vary(base_key, names)` first when the answer names a new `Vary`).
-//! A dropped permit is abandoned.
+//! `abandon(AbandonReason::{Uncacheable { until_ms }, Failed { .. }, Gone}) -> Wakes`, or
+//! `move_to(key) -> Moved { permit, wakes }` when the response belongs under another key
+//! (`store.remember_vary(base_key, names)` first when the response has a new `Vary`). Dropping a
+//! permit abandons the fill.
 //!
-//! The follower: `poll() -> Follow::{Waiting, Head, Again}`; after `Head`, `head()` and
-//! `read() -> Read::{Bytes, Pending, End, Broken}`; on `Waiting` and `Pending`
-//! `wait(Waiter) -> Waited::{Registered, Moved}`; a registration is good for one wake.
+//! The follower: `poll() -> Follow::{Waiting, Head, Again}`; after `Head`, `head()` and `read() ->
+//! GrowthRead::{Bytes, Pending, End, Broken}`; on `Waiting` and `Pending` `wait(Waiter) ->
+//! Waited::{Registered, Moved}`. A registration is good for one wake.
 //!
-//! Purges: `store.purge_tag(site, Scope::{Public, Session(session)}, tag, Purge::{Dead, Stale})`
-//! (a trailing `*` is a prefix), `purge_url(key, how)` (all vary copies), `purge_all(site, how)`,
-//! `purge_private(site, Some(session) | None, how)`; each says how many objects it hit.
+//! Purges: `store.purge_tag(site, TagScope::{Public, Session(session)}, tag, TagPurge::{Dead,
+//! Stale})` (a trailing `*` is a prefix), `purge_url(key, how)` (all variants), `purge_all(site,
+//! how)`, `purge_private(site, Some(session) | None, how)`. Each returns the number of purged
+//! objects.
 
 mod decisions;
 pub mod disk;

@@ -1,10 +1,10 @@
-//! One stored answer: key, head, tags and small body in one allocation; what is rare stands aside.
+//! A stored response: key, head, tags and a small body in one allocation; rare parts are separate.
 //!
-//! An object never changes what it says; only its marks do (stale, retired, how good its tags are
-//! known to be), and compressed forms are added once. To change an answer is to replace the object.
+//! The contents of an object never change. Only its marks do (stale, retired, the generation of its
+//! tags), and compressed variants are added once. A changed response replaces the object.
 //!
-//! The rule that is easiest to break: an object is marked retired before its tags are given back,
-//! because tables of workers may still hold it and would read the slots of other tags.
+//! INVARIANT: an object is marked retired before its tags are released, because the tables of
+//! workers may still hold it and would read slots that belong to other tags by then.
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -19,57 +19,58 @@ use crate::disk::format::{CHUNK, sum};
 use crate::key::{CacheKey, NamespaceId, SessionKey};
 use crate::tags::{TagTable, TagVerdict};
 
-/// Bodies up to this many bytes stand in one allocation with key and head.
+/// LIMIT: bytes of a body that shares an allocation with key and head.
 const PACKED_MAX: usize = 16 * 1024;
-/// Larger bodies are kept in pieces of this size at most.
+/// LIMIT: bytes of a piece of a larger body.
 const PIECE_SIZE: usize = 1024 * 1024;
-/// What an object costs besides its bytes: itself, its place in the index, the allocator's part.
+/// Bytes that an object counts beyond its contents: the struct, its place in the index, the
+/// allocator's overhead.
 pub(crate) const OVERHEAD: u64 = 200;
 
-/// No longer in the index.
+/// Removed from the index.
 const RETIRED: u8 = 1;
-/// Softly purged.
+/// Hit by a soft purge.
 const STALE: u8 = 2;
-/// Somebody is refreshing it.
+/// Being revalidated.
 const REFRESHING: u8 = 4;
-/// In the main queue rather than the small one.
+/// In the main queue of S3-FIFO; else in the small one.
 const MAIN: u8 = 8;
-/// The first of three bits: a compressed form is being made.
+/// The first of three bits: a compressed variant is being made.
 const CLAIMED: u8 = 16;
-/// Put together from fragments when it is sent.
+/// Its body is assembled from ESI fragments when it is sent.
 const ASSEMBLED: u8 = 128;
 
-/// The field of a kept head that says that its body is ESI; no client is shown it.
+/// The field that marks a stored head whose body is ESI. Clients never get it.
 pub const ESI_MARK: (&[u8], &[u8]) = (b"Surrogate-Control", b"content=\"ESI/1.0\"");
 
 const STATUS_VARY: u16 = 0;
 const STATUS_PASS: u16 = 1;
 const STATUS_FAILED: u16 = 2;
 
-/// When an object was made and how long it is good, in milliseconds of the caller's clock.
+/// The creation time and freshness of an object, in milliseconds of the caller's clock.
 ///
 /// A clock that jumps back makes objects younger, never dead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Times {
-    /// When it was made (for `Age`: less the age it came with).
+    /// The creation time: the time of the response less its `Age`.
     pub created_ms: u64,
-    /// It is fresh before this.
+    /// The object is fresh before this time.
     pub expires_ms: u64,
-    /// Seconds after that in which it may be served while it is refreshed (RFC 5861 §3).
+    /// Seconds after that in which it may be served while it is revalidated (RFC 5861 §3).
     pub stale_seconds: u32,
-    /// Seconds after `expires_ms` in which it may stand in for an error (RFC 5861 §4), and in which
-    /// it is kept to be revalidated.
+    /// Seconds after `expires_ms` in which it may be served on an error (RFC 5861 §4), and in which
+    /// it is kept for revalidation.
     pub error_seconds: u32,
 }
 
 impl Times {
-    /// Until when it may be served while it is refreshed.
+    /// The end of stale-while-revalidate.
     #[must_use]
     pub const fn stale_until_ms(&self) -> u64 {
         self.expires_ms.saturating_add(self.stale_seconds as u64 * 1000)
     }
 
-    /// Until when it may stand in for an error.
+    /// The end of stale-if-error.
     #[must_use]
     pub const fn error_until_ms(&self) -> u64 {
         self.expires_ms.saturating_add(self.error_seconds as u64 * 1000)
@@ -82,68 +83,68 @@ impl Times {
     }
 }
 
-/// The head of an answer as it is to be kept: hop-by-hop fields, `Set-Cookie` and validators gone.
+/// The head of a response to store, without hop-by-hop fields, `Set-Cookie` and validators.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectHead {
     /// Status code.
     pub status: u16,
-    /// Fields as they leave, in their order.
+    /// The fields to send, in their order.
     pub fields: FieldMap,
     /// `ETag` with quotes and `W/`; empty if none.
     pub etag: Vec<u8>,
     /// `Last-Modified`, seconds since 1970.
     pub last_modified: Option<u64>,
-    /// How long it is good.
+    /// Creation time and freshness.
     pub times: Times,
-    /// Bytes of the body if the origin said so.
+    /// The declared length of the body, if the response has one.
     pub length: Option<u64>,
 }
 
-/// A compressed form of a body.
+/// A compressed variant of a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ObjectVariant {
     /// The whole body in that coding.
     Ready(Bytes),
-    /// It would not be smaller.
+    /// Compression would not make it smaller.
     NotWorth,
 }
 
-/// A body that stays in its file: of an object that is made for one answer.
+/// A body that stays in its file, of an object made for one response.
 #[derive(Clone, Debug)]
 pub struct Outside {
     /// The open file.
     pub file: FileRef,
-    /// What it looks like.
+    /// The stamp of the file.
     pub stamp: ChainStamp,
-    /// Where in it the body begins.
+    /// The offset of the body in the file.
     pub at: u64,
     /// Bytes of the body.
     pub len: u64,
-    /// The sum of each [`crate::disk::format::CHUNK`] of it.
+    /// The checksum of each [`crate::disk::format::CHUNK`] of the body.
     pub sums: Box<[u8]>,
-    /// Whose file it is.
+    /// The disk tree that the file belongs to.
     pub tree: Arc<DiskTree>,
     /// The name of the file.
     pub hash: u128,
 }
 
 impl Outside {
-    /// Bytes that one sum is about.
+    /// Bytes that one checksum covers.
     pub const CHUNK: u64 = CHUNK as u64;
 
-    /// Bytes of a piece of the body.
+    /// Bytes of the chunk with this number.
     #[must_use]
     pub const fn chunk_len(&self, number: u64) -> u64 {
         let left = self.len.saturating_sub(number.saturating_mul(Self::CHUNK));
         if left < Self::CHUNK { left } else { Self::CHUNK }
     }
 
-    /// It turned out to be broken: its file goes.
+    /// Removes the file: it is corrupt.
     pub fn condemn(&self) {
         self.tree.condemn(self.hash);
     }
 
-    /// Whether a piece of the body is what was written.
+    /// Whether a chunk of the body has the right checksum.
     #[must_use]
     pub fn is_good(&self, number: u64, bytes: &[u8]) -> bool {
         let (sums, _) = self.sums.as_chunks::<8>();
@@ -153,20 +154,20 @@ impl Outside {
     }
 }
 
-/// What an entry of the index is.
+/// The kind of an index entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectKind {
-    /// An answer.
+    /// A response.
     Content,
-    /// Names of the request fields that the key needs as well.
+    /// The names of the request fields that select a variant (RFC 9111 §4.1).
     Vary,
-    /// A memory that this is not to be cached.
+    /// A marker for an uncacheable response (Varnish: hit-for-pass).
     Pass,
-    /// A memory that the origin failed, and what is said of it.
+    /// A marker for a failed upstream, with the status to send.
     Failed,
 }
 
-/// Milliseconds since 1970 in six bytes, which last for 8,900 years; the greatest is for ever.
+/// Milliseconds since 1970 in six bytes, enough for 8,900 years. The greatest value means for ever.
 #[derive(Clone, Copy, Debug)]
 struct Moment([u16; 3]);
 
@@ -183,7 +184,7 @@ impl Moment {
     }
 }
 
-/// What few objects have.
+/// The parts that few objects have.
 #[derive(Debug, Default)]
 struct Extra {
     pieces: Vec<Bytes>,
@@ -192,10 +193,10 @@ struct Extra {
     outside: OnceLock<Outside>,
 }
 
-/// A stored answer.
+/// A stored response.
 #[derive(Debug)]
 pub struct Object {
-    /// The half of the key's hash that finds its bucket; the text is compared anyway.
+    /// The half of the key's hash that selects the bucket. The key text is compared, too.
     hash: u64,
     /// URL, vary part, session, validator, tags, head, small body.
     packed: Bytes,
@@ -212,16 +213,16 @@ pub struct Object {
     tag_count: u16,
     status: u16,
     head_len: u32,
-    /// When it was last asked for, seconds since 1970; 0 if that is not known yet.
+    /// The last use, in seconds since 1970; 0 if it is unknown.
     used: AtomicU32,
     hits: AtomicU16,
     marks: AtomicU8,
     warmth: AtomicU8,
-    /// The generation at which its tags were last found good.
+    /// The purge generation at which its tags were last checked.
     known: AtomicU64,
 }
 
-/// What an object is made of.
+/// The parts of a new object.
 pub(crate) struct ObjectParts<'a> {
     pub(crate) key: CacheKey<'a>,
     pub(crate) status: u16,
@@ -300,7 +301,7 @@ impl Object {
         Self::new(ObjectParts { key, status, head: &[], etag: &[], times, tags: &[], known, body })
     }
 
-    /// `status` is what is answered until then, without asking the origin that failed.
+    /// `status` is sent until then without a request to the failed upstream.
     pub(crate) fn failure_marker(
         key: CacheKey<'_>,
         status: u16,
@@ -313,14 +314,14 @@ impl Object {
         Self::new(ObjectParts { key, status, head, etag: &[], times, tags: &[], known, body })
     }
 
-    /// The status that is answered, of a mark of failure.
+    /// The status of a failure marker.
     #[must_use]
     pub fn failed_status(&self) -> Option<u16> {
         let is_mark = self.kind() == ObjectKind::Failed;
         self.head().try_into().ok().filter(|_| is_mark).map(u16::from_be_bytes)
     }
 
-    /// What this entry is.
+    /// The kind of this entry.
     #[must_use]
     pub const fn kind(&self) -> ObjectKind {
         match self.status {
@@ -355,14 +356,14 @@ impl Object {
         &self.packed[usize::from(self.url_len)..self.text_len()]
     }
 
-    /// The session whose it is; none if it is for everybody.
+    /// The session of a private object; `None` for a public one.
     #[must_use]
     pub fn session(&self) -> Option<SessionKey<'_>> {
         let start = self.text_len();
         SessionKey::new(&self.packed[start..start + usize::from(self.session_len)])
     }
 
-    /// Whether it may be given to `session` (or, with none, to anybody).
+    /// Whether it may be sent to `session`. A public object may be sent to every client.
     #[must_use]
     pub fn is_for(&self, session: Option<SessionKey<'_>>) -> bool {
         self.session_len == 0 || self.session() == session
@@ -376,7 +377,7 @@ impl Object {
         (!etag.is_empty()).then_some(etag)
     }
 
-    /// `Last-Modified` in seconds since 1970, if the origin said it.
+    /// `Last-Modified` in seconds since 1970, if the response had it.
     #[must_use]
     pub fn last_modified(&self) -> Option<u64> {
         let (seconds, _) = self.head().split_first_chunk::<8>()?;
@@ -384,7 +385,7 @@ impl Object {
         (seconds != u64::MAX).then_some(seconds)
     }
 
-    /// When it was made and how long it is good.
+    /// Creation time and freshness.
     #[must_use]
     pub const fn times(&self) -> Times {
         Times {
@@ -395,7 +396,7 @@ impl Object {
         }
     }
 
-    /// Appends its fields to `to`, in their order.
+    /// Appends the fields to `to`, in their order.
     pub fn fields(&self, to: &mut FieldMap) {
         let mut rest = self.head().get(8..).unwrap_or_default();
         while let Some((name, value, next)) = split_field(rest) {
@@ -404,7 +405,7 @@ impl Object {
         }
     }
 
-    /// Its stored fields, name and value.
+    /// The stored fields, name and value.
     pub fn iter_fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let mut rest = self.head().get(8..).unwrap_or_default();
         std::iter::from_fn(move || {
@@ -414,13 +415,14 @@ impl Object {
         })
     }
 
-    /// The request fields that a [`Kind::Vary`] entry adds to the key, in order, in lower case.
+    /// The names of a [`ObjectKind::Vary`] entry: request fields whose values belong to the key, in
+    /// order and in lower case.
     pub fn vary_names(&self) -> impl Iterator<Item = &[u8]> {
         let names = if self.kind() == ObjectKind::Vary { self.head() } else { &[] };
         names.split(|byte| *byte == b',').filter(|name| !name.is_empty())
     }
 
-    /// Bytes of the body as stored, or of the copy on disk.
+    /// Bytes of the stored body, in memory or on disk.
     #[must_use]
     pub fn body_len(&self) -> u64 {
         if let Some(outside) = self.outside() {
@@ -429,7 +431,7 @@ impl Object {
         self.pieces().map(|piece| piece.len() as u64).sum()
     }
 
-    /// The whole body if it is in one piece, which it is up to 1 MiB. Sharing it does not copy.
+    /// The whole body, if it is one piece, as bodies up to 1 MiB are. It is shared, not copied.
     #[must_use]
     pub fn body(&self) -> Option<Bytes> {
         match self.extra.get().map(|extra| &extra.pieces[..]) {
@@ -439,14 +441,14 @@ impl Object {
         }
     }
 
-    /// The body in its pieces.
+    /// The pieces of the body.
     pub fn pieces(&self) -> impl Iterator<Item = &[u8]> {
         let large = self.extra.get().map_or(&[][..], |extra| &extra.pieces[..]);
         let small = if large.is_empty() { &self.packed[self.body_start()..] } else { &[] };
         std::iter::once(small).chain(large.iter().map(|piece| &piece[..])).filter(|p| !p.is_empty())
     }
 
-    /// The shared piece that holds byte `offset` of the body, from there on; none past its end.
+    /// The rest of the piece with byte `offset` of the body, shared; `None` past its end.
     #[must_use]
     pub fn piece_at(&self, offset: u64) -> Option<Bytes> {
         let large = self.extra.get().map_or(&[][..], |extra| &extra.pieces[..]);
@@ -465,7 +467,7 @@ impl Object {
         None
     }
 
-    /// Where the body is, if memory does not have it.
+    /// The place of the body, if it is not in memory.
     #[must_use]
     pub fn outside(&self) -> Option<&Outside> {
         self.extra.get()?.outside.get()
@@ -475,14 +477,13 @@ impl Object {
         let _ = self.extra.get_or_init(Box::default).outside.set(outside);
     }
 
-    /// The compressed form, if it was made.
+    /// The compressed variant, if it was made.
     #[must_use]
     pub fn variant(&self, coding: Coding) -> Option<&ObjectVariant> {
         self.extra.get()?.variants[coding.index()].get()
     }
 
-    /// Whether the caller is the one to make this compressed form; true once, until
-    /// [`Self::unclaim_variant`].
+    /// Claims the making of this compressed variant. True once, until [`Self::unclaim_variant`].
     #[must_use]
     pub fn claim_variant(&self, coding: Coding) -> bool {
         let bit = CLAIMED << coding.index();
@@ -491,12 +492,12 @@ impl Object {
             && self.marks.fetch_or(bit, Ordering::AcqRel) & bit == 0
     }
 
-    /// The work was not done: somebody else may claim it.
+    /// Returns the claim: the variant was not made.
     pub fn unclaim_variant(&self, coding: Coding) {
         self.marks.fetch_and(!(CLAIMED << coding.index()), Ordering::AcqRel);
     }
 
-    /// Adds a compressed form and says how many bytes it added; the store counts them.
+    /// Adds a compressed variant. Returns the bytes it adds, for the accounts of the store.
     pub(crate) fn add_variant(&self, coding: Coding, variant: ObjectVariant) -> u64 {
         let size = match &variant {
             ObjectVariant::Ready(bytes) => bytes.len() as u64,
@@ -506,13 +507,13 @@ impl Object {
         if extra.variants[coding.index()].set(variant).is_ok() { size } else { 0 }
     }
 
-    /// Whether its body is ESI, so that it is put together from fragments when it is sent.
+    /// Whether its body is ESI, which is assembled when it is sent.
     #[must_use]
     pub fn is_esi(&self) -> bool {
         self.marks.load(Ordering::Relaxed) & ASSEMBLED != 0
     }
 
-    /// The body as pages with ESI are put together from it; read at the first call.
+    /// The body as a program for ESI assembly; parsed on the first call.
     #[must_use]
     pub fn prepared(&self) -> &bolide_esi::Prepared {
         self.extra.get_or_init(Box::default).prepared.get_or_init(|| {
@@ -529,7 +530,7 @@ impl Object {
         })
     }
 
-    /// Compresses the literals of [`Self::prepared`], which costs time at the first call.
+    /// Compresses the literals of [`Self::prepared`], on the first call.
     pub fn make_parts(&self, coding: Coding, level: i8) {
         let prepared = self.prepared();
         if prepared.parts(coding).is_none() {
@@ -537,19 +538,19 @@ impl Object {
         }
     }
 
-    /// How often it was served, as far as workers have told; stops at 65,535.
+    /// The number of hits that workers have reported; at most 65,535.
     #[must_use]
     pub fn hits(&self) -> u16 {
         self.hits.load(Ordering::Relaxed)
     }
 
-    /// Whether it has left the index. Who still holds it may finish serving it.
+    /// Whether it was removed from the index. A holder may finish serving it.
     #[must_use]
     pub fn is_retired(&self) -> bool {
         self.marks.load(Ordering::Acquire) & RETIRED != 0
     }
 
-    /// Whether a soft purge has hit it.
+    /// Whether a soft purge hit it.
     #[must_use]
     pub fn is_softly_purged(&self) -> bool {
         self.marks.load(Ordering::Acquire) & STALE != 0
@@ -571,7 +572,7 @@ impl Object {
         self.head_start() + self.head_len as usize
     }
 
-    /// Its fields as they are kept.
+    /// The stored fields, packed.
     pub(crate) fn packed_head(&self) -> &[u8] {
         self.head()
     }
@@ -586,7 +587,7 @@ impl Object {
         bytes.as_chunks::<4>().0.iter().map(|id| u32::from_le_bytes(*id))
     }
 
-    /// Its own key, as far as the index needs it.
+    /// Its key, as far as the index needs it.
     pub(crate) fn key(&self, url_hash: u64) -> CacheKey<'_> {
         CacheKey {
             namespace: self.namespace,
@@ -602,13 +603,13 @@ impl Object {
         self.hash
     }
 
-    /// What its place in the tables of workers is found by.
+    /// The hash that selects its slot in the tables of workers.
     #[inline]
     pub(crate) const fn slot_hash(&self) -> u64 {
         self.hash
     }
 
-    /// Whether this is what `key` names: hash, namespace, URL, vary part and session.
+    /// Whether its key equals `key`: hash, namespace, URL, vary part and session.
     #[inline]
     pub(crate) fn is_named(&self, key: &CacheKey<'_>) -> bool {
         self.hash == key.hash[1]
@@ -618,12 +619,12 @@ impl Object {
             && self.session() == key.session
     }
 
-    /// Whether it belongs to the URL and session of `key`.
+    /// Whether it has the URL and session of `key`.
     pub(crate) fn is_at(&self, key: &CacheKey<'_>) -> bool {
         self.namespace == key.namespace && self.url() == key.url() && self.session() == key.session
     }
 
-    /// Whether it may be served, as far as purges go. Takes no lock.
+    /// Whether purges allow to serve it. Takes no lock.
     #[inline]
     pub(crate) fn verdict(&self, tags: &TagTable) -> TagVerdict {
         let generation = tags.generation();
@@ -682,7 +683,7 @@ impl Object {
         self.mark(MAIN);
     }
 
-    /// Notes a use for eviction; a warm object is written to once in a second at most.
+    /// Records a use for eviction. PERF: a hot object is written to at most once per second.
     #[inline]
     pub(crate) fn touch(&self, now_ms: u64) {
         let now = (now_ms / 1000) as u32;
@@ -695,7 +696,7 @@ impl Object {
         }
     }
 
-    /// When it was last asked for, in seconds; `now` if that is not known.
+    /// The last use in seconds; `now` if it is unknown.
     pub(crate) fn used(&self, now: u32) -> u32 {
         let _ = self.used.compare_exchange(0, now, Ordering::Relaxed, Ordering::Relaxed);
         self.used.load(Ordering::Relaxed)
@@ -714,7 +715,7 @@ impl Object {
         self.hits.store(u16::try_from(sum).unwrap_or(u16::MAX), Ordering::Relaxed);
     }
 
-    /// Bytes that it is charged with, compressed forms included.
+    /// Bytes charged for it, compressed variants included.
     pub(crate) fn charge(&self) -> u64 {
         let extra = self.extra.get().map_or(0, |extra| {
             let pieces = extra.pieces.iter().map(|piece| piece.len() as u64).sum::<u64>();
@@ -729,7 +730,8 @@ impl Object {
     }
 }
 
-/// `body` in pieces that own exactly their memory: what came may be slices of larger buffers.
+/// Copies `body` to pieces that own exactly their memory. Received bytes may be slices of larger
+/// buffers.
 fn gather(body: Vec<Bytes>, len: usize) -> Vec<Bytes> {
     let mut pieces = Vec::with_capacity(len.div_ceil(PIECE_SIZE));
     let (mut piece, mut left) = (Vec::with_capacity(len.min(PIECE_SIZE)), len);
@@ -749,7 +751,7 @@ fn gather(body: Vec<Bytes>, len: usize) -> Vec<Bytes> {
     pieces
 }
 
-/// A head as it is kept: `Last-Modified` in 8 bytes, then fields as lengths, name and value.
+/// Packs a head: `Last-Modified` in 8 bytes, then each field as lengths, name and value.
 pub(crate) fn pack_head(head: &ObjectHead) -> Vec<u8> {
     let mut packed = Vec::with_capacity(512);
     packed.extend_from_slice(&head.last_modified.unwrap_or(u64::MAX).to_le_bytes());
@@ -762,7 +764,7 @@ pub(crate) fn pack_head(head: &ObjectHead) -> Vec<u8> {
     packed
 }
 
-/// Whether a packed head says that the body is ESI.
+/// Whether a packed head has the ESI mark.
 #[must_use]
 pub fn is_marked(head: &[u8]) -> bool {
     let mut rest = head.get(8..).unwrap_or_default();

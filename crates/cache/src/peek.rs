@@ -1,7 +1,7 @@
-//! The store as people look at it: look-ups that change nothing, and what explains an object.
+//! Read-only lookups, and explanations of objects, for the command line.
 //!
-//! Refuses to count, to touch and to grant. Easiest to break: a permit given out here stands in no
-//! index, so whatever becomes of it, nobody else notices.
+//! It counts nothing, records no use and grants nothing. INVARIANT: a permit from here is not in
+//! the index, so nothing that happens to it has an effect.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::permit::FillPermit;
 use crate::store::{Freshness, Lookup, Store, judge};
 use crate::tags::lock;
 
-/// Names the worker of a [`Store::dry_front`], which is none.
+/// The worker number of a [`Store::dry_front`], which belongs to no worker.
 const NOBODY: u16 = u16::MAX;
 
-/// A tag, or all tags that begin alike, wherever they stand.
+/// One tag, or all tags with a prefix, in any namespace and session.
 #[derive(Clone, Debug)]
 pub struct Tagged(HashSet<u32>);
 
@@ -32,14 +32,14 @@ impl Tagged {
 }
 
 impl Store {
-    /// A table for trying out what a request would find: its look-ups give what those of any
-    /// [`Front`] would, and leave no trace. What it calls a permit moves nobody.
+    /// A table for dry runs: its lookups return what a [`Front`] would, without side effects. Its
+    /// permits have no effect.
     #[must_use]
     pub fn dry_front(self: &Arc<Self>) -> Front {
         Front::dry(Arc::clone(self), NOBODY)
     }
 
-    /// What [`Store::lookup`] would find.
+    /// The result that [`Store::lookup`] would have.
     pub(crate) fn peek(self: &Arc<Self>, key: &CacheKey<'_>, now_ms: u64) -> Lookup {
         if key.text.len() > KEY_SIZE_MAX {
             return Lookup::Pass;
@@ -78,7 +78,7 @@ impl Store {
         }
         match fill {
             Some(growing) if !growing.is(key) => return Lookup::Pass,
-            // Of a fill that never moves, so that nobody is registered with the real one.
+            // A fill that never proceeds, so that the real one gets no waiter.
             Some(growing) if !is_killed(growing) => {
                 let still = Arc::new(GrowingObject::new(key, generation, None));
                 return Lookup::Join(Follower::new(still, generation));
@@ -88,8 +88,8 @@ impl Store {
         Lookup::Miss(permit(old))
     }
 
-    /// The tags by which purges have hit an object since it was last known to be good; `*` stands
-    /// for a purge of everything. Looks through the whole table: for people only.
+    /// The tags by which purges have hit an object since it was last known to be good; `*` means a
+    /// purge of everything. It scans the whole table, so it is for the command line only.
     #[must_use]
     pub fn purged_by(&self, object: &Object) -> Vec<Vec<u8>> {
         let struck = self.tags.struck(object.tags(), object.known());
@@ -103,7 +103,8 @@ impl Store {
         texts
     }
 
-    /// The tags of each of `objects` as text. Looks through the whole table, once: for people only.
+    /// The tags of each of `objects` as text. It scans the whole table once, so it is for the
+    /// command line only.
     #[must_use]
     pub fn tag_texts_of(&self, objects: &[Arc<Object>]) -> Vec<Vec<Vec<u8>>> {
         let ids: HashSet<u32> = objects.iter().flat_map(|object| object.tags()).collect();
@@ -117,8 +118,8 @@ impl Store {
         objects.iter().map(names_of).collect()
     }
 
-    /// What tells objects with the tag `text` from others, in whichever namespace and session.
-    /// Looks through the whole table: for people only.
+    /// Selects objects with the tag `text` in any namespace and session. It scans the whole table,
+    /// so it is for the command line only.
     #[must_use]
     pub fn tagged(&self, text: &[u8]) -> Tagged {
         let (start, is_prefix) = match text.split_last() {
@@ -129,7 +130,7 @@ impl Store {
         Tagged(self.tags.names(|_, tag| fits(tag)).into_keys().collect())
     }
 
-    /// Shows what the workers have decided lately, in no order.
+    /// Visits the recent decisions of all workers, in no order.
     pub fn decisions(&self, mut visit: impl FnMut(DecisionRecord)) {
         let rings = lock(&self.rings).clone();
         rings.iter().for_each(|ring| ring.read(&mut visit));

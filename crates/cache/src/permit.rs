@@ -1,7 +1,7 @@
-//! The right and the duty to fetch one object: held by one exchange of one worker at a time.
+//! The permit to fill one key. One exchange of one worker holds it.
 //!
-//! The rule that is easiest to break: whatever ends a permit wakes its waiters, and only after the
-//! index says what they should find; a permit that is dropped leaves them to the next turn.
+//! INVARIANT: the end of a permit wakes its waiters, and only after the index has the result. The
+//! waiters of a dropped permit are woken in the next turn.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -17,40 +17,40 @@ use crate::object::{Object, ObjectHead, ObjectParts, pack_head};
 use crate::store::Store;
 use crate::tags::{TagVerdict, Tags};
 
-/// LIMIT: bytes of an `ETag` that is kept.
+/// LIMIT: bytes of a stored `ETag`.
 const ETAG_SIZE_MAX: usize = 1024;
-/// Bytes that all answers under way may take before those that are not kept are given up, however
-/// small the store is.
+/// LIMIT: bytes of all fills in progress, at least; above it, fills that will not be stored are
+/// given up.
 const PASSING_MIN: u64 = 1 << 20;
 
-/// Why a fill came to nothing.
+/// Why a fill was abandoned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AbandonReason {
-    /// The answer may not be kept: until then look-ups of this key pass.
+    /// The response is uncacheable: lookups of this key pass until then.
     Uncacheable {
-        /// End of that memory, in the caller's milliseconds.
+        /// The end of the marker, in the caller's milliseconds.
         until_ms: u64,
     },
-    /// The origin failed: until then a stale object is served without another try.
+    /// The upstream failed: a stale object is served without another revalidation until then.
     Failed {
-        /// Now.
+        /// The current time.
         now_ms: u64,
-        /// End of the rest.
+        /// The end of the suspension.
         rest_until_ms: u64,
     },
-    /// The origin failed: until then look-ups of this key are told so.
+    /// The upstream failed: lookups of this key get this status until then.
     Refused {
-        /// What is answered.
+        /// The status to send.
         status: u16,
-        /// End of that memory, in the caller's milliseconds.
+        /// The end of the marker, in the caller's milliseconds.
         until_ms: u64,
     },
-    /// Nothing is known: the next one to look up tries again.
+    /// No result: the next lookup gets a permit.
     Gone,
 }
 
 impl AbandonReason {
-    /// Until when look-ups pass, if they do.
+    /// Until when lookups pass, if they do.
     #[must_use]
     pub const fn until_ms(self) -> Option<u64> {
         match self {
@@ -60,25 +60,25 @@ impl AbandonReason {
     }
 }
 
-/// How a fill ended.
+/// The result of a fill.
 #[derive(Debug)]
 pub struct Committed {
-    /// The object, if it was kept: a purge may have overtaken it, or it is too large.
+    /// The object, if it was stored: not purged meanwhile and not too large.
     pub object: Option<Arc<Object>>,
-    /// Whom to wake.
+    /// The waiters to wake.
     pub wakes: Wakes,
 }
 
-/// A fill that goes on under another key.
+/// A fill that continues under another key.
 #[derive(Debug)]
 pub struct Moved {
-    /// None if that key is being filled by somebody else: pass the answer on and keep nothing.
+    /// `None` if another fill of that key is in progress: send the response and store nothing.
     pub permit: Option<FillPermit>,
-    /// Followers of the old key, who look up again.
+    /// The followers of the old key, who look up again.
     pub wakes: Wakes,
 }
 
-/// The right and the duty to fetch one object. Dropping it abandons the fill.
+/// The permit, and the duty, to fetch one object. Dropping it abandons the fill.
 #[must_use = "others wait for this fill"]
 #[derive(Debug)]
 pub struct FillPermit {
@@ -95,30 +95,31 @@ impl FillPermit {
         Self { store, growing, spent: false, overflown: false, passes_on: false }
     }
 
-    /// A reader of what this permit will fetch, for the exchange that got it.
+    /// A follower of this fill, for the exchange with the permit.
     #[must_use]
     pub fn follow(&self) -> Follower {
         Follower::new(Arc::clone(&self.growing), self.growing.generation)
     }
 
-    /// Notes when the origin is asked, by a clock that nobody sets; only the first call counts.
+    /// Records when the request was sent upstream, by a monotonic clock. Only the first call
+    /// counts.
     pub fn note_asked(&self, at: Instant) {
         self.growing.note_asked(at);
     }
 
-    /// Registers a waiter as [`Follower::wait`] does before it has read anything.
+    /// Registers a waiter as [`Follower::wait`] does before the first read.
     pub fn join(&self, waiter: Waiter) -> Waited {
         self.follow().wait(waiter)
     }
 
-    /// What the index has under this key, too old to be a hit: to be revalidated, or to be served
-    /// in place of an error within its window.
+    /// The object under this key that is too old for a hit: to revalidate, or to serve on an error
+    /// within stale-if-error.
     #[must_use]
     pub fn stale(&self) -> Option<&Arc<Object>> {
         self.growing.stale.as_ref()
     }
 
-    /// What others see of this fill.
+    /// The part of the fill that followers share.
     #[must_use]
     pub const fn growing(&self) -> &Arc<GrowingObject> {
         &self.growing
@@ -130,13 +131,13 @@ impl FillPermit {
         self.growing.is_followed()
     }
 
-    /// Its key.
+    /// The key.
     #[must_use]
     pub fn key(&self) -> CacheKey<'_> {
         self.growing.key.key()
     }
 
-    /// Whether the answer can still be kept, as far as its size, its tags and purges go.
+    /// Whether size, tags and purges still allow to store the response.
     #[must_use]
     pub fn is_storable(&self) -> bool {
         let limit = self.store.limits.object_bytes;
@@ -146,10 +147,9 @@ impl FillPermit {
             && !self.growing.is_killed(&self.store.tags)
     }
 
-    /// Notes that the answer will not be kept though it goes on: it has grown too large, or a purge
-    /// has hit it. Nobody joins it any more, and who has joined reads on. Says whether anybody
-    /// reads it at all; if not, or if it takes memory that the store does not have, it is to be
-    /// given up.
+    /// Continues the fill without storing it: the response is too large, or a purge hit it. No
+    /// request is coalesced with it from now on; its followers read on. Returns false if the fill
+    /// is to be given up: it has no reader, or exceeds the memory of the store.
     #[must_use]
     pub fn pass_on(&mut self, until_ms: Option<u64>) -> bool {
         if !self.passes_on {
@@ -164,7 +164,7 @@ impl FillPermit {
         is_read && self.store.filling.load(Ordering::Relaxed) <= bytes_max
     }
 
-    /// The origin has answered; followers may read from here on. Only the first call counts.
+    /// The response has begun; followers may read it. Only the first call counts.
     pub fn begin(&mut self, head: ObjectHead, tags: &Tags) -> Wakes {
         if self.growing.head().is_none() {
             self.take_tags(tags);
@@ -190,7 +190,7 @@ impl FillPermit {
         if self.growing.tags.set(ids.unwrap_or_default()).is_err() {
             return;
         }
-        // After the tags have slots: what comes later writes there.
+        // After the tags have slots, because later purges write there.
         match table.prefix_verdict(namespace, session, tags, generation) {
             TagVerdict::Dead => self.growing.doom(),
             TagVerdict::Stale => self.growing.soften(),
@@ -199,13 +199,13 @@ impl FillPermit {
         let _ = self.growing.is_killed(table);
     }
 
-    /// More of the body. Give bytes that own their memory, not slices of receive buffers.
+    /// Appends to the body. `bytes` must own its memory, not be a slice of a receive buffer.
     pub fn append(&mut self, bytes: Bytes) -> Wakes {
         self.store.filling.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.growing.append(bytes)
     }
 
-    /// The answer is whole: keeps it, unless a purge has hit it since the permit was given.
+    /// The response is complete: stores it, unless a purge has hit it since the permit was granted.
     #[must_use = "others wait for this fill"]
     pub fn commit(mut self) -> Committed {
         let object = self.keep();
@@ -215,7 +215,7 @@ impl FillPermit {
         Committed { object, wakes }
     }
 
-    /// The answer is whole, and nothing is kept of it: followers get what there is.
+    /// The response is complete and is not stored: followers get the rest of it.
     #[must_use = "others wait for this fill"]
     pub fn finish(mut self) -> Wakes {
         self.spent = true;
@@ -236,7 +236,7 @@ impl FillPermit {
         Some(object)
     }
 
-    /// Puts what is on disk into the index, unless a purge has hit it since the permit was given.
+    /// Inserts an object from disk, unless a purge has hit it since the permit was granted.
     pub(crate) fn restore_content(
         mut self,
         record: &Record<'_>,
@@ -292,9 +292,8 @@ impl FillPermit {
         }
     }
 
-    /// The origin says that [`Self::stale`] is still good (304): keeps its body and status under
-    /// the new head and tags (RFC 9111 §4.3.4), or its own tags if there are no new ones. Nothing
-    /// may have begun.
+    /// The upstream has validated [`Self::stale`] (304): stores its body and status with the new
+    /// head (RFC 9111 §4.3.4), and with the new tags or else its own. The fill must not have begun.
     #[must_use = "others wait for this fill"]
     pub fn freshen(mut self, mut head: ObjectHead, tags: &Tags) -> Committed {
         let Some(old) = self.growing.stale.clone() else {
@@ -322,7 +321,7 @@ impl FillPermit {
         committed
     }
 
-    /// Gives the fill up. Followers who have read nothing look up again; others break off.
+    /// Abandons the fill. Followers who have read nothing look up again; the others fail.
     pub fn abandon(mut self, why: AbandonReason) -> Wakes {
         self.end(why)
     }
@@ -351,14 +350,15 @@ impl FillPermit {
         self.growing.finish(false)
     }
 
-    /// The answer belongs under another key (it set a vary cookie, or named a new `Vary`): the fill
-    /// goes on there, as old as it is. Nothing may have begun.
+    /// Continues the fill under the key where the response belongs (it set a vary cookie, or has a
+    /// new `Vary`), with the generation it has. The fill must not have begun.
     #[must_use = "others wait for this fill"]
     pub fn move_to(self, key: &CacheKey<'_>) -> Moved {
         self.go_to(key, Rival::Heeded)
     }
 
-    /// As [`Self::move_to`], also if that key is being filled: what comes last is kept.
+    /// As [`Self::move_to`], even if another fill of that key is in progress: the last one is
+    /// stored.
     #[must_use = "others wait for this fill"]
     pub fn move_over(self, key: &CacheKey<'_>) -> Moved {
         self.go_to(key, Rival::Ignored)
@@ -366,7 +366,7 @@ impl FillPermit {
 
     fn go_to(mut self, key: &CacheKey<'_>, rival: Rival) -> Moved {
         let permit = self.store.regrant(key, self.growing.generation, rival);
-        // A purge of the URL marks fills, not tags. One that comes from here on marks both.
+        // A purge of the URL marks fills, not tags. From here on a purge marks both.
         if let Some(permit) = &permit {
             self.growing.asked().into_iter().for_each(|at| permit.note_asked(at));
             if self.growing.is_doomed() {

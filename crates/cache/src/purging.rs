@@ -1,7 +1,7 @@
-//! Purges by tag, by URL, by session and of everything.
+//! Purges by tag, by URL, by session, and of everything.
 //!
-//! The rule that is easiest to break: a purge is noted for the disk under the lock that gives it
-//! its number, before anything in memory is struck.
+//! INVARIANT: a purge is recorded for the disk under the lock that assigns its generation, before
+//! it takes effect in memory.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::store::Store;
 use crate::tags::{TagPurge, TagRoot, TagScope, TagVerdict, lock};
 
 impl Store {
-    /// Purges all objects of `namespace` with this tag, or, if it ends in `*`, with any tag that
-    /// begins so; says how many it hit. The tag `*` alone is [`Self::purge_all`] or
-    /// [`Self::purge_private`], as `scope` says.
+    /// Purges all objects of `namespace` with this tag or, if it ends in `*`, with any tag that has
+    /// this prefix. Returns the number of purged objects. The tag `*` alone means
+    /// [`Self::purge_all`] or [`Self::purge_private`], depending on `scope`.
     pub fn purge_tag(
         &self,
         namespace: NamespaceId,
@@ -37,7 +37,7 @@ impl Store {
         }
     }
 
-    /// Purges what `target` says, first or after another process.
+    /// Purges `target`; `echo` says whether another process did so before.
     pub(crate) fn carry_out(
         &self,
         namespace: NamespaceId,
@@ -85,7 +85,7 @@ impl Store {
         self.carry_out(namespace, TagScope::Public, DiskPurgeTarget::All, how, Echo::First)
     }
 
-    /// Purges the private objects of one session, or of all.
+    /// Purges the private objects of one session, or of all sessions.
     pub fn purge_private(
         &self,
         namespace: NamespaceId,
@@ -99,8 +99,8 @@ impl Store {
         self.carry_out(namespace, scope, target, how, Echo::First)
     }
 
-    /// Purges all vary copies of a URL, in the public space or in the session of `key`, and what is
-    /// known about how it varies.
+    /// Purges all variants of a URL, public ones or those of the session of `key`, and its `Vary`
+    /// entry.
     pub fn purge_url(&self, key: &CacheKey<'_>, how: TagPurge) -> u64 {
         let scope = key.session.map_or(TagScope::Public, TagScope::Session);
         let what = (DiskPurgeTarget::Url(key.url()), how);
@@ -109,7 +109,7 @@ impl Store {
         })
     }
 
-    /// The same; counts only what it hits in memory.
+    /// The same, but counts only objects in memory.
     pub fn strike_url(&self, key: &CacheKey<'_>, how: TagPurge) -> u64 {
         let scope = key.session.map_or(TagScope::Public, TagScope::Session);
         let what = (DiskPurgeTarget::Url(key.url()), how);
@@ -120,7 +120,7 @@ impl Store {
         hit
     }
 
-    /// What is struck in memory and what only lies on disk, each copy counted once.
+    /// Purges the variants in memory and on disk, and counts each once.
     fn purge_copies(&self, key: &CacheKey<'_>, how: TagPurge, note: impl FnOnce(u64)) -> u64 {
         let filed = self.copies_on_disk(key);
         let (hit, struck) = self.purge_url_in_memory(key, how, note);
@@ -131,7 +131,7 @@ impl Store {
         hit + filed.beside(&struck)
     }
 
-    /// How many answers it hit, and all that was struck, what the URL varies by included.
+    /// Returns the number of purged responses and all purged entries, the `Vary` entry included.
     fn purge_url_in_memory(
         &self,
         key: &CacheKey<'_>,
@@ -174,7 +174,7 @@ impl Store {
         (hit, struck)
     }
 
-    /// Purges every public URL of a namespace that begins with `start`; looks at all of them.
+    /// Purges every public URL of a namespace with the prefix `start`. It visits all objects.
     pub fn purge_urls_from(&self, namespace: NamespaceId, start: &[u8], how: TagPurge) -> u64 {
         self.carry_out(
             namespace,

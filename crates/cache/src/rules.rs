@@ -1,14 +1,15 @@
-//! What may be kept, for whom and how long: the rules of LSCache, RFC 9111 and nginx's zones.
+//! What may be stored, for which clients, and how long: the rules of LSCache, RFC 9111 and nginx's
+//! cache zones.
 //!
-//! Owns decisions as pure functions of a request, an answer's head, a [`Policy`] and the time.
-//! Touches no store: what is to be purged, tagged or keyed is said, not done. The rule that is
-//! easiest to break: an answer that says nothing about caching is not kept unless the
-//! configuration says so, and one for a session is never kept for everybody.
+//! All decisions are pure functions of a request, a response head, a [`CachePolicy`] and the time.
+//! They touch no store: they return what to purge, tag or key. INVARIANT: a response without cache
+//! directives is stored only if the configuration says so, and a private response is never stored
+//! as public.
 //!
 //! ```text
-//!   request ── gate() ──▶ look-up? in which spaces?      url(), vary_base(), session()
-//!   answer ─── decide() ─▶ keep? how long, tags, purges ─▶ vary_base() again if `rekey`
-//!   kept ───── Times::state(), judge() ─▶ send, refresh or ask      freshen() after a 304
+//!   request ── gate() ──▶ look up? public, private?       url(), vary_base(), session()
+//!   response ─ decide() ─▶ store? how long, tags, purges ─▶ vary_base() again if `rekey`
+//!   stored ─── Times::state(), judge() ─▶ send, revalidate or fetch    freshen() after a 304
 //! ```
 
 mod asked;

@@ -1,13 +1,13 @@
-//! An array that only grows, read without a lock while it grows.
+//! An array that only grows, and that readers use without a lock meanwhile.
 //!
-//! Row `k` holds `BASE << k` cells, so an index names its cell for ever and nothing moves.
+//! Row `k` has `BASE << k` cells. So an index keeps its cell, and nothing moves.
 
 use std::sync::OnceLock;
 
-/// Rows; with a base of 16 cells this is more than any count that fits an index.
+/// LIMIT: rows. With 16 cells in the first row this exceeds any index.
 const ROWS: usize = 28;
 
-/// Cells made on demand, row by row, each with its default value.
+/// Cells that are created row by row, each with its default value.
 #[derive(Debug)]
 pub(crate) struct Segments<T> {
     base: usize,
@@ -15,7 +15,7 @@ pub(crate) struct Segments<T> {
 }
 
 impl<T: Default> Segments<T> {
-    /// An empty array whose first row will have `base` cells, a power of two.
+    /// An empty array whose first row has `base` cells, a power of two.
     pub(crate) const fn new(base: usize) -> Self {
         Self { base, rows: [const { OnceLock::new() }; ROWS] }
     }
@@ -26,14 +26,14 @@ impl<T: Default> Segments<T> {
         (row, index - self.base * ((1 << row) - 1))
     }
 
-    /// The cell at `index` if its row was ever made.
+    /// The cell at `index`, if its row exists.
     #[inline]
     pub(crate) fn get(&self, index: usize) -> Option<&T> {
         let (row, column) = self.place(index);
         self.rows.get(row)?.get().map(|cells| &cells[column])
     }
 
-    /// The cell at `index`, its row made if need be; none beyond the last row.
+    /// The cell at `index`, whose row is created if needed; `None` beyond the last row.
     pub(crate) fn make(&self, index: usize) -> Option<&T> {
         let (row, column) = self.place(index);
         let size = self.base << row;

@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!            new                       used meanwhile
-//!   insert ───────▶ small (10 %) ──────────────────────▶ main ──▶ round again while it was used
-//!      │                └── not used ──▶ ghost               └──▶ out when it was not
-//!      └── the ghost knows it ─────────────────────────▶ main
+//!   insert ───────▶ small (10 %) ──────────────────────▶ main ──▶ again while it was used
+//!      │                └── not used ──▶ ghost               └──▶ evicted when it was not
+//!      └── its ghost exists ───────────────────────────▶ main
 //! ```
-//! A scan passes through the small queue and leaves the main one alone.
+//! A scan passes through the small queue and leaves the main queue alone.
 //!
-//! The rule that is easiest to break: a queue's bytes change only together with its entries, and
-//! what an entry is charged with changes only under the lock of its shard.
+//! INVARIANT: the bytes of a queue change only together with its entries, and the charge of an
+//! entry changes only under the lock of its shard.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use crate::key::{CacheKey, NamespaceId, url_hash};
 use crate::object::{Object, ObjectKind};
 
 const NONE: u32 = u32::MAX;
-/// LIMIT: vary copies of one URL in one session's or the public space.
+/// LIMIT: variants of one URL, per session and for the public cache.
 const COPIES_MAX: usize = 512;
-/// LIMIT: failed refreshes that are not tried again at once.
+/// LIMIT: failed revalidations that are not retried at once.
 const RESTING_MAX: usize = 256;
-/// Entries that one search for a victim of a given namespace looks at.
+/// LIMIT: entries that one search for a victim of a namespace visits.
 const VICTIM_SEARCH: usize = 256;
 
 #[derive(Debug)]
 struct ShardEntry {
     object: Option<Arc<Object>>,
-    /// The next of the same bucket; of a free entry, the next free one.
+    /// The next entry of the bucket; for a free entry, the next free one.
     chain: u32,
     url: u32,
     older: u32,
@@ -47,7 +47,7 @@ impl Queue {
     const EMPTY: Self = Self { oldest: NONE, newest: NONE, bytes: 0 };
 }
 
-/// One part of the index, behind its own lock.
+/// One part of the index, with its own lock.
 #[derive(Debug)]
 pub(crate) struct Shard {
     entries: Vec<ShardEntry>,
@@ -57,7 +57,7 @@ pub(crate) struct Shard {
     urls: Vec<u32>,
     small: Queue,
     main: Queue,
-    /// Fingerprints of what the small queue let go unused.
+    /// Fingerprints of objects that the small queue evicted unused.
     ghosts: Vec<u32>,
     pub(crate) fills: HashMap<[u64; 2], Arc<GrowingObject>>,
     resting: HashMap<[u64; 2], u64>,
@@ -79,22 +79,22 @@ impl Shard {
         }
     }
 
-    /// Entries, those not yet swept included.
+    /// The number of entries, unswept ones included.
     pub(crate) const fn count(&self) -> usize {
         self.count
     }
 
-    /// Places that may hold an entry, for who walks over all of them.
+    /// The number of places, taken or free, for walks over all of them.
     pub(crate) const fn places(&self) -> usize {
         self.entries.len()
     }
 
-    /// Bytes charged to its entries.
+    /// Bytes charged for its entries.
     pub(crate) const fn bytes(&self) -> u64 {
         self.small.bytes + self.main.bytes
     }
 
-    /// What stands at a place.
+    /// The object at a place.
     pub(crate) fn at(&self, place: u32) -> Option<&Arc<Object>> {
         self.entries.get(place as usize)?.object.as_ref()
     }
@@ -107,7 +107,7 @@ impl Shard {
         hash as usize & (self.urls.len() - 1)
     }
 
-    /// The place of what `key` names.
+    /// The place of the object with this key.
     pub(crate) fn find(&self, key: &CacheKey<'_>) -> Option<u32> {
         let mut place = self.buckets[self.bucket(key.hash[1])];
         while place != NONE {
@@ -120,7 +120,7 @@ impl Shard {
         None
     }
 
-    /// The places of all vary copies of the URL of `key`.
+    /// The places of all variants of the URL of `key`.
     pub(crate) fn copies(&self, key: &CacheKey<'_>) -> Vec<u32> {
         let mut found = Vec::new();
         let mut place = self.urls[self.url_bucket(key.url_hash)];
@@ -134,8 +134,8 @@ impl Shard {
         found
     }
 
-    /// Puts `object` in, in the place of an older one under the same key, which is given back
-    /// with any copy that had to leave because its URL has too many.
+    /// Inserts `object`. Returns the object that it replaces, and the variant that it evicts if its
+    /// URL has too many.
     pub(crate) fn insert(
         &mut self,
         object: Arc<Object>,
@@ -151,7 +151,7 @@ impl Shard {
             old
         });
         let copies = if key.vary().is_empty() { Vec::new() } else { self.copies(&key) };
-        // The oldest copy, but not the entry by which all of them are found.
+        // The oldest variant, but not the entry with the names of the fields.
         let is_copy =
             |place: &u32| self.at(*place).is_some_and(|o| o.kind() == ObjectKind::Content);
         let surplus = (copies.len() >= COPIES_MAX)
@@ -179,7 +179,7 @@ impl Shard {
         };
         let place = if self.free == NONE {
             if self.entries.len() == self.entries.capacity() {
-                // An eighth rather than twice as much: unused places count as overhead.
+                // An eighth instead of double, because unused places count as overhead.
                 self.entries.reserve_exact(self.entries.len() / 8 + 16);
             }
             self.entries.push(entry);
@@ -211,7 +211,7 @@ impl Shard {
         }
     }
 
-    /// Takes out what stands at `place`, which must be taken.
+    /// Removes the object at `place`, which must be taken.
     pub(crate) fn take(&mut self, place: u32) -> Arc<Object> {
         self.unqueue(place);
         let object = self.entries[place as usize].object.take();
@@ -245,7 +245,7 @@ impl Shard {
         object
     }
 
-    /// Puts a place at the new end of the queue its object belongs to.
+    /// Appends a place to the queue of its object.
     fn queue(&mut self, place: u32) {
         let Some(object) = &self.entries[place as usize].object else { return };
         let queue = if object.is_main() { &mut self.main } else { &mut self.small };
@@ -283,7 +283,7 @@ impl Shard {
         }
     }
 
-    /// Adds to what `object` is charged with; the caller has just made it so much larger.
+    /// Adds to the charge of a queue. The caller has just made the object larger by as much.
     pub(crate) const fn enlarge(&mut self, is_main: bool, bytes: u64) {
         if is_main {
             self.main.bytes += bytes;
@@ -292,9 +292,9 @@ impl Shard {
         }
     }
 
-    /// Takes out the object that is worth least.
+    /// Evicts an object by S3-FIFO.
     pub(crate) fn evict(&mut self) -> Option<Arc<Object>> {
-        // An entry goes round at most once for each step of its warmth, which others may raise.
+        // An entry is requeued at most once per step of its warmth, which other threads may raise.
         let mut patience = self.count * 4 + 4;
         loop {
             let total = self.bytes();
@@ -323,7 +323,7 @@ impl Shard {
         }
     }
 
-    /// Takes out one of the oldest objects of a namespace.
+    /// Evicts one of the oldest objects of a namespace.
     pub(crate) fn evict_of(&mut self, namespace: NamespaceId) -> Option<Arc<Object>> {
         for oldest in [self.small.oldest, self.main.oldest] {
             let mut place = oldest;
@@ -357,12 +357,12 @@ impl Shard {
         self.ghosts.get(at) == Some(&Self::fingerprint(hash))
     }
 
-    /// Whether a refresh of this key has failed a short while ago.
+    /// Whether a revalidation of this key has failed recently.
     pub(crate) fn is_resting(&self, key: &CacheKey<'_>, now_ms: u64) -> bool {
         self.resting.get(&key.hash).is_some_and(|until| now_ms < *until)
     }
 
-    /// Lets refreshes of this key rest.
+    /// Suspends revalidations of this key until `until_ms`.
     pub(crate) fn rest(&mut self, key: &CacheKey<'_>, until_ms: u64, now_ms: u64) {
         if self.resting.len() >= RESTING_MAX {
             self.resting.retain(|_, until| now_ms < *until);

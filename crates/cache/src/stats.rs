@@ -1,65 +1,65 @@
-//! Figures about the store.
+//! Figures of the store.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::key::NamespaceId;
 use crate::store::Lookup;
 
-/// What a store holds and has done since its start.
+/// The contents of a store, and its counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StoreStats {
-    /// Entries of the index: answers, markers, and dead ones not yet swept.
+    /// Entries of the index: responses, markers, and dead ones that are not swept yet.
     pub objects: u64,
-    /// Bytes they are charged with.
+    /// Bytes charged for them.
     pub bytes: u64,
-    /// The limit of that.
+    /// The limit on these bytes.
     pub bytes_max: u64,
-    /// Fills in flight.
+    /// Fills in progress.
     pub fills: u64,
-    /// Bytes of fills in flight.
+    /// Bytes of fills in progress.
     pub filling_bytes: u64,
-    /// Tags known.
+    /// Tags in the table.
     pub tags: u64,
     /// Purges of any kind.
     pub purges: u64,
-    /// Look-ups that found a fresh object (those of workers' own tables as far as they have told).
+    /// Lookups with a fresh object (from the tables of workers as far as they have reported).
     pub hits: u64,
-    /// Look-ups that found one to be served stale.
+    /// Lookups with a stale object that may be served.
     pub stale: u64,
-    /// Look-ups that got the permit.
+    /// Lookups that got a permit.
     pub misses: u64,
-    /// Look-ups that joined a fill.
+    /// Lookups that were coalesced with a fill.
     pub joins: u64,
-    /// Look-ups that were told to pass.
+    /// Lookups that pass.
     pub passes: u64,
-    /// Objects and markers put in.
+    /// Objects and markers inserted.
     pub inserted: u64,
-    /// Objects evicted for room.
+    /// Objects evicted.
     pub evicted: u64,
-    /// Objects that came back into memory from a disk.
+    /// Objects loaded from disk.
     pub recalled: u64,
 }
 
-/// One namespace and what it holds.
+/// The figures of one namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamespaceStats {
-    /// Its number in this process.
+    /// Its id in this process.
     pub id: NamespaceId,
     /// Its name.
     pub name: Vec<u8>,
-    /// Bytes charged to it.
+    /// Bytes charged for its objects.
     pub bytes: u64,
     /// Entries of the index.
     pub objects: u64,
-    /// Its limit in bytes; 0 if it has none.
+    /// LIMIT: its bytes; 0 means no limit.
     pub limit: u64,
-    /// Requests answered by fresh objects.
+    /// Requests served with fresh objects.
     pub hits: u64,
-    /// Requests answered by old ones.
+    /// Requests served with stale objects.
     pub stale: u64,
-    /// Requests for which an origin was asked, or somebody who asked it was waited for.
+    /// Requests that were sent upstream or coalesced with a fill.
     pub misses: u64,
-    /// Requests that the store had no part in.
+    /// Requests that bypassed the store.
     pub passes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! The store: shards, tags, namespaces, limits; what happens under the locks.
+//! The store: shards, tags, namespaces, limits, and the operations under their locks.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
@@ -20,20 +20,20 @@ use crate::stats::{Counters, NamespaceStats, StoreStats};
 use crate::tags::{TagCount, TagPurge, TagTable, TagVerdict, lock};
 
 const SHARDS: usize = 64;
-/// Entries looked at under one lock by a sweep.
+/// LIMIT: entries that a sweep visits under one lock.
 const SWEEP_STEP: usize = 128;
-/// LIMIT: names that one URL may vary by, and their bytes.
+/// LIMIT: names in the `Vary` of one URL, and their bytes.
 const VARY_NAMES_MAX: usize = 16;
 const VARY_SIZE_MAX: usize = 1024;
 
-/// Bounds of a store.
+/// The limits of a store.
 #[derive(Clone, Copy, Debug)]
 pub struct StoreLimits {
-    /// Bytes of all objects with their overhead.
+    /// LIMIT: bytes of all objects, with their overhead.
     pub bytes: u64,
-    /// Bytes of the largest body that is kept.
+    /// LIMIT: bytes of a stored body.
     pub object_bytes: u64,
-    /// Entries of each worker's table of hits; a power of two.
+    /// LIMIT: entries of each worker's table of hits; a power of two.
     pub front_entries: usize,
 }
 
@@ -43,22 +43,24 @@ impl Default for StoreLimits {
     }
 }
 
-/// What a look-up found.
+/// The result of a lookup.
 #[derive(Debug)]
 pub enum Lookup {
-    /// Fresh.
+    /// A fresh object.
     Hit(Arc<Object>),
-    /// Servable though stale; the permit, if any, is the duty to refresh it in the background.
+    /// A stale object that may be served. With a permit the caller must revalidate it in the
+    /// background.
     Stale(Arc<Object>, Option<FillPermit>),
-    /// The URL varies: add the values of [`Object::vary_names`] to the key and look up again.
+    /// The URL has variants: push the values of [`Object::vary_names`] to the key and look up
+    /// again.
     Vary(Arc<Object>),
-    /// Nobody has it: the caller is to fetch it.
+    /// A miss: the caller must fetch the response.
     Miss(FillPermit),
-    /// Somebody is fetching it.
+    /// A fill is in progress: the request is coalesced with it.
     Join(Follower),
-    /// Known to be uncacheable, or the key is too long: ask the origin and keep nothing.
+    /// Known to be uncacheable, or the key is too long: pass the request.
     Pass,
-    /// The origin has failed, and this status is answered without asking it.
+    /// The upstream has failed. Send this status without a request to it.
     Failed(u16),
 }
 
@@ -67,13 +69,13 @@ pub enum Lookup {
 struct Account {
     bytes: AtomicU64,
     objects: AtomicU64,
-    /// Zero: only the store's own limit.
+    /// LIMIT: bytes; zero means only the limit of the store.
     limit: AtomicU64,
-    /// Requests by [`crate::Class`].
+    /// Requests by [`crate::DecisionClass`].
     tally: [AtomicU64; 4],
-    /// What it is called.
+    /// The name of the namespace.
     name: OnceLock<Box<[u8]>>,
-    /// Where its objects outlive the process.
+    /// The disk tree of its objects, if they survive the process.
     tree: RwLock<Option<Arc<DiskTree>>>,
 }
 
@@ -84,14 +86,15 @@ struct Sweep {
     stripe: usize,
 }
 
-/// Counters of private objects, so that most sessions are known to have none.
+/// Counters of private objects by the hash of their session. Most sessions have none, which they
+/// show without a lock.
 const SESSION_BUCKETS: usize = 4096;
 
 fn session_bucket(session: SessionKey<'_>) -> usize {
     url_hash(NamespaceId(0), None, session.text()) as usize % SESSION_BUCKETS
 }
 
-/// The one store of a process.
+/// The store of a process.
 #[derive(Debug)]
 pub struct Store {
     shards: Vec<Mutex<Shard>>,
@@ -105,7 +108,7 @@ pub struct Store {
     orphaned: AtomicBool,
     victim: AtomicUsize,
     sweep: Mutex<Sweep>,
-    /// How many private objects there are, by the hash of their session.
+    /// The number of private objects, by the hash of their session.
     private: Vec<AtomicU32>,
     pub(crate) disk: DiskTier,
     pub(crate) counters: Counters,
@@ -113,7 +116,7 @@ pub struct Store {
 }
 
 impl Store {
-    /// A store within `limits`; `seed` should be secret and seeds all keys of the process.
+    /// A store within `limits`. `seed` should be secret; it seeds all keys of the process.
     #[must_use]
     pub fn new(limits: StoreLimits, seed: u64) -> Arc<Self> {
         crate::key::set_seed(seed);
@@ -136,7 +139,7 @@ impl Store {
         })
     }
 
-    /// The namespace called `name`, the same for ever; made at its first mention.
+    /// The namespace with this name, created on its first use. It never changes.
     #[must_use]
     pub fn namespace(&self, name: &[u8]) -> NamespaceId {
         let mut names = lock(&self.names);
@@ -148,7 +151,7 @@ impl Store {
         id
     }
 
-    /// The namespace called `name`, if it was ever mentioned.
+    /// The namespace with this name, if it exists.
     pub(crate) fn known_namespace(&self, name: &[u8]) -> Option<NamespaceId> {
         lock(&self.names).get(name).copied()
     }
@@ -157,7 +160,7 @@ impl Store {
         lock(&self.names).values().copied().collect()
     }
 
-    /// Has the objects of a namespace kept on a tree from now on, or on none.
+    /// Sets the disk tree of a namespace, or none.
     pub(crate) fn attach_tree(&self, namespace: NamespaceId, tree: Option<Arc<DiskTree>>) {
         if let Some(account) = self.accounts.make(namespace.0 as usize)
             && let Ok(mut place) = account.tree.write()
@@ -166,27 +169,27 @@ impl Store {
         }
     }
 
-    /// The tree of a namespace, and the namespace's name.
+    /// The disk tree of a namespace, and the namespace's name.
     pub(crate) fn tree_of(&self, namespace: NamespaceId) -> Option<(Arc<DiskTree>, Box<[u8]>)> {
         let account = self.accounts.get(namespace.0 as usize)?;
         let tree = account.tree.read().ok()?.clone()?;
         Some((tree, account.name.get()?.clone()))
     }
 
-    /// Whether a namespace has a tree.
+    /// Whether a namespace has a disk tree.
     pub(crate) fn has_disk_tree(&self, namespace: NamespaceId) -> bool {
         let account = self.accounts.get(namespace.0 as usize);
         account.is_some_and(|account| account.tree.read().is_ok_and(|tree| tree.is_some()))
     }
 
-    /// Bounds the bytes of one namespace (`max_size`); 0 leaves only the store's own bound.
+    /// Limits the bytes of one namespace (`max_size`); 0 means only the limit of the store.
     pub fn set_namespace_limit(&self, namespace: NamespaceId, bytes: u64) {
         if let Some(account) = self.accounts.make(namespace.0 as usize) {
             account.limit.store(bytes, Ordering::Relaxed);
         }
     }
 
-    /// The table of hits of one worker.
+    /// Creates the table of hits of one worker.
     #[must_use]
     pub fn front(self: &Arc<Self>, worker: u16) -> Front {
         let ring = Arc::new(DecisionRing::new());
@@ -202,7 +205,7 @@ impl Store {
         &self.shards[(url_hash >> 58) as usize % SHARDS]
     }
 
-    /// What the index says of `key`; [`Front::lookup`] asks its own table first.
+    /// Looks up `key` in the index. [`Front::lookup`] searches its own table first.
     #[must_use]
     pub fn lookup(self: &Arc<Self>, key: &CacheKey<'_>, now_ms: u64) -> Lookup {
         if key.text.len() > KEY_SIZE_MAX {
@@ -218,7 +221,7 @@ impl Store {
         found
     }
 
-    /// The object under `key` if it is there and fresh; gives out no permit.
+    /// The fresh object under `key`, if there is one. It never returns a permit.
     #[must_use]
     pub fn find_fresh(&self, key: &CacheKey<'_>, now_ms: u64) -> Option<Arc<Object>> {
         if key.session.is_some_and(|session| !self.may_have_private(session)) {
@@ -236,7 +239,7 @@ impl Store {
         Some(object)
     }
 
-    /// Whether there may be private objects of a session; a look without a lock.
+    /// Whether a session may have private objects; takes no lock.
     fn may_have_private(&self, session: SessionKey<'_>) -> bool {
         self.private[session_bucket(session)].load(Ordering::Relaxed) > 0
     }
@@ -303,7 +306,7 @@ impl Store {
         FillPermit::new(Arc::clone(self), growing)
     }
 
-    /// Takes a fill out of the index; afterwards a look-up may give out the next permit.
+    /// Removes a fill from the index. From then on a lookup may get the next permit.
     pub(crate) fn end_joining(&self, growing: &Arc<GrowingObject>) {
         let key = growing.key.key();
         let mut shard = lock(self.shard(key.url_hash));
@@ -321,11 +324,10 @@ impl Store {
         self.filling.fetch_sub(growing.size(), Ordering::Relaxed);
     }
 
-    /// The tags of `old` with a reference of their own; none if it is not what the index has under
-    /// `key`.
+    /// The tags of `old`, with new references. `None` if the index does not have `old` under `key`.
     pub(crate) fn inherit_tags(&self, key: &CacheKey<'_>, old: &Arc<Object>) -> Option<Vec<u32>> {
         let shard = lock(self.shard(key.url_hash));
-        // Under the lock nobody takes it out, so it holds references to its tags.
+        // The lock keeps it in the index, so it holds references to its tags.
         let current = shard.find(key).and_then(|place| shard.at(place));
         current.filter(|current| Arc::ptr_eq(current, old))?;
         let ids: Vec<u32> = old.tags().collect();
@@ -337,7 +339,7 @@ impl Store {
         lock(self.shard(key.url_hash)).rest(key, until_ms, now_ms);
     }
 
-    /// Puts a filled object into the index unless its fill was purged meanwhile.
+    /// Inserts a filled object, unless a purge hit its fill.
     pub(crate) fn put_fill(&self, object: &Arc<Object>, growing: &Arc<GrowingObject>) -> bool {
         if growing.is_softened() {
             object.soften();
@@ -346,7 +348,7 @@ impl Store {
         self.charge(object);
         self.tags.count(object.tags(), object.known(), TagCount::In);
         let mut shard = lock(self.shard(url_hash));
-        // Under the lock, because a purge of the URL dooms fills under it.
+        // The lock is needed because a purge of the URL dooms fills under it.
         let doomed = growing.is_killed(&self.tags);
         let out = if doomed { [None, None] } else { shard.insert(Arc::clone(object), url_hash) };
         drop(shard);
@@ -360,7 +362,7 @@ impl Store {
         true
     }
 
-    /// Puts `object` into the index, whose tags have their references already.
+    /// Inserts `object`, whose tags have their references already.
     pub(crate) fn put(&self, object: &Arc<Object>, url_hash: u64) {
         self.charge(object);
         self.tags.count(object.tags(), object.known(), TagCount::In);
@@ -370,7 +372,7 @@ impl Store {
         self.make_room(object.namespace());
     }
 
-    /// Adds what a worker has counted for a namespace.
+    /// Adds a worker's counts for a namespace.
     pub(crate) fn tally(&self, namespace: u32, counts: [u32; 4]) {
         let Some(account) = self.accounts.make(namespace as usize) else { return };
         for (sum, count) in account.tally.iter().zip(counts) {
@@ -390,7 +392,7 @@ impl Store {
         }
     }
 
-    /// What has to happen to an object that was just taken out of the index.
+    /// Releases an object that was just removed from the index.
     pub(crate) fn let_go(&self, object: &Arc<Object>) {
         object.retire();
         if let Some(session) = object.session() {
@@ -406,7 +408,7 @@ impl Store {
         object.tags().for_each(|id| self.tags.release(id));
     }
 
-    /// Evicts until both the store and the namespace are within their limits.
+    /// Evicts until the store and the namespace are within their limits.
     fn make_room(&self, namespace: NamespaceId) {
         self.evict_while(|| self.bytes.load(Ordering::Relaxed) > self.limits.bytes, Shard::evict);
         let Some(account) = self.accounts.get(namespace.0 as usize) else { return };
@@ -439,8 +441,8 @@ impl Store {
         }
     }
 
-    /// Adds a compressed form of an object, made after [`Object::claim_variant`]; false if the
-    /// object has left the index meanwhile.
+    /// Adds a compressed variant of an object, after [`Object::claim_variant`]. False if the object
+    /// was removed from the index meanwhile.
     pub fn set_variant(
         &self,
         object: &Arc<Object>,
@@ -468,8 +470,8 @@ impl Store {
         true
     }
 
-    /// Remembers by which request fields the URL of `base` (its key without them) varies; false if
-    /// they are too many, and then the answer must not be kept. Names in lower case.
+    /// Stores the `Vary` of a URL; `base` is its key without the values. The names are in lower
+    /// case. False if they exceed the limit; then the response must not be stored.
     #[must_use]
     pub fn remember_vary(&self, base: &CacheKey<'_>, names: &[&[u8]]) -> bool {
         let size: usize = names.iter().map(|name| name.len() + 1).sum();
@@ -484,22 +486,22 @@ impl Store {
         true
     }
 
-    /// As [`Self::remember_vary`], for what is on disk already.
+    /// As [`Self::remember_vary`], for an entry from disk.
     pub(crate) fn restore_vary(&self, base: &CacheKey<'_>, names: &[&[u8]]) {
         let joined = names.join(&b","[..]);
         let marker = Object::vary_marker(*base, &joined, self.tags.generation());
         self.put(&Arc::new(marker), base.url_hash);
     }
 
-    /// Remembers until `until_ms` that the answer to `key` is not to be cached.
+    /// Marks `key` as uncacheable until `until_ms` (Varnish: hit-for-pass).
     pub fn remember_pass(&self, key: &CacheKey<'_>, until_ms: u64) {
         let marker = Object::pass_marker(*key, until_ms, self.tags.generation());
         self.put(&Arc::new(marker), key.url_hash);
     }
 
-    /// Looks at up to `budget` entries and frees those that are dead or too old to be of any use;
-    /// says how many; also forgets unused tags, a 256th of them each time. For a worker with
-    /// nothing better to do, or every few turns.
+    /// Visits up to `budget` entries and frees those that are dead or past every use. Returns how
+    /// many. It also frees a 256th of the unused tags. Call it from an idle worker, or every few
+    /// turns.
     pub fn sweep(&self, budget: usize, now_ms: u64) -> usize {
         let Ok(mut sweep) = self.sweep.try_lock() else { return 0 };
         let mut freed = 0;
@@ -535,7 +537,7 @@ impl Store {
         freed
     }
 
-    /// Strikes the fills in flight for which `what` says so.
+    /// Purges the fills in progress for which `what` returns a purge.
     pub(crate) fn doom_fills(&self, what: impl Fn(&CacheKey<'_>) -> Option<TagPurge>) {
         for shard in &self.shards {
             for growing in lock(shard).fills.values() {
@@ -548,7 +550,7 @@ impl Store {
         }
     }
 
-    /// No fill in flight began before this generation.
+    /// No fill in progress began before this generation.
     #[must_use]
     pub fn floor(&self) -> u64 {
         let mut floor = self.tags.generation();
@@ -575,19 +577,19 @@ impl Store {
         Wakes(std::mem::take(&mut *orphans))
     }
 
-    /// How many purges there were so far; a purge makes it grow.
+    /// The purge generation; every purge increments it.
     #[must_use]
     pub fn generation(&self) -> u64 {
         self.tags.generation()
     }
 
-    /// Bytes that all objects are charged with.
+    /// Bytes charged for all objects.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// What the store holds and has done.
+    /// The contents and counters of the store.
     #[must_use]
     pub fn stats(&self) -> StoreStats {
         let mut stats = self.counters.read();
@@ -595,7 +597,7 @@ impl Store {
         stats.bytes_max = self.limits.bytes;
         stats.filling_bytes = self.filling.load(Ordering::Relaxed);
         stats.tags = self.tags.len() as u64;
-        // Above are processes that had the same trees before; see `begin_at`.
+        // The upper half counts earlier processes with the same disk trees, see `begin_at`.
         let generation = self.tags.generation();
         stats.purges = (generation & u64::from(u32::MAX)) - u64::from(generation >> 32 == 0);
         for shard in &self.shards {
@@ -606,7 +608,7 @@ impl Store {
         stats
     }
 
-    /// Every namespace with what it holds.
+    /// All namespaces with their figures.
     #[must_use]
     pub fn namespaces(&self) -> Vec<NamespaceStats> {
         let names = lock(&self.names);
@@ -634,8 +636,8 @@ impl Store {
         all
     }
 
-    /// Shows the objects of one of the parts of the index, in no order; false past the last part.
-    /// For `bolide cache list`: one part per turn.
+    /// Visits the objects of one part of the index, in no order; false past the last part. For
+    /// `bolide cache list`, one part per turn.
     pub fn list(&self, part: usize, visit: &mut impl FnMut(&Arc<Object>)) -> bool {
         let Some(shard) = self.shards.get(part) else { return false };
         let shard = lock(shard);
@@ -643,40 +645,40 @@ impl Store {
         true
     }
 
-    /// All copies of the URL of `key`, for people.
+    /// All variants of the URL of `key`, for the command line.
     #[must_use]
     pub fn copies(&self, key: &CacheKey<'_>) -> Vec<Arc<Object>> {
         let shard = lock(self.shard(key.url_hash));
         shard.copies(key).into_iter().filter_map(|place| shard.at(place).cloned()).collect()
     }
 
-    /// The tags of an object as text. Looks through the whole table: for people only.
+    /// The tags of an object as text. It scans the whole table, so it is for the command line only.
     #[must_use]
     pub fn tag_texts(&self, object: &Object) -> Vec<Vec<u8>> {
         self.tags.texts(&object.tags().collect::<Vec<_>>())
     }
 
-    /// What would become of an object if it were looked up now, for people.
+    /// The freshness of an object at `now_ms`, for the command line.
     #[must_use]
     pub fn judge(&self, object: &Object, now_ms: u64) -> Freshness {
         judge(object, &self.tags, now_ms)
     }
 }
 
-/// What an object is good for.
+/// The freshness of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Freshness {
-    /// A hit.
+    /// It may be served.
     Fresh,
-    /// May be served while it is refreshed.
+    /// It may be served while it is revalidated.
     Stale,
-    /// Good for revalidation and, within its window, in place of an error.
+    /// It may be revalidated and, within stale-if-error, served on an error.
     Old,
-    /// Purged, or a marker that has expired.
+    /// Purged, or an expired marker.
     Gone,
 }
 
-/// What `object` is good for now. Takes no lock.
+/// The freshness of `object` now. Takes no lock.
 #[inline]
 pub(crate) fn judge(object: &Object, tags: &TagTable, now_ms: u64) -> Freshness {
     let times: Times = object.times();

@@ -1,10 +1,11 @@
 //! Tags and purges: a purge writes one number, and every object compares it with its own.
 //!
-//! Generations count purges. A tag remembers at which generation it was purged, an object at which
-//! it was known to be good; a tag with the greater number has killed it.
+//! The generation counts purges. A tag stores the generation of its last purge, an object the
+//! generation at which it was last known to be good. An object is dead if one of its tags has the
+//! greater number.
 //!
-//! The rule that is easiest to break: a purge writes its slot before the generation becomes
-//! visible. Who sees the new generation and finds no tag purged may then believe it.
+//! INVARIANT: a purge writes its slot before it publishes the generation. So a reader that sees the
+//! new generation and finds no purged tag may store that result.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -17,46 +18,46 @@ use crate::segments::Segments;
 pub const TAGS_MAX: usize = 32 * 1024;
 /// LIMIT: bytes of all tags of one object.
 pub const TAGS_SIZE_MAX: usize = 1024 * 1024;
-/// LIMIT: prefix purges remembered for fills in flight; more make those fills unstorable.
+/// LIMIT: prefix purges remembered for fills in progress. Above it those fills are not stored.
 const PREFIXES_MAX: usize = 64;
 const STRIPES: usize = 256;
 
-/// What a purge does to the objects that it hits.
+/// The effect of a purge on the objects that it hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagPurge {
-    /// They are gone.
+    /// They are removed.
     Dead,
-    /// They may be served while one request refreshes them.
+    /// They may be served while one request revalidates them (a soft purge).
     Stale,
 }
 
-/// Which tags of that name are meant.
+/// The objects whose tags are meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagScope<'a> {
-    /// Those of public objects, and those that private objects carry as `public:`.
+    /// Public objects, and the `public:` tags of private objects.
     Public,
-    /// Those of one session's private objects.
+    /// The private objects of one session.
     Session(SessionKey<'a>),
 }
 
-/// The tags of one answer; keeps its memory.
+/// The tags of one response. Clearing keeps the memory.
 #[derive(Clone, Debug, Default)]
 pub struct Tags {
     text: Vec<u8>,
-    /// Where each ends, and whether it is public whatever the object is.
+    /// The end of each tag, and whether it is public regardless of the object.
     ends: Vec<(u32, bool)>,
     overflown: bool,
 }
 
 impl Tags {
-    /// Empties the list and keeps its memory.
+    /// Clears the list and keeps its memory.
     pub fn clear(&mut self) {
         self.text.clear();
         self.ends.clear();
         self.overflown = false;
     }
 
-    /// Adds a tag that belongs to the object's own space (public, or its session). May be empty.
+    /// Adds a tag in the scope of the object (public, or its session). It may be empty.
     pub fn push(&mut self, tag: &[u8]) {
         self.add(tag, false);
     }
@@ -75,19 +76,20 @@ impl Tags {
         self.ends.push((self.text.len() as u32, public));
     }
 
-    /// Whether a tag did not fit; such an answer is not kept, since purges could miss it.
+    /// Whether a tag exceeded the limit. Such a response is not stored, because purges could miss
+    /// it.
     #[must_use]
     pub const fn is_overflown(&self) -> bool {
         self.overflown
     }
 
-    /// Whether there is none.
+    /// Whether there are no tags.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.ends.is_empty() && !self.overflown
     }
 
-    /// Every tag, and whether it was pushed as public.
+    /// The tags, and whether each was added as public.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], bool)> {
         let starts = std::iter::once(0).chain(self.ends.iter().map(|end| end.0));
         starts
@@ -96,25 +98,25 @@ impl Tags {
     }
 }
 
-/// What a tag remembers. All zero: never purged.
+/// The purge state of a tag. All zero: never purged.
 #[derive(Debug, Default)]
 pub(crate) struct TagSlot {
     purged: AtomicU64,
     stale: AtomicU64,
-    /// In the upper half the number of purges, in the lower one objects that none of them hit.
+    /// The upper half counts purges, the lower half the objects that none of them hit.
     live: AtomicU64,
-    /// Objects in the index and fills that name it.
+    /// References of objects in the index and of fills.
     references: AtomicU32,
 }
 
-/// What purges say of an object.
+/// The effect of purges on an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TagVerdict {
-    /// Nothing.
+    /// No purge hit it.
     Good,
-    /// A soft purge has hit it.
+    /// A soft purge hit it.
     Stale,
-    /// A purge has hit it.
+    /// A purge hit it.
     Dead,
 }
 
@@ -128,7 +130,7 @@ struct Prefix {
 #[derive(Debug, Default)]
 struct Recent {
     prefixes: Vec<Prefix>,
-    /// Fills that began before this generation are not kept.
+    /// Fills that began before this generation are not stored.
     forgotten: u64,
 }
 
@@ -140,7 +142,7 @@ pub(crate) struct TagTable {
     next: AtomicU32,
     free: Mutex<Vec<u32>>,
     generation: AtomicU64,
-    /// Held for the whole of a purge.
+    /// Held during a whole purge.
     recent: Mutex<Recent>,
 }
 
@@ -148,7 +150,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The name of a tag in the table: namespace, session if any, text.
+/// Writes the name of a tag in the table: namespace, session if there is one, text.
 fn name(namespace: NamespaceId, scope: TagScope<'_>, tag: &[u8], to: &mut Vec<u8>) {
     to.clear();
     to.extend_from_slice(&namespace.0.to_le_bytes());
@@ -164,7 +166,7 @@ fn name(namespace: NamespaceId, scope: TagScope<'_>, tag: &[u8], to: &mut Vec<u8
     to.extend_from_slice(tag);
 }
 
-/// What stands for all objects of a kind; no tag has such a name.
+/// A name for all objects of a kind; no tag has such a name.
 pub(crate) enum TagRoot<'a> {
     /// All public objects of a namespace.
     Public,
@@ -199,7 +201,7 @@ impl TagTable {
         }
     }
 
-    /// How many purges there were, plus one.
+    /// The number of purges plus one.
     #[inline]
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
@@ -215,7 +217,7 @@ impl TagTable {
         &self.stripes[(hash.finish()[0] >> 40) as usize % STRIPES]
     }
 
-    /// The slot of `name`, made if need be, with one more reference; under the lock of its stripe.
+    /// The slot of `name`, created if needed. The caller holds the lock of the stripe.
     fn enter(&self, name: &[u8], map: &mut HashMap<Box<[u8]>, u32>) -> Option<u32> {
         if let Some(id) = map.get(name) {
             return Some(*id);
@@ -234,8 +236,8 @@ impl TagTable {
         Some(id)
     }
 
-    /// The slots of an answer's tags and of what it belongs to, each with a reference to give back.
-    /// None if the table is full.
+    /// Resolves the tags of a response and its roots to slots, with a reference to each. `None` if
+    /// the table is full.
     pub(crate) fn intern_all(
         &self,
         namespace: NamespaceId,
@@ -285,21 +287,21 @@ impl TagTable {
         Some(ids)
     }
 
-    /// Takes another reference to a tag that has one which cannot be given back meanwhile.
+    /// Adds a reference to a tag that has one already.
     pub(crate) fn retain(&self, id: u32) {
         if let Some(slot) = self.slot(id) {
             slot.references.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Gives back one reference.
+    /// Releases a reference.
     pub(crate) fn release(&self, id: u32) {
         if let Some(slot) = self.slot(id) {
             slot.references.fetch_sub(1, Ordering::Release);
         }
     }
 
-    /// What the tags `ids` say of something that was good at generation `known`.
+    /// The effect of purges on an object with the tags `ids` that was good at generation `known`.
     #[inline]
     pub(crate) fn verdict(&self, ids: impl Iterator<Item = u32>, known: u64) -> TagVerdict {
         let mut verdict = TagVerdict::Good;
@@ -314,7 +316,7 @@ impl TagTable {
         verdict
     }
 
-    /// Those of `ids` that purges have hit since generation `known`.
+    /// The tags among `ids` that were purged after generation `known`.
     pub(crate) fn struck(&self, ids: impl Iterator<Item = u32>, known: u64) -> Vec<u32> {
         let is_struck = |slot: &TagSlot| {
             slot.purged.load(Ordering::Acquire) > known
@@ -323,12 +325,12 @@ impl TagTable {
         ids.filter(|id| self.slot(*id).is_some_and(is_struck)).collect()
     }
 
-    /// Whether a purge after generation `known` has killed something with these tags.
+    /// Whether a purge after generation `known` killed a response with these tags.
     pub(crate) fn is_killed(&self, ids: &[u32], known: u64) -> bool {
         self.generation() > known && self.verdict(ids.iter().copied(), known) == TagVerdict::Dead
     }
 
-    /// Counts an object in or out of its tags, except where a purge has already counted it out.
+    /// Counts an object in or out of its tags, unless a purge has counted it out.
     pub(crate) fn count(&self, ids: impl Iterator<Item = u32>, known: u64, change: TagCount) {
         for slot in ids.filter_map(|id| self.slot(id)) {
             let mut word = slot.live.load(Ordering::Acquire);
@@ -380,7 +382,7 @@ impl TagTable {
         let generation = self.generation.load(Ordering::Acquire) + 1;
         note(generation);
         let mut map = lock(self.stripe(text));
-        // A tag that nobody knows yet is entered: a fill in flight may come with it.
+        // An unknown tag is inserted: a fill in progress may have it.
         let id = self.enter(text, &mut map);
         let hit =
             id.and_then(|id| self.slot(id)).map_or(0, |slot| Self::strike(slot, generation, how));
@@ -389,8 +391,8 @@ impl TagTable {
         hit
     }
 
-    /// Purges one tag and says how many objects carried it; `note` hears the purge's number before
-    /// anything is struck.
+    /// Purges one tag. Returns the number of objects that had it. `note` gets the generation before
+    /// the purge takes effect.
     pub(crate) fn purge(
         &self,
         namespace: NamespaceId,
@@ -404,7 +406,7 @@ impl TagTable {
         self.purge_name(&text, how, note)
     }
 
-    /// Purges all that `root` stands for.
+    /// Purges all objects under `root`.
     pub(crate) fn purge_root(
         &self,
         namespace: NamespaceId,
@@ -417,13 +419,13 @@ impl TagTable {
         self.purge_name(&text, how, note)
     }
 
-    /// Lets the numbers of purges go on from `at` at least.
+    /// Raises the generation to `at` at least.
     pub(crate) fn raise_generation(&self, at: u64) {
         let _one_at_a_time = lock(&self.recent);
         self.generation.fetch_max(at, Ordering::AcqRel);
     }
 
-    /// Purges every tag that begins with `prefix`; an object with several of them counts for each.
+    /// Purges every tag with this prefix. An object with several such tags counts for each.
     pub(crate) fn purge_prefix(
         &self,
         namespace: NamespaceId,
@@ -455,7 +457,7 @@ impl TagTable {
         hit
     }
 
-    /// Advances the generation for a purge that `act` carries out by other means, given its number.
+    /// Assigns a generation to a purge that `act` executes by other means.
     pub(crate) fn purge_by(&self, act: impl FnOnce(u64) -> u64) -> u64 {
         let _one_at_a_time = lock(&self.recent);
         let generation = self.generation.load(Ordering::Acquire) + 1;
@@ -464,7 +466,7 @@ impl TagTable {
         hit
     }
 
-    /// What prefix purges since `known` do to an answer whose tags had no slots when they came.
+    /// The effect of prefix purges after `known` on a response whose tags had no slots then.
     pub(crate) fn prefix_verdict(
         &self,
         namespace: NamespaceId,
@@ -493,8 +495,8 @@ impl TagTable {
         found
     }
 
-    /// Forgets tags and purges that no object and no fill begun at `floor` or later can meet, in
-    /// the part of the table that `turn` selects.
+    /// Removes tags and purges that cannot affect any object, nor a fill begun at `floor` or later,
+    /// from the part of the table that `turn` selects.
     pub(crate) fn reclaim(&self, floor: u64, turn: usize) {
         lock(&self.recent).prefixes.retain(|purge| purge.generation > floor);
         lock(&self.stripes[turn % STRIPES]).retain(|_, id| {
@@ -510,13 +512,13 @@ impl TagTable {
         });
     }
 
-    /// Tags known, whether or not an object carries them.
+    /// The number of tags, used or not.
     pub(crate) fn len(&self) -> usize {
         self.stripes.iter().map(|stripe| lock(stripe).len()).sum()
     }
 
-    /// The tags that `wanted` picks by number and text, each with its text. Looks at the whole
-    /// table: for people only.
+    /// The tags that `wanted` selects by id and text. It scans the whole table, so it is for the
+    /// command line only.
     pub(crate) fn names(&self, wanted: impl Fn(u32, &[u8]) -> bool) -> HashMap<u32, Vec<u8>> {
         let mut found = HashMap::new();
         for stripe in &self.stripes {
@@ -531,7 +533,8 @@ impl TagTable {
         found
     }
 
-    /// The texts of those of `ids` that are tags. Looks at the whole table: for people only.
+    /// The texts of the tags among `ids`. It scans the whole table, so it is for the command line
+    /// only.
     pub(crate) fn texts(&self, ids: &[u32]) -> Vec<Vec<u8>> {
         let mut found: Vec<_> = self.names(|id, _| ids.contains(&id)).into_values().collect();
         found.sort_unstable();
@@ -539,7 +542,7 @@ impl TagTable {
     }
 }
 
-/// What stands behind namespace and session in the name of a tag; none if it stands for a root.
+/// The tag in a name; `None` for a root.
 fn text_of(name: &[u8]) -> Option<&[u8]> {
     match name.get(4)? {
         b'p' => name.get(6..),
@@ -551,7 +554,7 @@ fn text_of(name: &[u8]) -> Option<&[u8]> {
     }
 }
 
-/// Which way an object is counted.
+/// The direction of a count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TagCount {
     In,

@@ -1,4 +1,4 @@
-//! What objects, hits, purges and evictions cost, counted rather than timed.
+//! The cost of objects, hits, purges and evictions, in counts instead of times.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -24,7 +24,7 @@ fn note(count: u64, bytes: i64) {
 }
 
 #[allow(unsafe_code, reason = "an allocator that counts has to be an allocator")]
-// SAFETY: every call is passed on unchanged to the system's allocator.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         note(1, layout.size() as i64);
@@ -80,7 +80,7 @@ fn an_object_costs_at_most_200_bytes_beyond_what_it_stores() {
     (0..OBJECTS).for_each(make);
     let used = BYTES.with(Cell::get) - before;
     let mut part = 0;
-    // The first time a body is shared, its reference count is made.
+    // The first share of a body allocates its reference count.
     while store.list(part, &mut |object| drop(object.body())) {
         part += 1;
     }
@@ -198,7 +198,8 @@ fn ours(trace: &[u64], size: usize) -> usize {
     hits
 }
 
-/// Requests for `items` by Zipf(0.9); after every `between` of them a scan of `scan` new ones.
+/// Requests for `items` by Zipf(0.9), with a scan of `scan` new ones after every `between`
+/// requests.
 fn trace(items: usize, len: usize, between: usize, scan: usize) -> Vec<u64> {
     let mut sums = Vec::with_capacity(items);
     let mut sum = 0.0;

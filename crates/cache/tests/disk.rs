@@ -1,4 +1,4 @@
-//! Owns: what comes back from a disk that is a map, through restarts, purges and accidents.
+//! Objects from a disk in memory, across restarts, purges and crashes.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +29,7 @@ struct Disk {
     journal: Vec<u8>,
 }
 
-/// A process that uses it.
+/// A process that uses the disk.
 struct Process {
     store: Arc<Store>,
     tree: Arc<DiskTree>,
@@ -79,7 +79,7 @@ fn start(disk: &mut Disk) -> Process {
 }
 
 impl Process {
-    /// What the disk writer does.
+    /// Does the work of the disk writer.
     fn write(&self, disk: &mut Disk) {
         self.store.flush_purges(|tree| {
             let append = |_: &mut FileRef, bytes: &[u8]| -> Result<(), ()> {
@@ -97,7 +97,7 @@ impl Process {
         }
     }
 
-    /// A look-up with what the disk has.
+    /// A lookup with the disk.
     fn look(&mut self, disk: &mut Disk, key: &CacheKey<'_>) -> Lookup {
         for _ in 0..4 {
             let permit = match self.front.lookup(key, 0) {
@@ -169,7 +169,7 @@ fn what_was_filled_is_there_after_a_restart() {
     assert_eq!(body(&process.look(&mut disk, &private.private(session))).unwrap(), "for one");
     let other = SessionKey::new(b"sid=another7890123456").unwrap();
     drop(missed(process.look(&mut disk, &private.private(other))));
-    // Its tags are alive again as well.
+    // Its tags work again, too.
     assert_eq!(process.store.purge_tag(process.site, TagScope::Public, b"t", TagPurge::Dead), 1);
     drop(missed(process.look(&mut disk, &public.public())));
 }
@@ -277,12 +277,12 @@ fn two_who_write_the_same_purge_leave_the_next_one_unwritten() {
     let Process { store, site, .. } = start(&mut disk);
     assert!(!store.has_unwritten_purges());
     store.purge_all(site, TagPurge::Dead);
-    // Another worker does the same before this one is done.
+    // Another worker does the same meanwhile.
     store.flush_purges(|_| store.flush_purges(|_| {}));
     assert!(!store.has_unwritten_purges());
     store.purge_all(site, TagPurge::Dead);
     assert!(store.has_unwritten_purges(), "nobody may be told of it");
-    // What comes while others are written is not among them.
+    // A purge that comes during a write is not part of it.
     store.flush_purges(|_| {
         store.purge_all(site, TagPurge::Dead);
     });
@@ -322,7 +322,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// When each page was purged last, and when what is served was begun.
+/// When each page was purged last, and when the served object was begun.
 #[derive(Default)]
 struct Model {
     clock: u64,
@@ -399,7 +399,7 @@ proptest! {
                     model.purged = [clock; 4];
                 }
                 Op::Restart => {
-                    // Who was told of a purge was told after it stood in the journal.
+                    // A purge is acknowledged only after it is in the journal.
                     process.store.flush_purges(|tree| {
                         let append = |_: &mut FileRef, bytes: &[u8]| -> Result<(), ()> {
                             disk.journal.extend_from_slice(bytes);
@@ -430,7 +430,7 @@ proptest! {
     }
 }
 
-/// Writes the seeds of `fuzz/corpus/disk` when asked to.
+/// Writes the seeds of `fuzz/corpus/disk` on request.
 #[test]
 fn seeds_for_fuzzing_are_what_is_written() {
     let mut disk = Disk::default();

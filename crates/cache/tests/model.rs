@@ -1,5 +1,5 @@
-//! Random lives of a small store against a naive model: several workers, fills that overlap,
-//! purges of every kind, evictions and time. `threads` is the same with real threads.
+//! Random operations on a small store against a simple model: several workers, concurrent fills,
+//! purges of every kind, evictions and time. `threads` does the same with real threads.
 
 #[path = "model/threads.rs"]
 mod threads;
@@ -20,7 +20,7 @@ const TAGS: u64 = 4;
 const SESSIONS: [&[u8]; 2] = [b"ann", b"bob"];
 const LIFE_MS: u64 = 400;
 
-/// What a fill is for; 0 is public.
+/// The target of a fill; session 0 is public.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Target {
     site: u64,
@@ -62,7 +62,7 @@ impl Target {
     }
 }
 
-/// A fill that is under way, and the number of events when its permit was given.
+/// A fill in progress, and the number of events when its permit was granted.
 struct Fill {
     target: Target,
     permit: FillPermit,
@@ -72,7 +72,7 @@ struct Fill {
     doomed: bool,
 }
 
-/// A body tells whose it is, what tag it has, and when its fill was born.
+/// A body contains its target, its tag, and the birth of its fill.
 fn body(target: Target, tag: u64, born: u64) -> Bytes {
     let Target { site, url, vary, session } = target;
     Bytes::from(format!("{site} {url} {vary} {session} {tag} {born}"))
@@ -87,7 +87,7 @@ fn parse(bytes: &[u8]) -> (Target, u64, u64) {
 
 #[derive(Default)]
 struct World {
-    /// Events so far; purges and births are ordered by it.
+    /// The number of events; it orders purges and births.
     events: u64,
     /// When each (site, session, tag), (site, session) and (site, session, url) was last purged.
     tags: HashMap<(u64, usize, u64), u64>,
@@ -274,7 +274,7 @@ fn served(world: &World, object: &Object, asked: Target) {
     world.check(&object.body().expect("one piece"), asked);
 }
 
-/// Goes on with one follower; false once it is done.
+/// Continues one follower; false once it is done.
 fn follow(world: &World, id: u64, waiting: &mut Waiting) -> bool {
     if waiting.registered {
         return true;

@@ -1,4 +1,4 @@
-//! What an exchange sees of the store: fills, purges, sessions, limits.
+//! The store as an exchange uses it: fills, purges, sessions, limits.
 
 use std::sync::Arc;
 

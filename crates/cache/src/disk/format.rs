@@ -1,33 +1,34 @@
-//! What stands in the file of one object: a head with everything that is said of it, then its body.
+//! The file format of an object: a head with all properties, then the body.
 //!
 //! ```text
 //!   magic  seal  head sum │ lengths, times, kind … │ namespace URL vary session etag tags head │
 //!   sums of the body, one for each 64 KiB │ body
 //! ```
-//! A file that is torn, changed or somebody else's is told by its sums and its seal; it is never
-//! half of an answer. Easiest to break: what the head's sum does not cover.
+//! Checksums and seal detect a file that is truncated, corrupt or foreign; such a file is never
+//! served in part. INVARIANT: the head's checksum covers the whole head.
 
 use crate::key::{KEY_SIZE_MAX, fold};
 use crate::object::{ObjectKind, Times, split_field};
 use crate::tags::Tags;
 
-/// The first bytes of every file of this format.
+/// The first bytes of every file in this format.
 pub(crate) const MAGIC: [u8; 8] = *b"bolideC1";
-/// Bytes of the part of a head that is always there.
+/// Bytes of the fixed part of a head.
 pub const FIXED: usize = 112;
-/// Bytes of a body that one sum is about.
+/// Bytes of a body that one checksum covers.
 pub const CHUNK: usize = 64 * 1024;
 /// LIMIT: bytes of a head.
 pub const HEAD_MAX: usize = 4 << 20;
 
-/// Where the sum of the head stands; it counts as zeroes in itself.
+/// The position of the head's checksum. It is computed with zeros there.
 const SUM: std::ops::Range<usize> = 16..24;
 const PUBLIC: u32 = 1 << 31;
 
 const K: [u64; 4] =
     [0xa076_1d64_78bd_642f, 0xe703_7ed1_a0b4_28db, 0x8ebc_6af0_9c88_c6e3, 0x5899_65cc_7537_4cc3];
 
-/// The sum of some bytes. It tells accidents, not forgers: who may write here may forge anything.
+/// The checksum of `bytes`. It detects accidents, not forgery: a process that can write here can
+/// forge anything.
 #[must_use]
 pub(crate) fn sum(bytes: &[u8]) -> u64 {
     let mut lanes = K;
@@ -49,20 +50,20 @@ pub(crate) fn sum(bytes: &[u8]) -> u64 {
     all
 }
 
-/// Everything but the body of a file. Texts are borrowed.
+/// A file without its body. Texts are borrowed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Which cache it belongs to.
+    /// The seal of the cache it belongs to.
     pub seal: u64,
-    /// No purge up to this one has hit it.
+    /// The purge number up to which no purge has hit it.
     pub sequence: u64,
-    /// An answer, or what its URL varies by.
+    /// A response, or a `Vary` entry.
     pub kind: ObjectKind,
-    /// Whether it was softly purged when it was written.
+    /// Whether a soft purge had hit it when it was written.
     pub is_stale: bool,
-    /// The status of an answer; 0 of a marker.
+    /// The status of a response; 0 for a `Vary` entry.
     pub status: u16,
-    /// How long it is good.
+    /// Creation time and freshness.
     pub times: Times,
     /// Bytes of the body.
     pub body_len: u64,
@@ -72,19 +73,19 @@ pub struct Record<'a> {
     pub url: &'a [u8],
     /// See [`Self::url`].
     pub vary: &'a [u8],
-    /// See [`Self::url`]; empty if it is for everybody.
+    /// See [`Self::url`]; empty for a public object.
     pub session: &'a [u8],
-    /// `ETag`; empty if none.
+    /// `ETag`; empty if there is none.
     pub etag: &'a [u8],
-    /// Tags as [`pack_tags`] makes them.
+    /// The tags, encoded by [`pack_tags`].
     pub tags: &'a [u8],
-    /// Fields as objects have them; of a marker, the names.
+    /// The fields, packed as in objects; for a `Vary` entry, the names.
     pub head: &'a [u8],
-    /// The sum of each [`CHUNK`] of the body.
+    /// The checksum of each [`CHUNK`] of the body.
     pub sums: &'a [u8],
 }
 
-/// Sums of a body that comes in pieces.
+/// Computes the checksums of a body that comes in pieces.
 #[derive(Debug, Default)]
 pub(crate) struct Summer {
     sums: Vec<u8>,
@@ -116,7 +117,7 @@ impl Summer {
     }
 }
 
-/// Tags as files have them.
+/// Encodes tags for a file.
 #[must_use]
 pub fn pack_tags(tags: &Tags) -> Vec<u8> {
     let mut packed = Vec::new();
@@ -128,7 +129,7 @@ pub fn pack_tags(tags: &Tags) -> Vec<u8> {
     packed
 }
 
-/// The tags of a file, each with whether it is public whatever the object is.
+/// The tags of a file, each with whether it is public regardless of the object.
 pub(crate) fn iter_tags(packed: &[u8]) -> impl Iterator<Item = (&[u8], bool)> {
     let mut rest = packed;
     std::iter::from_fn(move || {
@@ -140,7 +141,7 @@ pub(crate) fn iter_tags(packed: &[u8]) -> impl Iterator<Item = (&[u8], bool)> {
     })
 }
 
-/// Tags of a file as answers have them.
+/// Decodes the tags of a file.
 #[must_use]
 pub fn unpack_tags(packed: &[u8]) -> Tags {
     let mut tags = Tags::default();
@@ -154,7 +155,7 @@ pub fn unpack_tags(packed: &[u8]) -> Tags {
     tags
 }
 
-/// How many bytes the whole head has, by its first [`FIXED`] bytes; none if it is none of ours.
+/// The size of the whole head, from its first [`FIXED`] bytes; `None` if it has another format.
 #[must_use]
 pub fn head_size(start: &[u8]) -> Option<usize> {
     let mut fixed = Words(start.get(..FIXED)?);
@@ -200,7 +201,8 @@ impl<'a> Words<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Writes the head; the body follows it in the file. False if it has no form here.
+    /// Encodes the head; the body follows it in the file. False if it exceeds the limits of the
+    /// format.
     #[must_use]
     pub fn encode(&self, out: &mut Vec<u8>) -> bool {
         out.clear();
@@ -247,8 +249,8 @@ impl<'a> Record<'a> {
         true
     }
 
-    /// Reads a head of which all bytes are there; what follows them is not looked at. None if it is
-    /// torn, changed, or none of ours.
+    /// Decodes a whole head; later bytes are ignored. `None` if it is truncated, corrupt or has
+    /// another format.
     #[must_use]
     pub fn decode(bytes: &'a [u8]) -> Option<Self> {
         let size = head_size(bytes)?;
@@ -321,7 +323,7 @@ impl<'a> Record<'a> {
             && self.sums.len() as u64 == self.body_len.div_ceil(CHUNK as u64).saturating_mul(8)
     }
 
-    /// Bytes of the head: where the body begins.
+    /// The size of the head, which is the offset of the body.
     #[must_use]
     pub const fn size(&self) -> usize {
         FIXED
@@ -335,7 +337,7 @@ impl<'a> Record<'a> {
             + self.sums.len()
     }
 
-    /// Whether `body` is what was written.
+    /// Whether `body` has the right length and checksums.
     #[must_use]
     pub fn has_body(&self, body: &[u8]) -> bool {
         let (sums, _) = self.sums.as_chunks::<8>();
@@ -344,7 +346,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Whether these are fields as objects have them.
+/// Whether `packed` has the form of packed fields.
 fn is_head(packed: &[u8]) -> bool {
     let Some(mut rest) = packed.get(8..) else { return false };
     while let Some((_, _, next)) = split_field(rest) {
@@ -353,7 +355,7 @@ fn is_head(packed: &[u8]) -> bool {
     rest.is_empty()
 }
 
-/// As [`sum`], with the place of the sum itself taken for zeroes.
+/// As [`sum`], with zeros in place of the checksum itself.
 fn sum_of_head(bytes: &[u8]) -> u64 {
     let mut copy = bytes.to_vec();
     copy[SUM].fill(0);

@@ -1,13 +1,13 @@
-//! What is read of a disk under arbitrary bytes, with what must hold whatever they are.
+//! Properties of the disk readers for any bytes.
 
 use crate::disk::format::{Record, head_size, unpack_tags};
 use crate::disk::{DiskTree, DiskTreeSettings, journal};
 
-/// Reads `data` as a file, as a journal, and as names in a directory.
+/// Parses `data` as a file, as a journal, and as names in a directory.
 ///
 /// # Panics
 ///
-/// When an invariant is broken.
+/// An invariant does not hold.
 pub fn reader(data: &[u8]) {
     if let Some(record) = Record::decode(data) {
         assert_eq!(head_size(data), Some(record.size()));

@@ -1,10 +1,10 @@
-//! What lies on a disk, as far as who evicts must know: 40 bytes and a bucket for each file.
+//! The index of the files in a disk tree, for eviction: 40 bytes and a bucket for each file.
 //!
-//! Parts by hash, each a chained table over a slab with a list from the file that was used last to
-//! the one that was not used longest, each behind its own lock, which is held for one entry.
+//! It has parts by hash. Each is a chained table over a slab, with a list in order of last use, and
+//! has its own lock, which is held for one entry.
 //!
-//! The rule that is easiest to break: until the walk is over the index knows only some files, and
-//! must not say of any that it is not there.
+//! INVARIANT: until the walk of the tree ends, the index knows only some files, and must not report
+//! any file as missing.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -12,25 +12,25 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use crate::disk::name::{first_of, shared_bits};
 use crate::tags::lock;
 
-/// The hash of a key that names a file.
+/// The hash of a key, which names a file.
 pub(crate) type FileHash = u128;
 
-/// Groups of sessions whose private files are counted.
+/// The number of session groups whose private files are counted.
 const GROUPS: usize = 4096;
 const PARTS: usize = 64;
 const NONE: u32 = u32::MAX;
-/// Bytes that a file takes on a disk in steps of; of most file systems it is true.
+/// The allocation unit of most file systems in bytes.
 pub(crate) const BLOCK: u64 = 4096;
 
 #[derive(Clone, Copy, Debug)]
 struct IndexEntry {
     hash: [u64; 2],
-    /// The next of the same bucket; of a free entry, the next free one.
+    /// The next entry of the bucket; for a free entry, the next free one.
     chain: u32,
     older: u32,
     newer: u32,
     blocks: u32,
-    /// Seconds since 1970.
+    /// The last use, in seconds since 1970.
     used: u32,
 }
 
@@ -44,29 +44,29 @@ struct Part {
     count: usize,
 }
 
-/// At which end of the list a file goes in.
+/// The end of the list at which a file is inserted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Age {
-    /// It was just written or read.
+    /// The file was just written or read.
     New,
-    /// It was found lying there.
+    /// The walk found the file.
     Found,
 }
 
-/// The hash of a private file tells its group of sessions, so that it is known of most sessions
-/// that they have none.
+/// The hash of a private file contains the group of its session. So most sessions are known to have
+/// no files.
 pub(crate) const fn private(hash: FileHash, session: u64) -> FileHash {
     let group = session % GROUPS as u64;
     hash & !(GROUPS as FileHash * 2 - 1) | (group as FileHash) << 1 | 1
 }
 
-/// Whether two files are both for everybody, or for sessions of the same group.
+/// Whether two files are both public, or belong to sessions of the same group.
 pub(crate) const fn has_same_owner(a: FileHash, b: FileHash) -> bool {
     let group = GROUPS as FileHash * 2 - 1;
     if b & 1 == 0 { a & 1 == 0 } else { a & group == b & group }
 }
 
-/// The hash of a file for everybody.
+/// The hash of a public file.
 pub(crate) const fn public(hash: FileHash) -> FileHash {
     hash & !1
 }
@@ -185,13 +185,13 @@ impl Part {
     }
 }
 
-/// The files of one directory tree.
+/// The files of one disk tree.
 #[derive(Debug)]
 pub(crate) struct Index {
     parts: Vec<Mutex<Part>>,
     blocks: AtomicU64,
     count: AtomicU64,
-    /// Private files by group of sessions.
+    /// The number of private files per session group.
     private: Vec<AtomicU32>,
     is_whole: AtomicBool,
 }
@@ -218,7 +218,7 @@ impl Index {
         }
     }
 
-    /// Whether there may be private files of a session; a look without a lock.
+    /// Whether a session may have private files; takes no lock.
     pub(crate) fn may_have_private(&self, session: u64) -> bool {
         let group = (session % GROUPS as u64) as usize;
         !self.is_whole() || self.private[group].load(Ordering::Acquire) > 0
@@ -230,8 +230,8 @@ impl Index {
         self.count.fetch_add(count.cast_unsigned(), Ordering::Relaxed);
     }
 
-    /// Notes a file of so many bytes, used at `now` (seconds). One that was merely found does not
-    /// touch what is known already.
+    /// Records a file of `bytes` bytes, used at `now` (seconds). A file that the walk found does
+    /// not change a known entry.
     pub(crate) fn note(&self, hash: FileHash, bytes: u64, now: u32, age: Age) {
         let blocks = u32::try_from(bytes.div_ceil(BLOCK)).unwrap_or(u32::MAX);
         let mut part = lock(self.part(hash));
@@ -252,7 +252,7 @@ impl Index {
         self.account(blocks, gone, 1);
     }
 
-    /// Notes that a file was used at `now`, if it is known.
+    /// Records a use of a file, if it is known.
     pub(crate) fn touch(&self, hash: FileHash, now: u32) {
         let mut part = lock(self.part(hash));
         if let Some(place) = part.find(split(hash))
@@ -264,7 +264,7 @@ impl Index {
         }
     }
 
-    /// Forgets a file.
+    /// Removes a file from the index.
     pub(crate) fn remove(&self, hash: FileHash) {
         let mut part = lock(self.part(hash));
         if let Some(place) = part.find(split(hash)) {
@@ -275,17 +275,17 @@ impl Index {
         }
     }
 
-    /// Whether a file may be there.
+    /// Whether a file may exist.
     pub(crate) fn may_have(&self, hash: FileHash) -> bool {
         !self.is_whole() || self.has(hash)
     }
 
-    /// Whether a file is known to be there.
+    /// Whether the index has a file.
     pub(crate) fn has(&self, hash: FileHash) -> bool {
         lock(self.part(hash)).find(split(hash)).is_some()
     }
 
-    /// The file that was not used longest, and when it was.
+    /// The least recently used file, and the time of its last use.
     pub(crate) fn oldest(&self) -> Option<(FileHash, u32)> {
         let oldest = self.parts.iter().filter_map(|part| {
             let part = lock(part);
@@ -295,7 +295,8 @@ impl Index {
         oldest.min_by_key(|(_, used)| *used)
     }
 
-    /// Up to `max` files behind a place in a part, and the next place: none past the part's end.
+    /// Appends up to `max` files of a part, beginning at a place. Returns the next place, or `None`
+    /// at the end of the part.
     pub(crate) fn list(
         &self,
         part: usize,
@@ -314,8 +315,8 @@ impl Index {
         (end < part.entries.len()).then_some(end)
     }
 
-    /// The files whose names begin with the bits of a URL, whatever else is in them. Looks at a
-    /// whole part: for who counts what is purged.
+    /// The files whose names begin with the bits of a URL. It scans a whole part; for counts of
+    /// purged files.
     pub(crate) fn copies(&self, url_bits: u64) -> Vec<FileHash> {
         let part = lock(self.part(first_of(url_bits)));
         let mut found = Vec::new();
@@ -339,7 +340,7 @@ impl Index {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Whether the walk is over.
+    /// Whether the walk has ended.
     pub(crate) fn is_whole(&self) -> bool {
         self.is_whole.load(Ordering::Acquire)
     }
@@ -390,7 +391,7 @@ mod tests {
     }
 
     proptest! {
-        /// All names in one part, so that its list is the whole order.
+        /// All names are in one part, so that its list is the whole order.
         #[test]
         fn it_is_a_list_by_last_use(ops in proptest::collection::vec(op(), 1..300)) {
             let index = Index::new();

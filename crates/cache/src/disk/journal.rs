@@ -1,10 +1,9 @@
-//! The journal of purges beside the files of a cache: what survives of them when the process ends.
+//! The journal of purges in a disk tree, which keeps purges across restarts.
 //!
-//! Entries are only appended, by every process that uses the directory. A number that grows with
-//! each start and each purge tells what came first; no clock does.
+//! Every process that uses the tree appends entries. Their order comes from a number that grows
+//! with each start and each purge, not from a clock.
 //!
-//! The rule that is easiest to break: an entry that cannot be read may have purged anything, so
-//! everything from before it is dead.
+//! INVARIANT: an unreadable entry may have purged anything, so every object from before it is dead.
 
 use crate::disk::format::sum;
 use crate::disk::purges::{DiskPurge, DiskPurgeTarget};
@@ -12,18 +11,18 @@ use crate::tags::TagPurge;
 
 /// The first bytes of a journal.
 const MAGIC: [u8; 8] = *b"bolideJ1";
-/// Bytes of the head of a journal: magic, seal, sum.
+/// Bytes of the head of a journal: magic, seal, checksum.
 pub const HEAD: usize = 24;
 /// The first bytes of an entry.
 const MARK: [u8; 4] = *b"\xb0\x11\xde\n";
-/// Mark, length, sum, sequence, time, kind, how, who, lengths of namespace and session.
+/// Mark, length, checksum, number, time, kind, how, echo, lengths of namespace and session.
 const FIXED: usize = 4 + 4 + 8 + 8 + 8 + 3 + 1 + 2 + 2;
 /// LIMIT: bytes of an entry.
 const ENTRY_MAX: usize = 1 << 20;
-/// The kind of an entry that says which numbers a process uses.
+/// The kind of an entry with the first number of a process.
 const START: u8 = 255;
 
-/// The head of a journal whose objects carry `seal`.
+/// The head of a journal whose objects have `seal`.
 #[must_use]
 pub fn head(seal: u64) -> [u8; HEAD] {
     let mut head = [0; HEAD];
@@ -34,7 +33,7 @@ pub fn head(seal: u64) -> [u8; HEAD] {
     head
 }
 
-/// The seal of a journal that begins so; none if it is none.
+/// The seal of a journal, from its head; `None` if the head is invalid.
 #[must_use]
 pub fn seal(bytes: &[u8]) -> Option<u64> {
     let head = bytes.first_chunk::<HEAD>()?;
@@ -43,25 +42,25 @@ pub fn seal(bytes: &[u8]) -> Option<u64> {
     (head[..8] == MAGIC && told == sum(&head[..16])).then_some(seal)
 }
 
-/// What one entry says.
+/// A journal entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JournalEntry<'a> {
-    /// A process takes its numbers from here on; the upper half is its own.
+    /// The first number of a process; its upper half is unique to the process.
     Start(u64),
-    /// A purge, and whether its process only repeats what another one has said.
+    /// A purge, and whether it repeats one of another process.
     Purge(DiskPurge<'a>, Echo),
 }
 
-/// Whether a purge is the first word about it.
+/// Whether a purge is a repetition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Echo {
-    /// It is.
+    /// It is new.
     First,
-    /// It repeats another process's.
+    /// It repeats a purge of another process.
     Again,
 }
 
-/// Appends an entry; a purge that is too long for one becomes one of everything.
+/// Appends an entry. A purge that exceeds the limit becomes a purge of everything.
 pub fn push(out: &mut Vec<u8>, entry: &JournalEntry<'_>, unix_ms: u64) {
     let (kind, how, echo, sequence, texts) = match entry {
         JournalEntry::Start(sequence) => (START, 0, 0, *sequence, [&b""[..]; 3]),
@@ -122,16 +121,17 @@ fn entry(bytes: &[u8]) -> Option<(JournalEntry<'_>, usize)> {
     Some((JournalEntry::Purge(order, echo), size))
 }
 
-/// What came of reading entries.
+/// The result of reading entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalRead {
-    /// Bytes that were understood, from the first one on.
+    /// Bytes up to the end of the last valid entry.
     pub used: usize,
-    /// Whether something in between was not.
+    /// Whether invalid bytes precede a valid entry.
     pub is_damaged: bool,
 }
 
-/// Reads entries behind the head. What ends too early may be an entry that is being written.
+/// Reads the entries behind the head. An incomplete last entry may be in the middle of being
+/// written.
 pub fn read<'a>(bytes: &'a [u8], mut take: impl FnMut(JournalEntry<'a>)) -> JournalRead {
     let (mut at, mut used, mut is_damaged) = (0, 0, false);
     while at < bytes.len() {
@@ -142,7 +142,7 @@ pub fn read<'a>(bytes: &'a [u8], mut take: impl FnMut(JournalEntry<'a>)) -> Jour
             used = at;
             continue;
         }
-        // The next thing that looks like one.
+        // Searches the next mark.
         let rest = &bytes[at + 1..];
         match memchr::memmem::find(rest, &MARK) {
             Some(next) => at += 1 + next,
@@ -231,7 +231,7 @@ mod tests {
             prop_assert_eq!(read, JournalRead { used: bytes.len(), is_damaged: false });
         }
 
-        /// A purge is never lost silently: one that is not read is damage, or the end.
+        /// No purge is lost silently: a missing one is reported as damage or as an incomplete end.
         #[test]
         fn a_changed_byte_never_loses_a_purge_unseen(
             at in any::<prop::sample::Index>(),

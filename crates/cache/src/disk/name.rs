@@ -1,18 +1,18 @@
-//! The name of an object's file: 128 bits that come of its key, the first of them of its URL alone.
+//! The file name of an object: 128 bits derived from its key, the first of them from its URL alone.
 //!
-//! The rule that is easiest to break: a name only leads to a file. Whether that is the key's own is
-//! what its head says.
+//! INVARIANT: a name only locates a file. The head of the file decides whether it has the right
+//! key.
 
 use sha2::{Digest, Sha256};
 
 use crate::disk::format::sum;
 use crate::disk::index::{self, FileHash};
 
-/// Bits that all copies of a URL share.
+/// Bits that all variants of a URL share.
 const URL_BITS: u32 = 48;
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// The 128 bits that name the file of a key.
+/// The 128-bit file name of a key.
 #[must_use]
 pub fn file_hash(namespace: &[u8], url: &[u8], vary: &[u8], session: &[u8]) -> FileHash {
     let mut hash = of_url(namespace, url);
@@ -24,19 +24,19 @@ pub fn file_hash(namespace: &[u8], url: &[u8], vary: &[u8], session: &[u8]) -> F
     if session.is_empty() { index::public(hash) } else { index::private(hash, sum(session)) }
 }
 
-/// What the names of all copies of a URL begin with.
+/// The first bits of the names of all variants of a URL.
 #[must_use]
 pub fn url_bits(namespace: &[u8], url: &[u8]) -> u64 {
     shared_bits(first_bits(of_url(namespace, url)))
 }
 
-/// What a name says of the URL.
+/// The URL bits of a name.
 #[must_use]
 pub const fn shared_bits(hash: FileHash) -> u64 {
     (hash >> (128 - URL_BITS)) as u64
 }
 
-/// The smallest name that begins so.
+/// The smallest name with these URL bits.
 pub(crate) const fn first_of(url_bits: u64) -> FileHash {
     (url_bits as FileHash) << (128 - URL_BITS)
 }

@@ -1,7 +1,7 @@
-//! What purges say of objects that only a disk has: by name, with the number of the purge.
+//! The purges of objects on disk, by name and purge number.
 //!
-//! The store's own table forgets tags that no object in memory carries; this one does not, until
-//! every file that is older than a purge was looked at.
+//! The store's own table drops tags that no object in memory has. This table keeps them until every
+//! file older than the purge was checked.
 
 use std::collections::HashMap;
 
@@ -10,27 +10,27 @@ use crate::key::Hash;
 use crate::object::ObjectKind;
 use crate::tags::{TagPurge, TagVerdict};
 
-/// LIMIT: purges by the beginning of a name; one more is a purge of everything.
+/// LIMIT: purges by prefix; one more becomes a purge of everything.
 const BEGINNINGS_MAX: usize = 256;
-/// LIMIT: names; one more is a purge of everything.
+/// LIMIT: purges by name; one more becomes a purge of everything.
 const NAMES_MAX: usize = 1 << 20;
 
-/// What a purge is about.
+/// The target of a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskPurgeTarget<'a> {
     /// Objects with this tag.
     Tag(&'a [u8]),
-    /// Objects with a tag that begins so.
+    /// Objects with a tag that has this prefix.
     TagsFrom(&'a [u8]),
-    /// All copies of a URL.
+    /// All variants of a URL.
     Url(&'a [u8]),
-    /// All URLs that begin so.
+    /// All URLs with this prefix.
     UrlsFrom(&'a [u8]),
-    /// All objects of everybody, or of the session.
+    /// All public objects, or all objects of the session.
     All,
     /// The private objects of all sessions.
     Private,
-    /// Every object that is there: what was purged is not known any more.
+    /// Every object: the targets of earlier purges are unknown.
     Everything,
 }
 
@@ -66,13 +66,13 @@ impl<'a> DiskPurgeTarget<'a> {
 pub struct DiskPurge<'a> {
     /// The name of the namespace.
     pub namespace: &'a [u8],
-    /// Whose objects; empty for those of everybody.
+    /// The session of the objects; empty for public ones.
     pub session: &'a [u8],
-    /// Which.
+    /// The target.
     pub target: DiskPurgeTarget<'a>,
-    /// What becomes of them.
+    /// The effect.
     pub how: TagPurge,
-    /// Its number. Objects with a smaller one are hit.
+    /// The purge number. It hits objects with a smaller number.
     pub sequence: u64,
 }
 
@@ -113,7 +113,7 @@ struct Beginning {
     mark: Mark,
 }
 
-/// The purges that files are held against.
+/// The purges that files are checked against.
 #[derive(Debug, Default)]
 pub(crate) struct Purges {
     names: HashMap<[u64; 2], Mark>,
@@ -139,12 +139,12 @@ const fn worse(a: TagVerdict, b: TagVerdict) -> TagVerdict {
 }
 
 impl Purges {
-    /// How many there are to be remembered.
+    /// The number of remembered purges.
     pub(crate) fn len(&self) -> usize {
         self.names.len() + self.beginnings.len()
     }
 
-    /// Objects with a smaller number are dead, whatever they are.
+    /// The number below which all objects are dead.
     pub(crate) const fn floor(&self) -> u64 {
         self.floor
     }
@@ -192,7 +192,7 @@ impl Purges {
         }
     }
 
-    /// Kills whatever has a smaller number; older purges then have nothing left to say.
+    /// Makes all objects with a smaller number dead, and drops the purges that this covers.
     pub(crate) fn raise(&mut self, sequence: u64) {
         self.floor = self.floor.max(sequence);
         let floor = self.floor;
@@ -200,13 +200,13 @@ impl Purges {
         self.beginnings.retain(|known| known.mark.dead.max(known.mark.stale) > floor);
     }
 
-    /// Forgets what every file that is left was held against.
+    /// Drops the purges that every remaining file was checked against.
     pub(crate) fn forget_until(&mut self, sequence: u64) {
         self.names.retain(|_, mark| mark.dead.max(mark.stale) > sequence);
         self.beginnings.retain(|known| known.mark.dead.max(known.mark.stale) > sequence);
     }
 
-    /// What they say of a file.
+    /// The effect of the purges on a file.
     pub(crate) fn verdict(&self, record: &Record<'_>) -> TagVerdict {
         if record.sequence < self.floor {
             return TagVerdict::Dead;

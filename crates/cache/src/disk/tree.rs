@@ -1,9 +1,10 @@
-//! One directory tree that objects are kept in: where each lies, what is known of it, what is due.
+//! One directory tree of the disk cache: the paths of its files, its index, its journal and its
+//! queues.
 //!
-//! Everything that decides about a tree is here; whoever has a door does what it says.
+//! This type makes every decision about the tree. Its callers do the I/O.
 //!
-//! The rule that is easiest to break: what a purge says must stand in the table before the store's
-//! own tags say it, so that whoever has looked at the table is caught by the tags.
+//! INVARIANT: a purge is in this table before it is in the store's tags. A lookup that read the
+//! table too early is then stopped by the tags.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,29 +20,29 @@ use crate::object::{Object, ObjectKind};
 use crate::tags::{TagPurge, TagVerdict, lock};
 use bolide_base::FileRef;
 
-/// LIMIT: bytes of objects that wait to be written; what comes on top is not written.
+/// LIMIT: bytes of objects that wait to be written; more are not written.
 const QUEUE_BYTES_MAX: u64 = 64 << 20;
 /// LIMIT: objects that wait to be written.
 const QUEUE_MAX: usize = 4096;
-/// LIMIT: bytes of purges that could not be written to the journal.
+/// LIMIT: bytes of purges that the journal does not have.
 const DUE_MAX: usize = 1 << 20;
-/// The name of the journal below the root of a tree.
+/// The file name of the journal in the root of the tree.
 pub const JOURNAL: &[u8] = b"bolide.journal";
-/// The name of the file that processes hold locked below the root of a tree.
+/// The name of the lock file in the root of the tree.
 pub const LOCK: &[u8] = b"bolide.lock";
 
-/// What a configuration says of a tree.
+/// The configuration of a disk tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DiskTreeSettings {
-    /// The directory.
+    /// The root directory.
     pub root: Box<[u8]>,
-    /// Lengths of the names of directories below it, 1 or 2 each, three at most.
+    /// The lengths of the directory names below it, as in `levels=`: at most three of 1 or 2.
     pub levels: Box<[u8]>,
-    /// Bytes of all files; 0 is no limit.
+    /// LIMIT: bytes of all files; 0 means no limit.
     pub max_size: u64,
-    /// Seconds without a use after which a file goes.
+    /// Seconds without a use after which a file is removed.
     pub inactive: u64,
-    /// Bytes that stay free on the file system.
+    /// Bytes to keep free on the file system.
     pub min_free: u64,
 }
 
@@ -49,9 +50,9 @@ pub struct DiskTreeSettings {
 #[derive(Clone, Debug)]
 pub struct DiskWrite {
     pub(crate) object: Arc<Object>,
-    /// No purge up to this one has hit it.
+    /// The purge number up to which no purge has hit it.
     pub(crate) sequence: u64,
-    /// Its tags, packed.
+    /// Its packed tags.
     pub(crate) tags: Box<[u8]>,
     pub(crate) namespace: Box<[u8]>,
 }
@@ -62,29 +63,29 @@ struct Queue {
     bytes: u64,
 }
 
-/// What is found below the root of a tree.
+/// The kind of a directory entry below the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DiskLookup {
-    /// A file of this key.
+    /// The file of this key.
     File(FileHash),
-    /// A directory of ours.
+    /// A directory of the tree.
     Directory,
-    /// A file that was not finished, if it is old.
+    /// An incomplete file; it can be removed if it is old.
     Temporary,
-    /// Nothing of ours.
+    /// Not part of the cache.
     Foreign,
 }
 
-/// Why a file is of no use.
+/// Why a file is useless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfit {
-    /// It is torn, changed, somebody else's or purged: away with it.
+    /// It is corrupt, foreign or purged: remove it.
     Dead,
-    /// It is good, and too old to be of any use.
+    /// It is valid, but past every use.
     Old,
 }
 
-/// What a journal said.
+/// The contents of a journal.
 #[derive(Debug, Default)]
 pub struct Replay {
     purges: Purges,
@@ -94,7 +95,7 @@ pub struct Replay {
 }
 
 impl Replay {
-    /// Takes the next bytes behind the head.
+    /// Parses the next bytes behind the head.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.rest.extend_from_slice(bytes);
         let (purges, mut last) = (&mut self.purges, self.last);
@@ -110,25 +111,25 @@ impl Replay {
         self.rest.drain(..read.used);
     }
 
-    /// Whether something in it could not be read. It may have purged anything: such a journal is
-    /// replaced by one with another seal, and nothing of what came before is believed.
+    /// Whether part of it is unreadable. The lost entries may have purged anything: replace the
+    /// journal with one that has another seal, so that no earlier object is used.
     #[must_use]
     pub const fn is_damaged(&self) -> bool {
         self.is_damaged || !self.rest.is_empty()
     }
 
-    /// The greatest number that it names.
+    /// The greatest purge number in it.
     #[must_use]
     pub const fn last(&self) -> u64 {
         self.last
     }
 }
 
-/// A journal that is open, or that could not be written.
+/// An open journal, or one that could not be written.
 #[derive(Debug, Default)]
 struct Journal {
     file: Option<FileRef>,
-    /// The one that was given up, until another takes its place.
+    /// The journal that was given up, until it is replaced.
     given_up: Option<FileRef>,
 }
 
@@ -143,9 +144,9 @@ impl Journal {
 /// How a tree began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Begun {
-    /// What lies there is believed as its journal says.
+    /// Its files are used as its journal says.
     Whole,
-    /// A purge came earlier: nothing that lies there is believed, and its journal is no good.
+    /// A purge came earlier: none of its files is used, and its journal must be replaced.
     Purged,
 }
 
@@ -158,27 +159,27 @@ pub struct DiskTree {
     inactive: AtomicU64,
     min_free: AtomicU64,
     seal: AtomicU64,
-    /// What the journal said, until it is believed.
+    /// The purges of the journal, until [`Self::begin`].
     replayed: Mutex<Option<Purges>>,
-    /// The number that purges were counted from when it began; 0 before.
+    /// The first purge number at its beginning; 0 before.
     start: AtomicU64,
-    /// There was a purge before it began.
+    /// Whether a purge came before it began.
     is_purged_early: AtomicBool,
     is_open: AtomicBool,
     /// Nothing is written: the disk is full, or its journal cannot be written.
     is_off: AtomicBool,
     pub(crate) index: Index,
     purges: Mutex<Purges>,
-    /// Entries that the journal has not.
+    /// Entries that the journal does not have.
     due: Mutex<Vec<u8>>,
     journal: Mutex<Journal>,
     queue: Mutex<Queue>,
-    /// Files that are to be taken away.
+    /// Files to remove.
     doomed: Mutex<Vec<FileHash>>,
     dropped: AtomicU64,
 }
 
-/// A purge of whatever has a smaller number.
+/// A purge of every object with a smaller number.
 #[must_use]
 pub fn everything(sequence: u64) -> JournalEntry<'static> {
     let (namespace, session, target) = (&b""[..], &b""[..], DiskPurgeTarget::Everything);
@@ -186,15 +187,15 @@ pub fn everything(sequence: u64) -> JournalEntry<'static> {
     JournalEntry::Purge(order, Echo::First)
 }
 
-/// How often memory is looked through for what was used there, where files go that nobody used for
-/// so many seconds.
+/// The interval in seconds at which uses in memory are recorded in the tree, for its `inactive`
+/// time.
 #[must_use]
 pub fn review_seconds(inactive: u64) -> u64 {
     (inactive / 4).clamp(1, 60)
 }
 
 impl DiskTree {
-    /// A tree that nobody has looked at yet.
+    /// A tree that is not open.
     #[must_use]
     pub fn new(settings: &DiskTreeSettings) -> Self {
         let tree = Self {
@@ -221,68 +222,68 @@ impl DiskTree {
         tree
     }
 
-    /// Takes over limits.
+    /// Sets the limits.
     pub fn limit(&self, settings: &DiskTreeSettings) {
         self.max_size.store(settings.max_size, Ordering::Relaxed);
         self.inactive.store(settings.inactive, Ordering::Relaxed);
         self.min_free.store(settings.min_free, Ordering::Relaxed);
     }
 
-    /// Whether it is the one that `settings` mean.
+    /// Whether `settings` describe this tree.
     #[must_use]
     pub fn is(&self, settings: &DiskTreeSettings) -> bool {
         self.root == settings.root && self.levels == settings.levels
     }
 
-    /// The directory.
+    /// The root directory.
     #[must_use]
     pub fn root(&self) -> &[u8] {
         &self.root
     }
 
-    /// A file of its own, by its name below the root.
+    /// The path of a file in the root directory.
     #[must_use]
     pub fn own_file(&self, name: &[u8]) -> Vec<u8> {
         [&self.root, &b"/"[..], name].concat()
     }
 
-    /// Bytes that must stay free on its file system.
+    /// Bytes to keep free on its file system.
     #[must_use]
     pub fn min_free(&self) -> u64 {
         self.min_free.load(Ordering::Relaxed)
     }
 
-    /// Seconds without a use after which a file goes.
+    /// Seconds without a use after which a file is removed.
     #[must_use]
     pub fn inactive(&self) -> u64 {
         self.inactive.load(Ordering::Relaxed)
     }
 
-    /// Bytes of the files that are known.
+    /// Bytes of the files in the index.
     #[must_use]
     pub fn bytes(&self) -> u64 {
         self.index.bytes()
     }
 
-    /// Files that are known.
+    /// The number of files in the index.
     #[must_use]
     pub fn files(&self) -> u64 {
         self.index.count()
     }
 
-    /// Objects that were not written because too many waited.
+    /// The number of objects that were not written because the queue was full.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
     }
 
-    /// Purges that are remembered.
+    /// The number of remembered purges.
     #[must_use]
     pub fn purges(&self) -> usize {
         lock(&self.purges).len()
     }
 
-    /// Where the file of a key lies.
+    /// The path of the file of a key.
     #[must_use]
     pub fn path(&self, hash: FileHash) -> Vec<u8> {
         let name = hex(hash);
@@ -300,7 +301,7 @@ impl DiskTree {
         path
     }
 
-    /// The directories that the file of a key lies in, the outermost first, without the root.
+    /// The directories of the file of a key, the outermost first, without the root.
     #[must_use]
     pub fn directories(&self, hash: FileHash) -> Vec<Vec<u8>> {
         let path = self.path(hash);
@@ -308,7 +309,7 @@ impl DiskTree {
         inside.map(|at| path[..at].to_vec()).collect()
     }
 
-    /// A name for a file that is being written, unlike any other.
+    /// A unique path for a file that is being written.
     #[must_use]
     pub fn temporary(&self, hash: FileHash, chance: u64) -> Vec<u8> {
         let mut path = self.path(hash);
@@ -317,7 +318,7 @@ impl DiskTree {
         path
     }
 
-    /// What stands under `name` in the directory `inside` (as in `c/29`, empty for the root).
+    /// The kind of `name` in the directory `inside` (as in `c/29`, empty for the root).
     #[must_use]
     pub fn classify(&self, inside: &[u8], name: &[u8], is_dir: bool) -> DiskLookup {
         let depth = inside.split(|byte| *byte == b'/').filter(|part| !part.is_empty()).count();
@@ -345,16 +346,16 @@ impl DiskTree {
         }
     }
 
-    /// Takes over its journal, which is to be told of the number that is counted from.
+    /// Sets its journal. Its caller writes the first purge number to it.
     pub fn open(&self, file: FileRef, seal: u64, replay: Replay) {
         *lock(&self.replayed) = Some(replay.purges);
         self.seal.store(seal, Ordering::Relaxed);
         *lock(&self.journal) = Journal { file: Some(file), given_up: None };
     }
 
-    /// From here on it is asked and filled; purges are counted from `start` already. One that came
-    /// before had a number that means nothing here: it counts as one of everything, and the journal
-    /// is to be made anew. None if its journal was not taken over, or if it began long ago.
+    /// Opens the tree for lookups and writes; purges are numbered from `start` on. An earlier purge
+    /// has a meaningless number: it counts as a purge of everything, and the journal must be
+    /// replaced. `None` without a journal, or if the tree is open already.
     pub fn begin(&self, start: u64, unix_ms: u64) -> Option<Begun> {
         let replayed = lock(&self.replayed).take()?;
         let mut purges = lock(&self.purges);
@@ -375,19 +376,19 @@ impl DiskTree {
         self.is_open.load(Ordering::Acquire)
     }
 
-    /// What its objects carry.
+    /// The seal of its objects.
     #[must_use]
     pub fn seal(&self) -> u64 {
         self.seal.load(Ordering::Relaxed)
     }
 
-    /// Whether nothing is written.
+    /// Whether writing is disabled.
     #[must_use]
     pub fn is_off(&self) -> bool {
         self.is_off.load(Ordering::Relaxed)
     }
 
-    /// Stops or resumes writing.
+    /// Disables or enables writing.
     pub fn set_off(&self, is_off: bool) {
         self.is_off.store(is_off, Ordering::Relaxed);
         if is_off {
@@ -401,11 +402,11 @@ impl DiskTree {
         lock(&self.journal).file.is_none()
     }
 
-    /// Notes a purge for the files and for the journal.
+    /// Records a purge for the files and for the journal.
     pub(crate) fn purge(&self, order: &DiskPurge<'_>, echo: Echo, unix_ms: u64) {
         let mut purges = lock(&self.purges);
         let start = self.start.load(Ordering::Relaxed);
-        // It got its number before, and comes here after the tree began.
+        // It was numbered before the tree began, and recorded after.
         let is_late = self.is_open() && order.sequence < start;
         let entry = if is_late { everything(start) } else { JournalEntry::Purge(*order, echo) };
         if let JournalEntry::Purge(order, _) = &entry {
@@ -417,7 +418,7 @@ impl DiskTree {
         self.note(&entry, unix_ms);
     }
 
-    /// Puts an entry among those that are due.
+    /// Adds an entry to those that the journal does not have.
     pub fn note(&self, entry: &JournalEntry<'_>, unix_ms: u64) {
         let mut due = lock(&self.due);
         if due.len() > DUE_MAX
@@ -430,29 +431,30 @@ impl DiskTree {
         journal::push(&mut due, entry, unix_ms);
     }
 
-    /// Purges may have come before it was named: what lies there is as if all of it was purged.
+    /// Purges may have come before the tree was known: treats all of its files as purged.
     pub fn note_missed_purges(&self) {
         self.is_purged_early.store(!self.is_open(), Ordering::Relaxed);
     }
 
-    /// Whether there was a purge before it began. Until it begins, that could be lost: the caller
-    /// takes the journal's name away, so that no process believes what lies there.
+    /// Whether a purge came before it began. A crash could lose that purge, so the caller unlinks
+    /// the journal: without it no process uses the files.
     #[must_use]
     pub fn is_purged_early(&self) -> bool {
         self.is_purged_early.load(Ordering::Relaxed)
     }
 
-    /// Lets `append` write what is due to the journal. If it cannot, the file is given up: the
-    /// caller takes its name away, so that no later process believes it, and has it made anew.
+    /// Lets `append` write the due entries to the journal. On an error the file is given up: the
+    /// caller unlinks it, so that no later process uses it, and replaces it.
     ///
     /// # Errors
     ///
-    /// What `append` says.
+    /// The error of `append`.
     pub fn flush<E>(
         &self,
         append: impl FnOnce(&mut FileRef, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        // Held while it is written: who finds nothing due must not overtake who writes it.
+        // The lock is held during the write: a caller that finds no due entries must not return
+        // before they are written.
         let mut journal = lock(&self.journal);
         let Some(file) = &mut journal.file else { return Ok(()) };
         let due = std::mem::take(&mut *lock(&self.due));
@@ -467,12 +469,12 @@ impl DiskTree {
         appended
     }
 
-    /// Has `make` put another file in the place of the journal as it was last open, which gets what
-    /// is due at its end. Meanwhile nobody else writes: what takes long is done before.
+    /// Lets `make` replace the journal as it was last open; the new file ends with the due entries.
+    /// No entry is written meanwhile, so do slow work before.
     ///
     /// # Errors
     ///
-    /// What `make` says; then there is none.
+    /// The error of `make`; then there is no journal.
     pub fn replace_journal<E>(
         &self,
         make: impl FnOnce(Option<&FileRef>, &[u8]) -> Result<FileRef, E>,
@@ -483,34 +485,34 @@ impl DiskTree {
         let file = make(journal.given_up.as_ref(), &due)?;
         *journal = Journal { file: Some(file), given_up: None };
         let mut left = lock(&self.due);
-        // Too much may have come meanwhile: then what is due is something else, and stands there
-        // twice in part.
+        // If too many entries came meanwhile, they were replaced by a purge of everything, and some
+        // of them may be in the journal twice.
         if left.starts_with(&due) {
             left.drain(..due.len());
         }
         Ok(())
     }
 
-    /// The journal as it was last open, from which another is to be made.
+    /// The journal as it was last open, from which a new one is made.
     #[must_use]
     pub fn old_journal(&self) -> Option<FileRef> {
         let journal = lock(&self.journal);
         journal.file.as_ref().or(journal.given_up.as_ref()).cloned()
     }
 
-    /// Nobody knows what the journal says: the caller takes its name away and has it made anew.
+    /// The contents of the journal are unknown: the caller unlinks it and replaces it.
     pub fn give_up_journal(&self) {
         lock(&self.journal).give_up();
     }
 
-    /// The journal as it is open.
+    /// The open journal.
     #[must_use]
     pub fn journal_file(&self) -> Option<FileRef> {
         lock(&self.journal).file.clone()
     }
 
-    /// Another process has put `file` in the place of `old`: that one is written from here on, if
-    /// `old` is still open.
+    /// Another process has replaced `old` by `file`: writes to that one from now on, if `old` is
+    /// still open.
     pub fn follow_journal(&self, old: &FileRef, file: FileRef) {
         let mut journal = lock(&self.journal);
         if journal.file.as_ref() == Some(old) {
@@ -518,28 +520,28 @@ impl DiskTree {
         }
     }
 
-    /// Whether the file of a key may be there.
+    /// Whether the file of a key may exist.
     pub(crate) fn may_have(&self, hash: FileHash) -> bool {
         self.is_open() && self.index.may_have(hash)
     }
 
-    /// Whether there may be private files of a session; a look without a lock.
+    /// Whether a session may have private files; takes no lock.
     #[must_use]
     pub fn may_have_private(&self, session: SessionKey<'_>) -> bool {
         self.is_open() && self.index.may_have_private(sum(session.text()))
     }
 
-    /// Whether a file is known to be there.
+    /// Whether the index has a file.
     #[must_use]
     pub fn knows(&self, hash: FileHash) -> bool {
         self.index.has(hash)
     }
 
-    /// Judges a file by its head, against the key that it was looked up by, if there was one.
+    /// Validates a file by its head, and against the key of the lookup, if there is one.
     ///
     /// # Errors
     ///
-    /// It is of no use.
+    /// The file is useless.
     pub fn judge<'a>(
         &self,
         start: &'a [u8],
@@ -569,7 +571,7 @@ impl DiskTree {
         Ok((record, verdict))
     }
 
-    /// Queues an object to be written; false when too many wait.
+    /// Queues an object to be written; false if the queue is full.
     pub(crate) fn spill(&self, spill: DiskWrite) -> bool {
         if !self.is_open() || self.is_off() {
             return false;
@@ -585,7 +587,7 @@ impl DiskTree {
         true
     }
 
-    /// The next object to be written.
+    /// The next object to write.
     #[must_use]
     pub fn next_spill(&self) -> Option<DiskWrite> {
         let mut queue = lock(&self.queue);
@@ -594,69 +596,68 @@ impl DiskTree {
         Some(spill)
     }
 
-    /// Looks at what waits to be written, for people.
+    /// Visits the queued objects; for the command line.
     pub(crate) fn queued(&self, visit: &mut impl FnMut(&Arc<Object>)) {
         lock(&self.queue).spills.iter().for_each(|spill| visit(&spill.object));
     }
 
-    /// The smallest number of an object that waits to be written.
+    /// The smallest purge number of the queued objects.
     #[must_use]
     pub fn queued_floor(&self) -> Option<u64> {
         lock(&self.queue).spills.iter().map(|spill| spill.sequence).min()
     }
 
-    /// A file of so many bytes was written, at `now` (seconds of a clock that does not jump).
+    /// Records a written file of `bytes` bytes, at `now` (seconds of a monotonic clock).
     pub fn note_written(&self, hash: FileHash, bytes: u64, now: u32) {
         self.index.note(hash, bytes, now, Age::New);
     }
 
-    /// Has a file taken away that was purged, or that turned out to be broken.
+    /// Queues a purged or corrupt file for removal.
     pub fn condemn(&self, hash: FileHash) {
         self.index.remove(hash);
         lock(&self.doomed).push(hash);
     }
 
-    /// The next file to be taken away.
+    /// The next file to remove.
     #[must_use]
     pub fn next_doomed(&self) -> Option<FileHash> {
         lock(&self.doomed).pop()
     }
 
-    /// A file was found by the walk.
+    /// Records a file that the walk found.
     pub fn note_found(&self, hash: FileHash, bytes: u64, now: u32) {
         self.index.note(hash, bytes, now, Age::Found);
     }
 
-    /// A file was used.
+    /// Records a use of a file.
     pub fn note_used(&self, hash: FileHash, now: u32) {
         self.index.touch(hash, now);
     }
 
-    /// A file is gone.
+    /// Removes a missing file from the index.
     pub fn note_gone(&self, hash: FileHash) {
         self.index.remove(hash);
     }
 
-    /// The walk is over: what is not in the index is not there.
+    /// Ends the walk: from now on a file that is not in the index does not exist.
     pub fn end_walk(&self) {
         self.index.set_whole();
     }
 
-    /// The next file that has to go: the one that was not used longest, if it is too long or if
-    /// there is too much.
+    /// The next file to evict: the least recently used one, if it is idle for too long or the tree
+    /// exceeds its size.
     #[must_use]
     pub fn next_victim(&self, now: u32, is_short: bool) -> Option<FileHash> {
         let (hash, used) = self.index.oldest()?;
         let max = self.max_size.load(Ordering::Relaxed);
-        // What was used in memory is noted here only at the next review of memory, and what is idle
-        // goes from there first.
+        // The next review records uses in memory here, and idle objects leave memory first.
         let idle = u64::from(now.saturating_sub(used));
         let is_idle = idle > self.inactive() + review_seconds(self.inactive()) + 1;
         let is_full = max > 0 && self.index.bytes() > max;
         (is_short || is_idle || is_full).then_some(hash)
     }
 
-    /// Files in a part of the index from a place on, and the next place.
+    /// Appends files of the index, beginning at a place. Returns the next place.
     pub fn list(
         &self,
         at: (usize, usize),
@@ -670,12 +671,12 @@ impl DiskTree {
         }
     }
 
-    /// Every file that is older was held against the purges up to this one: forgets those.
+    /// Drops the purges up to `sequence`: every older file was checked against them.
     pub fn forget_purges(&self, sequence: u64) {
         lock(&self.purges).forget_until(sequence);
     }
 
-    /// The number below which every object is dead.
+    /// The purge number below which every object is dead.
     #[must_use]
     pub fn floor(&self) -> u64 {
         lock(&self.purges).floor()
@@ -690,7 +691,8 @@ impl DiskWrite {
         file_hash(&self.namespace, self.object.url(), self.object.vary(), session)
     }
 
-    /// Writes the head of its file; the pieces of the object follow it. False if it has none.
+    /// Encodes the head of its file; the pieces of the object follow it. False if the format cannot
+    /// hold it.
     #[must_use]
     pub fn encode(&self, seal: u64, out: &mut Vec<u8>) -> bool {
         let object = &self.object;

@@ -1,4 +1,4 @@
-//! What the fields of a `PURGE` ask for, and which of them are not understood.
+//! Parses the fields of a `PURGE` request, and refuses those that it does not support.
 
 use bolide_http::cache_groups::{self, Separator};
 use bolide_http::lscache::{CacheScope, PurgeEffect};
@@ -6,26 +6,26 @@ use bolide_http::{FieldMap, forwarded_by};
 
 use crate::rules::line_protocol::{LISTS, ORDERS_MAX, PurgeOrder, PurgeTarget};
 
-/// What a `PURGE` asks for.
+/// The targets of a `PURGE` request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PurgeRequest {
     /// Its own URL.
     Url,
-    /// What has one of the tags that it names.
+    /// The objects with one of these tags.
     Tags(Vec<PurgeOrder>),
-    /// It cannot be told: the reason, for who asked.
+    /// Not supported; the reason is for the client.
     Unclear(Vec<u8>),
 }
 
-/// Fields that name tags, as other caches have them, beside those that answers have.
+/// Request fields with tags, as other caches have them, besides the response fields.
 const HARD: (&[u8], Separator) = (b"xkey-purge", Separator::Blank);
 const SOFT: (&[u8], Separator) = (b"xkey-softpurge", Separator::Blank);
-/// Words in the names of fields that select what is purged.
+/// Words in the names of fields that select targets.
 const WORDS: [&[u8]; 5] = [b"ban", b"purge", b"tag", b"tags", b"pattern"];
-/// Says how plugins for Varnish want the address to be read.
+/// The field by which Varnish plugins choose how to match the URL.
 const METHOD: &[u8] = b"X-Purge-Method";
 
-/// What a `PURGE` asks for in its fields.
+/// Returns the targets of a `PURGE` request.
 #[must_use]
 pub fn asked_purges(request: &FieldMap) -> PurgeRequest {
     if let Some(unknown) = request.iter().find(|field| !is_clear(field.text, field.value)) {
@@ -54,8 +54,8 @@ pub fn asked_purges(request: &FieldMap) -> PurgeRequest {
     orders.map_or(PurgeRequest::Url, PurgeRequest::Tags)
 }
 
-/// Whether a field selects nothing, or something that is understood. A client whose selecting field
-/// is ignored would believe that the purge was done.
+/// Whether a field selects nothing, or something that is supported. A client whose field was
+/// ignored would assume that its purge was done.
 fn is_clear(name: &[u8], value: &[u8]) -> bool {
     let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
     let begins = |known: &[u8]| {

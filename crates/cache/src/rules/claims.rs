@@ -1,12 +1,12 @@
-//! What clients claim in fields that applications may believe: who was asked, how, by which method.
+//! Client fields that applications may trust: about the requested address, and about the method.
 //!
-//! A page that such a claim shaped must not be another client's page. Claims about the address are
-//! part of keys, claims about the method keep a request out of the cache.
+//! A page that such a field influenced must not be served to other clients. Fields about the
+//! address belong to the key; fields about the method make a request bypass the cache.
 
 use bolide_http::fields::Field;
 use bolide_http::{FieldMap, Name};
 
-/// Names that say what was asked for, beside all that begin with `X-Forwarded-`.
+/// Fields about the requested address, besides those with the prefix `X-Forwarded-`.
 const ADDRESSES: [&[u8]; 11] = [
     b"X-Host",
     b"X-Original-Host",
@@ -20,16 +20,16 @@ const ADDRESSES: [&[u8]; 11] = [
     b"CF-Visitor",
     b"CloudFront-Forwarded-Proto",
 ];
-/// Names that say which method is meant.
+/// Fields that override the method.
 const METHODS: [&[u8]; 3] = [b"X-HTTP-Method-Override", b"X-HTTP-Method", b"X-Method-Override"];
 
-/// Whether an application sees `known` where a client sent `name`: `_` stands for `-`, and to PHP
-/// so does `.`.
+/// Whether an application reads the field `name` as `known`: `_` counts as `-`, and for PHP so does
+/// `.`.
 fn is_seen_as(name: &[u8], known: &[u8]) -> bool {
     name.len() == known.len() && begins_as(name, known)
 }
 
-/// Whether an application sees `known` in front where a client sent `name`.
+/// Whether an application reads `known` as a prefix of the field `name`.
 pub(crate) fn begins_as(name: &[u8], known: &[u8]) -> bool {
     let shaped = |byte: &u8| match byte {
         b'_' | b'.' => b'-',
@@ -39,7 +39,7 @@ pub(crate) fn begins_as(name: &[u8], known: &[u8]) -> bool {
         .is_some_and(|start| start.iter().map(shaped).eq(known.iter().map(shaped)))
 }
 
-/// Whether a request wants to be taken for one of another method.
+/// Whether a request overrides its method.
 #[must_use]
 pub(crate) fn overrides_method(request: &FieldMap) -> bool {
     let is_one = |field: &Field<'_>| {
@@ -49,12 +49,12 @@ pub(crate) fn overrides_method(request: &FieldMap) -> bool {
     request.iter().any(|field| is_one(&field))
 }
 
-/// What a client claims about the address.
+/// A field about the requested address.
 #[derive(Clone, Copy, Debug)]
 pub struct ForwardedClaim<'a>(Field<'a>);
 
 impl ForwardedClaim<'_> {
-    /// Appends it as `name=value;`; of RFC 7239's field all but whom it was forwarded for and by.
+    /// Appends it as `name=value;`, and of `Forwarded` (RFC 7239) all pairs but `for` and `by`.
     pub fn push(&self, out: &mut Vec<u8>) {
         if self.0.name == Name::Forwarded {
             for pair in pairs(self.0.value) {
@@ -70,10 +70,10 @@ impl ForwardedClaim<'_> {
     }
 }
 
-/// Calls `take` with each claim about the address.
+/// Calls `take` with each field about the address.
 pub(super) fn claims<'a>(request: &'a FieldMap, mut take: impl FnMut(ForwardedClaim<'a>)) {
     for field in request.iter() {
-        // PERF: almost no field begins so.
+        // PERF: almost no field begins with these.
         if matches!(field.text, [b'x' | b'X' | b'f' | b'F' | b'c' | b'C', ..]) && is_claim(&field) {
             take(ForwardedClaim(field));
         }
@@ -92,7 +92,7 @@ fn is_claim(field: &Field<'_>) -> bool {
     }
 }
 
-/// Of RFC 7239's field, all but whom it was forwarded for and by.
+/// The pairs of `Forwarded` (RFC 7239) except `for` and `by`.
 fn pairs(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     let all = value.split(|byte| matches!(byte, b',' | b';')).map(<[u8]>::trim_ascii);
     all.filter(|pair| !pair.is_empty() && !begins_as(pair, b"for=") && !begins_as(pair, b"by="))

@@ -1,6 +1,7 @@
-//! After an answer's head came: is it kept, for whom, how long, and under which key?
+//! Decides from a response head whether to store the response, as public or private, how long, and
+//! under which key.
 //!
-//! Owns the precedence of what is said: `X-LiteSpeed-Cache-Control`, then targeted fields (RFC
+//! Owns the precedence of the sources: `X-LiteSpeed-Cache-Control`, then targeted fields (RFC
 //! 9213), then `Surrogate-Control`, then `Cache-Control` and `Expires`, then the configuration.
 
 use bolide_http::cache_control::{self, CacheControl, RequestControl};
@@ -18,25 +19,25 @@ use crate::rules::line_protocol::{self, PurgeOrder, PurgeTarget};
 use crate::rules::policy::{CachePolicy, Mode, SetCookie};
 use crate::rules::{validate, zone};
 
-/// An answer's head with what the rules need beside it.
+/// A response head with its circumstances.
 #[derive(Clone, Copy, Debug)]
 pub struct AnswerFacts<'a> {
     /// The status.
     pub status: u16,
-    /// Fields as the origin sent them.
+    /// The fields as received.
     pub fields: &'a FieldMap,
-    /// Bytes of the body, if known.
+    /// The length of the body in bytes, if it is known.
     pub body_len: Option<u64>,
-    /// When the origin was asked; milliseconds since 1970.
+    /// When the request was sent upstream, in milliseconds since 1970.
     pub asked: u64,
-    /// When the head came; milliseconds since 1970.
+    /// When the head arrived, in milliseconds since 1970.
     pub arrived: u64,
 }
 
-/// Who said what was decided.
+/// The source of a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnswerSource {
-    /// Nobody.
+    /// None.
     #[default]
     Nobody,
     /// `X-LiteSpeed-Cache-Control`
@@ -51,56 +52,56 @@ pub enum AnswerSource {
     Expires,
     /// `X-Accel-Expires`
     AccelExpires,
-    /// A guess.
+    /// The heuristic (RFC 9111 §4.2.2).
     Heuristic,
     /// The configuration.
     Configuration,
 }
 
-/// Why an answer is not kept.
+/// Why a response is not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreRefusal {
     /// The method.
     Method,
-    /// The status, or a part of a body.
+    /// The status, or partial content.
     Status,
-    /// `modcache:0`, or `no-cache` by a rewrite rule.
+    /// `modcache:0`, or `no-cache` from a rewrite rule.
     Environment,
-    /// Queries or cookies are not cached here.
+    /// The location does not cache requests with a query or cookies.
     Request,
-    /// The request said `no-store`, which counts here.
+    /// `no-store` in the request, which the location honours.
     RequestNoStore,
     /// `no-store`
     NoStore,
     /// `no-cache`
     NoCache,
-    /// `private`, for a cache that everybody shares.
+    /// `private` in a shared cache.
     Private,
-    /// Who asked proved who he is (`Authorization`), and nothing allows to keep the answer.
+    /// The request was authenticated (`Authorization`), and the response does not allow to store
+    /// it.
     Authorization,
     /// `Set-Cookie`
     SetCookie,
-    /// `Vary` names what no key can hold.
+    /// The key cannot represent `Vary`.
     Vary,
-    /// Nothing says how long.
+    /// No freshness lifetime.
     NoLifetime,
-    /// It is stale already.
+    /// It is stale on arrival.
     Stale,
-    /// The body is too large.
+    /// The body exceeds the limit.
     TooLarge,
-    /// There is no body.
+    /// The body is empty.
     Empty,
-    /// Private, and the request has no session.
+    /// It is private, and the request has no session.
     NoSession,
-    /// The space is closed by the configuration.
+    /// The configuration disables the public or private cache.
     Space,
-    /// It is to be put together (ESI), and is not here: what it brings along may be for one
-    /// session.
+    /// It is an ESI page, but ESI is off: its inlines may be private.
     Unassembled,
 }
 
 impl StoreRefusal {
-    /// For `Cache-Status` and `explain`.
+    /// The reason for `Cache-Status` and `explain`.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
@@ -126,53 +127,53 @@ impl StoreRefusal {
     }
 }
 
-/// Whether an answer is kept.
+/// Whether a response is stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StoreVerdict {
-    /// For everybody or for the session that asked.
+    /// It is stored as public, or for the session of the request.
     Keep(CacheScope),
-    /// Not at all.
+    /// It is not stored.
     Refuse(StoreRefusal),
 }
 
-/// What is to be done with an answer.
+/// What to do with a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoreDecision {
-    /// Whether it is kept.
+    /// Whether it is stored.
     pub verdict: StoreVerdict,
-    /// Who said so.
+    /// The source of the decision.
     pub source: AnswerSource,
-    /// Seconds that it stays fresh from its arrival on.
+    /// The freshness lifetime in seconds from its arrival on.
     pub ttl: u32,
-    /// Seconds of age that it arrived with.
+    /// The age on arrival in seconds.
     pub age: u32,
-    /// Seconds after `ttl` in which it may be sent while it is made anew.
+    /// Seconds after `ttl` in which it may be sent while it is revalidated.
     pub stale_while_revalidate: u32,
-    /// Seconds after `ttl` in which it may be sent when the origin fails.
+    /// Seconds after `ttl` in which it may be sent on an upstream error.
     pub stale_if_error: u32,
-    /// Whether the answer itself says how long it may be sent while it is made anew.
+    /// Whether the response has `stale-while-revalidate`.
     pub says_refreshable: bool,
-    /// Whether the answer itself says how long it may be sent when the origin fails.
+    /// Whether the response has `stale-if-error`.
     pub says_for_errors: bool,
-    /// Whether it must not be sent stale for any reason that it does not name itself.
+    /// Whether it must not be sent stale, except for what it allows itself.
     pub must_revalidate: bool,
-    /// Whether its body is ESI, kept or not.
+    /// Whether its body is ESI, stored or not.
     pub esi: bool,
-    /// Whether it is kept under a key without vary part.
+    /// Whether its key has no vary part.
     pub no_vary: bool,
-    /// What answers of this URL depend on beyond the base, in the order of keys: `cookie=NAME` or a
-    /// field's name in lower case; to be remembered for the URL.
+    /// The names that responses of this URL vary by beyond the base, in the order of keys:
+    /// `cookie=NAME`, or a field name in lower case. Remember them for the URL.
     pub vary: Vec<Box<[u8]>>,
-    /// What replaces the request's vary value in this answer's key.
+    /// The vary value in the key of this response, instead of the request's.
     pub vary_value: Option<Box<[u8]>>,
-    /// Whether the key must be built again: see [`vary_base`](super::vary_base), with the cookies
-    /// that the answer sets merged into the request's.
+    /// Whether to build the key again: see [`vary_base`](super::vary_base), after merging the
+    /// cookies that the response sets into those of the request.
     pub rekey: bool,
-    /// `LSC-Cookie`: sent as `Set-Cookie` with every delivery.
+    /// `LSC-Cookie`: sent as `Set-Cookie` with every hit.
     pub cookies: Vec<Box<[u8]>>,
-    /// What is to be purged, kept or not.
+    /// The purges that it requests, stored or not.
     pub purges: Vec<PurgeOrder>,
-    /// Which parts of the query do not matter, if the answer says.
+    /// Its `No-Vary-Search`.
     pub search: Option<NoVarySearch>,
 }
 
@@ -199,7 +200,7 @@ impl StoreDecision {
         }
     }
 
-    /// The scope of what is kept.
+    /// The scope of a stored response.
     #[must_use]
     pub const fn scope(&self) -> Option<CacheScope> {
         match self.verdict {
@@ -208,7 +209,7 @@ impl StoreDecision {
         }
     }
 
-    /// Until when an object that arrived or was confirmed at `now_ms` may be used for what.
+    /// The times of an object that arrived or was validated at `now_ms`.
     #[must_use]
     pub const fn times(&self, now_ms: u64) -> Times {
         Times {
@@ -220,8 +221,8 @@ impl StoreDecision {
     }
 }
 
-/// Decides about an answer. `has_session` says whether the request has a session of its own, with
-/// the cookies that the answer sets merged into it ([`session`](super::session)).
+/// Decides about a response. `has_session` says whether the request has a session, after merging
+/// the cookies that the response sets ([`session`](super::session)).
 #[must_use]
 pub fn decide(
     policy: &CachePolicy,
@@ -239,8 +240,9 @@ pub fn decide(
         };
         return decision;
     }
-    // Who speaks LSCache says what a change makes of other pages, and says it exactly: putting
-    // something into a cart, by a POST that leads back to the front page, changes that for nobody.
+    // An LSCache application names the pages that a change affects, and names them exactly: a POST
+    // that adds to a cart and redirects to the front page does not change that page for other
+    // clients.
     if policy.invalidates && !line_protocol::is_lscache(answer.fields) {
         for target in validate::invalidated(facts, answer) {
             let target = PurgeTarget::Url(target.into());
@@ -259,18 +261,18 @@ pub fn decide(
     decision
 }
 
-/// Whether the body of an answer is ESI, kept or not; as [`Decision::esi`].
+/// Whether the body of a response is ESI, stored or not; as [`StoreDecision::esi`].
 #[must_use]
 pub fn is_esi(policy: &CachePolicy, facts: &Facts<'_>, answer: &AnswerFacts<'_>) -> bool {
     policy.esi && policy.mode != Mode::Zone && Said::by(policy, facts, answer).esi
 }
 
-/// What an answer says, in the words of whoever is heard first.
+/// The directives of the first source in order of precedence.
 struct Said {
     source: AnswerSource,
-    /// LSCache's words, of the configuration, the request and the answer.
+    /// LSCache directives of the configuration, the request and the response.
     control: LsCacheControl,
-    /// HTTP's words.
+    /// HTTP directives.
     http: CacheControl,
     esi: bool,
 }
@@ -301,7 +303,7 @@ impl Said {
         let surrogate = cache_control::surrogate(answer.fields.all_text(b"Surrogate-Control"));
         if let Some(surrogate) = surrogate {
             said.esi |= surrogate.esi;
-            // One that only announces ESI says nothing about keeping.
+            // `Surrogate-Control` with ESI alone has no directive about storing.
             if surrogate.control != CacheControl::default() {
                 return Self { source: AnswerSource::Surrogate, http: surrogate.control, ..said };
             }
@@ -314,7 +316,7 @@ impl Said {
     }
 }
 
-/// Whether the answer is kept; fills in how.
+/// Whether the response is stored; fills in how.
 fn keep(
     policy: &CachePolicy,
     facts: &Facts<'_>,
@@ -336,7 +338,7 @@ fn keep(
     if policy.honour_request && RequestControl::of(facts.fields).no_store {
         return Err(StoreRefusal::RequestNoStore);
     }
-    // A part of a body, a confirmation or an interim answer is nothing to keep.
+    // Partial content, a 304 and interim responses are not stored.
     if matches!(answer.status, 0..200 | 206 | 304 | 416) {
         return Err(StoreRefusal::Status);
     }
@@ -378,7 +380,7 @@ fn keep(
     Ok(scope)
 }
 
-/// What `X-LiteSpeed-Cache-Control` decides.
+/// Applies `X-LiteSpeed-Cache-Control`.
 fn marked(
     policy: &CachePolicy,
     environment: &Environment,
@@ -392,7 +394,7 @@ fn marked(
     if control.no_cache {
         return Err(StoreRefusal::NoCache);
     }
-    // `page_cache on` keeps what does not say for whom; `auto` does not.
+    // `page_cache on` stores a response without a scope; `auto` does not.
     let by_default = by_default(policy, environment);
     let scope = control.scope().or(by_default).ok_or(StoreRefusal::NoLifetime)?;
     decision.ttl = control.lifetime().unwrap_or(match scope {
@@ -405,12 +407,12 @@ fn marked(
     decision.stale_while_revalidate = control.max_stale.unwrap_or(policy.max_stale);
     decision.says_refreshable = control.max_stale.is_some();
     decision.no_vary = control.no_vary;
-    // The object is as new as the application says it is.
+    // The age of the object begins when the application sent it.
     decision.age = 0;
     Ok(scope)
 }
 
-/// What HTTP's own words, a guess or the configuration decide (RFC 9111 §3).
+/// Applies HTTP directives, the heuristic or the configuration (RFC 9111 §3).
 fn standard(
     policy: &CachePolicy,
     facts: &Facts<'_>,
@@ -422,8 +424,8 @@ fn standard(
     if http.no_store && !http.must_understand {
         return Err(StoreRefusal::NoStore);
     }
-    // RFC 9111 §5.2.2.3: such an answer needs a cache that knows its status, which then may keep
-    // it whatever `no-store` says to others.
+    // RFC 9111 §5.2.2.3: only a cache that understands the status may store the response; it then
+    // ignores `no-store`.
     if http.must_understand && bolide_http::status::reason(answer.status).is_empty() {
         return Err(StoreRefusal::Status);
     }
@@ -433,7 +435,7 @@ fn standard(
     if http.no_cache {
         return Err(StoreRefusal::NoCache);
     }
-    // RFC 9111 §3.5: what is meant for one who proved who he is.
+    // RFC 9111 §3.5: responses to authenticated requests.
     let is_allowed = http.public || http.must_revalidate || http.s_maxage.is_some();
     let is_proved =
         facts.environment.is_vouched_for || facts.fields.get(Name::Authorization).is_some();
@@ -449,11 +451,11 @@ fn standard(
         decision.age = 0;
     }
     decision.ttl = lifetime.saturating_sub(decision.age);
-    // RFC 9111 §4.2.4 forbids stale answers where one of these stands; s-maxage does so too, but
-    // who writes it beside stale-while-revalidate means both.
+    // RFC 9111 §4.2.4: these directives forbid stale responses. `s-maxage` does, too, but a
+    // response with both s-maxage and stale-while-revalidate means both.
     decision.must_revalidate = http.forbids_stale();
     if is_explicit && !(http.must_revalidate || http.proxy_revalidate) {
-        // What is over counts against the time after it, too.
+        // The excess age reduces the window after the lifetime, too.
         let over = decision.age.saturating_sub(lifetime);
         let rest = |window: Option<u32>| window.unwrap_or(0).saturating_sub(over);
         decision.stale_while_revalidate = rest(http.stale_while_revalidate);
@@ -468,12 +470,12 @@ fn standard(
     })
 }
 
-/// For whom an answer is kept that says nothing; none if it is not.
+/// The scope of a response without directives; `None` means not stored.
 fn by_default(policy: &CachePolicy, environment: &Environment) -> Option<CacheScope> {
     environment.by_default.or((policy.mode == Mode::LsCache).then_some(CacheScope::Public))
 }
 
-/// The freshness lifetime in seconds, and who says so.
+/// The freshness lifetime in seconds, and its source.
 fn lifetime(
     policy: &CachePolicy,
     answer: &AnswerFacts<'_>,
@@ -484,7 +486,7 @@ fn lifetime(
         return Some((seconds, said.source));
     }
     let is_targeted = matches!(said.source, AnswerSource::Targeted | AnswerSource::Surrogate);
-    // RFC 9213 §2.2: a targeted field takes the place of Cache-Control and Expires.
+    // RFC 9213 §2.2: a targeted field replaces Cache-Control and Expires.
     if !is_targeted
         && !policy.ignore.expires
         && let Some(expires) = cache_control::expires(answer.fields)
@@ -515,12 +517,12 @@ fn lifetime(
     (answer.status == 200 && seconds > 0).then_some((seconds, AnswerSource::Configuration))
 }
 
-/// Statuses whose lifetime may be guessed (RFC 9110 §15.1), or any if the answer says `public`.
+/// Statuses with a heuristic lifetime (RFC 9110 §15.1), or any with `public`.
 const fn is_heuristic(status: u16, is_public: bool) -> bool {
     is_public || matches!(status, 200 | 203 | 204 | 300 | 301 | 308 | 404 | 405 | 410 | 414 | 501)
 }
 
-/// What the key depends on beyond its base.
+/// The names that the key depends on beyond its base.
 fn vary(
     policy: &CachePolicy,
     answer: &AnswerFacts<'_>,
@@ -546,7 +548,7 @@ fn vary(
     }
     let vary = if policy.ignore.vary { VaryField::Nothing } else { varied(answer.fields) };
     let vary = match said.source {
-        // The application has LSCache's own means to say what depends on cookies.
+        // The application declares dependencies on cookies by LSCache's fields.
         AnswerSource::LiteSpeed => vary.without(b"cookie"),
         _ => vary,
     };
@@ -554,7 +556,7 @@ fn vary(
         return Err(StoreRefusal::Vary);
     }
     if decision.no_vary && vary.names().iter().any(|name| **name == *b"origin") {
-        // One copy cannot be for every origin (Fetch, CORS protocol and HTTP caches).
+        // One copy cannot be valid for every origin (Fetch, CORS protocol and HTTP caches).
         return Err(StoreRefusal::Vary);
     }
     if decision.no_vary {
@@ -570,7 +572,7 @@ fn vary(
     Ok(())
 }
 
-/// Whether the origin coded the answer in a way that requests are told apart by.
+/// Whether the response has one of the content codings that keys distinguish.
 fn has_common_coding(answer: &FieldMap) -> bool {
     let mut codings = answer.all(Name::ContentEncoding);
     let coding = codings.next().unwrap_or_default();
@@ -579,10 +581,10 @@ fn has_common_coding(answer: &FieldMap) -> bool {
         && known.iter().any(|known| coding.eq_ignore_ascii_case(known.token().as_bytes()))
 }
 
-/// `Vary` without what one object holds all forms of.
+/// `Vary` without the fields by which one object has all variants.
 pub(crate) fn varied(answer: &FieldMap) -> VaryField {
     let vary = VaryField::of(answer);
-    // An answer that the origin coded itself is the one form that there is.
+    // A response that the upstream compressed exists in that coding only.
     let is_coded = answer
         .get(Name::ContentEncoding)
         .is_some_and(|coding| !coding.is_empty() && !coding.eq_ignore_ascii_case(b"identity"));

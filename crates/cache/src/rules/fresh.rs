@@ -1,38 +1,38 @@
-//! How old an answer is and what may still be done with it (RFC 9111 §4.2, RFC 5861).
+//! The age and freshness of a response (RFC 9111 §4.2, RFC 5861).
 
 use bolide_http::cache_control::{self, RequestControl};
 use bolide_http::{FieldMap, Name, date};
 
 use crate::object::Times;
 
-/// The current age of an answer when it arrives, in seconds (RFC 9111 §4.2.3). `asked` and
-/// `arrived` are in milliseconds since 1970.
+/// The age of a response on arrival, in seconds (RFC 9111 §4.2.3). `asked` and `arrived` are in
+/// milliseconds since 1970.
 pub(crate) fn initial_age(answer: &FieldMap, asked: u64, arrived: u64) -> u32 {
     let date = answer.get(Name::Date).and_then(date::parse);
     let apparent = date.map_or(0, |date| (arrived / 1000).saturating_sub(date));
     let delay = arrived.saturating_sub(asked).div_ceil(1000);
     let corrected = u64::from(cache_control::age(answer)) + delay;
-    // Without an `Age` nothing was cached before us, and a delay is no age.
+    // Without `Age` no cache had stored the response, and the response delay does not count.
     let corrected = if answer.get(Name::Age).is_some() { corrected } else { 0 };
     let age = apparent.max(corrected).min(cache_control::SECONDS_MAX.into());
     age as u32
 }
 
-/// What an object is good for.
+/// The state of a stored response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FreshState {
-    /// To be sent.
+    /// It may be sent.
     Fresh,
-    /// To be sent while one request makes it anew.
+    /// It may be sent while one request revalidates it.
     Refreshable,
-    /// To be sent only if the origin fails.
+    /// It may be sent only on an upstream error.
     ForErrors,
-    /// For nothing but its validators.
+    /// It may only be revalidated.
     Expired,
 }
 
 impl Times {
-    /// What the object is good for at `now_ms`.
+    /// The state at `now_ms`.
     #[must_use]
     pub const fn state(&self, now_ms: u64) -> FreshState {
         if now_ms < self.expires_ms {
@@ -46,26 +46,26 @@ impl Times {
         }
     }
 
-    /// Seconds of freshness left at `now_ms`; negative when it is stale.
+    /// The remaining freshness lifetime at `now_ms` in seconds; negative if it is stale.
     #[must_use]
     pub const fn ttl_seconds(&self, now_ms: u64) -> i64 {
         (self.expires_ms as i64).saturating_sub(now_ms as i64).div_euclid(1000)
     }
 }
 
-/// What a request that is allowed to speak wants of an object (RFC 9111 §5.2.1).
+/// The result of a request's cache directives for an object (RFC 9111 §5.2.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instructions {
-    /// The object will do.
+    /// Serve the object.
     Serve,
-    /// The origin is to be asked.
+    /// Fetch or revalidate.
     Ask,
-    /// Nobody is to be asked: 504.
+    /// Respond with 504, because `only-if-cached` forbids to fetch.
     Refuse,
 }
 
-/// Judges an object, or its absence, by the request's own directives; for locations where those
-/// count. `must_revalidate` is the object's.
+/// Applies the cache directives of a request to an object, or to a miss; for locations that honour
+/// them. `must_revalidate` belongs to the object.
 #[must_use]
 pub fn judge(
     request: &RequestControl,

@@ -1,4 +1,4 @@
-//! The rules under arbitrary fields, with what must hold whatever they are.
+//! Properties of the rules for any fields.
 
 use bolide_http::cookies::Cookies;
 use bolide_http::lscache::CacheScope;
@@ -10,12 +10,12 @@ use crate::rules::{
     decide, gate, named, session, tags, url, vary_base,
 };
 
-/// Reads `data` as lines `name: value` of an answer, of a request if they begin with `>`, or of
-/// rewrite rules' variables if they begin with `=`. The first byte picks mode, session and status.
+/// Parses `data` as lines `name: value` of a response, of a request if they begin with `>`, or of
+/// rewrite variables if they begin with `=`. The first byte chooses mode, session and status.
 ///
 /// # Panics
 ///
-/// When an invariant is broken.
+/// An invariant does not hold.
 pub fn rules(data: &[u8]) {
     let Some((&pick, text)) = data.split_first() else { return };
     let (mut request, mut answer) = (FieldMap::new(), FieldMap::new());

@@ -1,4 +1,4 @@
-//! Before the origin is asked: may this request be answered from the store, and from which spaces?
+//! Decides before the fetch whether a request may be served from the cache, public or private.
 
 use bolide_http::cache_control::RequestControl;
 use bolide_http::cookies::Cookies;
@@ -10,26 +10,27 @@ use crate::rules::identity::Facts;
 use crate::rules::policy::{CachePolicy, Mode};
 use crate::rules::query::QueryRules;
 
-/// What rewrite rules (`[E=…]`) or the attributes of an ESI element say about one request.
+/// The variables of rewrite rules (`[E=…]`) or the attributes of an ESI element for one request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
-    /// `Cache-Control:…` apart from `vary=`.
+    /// `Cache-Control:…` without `vary=`.
     pub control: LsCacheControl,
-    /// `Cache-Vary:…`: cookies that the answer depends on.
+    /// `Cache-Vary:…`: cookies that belong to the key.
     pub vary_cookies: Vec<Box<[u8]>>,
-    /// `Cache-Control:vary=…`: what copies are told apart by.
+    /// `Cache-Control:vary=…`: the vary value of the key.
     pub vary_value: Option<Box<[u8]>>,
     /// `cache-key-mod:…`
     pub query: QueryRules,
-    /// `modcache:0`: no caching at all.
+    /// `modcache:0`: no caching.
     pub is_off: bool,
-    /// For whom an answer is kept that says nothing (`CacheEnable`); none is as the mode has it.
+    /// The scope of a response without directives (`CacheEnable`); `None` leaves it to the mode.
     pub by_default: Option<CacheScope>,
-    /// Answers for everybody are neither looked up nor kept (`CacheDisable`).
+    /// Disables the public cache, lookups and storing (`CacheDisable`).
     pub no_public: bool,
-    /// Answers for one session are neither looked up nor kept.
+    /// Disables the private cache, lookups and storing.
     pub no_private: bool,
-    /// It was found out who asks, and the application may know: as good as `Authorization`.
+    /// The server authenticated the client, and the application may know the user: counts as
+    /// `Authorization`.
     pub is_vouched_for: bool,
 }
 
@@ -37,7 +38,7 @@ pub struct Environment {
 const VARY_COOKIES_MAX: usize = 64;
 
 impl Environment {
-    /// Takes one variable that a rewrite rule set; whether it was one of those known here.
+    /// Sets a variable of a rewrite rule. Returns whether it is known.
     pub fn set(&mut self, name: &[u8], value: &[u8]) -> bool {
         let is = |known: &[u8]| name.eq_ignore_ascii_case(known);
         if is(b"cache-vary") {
@@ -64,7 +65,7 @@ impl Environment {
         true
     }
 
-    /// Adds a cookie that the answer depends on.
+    /// Adds a cookie that belongs to the key.
     pub fn add_vary_cookie(&mut self, name: &[u8]) {
         let is_known = self.vary_cookies.iter().any(|known| **known == *name);
         if !name.is_empty() && !is_known && self.vary_cookies.len() < VARY_COOKIES_MAX {
@@ -80,29 +81,29 @@ fn words(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii).filter(|word| !word.is_empty())
 }
 
-/// Why a request is neither looked up nor its answer kept.
+/// Why a request bypasses the cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bypass {
     /// `modcache:0`
     Off,
     /// The method.
     Method,
-    /// It has a query, and those are not cached here.
+    /// It has a query, and the location does not cache such requests.
     Query,
-    /// It has cookies, and those are not cached here.
+    /// It has cookies, and the location does not cache such requests.
     Cookies,
-    /// Rewrite rules said `no-cache`.
+    /// `no-cache` from rewrite rules.
     Environment,
-    /// The request said `no-store`, which counts here.
+    /// `no-store` in the request, which the location honours.
     NoStore,
-    /// It says what no key can tell apart.
+    /// The key cannot represent part of it.
     Unkeyed,
-    /// Neither space is open to it.
+    /// Neither the public nor the private cache is enabled for it.
     NoSpace,
 }
 
 impl Bypass {
-    /// For `Cache-Status` and `explain`.
+    /// The reason for `Cache-Status` and `explain`.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         match self {
@@ -118,21 +119,21 @@ impl Bypass {
     }
 }
 
-/// Where a request is looked up.
+/// The caches in which a request is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gate {
-    /// In the session's own space, first.
+    /// The private cache of its session, first.
     pub private: bool,
-    /// In everybody's space.
+    /// The public cache.
     pub public: bool,
 }
 
-/// Whether a request is looked up, and where. `has_session` says whether
-/// [`session`](super::session) found one.
+/// Decides whether and where a request is looked up. `has_session` is the result of
+/// [`session`](super::session).
 ///
 /// # Errors
 ///
-/// Why it passes.
+/// The reason why the request bypasses the cache.
 pub fn gate(policy: &CachePolicy, facts: &Facts<'_>, has_session: bool) -> Result<Gate, Bypass> {
     let control = &facts.environment.control;
     let is_zone = policy.mode == Mode::Zone;
@@ -156,11 +157,11 @@ pub fn gate(policy: &CachePolicy, facts: &Facts<'_>, has_session: bool) -> Resul
     if control.no_cache || control.no_store {
         return Err(Bypass::Environment);
     }
-    // What cannot be seen cannot be told apart, and an override makes it another request.
+    // Cut cookies cannot be part of a key, and a method override makes it another request.
     if !is_zone && (Cookies::of(facts.fields).is_cut() || claims::overrides_method(facts.fields)) {
         return Err(Bypass::Unkeyed);
     }
-    // RFC 9110 §7.6.1: the origin is not told of what keys would tell apart.
+    // RFC 9110 §7.6.1: hop-by-hop fields are not sent upstream, so keys must not depend on them.
     if Hops::of(facts.fields).hide_any(facts.fields) {
         return Err(Bypass::Unkeyed);
     }
@@ -170,8 +171,8 @@ pub fn gate(policy: &CachePolicy, facts: &Facts<'_>, has_session: bool) -> Resul
     if is_zone {
         return Ok(Gate { private: false, public: true });
     }
-    // An ESI element says which space; a word for one closes the other. An age alone, as a rewrite
-    // rule may set it, only implies public and closes nothing.
+    // An ESI element names its cache, which excludes the other one. An age alone, as a rewrite rule
+    // may set it, only implies public and excludes nothing.
     let wants_private = control.private || control.shared;
     let wants_public = control.public && control.lifetime().is_none();
     let (no_public, no_private) = (facts.environment.no_public, facts.environment.no_private);
@@ -182,7 +183,7 @@ pub fn gate(policy: &CachePolicy, facts: &Facts<'_>, has_session: bool) -> Resul
     if gate.private || gate.public { Ok(gate) } else { Err(Bypass::NoSpace) }
 }
 
-/// Whether a request drops its session's private objects: a POST that nobody exempted.
+/// Whether a request flushes its session's private objects: a POST without an exemption.
 #[must_use]
 pub fn autoflushes(policy: &CachePolicy, facts: &Facts<'_>) -> bool {
     policy.mode != Mode::Zone

@@ -1,7 +1,7 @@
-//! What requests are told apart by: URL, cookies and fields, session.
+//! The parts of cache keys: URL, cookies and fields, session.
 //!
-//! Owns the parts of keys; how they are joined so that they cannot run together is the key
-//! builder's business. `Accept-Encoding` is in no part: one object holds all codings.
+//! The key builder joins the parts unambiguously. `Accept-Encoding` is in no part: one object has
+//! all codings.
 
 use bolide_http::cookies::{Cookies, php_name};
 use bolide_http::message::Scheme;
@@ -19,26 +19,26 @@ pub struct Facts<'a> {
     pub method: Method,
     /// Its fields.
     pub fields: &'a FieldMap,
-    /// How it came.
+    /// The scheme of the connection.
     pub scheme: Scheme,
-    /// The host that it is for, in lower case, without port.
+    /// The requested host, in lower case, without port.
     pub host: &'a [u8],
-    /// The port that it came to.
+    /// The port of the connection.
     pub port: u16,
-    /// The first name of the server that answers.
+    /// The first name of the server block.
     pub server: &'a [u8],
-    /// Path and query as the client sent them, before any rewriting.
+    /// Path and query as received, before any rewriting.
     pub target: &'a [u8],
-    /// The host as the client wrote it, with its port if there was one.
+    /// The host as the client wrote it, with its port if it has one.
     pub authority: &'a [u8],
-    /// How the request arrived where it is answered; empty where the address alone decides that.
+    /// How the request reached its location; empty if the address alone determines it.
     pub arrival: &'a [u8],
-    /// What rewrite rules or an ESI element said.
+    /// The variables of rewrite rules or of an ESI element.
     pub environment: &'a Environment,
 }
 
 impl<'a> Facts<'a> {
-    /// The query as sent, without `?`.
+    /// The query as received, without `?`.
     #[must_use]
     pub fn query(&self) -> &'a [u8] {
         split_target(self.target).1
@@ -52,13 +52,13 @@ fn split_target(target: &[u8]) -> (&[u8], &[u8]) {
     }
 }
 
-/// Appends the URL part of the key of a request: scheme, host, port, server, path and what the
-/// rules leave of the query.
+/// Appends the URL part of a request's key: scheme, host, port, server, path and the relevant
+/// query.
 pub fn url(out: &mut Vec<u8>, facts: &Facts<'_>, policy: &CachePolicy) {
     url_of(out, facts, facts.target, policy);
 }
 
-/// Appends the URL part that a request for `target` on the same host would have: for purges.
+/// Appends the URL part of a request for `target` on the same host; for purges.
 pub fn url_of(out: &mut Vec<u8>, facts: &Facts<'_>, target: &[u8], policy: &CachePolicy) {
     let scheme: &[u8] = match facts.scheme {
         Scheme::Http => b"http://",
@@ -69,7 +69,7 @@ pub fn url_of(out: &mut Vec<u8>, facts: &Facts<'_>, target: &[u8], policy: &Cach
     out.push(b':');
     bolide_http::digits::push_decimal(out, facts.port.into());
     if facts.server != facts.host {
-        // A blank stands in no host and no path.
+        // No host or path contains a space.
         out.push(b' ');
         out.extend_from_slice(facts.server);
         out.push(b' ');
@@ -79,29 +79,29 @@ pub fn url_of(out: &mut Vec<u8>, facts: &Facts<'_>, target: &[u8], policy: &Cach
     query::push(out, query, [&policy.query, &facts.environment.query]);
 }
 
-/// One piece of the vary part of a key. Its first byte says of which kind it is, so that a client
-/// cannot write one kind of piece by means of another.
+/// A piece of the vary part of a key. Its first byte is its kind, so that a client cannot imitate
+/// one kind by another.
 #[derive(Clone, Copy, Debug)]
 pub enum KeyPiece<'a> {
-    /// The host as the client wrote it, where that is more than a name in lower case.
+    /// The host as the client wrote it, unless it is a plain name in lower case.
     Host(&'a [u8]),
-    /// What the client claims about the address.
+    /// A field about the requested address.
     Claim(ForwardedClaim<'a>),
-    /// How the request arrived where it is answered.
+    /// How the request reached its location.
     Arrival(&'a [u8]),
-    /// A cookie with its value, or without it if the request has none.
+    /// A cookie with its value, or without one if the request does not have it.
     Cookie(&'a [u8], Option<&'a [u8]>),
-    /// The value that rewrite rules or the answer set.
+    /// The vary value of rewrite rules or of the response.
     Value(&'a [u8]),
-    /// The page that an inline of ESI came with.
+    /// The page that an ESI inline came with.
     Inline(&'a [u8]),
-    /// The one copy of a page that says `no-vary`.
+    /// The one copy of a page with `no-vary`.
     Unvaried,
-    /// A request that asks past what is kept.
+    /// A request that bypasses the stored copies.
     Past([u64; 2]),
 }
 
-/// The kinds whose pieces say no more than the address does.
+/// The kinds whose pieces depend on the address only.
 const OF_ADDRESS: &[u8] = b"hf";
 
 impl KeyPiece<'_> {
@@ -118,7 +118,7 @@ impl KeyPiece<'_> {
         }
     }
 
-    /// Appends its kind and its text; of a cookie that is `name=value;` or `name;`.
+    /// Appends kind and text; a cookie is `name=value;` or `name;`.
     pub fn push(&self, out: &mut Vec<u8>) {
         out.push(self.kind());
         match self {
@@ -140,7 +140,7 @@ impl KeyPiece<'_> {
     }
 }
 
-/// Whether the vary part of a key tells its requests apart by nothing but the address.
+/// Whether the vary part of a key depends on nothing but the address.
 #[must_use]
 pub fn is_of_address(mut vary: &[u8]) -> bool {
     while let Some((len, rest)) = vary.split_first_chunk::<4>() {
@@ -155,10 +155,10 @@ pub fn is_of_address(mut vary: &[u8]) -> bool {
     true
 }
 
-/// Calls `take` with the pieces that belong to every key of a page: what applications may take for
-/// the address, and how the request arrived.
+/// Calls `take` with the pieces of every key of a page: what applications may use as the address,
+/// and how the request reached its location.
 pub fn of_address<'a>(facts: &Facts<'a>, mut take: impl FnMut(KeyPiece<'a>)) {
-    // An application may build its links from what it sees.
+    // An application may build its links from these.
     if facts.authority != facts.host {
         take(KeyPiece::Host(facts.authority));
     }
@@ -173,15 +173,15 @@ pub fn of_address<'a>(facts: &Facts<'a>, mut take: impl FnMut(KeyPiece<'a>)) {
     }
 }
 
-/// Cookies whose names begin so are always vary cookies.
+/// The name prefix of cookies that always belong to the key.
 const VARY_PREFIX: &[u8] = b"_lscache_vary";
-/// LIMIT: such cookies of one request; further ones do not count.
+/// LIMIT: such cookies of one request; more are ignored.
 const VARY_OWN_MAX: usize = 16;
 
-/// Calls `take` with the pieces that are known before an answer is: the cookies `_lscache_vary…`
-/// that are there, by name; those that the configuration and rewrite rules name, there or not, in
-/// their order; the vary value (`value` in place of the rewrite rules').
-/// Nothing at all if the environment says `no-vary`.
+/// Calls `take` with the pieces that are known before the response: the `_lscache_vary…` cookies of
+/// the request, by name; the cookies of the configuration and rewrite rules, present or not, in
+/// their order; the vary value (`value` instead of that of the rewrite rules). No pieces with
+/// `no-vary` in the environment.
 pub fn vary_base<'a>(
     policy: &'a CachePolicy,
     environment: &'a Environment,
@@ -192,7 +192,7 @@ pub fn vary_base<'a>(
     if environment.control.no_vary {
         return;
     }
-    // By name without a list of them: each time the first name behind the last one.
+    // In order of names without a list: each time the smallest name after the last one.
     let own = |last: &[u8]| {
         let names = cookies.iter().map(|pair| pair.0);
         names.filter(|name| *name > last && is_own(name)).min()
@@ -214,14 +214,14 @@ pub fn vary_base<'a>(
     }
 }
 
-/// Whether it is a cookie of those that always count, or read as one.
+/// Whether it is a cookie that always belongs to the key, or PHP reads it as one.
 fn is_own(name: &[u8]) -> bool {
-    // PERF: almost no cookie begins so.
+    // PERF: almost no cookie begins with these.
     matches!(name, [b'_' | b'.' | b'%' | b'[' | b'+', ..])
         && php_name(name).take(VARY_PREFIX.len()).eq(VARY_PREFIX.iter().copied())
 }
 
-/// All cookies that an application may read as `name`, or that there is none.
+/// All cookies that an application may read as `name`, or a piece without value.
 fn each_read_as<'a>(cookies: &Cookies<'a>, name: &'a [u8], take: &mut impl FnMut(KeyPiece<'a>)) {
     let mut is_there = false;
     for (sent, value) in cookies.read_as(name) {
@@ -233,20 +233,20 @@ fn each_read_as<'a>(cookies: &Cookies<'a>, name: &'a [u8], take: &mut impl FnMut
     }
 }
 
-/// What begins the name of a cookie among the names that a URL's answers depend on; no field's name
-/// holds `=`.
+/// The prefix of a cookie among the names that a URL varies by. No field name contains `=`.
 pub(crate) const COOKIE: &[u8] = b"cookie=";
 
-/// The name, among those, of the set of codings that a request takes: an answer in one of the
-/// common codings is for all who take the same ones, however they say so.
+/// The name, among those, of the set of codings that a request accepts. A response in a common
+/// coding is valid for all requests that accept the same codings, however they spell it.
 pub(crate) const CODINGS: &[u8] = b"codings=";
 
-/// Appends what tells a request apart by `name`, one of [`Decision::vary`](super::Decision::vary).
+/// Appends the value of a request for `name`, one of
+/// [`StoreDecision::vary`](super::StoreDecision::vary).
 pub fn named<'a>(out: &mut Vec<u8>, name: &'a [u8], fields: &FieldMap, cookies: &Cookies<'a>) {
     if name == CODINGS {
         out.push(b'e');
         let lines = fields.all(Name::AcceptEncoding);
-        // Who names a coding in one line and refuses it in another is told apart by both.
+        // A coding may be accepted in one line and refused in another, so every line counts.
         for line in lines {
             out.push(bolide_http::negotiate::accepted(line).bits());
         }
@@ -261,15 +261,14 @@ pub fn named<'a>(out: &mut Vec<u8>, name: &'a [u8], fields: &FieldMap, cookies: 
     }
 }
 
-/// LIMIT: bytes that the value of a cookie has at least which makes a session; shorter ones can be
-/// guessed.
+/// LIMIT: bytes of a session cookie's value, at least; shorter values can be guessed.
 const SESSION_MIN: usize = 16;
-/// Cookies that say who is logged in: they belong to every session.
+/// The name prefix of login cookies, which belong to every session.
 const LOGINS: &[u8] = b"wordpress_logged_in_";
 
-/// Appends what the private objects of a client are found by: every cookie that `is_session` knows,
-/// and those of a log-in, whatever their length. Whether it has a session at all: one of those that
-/// are known has a value long enough. If it has none, nothing is private to it.
+/// Appends the key of a client's private objects: every cookie that `is_session` knows, and login
+/// cookies of any length. Returns whether it has a session: a known cookie with a value that is
+/// long enough. Without a session it appends nothing.
 pub fn session(
     out: &mut Vec<u8>,
     cookies: &Cookies<'_>,

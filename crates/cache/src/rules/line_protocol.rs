@@ -1,4 +1,4 @@
-//! Tags that an answer carries and purges that it orders, of whichever dialect.
+//! Parses the tags and purges of a response, in all dialects.
 
 use bolide_http::cache_groups::{self, Separator};
 use bolide_http::lscache::{self, CacheScope, LsTarget, PurgeEffect};
@@ -9,13 +9,13 @@ use crate::rules::policy::{CachePolicy, Mode};
 /// A tag of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TagWord<'a> {
-    /// The tag; may be empty.
+    /// The tag; it may be empty.
     pub text: &'a [u8],
-    /// Whether public purges reach it though the object is private (`public:`).
+    /// Whether public purges reach it in a private object (`public:`).
     pub public: bool,
 }
 
-/// Fields that hold tags, beside LSCache's and `Cache-Groups`.
+/// Fields with tags, besides LSCache's and `Cache-Groups`.
 pub(crate) const LISTS: [(&[u8], Separator); 7] = [
     (b"Surrogate-Key", Separator::Blank),
     (b"xkey", Separator::Blank),
@@ -26,9 +26,9 @@ pub(crate) const LISTS: [(&[u8], Separator); 7] = [
     (b"X-Cache-Tags", Separator::Either),
 ];
 
-/// Calls `take` with each tag of an answer: of `X-LiteSpeed-Tag`, `Surrogate-Key`, `xkey`,
+/// Calls `take` with each tag of a response: from `X-LiteSpeed-Tag`, `Surrogate-Key`, `xkey`,
 /// `Cache-Tag`, `Cache-Tags`, `Edge-Cache-Tag`, `X-Cache-Tags`, `X-Magento-Tags`, `Cache-Groups`.
-/// Those of a public object are not marked `public`.
+/// The tags of a public object are not marked `public`.
 pub fn tags(answer: &FieldMap, mut take: impl FnMut(TagWord<'_>)) {
     for line in answer.all_text(b"X-LiteSpeed-Tag") {
         for tag in lscache::tags(line, CacheScope::Private) {
@@ -45,36 +45,36 @@ pub fn tags(answer: &FieldMap, mut take: impl FnMut(TagWord<'_>)) {
     });
 }
 
-/// What is to be purged.
+/// The target of a purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PurgeTarget {
-    /// Everything of the scope.
+    /// All objects of the scope.
     All,
-    /// What has this tag.
+    /// The objects with this tag.
     Tag(Box<[u8]>),
-    /// What has a tag that begins so.
+    /// The objects with a tag that has this prefix.
     Prefix(Box<[u8]>),
-    /// What is kept of this path and query on the same host: see [`url_of`](super::url_of).
+    /// The objects of this path and query on the same host: see [`url_of`](super::url_of).
     Url(Box<[u8]>),
 }
 
-/// One order to purge.
+/// A purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PurgeOrder {
-    /// Everybody's objects, or those of the session that asked.
+    /// Public objects, or those of the session of the request.
     pub scope: CacheScope,
-    /// What becomes of them.
+    /// The effect.
     pub effect: PurgeEffect,
-    /// Which they are.
+    /// The target.
     pub target: PurgeTarget,
 }
 
-/// LIMIT: orders of one answer; further ones are not carried out.
+/// LIMIT: purges of one response; more are ignored.
 pub(crate) const ORDERS_MAX: usize = 16 * 1024;
 
-/// The orders of an answer with `status` to a request with `method`, whatever else is decided
-/// about it: `X-LiteSpeed-Purge`, then `-Purge2`, then `Cache-Group-Invalidation` of successful
-/// unsafe requests (RFC 9875 §3). nginx's zones know only the last.
+/// The purges of a response with `status` to a request with `method`, stored or not: from
+/// `X-LiteSpeed-Purge`, then `-Purge2`, then `Cache-Group-Invalidation` of successful unsafe
+/// requests (RFC 9875 §3). nginx's zones support only the last.
 #[must_use]
 pub fn purges(
     policy: &CachePolicy,
@@ -108,7 +108,7 @@ pub fn purges(
     orders
 }
 
-/// Whether an answer has one of LSCache's fields: its application drives the cache.
+/// Whether a response has an LSCache field, so that its application controls the cache.
 #[must_use]
 pub fn is_lscache(answer: &FieldMap) -> bool {
     let mut names = [

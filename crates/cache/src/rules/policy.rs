@@ -1,39 +1,40 @@
-//! What the configuration of a location says about caching.
+//! The cache configuration of a location.
 
 use crate::rules::query::QueryRules;
 
-/// Whose rules decide.
+/// The rules that decide.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// Only what the application marks as cacheable is kept (`page_cache auto`).
+    /// Only responses that the application marks as cacheable are stored (`page_cache auto`).
     #[default]
     Auto,
-    /// As `Auto`, and the configuration's defaults for answers that say nothing (`page_cache on`).
+    /// As `Auto`, with the configuration's defaults for responses without directives (`page_cache
+    /// on`).
     LsCache,
     /// nginx's rules (`fastcgi_cache`).
     Zone,
 }
 
-/// What an answer with `Set-Cookie` means.
+/// The effect of `Set-Cookie` in a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SetCookie {
-    /// It is not kept.
+    /// It is not stored.
     Prevents,
-    /// It is kept, without the cookie, only if `X-LiteSpeed-Cache-Control` says so.
+    /// It is stored, without the cookie, only with `X-LiteSpeed-Cache-Control`.
     #[default]
     NeedsMark,
-    /// It is kept, without the cookie.
+    /// It is stored without the cookie.
     Dropped,
 }
 
-/// Response fields that are not looked at.
+/// Response fields that are ignored.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ignore {
     /// `X-Accel-Expires`
     pub accel_expires: bool,
     /// `Expires`
     pub expires: bool,
-    /// `Cache-Control` and the fields that stand in for it.
+    /// `Cache-Control` and the fields that replace it.
     pub cache_control: bool,
     /// `Set-Cookie`
     pub set_cookie: bool,
@@ -41,21 +42,21 @@ pub struct Ignore {
     pub vary: bool,
 }
 
-/// How long answers of some statuses are kept that say nothing themselves.
+/// The lifetime of responses with some statuses that have no directives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Valid {
-    /// The statuses; none means any.
+    /// The statuses; an empty list means any.
     pub statuses: Vec<u16>,
-    /// Seconds; 0 is not at all.
+    /// Seconds; 0 means not stored.
     pub seconds: u32,
 }
 
-/// `fastcgi_cache_valid` and its kin, in the order written.
+/// `fastcgi_cache_valid` and similar directives, in the order of the configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Valids(pub Vec<Valid>);
 
 impl Valids {
-    /// The seconds for `status`: of the first line that names it or any.
+    /// The seconds for `status`, from the first line with it or with any status.
     #[must_use]
     pub fn seconds(&self, status: u16) -> Option<u32> {
         let names = |valid: &&Valid| valid.statuses.is_empty() || valid.statuses.contains(&status);
@@ -63,59 +64,59 @@ impl Valids {
     }
 }
 
-/// A guess for answers with `Last-Modified` that say nothing else (RFC 9111 §4.2.2).
+/// The heuristic lifetime of responses with `Last-Modified` and no directives (RFC 9111 §4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heuristic {
-    /// Part of the time since the last change, in per cent.
+    /// The percentage of the time since the last modification.
     pub percent: u8,
-    /// Seconds at most.
+    /// LIMIT: seconds.
     pub max: u32,
 }
 
-/// The settings of a location; the default keeps only what is marked.
+/// The cache configuration of a location. The default stores only marked responses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CachePolicy {
-    /// Whose rules decide.
+    /// The rules that decide.
     pub mode: Mode,
-    /// Whether answers for everybody are looked up and kept.
+    /// Whether the public cache is used.
     pub public: bool,
-    /// Whether answers for one session are looked up and kept.
+    /// Whether the private cache is used.
     pub private: bool,
-    /// Seconds for public answers that are to be kept and do not say how long.
+    /// The lifetime of public responses without one, in seconds.
     pub ttl: u32,
-    /// Seconds for private answers that are to be kept and do not say how long.
+    /// The lifetime of private responses without one, in seconds.
     pub private_ttl: u32,
-    /// Seconds that an LSCache object may be sent after its time while it is made anew.
+    /// Seconds in which a stale LSCache object may be sent while it is revalidated.
     pub max_stale: u32,
-    /// Seconds by status for answers that say nothing.
+    /// The lifetime by status for responses without directives.
     pub valid: Valids,
-    /// Fields that are not looked at.
+    /// Ignored fields.
     pub ignore: Ignore,
-    /// Bytes of the largest body.
+    /// LIMIT: bytes of a body.
     pub object_max: u64,
-    /// Whether the request's `Cache-Control` counts.
+    /// Whether the `Cache-Control` of requests is honoured.
     pub honour_request: bool,
-    /// How to guess, if at all.
+    /// The heuristic, if it is enabled.
     pub heuristic: Option<Heuristic>,
-    /// What `Set-Cookie` means.
+    /// The effect of `Set-Cookie`.
     pub set_cookie: SetCookie,
-    /// Whether requests with a query are looked up and kept.
+    /// Whether requests with a query use the cache.
     pub with_query: bool,
-    /// Whether requests with cookies are looked up and kept.
+    /// Whether requests with cookies use the cache.
     pub with_cookies: bool,
-    /// Whether ESI is looked for where an answer asks for it.
+    /// Whether ESI is processed in responses that request it.
     pub esi: bool,
-    /// Whether a successful unsafe request drops what is kept of its URL (RFC 9111 §4.4).
+    /// Whether a successful unsafe request invalidates its URL (RFC 9111 §4.4).
     pub invalidates: bool,
-    /// Targeted fields that count, the most specific first (RFC 9213 §2.2).
+    /// The targeted fields, the most specific first (RFC 9213 §2.2).
     pub targets: Vec<Box<[u8]>>,
-    /// What is left out of queries in keys.
+    /// The query parameters that keys exclude.
     pub query: QueryRules,
-    /// Cookies that answers always depend on.
+    /// Cookies that always belong to the key.
     pub vary_cookies: Vec<Box<[u8]>>,
-    /// Whether answers to POST are looked up and kept too (zones only).
+    /// Whether POST uses the cache, too (zones only).
     pub with_post: bool,
-    /// Whether RFC 9111 is kept where nginx does not (zones only).
+    /// Whether RFC 9111 applies where nginx differs (zones only).
     pub is_strict: bool,
 }
 

@@ -1,26 +1,26 @@
-//! Queries in keys: what `CacheKeyModify` leaves out of them.
+//! The query in keys, without the parameters that `CacheKeyModify` excludes.
 //!
-//! Changes keys only, never what an application sees. The order of parameters is the client's.
+//! It changes keys only, never the request. The parameters keep their order.
 
 /// A rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Rule {
-    /// The parameter of this name.
+    /// The parameter with this name.
     Name(Box<[u8]>),
-    /// Parameters whose names begin so.
+    /// Parameters with this name prefix.
     Prefix(Box<[u8]>),
 }
 
-/// LIMIT: rules of one list; further ones are not taken.
+/// LIMIT: rules of one list; more are ignored.
 const RULES_MAX: usize = 512;
 
-/// Parameters that do not matter.
+/// The parameters that keys exclude.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QueryRules(Vec<Rule>);
 
 impl QueryRules {
-    /// Takes one word: `-qs:name`, `-qs:prefix*`, or `clear`, which forgets what was said before.
-    /// Whether it was one of these.
+    /// Adds a word: `-qs:name`, `-qs:prefix*`, or `clear`, which removes the rules before it.
+    /// Returns whether it is valid.
     pub fn add(&mut self, word: &[u8]) -> bool {
         let word = word.trim_ascii();
         if word.eq_ignore_ascii_case(b"clear") {
@@ -40,14 +40,14 @@ impl QueryRules {
         true
     }
 
-    /// Takes the words of a list between blanks or commas.
+    /// Adds the words of a list that spaces or commas separate.
     pub fn add_all(&mut self, words: &[u8]) {
         for word in words.split(|byte| matches!(byte, b' ' | b'\t' | b',')) {
             self.add(word);
         }
     }
 
-    /// Whether the parameter `name` does not matter.
+    /// Whether keys exclude the parameter `name`.
     #[must_use]
     pub fn drops(&self, name: &[u8]) -> bool {
         self.0.iter().any(|rule| match rule {
@@ -63,7 +63,7 @@ impl QueryRules {
     }
 }
 
-/// Appends `?` and what `rules` leave of `query`; nothing if nothing is left.
+/// Appends `?` and the rest of `query` after `rules`; nothing if it is empty.
 pub(crate) fn push(out: &mut Vec<u8>, query: &[u8], rules: [&QueryRules; 2]) {
     if query.is_empty() {
         return;

@@ -1,11 +1,11 @@
-//! Fields that go: from what is kept, from what a client is sent, from what an origin is asked.
+//! Removes fields: from stored responses, from responses to clients, and from upstream requests.
 
 use bolide_http::{FieldMap, Hops, Name};
 
 use crate::rules::claims;
 use crate::rules::policy::Mode;
 
-/// Of one connection, not of a message (RFC 9110 §7.6.1, RFC 9111 §3.1).
+/// Fields of a connection, not of a message (RFC 9110 §7.6.1, RFC 9111 §3.1).
 const OF_CONNECTIONS: &[Name] = &[
     Name::Connection,
     Name::KeepAlive,
@@ -16,7 +16,7 @@ const OF_CONNECTIONS: &[Name] = &[
     Name::TransferEncoding,
     Name::Upgrade,
 ];
-/// What applications tell the cache and nobody else.
+/// Fields that applications send to the cache alone.
 const CONTROLS: &[&[u8]] = &[
     b"X-LiteSpeed-Cache-Control",
     b"X-LiteSpeed-Tag",
@@ -32,14 +32,14 @@ const CONTROLS: &[&[u8]] = &[
     b"X-Cache-Tags",
     b"X-Magento-Tags",
 ];
-/// What only a cache in front of this server may say, and every name that begins so.
+/// Fields and prefixes that only a trusted cache in front may send.
 const FORGERIES: &[&[u8]] =
     &[b"X-LSCACHE", b"X-LiteMage", b"X-LiteSpeed-", b"ESI-Referer", b"ESI-Content-Type"];
-/// What a trusted cache in front is told of a kept answer.
+/// Fields of stored responses for a trusted cache in front.
 const SHARED: &[&[u8]] = &[b"X-LiteSpeed-Cache-Control", b"X-LiteSpeed-Tag", b"X-LiteSpeed-Vary"];
 
-/// Removes what is not kept of an answer. Its `ETag` and `Last-Modified` are to be noted before;
-/// the age it came with is in the decision.
+/// Removes the fields that are not stored. Read `ETag` and `Last-Modified` before; the age is in
+/// the decision.
 pub fn for_store(answer: &mut FieldMap, mode: Mode) {
     Hops::of(answer).remove_named(answer);
     for &name in OF_CONNECTIONS {
@@ -57,8 +57,8 @@ pub fn for_store(answer: &mut FieldMap, mode: Mode) {
     for_client(answer);
 }
 
-/// Adds to what is kept of `answer` that which a cache in front is told with each delivery;
-/// [`for_client`] removes it again for others. What is to be purged is said only once.
+/// Adds the fields of `answer` that a cache in front gets with each hit; [`for_client`] removes
+/// them for other clients. Purges are sent only once.
 pub fn for_front(answer: &FieldMap, kept: &mut FieldMap) {
     for name in SHARED {
         for value in answer.all_text(name) {
@@ -67,8 +67,8 @@ pub fn for_front(answer: &FieldMap, kept: &mut FieldMap) {
     }
 }
 
-/// Removes what a client is not told, kept or not, in locations with a page cache; a trusted cache
-/// in front is told everything. `CDN-Cache-Control` and `Cache-Groups` are for all caches and stay.
+/// Removes the fields that clients do not get in locations with a page cache; a trusted cache in
+/// front gets them. `CDN-Cache-Control` and `Cache-Groups` are for all caches and stay.
 pub fn for_client(answer: &mut FieldMap) {
     answer.remove_text(b"X-LiteSpeed-Cache");
     for name in CONTROLS {
@@ -76,8 +76,8 @@ pub fn for_client(answer: &mut FieldMap) {
     }
 }
 
-/// Whether a client may not say this to the application, unless it is a trusted cache in front;
-/// `_` is taken for `-`, because applications do not see the difference.
+/// Whether a client must not send this field to the application, unless it is a trusted cache in
+/// front. `_` counts as `-`, because applications cannot distinguish them.
 #[must_use]
 pub fn is_forged(name: &[u8]) -> bool {
     FORGERIES.iter().any(|known| claims::begins_as(name, known))

@@ -1,4 +1,4 @@
-//! The rules as rows: what LSCache's specification, RFC 9111 and nginx say, one line each.
+//! The rules as rows: LSCache's specification, RFC 9111 and nginx, one line each.
 
 mod keys;
 mod lscache;
@@ -14,12 +14,12 @@ use crate::rules::{
 
 /// 2020-09-13T12:26:40Z, in milliseconds.
 const NOW: u64 = 1_600_000_000_000;
-/// [`NOW`] as a date, and 100 seconds around it.
+/// [`NOW`] as a date, and dates 100 seconds before and after.
 const DATE: &str = "Sun, 13 Sep 2020 12:26:40 GMT";
 const EARLIER: &str = "Sun, 13 Sep 2020 12:25:00 GMT";
 const LATER: &str = "Sun, 13 Sep 2020 12:28:20 GMT";
 
-/// Fields from lines `name: value`, separated by `|`.
+/// Parses fields from lines `name: value`, separated by `|`.
 fn fields(text: &str) -> FieldMap {
     let mut fields = FieldMap::new();
     for line in text.split('|').filter(|line| !line.trim().is_empty()) {
@@ -29,7 +29,7 @@ fn fields(text: &str) -> FieldMap {
     fields
 }
 
-/// A request and what answers it.
+/// A request and its response.
 struct Case<'a> {
     policy: CachePolicy,
     environment: Environment,

@@ -1,4 +1,4 @@
-//! Asking whether a kept answer is still good, and what other answers say about it.
+//! Revalidation of stored responses, and invalidation by other responses.
 
 use bolide_http::conditional::{Comparison, matches};
 use bolide_http::message::Scheme;
@@ -7,8 +7,8 @@ use bolide_http::{FieldMap, Name};
 use crate::rules::decide::AnswerFacts;
 use crate::rules::identity::Facts;
 
-/// Appends the conditions by which an origin may confirm a kept answer with these validators
-/// (RFC 9111 §4.3.1). Whether there were any.
+/// Adds the conditions that let an upstream validate a stored response (RFC 9111 §4.3.1). Returns
+/// whether there are any.
 pub fn conditions(etag: Option<&[u8]>, modified: Option<&[u8]>, request: &mut FieldMap) -> bool {
     for name in [
         Name::IfNoneMatch,
@@ -29,12 +29,12 @@ pub fn conditions(etag: Option<&[u8]>, modified: Option<&[u8]>, request: &mut Fi
     etag.is_some() || modified.is_some()
 }
 
-/// Whether a 304 confirms the kept answer with these validators (RFC 9111 §4.3.4): it names the
-/// same ones, or none.
+/// Whether a 304 validates the stored response with these validators (RFC 9111 §4.3.4): its
+/// validators are equal, or it has none.
 #[must_use]
 pub fn is_same(etag: Option<&[u8]>, modified: Option<&[u8]>, confirmation: &FieldMap) -> bool {
     if let Some(new) = confirmation.get(Name::Etag) {
-        // A strong validator confirms only its like.
+        // A strong validator validates only by strong comparison.
         let how = if new.starts_with(b"W/") { Comparison::Weak } else { Comparison::Strong };
         return match etag {
             Some(old) => matches(new, Some(old), how),
@@ -47,8 +47,8 @@ pub fn is_same(etag: Option<&[u8]>, modified: Option<&[u8]>, confirmation: &Fiel
     }
 }
 
-/// Replaces fields of a kept answer by those of the 304 that confirmed it (RFC 9111 §3.2). What
-/// describes the body as it is kept stays.
+/// Updates the fields of a stored response from the 304 that validated it (RFC 9111 §3.2). Fields
+/// that describe the stored body stay.
 pub fn freshen(kept: &mut FieldMap, confirmation: &FieldMap) {
     let stays = |name: Name| {
         matches!(
@@ -73,7 +73,7 @@ pub fn freshen(kept: &mut FieldMap, confirmation: &FieldMap) {
     }
 }
 
-/// Paths with queries that an answer to an unsafe request makes doubtful (RFC 9111 §4.4): the
+/// The paths with queries that a response to an unsafe request invalidates (RFC 9111 §4.4): the
 /// target, and `Location` and `Content-Location` on the same origin.
 #[must_use]
 pub fn invalidated(facts: &Facts<'_>, answer: &AnswerFacts<'_>) -> Vec<Vec<u8>> {
@@ -97,7 +97,7 @@ pub fn invalidated(facts: &Facts<'_>, answer: &AnswerFacts<'_>) -> Vec<Vec<u8>> 
     targets
 }
 
-/// The path and query of an address on the same origin.
+/// The path and query of a URL on the same origin.
 fn own_path<'a>(facts: &Facts<'_>, text: &'a [u8]) -> Option<&'a [u8]> {
     if text.starts_with(b"/") && !text.starts_with(b"//") {
         return Some(text);

@@ -1,6 +1,6 @@
-//! nginx's rules for its zones: `X-Accel-Expires` before `Expires` and `Cache-Control`, then the
-//! seconds by status; `Set-Cookie` and `Vary: *` prevent. A strict policy adds what RFC 9111 has
-//! beyond that.
+//! nginx's rules for its cache zones: `X-Accel-Expires` precedes `Expires` and `Cache-Control`,
+//! then come the seconds by status; `Set-Cookie` and `Vary: *` prevent storing. A strict policy
+//! adds the rules of RFC 9111 that nginx lacks.
 
 use bolide_http::cache_control::{self, AccelExpires, CacheControl};
 use bolide_http::vary::VaryField;
@@ -11,17 +11,17 @@ use crate::rules::decide::{AnswerFacts, AnswerSource, StoreDecision, StoreRefusa
 use crate::rules::identity::Facts;
 use crate::rules::policy::CachePolicy;
 
-/// LIMIT: bytes of `Vary`, its lines joined, as in nginx.
+/// LIMIT: bytes of `Vary` with its lines joined, as in nginx.
 const VARY_SIZE_MAX: usize = 128;
 
-/// Whether the answer is kept; fills in how.
+/// Whether the response is stored; fills in how.
 pub(crate) fn decide(
     policy: &CachePolicy,
     facts: &Facts<'_>,
     answer: &AnswerFacts<'_>,
     decision: &mut StoreDecision,
 ) -> Result<(), StoreRefusal> {
-    // nginx counts from the arrival, whatever age the answer came with.
+    // nginx counts from the arrival and ignores the age of the response.
     let age = if policy.is_strict { decision.age } else { 0 };
     decision.age = 0;
     match facts.method {
@@ -41,7 +41,7 @@ pub(crate) fn decide(
     let (mut seconds, source) = lifetime(policy, answer, decision)?;
     if matches!(source, AnswerSource::CacheControl | AnswerSource::Expires) {
         decision.age = age;
-        // The lifetime of `Expires` was counted from the arrival.
+        // The lifetime from `Expires` counts from the arrival already.
         seconds =
             seconds.saturating_sub(if source == AnswerSource::CacheControl { age } else { 0 });
     }
@@ -61,8 +61,7 @@ pub(crate) fn decide(
     Ok(())
 }
 
-/// RFC 9111 §3.5: an answer to one who proved who he is, and which does not say that others may
-/// have it.
+/// RFC 9111 §3.5: a response to an authenticated request that does not allow shared storage.
 fn is_for_one(facts: &Facts<'_>, answer: &FieldMap) -> bool {
     let is_proved =
         facts.environment.is_vouched_for || facts.fields.get(Name::Authorization).is_some();
@@ -108,15 +107,15 @@ fn lifetime(
     Ok((seconds, AnswerSource::Configuration))
 }
 
-/// Seconds after its time in which an answer may be sent while it is made anew, and in place of
-/// errors, as it says itself.
+/// Seconds after its lifetime in which a response may be sent while it is revalidated, and on
+/// errors, by its own directives.
 #[must_use]
 pub fn grace(answer: &FieldMap) -> (u32, u32) {
     let said = Said::by(answer);
     (said.updating, said.errors)
 }
 
-/// What `Cache-Control` says to nginx, which looks for its words anywhere in a line.
+/// `Cache-Control` as nginx parses it: it searches its words anywhere in a line.
 #[derive(Debug, Default)]
 struct Said {
     refusal: Option<StoreRefusal>,
@@ -166,7 +165,7 @@ impl Said {
     }
 }
 
-/// The number behind the first `word`, if it is there.
+/// The number behind the first `word`, if the line has it.
 fn number_behind(line: &[u8], word: &[u8]) -> Result<Option<u32>, StoreRefusal> {
     let Some(at) = memmem::find(line, word) else { return Ok(None) };
     let mut sum: u32 = 0;

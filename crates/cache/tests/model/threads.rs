@@ -1,7 +1,7 @@
-//! Four threads, each a worker with a mailbox, on one small store.
+//! Four threads on one small store, each a worker with a mailbox.
 //!
-//! A body tells when it was made by a clock that all of them advance, so that each can see whether
-//! a purge that had returned before it looked up has been forgotten.
+//! A body contains its creation time by a shared logical clock. So each thread can check that no
+//! purge which returned before its lookup was lost.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,18 +20,19 @@ const WORKERS: usize = 4;
 const STEPS: u64 = 1_500;
 const SPACES: usize = (SITES * 3) as usize;
 
-/// What all of them see.
+/// The state that all threads share.
 struct World {
     store: Arc<Store>,
     clock: AtomicU64,
-    /// When the last purge that has returned began, by space and tag, by space and URL, by space.
+    /// When the last purge that returned had begun, by namespace and tag, by namespace and URL, by
+    /// namespace.
     tags: Vec<AtomicU64>,
     urls: Vec<AtomicU64>,
     all: Vec<AtomicU64>,
-    /// Purges that have begun, by space, and those that have returned.
+    /// The purges that have begun and those that have returned, by namespace.
     begun: Vec<AtomicU64>,
     returned: Vec<AtomicU64>,
-    /// Who fills what, and how many purges had returned before it looked up.
+    /// The fills by target, and how many purges had returned before their lookup.
     holders: Mutex<HashMap<Target, (usize, u64)>>,
     mail: Vec<Mutex<Vec<u64>>>,
     finish: Barrier,
@@ -63,7 +64,7 @@ impl World {
         self.clock.fetch_add(1, Ordering::SeqCst)
     }
 
-    /// What was made before this, and has this tag, is gone.
+    /// Objects with this tag that are older than this must be gone.
     fn floors(&self, target: Target) -> Floors {
         let space = Self::space(target);
         let at = |all: &[AtomicU64], index: usize| all[index].load(Ordering::SeqCst);
@@ -79,7 +80,7 @@ impl World {
         }
     }
 
-    /// Drops something, and only then lets others rely on it.
+    /// Purges first, and then publishes it.
     fn purge(&self, chance: &mut Prng) {
         let target = Target::any(chance);
         let (space, began) = (Self::space(target), self.tick());
@@ -147,7 +148,7 @@ struct Fill {
     is_begun: bool,
 }
 
-/// Somebody who follows a fill.
+/// A follower of a fill.
 struct Reader {
     follower: Follower,
     target: Target,
@@ -210,14 +211,14 @@ impl Worker<'_> {
         let mut holders = lock(&world.holders);
         if let Some((_, before)) = holders.insert(target, (self.number, returned)) {
             let later = world.begun[World::space(target)].load(Ordering::SeqCst);
-            // Either of the two may be the one that a purge has killed.
+            // A purge may have killed either of the two.
             assert!(later > before.min(returned), "{target:?} is filled twice at once");
         }
         let tag = self.chance.below(TAGS);
         self.fills.push(Fill { target, permit, tag, is_begun: false });
     }
 
-    /// From here on somebody else may fill it.
+    /// From here on another fill is allowed.
     fn release(&self, target: Target) {
         let mut holders = lock(&self.world.holders);
         if holders.get(&target).is_some_and(|(number, _)| *number == self.number) {
@@ -251,7 +252,7 @@ impl Worker<'_> {
         }
         if self.chance.below(6) == 0 {
             self.release(self.fills[at].target);
-            // Whoever reads it reads on.
+            // Its followers read on.
             let _is_read = self.fills[at].permit.pass_on(None);
         }
         let mut fill = self.fills.swap_remove(at);
@@ -272,13 +273,13 @@ impl Worker<'_> {
             0 => permit.abandon(AbandonReason::Uncacheable { until_ms: now_ms + 20 }),
             1 => permit.abandon(AbandonReason::Failed { now_ms, rest_until_ms: now_ms + 20 }),
             2 => permit.abandon(AbandonReason::Gone),
-            // Its waiters are found by whoever comes first.
+            // The next poll of any worker finds its waiters.
             _ => return drop(permit),
         };
         self.world.post(wakes);
     }
 
-    /// Takes the mail and lets everybody read who may.
+    /// Takes the mail and continues the followers.
     fn hear(&mut self) {
         self.world.post(self.front.poll_orphans());
         for exchange in std::mem::take(&mut *lock(&self.world.mail[self.number])) {
@@ -293,7 +294,7 @@ impl Worker<'_> {
     }
 }
 
-/// Reads on; false when there is nothing more to come.
+/// Reads on; false at the end.
 fn read(reader: &mut Reader, waiter: Waiter) -> bool {
     loop {
         match reader.follower.poll() {
@@ -331,7 +332,7 @@ fn live(world: &World, number: usize, seed: u64) -> u64 {
         kept: 0,
     };
     (0..STEPS).for_each(|step| worker.step(step));
-    // No fill outlives this, and then no mail.
+    // No fill remains after this, and then no mail.
     while !worker.fills.is_empty() {
         worker.give_up();
     }

@@ -1,4 +1,4 @@
-//! What is written is read again; what was changed is not.
+//! Round trips of the file format, and the detection of changes.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -52,7 +52,7 @@ fn file(texts: &[Vec<u8>; 5], all: &[(Vec<u8>, bool)], body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Whether a file is whole and says what it said.
+/// Whether a file is complete and its contents are unchanged.
 fn is_good(bytes: &[u8]) -> bool {
     Record::decode(bytes).is_some_and(|record| record.has_body(&bytes[record.size()..]))
 }

@@ -1,4 +1,4 @@
-//! What requests are told apart by, and which of them are looked up.
+//! The parts of keys, and the requests that are looked up.
 
 use bolide_http::cookies::Cookies;
 use bolide_http::message::Scheme;
@@ -148,7 +148,7 @@ fn sessions_are_all_cookies_that_name_one_and_say_who_is_logged_in() {
             format!("PHPSESSID={long}; x=1; lsc_private={long}x"),
             Some(format!("cPHPSESSID={long};clsc_private={long}x;")),
         ),
-        // A cookie that another host of the domain set, or a short one, does not stand alone.
+        // A cookie that another host of the domain set, or a short one, is no session alone.
         (
             format!("lsc_private={long}; PHPSESSID=short"),
             Some(format!("clsc_private={long};cPHPSESSID=short;")),
@@ -327,8 +327,8 @@ proptest! {
         let answer =
             AnswerFacts { status, fields: &answer, body_len: Some(9), asked: NOW, arrived: NOW };
         let decision = decide(&policy, &facts(&request, "/", &environment), &answer, false);
-        // The first that speaks in the order of precedence decides; without a session only a word
-        // for everybody, or the configuration, keeps anything.
+        // The first source in order of precedence decides. Without a session only a public
+        // directive or the configuration stores anything.
         if words.iter().all(|word| word.contains("private") || word.contains("no-store"))
             && !words.is_empty()
         {

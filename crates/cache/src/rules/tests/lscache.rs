@@ -1,4 +1,4 @@
-//! What an application that speaks LSCache says, and what is done.
+//! The directives of LSCache applications, and their effects.
 
 use bolide_http::Method;
 use bolide_http::lscache::{CacheScope, PurgeEffect};
@@ -71,7 +71,7 @@ fn the_applications_word_goes_before_every_other() {
         assert_eq!(Some(decision.ttl), rows[from].1, "{answer}");
         assert_eq!(decision.source, rows[from].2, "{answer}");
     }
-    // PHP's own words for sessions do not count against the application's.
+    // PHP's own session fields do not override the application's.
     let answer = "X-LiteSpeed-Cache-Control: public,max-age=9|Pragma: no-cache|\
                   Cache-Control: no-store, no-cache, must-revalidate|Expires: 0";
     let decision = Case { answer, ..Case::default() }.decide();
@@ -160,7 +160,7 @@ fn what_is_never_kept() {
             Some(StoreRefusal::Environment),
         ),
         (
-            // The request's no-cache is not taken back by the answer's max-age.
+            // The response's max-age does not override the request's no-cache.
             Case { environment: environment(&[("Cache-Control", "no-cache")]), ..case() },
             Some(StoreRefusal::Environment),
         ),

@@ -1,4 +1,4 @@
-//! What nginx's zones keep.
+//! The responses that nginx's zones store.
 
 use bolide_http::{Method, Name};
 
