@@ -1,6 +1,6 @@
-//! Owns: an application behind FastCGI that says exactly what a test tells it to, and remembers
-//! what it was asked.
-//! Refuses: the product's FastCGI code; the few records it needs are here.
+//! A FastCGI application with responses that a test defines. It records the requests.
+//!
+//! It does not use the product's FastCGI code; the few records that it needs are here.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::site;
 
-/// What the application was asked.
+/// A request that the application received.
 #[derive(Debug, Clone, Default)]
 pub struct AppRequest {
     /// The parameters, `HTTP_*` among them.
@@ -33,42 +33,42 @@ impl AppRequest {
         self.param("REQUEST_METHOD").unwrap_or_default()
     }
 
-    /// A parameter.
+    /// The value of a parameter.
     #[must_use]
     pub fn param(&self, name: &str) -> Option<&str> {
         self.params.get(name).map(String::as_str)
     }
 
-    /// A field of the request, by its own name.
+    /// The value of a request field, by its own name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         self.param(&format!("HTTP_{}", name.to_ascii_uppercase().replace('-', "_")))
     }
 }
 
-/// How an answer ends.
+/// How a response ends.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum AppEnd {
-    /// As it should.
+    /// Complete.
     #[default]
     Whole,
-    /// The connection closes in the middle of a record.
+    /// The connection closes within a record.
     Cut,
 }
 
-/// What the application says.
+/// A response of the application.
 #[derive(Debug, Clone, Default)]
 pub struct AppSaid {
-    /// Fields, one in each line.
+    /// The fields, one per line.
     pub head: String,
-    /// The body; `run N` for the N-th request to the address unless told otherwise.
+    /// The body; by default `run N` for the N-th request with this URI.
     pub body: Option<Vec<u8>>,
     /// How it ends.
     pub end: AppEnd,
 }
 
 impl AppSaid {
-    /// These fields (one in each line) and `run N`.
+    /// A response with these fields (one per line) and `run N`.
     #[must_use]
     pub fn head(head: &str) -> Self {
         Self { head: head.to_owned(), ..Self::default() }
@@ -80,7 +80,7 @@ impl AppSaid {
         Self { body: Some(body.to_vec()), ..self }
     }
 
-    /// The same, cut off.
+    /// The same, truncated.
     #[must_use]
     pub fn cut(self) -> Self {
         Self { end: AppEnd::Cut, ..self }
@@ -89,14 +89,14 @@ impl AppSaid {
 
 #[derive(Default)]
 struct State {
-    /// By path and query: the first answer, the second, and the last for all others.
+    /// By path and query: the first response, the second, and the last for all others.
     plans: BTreeMap<String, Vec<AppSaid>>,
     asked: Vec<AppRequest>,
-    /// Requests to this address wait.
+    /// Requests for this URI wait.
     held: Option<String>,
 }
 
-/// A running application. It ends with the test's process.
+/// A running application. It ends with the test process.
 pub struct TestApp {
     path: PathBuf,
     state: Arc<(Mutex<State>, Condvar)>,
@@ -109,10 +109,9 @@ impl Default for TestApp {
 }
 
 impl TestApp {
-    /// Starts an application on a unix socket that answers everything with `run N`.
+    /// Starts an application on a unix socket. It responds with `run N` to everything.
     ///
-    /// # Panics
-    /// When there can be no socket.
+    /// # Panics The socket cannot be created.
     #[must_use]
     pub fn start() -> Self {
         let path = site::temp_dir().join("app.sock");
@@ -130,49 +129,49 @@ impl TestApp {
         Self { path, state }
     }
 
-    /// What to write behind `fastcgi_pass`.
+    /// The address for `fastcgi_pass`.
     #[must_use]
     pub fn address(&self) -> String {
         format!("unix:{}", self.path.display())
     }
 
-    /// Says this from now on to all requests for `uri`.
+    /// Sets the response to all requests for `uri`.
     pub fn say(&self, uri: &str, head: &str) {
         self.plan(uri, vec![AppSaid::head(head)]);
     }
 
-    /// Says these one after the other to requests for `uri`, and then the last one for ever.
+    /// Sets the responses to requests for `uri` in order; the last one repeats.
     pub fn plan(&self, uri: &str, answers: Vec<AppSaid>) {
         let mut state = self.state.0.lock().unwrap();
         state.asked.retain(|asked| asked.uri() != uri);
         state.plans.insert(uri.to_owned(), answers);
     }
 
-    /// What it was asked for `uri`, in order, since it was last told what to say there.
+    /// The requests for `uri`, in order, since its responses were set.
     #[must_use]
     pub fn asked(&self, uri: &str) -> Vec<AppRequest> {
         let state = self.state.0.lock().unwrap();
         state.asked.iter().filter(|asked| asked.uri() == uri).cloned().collect()
     }
 
-    /// How often it was asked for `uri`.
+    /// The number of requests for `uri`.
     #[must_use]
     pub fn count(&self, uri: &str) -> usize {
         self.asked(uri).len()
     }
 
-    /// Lets requests for `uri` wait until [`Self::release`].
+    /// Makes requests for `uri` wait until [`Self::release`].
     pub fn hold(&self, uri: &str) {
         self.state.0.lock().unwrap().held = Some(uri.to_owned());
     }
 
-    /// Lets all requests go on.
+    /// Releases the waiting requests.
     pub fn release(&self) {
         self.state.0.lock().unwrap().held = None;
         self.state.1.notify_all();
     }
 
-    /// Nobody listens from now on.
+    /// Stops listening.
     pub fn vanish(&self) {
         let _gone = std::fs::remove_file(&self.path);
     }
@@ -187,7 +186,7 @@ impl Drop for TestApp {
     }
 }
 
-/// A moment as HTTP writes it, so many seconds from now.
+/// The HTTP date `offset` seconds from now.
 #[must_use]
 pub fn http_date(offset: i64) -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs() as i64;
@@ -207,7 +206,7 @@ pub fn http_date(offset: i64) -> String {
     )
 }
 
-/// Year, month from 0, and day of a number of days since 1970, by counting.
+/// Year, month from 0, and day from the number of days since 1970.
 fn civil(mut days: i64) -> (i64, usize, i64) {
     let is_leap = |year: i64| year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     let mut year = 1970;
@@ -284,7 +283,7 @@ fn answer(mut peer: UnixStream, shared: &(Mutex<State>, Condvar)) -> std::io::Re
         push_record(&mut out, STDOUT, id, piece);
     }
     if said.end == AppEnd::Cut {
-        // A record that promises more than comes.
+        // A record with less content than its header announces.
         out.extend([1, STDOUT, id[0], id[1], 4, 0, 0, 0, b'.']);
         return peer.write_all(&out);
     }
@@ -299,7 +298,7 @@ fn push_record(out: &mut Vec<u8>, kind: u8, id: [u8; 2], content: &[u8]) {
     out.extend_from_slice(content);
 }
 
-/// Names and values of PARAMS records; those behind a broken one are lost.
+/// The names and values of PARAMS records, up to the first invalid one.
 pub(crate) fn pairs(mut rest: &[u8]) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     while !rest.is_empty() {

@@ -1,4 +1,4 @@
-//! Owns: certificates for tests, made by the `openssl` program.
+//! Certificates for tests, created with the `openssl` program.
 
 use std::path::{Path, PathBuf};
 
@@ -6,13 +6,13 @@ use crate::tools::run;
 
 /// A certificate and its key, in PEM files.
 pub struct Cert {
-    /// The certificate, signed by itself.
+    /// The self-signed certificate.
     pub cert: PathBuf,
     /// Its private key.
     pub key: PathBuf,
 }
 
-/// What kind of key a certificate has.
+/// The type of a key.
 #[derive(Clone, Copy)]
 pub enum CertKey {
     /// ECDSA on P-256.
@@ -21,10 +21,9 @@ pub enum CertKey {
     Rsa,
 }
 
-/// Makes `DIR/STEM.pem` and `DIR/STEM.key` for `names`; the address 127.0.0.1 is always in it.
+/// Creates `DIR/STEM.pem` and `DIR/STEM.key` for `names` and the address 127.0.0.1.
 ///
-/// # Panics
-/// When `openssl` is missing or refuses.
+/// # Panics `openssl` is missing or fails.
 pub fn make(dir: &Path, stem: &str, key: CertKey, names: &[&str]) -> Cert {
     let made = Cert { cert: dir.join(format!("{stem}.pem")), key: dir.join(format!("{stem}.key")) };
     let mut alternatives = String::from("subjectAltName=IP:127.0.0.1,IP:::1");
@@ -44,11 +43,10 @@ pub fn make(dir: &Path, stem: &str, key: CertKey, names: &[&str]) -> Cert {
     made
 }
 
-/// The base64 of the SHA-256 of the certificate's public key, as Chromium's
-/// `--ignore-certificate-errors-spki-list` takes it.
+/// The base64 of the SHA-256 of the certificate's public key, for Chromium's
+/// `--ignore-certificate-errors-spki-list`.
 ///
-/// # Panics
-/// When `openssl` is missing or refuses.
+/// # Panics `openssl` is missing or fails.
 #[must_use]
 pub fn key_hash(cert: &Path) -> String {
     let script = format!(

@@ -1,20 +1,20 @@
-//! Owns: requests by curl, for the versions of HTTP that a bare socket is too little for.
+//! Requests with curl, for HTTP/2 and HTTP/3 above all.
 
 use std::fs;
 use std::path::Path;
 
 use crate::tools::run;
 
-/// Which HTTP version to insist on.
+/// The required HTTP version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Proto {
     /// HTTP/1.1.
     H1,
-    /// HTTP/2 chosen by ALPN.
+    /// HTTP/2, negotiated by ALPN.
     H2,
-    /// HTTP/2 over plain TCP, by prior knowledge.
+    /// HTTP/2 in cleartext with prior knowledge.
     H2c,
-    /// HTTP/3 and nothing else.
+    /// HTTP/3 only.
     H3,
 }
 
@@ -31,7 +31,7 @@ impl Proto {
         }
     }
 
-    /// What curl calls the version that was used.
+    /// curl's name for the HTTP version.
     #[must_use]
     pub fn version(self) -> &'static str {
         match self {
@@ -42,16 +42,16 @@ impl Proto {
     }
 }
 
-/// A request to be made by curl.
+/// A request with curl.
 pub struct Curl {
     args: Vec<String>,
     proto: Proto,
 }
 
-/// What curl got.
+/// The result of curl.
 #[derive(Debug, Clone, Default)]
 pub struct CurlReply {
-    /// curl's exit status; 0 when the transfer was whole.
+    /// curl's exit status; 0 if the transfer was complete.
     pub exit: i32,
     /// Status code of the last response.
     pub status: u16,
@@ -59,18 +59,18 @@ pub struct CurlReply {
     pub version: String,
     /// Fields of the last response, names in lower case.
     pub headers: Vec<(String, String)>,
-    /// What stood behind its body, names in lower case.
+    /// Trailer fields, names in lower case.
     pub trailers: Vec<(String, String)>,
-    /// The heads before it (interim responses and redirects), as text.
+    /// The earlier heads (interim responses and redirects), as text.
     pub before: Vec<String>,
     /// The body as received.
     pub body: Vec<u8>,
-    /// What curl complained about.
+    /// curl's error messages.
     pub stderr: String,
 }
 
 impl CurlReply {
-    /// The value of the first field of that name.
+    /// The value of the first field with this name.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n == name).map(|(_, v)| v.as_str())
@@ -84,14 +84,14 @@ impl CurlReply {
 }
 
 impl Curl {
-    /// A request by `proto`. Certificates are not checked unless [`Curl::trusting`] says which.
+    /// A request with `proto`. Certificates are checked only after [`Curl::trusting`].
     #[must_use]
     pub fn new(proto: Proto) -> Self {
         let fixed = ["-sS", "-4", "--max-time", "60", proto.flag()];
         Self { args: fixed.map(str::to_owned).to_vec(), proto }
     }
 
-    /// Adds arguments as curl's manual has them.
+    /// Adds curl arguments.
     #[must_use]
     pub fn args<S: Into<String>>(mut self, args: impl IntoIterator<Item = S>) -> Self {
         self.args.extend(args.into_iter().map(Into::into));
@@ -104,7 +104,7 @@ impl Curl {
         self.args(["-H", field])
     }
 
-    /// Checks the server against this certificate.
+    /// Verifies the server with this certificate.
     #[must_use]
     pub fn trusting(self, cert: &Path) -> Self {
         self.args(["--cacert", cert.to_str().unwrap()])
@@ -112,8 +112,7 @@ impl Curl {
 
     /// Makes the request.
     ///
-    /// # Panics
-    /// When curl fails or used another version of HTTP.
+    /// # Panics curl failed or used another HTTP version.
     #[must_use]
     pub fn get(self, url: &str) -> CurlReply {
         let wanted = self.proto.version();
@@ -123,10 +122,9 @@ impl Curl {
         reply
     }
 
-    /// Makes the request and reports whatever happened.
+    /// Makes the request and returns any result.
     ///
-    /// # Panics
-    /// When curl is missing.
+    /// # Panics curl is missing.
     #[must_use]
     pub fn attempt(mut self, url: &str) -> CurlReply {
         let dir = crate::site::temp_dir();

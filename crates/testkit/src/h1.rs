@@ -1,5 +1,6 @@
-//! Owns: an HTTP/1 client over a bare socket, which sends exactly the bytes it is given.
-//! Refuses: repairing anything; an answer it cannot read fails the test.
+//! An HTTP/1 client over a plain socket, which sends exactly the given bytes.
+//!
+//! A response that it cannot parse fails the test.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
@@ -11,7 +12,7 @@ pub struct H1TestClient {
     pending: Vec<u8>,
 }
 
-/// What came back.
+/// A response.
 #[derive(Debug, Clone, Default)]
 pub struct Response {
     /// Status code.
@@ -20,12 +21,12 @@ pub struct Response {
     pub status_line: String,
     /// Fields in order, names as sent.
     pub headers: Vec<(String, String)>,
-    /// The body with a chunked coding removed.
+    /// The decoded body.
     pub body: Vec<u8>,
 }
 
 impl Response {
-    /// The value of the first field of that name.
+    /// The value of the first field with this name.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str())
@@ -39,10 +40,9 @@ impl Response {
 }
 
 impl H1TestClient {
-    /// Connects; every read waits ten seconds at most.
+    /// Connects. Every read times out after ten seconds.
     ///
-    /// # Panics
-    /// When nobody listens.
+    /// # Panics The connection is refused.
     #[must_use]
     pub fn connect(addr: SocketAddr) -> Self {
         let socket = TcpStream::connect(addr).unwrap_or_else(|e| panic!("connect {addr}: {e}"));
@@ -52,19 +52,19 @@ impl H1TestClient {
         Self { socket, pending: Vec::new() }
     }
 
-    /// Sends bytes. A peer that has closed already is not an error: its answer may be waiting.
+    /// Sends bytes. A closed connection is no error: a response may have come before.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         let _closed_early = self.socket.write_all(bytes.as_ref());
         self
     }
 
-    /// Says that nothing more will be sent.
+    /// Shuts down the sending side.
     pub fn finish(&mut self) -> &mut Self {
         let _closed_already = self.socket.shutdown(Shutdown::Write);
         self
     }
 
-    /// Sends a request and reads its answer; `head` ends before the empty line.
+    /// Sends a request and reads its response; `head` ends before the empty line.
     pub fn ask(&mut self, head: &str) -> Response {
         self.send(format!("{head}\r\n\r\n"));
         self.answer_to(head.split(' ').next().unwrap_or("GET"))
@@ -76,23 +76,21 @@ impl H1TestClient {
         self.answer()
     }
 
-    /// Reads the answer to a GET.
+    /// Reads the response to a GET.
     pub fn answer(&mut self) -> Response {
         self.answer_to("GET")
     }
 
-    /// Reads the answer to a request of `method`.
+    /// Reads the response to a request of `method`.
     ///
-    /// # Panics
-    /// When no whole answer comes.
+    /// # Panics No complete response comes.
     pub fn answer_to(&mut self, method: &str) -> Response {
         self.try_answer(method).unwrap_or_else(|why| panic!("no answer: {why}"))
     }
 
-    /// Reads an answer, or says why there is none.
+    /// Reads a response, or returns why there is none.
     ///
-    /// # Errors
-    /// When the connection closes, stays silent or sends something else.
+    /// # Errors The connection closes, times out or sends something else.
     pub fn try_answer(&mut self, method: &str) -> Result<Response, String> {
         let head = self.take_until(b"\r\n\r\n")?;
         let head = String::from_utf8_lossy(&head).into_owned();
@@ -137,22 +135,20 @@ impl H1TestClient {
 
     /// Reads until the peer closes.
     ///
-    /// # Errors
-    /// When it does not close.
+    /// # Errors It does not close.
     pub fn to_end(&mut self) -> Result<Vec<u8>, String> {
         while self.fill()? {}
         Ok(std::mem::take(&mut self.pending))
     }
 
-    /// Whether the peer closes without sending anything more.
+    /// Whether the peer closes without sending more.
     pub fn is_closed(&mut self) -> bool {
         self.to_end().is_ok_and(|rest| rest.is_empty())
     }
 
-    /// Takes the next `len` bytes.
+    /// Reads the next `len` bytes.
     ///
-    /// # Errors
-    /// When fewer come.
+    /// # Errors Fewer bytes come.
     pub fn take(&mut self, len: usize) -> Result<Vec<u8>, String> {
         while self.pending.len() < len {
             if !self.fill()? {
@@ -189,7 +185,8 @@ impl H1TestClient {
                 self.pending.extend_from_slice(&buffer[..len]);
                 Ok(true)
             }
-            // A server that closes with unread input resets; the answer came before.
+            // A server that closes with unread input resets the connection; the response came
+            // before.
             Err(e) if e.kind() == ErrorKind::ConnectionReset => Ok(false),
             Err(e) => Err(format!("read: {e}")),
         }

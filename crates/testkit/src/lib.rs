@@ -1,5 +1,6 @@
-//! Owns: starting the real binary, and clients that share no code with it.
-//! Refuses: knowledge of the product's crates; what a test expects stays in the test.
+//! Starts the real binary, and has clients that share no code with it.
+//!
+//! It uses none of the product's crates. Expectations belong to the tests.
 #![expect(
     clippy::disallowed_methods,
     clippy::disallowed_types,
@@ -32,10 +33,9 @@ pub use server::{Exit, TestServer};
 pub use tools::{Companion, ToolRun, run, tool};
 pub use wordpress::WordPress;
 
-/// Asks `ready` every 10 ms until it says yes, and fails with `what` after a minute.
+/// Polls `ready` every 10 ms until it is true, and fails with `what` after a minute.
 ///
-/// # Panics
-/// When `ready` never says yes: the calling test has failed.
+/// # Panics `ready` stays false: the calling test has failed.
 pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
     let start = std::time::Instant::now();
     while !ready() {
@@ -44,7 +44,7 @@ pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
     }
 }
 
-/// Sleeps. For tests that put load on a server for a while; never to decide a result.
+/// Sleeps. For tests that put load on a server for some time; never to decide a result.
 pub fn pause(milliseconds: u64) {
     std::thread::sleep(std::time::Duration::from_millis(milliseconds));
 }

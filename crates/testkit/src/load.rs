@@ -1,37 +1,36 @@
-//! Owns: putting load on a server with h2load, and reading what it reports.
+//! Puts load on a server with h2load, and parses its report.
 
 use std::thread::{self, JoinHandle};
 
 use crate::curl::Proto;
 use crate::tools::run;
 
-/// What h2load counted.
+/// The counts of h2load.
 #[derive(Debug, Clone, Default)]
 pub struct TestLoad {
     /// Requests asked for.
     pub total: u64,
-    /// Requests answered with a status of 200 to 299 and a whole body.
+    /// Requests with a 2xx status and a complete body.
     pub succeeded: u64,
-    /// Requests that got no whole answer.
+    /// Requests without a complete response.
     pub failed: u64,
-    /// Answers by class of status: 2xx, 3xx, 4xx, 5xx.
+    /// Responses by status class: 2xx, 3xx, 4xx, 5xx.
     pub classes: [u64; 4],
-    /// Everything h2load printed.
+    /// The output of h2load.
     pub report: String,
 }
 
 impl TestLoad {
-    /// Checks that each request was answered with 2xx.
+    /// Checks that each request got a 2xx.
     ///
-    /// # Panics
-    /// When one was not.
+    /// # Panics A request did not.
     pub fn expect_flawless(&self) {
         let flawless = self.total > 0 && self.classes[0] == self.total && self.failed == 0;
         assert!(flawless, "not every request was answered:\n{}", self.report);
     }
 }
 
-/// Runs h2load against `url` by `proto` with its own arguments (`-n`, `-c`, `-m`, …).
+/// Runs h2load against `url` with `proto` and its own arguments (`-n`, `-c`, `-m`, …).
 #[must_use]
 pub fn h2load(proto: Proto, url: &str, args: &[&str]) -> TestLoad {
     let version = match proto {
@@ -40,13 +39,13 @@ pub fn h2load(proto: Proto, url: &str, args: &[&str]) -> TestLoad {
         Proto::H2c => vec!["-p", "h2c"],
         Proto::H3 => vec!["--alpn-list=h3"],
     };
-    // h2load would try ::1 for localhost, where nobody listens.
+    // h2load would try ::1 for localhost, where no server listens.
     let url = &*url.replace("//localhost:", "//127.0.0.1:");
     let done = run("h2load-h3", version.iter().chain(args).chain(&[url])).succeeded();
     parse(&(done.text() + &done.stderr))
 }
 
-/// The same in a thread of its own.
+/// The same in its own thread.
 #[must_use]
 pub fn h2load_beside(proto: Proto, url: String, args: Vec<String>) -> JoinHandle<TestLoad> {
     thread::spawn(move || h2load(proto, &url, &args.iter().map(String::as_str).collect::<Vec<_>>()))
@@ -62,7 +61,7 @@ fn parse(report: &str) -> TestLoad {
     };
     // requests: N total, N started, N done, N succeeded, N failed, N errored, N timeout
     let requests = numbers("requests:");
-    // status codes: N 2xx, N 3xx, N 4xx, N 5xx: the class digits are read as numbers too
+    // status codes: N 2xx, N 3xx, N 4xx, N 5xx: the class digits parse as numbers, too.
     let codes = numbers("status codes:");
     assert!(requests.len() >= 7 && codes.len() >= 8, "not a report of h2load:\n{report}");
     TestLoad {

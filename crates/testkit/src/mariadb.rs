@@ -1,4 +1,4 @@
-//! Owns: a MariaDB server of its own, in a private directory and on a private socket.
+//! A MariaDB server for tests, in a private directory and on a private socket.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,16 @@ pub struct MariaDb {
 }
 
 impl MariaDb {
-    /// Makes an empty database directory and starts the server on it.
+    /// Creates an empty database directory and starts the server on it.
     ///
-    /// # Panics
-    /// When MariaDB is missing or does not answer within 30 seconds.
+    /// # Panics MariaDB is missing or does not respond within 30 seconds.
     #[must_use]
     pub fn start() -> Self {
         let dir = site::temp_dir();
         let mut install = Command::new(tool("mariadb-install-db"));
         install.args(["--no-defaults", "--auth-root-authentication-method=normal"]);
         install.args(["--skip-test-db", "--skip-name-resolve", "--innodb-log-file-size=8M"]);
-        // The kernel's contexts for asynchronous I/O are few, and shared by every test.
+        // The kernel has few contexts for asynchronous I/O, and all tests share them.
         install.arg("--innodb-use-native-aio=0").arg(format!("--tmpdir={}", dir.display()));
         install.args(user()).arg(format!("--datadir={}", dir.join("data").display()));
         let _quiet = finish("mariadb-install-db", install, Duration::from_secs(60)).succeeded();
@@ -39,16 +38,15 @@ impl MariaDb {
         wait_until("MariaDB to answer", || self.query("select 1").code == 0);
     }
 
-    /// The socket that clients connect to.
+    /// The socket for clients.
     #[must_use]
     pub fn socket(&self) -> PathBuf {
         self.dir.join("sql.sock")
     }
 
-    /// Runs statements and returns what they print, without the names of columns.
+    /// Runs statements and returns their output, without column names.
     ///
-    /// # Panics
-    /// When one fails.
+    /// # Panics A statement fails.
     pub fn sql(&self, statements: &str) -> String {
         self.query(statements).succeeded().text()
     }
@@ -58,7 +56,7 @@ impl MariaDb {
         run("mariadb", ["--no-defaults", "-u", "root", "-N", "-B", &socket, "-e", statements])
     }
 
-    /// Kills the server without a word.
+    /// Kills the server.
     pub fn kill(&mut self) {
         let _gone = self.child.kill();
         let _gone = self.child.wait();
@@ -74,7 +72,7 @@ impl MariaDb {
 
 impl Drop for MariaDb {
     fn drop(&mut self) {
-        // Nothing is kept, so nothing needs a clean end.
+        // The data is removed, so no clean shutdown is needed.
         self.kill();
         if std::env::var_os("BOLIDE_TEST_KEEP").is_none() {
             let _ = fs::remove_dir_all(&self.dir);
@@ -93,7 +91,7 @@ fn spawn(dir: &Path) -> Child {
     let mut command = Command::new(program.map_or_else(|| tool("mariadbd"), Path::to_owned));
     let path = |name: &str, file: &str| format!("--{name}={}", dir.join(file).display());
     command.args(["--no-defaults", "--skip-networking", "--skip-name-resolve", "--skip-log-bin"]);
-    // A crash of the machine may lose the data of a test; one of the server may not.
+    // The data survives a crash of the server, not one of the machine.
     command.args(["--innodb-flush-log-at-trx-commit=2", "--innodb-buffer-pool-size=32M"]);
     command.args(["--innodb-log-file-size=8M", "--innodb-fast-shutdown=2"]);
     command.arg("--innodb-use-native-aio=0");

@@ -1,7 +1,7 @@
-//! Owns: an HTTP/1 origin that says exactly the bytes a test tells it to, and remembers what it was
-//! asked.
-//! Refuses: the product's HTTP code, and repairing anything; a request it cannot read ends the
-//! connection.
+//! An HTTP/1 upstream server that sends exactly the bytes that a test defines. It records the
+//! requests.
+//!
+//! It does not use the product's HTTP code. A request that it cannot parse ends the connection.
 
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind, Read, Result, Write};
@@ -10,14 +10,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-/// What the origin was asked.
+/// A request that the server received.
 #[derive(Debug, Clone, Default)]
 pub struct UpstreamRequest {
-    /// The connection it came over, counted from 0.
+    /// The number of its connection, from 0.
     pub connection: usize,
-    /// Request line and fields as they came, without the empty line.
+    /// Request line and fields as received, without the empty line.
     pub head: String,
-    /// The body without its chunks.
+    /// The decoded body.
     pub body: Vec<u8>,
 }
 
@@ -40,14 +40,14 @@ impl UpstreamRequest {
         self.line().split(' ').nth(1).unwrap_or_default()
     }
 
-    /// The values of all fields of that name, in order.
+    /// The values of all fields with this name, in order.
     #[must_use]
     pub fn all(&self, name: &str) -> Vec<&str> {
         let fields = self.head.split("\r\n").skip(1).filter_map(|line| line.split_once(':'));
         fields.filter(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.trim()).collect()
     }
 
-    /// The value of the first field of that name.
+    /// The value of the first field with this name.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         self.all(name).first().copied()
@@ -56,10 +56,10 @@ impl UpstreamRequest {
 
 #[derive(Default)]
 struct State {
-    /// By path and query: the first answer, the second, and the last for all others.
+    /// By path and query: the first response, the second, and the last for all others.
     plans: BTreeMap<String, Vec<Vec<u8>>>,
     asked: Vec<UpstreamRequest>,
-    /// Requests to this address wait.
+    /// Requests for this target wait.
     held: Option<String>,
 }
 
@@ -72,22 +72,22 @@ struct Shared {
     gone: AtomicBool,
 }
 
-/// A running origin. It ends with the test's process.
+/// A running server. It ends with the test process.
 pub struct TestUpstream {
     address: SocketAddr,
     shared: Arc<Shared>,
 }
 
-/// A connection to the origin, for scripts.
+/// A connection to the server, for scripts.
 pub struct TestPeer {
     socket: TcpStream,
     pending: Vec<u8>,
     shared: Arc<Shared>,
-    /// Which one it is, counted from 0.
+    /// The number of the connection, from 0.
     pub number: usize,
 }
 
-/// An answer with these fields (one in each line, or none) and this body, framed by its length.
+/// A response with these fields (one per line, or none) and this body, with `Content-Length`.
 #[must_use]
 pub fn answer(fields: &str, body: &str) -> Vec<u8> {
     answer_of("200 OK", fields, body)
@@ -113,16 +113,15 @@ impl Default for TestUpstream {
 }
 
 impl TestUpstream {
-    /// Starts an origin that answers everything with `run N` and keeps connections.
+    /// Starts a server that responds with `run N` to everything and keeps connections alive.
     #[must_use]
     pub fn start() -> Self {
         Self::scripted(|peer| while peer.answer_as_planned().is_ok() {})
     }
 
-    /// Starts an origin that plays `script` with each connection, which ends with the script.
+    /// Starts a server that runs `script` for each connection, and then closes it.
     ///
-    /// # Panics
-    /// When there can be no socket.
+    /// # Panics The socket cannot be created.
     #[must_use]
     pub fn scripted(script: impl Fn(&mut TestPeer) + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
@@ -150,69 +149,69 @@ impl TestUpstream {
         Self { address, shared }
     }
 
-    /// What to write behind `http://`.
+    /// The address for a URL, behind `http://`.
     #[must_use]
     pub fn address(&self) -> String {
         self.address.to_string()
     }
 
-    /// Says this from now on to all requests for `target`.
+    /// Sets the response to all requests for `target`.
     pub fn say(&self, target: &str, answer: Vec<u8>) {
         self.plan(target, vec![answer]);
     }
 
-    /// Says these one after the other to requests for `target`, and then the last one for ever.
+    /// Sets the responses to requests for `target` in order; the last one repeats.
     pub fn plan(&self, target: &str, answers: Vec<Vec<u8>>) {
         let mut state = self.shared.state.lock().unwrap();
         state.asked.retain(|asked| asked.target() != target);
         state.plans.insert(target.to_owned(), answers);
     }
 
-    /// All that it was asked.
+    /// All requests so far.
     #[must_use]
     pub fn all(&self) -> Vec<UpstreamRequest> {
         self.shared.state.lock().unwrap().asked.clone()
     }
 
-    /// What it was asked for `target`, in order, since it was last told what to say there.
+    /// The requests for `target`, in order, since its responses were set.
     #[must_use]
     pub fn asked(&self, target: &str) -> Vec<UpstreamRequest> {
         self.all().into_iter().filter(|asked| asked.target() == target).collect()
     }
 
-    /// How often it was asked for `target`.
+    /// The number of requests for `target`.
     #[must_use]
     pub fn count(&self, target: &str) -> usize {
         self.asked(target).len()
     }
 
-    /// Connections that were made so far.
+    /// The number of connections so far.
     #[must_use]
     pub fn connections(&self) -> usize {
         self.shared.connections.load(Ordering::Acquire)
     }
 
-    /// Connections whose script is over.
+    /// The number of connections whose script has ended.
     #[must_use]
     pub fn closed(&self) -> usize {
         self.shared.closed.load(Ordering::Acquire)
     }
 
-    /// Lets requests for `target` wait until [`Self::release`].
+    /// Makes requests for `target` wait until [`Self::release`].
     pub fn hold(&self, target: &str) {
         self.shared.state.lock().unwrap().held = Some(target.to_owned());
     }
 
-    /// Lets all requests go on.
+    /// Releases the waiting requests.
     pub fn release(&self) {
         self.shared.state.lock().unwrap().held = None;
         self.shared.released.notify_all();
     }
 
-    /// Nobody listens from now on.
+    /// Stops listening.
     pub fn vanish(&self) {
         self.shared.gone.store(true, Ordering::Release);
-        // The last one that is taken ends the taking.
+        // One more connection wakes the accepting thread, so that it ends.
         let _last = TcpStream::connect(self.address);
         crate::wait_until("the origin to be gone", || TcpStream::connect(self.address).is_err());
     }
@@ -225,10 +224,9 @@ impl Drop for TestUpstream {
 }
 
 impl TestPeer {
-    /// Reads a request with its body and remembers it.
+    /// Reads a request with its body and records it.
     ///
-    /// # Errors
-    /// When there is none.
+    /// # Errors No request comes.
     pub fn request(&mut self) -> Result<UpstreamRequest> {
         let mut request = self.head()?;
         request.body = match request.field("transfer-encoding") {
@@ -242,25 +240,23 @@ impl TestPeer {
         Ok(request)
     }
 
-    /// Reads the head of a request and nothing else.
+    /// Reads the head of a request only.
     ///
-    /// # Errors
-    /// When there is none.
+    /// # Errors No request comes.
     pub fn head(&mut self) -> Result<UpstreamRequest> {
         let head = self.until(b"\r\n\r\n")?;
         let head = String::from_utf8_lossy(&head).into_owned();
         Ok(UpstreamRequest { connection: self.number, head, body: Vec::new() })
     }
 
-    /// Remembers what was asked.
+    /// Records a request.
     pub fn remember(&self, request: UpstreamRequest) {
         self.shared.state.lock().unwrap().asked.push(request);
     }
 
-    /// Takes so many bytes.
+    /// Reads `len` bytes.
     ///
-    /// # Errors
-    /// When fewer come.
+    /// # Errors Fewer bytes come.
     pub fn take(&mut self, len: usize) -> Result<Vec<u8>> {
         while self.pending.len() < len {
             self.more()?;
@@ -268,10 +264,9 @@ impl TestPeer {
         Ok(self.pending.drain(..len).collect())
     }
 
-    /// Takes bytes up to `mark`, and takes that away as well.
+    /// Reads up to `mark` and removes it.
     ///
-    /// # Errors
-    /// When it does not come.
+    /// # Errors It does not come.
     pub fn until(&mut self, mark: &[u8]) -> Result<Vec<u8>> {
         loop {
             if let Some(at) = self.pending.windows(mark.len()).position(|w| w == mark) {
@@ -283,7 +278,7 @@ impl TestPeer {
         }
     }
 
-    /// Takes everything until the other side ends; what it was.
+    /// Reads to the end of input.
     pub fn to_end(&mut self) -> Vec<u8> {
         while self.more().is_ok() {}
         std::mem::take(&mut self.pending)
@@ -291,18 +286,17 @@ impl TestPeer {
 
     /// Sends bytes.
     ///
-    /// # Errors
-    /// When nobody takes them.
+    /// # Errors The peer does not accept them.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> Result<()> {
         self.socket.write_all(bytes.as_ref())
     }
 
-    /// Says that nothing more will be sent.
+    /// Shuts down the sending side.
     pub fn finish(&mut self) {
         let _closed_already = self.socket.shutdown(Shutdown::Write);
     }
 
-    /// Waits while requests to `target` are held.
+    /// Waits while requests for `target` are held.
     pub fn wait(&self, target: &str) {
         let mut state = self.shared.state.lock().unwrap();
         while state.held.as_deref() == Some(target) {
@@ -310,10 +304,9 @@ impl TestPeer {
         }
     }
 
-    /// Reads a request and answers as planned.
+    /// Reads a request and sends the planned response.
     ///
-    /// # Errors
-    /// When the connection is over, by the answer's `Connection: close` too.
+    /// # Errors The connection ended, also by `Connection: close` in the response.
     pub fn answer_as_planned(&mut self) -> Result<()> {
         let request = self.request()?;
         let target = request.target();

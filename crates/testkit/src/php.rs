@@ -1,5 +1,6 @@
-//! Owns: a php-fpm of its own on private sockets, its children, and what it says of them.
-//! Refuses: the product's FastCGI code; the few records it needs to ask for the status are here.
+//! A php-fpm for tests on private sockets, with its children and its status.
+//!
+//! It does not use the product's FastCGI code; the few records for the status request are here.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -12,7 +13,7 @@ use std::time::Duration;
 use crate::tools::{run, tool};
 use crate::{site, wait_until};
 
-/// Settings that let every test start from the same PHP.
+/// Settings that make PHP the same for every test.
 const INI: [(&str, &str); 12] = [
     ("output_buffering", "0"),
     ("cgi.fix_pathinfo", "0"),
@@ -35,30 +36,29 @@ pub struct TestPhp {
     listen: String,
 }
 
-/// What php-fpm says of its pool.
+/// The status of php-fpm's pool.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PoolStatus {
     /// Connections accepted since the start.
     pub accepted: u64,
-    /// Connections that wait for a child.
+    /// Connections waiting for a child.
     pub waiting: u64,
-    /// Children that wait for a connection.
+    /// Children waiting for a connection.
     pub idle: u64,
-    /// Children that have a connection.
+    /// Children with a connection.
     pub active: u64,
 }
 
 impl TestPhp {
     /// Starts php-fpm with `children` children on a unix socket.
     ///
-    /// # Panics
-    /// When php-fpm is missing or does not listen within 30 seconds.
+    /// # Panics php-fpm is missing or does not listen within 30 seconds.
     #[must_use]
     pub fn start(children: u32) -> Self {
         Self::with(children, "")
     }
 
-    /// The same with more lines for its pool, `php_admin_value[...] = ...` for instance.
+    /// The same with more lines for its pool, for example `php_admin_value[...] = ...`.
     #[must_use]
     pub fn with(children: u32, pool: &str) -> Self {
         let dir = site::temp_dir();
@@ -89,14 +89,14 @@ impl TestPhp {
         });
     }
 
-    /// Ends what is left of php-fpm and starts it again on the same sockets.
+    /// Kills the remaining processes and starts php-fpm again on the same sockets.
     pub fn restart(&mut self) {
         self.kill_all();
         self.child = spawn(&self.dir);
         self.wait_ready();
     }
 
-    /// What to write behind `fastcgi_pass` or `server`: `unix:PATH` or an address.
+    /// The address for `fastcgi_pass` or `server`: `unix:PATH` or an address.
     #[must_use]
     pub fn address(&self) -> String {
         if self.listen.starts_with('/') {
@@ -105,34 +105,33 @@ impl TestPhp {
         self.listen.clone()
     }
 
-    /// The directory with the sockets, the log and `tmp/`, where PHP keeps uploads.
+    /// The directory of the sockets, the log and `tmp/` for uploads.
     #[must_use]
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Process of the master.
+    /// The process id of the master.
     #[must_use]
     pub fn master(&self) -> u32 {
         self.child.id()
     }
 
-    /// Processes of the children that serve the pool, also after their master is gone.
+    /// The process ids of the children in the pool, even after the master has ended.
     #[must_use]
     pub fn children(&self) -> Vec<u32> {
         let done = run("pgrep", ["-g", &self.master().to_string()]);
         let is_child = |pid: &u32| {
             let name = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-            // The status socket has a child of its own, which is of another pool.
+            // The status socket has a child of its own in another pool.
             String::from_utf8_lossy(&name).trim_end_matches(['\0', ' ']) == "php-fpm: pool www"
         };
         done.text().lines().filter_map(|line| line.parse().ok()).filter(is_child).collect()
     }
 
-    /// What php-fpm says of its pool, on a socket of its own that is not one of the pool's.
+    /// php-fpm's status, from a socket outside the pool.
     ///
-    /// # Panics
-    /// When php-fpm does not answer.
+    /// # Panics php-fpm does not respond.
     #[must_use]
     pub fn status(&self) -> PoolStatus {
         let mut status = None;
@@ -157,19 +156,19 @@ impl TestPhp {
         })
     }
 
-    /// What php-fpm and its scripts said on standard error.
+    /// Standard error of php-fpm and its scripts.
     #[must_use]
     pub fn log(&self) -> String {
         fs::read_to_string(self.dir.join("stderr")).unwrap_or_default()
     }
 
-    /// Kills the master alone; its children stay and go on.
+    /// Kills the master alone; its children continue.
     pub fn kill_master(&mut self) {
         let _gone = self.child.kill();
         let _gone = self.child.wait();
     }
 
-    /// Kills the master and each child.
+    /// Kills the master and all children.
     pub fn kill_all(&mut self) {
         let group = format!("-{}", self.child.id());
         let _gone =
@@ -197,7 +196,7 @@ impl Drop for TestPhp {
     }
 }
 
-/// Kills a process that a test found.
+/// Kills a process.
 pub fn kill(process: u32) {
     let _gone = Command::new("kill")
         .args(["-s", "KILL", &process.to_string()])
@@ -230,14 +229,14 @@ fn configuration(dir: &Path, listen: &str, children: u32, pool: &str) -> String 
 fn spawn(dir: &Path) -> Child {
     let log = fs::File::options().create(true).append(true).open(dir.join("stderr")).unwrap();
     let mut command = Command::new(program());
-    // A group of its own: master and children can be killed together, even without the master.
+    // In a process group of its own the children can be killed even without the master.
     command.process_group(0).args(["-F", "-O", "-R", "-y"]).arg(dir.join("fpm.conf"));
     command.env("TMPDIR", dir.join("tmp"));
     command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
     command.spawn().unwrap_or_else(|e| panic!("php-fpm: {e}"))
 }
 
-/// Debian names the program after its version.
+/// The program name on Debian contains the version.
 fn program() -> PathBuf {
     let mut found: Vec<PathBuf> = fs::read_dir("/usr/sbin")
         .unwrap()
@@ -249,7 +248,7 @@ fn program() -> PathBuf {
     found.pop().unwrap_or_else(|| tool("php-fpm"))
 }
 
-/// One request for the status page, and what is in its stdout records.
+/// Requests the status page once and returns the content of the stdout records.
 fn ask(socket: &Path, script: &str) -> std::io::Result<String> {
     let record = |kind: u8, content: &[u8]| {
         let len = u16::try_from(content.len()).unwrap().to_be_bytes();

@@ -1,5 +1,5 @@
-//! Owns: port numbers that no other test, in this process or another, is using.
-//! Below the ephemeral range, so that no client socket can sit on one by chance.
+//! Port numbers that no other test uses, in this process or another. They are below the ephemeral
+//! range, so that no client socket gets one by chance.
 
 use std::fs::{self, File};
 use std::net::{TcpListener, UdpSocket};
@@ -20,8 +20,7 @@ pub struct TestPorts {
 impl TestPorts {
     /// Claims a free block.
     ///
-    /// # Panics
-    /// When every block is taken.
+    /// # Panics No block is free.
     #[must_use]
     pub fn claim() -> Self {
         static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -43,10 +42,9 @@ impl TestPorts {
         panic!("no ten free ports in a row between {FIRST} and {}", FIRST + BLOCKS * PER_BLOCK);
     }
 
-    /// The `n`-th port of the block.
+    /// The port number `n` of the block.
     ///
-    /// # Panics
-    /// When `n` is not below [`PER_BLOCK`].
+    /// # Panics `n` is not below [`PER_BLOCK`].
     #[must_use]
     pub fn port(&self, n: usize) -> u16 {
         assert!(n < PER_BLOCK);

@@ -1,9 +1,9 @@
-//! Owns: one running server with a directory, a site, certificates and ports of its own.
+//! A running server with its own directory, site, certificates and ports.
 //!
-//! In a configuration these words are replaced: `@DIR@` (the server's directory, its prefix),
+//! These words are replaced in a configuration: `@DIR@` (the server's directory, its prefix),
 //! `@HTTP@` and `@HTTPS@` (ports), `@P2@` to `@P9@` (more ports), `@CERT@` and `@KEY@`.
-//! `BOLIDE_TEST_BINARY` names another program to test, nginx for instance: that is how the
-//! expectations of the tables in `tests/` can be checked against the original.
+//! `BOLIDE_TEST_BINARY` selects another program to test, for example nginx, to check the
+//! expectations of the tables in `tests/` against it.
 
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpStream};
@@ -25,10 +25,10 @@ pub struct TestServer {
     prelude: String,
 }
 
-/// How a server ended.
+/// The result of a server that ended.
 #[derive(Debug)]
 pub struct Exit {
-    /// Exit status; -1 when a signal ended it.
+    /// The exit status; -1 after a signal.
     pub code: i32,
     /// Its standard error.
     pub stderr: String,
@@ -36,7 +36,7 @@ pub struct Exit {
     pub error_log: String,
 }
 
-/// A server's directory and ports, for tests that start the program themselves.
+/// The directory and ports of a server, for tests that start the program themselves.
 pub struct Home {
     program: PathBuf,
     dir: PathBuf,
@@ -44,7 +44,7 @@ pub struct Home {
 }
 
 impl Home {
-    /// A new directory with `www/` filled, a certificate and an empty `logs/`.
+    /// A new directory with a filled `www/`, a certificate and an empty `logs/`.
     #[must_use]
     pub fn new(program: &str) -> Self {
         let program = std::env::var_os("BOLIDE_TEST_BINARY").unwrap_or_else(|| program.into());
@@ -55,7 +55,7 @@ impl Home {
         Self { program: program.into(), dir, ports: TestPorts::claim() }
     }
 
-    /// The first word of what the program prints: its name and a colon.
+    /// The first word of the program's messages: its name and a colon.
     #[must_use]
     pub fn name(&self) -> &'static str {
         if self.program.to_string_lossy().contains("nginx") { "nginx:" } else { "bolide:" }
@@ -67,13 +67,13 @@ impl Home {
         &self.dir
     }
 
-    /// The `n`-th port; 0 is for plain HTTP, 1 for TLS and QUIC.
+    /// Port number `n`; 0 is for plain HTTP, 1 for TLS and QUIC.
     #[must_use]
     pub fn port(&self, n: usize) -> u16 {
         self.ports.port(n)
     }
 
-    /// Replaces the words listed at the top of this file.
+    /// Replaces the words that the header of this file lists.
     #[must_use]
     pub fn expand(&self, text: &str) -> String {
         let mut text = text
@@ -88,7 +88,7 @@ impl Home {
         text
     }
 
-    /// Writes a file into the directory, expanded, and returns its path.
+    /// Writes a file into the directory, with words replaced, and returns its path.
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.dir.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -96,7 +96,7 @@ impl Home {
         path
     }
 
-    /// A command that runs the program with this prefix.
+    /// A command that runs the program with this directory as its prefix.
     #[must_use]
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(&self.program);
@@ -104,7 +104,7 @@ impl Home {
         command
     }
 
-    /// Runs the program to its end with this prefix.
+    /// Runs the program with this prefix to its end.
     #[must_use]
     pub fn run(&self, args: &[&str]) -> ToolRun {
         finish("server", self.command(args), Duration::from_secs(120))
@@ -115,17 +115,17 @@ impl Home {
         let conf = self.dir.join("nginx.conf");
         let log = File::options().create(true).append(true).open(self.dir.join("stderr")).unwrap();
         let mut command = self.command(&["-c", conf.to_str().unwrap()]);
-        // The log of what happens before the configuration is read.
+        // The log until the configuration is read.
         command.args(["-e", self.dir.join("logs/error.log").to_str().unwrap()]);
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         command.spawn().unwrap_or_else(|e| panic!("{:?}: {e}", self.program))
     }
 
-    /// A file's text, or nothing.
+    /// The text of a file; empty if there is none.
     #[must_use]
     pub fn read(&self, name: &str) -> String {
         let path = self.dir.join(name);
-        // A pipe would have its reader wait for ever.
+        // Reading a pipe would block for ever.
         let bytes = if path.is_file() { fs::read(path).unwrap_or_default() } else { Vec::new() };
         String::from_utf8_lossy(&bytes).into_owned()
     }
@@ -145,10 +145,10 @@ pub fn is_root() -> bool {
     fs::metadata("/proc/self").is_ok_and(|me| me.uid() == 0)
 }
 
-/// What stands before `http` in the configurations made by [`Server::with`].
+/// The part before `http` in the configurations of [`TestServer::with`].
 #[must_use]
 pub fn prelude(workers: u32) -> String {
-    // Started by root, nginx would serve as nobody; tests need no second user.
+    // As root, nginx would run workers as nobody; tests need no second user.
     let user = if is_root() { "user root;\n" } else { "" };
     format!(
         "{user}worker_processes {workers};\ndaemon off;\npid @DIR@/logs/pid;\n\
@@ -156,7 +156,7 @@ pub fn prelude(workers: u32) -> String {
     )
 }
 
-/// The listeners of [`Server::site`].
+/// The listeners of [`TestServer::site`].
 pub const LISTEN: &str = "
     listen 127.0.0.1:@HTTP@;
     listen 127.0.0.1:@HTTPS@ ssl;
@@ -167,7 +167,7 @@ pub const LISTEN: &str = "
     root @DIR@/www;
 ";
 
-/// The media types of [`Server::with`].
+/// The media types of [`TestServer::with`].
 pub const TYPES: &str = "
     default_type application/octet-stream;
     types {
@@ -178,19 +178,19 @@ pub const TYPES: &str = "
 ";
 
 impl TestServer {
-    /// Starts the program with this configuration file and waits until it answers.
+    /// Starts the program with this configuration file and waits until it responds.
     #[must_use]
     pub fn conf(program: &str, full: &str) -> Self {
         Self::start(Home::new(program), full)
     }
 
-    /// Starts it with this content of the `http` block, types and access log already set.
+    /// Starts it with this `http` block; types and access log are preset.
     #[must_use]
     pub fn with(program: &str, http: &str) -> Self {
         Self::workers(program, 1, http)
     }
 
-    /// [`Server::with`] and a number of workers.
+    /// [`TestServer::with`] with a number of workers.
     #[must_use]
     pub fn workers(program: &str, workers: u32, http: &str) -> Self {
         let prelude = prelude(workers);
@@ -200,16 +200,15 @@ impl TestServer {
         server
     }
 
-    /// Starts it with one `server` that listens everywhere and has this content.
+    /// Starts it with one `server` on all listeners with these directives.
     #[must_use]
     pub fn site(program: &str, server: &str) -> Self {
         Self::with(program, &format!("server {{{LISTEN}{server}\n}}"))
     }
 
-    /// Starts the program of `home` and waits until its first port answers.
+    /// Starts the program in `home` and waits until its first port responds.
     ///
-    /// # Panics
-    /// When it ends instead.
+    /// # Panics It ends instead.
     #[must_use]
     pub fn start(home: Home, full: &str) -> Self {
         home.write("nginx.conf", full);
@@ -219,14 +218,14 @@ impl TestServer {
         server
     }
 
-    /// Ends it by a signal and starts it again in the same directory with the same file.
+    /// Ends it with a signal and starts it again with the same directory and file.
     pub fn restart(&mut self, signal: &str) {
         self.signal(signal);
         let _ended = self.wait_exit();
         self.start_again();
     }
 
-    /// Starts it in the same directory with the same file, after it has ended.
+    /// Starts it again with the same directory and file, after it has ended.
     pub fn start_again(&mut self) {
         self.child = self.home.spawn();
         self.wait_ready();
@@ -242,26 +241,25 @@ impl TestServer {
         });
     }
 
-    /// Writes a new content of the `http` block (see [`Server::with`]) and sends HUP.
+    /// Writes a new `http` block (see [`TestServer::with`]) and sends HUP.
     pub fn reload(&self, http: &str) {
         self.rewrite(&format!("{}http {{{TYPES}{http}\n}}\n", self.prelude));
         self.signal("HUP");
     }
 
-    /// Writes a new configuration file, without telling the server.
+    /// Writes a new configuration file, without a signal.
     pub fn rewrite(&self, full: &str) {
         self.home.write("nginx.conf", full);
     }
 
-    /// Sends a signal, by name.
+    /// Sends a signal by name.
     pub fn signal(&self, signal: &str) {
         let _quiet = run("kill", ["-s", signal, &self.pid().to_string()]).succeeded();
     }
 
     /// Sends a signal and waits for the end.
     ///
-    /// # Panics
-    /// When it does not end in 30 seconds.
+    /// # Panics It does not end in 30 seconds.
     pub fn stop(mut self, signal: &str) -> Exit {
         self.signal(signal);
         self.wait_exit()
@@ -269,8 +267,7 @@ impl TestServer {
 
     /// Waits for the end.
     ///
-    /// # Panics
-    /// When it does not end in 30 seconds.
+    /// # Panics It does not end in 30 seconds.
     pub fn wait_exit(&mut self) -> Exit {
         let mut status = None;
         wait_until("the server to end", || {
@@ -286,7 +283,7 @@ impl TestServer {
         self.child.try_wait().unwrap().is_some()
     }
 
-    /// The process.
+    /// The process id.
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
@@ -298,25 +295,25 @@ impl TestServer {
         &self.home
     }
 
-    /// Where plain HTTP is.
+    /// The address for plain HTTP.
     #[must_use]
     pub fn http(&self) -> SocketAddr {
         self.addr(0)
     }
 
-    /// Where TLS and QUIC are.
+    /// The address for TLS and QUIC.
     #[must_use]
     pub fn https(&self) -> SocketAddr {
         self.addr(1)
     }
 
-    /// The address of the `n`-th port.
+    /// The address of port number `n`.
     #[must_use]
     pub fn addr(&self, n: usize) -> SocketAddr {
         SocketAddr::from(([127, 0, 0, 1], self.home.port(n)))
     }
 
-    /// The file behind a path of the site.
+    /// The file of a path of the site.
     #[must_use]
     pub fn www(&self, name: &str) -> PathBuf {
         self.home.dir.join("www").join(name)
@@ -342,7 +339,7 @@ impl TestServer {
         }
     }
 
-    /// A request by `proto` that trusts this server's certificate.
+    /// A request with `proto` that trusts this server's certificate.
     #[must_use]
     pub fn curl(&self, proto: Proto) -> Curl {
         Curl::new(proto).trusting(&self.home.dir.join("cert.pem"))
@@ -373,22 +370,21 @@ impl TestServer {
         self.access_log().lines().map(str::to_owned).collect()
     }
 
-    /// CPU time that the process has used, all of its threads together.
+    /// CPU time of the process with all of its threads.
     #[must_use]
     pub fn cpu_time(&self) -> Duration {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap_or_default();
-        // The name of the program, in brackets, may hold anything.
+        // The program name, in parentheses, may contain anything.
         let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
         let ticks = fields.split_whitespace().skip(11).take(2);
         // Linux reports CPU time in hundredths of a second (USER_HZ).
         ticks.map(|n| Duration::from_millis(10 * n.parse::<u64>().unwrap_or(0))).sum()
     }
 
-    /// Waits until the process rests: uses less than a twentieth of a core for three seconds, by
-    /// its own CPU time, so that others on the machine have no say.
+    /// Waits until the process is idle: it uses less than a twentieth of a core for three seconds.
+    /// CPU time is its own, so that other processes have no effect.
     ///
-    /// # Panics
-    /// When it does not within a minute.
+    /// # Panics It is not idle within a minute.
     pub fn wait_until_it_rests(&self) {
         let start = Instant::now();
         loop {
@@ -402,7 +398,7 @@ impl TestServer {
         }
     }
 
-    /// Resident memory in KiB, by `VmRSS` of this process and its children.
+    /// Resident memory in KiB, the `VmRSS` of this process and its children.
     #[must_use]
     pub fn resident_kib(&self) -> u64 {
         let script = format!(
@@ -418,7 +414,7 @@ impl TestServer {
 impl Drop for TestServer {
     fn drop(&mut self) {
         if self.child.try_wait().is_ok_and(|status| status.is_none()) {
-            // TERM first: a master process of nginx would leave its workers behind.
+            // TERM first, because a killed master process of nginx would leave its workers running.
             let pid = self.child.id().to_string();
             let _ = Command::new("sh").args(["-c", "kill -s TERM \"$0\"", &pid]).status();
             for _ in 0..200 {

@@ -1,4 +1,4 @@
-//! Owns: temporary directories and the small site that tests serve by default.
+//! Temporary directories, and the small site that tests serve by default.
 
 use std::fs::{self, File, FileTimes};
 use std::os::unix::fs::{PermissionsExt, symlink};
@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// When every file of the site was changed last: Tue, 14 Nov 2023 22:13:20 GMT.
+/// The modification time of every file of the site: Tue, 14 Nov 2023 22:13:20 GMT.
 pub const MTIME: u64 = 1_700_000_000;
-/// [`MTIME`] as HTTP writes it.
+/// [`MTIME`] as an HTTP date.
 pub const LAST_MODIFIED: &str = "Tue, 14 Nov 2023 22:13:20 GMT";
 /// The content of `/hello.txt`.
 pub const HELLO: &[u8] = b"hello, bolide\n";
@@ -17,10 +17,9 @@ pub const HELLO_ETAG: &str = "\"6553f100-e\"";
 /// Size of `/big.bin`.
 pub const BIG: usize = 1_000_000;
 
-/// A new empty directory, readable by every user.
+/// A new empty directory that every user can read.
 ///
-/// # Panics
-/// When it cannot be made.
+/// # Panics It cannot be created.
 #[must_use]
 pub fn temp_dir() -> PathBuf {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
@@ -34,10 +33,9 @@ pub fn temp_dir() -> PathBuf {
     }
 }
 
-/// Writes a file with the time [`MTIME`], and the directories above it.
+/// Writes a file with the time [`MTIME`], and creates the directories above it.
 ///
-/// # Panics
-/// When it cannot be written.
+/// # Panics It cannot be written.
 pub fn write(path: &Path, content: &[u8]) {
     fs::create_dir_all(path.parent().unwrap()).unwrap();
     fs::write(path, content).unwrap();
@@ -46,15 +44,14 @@ pub fn write(path: &Path, content: &[u8]) {
 
 /// Sets a file's modification time, in seconds since 1970.
 ///
-/// # Panics
-/// When the file is not there.
+/// # Panics The file does not exist.
 pub fn touch(path: &Path, mtime: u64) {
     let when = SystemTime::UNIX_EPOCH + Duration::from_secs(mtime);
     let file = File::options().append(true).open(path).unwrap();
     file.set_times(FileTimes::new().set_modified(when)).unwrap();
 }
 
-/// `len` bytes that no compressor makes smaller, the same for the same `seed`.
+/// `len` incompressible bytes, which depend on `seed` only.
 #[must_use]
 pub fn noise(len: usize, seed: u64) -> Vec<u8> {
     let mut x = seed | 1;
@@ -78,10 +75,9 @@ pub fn page() -> String {
     page
 }
 
-/// Fills `www` with the site that [`crate::Server`] serves.
+/// Fills `www` with the site that [`crate::TestServer`] serves.
 ///
-/// # Panics
-/// When a file cannot be written.
+/// # Panics A file cannot be written.
 pub fn fill(www: &Path) {
     let put = |name: &str, content: &[u8]| write(&www.join(name), content);
     put("index.html", b"<!DOCTYPE html>\n<title>index</title>\n<p>It works.</p>\n");
@@ -100,7 +96,7 @@ pub fn fill(www: &Path) {
     put("list/sub/c.txt", b"c\n");
     put("bare/keep.txt", b"keep\n");
     put("pre.txt", "plain text, plain text\n".repeat(60).as_bytes());
-    // Marks instead of real codings: which file was sent is all that matters here.
+    // Marks instead of real codings: tests need only see which file was sent.
     put("pre.txt.gz", b"\x1f\x8b-the-gzip-file");
     put("pre.txt.br", b"-the-brotli-file");
     put("pre.txt.zst", b"\x28\xb5\x2f\xfd-the-zstd-file");

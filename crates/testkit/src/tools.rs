@@ -1,4 +1,4 @@
-//! Owns: finding and running foreign programs. A missing one fails the test by name.
+//! Finds and runs other programs. A missing one fails the test by name.
 
 use std::env;
 use std::ffi::OsStr;
@@ -10,9 +10,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::time::{Duration, Instant};
 
-/// How a program ended and what it said.
+/// The result of a program.
 pub struct ToolRun {
-    /// Exit status; -1 when a signal ended it.
+    /// The exit status; -1 after a signal.
     pub code: i32,
     /// Standard output.
     pub stdout: Vec<u8>,
@@ -27,10 +27,9 @@ impl ToolRun {
         String::from_utf8_lossy(&self.stdout).into_owned()
     }
 
-    /// The same, after checking that the program was content.
+    /// The same, after checking for success.
     ///
-    /// # Panics
-    /// When the exit status is not 0.
+    /// # Panics The exit status is not 0.
     #[must_use]
     pub fn succeeded(self) -> Self {
         assert_eq!(self.code, 0, "{self}");
@@ -44,7 +43,7 @@ impl fmt::Display for ToolRun {
     }
 }
 
-/// Where `scripts/setup.sh` puts tools.
+/// The directory into which `scripts/setup.sh` installs tools.
 #[must_use]
 pub fn tools_dir() -> PathBuf {
     env::var_os("BOLIDE_TOOLS").map_or_else(
@@ -55,8 +54,7 @@ pub fn tools_dir() -> PathBuf {
 
 /// The path of program `name`.
 ///
-/// # Panics
-/// When neither `BOLIDE_TOOLS/bin` nor `PATH` has it.
+/// # Panics Neither `BOLIDE_TOOLS/bin` nor `PATH` has it.
 #[must_use]
 pub fn tool(name: &str) -> PathBuf {
     let own = [tools_dir().join("bin"), tools_dir().join("venv/bin")];
@@ -68,20 +66,18 @@ pub fn tool(name: &str) -> PathBuf {
         .unwrap_or_else(|| panic!("missing tool: {name} (run scripts/setup.sh test)"))
 }
 
-/// Runs the tool `name` to its end, at most two minutes.
+/// Runs the tool `name` for at most two minutes.
 ///
-/// # Panics
-/// When the tool is missing or does not end in time.
+/// # Panics The tool is missing or does not end in time.
 pub fn run<S: AsRef<OsStr>>(name: &str, args: impl IntoIterator<Item = S>) -> ToolRun {
     let mut command = Command::new(tool(name));
     command.args(args);
     finish(name, command, Duration::from_secs(120))
 }
 
-/// Runs the Python program `script` with the test tools' own interpreter.
+/// Runs the Python program `script` with the interpreter of the test tools.
 ///
-/// # Panics
-/// When the interpreter is missing or the program does not end in twenty minutes.
+/// # Panics The interpreter is missing or the program does not end in twenty minutes.
 pub fn python<S: AsRef<OsStr>>(script: &str, args: impl IntoIterator<Item = S>) -> ToolRun {
     let interpreter = tools_dir().join("venv/bin/python");
     assert!(interpreter.exists(), "missing tool: {interpreter:?} (run scripts/setup.sh test)");
@@ -90,7 +86,7 @@ pub fn python<S: AsRef<OsStr>>(script: &str, args: impl IntoIterator<Item = S>) 
     finish(script, command, Duration::from_secs(1200))
 }
 
-/// A Python program that runs beside a test: it tells in lines what it has done, and ends when its
+/// A Python program that runs beside a test. It reports its progress in lines and ends when its
 /// standard input does. Dropping it kills it.
 pub struct Companion {
     child: Child,
@@ -98,10 +94,9 @@ pub struct Companion {
 }
 
 impl Companion {
-    /// Starts the program `script` with the test tools' own interpreter.
+    /// Starts the program `script` with the interpreter of the test tools.
     ///
-    /// # Panics
-    /// When the interpreter is missing.
+    /// # Panics The interpreter is missing.
     #[must_use]
     pub fn start<S: AsRef<OsStr>>(script: &str, args: impl IntoIterator<Item = S>) -> Self {
         let interpreter = tools_dir().join("venv/bin/python");
@@ -113,17 +108,16 @@ impl Companion {
         let out = BufReader::new(child.stdout.take().unwrap());
         std::thread::spawn(move || {
             for line in out.lines().map_while(Result::ok) {
-                // The receiver is gone when the test is over.
+                // The receiver no longer exists when the test has ended.
                 let _ = sender.send(line);
             }
         });
         Self { child, lines }
     }
 
-    /// The next line that it writes; a minute and a half is waited for it.
+    /// The next line of its output, within 90 seconds.
     ///
-    /// # Panics
-    /// When none comes.
+    /// # Panics No line comes.
     #[must_use]
     pub fn line(&self) -> String {
         let limit = Duration::from_secs(90);
@@ -140,10 +134,9 @@ impl Drop for Companion {
 
 /// Runs `command` to its end.
 ///
-/// # Panics
-/// When it cannot start or outlives `limit`.
+/// # Panics It does not start or exceeds `limit`.
 pub fn finish(name: &str, mut command: Command, limit: Duration) -> ToolRun {
-    // Files instead of pipes: a grandchild that keeps a pipe open cannot hold us up.
+    // Files instead of pipes: a grandchild that keeps a pipe open cannot block the test.
     let dir = crate::site::temp_dir();
     let (out, err) = (dir.join("out"), dir.join("err"));
     command

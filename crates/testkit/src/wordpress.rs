@@ -1,4 +1,4 @@
-//! Owns: a WordPress of its own: a writable copy of Debian's package, its `wp-config.php` and its
+//! A WordPress for tests: a writable copy of Debian's package with its `wp-config.php` and its
 //! database, not installed yet.
 
 use std::fs;
@@ -11,21 +11,21 @@ use crate::tools::run;
 
 const PACKAGE: &str = "/usr/share/wordpress";
 
-/// A directory to be served. Dropping it removes it.
+/// The document root. Dropping it removes the directory.
 pub struct WordPress {
     dir: PathBuf,
 }
 
 impl WordPress {
-    /// Copies WordPress and makes an empty database for it.
+    /// Copies WordPress and creates an empty database for it.
     ///
-    /// # Panics
-    /// When Debian's package is missing.
+    /// # Panics Debian's package is missing.
     #[must_use]
     pub fn new(db: &MariaDb) -> Self {
         assert!(Path::new(PACKAGE).is_dir(), "missing: wordpress (run scripts/setup.sh test)");
         let dir = site::temp_dir();
-        // Links lead to other packages' files; .htaccess is for another server.
+        // Links lead to files of other packages, so they are followed; .htaccess is for another
+        // server.
         let copy = Command::new("cp")
             .args(["-rL", "--", &format!("{PACKAGE}/."), dir.to_str().unwrap()])
             .stderr(Stdio::null())
@@ -60,7 +60,7 @@ impl Drop for WordPress {
     }
 }
 
-/// Its own loopback requests (wp-cron) are wanted, requests to the world are not.
+/// Loopback requests of its own (wp-cron) are allowed, other requests are not.
 fn config(db: &MariaDb) -> String {
     let mut text = format!(
         "<?php\n\

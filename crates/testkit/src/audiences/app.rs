@@ -1,22 +1,23 @@
-//! Owns: an application that is right. It answers by what the server forwarded and nothing else,
-//! stamps each answer with what it was made for, and wherever an answer depends on who asks it says
-//! so as HTTP, nginx or LSCache allow. What leaks is the server's fault.
-//! Refuses: framing; and mistakes of its own, but for one: it repeats a query in a page with ESI.
+//! A correct application. Its responses depend only on what the server forwards. It marks each
+//! response with what it depends on, and declares every dependency on the client as HTTP, nginx or
+//! LSCache allow. So the server is at fault if a response reaches the wrong client.
+//!
+//! It knows no framing. Its only deliberate fault: it repeats a query in an ESI page.
 
 use std::collections::BTreeMap;
 
 use super::visitors::MEMBERS;
 use super::{AudienceSite, Dice};
 
-/// What the application is asked: parameters as CGI has them.
+/// A request, with parameters as in CGI.
 #[derive(Clone, Debug, Default)]
 pub struct AppReceived {
-    /// By name; `HTTP_*` are the fields.
+    /// The parameters by name; `HTTP_*` are the fields.
     pub params: BTreeMap<String, String>,
 }
 
 impl AppReceived {
-    /// A request that came by HTTP: the request line and fields, each in a line.
+    /// An HTTP request: request line and fields, one per line.
     #[must_use]
     pub fn by_http(head: &str) -> Self {
         let mut params = BTreeMap::new();
@@ -37,7 +38,7 @@ impl AppReceived {
                 "x-way" => "WAY".to_owned(),
                 "x-cache" => "CACHE".to_owned(),
                 "x-server" => "SERVER_NAME".to_owned(),
-                // What was asked for where a rewrite came between: a purge goes by that.
+                // The original address of a rewritten request, by which purges select.
                 "x-address" => "ADDRESS".to_owned(),
                 other => format!("HTTP_{}", other.to_ascii_uppercase().replace('-', "_")),
             };
@@ -46,13 +47,13 @@ impl AppReceived {
         Self { params }
     }
 
-    /// A request that came by FastCGI: what its PARAMS records have.
+    /// A FastCGI request, from its PARAMS records.
     #[must_use]
     pub fn by_fastcgi(params: &[u8]) -> Self {
         Self { params: crate::app::pairs(params) }
     }
 
-    /// Whether no body is to come back.
+    /// Whether the response has no body.
     fn is_head(&self) -> bool {
         self.param("REQUEST_METHOD") == "HEAD"
     }
@@ -61,7 +62,7 @@ impl AppReceived {
         self.params.get(name).map_or("", |value| value)
     }
 
-    /// The cookie of this name as PHP sees it: the first one.
+    /// The cookie with this name as PHP reads it: the first one.
     fn cookie(&self, name: &str) -> &str {
         let pairs = self.param("HTTP_COOKIE").split(';').map(str::trim);
         let mut values = pairs.filter_map(|pair| pair.split_once('='));
@@ -69,7 +70,7 @@ impl AppReceived {
     }
 }
 
-/// What the application says.
+/// A response of the application.
 #[derive(Clone, Debug, Default)]
 pub struct AudienceSaid {
     /// The status.
@@ -86,7 +87,7 @@ impl AudienceSaid {
         format!("Content-Type: text/html\r\n{}", lines.collect::<String>())
     }
 
-    /// As the answer to `received`, in HTTP/1.1.
+    /// The HTTP/1.1 response to `received`.
     #[must_use]
     pub fn in_http(&self, received: &AppReceived) -> Vec<u8> {
         let body = if received.is_head() { "" } else { &*self.body };
@@ -95,10 +96,9 @@ impl AudienceSaid {
         format!("HTTP/1.1 {status} X\r\n{head}Content-Length: {len}\r\n{end}{body}").into_bytes()
     }
 
-    /// The same in records of FastCGI.
+    /// The same in FastCGI records.
     ///
-    /// # Panics
-    /// When it does not fit into one record.
+    /// # Panics It exceeds one record.
     #[must_use]
     pub fn in_fastcgi(&self, received: &AppReceived) -> Vec<u8> {
         let body = if received.is_head() { "" } else { &*self.body };
@@ -114,23 +114,23 @@ impl AudienceSaid {
     }
 }
 
-/// What an answer was made for.
+/// The dependencies of a response.
 #[derive(Clone, Debug)]
 pub(super) struct AudienceStamp {
-    /// All but which of several equal answers it is.
+    /// The dependencies as text, without the number of the response.
     pub(super) told: String,
-    /// The address that was asked for.
+    /// The requested address.
     pub(super) url: String,
     /// The whole body.
     pub(super) body: String,
-    /// Whether purges of addresses reach it: what is kept for a session stays, and nginx's zones
+    /// Whether purges by address reach it. They do not reach private responses, and nginx's zones
     /// have purges of their own.
     pub(super) is_reached: bool,
-    /// The server, and the tag if everybody may see it.
+    /// The server, and the tag of a public response.
     pub(super) tag: Option<(String, String)>,
 }
 
-/// Whom an answer is for.
+/// The audience of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Audience {
     Everybody,
@@ -142,13 +142,13 @@ enum Audience {
     User,
 }
 
-/// What a page is like, whoever asks.
+/// The properties of a page for all clients.
 #[derive(Clone, Debug)]
 struct Policy {
     audience: Audience,
-    /// Whether it speaks LSCache where a page cache listens.
+    /// Whether it sends LSCache fields where a page cache is configured.
     speaks_lscache: bool,
-    /// Whether it depends on the cookie that always counts there.
+    /// Whether it depends on the vary cookie that always counts.
     has_variant: bool,
     word: usize,
     has_parts: bool,
@@ -174,7 +174,7 @@ impl Policy {
             Audience::Device,
             Audience::User,
         ]);
-        // Of what tells pages apart LSCache has no words for these.
+        // LSCache has no fields for these dependencies.
         let is_lscache = !matches!(audience, Audience::Language | Audience::Device);
         let is_fragment = name.starts_with('f');
         let is_whole = is_fragment || !name.starts_with('p');
@@ -197,14 +197,14 @@ impl Policy {
     }
 }
 
-/// The application, and all that it ever said.
+/// The application and all its responses.
 #[derive(Clone, Debug)]
 pub struct AudienceApp {
     logins: Vec<String>,
     believes: bool,
     nature: u64,
     pub(super) stamps: Vec<AudienceStamp>,
-    /// Tags of servers that were dropped, and the number of the last answer before that.
+    /// Purged tags of servers, and the number of the last response before the purge.
     pub(super) dropped: Vec<(String, String, usize)>,
 }
 
@@ -221,7 +221,7 @@ impl AudienceApp {
         }
     }
 
-    /// What is said to a request.
+    /// The response to a request.
     pub fn answer(&mut self, got: &AppReceived) -> AudienceSaid {
         let way = got.param("WAY").to_owned();
         let is_member = MEMBERS.contains(&got.cookie("member"));
@@ -246,7 +246,7 @@ impl AudienceApp {
         }
     }
 
-    /// An answer to this visitor alone, which nobody may keep.
+    /// An uncacheable response for this client alone.
     fn refuse(&mut self, got: &AppReceived, status: u16) -> AudienceSaid {
         let depends = [("member", got.cookie("member").to_owned())];
         let number = self.stamp(got, &depends, None);
@@ -259,7 +259,7 @@ impl AudienceApp {
         AudienceSaid { status, fields, body }
     }
 
-    /// A POST: the page that it changes is dropped.
+    /// A POST, which purges the page that it changes.
     fn change(&mut self, got: &AppReceived) -> AudienceSaid {
         let mut said = self.refuse(got, 200);
         let tag = got.param("QUERY_STRING").strip_prefix("t=");
@@ -322,7 +322,7 @@ impl AudienceApp {
         said
     }
 
-    /// What an answer of this kind depends on beside address and way.
+    /// The dependencies of such a response beyond address and way.
     fn depends(
         &self,
         policy: &Policy,
@@ -353,7 +353,7 @@ impl AudienceApp {
         depends
     }
 
-    /// Parts of a page: some to be fetched, some brought along.
+    /// The parts of a page: includes and inlines.
     fn parts(&mut self, got: &AppReceived) -> String {
         let mut text = String::from("<esi:include src=\"/pub/f0\"/>");
         let server = got.param("WAY").split(':').next().unwrap_or_default();
@@ -365,7 +365,7 @@ impl AudienceApp {
             _ => "",
         };
         if !scope.is_empty() && self.nature.is_multiple_of(2) {
-            // What it brings along is what that address would say to this visitor.
+            // An inline is the response of its address for this client.
             let mut other = got.clone();
             for (name, value) in [
                 ("WAY", &*way),
@@ -389,7 +389,7 @@ impl AudienceApp {
         text
     }
 
-    /// A new stamp's number.
+    /// Creates a mark and returns its number.
     fn stamp(
         &mut self,
         got: &AppReceived,
@@ -404,7 +404,7 @@ impl AudienceApp {
             host = forwarded;
         }
         if last_segment(document).starts_with('f') {
-            // A page that brings a fragment along does not know by which host it is asked for.
+            // A page with an inline fragment does not know the requested host.
             host = "";
         }
         let mut told = format!("way={way} document={document} url={url} host={host}");
@@ -426,7 +426,7 @@ impl AudienceApp {
         self.stamps.len() - 1
     }
 
-    /// The body with this stamp.
+    /// The body with this mark.
     fn finish(&mut self, number: usize, text: &str) -> String {
         let body = format!("[#{number}] {text}\n{}\n", "all that there is to say. ".repeat(4));
         self.stamps[number].body.clone_from(&body);
@@ -483,7 +483,7 @@ fn last_segment(path: &str) -> String {
     path.rsplit('/').next().unwrap_or_default().to_owned()
 }
 
-/// An address without what only advertisers read.
+/// An address without tracking parameters.
 fn without_tracking(url: &str) -> String {
     let Some((path, query)) = url.split_once('?') else { return url.to_owned() };
     let kept: Vec<&str> = query.split('&').filter(|pair| !pair.starts_with("utm_")).collect();

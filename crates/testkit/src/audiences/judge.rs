@@ -1,20 +1,20 @@
-//! Owns: the judgement. An answer is right if the same server, had it kept nothing, would have
-//! given one to the same request that was made for the same audience, by the same way, of the same
-//! address; and if it was not made before a purge that reached it.
-//! Refuses: to know which server keeps what, and why.
+//! Checks responses. A response is right if the same server without a cache would have sent one for
+//! the same request, with the same audience, way and address, and if no purge hit it.
+//!
+//! The oracle does not know which server caches which response, or why.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{AudienceApp, Play, VisitorAsk};
 
-/// An answer as a client has it.
+/// A response as the client receives it.
 #[derive(Clone, Debug, Default)]
 pub struct VisitSeen {
     /// The status.
     pub status: u16,
     /// Names in lower case, and values.
     pub fields: Vec<(String, String)>,
-    /// The body without any coding.
+    /// The decoded body.
     pub body: String,
 }
 
@@ -24,7 +24,7 @@ impl VisitSeen {
     }
 }
 
-/// An address that was purged, and the number of the last answer before that.
+/// A purged address, and the number of the last response before the purge.
 #[derive(Clone, Debug)]
 struct Floor {
     host: String,
@@ -32,22 +32,22 @@ struct Floor {
     last: usize,
 }
 
-/// Who judges a play.
+/// The oracle of one run.
 #[derive(Clone, Debug)]
 pub struct Oracle {
-    /// The application that is asked.
+    /// The application.
     pub app: AudienceApp,
     floors: Vec<Floor>,
     /// Entity tags by address.
     tags: BTreeMap<(String, String), String>,
-    /// Cookies that were handed out.
+    /// Cookies that were set.
     cookies: BTreeSet<String>,
-    /// Right answers that were made for an earlier request.
+    /// Right responses that were made for an earlier request.
     pub kept: usize,
 }
 
 impl Oracle {
-    /// Who judges this play.
+    /// The oracle of this run.
     #[must_use]
     pub fn new(play: &Play) -> Self {
         Self {
@@ -59,13 +59,13 @@ impl Oracle {
         }
     }
 
-    /// How many answers the application has made.
+    /// The number of responses of the application.
     #[must_use]
     pub fn made(&self) -> usize {
         self.app.stamps.len()
     }
 
-    /// The request as it leaves: who comes again names what he has.
+    /// The request to send: a returning client adds its validators.
     #[must_use]
     pub fn leave(&self, ask: &VisitorAsk) -> VisitorAsk {
         let mut ask = ask.clone();
@@ -78,11 +78,10 @@ impl Oracle {
         ask
     }
 
-    /// Judges an answer to `ask`, which was made when the application had made `since` answers;
-    /// `wanted` is what is given to the plain request where nothing is kept.
+    /// Checks a response to `ask`, which was sent when the application had made `since` responses.
+    /// `wanted` is the response to the plain request without a cache.
     ///
-    /// # Errors
-    /// In words, what is wrong with it.
+    /// # Errors The fault as text.
     pub fn judge(
         &mut self,
         ask: &VisitorAsk,
@@ -106,7 +105,7 @@ impl Oracle {
         };
         let stamp = match stamp.map(str::parse::<usize>) {
             Some(Ok(number)) => Some(number),
-            // A file's tag is none of the application's.
+            // The entity tag of a file is not the application's.
             Some(Err(_)) | None => None,
         };
         let status = if matches!(seen.status, 206 | 304) { 200 } else { seen.status };
@@ -166,7 +165,7 @@ impl Oracle {
         }
     }
 
-    /// Whether anything in an answer was purged before it was asked for.
+    /// Whether a part of a response was purged before its request.
     fn judge_age(
         &self,
         address: &(String, String),
@@ -195,13 +194,13 @@ impl Oracle {
         Ok(())
     }
 
-    /// What an answer was made for.
+    /// The dependencies of a response.
     fn told(&self, number: usize) -> String {
         let stamp = self.app.stamps.get(number);
         stamp.map_or_else(|| "nobody".to_owned(), |stamp| stamp.told.clone())
     }
 
-    /// A text in which stamps say what they are for, not which they are.
+    /// The text with dependencies in place of the numbers of marks.
     fn plain(&self, text: &str) -> String {
         let mut plain = String::new();
         let mut parts = text.split("[#");
@@ -217,7 +216,7 @@ impl Oracle {
     }
 }
 
-/// The stamps in a body.
+/// The numbers of the marks in a body.
 fn numbers(text: &str) -> Vec<usize> {
     let parts = text.split("[#").skip(1);
     parts.filter_map(|part| part.split(']').next()?.parse().ok()).collect()

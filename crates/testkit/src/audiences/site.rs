@@ -1,13 +1,14 @@
-//! Owns: random sites: servers, access rules, error pages, rewrites, internal locations, caches.
-//! Every location that asks the application says which one it is (`WAY`) and what cache stands
-//! before it (`CACHE`); the application knows nothing else of the configuration.
-//! Refuses: zones whose own key does not keep audiences apart, as nginx would not either.
+//! Random sites: servers, access rules, error pages, rewrites, internal locations, caches. Every
+//! location with the application passes its own name (`WAY`) and its cache (`CACHE`); the
+//! application knows nothing else of the configuration.
+//!
+//! No zone has a key that mixes audiences, because nginx would mix them, too.
 
 use std::fmt::Write as _;
 
 use super::Dice;
 
-/// Cookies that name a session unless a configuration says otherwise.
+/// Session cookies by default.
 pub(super) const SESSIONS: [&str; 5] = [
     "PHPSESSID",
     "wordpress_logged_in_5f2a",
@@ -16,13 +17,13 @@ pub(super) const SESSIONS: [&str; 5] = [
     "wp_woocommerce_session_1",
 ];
 
-/// What every FastCGI location tells the application.
+/// The parameters of every FastCGI location.
 const PARAMS: &str = "fastcgi_param REQUEST_METHOD $request_method; \
     fastcgi_param REQUEST_URI $request_uri; fastcgi_param DOCUMENT_URI $document_uri; \
     fastcgi_param QUERY_STRING $query_string; fastcgi_param SERVER_NAME $server_name; \
     fastcgi_param CONTENT_LENGTH $content_length;";
 
-/// What makes a location refuse.
+/// Directives that make a location refuse.
 const ACCESS: [&str; 14] = [
     "auth_request /auth;",
     "auth_request /auth;",
@@ -41,7 +42,7 @@ const ACCESS: [&str; 14] = [
     "",
 ];
 
-/// Where refusals lead.
+/// The targets of error pages.
 const ERRORS: [&str; 12] = [
     "= @login",
     "@login",
@@ -60,32 +61,32 @@ const ERRORS: [&str; 12] = [
 /// A random site.
 #[derive(Clone, Debug)]
 pub struct AudienceSite {
-    /// What stands in the `http` block. `@APP@` is a FastCGI application, `@WEB@` one that speaks
-    /// HTTP, `@PORT@` the port, `@ROOT@` a directory with `htpasswd`, `@PAGES@` one for pages.
+    /// The `http` block. `@APP@` is a FastCGI application, `@WEB@` an HTTP application, `@PORT@`
+    /// the port, `@ROOT@` a directory with `htpasswd`, `@SHELF@` a cache directory.
     pub http: String,
-    /// The same after an access rule was changed.
+    /// The same with another access rule.
     pub reloaded: String,
-    /// Whether pages outlive the server.
+    /// Whether the cache survives the server.
     pub has_tree: bool,
     /// Whether requests are counted.
     pub counts: bool,
-    /// Addresses worth asking for.
+    /// Addresses to request.
     pub pages: Vec<String>,
-    /// Hosts that have a server.
+    /// Hosts with a server block.
     pub hosts: Vec<String>,
-    /// Cookies by which the application knows who is logged in.
+    /// Login cookies of the application.
     pub(super) logins: Vec<String>,
-    /// Whether the application believes `X-Forwarded-Host`.
+    /// Whether the application trusts `X-Forwarded-Host`.
     pub(super) believes: bool,
-    /// What its pages are like.
+    /// The seed of its pages' properties.
     pub(super) nature: u64,
 }
 
-/// One server in the making.
+/// A server block under construction.
 struct Draft<'a> {
     dice: &'a mut Dice,
     name: &'static str,
-    /// What its locations inherit.
+    /// The cache mode that its locations inherit.
     mode: &'static str,
     free_zones: Vec<&'static str>,
     text: String,
@@ -93,7 +94,7 @@ struct Draft<'a> {
 }
 
 impl AudienceSite {
-    /// Any site.
+    /// A random site.
     #[must_use]
     pub fn any(dice: &mut Dice) -> Self {
         let logins = [dice.below(5) as usize, dice.below(5) as usize];
@@ -114,7 +115,7 @@ impl AudienceSite {
             server(dice, name, &mut zones, &mut http, &mut pages);
             hosts.push(name.replace('*', "x"));
         }
-        // A rule that changes: one that let nobody in, or everybody, does it no more.
+        // An access rule changes: one that denied or allowed every client no longer does.
         let reloaded = match dice.below(3) {
             0 => http.replace("deny all;", "allow all;"),
             1 => http.replace("auth_request /auth;", "deny all;"),
@@ -224,7 +225,7 @@ impl Draft<'_> {
         text
     }
 
-    /// What asks the application by the way `way`.
+    /// The directives that pass requests to the application with the name `way`.
     fn app(&mut self, way: &str) -> String {
         let way = format!("{}:{way}", self.name.replace("*.", ""));
         let is_web = self.dice.one_in(4);
@@ -240,7 +241,7 @@ impl Draft<'_> {
             1 => ("page", "page_cache on;".to_owned()),
             2 => ("off", "page_cache off;".to_owned()),
             3 | 4 if self.free_zones.contains(&zone) => {
-                // A zone belongs to one location, whose own way so is part of every key.
+                // A zone belongs to one location, whose name is thus part of every key.
                 self.free_zones.retain(|free| *free != zone);
                 host = "$host";
                 let key = *self.dice.pick(&[

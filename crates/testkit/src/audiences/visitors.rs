@@ -1,52 +1,53 @@
-//! Owns: random visitors, what they carry and ask, and what else happens to a site meanwhile.
-//! Refuses: rules of framing; every request is one that a client may send.
+//! Random visitors, their cookies and requests, and other events on a site.
+//!
+//! Every request is valid for its framing.
 
 use std::fmt::Write as _;
 
 use super::site::SESSIONS;
 use super::{AudienceSite, Dice};
 
-/// What the cookie `member` may hold.
+/// The values of the cookie `member`.
 pub(super) const MEMBERS: [&str; 2] = ["member-alice", "member-bob"];
-/// What sessions are called; more than one visitor may know the same name.
+/// Session identifiers; several visitors may use the same one.
 const SECRETS: [&str; 3] = [
     "0123456789abcdef0123456789abcdef",
     "fedcba9876543210fedcba9876543210",
     "00112233445566778899aabbccddeeff",
 ];
-/// Names and passwords as `Authorization` has them.
+/// Names and passwords for `Authorization`.
 const LOGINS: [&str; 2] = ["Basic YWxpY2U6c2VjcmV0", "Basic Ym9iOnNlY3JldA=="];
 
-/// What happens.
+/// An event.
 #[derive(Clone, Debug)]
 pub enum VisitorAct {
-    /// Somebody asks, or several do at once.
+    /// One request, or several concurrent ones.
     Ask(Vec<VisitorAsk>),
-    /// So many seconds pass.
+    /// This many seconds pass.
     Wait(u64),
     /// The configuration changes.
     Reload,
-    /// The server dies and is started again.
+    /// The server is killed and started again.
     Crash,
 }
 
-/// One request.
+/// A request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VisitorAsk {
     /// The method.
     pub method: &'static str,
-    /// The target as the request line has it.
+    /// The target in the request line.
     pub target: String,
     /// The Host field.
     pub host: String,
     /// The other fields.
     pub fields: Vec<(&'static str, String)>,
-    /// Whether what is known already is named.
+    /// Whether the client sends the validators that it has.
     pub(super) revisits: bool,
 }
 
 impl VisitorAsk {
-    /// As bytes of HTTP/1.1.
+    /// The request as HTTP/1.1 text.
     #[must_use]
     pub fn text(&self) -> String {
         let mut text =
@@ -61,7 +62,7 @@ impl VisitorAsk {
         text
     }
 
-    /// The same request for a whole answer without conditions.
+    /// The same request without ranges and conditions.
     #[must_use]
     pub fn plain(&self) -> Self {
         let mut ask = self.clone();
@@ -70,18 +71,18 @@ impl VisitorAsk {
         ask
     }
 
-    /// Whether no body comes back.
+    /// Whether the response has no body.
     #[must_use]
     pub fn is_head(&self) -> bool {
         self.method == "HEAD"
     }
 
-    /// A field that it carries.
+    /// The value of a field.
     pub(super) fn field(&self, wanted: &str) -> Option<&str> {
         self.fields.iter().find(|(name, _)| *name == wanted).map(|(_, value)| &**value)
     }
 
-    /// The host that it is for, as far as purges are concerned, and path with query.
+    /// The host as purges use it, and path with query.
     pub(super) fn address(&self) -> (String, &str) {
         let (host, path) = match self.target.strip_prefix("http://") {
             Some(rest) => rest.split_at(rest.find('/').unwrap_or(rest.len())),
@@ -91,7 +92,7 @@ impl VisitorAsk {
     }
 }
 
-/// Somebody who comes again.
+/// A visitor who returns.
 #[derive(Clone, Debug)]
 struct Visitor {
     cookies: Vec<(String, String)>,
@@ -110,7 +111,7 @@ impl Visitor {
             cookies.push(("member".to_owned(), name.to_owned()));
         }
         for _ in 0..dice.below(4) {
-            // Who logs in has a session of his own; what a cart is called others may know.
+            // A login session is unique; a cart session may be shared.
             let (name, secrets) = match dice.one_in(2) {
                 true => (dice.pick(&site.logins).clone(), &SECRETS[..]),
                 false => ((*dice.pick(&SESSIONS)).to_owned(), &SECRETS[..1]),
@@ -170,7 +171,7 @@ impl Visitor {
     }
 }
 
-/// What somebody says who is up to no good, or stands behind something that says it.
+/// A forged field of an attacker, or of a proxy that forwards one.
 fn forged(dice: &mut Dice) -> (&'static str, String) {
     let pair = *dice.pick(&["_lscache_vary=x", "_lscache_vary=y", "role=admin", "role=editor"]);
     let host = *dice.pick(&["a.test", "evil.test", "b.test"]);
@@ -184,7 +185,7 @@ fn forged(dice: &mut Dice) -> (&'static str, String) {
     }
 }
 
-/// Target and Host field of a request to `host`: there are many ways to say it.
+/// Target and Host field of a request to `host`, in one of many forms.
 fn said(target: &str, host: &str, dice: &mut Dice) -> (String, String) {
     match dice.below(36) {
         0 => (format!("http://{host}{target}"), host.to_owned()),
@@ -202,7 +203,7 @@ fn said(target: &str, host: &str, dice: &mut Dice) -> (String, String) {
     }
 }
 
-/// An address below `prefix`.
+/// An address with this prefix.
 fn page(prefix: &str, dice: &mut Dice) -> String {
     let name = match dice.below(12) {
         0 => format!("f{}", dice.below(2)),
@@ -214,7 +215,7 @@ fn page(prefix: &str, dice: &mut Dice) -> String {
     format!("{prefix}{name}")
 }
 
-/// An address whose page says again what its query says.
+/// An address whose page repeats its query.
 fn echo(dice: &mut Dice) -> String {
     let mark = dice.below(1000);
     let to = *dice.pick(&["/pub/p0", "/pub/p1", "/pub/f0", "/pub/f1", "/members/p0"]);
@@ -237,7 +238,7 @@ fn echo(dice: &mut Dice) -> String {
     format!("/pub/e{}?q={quoted}", dice.below(2))
 }
 
-/// What happens to a site.
+/// The events on a site.
 pub(super) fn acts(site: &AudienceSite, dice: &mut Dice) -> Vec<VisitorAct> {
     let visitors: Vec<Visitor> = (0..3 + dice.below(2)).map(|_| Visitor::any(site, dice)).collect();
     let hot: Vec<(String, String)> = (0..2)
