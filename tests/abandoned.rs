@@ -1,4 +1,5 @@
-//! Owns: what clients that ask for kept pages and leave at once cost the origin and other clients.
+//! The cost of clients that request cacheable pages and leave at once, for the upstream and for
+//! other clients.
 
 use std::io::ErrorKind::{TimedOut, WouldBlock};
 use std::io::{Read, Write};
@@ -10,7 +11,7 @@ use std::time::Duration;
 use bolide_testkit::server::LISTEN;
 use bolide_testkit::{TestServer, wait_until};
 
-/// An origin that answers nobody until it is let; it knows who is still there.
+/// An upstream that responds only on command, and knows which clients are still connected.
 #[derive(Clone, Default)]
 struct Mute {
     asked: Arc<AtomicUsize>,
@@ -68,7 +69,7 @@ impl Mute {
 }
 
 const CLIENTS: usize = 300;
-/// What one worker lets one origin do for nobody.
+/// LIMIT: fills without a follower that one worker allows per upstream.
 const BOUND: usize = bolide_base::limits::UNWAITED_FILLS_PER_ORIGIN_MAX;
 
 fn serve(port: u16, connections: u32) -> TestServer {
@@ -91,7 +92,7 @@ fn ask(server: &TestServer, path: &str) -> TcpStream {
     client
 }
 
-/// Has `count` clients ask for pages of their own, and leave when all have reached the origin.
+/// Lets `count` clients request pages of their own, and leave when all requests are upstream.
 fn ask_and_leave(server: &TestServer, origin: &Mute, group: usize, count: usize) {
     let before = origin.asked();
     let ask = |number| ask(server, &format!("/slow/{group}/{number}"));
@@ -100,7 +101,7 @@ fn ask_and_leave(server: &TestServer, origin: &Mute, group: usize, count: usize)
     drop(open);
 }
 
-/// What the worker says of itself.
+/// A figure of the worker's status.
 fn told(server: &TestServer, name: &str) -> usize {
     let status = crate::explain::ask(server, &["status", "--json"]).succeeded().text();
     crate::explain::field(&status, name).parse().unwrap()
@@ -144,7 +145,7 @@ fn what_works_for_nobody_gives_way_to_clients() {
     let server = serve(port, 20);
     ask_and_leave(&server, &origin, 0, 15);
     wait_until("their fills are left", || told(&server, "unwaited_fills") == 15);
-    // These and what the others left are more than there may be connections.
+    // These and the abandoned fills exceed the connection limit.
     let stay: Vec<_> =
         (0..15).map(|number| ask(&server, &format!("/slow/stays/{number}"))).collect();
     wait_until("all reach the origin", || origin.asked() == 30);

@@ -1,4 +1,4 @@
-//! Owns: clients that mean harm: what they do costs little and disturbs nobody else.
+//! Malicious clients: their requests cost little and disturb no other client.
 
 use std::net::UdpSocket;
 
@@ -40,7 +40,7 @@ fn open(server: &TestServer) -> H1TestClient {
     client
 }
 
-/// Reads frames until GOAWAY or the end: the error code of GOAWAY, if one came.
+/// Reads frames until GOAWAY or the end. Returns the error code of GOAWAY, if one came.
 fn goaway(client: &mut H1TestClient) -> Option<u32> {
     loop {
         let head = client.take(9).ok()?;
@@ -52,7 +52,7 @@ fn goaway(client: &mut H1TestClient) -> Option<u32> {
     }
 }
 
-/// Floods with what `make` makes and says how the server ended the connection.
+/// Sends the bytes of `make` many times, and returns how the server closed the connection.
 fn flood(server: &TestServer, times: u32, make: impl Fn(u32) -> Vec<u8>) -> Option<u32> {
     let mut client = open(server);
     for batch in 0..times / 100 {
@@ -172,7 +172,7 @@ fn noise_on_every_port_disturbs_nobody() {
     for seed in 1..400u64 {
         let bytes = noise(1 + (seed as usize * 37) % 1400, seed);
         let _sent = udp.send_to(&bytes, server.https());
-        // Long headers of QUIC version 1 with nonsense behind them.
+        // Long headers of QUIC version 1 with garbage behind them.
         let mut initial = bytes.clone();
         initial.resize(1200, 0);
         initial[..6].copy_from_slice(&[0xc3, 0, 0, 0, 1, 8]);
@@ -192,7 +192,7 @@ fn noise_on_every_port_disturbs_nobody() {
 #[test]
 fn requests_within_requests_are_not_smuggled() {
     let server = site("");
-    // A body that looks like a request must never be answered.
+    // A body that looks like a request must never get a response.
     for framing in ["Content-Length: 43\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n2b\r\n"] {
         let mut client = server.connect();
         client.send(format!("POST /hello.txt HTTP/1.1\r\nHost: a\r\n{framing}"));
@@ -208,8 +208,8 @@ fn requests_within_requests_are_not_smuggled() {
     assert!(!server.access_log().contains("style.css"));
 }
 
-/// Requests of the site behind `server` that reached `origin` while a connection wasted `times` of
-/// them, and how it ended.
+/// The requests that reached `origin` while a connection wasted `times` of them, and how the
+/// connection ended.
 fn wasted(
     server: &TestServer,
     origin: &TestUpstream,
@@ -227,7 +227,7 @@ fn wasted(
         })
         .collect();
     client.send(bytes).send(frame(PING, 0, 0, &[7; 8]));
-    // The first answer may leave in front of a GOAWAY of the same turn, the second may not.
+    // The first answer may be sent before a GOAWAY of the same turn, the second may not.
     let mut pings = 0;
     let end = loop {
         let Ok(head) = client.take(9) else { break None };
@@ -249,7 +249,7 @@ fn wasted(
 #[test]
 fn requests_that_are_made_only_to_be_reset_are_few() {
     let origin = TestUpstream::scripted(|peer| {
-        // No request is answered.
+        // No request gets a response.
         let _asked = peer.request();
         peer.to_end();
     });
@@ -258,14 +258,14 @@ fn requests_that_are_made_only_to_be_reset_are_few() {
         bolide_testkit::server::LISTEN,
         origin.address()
     ));
-    // Rapid reset: RST_STREAM. MadeYouReset: WINDOW_UPDATE by nothing.
+    // Rapid reset: RST_STREAM. MadeYouReset: WINDOW_UPDATE with increment 0.
     for spoil in [[RST_STREAM, 0, 0, 0, 8], [WINDOW_UPDATE, 0, 0, 0, 0]] {
         let (reached, end) = wasted(&server, &origin, 1000, &spoil);
         assert_eq!(end, Some(ENHANCE_YOUR_CALM), "{spoil:?}");
         assert!(reached <= 60, "{spoil:?}: {reached} reached the origin");
     }
-    // Who comes again and again from one address wastes no more than a hundred, and somewhat more
-    // while time goes by; connections that waste nothing stay.
+    // All connections of one address waste no more than a hundred requests, and some more as time
+    // passes. Connections without waste stay open.
     let mut good = open(&server);
     let mut ends = 0;
     let mut rounds = 0;

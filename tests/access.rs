@@ -1,4 +1,4 @@
-//! Owns: who may come in: addresses, passwords, and both together.
+//! Access control: addresses, passwords, and both together.
 
 use std::process::Command;
 
@@ -119,11 +119,11 @@ fn a_refusal_is_held_back_for_the_time_that_is_set() {
     assert!(held >= std::time::Duration::from_millis(1500), "{held:?}");
     assert!(server.error_log().contains("[info]"), "{}", server.error_log());
     assert!(server.error_log().contains("delaying unauthorized request, client: 127.0.0.1"));
-    // Neither who is let in nor who is kept out by address waits an hour.
+    // Access by address needs no password check, whether it allows or denies.
     check(&server, &[("/hello.txt", "a:pw", 200), ("/addresses", "", 403)]);
 }
 
-/// Clock ticks that the thread has computed which checks slow hashes.
+/// CPU time of the thread that checks slow hashes, in clock ticks.
 fn computed(server: &TestServer) -> u64 {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
     let stats =

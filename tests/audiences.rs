@@ -1,7 +1,9 @@
-//! Owns: the oracle of audiences against the real binary: a few of the plays of which the simulator
-//! performs thousands. Two servers have the same site; one keeps what it may, the other has no
-//! memory for anything; nobody may be given by the first what the second would not give him.
-//! Refuses: plays that count requests, since both servers would have to do it at one moment.
+//! The audience oracle against the real binary, with a few of the seeds that the simulator runs by
+//! the thousand. Two servers have the same site, and one of them caches nothing. A response from
+//! the cache must be one that the other server would send.
+//!
+//! Seeds that count requests are skipped, because both servers would have to count at the same
+//! moment.
 
 use std::sync::{Arc, Mutex};
 
@@ -14,11 +16,11 @@ use bolide_testkit::{TestServer, wait_until};
 
 use crate::BOLIDE;
 
-/// Types of records of FastCGI.
+/// FastCGI record types.
 const PARAMS: u8 = 4;
 const STDIN: u8 = 5;
 
-/// Reads one request and answers it, whichever of the two languages it is in.
+/// Reads one request, HTTP or FastCGI, and responds.
 fn serve(peer: &mut TestPeer, oracle: &Mutex<Oracle>) -> std::io::Result<()> {
     let first = peer.take(1)?;
     if first != [1] {
@@ -46,7 +48,7 @@ fn serve(peer: &mut TestPeer, oracle: &Mutex<Oracle>) -> std::io::Result<()> {
     peer.send(said.in_fastcgi(&received))
 }
 
-/// The whole configuration; its last server tells which it is.
+/// The whole configuration; its last server identifies the process.
 fn whole(http: &str, origin: &str, extra: &str, number: usize) -> String {
     let http = http
         .replace("@APP@", origin)
@@ -70,7 +72,7 @@ fn start(http: &str, origin: &str, extra: &str) -> TestServer {
     TestServer::start(home, &whole(http, origin, extra, 1))
 }
 
-/// Asks all of this at once.
+/// Sends all requests concurrently.
 fn ask(server: &TestServer, asks: &[VisitorAsk]) -> Vec<VisitSeen> {
     let mut clients: Vec<_> = asks.iter().map(|_| server.connect()).collect();
     for (client, ask) in clients.iter_mut().zip(asks) {
@@ -89,7 +91,7 @@ fn ask(server: &TestServer, asks: &[VisitorAsk]) -> Vec<VisitSeen> {
     answers.collect()
 }
 
-/// A play's two servers, and the application behind both.
+/// The two servers of a seed, and the application behind both.
 struct Stage {
     oracle: Arc<Mutex<Oracle>>,
     origin: TestUpstream,
@@ -98,7 +100,7 @@ struct Stage {
     reloads: usize,
 }
 
-/// No answer fits into this.
+/// No response fits into this cache.
 const FORGETFUL: &str = "page_cache_memory 4;";
 
 impl Stage {
@@ -108,7 +110,7 @@ impl Stage {
         let origin = TestUpstream::scripted(move |peer| {
             let _server_left = serve(peer, &shared);
         });
-        // What outlives the server is not to be forgotten by it.
+        // A disk cache would survive the server, so it must not have one.
         let bare = play.site.http.replace("page_cache_path @SHELF@;", "");
         let keeps = start(&play.site.http, &origin.address(), "");
         let forgets = start(&bare, &origin.address(), FORGETFUL);
@@ -119,7 +121,7 @@ impl Stage {
         match act {
             VisitorAct::Ask(asks) => return self.ask(asks),
             VisitorAct::Reload => self.reload(site),
-            // Time and death are the simulator's.
+            // The simulator tests time and crashes.
             VisitorAct::Wait(_) | VisitorAct::Crash => {}
         }
         Ok(())
@@ -129,7 +131,7 @@ impl Stage {
         let since = self.oracle.lock().unwrap().made();
         let leave = |ask: &VisitorAsk| {
             let mut ask = self.oracle.lock().unwrap().leave(ask);
-            // The test's client knows no codings.
+            // The test client decodes no codings.
             ask.fields.retain(|(name, _)| *name != "Accept-Encoding");
             ask
         };
@@ -163,7 +165,7 @@ impl Stage {
     }
 }
 
-/// Plays these seeds, apart from those that count requests.
+/// Runs these seeds, except those that count requests.
 fn play_all(seeds: impl Iterator<Item = u64>) {
     let (mut played, mut failures) = (0, Vec::new());
     for seed in seeds {

@@ -1,5 +1,5 @@
-//! Owns: `auth_request`: another location says who may come in, by each protocol, by files, texts
-//! and applications; what is kept of its answer; `satisfy`; inheritance.
+//! `auth_request`: a subrequest authorizes the request; by each protocol, with files, texts and
+//! applications as its target; caching of its response; `satisfy`; inheritance.
 
 use bolide_testkit::{AppSaid, Proto, TestApp};
 
@@ -145,7 +145,7 @@ fn a_kept_page_does_not_say_who_may_come_in() {
     assert_eq!(server.get("/page").text(), "the page");
     app.plan("/other", vec![kept(b"the other page")]);
     assert_eq!(server.get("/other").text(), "the other page", "nor is the verdict a page");
-    // With a key of its own, a verdict may be kept.
+    // With a key of its own, the response of the subrequest may be cached.
     app.plan("/own-auth", vec![kept(b"yes")]);
     app.plan("/own/a", vec![kept(b"a")]);
     bolide_testkit::wait_until("both are kept", || {
@@ -236,7 +236,7 @@ fn a_question_is_a_get_with_the_number_of_its_request() {
     assert_eq!(answer.header("x-id"), app.asked("/auth")[0].param("ID"));
     let post = "POST /z/hello.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
     assert_eq!(client.send(post).answer().status, 405, "by the file, not by the question");
-    // A client may have to wait for a verdict longer than a body for its client.
+    // A client may wait for the subrequest longer than `send_timeout`.
     app.hold("/auth");
     client.send("GET /x/hello.txt HTTP/1.1\r\nHost: a\r\n\r\n");
     bolide_testkit::wait_until("the question is asked", || app.count("/auth") == 2);

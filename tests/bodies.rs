@@ -1,4 +1,4 @@
-//! Owns: where request bodies are kept (`client_body_*`), and how a connection ends whose client
+//! Where request bodies are stored (`client_body_*`), and how a connection closes while its client
 //! still sends (`lingering_*`, `reset_timedout_connection`, `send_timeout`), by location.
 
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -10,7 +10,7 @@ use bolide_testkit::{H1TestClient, TestServer, wait_until};
 
 use crate::{http, site};
 
-/// A server that passes bodies on to `origin` and tells where they are.
+/// A server that passes bodies to `origin` and reports their files.
 fn passing(origin: &TestUpstream, more: &str) -> TestServer {
     let to = origin.address();
     http(&format!(
@@ -42,7 +42,7 @@ fn every_body_is_in_a_file_that_stays_or_goes_with_its_request() {
     let large = "0123456789".repeat(30_000);
     for body in ["short", "", &large] {
         let file = post(&mut client, "/kept", body);
-        // As in nginx: ten digits, and directories named by the last ones.
+        // As in nginx: ten digits, in directories named after the last ones.
         let name = file.strip_prefix(bodies.to_str().unwrap()).unwrap();
         let (one, two, digits) = (&name[1..2], &name[3..5], &name[6..]);
         assert_eq!(digits.len(), 10, "{name}");
@@ -83,7 +83,7 @@ fn a_body_that_cannot_be_written_is_a_500() {
     assert_eq!(origin.count("/"), 0);
 }
 
-/// How long the server goes on taking what a client sends behind the end of its answer.
+/// How long the server reads a client's bytes after the end of its response.
 fn takes_for(server: &TestServer, path: &str, wait: Duration) -> Duration {
     let mut socket = TcpStream::connect(server.http()).unwrap();
     let head = format!(
@@ -95,7 +95,7 @@ fn takes_for(server: &TestServer, path: &str, wait: Duration) -> Duration {
     let _ended = socket.read_to_end(&mut all);
     assert!(all.starts_with(b"HTTP/1.1 200 "), "{path}");
     let begun = Instant::now();
-    // What arrives at a closed socket is answered by a reset, which the next write tells.
+    // A closed socket resets the connection, which the next write reports.
     while begun.elapsed() < wait {
         if socket.write_all(b"x").is_err() {
             return begun.elapsed();
@@ -115,7 +115,7 @@ fn what_a_client_still_sends_is_taken_as_long_as_its_location_says() {
     );
     let long = Duration::from_secs(3);
     assert!(takes_for(&server, "/off", long) < Duration::from_millis(600));
-    // Each byte is in time, but there is an end to all of them.
+    // Each byte is in time, but their total time is limited.
     let on = takes_for(&server, "/on", long);
     assert!(on > Duration::from_millis(600) && on < long, "{on:?}");
     assert_eq!(takes_for(&server, "/long", long), long);

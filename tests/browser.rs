@@ -1,4 +1,4 @@
-//! Owns: the demo page in a real browser, by HTTP/2 and by HTTP/3.
+//! The demo page in a real browser, over HTTP/2 and HTTP/3.
 
 use std::fs;
 use std::path::Path;
@@ -24,7 +24,7 @@ fn demo() -> TestServer {
     )
 }
 
-/// The page as Chromium has it after its scripts ran.
+/// The page in Chromium after its scripts ran.
 fn page(server: &TestServer, more: &[String]) -> String {
     let profile = server.home().dir().join("chromium");
     let port = server.https().port();
@@ -48,7 +48,7 @@ fn page(server: &TestServer, more: &[String]) -> String {
     done.text()
 }
 
-/// The protocols that the page says its requests used.
+/// The protocols of the page's requests, as the page reports them.
 fn protocols(page: &str) -> Vec<String> {
     page.split("data-protocol=\"")
         .skip(1)

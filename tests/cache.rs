@@ -1,5 +1,5 @@
-//! Owns: what is kept of PHP's answers: nginx's zones and the cache that the application drives,
-//! with the real php-fpm, which counts how often it is asked.
+//! Caching of PHP's responses: nginx's zones and the page cache, with a real php-fpm that counts
+//! its requests.
 
 use std::thread;
 
@@ -8,11 +8,12 @@ use bolide_testkit::{Response, TestApp, TestPhp, TestServer, site, wait_until};
 
 use crate::http;
 
-/// The parameters that Bolide ships.
+/// The `fastcgi_param` lines that Bolide ships.
 pub(crate) const PARAMS: &str =
     concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
 
-/// Says how often it ran for its argument `n`, with the fields of its arguments `h`.
+/// Responds with the number of its runs for the argument `n`, and with the fields of the arguments
+/// `h`.
 const COUNT: &str = "<?php
     foreach ($_GET['h'] ?? [] as $line) header($line, false);
     if (isset($_GET['status'])) http_response_code((int) $_GET['status']);
@@ -25,7 +26,7 @@ const COUNT: &str = "<?php
     if (file_exists(__DIR__ . '/down')) { posix_kill(getmypid(), 9); sleep(9); }
     echo 'run ', $count, str_repeat(' and more of it', (int) ($_GET['more'] ?? 0));";
 
-/// A server with this in its `http` block and in the location of its scripts.
+/// A server with these directives in its `http` block and in the location of its scripts.
 pub(crate) fn serve(php: &TestPhp, block: &str, location: &str) -> TestServer {
     let address = php.address();
     let server = http(&format!(
@@ -49,7 +50,7 @@ pub(crate) fn ask(server: &TestServer, path: &str, fields: &str) -> Response {
     server.connect().get(path, fields)
 }
 
-/// The status of the cache, and the body.
+/// The cache status and the body.
 pub(crate) fn told(server: &TestServer, path: &str) -> (String, String) {
     let reply = server.get(path);
     (reply.header("x-status").unwrap_or_default().to_owned(), reply.text())
@@ -232,7 +233,7 @@ fn an_application_says_what_is_kept_and_what_is_purged() {
     assert_eq!(ask(&server, &tag, "If-None-Match: \"a\"\r\n").status, 304);
     assert_eq!(page(&server, "/count.php?n=2", ""), pair("", "run 1"));
     assert_eq!(page(&server, "/count.php?n=2", ""), pair("", "run 2"));
-    // A purge counts in whatever answer it comes.
+    // A purge takes effect in any response.
     let purge = "/count.php?n=3&status=302&h[]=X-LiteSpeed-Purge:tag%3DB";
     assert_eq!(ask(&server, purge, "").status, 302);
     assert_eq!(page(&server, &tagged, ""), pair("miss", "run 2"));

@@ -1,4 +1,4 @@
-//! Owns: `bolide cache`, the commands that look at, purge and fill what a running server keeps.
+//! `bolide cache`: the commands that list, purge and fill the cache of a running server.
 
 use bolide_testkit::{TestPhp, TestServer, site, wait_until};
 
@@ -66,7 +66,7 @@ fn purges_hit_what_they_name_and_say_how_many() {
     assert_eq!(hits(), [false, false, true]);
     assert_eq!(told(&server, &["purge", "--tag", "B"]), "purged: 1 object\n");
     fill();
-    // All copies of a page, and of a session as well.
+    // All variants of a page, private ones included.
     let copy = server.connect().get(&three, "Cookie: currency=eur\r\n");
     assert_eq!(copy.status, 200);
     assert_eq!(told(&server, &["purge", "--url", &url(&three)]), "purged: 2 objects\n");
@@ -77,7 +77,7 @@ fn purges_hit_what_they_name_and_say_how_many() {
     assert_eq!(told(&server, &["purge", "--all"]), "purged: 3 objects\n");
     assert_eq!(hits(), [false; 3]);
     assert_eq!(told(&server, &["purge", "--all", "--stale"]), "made stale: 3 objects\n");
-    // They serve on, while the first request for each has it fetched anew.
+    // The stale objects are served while the first request for each revalidates it.
     assert_eq!(hits(), [true; 3]);
     wait_until("a new one is there", || server.get(&one).text() == "run 5");
 }
@@ -202,7 +202,7 @@ fn mistakes_are_told_and_lead_to_1() {
     }
     let help = ask(&server, &["cache", "purge", "--help"]);
     assert!(help.code == 0 && help.text().contains("cache purge"), "{help}");
-    // Found by its process as well, and only while it runs.
+    // The process id finds the server, too, but only while it runs.
     let pid = server.pid().to_string();
     let by_pid = server.home().run(&["cache", "stats", "--pid", &pid]);
     assert_eq!(by_pid.code, 0, "{by_pid}");

@@ -1,4 +1,4 @@
-//! Owns: what is kept on disk: it outlives the process, however that ends, and is never wrong.
+//! The disk cache survives any end of the process, and never serves a wrong object.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use bolide_testkit::{AppSaid, Proto, Response, TestApp, TestServer, run, wait_un
 
 use crate::BOLIDE;
 
-/// A configuration with these caches, and this in the location of `app`.
+/// A configuration with these caches, and these directives in the location of `app`.
 fn conf(caches: &str, app: &TestApp, location: &str) -> String {
     let (prelude, address) = (prelude(2), app.address());
     format!(
@@ -30,7 +30,7 @@ const ZONE: &str = "fastcgi_cache_path @DIR@/cache levels=1:2 keys_zone=one:1m;"
 const KEEP: &str = "fastcgi_cache one; fastcgi_cache_key $request_uri; fastcgi_cache_valid 200 1h;
     add_header X-Status $upstream_cache_status always;";
 
-/// A server whose cache is looked at.
+/// A server whose cache files are checked.
 struct Site(TestServer);
 
 impl Site {
@@ -38,7 +38,7 @@ impl Site {
         Self(TestServer::start(Home::new(BOLIDE), &conf(caches, app, location)))
     }
 
-    /// The files of objects, by path.
+    /// The paths of the object files.
     fn files(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         walk(&self.0.home().dir().join("cache"), &mut found);
@@ -46,12 +46,12 @@ impl Site {
         found
     }
 
-    /// Waits until so many objects are on disk.
+    /// Waits until there are `count` object files.
     fn wait_files(&self, count: usize) {
         wait_until("objects to be written", || self.files().len() == count);
     }
 
-    /// The status of the cache, and the body.
+    /// The cache status and the body.
     fn told(&self, path: &str) -> (String, String) {
         let reply = self.0.get(path);
         (reply.header("x-status").unwrap_or_default().to_owned(), reply.text())
@@ -109,7 +109,7 @@ fn pages_and_what_they_vary_by_outlive_a_restart() {
         site.0.connect().get("/page", &fields).text()
     };
     assert_eq!((ask(&site, "de"), ask(&site, "en")), ("run 1".to_owned(), "run 2".to_owned()));
-    // Two pages, and that they vary.
+    // Two pages and their `Vary` entry.
     site.wait_files(3);
     site.0.restart("KILL");
     assert_eq!((ask(&site, "en"), ask(&site, "de")), ("run 2".to_owned(), "run 1".to_owned()));
@@ -159,7 +159,7 @@ fn what_was_purged_stays_purged_after_a_restart() {
     site.wait_files(3);
     site.0.get("/purge");
     site.0.restart("KILL");
-    // Told by one process, obeyed by the next, though no memory has seen the page.
+    // One process purges and the next one obeys, although it never had the page in memory.
     assert_eq!(all(&site), ["run 1", "run 2", "run 1"]);
     site.0.restart("KILL");
     site.0.connect().ask("PURGE /3 HTTP/1.1\r\nHost: localhost\r\n\r\n");
@@ -181,7 +181,7 @@ fn a_broken_file_is_a_miss_and_never_wrong() {
     let good = fs::read(&path).unwrap();
     let mut asked = 1;
     let mut break_by = |site: &mut Site, bytes: &[u8], what: &str| {
-        // The page in memory goes with the process.
+        // The page in memory ends with the process.
         site.0.signal("KILL");
         let _ended = site.0.wait_exit();
         fs::write(&path, bytes).unwrap();
@@ -221,7 +221,7 @@ fn a_file_under_the_name_of_another_page_is_not_that_page() {
     assert_eq!(site.told("/a"), pair("HIT", "this is a"));
 }
 
-/// A body whose every part tells where it is.
+/// A body in which every part contains its position.
 fn numbered(len: usize) -> Vec<u8> {
     let mut body: Vec<u8> =
         (0..len / 8 + 1).flat_map(|at| format!("{at:07}\n").into_bytes()).collect();
@@ -273,7 +273,7 @@ fn what_is_too_much_goes_beginning_with_the_oldest() {
         app.plan(&format!("/{page}"), vec![AppSaid::head("").body(&vec![b'x'; 20_000])]);
         assert_eq!(site.told(&format!("/{page}")).0, "MISS");
         if matches!(page, 0 | 28) {
-            // Uses are told apart by seconds.
+            // Uses have a resolution of one second.
             bolide_testkit::pause(1100);
         }
     }
@@ -317,7 +317,7 @@ fn a_path_that_cannot_be_made_is_told_as_nginx_tells_it() {
     assert!(done.code != 0 && done.stderr.contains(&wanted), "{}", done.stderr);
 }
 
-/// A file system that goes with the test.
+/// A file system that is unmounted with the test.
 struct Mount(PathBuf);
 
 impl Mount {
@@ -357,7 +357,7 @@ fn a_full_disk_costs_one_line_and_nothing_else() {
     }
     let lines = site.0.error_log().matches("No space left").count();
     assert_eq!(lines, 1, "{}", site.0.error_log());
-    // A purge outlives the process although there is no room to write it down.
+    // A purge survives the process although there is no space to record it.
     for page in 0..20 {
         app.say("/purge", &format!("X-LiteSpeed-Purge: tag={page}"));
         assert_eq!(site.0.get("/purge").status, 200);
@@ -370,10 +370,10 @@ fn a_full_disk_costs_one_line_and_nothing_else() {
     }
 }
 
-/// Pages whose every version is another text, and what may be served of them.
+/// Pages whose versions all differ, and the versions that may be served.
 struct Pages {
     bodies: Vec<Vec<Vec<u8>>>,
-    /// The first version that may be served to who asks now.
+    /// The first version that a new request may get.
     floors: Vec<AtomicUsize>,
     served: AtomicUsize,
     hits: AtomicUsize,
@@ -382,7 +382,7 @@ struct Pages {
 const PAGES_MAX: usize = 12;
 const VERSIONS: usize = 400;
 
-/// Tells page and version; its length and its bytes differ from those of any other.
+/// Contains page and version; its length and bytes differ from those of every other one.
 fn version(page: usize, version: usize) -> Vec<u8> {
     let mut text = format!("page {page} version {version}: ").into_bytes();
     let mut state = (page * 7919 + version) as u64 | 1 << 40;
@@ -410,8 +410,8 @@ impl Pages {
         Self { bodies, floors, served: AtomicUsize::new(0), hits: AtomicUsize::new(0) }
     }
 
-    /// Asks for a page; false when the server is gone. What comes must be a version that is not
-    /// older than the last purge that was answered before.
+    /// Requests a page; false if the server is gone. The version must not be older than the last
+    /// purge that was acknowledged before.
     fn ask(&self, addr: SocketAddr, page: usize) -> bool {
         let floor = self.floors[page].load(Ordering::SeqCst);
         let Some((head, body)) = whole(addr, &format!("/{page}")) else { return false };
@@ -436,7 +436,7 @@ impl Pages {
     }
 }
 
-/// Head and body of an answer that came to its end.
+/// The head and body of a complete response.
 fn whole(addr: SocketAddr, path: &str) -> Option<(String, Vec<u8>)> {
     let mut socket = TcpStream::connect(addr).ok()?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -451,7 +451,7 @@ fn whole(addr: SocketAddr, path: &str) -> Option<(String, Vec<u8>)> {
         let len: usize = rest.split("\r\n").next()?.parse().ok()?;
         return (body.len() == len).then_some((head, body));
     }
-    // In chunks, of which the last must be there.
+    // Chunked; the last chunk must be there.
     let mut rest = &body[..];
     let mut joined = Vec::new();
     loop {
@@ -495,7 +495,7 @@ fn a_hundred_deaths_in_the_middle_of_writing_leave_no_wrong_page() {
         });
         let _ended = site.0.wait_exit();
         site.0.start_again();
-        // Everything that survived is right.
+        // Every surviving object is right.
         (0..PAGES_MAX).for_each(|page| assert!(pages.ask(site.0.http(), page)));
     }
     let (served, hits) = (pages.served.into_inner(), pages.hits.into_inner());

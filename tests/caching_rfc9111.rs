@@ -1,5 +1,5 @@
-//! Owns: what RFC 9111 and its kin ask of a cache, each rule with an application that says exactly
-//! what the rule is about and counts how often it is asked.
+//! RFC 9111 and related RFCs, rule by rule, with an application that sends exactly the response in
+//! question and counts its requests.
 
 mod broken;
 mod conditional;
@@ -27,13 +27,14 @@ use bolide_testkit::{AppSaid, Response, TestApp, TestServer};
 
 use crate::{http, report};
 
-/// The parameters that Bolide ships.
+/// The `fastcgi_param` lines that Bolide ships.
 const PARAMS: &str = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
 
-/// What most tests want: only what the application says, and nothing stale.
+/// The configuration of most tests: only the application's directives count, and nothing stale is
+/// served.
 const AUTO: &str = "page_cache auto; page_cache_stale off; cache_status on;";
 
-/// A server with a page cache in front of an application.
+/// A server with a page cache and its application.
 struct Lab {
     app: TestApp,
     server: TestServer,
@@ -41,12 +42,12 @@ struct Lab {
 }
 
 impl Lab {
-    /// With this in the location.
+    /// With these directives in the location.
     fn new(location: &str) -> Self {
         Self::with("", location)
     }
 
-    /// With this in the `http` block too.
+    /// With directives in the `http` block, too.
     fn with(block: &str, location: &str) -> Self {
         let app = TestApp::start();
         let address = app.address();
@@ -63,20 +64,20 @@ impl Lab {
         Self::new(AUTO)
     }
 
-    /// A path that was not asked for yet.
+    /// A path that no request has used.
     fn path(&self) -> String {
         self.next.set(self.next.get() + 1);
         format!("/page{}", self.next.get())
     }
 
-    /// A path where the application says this.
+    /// A path with this response.
     fn page(&self, head: &str) -> String {
         let path = self.path();
         self.app.say(&path, head);
         path
     }
 
-    /// A path where the application says these, one after the other.
+    /// A path with these responses in order.
     fn pages(&self, answers: &[&str]) -> String {
         let path = self.path();
         self.app.plan(&path, answers.iter().map(|head| AppSaid::head(head)).collect());
@@ -87,7 +88,7 @@ impl Lab {
         self.ask("GET", path, "")
     }
 
-    /// `GET` with fields, each ended by CR LF.
+    /// `GET` with fields, each with CR LF.
     fn get_with(&self, path: &str, fields: &str) -> Response {
         self.ask("GET", path, fields)
     }
@@ -106,7 +107,7 @@ impl Lab {
         self.ask(method, path, &format!("Content-Length: {len}\r\n\r\n{body}"))
     }
 
-    /// Whether the second of two requests is answered out of the store.
+    /// Whether the second of two requests is a hit.
     fn keeps(&self, head: &str) -> bool {
         self.keeps_for(head, "")
     }
@@ -135,7 +136,7 @@ fn run_or(answer: &Response, bare: usize) -> usize {
     if answer.body.is_empty() { bare } else { run(answer) }
 }
 
-/// Asks about each row whether it is kept.
+/// Checks for each row whether the response is cached.
 fn keeps_all(lab: &Lab, rows: &[(&str, bool)]) {
     let mut failures = Vec::new();
     for (head, expected) in rows {

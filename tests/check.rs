@@ -1,4 +1,4 @@
-//! Owns: `bolide check`: what becomes of a configuration, for people who move from nginx.
+//! `bolide check`: the report on each line of an nginx configuration.
 
 use bolide_testkit::server::Home;
 

@@ -1,5 +1,5 @@
-//! Owns: clients that must show a certificate: in all versions of HTTP, when a session is resumed,
-//! and what is refused at the start. Which certificates are good is the comparison's business.
+//! Client certificates: in all HTTP versions, for resumed sessions, and configurations that are
+//! refused. The comparison with nginx decides which certificates are valid.
 
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -38,7 +38,7 @@ fn start() -> TestServer {
     TestServer::start(home, &format!("{prelude}http {{ {SITES} }}"))
 }
 
-/// The status and the body that a client with the certificate of `stem` is answered.
+/// The status and body for a client with the certificate of `stem`.
 fn ask(
     server: &TestServer,
     version: &str,
@@ -96,7 +96,7 @@ fn a_handshake_for_one_server_opens_no_closed_one() {
         assert_eq!(host("open.test", "shut.test"), "lost at open 421", "{version}");
         assert!(host("ajar.test", "shut.test").ends_with(" 421"), "{version}");
         assert_eq!(host("shut.test", "open.test"), "open SUCCESS 200", "{version}");
-        // Nobody has the name: the default server asks for nothing.
+        // No server has this name: the default server requires no certificate.
         assert!(host("nobody.test", "shut.test").ends_with(" 400"), "{version}");
     }
 }
@@ -125,7 +125,7 @@ fn a_certificate_counts_where_those_who_judged_it_are_trusted() {
             let field = format!("Host: {other}");
             ask(&server, version, name, Some(stem), &["-H", &field])
         };
-        // No server has the name, or there is none: the first one judges.
+        // No server has the name, or there is none: the default server verifies.
         for name in ["unknown.test", "127.0.0.1"] {
             assert_eq!(host(name, "same.test", "wrong"), "same SUCCESS 200", "{version} {name}");
             let told = host(name, "root.test", "wrong");
@@ -200,7 +200,7 @@ fn a_reload_with_other_authorities_ends_what_the_former_ones_let_in() {
     };
     for text in ["open", "again"] {
         if text == "again" {
-            // The same authorities: nothing ends.
+            // The same authorities: no session ends.
             reload(&SITES.replace("open $", "again $"));
             wait_until("the second configuration", || is_new("again"));
         }
@@ -210,7 +210,7 @@ fn a_reload_with_other_authorities_ends_what_the_former_ones_let_in() {
     let other = SITES.replace("open $", "third $").replace("/root.crt", "/other.crt");
     reload(&other);
     wait_until("the third configuration", || is_new("third"));
-    // Whatever the client does with it now, nobody answers.
+    // Nothing responds on this connection any more.
     let _ = to.write_all(b"GET / HTTP/1.1\r\nHost: shut.test\r\nConnection: close\r\n\r\n");
     let mut rest = Vec::new();
     from.read_to_end(&mut rest).unwrap();

@@ -1,5 +1,5 @@
-//! Owns: that Bolide answers and complains as the real nginx does, apart from what
-//! `docs/differences-from-nginx.md` lists. The work is done by `scripts/compare_nginx.py`.
+//! Bolide's responses and messages equal those of the real nginx, except for the differences in
+//! `docs/differences-from-nginx.md`. `scripts/compare_nginx.py` does the work.
 
 use crate::BOLIDE;
 use bolide_testkit::ports::TestPorts;

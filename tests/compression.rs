@@ -1,4 +1,4 @@
-//! Owns: codings made on the fly, and that each of them decodes to the file.
+//! Compression on the fly: each coding decodes to the file.
 
 use std::fs;
 
@@ -77,7 +77,7 @@ fn a_coded_answer_is_kept_and_follows_the_file() {
             let fresh = server.curl(Proto::H1).args(["--compressed"]).get(&url);
             fresh.text() == text(n)
         });
-        // The same bytes for everyone: made once.
+        // The same bytes for all clients, compressed once.
         let again = |_| server.connect().get("/notes.css", "Accept-Encoding: gzip\r\n").body;
         let copies: Vec<_> = (0..5).map(again).collect();
         assert!(copies.iter().all(|copy| *copy == copies[0]));

@@ -1,4 +1,4 @@
-//! Owns: the nginx language as a user meets it: what `-t` says to real files and to mistakes.
+//! The nginx language for a user: `-t` with real files and with mistakes.
 
 use std::fs;
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::{BOLIDE, report};
 
 const CONFIGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/configs");
 
-/// Copies `tests/configs` into the server's directory, with ports and paths filled in.
+/// Copies `tests/configs` into the server's directory, and fills in ports and paths.
 fn copy_configs(home: &Home, from: &Path, to: &str) -> Vec<String> {
     let mut names = Vec::new();
     for entry in fs::read_dir(from).unwrap() {
@@ -93,7 +93,7 @@ fn realistic_configurations_are_served() {
         let home = Home::new(BOLIDE);
         copy_configs(&home, Path::new(CONFIGS), "");
         let text = fs::read_to_string(Path::new(CONFIGS).join(name)).unwrap();
-        // The file as it is, but in the foreground and (for nginx) with the right to read.
+        // The unchanged file, but in the foreground and (for nginx) with the right to read.
         let server = TestServer::start(home, &format!("daemon off; user root;\n{text}"));
         for (_, host, path, status, part) in requests.iter().filter(|row| row.0 == name) {
             let answer = server.connect().ask(&format!("GET {path} HTTP/1.1\r\nHost: {host}"));
@@ -119,8 +119,8 @@ fn silence_is_broken_only_where_nobody_listens() {
     assert!(client.is_closed(), "444 closes without an answer");
 }
 
-/// The commonest mistakes: a file, and nginx's line about it after `[emerg] `.
-/// `%F` is the file's path.
+/// The most common mistakes: a file, and nginx's line about it after `[emerg] `. `%F` is the file's
+/// path.
 #[rustfmt::skip]
 const MISTAKES: &[(&str, &str)] = &[
     ("events {}\nhttp {\n    server {\n        lisen 80;\n    }\n}\n",
@@ -199,7 +199,7 @@ const MISTAKES: &[(&str, &str)] = &[
      "host not found in \"300.0.0.1:80\" of the \"listen\" directive in %F:2"),
     ("events {}\nhttp { server { listen 127.0.0.1:8443 ssl; ssl_certificate none.pem;\n\
       ssl_certificate_key none.key; } }\n",
-     // What follows in nginx are the words of OpenSSL.
+     // The rest of nginx's line comes from OpenSSL.
      "cannot load certificate \"@DIR@/none.pem\": BIO_new_file() failed (…"),
     ("worker_processes many;\nevents {}\n",
      "\"worker_processes\" directive invalid value in %F:1"),
@@ -239,7 +239,7 @@ fn the_commonest_mistakes_get_nginxs_words() {
             "{0} [emerg] {wanted}\n{0} configuration file {file} test failed\n",
             home.name()
         );
-        // More diagnostics may follow the first; the first is nginx's, the last line too.
+        // More diagnostics may follow; the first and the last line are nginx's.
         let first = done.stderr.lines().find(|line| line.contains("[emerg]"));
         let begin = wanted.strip_suffix('…');
         let same = match begin {
@@ -339,7 +339,7 @@ fn what_bolide_knows_but_cannot_do_yet_is_said() {
     assert!(done.stderr.contains("\"grpc_pass\"") && !done.stderr.contains("unknown directive"));
 }
 
-/// The number of the user that a server's worker is.
+/// The user id of a server's worker.
 fn worker_uid(server: &TestServer) -> String {
     let tasks = fs::read_dir(format!("/proc/{}/task", server.pid())).unwrap();
     let of_worker = |task: fs::DirEntry| {

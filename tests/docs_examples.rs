@@ -1,4 +1,4 @@
-//! Owns: the configurations that the documents show: each does what its page says, as it stands.
+//! The example configurations in the documents: each one works as its page says, unchanged.
 
 use std::fs;
 
@@ -9,14 +9,14 @@ use crate::BOLIDE;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
-/// The examples of nginx's language in a document, in order.
+/// The nginx configurations in a document, in order.
 fn examples(document: &str) -> Vec<String> {
     let text = fs::read_to_string(format!("{ROOT}/docs/{document}")).unwrap();
     let blocks = text.split("```nginx\n").skip(1);
     blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
 }
 
-/// Serves an `http` block with the paths and the account of this test in place of its own.
+/// Serves an `http` block with the test's own paths and user.
 fn start(example: &str) -> TestServer {
     let home = Home::new(BOLIDE);
     let root = home.dir().join("www");

@@ -1,5 +1,5 @@
-//! Owns: error logs by block and level, what their lines say of a request, and that a mistake in a
-//! directive about logs is refused with nginx's words and line.
+//! Error logs by block and level, their lines about requests, and nginx's messages for mistakes in
+//! log directives.
 
 use std::fs;
 
@@ -8,7 +8,7 @@ use bolide_testkit::{TestServer, wait_until};
 
 use crate::{BOLIDE, report};
 
-/// A server with logs `main` in the main block and what else is given.
+/// A server with the log `main` in the main block and these directives.
 fn server(http: &str) -> TestServer {
     let full = prelude(1).replace("logs/error.log info", "logs/main.log notice");
     TestServer::start(
@@ -180,7 +180,7 @@ fn mistakes_are_refused_with_nginxs_words() {
     assert!(logged.contains(wanted), "{logged}");
 }
 
-/// A FastCGI application that answers 204, with these bytes on its standard error.
+/// A FastCGI application that responds with 204 and writes these bytes to its standard error.
 fn complainer(port: u16, complaint: &'static [u8]) {
     use std::io::{Read as _, Write as _};
     let listener = std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
@@ -220,7 +220,7 @@ fn nobody_forges_a_line_or_speaks_to_the_terminal_of_who_reads_it() {
         syslog.local_addr().unwrap(),
     );
     let server = TestServer::start(home, &conf);
-    // `a LF forged ESC [ CSI` with a password, and the same as a path.
+    // `a LF forged ESC [ CSI` with a password, and the same in a path.
     let head = "GET /in HTTP/1.1\r\nHost: a\r\nAuthorization: Basic ";
     let credentials = "YQpmb3JnZWQbW8KbOng=";
     server.connect().send(format!("{head}{credentials}\r\n\r\n")).answer();

@@ -1,5 +1,5 @@
-//! Owns: `error_page` and its kin, statuses that nginx has for itself, who may come in by which
-//! of several rules, and matches without end.
+//! `error_page` and related directives, statuses that only nginx has, several access rules
+//! together, and endless matches.
 
 use bolide_testkit::server::Home;
 

@@ -1,5 +1,5 @@
-//! Owns: pages that are put together from fragments (ESI), by all versions of HTTP: what the
-//! application is asked, what the client gets, and what happens when parts fail.
+//! ESI pages in all HTTP versions: the subrequests, the response to the client, and failing
+//! fragments.
 
 use std::thread;
 
@@ -9,14 +9,14 @@ use bolide_testkit::{Proto, Response, TestApp, TestPhp, TestServer, site, wait_u
 
 use crate::http;
 
-/// The parameters that Bolide ships.
+/// The `fastcgi_param` lines that Bolide ships.
 const PARAMS: &str = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
 const PAGE: &str = "X-LiteSpeed-Cache-Control: public,max-age=60,esi=on\nContent-Type: text/html";
 const PUBLIC: &str = "X-LiteSpeed-Cache-Control: public,max-age=60\nContent-Type: text/html";
 const PRIVATE: &str = "X-LiteSpeed-Cache-Control: private,max-age=60\nContent-Type: text/html";
 const NO_CACHE: &str = "X-LiteSpeed-Cache-Control: no-cache,esi=on\nContent-Type: text/html";
 
-/// A server whose pages come from `app`, with these further directives.
+/// A server whose pages come from `app`, with more directives.
 fn serve(address: &str, more: &str) -> TestServer {
     http(&format!(
         "server {{ {LISTEN}
@@ -63,7 +63,7 @@ fn a_page_is_put_together_by_all_versions_of_http() {
             assert_eq!(reply.header("content-type"), Some("text/html"));
         }
     }
-    // https and http are different pages; each part was asked for once for each.
+    // https and http are different pages; each fragment was requested once for each.
     for uri in ["/page", "/one", "/two?x=1&y=2", "/three"] {
         assert_eq!(app.count(uri), 2, "{uri}");
     }
@@ -74,7 +74,7 @@ fn a_page_is_put_together_by_all_versions_of_http() {
     assert_eq!((head.status, head.text()), (200, String::new()));
     let part = ask(&server, "/page", "Range: bytes=0-2\r\nIf-None-Match: \"a\"\r\n");
     assert_eq!((part.status, &*part.text()), (200, whole), "a page has no parts of its own");
-    // Its fragments do not know that.
+    // Its fragments get no range.
     let one = ask(&server, "/two?x=1&y=2", "Range: bytes=0-0\r\n");
     assert_eq!((one.status, &*one.text()), (206, "t"));
 }
@@ -120,7 +120,7 @@ fn a_page_that_is_not_kept_is_put_together_all_the_same() {
     assert_eq!(body(&server, "/page"), "afb");
     let off = serve(&app.address(), "page_cache_esi off;");
     assert_eq!(body(&off, "/page"), text);
-    // What is not put together may have in it what is for one session, and is kept for nobody.
+    // A page that is not assembled may contain private inlines, so it is not cached.
     say(&app, "/page", PAGE, text);
     for count in 1..=2 {
         assert_eq!((body(&off, "/page"), app.count("/page")), (text.to_owned(), count));
@@ -245,7 +245,7 @@ fn what_a_page_brings_along_is_for_whom_it_was_made() {
         assert_eq!(told, "<html>menu another cart</html>");
     }
     assert_eq!((app.count("/page"), app.count("/cart"), app.count("/menu")), (1, 1, 0));
-    // What is brought along is for the page alone, never the answer of its address.
+    // An inline belongs to its page, and is never the response of its own address.
     assert_eq!(ask(&server, "/cart", one).text(), "another cart");
     assert_eq!(server.get("/menu").text(), "another menu");
     // A purge of the public tag reaches the private object.
@@ -317,11 +317,11 @@ fn what_a_page_was_made_of_a_moment_ago_is_not_for_everybody() {
         assert_eq!(ask(&server, "/page", other).text(), "o|||v|p");
     }
     assert_eq!(app.count("/open"), 1);
-    // Another copy for another cookie, and a session's own answer.
+    // Another variant for another cookie, and a private response.
     say(&app, "/vary", &format!("{PUBLIC}\nX-LiteSpeed-Vary: cookie=c"), "w");
     assert_eq!(ask(&server, "/page", "Cookie: c=1\r\n").text(), "o||t|w|p");
     assert_eq!(ask(&server, "/page", "").text(), "o||t|v|p");
-    // What is purged is gone from all pages at once.
+    // A purged fragment disappears from all pages at once.
     say(&app, "/purge", "X-LiteSpeed-Purge: tag=T", "");
     say(&app, "/open", PUBLIC, "n");
     assert_eq!(server.get("/purge").status, 200);
@@ -344,7 +344,7 @@ fn a_page_that_repeats_itself_has_a_length_until_a_part_of_it_changes() {
             let url = server.url(proto, "/page");
             let ask = || server.curl(proto).field(&field).args(["--compressed"]).get(&url);
             let whole = format!("<html>{text}{text}{text}g</html>");
-            // What was found is relied upon for a second.
+            // A lookup result is reused for one second.
             wait_until("the page has a length", || {
                 let reply = ask();
                 assert!(reply.text() == whole, "{proto:?} {coding}");
@@ -357,7 +357,7 @@ fn a_page_that_repeats_itself_has_a_length_until_a_part_of_it_changes() {
             assert_eq!(head.status, 200);
         }
     }
-    // Nobody with a session is given it.
+    // A client with a session does not get it.
     let own = "Cookie: PHPSESSID=abcdefghijklmnopqrst\r\n";
     assert_eq!(ask(&server, "/page", own).header("content-length"), None);
     say(&app, "/purge", "X-LiteSpeed-Purge: tag=F", "");
@@ -366,7 +366,7 @@ fn a_page_that_repeats_itself_has_a_length_until_a_part_of_it_changes() {
     for _ in 0..4 {
         assert!(body(&server, "/page") == format!("<html>{text}f{text}g</html>"));
     }
-    // Nor what fails: it is asked for each time.
+    // Nor does an error response: it is requested each time.
     say(&app, "/g", "Status: 503 Oops\nX-LiteSpeed-Cache-Control: no-cache", "an error");
     let purged = server.connect().ask("PURGE /g HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!(purged.status, 200);
@@ -407,7 +407,7 @@ fn pages_cannot_ask_without_bounds() {
         say(&app, &format!("/d{depth}"), PAGE, &text);
     }
     assert_eq!(body(&server, "/d0"), "012345");
-    // 200 fragments of 200 fragments each: 1,024 are asked for.
+    // 200 fragments with 200 fragments each: 1,024 are requested.
     let many = |to: &str| (0..200).map(|n| format!("<esi:include src='/{to}?{n}'/>")).collect();
     let wide: String = many("w");
     say(&app, "/wide", PAGE, &wide);
@@ -513,7 +513,7 @@ fn a_page_is_put_together_of_compressed_parts() {
     assert_eq!(body(&server, "/pageH1"), whole);
 }
 
-/// Says what its arguments say: `c` is the cache control, `b` the body, `n` makes it longer.
+/// Responds by its arguments: `c` is the cache control, `b` the body, `n` makes it longer.
 const SCRIPT: &str = "<?php
     header('X-LiteSpeed-Cache-Control: ' . ($_GET['c'] ?? 'no-cache'));
     echo str_repeat('0123456789', (int) ($_GET['n'] ?? 0)), $_GET['b'] ?? '';
@@ -528,7 +528,7 @@ fn one_process_of_php_is_enough_for_a_page_and_its_fragments() {
         php.address()
     ));
     site::write(&server.www("e.php"), SCRIPT.as_bytes());
-    // Twice escaped: the page's argument holds the fragment's address.
+    // Escaped twice: the argument of the page contains the address of the fragment.
     let fragment = "/e.php?c%3Dpublic,max-age%253D60%26n%3D30000%26b%3Done";
     let include = format!("%3Cesi:include%20src%3D'{fragment}'/%3E");
     let who = "%3Cesi:include%20src%3D'/e.php?who%3D1'/%3E";

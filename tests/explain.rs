@@ -1,33 +1,32 @@
-//! Owns: `bolide explain`, whose verdict must be what the next request gets, and the ring of
-//! decisions.
+//! `bolide explain`, whose result must be that of the next request, and the ring of decisions.
 
 use bolide_testkit::tools::ToolRun;
 use bolide_testkit::{Response, TestPhp, TestServer, site, wait_until};
 
 use crate::cache::{KEEP, ZONE, serve};
 
-/// Runs a command against the configuration of a running server.
+/// Runs a command with the configuration of a running server.
 pub(crate) fn ask(server: &TestServer, args: &[&str]) -> ToolRun {
-    // It is written when every socket listens, which may be after the first answer.
+    // The pid file is written when all sockets listen, which may be after the first response.
     wait_until("the pid file", || server.home().read("logs/pid").ends_with('\n'));
     server.home().run(&[&["-c", "nginx.conf"], args].concat())
 }
 
-/// The answer to a client that asks for what `told` asks about.
+/// The response to a client for the request of `told`.
 fn get(server: &TestServer, path: &str, fields: &str) -> Response {
     let host = format!("localhost:{}", server.home().port(0));
     let head = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{fields}");
     server.connect().ask(head.trim_end())
 }
 
-/// What `explain --json` says of a path.
+/// The result of `explain --json` for a path.
 fn told(server: &TestServer, path: &str, more: &[&str]) -> String {
     let url = format!("http://localhost:{}{path}", server.home().port(0));
     let done = ask(server, &[&["explain", "--json", &url], more].concat()).succeeded();
     done.text()
 }
 
-/// The text of a field of JSON that stands on its own.
+/// The text of a JSON field.
 pub(crate) fn field<'a>(json: &'a str, name: &str) -> &'a str {
     let start = format!("\"{name}\":");
     let rest = json.rsplit(&start).next().filter(|rest| rest.len() < json.len());
@@ -40,7 +39,7 @@ pub(crate) fn field<'a>(json: &'a str, name: &str) -> &'a str {
 
 fn decision(server: &TestServer, path: &str, more: &[&str]) -> (String, String) {
     let json = told(server, path, more);
-    // The last of each name: those before it are of decisions made earlier.
+    // The last of each name; the earlier ones belong to previous decisions.
     (field(&json, "decision").to_owned(), field(&json, "upstream_cache_status").to_owned())
 }
 
@@ -87,7 +86,7 @@ fn a_verdict_is_what_the_next_request_gets() {
     crate::report(rows, &failures);
 }
 
-/// What clients see of the page cache, as a verdict.
+/// The client's view of the page cache, as a decision.
 fn seen(server: &TestServer, path: &str, fields: &str) -> String {
     let before = std::fs::read_to_string(server.www("count-0")).unwrap_or_default();
     let reply = get(server, path, fields);
@@ -228,7 +227,7 @@ fn reasons_say_what_is_in_the_way() {
         assert_eq!(field(&json, "why"), why, "{path} {json}");
         assert!(json.contains(words), "{words} in {json}");
     }
-    // What an answer did wrong is remembered.
+    // The reason why a response was not cached is remembered.
     let path = "/count.php?h[]=Cache-Control:no-store";
     assert_eq!(get(&server, path, "").status, 200);
     let json = told(&server, path, &[]);
@@ -325,7 +324,7 @@ fn the_server_tells_about_itself_to_whom_it_is_allowed() {
     let (_, found) = open(&format!("?request={id}"));
     assert_eq!((field(&found, "decision"), field(&found, "request_id")), ("MISS", &*id));
     let port = server.home().port(0);
-    // What looks at the disk, what is kept, and what is wrong.
+    // A disk access, a cached page, and an error.
     for (path, decision) in [("/dir/", "NONE"), ("/count.php?n=1", "HIT"), ("/open", "NONE")] {
         let url = format!("http://localhost:{port}{path}").replace('?', "%3F");
         let (status, story) = open(&format!("?explain={url}"));

@@ -1,5 +1,4 @@
-//! Owns: bodies that are changed on their way out, by each protocol: `sub_filter`, `gunzip`; and
-//! how lists of fields are inherited.
+//! Body filters in each protocol: `sub_filter`, `gunzip`; and the inheritance of field lists.
 
 use std::fs;
 
@@ -7,7 +6,7 @@ use bolide_testkit::Proto;
 
 use crate::{http, report, site};
 
-/// A text of many pieces whose words may lie across any boundary.
+/// A text of many pieces whose words may cross any boundary.
 fn large() -> String {
     (0..20_000).map(|n| format!("<p>word{n} old.example</p>\n")).collect()
 }

@@ -1,5 +1,5 @@
-//! Owns: what directives of HTTP/2, HTTP/3 and TLS change below the answers: sizes of frames and
-//! records, windows, transport parameters, proofs of addresses. `scripts/compare/framing.py` asks.
+//! Directives of HTTP/2, HTTP/3 and TLS below the responses: sizes of frames and records, windows,
+//! transport parameters, address validation. `scripts/compare/framing.py` is the client.
 
 use bolide_testkit::TestServer;
 use bolide_testkit::server::Home;
@@ -10,14 +10,14 @@ use crate::{BOLIDE, report};
 const ASK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/compare/framing.py");
 const CERTIFIED: &str = "ssl_certificate @CERT@; ssl_certificate_key @KEY@;";
 
-/// What the server on `port` does in each case, as one line each.
+/// The server's behaviour on `port` in each case, one line each.
 fn seen(port: u16, cases: &[&str]) -> Vec<String> {
     let port = port.to_string();
     let args = std::iter::once(port.as_str()).chain(cases.iter().copied());
     python(ASK, args).succeeded().text().lines().map(str::to_owned).collect()
 }
 
-/// Checks rows of (port's number, case, what is seen).
+/// Checks rows of (port number, case, expected behaviour).
 fn expect(server: &TestServer, rows: &[(usize, &str, &str)]) {
     let mut failures = Vec::new();
     for number in 0..3 {
@@ -63,7 +63,7 @@ fn http2_chunk_size_is_the_largest_data_frame_of_the_location_that_answers() {
             (0, "h2 data /own/more/big.bin", &all(1000)),
             (0, "h2 data /moved", &all(1000)),
             (0, "h2 data /one", "largest 1; bytes 10"),
-            // The client has the last word.
+            // The client's limit decides.
             (0, "h2 data /large/big.bin", &all(16_384)),
             (0, "h2 data /large/big.bin 20000", &all(20_000)),
             (0, "h2 data /large/big.bin 1000000", &all(40_000)),
@@ -82,7 +82,7 @@ fn without_http2_chunk_size_frames_are_as_large_as_every_client_takes() {
     expect(&server, &[(0, "h2 data /big.bin", &all), (0, "h2 data /big.bin 1000000", &all)]);
 }
 
-/// Servers with locations that answer at once, read bodies first, or pass them on as they come.
+/// Servers with locations that respond at once, read bodies first, or pass them on unbuffered.
 fn bodies(preread: &str) -> String {
     format!(
         "server {{ listen 127.0.0.1:@HTTP@; http2 on; {preread} client_max_body_size 0;
@@ -105,10 +105,10 @@ fn http2_body_preread_size_is_what_comes_before_a_body_is_read() {
             &server,
             &[
                 (0, "h2 settings", &format!("streams 128; window {shown}")),
-                // Nobody reads it: the client needs not send it.
+                // The body is not read: the client need not send it.
                 (0, "h2 upload /answers -", "status 200; reset 0"),
                 (0, "h2 upload /answers 300", "status 200; reset 0"),
-                // It is read: now it may come.
+                // The body is read: its window opens.
                 (0, "h2 upload /reads -", "window opens; status 204"),
                 (0, "h2 upload /reads 300", "window opens; status 204"),
                 (0, "h2 upload /reads 500000", "window opens; status 204"),
@@ -198,7 +198,7 @@ fn a_session_is_called_as_the_client_knows_it_or_by_a_name_of_its_connection() {
     assert_eq!(server.get("/").text(), "[]", "in the clear there is none");
 }
 
-/// A server by QUIC, and another one behind it whose settings nobody asks for.
+/// A QUIC server, and another one on its port whose settings have no effect.
 fn quic(text: &str) -> String {
     format!(
         "{CERTIFIED} server {{ listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ quic;

@@ -1,7 +1,7 @@
-//! Gives every file of `fuzz/corpus` to every entry that is fuzzed, and variants of it to its own.
+//! Passes every file of `fuzz/corpus` to every fuzz entry, and variants of it to its own entry.
 //!
-//! `BOLIDE_FUZZ=target:file:variant` replays one and prints its bytes (without `:variant`: the file
-//! as it is); `BOLIDE_FUZZ_VARIANTS=n` makes so many variants of each file.
+//! `BOLIDE_FUZZ=target:file:variant` replays one and prints its bytes (without `:variant`: the
+//! unchanged file); `BOLIDE_FUZZ_VARIANTS=n` sets the number of variants of each file.
 
 #[path = "../fuzz/entries.rs"]
 mod entries;
@@ -12,11 +12,11 @@ use std::{env, fs};
 
 use bolide_base::prng::Prng;
 
-/// Variants of each file: as many as take a few seconds without optimisation.
+/// Variants of each file: they take a few seconds without optimisation.
 const VARIANTS: u64 = 150;
-/// Bytes of a variant.
+/// LIMIT: bytes of a variant.
 const SIZE_MAX: usize = 6000;
-/// What parsers look for.
+/// Words that parsers look for.
 const WORDS: &[&[u8]] = &[
     b"\r\n",
     b"\n",
@@ -54,7 +54,7 @@ struct Seed {
     data: Vec<u8>,
 }
 
-/// The entries of a directory, in the order of their names.
+/// The entries of a directory, sorted by name.
 fn list(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).expect("a directory of the corpus can be read");
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -77,7 +77,7 @@ fn corpus() -> Vec<Seed> {
     seeds
 }
 
-/// Variant number `variant` of `data`, the same for ever; 0 is `data` itself.
+/// Variant number `variant` of `data`, always the same; 0 is `data` itself.
 fn mutate(data: &[u8], variant: u64) -> Vec<u8> {
     let mut out = data.to_vec();
     if variant == 0 {

@@ -1,4 +1,4 @@
-//! Owns: variables that depend on addresses and on shares of clients: `geo`, `split_clients`.
+//! Variables from addresses and from shares of clients: `geo`, `split_clients`.
 
 use std::fmt::Write as _;
 use std::time::Instant;
@@ -59,7 +59,7 @@ fn ranges_may_lie_inside_one_another() {
 
 #[test]
 fn clients_fall_into_the_shares_that_nginx_gives_them() {
-    // As the real nginx answered.
+    // As the real nginx does.
     asked(
         "split_clients \"$arg_a\" $part { 33.33% a; 33.33% b; 0.01% z; * c; }",
         "$part",

@@ -1,10 +1,10 @@
-//! Owns: HTTP/1 as seen on a bare socket: what is answered, what is refused, what stays open.
+//! HTTP/1 over a plain socket: responses, refusals, and connections that stay open.
 
 use bolide_testkit::site::HELLO;
 
 use crate::{report, site};
 
-/// What the server does with the connection after the answer.
+/// What the server does with the connection after the response.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum After {
     Open,
@@ -15,10 +15,10 @@ use After::{Any, Closed, Open};
 
 const HOST: &str = "Host: localhost\r\n";
 
-/// (what, bytes sent; `%H` is a Host field, `%N` a NUL, statuses, connection)
+/// (name, request; `%H` is a Host field, `%N` a NUL, status, connection)
 #[rustfmt::skip]
 const REQUESTS: &[(&str, &str, u16, After)] = &[
-    // Well-formed, or as good as.
+    // Well-formed, or accepted by nginx.
     ("plain", "GET / HTTP/1.1\r\n%H\r\n", 200, Open),
     ("bare LF line ends", "GET / HTTP/1.1\nHost: localhost\n\n", 200, Open),
     ("empty line first", "\r\nGET / HTTP/1.1\r\n%H\r\n", 200, Open),
@@ -101,7 +101,7 @@ const REQUESTS: &[(&str, &str, u16, After)] = &[
     ("bare CR in a value", "GET / HTTP/1.1\r\n%HX: a\rb\r\n\r\n", 400, Closed),
     ("line without colon", "GET / HTTP/1.1\r\n%Hjunk\r\n\r\n", 400, Closed),
     ("colon first", "GET / HTTP/1.1\r\n%H: y\r\n\r\n", 400, Closed),
-    // Two ways to say how long the body is.
+    // Two declarations of the body length.
     ("length and chunked",
      "POST / HTTP/1.1\r\n%HContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
      400, Closed),
@@ -304,8 +304,8 @@ fn an_upload_that_nobody_wants_leaves_the_connection_in_step_or_closed() {
     }
 }
 
-/// Reads a 405 that came before its body was read. What is short the server reads to its end;
-/// for what is long it may close instead, and says so.
+/// Reads a 405 that came before its body was read. The server drains a short body; for a long one
+/// it may close, and says so.
 fn in_step_or_closed(client: &mut bolide_testkit::H1TestClient, what: &str) {
     let answer = client.try_answer("POST").unwrap_or_else(|why| panic!("{what}: {why}"));
     assert_eq!(answer.status, 405, "{what}");

@@ -1,4 +1,4 @@
-//! Owns: HTTP/2 by h2spec and by curl, over TLS and by prior knowledge.
+//! HTTP/2 with h2spec and curl, over TLS and with prior knowledge.
 
 use std::fs;
 

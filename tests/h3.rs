@@ -1,4 +1,4 @@
-//! Owns: HTTP/3: a battery of malformed input by aioquic, curl, and load over many workers.
+//! HTTP/3: malformed input with aioquic, curl, and load on many workers.
 
 use std::fs;
 
@@ -30,7 +30,7 @@ fn malformed_http3_gets_the_error_that_the_rfc_prescribes() {
 #[test]
 fn clients_that_take_nothing_of_many_streams_cost_little() {
     let server = site("http3_max_concurrent_streams 128;");
-    // What every connection costs is known when others were there.
+    // The memory of a connection is measured after the first ones.
     assert_eq!(server.fetch(Proto::H3, "/big.bin").status, 200);
     let before = server.resident_kib();
     let port = server.https().port().to_string();

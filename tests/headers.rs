@@ -1,12 +1,12 @@
-//! Owns: what is added to answers and behind them: `add_header`, `add_trailer`, `expires`, and how
-//! the lists are inherited.
+//! Added fields and trailers: `add_header`, `add_trailer`, `expires`, and the inheritance of their
+//! lists.
 
 use bolide_testkit::Proto;
 use bolide_testkit::server::Home;
 
 use crate::{BOLIDE, http, report, site};
 
-/// What `-t` says about this content of the `http` block.
+/// The message of `-t` for this `http` block.
 fn refusal(block: &str) -> String {
     let home = Home::new(BOLIDE);
     let file = home.dir().join("wrong.conf");

@@ -1,5 +1,5 @@
-//! Owns: what the configuration says about HTTP/2 and HTTP/3 connections: who speaks which, how
-//! long a connection is kept, and the obsolete spellings.
+//! Directives of HTTP/2 and HTTP/3 connections: the protocols of each server, the lifetime of a
+//! connection, and the obsolete spellings.
 
 use bolide_testkit::curl::{Curl, CurlReply};
 use bolide_testkit::server::Home;
@@ -7,7 +7,7 @@ use bolide_testkit::{Proto, TestServer};
 
 use crate::{BOLIDE, report};
 
-/// Servers `a.test` (the default) and others on one port, by TLS and QUIC.
+/// Servers `a.test` (the default) and others on one port, over TLS and QUIC.
 fn servers(listed: &[(&str, &str)]) -> TestServer {
     let blocks: Vec<String> = listed
         .iter()
@@ -46,11 +46,11 @@ fn a_server_is_reached_by_the_versions_that_it_speaks() {
         (Proto::H2, "a.test", "a.test", 200, "2"),
         (Proto::H3, "a.test", "a.test", 200, "3"),
         (Proto::H2, "x.c.test", "x.c.test", 200, "2"),
-        // ALPN offers what the server of that name speaks.
+        // ALPN offers the protocols of the requested server.
         (Proto::H2, "b.test", "b.test", 200, "1.1"),
         (Proto::H2, "d1.test", "d1.test", 200, "1.1"),
         (Proto::H1, "b.test", "b.test", 200, "1.1"),
-        // What was agreed on for one name does not lead to another.
+        // A connection for one server cannot be used for another.
         (Proto::H2, "a.test", "b.test", 421, "2"),
         (Proto::H3, "a.test", "b.test", 421, "3"),
         (Proto::H2, "a.test", "x.c.test", 200, "2"),
@@ -95,7 +95,7 @@ fn listen_http2_speaks_for_all_servers_of_the_address_and_is_warned_about() {
     assert_eq!(ask(&server, Proto::H2, "a.test", "b.test").text(), "b");
 }
 
-/// How many connections `count` requests to a server take, and how many were answered.
+/// The number of connections that `count` requests to a server take, and of responses.
 fn connections(server: &TestServer, proto: Proto, name: &str, count: usize) -> (usize, usize) {
     let port = server.home().port(1);
     let version = if proto == Proto::H3 { "--http3-only" } else { "--http2" };

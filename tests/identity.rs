@@ -1,5 +1,5 @@
-//! Owns: what a page in the cache is known by: nobody gets what was made for another visitor, host
-//! or way, whatever the request says of itself.
+//! Cache keys: no client gets a response that was made for another visitor, host or way, whatever
+//! the fields of the request are.
 
 use bolide_testkit::origin::{TestPeer, answer};
 use bolide_testkit::server::LISTEN;
@@ -9,8 +9,8 @@ use crate::http;
 
 const HTML: &str = "Content-Type: text/html";
 
-/// An application that writes into each answer what it was told: target, host, role, origin.
-/// Targets that begin with `/x` are sent on to where `X-Accel-Redirect` says.
+/// An application whose responses contain target, host, role and origin. Targets with the prefix
+/// `/x` are redirected by `X-Accel-Redirect`.
 fn app() -> TestUpstream {
     TestUpstream::scripted(|peer| while say(peer).is_ok() {})
 }
@@ -50,7 +50,7 @@ fn say(peer: &mut TestPeer) -> std::io::Result<()> {
     peer.send(answer(&fields, &body))
 }
 
-/// A server that keeps what the application says may be kept.
+/// A server that caches by the application's directives.
 fn cached(app: &TestUpstream) -> TestServer {
     http(&format!(
         "server {{ {LISTEN} page_cache auto; location / {{ proxy_pass http://{}; }} }}",
@@ -62,7 +62,7 @@ fn ask(server: &TestServer, head: &str) -> Response {
     server.connect().ask(head)
 }
 
-/// The answer to GET for `path` with further fields, each with its line end.
+/// The response to GET for `path` with more fields, each with its line end.
 fn get(server: &TestServer, path: &str, fields: &str) -> String {
     server.connect().get(path, fields).text()
 }
@@ -138,7 +138,7 @@ fn a_page_is_known_by_the_way_that_led_to_it() {
             assert!(!outer.starts_with("target=/inner"), "{path}: {outer}");
         }
     }
-    // Each way has its page, and one purge of the address drops them all.
+    // Each way has its page, and one purge of the address removes both.
     let asked = app.count("/inner/turns") + app.count("/turns");
     assert_eq!(asked, 2);
     let purged = ask(&server, "PURGE /turns HTTP/1.1\r\nHost: localhost");
@@ -244,7 +244,7 @@ fn a_field_that_php_reads_by_the_name_of_another_one_is_not_passed() {
     assert_eq!(param("HTTP_X_FORWARDED_HOST"), Some("good"));
     assert_eq!((param("HTTP_X_ROLE"), param("HTTP_X.ROLE")), (Some("nobody"), None));
     assert_eq!((param("HTTP_X.FORWARDED.HOST"), param("HTTP_X.OWN")), (None, Some("kept")));
-    // What is passed tells pages apart, whatever stands for the dash.
+    // A field that is passed upstream belongs to the key, whatever replaces its hyphen.
     let other = get(&server, "/p", "X.Forwarded.Host: evil\r\n");
     assert_ne!(first, other);
     assert_ne!(get(&server, "/p", ""), other);

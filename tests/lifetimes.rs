@@ -1,9 +1,10 @@
-//! Owns: every limit that ends something, by each protocol that it applies to: a client reaches it
-//! and stays open, and then others are served, the CPU rests, and the process ends when told to.
+//! Every limit that ends a connection or request, by protocol. A client reaches the limit and stays
+//! connected; then other clients are served, the CPU is idle, and the process shuts down on
+//! request.
 //!
-//! A row is a client in `tests/lifetimes.py` or `tests/h3_stayers.py`. All run side by side against
-//! one server. A short limit is set only where a row reaches it on purpose, so that no other row
-//! depends on how busy the machine is.
+//! A row is a client in `tests/lifetimes.py` or `tests/h3_stayers.py`. All run concurrently against
+//! one server. Only rows that reach a limit on purpose have a short one, so that no row depends on
+//! the load of the machine.
 
 use std::net::TcpListener;
 
@@ -15,8 +16,8 @@ use crate::http;
 const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lifetimes.py");
 const H3_CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/h3_stayers.py");
 
-/// A limit, the ports of the server that sets it (in the clear, and TLS with QUIC), and what its
-/// clients get: over HTTP/1 in the clear and over TLS, over HTTP/2, over HTTP/3.
+/// A limit, the ports of its server (cleartext, and TLS with QUIC), and the results of its clients:
+/// over HTTP/1 in cleartext and over TLS, over HTTP/2, over HTTP/3.
 struct Row {
     name: &'static str,
     ports: (usize, usize),
@@ -41,7 +42,7 @@ const REQUESTS: (usize, usize) = (4, 5);
 const AGE: (usize, usize) = (6, 7);
 const IDLE: (usize, usize) = (8, 9);
 
-/// Empty where a limit does not apply to a protocol, or is reached by another row.
+/// Empty where a limit does not apply to a protocol, or another row reaches it.
 const ROWS: &[Row] = &[
     // client_header_timeout
     row("silence", HEADS, "end", "end", ""),
@@ -52,7 +53,7 @@ const ROWS: &[Row] = &[
     // send_timeout
     row("window", MAIN, "", "reset", "reset"),
     row("connection_window", MAIN, "", "reset", ""),
-    // A client that is slow and not late.
+    // A slow client within the limit.
     row("slow", MAIN, "", "whole", ""),
     // keepalive_timeout
     row("idle", IDLE, "200 end", "whole end", "end"),
@@ -120,7 +121,7 @@ fn conf(silent: u16) -> String {
     )
 }
 
-/// Starts clients and hears what each of them got.
+/// Starts clients and reads their results.
 fn stay(
     server: &TestServer,
     script: &str,
@@ -137,10 +138,10 @@ fn stay(
 
 #[test]
 fn who_reaches_a_limit_and_stays_holds_nobody_up() {
-    // Takes connections into its queue, and never answers.
+    // Accepts connections into its queue, and never responds.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = http(&conf(silent.local_addr().unwrap().port()));
-    // More than the kernel takes for a client that reads nothing.
+    // More than the kernel buffers for a client that reads nothing.
     std::fs::File::create(server.www("huge")).unwrap().set_len(200 << 20).unwrap();
     let (mut stream, mut quic) = (Vec::new(), Vec::new());
     for &Row { name, ports: (plain, tls), h1, h2, h3 } in ROWS {

@@ -1,5 +1,5 @@
-//! Owns: how many requests may come and be in work (`limit_req`, `limit_conn`), links that prove
-//! themselves (`secure_link`), methods (`limit_except`), `stub_status` and `empty_gif`.
+//! Limits on requests and connections (`limit_req`, `limit_conn`), signed links (`secure_link`),
+//! methods (`limit_except`), `stub_status` and `empty_gif`.
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ fn block(server: &str) -> String {
     )
 }
 
-/// The statuses of requests for `path`, one after the other.
+/// The statuses of sequential requests for `path`.
 fn statuses(server: &TestServer, path: &str, count: usize) -> Vec<u16> {
     let mut client = server.connect();
     (0..count).map(|_| client.get(path, "").status).collect()
@@ -54,7 +54,7 @@ fn a_block_with_limits_of_its_own_drops_those_around_it() {
 #[test]
 fn a_zone_is_shared_by_all_workers() {
     let server = TestServer::workers(BOLIDE, 4, &block("limit_req zone=a burst=7 nodelay;"));
-    // Each connection lands at some worker.
+    // Any worker may accept a connection.
     let passed = (0..40).filter(|_| server.get("/hello.txt?a=1").status == 200).count();
     assert_eq!(passed, 8);
 }
@@ -160,7 +160,7 @@ fn requests_in_work_are_counted_until_they_end_however_that_is() {
     assert!(server.error_log().contains("limiting connections by zone \"c\", client: "));
     slow.pop();
     wait_until("a place is free", || server.get("/fast/hello.txt?c=1").status == 200);
-    // Whoever came and went in between left no trace.
+    // Requests that came and went meanwhile left no count.
     assert_eq!(statuses(&server, "/fast/hello.txt?c=1", 20), [200; 20]);
     drop(slow);
     wait_until("two are free", || {
@@ -271,7 +271,7 @@ fn a_link_proves_itself_by_its_hash_and_may_end() {
          location /self/ {{ secure_link $arg_md5; secure_link_md5 \"$secure_link$uri word\";
          return 200 [$secure_link]; }} }}"
     ));
-    // Made by: printf '2000000000/s/a word' | openssl md5 -binary | openssl base64 | tr +/ -_
+    // Created with: printf '2000000000/s/a word' | openssl md5 -binary | openssl base64 | tr +/ -_
     for (path, status, text) in [
         ("/s/a?md5=jopQbrRRoFkKQAyGzXy1Gg&e=2000000000", 200, "2000000000"),
         ("/s/b?md5=jopQbrRRoFkKQAyGzXy1Gg&e=2000000000", 403, ""),

@@ -1,4 +1,4 @@
-//! Owns: what happens at the limits that directives set.
+//! The limits of directives.
 
 use bolide_testkit::H1TestClient;
 use bolide_testkit::site::HELLO;
@@ -64,10 +64,10 @@ fn a_silent_client_is_closed_and_logged_as_408() {
     half.send("GET / HTTP/1.1\r\nHost: a\r\n");
     let mut body = server.connect();
     body.send("POST /hello.txt HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\nabc");
-    // As in nginx, there is no answer to what was not asked.
+    // As in nginx, an incomplete request gets no response.
     assert_eq!(half.to_end().unwrap(), b"");
     bolide_testkit::wait_until("408 in the access log", || server.access_log().contains("\" 408 "));
-    // The file's 405 may come first; then the rest of the body is waited for in vain.
+    // The 405 of the file may come first; then the server waits for the rest of the body.
     if let Ok(answer) = body.try_answer("POST") {
         assert!([405, 408].contains(&answer.status));
     }
@@ -112,7 +112,7 @@ fn limit_rate_slows_an_answer_down() {
     let timer = std::time::Instant::now();
     let mut client = server.connect();
     assert_eq!(client.get("/slow/big.bin", "").body.len(), bolide_testkit::site::BIG);
-    // 1 MB at 200 KiB/s is five seconds; less than two would mean no limit at all.
+    // 1 MB at 200 KiB/s takes five seconds; less than two would mean no limit.
     assert!(timer.elapsed().as_secs() >= 2, "{:?}", timer.elapsed());
 }
 
@@ -141,7 +141,7 @@ fn a_large_file_costs_bounded_memory() {
     std::fs::File::create(server.www("huge")).unwrap().set_len(size).unwrap();
     let before = server.resident_kib();
     for proto in bolide_testkit::Proto::TLS {
-        // A client that reads 300 KB a second holds the rest back.
+        // A client that reads 300 KB per second holds the rest back.
         let url = server.url(proto, "/huge");
         let slow = server.curl(proto).args(["--limit-rate", "300k", "--max-time", "3"]);
         let reply = slow.attempt(&url);

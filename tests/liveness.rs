@@ -1,5 +1,5 @@
-//! Owns: that no client and no dearth holds a worker up: others are served, its CPU rests, and it
-//! ends when told to.
+//! No client and no shortage blocks a worker: other clients are served, the CPU is idle, and the
+//! process shuts down on request.
 
 use bolide_testkit::site::HELLO;
 use bolide_testkit::{Companion, H1TestClient, Proto, TestServer, wait_until};
@@ -8,7 +8,7 @@ use crate::{BOLIDE, site};
 
 const STAYERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/h3_stayers.py");
 
-/// HTTP/3 clients that reach a limit and stay; each case with what it is to get.
+/// HTTP/3 clients that reach a limit and stay connected; each case with its expected result.
 fn stay(server: &TestServer, cases: &[(&str, &str)]) -> Companion {
     let cert = server.home().dir().join("cert.pem").to_str().unwrap().to_owned();
     let port = server.https().port();
@@ -24,7 +24,7 @@ fn stay(server: &TestServer, cases: &[(&str, &str)]) -> Companion {
     stayers
 }
 
-/// Others are served, the CPU rests, and the process ends in order.
+/// Other clients are served, the CPU is idle, and the process shuts down.
 fn is_alive(server: TestServer) {
     assert_eq!(server.get("/hello.txt").body, HELLO);
     server.wait_until_it_rests();
@@ -48,7 +48,7 @@ fn an_h3_connection_that_became_too_old_and_stays_holds_nobody_up() {
     is_alive(server);
 }
 
-/// Few descriptors, and one server that needs none for its answers.
+/// Few descriptors, and a server that needs none for its responses.
 fn poor_server() -> TestServer {
     let prelude = bolide_testkit::server::prelude(1);
     let http = "http { server { listen 127.0.0.1:@HTTP@; return 200 ok; } }";
@@ -70,7 +70,7 @@ fn a_server_without_descriptors_rests_until_there_are_some() {
     let crowd: Vec<H1TestClient> = (0..300).map(|_| server.connect()).collect();
     wait_until("the line in the log", || refusals(&server) > 0);
     server.wait_until_it_rests();
-    // One line for each rest of half a second.
+    // One line for each pause of half a second.
     let (lines, rests) = (refusals(&server), timer.elapsed().as_millis() / 500 + 2);
     assert!(lines as u128 <= rests, "{lines} lines for {rests} rests");
     drop(crowd);

@@ -1,5 +1,5 @@
-//! Owns: which log files are open and for how long, which configuration a line goes by, many logs
-//! at once, and a standard error that nobody reads.
+//! Open log files and their lifetime, the configuration that a line uses, many concurrent logs, and
+//! a standard error that is not read.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -14,7 +14,7 @@ use crate::{BOLIDE, http};
 
 const O_NONBLOCK: i32 = 0o4000;
 
-/// The files that a process has open, by their names now.
+/// The open files of a process, by their current names.
 fn open_files(pid: u32) -> Vec<PathBuf> {
     let entries = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
     entries.filter_map(|entry| fs::read_link(entry.ok()?.path()).ok()).collect()
@@ -45,7 +45,7 @@ fn nobody_holds_a_log_that_was_moved_once_logs_are_open_again() {
     });
 }
 
-/// Writes to a named pipe until it takes no more.
+/// Writes to a named pipe until it is full.
 fn fill(pipe: &mut fs::File) {
     loop {
         match pipe.write(&[b'x'; 1024]) {
@@ -71,7 +71,7 @@ fn a_standard_error_that_nobody_reads_holds_nobody_up() {
     let server = TestServer::start(home, &conf);
     let mut told = Vec::new();
     wait_until("the start to be told", || {
-        // Nothing more in the pipe is no error of its reader.
+        // An empty pipe is no error.
         let _ = pipe.read_to_end(&mut told);
         String::from_utf8_lossy(&told).contains("start worker process")
     });
@@ -116,7 +116,7 @@ fn what_a_connection_did_is_logged_by_the_configuration_that_it_goes_by() {
     let plain = "server { listen 127.0.0.1:@HTTP@; error_log @DIR@/logs/plain.log info; }\n";
     let server = http(&format!("{}{plain}", block("@HTTPS@", "before")));
     let mut client = TcpStream::connect(server.https()).unwrap();
-    // Somebody who came later is served: the first one has been accepted.
+    // A later client is served, so the first one has been accepted.
     wait_until("a connection", || server.fetch(bolide_testkit::Proto::H1, "/").status > 0);
     server.reload(&format!("{plain}{}", block("@HTTPS@", "after")));
     wait_until("the reload", || server.error_log().contains("reconfigured"));

@@ -1,5 +1,5 @@
-//! Owns: where access logs go other than to plain files: buffers, gzip, names with variables,
-//! syslog, readers that are slow, disks that are full; and that a reload or signal loses nothing.
+//! Access logs other than plain files: buffers, gzip, variable names, syslog, slow readers, full
+//! disks; and that a reload or signal loses no line.
 
 use std::fs;
 use std::io::Read;
@@ -13,7 +13,7 @@ use bolide_testkit::{TestServer, run, wait_until};
 
 use crate::{BOLIDE, http};
 
-/// A server whose locations are these, with `$uri` and status as the format `f`.
+/// A server with these locations, and `$uri` and status as the format `f`.
 fn logging(locations: &str) -> TestServer {
     http(&format!(
         "log_format f '$uri $status'; access_log off;
@@ -132,7 +132,7 @@ fn a_syslog_server_that_is_not_there_is_told_of_and_found_again() {
     server.get("/two");
     let n = unix.recv(&mut buffer).unwrap();
     assert!(text_of(&buffer[..n]).ends_with(" nginx: /two 200"));
-    // Another one takes its place: what it is sent by is opened again.
+    // Another socket replaces it: the sender opens it again.
     drop(unix);
     fs::remove_file(&path).unwrap();
     let unix = UnixDatagram::bind(&path).unwrap();
@@ -175,7 +175,7 @@ fn a_buffer_leaves_when_the_next_line_does_not_fit() {
     );
     let read = || server.home().read("logs/b.log");
     let mut client = server.connect();
-    // Nine bytes each: two fit, the third sends them away.
+    // Nine bytes each: two fit, and the third flushes the buffer.
     for path in ["/aaa", "/bbb"] {
         client.get(path, "");
     }
@@ -231,7 +231,7 @@ fn a_gzipped_log_is_one_member_per_write_and_follows_usr1() {
     server.signal("USR1");
     wait_until("the new file", || logs.join("a.gz").exists());
     wanted.push_str("/before 200\n");
-    // A worker may hear of it after the file is there.
+    // A worker may get the signal after the file exists.
     wait_until("a line in it", || {
         client.get("/after", "");
         wanted.push_str("/after 200\n");
@@ -301,7 +301,7 @@ fn files_with_variable_names_stay_open_where_they_may() {
     fs::rename(logs.join("v-c.log"), logs.join("old-c")).unwrap();
     client.get("/off/?a=c", "");
     wait_until("a new file", || log("c") == "/off/ 200\n");
-    // The first use leaves it closed, the second keeps it open.
+    // The first use leaves it closed, the second one keeps it open.
     for times in 1..=2 {
         client.get("/twice?a=d", "");
         wait_until("a file", || log("d") == "/twice 200\n");
@@ -387,7 +387,7 @@ fn a_log_that_cannot_be_opened_again_stays_and_the_others_move() {
     let text = format!("open() \"{}/sub/a.log\" failed (2: No such", logs.display());
     wait_until("the complaint", || server.error_log().contains(&text));
     let mut wanted = String::from("/one\n");
-    // A worker may hear of it after the file is there.
+    // A worker may get the signal after the file exists.
     wait_until("lines again", || {
         client.get("/two", "");
         wanted.push_str("/two\n");

@@ -1,4 +1,4 @@
-//! Owns: logs, the command line, the pid file, and the end of the process.
+//! Logs, the command line, the pid file, and the shutdown of the process.
 
 use std::fs;
 use std::path::Path;
@@ -266,7 +266,7 @@ fn the_default_file_is_below_the_prefix() {
     assert!(done.stderr.contains("/bolide.conf:1"), "{done}");
 }
 
-/// What the pid file says, which is made before it is written.
+/// The contents of the pid file, which exists before it is written.
 fn pid_of(home: &Home) -> String {
     wait_until("the pid file", || home.read("logs/pid").ends_with('\n'));
     home.read("logs/pid").trim().to_owned()
@@ -302,7 +302,7 @@ fn quit_finishes_what_was_begun() {
     let by_h2 = std::thread::spawn(move || curl.get(&url));
     let mut client = server.connect();
     client.send("GET /slow/big.bin HTTP/1.1\r\nHost: a\r\n\r\n");
-    // The start has come: the answer is under way.
+    // The first bytes have come: the response is in progress.
     client.take(200).unwrap();
     bolide_testkit::pause(300);
     server.signal("QUIT");

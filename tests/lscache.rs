@@ -1,8 +1,8 @@
-//! Owns: LSCache's protocol, row by row of its acceptance list, as an application and its clients
-//! see it: what is kept, told apart, purged, hidden. ESI has a file of its own.
+//! The LSCache protocol, row by row of its acceptance list, for an application and its clients:
+//! storing, variants, purges, hidden fields. ESI has its own file.
 //!
-//! The application says what a test tells it to and answers `run N`, N being how often it was asked
-//! for the address; so a body tells whether it was asked.
+//! The application responds as a test defines, and with `run N`, where N counts the requests for
+//! the address; so a body shows whether it was fetched.
 
 mod keys;
 mod private;
@@ -17,10 +17,10 @@ use bolide_testkit::{Response, TestPhp, TestServer, site, wait_until};
 
 use crate::http;
 
-/// The parameters that Bolide ships.
+/// The `fastcgi_param` lines that Bolide ships.
 const PARAMS: &str = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
 
-/// An application that everything goes to, and the server before it.
+/// An application for all requests, and the server in front of it.
 struct Rig {
     app: TestApp,
     server: TestServer,
@@ -48,7 +48,7 @@ impl Rig {
         self.server.connect().get(path, fields)
     }
 
-    /// What the cache says of it, and the body.
+    /// The cache status and the body.
     fn seen(&self, path: &str, fields: &str) -> (String, String) {
         let reply = self.ask(path, fields);
         for hidden in HIDDEN {
@@ -63,7 +63,7 @@ impl Rig {
             .ask(format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{fields}").trim_end())
     }
 
-    /// The application answers a POST of its own with these fields.
+    /// The application responds to a POST of its own with these fields.
     fn order(&self, head: &str, fields: &str) -> Response {
         let path = format!("/order-{}", self.orders.fetch_add(1, Ordering::Relaxed));
         self.app.say(&path, &format!("Status: 302\nLocation: /done\n{head}"));
@@ -71,7 +71,7 @@ impl Rig {
     }
 }
 
-/// What no client gets to see.
+/// Fields that no client gets.
 const HIDDEN: [&str; 6] = [
     "x-litespeed-cache-control",
     "x-litespeed-tag",
@@ -96,7 +96,7 @@ fn own(run: usize) -> (String, String) {
     ("hit,private".to_owned(), format!("run {run}"))
 }
 
-/// Neither kept nor from the cache.
+/// Neither stored nor a hit.
 fn past(run: usize) -> (String, String) {
     (String::new(), format!("run {run}"))
 }
@@ -119,10 +119,10 @@ fn a_public_page_is_a_miss_and_then_a_hit_and_its_controls_stay_inside() {
     assert_eq!(reply.header("x-litespeed-cache"), Some("hit"));
     assert_eq!(reply.header("cache-control"), Some("no-cache"), "what browsers do is its own");
     assert!(reply.header("age").is_some());
-    // What says nothing is not kept, and nothing is said of it.
+    // A response without directives is not stored, and has no cache status.
     assert_eq!(rig.seen("/plain", ""), past(1));
     assert_eq!(rig.seen("/plain", ""), past(2));
-    // A body that is there twice over HTTP/2 and 3 is the same.
+    // A body over HTTP/2 and HTTP/3 is the same.
     for proto in [bolide_testkit::Proto::H2, bolide_testkit::Proto::H3] {
         let over = rig.server.fetch(proto, "/");
         assert_eq!(over.text(), "run 2", "another scheme and port is another page");
@@ -175,7 +175,7 @@ fn controls_that_contradict_each_other_are_settled_as_litespeed_does() {
     crate::report(rows.len(), &failures);
 }
 
-// §2: who is heard first.
+// §2: the precedence of the sources.
 #[test]
 fn litespeeds_control_goes_before_http_s_own() {
     let rig = Rig::new("page_cache auto;");
@@ -240,7 +240,7 @@ fn a_cookie_is_set_for_who_asked_and_one_of_the_object_for_everybody() {
     assert_eq!(first.header("lsc-cookie"), None);
     let later = rig.ask("/", "");
     assert_eq!((cookies(&later), &*later.text()), (vec!["lsc=1; path=/".to_owned()], "run 1"));
-    // Whoever joins while it is fetched gets none of its cookies either.
+    // A coalesced request gets none of its cookies, either.
     rig.app.plan("/slow", vec![AppSaid::head(&head)]);
     rig.app.hold("/slow");
     thread::scope(|scope| {
@@ -254,7 +254,7 @@ fn a_cookie_is_set_for_who_asked_and_one_of_the_object_for_everybody() {
         assert!(all.iter().all(|reply| reply.text() == "run 1"));
         assert!(all.iter().all(|reply| reply.header("x-litespeed-cache").is_some()), "{all:?}");
     });
-    // Without a mark, a cookie keeps the answer out.
+    // Without LSCache's field, a cookie prevents storing.
     rig.app.say("/unmarked", "Cache-Control: max-age=60\nSet-Cookie: sid=secret");
     rig.seen("/unmarked", "");
     assert_eq!(rig.seen("/unmarked", ""), past(2));
@@ -311,7 +311,7 @@ fn what_is_too_large_or_empty_passes_by() {
     assert_eq!(rig.app.count("/empty"), 4);
 }
 
-// Row 18: an aborted answer of the application is nobody's page.
+// Row 18: a truncated response of the application is not stored.
 #[test]
 fn an_answer_that_breaks_off_is_not_kept() {
     let rig = Rig::new("page_cache auto;");
@@ -324,7 +324,7 @@ fn an_answer_that_breaks_off_is_not_kept() {
     assert_eq!(rig.seen("/", ""), ("hit".into(), "whole".into()));
 }
 
-// Row 18, for clients: the page is kept though who asked for it has left.
+// Row 18, for clients: the page is stored although its client has left.
 #[test]
 fn a_client_that_leaves_does_not_stop_the_page_from_being_kept() {
     let rig = Rig::new("page_cache auto;");
@@ -339,7 +339,7 @@ fn a_client_that_leaves_does_not_stop_the_page_from_being_kept() {
     assert_eq!(rig.app.count("/"), 1);
 }
 
-// §1 and row 19: how an application finds out, and that only the server can say so.
+// §1 and row 19: how an application detects the cache, and that no client can pretend it.
 #[test]
 fn an_application_is_told_of_the_cache_and_no_client_can_tell_it() {
     let rig = Rig::new(
@@ -373,7 +373,7 @@ fn an_application_is_told_of_the_cache_and_no_client_can_tell_it() {
     }
 }
 
-// §1: the switch for plugins that ask for the server's name.
+// §1: the switch for plugins that require LiteSpeed's server name.
 #[test]
 fn lscache_compat_gives_applications_the_name_that_they_ask_for() {
     let rig = Rig::new("page_cache auto; lscache_compat litespeed; page_cache_crawler off;");
@@ -384,7 +384,7 @@ fn lscache_compat_gives_applications_the_name_that_they_ask_for() {
     assert!(!asked.param("X-LSCACHE").unwrap().contains("crawler"));
 }
 
-// §1, §2: a cache in front is believed and gets what clients do not.
+// §1, §2: a trusted cache in front gets the fields that clients do not.
 #[test]
 fn a_trusted_front_is_believed_and_told_everything() {
     let rig = Rig::new("page_cache auto; page_cache_trusted 127.0.0.1;");
@@ -401,10 +401,10 @@ fn a_trusted_front_is_believed_and_told_everything() {
     assert_eq!((kept.header("x-litespeed-cache"), &*kept.text()), (Some("hit"), "run 1"));
     assert_eq!(told(&kept, "x-litespeed-tag").as_deref(), Some("t"));
     assert_eq!(kept.header("x-litespeed-purge"), None, "an order is given once");
-    // Its value tells copies apart, and without the field it is a client like any other.
+    // Its value selects the variant; without the field it is a client like any other.
     assert_eq!(rig.seen("/", ""), miss(2));
     assert_eq!(rig.seen("/", ""), hit(2));
-    // Nobody is a front unless it is said.
+    // No client is a trusted cache by default.
     let rig = Rig::new("page_cache auto; page_cache_trusted 192.0.2.1;");
     rig.app.say("/", &format!("{PUBLIC}\nX-LiteSpeed-Tag: t"));
     assert_eq!((rig.seen("/", front), rig.seen("/", front)), (miss(1), hit(1)));
@@ -427,7 +427,7 @@ fn what_fronts_are_told_is_told_to_nobody_else_however_warm_the_page_is() {
     }
 }
 
-// Row 20: what crawlers of plugins go by.
+// Row 20: the fields that crawlers of plugins need.
 #[test]
 fn a_crawler_learns_what_is_kept_and_what_cannot_be() {
     let rig = Rig::new("page_cache auto;");
@@ -459,7 +459,7 @@ fn prefixes_open_and_close_the_cache_below_them() {
         ("/open/a", "", "hit"),
         ("/open/never/a", PUBLIC, ""),
         ("/open/never/b", "", ""),
-        // As the application sees it, not as it is spelled.
+        // As the application sees the path, not as it is spelled.
         ("/open/%6eever/c", PUBLIC, ""),
         ("/open/./x/../never/d", PUBLIC, ""),
         ("//open//never//e", PUBLIC, ""),
@@ -476,7 +476,7 @@ fn prefixes_open_and_close_the_cache_below_them() {
         let run = if expected.is_empty() { "run 2" } else { "run 1" };
         assert_eq!(rig.seen(path, session), (expected.into(), run.into()), "{path}");
     }
-    // Purges that come from where nothing is cached count all the same.
+    // Purges take effect even where nothing is cached.
     rig.app.say("/tagged", &format!("{PUBLIC}\nX-LiteSpeed-Tag: t"));
     assert_eq!((rig.seen("/tagged", ""), rig.seen("/tagged", "")), (miss(1), hit(1)));
     rig.app.say("/open/never/order", "X-LiteSpeed-Purge: t");
@@ -484,7 +484,7 @@ fn prefixes_open_and_close_the_cache_below_them() {
     assert_eq!(rig.seen("/tagged", ""), miss(2));
 }
 
-// §5: purges count whatever the request's cacheability.
+// §5: purges take effect whatever the request's cacheability.
 #[test]
 fn what_is_purged_where_the_cache_is_off_is_purged() {
     let rig = Rig::new(
@@ -502,7 +502,7 @@ fn what_is_purged_where_the_cache_is_off_is_purged() {
     }
 }
 
-// §7: what LiteMage's page of administration asks for.
+// §7: the requests of LiteMage's administration page.
 #[test]
 fn litemage_is_told_what_is_kept_by_who_may_purge() {
     for (allow, status) in [("127.0.0.1", 200), ("off", 403)] {
@@ -545,13 +545,13 @@ fn lookup_can_be_closed_for_either_kind_and_answers_are_kept_all_the_same() {
     assert_eq!(seen("/public/b", PRIVATE), "run 1");
     assert_eq!(seen("/private/a", PUBLIC), "run 1");
     assert_eq!(seen("/private/b", PRIVATE), "run 2");
-    // `CacheMaxExpire` holds whatever the page says.
+    // `CacheMaxExpire` overrides the page.
     rig.app.say("/", PUBLIC);
     assert_eq!((rig.seen("/", ""), rig.seen("/", "")), (miss(1), hit(1)));
     wait_until("it is over", || rig.seen("/", "").1 == "run 2");
 }
 
-// §3, §9: what rewrite rules say for LiteSpeed, `page_cache_control` says here.
+// §3, §9: rewrite rules in LiteSpeed, `page_cache_control` here.
 #[test]
 fn a_request_is_controlled_by_what_the_configuration_says_of_it() {
     let rig = Rig::with(
@@ -565,7 +565,7 @@ fn a_request_is_controlled_by_what_the_configuration_says_of_it() {
     assert_eq!((rig.seen("/", ""), rig.seen("/", "")), (miss(1), hit(1)));
     assert_eq!(rig.seen("/", &agent("Bot")), past(2), "neither looked up nor kept");
     assert_eq!(rig.seen("/", ""), hit(1));
-    // An age makes what says nothing public, `private` makes it the session's own.
+    // An age makes a response without directives public, `private` makes it private.
     assert_eq!(rig.seen("/silent", &agent("Long")), miss(1));
     assert_eq!(rig.seen("/silent", &agent("Long")), hit(1));
     assert_eq!(rig.seen("/own", &agent("Own")), miss(1));
@@ -676,7 +676,7 @@ fn a_guest_becomes_somebody_by_a_post_that_sets_the_vary_cookie() {
     assert_eq!(get(""), guest);
 }
 
-/// The application's view of the last request to an address.
+/// The application's view of the last request for an address.
 fn last(rig: &Rig, path: &str) -> AppRequest {
     rig.app.asked(path).pop().unwrap()
 }

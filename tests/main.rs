@@ -1,5 +1,5 @@
-//! Owns: the judgement of the real binary from outside, one module per capability.
-//! Every test starts its own server on its own ports and uses clients that we did not write.
+//! Black-box tests of the real binary, one module per feature. Every test starts its own server on
+//! its own ports, and uses clients of other projects.
 
 #![allow(
     clippy::unwrap_used,
@@ -89,17 +89,17 @@ mod zones;
 /// The program under test.
 const BOLIDE: &str = env!("CARGO_BIN_EXE_bolide");
 
-/// A server with one site that has these further directives.
+/// A server with one site and these directives.
 fn site(directives: &str) -> bolide_testkit::TestServer {
     bolide_testkit::TestServer::site(BOLIDE, directives)
 }
 
-/// A server with this content of the `http` block.
+/// A server with this `http` block.
 fn http(block: &str) -> bolide_testkit::TestServer {
     bolide_testkit::TestServer::with(BOLIDE, block)
 }
 
-/// Reports every failed row of a table at once.
+/// Reports all failed rows of a table at once.
 fn report(rows: usize, failures: &[String]) {
     let failed = failures.len();
     assert!(failures.is_empty(), "{failed} of {rows} rows:\n{}", failures.join("\n"));

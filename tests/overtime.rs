@@ -1,5 +1,5 @@
-//! Owns: `worker_shutdown_timeout`: what the end of the server, or a reload, leaves running is cut
-//! then, by each protocol, and logged; wrong arguments.
+//! `worker_shutdown_timeout`: requests that a shutdown or reload leaves running are closed then, in
+//! each protocol, and logged; invalid arguments.
 
 use std::thread::JoinHandle;
 
@@ -9,7 +9,7 @@ use bolide_testkit::{H1TestClient, Proto, TestServer, TestUpstream, wait_until};
 
 use crate::{BOLIDE, report};
 
-/// A configuration whose requests may go on for `time` when it is replaced.
+/// A configuration whose requests may continue for `time` after it is replaced.
 fn conf(time: &str, origin: &TestUpstream, name: &str) -> String {
     let time =
         if time.is_empty() { String::new() } else { format!("worker_shutdown_timeout {time};") };
@@ -43,7 +43,7 @@ fn lines(server: &TestServer, count: usize) -> Vec<String> {
     lines
 }
 
-/// Requests for `path`, one by each protocol, when the origin has all of them.
+/// Requests for `path`, one per protocol, when the upstream has all of them.
 fn ask_by_each(
     server: &TestServer,
     origin: &TestUpstream,

@@ -1,12 +1,11 @@
-//! Owns: directives of the page cache that other files do not speak of by name: what each does, and
-//! that the innermost block has the last word.
+//! The other directives of the page cache: the effect of each, and that the innermost block wins.
 
 use bolide_testkit::server::LISTEN;
 use bolide_testkit::{TestApp, TestServer, wait_until};
 
 use crate::http;
 
-/// A server with these in `http`, in itself and in its location `/in/`.
+/// A server with these directives in `http`, in the server and in its location `/in/`.
 fn serve(app: &TestApp, block: &str, outer: &str, inner: &str) -> TestServer {
     let pass = format!(
         "fastcgi_param REQUEST_URI $request_uri; fastcgi_param REQUEST_METHOD $request_method;
@@ -19,7 +18,7 @@ fn serve(app: &TestApp, block: &str, outer: &str, inner: &str) -> TestServer {
     ))
 }
 
-/// The bodies of two answers to this.
+/// The bodies of two responses.
 fn twice(server: &TestServer, path: &str, fields: &str) -> [String; 2] {
     [(); 2].map(|()| server.connect().get(path, fields).text())
 }
@@ -100,7 +99,7 @@ fn more_pages_than_memory_may_take_are_not_all_kept() {
         for page in 0..PAGES {
             assert!(!ask(page), "{page}");
         }
-        // The last ones first: what is fetched anew drives others out.
+        // The last pages first, because a new fetch evicts others.
         (0..PAGES).rev().filter(|page| ask(*page)).count()
     };
     let body = vec![b'x'; 100_000];

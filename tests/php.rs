@@ -1,5 +1,5 @@
-//! Owns: scripts run by the real php-fpm: what happens when PHP dies, hangs, is not there or
-//! answers badly, when clients leave, and what large bodies and many slow requests cost.
+//! Scripts in the real php-fpm: PHP that crashes, hangs, is missing or responds badly, clients that
+//! leave, and the cost of large bodies and many slow requests.
 
 use std::fs;
 use std::io::Write;
@@ -14,7 +14,7 @@ use bolide_testkit::{CurlReply, H1TestClient, Proto, TestPhp, TestServer, run, s
 
 use crate::{http, report};
 
-/// The parameters that Bolide ships.
+/// The `fastcgi_param` lines that Bolide ships.
 const PARAMS: &str = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
 
 const SCRIPTS: [(&str, &str); 14] = [
@@ -63,7 +63,7 @@ const SCRIPTS: [(&str, &str); 14] = [
     ("env.php", "<?php ksort($_SERVER); echo json_encode($_SERVER);"),
 ];
 
-/// A server whose scripts are run by `php`, with more directives of their location and the site.
+/// A server whose scripts run in `php`, with more directives of their location and the site.
 fn serve(php: &TestPhp, location: &str, more: &str) -> TestServer {
     serve_from(&php.address(), location, more)
 }
@@ -80,7 +80,7 @@ fn serve_from(address: &str, location: &str, more: &str) -> TestServer {
     server
 }
 
-/// By each protocol, the answer to a path, whatever became of it.
+/// The results of a path in each protocol.
 fn by_each(server: &TestServer, path: &str) -> Vec<(Proto, CurlReply)> {
     Proto::TLS
         .into_iter()
@@ -174,13 +174,13 @@ fn php_that_is_killed_after_its_head_cuts_the_answer_visibly() {
             assert_eq!(reply.status, 200, "{name} {proto:?}");
             assert_ne!(reply.exit, 0, "{name} {proto:?}: a whole answer of {}", reply.body.len());
         }
-        // A bare look at HTTP/1.1: no last chunk, and an end of the connection.
+        // Plain HTTP/1.1: no last chunk, and the connection closes.
         let mut client = server.connect();
         client.send("GET /die.php?first=1 HTTP/1.1\r\nHost: localhost\r\n\r\n");
         let all = String::from_utf8_lossy(&client.to_end().unwrap()).into_owned();
         assert!(all.starts_with("HTTP/1.1 200") && !all.ends_with("\r\n0\r\n\r\n"), "{name}");
         wait_until("the other requests go on", || server.get("/hello.php").status == 200);
-        // A connection that carries other streams is not lost with one.
+        // A connection with other streams survives the failure of one.
         let both = server.curl(Proto::H2).args(["--parallel"]);
         let url = server.url(Proto::H2, "/slow.php?ms=600");
         let reply = both.args([server.url(Proto::H2, "/die.php?first=1")]).attempt(&url);
@@ -340,7 +340,7 @@ fn a_client_that_stops_reading_holds_php_back_and_is_sent_away() {
     wait_until("two children at work", || php.status().active == 2);
     let peak = peak_while(&server, || wait_until("free children", || is_idle(&php)));
     assert!(peak.saturating_sub(before) < 16_000, "grew from {before} to {peak} KiB");
-    // The spare time of a child is not what a client that reads on loses.
+    // A slow client does not keep a child busy.
     assert_eq!(server.get("/hello.php").status, 200);
 }
 
@@ -399,7 +399,7 @@ fn a_stream_that_takes_nothing_is_sent_away_though_its_neighbour_waits_for_php()
     }
 }
 
-/// The most resident memory (KiB) that the server had while `work` went on.
+/// The maximum resident memory (KiB) of the server during `work`.
 fn peak_while(server: &TestServer, work: impl FnOnce()) -> u64 {
     let (over, peak) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -415,7 +415,7 @@ fn peak_while(server: &TestServer, work: impl FnOnce()) -> u64 {
     peak.into_inner()
 }
 
-/// A file of `size` bytes that no two blocks of are the same, and its SHA-256.
+/// A file of `size` bytes without equal blocks, and its SHA-256.
 fn upload(size: u64) -> (PathBuf, String) {
     let path = site::temp_dir().join("upload");
     let mut file = fs::File::create(&path).unwrap();
@@ -605,7 +605,7 @@ fn an_early_hint_is_sent_before_the_answer() {
     }
 }
 
-/// A real lsphp that listens on a socket of its own; ended with the test.
+/// A real lsphp on its own socket; it ends with the test.
 struct Lsphp {
     child: std::process::Child,
     dir: PathBuf,
@@ -698,7 +698,7 @@ fn slow_scripts_do_not_hold_files_up() {
     for _ in 0..20 {
         assert_eq!(server.get("/hello.txt").body, site::HELLO);
     }
-    // Three scripts in a row take two seconds; the files have been sent long before.
+    // Three scripts in sequence take two seconds; the files were sent long before.
     assert_eq!(php.status().active, 1, "{:?}", start.elapsed());
     slow.iter_mut().for_each(|client| assert_eq!(client.answer().text(), "slow"));
 }

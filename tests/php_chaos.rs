@@ -1,5 +1,5 @@
-//! Owns: WordPress under a mixed load while php-fpm's children and master, MariaDB and the
-//! configuration go and come: what fails is what was inside the killed, and nothing leaks.
+//! WordPress under a mixed load while php-fpm's children and master, MariaDB and the configuration
+//! come and go: only requests inside killed processes fail, and nothing leaks.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use bolide_testkit::{H1TestClient, Proto, TestPhp, TestServer, pause, wait_until
 use crate::BOLIDE;
 use crate::wordpress::Site;
 
-/// Ends of requests, counted by what they were.
+/// Counts of results.
 #[derive(Default)]
 struct Tally(Mutex<BTreeMap<String, usize>>);
 
@@ -30,7 +30,7 @@ impl Tally {
         self.0.lock().unwrap().values().sum()
     }
 
-    /// Everything but these, for a message and a judgement.
+    /// All counts but these, as text.
     fn except(&self, fine: &[&str]) -> String {
         let all = self.0.lock().unwrap();
         let odd = all.iter().filter(|(what, _)| !fine.contains(&what.as_str()));
@@ -38,7 +38,7 @@ impl Tally {
     }
 }
 
-/// What visitors ask for: pages, the API, a login, a file, a search with a body.
+/// The requests of visitors: pages, the API, a login, a file, a search with a body.
 const REQUESTS: [(&str, &str); 6] = [
     ("GET", "/"),
     ("GET", "/?p=1"),
@@ -48,7 +48,7 @@ const REQUESTS: [(&str, &str); 6] = [
     ("GET", "/wp-includes/css/buttons.css"),
 ];
 
-/// Asks one thing after the other until it is told to stop; each answer is whole or told as cut.
+/// Sends requests in sequence until told to stop; each response is complete or visibly truncated.
 fn visit_h1(server: &TestServer, over: &AtomicBool, tally: &Tally, first: usize) {
     let mut client: Option<H1TestClient> = None;
     let port = server.http().port();
@@ -85,7 +85,7 @@ fn visit_h1(server: &TestServer, over: &AtomicBool, tally: &Tally, first: usize)
     }
 }
 
-/// The same by HTTP/2 and HTTP/3, where curl tells what became of each.
+/// The same over HTTP/2 and HTTP/3, with curl.
 fn visit_by(server: &TestServer, proto: Proto, over: &AtomicBool, tally: &Tally) {
     for turn in 0.. {
         if over.load(Ordering::Relaxed) {
@@ -107,7 +107,7 @@ fn visit_by(server: &TestServer, proto: Proto, over: &AtomicBool, tally: &Tally)
     }
 }
 
-/// Runs visitors of every protocol beside `trouble`.
+/// Runs visitors of every protocol during `trouble`.
 fn under_load(server: &TestServer, trouble: impl FnOnce(&Tally)) -> Tally {
     let (tally, over) = (Tally::default(), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -139,14 +139,15 @@ fn install(server: &TestServer) {
     assert!(reply.text().contains("Success!"), "{}", reply.text());
 }
 
-/// The handbook's, with one server in the group: of two, a failure rests one for ten seconds.
+/// The handbook's configuration with one server in the group: with two, a failure disables one for
+/// ten seconds.
 fn configuration(site: &Site) -> String {
     site.handbook().replace("server 127.0.0.1:@P9@ backup;", "")
 }
 
 fn start(children: u32) -> (Site, TestServer) {
     let site = Site::new(children);
-    // At home by http and https alike.
+    // The site URL follows the scheme of the request.
     let config = site.wordpress.dir().join("wp-config.php");
     let text = fs::read_to_string(&config).unwrap();
     fs::write(config, text.replacen("<?php\n", HOME, 1)).unwrap();
@@ -159,7 +160,7 @@ fn open_files(server: &TestServer) -> usize {
     fs::read_dir(format!("/proc/{}/fd", server.pid())).unwrap().count()
 }
 
-/// Everything that the load used is given back.
+/// Checks that all resources of the load are released.
 fn check_baseline(server: &TestServer, php: &TestPhp, files: usize, memory: u64) {
     wait_until("php to be idle", || {
         let status = php.status();
@@ -170,7 +171,7 @@ fn check_baseline(server: &TestServer, php: &TestPhp, files: usize, memory: u64)
     assert!(grown < 12_000, "grew by {grown} KiB");
 }
 
-/// The load alone, so that what it needs once is there before anything is counted.
+/// Runs the load alone, so that one-time allocations precede the measurement.
 fn warm_up(server: &TestServer) -> (usize, u64) {
     let tally = under_load(server, |_| pause(1500));
     assert_eq!(tally.except(&["200", "200 file"]), "", "before any trouble");
@@ -215,7 +216,7 @@ fn a_killed_master_of_php_is_a_502_until_it_is_back() {
         let so_far = tally.of("200");
         site.php.restart();
         wait_until("pages again", || tally.of("200") > so_far + 10);
-        // Without its master a pool goes on with the children that it has.
+        // Without its master a pool continues with its children.
         site.php.kill_master();
         let so_far = tally.of("200");
         wait_until("pages by orphans", || tally.of("200") > so_far + 10);
@@ -237,7 +238,7 @@ fn a_killed_database_is_wordpress_own_error_until_it_is_back() {
     let (files, memory) = warm_up(&server);
     let tally = under_load(&server, |tally| {
         site.db.kill();
-        // "Error establishing a database connection" is sent with 500.
+        // WordPress sends "Error establishing a database connection" with 500.
         wait_until("WordPress to complain", || tally.of("500") >= 10);
         site.db.restart();
         let so_far = tally.of("200");

@@ -1,4 +1,4 @@
-//! Owns: the PHP processes that the server runs itself: started, replaced, renewed, ended.
+//! The PHP pools of the server: start, replacement, restart, shutdown.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -13,7 +13,7 @@ use bolide_testkit::{Proto, TestServer, ToolRun, run, wait_until};
 
 use crate::BOLIDE;
 
-/// Tells who runs it and with what.
+/// Reports its process, user and environment.
 const WHO: &str = "<?php echo json_encode([
     'pid' => getmypid(), 'parent' => function_exists('posix_getppid') ? posix_getppid() : 0,
     'uid' => function_exists('posix_geteuid') ? posix_geteuid() : 0,
@@ -21,7 +21,7 @@ const WHO: &str = "<?php echo json_encode([
     'opcache' => ini_get('opcache.memory_consumption'), 'sapi' => PHP_SAPI,
 ]);";
 
-/// A site whose scripts a pool runs.
+/// A site with scripts in a pool.
 fn php(pool: &str, server: &str) -> String {
     format!(
         "php_pool main {{ {} {pool} }}
@@ -31,7 +31,7 @@ fn php(pool: &str, server: &str) -> String {
     )
 }
 
-/// PHP is nobody's root, even where the tests are.
+/// PHP does not run as root, even where the tests do.
 fn user() -> &'static str {
     if is_root() { "user nobody;" } else { "" }
 }
@@ -47,7 +47,7 @@ fn put(server: &TestServer, name: &str, text: &str) {
     fs::write(server.www(name), text).unwrap();
 }
 
-/// A value of what `WHO` tells.
+/// A value in the output of `WHO`.
 fn who(server: &TestServer, path: &str, name: &str) -> String {
     let reply = server.get(path);
     let text = reply.text();
@@ -64,7 +64,7 @@ fn answers(server: &TestServer) -> bool {
     reply.status == 200 && reply.text().contains("\"pid\":")
 }
 
-/// What `bolide php …` says.
+/// The output of `bolide php …`.
 fn command(server: &TestServer, args: &[&str]) -> ToolRun {
     let conf = server.home().dir().join("nginx.conf");
     let mut command = server.home().command(&["-c", conf.to_str().unwrap(), "php"]);
@@ -72,7 +72,7 @@ fn command(server: &TestServer, args: &[&str]) -> ToolRun {
     finish("bolide php", command, Duration::from_secs(30))
 }
 
-/// The master of a pool, by what the server tells.
+/// The master of a pool, as the server reports it.
 fn master(server: &TestServer, pool: &str) -> Option<u32> {
     let told = command(server, &["status"]).text();
     let line = told.lines().find(|line| line.starts_with(&format!("{pool}: running")))?;
@@ -93,13 +93,13 @@ fn tell(signal: &str, pid: u32) {
     let _done = run("kill", ["-s", signal, &pid.to_string()]);
 }
 
-/// Whether a process lives; one that nobody has reaped does not.
+/// Whether a process is alive; a zombie is not.
 fn lives(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with(['Z', 'X']))
 }
 
-/// A process and all below it.
+/// A process and all its descendants.
 fn family(pid: u32) -> Vec<u32> {
     let mut all = vec![pid];
     let mut next = 0;
@@ -176,7 +176,7 @@ fn a_killed_master_is_replaced_and_running_requests_end() {
     let slow = std::thread::spawn(move || run("curl", ["-s", &url]).text());
     bolide_testkit::pause(500);
     tell("KILL", old);
-    // No request waits for anybody to do anything.
+    // No request is needed for the restart.
     assert!(answers(&server));
     let new = ready_master(&server, "main");
     assert_ne!(new, old);
@@ -234,7 +234,7 @@ fn a_pool_that_cannot_start_is_told_and_the_rest_goes_on() {
     }
     assert!(matches!(server.get("/who.php").status, 502 | 503));
     assert!(command(&server, &["status"]).text().contains("main: down"));
-    // Mended, it needs nobody to start it.
+    // Repaired, it starts by itself.
     let real = run("sh", ["-c", "ls /usr/sbin/php-fpm* | sort -V | tail -1"]).text();
     fs::write(&fake, format!("#!/bin/sh\nexec {} \"$@\"\n", real.trim())).unwrap();
     wait_until("the pool to run", || answers(&server));
@@ -302,7 +302,7 @@ fn pools_of_two_users_cannot_read_each_others_files() {
     };
     assert_eq!((ask("a", "a").as_str(), ask("b", "b").as_str()), ("of a", "of b"));
     assert_eq!((ask("a", "b").as_str(), ask("b", "a").as_str()), ("refused", "refused"));
-    // Nor may they speak to each other's processes, or read how those are set up.
+    // Nor may they connect to each other's processes, or read their configuration.
     let connect = "<?php echo @stream_socket_client('unix://' . $_GET['f']) ? 'open' : 'refused';";
     put(&server, "a/connect.php", connect);
     for entry in fs::read_dir(runtime(&server)).unwrap() {
@@ -330,7 +330,7 @@ fn changed_settings_take_effect_and_unchanged_pools_are_left_alone() {
     assert_eq!(ready_master(&server, "other"), before[1]);
     wait_until("the old processes to end", || !lives(before[0]) && !lives(before[2]));
     assert!(!command(&server, &["status"]).text().contains("third"));
-    // One that is refused changes nothing.
+    // A refused configuration changes nothing.
     let main = ready_master(&server, "main");
     server.reload(&block("three", "php_pool bad { user nobody-has-this-name; }"));
     wait_until("the refusal", || server.error_log().contains("there is no user"));
@@ -398,7 +398,7 @@ fn a_new_binary_takes_over_without_a_lost_request() {
     wait_until("the successor to end", || !lives(heir));
 }
 
-/// Restarts a pool under load; every request must be answered.
+/// Restarts a pool under load; every request must get a response.
 fn restart_under_load(server: &TestServer) {
     let args = ["-D", "6", "-c", "8", "-m", "2"].map(str::to_owned).to_vec();
     let load = h2load_beside(Proto::H2c, server.url(Proto::H2c, "/slow.php?ms=20"), args);
@@ -477,7 +477,7 @@ fn a_child_that_hangs_is_replaced() {
     assert!(answers(&server));
 }
 
-/// Leaves a child in the middle of a long request.
+/// Leaves a child within a long request.
 fn keep_busy(server: &TestServer) {
     let url = format!("http://{}/slow.php?ms=60000", server.http());
     std::thread::spawn(move || run("curl", ["-s", "-m", "20", &url]));
@@ -498,7 +498,7 @@ fn nothing_is_left_when_the_server_ends() {
         server.stop(signal);
         wait_until("every process to end", || !all.iter().any(|pid| lives(*pid)));
         if signal == "KILL" {
-            // The next server clears up.
+            // The next server cleans up.
             let next = start("children 2;");
             assert!(answers(&next));
         }
@@ -553,7 +553,7 @@ fn mistakes_are_found_by_the_test_of_a_configuration() {
 fn an_lsphp_pool_does_all_of_it_too() {
     let lsphp = bolide_testkit::tool("lsphp");
     let pool = format!("binary {}; children 4; queue 256; env GREETING hello;", lsphp.display());
-    // lsphp of the tests lives below a directory that only its owner may enter.
+    // The lsphp of the tests is below a directory that only its owner may enter.
     let pool = if is_root() { format!("{pool} user root;") } else { pool };
     let block = php("", "")
         .replace(user(), "")
@@ -574,7 +574,7 @@ fn an_lsphp_pool_does_all_of_it_too() {
     wait_until("every process to end", || !all.iter().any(|pid| lives(*pid)));
 }
 
-/// A directory as people have them.
+/// A typical application directory.
 fn application(dir: &Path) {
     let write =
         |name: &str, text: &str| bolide_testkit::site::write(&dir.join(name), text.as_bytes());
@@ -590,7 +590,7 @@ fn application(dir: &Path) {
     }
 }
 
-/// Files that nobody is shown.
+/// Files that no client gets.
 const PRIVATE: [&str; 18] = [
     ".env",
     ".user.ini",
@@ -649,7 +649,7 @@ fn a_directory_with_php_is_served_by_the_configuration_that_is_printed() {
     }
 }
 
-/// A process that does not outlive a failed test.
+/// A process that ends with a failed test.
 struct Guard(std::process::Child);
 
 impl Drop for Guard {
@@ -670,7 +670,7 @@ fn serve_php_needs_nothing_else() {
     let mut child = Guard(child);
     let url = format!("http://127.0.0.1:{http}/some/where");
     wait_until("the site", || run("curl", ["-s", &url]).text().starts_with("front /some/where"));
-    // More than stays in memory.
+    // More than memory holds.
     let upload = bolide_testkit::site::temp_dir().join("upload");
     fs::write(&upload, vec![b'x'; 300_000]).unwrap();
     let data = format!("@{}", upload.display());

@@ -1,5 +1,5 @@
-//! Owns: `post_action`: what is done behind an answer, for nobody, and the log line behind that; by
-//! each protocol, by all kinds of targets, with clients that leave; inheritance, wrong arguments.
+//! `post_action`: the subrequest behind a response, and the log line after it; in each protocol,
+//! with all kinds of targets, with clients that leave; inheritance, invalid arguments.
 
 use bolide_testkit::origin::{answer, answer_of};
 use bolide_testkit::server::{Home, LISTEN};
@@ -10,7 +10,7 @@ use crate::{BOLIDE, http, report};
 const FORMAT: &str = "log_format post '$request_uri $uri $args $status $body_bytes_sent \
     $request_completion $request_method $upstream_status $sent_http_x_own';";
 
-/// A server with these directives, whose log lines say what `post_action` is about.
+/// A server with these directives, whose log shows the effect of `post_action`.
 fn serve(directives: &str) -> TestServer {
     http(&format!(
         "{} server {{ {LISTEN} access_log @DIR@/logs/post.log post; {directives} }}",
@@ -18,7 +18,7 @@ fn serve(directives: &str) -> TestServer {
     ))
 }
 
-/// The lines of its log, when there are so many.
+/// The lines of its log, once there are this many.
 fn lines(server: &TestServer, count: usize) -> Vec<String> {
     let read = || server.home().read("logs/post.log");
     wait_until("lines in the log", || read().lines().count() >= count);
@@ -38,7 +38,7 @@ fn the_log_is_written_where_the_request_ends_by_each_protocol() {
         assert_eq!(reply.header("x-own"), Some("page"), "{proto:?}");
     }
     for line in lines(&server, 4) {
-        // All that was sent to the client is still known; the status is the last one.
+        // The bytes sent to the client are still counted; the status is the last one.
         let mut words: Vec<&str> = line.split(' ').collect();
         assert!(words[4].parse::<u64>().unwrap() >= size, "{line}");
         words.remove(4);
@@ -169,7 +169,7 @@ fn an_origin_is_told_of_what_was_sent_and_nobody_waits_for_its_body() {
     assert_eq!(client.ask("HEAD /told HTTP/1.1\r\nHost: localhost").status, 200);
     let told = asked(2);
     assert_eq!((told.method(), told.field("x-sent")), ("HEAD", Some("0")));
-    // What was thrown away is gone; what another origin got is sent again.
+    // A discarded body is gone; a body that another upstream got is sent again.
     let post = "HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nabcde";
     assert_eq!(client.send(format!("POST /told {post}")).answer().status, 200);
     let told = asked(3);
@@ -226,7 +226,7 @@ fn the_next_request_of_a_connection_waits_and_others_do_not() {
     assert_eq!(client.answer().text(), "first", "the answer itself does not wait");
     wait_until("the origin is told", || origin.count("/tell") == 1);
     assert_eq!(server.get("/second").text(), "second");
-    // HTTP/2 and 3 go on, too, and a connection that is to be closed is closed at once.
+    // HTTP/2 and HTTP/3 continue, too, and a connection that must close closes at once.
     for proto in [Proto::H2c, Proto::H2, Proto::H3] {
         assert_eq!(server.fetch(proto, "/first").text(), "first", "{proto:?}");
     }
@@ -281,7 +281,7 @@ fn clients_that_are_late_are_logged() {
     assert!(lines(&server, 2)[1].starts_with("/body "), "{:?}", lines(&server, 2));
 }
 
-/// A server whose `/first` has something done that does not end, and how often curl asks for it.
+/// A server whose `/first` has an endless `post_action`; `connections` is its limit.
 fn crowd(origin: &TestUpstream, connections: &str) -> TestServer {
     origin.hold("/tell");
     let prelude = bolide_testkit::server::prelude(1).replace("2048", connections);
@@ -315,7 +315,7 @@ fn a_worker_has_as_many_as_connections() {
     for proto in [Proto::H2, Proto::H3] {
         let origin = TestUpstream::start();
         let server = crowd(&origin, "64");
-        // Clients that leave do not make room.
+        // Clients that leave do not free their slots.
         for at in 0..5 {
             let reply = server.curl(proto).attempt(&server.url(proto, "/first/[1-20]"));
             let known = (reply.exit, reply.status);
@@ -365,8 +365,8 @@ fn it_is_inherited_and_replaced() {
         FORMAT
     ));
     for (at, (path, wanted)) in [
-        // Whoever has no `post_action` of its own has the outer one, a target, too: this goes
-        // round until the redirects are used up.
+        // A location without `post_action` inherits the outer one, even as its target: the loop
+        // ends at the limit of internal redirects.
         ("/a", "/a /outer - 500"),
         ("/b", "/b /inner - 500"),
         ("/c", "/c /inner - 500"),

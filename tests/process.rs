@@ -1,5 +1,5 @@
-//! Owns: the process as scripts know nginx: command lines, pid file, signals, lines of the log,
-//! background, what stops a start.
+//! The process as scripts expect it of nginx: command lines, pid file, signals, log lines, daemon
+//! mode, failing starts.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use bolide_testkit::{TestServer, wait_until};
 
 use crate::{BOLIDE, report};
 
-/// A server of the background, ended with the test.
+/// A daemon that ends with the test.
 struct Daemon {
     home: Home,
     pid: u32,
@@ -30,7 +30,7 @@ fn conf(main: &str, server: &str) -> String {
 const LISTEN: &str = "listen 127.0.0.1:@HTTP@;";
 
 impl Daemon {
-    /// Starts it, and finds it answering when the program that started it has ended.
+    /// Starts it, and expects responses when the starting program has ended.
     fn start(main: &str, server: &str) -> Self {
         let home = Home::new(BOLIDE);
         home.write("nginx.conf", &conf(main, server));
@@ -109,7 +109,7 @@ fn command_lines_say_and_give_what_those_of_nginx_do() {
         (&["-v"], 0, "bolide version: bolide/V\n"),
         (&["-c", "ok.conf", "-tq"], 0, ""),
         (&["-", "-c", "ok.conf", "-qt"], 0, ""),
-        // A test sends no signal.
+        // A test of the configuration sends no signal.
         (&["-c", "ok.conf", "-q", "-t", "-s", "stop"], 0, ""),
         (
             &["-c", "ok.conf", "-vt"],
@@ -278,7 +278,7 @@ fn winch_ends_the_workers_and_hup_brings_new_ones() {
     assert!(daemon.log().contains("signal 28 (SIGWINCH)"), "{}", daemon.log());
     assert!(daemon.log().contains(", stop accepting connections"), "{}", daemon.log());
     assert!(daemon.is_running() && pid_in(&daemon.home, "pid") == Some(daemon.pid));
-    // The address is still ours, so that nobody is refused.
+    // The address is still ours, so no connection is refused.
     let waiting = TcpStream::connect(("127.0.0.1", daemon.home.port(0))).unwrap();
     daemon.signal("HUP");
     wait_until("new workers", || count(&daemon.log(), "start worker process ") == 4);
@@ -351,7 +351,7 @@ fn what_stops_a_start_is_told_and_gives_one() {
     assert!(done.stderr.trim_end().ends_with("[emerg] still could not bind()"), "{done}");
     let log = home.read("logs/error.log");
     assert_eq!(count(&log, "[notice]"), count(&log, "try again to bind() after 500ms"), "{log}");
-    // A test says nothing about it: the server that is to be reloaded has the address.
+    // A test of the configuration ignores the conflict: the server to be reloaded has the address.
     let _ = home.run(&["-t", "-c", "nginx.conf"]).succeeded();
     drop(taken);
 }
@@ -375,7 +375,7 @@ fn a_unix_socket_goes_with_its_server() {
         let daemon = Daemon::start(MAIN, "listen unix:@DIR@/s; listen 127.0.0.1:@HTTP@;");
         let socket = daemon.home.dir().join("s");
         assert!(socket.exists());
-        // Neither a test nor a second server takes it away.
+        // Neither a test of the configuration nor a second server removes it.
         let _ = daemon.home.run(&["-c", "nginx.conf", "-t"]).succeeded();
         assert!(socket.exists());
         daemon.signal(signal);
@@ -462,7 +462,7 @@ fn a_refused_reload_leaves_the_pid_file_that_it_has_another_name_for() {
     daemon.home.write("nginx.conf", &conf(&MAIN.replace("logs/pid", "linked/pid"), &server));
     daemon.signal("HUP");
     daemon.waits_for("still could not bind()");
-    // The next signal is taken when the reload is over.
+    // The next signal is handled after the reload.
     daemon.signal("USR1");
     daemon.waits_for("reopening logs");
     assert_eq!(pid_in(&daemon.home, "pid"), Some(daemon.pid));
@@ -499,7 +499,7 @@ fn a_second_new_binary_is_refused_while_the_first_runs() {
     daemon.signal("USR2");
     daemon.waits_for("[crit]");
     daemon.waits_for("the changing binary signal is ignored");
-    // Back to the old one: the way that is told for upgrades that went wrong.
+    // Back to the old one: the documented way out of a failed upgrade.
     daemon.signal("WINCH");
     wait_until("the workers' end", || count(&daemon.log(), "exited with code 0") >= 2);
     daemon.signal("HUP");

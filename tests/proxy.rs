@@ -1,5 +1,5 @@
-//! Owns: an origin that speaks HTTP behind `proxy_pass`: what it is asked, what becomes of its
-//! answers, which connections to it are used again, and what happens when it fails.
+//! An HTTP upstream behind `proxy_pass`: its requests, its responses, keepalive connections, and
+//! failures.
 
 mod attacks;
 mod binding;
@@ -14,8 +14,8 @@ use bolide_testkit::{H1TestClient, Proto, TestServer, TestUpstream, wait_until};
 
 use crate::http;
 
-/// A server that passes everything to `origin` over connections that it keeps, with more
-/// directives of its location and the site.
+/// A server that passes all requests to `origin` over keepalive connections, with more directives
+/// of its location and the site.
 fn serve(origin: &TestUpstream, location: &str, more: &str) -> TestServer {
     http(&format!(
         "upstream app {{ server {}; keepalive 8; }}
@@ -32,7 +32,7 @@ fn post(server: &TestServer, path: &str, body: &str) -> bolide_testkit::Response
     server.connect().send(head + body).answer()
 }
 
-/// Bytes that no part of repeats another.
+/// Bytes without repetition.
 fn long_body(len: usize) -> Vec<u8> {
     (0_u32..).flat_map(|n| n.wrapping_mul(2_654_435_761).to_be_bytes()).take(len).collect()
 }
@@ -168,7 +168,7 @@ fn connections_are_used_again_and_stale_ones_are_no_error() {
     assert_eq!(post(&server, "/kept", "x").text(), "run 6");
     assert_eq!(origin.connections(), 1, "one after the other");
 
-    // It says that it keeps the connection, and does not.
+    // It announces keepalive, and closes.
     let fickle = TestUpstream::scripted(|peer| {
         let _answered = peer.answer_as_planned();
     });
@@ -186,7 +186,7 @@ fn connections_are_used_again_and_stale_ones_are_no_error() {
 
 #[test]
 fn what_may_have_been_done_is_not_asked_twice() {
-    // The second request over a connection is taken and not answered.
+    // The second request of a connection is read and gets no response.
     let origin = TestUpstream::scripted(|peer| {
         if peer.answer_as_planned().is_ok() {
             let _lost = peer.request();
@@ -226,7 +226,7 @@ fn another_server_is_asked_if_that_may_be() {
     assert_eq!(post(&server, "/again", "the body").status, 200);
     assert_eq!(alive.asked("/again")[0].body, b"the body");
     drop(server);
-    // To nobody who does not listen anything was said.
+    // A peer that does not listen got no byte of the request.
     dead.vanish();
     let server = group("");
     assert_eq!(post(&server, "/unsaid", "the body").status, 200);
@@ -371,7 +371,7 @@ fn logged(server: &TestServer, text: &str) {
     wait_until(text, || server.error_log().contains(text));
 }
 
-/// Reads until the head is there.
+/// Reads up to the end of the head.
 fn head_of(client: &mut H1TestClient) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {

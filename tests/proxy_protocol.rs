@@ -1,4 +1,4 @@
-//! Owns: what a balancer says of a client by the PROXY protocol, in the clear and before TLS.
+//! The PROXY protocol, in cleartext and before TLS.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
@@ -18,7 +18,7 @@ fn server(more: &str) -> TestServer {
     http(&format!("server {{ listen 127.0.0.1:@HTTP@ proxy_protocol; {more} {SHOW} }}"))
 }
 
-/// All that is answered to these pieces, sent one after the other.
+/// All bytes of the response to these pieces, sent in sequence.
 fn ask(server: &TestServer, pieces: &[&[u8]]) -> String {
     let mut peer = TcpStream::connect(server.http()).unwrap();
     peer.set_read_timeout(Some(Duration::from_secs(10))).unwrap();

@@ -1,10 +1,11 @@
-//! Owns: configurations in the published styles of well-known applications, which start unchanged
-//! and do what their authors mean, with a real php-fpm behind them.
+//! Configurations in the published styles of well-known applications. They start unchanged and work
+//! as intended, with a real php-fpm.
 //!
-//! `tests/published/NAME.conf` is the content of an `http` block; `NAME.txt` says which files the
-//! application has and what is asked: a request line with fields, then the expected status, fields
-//! (`field`), absent fields (`absent`), and what the body has (`has`) and has not (`not`). The
-//! comparison with the real nginx sends the same requests (`scripts/compare/published.py`).
+//! `tests/published/NAME.conf` is the content of an `http` block. `NAME.txt` lists the files of the
+//! application and the requests: a request line with fields, then the expected status, fields
+//! (`field`), absent fields (`absent`), and what the body contains (`has`) and does not contain
+//! (`not`). The comparison with the real nginx sends the same requests
+//! (`scripts/compare/published.py`).
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,15 +17,15 @@ use bolide_testkit::{Curl, CurlReply, Proto, TestPhp, TestServer};
 use crate::{BOLIDE, report};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
-/// What every script of an application says: what it was told.
+/// The output of every script: its parameters.
 const SCRIPT: &str = include_str!("published/env.php");
 /// The password is `wonder`.
 const USERS: &str = "alice:$apr1$abcdefgh$YoZRc15qZGhK2NX/RWmro.\n";
 
-/// An application: its files and what is asked of it.
+/// An application: its files and requests.
 #[derive(Default)]
 struct Plan {
-    /// The name that is asked for by TLS; plain HTTP otherwise.
+    /// The server name for TLS; without it plain HTTP.
     tls: Option<String>,
     cases: Vec<Case>,
 }
@@ -35,7 +36,7 @@ struct Case {
     expected: Vec<String>,
 }
 
-/// Reads `NAME.txt` and makes its files below `root`.
+/// Parses `NAME.txt` and creates its files below `root`.
 fn plan(name: &str, root: &Path) -> Plan {
     let text = fs::read_to_string(format!("{ROOT}/tests/published/{name}.txt")).unwrap();
     let mut plan = Plan::default();
@@ -82,7 +83,7 @@ fn start(name: &str, php: &TestPhp) -> (TestServer, Plan) {
     (TestServer::start(home, &conf), plan)
 }
 
-/// Sends a request as it stands in a plan.
+/// Sends a request of a plan.
 fn ask(server: &TestServer, plan: &Plan, proto: Proto, ask: &str) -> CurlReply {
     let mut parts = ask.split(" | ");
     let (method, target) = parts.next().unwrap().split_once(' ').unwrap();
@@ -93,7 +94,7 @@ fn ask(server: &TestServer, plan: &Plan, proto: Proto, ask: &str) -> CurlReply {
         _ => curl.args(["-X", method]),
     };
     let Some(host) = &plan.tls else {
-        // The port of a test is not that of a site.
+        // The port of a test is not the port of a site.
         if !ask.contains(" | Host: ") {
             curl = curl.field("Host: localhost");
         }
@@ -104,7 +105,7 @@ fn ask(server: &TestServer, plan: &Plan, proto: Proto, ask: &str) -> CurlReply {
         .get(&format!("https://{host}:{port}{target}"))
 }
 
-/// What is wrong with an answer.
+/// The faults of a response.
 fn faults(server: &TestServer, expected: &[String], reply: &CurlReply) -> String {
     let mut faults = String::new();
     for line in expected {
@@ -128,7 +129,7 @@ fn faults(server: &TestServer, expected: &[String], reply: &CurlReply) -> String
     faults
 }
 
-/// Asks everything, in each version of HTTP that the application speaks.
+/// Sends all requests in each HTTP version of the application.
 fn check(name: &str) {
     let php = TestPhp::start(2);
     let (server, plan) = start(name, &php);

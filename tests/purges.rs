@@ -1,5 +1,5 @@
-//! Owns: that a purge which was acknowledged holds: whoever asked, wherever the page lies, and
-//! after whatever end of the process.
+//! An acknowledged purge holds: from every client, for pages in memory and on disk, and after any
+//! end of the process.
 
 use bolide_testkit::server::{Home, LISTEN, TYPES, prelude};
 use bolide_testkit::{Response, TestApp, TestServer, wait_until};
@@ -10,7 +10,7 @@ use crate::explain::ask;
 const PAGE: &str = "X-LiteSpeed-Cache-Control: public,max-age=3600\nX-LiteSpeed-Tag: menu";
 const ME: &str = "Cookie: PHPSESSID=0123456789abcdef0123\r\n";
 
-/// A site whose pages are also files.
+/// A site whose pages are also on disk.
 fn serve(app: &TestApp) -> TestServer {
     let (prelude, address) = (prelude(2), app.address());
     let conf = format!(
@@ -30,12 +30,12 @@ fn url(server: &TestServer, path: &str) -> String {
     format!("http://localhost:{}{path}", server.home().port(0))
 }
 
-/// What a client is told who asks `path` with `fields`.
+/// The response to `path` with `fields`.
 fn told(server: &TestServer, path: &str, fields: &str) -> String {
     server.connect().get(path, &format!("{fields}Connection: close\r\n")).text()
 }
 
-/// How many objects `PURGE` says that it hit.
+/// The number of objects that `PURGE` reports.
 fn purged_by_http(server: &TestServer, path: &str, fields: &str) -> String {
     let text = format!("PURGE {path} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
     let reply = server.connect().ask(&text);
@@ -60,7 +60,7 @@ fn a_purge_by_command_outlives_the_death_that_follows_it() {
         wait_until("the page is a file", || {
             ask(&server, &["cache", "list", "--url", page]).text().contains("and on disk")
         });
-        // Whoever writes the journal now and then anyway has come to rest.
+        // The periodic writes of the journal have ended.
         bolide_testkit::pause(400);
         let at = url(&server, page);
         let way: Vec<_> = way.iter().map(|word| if *word == "@" { &at } else { *word }).collect();
@@ -85,7 +85,7 @@ fn pages_that_are_only_on_disk_are_purged_and_counted() {
             told(server, path, &format!("{ME}Accept-Language: de\r\n"))
         })
     };
-    // Two copies and what tells them apart, one page, one private page.
+    // Two variants and their `Vary` entry, one page, one private page.
     let mut before = fill(&server);
     for (way, wanted, changed) in [
         (["--url", "/shop/many"], "2 objects", [true, false, false]),
@@ -97,7 +97,7 @@ fn pages_that_are_only_on_disk_are_purged_and_counted() {
         (["PURGE", "/shop/one"], "1", [false, true, false]),
         (["PURGE", "/own"], "1", [false, false, true]),
     ] {
-        // What waits to be written is written before the end.
+        // Queued objects are written before the end.
         server.restart("QUIT");
         let [how, path] = way;
         let count = match how {
@@ -136,7 +136,7 @@ fn a_page_that_is_being_fetched_when_it_is_purged_is_not_kept() {
     }
 }
 
-/// The answer to a `PURGE` with these fields.
+/// The response to a `PURGE` with these fields.
 fn purge_with(server: &TestServer, method: &str, fields: &str) -> Response {
     let text = format!("{method} /page HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n");
     server.connect().ask(&text)
@@ -165,7 +165,7 @@ fn a_purge_that_is_not_understood_is_refused_with_the_reason() {
             assert_eq!(told(&server, "/page", ""), before, "{field}");
         }
     }
-    // What clients send in any request selects nothing.
+    // The usual fields of a request select nothing.
     let usual = "User-Agent: a\r\nAccept: */*\r\nCookie: a=b\r\nCache-Control: no-cache\r\n\
                  X-Requested-With: a\r\nX-Request-ID: 7\r\nX-Purge-Method: default\r\n";
     assert_eq!(purge_with(&server, "PURGE", usual).header("x-purged-objects"), Some("1"));

@@ -1,4 +1,4 @@
-//! Owns: `listen … quic` that a new configuration takes away and brings back: ports, connections.
+//! `listen … quic` that a new configuration removes and restores: ports, connections.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -9,8 +9,7 @@ use bolide_testkit::{Proto, TestServer, wait_until};
 
 use crate::BOLIDE;
 
-/// One server that tells its generation; over QUIC if `quic` says so. `/held` is answered by
-/// somebody who takes his time.
+/// A server that responds with its generation; over QUIC with `quic`. `/held` gets a slow response.
 fn generation(number: u32, quic: &str, origin: u16) -> String {
     format!(
         "ssl_certificate @CERT@; ssl_certificate_key @KEY@;
@@ -26,7 +25,7 @@ fn ask(server: &TestServer, path: &str) -> CurlReply {
     Curl::new(Proto::H3).args(["-m", "20"]).attempt(&server.url(Proto::H3, path))
 }
 
-/// Waits until all workers answer by this configuration.
+/// Waits until all workers use this configuration.
 fn wait_for(server: &TestServer, number: u32) {
     wait_until("the new configuration", || {
         (0..8).all(|_| server.get("/").text() == number.to_string())
@@ -57,7 +56,7 @@ fn a_port_that_no_listen_names_is_closed_and_can_be_opened_again() {
     assert!(!server.error_log().contains("[emerg]"), "{}", server.error_log());
 }
 
-/// A request over HTTP/3 whose answer waits for us.
+/// A request over HTTP/3 whose response the test controls.
 fn hold(server: &TestServer, origin: &TcpListener) -> (JoinHandle<CurlReply>, TcpStream) {
     let url = server.url(Proto::H3, "/held");
     let asking = spawn(move || Curl::new(Proto::H3).args(["-m", "30"]).attempt(&url));

@@ -1,4 +1,4 @@
-//! Owns: who a client is when somebody hands its request on: `set_real_ip_from` and its kin.
+//! The client address behind a proxy: `set_real_ip_from` and related directives.
 
 use bolide_testkit::app::TestApp;
 use bolide_testkit::server::Home;
@@ -6,7 +6,7 @@ use bolide_testkit::{TestServer, wait_until};
 
 use crate::{BOLIDE, http, report};
 
-/// Path, further fields, body.
+/// Path, more fields, body.
 type Rows<'a> = &'a [(&'a str, &'a str, &'a str)];
 
 fn check(server: &TestServer, rows: Rows<'_>) {
@@ -77,7 +77,7 @@ fn an_inner_list_replaces_the_outer_and_nobody_else_is_believed() {
     assert!(server.access_lines(5)[4].starts_with("192.0.2.7 - "), "{}", server.access_log());
 }
 
-/// What the cache does by address when `set_real_ip_from` takes another one for the client's.
+/// The cache's decisions by address when `set_real_ip_from` replaces the client's.
 #[test]
 fn a_cache_in_front_is_known_by_its_own_address_and_who_may_purge_by_the_clients() {
     let app = TestApp::start();

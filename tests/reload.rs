@@ -1,4 +1,4 @@
-//! Owns: a new configuration in a running server: nothing fails, and a bad one changes nothing.
+//! A new configuration in a running server: no request fails, and an invalid one changes nothing.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use bolide_testkit::{Proto, TestServer, wait_until};
 
 use crate::{BOLIDE, site};
 
-/// A site that tells its generation. The limits keep the server from ending connections.
+/// A site that responds with its generation. The limits keep the server from closing connections.
 fn generation(n: u32) -> String {
     format!(
         "server {{ {LISTEN} keepalive_requests 10000000; add_header X-Generation {n};
@@ -29,7 +29,7 @@ fn hup_brings_the_new_configuration() {
         server.reload(&generation(n));
         wait_until("the new generation", || is_generation(&server, n));
         for proto in Proto::TLS {
-            // Each worker takes the new configuration in a turn of its own.
+            // Each worker applies the new configuration in its own turn.
             wait_until("the new generation by each protocol", || {
                 let reply = server.fetch(proto, "/hello.txt");
                 reply.header("x-generation") == Some(&n.to_string())
@@ -128,7 +128,7 @@ fn a_port_that_is_taken_leaves_the_old_configuration() {
     assert_eq!(other.get("/hello.txt").body, HELLO);
 }
 
-/// Whether nobody listens: a socket that is open but forgotten takes connections or is silent.
+/// Whether the port is closed: an open but forgotten socket accepts connections or is silent.
 pub(crate) fn refuses(addr: std::net::SocketAddr) -> bool {
     std::net::TcpStream::connect_timeout(&addr, std::time::Duration::from_secs(1))
         .is_err_and(|e| e.kind() == std::io::ErrorKind::ConnectionRefused)
@@ -182,7 +182,7 @@ fn many_reloads_leak_neither_memory_nor_files() {
     assert!(grown < 8_000, "grew by {grown} KiB in 50 reloads");
 }
 
-/// A generation of many servers, each with a log and an origin of its own.
+/// A generation with many servers, each with a log and an upstream.
 fn crowd(n: u32) -> String {
     let servers = (0..200).map(|at| {
         format!(
@@ -204,7 +204,7 @@ fn fifty_reloads_leave_no_file_open_though_clients_stay() {
     };
     let before = files(".log");
     assert!(before > 200, "{before} logs");
-    // Quiet clients hold no configuration.
+    // Idle clients hold no configuration.
     let clients: Vec<_> = (0..4).map(|_| server.connect()).collect();
     for n in 2..=50 {
         server.reload(&crowd(n));

@@ -1,10 +1,10 @@
-//! Owns: the rewrite phase, `if`, `set` and `map` as a client and an administrator meet them.
+//! The rewrite phase, `if`, `set` and `map` for clients and administrators.
 
 use bolide_testkit::server::{Home, prelude};
 
 use crate::{BOLIDE, http, report, site};
 
-/// Path, status, and the text or address of the answer.
+/// Path, status, and the text or Location of the response.
 type Rows<'a> = &'a [(&'a str, u16, &'a str)];
 
 fn check(server: &bolide_testkit::TestServer, rows: Rows<'_>) {

@@ -1,4 +1,4 @@
-//! Owns: what RFC 9110 asks of an intermediary: hop-by-hop fields, 1xx responses, `Allow` of a 405,
+//! RFC 9110's rules for intermediaries: hop-by-hop fields, interim responses, `Allow` in a 405,
 //! requests without a host.
 
 use bolide_testkit::origin::{answer, answer_of};
@@ -31,7 +31,7 @@ fn fields_that_connection_lists_reach_no_origin() {
     }
     assert_eq!(asked.field("x-kept"), Some("3"));
     assert!(!asked.all("connection").concat().to_ascii_lowercase().contains("x-"));
-    // What configuration says is ours.
+    // Fields of the configuration are ours.
     assert_eq!(origin.asked("/own")[0].all("x-one"), ["own"]);
     let told = &app.asked("/script")[0];
     for name in ["HTTP_X_ONE", "HTTP_X_TWO", "HTTP_X_THREE", "HTTP_PROXY_CONNECTION"] {
@@ -120,7 +120,7 @@ fn a_405_says_what_is_allowed() {
         ("PURGE", "/cached/", vec![all]),
         ("DELETE", "/refused/", vec!["GET, HEAD, POST, PUT, PATCH, OPTIONS"]),
         ("GET", "/app/own", vec!["PURR"]),
-        // An origin's own business.
+        // A 405 of the upstream is passed unchanged.
         ("GET", "/app/bare", vec![]),
     ];
     let mut failures = Vec::new();
@@ -179,7 +179,7 @@ const HEADERS: u8 = 1;
 const RST_STREAM: u8 = 3;
 const GOAWAY: u8 = 7;
 
-/// How a request of these fields ends over HTTP/2: `head`, `reset CODE` or `goaway`.
+/// The result of a request with these fields over HTTP/2: `head`, `reset CODE` or `goaway`.
 fn h2_outcome(server: &TestServer, fields: &[(&str, &str)]) -> String {
     let frame = |kind: u8, flags: u8, stream: u32, payload: &[u8]| {
         let mut out = (payload.len() as u32).to_be_bytes()[1..].to_vec();

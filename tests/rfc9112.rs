@@ -1,5 +1,4 @@
-//! Owns: what RFC 9112 asks of both sides of HTTP/1: lines that two readers could take for two
-//! things are refused.
+//! RFC 9112's rules for both sides of HTTP/1: ambiguous lines are refused.
 
 use bolide_testkit::TestUpstream;
 use bolide_testkit::origin::answer;
@@ -83,8 +82,7 @@ fn a_line_of_a_chunk_is_what_the_grammar_says() {
         let mut client = server.connect();
         let head = format!("POST /hello.txt HTTP/1.1\r\n{HOST}Transfer-Encoding: chunked\r\n\r\n");
         client.send(format!("{head}{line}\r\nabcde\r\n0\r\n\r\n"));
-        // The answer to the method may be on its way before the chunk is looked at; then the
-        // connection tells.
+        // The 405 may be sent before the chunk is parsed; then the connection shows the refusal.
         let first = client.answer_to("POST").status;
         let found = match client.send(format!("GET / HTTP/1.1\r\n{HOST}\r\n")).try_answer("GET") {
             Ok(next) if next.status == 200 => 405,

@@ -1,5 +1,5 @@
-//! Owns: what root's rights are used for: by which threads, and on which files of directories that
-//! others own. These tests need root themselves, and pass without having looked elsewhere.
+//! The use of root's rights: in which threads, and on which files of directories that other users
+//! own. These tests need root; without it they pass without a check.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, chown, lchown, symlink};
@@ -11,19 +11,19 @@ use bolide_testkit::{TestServer, run, wait_until};
 
 use crate::BOLIDE;
 
-/// The account that serves when nobody is named.
+/// The default user of workers.
 const NOBODY: &str = "nobody";
 
 fn id_of(flag: &str) -> u32 {
     run("id", [flag, NOBODY]).succeeded().text().trim().parse().unwrap()
 }
 
-/// The settings before `http`, with workers of an account of their own.
+/// The main block for workers with a user of their own.
 fn unprivileged(workers: u32) -> String {
     prelude(workers).replace("user root;", "user nobody;")
 }
 
-/// What the kernel says of a thread.
+/// The kernel's figures of a thread.
 struct Thread {
     name: String,
     is_main: bool,
@@ -36,7 +36,7 @@ impl Thread {
         line.unwrap_or_default().split_whitespace().collect()
     }
 
-    /// Whether it is `nobody` in every respect and may nothing that others may not.
+    /// Whether it runs as `nobody` without any capability.
     fn has_given_up(&self, uid: &str, gid: &str) -> bool {
         let caps = ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"];
         self.line("Uid:") == [uid; 4]
@@ -49,7 +49,7 @@ impl Thread {
 fn threads_of(pid: u32) -> Vec<Thread> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
     let all = tasks.filter_map(|task| {
-        // One that ends meanwhile is none.
+        // A thread that ends meanwhile is skipped.
         let status = fs::read_to_string(task.path().join("status")).ok()?;
         let name = fs::read_to_string(task.path().join("comm")).ok()?.trim().to_owned();
         Some(Thread { name, is_main: *task.file_name() == *pid.to_string(), status })
@@ -80,7 +80,7 @@ fn every_thread_but_the_control_thread_gives_up_roots_rights() {
     assert_eq!(server.get("/hello.txt").status, 200);
     let (uid, gid) = (id_of("-u").to_string(), id_of("-g").to_string());
     let wanted = ["worker-0", "worker-1", "jobs", "disk-writer", "stapling"];
-    // A thread is there for a moment before its first line runs.
+    // A thread exists for a moment before its first line runs.
     wait_until("all threads, without rights", || {
         let threads = threads_of(server.pid());
         wanted.iter().all(|name| threads.iter().any(|one| one.name == *name))
@@ -88,7 +88,7 @@ fn every_thread_but_the_control_thread_gives_up_roots_rights() {
     });
 }
 
-/// A directory of the workers' account with a link of theirs in it, and where that leads.
+/// A directory of the workers' user with a symbolic link, and its target.
 fn trap(home: &Home, name: &str, to: &Path) {
     let spool = home.dir().join("spool");
     fs::create_dir_all(&spool).unwrap();
@@ -105,7 +105,7 @@ fn plant(link: &Path, to: &Path) {
     lchown(link, Some(id_of("-u")), Some(id_of("-g"))).unwrap();
 }
 
-/// A directory of root's, with a file in it.
+/// A directory of root's with a file.
 fn prize(home: &Home) -> PathBuf {
     let prize = home.dir().join("prize");
     fs::create_dir(&prize).unwrap();
@@ -113,7 +113,7 @@ fn prize(home: &Home) -> PathBuf {
     prize
 }
 
-/// Starts the program, which may be refused: what it said, and whether it serves.
+/// Starts the program, which may fail: its message, and whether it serves.
 fn attempt(home: &Home, conf: &str) -> (String, Option<Guard>) {
     let path = home.write("nginx.conf", conf);
     let log = fs::File::create(home.dir().join("said")).unwrap();

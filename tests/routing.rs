@@ -1,11 +1,11 @@
-//! Owns: which server, which location, which answer; nginx-semantics §2 to §9 as a table.
+//! The choice of server, location and response; nginx-semantics §2 to §9 as a table.
 
 use bolide_testkit::TestServer;
 use bolide_testkit::server::{Home, prelude};
 
 use crate::{BOLIDE, http, report, site};
 
-/// (Host, path, answer). A host of `-` means HTTP/1.0 without Host.
+/// (Host, path, response). A host of `-` means HTTP/1.0 without Host.
 type Rows<'a> = &'a [(&'a str, &'a str, &'a str)];
 
 fn check(server: &TestServer, port: usize, rows: Rows<'_>) {
@@ -87,7 +87,7 @@ fn the_server_is_chosen_by_address_then_name() {
             ("-", "/", "nameless"),
         ],
     );
-    // A server on the wildcard is not considered where an address has a listener of its own.
+    // A wildcard listener is not considered where an address has a listener of its own.
     check(&server, 2, &[("exact.test", "/", "addr"), ("other", "/", "addr"), ("x", "/", "addr")]);
     check(&server, 3, &[("a", "/", "a"), ("b", "/", "b"), ("c", "/", "a"), ("-", "/", "a")]);
 }

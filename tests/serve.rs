@@ -1,4 +1,4 @@
-//! Owns: `bolide demo` and `bolide serve`: a site at once, wherever there is room for it.
+//! `bolide demo` and `bolide serve`: a site without a configuration, on free ports.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -51,7 +51,7 @@ fn a_demonstration_finds_free_ports_and_says_which() {
         }
     };
     assert_ne!(url, "http://localhost:8080/");
-    // The two streams are read side by side.
+    // Both streams are read concurrently.
     while !["8080", "8443"]
         .iter()
         .all(|port| said.iter().any(|line| line.contains(&format!("port {port} is taken"))))
@@ -63,7 +63,7 @@ fn a_demonstration_finds_free_ports_and_says_which() {
     bolide_testkit::wait_until("the site", || run("curl", ["-s", &url]).text().contains("Bolide"));
 }
 
-/// A site that is served at once, by its own ports.
+/// A running site on its own ports.
 struct Site {
     home: Home,
     child: Guard,
@@ -97,7 +97,7 @@ impl Site {
             let mut words = line.split_whitespace().skip(1);
             let (local, _, state) = (words.next()?, words.next()?, words.next()?);
             let (address, port) = local.split_once(':')?;
-            // Connections have other states than what listens, and sockets of datagrams none.
+            // Connections have other states than listeners, and datagram sockets have none.
             let is_open = name.starts_with("udp") || state == "0A";
             (is_open && ports.iter().any(|one| one == port)).then(|| address.to_owned())
         });
@@ -168,7 +168,7 @@ fn a_directory_is_served_without_rights_links_of_others_hidden_files_and_sources
     if !bolide_testkit::server::is_root() {
         return;
     }
-    // Nobody's file behind a link of root's, and what only root may read.
+    // A file of nobody behind a symbolic link of root's, and a file that only root may read.
     std::fs::write(at("theirs"), "secret").unwrap();
     std::os::unix::fs::chown(at("theirs"), Some(65_534), None).unwrap();
     std::os::unix::fs::symlink(at("theirs"), at("foreign.txt")).unwrap();

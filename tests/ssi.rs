@@ -1,5 +1,5 @@
-//! Owns: pages with other answers in them, by all versions of HTTP: `ssi` and `addition`, from
-//! files and from an application; what is kept of such pages; what happens when parts fail.
+//! SSI and `addition` in all HTTP versions, from files and from an application; caching of such
+//! pages; failing subrequests.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Owns: what is said to clients about the revocation of our certificates, and who is asked.
+//! OCSP stapling: the responses to clients, and the requests to responders.
 
 use std::fs::File;
 use std::io::{Read as _, Write as _};
@@ -11,8 +11,8 @@ use bolide_testkit::{TestServer, run, wait_until};
 
 use crate::BOLIDE;
 
-/// Makes an authority, who may answer for it, and certificates `a` (good), `gone` (revoked), both
-/// with a responder on port `@P2@`, and others that nobody can be asked about.
+/// Creates an authority with a responder certificate, and the certificates `a` (good), `gone`
+/// (revoked), both with a responder on port `@P2@`, and others without one.
 const AUTHORITY: &str = r#"
 cat > ca.cnf <<END
 [ca]
@@ -58,7 +58,7 @@ fn home() -> Home {
     home
 }
 
-/// The `openssl` program as a responder; ended with its owner.
+/// The `openssl` program as a responder; it ends with its owner.
 struct Responder(Child);
 
 impl Responder {
@@ -74,7 +74,7 @@ impl Responder {
             .spawn()
             .unwrap();
         let responder = Self(child);
-        // A connection made to try it out would hold it up for good.
+        // A test connection would block it for good.
         wait_until("the responder", || {
             let said = std::fs::read_to_string(home.join("responder.log"));
             said.is_ok_and(|said| said.contains("waiting for OCSP client connections"))
@@ -98,7 +98,7 @@ fn conf(leaf: &str, directives: &str) -> String {
     )
 }
 
-/// What a client is told of the certificate: `good`, or nothing.
+/// The stapled status of the certificate: `good`, or nothing.
 fn told(server: &TestServer) -> Option<String> {
     let script = format!("openssl s_client -connect {} -status </dev/null 2>&1", server.https());
     let seen = run("sh", ["-c", &script]).text();
@@ -120,7 +120,7 @@ fn an_answer_of_the_authority_reaches_every_client() {
     let _responder = Responder::start(home.dir(), home.port(2), "signer");
     let server = TestServer::start(home, &conf("a", "ssl_stapling on;"));
     wait_until("the answer", || told(&server).as_deref() == Some("good"));
-    // A new configuration has it from the first handshake on, without asking again.
+    // A new configuration has it from the first handshake on, without another request.
     drop(_responder);
     server.signal("HUP");
     wait_until("the reload", || logged(&server, "reconfigured"));
@@ -169,7 +169,7 @@ fn a_responder_that_fails_hurts_no_handshake_and_is_asked_again() {
     });
     assert_eq!(told(&server), None);
     let listener = TcpListener::bind(("127.0.0.1", port)).unwrap();
-    // It comes again by itself.
+    // It retries by itself.
     let (mut client, _) = listener.accept().unwrap();
     assert!(client.read(&mut [0; 4096]).unwrap() > 0);
     client.write_all(b"HTTP/1.0 404 Not Found\r\nContent-Type: text/html\r\n\r\nno").unwrap();

@@ -1,4 +1,4 @@
-//! Owns: files as answers: conditionals, ranges, directories, links, listings, changes.
+//! Static files: conditional requests, ranges, directories, links, listings, changes.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -11,7 +11,7 @@ use bolide_testkit::{H1TestClient, Proto, Response};
 
 use crate::{report, site};
 
-/// What a set of conditions does to a request for a file that has not changed.
+/// The effect of conditions on a request for an unchanged file.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Condition {
     Pass,
@@ -54,7 +54,7 @@ const CONDITIONS: &[(&str, Condition)] = &[
     ("If-Unmodified-Since: %M\r\nIf-Modified-Since: %M", NotModified),
 ];
 
-/// What a Range field asks of a file of 14 bytes.
+/// The effect of a Range field on a file of 14 bytes.
 #[derive(Clone, Copy, PartialEq, Debug)]
 enum Asked {
     Whole,
@@ -85,7 +85,7 @@ const RANGES: &[(&str, Asked)] = &[
     ("Range: bytes=abc", Nothing),
     ("Range: bytes=1-2x", Nothing),
     ("Range: items=0-4", Whole),
-    // More bytes asked for than the file has: the whole file is cheaper.
+    // The ranges exceed the file: the whole file is cheaper.
     ("Range: bytes=0-9,0-9", Whole),
     ("Range: bytes=0-4\r\nIf-Range: %E", Part(0, 5)),
     ("Range: bytes=0-4\r\nIf-Range: %M", Part(0, 5)),
@@ -114,7 +114,7 @@ fn fields(text: &str) -> String {
     if text.is_empty() { text } else { text + "\r\n" }
 }
 
-/// Why an answer is not what it should be.
+/// Why a response is wrong.
 fn verdict(method: &str, condition: Condition, asked: Asked, answer: &Response) -> Option<String> {
     let status = status_of(method, condition, asked);
     if answer.status != status {
@@ -185,7 +185,7 @@ fn conditions_ranges_and_methods_answer_as_their_truth_table_says() {
                 client.send(format!("{method} /hello.txt HTTP/1.1\r\nHost: a\r\n{more}\r\n"));
                 let (why, closing) = match client.try_answer(method) {
                     Ok(answer) => {
-                        // nginx closes after 412 without saying so.
+                        // nginx closes after 412 without `Connection: close`.
                         let closing = answer.header("connection") != Some("keep-alive")
                             || answer.status == 412;
                         (verdict(method, *condition, *asked, &answer), closing)
@@ -204,7 +204,7 @@ fn conditions_ranges_and_methods_answer_as_their_truth_table_says() {
     report(rows, &failures);
 }
 
-/// Accept-Encoding, the coding of the answer, whether a range is still possible.
+/// Accept-Encoding, the coding of the response, whether ranges are possible.
 const CODINGS: &[(&str, Option<&str>)] = &[
     ("", None),
     ("Accept-Encoding: gzip", Some("gzip")),
@@ -230,7 +230,7 @@ fn conditions_and_ranges_hold_for_coded_answers() {
             (format!("If-Modified-Since: {LAST_MODIFIED}"), 304),
             (format!("If-Match: {etag}"), 200),
             ("If-Match: \"other\"".to_owned(), 412),
-            // A range is of the identity form; a coded answer has none.
+            // A range selects bytes of the identity coding; a compressed response has none.
             ("Range: bytes=0-9".to_owned(), if coding.is_some() { 200 } else { 206 }),
         ] {
             rows += 1;
@@ -475,13 +475,13 @@ fn a_listing_can_be_json_xml_or_jsonp() {
 #[test]
 fn what_is_neither_file_nor_directory_is_not_found() {
     let server = site("");
-    // Opening a pipe for reading would wait for a writer, for ever.
+    // Opening a pipe would block until it has a writer.
     let _quiet = bolide_testkit::run("mkfifo", [server.www("pipe")]).succeeded();
     assert_eq!(server.get("/pipe").status, 404);
     assert_eq!(server.get("/hello.txt").body, HELLO);
 }
 
-/// Asks for `path` again and again until told to stop; each body must pass `check`.
+/// Requests `path` repeatedly until told to stop; each body must pass `check`.
 fn keep_asking(
     server: &bolide_testkit::TestServer,
     path: &'static str,
@@ -499,7 +499,7 @@ fn keep_asking(
             client.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
             match client.try_answer("GET") {
                 Ok(answer) => check(&answer)?,
-                // Ended early, and the client can tell: nothing false was said.
+                // Truncated, and the client can see it.
                 Err(_) => client = H1TestClient::connect(addr),
             }
             asked += 1;
@@ -523,7 +523,7 @@ fn one_version(answer: &Response) -> Result<(), String> {
 }
 
 fn one_small_version(answer: &Response) -> Result<(), String> {
-    // A file is empty for a moment while it is written again in place.
+    // A file is empty for a moment while it is rewritten in place.
     let known: [&[u8]; 3] = [b"", &[b'a'; 1000], &[b'b'; 3000]];
     if answer.status == 200 && known.contains(&&answer.body[..]) {
         return Ok(());

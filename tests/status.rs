@@ -1,4 +1,4 @@
-//! Owns: `bolide status`, what a running server says that it holds.
+//! `bolide status`: the resources of a running server.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -8,7 +8,7 @@ use bolide_testkit::{TestPhp, TestServer, wait_until};
 
 use crate::explain::ask;
 
-/// The figures called `name`, one of each worker. A slab's figure is how much of it is in use.
+/// The figures called `name`, one per worker. The figure of a slab is the number of used slots.
 fn figures(json: &str, name: &str) -> Vec<u64> {
     let number = |rest: &str| {
         let rest = rest.strip_prefix("{\"used\":").unwrap_or(rest);
@@ -17,7 +17,7 @@ fn figures(json: &str, name: &str) -> Vec<u64> {
     json.split(&format!("\"{name}\":")).skip(1).map(number).collect()
 }
 
-/// What a server says of itself when all workers have answered.
+/// The status of a server when all workers have responded.
 fn status(server: &TestServer) -> String {
     let mut json = String::new();
     wait_until("all workers have answered", || {
@@ -34,7 +34,7 @@ fn sum(server: &TestServer, name: &str) -> u64 {
 #[test]
 fn what_connects_is_counted_while_it_stays() {
     let server = TestServer::workers(crate::BOLIDE, 2, "server { listen @HTTP@; root @DIR@/www; }");
-    // Addresses are open before the server takes commands; workers answer only behind that.
+    // Listeners open before the server accepts commands; workers respond only after that.
     let _ = server.get("/");
     wait_until("nobody is connected", || sum(&server, "tcp") == 0);
     let idle: Vec<TcpStream> = (0..5)
@@ -47,7 +47,7 @@ fn what_connects_is_counted_while_it_stays() {
     wait_until("all are taken", || sum(&server, "tcp") == 5);
     let json = status(&server);
     let (tcp, deadlines) = (figures(&json, "tcp"), figures(&json, "deadlines"));
-    // Entries of connections that have left stay until they fire.
+    // Deadlines of closed connections stay until they fire.
     assert!(tcp.len() == 2 && deadlines.iter().sum::<u64>() >= 5, "{json}");
     assert!(figures(&json, "descriptors")[0] >= 5 && json.contains("\"state\":\"accepting\""));
     assert!(figures(&json, "resident_bytes")[0] > 1 << 20, "{json}");
@@ -85,13 +85,13 @@ fn who_asks_while_no_descriptor_is_left_is_told_that() {
     let crowd: Vec<TcpStream> = (0..150)
         .map(|_| {
             let mut one = TcpStream::connect(server.http()).unwrap();
-            // Who is in the middle of a head is not closed to make room.
+            // A connection within a head is not closed to make room.
             one.write_all(b"GET / HTTP/1.1\r\n").unwrap();
             one
         })
         .collect();
     wait_until("none is left", || server.error_log().contains("accept4() failed (24:"));
-    // Once: what the answer needed is anybody's afterwards.
+    // Once: the descriptors of a response are free again after it.
     let json = ask(&server, &["status", "--json"]).succeeded().text();
     let (held, most) = (figures(&json, "descriptors"), figures(&json, "descriptors_max"));
     assert_eq!((held, most), (vec![100], vec![100]), "{json}");

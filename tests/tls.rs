@@ -1,4 +1,4 @@
-//! Owns: TLS: names and certificates, versions, ALPN, tickets, plain text on the wrong port.
+//! TLS: names and certificates, versions, ALPN, tickets, cleartext on the TLS port.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use bolide_testkit::{H1TestClient, Proto, TestServer, run};
 
 use crate::{BOLIDE, http, site};
 
-/// What `openssl s_client` says when it connects to the TLS port with these arguments.
+/// The output of `openssl s_client` on the TLS port with these arguments.
 fn s_client(server: &TestServer, args: &[&str]) -> String {
     let addr = server.https().to_string();
     let mut command = Command::new(bolide_testkit::tool("openssl"));
@@ -69,7 +69,7 @@ fn each_name_gets_its_certificate_and_its_server() {
         ("localhost", "cert.pem", "default"),
     ] {
         for proto in Proto::TLS {
-            // curl checks the certificate: another one would fail.
+            // curl verifies the certificate: another one would fail.
             let reply = bolide_testkit::Curl::new(proto)
                 .trusting(&server.home().dir().join(pem))
                 .args(["--resolve", &format!("{name}:{port}:127.0.0.1")])
@@ -149,7 +149,7 @@ fn a_session_is_resumed_by_its_ticket_whichever_worker_made_it() {
     let ticket = server.home().dir().join("ticket");
     let ticket = ticket.to_str().unwrap();
     for version in ["-tls1_2", "-tls1_3"] {
-        // The request makes the client read the ticket, which in 1.3 comes after the handshake.
+        // With the request the client reads the ticket, which in 1.3 comes after the handshake.
         let script = format!(
             "(printf 'GET / HTTP/1.0\\r\\n\\r\\n'; sleep 1) | openssl s_client -connect {} \
              {version} -servername localhost -ign_eof -sess_out {ticket}",
@@ -168,7 +168,7 @@ fn a_session_is_resumed_by_its_ticket_whichever_worker_made_it() {
 #[test]
 fn keys_change_whenever_the_client_wants_them_to() {
     let server = site("");
-    // "K" asks for our next keys, "k" only announces the client's own.
+    // "K" requests new keys of ours, "k" only announces the client's own.
     let script = format!(
         "(for key in K k K; do sleep 0.3; echo $key; done; sleep 0.3; \
          printf 'GET /hello.txt HTTP/1.0\\r\\n\\r\\n'; sleep 1) | \
@@ -178,7 +178,7 @@ fn keys_change_whenever_the_client_wants_them_to() {
     let seen = run("sh", ["-c", &script]);
     assert_eq!(seen.text().matches("KEYUPDATE").count(), 3, "{seen}");
     assert!(seen.text().contains("HTTP/1.1 200 OK"), "{seen}");
-    // The close was told: s_client says `closed` for it, and an error for a bare end.
+    // The server sent close_notify: s_client prints `closed` for it, and an error for a bare end.
     assert!(seen.text().contains("\nclosed"), "{seen}");
 }
 

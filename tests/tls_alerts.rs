@@ -1,5 +1,5 @@
-//! Owns: what a client that breaks TLS is told before its connection closes: the alert that
-//! RFC 8446 names, whichever servers share the port.
+//! The alert that a client gets for a TLS violation before its connection closes, as RFC 8446
+//! defines it, whatever servers share the port.
 
 use bolide_testkit::server::LISTEN;
 use bolide_testkit::tools::python;

@@ -1,5 +1,5 @@
-//! Owns: what is offered to clients: hardened configurations in three strengths, versions and
-//! ciphers of each server by name, what clients offered as variables.
+//! The TLS offer: hardened presets in three strengths, versions and ciphers per server name, the
+//! client's offer as variables.
 
 use bolide_testkit::certs::{self, CertKey};
 use bolide_testkit::server::Home;
@@ -40,7 +40,7 @@ fn start(directives: &str, site: &str) -> TestServer {
     certs::make(home.dir(), "rsa", CertKey::Rsa, &["localhost"]);
     home.write(
         "dh.pem",
-        // RFC 7919 §A.1, as the generator hands it out.
+        // The group of RFC 7919 §A.1.
         "-----BEGIN DH PARAMETERS-----
 MIIBCAKCAQEA//////////+t+FRYortKmq/cViAnPTzx2LnFg84tNpWp4TZBFGQz
 +8yTnc4kmz75fS/jY2MMddj2gbICrsRhetPfHtXV/WVhJDP1H18GbtCFY2VVPe0a
@@ -55,7 +55,7 @@ ssbzSibBsu/6iGtCOGEoXJf//////////wIBAg==
     TestServer::start(home, &format!("{prelude}http {{ {directives} {site} }}"))
 }
 
-/// The version and cipher that a client with these arguments agrees on; none without a handshake.
+/// The negotiated version and cipher with these arguments; `None` without a handshake.
 fn agreed(server: &TestServer, args: &str) -> Option<(String, String)> {
     let script = format!(
         "openssl s_client -connect {} {args} </dev/null 2>/dev/null || true",
@@ -78,7 +78,7 @@ fn hardened_configurations_start_and_answer_in_every_version_of_http() {
         }
         let seen = agreed(&server, "-tls1_2 -servername localhost");
         assert_eq!(seen.is_some(), twelve, "{directives}: {seen:?}");
-        // Nothing older is spoken, whatever is written.
+        // Older versions are never negotiated, whatever is configured.
         let old = "-tls1_1 -cipher ALL:@SECLEVEL=0 -servername localhost";
         assert_eq!(agreed(&server, old), None, "{directives}");
         if twelve {

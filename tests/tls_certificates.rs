@@ -1,12 +1,12 @@
-//! Owns: where certificates and keys come from: sealed keys and their pass phrases, text in the
-//! configuration, and what is said of those that cannot be used.
+//! The sources of certificates and keys: encrypted keys and their passphrases, inline text, and
+//! messages about unusable ones.
 
 use bolide_testkit::server::Home;
 use bolide_testkit::{Proto, TestServer, run};
 
 use crate::BOLIDE;
 
-/// A directory with keys that `openssl` sealed with `secret`, and with what cannot be used.
+/// A directory with keys that `openssl` encrypted with `secret`, and with unusable files.
 fn home() -> Home {
     let home = Home::new(BOLIDE);
     let script = "openssl pkey -in cert.key -aes256 -passout pass:secret -out pkcs8.key

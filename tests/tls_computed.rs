@@ -1,4 +1,4 @@
-//! Owns: certificates that variables name, found out for each client, in all versions of HTTP.
+//! Certificates with variables in their names, in all HTTP versions.
 
 use std::path::Path;
 
@@ -28,7 +28,7 @@ fn home() -> Home {
     home
 }
 
-/// What is answered to `name` under the certificate `pem`; empty when there is no handshake.
+/// The response for `name` with the certificate `pem`; empty without a handshake.
 fn ask(server: &TestServer, proto: Proto, name: &str, pem: &Path) -> String {
     let port = server.https().port();
     bolide_testkit::Curl::new(proto)
@@ -49,7 +49,7 @@ fn each_name_finds_its_files_in_every_version_of_http() {
             assert_eq!(ask(&server, proto, &name, &pem), name, "{proto:?}");
         }
         assert_eq!(ask(&server, proto, "nope.test", &dir.join("one.pem")), "", "{proto:?}");
-        // One name that fails disturbs no other.
+        // A failing name does not affect others.
         assert_eq!(ask(&server, proto, "one.test", &dir.join("one.pem")), "one.test");
     }
     // Files that come later are found.
@@ -92,7 +92,7 @@ fn text_and_fixed_names_stand_beside_computed_ones() {
     let text = conf("ssl_certificate data:$text; ssl_certificate_key one.key;");
     let server = TestServer::start(home, &text.replace("@TEXT@", &chain));
     let pem = server.home().dir().join("one.pem");
-    // The certificate is one.test's: only that it is shown matters.
+    // The certificate is one.test's: the test needs only that one is sent.
     let script = |name: &str| {
         let addr = server.https();
         let script = format!(

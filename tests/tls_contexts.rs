@@ -1,6 +1,6 @@
-//! Owns: that nobody reaches a server whose rules his handshake did not meet: random sites and
-//! random visitors of `tests/tls_contexts.py`, which has the rules. A failure names its seed;
-//! `BOLIDE_TLS_SEED` plays that one alone.
+//! No client reaches a server whose TLS rules its handshake did not satisfy: random sites and
+//! random visitors of `tests/tls_contexts.py`, which has the rules. A failure prints its seed;
+//! `BOLIDE_TLS_SEED` runs that one alone.
 
 use std::fs;
 use std::path::Path;
@@ -13,9 +13,9 @@ use crate::BOLIDE;
 
 const ORACLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tls_contexts.py");
 const CERTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/compare/client_certs.sh");
-/// Sites; each has an address of its own, and all share one process.
+/// Sites; each has its own address, and all share one process.
 const SEEDS: u32 = 30;
-/// What has to happen, by TLS and by QUIC, or the oracle would have nothing to say.
+/// The results that must occur over TLS and QUIC; else the test would prove nothing.
 const HAPPENED: [&str; 5] =
     ["resumed by certificate", "let in", "let in by certificate", "refused", "rejected"];
 

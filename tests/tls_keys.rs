@@ -1,4 +1,4 @@
-//! Owns: how sessions are taken up again: ticket keys from files, kept sessions, their time.
+//! Session resumption: ticket keys from files, session caches, timeouts.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::BOLIDE;
 const LISTEN: &str = "listen 127.0.0.1:@HTTP@; listen 127.0.0.1:@HTTPS@ ssl; server_name localhost;
     location / { return 200 \"reused $ssl_session_reused\\n\"; }";
 
-/// A server whose certificate is that of `cert`, so that two of them are the same to a client.
+/// A server with the certificate `cert`, so that a client cannot distinguish two of them.
 fn start(workers: u32, cert: &Path, directives: &str) -> TestServer {
     let prelude = bolide_testkit::server::prelude(workers);
     let (dir, home) = (cert.display(), Home::new(BOLIDE));
@@ -26,10 +26,10 @@ fn fill(dir: &Path, name: &str, len: usize, seed: u8) {
     std::fs::write(dir.join(name), bytes).unwrap();
 }
 
-/// What the server says of a session: `.` for a new one, `r` for one taken up. `more` tells
-/// `s_client` where to keep it or to take it from.
+/// The server's view of a session: `.` for a new one, `r` for a resumed one. `more` tells
+/// `s_client` where to save or load it.
 fn ask(server: &TestServer, version: &str, more: &str) -> String {
-    // The client reads the ticket, which in 1.3 comes after the handshake, along with the answer.
+    // With the response the client reads the ticket, which in 1.3 comes after the handshake.
     let script = format!(
         "(printf 'GET / HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\n\\r\\n'; \
          sleep 0.3) | openssl s_client -quiet -{version} -connect {} -servername localhost {more} \
@@ -100,7 +100,7 @@ fn sessions_without_tickets_are_kept_where_the_cache_says() {
             let kept = format!("{}/session", shared.dir().display());
             let _ = std::fs::remove_file(&kept);
             assert_eq!(ask(&server, version, &format!("{no_ticket} -sess_out {kept}")), ".");
-            // A session that cannot be taken up may not be written at all.
+            // A session that cannot be resumed may not be saved at all.
             let load = Path::new(&kept).exists().then(|| format!("-sess_in {kept}"));
             let more = format!("{no_ticket} {}", load.unwrap_or_default());
             let again = ask(&server, version, &more);

@@ -1,5 +1,5 @@
-//! Owns: TLS to origins: who they are told to be and proven to be, what they are shown, what is
-//! agreed on, what of it is used again, and what becomes of handshakes that fail.
+//! TLS to upstreams: server names and verification, client certificates, negotiation, session
+//! reuse, and failing handshakes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -33,7 +33,7 @@ fn home() -> Home {
     home
 }
 
-/// Origins by Python's `ssl`, with the certificate of this name.
+/// Upstreams with Python's `ssl` and the certificate of this name.
 struct Origins {
     child: Child,
     ask: ChildStdin,
@@ -56,7 +56,7 @@ impl Origins {
         Self { child, ask, ports: BufReader::new(ports) }
     }
 
-    /// The address of a new origin of this kind.
+    /// The address of a new upstream of this kind.
     fn open(&mut self, kind: &str) -> String {
         writeln!(self.ask, "{kind}").unwrap();
         let mut port = String::new();
@@ -71,7 +71,7 @@ impl Drop for Origins {
     }
 }
 
-/// A server with these locations, and more around it.
+/// A server with these locations and more directives around them.
 fn serve(home: Home, around: &str, locations: &str) -> TestServer {
     let prelude = bolide_testkit::server::prelude(1);
     let full = format!(
@@ -87,7 +87,7 @@ fn get(server: &TestServer, path: &str) -> String {
     answer.text()
 }
 
-/// What the log says when this is asked, which fails with 502.
+/// Checks for this text in the error log after a request that fails with 502.
 fn complaint(server: &TestServer, path: &str, text: &str) {
     assert_eq!(server.get(path).status, 502, "{path}");
     wait_until(text, || server.error_log().contains(text));
@@ -175,7 +175,7 @@ fn an_origin_that_asks_is_shown_a_certificate() {
     let at = origins.open("asks");
     let pass = format!("proxy_pass https://{at};");
     let shown = "proxy_ssl_certificate client.crt; proxy_ssl_certificate_key";
-    // Workers that gave up their rights read what variables name.
+    // Workers without root's rights read the files that variables name.
     let dir = home.dir().display().to_string();
     let _readable = run("chmod", ["644", &format!("{dir}/client.key")]).succeeded();
     let server = serve(
@@ -201,7 +201,7 @@ fn an_origin_that_asks_is_shown_a_certificate() {
         ("/empty", "None"),
     ] {
         let text = get(&server, path);
-        // Python shows no certificate as none.
+        // Python prints a missing certificate as None.
         let name = if name == "None" { "-" } else { name };
         assert!(text.contains(&format!(" cert={name} ")), "{path}: {text}");
     }
@@ -298,7 +298,7 @@ fn connections_are_kept_and_shared_only_among_equals() {
     assert_eq!(number("/name?n=b.test"), "3");
     assert_eq!(number("/name?n=app"), "4", "other settings, though they say the same");
     assert_eq!(number("/strict"), "5");
-    // Nothing that is kept is spoken to in the clear.
+    // A kept TLS connection is never used in cleartext.
     assert_eq!(server.get("/clear").status, 502);
     assert_eq!([number("/"), number("/name?n=a.test")], ["1", "2"]);
 }
@@ -602,7 +602,7 @@ fn wrong_arguments_are_refused_in_nginxs_words() {
         assert_eq!(done.code, 1, "{directives}");
         assert!(done.stderr.contains(&text), "{directives}: {}", done.stderr);
     }
-    // What nobody uses is not looked at, and variables may still lead there.
+    // A file that no upstream uses is not checked, unless variables may select it.
     let unused = "proxy_ssl_verify on; proxy_ssl_certificate none;";
     for (pass, code) in [("http://127.0.0.1:9", 0), ("http://$host", 1), ("https://a.$host", 1)] {
         home.write("a", &conf(&format!("proxy_pass {pass}; {unused}")));

@@ -1,5 +1,5 @@
-//! Owns: a new binary takes over: no connection is refused, no answer is cut, and one that does not
-//! start changes nothing.
+//! The upgrade of the binary: no connection is refused, no response is truncated, and a binary that
+//! does not start changes nothing.
 
 use std::fs;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use bolide_testkit::{Proto, TestServer, wait_until};
 
 use crate::BOLIDE;
 
-/// A site that tells which process answers.
+/// A site that responds with its process id.
 fn block() -> String {
     format!(
         "server {{ {LISTEN} location = /pid {{ return 200 $pid; }}
@@ -19,16 +19,16 @@ fn block() -> String {
     )
 }
 
-/// What the pid file of a server says.
+/// The contents of a server's pid file.
 fn written_pid(server: &TestServer, name: &str) -> Option<u32> {
     fs::read_to_string(server.home().dir().join("logs").join(name)).ok()?.trim().parse().ok()
 }
 
-/// The successor of a server, ended with the test.
+/// The successor of a server; it ends with the test.
 struct Successor(u32);
 
 impl Successor {
-    /// Sends USR2 and waits until the pid file names another process.
+    /// Sends USR2 and waits until the pid file has another process id.
     fn of(server: &TestServer) -> Self {
         server.signal("USR2");
         wait_until("a successor", || {
@@ -56,7 +56,7 @@ impl Drop for Successor {
     }
 }
 
-/// Asks again and again, each time over a new connection, until told to end; gives the pids.
+/// Requests repeatedly over new connections until told to end; returns the process ids.
 fn ask(server: &TestServer, proto: Proto, end: &Arc<AtomicBool>) -> JoinHandle<Vec<String>> {
     let (end, url) = (end.clone(), server.url(proto, "/pid"));
     let curl = move || bolide_testkit::curl::Curl::new(proto).args(["-k"]);
@@ -122,7 +122,8 @@ fn two_hand_overs_in_a_row_work_as_one() {
     server.signal("QUIT");
     assert_eq!(server.wait_exit().code, 0);
     wait_until("a second successor", || {
-        // Refused until the places in the ports' groups are taken over, and while one starts.
+        // Refused until it has taken over the places in the reuseport groups, and while a successor
+        // starts.
         first.signal("USR2");
         written_pid(&server, "pid").is_some_and(|pid| pid != first.0)
     });
@@ -172,7 +173,7 @@ fn an_upgrade_changes_the_number_of_workers_and_a_reload_says_so() {
     let pid = successor.0.to_string();
     server.signal("QUIT");
     assert_eq!(server.wait_exit().code, 0);
-    // The kernel spreads connections over the sockets of three workers; one looks after all.
+    // The kernel distributes connections to the sockets of three workers; one worker serves all.
     for _ in 0..30 {
         let url = format!("http://{}/pid", server.http());
         let reply = server.curl(Proto::H1).args(["--max-time", "5"]).attempt(&url);

@@ -1,4 +1,4 @@
-//! Owns: what variables are worth, over each protocol, and the complaints about their names.
+//! The values of variables in each protocol, and messages about unknown names.
 
 use std::fs;
 use std::os::unix::fs::symlink;

@@ -1,6 +1,6 @@
-//! Owns: what the log says of a worker that is stuck in one turn, and what `worker_watchdog` does.
+//! The log of a worker that is stuck in a turn, and `worker_watchdog`.
 //!
-//! A worker is brought to stand by a debugger's means, which the system has to permit.
+//! The test stops a worker with ptrace, which the system must permit.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -16,14 +16,14 @@ fn server(directive: &str) -> TestServer {
     TestServer::conf(BOLIDE, &format!("{directive}\n{prelude}{http}"))
 }
 
-/// Brings the worker to stand where it takes a client, as long as what is returned lives.
+/// Stops the worker where it accepts a client, until the returned value is dropped.
 fn hold(server: &TestServer) -> Companion {
     let pid = server.pid().to_string();
     let holder = Companion::start(STANDSTILL, [pid.as_str(), "worker-0"]);
     let is_over = AtomicBool::new(false);
     let said = std::thread::scope(|scope| {
         scope.spawn(|| {
-            // Something to do, sooner or later after the debugger is there.
+            // Clients for the worker to accept, before and after the debugger attaches.
             for _ in 0..5000 {
                 if is_over.load(Ordering::Relaxed) {
                     break;

@@ -1,5 +1,5 @@
-//! Owns: WordPress in a real browser, installed and used as a person would, with the nginx
-//! configuration of WordPress's handbook and with none at all. `tests/wordpress.py` is the person.
+//! WordPress in a real browser, installed and used like a person would, with the nginx
+//! configuration of WordPress's handbook and without any. `tests/wordpress.py` is the person.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ impl Site {
         Self { wordpress, php: TestPhp::start(children), db }
     }
 
-    /// The handbook's configuration: one server of the upstream is not there, as in many copies.
+    /// The handbook's configuration: one server of the upstream does not exist, as in many copies.
     pub(crate) fn handbook(&self) -> String {
         HANDBOOK
             .replace("@PHP@", &self.php.address())
@@ -39,7 +39,7 @@ impl Site {
     }
 }
 
-/// Writes a post from wp-cron, soon after it was switched on.
+/// Publishes a post from wp-cron, soon after its activation.
 const PLUGIN: &str = r"<?php
 /* Plugin Name: Writes later */
 register_activation_hook(__FILE__, function () {
@@ -109,16 +109,16 @@ server {
 }
 ";
 
-/// Where pictures of the steps go: below Cargo's own directory for what tests leave.
+/// The directory for screenshots, below Cargo's own directory for test output.
 fn pictures(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("wordpress").join(name)
 }
 
-/// Where a site is to be found, whoever serves it.
+/// The address of a site, whatever serves it.
 struct Place {
     port: u16,
     cert: PathBuf,
-    /// The status of what nobody is to see.
+    /// The status of hidden files.
     hidden: u16,
 }
 
@@ -134,7 +134,7 @@ impl Place {
     }
 }
 
-/// Lets the person of `tests/wordpress.py` use the site.
+/// Runs the person of `tests/wordpress.py` on the site.
 fn use_it(place: &Place, proto: Proto, name: &str) {
     let base = format!("https://localhost:{}", place.port);
     let key = key_hash(&place.cert);
@@ -155,7 +155,7 @@ fn use_it(place: &Place, proto: Proto, name: &str) {
     assert_eq!(done.code, 0, "{}\n{}", done.text(), done.stderr);
 }
 
-/// What a stranger with curl finds in an installed site.
+/// Requests an installed site with curl, as a stranger.
 fn look_at_it(place: &Place, root: &Path) {
     fs::write(root.join("wp-content/uploads/evil.php"), "<?php echo 1;").unwrap();
     fs::write(root.join(".env"), "SECRET=1").unwrap();
@@ -216,7 +216,7 @@ fn wordpress_works_by_h3_with_the_configuration_of_its_handbook() {
     with_the_handbook(Proto::H3, "handbook-h3");
 }
 
-/// `bolide serve --php` in a home of its own.
+/// `bolide serve --php` in its own directory.
 struct Served {
     child: Child,
     home: PathBuf,
@@ -276,7 +276,7 @@ fn without_configuration(proto: Proto, name: &str) {
     let wordpress = WordPress::new(&db);
     let root = wordpress.dir();
     fs::write(root.join("wp-content/plugins/writes-later.php"), PLUGIN).unwrap();
-    // Started by root, PHP runs as Debian's user of web servers.
+    // Started by root, PHP runs as Debian's user for web servers.
     let _only_root_may = run("chown", ["-R", "www-data", root.to_str().unwrap()]);
     let mut served = Served::start(root);
     let place = served.place();

@@ -1,4 +1,4 @@
-//! Owns: WordPress behind the page cache, with a plugin that says what is kept and what has changed
+//! WordPress behind the page cache, with a plugin that sends cache directives and purges
 //! (`wordpress_cache/plugin.php`) and without any; `wordpress_cache/visitors.py` are the people.
 
 use std::fs;
@@ -12,11 +12,11 @@ use crate::wordpress::Site;
 
 const DIR: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/wordpress_cache");
 
-/// Telephones are told from other machines, as the plugin tells them.
+/// Mobile devices, detected as by the plugin.
 const MOBILE: &str = "map $http_user_agent $mobile { ~*(mobile|android|iphone) ismobile; }
     log_format cached '$upstream_cache_status $status $request';";
 
-/// The handbook's configuration and what it takes to have pages cached.
+/// The handbook's configuration with cache directives.
 fn configuration(site: &Site, caching: &str) -> String {
     let log = "access_log @DIR@/logs/cached.log cached;";
     let handbook = site.handbook();
@@ -39,7 +39,7 @@ fn fill(site: &Site, server: &TestServer) {
     let mail = "sendmail_path=/bin/true";
     let done = run("php", ["-d", mail, &script, root.to_str().unwrap(), &url]).succeeded();
     assert_eq!(done.text(), "filled\n", "{}", done.stderr);
-    // What was written meanwhile is told to the cache by the first answer.
+    // The first response purges the pages that changed meanwhile.
     assert_eq!(server.fetch(Proto::H2, "/wp-login.php").status, 200);
 }
 
@@ -47,12 +47,12 @@ fn base(server: &TestServer) -> String {
     format!("https://localhost:{}", server.https().port())
 }
 
-/// What the cache had to do with an answer.
+/// The cache status of a response.
 fn cached(reply: &CurlReply) -> &str {
     reply.header("x-litespeed-cache").unwrap_or_default()
 }
 
-/// The first visit asks WordPress, all others do not, whatever they speak.
+/// The first visit reaches WordPress, all others do not, in any protocol.
 fn look_at_it(server: &TestServer) {
     for (path, protos) in [
         ("/", Proto::TLS),
@@ -72,12 +72,12 @@ fn look_at_it(server: &TestServer) {
     }
 }
 
-/// Where pictures of the steps go, and the ratio: below Cargo's directory for what tests leave.
+/// The directory for screenshots and the ratio, below Cargo's directory for test output.
 fn pictures(part: &str) -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("wordpress-cache").join(part)
 }
 
-/// Lets people do one thing after the other.
+/// Runs one part of the visitors' script.
 fn visit(server: &TestServer, part: &str) -> String {
     let shots = pictures(part);
     let cert = server.home().dir().join("cert.pem");
@@ -102,7 +102,7 @@ fn wordpress_with_a_caching_plugin_is_fast_fresh_and_discreet() {
     fill(&site, &server);
     look_at_it(&server);
     let told = visit(&server, "plugin");
-    // What the server's own log says of the same visits.
+    // The server's own log of the same visits.
     let log = server.home().read("logs/cached.log");
     let count = |word: &str| log.lines().filter(|line| line.starts_with(word)).count();
     let (hits, misses) = (count("HIT "), count("MISS "));

@@ -1,4 +1,4 @@
-//! Owns: nginx's `fastcgi_cache*` in all its words, with the real php-fpm.
+//! nginx's `fastcgi_cache*` directives, with the real php-fpm.
 
 use bolide_testkit::{TestPhp, wait_until};
 
@@ -38,7 +38,7 @@ fn no_cache_is_asked_of_what_is_fetched_in_the_background() {
     let runs = || std::fs::read_to_string(server.www("count-0")).unwrap_or_default();
     assert_eq!(told(&server, path), pair("STALE", "run 1"));
     wait_until("the second one was made", || runs() == "2");
-    // The second one says that it is not to be kept, so the first one serves on.
+    // The second response must not be stored, so the first one is still served.
     wait_until("it is over", || told(&server, path) == pair("STALE", "run 1") && runs() != "2");
     assert_eq!(ask(&server, path, "").text(), "run 1");
 }

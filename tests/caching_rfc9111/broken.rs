@@ -1,4 +1,4 @@
-//! Owns: answers that are broken, cut, contradictory or huge: nothing wrong is kept of them.
+//! Malformed, truncated, contradictory or huge responses: nothing wrong is cached.
 
 use std::thread;
 
@@ -26,7 +26,7 @@ fn an_answer_that_is_cut_is_not_kept() {
         let mut client = lab.server.connect();
         client.send(format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"));
         let first = client.try_answer("GET");
-        // Nobody is told that it is whole.
+        // The response must not look complete.
         assert!(first.is_err() || first.is_ok_and(|answer| answer.status == 502), "{}", said.head);
         bolide_testkit::wait_until("the next answer", || {
             lab.server.connect().get(&path, "").status == 200 && lab.app.count(&path) >= 2
@@ -69,7 +69,7 @@ fn who_followed_a_cut_answer_learns_of_it() {
         bolide_testkit::pause(100);
         lab.app.release();
         for one in all {
-            // Either cut, or a whole answer of a later question.
+            // Either truncated, or a complete response of a later fetch.
             match one.join().unwrap() {
                 Ok(answer) => {
                     assert!(matches!(answer.status, 200 | 502) && answer.body.len() < 999);
@@ -116,7 +116,7 @@ fn fields_that_make_no_sense_keep_nothing_and_break_nothing() {
         }
     }
     crate::report(rows.len(), &failures);
-    // A head that is larger than any list of tags is an error that is not kept.
+    // A head larger than any list of tags is an error and is not cached.
     let path = lab.page(&format!("{KEEP}\nX-Long: {}", "x".repeat(700_000)));
     assert_eq!(lab.get(&path).status, 502);
     assert_eq!(lab.get(&path).status, 502);
@@ -132,7 +132,8 @@ fn two_hundred_kilobytes_of_tags_are_all_heard() {
     let tags: Vec<String> = (0..20_000).map(|n| format!("tag_{n:05}")).collect();
     for field in ["Surrogate-Key", "X-LiteSpeed-Tag"] {
         let separator = if field == "Surrogate-Key" { " " } else { "," };
-        // Fewer are all kept; with too many the page is not kept at all, and never wrongly.
+        // A page with fewer tags is cached with all of them; a page with too many is not cached at
+        // all.
         for count in [4_000, 20_000] {
             let list = tags[..count].join(separator);
             let mark = "X-LiteSpeed-Cache-Control: public,max-age=60";
@@ -178,7 +179,7 @@ fn unkeyed_fields_poison_nothing_that_says_what_it_depends_on() {
     let path = lab.page(&format!("{KEEP}\nVary: X-Forwarded-Host"));
     assert_eq!(run(&lab.get_with(&path, "X-Forwarded-Host: evil\r\n")), 1);
     assert_eq!(run(&lab.get(&path)), 2);
-    // A path written in another way is another page: an application may tell them apart.
+    // A path with another spelling is another page: an application may distinguish them.
     lab.app.say("/page%41", KEEP);
     lab.app.say("/pageA", KEEP);
     assert_eq!((run(&lab.get("/page%41")), run(&lab.get("/pageA"))), (1, 1));

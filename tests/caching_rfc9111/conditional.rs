@@ -1,4 +1,4 @@
-//! Owns: what a kept answer makes of conditions (RFC 9110 §13, RFC 9111 §4.3.2).
+//! Conditional requests for cached responses (RFC 9110 §13, RFC 9111 §4.3.2).
 
 use bolide_testkit::AppSaid;
 
@@ -104,7 +104,7 @@ fn conditions_are_about_answers_that_went_well() {
 #[test]
 fn who_asks_first_has_his_conditions_weighed_here() {
     let lab = Lab::auto();
-    // Kept or not, the application was asked for everybody.
+    // Cacheable or not, the upstream request is unconditional.
     for control in ["max-age=60", "no-store"] {
         let path = lab.page(&format!("Cache-Control: {control}\nETag: \"a\""));
         let found = lab.get_with(&path, "If-None-Match: \"a\"\r\n");
@@ -116,7 +116,7 @@ fn who_asks_first_has_his_conditions_weighed_here() {
     assert_eq!(lab.get_with(&path, "If-None-Match: \"b\"\r\n").status, 200);
     assert_eq!(lab.get_with(&path, "If-None-Match: \"a\"\r\n").status, 304);
     assert_eq!(run(&lab.get(&path)), 1);
-    // Who waits for the answer of another has his weighed, too.
+    // The preconditions of a coalesced request are evaluated, too.
     let path = lab.page("Cache-Control: max-age=60\nETag: \"a\"");
     lab.app.hold(&path);
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n");
@@ -128,7 +128,7 @@ fn who_asks_first_has_his_conditions_weighed_here() {
     lab.app.release();
     assert_eq!((run(&first.answer()), second.answer().status), (1, 304));
     assert_eq!(lab.app.count(&path), 1);
-    // A large body that the client does not get is kept all the same.
+    // A large body is cached even if the client does not get it.
     let path = lab.path();
     let large = AppSaid::head("Cache-Control: max-age=60\nETag: \"a\"").body(&[b'x'; 300_000]);
     lab.app.plan(&path, vec![large]);

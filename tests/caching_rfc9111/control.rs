@@ -1,5 +1,5 @@
-//! Owns: how `Cache-Control` and `Pragma` of answers are read, and answers to those who proved who
-//! they are (RFC 9111 §3, §3.5, §5.2.2, §5.4).
+//! `Cache-Control` and `Pragma` of responses, and responses to authenticated requests (RFC 9111 §3,
+//! §3.5, §5.2.2, §5.4).
 
 use super::{Lab, keeps_all, run};
 
@@ -49,7 +49,7 @@ fn of_contradictions_the_one_that_keeps_less_holds() {
         ("immutable, max-age=60", true),
         ("no-transform, max-age=60", true),
         ("public, max-age=0", false),
-        // Who knows the status need not obey `no-store` (RFC 9111 §5.2.2.3).
+        // A cache that understands the status may ignore `no-store` (RFC 9111 §5.2.2.3).
         ("must-understand, no-store, max-age=60", true),
         ("must-understand, max-age=60", true),
         ("must-understand, private, max-age=60", false),
@@ -85,7 +85,7 @@ fn answers_to_who_proved_who_he_is_need_permission() {
     for (head, expected) in rows {
         assert_eq!(lab.keeps_for(head, "Authorization: Basic YTpi\r\n"), expected, "{head}");
     }
-    // An answer for one is remembered of no page, and nobody waits for it.
+    // A private response leaves no marker, and no request is coalesced with its fetch.
     let path = lab.page("Cache-Control: max-age=60");
     assert_eq!(run(&lab.get_with(&path, "Authorization: Basic YTpi\r\n")), 1);
     assert_eq!((run(&lab.get(&path)), run(&lab.get(&path))), (2, 2));
@@ -104,7 +104,7 @@ fn answers_to_who_proved_who_he_is_need_permission() {
     bolide_testkit::wait_until("one to be kept", || {
         lab.get(&path).header("cache-status").is_some_and(|told| told.contains("; hit"))
     });
-    // It renews nothing: a stale page that others may have is no business of its application.
+    // It does not revalidate: the application may answer an authenticated request differently.
     let path = lab.page("Cache-Control: max-age=1, stale-while-revalidate=60");
     assert_eq!(run(&lab.get(&path)), 1);
     bolide_testkit::pause(1100);
@@ -112,11 +112,11 @@ fn answers_to_who_proved_who_he_is_need_permission() {
     assert_eq!(run(&lab.get(&path)), 1);
     bolide_testkit::wait_until("the page to be renewed", || run(&lab.get(&path)) == 2);
     assert_eq!(lab.app.asked(&path)[1].field("Authorization"), None);
-    // What is kept of nobody's request is for everybody.
+    // A response to an unauthenticated request may be sent to all clients.
     let path = lab.page("Cache-Control: max-age=60");
     lab.get(&path);
     assert_eq!(run(&lab.get_with(&path, "Authorization: Basic YTpi\r\n")), 1);
-    // And what was kept for who proved who he is, too: its owner said so.
+    // So may a `public` response to an authenticated request.
     let path = lab.page("Cache-Control: public, max-age=60");
     lab.get_with(&path, "Authorization: Basic YTpi\r\n");
     assert_eq!(run(&lab.get(&path)), 1);

@@ -1,4 +1,4 @@
-//! Owns: which fields of an answer are kept, and which leave (RFC 9111 §3.1, §3.2).
+//! The response fields that are stored, and those that are sent (RFC 9111 §3.1, §3.2).
 
 use super::{Lab, run};
 

@@ -1,4 +1,4 @@
-//! Owns: how long an answer is fresh (RFC 9111 §4.2) and how old it is (§4.2.3).
+//! The freshness lifetime (RFC 9111 §4.2) and the age (§4.2.3) of responses.
 
 use bolide_testkit::app::http_date;
 
@@ -49,7 +49,7 @@ fn expires_is_a_date_or_the_past() {
         ("Expires: Sun, 06 Nov 99999 08:49:37 GMT".into(), false),
         (format!("Expires: {future}\nExpires: 0"), false),
         (format!("Expires: 0\nExpires: {future}"), false),
-        // The lifetime is counted from the answer's own date.
+        // The lifetime counts from the response's own date.
         (format!("Expires: {}\nDate: {}", http_date(600), http_date(1200)), false),
         (format!("Expires: {}\nDate: {}", http_date(600), http_date(-5)), true),
         (format!("Expires: {}\nDate: {}", http_date(-5), http_date(-3600)), false),
@@ -104,7 +104,7 @@ fn the_age_of_an_answer_counts() {
         (format!("{sixty}\nAge: 70, 0"), false),
         (format!("{sixty}\nAge: 0, 70"), true),
         (format!("{sixty}\nAge: 70\nAge: 0"), false),
-        // Without `Age`, the date tells.
+        // Without `Age` the date counts.
         (format!("{sixty}\nDate: {}", http_date(-120)), false),
         (format!("{sixty}\nDate: {}", http_date(-20)), true),
         (format!("{sixty}\nDate: {}", http_date(120)), true),
@@ -128,7 +128,7 @@ fn a_kept_answer_says_how_old_it_is() {
     assert_eq!(lab.get(&path).header("age"), None);
     let age: u32 = lab.get(&path).header("age").unwrap().parse().unwrap();
     assert!(age < 10, "{age}");
-    // Somebody behind us sees how long it was fresh to begin with: dates stay as they came.
+    // A downstream cache must see the original lifetime, so dates are unchanged.
     let expires = http_date(500);
     let path = lab.page(&format!("Expires: {expires}\nDate: {}", http_date(-100)));
     let first = lab.get(&path);

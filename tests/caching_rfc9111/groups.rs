@@ -1,17 +1,17 @@
-//! Owns: names that answers carry and are dropped by: `Cache-Groups` (RFC 9875) and its kin.
+//! Tags that invalidate responses: `Cache-Groups` (RFC 9875) and similar fields.
 
 use bolide_testkit::TestApp;
 
 use super::{AUTO, Lab, PARAMS, run};
 
-/// A page that is kept and has these fields.
+/// A cached page with these fields.
 fn kept(lab: &Lab, head: &str) -> String {
     let path = lab.page(&format!("Cache-Control: max-age=60\n{head}"));
     assert_eq!(run(&lab.get(&path)), 1, "{head}");
     path
 }
 
-/// Whether it is still kept.
+/// Whether it is still cached.
 fn is_there(lab: &Lab, path: &str) -> bool {
     run(&lab.get(path)) == 1
 }
@@ -84,7 +84,7 @@ fn purge_by_name_says_how_many_it_hit() {
         let found: Vec<bool> = paths.iter().map(|path| is_there(&lab, path)).collect();
         assert_eq!(found, [false, false, true], "{field}");
         assert!(is_there(&lab, &other), "{field}");
-        // Two were asked for anew, one of them with the other name.
+        // Two were fetched again, one of them with the other tag.
         let answer = lab.ask("PURGE", "/", &format!("{field}: b\r\n"));
         assert_eq!(answer.header("x-purged-objects"), Some("2"), "{field}");
         let answer = lab.ask("PURGE", "/", &format!("{field}:\r\n"));

@@ -1,10 +1,10 @@
-//! Owns: what an unsafe request makes of kept answers (RFC 9111 §4.4).
+//! Invalidation by unsafe requests (RFC 9111 §4.4).
 
 use super::{Lab, run};
 
 const KEEP: &str = "Cache-Control: max-age=60";
 
-/// Whether a page that was kept is still there after a request that is answered so.
+/// Whether a cached page survives a request that gets this status.
 fn survives(lab: &Lab, method: &str, status: u16) -> bool {
     let path = lab.pages(&[KEEP, &format!("Status: {status}"), KEEP]);
     assert_eq!(run(&lab.get(&path)), 1);
@@ -70,7 +70,7 @@ fn pages_that_the_answer_names_go_too() {
         let other = lab.page(&format!("Status: 201\n{field}"));
         assert_eq!(lab.send("POST", &other, "x").status, 201);
         assert_eq!(run(&lab.get(&kept)) == 2, expected, "{field}");
-        // A failure changes nothing.
+        // An error response invalidates nothing.
         let kept = lab.page(KEEP);
         assert_eq!(run(&lab.get(&kept)), 1);
         let failed = lab.page(&format!("Status: 500\nLocation: {kept}"));

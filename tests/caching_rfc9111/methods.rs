@@ -1,4 +1,4 @@
-//! Owns: which methods are answered out of the store, and whose answers go into it.
+//! The methods that are served from the cache, and those whose responses are stored.
 
 use bolide_testkit::Proto;
 
@@ -27,7 +27,7 @@ fn head_leaves_nothing() {
     let path = lab.pages(&[KEEP, "Cache-Control: max-age=60\nETag: \"b\""]);
     assert_eq!(lab.ask("HEAD", &path, "").status, 200);
     assert_eq!(lab.app.asked(&path)[0].method(), "HEAD");
-    // It has no body to keep, and changes nothing of what is kept.
+    // HEAD has no body to store, and does not change the stored response.
     assert_eq!(run(&lab.get(&path)), 2);
     let head = lab.ask("HEAD", &path, "");
     assert_eq!((head.header("etag"), lab.app.count(&path)), (Some("\"b\""), 2));
@@ -89,13 +89,13 @@ fn queries_are_part_of_the_address() {
         assert_eq!(run(&lab.get(&format!("{path}{query}"))), 1, "{query}");
         assert_eq!(lab.app.count(&format!("{path}{query}")), 1, "{query}");
     }
-    // Two hosts never share.
+    // Hosts never share.
     let other = lab.page(KEEP);
     let ask = |host: &str| {
         let mut client = lab.server.connect();
         client.ask(&format!("GET {other} HTTP/1.1\r\nHost: {host}"))
     };
     assert_eq!((run(&ask("a.test")), run(&ask("b.test")), run(&ask("a.test"))), (1, 2, 1));
-    // Nor do two ways to write one: the application sees which it was.
+    // Nor do two spellings of a host: the application sees the difference.
     assert_eq!((run(&ask("A.test")), run(&ask("A.test"))), (3, 3));
 }

@@ -1,4 +1,4 @@
-//! Owns: parts of kept answers, and parts that an origin sends (RFC 9110 §14, RFC 9111 §3.3).
+//! Ranges of cached responses, and partial responses from upstream (RFC 9110 §14, RFC 9111 §3.3).
 
 use bolide_testkit::AppSaid;
 
@@ -84,10 +84,10 @@ fn a_part_that_lies_far_is_the_applications_business() {
             (asked[0].field("Range"), asked[0].field("If-Range")),
             (Some(range), Some("\"a\""))
         );
-        // The part is nobody else's.
+        // A partial response is not sent to other clients.
         lab.app.say(&path, "Cache-Control: max-age=60");
         assert_eq!((run(&lab.get(&path)), run(&lab.get(&path))), (1, 1), "{range}");
-        // What is kept has parts of its own.
+        // Ranges of the stored response.
         let found = lab.get_with(&path, "Range: bytes=-1\r\n");
         assert_eq!((found.status, &*found.text(), lab.app.count(&path)), (206, "1", 1));
     }
@@ -106,7 +106,7 @@ fn a_part_of_an_origin_is_never_kept() {
     lab.app.plan(&path, vec![part.body(b"234"), AppSaid::head("Cache-Control: no-store")]);
     assert_eq!(lab.get_with(&path, "Range: bytes=2-4\r\n").status, 206);
     assert_eq!(run(&lab.get(&path)), 2);
-    // A 200 with Content-Range is no part; nor is a 206 whole for a bypass.
+    // A 200 with Content-Range is not partial; nor is a 206 complete for a bypass.
     let path = lab.page("Status: 206\nCache-Control: max-age=60");
     assert_eq!(run(&lab.get(&path)), 1);
     assert_eq!(run(&lab.get(&path)), 2);

@@ -1,4 +1,4 @@
-//! Owns: what a client may ask of the cache (RFC 9111 §5.2.1), and that it may not by default.
+//! Cache directives of requests (RFC 9111 §5.2.1), and that they are ignored by default.
 
 use super::{AUTO, Lab, run};
 
@@ -8,8 +8,8 @@ fn heard() -> Lab {
     Lab::new(&format!("{AUTO} page_cache_respect_request on;"))
 }
 
-/// What a page that is kept, is 50 seconds old and good for 50 more gives for these fields: the
-/// status and which answer it is.
+/// The status and run number for these fields, with a cached page of 50 seconds that is fresh for
+/// 50 more.
 fn found(lab: &Lab, fields: &str) -> (u16, usize) {
     let path = lab.page(KEEP);
     assert_eq!(run(&lab.get(&path)), 1);
@@ -69,7 +69,7 @@ fn what_a_client_has_asked_anew_is_for_everybody() {
     assert_eq!(run(&lab.get(&path)), 1);
     assert_eq!(run(&lab.get_with(&path, "Cache-Control: no-cache\r\n")), 2);
     assert_eq!(run(&lab.get(&path)), 2);
-    // What must not be stored is not, and leaves alone what is.
+    // `no-store` prevents storing, and leaves the stored response alone.
     assert_eq!(run(&lab.get_with(&path, "Cache-Control: no-store\r\n")), 3);
     assert_eq!(run(&lab.get(&path)), 2);
     let path = lab.page(KEEP);

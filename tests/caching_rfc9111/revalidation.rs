@@ -1,4 +1,4 @@
-//! Owns: asking the origin whether a stale answer is still good (RFC 9111 §4.3).
+//! Revalidation of stale responses (RFC 9111 §4.3).
 
 use bolide_testkit::{AppSaid, Response};
 
@@ -6,7 +6,7 @@ use super::{Lab, run};
 
 const MODIFIED: &str = "Sun, 06 Nov 1994 08:49:37 GMT";
 
-/// Asks once, waits until what came is stale, and asks again.
+/// Requests once, waits until the response is stale, and requests again.
 fn twice(lab: &Lab, answers: &[&str], fields: &str) -> (String, Response) {
     let path = lab.pages(answers);
     assert_eq!(lab.get(&path).status, 200);
@@ -196,7 +196,7 @@ fn each_copy_of_a_page_is_confirmed_for_itself() {
     assert_eq!(run(&lab.get_with(&one, "X-A: 1\r\n")), 1);
     assert_eq!(run(&lab.get_with(&one, "X-A: 2\r\n")), 2);
     bolide_testkit::pause(1100);
-    // The arguments do not matter: what one address left, another one renews.
+    // The query is excluded from the key: one address revalidates the other's object.
     assert_eq!(run(&lab.get_with(&other, "X-A: 1\r\n")), 1);
     assert_eq!(run(&lab.get_with(&one, "X-A: 1\r\n")), 1);
     assert_eq!((lab.app.count(&one), lab.app.count(&other)), (2, 1));

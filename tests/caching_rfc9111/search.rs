@@ -1,15 +1,15 @@
-//! Owns: arguments that an application says make no other page (`No-Vary-Search`).
+//! Query parameters that a response excludes from the key (`No-Vary-Search`).
 
 use super::{Lab, run};
 
-/// Asks for these queries of one path in turn; the application says this of each.
+/// Requests these queries of one path in turn; each response has this field.
 fn runs(lab: &Lab, field: &str, queries: &[&str]) -> Vec<usize> {
     let path = lab.path();
     let all: Vec<String> = queries.iter().map(|query| format!("{path}{query}")).collect();
     for uri in &all {
         lab.app.say(uri, &format!("Cache-Control: max-age=60\n{field}"));
     }
-    // Which of the requests before it, counted from one, each got its answer of.
+    // The earlier request, counted from one, whose response each request got.
     let mut given: Vec<(String, usize)> = Vec::new();
     for (at, uri) in all.iter().enumerate() {
         let before = lab.app.count(uri);

@@ -1,4 +1,4 @@
-//! Owns: what may be sent though it is stale (RFC 9111 §4.2.4, RFC 5861).
+//! Serving stale responses (RFC 9111 §4.2.4, RFC 5861).
 
 use std::thread;
 
@@ -6,7 +6,7 @@ use bolide_testkit::app::http_date;
 
 use super::{Lab, run};
 
-/// Asks for these pages, waits until they are stale, and says their paths.
+/// Requests these pages, waits until they are stale, and returns their paths.
 fn staled(lab: &Lab, pages: &[&[&str]]) -> Vec<String> {
     let paths: Vec<String> = pages.iter().map(|answers| lab.pages(answers)).collect();
     for path in &paths {
@@ -79,7 +79,7 @@ fn an_origin_that_is_gone_is_hidden_too() {
 
 #[test]
 fn who_must_ask_does() {
-    // The configuration would serve what is old for an hour.
+    // The configuration would serve stale responses for an hour.
     let lab = Lab::new("page_cache auto; page_cache_stale 1h;");
     let next = "Cache-Control: max-age=60";
     let paths = staled(
@@ -172,7 +172,7 @@ fn by_itself_a_server_sends_nothing_stale_that_nobody_permits() {
             &["Cache-Control: max-age=1\nX-LiteSpeed-Tag: a", next],
         ],
     );
-    // `Expires` counts in whole seconds.
+    // `Expires` has a resolution of one second.
     bolide_testkit::pause(1000);
     let found: Vec<usize> = paths.iter().map(|path| run(&lab.get(path))).collect();
     assert_eq!(found, [2, 2, 2, 2, 1, 1, 1]);

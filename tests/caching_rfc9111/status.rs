@@ -1,4 +1,4 @@
-//! Owns: which statuses are kept (RFC 9110 §15.1, RFC 9111 §3), and errors that are by rule.
+//! The statuses that are stored (RFC 9110 §15.1, RFC 9111 §3), and errors by configuration.
 
 use super::{AUTO, Lab, keeps_all, run};
 

@@ -1,4 +1,4 @@
-//! Owns: fields for caches of one kind (RFC 9213), and `Surrogate-Control`.
+//! Targeted fields (RFC 9213), and `Surrogate-Control`.
 
 use super::{Lab, keeps_all};
 
@@ -19,17 +19,17 @@ fn the_nearest_field_holds_and_the_others_do_not() {
         ("CDN-Cache-Control: max-age=60;foo=bar\nCache-Control: no-store", true),
         ("CDN-Cache-Control: no-store=?0, max-age=60", true),
         ("CDN-Cache-Control: max-age=0\nCDN-Cache-Control: max-age=60", true),
-        // What is no dictionary is not there.
+        // A field that is no dictionary is ignored.
         ("CDN-Cache-Control:\nCache-Control: max-age=60", true),
         ("CDN-Cache-Control: &%$, no-store\nCache-Control: max-age=60", true),
         ("CDN-Cache-Control: Max-Age=60, no-store\nCache-Control: max-age=60", true),
         ("CDN-Cache-Control: no-store,\nCache-Control: max-age=60", true),
-        // A member of the wrong kind is not there.
+        // A member of the wrong type is ignored.
         ("CDN-Cache-Control: max-age=\"60\"\nCache-Control: no-store", false),
         ("CDN-Cache-Control: max-age=60.5\nCache-Control: no-store", false),
         ("CDN-Cache-Control: max-age=-60", false),
         (&expires, false),
-        // Ours before that of all.
+        // Our own field precedes the common one.
         ("Bolide-Cache-Control: max-age=60\nCDN-Cache-Control: no-store", true),
         ("Bolide-Cache-Control: no-store\nCDN-Cache-Control: max-age=60", false),
         ("Bolide-Cache-Control:\nCDN-Cache-Control: max-age=60", true),

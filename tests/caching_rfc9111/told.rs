@@ -1,4 +1,4 @@
-//! Owns: `Cache-Status` (RFC 9211): what is said of each way that a request can go.
+//! `Cache-Status` (RFC 9211) for each way of a request.
 
 use super::{AUTO, Lab, run};
 
@@ -103,7 +103,7 @@ fn who_waited_for_another_says_so() {
     first.send(&request);
     bolide_testkit::wait_until("the application to be asked", || lab.app.count(&path) == 1);
     second.send(&request);
-    // The one worker has read the second request when it answered a later one, and another.
+    // The only worker has read the second request once it has responded to later ones.
     for _ in 0..2 {
         assert_eq!(lab.get("/other").status, 200);
     }

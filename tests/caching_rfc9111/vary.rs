@@ -1,8 +1,8 @@
-//! Owns: answers that depend on fields of the request (RFC 9111 §4.1).
+//! Responses that vary by request fields (RFC 9111 §4.1).
 
 use super::{Lab, run};
 
-/// Asks in turn with these fields, and says which answer each got.
+/// Requests in turn with these fields, and returns the run number of each response.
 fn runs(lab: &Lab, head: &str, requests: &[&str]) -> Vec<usize> {
     let path = lab.page(&format!("Cache-Control: max-age=60\n{head}"));
     requests.iter().map(|fields| run(&lab.get_with(&path, fields))).collect()
@@ -66,7 +66,7 @@ fn what_answers_depend_on_may_change() {
     ]);
     assert_eq!(run(&lab.get_with(&path, "X-A: 1\r\nX-B: 1\r\n")), 1);
     assert_eq!(run(&lab.get_with(&path, "X-A: 2\r\nX-B: 1\r\n")), 2);
-    // Never the answer that was for another value of the second field.
+    // Never the response for another value of the second field.
     let other = run(&lab.get_with(&path, "X-A: 2\r\nX-B: 2\r\n"));
     assert_eq!(other, 3);
     assert_eq!(run(&lab.get_with(&path, "X-A: 2\r\nX-B: 1\r\n")), 2);

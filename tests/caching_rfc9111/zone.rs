@@ -1,4 +1,4 @@
-//! Owns: what of all this nginx's zones know; each row is what nginx does.
+//! The same rules in nginx's zones; each row is nginx's behaviour.
 
 use bolide_testkit::AppSaid;
 use bolide_testkit::app::http_date;
@@ -158,7 +158,7 @@ fn what_the_request_says_of_caches_is_not_heard() {
             (0..2).map(|_| run(&lab.get_with(&path, &format!("{fields}\r\n")))).collect();
         assert_eq!(runs, [1, 1], "{fields}");
     }
-    // An unsafe request changes nothing of what is kept.
+    // An unsafe request does not invalidate.
     let path = lab.page("");
     assert_eq!(run(&lab.get(&path)), 1);
     assert_eq!(run(&lab.send("POST", &path, "x")), 2);
@@ -226,7 +226,7 @@ fn a_confirmation_renews_the_fields_at_once() {
         let told = ["x-status", "x-new", "x-old", "etag"].map(|name| reply.header(name));
         assert_eq!(told, [Some(status), Some("yes"), Some("stays"), Some("\"a\"")]);
     }
-    // One that says that it must not be kept is good for this client alone.
+    // A 304 with `no-store` is valid for this client alone.
     let path = lab.pages(&[
         "Cache-Control: max-age=1\nETag: \"a\"\nX-New: no",
         "Status: 304\nCache-Control: no-store\nX-New: yes",

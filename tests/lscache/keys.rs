@@ -1,8 +1,8 @@
-//! Owns: what makes two pages of one address, what does not, and who cannot mix them up.
+//! The inputs of the key, the irrelevant ones, and attacks on it.
 
 use super::*;
 
-// Row 7: a vary cookie in the answer names the copy.
+// Row 7: a vary cookie in the response selects the variant.
 #[test]
 fn a_page_that_sets_its_vary_cookie_is_kept_for_those_who_have_it() {
     let rig = Rig::new("page_cache auto;");
@@ -18,12 +18,12 @@ fn a_page_that_sets_its_vary_cookie_is_kept_for_those_who_have_it() {
     assert_eq!(rig.seen("/", ""), miss(2), "not for those without");
     assert_eq!(rig.seen("/", ""), hit(2));
     assert_eq!(rig.seen("/", "Cookie: _lscache_vary=other\r\n"), miss(3));
-    // Every cookie that begins so counts.
+    // Every cookie with this prefix counts.
     assert_eq!(rig.seen("/", "Cookie: _lscache_vary_amp=1\r\n"), miss(4));
     assert_eq!(rig.seen("/", "Cookie: a=1; _lscache_vary_amp=1; b=2\r\n"), hit(4));
 }
 
-// Row 7, as an answer may also say it.
+// Row 7, by fields of the response.
 #[test]
 fn an_answer_names_cookies_and_values_that_it_depends_on() {
     let rig = Rig::new("page_cache auto;");
@@ -39,7 +39,7 @@ fn an_answer_names_cookies_and_values_that_it_depends_on() {
     assert_eq!((rig.seen("/?v=1", ""), rig.seen("/?v=1", "")), (miss(1), hit(1)));
 }
 
-// Row 8: `Cache-Vary` of rewrite rules, with the cookie there and not there.
+// Row 8: `Cache-Vary` of rewrite rules, with and without the cookie.
 #[test]
 fn a_cookie_that_the_configuration_names_tells_pages_apart() {
     for vary in ["cookie=currency", "cookie=a,currency", "cookie=$names"] {
@@ -58,7 +58,7 @@ fn a_cookie_that_the_configuration_names_tells_pages_apart() {
     }
 }
 
-// Row 9: what plugins append by rewrite rules: four copies.
+// Row 9: the rewrite rules of plugins: four variants.
 #[test]
 fn webp_and_mobile_make_four_copies() {
     let rig = Rig::with(
@@ -96,7 +96,7 @@ fn a_page_that_does_not_vary_has_one_copy() {
     ] {
         assert_eq!(rig.seen("/", fields), hit(1), "{fields}");
     }
-    // A page that varies is not taken for one that does not.
+    // A page that varies is not mixed up with one that does not.
     rig.app.say("/varies", PUBLIC);
     assert_eq!(rig.seen("/varies", ""), miss(1));
     assert_eq!(rig.seen("/varies", "Cookie: _lscache_vary=b\r\n"), miss(2));
@@ -115,7 +115,7 @@ fn a_page_that_does_not_vary_has_one_copy() {
     );
 }
 
-// Row 11: what is left out of queries: a name, a beginning, and what outer blocks said.
+// Row 11: excluded query parameters: a name, a prefix, and those of outer blocks.
 #[test]
 fn arguments_that_do_not_matter_make_no_other_page() {
     let rig = Rig::with(
@@ -149,13 +149,13 @@ fn arguments_that_do_not_matter_make_no_other_page() {
     assert!(!same("/p?a=1&b=2", "/p?b=2&a=1"), "as it is the client's");
     assert!(!same("/clear", "/clear?fbclid=1") && !same("/clear/2", "/clear/2?outer=1"));
     assert!(same("/list", "/list?ref=1&sid_x=2") && !same("/list/2", "/list/2?fbclid=1"));
-    // The application sees all of it.
+    // The application gets the whole query.
     rig.app.say("/seen?fbclid=1", PUBLIC);
     rig.ask("/seen?fbclid=1", "");
     assert_eq!(last(&rig, "/seen?fbclid=1").param("QUERY_STRING"), Some("fbclid=1"));
 }
 
-// §3: a field that `Vary` names, and what is never in a key.
+// §3: a field in `Vary`, and fields that are never in a key.
 #[test]
 fn fields_that_vary_names_tell_pages_apart_and_codings_never_do() {
     let rig = Rig::new("page_cache auto;");
@@ -166,7 +166,7 @@ fn fields_that_vary_names_tell_pages_apart_and_codings_never_do() {
     assert_eq!((rig.seen("/", "X-Device: tv\r\n"), rig.seen("/", "")), (hit(2), hit(1)));
 }
 
-// Bad input: `Vary` that no key can hold.
+// Bad input: a `Vary` that no key can represent.
 #[test]
 fn a_page_that_depends_on_too_much_is_not_kept() {
     let rig = Rig::new("page_cache auto;");
@@ -188,7 +188,7 @@ fn a_page_that_depends_on_too_much_is_not_kept() {
             ("run 1".into(), "run 2".into())
         );
     }
-    // A request with more than a key can hold passes.
+    // A request that exceeds the key passes.
     rig.app.say("/cookie", &format!("{PUBLIC}\nX-LiteSpeed-Vary: cookie=big"));
     let fields = format!("Cookie: big={}\r\n", "v".repeat(6000));
     for fields in
@@ -205,7 +205,7 @@ fn a_page_that_depends_on_too_much_is_not_kept() {
     );
 }
 
-// Poisoned keys: fields that applications believe although nobody keys on them.
+// Cache poisoning: fields that applications trust and keys usually lack.
 #[test]
 fn a_page_that_a_client_s_claims_shaped_is_nobody_else_s_page() {
     let rig = Rig::new("page_cache auto; underscores_in_headers on;");
@@ -231,21 +231,21 @@ fn a_page_that_a_client_s_claims_shaped_is_nobody_else_s_page() {
     }
     assert_eq!((rig.seen("/", ""), rig.seen("/", "")), (miss(13), hit(13)));
     assert_eq!(rig.seen("/", "X-Forwarded-Host: evil.test\r\n"), hit(1), "who says the same");
-    // Whom it was forwarded for makes no other page.
+    // The forwarded client address is not part of the key.
     let clients =
         "X-Forwarded-For: 192.0.2.1\r\nForwarded: for=192.0.2.1\r\nX-Real-IP: 192.0.2.1\r\n";
     assert_eq!(rig.seen("/", clients), hit(13));
-    // One that wants to be of another method is not looked up and not kept.
+    // A request that overrides its method is neither looked up nor stored.
     for field in ["X-HTTP-Method-Override", "X-HTTP-Method", "x_method_override"] {
         assert_eq!(rig.seen("/", &format!("{field}: DELETE\r\n")).0, "", "{field}");
     }
     assert_eq!(rig.seen("/", ""), hit(13));
-    // An address purges them all.
+    // A purge by address removes all of them.
     rig.order("X-LiteSpeed-Purge: /", "");
     assert_eq!(rig.seen("/", "X-Forwarded-Host: evil.test\r\n").0, "miss");
 }
 
-// Poisoned keys: cookies that PHP takes for the ones that count.
+// Cache poisoning: cookies that PHP reads as the ones in the key.
 #[test]
 fn a_vary_cookie_is_told_apart_by_every_name_that_php_takes_for_it() {
     let php = TestPhp::start(1);
@@ -283,7 +283,7 @@ fn a_vary_cookie_is_told_apart_by_every_name_that_php_takes_for_it() {
     }
 }
 
-// Poisoned keys: an address that is spelled otherwise is another page, whoever is behind it.
+// Cache poisoning: an address with another spelling is another page.
 #[test]
 fn an_address_that_is_spelled_otherwise_is_another_page() {
     let rig = Rig::new("page_cache auto;");
@@ -296,7 +296,7 @@ fn an_address_that_is_spelled_otherwise_is_another_page() {
     for path in ["/a/%62", "//a/b", "/a/./b", "/a/c/../b", "/a%2Fb", "/A/b", "/a/b/"] {
         assert_eq!(rig.seen(path, ""), miss(1), "{path}");
     }
-    // So is another host, whatever server answers, and another way to write it.
+    // So is another host, whatever server responds, and another spelling of it.
     let host = |host: &str| {
         let reply = rig.server.connect().ask(&format!("GET /a/b HTTP/1.1\r\nHost: {host}"));
         reply.header("x-litespeed-cache").unwrap_or_default().to_owned()

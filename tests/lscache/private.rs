@@ -1,11 +1,11 @@
-//! Owns: no byte of one session reaches another one, whatever happens on the way.
+//! No byte of one session reaches another one.
 
 use super::*;
 
 const ONE: &str = "Cookie: lsc_private=aaaaaaaaaaaaaaaa\r\n";
 const TWO: &str = "Cookie: lsc_private=bbbbbbbbbbbbbbbb\r\n";
 
-// Row 5: private pages are their session's.
+// Row 5: private pages belong to their session.
 #[test]
 fn a_private_page_answers_its_own_session_only() {
     let rig = Rig::new("page_cache auto;");
@@ -13,14 +13,14 @@ fn a_private_page_answers_its_own_session_only() {
     assert_eq!((rig.seen("/", ONE), rig.seen("/", ONE)), (miss(1), own(1)));
     assert_eq!((rig.seen("/", TWO), rig.seen("/", TWO)), (miss(2), own(2)));
     assert_eq!(rig.seen("/", ONE), own(1));
-    // Without a session nothing is private, and nothing is kept.
+    // Without a session there is no private cache, and nothing is stored.
     assert_eq!((rig.seen("/", ""), rig.seen("/", "")), (past(3), past(4)));
     assert_eq!(rig.seen("/", "Cookie: lsc_private=short\r\n"), past(5));
     assert_eq!(rig.seen("/", "Cookie: other=aaaaaaaaaaaaaaaa\r\n"), past(6));
     assert_eq!(rig.seen("/", "Cookie: lsc_private=aaaaaaaaaaaaaaaA\r\n"), miss(7));
 }
 
-// §3: which cookies name a session, and which of them holds.
+// §3: the session cookies and their precedence.
 #[test]
 fn a_session_is_known_by_all_of_its_cookies() {
     let rig = Rig::new("page_cache auto;");
@@ -43,7 +43,7 @@ fn a_session_is_known_by_all_of_its_cookies() {
             (miss(2 * at + 1), own(2 * at + 1)),
             "{name}"
         );
-        // Each that is there counts: one alone may be another host's or another client's.
+        // Each of them counts: one alone may belong to another host or client.
         let both = format!("Cookie: PHPSESSID=other-other-other; {name}={value}\r\n");
         assert_eq!(rig.seen("/", &both).0, "miss", "{name}");
         assert_eq!(rig.seen("/", &cookie).0, "hit,private", "{name}");
@@ -60,7 +60,7 @@ fn a_session_is_known_by_all_of_its_cookies() {
     assert_eq!((rig.seen("/", ONE), rig.seen("/", ONE)), (past(1), past(2)));
 }
 
-// Row 6: a POST drops what its session has, unless it is told not to.
+// Row 6: a POST flushes its session's pages, unless it is exempt.
 #[test]
 fn a_post_drops_what_its_session_has_unless_it_is_told_not_to() {
     for (directives, is_flushed) in [
@@ -78,13 +78,13 @@ fn a_post_drops_what_its_session_has_unless_it_is_told_not_to() {
         assert_eq!(rig.seen("/", ONE), if is_flushed { miss(3) } else { own(1) }, "{directives}");
         assert_eq!(rig.seen("/", TWO), own(2), "{directives}");
         assert_eq!(rig.seen("/public", ""), hit(1), "{directives}");
-        // A GET drops nothing.
+        // A GET flushes nothing.
         rig.ask("/else", TWO);
         assert_eq!(rig.seen("/", TWO), own(2));
     }
 }
 
-// Row 6, in time: what was made while the POST was carried out may be older than its effect.
+// Row 6, concurrently: a response made during the POST may be older than its effect.
 #[test]
 fn what_is_fetched_while_a_post_is_carried_out_is_dropped_with_it() {
     let rig = Rig::new("page_cache auto;");
@@ -101,7 +101,7 @@ fn what_is_fetched_while_a_post_is_carried_out_is_dropped_with_it() {
     assert_eq!(rig.seen("/cart", ONE), miss(2));
 }
 
-// §6: private orders reach the session that asked; `public:` tags are for everybody.
+// §6: private purges reach the session of the request; `public:` tags reach all.
 #[test]
 fn private_orders_reach_their_own_session_and_public_tags_reach_all() {
     let rig = Rig::new("page_cache auto; page_cache_autoflush off;");
@@ -134,7 +134,7 @@ fn private_orders_reach_their_own_session_and_public_tags_reach_all() {
     }
 }
 
-// Login and logout: the answer that ends a session purges in its name.
+// Login and logout: the response that ends a session purges that session.
 #[test]
 fn a_session_that_an_answer_begins_or_ends_is_purged_with_both_names() {
     let old = "Cookie: PHPSESSID=aaaaaaaaaaaaaaaaaaaa\r\n";
@@ -151,7 +151,7 @@ fn a_session_that_an_answer_begins_or_ends_is_purged_with_both_names() {
     }
 }
 
-// A session that the answer renews: the page is the new session's and nobody else's.
+// A response that renews the session: the page belongs to the new session only.
 #[test]
 fn a_page_whose_answer_renews_the_session_belongs_to_the_new_one() {
     let rig = Rig::new("page_cache auto;");
@@ -170,7 +170,7 @@ fn a_page_whose_answer_renews_the_session_belongs_to_the_new_one() {
     assert_eq!(rig.seen("/", old), miss(2), "the old one has no page any more");
     let kept = rig.ask("/", new);
     assert_eq!((&*kept.text(), kept.header("set-cookie")), ("run 1", None));
-    // The same where there was none before; and where it ends, nothing is kept.
+    // The same without an earlier session; and when it ends, nothing is stored.
     rig.app.say("/first", &format!("{PRIVATE}\nSet-Cookie: PHPSESSID=dddddddddddddddddddd"));
     rig.ask("/first", "");
     assert_eq!(rig.seen("/first", "Cookie: PHPSESSID=dddddddddddddddddddd\r\n"), own(1));
@@ -179,7 +179,7 @@ fn a_page_whose_answer_renews_the_session_belongs_to_the_new_one() {
     assert_eq!((rig.seen("/last", old), rig.seen("/last", old)), (past(1), past(2)));
 }
 
-// Those who wait for a page that turns out to be somebody's own.
+// Requests coalesced with a fetch that turns out to be private.
 #[test]
 fn who_waits_for_a_page_that_turns_out_to_be_private_gets_one_of_his_own() {
     let rig = Rig::new("page_cache auto;");
@@ -209,7 +209,7 @@ fn who_waits_for_a_page_that_turns_out_to_be_private_gets_one_of_his_own() {
     }
 }
 
-// The same for a page that is told apart only by what its answer says.
+// The same for a page whose variant only its response selects.
 #[test]
 fn who_waits_for_a_page_that_turns_out_to_vary_gets_the_right_copy() {
     let php = TestPhp::start(4);
@@ -240,7 +240,7 @@ fn who_waits_for_a_page_that_turns_out_to_vary_gets_the_right_copy() {
     });
 }
 
-// One address that is public for some and private for others.
+// An address that is public for some clients and private for others.
 #[test]
 fn a_page_may_be_public_for_some_and_private_for_others() {
     let rig = Rig::new("page_cache auto;");
@@ -255,7 +255,7 @@ fn a_page_may_be_public_for_some_and_private_for_others() {
     assert_eq!((rig.seen("/", ONE), rig.seen("/", TWO)), (own(3), own(4)));
 }
 
-// A login in the middle: what is under way for the guest stays the guest's.
+// A login meanwhile: the guest's fetch stays the guest's.
 #[test]
 fn who_logs_in_while_a_page_is_fetched_does_not_get_it_and_nobody_gets_his() {
     let php = TestPhp::start(4);
@@ -263,7 +263,7 @@ fn who_logs_in_while_a_page_is_fetched_does_not_get_it_and_nobody_gets_his() {
     let server = http(&format!(
         "server {{ {LISTEN} page_cache auto; location / {{ {PARAMS} fastcgi_pass {address}; }} }}"
     ));
-    // As a plugin has it: public for guests, private for users, who have a vary cookie.
+    // As plugins do: public for guests, private for users, who have a vary cookie.
     site::write(
         &server.www("page.php"),
         b"<?php usleep(150000); $who = $_COOKIE['PHPSESSID'] ?? '';
@@ -298,14 +298,14 @@ fn who_logs_in_while_a_page_is_fetched_does_not_get_it_and_nobody_gets_his() {
             all.into_iter().for_each(|one| one.join().unwrap());
         });
     }
-    // The answer to the login itself is a guest's page that begins a session.
+    // The response to the login itself is a guest's page that begins a session.
     let path = "/page.php?in=session-of-the-new-one";
     assert_eq!(server.connect().get(path, "").text(), "[]");
     let again = server.connect().get(path, "");
     assert_eq!((again.text(), again.header("set-cookie")), ("[]".to_owned(), None));
 }
 
-// Many sessions on several workers, with purges and POSTs between: each gets its own bytes.
+// Many sessions on several workers, with concurrent purges and POSTs: each gets its own bytes.
 #[test]
 fn many_sessions_on_several_workers_get_their_own_pages_only() {
     let php = TestPhp::start(6);
@@ -313,7 +313,8 @@ fn many_sessions_on_several_workers_get_their_own_pages_only() {
     let pass = format!("location / {{ {PARAMS} fastcgi_pass {address}; }}");
     let block = format!("server {{ {LISTEN} page_cache auto; {pass} }}");
     let server = TestServer::workers(crate::BOLIDE, 3, &block);
-    // Private for those with a session, which some requests renew; nothing is said to the rest.
+    // Private with a session, which some requests renew; without one the response has no
+    // directives.
     site::write(
         &server.www("page.php"),
         b"<?php usleep(random_int(0, 4000)); $who = $_COOKIE['PHPSESSID'] ?? '';
@@ -353,7 +354,7 @@ fn many_sessions_on_several_workers_get_their_own_pages_only() {
     });
 }
 
-// A vary value cannot imitate a session, nor a session another one.
+// A vary value cannot imitate a session, nor can one session imitate another.
 #[test]
 fn no_cookie_can_be_written_so_that_it_is_taken_for_another_session() {
     let rig = Rig::new("page_cache auto; page_cache_vary cookie=v;");
@@ -376,13 +377,14 @@ fn no_cookie_can_be_written_so_that_it_is_taken_for_another_session() {
         let seen = rig.seen("/", &format!("Cookie: {cookie}\r\n"));
         assert_eq!(seen.1 == "run 1", is_same, "{cookie}: {seen:?}");
     }
-    // Of two, what the application reads is not guessed: none of the other's pages comes.
+    // With two session cookies the choice of the application is unknown: no page of the other
+    // comes.
     let two = "Cookie: lsc_private=short; lsc_private=bbbbbbbbbbbbbbbb\r\n";
     assert_ne!(rig.seen("/", two).1, "run 1");
     assert_eq!(rig.seen("/", ONE), own(1));
 }
 
-// Conditions and parts of a private page are the session's, too.
+// Conditional and range requests for a private page are limited to the session, too.
 #[test]
 fn conditions_ranges_and_head_of_a_private_page_are_answered_for_its_session_only() {
     let rig = Rig::new("page_cache auto;");
@@ -402,7 +404,7 @@ fn conditions_ranges_and_head_of_a_private_page_are_answered_for_its_session_onl
     assert_eq!(rig.method("HEAD", "/", "").header("x-litespeed-cache"), None);
 }
 
-// What was public and is then marked private.
+// A public page that becomes private.
 #[test]
 fn a_page_that_becomes_private_is_no_longer_served_to_others() {
     let rig = Rig::new("page_cache auto; page_cache_stale off;");

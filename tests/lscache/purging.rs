@@ -1,8 +1,8 @@
-//! Owns: what is purged, by whom, and what of it is served meanwhile.
+//! Purges: their targets, permissions, and the responses meanwhile.
 
 use super::*;
 
-// Row 2: a purge that comes with the redirect after a POST.
+// Row 2: a purge in the redirect after a POST.
 #[test]
 fn a_purge_counts_in_whatever_answer_it_comes() {
     let rig = Rig::new("page_cache auto;");
@@ -22,7 +22,7 @@ fn a_purge_counts_in_whatever_answer_it_comes() {
     assert_eq!(rig.seen("/", "").0, "miss");
 }
 
-// Row 3: the purge of a tag kills three addresses, and nothing else.
+// Row 3: the purge of a tag removes three addresses, and nothing else.
 #[test]
 fn a_tag_takes_every_page_with_it() {
     let rig = Rig::new("page_cache auto;");
@@ -44,7 +44,7 @@ fn a_tag_takes_every_page_with_it() {
     }
 }
 
-// §2, §6: each form of an order.
+// §2, §6: each form of a purge.
 #[test]
 fn an_order_is_understood_in_all_its_forms() {
     let rig = Rig::new("page_cache auto;");
@@ -78,14 +78,14 @@ fn an_order_is_understood_in_all_its_forms() {
         rig.order(order, "Cookie: lsc_private=aaaaaaaaaaaaaaaa\r\n");
         assert_eq!(rig.seen("/page?a=1,2", "").0, expected, "{order}");
     }
-    // An empty tag is a tag: the prefix of a site and nothing behind it.
+    // An empty tag is a tag: the prefix of a site alone.
     rig.app.say("/page", &format!("{PUBLIC}\nX-LiteSpeed-Tag: abc_,abc_F"));
     assert_eq!((rig.seen("/page", ""), rig.seen("/page", "")), (miss(1), hit(1)));
     rig.order("X-LiteSpeed-Purge: abc_", "");
     assert_eq!(rig.seen("/page", ""), miss(2));
 }
 
-// Row 4: a stale purge: one asks, the others are served the old page.
+// Row 4: a soft purge: one request revalidates, the others get the old page.
 #[test]
 fn what_is_purged_stale_serves_until_one_has_fetched_it_anew() {
     for order in ["public,stale,T", "stale,T", "T~s", "T~stale", "tag=T~s", "stale,*", "stale,/"] {
@@ -106,7 +106,7 @@ fn what_is_purged_stale_serves_until_one_has_fetched_it_anew() {
     }
 }
 
-// Row 14: the purge of an address takes all its copies.
+// Row 14: the purge of an address removes all its variants.
 #[test]
 fn the_purge_of_an_address_removes_each_of_its_copies() {
     let rig = Rig::new("page_cache auto; page_cache_vary cookie=currency;");
@@ -149,7 +149,7 @@ fn an_address_is_purged_though_the_key_is_another_text() {
     assert_eq!(rig.seen("/own?id=3", session), miss(2));
 }
 
-// §6: an address with letters outside of ASCII, which some write small.
+// §6: an address with non-ASCII letters, whose escapes may be in lower case.
 #[test]
 fn an_address_is_purged_in_either_spelling_of_its_escapes() {
     let rig = Rig::new("page_cache auto;");
@@ -163,7 +163,7 @@ fn an_address_is_purged_in_either_spelling_of_its_escapes() {
     }
 }
 
-// Row 15: a purge from one virtual host leaves the other alone.
+// Row 15: a purge in one virtual host does not affect another.
 #[test]
 fn a_site_purges_nothing_of_another_site() {
     let app = TestApp::start();
@@ -220,7 +220,7 @@ fn purge_and_refresh_are_done_for_who_may() {
     assert_eq!(rig.app.count("/?a=1"), 3, "the application hears of none of it");
 }
 
-// §7: who may, and that a directory can be purged where files are looked for first.
+// §7: permissions, and the purge of a directory that is searched for files first.
 #[test]
 fn purging_needs_an_address_or_a_password() {
     let open = "page_cache auto; page_cache_purge_allow";
@@ -264,7 +264,7 @@ fn purging_needs_an_address_or_a_password() {
     }
 }
 
-// §7: orders at an address of their own.
+// §7: purges at their own address.
 #[test]
 fn orders_are_carried_out_at_the_address_for_them_by_who_may() {
     for (allow, status, expected) in [("127.0.0.1", 200, "miss"), ("off", 405, "hit")] {
@@ -279,7 +279,7 @@ fn orders_are_carried_out_at_the_address_for_them_by_who_may() {
         assert_eq!(rig.ask("/.purge", order).status, status);
         assert_eq!(rig.seen("/a", "").0, expected);
         assert_eq!(rig.seen("/b", "").0, "hit");
-        // Anywhere else it is a field like any other, and not even shown to the application.
+        // Elsewhere it is an ordinary field, and the application does not get it.
         rig.ask("/a", order);
         rig.ask("/else", "X-LiteSpeed-Purge: *\r\n");
         assert_eq!(rig.seen("/b", "").0, "hit");
@@ -287,7 +287,7 @@ fn orders_are_carried_out_at_the_address_for_them_by_who_may() {
     }
 }
 
-// A purge while a page is fetched: what is fetched is older than the purge.
+// A purge during a fetch: the response is older than the purge.
 #[test]
 fn a_page_that_is_fetched_while_it_is_purged_is_delivered_and_not_kept() {
     let rig = Rig::new("page_cache auto;");
@@ -311,7 +311,7 @@ fn a_page_that_is_fetched_while_it_is_purged_is_delivered_and_not_kept() {
 #[test]
 fn a_page_with_200_kilobytes_of_tags_is_kept_and_each_of_them_purges_it() {
     let rig = Rig::new("page_cache auto;");
-    // As LiteMage sends them: in fields of 7500 bytes at most.
+    // As LiteMage sends them: in fields of at most 7500 bytes.
     let tags: Vec<String> = (0..20_000).map(|at| format!("P_{at:08}")).collect();
     let lines: Vec<String> =
         tags.chunks(650).map(|some| format!("X-LiteSpeed-Tag: {}", some.join(","))).collect();
@@ -323,7 +323,7 @@ fn a_page_with_200_kilobytes_of_tags_is_kept_and_each_of_them_purges_it() {
         rig.order(&format!("X-LiteSpeed-Purge: x,{tag}"), "");
         assert_eq!((rig.seen("/", ""), rig.seen("/", "")), (miss(at + 2), hit(at + 2)), "{tag}");
     }
-    // More than anybody sends: the page is delivered or refused, and never kept without its tags.
+    // Above the limit: the page is sent or refused, and never stored without its tags.
     let many: Vec<String> = (0..40_000).map(|at| at.to_string()).collect();
     let lines: Vec<String> =
         many.chunks(1000).map(|some| format!("X-LiteSpeed-Tag: {}", some.join(","))).collect();
@@ -336,7 +336,7 @@ fn a_page_with_200_kilobytes_of_tags_is_kept_and_each_of_them_purges_it() {
     assert_eq!(rig.seen("/", ""), hit(4), "nobody else is the worse for it");
 }
 
-// Bad input: an order as long as a list of tags can be.
+// Bad input: a purge as long as a list of tags can be.
 #[test]
 fn an_order_of_thousands_of_tags_is_carried_out_to_its_end() {
     let rig = Rig::new("page_cache auto;");

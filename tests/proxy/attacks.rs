@@ -1,5 +1,5 @@
-//! Owns: clients that want an origin to see another request than we did, and origins that want a
-//! client to see another answer than theirs, or all of our memory.
+//! Attacks: clients that smuggle requests to an upstream, and upstreams that send responses to
+//! wrong clients or exhaust memory.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,12 +11,12 @@ use bolide_testkit::{Proto, TestServer, TestUpstream, wait_until};
 use super::{post, serve};
 use crate::http;
 
-/// What nobody asks for.
+/// A request that no client makes.
 const INNER: &str = "GET /smuggled HTTP/1.1\r\nHost: a\r\n\r\n";
 
 const CHUNKED: &str = "Transfer-Encoding: chunked\r\n\r\n";
 
-/// Framing that is read in two ways by somebody, `@` being the length of [`INNER`].
+/// Ambiguous framing; `@` is the length of [`INNER`].
 const REFUSED: [&str; 22] = [
     "Content-Length: @\r\nTransfer-Encoding: chunked\r\n",
     "Transfer-Encoding: chunked\r\nContent-Length: @\r\n",
@@ -235,7 +235,7 @@ fn what_stands_behind_an_answer_is_nobodys() {
                 continue;
             }
             if request.target() == "/late" {
-                // Only once the answer is complete and its connection kept.
+                // Only once the response is complete and its connection kept.
                 peer.send(text).unwrap();
                 peer.wait("/late");
                 let _left = peer.send(EVIL);
@@ -259,7 +259,7 @@ fn what_stands_behind_an_answer_is_nobodys() {
             let mut client = server.connect();
             let reply = client.ask(&head);
             assert!(matches!(reply.text().as_str(), "" | "good"), "{path}: {}", reply.text());
-            // The next one, whichever connection it is asked over, gets its own.
+            // The next request gets its own response, over any connection.
             assert_eq!(client.get("/good", "").text(), "good", "behind {method} {path}");
             assert_eq!(server.get("/good").text(), "good", "behind {method} {path}");
         }
@@ -276,7 +276,7 @@ fn what_stands_behind_an_answer_is_nobodys() {
 
 #[test]
 fn the_method_that_was_asked_says_whether_there_is_a_body() {
-    // The body of the answer comes only when the next request may be under way.
+    // The body comes only when the next request may be in progress.
     let origin = TestUpstream::scripted(|peer| {
         while let Ok(request) = peer.request() {
             let head = "HTTP/1.1 200 OK\r\nContent-Length: 46\r\n\r\n";
@@ -305,7 +305,7 @@ fn the_method_that_was_asked_says_whether_there_is_a_body() {
     let server = serve(&origin, "proxy_read_timeout 2s;", as_head);
     let mut client = server.connect();
     client.send("GET /x HTTP/1.1\r\nHost: a\r\n\r\n");
-    // There is no body to send; what must not happen is that something else becomes it.
+    // There is no body to send; no other bytes may take its place.
     let got = client.try_answer("GET");
     assert!(
         got.as_ref().is_err() || got.as_ref().is_ok_and(|reply| reply.body.is_empty()),
@@ -440,7 +440,7 @@ fn an_inner_address_is_for_origins_and_not_for_clients() {
     assert_eq!((&*ignored.text(), ignored.header("x-accel-redirect")), ("the body", None));
 }
 
-/// Lets something grow until it does not for a while.
+/// Waits until a counter stays the same for some time.
 fn settled(counter: &AtomicU64) -> u64 {
     let mut last = u64::MAX;
     wait_until("the sender to be held back", || {
@@ -460,7 +460,7 @@ fn neither_side_fills_our_memory_for_the_other() {
         let is_upload = request.method() == "POST";
         peer.remember(request);
         if is_upload {
-            // Takes nothing until it is let go.
+            // Reads nothing until it is released.
             peer.wait("/up");
             return;
         }
@@ -511,7 +511,7 @@ fn neither_side_fills_our_memory_for_the_other() {
 
 #[test]
 fn a_group_that_is_asked_by_two_protocols_mixes_no_connections() {
-    // The end of FastCGI's empty STDIN, and an answer to it.
+    // The end of FastCGI's empty STDIN, and a response to it.
     const STDIN_END: [u8; 8] = [1, 5, 0, 1, 0, 0, 0, 0];
     let origin = TestUpstream::scripted(|peer| {
         if peer.number == 0 {
@@ -575,7 +575,7 @@ fn trailers_are_passed_on_where_that_is_wanted() {
     assert!(old.ends_with(b"\r\n\r\nbody"));
 }
 
-/// What a server makes of a bad word in its file.
+/// The server's message for an invalid word in its configuration.
 fn complaint(directives: &str) -> String {
     let home = TestServer::site(crate::BOLIDE, "");
     let conf =

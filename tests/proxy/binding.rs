@@ -1,4 +1,4 @@
-//! Owns: by which address of ours origins are called: `proxy_bind` and `fastcgi_bind`.
+//! The local address of upstream connections: `proxy_bind` and `fastcgi_bind`.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use bolide_testkit::{TestApp, TestServer, wait_until};
 
 use crate::{BOLIDE, http, report};
 
-/// An HTTP origin that says who calls; how often it was called.
+/// An HTTP upstream that responds with the client's address, and counts its requests.
 fn mirror() -> (String, Arc<AtomicUsize>) {
     use std::io::{Read, Write};
 

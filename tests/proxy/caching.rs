@@ -1,5 +1,4 @@
-//! Owns: what is kept of the answers of HTTP origins, by `proxy_cache` and by `page_cache`, and
-//! what must never be.
+//! Caching of responses of HTTP upstreams, with `proxy_cache` and with `page_cache`.
 
 use std::thread;
 
@@ -12,7 +11,7 @@ use crate::http;
 const KEEP: &str = "proxy_cache one; proxy_cache_valid 200 1m;
     add_header X-Status $upstream_cache_status always;";
 
-/// A server that keeps answers, with more directives of the location.
+/// A server with `proxy_cache`, with more directives of the location.
 fn keep(origin: &TestUpstream, location: &str) -> TestServer {
     http(&format!(
         "proxy_cache_path @DIR@/cache keys_zone=one:1m;
@@ -31,7 +30,7 @@ fn pages(origin: &TestUpstream, location: &str) -> TestServer {
     ))
 }
 
-/// What the cache says, and the body.
+/// The cache status and the body.
 fn told(reply: &Response) -> (String, String) {
     let said = reply.header("x-status").or_else(|| reply.header("x-litespeed-cache"));
     (said.unwrap_or_default().to_owned(), reply.text())
@@ -73,7 +72,7 @@ fn the_innermost_block_says_who_may_purge() {
              location /no/ {{ proxy_cache_purge PURGE from 192.0.2.1; {pass}
                  location /no/yes/ {{ proxy_cache_purge DROP from 127.0.0.1; {pass} }} }} }}"
     ));
-    // What purges nothing is a request like others, and goes on to the origin.
+    // A request that purges nothing is an ordinary one, and is passed upstream.
     for (path, method, status, is_passed, cache) in [
         ("/", "PURGE", 200, false, "MISS"),
         ("/off/", "PURGE", 200, true, "HIT"),
@@ -290,7 +289,7 @@ fn an_http_origin_speaks_to_the_page_cache() {
     assert!(hit.header("age").is_some());
     assert_eq!(server.get("/purge").status, 200);
     assert_eq!(seen(&server, "/"), pair("miss", "two"));
-    // Who may purge is the server's business, and a client cannot speak as an application.
+    // The server decides on purges, and a client cannot pretend to be the application.
     let forged = "X-LiteSpeed-Purge: *\r\nX-LSCACHE: 1\r\n";
     assert_eq!(told(&with(&server, "GET", "/", forged)), pair("hit", "two"));
     assert_eq!(with(&server, "GET", "/plain", forged).status, 200);

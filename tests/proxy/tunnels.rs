@@ -1,4 +1,4 @@
-//! Owns: connections that become tunnels by a 101.
+//! Connections that a 101 turns into tunnels.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ const SWITCH: &str =
     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: raw\r\nConnection: upgrade\r\n\r\n";
 const PASS: &str = "proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;";
 
-/// An origin that switches, and plays `script` with what becomes of the connection.
+/// An upstream that switches protocols, and runs `script` on the connection.
 fn switching(script: impl Fn(&mut TestPeer) + Send + Sync + 'static) -> TestUpstream {
     TestUpstream::scripted(move |peer| {
         if peer.request().is_ok() && peer.send(SWITCH).is_ok() {
@@ -24,7 +24,7 @@ fn switching(script: impl Fn(&mut TestPeer) + Send + Sync + 'static) -> TestUpst
     })
 }
 
-/// An origin that says everything twice.
+/// An upstream that sends everything back twice.
 fn echo() -> TestUpstream {
     switching(|peer| {
         while let Ok(line) = peer.until(b"\n") {
@@ -61,7 +61,7 @@ fn a_tunnel_carries_both_ways_and_ends_with_either_side() {
     for line in ["one", "two", "three"] {
         say(&mut client, line);
     }
-    // The client's end is told to the origin, whose last words still arrive.
+    // The end of the client reaches the upstream, whose last bytes still arrive.
     client.finish();
     assert_eq!(client.to_end().unwrap(), b"bye\n");
     wait_until("the origin's side to end", || origin.closed() == 1);
@@ -89,7 +89,7 @@ fn bytes_right_behind_the_request_reach_the_other_protocol() {
     assert!(head_of(&mut client).starts_with("HTTP/1.1 101 "));
     assert_eq!(client.take(11).unwrap(), b"earlyearly\n");
 
-    // Where nobody switches they are what they would be otherwise: the next request.
+    // Without a switch they are the next request.
     let plain = TestUpstream::start();
     let refuse = format!("location /secret {{ proxy_pass http://{}; deny all; }}", plain.address());
     let server = serve(&plain, PASS, &refuse);
@@ -191,14 +191,14 @@ fn nobody_switches_who_was_not_asked_or_cannot() {
     }
     let old = "GET /t HTTP/1.0\r\nHost: a\r\nUpgrade: raw\r\nConnection: upgrade";
     assert_eq!(server.connect().ask(old).status, 502);
-    // A switch in the middle of a request body would make bytes of it something else.
+    // A switch within a request body would make its bytes ambiguous.
     let body = "POST /t HTTP/1.1\r\nHost: a\r\nUpgrade: raw\r\nConnection: upgrade\r\n\
                 Content-Length: 4\r\n\r\nbody";
     assert_eq!(server.connect().send(body).answer().status, 502);
     let server = serve(&origin, "", "");
     assert_eq!(server.get("/t").status, 502);
     assert_eq!(server.connect().get("/t", "Upgrade: raw\r\nConnection: upgrade\r\n").status, 502);
-    // And an origin that stays with HTTP is no tunnel.
+    // A response other than 101 makes no tunnel.
     let plain = TestUpstream::start();
     plain.say("/t", answer("Upgrade: raw", "plain"));
     let server = serve(&plain, PASS, "");
