@@ -319,7 +319,7 @@ impl H3Conn {
 
     /// Discards the rest of a request body, and asks the peer not to send it.
     pub fn discard_body(&mut self, stream: StreamId, quic: &mut impl QuicStreams) {
-        let Some((_, stream)) = self.streams.find(stream) else { return };
+        let Some((slot, stream)) = self.streams.find(stream) else { return };
         stream.recv.wants_body = false;
         stream.recv.unread = None;
         stream.recv.window = 0;
@@ -329,6 +329,7 @@ impl H3Conn {
             stream.recv.phase = H3StreamPhase::Ended;
             stream.recv.held = None;
             self.decoder.cancel(stream.id);
+            self.blocked.retain(|&other| other != slot);
         }
     }
 

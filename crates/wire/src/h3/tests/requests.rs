@@ -236,6 +236,18 @@ fn a_section_waits_for_its_insertions_and_holds_back_what_follows() {
 }
 
 #[test]
+fn a_stream_whose_body_is_discarded_blocks_no_more() {
+    let mut world = World::with(H3Settings { blocked_streams: 1, ..settings() });
+    let (stream, _) = world.request(0, 1, &headers(&POST), false);
+    let trailers = [2, 0, 0x80];
+    world.receive(0, &frame_of(1, &trailers), false).unwrap();
+    world.conn.discard_body(stream, &mut world.quic);
+    assert_eq!(world.code(4, &waiting(1, 0x80), true), 0, "the only blocked stream is another");
+    world.receive(2, &insertions()[0], false).unwrap();
+    assert!(told(&world.take_events())[0].starts_with("request GET /one"));
+}
+
+#[test]
 fn a_stream_that_dies_waiting_is_cancelled_and_counted_no_more() {
     let mut world = World::new();
     world.receive(0, &waiting(2, 0x80), false).unwrap();
