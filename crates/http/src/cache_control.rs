@@ -1,16 +1,16 @@
-//! What caches are told (RFC 9111 §5.2, RFC 5861, RFC 9213): directives of requests and responses.
+//! Cache directives of requests and responses (RFC 9111 §5.2, RFC 5861, RFC 9213).
 //!
-//! Owns the reading of `Cache-Control`, targeted fields, `Surrogate-Control`, `Expires`, `Age` and
-//! `X-Accel-Expires`; decides nothing. Where texts contradict themselves the result is the one that
-//! caches less: the smallest of several numbers, zero for a number that is none.
+//! Owns the parsing of `Cache-Control`, targeted fields, `Surrogate-Control`, `Expires`, `Age` and
+//! `X-Accel-Expires`; decides nothing. Contradictory fields yield the result that caches less: the
+//! smallest of several numbers, zero for an invalid number.
 
 use crate::structured::{self, Bare, Value};
 use crate::{FieldMap, Name, date};
 
-/// The largest number of seconds told apart (RFC 9111 §1.2.2); larger ones are this.
+/// The largest number of seconds represented (RFC 9111 §1.2.2); larger ones become this one.
 pub const SECONDS_MAX: u32 = 1 << 31;
 
-/// Directives of a response, of whichever field.
+/// Directives of a response, from any of the fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheControl {
     /// `no-store`
@@ -55,7 +55,7 @@ impl CacheControl {
         }
     }
 
-    /// Sets what one directive says; `seconds` reads its argument.
+    /// Applies one directive; `seconds` parses its argument.
     fn set(&mut self, name: &[u8], seconds: impl FnOnce() -> u32) {
         let mut lower = [0; 24];
         let Some(lower) = lower.get_mut(..name.len()) else { return };
@@ -79,7 +79,7 @@ impl CacheControl {
         *number = Some(number.map_or(new, |old| old.min(new)));
     }
 
-    /// The freshness lifetime a shared cache reads here: `s-maxage` before `max-age`.
+    /// The freshness lifetime for a shared cache: `s-maxage` before `max-age`.
     #[must_use]
     pub const fn shared_lifetime(&self) -> Option<u32> {
         match self.s_maxage {
@@ -88,10 +88,10 @@ impl CacheControl {
         }
     }
 
-    /// Whether a stale answer must not be sent (RFC 9111 §4.2.4).
+    /// Whether a stale response must not be sent (RFC 9111 §4.2.4).
     #[must_use]
     pub const fn forbids_stale(&self) -> bool {
-        // RFC 9111 §5.2.2.10: s-maxage brings the meaning of proxy-revalidate with it.
+        // RFC 9111 §5.2.2.10: s-maxage implies proxy-revalidate.
         self.must_revalidate || self.proxy_revalidate || self.no_cache || self.s_maxage.is_some()
     }
 }
@@ -99,7 +99,7 @@ impl CacheControl {
 /// Directives of a request (RFC 9111 §5.2.1).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestControl {
-    /// `no-cache`, or `Pragma: no-cache` where there is no `Cache-Control` (RFC 9111 §5.4).
+    /// `no-cache`, or `Pragma: no-cache` without a `Cache-Control` (RFC 9111 §5.4).
     pub no_cache: bool,
     /// `no-store`
     pub no_store: bool,
@@ -143,7 +143,7 @@ impl RequestControl {
             let new = directive.seconds();
             self.max_age = Some(self.max_age.map_or(new, |old| old.min(new)));
         } else if is(b"min-fresh") {
-            // The larger wish is the stricter one; what is no number asks for nothing.
+            // The larger value is the stricter one; an invalid number counts as 0.
             self.min_fresh = self.min_fresh.max(seconds(directive.argument));
         } else if is(b"max-stale") {
             let new = if directive.has_argument { directive.seconds() } else { SECONDS_MAX };
@@ -152,8 +152,8 @@ impl RequestControl {
     }
 }
 
-/// A targeted field's directives (RFC 9213 §2.1); `None` if it is absent, empty or no dictionary,
-/// and then the next field decides. Members of the wrong kind are ignored.
+/// A targeted field's directives (RFC 9213 §2.1). `None` if it is absent, empty or not a
+/// dictionary; the next field then decides. Members of the wrong type are ignored.
 #[must_use]
 pub fn targeted<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<CacheControl> {
     let text = structured::join(lines)?;
@@ -166,7 +166,7 @@ pub fn targeted<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<CacheContro
         match value {
             Value::Item(Bare::Boolean(false)) => {}
             Value::Item(Bare::Integer(number)) => {
-                // A negative number is no delta-seconds: stale at once.
+                // A negative number is not a delta-seconds: stale at once.
                 control.set(name, || u32::try_from(number.max(0)).unwrap_or(SECONDS_MAX));
             }
             _ if is_number(name) => {}
@@ -182,7 +182,7 @@ fn is_number(name: &[u8]) -> bool {
 }
 
 impl CacheControl {
-    /// Holds all numbers within [`SECONDS_MAX`].
+    /// Limits all numbers to [`SECONDS_MAX`].
     fn hold(&mut self) {
         for number in [
             &mut self.max_age,
@@ -195,17 +195,17 @@ impl CacheControl {
     }
 }
 
-/// What `Surrogate-Control` says.
+/// The contents of `Surrogate-Control`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Surrogate {
     /// Its directives; `max-age=A+B` also sets `stale_while_revalidate` to B.
     pub control: CacheControl,
-    /// Whether `content="ESI/1.0"` asks for ESI.
+    /// Whether `content="ESI/1.0"` requests ESI processing.
     pub esi: bool,
 }
 
-/// Reads `Surrogate-Control`; `None` if there is no line of it. Directives aimed at another device
-/// (`max-age=60;name`) count as if they were for all.
+/// Parses `Surrogate-Control`; `None` if the field is absent. Directives targeted at another device
+/// (`max-age=60;name`) count as if they had no target.
 #[must_use]
 pub fn surrogate<'a>(lines: impl Iterator<Item = &'a [u8]>) -> Option<Surrogate> {
     let mut found = None;
@@ -239,12 +239,12 @@ pub(crate) struct CacheDirective<'a> {
     pub(crate) name: &'a [u8],
     pub(crate) argument: &'a [u8],
     pub(crate) has_argument: bool,
-    /// White space stands beside `=`.
+    /// Whitespace surrounds `=`.
     is_loose: bool,
 }
 
 impl CacheDirective<'_> {
-    /// The argument as delta-seconds; 0 if it is none (RFC 9111 §4.2.1: then it is stale).
+    /// The argument as delta-seconds; 0 if it is invalid (RFC 9111 §4.2.1: then it is stale).
     fn seconds(&self) -> u32 {
         if self.is_loose { 0 } else { seconds(self.argument).unwrap_or(0) }
     }
@@ -282,7 +282,7 @@ impl<'a> Iterator for Directives<'a> {
     }
 }
 
-/// Takes the text up to the next comma outside quotes off `rest`, and the comma.
+/// Removes the text up to the next comma outside quotes from `rest`, with the comma.
 pub(crate) fn next_element<'a>(rest: &mut &'a [u8]) -> &'a [u8] {
     let text = *rest;
     let (mut at, mut quoted) = (0, false);
@@ -307,7 +307,7 @@ fn unquote(text: &[u8]) -> &[u8] {
     }
 }
 
-/// Delta-seconds (RFC 9111 §1.2.2): digits only; what is too large is [`SECONDS_MAX`].
+/// Delta-seconds (RFC 9111 §1.2.2): digits only; too large a number becomes [`SECONDS_MAX`].
 #[must_use]
 pub fn seconds(text: &[u8]) -> Option<u32> {
     if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
@@ -319,16 +319,15 @@ pub fn seconds(text: &[u8]) -> Option<u32> {
     Some(number.min(SECONDS_MAX))
 }
 
-/// When a response says that it expires, in seconds since 1970. A date that is none, or in another
-/// zone than `GMT`, is 0, the past (RFC 9111 §5.3, RFC 9110 §5.6.7); of several fields the earliest
-/// counts.
+/// The `Expires` of a response, in seconds since 1970. An invalid date, or one in a zone other than
+/// `GMT`, is 0, the past (RFC 9111 §5.3, RFC 9110 §5.6.7); of several fields the earliest counts.
 #[must_use]
 pub fn expires(fields: &FieldMap) -> Option<u64> {
     fields.all(Name::Expires).map(|text| date::parse_strictly(text).unwrap_or(0)).min()
 }
 
-/// The age that a response arrived with, in seconds: the first `Age`; what is no number is nothing
-/// (RFC 9111 §5.1).
+/// The age of a response on arrival, in seconds: the first `Age`; an invalid number is 0 (RFC 9111
+/// §5.1).
 #[must_use]
 pub fn age(fields: &FieldMap) -> u32 {
     let first = fields.get(Name::Age).unwrap_or_default();
@@ -336,18 +335,18 @@ pub fn age(fields: &FieldMap) -> u32 {
     seconds(first.trim_ascii()).unwrap_or(0)
 }
 
-/// What `X-Accel-Expires` says, as nginx reads it.
+/// The contents of `X-Accel-Expires`, as nginx parses them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccelExpires {
-    /// `0`: not to be cached.
+    /// `0`: do not cache.
     Off,
-    /// To be kept this many seconds.
+    /// Cache for this many seconds.
     Seconds(u32),
-    /// `@`: to be kept until this second since 1970.
+    /// `@`: cache until this second since 1970.
     Until(u64),
 }
 
-/// Reads `X-Accel-Expires`; what nginx does not understand is nothing.
+/// Parses `X-Accel-Expires`; `None` for a value that nginx rejects.
 #[must_use]
 pub fn accel_expires(text: &[u8]) -> Option<AccelExpires> {
     match text.strip_prefix(b"@") {

@@ -1,6 +1,6 @@
-//! Names that responses are grouped and thrown out by: `Cache-Groups` and its kin.
+//! Names that group responses for invalidation: `Cache-Groups` and similar fields.
 //!
-//! Owns the reading of `Cache-Groups` and `Cache-Group-Invalidation` (RFC 9875), and of the lists
+//! Owns the parsing of `Cache-Groups` and `Cache-Group-Invalidation` (RFC 9875), and of the lists
 //! between blanks or commas that other servers use (`Surrogate-Key`, `xkey`, `Cache-Tag`).
 
 use std::borrow::Cow;
@@ -9,13 +9,13 @@ use crate::FieldMap;
 use crate::structured;
 
 /// LIMIT: names taken from one response; RFC 9875 §2.1 asks for 32 of 32 bytes. More than a cache
-/// keeps, so that it learns of too many.
+/// stores, so that the cache can report the excess.
 pub const NAMES_MAX: usize = 64 * 1024;
-/// LIMIT: bytes of one name; longer ones are as if they were not there.
+/// LIMIT: bytes of one name; longer ones are ignored.
 pub const NAME_MAX: usize = 1024;
 
 /// Calls `take` with the groups of `Cache-Groups` or another field of its syntax. A field that is
-/// no list, or holds anything but strings, names none.
+/// not a list of strings contains no groups.
 pub fn groups(fields: &FieldMap, field: &[u8], mut take: impl FnMut(Cow<'_, [u8]>)) {
     let Some(text) = structured::join(fields.all_text(field)) else { return };
     let Some(members) = structured::list(&text) else { return };
@@ -30,7 +30,7 @@ pub fn groups(fields: &FieldMap, field: &[u8], mut take: impl FnMut(Cow<'_, [u8]
     }
 }
 
-/// What separates names.
+/// The separator between names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Separator {
     /// Blanks: `Surrogate-Key`, `xkey`.

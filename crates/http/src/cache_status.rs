@@ -1,6 +1,6 @@
-//! What a cache did with a request, told in `Cache-Status` (RFC 9211).
+//! The handling of a request by a cache, as `Cache-Status` reports it (RFC 9211).
 //!
-//! Owns the writing of our member of the list; earlier caches' members stay in front of it.
+//! Owns the writing of our member of the list; members of earlier caches stay in front of it.
 
 use crate::digits;
 use crate::structured;
@@ -8,19 +8,19 @@ use crate::structured;
 /// Why a request was forwarded (RFC 9211 §2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Forward {
-    /// The configuration said so.
+    /// The configuration bypasses the cache.
     Bypass,
-    /// The method is not answered from caches.
+    /// The cache does not answer this method.
     Method,
-    /// Nothing was stored for the URI.
+    /// No response was stored for the URI.
     UriMiss,
-    /// What was stored had been chosen by other request fields.
+    /// The stored responses were selected by other request fields.
     VaryMiss,
-    /// Nothing was stored; which of the two is not known.
+    /// No response was stored; URI or Vary miss is not known.
     Miss,
-    /// The request asked for it.
+    /// The request's directives required it.
     Request,
-    /// What was stored is stale.
+    /// The stored response is stale.
     Stale,
     /// Only a part was stored.
     Partial,
@@ -43,25 +43,25 @@ impl Forward {
     }
 }
 
-/// One cache's handling of one request. `hit` and `forward` exclude one another: with `forward` it
-/// was no hit.
+/// One cache's handling of one request. `hit` and `forward` exclude one another: `forward` means
+/// that it was not a hit.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CacheStatus<'a> {
-    /// Why the request went to the origin; `None` is a hit.
+    /// Why the request was forwarded upstream; `None` is a hit.
     pub forward: Option<Forward>,
-    /// Whether the cache answered for itself: neither a hit, nor was anybody asked.
+    /// Whether the cache generated the response itself: neither a hit nor forwarded.
     pub is_own: bool,
-    /// The status that the origin answered.
+    /// The status of the upstream response.
     pub forward_status: Option<u16>,
-    /// Seconds of freshness left; negative for a stale answer.
+    /// Seconds of freshness left; negative for a stale response.
     pub ttl: Option<i64>,
-    /// Whether the answer was stored.
+    /// Whether the response was stored.
     pub stored: bool,
-    /// Whether the request waited for another one's answer.
+    /// Whether the request was collapsed with another one.
     pub collapsed: bool,
-    /// The key, for those who may see it.
+    /// The cache key, for clients that may see it.
     pub key: Option<&'a [u8]>,
-    /// Whatever else may help.
+    /// Any further detail.
     pub detail: Option<&'a [u8]>,
 }
 

@@ -1,9 +1,9 @@
-//! Preconditions (RFC 9110 §13) against a validator: answer, 304 or 412.
+//! Preconditions (RFC 9110 §13) against a validator: full response, 304 or 412.
 //!
 //! Owns the comparison and nginx's order: `If-Unmodified-Since`, `If-Match` (strong), then
-//! `If-None-Match` (weak), which where present makes `If-Modified-Since` irrelevant
-//! (RFC 9110 §13.1.3). As in nginx an answer without `Last-Modified` knows no preconditions, and
-//! an `If-Unmodified-Since` that is no date fails.
+//! `If-None-Match` (weak), whose presence makes `If-Modified-Since` irrelevant (RFC 9110 §13.1.3).
+//! As in nginx, a response without `Last-Modified` evaluates no preconditions, and an
+//! `If-Unmodified-Since` that is not a date fails.
 
 use crate::{FieldMap, Name, date};
 
@@ -15,11 +15,11 @@ pub enum ModifiedSince {
     /// Not modified only if the times are equal.
     #[default]
     Exact,
-    /// Not modified if the time is that of the answer or later.
+    /// Not modified if the time is that of the response or later.
     Before,
 }
 
-/// What the answer would carry.
+/// The validators that the response would carry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Validator<'a> {
     /// The `ETag`, quotes and a leading `W/` included.
@@ -28,10 +28,10 @@ pub struct Validator<'a> {
     pub last_modified: Option<u64>,
 }
 
-/// What the preconditions ask for.
+/// The result of the preconditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// Answer as if there were none.
+    /// Respond as if there were none.
     Proceed,
     /// 304
     NotModified,
@@ -76,7 +76,7 @@ impl<'a> Conditions<'a> {
         found
     }
 
-    /// Judges the preconditions of a request whose answer would be a 200 with `validator`.
+    /// Evaluates the preconditions of a request whose response would be a 200 with `validator`.
     #[must_use]
     pub fn evaluate(&self, validator: Validator<'_>, since: ModifiedSince) -> Precondition {
         let Some(modified) = validator.last_modified else { return Precondition::Proceed };
@@ -98,7 +98,7 @@ impl<'a> Conditions<'a> {
         if is_fresh { Precondition::NotModified } else { Precondition::Proceed }
     }
 
-    /// Whether `Range` is to be looked at: `If-Range` is missing or names exactly this validator.
+    /// Whether `Range` applies: `If-Range` is absent or names exactly this validator.
     #[must_use]
     pub fn range_applies(&self, validator: Validator<'_>) -> bool {
         let Some(wanted) = self.if_range else { return true };
@@ -127,7 +127,8 @@ pub enum Comparison {
     Weak,
 }
 
-/// Whether `list`, `*` or entity tags between commas, names `etag`. `*` names any, even none.
+/// Whether `list`, `*` or a list of entity tags, contains `etag`. `*` matches always, even without
+/// an `etag`.
 #[must_use]
 pub fn matches(list: &[u8], etag: Option<&[u8]>, comparison: Comparison) -> bool {
     if list.trim_ascii() == b"*" {
@@ -152,7 +153,7 @@ fn split_weak(etag: &[u8]) -> (bool, &[u8]) {
     etag.strip_prefix(b"W/").map_or((false, etag), |opaque| (true, opaque))
 }
 
-/// Takes the next list element off `rest`; commas inside quotes do not separate.
+/// Removes the next list element from `rest`; commas inside quotes do not separate.
 fn next_tag<'a>(rest: &mut &'a [u8]) -> Option<&'a [u8]> {
     let start = rest.iter().position(|byte| !matches!(byte, b' ' | b'\t' | b','))?;
     let text = &rest[start..];

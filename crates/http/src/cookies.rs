@@ -2,18 +2,18 @@
 //! response has set some.
 //!
 //! Owns splitting, nothing else: no decoding, no quotes, no jar. Names are compared exactly.
-//! Nothing is kept: every question walks the fields, which are short.
+//! Nothing is stored: each lookup walks the fields, which are short.
 
 use crate::{FieldMap, Name, date};
 
-/// LIMIT: cookies seen in one request; further ones are as if they were not sent.
+/// LIMIT: cookies read from one request; further ones are ignored.
 const COOKIES_MAX: usize = 512;
 
-/// A view of names with values. Making one and asking it allocates nothing; merging does.
+/// A view of names with values. Creating and reading one allocates nothing; merging does.
 #[derive(Clone, Debug)]
 pub struct Cookies<'a> {
     request: &'a FieldMap,
-    /// What a response set, or deleted.
+    /// Cookies that a response set, or deleted.
     merged: Vec<(&'a [u8], Option<&'a [u8]>)>,
 }
 
@@ -36,7 +36,7 @@ impl<'a> Cookies<'a> {
         }
     }
 
-    /// The value of a cookie; of a name that repeats in the request, the first.
+    /// The value of a cookie; the first one of a repeated name in the request.
     #[must_use]
     pub fn get(&self, name: &[u8]) -> Option<&'a [u8]> {
         match self.merged.iter().find(|pair| pair.0 == name) {
@@ -45,17 +45,17 @@ impl<'a> Cookies<'a> {
         }
     }
 
-    /// All of them: those of the request that are still so in their order, repeated names too,
-    /// then those that were set.
+    /// All cookies: those of the request that are still set, in their order, repeated names
+    /// included; then those that the response set.
     pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> {
         let is_old = |name: &[u8]| self.merged.iter().any(|pair| pair.0 == name);
         let set = self.merged.iter().filter_map(|&(name, value)| Some((name, value?)));
         self.sent().filter(move |pair| !is_old(pair.0)).chain(set)
     }
 
-    /// All that an application may read as `name`: PHP takes `a.b`, `a b`, `a[b` and old ones also
-    /// `a%5fb` for `a_b`, `a[x]` for a part of `a`, and of a name that repeats some take the first
-    /// and some the last.
+    /// Every cookie that an application may read as `name`. PHP reads `a.b`, `a b`, `a[b` and, in
+    /// old versions, `a%5fb` as `a_b`, and `a[x]` as a part of `a`. Of a repeated name some
+    /// applications take the first and some the last.
     pub fn read_as<'b>(
         &self,
         name: &'b [u8],
@@ -63,17 +63,17 @@ impl<'a> Cookies<'a> {
         self.iter().filter(move |pair| pair.0 == name || is_read_as(pair.0, name))
     }
 
-    /// Whether there is none.
+    /// Whether there are no cookies.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.iter().next().is_none()
     }
 
-    /// Whether the request has more cookies than are seen here.
+    /// Whether the request has more cookies than this view reads.
     #[must_use]
     pub fn is_cut(&self) -> bool {
         let lines = || self.request.all(Name::Cookie);
-        // A cookie takes two bytes at least, with what is between them.
+        // A cookie takes at least two bytes, its separator included.
         lines().map(|line| line.len() + 1).sum::<usize>() >= 2 * COOKIES_MAX
             && lines().map(|line| memchr::memchr_iter(b';', line).count() + 1).sum::<usize>()
                 > COOKIES_MAX
@@ -101,7 +101,7 @@ fn is_read_as(sent: &[u8], name: &[u8]) -> bool {
         && php_name(sent).eq(php_name(name))
 }
 
-/// The name by which PHP keeps a cookie that came as `sent`.
+/// The name that PHP gives to a cookie sent as `sent`.
 pub fn php_name(sent: &[u8]) -> impl Iterator<Item = u8> {
     let (mut at, mut is_over) = (0, false);
     std::iter::from_fn(move || {
@@ -124,7 +124,7 @@ pub fn php_name(sent: &[u8]) -> impl Iterator<Item = u8> {
     })
 }
 
-/// Whether attributes say that the cookie is over (RFC 6265 §5.3: `Max-Age` before `Expires`).
+/// Whether attributes delete the cookie (RFC 6265 §5.3: `Max-Age` before `Expires`).
 fn is_deletion<'a>(attributes: impl Iterator<Item = &'a [u8]>, now: u64) -> bool {
     let (mut by_age, mut by_date) = (None, None);
     for (name, value) in attributes.map(split_pair) {

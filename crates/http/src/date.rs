@@ -1,4 +1,5 @@
-//! Civil time: the three HTTP date formats (RFC 9110 §5.6.7) and the texts a server writes often.
+//! Civil time: the three HTTP date formats (RFC 9110 §5.6.7) and other texts that a server writes
+//! often.
 //!
 //! Reads no clock and knows no time zone: both are arguments. A [`Clock`] formats once per second.
 
@@ -15,7 +16,7 @@ pub const MONTHS: [&[u8; 3]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
 ];
 const DAY_SECONDS: i64 = 86_400;
-/// The last second of the year 9999; later times do not fit the formats and are shown as this.
+/// The last second of the year 9999; later times do not fit the formats and appear as this.
 const LAST_SECOND: i64 = 253_402_300_799;
 
 /// A point in time as calendars and clocks show it.
@@ -70,7 +71,7 @@ impl CivilDate {
         }
     }
 
-    /// Seconds since 1970; `weekday` is not looked at.
+    /// Seconds since 1970; ignores `weekday`.
     #[must_use]
     pub const fn to_unix(self) -> i64 {
         let year = self.year - if self.month <= 2 { 1 } else { 0 };
@@ -161,8 +162,8 @@ pub const fn error_date(unix_seconds: i64, offset: i32) -> [u8; 19] {
     text
 }
 
-/// `Nov  6 09:49:37` for the zone `offset` seconds east of Greenwich (RFC 3164 §4.1.2: the first
-/// of two digits of a day is a blank, not a zero).
+/// `Nov  6 09:49:37` for the zone `offset` seconds east of Greenwich (RFC 3164 §4.1.2: a blank, not
+/// a zero, pads the day).
 #[must_use]
 pub const fn syslog_date(unix_seconds: i64, offset: i32) -> [u8; 15] {
     let civil = CivilDate::from_unix(unix_seconds + offset as i64);
@@ -214,7 +215,7 @@ impl DateClock {
         }
     }
 
-    /// Names the zone; what is longer than eight bytes is cut.
+    /// Names the zone; a name longer than eight bytes is cut.
     pub fn set_zone(&mut self, name: &str) {
         let len = name.bytes().take(8).take_while(u8::is_ascii).count();
         self.zone.0[..len].copy_from_slice(&name.as_bytes()[..len]);
@@ -227,7 +228,7 @@ impl DateClock {
         std::str::from_utf8(&self.zone.0[..usize::from(self.zone.1)]).unwrap_or_default()
     }
 
-    /// Formats anew if the second or the zone has changed.
+    /// Formats again if the second or the zone has changed.
     #[inline]
     pub fn update(&mut self, now: Now, utc_offset_seconds: i32) {
         if self.second != now.unix_seconds() || self.offset != utc_offset_seconds {
@@ -272,8 +273,8 @@ impl DateClock {
     }
 }
 
-/// Seconds since 1970 of a date in any of the three formats, with nginx's tolerance: the day's
-/// name and the zone are not looked at. `None` for anything else and for times before 1970.
+/// Seconds since 1970 of a date in any of the three formats, with nginx's tolerance: it ignores the
+/// day's name and the zone. `None` for anything else and for times before 1970.
 #[must_use]
 pub fn parse(text: &[u8]) -> Option<u64> {
     let stop = memchr::memchr2(b',', b' ', text)?;
@@ -291,7 +292,7 @@ pub fn parse(text: &[u8]) -> Option<u64> {
     u64::try_from(civil.to_unix()).ok()
 }
 
-/// The same without tolerance: the zone is `GMT`, and names are spelled as they are (RFC 9110
+/// The same without tolerance: the zone is `GMT`, and names have their exact spelling (RFC 9110
 /// §5.6.7). The name of the weekday is not checked against the date.
 #[must_use]
 pub fn parse_strictly(text: &[u8]) -> Option<u64> {

@@ -1,6 +1,6 @@
 //! Escaping for redirects, links, HTML, JSON and log lines, byte for byte as nginx escapes.
 //!
-//! Every function appends to the caller's buffer; none judges whether its input is well-formed.
+//! Every function appends to the caller's buffer; none checks whether its input is well-formed.
 
 use crate::digits::HEX;
 
@@ -82,7 +82,7 @@ pub fn push_html(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Appends `text` as it may stand inside a JSON string; bytes above 0x7f pass unchanged.
+/// Appends `text` as the contents of a JSON string; bytes above 0x7f pass unchanged.
 pub fn push_json(out: &mut Vec<u8>, text: &[u8]) {
     for &byte in text {
         match byte {
@@ -102,7 +102,7 @@ pub fn push_json(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Appends `text` as an access log shows it: `"`, `\`, controls and bytes above 0x7e as `\xHH`.
+/// Appends `text` in access log form: `"`, `\`, controls and bytes above 0x7e as `\xHH`.
 pub fn push_log(out: &mut Vec<u8>, text: &[u8]) {
     for &byte in text {
         match byte {
@@ -116,9 +116,9 @@ pub fn push_log(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
-/// Writes the controls among what stands in `out` from `start` on as `\xHH`, so that no text can
-/// forge a line of a log or speak to the terminal of who reads it: C0 and DEL, and those of C1 both
-/// as bare bytes and as UTF-8 has them. Other text stays what it is.
+/// Escapes the controls in `out` from `start` on as `\xHH`, so that no text can forge a log line or
+/// control the reader's terminal: C0, DEL, and C1 both as bare bytes and in UTF-8. Other text stays
+/// unchanged.
 pub fn escape_controls(out: &mut Vec<u8>, start: usize) {
     if out[start..].iter().all(|byte| !matches!(byte, 0..=0x1f | 0x7f..=0x9f)) {
         return;

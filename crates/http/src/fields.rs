@@ -1,4 +1,4 @@
-//! A list of header fields in one arena, in the order they came, kept between messages.
+//! A list of header fields in one arena, in order of arrival, reused between messages.
 
 use crate::Name;
 
@@ -159,8 +159,8 @@ impl FieldMap {
         }
     }
 
-    /// Writes a value of the same length over the first one of a known name; false if there is
-    /// none, or it has another length.
+    /// Overwrites the first value of a known name with one of the same length; false if the field
+    /// is absent or its length differs.
     pub fn overwrite(&mut self, name: Name, value: &[u8]) -> bool {
         let Self { arena, entries } = self;
         let mut all = entries.iter().filter(|entry| entry.name == name && !entry.removed);
@@ -189,7 +189,7 @@ impl FieldMap {
         self.entries.iter().filter(|entry| !entry.removed).count()
     }
 
-    /// Whether there is no field.
+    /// Whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0

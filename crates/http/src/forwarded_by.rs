@@ -1,4 +1,4 @@
-//! Fields by which proxies and caches in front say that they hand on another's request.
+//! Request fields by which proxies and caches in front mark a forwarded request.
 
 use crate::FieldMap;
 
@@ -24,7 +24,7 @@ const NAMES: [&[u8]; 19] = [
     b"X-Scheme",
     b"X-Varnish",
 ];
-/// What such names begin with.
+/// Prefixes of such names.
 const BEGINNINGS: [&[u8]; 6] = [
     b"X-Forwarded",
     b"X-Original-Forwarded-",
@@ -34,7 +34,7 @@ const BEGINNINGS: [&[u8]; 6] = [
     b"CloudFront-",
 ];
 
-/// Whether a field of this name says that a request was handed on.
+/// Whether a field of this name marks a forwarded request.
 #[must_use]
 pub fn says_so(name: &[u8]) -> bool {
     let begins = |known: &&[u8]| {

@@ -1,4 +1,4 @@
-//! Every parser of this crate under arbitrary bytes, with what must hold whatever they are.
+//! Every parser of this crate under arbitrary bytes, with their invariants.
 //!
 //! A fuzz target and a replay test call these; each panics when an invariant is broken.
 
@@ -47,7 +47,7 @@ pub fn check_uri(data: &[u8], merge: MergeSlashes) {
     assert!(!target.args(data).contains(&b'#'));
 }
 
-/// Drives [`date::parse`]: what it accepts is written back as the same second.
+/// Drives [`date::parse`]: an accepted date is written back as the same second.
 pub fn date(data: &[u8]) {
     if let Some(seconds) = date::parse(data) {
         let seconds_signed = i64::try_from(seconds).unwrap_or(i64::MAX);
@@ -104,7 +104,7 @@ pub fn host(data: &[u8]) {
     }
 }
 
-/// Drives what is said about caching: one text as the value of every field that caches read.
+/// Drives the cache fields: one text as the value of every field that caches read.
 pub fn caching(data: &[u8]) {
     let mut fields = FieldMap::new();
     for name in [Name::CacheControl, Name::Pragma, Name::Vary, Name::Expires, Name::Age] {

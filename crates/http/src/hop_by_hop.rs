@@ -1,12 +1,13 @@
-//! Which fields are about one connection only, and so go no further (RFC 9110 §7.6.1).
+//! Hop-by-hop fields, which are not forwarded (RFC 9110 §7.6.1).
 //!
-//! All ways out ask here, to origins and to clients. Owns the names that always are, and what else
-//! a message's `Connection` lists; refuses to decide about framing, which each way out has its own.
+//! Every message that leaves, to upstreams and to clients, uses this module. Owns the names that
+//! are always hop-by-hop, and those that a message's `Connection` lists. Framing is not decided
+//! here: each protocol has its own.
 
 use crate::fields::Field;
 use crate::{FieldMap, Name};
 
-/// Options of `Connection` that are no field of their own, or one of [`is_hop`].
+/// Options of `Connection` that are not field names, or are covered by [`is_hop`].
 const USUAL: [&[u8]; 8] = [
     b"keep-alive",
     b"close",
@@ -18,7 +19,7 @@ const USUAL: [&[u8]; 8] = [
     b"connection",
 ];
 
-/// Whether a field is about one connection whatever `Connection` says.
+/// Whether a field is hop-by-hop even if `Connection` does not list it.
 #[must_use]
 pub const fn is_hop(name: Name) -> bool {
     matches!(
@@ -33,14 +34,14 @@ pub const fn is_hop(name: Name) -> bool {
     )
 }
 
-/// Whether a field has no place behind a body or in an interim head: what frames a message or is
-/// about one connection (RFC 9110 §6.5.1, §8.6).
+/// Whether a field is not allowed in trailers or in an interim response: fields that frame a
+/// message or concern one connection (RFC 9110 §6.5.1, §8.6).
 #[must_use]
 pub const fn is_no_trailer(name: Name) -> bool {
     is_hop(name) || matches!(name, Name::ContentLength)
 }
 
-/// What the `Connection` of one message lists.
+/// The fields that the `Connection` of one message lists.
 #[derive(Debug, Default)]
 pub struct Hops {
     /// Names beyond the usual options, in lower case and in order.
@@ -48,7 +49,7 @@ pub struct Hops {
 }
 
 impl Hops {
-    /// What `fields` list; nothing is allocated for the usual options.
+    /// The fields that `fields` list; the usual options allocate nothing.
     #[must_use]
     pub fn of(fields: &FieldMap) -> Self {
         let mut named: Vec<Vec<u8>> = Vec::new();
@@ -58,26 +59,26 @@ impl Hops {
             let unusual = options.filter(|option| !option.is_empty() && !is_usual(option));
             named.extend(unusual.map(<[u8]>::to_ascii_lowercase));
         }
-        // Sorted, since a client may list thousands beside a thousand fields.
+        // Sorted, since a client may list thousands of names and send a thousand fields.
         named.sort_unstable();
         Self { named }
     }
 
-    /// Whether a field goes no further.
+    /// Whether a field is hop-by-hop.
     #[must_use]
     pub fn has(&self, field: Field<'_>) -> bool {
         is_hop(field.name) || self.names(field.text)
     }
 
-    /// Whether `Connection` lists this name, which is none of the usual ones.
+    /// Whether `Connection` lists this name, which is not one of the fixed ones.
     #[must_use]
     pub fn names(&self, text: &[u8]) -> bool {
         !self.named.is_empty()
             && self.named.binary_search_by(|name| name[..].cmp(&text.to_ascii_lowercase())).is_ok()
     }
 
-    /// Whether one of `fields` is dropped only because `Connection` lists it: the origin then gets
-    /// another message than this server did.
+    /// Whether one of `fields` is dropped only because `Connection` lists it: the upstream then
+    /// receives another message than this server did.
     #[must_use]
     pub fn hide_any(&self, fields: &FieldMap) -> bool {
         !self.named.is_empty() && fields.iter().any(|field| self.names(field.text))

@@ -1,25 +1,25 @@
-//! The host that a request is for: checked, lower-cased, without port and final dot.
+//! The host of a request: checked, in lower case, without port and final dot.
 
-/// Why a `Host` or authority is answered with 400.
+/// Why a `Host` or authority gets a 400.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HostError;
 
 impl HostError {
-    /// What the error log says.
+    /// The text for the error log.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         "client sent invalid host header"
     }
 }
 
-/// Writes the name in `authority` to `name` (cleared first) and gives its port, if there is one.
+/// Writes the name in `authority` to `name` (cleared first) and returns its port, if any.
 ///
-/// IPv6 literals keep their brackets. Bytes above 0x7f pass, as in nginx; the delimiters of
-/// RFC 3986 that cannot be part of a host, user information among them, do not.
+/// IPv6 literals keep their brackets. Bytes above 0x7f pass, as in nginx. The delimiters of RFC
+/// 3986 that cannot be part of a host, user information among them, do not.
 ///
 /// # Errors
 ///
-/// An empty name, `..`, a byte that cannot stand in a host, a broken literal or port.
+/// An empty name, `..`, an invalid byte, a malformed literal or port.
 pub fn normalise(authority: &[u8], name: &mut Vec<u8>) -> Result<Option<u16>, HostError> {
     name.clear();
     let len = match authority.first() {
@@ -41,7 +41,7 @@ pub fn normalise(authority: &[u8], name: &mut Vec<u8>) -> Result<Option<u16>, Ho
     Ok(port)
 }
 
-/// What a byte is in a name.
+/// The role of a byte in a name.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Class {
     Name,
@@ -50,7 +50,7 @@ enum Class {
     Other,
 }
 
-/// PERF: a look per byte; comparing with what may stand there costs four times as much.
+/// PERF: one table lookup per byte; comparing with each allowed byte costs four times as much.
 const CLASSES: [Class; 256] = {
     let mut classes = [Class::Other; 256];
     let mut byte = 0_u8;

@@ -1,4 +1,4 @@
-//! What HTTP *means* (RFC 9110): heads, names, methods; nothing about bytes on a wire.
+//! HTTP semantics (RFC 9110): heads, fields, methods; no wire format.
 
 pub mod cache_control;
 pub mod cache_groups;

@@ -1,16 +1,16 @@
-//! The words of LSCache: what an application says in `X-LiteSpeed-*` about caching its answer.
+//! The LSCache protocol: the cache control that an application sends in `X-LiteSpeed-*`.
 //!
 //! Owns the grammar of cache control, tags, purges and vary; decides nothing and stores nothing.
-//! Everything is read leniently, as its applications expect: what is not understood is skipped.
-//! The easiest rule to break: `max-age` makes public and takes back a `no-cache` before it, while
-//! `private` stays, and a `no-cache` after it wins.
+//! Parsing is lenient, as LSCache applications expect: unknown words are skipped. The easiest rule
+//! to break: `max-age` implies public and cancels an earlier `no-cache`, while `private` stays, and
+//! a later `no-cache` wins.
 
 use crate::cache_control::{SECONDS_MAX, seconds};
 
-/// Who an object is for.
+/// The audience of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CacheScope {
-    /// Everybody.
+    /// All clients.
     Public,
     /// One session.
     Private,
@@ -27,7 +27,7 @@ pub struct LsCacheControl {
     pub public: bool,
     /// `private`; it is asked before `public`.
     pub private: bool,
-    /// `shared`: a private object that is found by its tag.
+    /// `shared`: a private object that its tag finds.
     pub shared: bool,
     /// `no-vary`: one copy whatever the cookies.
     pub no_vary: bool,
@@ -41,14 +41,14 @@ pub struct LsCacheControl {
     pub esi: Option<bool>,
     /// `max-age` in seconds.
     pub max_age: Option<u32>,
-    /// `s-maxage` in seconds; wins over `max-age` wherever it stands.
+    /// `s-maxage` in seconds; wins over `max-age` in any position.
     pub s_maxage: Option<u32>,
-    /// `max-stale`: seconds that an object may be sent after its time while it is made anew.
+    /// `max-stale`: seconds that a stale object may be sent while it is refreshed.
     pub max_stale: Option<u32>,
 }
 
 impl LsCacheControl {
-    /// Adds the words of one line to what was said before.
+    /// Adds the words of one line to those of earlier lines.
     pub fn add(&mut self, line: &[u8]) {
         for word in line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii) {
             self.word(word);
@@ -109,7 +109,7 @@ impl LsCacheControl {
         self.no_store = false;
     }
 
-    /// The seconds that an object may be kept.
+    /// The freshness lifetime of an object in seconds.
     #[must_use]
     pub const fn lifetime(&self) -> Option<u32> {
         match self.s_maxage {
@@ -118,7 +118,7 @@ impl LsCacheControl {
         }
     }
 
-    /// Whether and for whom the answer may be stored: private is asked first.
+    /// Whether the response may be stored, and for which audience: private takes precedence.
     #[must_use]
     pub const fn scope(&self) -> Option<CacheScope> {
         if self.no_cache || self.no_store {
@@ -152,7 +152,7 @@ enum Flag {
     ReloadAfter,
 }
 
-/// Words without argument; one that only begins so is taken for it.
+/// Words without argument; a longer word with such a prefix counts as the word.
 const FLAGS: &[(&[u8], Flag)] = &[
     (b"no-cache", Flag::NoCache),
     (b"no-store", Flag::NoStore),
@@ -165,7 +165,7 @@ const FLAGS: &[(&[u8], Flag)] = &[
     (b"reload-after", Flag::ReloadAfter),
 ];
 
-/// What follows `prefix`, which is compared in any case.
+/// The text after `prefix`, compared case-insensitively.
 fn after<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     let (start, rest) = text.split_at_checked(prefix.len())?;
     start.eq_ignore_ascii_case(prefix).then_some(rest)
@@ -182,7 +182,7 @@ fn leading_seconds(text: &[u8]) -> Option<u32> {
 /// A tag of `X-LiteSpeed-Tag`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LsTag<'a> {
-    /// Which purges it reacts to: public ones if it says so or stands in a public object.
+    /// The purges that apply to it: public ones if it has the word or is in a public object.
     pub scope: CacheScope,
     /// The tag; it may be empty.
     pub text: &'a [u8],
@@ -199,16 +199,16 @@ pub fn tags(line: &[u8], scope: CacheScope) -> impl Iterator<Item = LsTag<'_>> {
     })
 }
 
-/// What happens to the objects that a purge finds.
+/// The effect of a purge on the objects that it finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PurgeEffect {
     /// They are gone.
     Dead,
-    /// They are served while they are made anew.
+    /// They are served stale while they are refreshed.
     Stale,
 }
 
-/// What a purge names.
+/// The target of a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LsTarget<'a> {
     /// `*`: all objects of the scope.
@@ -224,15 +224,15 @@ pub enum LsTarget<'a> {
 /// One order of `X-LiteSpeed-Purge`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LsPurge<'a> {
-    /// Whose objects: everybody's, or those of the session that asked.
+    /// Which objects: public ones, or those of the requesting session.
     pub scope: CacheScope,
-    /// What becomes of them.
+    /// The effect on them.
     pub effect: PurgeEffect,
     /// Which they are.
     pub target: LsTarget<'a>,
 }
 
-/// Calls `take` with each order of a line of `X-LiteSpeed-Purge` or `-Purge2`.
+/// Calls `take` with each purge of a line of `X-LiteSpeed-Purge` or `-Purge2`.
 pub fn purges<'a>(line: &'a [u8], mut take: impl FnMut(LsPurge<'a>)) {
     for section in line.split(|&byte| byte == b';') {
         let mut rest = section.trim_ascii();
@@ -261,7 +261,7 @@ pub fn purges<'a>(line: &'a [u8], mut take: impl FnMut(LsPurge<'a>)) {
     }
 }
 
-/// The rest behind `word` and a comma.
+/// The rest after `word` and a comma.
 fn takes_word<'a>(text: &'a [u8], word: &[u8]) -> Option<&'a [u8]> {
     let rest = after(text, word)?.trim_ascii_start().strip_prefix(b",")?;
     Some(rest.trim_ascii_start())
@@ -288,9 +288,9 @@ fn purge_target(text: &[u8]) -> Option<(LsTarget<'_>, Option<PurgeEffect>)> {
 /// One word of `X-LiteSpeed-Vary`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LsVary<'a> {
-    /// `cookie=NAME`: the answer depends on this cookie.
+    /// `cookie=NAME`: the response depends on this cookie.
     Cookie(&'a [u8]),
-    /// `value=TOKEN`: replaces the value that copies are told apart by.
+    /// `value=TOKEN`: replaces the value that distinguishes copies.
     Value(&'a [u8]),
 }
 

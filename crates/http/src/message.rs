@@ -42,7 +42,7 @@ pub enum Scheme {
     Https,
 }
 
-/// What body follows a request head.
+/// The body that follows a request head.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RequestBody {
     /// None.
@@ -54,7 +54,7 @@ pub enum RequestBody {
     Unknown,
 }
 
-/// A request head as framing left it: checked against the grammar, not yet interpreted.
+/// A request head after framing: checked against the grammar, not interpreted yet.
 #[derive(Clone, Debug, Default)]
 pub struct RequestHead {
     /// The method.
@@ -67,7 +67,7 @@ pub struct RequestHead {
     pub target: Vec<u8>,
     /// Host and port as in `:authority`, absolute form or `Host`, in this order; empty if none.
     pub authority: Vec<u8>,
-    /// Header fields, pseudo-fields and framing fields excluded. `Host` is kept (HTTP/1) or made.
+    /// Header fields, without pseudo-fields and framing fields. `Host` is kept (HTTP/1) or added.
     pub fields: FieldMap,
     /// The request line as logged by `$request`; for HTTP/2 and 3, as nginx composes it.
     pub line: Vec<u8>,
@@ -79,7 +79,7 @@ pub struct RequestHead {
     pub wire_size: u32,
     /// Whether the head arrived in 0-RTT data and may be a replay.
     pub early: bool,
-    /// Whether it was here before the request before it was answered, for `$pipe`.
+    /// Whether it arrived before the response to the previous request, for `$pipe`.
     pub pipelined: bool,
 }
 
@@ -126,15 +126,15 @@ fn copy_bytes(to: &mut Vec<u8>, from: &[u8]) {
     to.extend_from_slice(from);
 }
 
-/// How long a response body is; framing turns this into `Content-Length`, chunks or stream ends.
+/// The length of a response body; framing turns it into `Content-Length`, chunks or stream ends.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum BodyLen {
     /// No body and no `Content-Length` (204, 304).
     #[default]
     None,
-    /// Exactly this many bytes; for a `HEAD` answer, what `GET` would send.
+    /// Exactly this many bytes; for a response to `HEAD`, the length that `GET` would have.
     Exact(u64),
-    /// Known only at its end. With status 101 on HTTP/1: a tunnel, in which it leaves as it is.
+    /// Known only at its end. With status 101 on HTTP/1: a tunnel, whose bytes pass unframed.
     Unknown,
 }
 
@@ -143,15 +143,16 @@ pub enum BodyLen {
 pub struct ResponseHead {
     /// Status code.
     pub status: u16,
-    /// Fields in the order they leave, without `Content-Length`, `Transfer-Encoding`, `Connection`.
+    /// Fields in the order of sending, without `Content-Length`, `Transfer-Encoding`, `Connection`.
     pub fields: FieldMap,
     /// The body.
     pub body: BodyLen,
-    /// Whether the connection must close after this answer (HTTP/1 only).
+    /// Whether the connection must close after this response (HTTP/1 only).
     pub close: bool,
-    /// Whether the end of the body is asked for trailer fields.
+    /// Whether the end of the body may bring trailer fields.
     pub trailed: bool,
-    /// Whether chunks must not be used, where HTTP/1.1 would (`chunked_transfer_encoding off`).
+    /// Whether chunks are forbidden, where HTTP/1.1 would use them (`chunked_transfer_encoding
+    /// off`).
     pub unchunked: bool,
     /// Bytes of the body in one DATA frame at most (HTTP/2 only).
     pub chunk_size: u32,
@@ -171,8 +172,8 @@ impl Default for ResponseHead {
     }
 }
 
-/// Bytes of the body in one DATA frame, where nobody says otherwise: the largest frame that every
-/// client takes (RFC 9113 §4.2).
+/// Bytes of the body in one DATA frame by default: the largest frame that every client accepts (RFC
+/// 9113 §4.2).
 pub const CHUNK_SIZE: u32 = 16 << 10;
 
 impl ResponseHead {
@@ -199,12 +200,12 @@ impl ResponseHead {
     }
 }
 
-/// The head of an origin's answer, free of its framing, not yet interpreted.
+/// The head of an upstream response, without its framing, not interpreted yet.
 #[derive(Clone, Debug, Default)]
 pub struct OriginHead {
-    /// Status code; 0 when the origin gave none (CGI: a `Location` makes it 302, else it is 200).
+    /// Status code; 0 when the upstream sent none (CGI: a `Location` makes it 302, else it is 200).
     pub status: u16,
-    /// The words behind the code, if the origin sent any.
+    /// The reason phrase, if the upstream sent one.
     pub reason: Vec<u8>,
     /// All fields in their order, `Status` excluded.
     pub fields: FieldMap,

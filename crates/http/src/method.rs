@@ -47,7 +47,7 @@ impl Method {
         }
     }
 
-    /// Whether repeating the request does no harm and it may ride in 0-RTT (RFC 8470 §4).
+    /// Whether the method is safe, so that it may be sent in 0-RTT (RFC 8470 §4).
     #[must_use]
     pub const fn is_safe(self) -> bool {
         matches!(self, Self::Get | Self::Head | Self::Options | Self::Trace)

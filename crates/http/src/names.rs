@@ -2,7 +2,7 @@
 
 macro_rules! names {
     ($($variant:ident = $text:literal),+ $(,)?) => {
-        /// A field name: one the server knows, or [`Name::Other`] whose text stands beside it.
+        /// A field name: one the server knows, or [`Name::Other`] with its text next to it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         #[repr(u8)]
         pub enum Name {
@@ -141,8 +141,8 @@ impl Name {
         TEXTS.get(self as usize).copied().unwrap_or("")
     }
 
-    /// Whether a request says with it what it sends, or in which case and which part of the answer
-    /// it wants. Requests that we make ourselves on behalf of one do not inherit such fields.
+    /// Whether a field describes the request's content, or selects the form or part of the
+    /// response. Subrequests do not inherit such fields.
     #[must_use]
     pub const fn is_about_content(self) -> bool {
         matches!(

@@ -1,7 +1,7 @@
-//! Which content coding a client takes (`Accept-Encoding`), read as nginx's gzip module reads it.
+//! Content negotiation of codings (`Accept-Encoding`), parsed as nginx's gzip module does.
 //!
-//! Only codings that are named count: `*` is noted but, as in nginx, does not ask for compression.
-//! Quality is only "zero or not"; which of several is sent is the server's preference.
+//! Only codings that are named count: `*` is noted but, as in nginx, does not request compression.
+//! A quality is only "zero or not"; the server's preference decides among several codings.
 
 /// A content coding that the server can make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -28,7 +28,7 @@ impl Coding {
         }
     }
 
-    /// What a precompressed sibling's name ends in.
+    /// The suffix of a precompressed sibling's name.
     #[must_use]
     pub const fn suffix(self) -> &'static str {
         match self {
@@ -88,7 +88,7 @@ impl Codings {
         self.0 & Self::ALL.0 == 0
     }
 
-    /// Whether the client also takes codings it did not name (`*`).
+    /// Whether the client also accepts codings it did not name (`*`).
     #[must_use]
     pub const fn has_wildcard(self) -> bool {
         self.0 & WILDCARD != 0
@@ -106,7 +106,7 @@ impl Codings {
 #[must_use]
 #[inline]
 pub fn accepted(field: &[u8]) -> Codings {
-    // What browsers send; the general case gives the same.
+    // The values that browsers send; the general case gives the same result.
     match field {
         b"gzip, deflate, br, zstd" => Codings::ALL,
         b"gzip, deflate, br" => Codings::NONE.with(Coding::Gzip).with(Coding::Brotli),

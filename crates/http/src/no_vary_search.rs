@@ -1,12 +1,12 @@
-//! Which parts of a query do not matter (`No-Vary-Search`), and query strings without them.
+//! Query parameters that the cache key ignores (`No-Vary-Search`), and queries without them.
 //!
-//! Owns the reading of the field and the comparison of queries by it. A field that is wrong
-//! anywhere says nothing: then every byte of the query matters.
+//! Owns the parsing of the field and the comparison of queries by it. A malformed field is ignored:
+//! then every byte of the query matters.
 
 use crate::FieldMap;
 use crate::structured::{self, Bare, Value};
 
-/// LIMIT: parameters of a query that are sorted or compared; longer queries are kept as they are.
+/// LIMIT: parameters of a query that are sorted or compared; longer queries stay unchanged.
 const PARAMETERS_MAX: usize = 256;
 
 /// Which parameters are ignored.
@@ -21,7 +21,7 @@ pub enum Ignored {
     These(Vec<Box<[u8]>>),
 }
 
-/// What the field says.
+/// The contents of the field.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NoVarySearch {
     /// Whether the order of parameters does not matter.
@@ -31,7 +31,7 @@ pub struct NoVarySearch {
 }
 
 impl NoVarySearch {
-    /// What a response says; `None` if it says nothing or nothing valid.
+    /// The field of a response; `None` if it is absent or invalid.
     #[must_use]
     pub fn of(response: &FieldMap) -> Option<Self> {
         let text = structured::join(response.all_text(b"No-Vary-Search"))?;
@@ -60,7 +60,7 @@ impl NoVarySearch {
         (found != Self::default()).then_some(found)
     }
 
-    /// Appends the part of `query` that matters. Equal texts are the same request.
+    /// Appends the relevant part of `query`. Equal texts mean the same request.
     pub fn push(&self, out: &mut Vec<u8>, query: &[u8]) {
         let mut kept: Vec<(Vec<u8>, &[u8])> = Vec::new();
         for piece in query.split(|&byte| byte == b'&').filter(|piece| !piece.is_empty()) {
@@ -99,7 +99,7 @@ fn strings(items: &[Bare<'_>]) -> Option<Vec<Box<[u8]>>> {
     items.iter().map(text).collect()
 }
 
-/// Form decoding of a parameter's name: `+` is a blank, broken escapes stay.
+/// Form decoding of a parameter's name: `+` is a blank, malformed escapes stay.
 fn decode(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text;

@@ -1,6 +1,6 @@
-//! What an application is told about a request (RFC 3875 §4.1): names with values, in order.
+//! CGI parameters of a request (RFC 3875 §4.1): names with values, in order.
 //!
-//! Owns the pairs; how they are framed for an origin is the business of `wire`.
+//! Owns the pairs; `wire` owns their framing for an upstream.
 
 /// Names with values, in one buffer. Names may repeat.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ impl Params {
         Self { arena: Vec::with_capacity(2048), entries: Vec::with_capacity(48) }
     }
 
-    /// Forgets all pairs and keeps the memory.
+    /// Removes all pairs and keeps the memory.
     pub fn clear(&mut self) {
         self.arena.clear();
         self.entries.clear();
@@ -49,7 +49,7 @@ impl Params {
         self.entries.push(entry);
     }
 
-    /// Gives every pair of this name another value.
+    /// Replaces the value of every pair of this name.
     pub fn replace(&mut self, name: &[u8], value: &[u8]) {
         for (start, name_len, value_len) in &mut self.entries {
             let at = *start as usize;
@@ -83,7 +83,7 @@ impl Params {
         self.entries.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no pairs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()

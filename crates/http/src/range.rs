@@ -1,7 +1,7 @@
-//! `Range: bytes=…` (RFC 9110 §14) with nginx's reading, and the texts of a partial answer.
+//! `Range: bytes=…` (RFC 9110 §14) as nginx parses it, and the texts of a partial response.
 //!
-//! Never yields a range outside the representation. Whether a range applies at all (method,
-//! status, `If-Range`) is the caller's to decide.
+//! Never yields a range outside the representation. The caller decides whether a range applies at
+//! all (method, status, `If-Range`).
 
 use crate::digits::{Decimal, push_decimal};
 
@@ -23,22 +23,22 @@ impl ByteRange {
     }
 }
 
-/// What a `Range` field asks for.
+/// The result of a `Range` field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RangeOutcome {
     /// Ignore it and send everything (200).
     Whole,
     /// Send the ranges (206).
     Partial,
-    /// Nothing can be sent (416 with [`push_unsatisfied`]).
+    /// No byte can be sent (416 with [`push_unsatisfied`]).
     Unsatisfiable,
 }
 
 /// The largest number nginx accepts, that of a signed file offset.
 const OFFSET_MAX: u64 = i64::MAX as u64;
 
-/// Where the first range of a `Range` field begins; none if it is counted from the end, or is no
-/// range of bytes.
+/// The start of the first range of a `Range` field; `None` if it is a suffix range or not a byte
+/// range.
 #[must_use]
 pub fn first_byte(field: &[u8]) -> Option<u64> {
     let (unit, rest) = field.split_at_checked(6)?;
@@ -102,9 +102,9 @@ impl Scan<'_> {
 
 /// Reads `field` for a representation of `length` bytes into `ranges` (cleared first).
 ///
-/// More than `max` ranges (`max_ranges`), or ranges that together are longer than the
-/// representation, ask for the whole of it; malformed specs and only impossible ones are
-/// unsatisfiable. Another unit than bytes is ignored.
+/// More than `max` ranges (`max_ranges`), or ranges that together exceed the representation, select
+/// the whole representation. A malformed spec, or only unsatisfiable ones, are unsatisfiable. A
+/// unit other than bytes is ignored.
 #[must_use]
 pub fn parse(field: &[u8], length: u64, max: u32, ranges: &mut Vec<ByteRange>) -> RangeOutcome {
     ranges.clear();
@@ -175,9 +175,9 @@ pub fn push_unsatisfied(out: &mut Vec<u8>, length: u64) {
 /// The frame of a `multipart/byteranges` body.
 #[derive(Clone, Copy, Debug)]
 pub struct Multipart<'a> {
-    /// Twenty digits that do not stand in the content but by the rarest chance.
+    /// Twenty random digits, practically never part of the content.
     pub boundary: Boundary,
-    /// What each part's `Content-Type` says; empty to leave it out.
+    /// The `Content-Type` of each part; empty to omit it.
     pub content_type: &'a [u8],
     /// Bytes of the whole representation.
     pub length: u64,
@@ -188,7 +188,7 @@ pub struct Multipart<'a> {
 pub struct Boundary(Decimal);
 
 impl Boundary {
-    /// The boundary that belongs to `chance`.
+    /// The boundary for the random number `chance`.
     #[must_use]
     pub const fn new(chance: u64) -> Self {
         Self(Decimal::new(chance))
@@ -200,7 +200,7 @@ impl Boundary {
         self.0.padded()
     }
 
-    /// Appends the value of the answer's `Content-Type`.
+    /// Appends the `Content-Type` of the response.
     pub fn push_content_type(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"multipart/byteranges; boundary=");
         out.extend_from_slice(self.digits());
@@ -208,7 +208,7 @@ impl Boundary {
 }
 
 impl Multipart<'_> {
-    /// Appends what stands before the bytes of `range`.
+    /// Appends the head of the part for `range`.
     pub fn push_part(&self, out: &mut Vec<u8>, range: ByteRange) {
         out.extend_from_slice(b"\r\n--");
         out.extend_from_slice(self.boundary.digits());
@@ -221,7 +221,7 @@ impl Multipart<'_> {
         out.extend_from_slice(b"\r\n\r\n");
     }
 
-    /// Appends what stands after the last part.
+    /// Appends the end of the multipart body.
     pub fn push_end(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(b"\r\n--");
         out.extend_from_slice(self.boundary.digits());

@@ -48,7 +48,7 @@ pub const fn reason(code: u16) -> &'static str {
     }
 }
 
-/// Whether an answer with `code` never has a body (RFC 9110 §6.4.1).
+/// Whether a response with `code` never has a body (RFC 9110 §6.4.1).
 #[must_use]
 pub const fn is_bodiless(code: u16) -> bool {
     matches!(code, 100..=199 | 204 | 304)

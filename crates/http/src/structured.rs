@@ -1,7 +1,7 @@
-//! Structured fields (RFC 9651): dictionaries and lists as caches need them, read strictly.
+//! Structured fields (RFC 9651): the dictionaries and lists that caches need, parsed strictly.
 //!
-//! Owns the grammar. Parameters are checked and forgotten; a text that is wrong anywhere is no
-//! structured field at all (RFC 9651 §4.2), so every reader returns `None` for it.
+//! Owns the grammar. Parameters are checked and dropped. A malformed text is not a structured field
+//! at all (RFC 9651 §4.2), so every parser returns `None` for it.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ pub enum Bare<'a> {
     Integer(i64),
     /// A decimal in thousandths.
     Decimal(i64),
-    /// What stands between the quotes, escapes included; see [`unescape`].
+    /// The text between the quotes, escapes included; see [`unescape`].
     String(&'a [u8]),
     /// A token.
     Token(&'a [u8]),
@@ -24,7 +24,7 @@ pub enum Bare<'a> {
     Date(i64),
 }
 
-/// What a member of a list or dictionary is.
+/// A member of a list or dictionary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value<'a> {
     /// One item.
@@ -68,7 +68,7 @@ pub fn unescape(raw: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(out)
 }
 
-/// All lines of a field as one text (RFC 9110 §5.3), or `None` when there is no line.
+/// All lines of a field as one text (RFC 9110 §5.3), or `None` if the field is absent.
 #[must_use]
 pub fn join<'a>(mut lines: impl Iterator<Item = &'a [u8]>) -> Option<Cow<'a, [u8]>> {
     let first = lines.next()?;
@@ -81,7 +81,7 @@ pub fn join<'a>(mut lines: impl Iterator<Item = &'a [u8]>) -> Option<Cow<'a, [u8
     Some(joined)
 }
 
-/// The members of a dictionary, the last of each key (RFC 9651 §4.2.2); `None` if it is none.
+/// The members of a dictionary, the last of each key (RFC 9651 §4.2.2); `None` if it is malformed.
 #[must_use]
 pub fn dictionary(text: &[u8]) -> Option<Vec<(&[u8], Value<'_>)>> {
     let mut rest = Rest(trim_spaces(text));
@@ -94,7 +94,7 @@ pub fn dictionary(text: &[u8]) -> Option<Vec<(&[u8], Value<'_>)>> {
             rest.parameters()?;
             Value::Item(Bare::Boolean(true))
         };
-        // Few members repeat; a long text of distinct keys is held to a bound instead of hashed.
+        // Few members repeat; a bound limits a long text of distinct keys, instead of a hash.
         if let Some(member) = members.iter_mut().find(|(known, _)| *known == key) {
             member.1 = value;
         } else if members.len() < MEMBERS_MAX {
@@ -107,7 +107,7 @@ pub fn dictionary(text: &[u8]) -> Option<Vec<(&[u8], Value<'_>)>> {
     Some(members)
 }
 
-/// The members of a list; `None` if it is none.
+/// The members of a list; `None` if it is malformed.
 #[must_use]
 pub fn list(text: &[u8]) -> Option<Vec<Value<'_>>> {
     let mut rest = Rest(trim_spaces(text));
@@ -273,14 +273,14 @@ fn digits(text: &[u8]) -> i64 {
     text.iter().fold(0, |number, &digit| number * 10 + i64::from(digit - b'0'))
 }
 
-/// Whether `byte` may stand in a token (RFC 9110 §5.6.2).
+/// Whether a token may contain `byte` (RFC 9110 §5.6.2).
 #[must_use]
 pub const fn is_token(byte: u8) -> bool {
     matches!(byte, b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'^'..=b'`' | b'|' | b'~')
         || byte.is_ascii_alphanumeric()
 }
 
-/// Appends `text` as a string; bytes that no string may hold become `?`.
+/// Appends `text` as a string; bytes that a string cannot hold become `?`.
 pub fn push_string(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
     for &byte in text {

@@ -1,10 +1,10 @@
-//! Media types by file name extension: what a `types` block says, ready for lookup.
+//! Media types by file name extension: the contents of a `types` block, ready for lookup.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
-/// The longest extension that is looked up; longer ones have no type.
+/// The longest extension that has a type.
 const EXTENSION_MAX: usize = 32;
 
 /// Extensions come from the configuration, so a plain multiplicative hash is safe here.
@@ -36,7 +36,7 @@ impl Types {
         Self::default()
     }
 
-    /// The three types that hold where no `types` block is given.
+    /// The three default types, used without a `types` block.
     #[must_use]
     pub fn built_in() -> Self {
         let mut types = Self::new();
@@ -48,7 +48,7 @@ impl Types {
         types
     }
 
-    /// Sets the type of `extension` (without dot) and gives the one it had.
+    /// Sets the type of `extension` (without dot) and returns the previous one.
     pub fn insert(&mut self, extension: &[u8], media: Arc<[u8]>) -> Option<Arc<[u8]>> {
         self.map.insert(extension.to_ascii_lowercase().into(), media)
     }
@@ -93,7 +93,7 @@ impl<E: AsRef<[u8]>> FromIterator<(E, Arc<[u8]>)> for Types {
     }
 }
 
-/// What follows the last dot of the last segment; empty for `.name` and `name`.
+/// The text after the last dot of the last segment; empty for `.name` and `name`.
 #[must_use]
 pub fn extension(path: &[u8]) -> &[u8] {
     let Some(at) = memchr::memrchr2(b'.', b'/', path) else { return &[] };

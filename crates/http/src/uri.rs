@@ -1,8 +1,8 @@
-//! From the request target as sent to the path that locations and files are chosen by.
+//! From the request target as sent to the path that selects locations and files.
 //!
 //! Owns decoding, `.`/`..` resolution, slash merging and the split at `?` and `#`. Refuses what
 //! nginx refuses: broken escapes, NUL, blanks and controls, and any path that climbs above its
-//! root, even for a moment. The easiest rule to break: an escaped `%`, `#` or `?` is a literal,
+//! root, even temporarily. The easiest rule to break: an escaped `%`, `#` or `?` is a literal,
 //! while an escaped `/` or `.` acts exactly as the raw byte does.
 //!
 //! ```text
@@ -25,7 +25,7 @@ pub enum MergeSlashes {
     Off,
 }
 
-/// Why a target is answered with 400.
+/// Why a target gets a 400.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UriError {
     /// It does not begin with `/`.
@@ -41,38 +41,38 @@ pub enum UriError {
 }
 
 impl UriError {
-    /// What the error log says.
+    /// The text for the error log.
     #[must_use]
     pub const fn reason(self) -> &'static str {
         "client sent invalid request"
     }
 }
 
-/// Where the parts of a normalised target stand.
+/// The positions of the parts of a normalised target.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestTarget {
-    /// Length of the raw path when it needed no work; `None` when it was decoded.
+    /// Length of the raw path if it was in normal form; `None` if it was decoded.
     plain_len: Option<usize>,
-    /// The query in the raw target, without `?`; empty if there is none.
+    /// The query in the raw target, without `?`; empty if there is no query.
     args: Range<usize>,
 }
 
 impl RequestTarget {
-    /// The path: a piece of the `raw` target, or all of the buffer it was decoded into.
+    /// The path: a slice of the `raw` target, or the whole buffer it was decoded into.
     #[must_use]
     #[inline]
     pub fn path<'a>(&self, raw: &'a [u8], decoded: &'a [u8]) -> &'a [u8] {
         self.plain_len.map_or(decoded, |len| &raw[..len])
     }
 
-    /// The query as sent, without `?`; empty if there is none.
+    /// The query as sent, without `?`; empty if there is no query.
     #[must_use]
     #[inline]
     pub fn args<'a>(&self, raw: &'a [u8]) -> &'a [u8] {
         &raw[self.args.clone()]
     }
 
-    /// Whether the path differs, or may differ, from what was sent.
+    /// Whether the path differs, or may differ, from the raw one.
     #[must_use]
     pub const fn is_decoded(&self) -> bool {
         self.plain_len.is_none()
@@ -106,7 +106,7 @@ const CLASS: [Class; 256] = {
     class
 };
 
-/// Splits and normalises `raw`; `decoded` is written only when the path needs work.
+/// Splits and normalises `raw`; writes `decoded` only if the path needs it.
 ///
 /// An empty path (absolute form, as in `http://a?x`) counts as `/`.
 ///
@@ -169,7 +169,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Takes one byte, raw or decoded, that is no delimiter.
+    /// Takes one byte, raw or decoded, that is not a delimiter.
     #[inline]
     fn step(&mut self, byte: u8) -> Result<(), UriError> {
         self.state = match (self.state, byte) {
@@ -265,7 +265,7 @@ fn normalise_slowly(
     Ok(RequestTarget { plain_len: None, args: query })
 }
 
-/// The byte that the two digits at the front of `digits` stand for.
+/// The byte that the first two digits of `digits` encode.
 fn escape(digits: &[u8]) -> Result<u8, UriError> {
     let digit = |at: usize| {
         let value = digits.get(at).and_then(|&digit| char::from(digit).to_digit(16));

@@ -1,16 +1,16 @@
-//! Which request fields chose a response (RFC 9110 §12.5.5, RFC 9111 §4.1).
+//! Which request fields selected a response (RFC 9110 §12.5.5, RFC 9111 §4.1).
 //!
-//! Owns the reading of `Vary` and the text that requests are told apart by. Two requests match when
-//! their texts are equal. `Accept-Encoding` is left out where one object holds all codings.
+//! Owns the parsing of `Vary` and the text that distinguishes requests. Two requests match when
+//! their texts are equal. `Accept-Encoding` is omitted where one object holds all codings.
 
 use crate::{FieldMap, Name};
 
-/// LIMIT: names that one response may vary on; one with more is as if it said `*`.
+/// LIMIT: names that one response may vary on; more count as `*`.
 pub const NAMES_MAX: usize = 16;
 /// LIMIT: bytes of these names together.
 pub const SIZE_MAX: usize = 512;
 
-/// What `Vary` names.
+/// The fields that `Vary` lists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum VaryField {
     /// Nothing: one response for all requests.
@@ -18,12 +18,12 @@ pub enum VaryField {
     Nothing,
     /// These fields: in lower case, sorted, each once.
     Names(Vec<Box<[u8]>>),
-    /// Something that no request field tells: never matches.
+    /// `*`: never matches.
     Anything,
 }
 
 impl VaryField {
-    /// What a response varies on; what is no token stands for something unknown.
+    /// The fields that a response varies on; an invalid name counts as `*`.
     #[must_use]
     pub fn of(response: &FieldMap) -> Self {
         let mut names: Vec<Box<[u8]>> = Vec::new();
@@ -68,9 +68,9 @@ impl VaryField {
     }
 }
 
-/// Appends what tells `request` apart by the field `name`: the name, and its values with the white
-/// space around commas made even (RFC 9111 §4.1), or the name alone if there is no such field.
-/// A line feed ends it, which no value can hold.
+/// Appends the text that distinguishes `request` by the field `name`: the name, and its values with
+/// the whitespace around commas normalised (RFC 9111 §4.1), or the name alone if the field is
+/// absent. A line feed ends it, which a value cannot contain.
 pub fn push_selecting(out: &mut Vec<u8>, name: &[u8], request: &FieldMap) {
     out.extend_from_slice(name);
     let mut separator = b':';

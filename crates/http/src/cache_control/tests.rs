@@ -1,4 +1,4 @@
-//! Rows of what directives mean.
+//! Tables of directives and their meanings.
 
 use super::{
     AccelExpires, CacheControl, RequestControl, SECONDS_MAX, accel_expires, age, expires,

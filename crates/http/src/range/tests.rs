@@ -1,4 +1,4 @@
-//! What range specs mean, and that no range leaves the representation.
+//! Range specs and their meanings; no range exceeds the representation.
 
 use super::{
     Boundary, ByteRange, Multipart, RangeOutcome, parse, push_content_range, push_unsatisfied,

@@ -1,4 +1,4 @@
-//! What targets become, what is refused, and that no path leaves its root.
+//! Normalised and refused targets; no path climbs above its root.
 
 use super::{MergeSlashes, RequestTarget, UriError, normalise, push_decoded};
 use crate::escape::{UriPart, push_uri};
