@@ -1,11 +1,11 @@
-//! How often a loop may go round that ends when what it follows falls silent.
+//! An upper bound on the rounds of a loop whose end depends on other code.
 //!
-//! Owns the count of one loop. A loop over what is at hand, a slice or a buffer, ends by itself and
-//! needs none; one that asks a machine for what comes next ends only if the machine is right.
-//! Easiest to break: a loop that a bound ends must leave its work where the next turn finds it.
+//! Owns the count of one loop. A loop over a slice or a buffer ends by itself and needs no bound. A
+//! loop that polls a machine for its next item ends only if the machine is correct. Easiest to
+//! break: a loop that the bound ends must leave its work where the next turn finds it.
 
-/// Rounds of one loop: far more than any of ours has work for, so that only a loop which would not
-/// end comes there, and does so within a second or two.
+/// Rounds of one loop. No loop has that much work, so only an endless one reaches the bound; it
+/// does so within a second or two.
 const ROUNDS_MAX: u32 = 1 << 20;
 
 /// The rounds that are left.
@@ -19,7 +19,7 @@ impl Bound {
         Self(ROUNDS_MAX)
     }
 
-    /// Takes a round. False when none is left: a fault of ours, at which debug builds stop.
+    /// Takes a round. False when none is left, which is a bug: debug builds panic there.
     #[inline]
     #[must_use]
     pub const fn goes_on(&mut self) -> bool {

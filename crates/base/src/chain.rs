@@ -1,11 +1,11 @@
-//! Bytes on their way out: a contiguous buffer with large pieces and file ranges woven in.
+//! Bytes to send: a contiguous buffer, interleaved with large shared pieces and file ranges.
 
 use bytes::Bytes;
 
 use crate::FileRef;
 
-/// What a file looked like when its answer began. Names and attributes may change; a file with
-/// another stamp has another content.
+/// The state of a file when its response began. Names and attributes may change; a different stamp
+/// means different content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ChainStamp {
     /// Bytes.
@@ -23,9 +23,9 @@ pub struct FileRange {
     pub file: FileRef,
     /// First byte to send.
     pub offset: u64,
-    /// Bytes to send.
+    /// The stamp that the file must still have when these bytes are sent, however late.
     pub len: u64,
-    /// What the file must still be when these bytes leave, however late.
+    /// The stamp that the file must still have when these bytes are sent, however late.
     pub stamp: ChainStamp,
 }
 
@@ -34,16 +34,16 @@ pub struct FileRange {
 pub enum Segment {
     /// `start..end` of the chain's own buffer.
     Inline(usize, usize),
-    /// A shared piece that was not worth copying.
+    /// A shared piece, too large to copy.
     Bytes(Bytes),
     /// A file range; only a chain that [`SendChain::keeps_files`] holds one.
     File(FileRange),
 }
 
-/// How a chain treats what is pushed into it.
+/// How a chain treats the bytes that are pushed into it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopyPolicy {
-    /// Everything is copied into one buffer: what is to be encrypted or framed densely.
+    /// Copies everything into one buffer, for encryption or dense framing.
     Contiguous,
     /// Shared pieces of at least this many bytes stay shared; smaller ones are copied.
     Shared(usize),
@@ -66,7 +66,7 @@ impl SendChain {
         Self { weave, keeps_files: false, buffer: Vec::new(), segments: Vec::new(), len: 0 }
     }
 
-    /// Says how the next contents are to be treated. The chain must be empty.
+    /// Sets the policy for the next contents. The chain must be empty.
     pub fn configure(&mut self, weave: CopyPolicy, keeps_files: bool) {
         debug_assert!(self.is_empty(), "a chain changes its weave only when empty");
         self.weave = weave;
@@ -79,7 +79,7 @@ impl SendChain {
         self.keeps_files
     }
 
-    /// Whether an owned piece of `len` bytes would stay as it is instead of being copied.
+    /// Whether an owned piece of `len` bytes would be shared instead of copied.
     #[must_use]
     pub const fn shares(&self, len: usize) -> bool {
         matches!(self.weave, CopyPolicy::Shared(min) if len >= min)
@@ -112,7 +112,7 @@ impl SendChain {
         self.extend_inline(start);
     }
 
-    /// Appends `bytes`, shared or copied as the weave says.
+    /// Appends `bytes`, shared or copied by policy.
     #[inline]
     pub fn push_bytes(&mut self, bytes: &Bytes) {
         match self.weave {
@@ -124,7 +124,7 @@ impl SendChain {
         }
     }
 
-    /// Appends an owned buffer without copying it, where the weave allows.
+    /// Appends an owned buffer without copying it, where the policy allows.
     pub fn push_owned(&mut self, bytes: Bytes) {
         match self.weave {
             CopyPolicy::Shared(min) if bytes.len() >= min => {
@@ -146,7 +146,7 @@ impl SendChain {
         self.segments.push(Segment::File(range));
     }
 
-    /// Lets `fill` write up to `max` bytes in place and appends what it says it wrote.
+    /// Lets `fill` write up to `max` bytes in place; appends as many as it returns.
     pub fn push_with(&mut self, max: usize, fill: impl FnOnce(&mut [u8]) -> usize) -> usize {
         let start = self.buffer.len();
         self.buffer.resize(start + max, 0);
@@ -166,7 +166,7 @@ impl SendChain {
         result
     }
 
-    /// Where the next inline byte will stand; for [`Self::patch`] and [`Self::rewind`].
+    /// The position of the next inline byte; for [`Self::patch`] and [`Self::rewind`].
     #[must_use]
     pub const fn mark(&self) -> usize {
         self.buffer.len()
@@ -210,7 +210,7 @@ impl SendChain {
         &self.buffer[start..end]
     }
 
-    /// Gives memory above `keep` bytes back; for idle moments.
+    /// Releases memory above `keep` bytes; for idle moments.
     pub fn shrink(&mut self, keep: usize) {
         if self.is_empty() && self.buffer.capacity() > keep {
             self.buffer.shrink_to(keep);

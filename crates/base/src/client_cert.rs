@@ -1,8 +1,8 @@
-//! What is known of a client's certificate, handed from the TLS layer to variables and verdicts.
+//! Facts about a client's certificate, passed from the TLS layer to variables and access checks.
 //!
 //! Plain data: nothing here verifies or parses.
 
-/// Why a client's chain is not trusted, in the numbers and words of OpenSSL.
+/// Why verification of a client's chain failed, in the numbers and words of OpenSSL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientCertFault {
     /// 1: unspecified certificate verification error.
@@ -79,19 +79,19 @@ impl ClientCertFault {
         }
     }
 
-    /// What `$ssl_client_verify` gives after `FAILED:`.
+    /// The text of `$ssl_client_verify` after `FAILED:`.
     #[must_use]
     pub const fn words(self) -> &'static str {
         self.texts().0
     }
 
-    /// What the error log says of a request that is refused for it.
+    /// The error log's text for a request refused because of it.
     #[must_use]
     pub const fn complaint(self) -> &'static str {
         self.texts().1
     }
 
-    /// Whether `ssl_verify_client optional_no_ca` overlooks it: only the authority is unknown.
+    /// Whether `ssl_verify_client optional_no_ca` accepts it: only the authority is unknown.
     #[must_use]
     pub const fn is_only_unknown_authority(self) -> bool {
         matches!(
@@ -101,7 +101,7 @@ impl ClientCertFault {
     }
 }
 
-/// A client's certificate and what came of its verification.
+/// A client's certificate and the result of its verification.
 #[derive(Clone, Debug, Default)]
 pub struct ClientCert {
     /// Why it is not trusted, if it is not.

@@ -1,12 +1,12 @@
 //! Deadlines of many owners, earliest first.
 //!
-//! An owner keeps its own true deadline and at most re-arms when it moves *earlier*; an entry that
-//! fires early is re-armed by its owner. So a keep-alive deadline that moves later with every
-//! request costs nothing, which is why this is a heap and not a wheel of slots.
+//! An owner keeps its true deadline and re-arms only when it moves *earlier*; if an entry fires
+//! early, its owner re-arms it. A keep-alive deadline that moves later with every request therefore
+//! costs nothing, which is why this is a heap and not a timer wheel.
 //!
-//! Easiest to break: a pass over what is due must end whatever owners do meanwhile. So a pass takes
-//! only what was armed before it began; a deadline that has passed already when it is armed again
-//! comes behind the pass.
+//! Easiest to break: a pass over due entries must end, whatever owners do meanwhile. A pass
+//! therefore takes only entries armed before it began; a deadline armed after it has passed fires
+//! after the pass.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::Instant;
 
-/// How far behind a pass a deadline is put that has passed when it is armed.
+/// How far behind a pass a deadline is placed that had passed when it was armed.
 const BEHIND: Duration = Duration::from_millis(1);
 
 /// A queue of `(deadline, token)` pairs.
@@ -26,7 +26,7 @@ pub struct DeadlineQueue {
     passed: Option<Instant>,
 }
 
-/// The earliest entry that an owner has in the wheel.
+/// The earliest entry that an owner has in the queue.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Armed(Option<Instant>);
 
@@ -40,8 +40,7 @@ impl Armed {
 }
 
 impl DeadlineQueue {
-    /// Makes sure that `token` fires at `deadline` or earlier, but not in the pass that is under
-    /// way.
+    /// Makes `token` fire at `deadline` or earlier, but not in the current pass.
     pub fn arm(&mut self, armed: &mut Armed, deadline: Instant, token: u64) {
         let deadline = self.ahead(deadline);
         if armed.0.is_some_and(|at| at <= deadline) {
@@ -51,13 +50,13 @@ impl DeadlineQueue {
         self.heap.push(Reverse((deadline, token)));
     }
 
-    /// Lets `token` fire at `deadline`, whatever else it has in the wheel.
+    /// Makes `token` fire at `deadline`, in addition to its other entries.
     pub fn arm_once(&mut self, deadline: Instant, token: u64) {
         let deadline = self.ahead(deadline);
         self.heap.push(Reverse((deadline, token)));
     }
 
-    /// The deadline, or a moment behind the last pass if it does not lie there.
+    /// The deadline, or a moment after the last pass if it lies before that.
     fn ahead(&self, deadline: Instant) -> Instant {
         match self.passed {
             Some(passed) if deadline <= passed => passed.after(BEHIND),
@@ -71,8 +70,8 @@ impl DeadlineQueue {
         self.heap.peek().map(|Reverse((at, _))| *at)
     }
 
-    /// Takes out one entry that is due at `now`: when it was due, and its token. Calls with one
-    /// `now` are a pass, which comes to an end.
+    /// Removes one entry that is due at `now` and returns its deadline and token. Calls with the
+    /// same `now` form one pass, and a pass ends.
     pub fn expire(&mut self, now: Instant) -> Option<(Instant, u64)> {
         self.passed = self.passed.max(Some(now));
         let due = self.heap.peek().is_some_and(|Reverse((at, _))| *at <= now);
@@ -130,7 +129,7 @@ mod tests {
             }
         }
         assert_eq!(fired, [1, 2]);
-        // What has come is not lost: it is due right behind the pass.
+        // The entry is not lost: it is due right after the pass.
         assert_eq!(wheel.next(), Some(at(6)));
         assert_eq!(wheel.expire(at(6)), Some((at(6), 1)));
         armed.fired(at(6));

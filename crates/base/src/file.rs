@@ -1,9 +1,9 @@
-//! An open file as a value that travels between layers without anybody reading it.
+//! An open file as a value that layers pass on without reading it.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
-/// A shared open file. Only `io` opens and reads one; it closes when the last copy goes.
+/// A shared open file. Only `io` opens and reads one; it closes with its last copy.
 #[derive(Clone, Debug)]
 pub struct FileRef(Arc<OwnedFd>);
 
@@ -14,13 +14,13 @@ impl FileRef {
         Self(Arc::new(fd))
     }
 
-    /// The descriptor, for the kernel's door.
+    /// The descriptor, for the `Io` backend.
     #[must_use]
     pub fn raw(&self) -> RawFd {
         self.0.as_raw_fd()
     }
 
-    /// How many copies there are, this one included; tells the simulator what is held open.
+    /// How many copies exist, this one included. The simulator uses it to see what is open.
     #[must_use]
     pub fn holders(&self) -> usize {
         Arc::strong_count(&self.0)

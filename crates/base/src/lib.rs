@@ -1,4 +1,5 @@
-//! What every layer speaks: time, generational keys, gather lists, the timer wheel, chance, limits.
+//! The vocabulary of all layers: time, generational keys, gather lists, the deadline queue, random
+//! numbers, limits.
 //!
 //! Nothing here does I/O or knows HTTP.
 

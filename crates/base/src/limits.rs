@@ -30,11 +30,11 @@ pub const FILES_CONTENT_MAX: u64 = 64 * 1024 * 1024;
 pub const VARIANTS_SIZE_MAX: u64 = 32 * 1024 * 1024;
 /// Connections of one worker that are not bounded by `worker_connections`.
 pub const CONNS_MAX: u32 = 1 << 20;
-/// Connections of one worker to origins.
+/// Connections of one worker to upstream servers.
 pub const LINKS_MAX: u32 = 1 << 18;
 /// Fills of one worker that no client waits for.
 pub const UNWAITED_FILLS_MAX: usize = 64;
-/// Those of them from one origin.
+/// Those of them from one upstream.
 pub const UNWAITED_FILLS_PER_ORIGIN_MAX: usize = 32;
 /// Exchanges in flight on one worker.
 pub const EXCHANGES_MAX: u32 = 1 << 18;
@@ -50,15 +50,15 @@ pub const MATCH_STEPS_MAX: u32 = 1_000_000;
 pub const VARIABLE_DEPTH_MAX: u8 = 100;
 /// Redirects inside the server for one request, as nginx's ten rounds.
 pub const INTERNAL_REDIRECTS_MAX: u8 = 10;
-/// Milliseconds that connections which have asked nothing yet outlive the order to drain.
+/// Milliseconds that connections without a request yet survive the order to drain.
 pub const DRAIN_GRACE_MS: u64 = 2000;
-/// Milliseconds that a worker may stand in one turn before that is told.
+/// Milliseconds that one turn of a worker may last before the watchdog logs it.
 pub const STAND_MS: u64 = 5000;
-/// Milliseconds that workers may take to stop; those that do not are left behind.
+/// Milliseconds that workers may take to stop; the process exits without the others.
 pub const STOP_MS: u64 = 4000;
-/// Certificates that a client may send beside its own, to lead from it to an authority.
+/// Certificates that a client may send beside its own, to build the chain to an authority.
 pub const CLIENT_CHAIN_MAX: usize = 8;
-/// Certificates with one subject that are looked at among them: ways multiply with namesakes.
+/// Certificates with the same subject that chain building tries: each one multiplies the paths.
 pub const CLIENT_NAMESAKES_MAX: usize = 2;
 /// Bytes of a client's own certificate; variables hold several forms of it.
 pub const CLIENT_CERT_SIZE_MAX: usize = 16 * 1024;

@@ -1,11 +1,12 @@
-//! Chance as a value: a seeded generator for jitter, boundaries and sampling. Never for secrets.
+//! Random numbers as values: a seeded generator for jitter, boundaries and sampling. Never for
+//! secrets.
 
 /// A small, fast, seeded generator (splitmix64).
 #[derive(Clone, Debug)]
 pub struct Prng(u64);
 
 impl Prng {
-    /// The sequence that belongs to `seed`.
+    /// The sequence for `seed`.
     #[must_use]
     pub const fn new(seed: u64) -> Self {
         Self(seed)

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A slab index that knows which tenant it was handed out for.
+/// A slab index with the generation of the entry that it was made for.
 pub struct SlabKey<T> {
     index: u32,
     generation: u32,
@@ -17,7 +17,7 @@ impl<T> SlabKey<T> {
         (self.generation as u64) << 32 | self.index as u64
     }
 
-    /// The inverse of [`Self::to_bits`]; a made-up word gives a key that finds nothing.
+    /// The inverse of [`Self::to_bits`]; an invented word gives a key without an entry.
     #[must_use]
     pub const fn from_bits(bits: u64) -> Self {
         Self { index: bits as u32, generation: (bits >> 32) as u32, of: PhantomData }
@@ -65,7 +65,7 @@ impl<T> Slab<T> {
     ///
     /// # Errors
     ///
-    /// Gives `value` back when `capacity` entries are live.
+    /// Returns `value` when `capacity` entries are live.
     pub fn insert(&mut self, value: T) -> Result<SlabKey<T>, T> {
         if let Some(index) = self.free.pop() {
             let (generation, slot) = &mut self.entries[index as usize];
@@ -104,13 +104,13 @@ impl<T> Slab<T> {
             return None;
         }
         let value = slot.take()?;
-        // 24 bits, so that a token can carry a kind beside the key.
+        // 24 bits, so that a token can hold a kind next to the key.
         *generation = generation.wrapping_add(1) & 0x00ff_ffff;
         self.free.push(key.index);
         Some(value)
     }
 
-    /// The key of whoever lives at this index.
+    /// The key of the entry at this index.
     #[must_use]
     pub fn key_at(&self, index: u32) -> Option<SlabKey<T>> {
         let (generation, slot) = self.entries.get(index as usize)?;

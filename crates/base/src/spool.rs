@@ -1,7 +1,7 @@
-//! A body on its way through: in memory first, then in a file; read in order, again if it was kept.
+//! A body in transit: buffered in memory first, then in a file. Read in order; again if retained.
 //!
-//! Owns what is held and where; writing to the file and reading from it is done by whoever has the
-//! door. Easiest to break: bytes that were given to the file are readable only after `written`.
+//! Owns which bytes are held and where. The owner of the `Io` backend writes and reads the file.
+//! Easiest to break: bytes handed to the file become readable only after `written`.
 
 use std::collections::VecDeque;
 
@@ -9,10 +9,10 @@ use bytes::Bytes;
 
 use crate::{FileRef, SendChain};
 
-/// Whether what was read can be read again.
+/// Whether bytes can be read a second time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retain {
-    /// Memory is given back as it is read.
+    /// Memory is released as it is read.
     No,
     /// Everything is held until the end, for a second attempt.
     Yes,
@@ -21,30 +21,30 @@ pub enum Retain {
 /// How much is held, and where. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpoolLimits {
-    /// Held in memory; more goes to the file.
+    /// Bytes held in memory; more go to the file.
     pub memory: usize,
-    /// Held in the file; 0 is no file at all.
+    /// Bytes held in the file; 0 means no file.
     pub file: u64,
 }
 
-/// What one pull gave.
+/// The result of one pull.
 #[derive(Clone, Debug)]
 pub enum SpoolPiece {
-    /// Something was appended; ask again.
+    /// A piece was appended; pull again.
     More,
-    /// Nothing now.
+    /// No bytes now.
     Pending,
     /// That was the last byte; something may have been appended.
     End,
     /// The body cannot be completed.
     Broken,
-    /// Read this part of the file, hand the bytes on, then call [`Spool::advance`].
+    /// Read this part of the file, pass the bytes on, then call [`Spool::advance`].
     File {
         /// The file.
         file: FileRef,
         /// First byte to read.
         offset: u64,
-        /// Bytes to read, at most what was asked for.
+        /// Bytes to read, at most the number requested.
         len: u64,
     },
 }
@@ -54,18 +54,17 @@ pub enum SpoolPiece {
 pub struct SpoolWrite {
     /// The file; absent before the first write, which makes it.
     pub file: Option<FileRef>,
-    /// Where the bytes go.
+    /// The offset of the bytes in the file.
     pub offset: u64,
     /// The bytes.
     pub bytes: Bytes,
 }
 
-/// Pieces below this many bytes are joined with those behind them, up to so many, when they are
-/// written.
+/// Smaller pieces are joined with those after them, up to this many bytes, before a write.
 const JOIN_MIN: usize = 4096;
 const JOIN_MAX: usize = 64 * 1024;
 
-/// How a body stands.
+/// The state of a body's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     Open,
@@ -73,7 +72,8 @@ enum Ending {
     Broken,
 }
 
-/// A body on its way. In order: kept pieces in memory, then the file, then pieces not yet written.
+/// A body in transit. In order: retained pieces in memory, then the file, then pieces not yet
+/// written.
 ///
 /// A copy shares the bytes and the file, and has a reader of its own; only one may be filled.
 #[derive(Clone, Debug)]
@@ -84,7 +84,7 @@ pub struct Spool {
     /// Pieces before the file; `read` of the front ones were read.
     memory: VecDeque<Bytes>,
     memory_len: usize,
-    /// Pieces that wait to be written behind the file's end.
+    /// Pieces that wait to be written after the file's end.
     excess: VecDeque<Bytes>,
     excess_len: usize,
     file: Option<FileRef>,
@@ -135,7 +135,7 @@ impl Spool {
         spool
     }
 
-    /// Takes bytes in, whatever the limits say; see [`Self::is_full`].
+    /// Appends bytes, even beyond the limits; see [`Self::is_full`].
     pub fn push(&mut self, bytes: Bytes) {
         debug_assert!(self.ending != Ending::Complete, "nothing follows the end");
         self.received += bytes.len() as u64;
@@ -154,8 +154,8 @@ impl Spool {
         }
     }
 
-    /// Has everything that is in memory written to the file, so that the file will be the whole of
-    /// it. Nothing may have been read or written yet.
+    /// Schedules all bytes in memory for the file, so that the file holds the whole body. Must come
+    /// before the first read and the first write.
     pub fn spill(&mut self) {
         debug_assert!(self.piece == 0 && self.piece_at == 0, "nothing was read");
         if self.file_len == 0 && self.excess.is_empty() {
@@ -171,7 +171,7 @@ impl Spool {
         }
     }
 
-    /// No more comes, and that is not all.
+    /// Ends the body as incomplete.
     pub fn fail(&mut self) {
         if self.ending == Ending::Open {
             self.ending = Ending::Broken;
@@ -202,7 +202,7 @@ impl Spool {
         self.memory_len + self.excess_len
     }
 
-    /// Whether whoever fills it should wait until something was read.
+    /// Whether the producer should wait until bytes have been read.
     #[must_use]
     pub const fn is_full(&self) -> bool {
         if self.limits.file == 0 {
@@ -212,13 +212,13 @@ impl Spool {
         }
     }
 
-    /// Whether something was read and everything has been read that is here, or it all ended.
+    /// Whether all bytes present have been read.
     #[must_use]
     pub fn is_drained(&self) -> bool {
         self.piece == self.memory.len() && self.file_at == self.file_len && self.excess.is_empty()
     }
 
-    /// The whole body, if it is complete, in memory and nothing of it was given back.
+    /// The whole body, if it is complete, in memory and no part of it was released.
     pub fn pieces(&self) -> Option<impl Iterator<Item = &Bytes>> {
         let whole = self.file_len == 0 && self.excess.is_empty();
         let kept = self.retain == Retain::Yes || self.received == self.memory_len as u64;
@@ -237,12 +237,13 @@ impl Spool {
         self.excess_len > 0
     }
 
-    /// What is to be written to the file now; then call [`Self::written`] or [`Self::fail`].
+    /// The next write to the file; afterwards call [`Self::written`] or [`Self::fail`].
     #[must_use]
     pub fn next_write(&self) -> Option<SpoolWrite> {
         let front = self.excess.front()?;
         let bytes = if front.len() < JOIN_MIN && self.excess.len() > 1 {
-            // Else a client that sends single bytes would cost a system call for each.
+            // Without the minimum a client that sends single bytes would cost a system call for
+            // each.
             let mut joined = Vec::with_capacity(self.excess_len.min(JOIN_MAX));
             for piece in &self.excess {
                 if !joined.is_empty() && joined.len() + piece.len() > JOIN_MAX {
@@ -257,7 +258,7 @@ impl Spool {
         Some(SpoolWrite { file: self.file.clone(), offset: self.file_len, bytes })
     }
 
-    /// Notes that the first `len` bytes of what [`Self::next_write`] gave stand in `file`.
+    /// Records that the first `len` bytes of [`Self::next_write`] are in `file`.
     pub fn written(&mut self, file: FileRef, len: usize) {
         self.file = Some(file);
         let mut left = len.min(self.excess_len);
@@ -295,14 +296,14 @@ impl Spool {
     /// Notes that `len` bytes of the described part of the file were read.
     pub fn advance(&mut self, len: u64) {
         self.file_at = self.file_len.min(self.file_at + len);
-        // Everything was read: what comes next may stay in memory again.
+        // All bytes were read, so later ones may stay in memory again.
         if self.retain == Retain::No && self.file_at == self.file_len && self.excess.is_empty() {
             self.file_at = 0;
             self.file_len = 0;
         }
     }
 
-    /// Starts to read from the first byte again; false when something was given back.
+    /// Starts to read from the first byte again; false if a part was released.
     pub fn rewind(&mut self) -> bool {
         let kept = self.retain == Retain::Yes || self.received == self.memory_len as u64;
         if kept {
@@ -349,7 +350,7 @@ mod tests {
 
     const LIMITS: SpoolLimits = SpoolLimits { memory: 8, file: 100 };
 
-    /// Reads everything there is; `disk` is what was written.
+    /// Reads all bytes; `disk` holds those that were written.
     fn drain(spool: &mut Spool, disk: &[u8]) -> (Vec<u8>, SpoolPiece) {
         let mut all = Vec::new();
         loop {

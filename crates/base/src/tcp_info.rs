@@ -1,4 +1,4 @@
-//! What a kernel says of one of its TCP connections.
+//! The kernel's figures for one TCP connection.
 
 /// The figures behind `$tcpinfo_*`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

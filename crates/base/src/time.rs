@@ -1,4 +1,4 @@
-//! Monotonic and civil time as values; nobody here reads a clock.
+//! Monotonic and civil time as values. Code here never reads a clock.
 
 use std::time::Duration;
 
