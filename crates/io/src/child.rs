@@ -1,5 +1,5 @@
-//! Programs that the server starts and outlives: spawned in a process group of their own with a
-//! clean slate, ended by the kernel when the server is, reaped without waiting.
+//! Child processes that the server starts: each in its own process group with a clean state. The
+//! kernel ends them when the server dies; they are reaped without waiting.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -30,11 +30,11 @@ pub struct SpawnOptions<'a> {
     pub args: &'a [OsString],
     /// All of its environment.
     pub env: &'a [(&'a str, OsString)],
-    /// Whom it becomes before it runs; nobody else if absent.
+    /// The account that it runs as; the server's own if absent.
     pub account: Option<&'a ChildAccount>,
     /// A listening socket that it gets.
     pub socket: ChildDescriptor<'a>,
-    /// Where its standard output and error go.
+    /// Its standard output and error.
     pub output: OwnedFd,
 }
 
@@ -57,7 +57,7 @@ pub enum ChildEnd {
 }
 
 impl std::fmt::Display for ChildEnd {
-    /// As nginx says it of a worker: `exited with code 1`, `exited on signal 9`.
+    /// nginx's words for the end of a worker: `exited with code 1`, `exited on signal 9`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Exit(code) => write!(f, "exited with code {code}"),
@@ -66,7 +66,7 @@ impl std::fmt::Display for ChildEnd {
     }
 }
 
-/// What a program is told.
+/// The signal for a child.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tell {
     /// QUIT.
@@ -90,8 +90,8 @@ impl Tell {
     }
 }
 
-/// Starts a program in a process group of its own; its number. The kernel sends it TERM when the
-/// calling thread ends, however that ends.
+/// Starts a program in its own process group; returns its process ID. The kernel sends it TERM when
+/// the calling thread ends, however that ends.
 ///
 /// # Errors
 ///
@@ -116,32 +116,33 @@ pub fn spawn(order: SpawnOptions<'_>) -> std::io::Result<u32> {
     command.spawn().map(|child| child.id())
 }
 
-/// One child that has ended, whoever started it, but not `except`; none when all live on.
+/// One child that has ended, whichever thread started it, but not `except`; `None` when all live
+/// on.
 #[must_use]
 pub fn reap(except: Option<u32>) -> Option<(u32, ChildEnd)> {
     sys::ended_child().filter(|pid| Some(*pid) != except).and_then(sys::reap)
 }
 
-/// Makes this process the parent of those below it that lose theirs.
+/// Makes this process the parent of descendants that lose theirs.
 ///
 /// # Errors
 ///
-/// The kernel does not know how.
+/// The kernel does not support it.
 pub fn adopt_orphans() -> std::io::Result<()> {
     sys::adopt_orphans()
 }
 
-/// Signals one process. One that is gone needs no telling.
+/// Signals one process; one that is gone is ignored.
 pub fn tell(pid: u32, what: Tell) {
     let _ = sys::kill(pid, what.number());
 }
 
-/// Signals a process group; false when nobody is left in it.
+/// Signals a process group; false when it is empty.
 pub fn tell_group(group: u32, what: Tell) -> bool {
     sys::kill_group(group, what.number())
 }
 
-/// Whether anybody is left in a process group.
+/// Whether a process group has members.
 #[must_use]
 pub fn is_group_alive(group: u32) -> bool {
     sys::kill_group(group, 0)
@@ -178,7 +179,7 @@ mod tests {
         let path = std::env::temp_dir().join(format!("bolide-child-{}", std::process::id()));
         let socket = UnixListener::bind(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
-        // As a shell or a supervisor may have left one open.
+        // A shell or a supervisor may have left one open.
         sys::dup_to(socket.as_raw_fd(), STRAY).unwrap();
         sys::set_inheritable(STRAY, true).unwrap();
         let (mut told, output) = std::io::pipe().unwrap();

@@ -1,4 +1,5 @@
-//! The door over epoll: one instance per worker, connections edge-triggered and registered once.
+//! The `Io` backend over epoll: one instance per worker, connections edge-triggered and registered
+//! once.
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -13,7 +14,7 @@ use crate::{
     Opened, Readiness, ReceivedBytes, Reset, Sent, Stat, sys,
 };
 
-/// Pieces of one gathered write; Linux takes 1024, ours are few and large.
+/// Pieces of one gathered write; Linux accepts 1024, ours are few and large.
 const PIECES_MAX: usize = 64;
 
 /// One worker's epoll instance.
@@ -28,7 +29,7 @@ impl Epoll {
     ///
     /// # Errors
     ///
-    /// The kernel gives no descriptor.
+    /// No descriptor is available.
     pub fn new() -> std::io::Result<Self> {
         let events = sys::EpollEvents::with_capacity(bolide_base::limits::READY_PER_TURN);
         Ok(Self { epoll: sys::EpollFd::new()?, events })

@@ -1,4 +1,4 @@
-//! What the door says about files.
+//! File operations of the `Io` backend: their requests, results and failures.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::{Mutex, PoisonError};
@@ -7,13 +7,13 @@ use bolide_base::FileRef;
 
 use crate::{Appended, sys};
 
-/// How symbolic links on the way to a file are treated (`disable_symlinks`).
+/// The treatment of symbolic links in a path (`disable_symlinks`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SymlinkRule {
     /// Followed.
     #[default]
     Follow,
-    /// Any link behind the first `from` bytes of the path is refused.
+    /// Any link after the first `from` bytes of the path is refused.
     Refuse {
         /// Length of the part that is trusted.
         from: usize,
@@ -25,7 +25,7 @@ pub enum SymlinkRule {
     },
 }
 
-/// What to open.
+/// The file to open.
 #[derive(Clone, Copy, Debug)]
 pub struct OpenRequest<'a> {
     /// Absolute path without NUL.
@@ -34,7 +34,7 @@ pub struct OpenRequest<'a> {
     pub symlinks: SymlinkRule,
     /// Read the whole of a regular file up to this size; 0 reads nothing.
     pub content_max: u64,
-    /// Only attributes are wanted.
+    /// Only attributes are requested.
     pub stat_only: bool,
 }
 
@@ -67,14 +67,14 @@ pub struct Stat {
     pub is_regular: bool,
 }
 
-/// What an open found.
+/// The result of an open.
 #[derive(Clone, Debug)]
 pub struct Opened {
     /// The open file; directories and stat-only requests have none.
     pub file: Option<FileRef>,
     /// Its attributes.
     pub stat: Stat,
-    /// Its whole content, if it was asked for, small enough, and did not change while it was read.
+    /// Its whole content, if requested, small enough, and unchanged during the read.
     pub content: Option<Vec<u8>>,
 }
 
@@ -93,14 +93,14 @@ impl Entries {
         Self(Listing::Open(directory))
     }
 
-    /// Entries that are known already, for doors that invent them.
+    /// Entries that are known already, for backends that invent them.
     #[must_use]
     pub fn known(all: Vec<(Vec<u8>, Stat)>) -> Self {
         Self(Listing::Known(all.into_iter()))
     }
 
-    /// Appends up to `max` entries with their own attributes, not those of what a link leads to;
-    /// false when there are no more. What vanished meanwhile, or cannot be read, is left out.
+    /// Appends up to `max` entries with their own attributes, not those of a link's target; false
+    /// when there are no more. Entries that vanished meanwhile, or cannot be read, are omitted.
     pub fn take(&mut self, max: usize, out: &mut Vec<(Vec<u8>, Stat)>) -> bool {
         match &mut self.0 {
             Listing::Open(directory) => sys::take_entries(directory, max, out),
@@ -112,7 +112,7 @@ impl Entries {
     }
 }
 
-/// The kernel's error number, with the words that belong to it.
+/// The kernel's error number, with its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileFailure {
     /// `errno`
@@ -121,8 +121,8 @@ pub struct FileFailure {
     pub call: &'static str,
 }
 
-/// Opens a log for appending, and makes it where it is missing. With root's rights, links on the
-/// way are followed only where root or we made them.
+/// Opens a log for appending, and creates a missing one. With root's rights, it follows links in
+/// the path only if root or we made them.
 ///
 /// # Errors
 ///
@@ -131,7 +131,7 @@ pub fn open_append(path: &[u8]) -> std::io::Result<FileRef> {
     sys::open_append(path)
 }
 
-/// Writes a small file anew, with the links on the way treated as in [`open_append`].
+/// Replaces a small file, with links in the path treated as in [`open_append`].
 ///
 /// # Errors
 ///
@@ -140,7 +140,7 @@ pub fn replace_small(path: &std::path::Path, text: &[u8]) -> std::io::Result<()>
     sys::replace_small(path.as_os_str().as_bytes(), text)
 }
 
-/// Removes a name, with the links on the way to it treated as in [`open_append`].
+/// Removes a name, with links in its path treated as in [`open_append`].
 ///
 /// # Errors
 ///
@@ -149,7 +149,7 @@ pub fn remove(path: &std::path::Path) -> std::io::Result<()> {
     sys::unlink_trusted(path.as_os_str().as_bytes())
 }
 
-/// Gives another name to a file, with the links on the way treated as in [`open_append`].
+/// Renames a file, with links in the path treated as in [`open_append`].
 ///
 /// # Errors
 ///
@@ -158,8 +158,8 @@ pub fn rename(from: &std::path::Path, to: &std::path::Path) -> std::io::Result<(
     sys::rename_trusted(from.as_os_str().as_bytes(), to.as_os_str().as_bytes())
 }
 
-/// Makes a directory where there is none, its parents excepted, and gives it to `owner`, with the
-/// links on the way treated as in [`open_append`].
+/// Makes a directory where there is none, but not its parents, and gives it to `owner`. Links on
+/// the way are treated as in [`open_append`].
 ///
 /// # Errors
 ///
@@ -178,11 +178,12 @@ pub fn is_regular(file: &FileRef) -> bool {
     sys::stat_fd(file.raw()).is_ok_and(|stat| stat.is_regular)
 }
 
-/// Reads a small file in one go, for who cannot go on without it; a turn waits meanwhile.
+/// Reads a small file in one call, for a caller that cannot go on without it; the turn blocks
+/// meanwhile.
 ///
 /// # Errors
 ///
-/// What the kernel said; what is no file, or has more than `max` bytes, is refused.
+/// The kernel's error; anything but a regular file, or more than `max` bytes, is refused.
 pub fn read_small(path: &std::path::Path, max: u64) -> std::io::Result<Vec<u8>> {
     sys::read_small(path, max)
 }
@@ -194,11 +195,11 @@ pub fn is_same(one: &FileRef, other: &FileRef) -> bool {
     matches!((id(one), id(other)), (Ok(one), Ok(other)) if one == other)
 }
 
-/// What is open as [`standard_error`].
+/// The file open as [`standard_error`].
 static STANDARD_ERROR: Mutex<Option<FileRef>> = Mutex::new(None);
 
-/// Standard error, to be written to by [`append_shared`]. It is opened once: who gives up rights
-/// later might not be allowed to.
+/// Standard error, for [`append_shared`]. It is opened once: after giving up rights the process
+/// might not be allowed to.
 ///
 /// # Errors
 ///
@@ -213,12 +214,12 @@ pub fn standard_error() -> std::io::Result<FileRef> {
     Ok(file)
 }
 
-/// Something else stands for standard error now.
+/// Standard error is another file now.
 pub(crate) fn forget_standard_error() {
     *STANDARD_ERROR.lock().unwrap_or_else(PoisonError::into_inner) = None;
 }
 
-/// Bytes that a pipe takes whole when it says that it takes any.
+/// Bytes that a pipe accepts whole when it is writable.
 const PIPE_PIECE: usize = 4096;
 
 /// Appends to a log that [`open_append`] opened, as far as that is possible without waiting.
@@ -226,7 +227,7 @@ pub fn append(log: &FileRef, bytes: &[u8]) -> Appended {
     append_with(bytes, |rest| sys::write(log.raw(), rest))
 }
 
-/// Appends to [`standard_error`], which others may have open, too, as far as that is possible
+/// Appends to [`standard_error`], which other processes may have open too, as far as possible
 /// without waiting.
 pub fn append_shared(log: &FileRef, bytes: &[u8]) -> Appended {
     append_with(bytes, |rest| sys::write_unwaiting(log.raw(), &rest[..rest.len().min(PIPE_PIECE)]))

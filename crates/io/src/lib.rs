@@ -1,7 +1,7 @@
-//! The only door to the kernel: readiness comes out, bounded non-blocking calls go in.
+//! The only interface to the kernel: readiness comes out, bounded non-blocking calls go in.
 //!
-//! Everything above is generic over [`Io`], so that a simulator can stand in for the kernel.
-//! All `unsafe` of the project lives in `sys`, one thin safe wrapper per system call.
+//! Everything above is generic over [`Io`], so that a simulator can replace the kernel. All
+//! `unsafe` of the project lives in `sys`, one thin safe wrapper per system call.
 
 pub mod child;
 pub mod epoll;
@@ -21,37 +21,37 @@ use bolide_base::{FileRef, Instant, Now, Segment, SendChain, TcpInfo};
 pub use file::{Entries, FileFailure, OpenRequest, Opened, Stat, SymlinkRule};
 pub use udp::{DatagramIn, DatagramOut, UdpBatch};
 
-/// A descriptor that a backend watches or works on. Whoever holds it closes it through the door.
+/// A descriptor that a backend watches or works on. Its holder closes it through the backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Fd(pub i32);
 
-/// Something that became possible since it was last impossible (edge-triggered, except listeners).
+/// A readiness report: an operation that has become possible (edge-triggered, except listeners).
 #[derive(Clone, Copy, Debug)]
 pub struct Readiness {
-    /// As given to [`Io::watch`].
+    /// The token given to [`Io::watch`].
     pub token: u64,
-    /// There are bytes, datagrams or clients to take.
+    /// Bytes, datagrams or clients are waiting.
     pub readable: bool,
     /// A blocked send may be tried again.
     pub writable: bool,
-    /// The peer closed its side, or the connection died; a receive will say which.
+    /// The peer closed its side, or the connection died; a receive will tell which.
     pub hangup: bool,
 }
 
-/// What came of a receive.
+/// The result of a receive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceivedBytes {
-    /// This many bytes; fewer than asked for means that no more are waiting.
+    /// This many bytes; fewer than requested means that no more are waiting.
     Bytes(usize),
     /// The peer will send no more.
     End,
-    /// Nothing now; a readiness report follows.
+    /// No bytes now; a readiness report follows.
     Blocked,
     /// The connection is dead.
     Dead,
 }
 
-/// What came of a send.
+/// The result of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     /// This many bytes were taken; fewer than offered means that a readiness report follows.
@@ -71,7 +71,7 @@ pub enum SocketPeer {
     Unix,
 }
 
-/// Whom to connect to.
+/// The peer to connect to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Callee<'a> {
     /// An Internet address.
@@ -85,7 +85,8 @@ pub enum Callee<'a> {
 pub struct ConnectCall {
     /// Its socket, non-blocking, with Nagle's algorithm off.
     pub fd: Fd,
-    /// Whether it stands already; else a readiness report follows, and [`Io::connect_result`].
+    /// Whether it is established already; else a readiness report follows, and
+    /// [`Io::connect_result`].
     pub stands: bool,
 }
 
@@ -100,7 +101,7 @@ pub struct SocketPeers {
     pub local: SocketPeer,
 }
 
-/// What came of taking a client.
+/// The result of an accept.
 #[derive(Clone, Debug)]
 pub enum Accepted {
     /// A connection from the accept queue.
@@ -123,9 +124,10 @@ pub enum Interest {
     Edge,
 }
 
-/// The kernel, or what plays its part.
+/// The kernel, or its replacement in tests.
 pub trait Io {
-    /// Appends what became possible to `out`, sleeping until `until` at the latest; tells the time.
+    /// Appends the readiness reports to `out`, sleeping until `until` at the latest; returns the
+    /// time.
     fn wait(&mut self, until: Option<Instant>, out: &mut Vec<Readiness>) -> Now;
     /// Starts to report readiness of `fd` under `token`; false when the kernel refuses.
     fn watch(&mut self, fd: Fd, token: u64, how: Interest) -> bool;
@@ -133,8 +135,8 @@ pub trait Io {
     fn unwatch(&mut self, fd: Fd);
     /// Takes one waiting client.
     fn accept(&mut self, listener: Fd) -> Accepted;
-    /// Calls somebody, without waiting for the answer; `from` is the address of ours by which, of
-    /// which port 0 means any.
+    /// Starts to connect, without waiting for the result. `from` is the local address; its port 0
+    /// means any.
     ///
     /// # Errors
     ///
@@ -144,13 +146,13 @@ pub trait Io {
         to: Callee<'_>,
         from: Option<SocketAddr>,
     ) -> Result<ConnectCall, FileFailure>;
-    /// What became of a call that was reported ready.
+    /// The result of a connect whose descriptor was reported ready.
     ///
     /// # Errors
     ///
-    /// The error number of the system: nobody answers there.
+    /// The error number of the system: the connect failed.
     fn connect_result(&mut self, fd: Fd) -> Result<(), i32>;
-    /// What the kernel says of a TCP connection, if it is one.
+    /// The kernel's figures for a TCP connection; `None` for other sockets.
     fn tcp_info(&mut self, fd: Fd) -> Option<TcpInfo>;
     /// Where a path leads through symbolic links.
     ///
@@ -158,19 +160,19 @@ pub trait Io {
     ///
     /// The error number of the system.
     fn real_path(&mut self, path: &[u8]) -> Result<Vec<u8>, i32>;
-    /// Lets the kernel probe whether the peer of an idle connection still lives.
+    /// Enables probes of an idle connection's peer.
     fn keep_alive(&mut self, fd: Fd);
-    /// Takes bytes of a connection.
+    /// Receives bytes of a connection.
     fn receive(&mut self, fd: Fd, into: &mut [u8]) -> ReceivedBytes;
     /// Sends the chain from its first byte on.
     fn send(&mut self, fd: Fd, chain: &SendChain) -> Sent;
-    /// Sends one owned piece: what an earlier send left over.
+    /// Sends one owned piece: the remainder of an earlier send.
     fn send_segment(&mut self, fd: Fd, segment: &Segment) -> Sent;
-    /// Tells the peer that no more bytes follow.
+    /// Ends the sending side: no more bytes follow.
     fn shut_write(&mut self, fd: Fd);
-    /// Closes for good. `reset` makes the peer see an error instead of an orderly end.
+    /// Closes for good. With `reset` the peer sees an error instead of an orderly end.
     fn close(&mut self, fd: Fd, reset: Reset);
-    /// Takes waiting datagrams.
+    /// Receives waiting datagrams.
     fn receive_datagrams(&mut self, fd: Fd, batch: &mut UdpBatch) -> usize;
     /// Sends datagrams in order; returns how many entries were taken before the socket blocked.
     fn send_datagrams(&mut self, fd: Fd, out: &[DatagramOut<'_>]) -> usize;
@@ -178,9 +180,9 @@ pub trait Io {
     ///
     /// # Errors
     ///
-    /// What the kernel said, for the log and for the choice of an answer.
+    /// The kernel's error, for the log and the status.
     fn open(&mut self, request: &OpenRequest<'_>) -> Result<Opened, FileFailure>;
-    /// Names and attributes of a directory's entries, hidden ones left out.
+    /// Names and attributes of a directory's entries, without hidden ones.
     ///
     /// # Errors
     ///
@@ -192,8 +194,8 @@ pub trait Io {
     ///
     /// The kernel's error.
     fn read(&mut self, file: &FileRef, offset: u64, into: &mut [u8]) -> Result<usize, FileFailure>;
-    /// A new file without a name below `dir`, readable by nobody else; it goes with its last copy.
-    /// The directory is made if it is missing.
+    /// A new file without a name below `dir`, with access for its owner only; it vanishes with its
+    /// last copy. The directory is made if it is missing.
     ///
     /// # Errors
     ///
@@ -206,7 +208,7 @@ pub trait Io {
     /// The kernel's error.
     fn write_at(&mut self, file: &FileRef, offset: u64, bytes: &[u8])
     -> Result<usize, FileFailure>;
-    /// A new file under a name that nobody has, to be read and written by its owner alone.
+    /// A new file under an unused name, with read and write access for its owner only.
     ///
     /// # Errors
     ///
@@ -218,50 +220,50 @@ pub trait Io {
     ///
     /// The kernel's error.
     fn make_directory(&mut self, path: &[u8]) -> Result<(), FileFailure>;
-    /// Gives a file another name in one step; what had that name loses it.
+    /// Renames a file in one step; an existing file of the new name is replaced.
     ///
     /// # Errors
     ///
     /// The kernel's error.
     fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), FileFailure>;
-    /// Takes a file's name away.
+    /// Removes a file.
     ///
     /// # Errors
     ///
     /// The kernel's error.
     fn unlink(&mut self, path: &[u8]) -> Result<(), FileFailure>;
-    /// The entries of a directory, hidden ones included, to be taken a few at a time.
+    /// The entries of a directory, with hidden ones, to be read a few at a time.
     ///
     /// # Errors
     ///
     /// The directory cannot be read.
     fn entries(&mut self, path: &[u8]) -> Result<Entries, FileFailure>;
-    /// Opens a file that is only appended to, made where it is missing, for its owner alone.
+    /// Opens a file for appending, creates a missing one, for its owner only.
     ///
     /// # Errors
     ///
     /// The kernel's error.
     fn open_journal(&mut self, path: &[u8]) -> Result<FileRef, FileFailure>;
-    /// Appends to a file opened by [`Self::open_journal`]; how many bytes, at least one.
+    /// Appends to a file opened by [`Self::open_journal`]; returns how many bytes, at least one.
     ///
     /// # Errors
     ///
     /// The kernel's error.
     fn append_journal(&mut self, file: &FileRef, bytes: &[u8]) -> Result<usize, FileFailure>;
-    /// Waits until what was written to a file is on the medium. Not for a turn.
+    /// Waits until the writes to a file have reached the medium. Never inside a turn.
     ///
     /// # Errors
     ///
-    /// The kernel's error: what was written may be lost.
+    /// The kernel's error: the writes may be lost.
     fn sync(&mut self, file: &FileRef) -> Result<(), FileFailure>;
-    /// Locks a file together with others, waiting for who has it alone. The lock goes with the
-    /// file.
+    /// Takes a shared lock on a file, waiting for the holder of an exclusive one. The lock ends
+    /// with the file.
     ///
     /// # Errors
     ///
     /// The kernel's error.
     fn lock_shared(&mut self, file: &FileRef) -> Result<(), FileFailure>;
-    /// Whether a file could be locked alone; if not, it is as before, or not locked at all.
+    /// Takes an exclusive lock if it is free; otherwise the lock is unchanged, or lost.
     fn lock_exclusive(&mut self, file: &FileRef) -> bool;
     /// Bytes that may still be written to the file system of a path.
     ///
@@ -275,7 +277,7 @@ pub trait Io {
     ///
     /// The kernel's error.
     fn stat(&mut self, file: &FileRef) -> Result<Stat, FileFailure>;
-    /// Opens a log for appending, and makes it where it is missing; never waits for a reader.
+    /// Opens a log for appending, and creates a missing one; never waits for a reader.
     ///
     /// # Errors
     ///
@@ -285,21 +287,21 @@ pub trait Io {
     ///
     /// # Errors
     ///
-    /// The kernel's error; `connect` where nobody has the address.
+    /// The kernel's error; `connect` if the address has no listener.
     fn open_datagrams(&mut self, to: Callee<'_>) -> Result<FileRef, FileFailure>;
     /// Writes to a log, or one datagram, as far as that is possible without waiting.
     fn append(&mut self, log: &FileRef, bytes: &[u8]) -> Appended;
-    /// As [`Self::append`], in small pieces for a file that other processes write to as well, and
-    /// that would make a write wait.
+    /// As [`Self::append`], in small pieces, for a file that other processes write to as well and
+    /// whose writes may block.
     fn append_shared(&mut self, log: &FileRef, bytes: &[u8]) -> Appended;
     /// Empties a wake-up descriptor.
     fn drain(&mut self, fd: Fd);
 }
 
-/// What became of an append.
+/// The result of an append.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Appended {
-    /// Bytes that were taken. Less than all without an error: there is no room now.
+    /// Bytes written. Less than all without an error: there is no room now.
     pub bytes: usize,
     /// The error number that ended it.
     pub errno: Option<i32>,
@@ -308,7 +310,7 @@ pub struct Appended {
 /// How a connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reset {
-    /// In order: what was sent arrives.
+    /// In order: all bytes sent arrive.
     No,
     /// At once, with an error for the peer.
     Yes,

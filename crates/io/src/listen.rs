@@ -26,13 +26,13 @@ pub struct ListenSocketOptions {
     pub receive_buffer: Option<usize>,
     /// Send buffer in bytes.
     pub send_buffer: Option<usize>,
-    /// Whether an IPv6 wildcard takes IPv6 only; nginx's default is yes.
+    /// Whether an IPv6 wildcard accepts IPv6 only; nginx's default is yes.
     pub ipv6_only: Option<bool>,
     /// TCP_DEFER_ACCEPT.
     pub deferred: bool,
     /// TCP_FASTOPEN queue length.
     pub fast_open: Option<u32>,
-    /// TCP keep-alive probes; none: as the system has it.
+    /// TCP keep-alive probes; `None`: the system's default.
     pub keep_alive: Option<SocketKeepAlive>,
 }
 
@@ -47,15 +47,15 @@ pub enum SocketKeepAlive {
         idle: Option<u32>,
         /// Seconds between two.
         interval: Option<u32>,
-        /// How many are not answered before the connection is over.
+        /// How many unanswered ones end the connection.
         count: Option<u32>,
     },
 }
 
 /// nginx's backlog on Linux.
 const BACKLOG: u32 = 511;
-/// What a QUIC socket asks for where the configuration does not: the kernel's 208 KiB drops
-/// thousands of datagrams under load.
+/// The buffer size of a QUIC socket unless configured: the kernel's 208 KiB drops thousands of
+/// datagrams under load.
 const UDP_BUFFER: usize = 4 << 20;
 
 /// An open listening socket. It closes when dropped.
@@ -64,7 +64,7 @@ pub struct Listener {
     fd: OwnedFd,
 }
 
-/// Whether what is started next inherits a socket.
+/// Whether child processes inherit a socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InheritedSocket {
     /// It stays open over exec.
@@ -84,7 +84,7 @@ impl Listener {
     ///
     /// # Errors
     ///
-    /// What the kernel said; `AddrInUse` above all.
+    /// The kernel's error; `AddrInUse` above all.
     pub fn open(address: &SocketAddress, options: &ListenSocketOptions) -> std::io::Result<Self> {
         let fd = match address {
             SocketAddress::Tcp(at) => open_tcp(at, options)?,
@@ -94,12 +94,12 @@ impl Listener {
         Ok(Self { fd })
     }
 
-    /// Whether `address` can be bound at all: joining a group of our own sockets would succeed even
+    /// Whether `address` can be bound at all. Joining a group of our own sockets would succeed even
     /// though another server has the port.
     ///
     /// # Errors
     ///
-    /// What the kernel said; `AddrInUse` above all.
+    /// The kernel's error; `AddrInUse` above all.
     pub fn probe(address: &SocketAddress, options: &ListenSocketOptions) -> std::io::Result<()> {
         let (at, fd) = match address {
             SocketAddress::Tcp(at) => (at, sys::stream_socket(at.is_ipv6())?),
@@ -121,8 +121,8 @@ impl Listener {
         sys::bind(raw, at)
     }
 
-    /// Takes over a descriptor that this process inherited; none when it is not a socket that
-    /// listens or takes datagrams.
+    /// Takes over an inherited descriptor; `None` when it is not a socket that listens or receives
+    /// datagrams.
     #[must_use]
     pub fn inherited(fd: i32) -> Option<Self> {
         sys::take_inherited(fd).map(Self::adopt)
@@ -134,7 +134,7 @@ impl Listener {
         Fd(self.fd.as_raw_fd())
     }
 
-    /// The local address; tells the port that port 0 became.
+    /// The local address; shows the port chosen for port 0.
     ///
     /// # Errors
     ///
@@ -143,8 +143,8 @@ impl Listener {
         sys::local_address(self.fd.as_raw_fd())
     }
 
-    /// Makes the kernel choose among the sockets of this port by this classic BPF program,
-    /// given as `(code, jt, jf, k)`.
+    /// Makes the kernel select among the sockets of this port with this classic BPF program, given
+    /// as `(code, jt, jf, k)`.
     ///
     /// # Errors
     ///
@@ -163,7 +163,7 @@ impl Listener {
     }
 }
 
-/// A unix socket is there once bound, so the name is given back.
+/// A unix socket exists once bound, so the name is removed again.
 fn probe_unix(path: &[u8]) -> std::io::Result<()> {
     let fd = sys::unix_socket()?;
     sys::bind_unix(fd.as_raw_fd(), path)?;

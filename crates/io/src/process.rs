@@ -1,4 +1,4 @@
-//! What the process does to itself: limits, user, background, clock.
+//! Changes of the process itself: limits, user, background, clock.
 
 use bolide_base::Now;
 
@@ -38,26 +38,27 @@ pub fn set_open_files_max(files: u64) -> std::io::Result<()> {
     sys::set_nofile(files)
 }
 
-/// Raises the soft limit of open files to the hard one; the limit in force afterwards.
+/// Raises the soft limit of open files to the hard one; returns the limit in force.
 #[must_use]
 pub fn raise_open_files() -> u64 {
     sys::raise_nofile()
 }
 
-/// Told by a process in the background when it serves; dropped, it tells that it never will.
+/// Signals the original process that the background process serves; dropped, it signals that it
+/// never will.
 #[derive(Debug)]
 pub struct ChildWait(std::io::PipeWriter);
 
 impl ChildWait {
     /// Lets the process that was started end with success.
     pub fn tell(mut self) {
-        // One that was ended meanwhile needs no word.
+        // A process that has ended meanwhile needs no report.
         let _ = std::io::Write::write_all(&mut self.0, b"1");
     }
 }
 
-/// Goes into the background: forks, leaves the terminal, stdin and stdout become /dev/null. The
-/// process that was started ends when the child has told that it is ready, or has ended.
+/// Goes into the background: forks, leaves the terminal, redirects stdin and stdout to /dev/null.
+/// The original process exits when the child has reported that it is ready, or has ended.
 ///
 /// # Errors
 ///
@@ -95,7 +96,7 @@ pub fn set_core_max(bytes: u64) -> std::io::Result<()> {
     sys::set_core_max(bytes)
 }
 
-/// Lets core files be made although the user was changed.
+/// Allows core files although the user was changed.
 pub fn allow_core() {
     sys::allow_core();
 }
@@ -106,21 +107,21 @@ pub fn open_files() -> (u64, u64) {
     sys::nofile()
 }
 
-/// How many descriptors are open; none if that cannot be told, as when no descriptor is left.
+/// How many descriptors are open; `None` if the count fails, as when no descriptor is left.
 #[must_use]
 pub fn descriptors() -> Option<u64> {
-    // The one that looks is no other's.
+    // Without the descriptor of the count itself.
     Some((std::fs::read_dir("/proc/self/fd").ok()?.count() as u64).saturating_sub(1))
 }
 
-/// A descriptor that is held so that it can be let go when no other is left.
+/// A spare descriptor, to be closed when no other is left.
 #[must_use]
 #[expect(clippy::disallowed_methods, reason = "what is opened is nothing")]
 pub fn spare_descriptor() -> Option<std::os::fd::OwnedFd> {
     std::fs::File::open("/dev/null").ok().map(Into::into)
 }
 
-/// Bytes of memory that are the process's own or mapped, and present; none if that cannot be told.
+/// Bytes of memory that are the process's own or mapped, and resident; `None` if the reading fails.
 #[must_use]
 pub fn resident_bytes() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/self/status").ok()?;
@@ -146,7 +147,7 @@ pub fn is_root() -> bool {
     sys::effective_uid() == 0
 }
 
-/// The numbers of the user and group that we are.
+/// Our own user and group numbers.
 #[must_use]
 pub fn own_ids() -> (u32, u32) {
     (sys::effective_uid(), sys::effective_gid())
@@ -164,7 +165,7 @@ pub fn find_user(user: &str, group: Option<&str>) -> Option<(u32, u32)> {
     sys::find_user(user, group)
 }
 
-/// Makes the calling thread another user for good; the control thread stays what it is, as nginx's
+/// Changes the user of the calling thread for good. The control thread keeps its user, as nginx's
 /// master does, so that it can open logs, read keys and bind ports on a reload.
 ///
 /// # Errors
@@ -178,7 +179,7 @@ pub fn become_user(user: &str, uid: u32, gid: u32) -> std::io::Result<()> {
 ///
 /// # Errors
 ///
-/// There are no such cores.
+/// A core does not exist.
 pub fn pin_to_cores(cores: &[usize]) -> std::io::Result<()> {
     sys::pin_to_cores(cores)
 }
@@ -208,7 +209,7 @@ pub fn hostname() -> String {
     if name.is_empty() { "localhost".to_owned() } else { name.to_owned() }
 }
 
-/// Whether a process is there and has not ended; one that only waits to be reaped has.
+/// Whether a process exists and has not ended; a zombie has.
 #[must_use]
 pub fn is_running(pid: u32) -> bool {
     let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return false };

@@ -4,7 +4,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use crate::{Fd, sys};
 
-/// What a signal asks of the server; nginx's meanings.
+/// The meaning of a signal for the server, as in nginx.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
     /// TERM, INT: stop now.
@@ -17,7 +17,7 @@ pub enum Signal {
     Reopen,
     /// USR2: start a successor.
     Upgrade,
-    /// WINCH: take no new connections.
+    /// WINCH: accept no new connections.
     Drain,
     /// CHLD: a child ended.
     Child,
@@ -38,7 +38,7 @@ impl Signal {
         }
     }
 
-    /// What a signal with the kernel's number asks.
+    /// The meaning of a signal with the kernel's number.
     const fn from_number(number: i32) -> Option<Self> {
         Some(match number {
             libc::SIGTERM | libc::SIGINT => Self::Stop,
@@ -74,7 +74,7 @@ pub fn block() {
 pub struct Signals(OwnedFd);
 
 impl Signals {
-    /// Opens the descriptor; [`block`] comes first.
+    /// Opens the descriptor; call [`block`] first.
     ///
     /// # Errors
     ///
@@ -89,7 +89,7 @@ impl Signals {
         Fd(self.0.as_raw_fd())
     }
 
-    /// Takes one signal that has come.
+    /// Takes one pending signal.
     #[must_use]
     pub fn take(&self) -> Option<Taken> {
         let (number, sender) = sys::take_signal(self.0.as_raw_fd())?;
@@ -100,11 +100,11 @@ impl Signals {
 /// A signal that has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Taken {
-    /// What it asks.
+    /// The signal.
     pub signal: Signal,
-    /// The kernel's number: TERM and INT ask the same.
+    /// The kernel's number: TERM and INT mean the same.
     pub number: i32,
-    /// Who sent it; 0 when that was the kernel.
+    /// The sender's process ID; 0 for the kernel.
     pub sender: u32,
 }
 

@@ -40,12 +40,12 @@ pub(crate) use udp::{prepare_quic, receive_datagrams, send_datagrams};
 
 use std::io::{Error, Result};
 
-/// The result of a call that answers -1 on failure.
+/// The result of a call that returns -1 on failure.
 fn check(result: libc::c_int) -> Result<libc::c_int> {
     if result < 0 { Err(Error::last_os_error()) } else { Ok(result) }
 }
 
-/// The same for calls that answer a size.
+/// The same for calls that return a size.
 fn check_size(result: isize) -> Result<usize> {
     usize::try_from(result).map_err(|_| Error::last_os_error())
 }

@@ -12,7 +12,7 @@ const MESSAGE_SIZE: usize = 64 * 1024;
 /// One received message: a datagram, or a train of equal ones from the same peer.
 #[derive(Clone, Copy, Debug)]
 pub struct DatagramIn {
-    /// Who sent it.
+    /// The sender.
     pub remote: SocketAddr,
     /// Which of our addresses it was sent to.
     pub local: Option<IpAddr>,
@@ -47,13 +47,13 @@ pub struct UdpBatch {
 }
 
 impl UdpBatch {
-    /// Messages that one receive call can take; fewer came means that no more were waiting.
+    /// Messages that one receive call can return; fewer mean that no more were waiting.
     pub const CAPACITY: usize = MESSAGES;
 
     pub(crate) fn receive(&mut self, fd: i32) -> usize {
         self.messages.clear();
         if self.buffer.is_empty() {
-            // Made by the first receive call: a batch that is taken out of its place for a
+            // Allocated by the first receive call: a batch that is taken out of its place for a
             // turn leaves an empty one there. Zeroed pages cost nothing until they are used.
             self.buffer = vec![0; MESSAGES * MESSAGE_SIZE];
         }
@@ -61,13 +61,13 @@ impl UdpBatch {
         self.messages.len()
     }
 
-    /// Forgets the messages of the last receive call; for a simulated kernel.
+    /// Drops the messages of the last receive call; for a simulated kernel.
     pub fn clear(&mut self) {
         self.messages.clear();
     }
 
-    /// Adds a message as a receive call does, if there is room for one more and it is not too
-    /// long; for a simulated kernel.
+    /// Adds a message as a receive call does, if there is a free slot and it is not too long; for a
+    /// simulated kernel.
     pub fn push(&mut self, message: DatagramIn, bytes: &[u8]) -> bool {
         if self.messages.len() == MESSAGES || bytes.len() > MESSAGE_SIZE {
             return false;

@@ -15,7 +15,7 @@ impl Bell {
     ///
     /// # Errors
     ///
-    /// No descriptor is left.
+    /// No descriptor is available.
     pub fn new() -> std::io::Result<Self> {
         Ok(Self(Arc::new(FileRef::new(sys::event_fd()?))))
     }
@@ -26,7 +26,7 @@ impl Bell {
         Fd(self.0.raw())
     }
 
-    /// Silences it; whether it rang. For who does not wait at a door of the kernel.
+    /// Clears it; whether it had been set. For a thread that does not wait in a backend.
     #[must_use]
     pub fn has_rung(&self) -> bool {
         sys::read(self.fd().0, &mut [0; 8]).is_ok()

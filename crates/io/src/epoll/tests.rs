@@ -7,7 +7,7 @@ use std::os::unix::net::UnixListener;
 use super::Epoll;
 use crate::{Callee, Fd, Interest, Io as _, ReceivedBytes, Reset};
 
-/// A directory of its own, gone with the value.
+/// A directory of its own, removed with the value.
 struct Directory(std::path::PathBuf);
 
 impl Directory {
@@ -56,7 +56,7 @@ fn a_call_to_nobody_tells_the_error_number() {
     let mut io = Epoll::new().unwrap();
     let missing = io.connect(Callee::Unix(b"/nonexistent/bolide.sock"), None);
     assert_eq!(missing.map_err(|failure| failure.errno).map(|call| call.stands), Err(libc::ENOENT));
-    // A port that was just given back has no listener.
+    // A port that was just released has no listener.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let refused = match io.connect(Callee::Inet(port), None) {
         Err(failure) => Err(failure.errno),

@@ -10,8 +10,8 @@ use super::check;
 use super::process::{GROUPS_MAX, check_call};
 use crate::child::{ChildAccount, ChildEnd};
 
-/// What a child does to itself before it becomes the program; made before the fork, as no memory
-/// may be asked for after it.
+/// The changes that a child makes to itself before it executes the program; prepared before the
+/// fork, since a child must not allocate after it.
 pub(crate) struct CleanSlate {
     ids: Option<(u32, u32)>,
     groups: [u32; GROUPS_MAX],
@@ -48,7 +48,7 @@ impl CleanSlate {
             unsafe { libc::sigprocmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut()) };
         // SAFETY: restoring a default installs no handler.
         let _ = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-        // SAFETY: the option takes four numbers. What we refuse for ourselves is not inherited.
+        // SAFETY: the option takes four numbers. The setting of our own process is not inherited.
         let _ = unsafe { libc::prctl(libc::PR_SET_THP_DISABLE, 0, 0, 0, 0) };
         if let Some((uid, gid)) = self.ids {
             let list = self.groups.as_ptr();
@@ -59,8 +59,8 @@ impl CleanSlate {
             // SAFETY: no pointers are involved.
             check_call(unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) })?;
         }
-        // What we inherited ourselves, from a shell or a supervisor, is not meant for others. A
-        // kernel that does not know the call leaves it as it is.
+        // Descriptors that we inherited ourselves, from a shell or a supervisor, are not for our
+        // children. A kernel without the call leaves them as they are.
         // SAFETY: no pointers are involved; the flags are of this process's descriptors only.
         let _ = unsafe {
             libc::syscall(libc::SYS_close_range, 3_u32, u32::MAX, libc::CLOSE_RANGE_CLOEXEC)
@@ -90,14 +90,14 @@ pub(crate) fn adopt_orphans() -> Result<()> {
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
 }
 
-/// A child that has ended and is left as it is.
+/// A child that has ended; it is not reaped.
 pub(crate) fn ended_child() -> Option<u32> {
-    // SAFETY: all zeroes is a valid report, and says that there is none.
+    // SAFETY: all zeroes is a valid report and means that there is none.
     let mut report: libc::siginfo_t = unsafe { mem::zeroed() };
     let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
     // SAFETY: the report outlives the call.
     check(unsafe { libc::waitid(libc::P_ALL, 0, &raw mut report, flags) }).ok()?;
-    // SAFETY: waitid fills in the fields that say who it was.
+    // SAFETY: waitid fills in the fields of the child.
     let pid = unsafe { report.si_pid() };
     u32::try_from(pid).ok().filter(|pid| *pid != 0)
 }

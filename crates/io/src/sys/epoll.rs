@@ -42,7 +42,7 @@ impl EpollFd {
     pub(crate) fn new() -> Result<Self> {
         // SAFETY: no pointers are involved.
         let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
-        // SAFETY: the descriptor is new and nobody else's.
+        // SAFETY: the descriptor is new and has no other owner.
         Ok(Self(unsafe { OwnedFd::from_raw_fd(fd) }))
     }
 
@@ -78,6 +78,6 @@ impl EpollFd {
 pub(crate) fn event_fd() -> Result<OwnedFd> {
     // SAFETY: no pointers are involved.
     let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }

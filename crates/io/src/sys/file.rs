@@ -74,7 +74,7 @@ fn open_at(dir: i32, name: &CString, flags: i32) -> std::result::Result<OwnedFd,
     if fd < 0 {
         return Err(failure("open"));
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -107,7 +107,7 @@ enum LinkRule {
     SameOwner,
 }
 
-/// Opens component by component, so that no link is followed unseen.
+/// Opens component by component, so that each link is checked.
 fn walk(path: &[u8], from: usize, rule: LinkRule) -> std::result::Result<OwnedFd, FileFailure> {
     let trusted = from.min(path.len());
     let start = if trusted == 0 { &b"/"[..] } else { &path[..trusted] };
@@ -120,7 +120,7 @@ fn walk(path: &[u8], from: usize, rule: LinkRule) -> std::result::Result<OwnedFd
         let (own, is_link) = stat_at(dir.as_raw_fd(), &name, libc::AT_SYMLINK_NOFOLLOW)?;
         let follow = is_link && rule == LinkRule::SameOwner;
         if is_link && !follow {
-            // As the kernel says it of O_NOFOLLOW, with O_DIRECTORY and without.
+            // The errno of the kernel for O_NOFOLLOW, with O_DIRECTORY and without.
             let errno = if last { libc::ELOOP } else { libc::ENOTDIR };
             return Err(FileFailure { errno, call: "open" });
         }
@@ -137,7 +137,7 @@ fn walk(path: &[u8], from: usize, rule: LinkRule) -> std::result::Result<OwnedFd
     open_at(libc::AT_FDCWD, &c_path(path)?, libc::O_RDONLY)
 }
 
-/// Reads a small file in one piece; `None` when it changed meanwhile, so that no mixture is kept.
+/// Reads a small file in one piece; `None` when it changed meanwhile, so that no mixture is stored.
 fn read_whole(fd: i32, stat: &Stat) -> Option<Vec<u8>> {
     let size = usize::try_from(stat.size).ok()?;
     let mut content = vec![0; size];
@@ -182,7 +182,7 @@ pub(crate) fn write_at(
     }
 }
 
-/// A file without a name. Where the file system has none of those, one whose name goes at once.
+/// A file without a name. Where the file system lacks those, one whose name is removed at once.
 pub(crate) fn create_temp(dir: &[u8]) -> std::result::Result<FileRef, FileFailure> {
     match open_unnamed(dir) {
         Err(FileFailure { errno: libc::ENOENT, .. }) => {
@@ -210,7 +210,7 @@ fn open_unnamed(dir: &[u8]) -> std::result::Result<FileRef, FileFailure> {
     if fd < 0 {
         return Err(failure("open"));
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(FileRef::new(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
@@ -224,11 +224,11 @@ fn open_unlinked(dir: &[u8]) -> std::result::Result<FileRef, FileFailure> {
     }
     // SAFETY: the name is NUL-terminated and outlives the call.
     let _ = unsafe { libc::unlink(path.as_ptr().cast()) };
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(FileRef::new(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
-/// Bytes one call moves at most, so that one fast reader does not own the worker.
+/// The most bytes that one call moves, so that one fast reader does not occupy the worker.
 const SEND_FILE_MAX: u64 = 2 << 20;
 
 pub(crate) fn send_file(socket: i32, range: &FileRange) -> Result<usize> {
@@ -255,11 +255,11 @@ pub(crate) fn list(path: &[u8]) -> std::result::Result<Vec<(Vec<u8>, Stat)>, Fil
         let path = entry.path();
         let path = path.as_os_str().as_bytes();
         let stat = stat_path(path).or_else(|_| {
-            // Of a link that leads nowhere the link itself is shown, as in nginx.
+            // A dangling link is shown as the link itself, as in nginx.
             let name = c_path(path)?;
             stat_at(libc::AT_FDCWD, &name, libc::AT_SYMLINK_NOFOLLOW).map(|(own, _)| own)
         });
-        // An entry that vanished is left out as if it were gone already.
+        // An entry that vanished is omitted, as if it were gone before.
         if let Ok(stat) = stat {
             found.push((name, stat));
         }
@@ -271,7 +271,8 @@ pub(crate) fn list(path: &[u8]) -> std::result::Result<Vec<(Vec<u8>, Stat)>, Fil
 pub(crate) fn open_append(path: &[u8]) -> Result<FileRef> {
     let flags = libc::O_APPEND | libc::O_CREAT | libc::O_NONBLOCK | libc::O_NOCTTY;
     match super::open_trusted(path, flags | libc::O_WRONLY, 0o644) {
-        // A named pipe that nobody reads: it is opened for both, and what it holds waits there.
+        // A named pipe without a reader: opened for both directions, it holds the bytes until a
+        // reader opens it.
         Err(error) if error.raw_os_error() == Some(libc::ENXIO) => {
             super::open_trusted(path, flags | libc::O_RDWR, 0o644).map_err(|_| error)
         }
@@ -279,10 +280,10 @@ pub(crate) fn open_append(path: &[u8]) -> Result<FileRef> {
     }
 }
 
-/// Reads a small file in one go.
+/// Reads a small file in one call.
 pub(crate) fn read_small(path: &std::path::Path, max: u64) -> Result<Vec<u8>> {
     let mut options = std::fs::File::options();
-    // A pipe of that name must not hold anybody up.
+    // A pipe of that name must not block the caller.
     let file = options.read(true).custom_flags(libc::O_NONBLOCK).open(path)?;
     let about = file.metadata()?;
     if about.is_dir() {
@@ -301,8 +302,8 @@ pub(crate) fn standard_error() -> Result<FileRef> {
     open_unwaiting(2)
 }
 
-/// Another descriptor for what `fd` means. Where that is a pipe or a terminal it is one that does
-/// not wait, if we may open it: who else has `fd` is not to notice.
+/// Another descriptor for the file of `fd`. For a pipe or a terminal it is a non-blocking one, if
+/// we may open it: other holders of `fd` must not notice.
 fn open_unwaiting(fd: i32) -> Result<FileRef> {
     let kind =
         stat_fd(fd).map_err(|failure| Error::from_raw_os_error(failure.errno))?.mode & libc::S_IFMT;
@@ -319,12 +320,13 @@ fn open_unwaiting(fd: i32) -> Result<FileRef> {
         // SAFETY: no pointers are involved.
         None => check(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, 3) })?,
     };
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(FileRef::new(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
-/// Writes without waiting to what others may have open, too: a socket is told so with the bytes,
-/// what [`standard_error`] opened knows it, and anything else is asked before.
+/// Writes without waiting to a file that other processes may have open. A send to a socket carries
+/// the flag, the descriptor that [`standard_error`] opened is non-blocking, and any other is polled
+/// first.
 pub(crate) fn write_unwaiting(fd: i32, bytes: &[u8]) -> Result<usize> {
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: the buffer is valid for its length.
@@ -341,7 +343,7 @@ pub(crate) fn write_unwaiting(fd: i32, bytes: &[u8]) -> Result<usize> {
     }
 }
 
-/// Whether a write of a small piece would not wait; errors count as room, since the write tells
+/// Whether a write of a small piece would not block; errors count as room, since the write reports
 /// them.
 fn takes_bytes(fd: i32) -> bool {
     let mut asked = libc::pollfd { fd, events: libc::POLLOUT, revents: 0 };
@@ -359,7 +361,7 @@ pub(crate) fn read(fd: i32, into: &mut [u8]) -> Result<usize> {
     check_size(unsafe { libc::read(fd, into.as_mut_ptr().cast(), into.len()) })
 }
 
-/// Kept beside the others so that every descriptor operation on files is in this module.
+/// Placed here so that every descriptor operation on files is in this module.
 pub(super) fn duplicate_to(from: i32, to: i32) -> Result<()> {
     // SAFETY: no pointers are involved.
     check(unsafe { libc::dup2(from, to) }).map(drop)
@@ -372,7 +374,7 @@ mod tests {
 
     use super::{open_unwaiting, write};
 
-    /// Whoever writes to it at the same time may fill it behind our back.
+    /// Another writer may fill the pipe at the same time.
     #[test]
     fn a_pipe_that_others_have_open_does_not_make_us_wait_and_stays_theirs() {
         let (_reader, writer) = std::io::pipe().unwrap();

@@ -78,7 +78,7 @@ pub(crate) fn signal_fd(numbers: &[i32]) -> Result<OwnedFd> {
     let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
     // SAFETY: the set outlives the call; -1 asks for a new descriptor.
     let fd = check(unsafe { libc::signalfd(-1, &raw const set, flags) })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -136,7 +136,7 @@ pub(crate) fn kernel() -> (String, String) {
     (text(&names.sysname), text(&names.release))
 }
 
-/// After a change of user the kernel makes no core files unless told to.
+/// After a change of user the kernel makes no core files unless the process allows it.
 pub(crate) fn allow_core() {
     // SAFETY: the option takes numbers only.
     let _ = unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) };
@@ -173,8 +173,8 @@ pub(crate) fn raise_nofile() -> u64 {
     if raised < 0 { soft } else { limit.rlim_max }
 }
 
-/// Runs before `main`, and so before the allocator touches the first page of what it reserves: with
-/// huge pages a worker at rest held 16 MiB instead of 8 (decision 0006).
+/// Runs before `main`, and so before the allocator touches the first page of its reservation: with
+/// huge pages an idle worker held 16 MiB instead of 8 (decision 0006).
 #[used]
 // SAFETY: the section holds functions of this type, which the C runtime calls once at start; this
 // one makes a single system call and relies on nothing that is set up later.
@@ -239,7 +239,7 @@ pub(crate) fn become_user(user: &str, uid: u32, gid: u32) -> Result<()> {
     check_call(unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) })
 }
 
-/// Groups of one user; more than this are cut.
+/// Groups of one user; further ones are dropped.
 pub(super) const GROUPS_MAX: usize = 256;
 
 pub(super) fn check_call(result: libc::c_long) -> Result<()> {
@@ -265,8 +265,8 @@ pub(crate) fn dup_to(from: i32, to: i32) -> Result<()> {
     super::file::duplicate_to(from, to)
 }
 
-/// What is left of a process that went into the background: it waits until the child tells that it
-/// is ready, by one byte, and ends with the status that says whether it did.
+/// The rest of the original process of a background server: it waits until the child reports by one
+/// byte that it is ready, and exits with the status that says whether it did.
 fn see_off(mut told: std::io::PipeReader) -> ! {
     let mut byte = [0; 1];
     let is_ready = std::io::Read::read_exact(&mut told, &mut byte).is_ok();

@@ -1,4 +1,4 @@
-//! Stream sockets and what all sockets have in common.
+//! Stream sockets and the common part of all sockets.
 
 use std::io::{Error, Result};
 use std::mem;
@@ -87,7 +87,7 @@ pub(crate) fn set_reuse(fd: i32) -> Result<()> {
     set_option(fd, SockOpt::ReusePort, 1)
 }
 
-/// Sets a buffer size past the system's limit where we may, up to the limit where we may not.
+/// Sets a buffer size beyond the system's limit if we may, else up to the limit.
 pub(crate) fn set_buffer(fd: i32, option: SockOpt, bytes: usize) -> Result<()> {
     let value = i32::try_from(bytes).unwrap_or(i32::MAX);
     let force = match option {
@@ -113,7 +113,7 @@ fn socket(family: i32, kind: i32) -> Result<OwnedFd> {
     let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: no pointers are involved.
     let fd = check(unsafe { libc::socket(family, kind, 0) })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -136,7 +136,7 @@ fn unix_address(path: &[u8]) -> Result<libc::sockaddr_un> {
     Ok(at)
 }
 
-/// Calls somebody; whoever gets the descriptor closes it.
+/// Starts to connect; the caller closes the descriptor.
 pub(crate) fn connect(
     to: Callee<'_>,
     from: Option<SocketAddr>,
@@ -157,7 +157,8 @@ pub(crate) fn connect(
     let (socket, done) = match to {
         Callee::Inet(at) => {
             let socket = bound(stream_socket(at.is_ipv6()).map_err(failed("socket"))?)?;
-            // Answers are worth more than full segments; without it they are only late.
+            // Low latency matters more than full segments; without the option responses are merely
+            // late.
             let _ = set_option(socket.as_raw_fd(), SockOpt::NoDelay, 1);
             let (storage, len) = to_storage(&at);
             let fd = socket.as_raw_fd();
@@ -205,7 +206,7 @@ pub(crate) fn connect_datagrams(to: Callee<'_>) -> std::result::Result<FileRef, 
     Ok(FileRef::new(socket))
 }
 
-/// The error that a socket holds; takes it away.
+/// The error that a socket holds; clears it.
 pub(crate) fn socket_error(fd: i32) -> Result<()> {
     let mut error: i32 = 0;
     let mut size = size_of::<i32>() as libc::socklen_t;
@@ -217,7 +218,7 @@ pub(crate) fn socket_error(fd: i32) -> Result<()> {
     if error == 0 { Ok(()) } else { Err(Error::from_raw_os_error(error)) }
 }
 
-/// What the kernel says of a TCP connection.
+/// The kernel's figures for a TCP connection.
 pub(crate) fn tcp_info(fd: i32) -> Result<TcpInfo> {
     // SAFETY: all bytes being zero is a value of this plain structure.
     let mut info: libc::tcp_info = unsafe { mem::zeroed() };
@@ -274,8 +275,8 @@ pub(crate) fn accept(listener: i32) -> Accepted {
     Accepted::Client(SocketPeers { fd: Fd(fd), remote, local })
 }
 
-/// What an errno of `accept4` means. Linux passes pending network errors of the new connection on;
-/// accept(2) says to treat those as EAGAIN.
+/// The meaning of an errno of `accept4`. Linux passes pending network errors of the new connection
+/// on; accept(2) says to treat those as EAGAIN.
 const fn not_accepted(errno: i32) -> Accepted {
     match errno {
         libc::EAGAIN => Accepted::QueueEmpty,
@@ -295,12 +296,12 @@ pub(crate) fn receive(fd: i32, into: &mut [u8]) -> Result<usize> {
 
 /// `recvfrom` or `sendto` without an address.
 ///
-/// PERF: the functions of these names are cancellation points, which costs two atomic operations
-/// in a process with threads; the bare call is none.
+/// PERF: libc's functions of these names are cancellation points, which costs two atomic operations
+/// in a process with threads; the bare system call is not.
 ///
 /// # Safety
 ///
-/// `len` bytes at `at` are valid for what the call does with them.
+/// `len` bytes at `at` are valid for the access that the call makes.
 unsafe fn transfer(call: c_long, fd: i32, at: usize, len: usize, flags: i32) -> Result<usize> {
     let (fd, flags) = (c_long::from(fd), c_long::from(flags));
     // SAFETY: the caller's promise; null pointers in place of an address and its length.

@@ -1,4 +1,4 @@
-//! Files that a cache keeps: made, renamed, removed, appended to, listed a few at a time.
+//! Files of a cache: created, renamed, removed, appended to, listed a few at a time.
 
 use std::ffi::CString;
 use std::os::fd::{FromRawFd as _, OwnedFd};
@@ -31,7 +31,7 @@ fn open(path: &[u8], flags: i32) -> Done<FileRef> {
     if fd < 0 {
         return Err(failure("open"));
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(FileRef::new(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 

@@ -1,10 +1,10 @@
 //! Files and directories that are opened, made or given away with root's rights.
 //!
 //! Owns the walk along a path whose directories may belong to accounts with fewer rights, workers
-//! above all: a link is followed only if root or we own it, so that no other account decides which
-//! file becomes a log or a pid file, or which directory gets a new owner. Refuses to guess: between
-//! the look at a name and its use nothing is resolved twice. Without root's rights there is nothing
-//! to gain, and the kernel walks alone.
+//! above all. It follows a link only if root or this process owns it, so that no other account
+//! decides which file becomes a log or a pid file, or which directory gets a new owner. Between the
+//! check of a name and its use nothing is resolved twice. Without root's rights there is nothing to
+//! protect, and the kernel resolves the path.
 
 use std::ffi::CString;
 use std::io::{Error, Result};
@@ -17,14 +17,14 @@ use super::{check, check_size, file};
 
 /// Links on one way, as many as the kernel follows.
 const LINKS_MAX: usize = 40;
-/// `f_type` of procfs, whose links (`/proc/self/fd/1`) lead where no text says.
+/// `f_type` of procfs, whose links (`/proc/self/fd/1`) have targets that no path names.
 const PROC_SUPER_MAGIC: libc::c_long = 0x9fa0;
 
 /// The last step of a walk.
 struct Place {
     dir: OwnedFd,
     name: CString,
-    /// The flag that refuses a link which came there since; none where the kernel is to follow.
+    /// The flag that refuses a link created since the check; 0 where the kernel may follow it.
     guard: i32,
 }
 
@@ -35,7 +35,7 @@ fn name_of(part: &[u8]) -> Result<CString> {
 fn open_at(dir: i32, name: &CString, flags: i32, mode: libc::mode_t) -> Result<OwnedFd> {
     // SAFETY: the name is NUL-terminated and outlives the call.
     let fd = check(unsafe { libc::openat(dir, name.as_ptr(), flags | libc::O_CLOEXEC, mode) })?;
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -55,7 +55,7 @@ fn is_on_proc(fd: &OwnedFd) -> bool {
     done == 0 && raw.f_type == PROC_SUPER_MAGIC
 }
 
-/// What an open link says.
+/// The target of an open link.
 fn target_of(link: &OwnedFd) -> Result<Vec<u8>> {
     let mut target = vec![0; libc::PATH_MAX as usize];
     // SAFETY: the name is NUL-terminated, and the buffer is valid for its length.
@@ -67,7 +67,7 @@ fn target_of(link: &OwnedFd) -> Result<Vec<u8>> {
     Ok(target)
 }
 
-/// Pushes the segments of `path`, the first on top; where it begins if that is not here.
+/// Pushes the segments of `path`, the first on top; returns the start of an absolute path.
 fn push_parts(todo: &mut Vec<Vec<u8>>, path: &[u8]) -> Result<Option<OwnedFd>> {
     let parts = path.rsplit(|&byte| byte == b'/');
     todo.extend(parts.filter(|part| !part.is_empty()).map(<[u8]>::to_vec));
@@ -128,13 +128,14 @@ fn place_of(path: &[u8]) -> Result<Place> {
     Ok(Place { dir: here, name: name_of(path)?, guard: 0 })
 }
 
-/// Opens a file along a path that others may have a say in.
+/// Opens a file along a path that other users may control.
 pub(crate) fn open_trusted(path: &[u8], flags: i32, mode: libc::mode_t) -> Result<FileRef> {
     let place = place_of(path)?;
     open_at(place.dir.as_raw_fd(), &place.name, flags | place.guard, mode).map(FileRef::new)
 }
 
-/// Makes a directory where there is none, and gives it to an account; says which call failed.
+/// Makes a directory where there is none, and gives it to an account; an error names the call that
+/// failed.
 pub(crate) fn make_owned_directory(
     path: &[u8],
     mode: libc::mode_t,
@@ -160,7 +161,7 @@ pub(crate) fn make_owned_directory(
     Ok(())
 }
 
-/// Writes a small file anew.
+/// Replaces a small file.
 pub(crate) fn replace_small(path: &[u8], text: &[u8]) -> Result<()> {
     let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_NONBLOCK | libc::O_NOCTTY;
     let opened = open_trusted(path, flags, 0o644)?;
@@ -187,7 +188,7 @@ pub(crate) fn unlink_trusted(path: &[u8]) -> Result<()> {
     check(unsafe { libc::unlinkat(place.dir.as_raw_fd(), place.name.as_ptr(), 0) }).map(drop)
 }
 
-/// Gives another name to what has one.
+/// Renames a file.
 pub(crate) fn rename_trusted(from: &[u8], to: &[u8]) -> Result<()> {
     let (from, to) = (walk_to_name(from)?, walk_to_name(to)?);
     let (old, new) = (from.dir.as_raw_fd(), to.dir.as_raw_fd());
@@ -209,8 +210,8 @@ fn walk_to_name(path: &[u8]) -> Result<Place> {
     Ok(Place { dir, name: name_of(last)?, guard: libc::O_NOFOLLOW })
 }
 
-/// Opens the name of a socket that was bound just now to everybody. Who may write in its directory
-/// may have put something else there since.
+/// Grants all accounts access to a socket bound just now. A user who may write in its directory may
+/// have replaced it since.
 pub(crate) fn open_socket_to_all(path: &[u8]) -> Result<()> {
     let flags = libc::O_PATH | libc::O_NOFOLLOW;
     let found = open_at(libc::AT_FDCWD, &name_of(path)?, flags, 0)?;

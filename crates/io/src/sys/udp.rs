@@ -67,7 +67,7 @@ pub(crate) fn receive_datagrams(
     for (message, name) in messages.iter().zip(&names).take(usize::try_from(n).unwrap_or(0)) {
         let len = message.msg_len as usize;
         let notes = read_control(&message.msg_hdr);
-        // A message without an Internet sender cannot be answered; its slot is kept, empty.
+        // A message without an Internet sender cannot be answered; its slot stays, empty.
         let remote = from_storage(name).unwrap_or_else(|| ([0, 0, 0, 0], 0).into());
         let len = if remote.port() == 0 { 0 } else { len };
         let stride = notes.stride.filter(|&s| s > 0).unwrap_or(len).min(len.max(1));
