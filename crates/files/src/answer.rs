@@ -1,10 +1,10 @@
-//! Which part of a file answers a request: method, preconditions and ranges, in nginx's order.
+//! Which part of a file is sent: method, preconditions and ranges, in nginx's order.
 
 use bolide_http::Method;
 use bolide_http::conditional::{Conditions, ModifiedSince, Precondition, Validator};
 use bolide_http::range::{self, ByteRange, RangeOutcome};
 
-/// How a file is answered.
+/// The response for a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileAnswer {
     /// 200 with everything.
@@ -36,12 +36,12 @@ impl FileAnswer {
     }
 }
 
-/// What a location says about partial and conditional answers.
+/// A location's settings for partial and conditional responses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileRules {
     /// `if_modified_since`
     pub since: ModifiedSince,
-    /// `max_ranges`; 0 switches ranges off, as does a body that is compressed on the way.
+    /// `max_ranges`; 0 disables ranges, as does compression of the body.
     pub max_ranges: u32,
 }
 

@@ -1,11 +1,11 @@
-//! Gzip undone, chunk by chunk. Refuses what is not gzip, or not all of it.
+//! Gzip decoding, chunk by chunk. Refuses data that is not gzip, or is incomplete.
 
 use std::fmt;
 use std::io::Write;
 
 use flate2::write::MultiGzDecoder;
 
-/// What was to be undone is not gzip, or was cut off.
+/// The data is not gzip, or is truncated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CodingError;
 
@@ -25,11 +25,11 @@ impl CodingDecoder {
         Self(MultiGzDecoder::new(Vec::new()))
     }
 
-    /// Takes `chunk` and appends what it stands for to `out`: at most some thousand times as much.
+    /// Decodes `chunk` and appends the result to `out`: at most about a thousand times its size.
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] when it is not gzip; the stream cannot go on.
+    /// [`DecodeError`] when the data is not gzip; the stream cannot continue.
     pub fn feed(&mut self, chunk: &[u8], out: &mut Vec<u8>) -> Result<(), CodingError> {
         let fed = self.0.write_all(chunk).and_then(|()| self.0.flush());
         out.append(self.0.get_mut());

@@ -1,5 +1,5 @@
-//! Content codings: whole buffers at once, or a stream chunk by chunk. The same bytes in, with the
-//! same level, always give the same bytes out.
+//! Content codings: whole buffers at once, or a stream chunk by chunk. The same input with the same
+//! level always gives the same output.
 
 use std::fmt;
 use std::io::Write;
@@ -20,13 +20,13 @@ impl From<std::io::Error> for EncodeError {
     }
 }
 
-/// Bytes that brotli's coder gathers before it hands them on.
+/// Bytes that brotli's encoder gathers before it outputs them.
 const BROTLI_BUFFER: usize = 4096;
 /// The operating system in a gzip header (RFC 1952 §2.3.1): Unix, as nginx writes.
 const GZIP_OS_UNIX: u8 = 3;
 /// Windows of streams, as powers of two: 512 KiB, so that a stream costs little memory.
 const STREAM_WINDOW: u32 = 19;
-/// The largest window that a client must cope with: 8 MiB (RFC 9659 §3); brotli's is 16 MiB.
+/// The largest window that a client must support: 8 MiB (RFC 9659 §3); brotli's is 16 MiB.
 const WINDOW_MAX: u32 = 22;
 const WINDOW_MIN: u32 = 16;
 
@@ -41,12 +41,12 @@ pub enum CodingEncoder {
 }
 
 impl CodingEncoder {
-    /// A stream of `coding`; `level` is held within what the coding knows (gzip 1 to 9, br 0 to 11,
-    /// zstd 1 to 19).
+    /// An encoder of `coding`; `level` is clamped to the range of the coding (gzip 1 to 9, br 0 to
+    /// 11, zstd 1 to 19).
     ///
     /// # Errors
     ///
-    /// [`EncodeError`] when there is no memory for the coder.
+    /// [`EncodeError`] when there is no memory for the encoder.
     pub fn new(coding: Coding, level: i8) -> Result<Self, EncodeError> {
         Self::with_window(coding, level, STREAM_WINDOW, None)
     }
@@ -86,11 +86,11 @@ impl CodingEncoder {
         })
     }
 
-    /// Takes `chunk` and appends what is ready to `out`; that may be nothing.
+    /// Encodes `chunk` and appends the bytes that are ready to `out`, possibly none.
     ///
     /// # Errors
     ///
-    /// [`EncodeError`] when the coder failed; the stream cannot go on.
+    /// [`EncodeError`] when the encoder failed; the stream cannot continue.
     pub fn feed(&mut self, chunk: &[u8], out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match self {
             Self::Gzip(writer) => writer.write_all(chunk)?,
@@ -101,11 +101,11 @@ impl CodingEncoder {
         Ok(())
     }
 
-    /// Appends everything taken so far to `out` in a form that a client can decode at once.
+    /// Appends all input so far to `out` in a form that a client can decode at once.
     ///
     /// # Errors
     ///
-    /// [`EncodeError`] when the coder failed; the stream cannot go on.
+    /// [`EncodeError`] when the encoder failed; the stream cannot continue.
     pub fn flush(&mut self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         match self {
             Self::Gzip(writer) => writer.flush()?,
@@ -120,7 +120,7 @@ impl CodingEncoder {
     ///
     /// # Errors
     ///
-    /// [`EncodeError`] when the coder failed; what was sent so far is not a whole body.
+    /// [`EncodeError`] when the encoder failed; the bytes sent so far are not a complete body.
     pub fn finish(self, out: &mut Vec<u8>) -> Result<(), EncodeError> {
         let mut rest = match self {
             Self::Gzip(writer) => writer.finish()?,
@@ -154,7 +154,7 @@ impl fmt::Debug for CodingEncoder {
 ///
 /// # Errors
 ///
-/// [`EncodeError`] when there is no memory for the coder.
+/// [`EncodeError`] when there is no memory for the encoder.
 pub fn compress(coding: Coding, level: i8, data: &[u8]) -> Result<Vec<u8>, EncodeError> {
     // A window larger than the data only costs memory.
     let window = usize::BITS - data.len().leading_zeros();

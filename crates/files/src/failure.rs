@@ -1,17 +1,17 @@
-//! Why a path could not be looked at, and what that means to a client.
+//! Why a path could not be opened, and the status that a client gets for it.
 
-/// A failed look at the disk.
+/// A failed file lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenFailure {
-    /// There is nothing (ENOENT).
+    /// The path does not exist (ENOENT).
     NotFound,
-    /// Something on the way is no directory (ENOTDIR).
+    /// A component of the path is not a directory (ENOTDIR).
     NotADirectory,
     /// The path or a part of it is too long (ENAMETOOLONG).
     NameTooLong,
     /// It may not be opened (EACCES).
     PermissionDenied,
-    /// A symbolic link that may not be followed, or a circle of them (ELOOP, EMLINK).
+    /// A refused symbolic link, or a loop of links (ELOOP, EMLINK).
     Loop,
     /// Any other error number.
     Other(i32),
@@ -53,7 +53,7 @@ impl OpenFailure {
         }
     }
 
-    /// The words that belong to [`Self::errno`].
+    /// The text for [`Self::errno`].
     #[must_use]
     pub const fn text(self) -> &'static str {
         match self {
@@ -71,7 +71,7 @@ impl OpenFailure {
         }
     }
 
-    /// What the client is answered: 404, 403 or 500.
+    /// The status for the client: 404, 403 or 500.
     #[must_use]
     pub const fn status(self) -> u16 {
         match self {

@@ -1,4 +1,4 @@
-//! Listings and coders under arbitrary bytes, with what must hold whatever they are.
+//! Listings and encoders under arbitrary bytes, with their invariants.
 
 use bolide_http::negotiate::Coding;
 
@@ -12,7 +12,7 @@ pub fn listing(data: &[u8]) {
     check_listing(&names, Columns::Utf8);
 }
 
-/// The markup of a listing depends on the number of names, never on what they are.
+/// The markup of a listing depends on the number of names, never on their contents.
 pub fn check_listing(names: &[Vec<u8>], columns: Columns) {
     let entry = |name: &Vec<u8>| DirEntry {
         name: name.as_slice().into(),
@@ -37,7 +37,7 @@ pub fn check_listing(names: &[Vec<u8>], columns: Columns) {
     assert_eq!(count(&json, b'\n'), names.len() + 1);
 }
 
-/// Feeds a stream of each coding; the first byte says how it is cut and when it is flushed.
+/// Feeds a stream of each coding; the first byte determines the pieces and the flushes.
 pub fn encode(data: &[u8]) {
     let Some((&cut, rest)) = data.split_first() else { return };
     for coding in Coding::ALL {

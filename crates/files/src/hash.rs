@@ -1,4 +1,4 @@
-//! Hashing of paths: fast on short keys, and seeded so that nobody outside can aim for one bucket.
+//! Hashing of paths: fast on short keys, and seeded so that a client cannot aim for one bucket.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -30,7 +30,7 @@ impl BuildHasher for Seeded {
 #[derive(Clone, Copy, Debug)]
 pub struct PathHasher {
     state: u64,
-    /// Secret too, so that the multiplier is not known outside.
+    /// Secret too, so that a client cannot know the multiplier.
     seed: u64,
 }
 

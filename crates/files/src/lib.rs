@@ -1,8 +1,8 @@
 //! From a path to its representation on disk, without doing the I/O.
 //!
 //! Owns the table of open files with their compressed forms, the decision which part of a file
-//! answers a request, directory listings, and the joining of URIs to roots. It asks for looks at
-//! the disk ([`Probe`]) and is told the results ([`Probed`]); it opens and reads nothing itself.
+//! answers a request, directory listings, and the mapping of URIs to paths. It requests file
+//! lookups ([`Probe`]) and receives their results ([`Probed`]); it opens and reads nothing itself.
 
 pub mod answer;
 pub mod decode;

@@ -1,6 +1,6 @@
-//! Bodies of directory listings (`autoindex`), in nginx's look: html, json, jsonp and xml.
+//! Bodies of directory listings (`autoindex`), in nginx's layout: html, json, jsonp and xml.
 //!
-//! The names come from the disk and may hold anything; each format escapes them its own way.
+//! The names come from the disk and may contain any byte; each format escapes them its own way.
 
 use bolide_http::date::{CivilDate, MONTHS, http_date};
 use bolide_http::digits::{push_decimal, push_right};
@@ -16,7 +16,7 @@ pub enum Format {
     Html,
     /// A list of objects.
     Json,
-    /// The same as the argument of a function that the client names; without a name plain JSON.
+    /// JSON as the argument of a function that the client names; without a name plain JSON.
     Jsonp,
     /// A `list` element.
     Xml,
@@ -42,7 +42,7 @@ pub enum Columns {
     Utf8,
 }
 
-/// How a listing looks.
+/// The layout of a listing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Style {
     /// The format.
@@ -55,13 +55,13 @@ pub struct Style {
     pub offset: i32,
 }
 
-/// A callback name that cannot be used; answered with 400.
+/// An invalid callback name; it gets a 400.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallbackError;
 
 /// Columns of the name in a page.
 const NAME_COLUMNS: usize = 50;
-/// Columns kept of a name that is too long.
+/// Columns shown of a name that is too long.
 const NAME_KEPT: usize = NAME_COLUMNS - 3;
 /// Bytes of the longest callback name.
 const CALLBACK_MAX: usize = 128;
@@ -101,8 +101,8 @@ pub const fn content_type(format: Format, callback: Option<&[u8]>) -> &'static s
     }
 }
 
-/// Appends the listing of the directory at `uri`; `entries` are shown in the order given.
-/// `callback` comes from [`callback`] and counts only for [`Format::Jsonp`].
+/// Appends the listing of the directory at `uri`; `entries` appear in the given order. `callback`
+/// comes from [`callback`] and applies to [`Format::Jsonp`] only.
 pub fn write(
     out: &mut Vec<u8>,
     uri: &[u8],
@@ -173,7 +173,7 @@ fn columns(name: &[u8], measure: Columns) -> usize {
     }
 }
 
-/// The part of a name that is too long that is still shown.
+/// The visible part of a name that is too long.
 fn cut(name: &[u8], measure: Columns) -> &[u8] {
     match (measure, std::str::from_utf8(name)) {
         (Columns::Utf8, Ok(text)) => {
@@ -196,7 +196,7 @@ fn push_time(out: &mut Vec<u8>, unix_seconds: i64) {
     push_two(out, civil.minute, b' ');
 }
 
-/// Two digits and what stands after them.
+/// Two digits and the byte after them.
 fn push_two(out: &mut Vec<u8>, number: u32, after: u8) {
     out.extend_from_slice(&[b'0' + (number / 10) as u8, b'0' + (number % 10) as u8, after]);
 }

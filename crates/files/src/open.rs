@@ -1,4 +1,4 @@
-//! A file as it stood when it was last looked at, with everything that a hot answer needs.
+//! A file as of its last lookup, with everything that a hot response needs.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use bytes::Bytes;
 
 use crate::variant::{FileVariant, VariantKey, VariantSet};
 
-/// What a path names.
+/// The type of a file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
@@ -24,10 +24,10 @@ pub enum FileKind {
     Other,
 }
 
-/// What `fstat` tells. Two equal values mean that nothing has changed.
+/// The result of `fstat`. Two equal values mean that the file has not changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
-    /// What it is.
+    /// Its type.
     pub kind: FileKind,
     /// Bytes.
     pub size: u64,
@@ -48,7 +48,7 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// Whether anybody may execute it, as `-x` asks.
+    /// Whether any execute bit is set, as `-x` tests.
     #[must_use]
     pub const fn is_executable(&self) -> bool {
         self.mode & 0o111 != 0
@@ -60,7 +60,7 @@ impl Meta {
 pub struct DirEntry {
     /// The name, without slashes.
     pub name: Box<[u8]>,
-    /// What it is, symbolic links followed.
+    /// Its type, symbolic links followed.
     pub kind: FileKind,
     /// Bytes.
     pub size: u64,
@@ -71,7 +71,7 @@ pub struct DirEntry {
 /// Where the bytes of a file come from.
 #[derive(Clone, Debug)]
 pub enum FileBody {
-    /// All of them, read when the file was looked at.
+    /// The whole content, read at the lookup.
     Memory(Bytes),
     /// Still on disk.
     Disk(FileRef),
@@ -118,7 +118,7 @@ pub struct OpenFile {
     pub path: Rc<[u8]>,
     /// Its bytes.
     pub body: FileBody,
-    /// How it stood.
+    /// Its attributes at the last lookup.
     pub meta: Meta,
     /// For `ETag`.
     pub etag: Etag,
@@ -126,7 +126,7 @@ pub struct OpenFile {
     pub last_modified: [u8; 29],
     /// The size in decimal.
     pub length: Decimal,
-    /// Siblings with a coding's suffix that were looked for in vain since the last check.
+    /// Precompressed siblings found missing since the last check.
     missing_siblings: Cell<Codings>,
     pub(crate) variants: VariantSet,
 }
@@ -145,7 +145,7 @@ impl OpenFile {
         }
     }
 
-    /// What preconditions are held against.
+    /// The validator for preconditions.
     #[must_use]
     pub fn validator(&self) -> Validator<'_> {
         Validator {
@@ -163,24 +163,24 @@ impl OpenFile {
         }
     }
 
-    /// How far the compressed form is that belongs to `key`.
+    /// The state of the compressed form for `key`.
     #[must_use]
     pub fn variant(&self, key: VariantKey) -> FileVariant {
         self.variants.find(key)
     }
 
-    /// Whether the precompressed sibling was looked for in vain since the file was last checked.
+    /// Whether the precompressed sibling was found missing since the last check of the file.
     #[must_use]
     pub fn lacks_sibling(&self, coding: Coding) -> bool {
         self.missing_siblings.get().contains(coding)
     }
 
-    /// Notes that there is no precompressed sibling; holds until the file is checked again.
+    /// Records that there is no precompressed sibling; holds until the next check of the file.
     pub fn note_missing_sibling(&self, coding: Coding) {
         self.missing_siblings.set(self.missing_siblings.get().with(coding));
     }
 
-    /// Forgets what was noted about siblings.
+    /// Forgets which siblings are missing.
     pub(crate) fn forget_siblings(&self) {
         self.missing_siblings.set(Codings::NONE);
     }

@@ -1,11 +1,11 @@
-//! A look at the disk as a value: what is wanted, and what was found.
+//! A file lookup as a value: the request and its result.
 //!
-//! How the kernel's door performs a [`Probe`]: `Want::Stat` is `stat`. `Want::Open` with `known`
-//! is first `stat`: equal meta means `Probed::Unchanged`. Otherwise `open(O_RDONLY | O_NONBLOCK |
-//! O_CLOEXEC)` and `fstat`; a directory or special file is closed again and reported as `Seen`; a
+//! How an `Io` backend performs a [`Probe`]: `Want::Stat` is `stat`. `Want::Open` with `known`
+//! begins with `stat`: equal meta means `Probed::Unchanged`. Otherwise `open(O_RDONLY | O_NONBLOCK
+//! | O_CLOEXEC)` and `fstat`. A directory or special file is closed again and reported as `Seen`; a
 //! regular file of at most `content_max` bytes is read whole (exactly `size` bytes, else its meta
-//! is taken anew) and closed, a larger one stays open. `Want::List` reads the names. A path that
-//! holds a NUL is `NotFound`.
+//! is taken again) and closed; a larger one stays open. `Want::List` reads the names. A path that
+//! contains a NUL is `NotFound`.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use bytes::Bytes;
 
 use crate::{DirEntry, Meta, OpenFailure};
 
-/// What is to be found out.
+/// The kind of lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Want {
     /// The file itself, with its content if it has at most `content_max` bytes.
@@ -23,10 +23,10 @@ pub enum Want {
         /// Bytes.
         content_max: u64,
     },
-    /// Only whether it is there and what it is.
+    /// Only whether it exists, and its type.
     Stat,
-    /// The names in a directory, each with a `stat` that follows links; names that begin with a
-    /// dot are left out.
+    /// The names in a directory, each with a `stat` that follows links; names that begin with a dot
+    /// are omitted.
     List,
 }
 
@@ -35,7 +35,7 @@ impl Want {
     pub const OPEN: Self = Self::Open { content_max: limits::FILE_CONTENT_MAX };
 }
 
-/// Which symbolic links on the way are refused (`disable_symlinks`); a refusal is ELOOP.
+/// Which symbolic links in the path are refused (`disable_symlinks`); a refusal is ELOOP.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SymlinkPolicy {
     /// None.
@@ -46,7 +46,7 @@ pub enum SymlinkPolicy {
         /// Bytes of the path that are not checked.
         from: usize,
     },
-    /// Those after the first `from` bytes whose owner is not that of what they point to.
+    /// Those after the first `from` bytes whose owner differs from their target's.
     RefuseForeign {
         /// Bytes of the path that are not checked.
         from: usize,
@@ -54,7 +54,7 @@ pub enum SymlinkPolicy {
 }
 
 impl SymlinkPolicy {
-    /// The same rule with the part of `path` unchecked that lies in the directory `from`.
+    /// The same rule, except that the part of `path` inside the directory `from` is not checked.
     #[must_use]
     pub fn beginning_at(self, path: &[u8], from: &[u8]) -> Self {
         if from.is_empty() || !path.starts_with(from) {
@@ -76,7 +76,7 @@ impl SymlinkPolicy {
     }
 }
 
-/// Whether failed looks are remembered (`open_file_cache_errors`).
+/// Whether failed lookups are cached (`open_file_cache_errors`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Remember {
     /// Only until the end of the turn.
@@ -86,7 +86,7 @@ pub enum Remember {
     Failures,
 }
 
-/// How long what was found may be relied upon (`open_file_cache*`, `disable_symlinks`).
+/// How long a result stays valid (`open_file_cache*`, `disable_symlinks`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbePolicy {
     /// Age at which an entry is checked again.
@@ -97,7 +97,7 @@ pub struct ProbePolicy {
     pub max: usize,
     /// Uses within `inactive` that an entry needs to be relied upon.
     pub min_uses: u32,
-    /// What is done with failures.
+    /// How failures are cached.
     pub failures: Remember,
     /// Which links are refused.
     pub symlinks: SymlinkPolicy,
@@ -117,20 +117,20 @@ impl Default for ProbePolicy {
     }
 }
 
-/// A look at the disk that somebody wants.
+/// A requested file lookup.
 #[derive(Clone, Debug)]
 pub struct Probe {
-    /// Where to look.
+    /// The path.
     pub path: Rc<[u8]>,
-    /// What for.
+    /// Its kind.
     pub want: Want,
-    /// What the table holds; if the file still has this meta, `Probed::Unchanged` is enough.
+    /// The attributes in the table; if the file still has them, `Probed::Unchanged` is enough.
     pub known: Option<Meta>,
-    /// The rules that the result is kept by; the door needs only `symlinks`.
+    /// The caching rules for the result; the backend needs only `symlinks`.
     pub policy: ProbePolicy,
 }
 
-/// What a look at the disk showed.
+/// The result of a file lookup.
 #[derive(Clone, Debug)]
 pub enum Probed {
     /// The file still has the meta that the probe knew.
@@ -139,7 +139,7 @@ pub enum Probed {
     Content(Meta, Bytes),
     /// A regular file was opened and stays open.
     Open(Meta, bolide_base::FileRef),
-    /// Something is there: a directory, a special file, or a file that was not to be opened.
+    /// It exists: a directory, a special file, or a file that was not to be opened.
     Seen(Meta),
     /// The names in a directory, in any order.
     Listing(Meta, Vec<DirEntry>),

@@ -1,6 +1,6 @@
-//! Where directories lead through symbolic links, as far as that was asked lately.
+//! Real paths of directories, as far as they were resolved lately.
 //!
-//! Owns what is remembered of it: an answer holds for a second, as answers about files do.
+//! Owns the cache of results: each holds for a second, as results of file lookups do.
 
 use std::time::Duration;
 
@@ -8,25 +8,25 @@ use bolide_base::Instant;
 
 /// Paths remembered.
 const PATHS_MAX: usize = 64;
-/// How long an answer holds.
+/// How long a result is valid.
 const VALID: Duration = Duration::from_secs(1);
 
 /// Where a path leads, or the error number of the system.
 pub type Real = Result<Box<[u8]>, i32>;
 
-/// Paths that were asked about, the latest last.
+/// Paths that were resolved, the latest last.
 #[derive(Debug, Default)]
 pub struct RealPaths(Vec<(Box<[u8]>, Real, Instant)>);
 
 impl RealPaths {
-    /// Where `path` leads, if that is known and recent.
+    /// The real path of `path`, if it is known and recent.
     #[must_use]
     pub fn find(&self, path: &[u8], now: Instant) -> Option<&Real> {
         let (_, real, at) = self.0.iter().find(|(asked, ..)| **asked == *path)?;
         (now.since(*at) < VALID).then_some(real)
     }
 
-    /// Takes an answer.
+    /// Stores a result.
     pub fn insert(&mut self, path: Box<[u8]>, real: Real, now: Instant) {
         self.0.retain(|(asked, ..)| *asked != path);
         if self.0.len() == PATHS_MAX {

@@ -1,7 +1,7 @@
 //! From a normalised URI path to a path on disk (`root`, `alias`).
 //!
-//! A URI that [`bolide_http::uri::normalise`] made cannot climb: it has no `.` or `..` segment left and no
-//! NUL. One that was put together from variables can, as in nginx; [`is_settled`] tells.
+//! A URI that [`bolide_http::uri::normalise`] produced cannot climb: it has no `.` or `..` segment
+//! and no NUL. One built from variables can, as in nginx; [`is_settled`] checks it.
 
 use bolide_http::negotiate::Coding;
 
@@ -12,8 +12,8 @@ pub fn under_root(path: &mut Vec<u8>, root: &[u8], uri: &[u8]) {
     path.extend_from_slice(uri);
 }
 
-/// Writes `alias` followed by the URI without the first `prefix_len` bytes, those of the location,
-/// to `path` (cleared first). For a regular-expression location `prefix_len` is that of the URI.
+/// Writes `alias`, followed by the URI without its first `prefix_len` bytes (the location's), to
+/// `path` (cleared first). For a regular-expression location `prefix_len` is that of the URI.
 pub fn under_alias(path: &mut Vec<u8>, alias: &[u8], uri: &[u8], prefix_len: usize) {
     path.clear();
     path.extend_from_slice(alias);
@@ -27,7 +27,7 @@ pub fn sibling(path: &mut Vec<u8>, file: &[u8], coding: Coding) {
     path.extend_from_slice(coding.suffix().as_bytes());
 }
 
-/// Whether `uri` is what normalisation leaves: rooted, without NUL and without `..` segments.
+/// Whether `uri` is in normalised form: rooted, without NUL and without `..` segments.
 #[must_use]
 pub fn is_settled(uri: &[u8]) -> bool {
     uri.first() == Some(&b'/')

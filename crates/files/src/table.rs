@@ -1,9 +1,9 @@
-//! The open-file table of one worker: what is known about paths, for how long, and what is dropped.
+//! The open-file table of one worker: what it knows about paths, for how long, and what it evicts.
 //!
-//! Owns freshness and bounds. An entry younger than `valid` is answered from memory; an older one
-//! has to be looked at again, and is kept with its compressed forms if nothing has changed.
-//! Failures hold only until the end of the turn unless the policy says otherwise. Whatever a probe
-//! brought holds at least for its own turn, so that asking again after a probe never loops.
+//! Owns freshness and bounds. An entry younger than `valid` answers from memory. An older one is
+//! checked again, and stays with its compressed forms if nothing has changed. Failures hold only
+//! until the end of the turn unless the policy says otherwise. The result of a probe holds at least
+//! for its own turn, so that a lookup after a probe never loops.
 //!
 //! ```text
 //!            insert                    age ≥ valid
@@ -12,8 +12,9 @@
 //!      └──────────────────┴── eviction (CLOCK), sweep of the unused
 //! ```
 //!
-//! The rule that is easiest to break: a file that changed within the clock's grain before it was
-//! read may change again without changing its times, so such an entry is never called unchanged.
+//! The rule that is easiest to break: a file that changed within the clock's granularity before it
+//! was read may change again without changing its times, so such an entry never counts as
+//! unchanged.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -53,29 +54,29 @@ impl Default for FileTableLimits {
     }
 }
 
-/// What a table knows about a path.
+/// The table's knowledge of a path.
 #[derive(Clone, Debug)]
 pub enum Known {
     /// An open regular file.
     File(Rc<OpenFile>),
     /// A directory.
     Directory(Meta),
-    /// A special file, or a regular one that was only asked for its meta.
+    /// A special file, or a regular one that was only looked up for its meta.
     Seen(Meta),
     /// It cannot be had.
     Missing(OpenFailure),
     /// Too old to rely on: probe.
     Stale,
-    /// Never looked at: probe.
+    /// Not known: probe it.
     Unknown,
 }
 
-/// How near to the moment of reading a change counts as one that may repeat unseen. Kernels stamp
-/// times with the tick, 10 ms at worst; file servers are coarser.
+/// A change this close to the reading may be followed by an invisible one. Kernels stamp times with
+/// the tick, 10 ms at worst; file servers are coarser.
 const RACY_MILLIS: i64 = 1_000;
 /// Entries dropped at once when descriptors run out.
 const SHED_MAX: usize = 64;
-/// Capacity of the turn's own maps above which their memory is given back.
+/// Capacity of the turn's own maps above which their memory is released.
 const TURN_KEPT: usize = 1024;
 
 #[derive(Debug)]
@@ -92,9 +93,9 @@ struct FileEntry {
     checked: Instant,
     used: Instant,
     uses: u32,
-    /// Set by use, cleared by the hand of the clock.
+    /// Set by use, cleared by the clock's hand.
     referenced: bool,
-    /// Read so soon after a change that equal times prove nothing.
+    /// Read so soon after a change that equal times prove no equality.
     racy: bool,
     symlinks: SymlinkPolicy,
     inactive: Duration,
@@ -115,7 +116,7 @@ impl FileEntry {
         }
     }
 
-    /// Whether what was found under this entry's rule for links answers a request with `rule`.
+    /// Whether a result found under this entry's rule for links is valid for a request with `rule`.
     fn satisfies(&self, rule: SymlinkPolicy) -> bool {
         let found = !matches!(self.state, State::Missing(_));
         self.symlinks == rule || found && rule == SymlinkPolicy::Follow
@@ -131,7 +132,7 @@ impl FileEntry {
     }
 }
 
-/// What holds only until the end of the turn.
+/// Results that hold only until the end of the turn.
 #[derive(Debug)]
 struct Turn {
     at: Instant,
@@ -200,7 +201,7 @@ impl FileTable {
         }
     }
 
-    /// What is known about `path`. After `Stale` or `Unknown`: [`Self::probe`].
+    /// What the table knows about `path`. After `Stale` or `Unknown`: [`Self::probe`].
     #[inline]
     pub fn lookup(&mut self, path: &[u8], now: Now, policy: &ProbePolicy) -> Known {
         let Some(&slot) = self.index.get(path) else { return self.missing_now(path, now, policy) };
@@ -237,7 +238,7 @@ impl FileTable {
         (self.turn.at == now.mono).then(|| self.turn.listings.get(path).cloned()).flatten()
     }
 
-    /// The look at the disk that `path` needs.
+    /// The file lookup that `path` needs.
     #[must_use]
     pub fn probe(&self, path: &[u8], want: Want, policy: &ProbePolicy) -> Probe {
         let entry = self.entry(path);
@@ -250,14 +251,14 @@ impl FileTable {
         Probe { path, want, known, policy: *policy }
     }
 
-    /// Takes what a probe showed, and says what is known now.
+    /// Stores the result of a probe, and returns what the table knows now.
     pub fn insert_probe(&mut self, probe: &Probe, probed: Probed, now: Now) -> Known {
         self.turn.begin(now.mono);
         match probed {
             Probed::Unchanged => self.keep(probe, now),
             Probed::Content(meta, content) => {
-                // A file that changes while it is read: what was read is what is served, and the
-                // next check sees another size.
+                // The file changed while it was read: the bytes read are served, and the next check
+                // sees another size.
                 let meta = Meta { size: content.len() as u64, ..meta };
                 self.insert_file(probe, meta, FileBody::Memory(content), now)
             }
@@ -271,12 +272,12 @@ impl FileTable {
         }
     }
 
-    /// Orders a compressed form; `None` unless it is absent and the content is in memory.
+    /// Starts a compressed form; `None` unless it is absent and the content is in memory.
     pub fn begin_variant(&mut self, file: &Rc<OpenFile>, key: VariantKey) -> Option<CompressJob> {
         VariantRing::begin(file, key)
     }
 
-    /// Keeps what came of an order, within the budget, and gives it.
+    /// Stores the result of a job within the budget, and returns it.
     pub fn finish_job(
         &mut self,
         job: &CompressJob,
@@ -285,8 +286,8 @@ impl FileTable {
         self.ring.finish(job, output)
     }
 
-    /// Drops entries that nobody used for their `inactive` time, among the next `visits` places.
-    /// Meant to be called about once a second.
+    /// Drops entries unused for their `inactive` time, among the next `visits` places. Called about
+    /// once a second.
     pub fn sweep(&mut self, now: Now, visits: usize) {
         for _ in 0..visits.min(self.slots.len()) {
             self.sweep_hand = (self.sweep_hand + 1) % self.slots.len();
@@ -298,7 +299,7 @@ impl FileTable {
         }
     }
 
-    /// Forgets everything; files in use stay open until their last user is done.
+    /// Drops all entries; files in use stay open until their last user is done.
     pub fn clear(&mut self) {
         for slot in 0..self.slots.len() {
             self.remove(slot);
@@ -313,7 +314,7 @@ impl FileTable {
         self.index.len()
     }
 
-    /// Whether nothing is remembered.
+    /// Whether the table is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.index.is_empty()
@@ -348,7 +349,7 @@ impl FileTable {
         let Some(entry) = entry else { return Known::Unknown };
         match &entry.state {
             State::File(file) if probe.known == Some(file.meta) => file.forget_siblings(),
-            // The entry was replaced while the door looked; what is there is younger.
+            // The entry was replaced during the lookup; the present one is younger.
             _ => return entry.known(),
         }
         entry.checked = now.mono;
@@ -375,7 +376,7 @@ impl FileTable {
     }
 
     fn insert_seen(&mut self, probe: &Probe, meta: Meta, now: Now) -> Known {
-        // A mere look must not cost an open file that is still the same.
+        // A lookup of attributes must not cost an open file that is unchanged.
         let same = self.entry(&probe.path).and_then(|entry| match &entry.state {
             State::File(old) if old.meta == meta && !entry.racy => Some(old.clone()),
             _ => None,
@@ -445,8 +446,8 @@ impl FileTable {
         while self.open > self.limits.open && self.evict(now, FileEntry::holds_descriptor) {}
     }
 
-    /// Drops one entry that `fits` and was not used since the hand last passed; those of this very
-    /// turn are spared, because somebody is about to ask for them. False if there is none.
+    /// Evicts one entry that `fits` and was not used since the hand last passed. Entries of this
+    /// turn are spared: a request is about to use them. False if there is none.
     fn evict(&mut self, now: Now, fits: impl Fn(&FileEntry) -> bool) -> bool {
         for _ in 0..2 * self.slots.len() {
             self.hand = (self.hand + 1) % self.slots.len();
@@ -474,7 +475,7 @@ impl FileTable {
     }
 }
 
-/// Whether a file that was opened anew is what `old` already holds.
+/// Whether a newly opened file is the one that `old` already holds.
 fn is_same(old: &OpenFile, meta: &Meta, body: &FileBody) -> bool {
     old.meta == *meta
         && match (&old.body, body) {
@@ -484,10 +485,10 @@ fn is_same(old: &OpenFile, meta: &Meta, body: &FileBody) -> bool {
 }
 
 impl FileTable {
-    /// What is known about the precompressed sibling of `file`; `path` is scratch.
+    /// What the table knows about the precompressed sibling of `file`; `path` is scratch.
     ///
-    /// A sibling that was looked for in vain is `Missing` until `file` is checked again: note that
-    /// with [`OpenFile::note_missing_sibling`].
+    /// A missing sibling is `Missing` until the next check of `file`: record it with
+    /// [`OpenFile::note_missing_sibling`].
     pub fn lookup_sibling(
         &mut self,
         file: &OpenFile,

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! The rule that is easiest to break: every byte of a `Ready` form is counted in the shared budget
-//! exactly once, and leaves it when the form is evicted or its file is dropped.
+//! exactly once, and is subtracted when the form is evicted or its file is dropped.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ pub struct VariantKey {
 /// How far a compressed form is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileVariant {
-    /// Nobody has asked for it yet, or it was evicted.
+    /// Never requested, or evicted.
     Absent,
     /// It is being made.
     Pending,
@@ -43,7 +43,7 @@ pub enum FileVariant {
     NotWorth,
 }
 
-/// Forms that one file may have; more levels than this are not kept.
+/// Compressed forms that one file may have; further levels are not stored.
 const FORMS_MAX: usize = 8;
 
 #[derive(Debug)]
@@ -78,7 +78,7 @@ impl VariantSet {
         form.state.clone()
     }
 
-    /// Sets the state of a form and keeps the budget; false when there is no room for another.
+    /// Sets the state of a form and updates the budget; false when there is no room for another.
     fn set(&self, key: VariantKey, state: FileVariant) -> bool {
         let mut forms = self.forms.borrow_mut();
         let at = forms.iter().position(|form| form.key == key);
@@ -90,7 +90,7 @@ impl VariantSet {
             }
             (Some(at), state) => {
                 forms[at].state = state;
-                // A form has to be asked for again to outlive its first visit by the ring.
+                // A form must be requested again to survive its first visit by the ring.
                 forms[at].used.set(false);
             }
             (None, FileVariant::Absent) => {}
@@ -101,7 +101,7 @@ impl VariantSet {
         true
     }
 
-    /// Whether a form is `Ready` and was used since this was last asked.
+    /// Whether a form is `Ready` and was used since the last call.
     fn take_used(&self, key: VariantKey) -> bool {
         let forms = self.forms.borrow();
         forms.iter().any(|form| form.key == key && form.used.replace(false))
@@ -122,7 +122,7 @@ fn size(state: &FileVariant) -> u64 {
     }
 }
 
-/// The order to compress a file. Dropping it unfinished makes the form absent again.
+/// The job to compress a file. Dropping it unfinished makes the form absent again.
 #[derive(Debug)]
 pub struct CompressJob {
     file: Rc<OpenFile>,
@@ -149,7 +149,7 @@ impl CompressJob {
         &self.data
     }
 
-    /// Compresses; takes as long as that takes.
+    /// Compresses; takes as long as it needs.
     ///
     /// # Errors
     ///
@@ -167,7 +167,7 @@ impl Drop for CompressJob {
     }
 }
 
-/// All `Ready` forms of a table, in the order in which they are asked whether they are still used.
+/// All `Ready` forms of a table, in the order of the eviction scan.
 #[derive(Debug)]
 pub(crate) struct VariantRing {
     used: Budget,
@@ -201,7 +201,7 @@ impl VariantRing {
         Some(CompressJob { file: file.clone(), key, data })
     }
 
-    /// Keeps what came of a job.
+    /// Stores the result of a job.
     pub(crate) fn finish(
         &mut self,
         job: &CompressJob,
@@ -223,8 +223,8 @@ impl VariantRing {
         state
     }
 
-    /// Visits `visits` places and forgets those whose file is gone, so that the queue stays in
-    /// proportion to what lives.
+    /// Visits `visits` places and drops those whose file is gone, so that the queue stays
+    /// proportional to the live files.
     fn drop_dead(&mut self, visits: usize) {
         for _ in 0..visits.min(self.queue.len()) {
             if let Some(place) = self.queue.pop_front()

@@ -302,13 +302,13 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     prop::collection::vec(op, 0..120)
 }
 
-/// What is on disk: version and length.
+/// The file on disk: version and length.
 type What = Option<(u64, usize)>;
 
 /// A disk and how its files have changed over time.
 #[derive(Default)]
 struct Disk {
-    /// For each path since when it is what.
+    /// The states of each path, with their beginnings.
     history: HashMap<u8, Vec<(u64, What)>>,
     versions: u64,
 }
@@ -327,7 +327,7 @@ impl Disk {
     }
 }
 
-/// Asks as an engine does: look up, probe if need be, look up again.
+/// Looks up as an engine does: look up, probe if necessary, look up again.
 fn ask(table: &mut FileTable, disk: &Disk, path: u8, now: Now, policy: &ProbePolicy) -> Known {
     let name = format!("/{path}");
     let known = table.lookup(name.as_bytes(), now, policy);
