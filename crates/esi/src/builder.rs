@@ -1,7 +1,7 @@
-//! Turns text and tags into a program: what is sent, what is cut, what is put aside.
+//! Builds a program from text and tags: literals, removed parts, inlines.
 //!
-//! Owns the nesting of `remove` and `inline` and the limits. What goes wrong inside of them is cut
-//! rather than shown: a page may hide what is private in an inline.
+//! Owns the nesting of `remove` and `inline` and the limits. An error inside either cuts the
+//! content instead of showing it: an inline may hold private content.
 //!
 //! ```text
 //!            <esi:remove>               </esi:remove>
@@ -31,14 +31,14 @@ pub(crate) struct Builder {
     limits: EsiLimits,
     program: Program,
     mode: Mode,
-    /// Part of the chunk at hand that is kept and not yet a literal.
+    /// Part of the current chunk that is kept and not a literal yet.
     run: Range<usize>,
     includes: u32,
     elements: u32,
     inlined: usize,
     /// The first include with `as-var` of each address.
     vars: HashMap<Bytes, u32>,
-    /// Where the inlines stood that are over.
+    /// Positions of the inlines that have ended.
     cuts: Vec<Range<u64>>,
     is_doubtful: bool,
 }
@@ -63,7 +63,7 @@ impl Builder {
         &mut self.program
     }
 
-    /// Where inlines stood that ended since the last call, as bytes of the page.
+    /// Positions of inlines that ended since the last call, as bytes of the page.
     pub(crate) fn take_cuts(&mut self) -> Vec<Range<u64>> {
         std::mem::take(&mut self.cuts)
     }
@@ -97,7 +97,7 @@ impl Builder {
         }
     }
 
-    /// Bytes that are no markup.
+    /// Bytes that are not markup.
     pub(crate) fn text(&mut self, place: ScanPlace<'_>) {
         self.count_inlined(place.len());
         match place {
@@ -114,14 +114,14 @@ impl Builder {
         }
     }
 
-    /// `<!--esi` or its `-->`: cut from the page, kept in inlines, which are read later.
+    /// `<!--esi` or its `-->`: cut from the page, kept in inlines, which are parsed later.
     pub(crate) fn mark(&mut self, place: ScanPlace<'_>) {
         if matches!(self.mode, Mode::Inline { .. }) {
             self.text(place);
         }
     }
 
-    /// Makes a literal of what was kept of `chunk`.
+    /// Makes a literal of the part of `chunk` that is to be sent.
     pub(crate) fn flush(&mut self, chunk: &Bytes) {
         let run = std::mem::take(&mut self.run);
         if !run.is_empty() {
@@ -135,7 +135,7 @@ impl Builder {
         }
     }
 
-    /// Gives up the inline at hand when there is too much of them.
+    /// Drops the current inline when inlines exceed their limit.
     fn count_inlined(&mut self, len: usize) {
         if let Mode::Inline { inline, body, at, .. } = &mut self.mode {
             self.inlined += len;
@@ -194,7 +194,7 @@ impl Builder {
             if self.elements == self.limits.elements {
                 self.problem(tag.at, ProblemKind::TooManyElements);
                 if tag.element == Element::Inline {
-                    // What may be one session's is cut all the same.
+                    // Content that may be private to a session is cut anyway.
                     self.flush_before(&place);
                     return self.open(tag, None, &place, is_empty);
                 }
@@ -216,7 +216,7 @@ impl Builder {
                 self.open(tag, inline, &place, is_empty);
             }
             (Element::Remove, Side::Open) if !is_empty => self.mode = Mode::Remove { depth: 1 },
-            // An element's end without its beginning is of no use to anybody.
+            // An end tag without a start tag has no effect.
             (Element::Remove | Element::Comment, Side::Open) | (_, Side::Close) => {}
         }
     }
@@ -228,7 +228,7 @@ impl Builder {
         }
     }
 
-    /// The end of `remove` or `inline`, which stands before byte `end` of the page.
+    /// The end of `remove` or `inline`, before byte `end` of the page.
     fn close(&mut self, end: u64) {
         let mode = std::mem::replace(&mut self.mode, Mode::Page);
         if let Mode::Inline { at, .. } = mode {

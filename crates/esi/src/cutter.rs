@@ -1,7 +1,7 @@
-//! A page without its inlines, as it comes: what one session brought along is kept from others.
+//! Streams a page without its inlines: content of one session never reaches another.
 //!
-//! Owns which bytes of the source pass; they pass as they are, other markup included. Easiest to
-//! break: a byte leaves only when it is certain that it stands in no inline.
+//! Owns which bytes of the source pass; they pass unchanged, other markup included. Easiest to
+//! break: a byte passes only once it is certain to lie outside every inline.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -10,11 +10,11 @@ use bytes::Bytes;
 
 use crate::program::{EsiLimits, EsiParser, Inline};
 
-/// Passes a page on and takes the inlines out of it.
+/// Passes a page on without its inlines.
 #[derive(Debug)]
 pub struct Cutter {
     parser: EsiParser,
-    /// What has not left, and where in the page it begins.
+    /// Bytes that have not passed yet, and their offset in the page.
     source: VecDeque<Bytes>,
     at: u64,
     cuts: VecDeque<Range<u64>>,
@@ -38,11 +38,11 @@ impl Cutter {
         self.pass(settled, pass);
     }
 
-    /// The page is over: passes the rest. What an inline without end begins with is cut.
+    /// Ends the page: passes the rest. An inline without end is cut from its beginning.
     pub fn finish(&mut self, pass: impl FnMut(Bytes)) {
         let end = self.at + self.source.iter().map(|piece| piece.len() as u64).sum::<u64>();
         let settled = self.parser.settled();
-        // What the parser holds outside of an inline is text.
+        // Bytes that the parser holds back outside an inline are text.
         let is_open = self.parser.is_in_inline();
         self.pass(if is_open { settled } else { end }, pass);
         self.source.clear();
@@ -53,8 +53,7 @@ impl Cutter {
         self.parser.take_inlines()
     }
 
-    /// Whether there was markup that could not be read and may have hidden something: such a page
-    /// should be shown to nobody else.
+    /// Whether unreadable markup may have hidden private content: the page must not be shared.
     #[must_use]
     pub const fn is_doubtful(&self) -> bool {
         self.parser.is_doubtful()

@@ -1,4 +1,4 @@
-//! The parser and the splicer under arbitrary bytes, with what must hold whatever they are.
+//! The parser and the splicer under arbitrary bytes, with their invariants.
 //!
 //! A fuzz target and a replay test call these; each panics when an invariant is broken.
 
@@ -9,7 +9,7 @@ use crate::program::{EsiLimits, EsiNode, EsiParser, Problem, Program};
 use crate::source;
 use crate::splice::SplicePart;
 
-/// A program with adjacent literals as one: what any split of a page must give.
+/// A program with adjacent literals joined: the same for any split of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Canonical {
     pieces: Vec<EsiNode>,
@@ -40,8 +40,8 @@ impl Canonical {
 pub const SMALL: EsiLimits =
     EsiLimits { includes: 4, elements: 12, attribute: 24, tag: 96, inlined: 64, depth: 2 };
 
-/// Reads `data` whole, byte by byte and in two halves at each of some places: always the same.
-/// The first byte chooses the limits.
+/// Parses `data` whole, byte by byte and in two halves at some places: the result is the same. The
+/// first byte selects the limits.
 pub fn parser(data: &[u8]) {
     let Some((&pick, page)) = data.split_first() else { return };
     let limits = if pick & 1 == 0 { EsiLimits::default() } else { SMALL };
@@ -60,7 +60,7 @@ pub fn parser(data: &[u8]) {
     }
 }
 
-/// What holds for every program.
+/// The invariants of every program.
 fn check(program: Program, page: &[u8], limits: EsiLimits) -> Canonical {
     assert_eq!(program.source_len, page.len() as u64);
     assert!(program.literal_len <= program.source_len);
@@ -81,8 +81,8 @@ fn check(program: Program, page: &[u8], limits: EsiLimits) -> Canonical {
     Canonical::of(program)
 }
 
-/// Compresses the pieces between `|` of `data` on their own; together they must be a whole body.
-/// The first byte chooses coding and level, the case of a piece's first byte its form.
+/// Compresses the pieces between `|` of `data` separately; together they must form a complete body.
+/// The first byte selects coding and level, the case of a piece's first byte its form.
 pub fn splice(data: &[u8]) {
     let Some((&pick, text)) = data.split_first() else { return };
     let coding = Coding::ALL[usize::from(pick) % 3];

@@ -1,8 +1,8 @@
 //! Edge Side Includes: from the bytes of a page to a program of literals and includes.
 //!
-//! Owns the reading of ESI as LSCache's applications and Varnish's users write it, the addresses of
-//! fragments, and the arithmetic that puts a compressed page together from compressed parts.
-//! Fetches nothing and knows no cache: what an include means is its caller's business.
+//! Owns the parsing of ESI as LSCache applications and Varnish users write it, the URLs of
+//! fragments, and the joining of compressed parts into one compressed page. Fetches nothing and
+//! knows no cache: the caller resolves an include.
 
 mod builder;
 mod cutter;

@@ -1,8 +1,8 @@
-//! The inside of a tag: attributes, their escapes, and what they mean.
+//! The inside of a tag: attributes, their escapes, and their meaning.
 //!
-//! Owns the reading of `include` and `inline`. Quotes may be double, single or missing; inside of
-//! JSON strings they, and slashes, come with a backslash before them. An address is refused if it
-//! could break a request line.
+//! Owns the parsing of `include` and `inline`. Quotes may be double, single or missing; inside JSON
+//! strings a backslash precedes quotes and slashes. A URL that could break a request line is
+//! refused.
 
 use bolide_http::lscache::LsCacheControl;
 use bytes::Bytes;
@@ -24,7 +24,7 @@ pub struct Attributes<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// The attributes behind the name of a whole tag, which ends at `name_end`.
+    /// The attributes after the name of a whole tag, which ends at `name_end`.
     #[must_use]
     pub fn new(tag: &'a Bytes, name_end: usize) -> Self {
         let end = tag.strip_suffix(b">").map_or(tag.len(), <[u8]>::len);
@@ -90,7 +90,7 @@ impl<'a> Iterator for Attributes<'a> {
 ///
 /// # Errors
 ///
-/// What is wrong with it; then it gives nothing.
+/// The problem that makes it invalid; it then has no effect.
 pub fn include(attributes: Attributes<'_>, value_max: usize) -> Result<EsiInclude, ProblemKind> {
     let mut include = EsiInclude::default();
     let mut src = None;
@@ -122,7 +122,7 @@ pub fn include(attributes: Attributes<'_>, value_max: usize) -> Result<EsiInclud
 ///
 /// # Errors
 ///
-/// What is wrong with it; then it gives nothing.
+/// The problem that makes it invalid; it then has no effect.
 pub fn inline(attributes: Attributes<'_>, value_max: usize) -> Result<Inline, ProblemKind> {
     let mut inline = Inline::default();
     let mut uri = None;
@@ -143,7 +143,7 @@ fn is_set(value: &[u8]) -> bool {
     !matches!(value, b"" | b"0" | b"false" | b"off" | b"no")
 }
 
-/// An address that may stand in a request line: bytes outside ASCII are percent-encoded.
+/// A URL fit for a request line: bytes outside ASCII are percent-encoded.
 fn address(text: &Bytes) -> Result<Bytes, ProblemKind> {
     let start = text.len() - text.trim_ascii_start().len();
     let trimmed = text.slice(start..start + text.trim_ascii().len());
@@ -194,7 +194,7 @@ fn meaning(value: &Bytes, value_max: usize) -> Result<Bytes, ProblemKind> {
     Ok(out.into())
 }
 
-/// The ASCII character that an entity at the beginning of `text` stands for, and its length.
+/// The ASCII character of the entity at the beginning of `text`, and its length.
 fn entity(text: &[u8]) -> Option<(u8, usize)> {
     /// LIMIT: bytes of an entity that is looked at: `&#0000038;` and a little.
     const ENTITY_MAX: usize = 12;

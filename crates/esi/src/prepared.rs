@@ -1,4 +1,4 @@
-//! A kept page made ready for its deliveries: its program, and its literals compressed once.
+//! A cached page prepared for delivery: its program, and its literals compressed once.
 
 use std::sync::OnceLock;
 
@@ -34,21 +34,21 @@ impl Prepared {
         Self { program, ..Self::default() }
     }
 
-    /// What it is.
+    /// The program of the page.
     #[must_use]
     pub const fn program(&self) -> &Program {
         &self.program
     }
 
-    /// The literals in `coding`, one part for each piece; that of an include is empty. None if they
-    /// were not made yet.
+    /// The literals in `coding`, one part per piece; the part of an include is empty. `None` before
+    /// [`Self::make_parts`].
     #[must_use]
     pub fn parts(&self, coding: Coding) -> Option<&[SplicePart]> {
         self.parts[coding.index()].get().map(|parts| &**parts)
     }
 
-    /// Makes the literals in `coding`, which costs time, and says how many bytes they have. Only
-    /// the first call counts.
+    /// Compresses the literals with `coding`, which takes time, and returns their size in bytes.
+    /// Only the first call has an effect.
     pub fn make_parts(&self, coding: Coding, level: i8) -> u64 {
         let make = |piece: &EsiNode| match piece {
             EsiNode::Literal(bytes) => SplicePart::compress(coding, level, bytes)

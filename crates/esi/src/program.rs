@@ -1,8 +1,8 @@
-//! What a page with ESI is: literals and includes in their order, and inlines on the side.
+//! A parsed page with ESI: literals and includes in their order, and inlines.
 //!
-//! Owns the words that the parser gives to its caller, and the parser's door: chunks in, pieces out
-//! as soon as they are certain. Any split of a page into chunks gives the same program, apart from
-//! where literals are cut.
+//! Owns the types that the parser returns and its interface: chunks in, pieces out as soon as they
+//! are certain. Any split of a page into chunks gives the same program, apart from where literals
+//! are cut.
 
 use bolide_http::lscache::LsCacheControl;
 use bytes::Bytes;
@@ -10,20 +10,20 @@ use bytes::Bytes;
 use crate::builder::Builder;
 use crate::scan::EsiScanner;
 
-/// What one page may ask for. Every excess is a [`Problem`] and costs nothing further.
+/// Bounds on what one page may request. Each excess is a [`Problem`] and costs nothing more.
 #[derive(Clone, Copy, Debug)]
 pub struct EsiLimits {
-    /// Includes of one page; further ones give nothing.
+    /// Includes of one page; further ones are empty.
     pub includes: u32,
     /// Elements of any kind; further ones stay in the page as text.
     pub elements: u32,
-    /// Bytes of one attribute's value, as written; an element with a longer one gives nothing.
+    /// Bytes of one attribute's value, as written; an element with a longer one is empty.
     pub attribute: usize,
     /// Bytes of one tag; a longer one stays in the page as text.
     pub tag: usize,
-    /// Bytes of all inlines of one page; further ones are cut and not kept.
+    /// Bytes of all inlines of one page; further ones are cut and dropped.
     pub inlined: usize,
-    /// How deep `inline` and `remove` may stand in themselves; deeper ones are not counted.
+    /// Nesting depth of `inline` and `remove`; deeper ones are not counted.
     pub depth: u32,
 }
 
@@ -40,18 +40,18 @@ impl Default for EsiLimits {
     }
 }
 
-/// A page as a sequence of things to send.
+/// A page as a sequence of pieces to send.
 #[derive(Clone, Debug, Default)]
 pub struct Program {
     /// In the order of the page.
     pub pieces: Vec<EsiNode>,
-    /// Objects that the page brings along; they come before the includes they answer.
+    /// Objects that the page brings along; they precede the includes they answer.
     pub inlines: Vec<Inline>,
     /// Bytes of all literals.
     pub literal_len: u64,
-    /// Bytes of the page as it was given.
+    /// Bytes of the source page.
     pub source_len: u64,
-    /// What was wrong; the first few ([`PROBLEMS_MAX`]).
+    /// The problems found; the first few ([`PROBLEMS_MAX`]).
     pub problems: Vec<Problem>,
 }
 
@@ -67,14 +67,14 @@ impl Program {
         })
     }
 
-    /// Whether the page is sent as it was given: it had no ESI in it.
+    /// Whether the page is sent unchanged: it had no ESI.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.literal_len == self.source_len && self.includes().next().is_none()
     }
 }
 
-/// One thing to send.
+/// One piece to send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EsiNode {
     /// These bytes.
@@ -83,13 +83,13 @@ pub enum EsiNode {
     Include(Box<EsiInclude>),
 }
 
-/// What stands in for a fragment that fails.
+/// The replacement of a fragment that fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnError {
-    /// Nothing, and the failure counts.
+    /// No replacement, and the failure counts.
     #[default]
     Nothing,
-    /// `onerror="continue"`: nothing, and the page is whole without it.
+    /// `onerror="continue"`: no replacement, and the page is complete without it.
     Continue,
 }
 
@@ -99,9 +99,9 @@ pub enum Combine {
     /// None.
     #[default]
     Alone,
-    /// `combine="main"`: its answer brings the others as inlines.
+    /// `combine="main"`: its response brings the others as inlines.
     Main,
-    /// `combine="sub"`: comes with the main one's answer.
+    /// `combine="sub"`: comes with the response of the main one.
     Sub,
 }
 
@@ -114,14 +114,13 @@ pub struct EsiInclude {
     pub alt: Option<Bytes>,
     /// `onerror`
     pub onerror: OnError,
-    /// `cache-control`: where to look and whether cookies matter.
+    /// `cache-control`: which cache to look in and whether cookies matter.
     pub control: LsCacheControl,
     /// `cache-tag`: by which a shared fragment is found; tags between commas.
     pub tags: Option<Bytes>,
     /// `as-var`: all includes of the page with this `src` are sent the same bytes.
     pub as_var: bool,
-    /// For `as_var`: the position among the page's includes of the first one with this `src`, if
-    /// that is another one.
+    /// For `as_var`: the index of the page's first include with this `src`, if that is another one.
     pub same_as: Option<u32>,
     /// `test`, unread.
     pub test: Option<Bytes>,
@@ -132,13 +131,13 @@ pub struct EsiInclude {
 /// `<esi:inline name=…>body</esi:inline>`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inline {
-    /// The address that the body answers: like [`Include::src`].
+    /// The URL that the body answers: like [`Include::src`].
     pub name: Bytes,
-    /// `cache-control` as if an answer had said it.
+    /// `cache-control`, treated as a response's.
     pub control: LsCacheControl,
     /// `cache-tag`: as `X-LiteSpeed-Tag`.
     pub tags: Option<Bytes>,
-    /// What is stored, ESI in it unread.
+    /// The content to store; ESI in it is not parsed.
     pub body: Bytes,
 }
 
@@ -147,11 +146,11 @@ pub struct Inline {
 pub struct Problem {
     /// Bytes of the page before the tag.
     pub at: u64,
-    /// What it is.
+    /// Its kind.
     pub kind: ProblemKind,
 }
 
-/// What can be wrong.
+/// The kinds of problems.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProblemKind {
     /// More includes than one page may have.
@@ -216,24 +215,25 @@ impl EsiParser {
         Self { scanner: EsiScanner::new(limits.tag), builder: Builder::new(limits) }
     }
 
-    /// Takes the next bytes of the page; they are shared, not copied, but for tags that chunks cut.
+    /// Takes the next bytes of the page; they are shared, not copied, except tags split across
+    /// chunks.
     #[expect(clippy::needless_pass_by_value, reason = "literals keep the chunk")]
     pub fn feed(&mut self, chunk: Bytes) {
         self.scanner.feed(&chunk, &mut self.builder);
     }
 
-    /// What is certain so far; pieces and inlines are only ever appended.
+    /// The certain part so far; pieces and inlines are only ever appended.
     #[must_use]
     pub const fn program(&self) -> &Program {
         self.builder.program()
     }
 
-    /// Takes out the pieces that are certain so far. Numbers of includes count those taken, too.
+    /// Removes the pieces that are certain so far. Numbers of includes count removed ones, too.
     pub fn take_pieces(&mut self) -> Vec<EsiNode> {
         std::mem::take(&mut self.builder.program_mut().pieces)
     }
 
-    /// Takes out the inlines that are complete so far.
+    /// Removes the inlines that are complete so far.
     pub(crate) fn take_inlines(&mut self) -> Vec<Inline> {
         std::mem::take(&mut self.builder.program_mut().inlines)
     }
@@ -242,7 +242,7 @@ impl EsiParser {
         self.builder.take_cuts()
     }
 
-    /// Bytes of the page that are no part of an inline which has not ended, nor held.
+    /// Bytes of the page before an unfinished inline and before bytes held back.
     pub(crate) fn settled(&self) -> u64 {
         self.builder.open_inline().unwrap_or_else(|| self.scanner.settled())
     }

@@ -1,8 +1,8 @@
-//! Finds ESI in raw bytes: tags wherever they stand, in attributes and scripts too.
+//! Finds ESI in raw bytes: tags in any position, in attributes and scripts too.
 //!
-//! Owns what is held back between chunks: the beginning of something that may become a tag. Knows
-//! four element names in both spellings (`<esi:x`, `<esi_x`) and `<!--esi … -->`; all else is text.
-//! The rule that is easiest to break: what is found must not depend on where chunks are cut.
+//! Owns the bytes held back between chunks: the beginning of a possible tag. Knows four element
+//! names in both spellings (`<esi:x`, `<esi_x`) and `<!--esi … -->`; all else is text. Easiest to
+//! break: the result must not depend on where chunks are cut.
 //!
 //! ```text
 //!            '<', or '-' in a comment      name and delimiter
@@ -36,22 +36,22 @@ const ELEMENTS: [(&[u8], Element); 4] = [
 ];
 const COMMENT_OPEN: &[u8] = b"<!--esi";
 const COMMENT_CLOSE: &[u8] = b"-->";
-/// Bytes after which it is certain whether something begins here: `</esi:include` and one more.
+/// Bytes after which it is certain whether a tag begins here: `</esi:include` and one more.
 const START_MAX: usize = 14;
 
-/// What a tag does.
+/// The role of a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
     Open,
     Close,
 }
 
-/// What begins at a place.
+/// The construct that begins at a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Start {
     /// Not certain yet.
     Partial,
-    /// Nothing.
+    /// No tag.
     Text,
     /// A tag; its name ends after so many bytes.
     Tag(Element, Side, usize),
@@ -72,7 +72,7 @@ pub(crate) struct EsiTag {
     pub(crate) at: u64,
 }
 
-/// Bytes of the page: part of the chunk at hand, or gathered from several.
+/// Bytes of the page: part of the current chunk, or gathered from several.
 #[derive(Clone, Debug)]
 pub(crate) enum ScanPlace<'a> {
     Chunk(&'a Bytes, Range<usize>),
@@ -95,10 +95,10 @@ impl ScanPlace<'_> {
     }
 }
 
-/// What is held.
+/// The bytes held back.
 #[derive(Clone, Copy, Debug)]
 enum Held {
-    /// Nothing, or the beginning of something.
+    /// No bytes, or the beginning of a tag.
     Prefix,
     /// A tag without its end; inside of this quote, 0 for none.
     Tag(Element, Side, usize, u8),
@@ -121,7 +121,7 @@ enum End {
     More,
     /// After so many bytes.
     After(usize),
-    /// Another `<` stands at so many bytes.
+    /// Another `<` follows after this many bytes.
     Broken(usize),
 }
 
@@ -156,7 +156,7 @@ impl EsiScanner {
         self.base += chunk.len() as u64;
     }
 
-    /// The page is over: what is held is text.
+    /// Ends the page: bytes held back are text.
     pub(crate) fn finish(&mut self, out: &mut Builder) {
         if matches!(self.state, Held::Tag(..)) && !self.held.is_empty() {
             out.problem(self.base - self.held.len() as u64, ProblemKind::TagTooLong);
@@ -166,7 +166,7 @@ impl EsiScanner {
         out.text(ScanPlace::Held(Bytes::from(rest)));
     }
 
-    /// Decides about the held prefix as far as possible; the page was read up to `end`.
+    /// Decides about the prefix held back as far as possible; the page was read up to `end`.
     fn settle(&mut self, end: u64, out: &mut Builder) {
         while !self.held.is_empty() {
             let keep_from = match classify(&self.held, self.in_comment) {
@@ -202,7 +202,7 @@ impl EsiScanner {
         }
     }
 
-    /// Adds bytes to the held tag until it ends; how many were taken. They begin at `at` of the
+    /// Adds bytes to the tag held back until it ends; returns how many. They begin at `at` of the
     /// page.
     fn extend_tag(&mut self, bytes: &[u8], at: u64, out: &mut Builder) -> usize {
         let Held::Tag(element, side, name_end, mut quote) = self.state else { return 0 };
@@ -237,7 +237,7 @@ impl EsiScanner {
         taken
     }
 
-    /// Scans `chunk` from `at` on, with nothing held.
+    /// Scans `chunk` from `at` on, with no bytes held back.
     fn scan(&mut self, chunk: &Bytes, mut at: usize, out: &mut Builder) {
         let words = memmem::Finder::new(b"esi");
         let mut words = words.find_iter(&chunk[at..]).map({
@@ -247,7 +247,7 @@ impl EsiScanner {
         let mut candidate = next_candidate(chunk, at, &mut words);
         let mut close = None;
         while at < chunk.len() {
-            // Each search goes on where the last one ended, so that all of them cost one pass.
+            // Each search continues where the last one ended, so that all of them cost one pass.
             while candidate.is_some_and(|start| start < at) {
                 candidate = next_candidate(chunk, at, &mut words);
             }
@@ -288,7 +288,7 @@ impl EsiScanner {
         self.held.extend_from_slice(&chunk[hold..]);
     }
 
-    /// Takes the tag at `start`; where it ends, or nothing if the chunk ends before.
+    /// Takes the tag at `start`; returns its end, or `None` if the chunk ends before.
     fn tag(
         &mut self,
         chunk: &Bytes,
@@ -322,7 +322,7 @@ impl EsiScanner {
         Some(text_end)
     }
 
-    /// Where the beginning of something uncertain stands at the end of `chunk`, or its end.
+    /// The beginning of an uncertain construct at the end of `chunk`, or its end.
     fn hold_from(&self, chunk: &Bytes, at: usize) -> usize {
         let from = at.max(chunk.len().saturating_sub(START_MAX));
         (from..chunk.len())
@@ -338,7 +338,7 @@ fn min(first: Option<usize>, second: Option<usize>) -> Option<usize> {
     }
 }
 
-/// Where a word `esi` is preceded by what begins an element or comment, not before `at`.
+/// The first position from `at` on where the start of an element or comment precedes `esi`.
 fn next_candidate(
     chunk: &[u8],
     at: usize,
@@ -355,7 +355,7 @@ const fn may_start(byte: u8, in_comment: bool) -> bool {
     byte == b'<' || (in_comment && byte == b'-')
 }
 
-/// What begins with `bytes`.
+/// The construct that `bytes` begins with.
 fn classify(bytes: &[u8], in_comment: bool) -> Start {
     if in_comment && bytes.first() == Some(&b'-') {
         return match is_prefix(bytes, COMMENT_CLOSE) {
@@ -387,7 +387,7 @@ fn is_prefix(bytes: &[u8], pattern: &[u8]) -> Option<bool> {
     (bytes[..len] == pattern[..len]).then_some(len == pattern.len())
 }
 
-/// An element's name behind `esi:` or `esi_`, and a delimiter; `before` bytes stand before it.
+/// An element's name after `esi:` or `esi_`, and a delimiter; `before` bytes precede it.
 fn element(text: &[u8], side: Side, before: usize) -> Start {
     match is_prefix(text, b"esi") {
         None => return Start::Text,
@@ -421,7 +421,7 @@ fn element(text: &[u8], side: Side, before: usize) -> Start {
     result
 }
 
-/// Looks for the end of a tag, from inside of `quote` (0 for none), which it moves on.
+/// Looks for the end of a tag, starting inside `quote` (0 for none), and updates it.
 fn tag_end(bytes: &[u8], quote: &mut u8) -> End {
     let mut at = 0;
     while at < bytes.len() {

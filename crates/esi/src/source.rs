@@ -1,14 +1,15 @@
-//! Addresses of fragments: from `src` to the path and query of a request to ourselves.
+//! URLs of fragments: from `src` to the path and query of a subrequest.
 //!
-//! Owns the decision which addresses are ours; all others are refused, so that a page cannot make
-//! the server ask elsewhere. Dot segments stay: the request pipeline resolves them as for clients.
+//! Owns the decision which URLs are local; all others are refused, so that a page cannot make the
+//! server fetch from elsewhere. Dot segments stay: the request pipeline resolves them as it does
+//! for clients.
 
 /// Why an address is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SourceError {
     /// Another site, or a scheme that is not HTTP.
     Foreign,
-    /// Nothing to ask for.
+    /// An empty URL.
     Empty,
 }
 
@@ -23,8 +24,8 @@ impl SourceError {
     }
 }
 
-/// Path and query that `src` means inside of a page whose target (path and query) is `parent`.
-/// `is_own` judges the host and port of an absolute address.
+/// Path and query of `src` relative to a page whose target (path and query) is `parent`. `is_own`
+/// checks the host and port of an absolute URL.
 ///
 /// # Errors
 ///
@@ -61,7 +62,7 @@ pub fn resolve(
     }
 }
 
-/// What follows `http://`, `https://` or `//`.
+/// The text after `http://`, `https://` or `//`.
 fn after_scheme(src: &[u8]) -> Option<&[u8]> {
     let rest = match src.iter().position(|&byte| byte == b':') {
         Some(at) if src[..at].eq_ignore_ascii_case(b"http") => &src[at + 1..],
@@ -71,7 +72,7 @@ fn after_scheme(src: &[u8]) -> Option<&[u8]> {
     rest.strip_prefix(b"//")
 }
 
-/// Whether a colon stands before any slash or question mark.
+/// Whether a colon precedes any slash or question mark.
 fn has_scheme(src: &[u8]) -> bool {
     src.iter().find(|byte| matches!(byte, b':' | b'/' | b'?')) == Some(&b':')
 }

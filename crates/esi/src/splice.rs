@@ -1,7 +1,8 @@
-//! Compressed pages put together from parts that were compressed on their own.
+//! Compressed pages joined from parts that were compressed separately.
 //!
-//! Owns the parts and what stands around them, so that a page with ESI is sent compressed without
-//! compressing its cached parts again. A part refers to nothing before it and ends on a byte:
+//! Owns the parts and the bytes around them, so that a page with ESI is sent compressed without
+//! compressing its cached parts again. A part refers to nothing before it and ends on a byte
+//! boundary:
 //!
 //! * gzip (RFC 1952): deflate blocks ended by a full flush, or stored ones. One header, one empty
 //!   final block, one trailer whose checksum is computed from those of the parts.
@@ -33,27 +34,28 @@ const BROTLI_TAIL: &[u8] = &[0x03];
 const GZIP_HEAD: &[u8] = &[0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3];
 /// The final and empty block with fixed codes.
 const DEFLATE_END: [u8; 2] = [0x03, 0x00];
-/// Windows of zstd's parts, as powers of two; the largest is what clients must cope with.
+/// Windows of zstd's parts, as powers of two. Clients must support the largest one.
 const ZSTD_WINDOW_MAX: u32 = 22;
 const ZSTD_WINDOW_MIN: u32 = 16;
 
-/// Bytes of a page in one coding, independent of what stands around them.
+/// Bytes of a page in one coding, independent of their neighbours.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplicePart {
     coding: Coding,
     bytes: Bytes,
     len: u64,
-    /// For gzip: the checksum of what was compressed, and what shifts another one by its length.
+    /// For gzip: the checksum of the uncompressed bytes, and the operator that shifts another
+    /// checksum by their length.
     crc: u32,
     shift: u32,
 }
 
 impl SplicePart {
-    /// Compresses `data`; `level` is held within what the coding knows.
+    /// Compresses `data`; `level` is clamped to the range of the coding.
     ///
     /// # Errors
     ///
-    /// [`SpliceError`] when there is no memory for the coder.
+    /// [`SpliceError`] when there is no memory for the encoder.
     pub fn compress(coding: Coding, level: i8, data: &[u8]) -> Result<Self, SpliceError> {
         let bytes = match coding {
             _ if data.is_empty() => Vec::new(),
@@ -107,14 +109,14 @@ impl SplicePart {
         Self { coding, bytes: bytes.into(), len: data.len() as u64, crc, shift }
     }
 
-    /// What the page has to know of it.
+    /// The facts that the page needs of it.
     #[must_use]
     pub const fn seal(&self) -> SpliceSeal {
         let Self { coding, len, crc, shift, .. } = *self;
         SpliceSeal { coding, len, crc, shift, is_empty: self.bytes.is_empty() }
     }
 
-    /// What is sent for it.
+    /// The encoded bytes.
     #[must_use]
     pub const fn bytes(&self) -> &Bytes {
         &self.bytes
@@ -126,14 +128,14 @@ impl SplicePart {
         self.len
     }
 
-    /// Its coding; only parts of one coding go together.
+    /// Its coding; all parts of a page have the same one.
     #[must_use]
     pub const fn coding(&self) -> Coding {
         self.coding
     }
 }
 
-/// What the page has to know of a part that left already.
+/// The facts that the page needs of a part already sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpliceSeal {
     coding: Coding,
@@ -143,7 +145,7 @@ pub struct SpliceSeal {
     is_empty: bool,
 }
 
-/// A page being sent: what comes before, between and after the parts.
+/// A page being sent: the bytes before, between and after the parts.
 ///
 /// ```
 /// # use bolide_esi::splice::{Joint, Part};
@@ -178,7 +180,7 @@ impl Joint {
         self.coding
     }
 
-    /// What is sent first.
+    /// The first bytes.
     #[must_use]
     pub const fn head(&self) -> &'static [u8] {
         match self.coding {
@@ -203,7 +205,7 @@ impl Joint {
         self.has_parts |= !part.is_empty;
     }
 
-    /// What is sent last.
+    /// The last bytes.
     #[must_use]
     pub fn tail(&self) -> Tail {
         let mut tail = Tail { bytes: [0; 10], len: 0 };
@@ -214,7 +216,7 @@ impl Joint {
                 tail.push(&(self.len as u32).to_le_bytes());
             }
             Coding::Brotli => tail.push(BROTLI_TAIL),
-            // A body of no frames at all is none: an empty frame stands for an empty page.
+            // A zstd body needs at least one frame: an empty frame encodes an empty page.
             Coding::Zstd if !self.has_parts => {
                 tail.push(&[0x28, 0xb5, 0x2f, 0xfd, 0x20, 0x00, 0x01, 0x00, 0x00]);
             }
@@ -245,7 +247,7 @@ impl Tail {
     }
 }
 
-/// Bytes of the page that `parts` make; known before anything is sent.
+/// Bytes of the page made of `parts`; known before the first byte is sent.
 #[must_use]
 pub fn joined_len<'a>(coding: Coding, parts: impl IntoIterator<Item = &'a SplicePart>) -> u64 {
     let mut joint = Joint::new(coding);
@@ -278,7 +280,7 @@ fn deflate(level: i8, data: &[u8]) -> Result<Vec<u8>, SpliceError> {
         let taken = coder.total_in() as usize;
         let status = coder.compress_vec(&data[taken..], &mut out, flate2::FlushCompress::Full);
         status.map_err(|_| SpliceError)?;
-        // There was room left, so everything was flushed.
+        // Room was left, so all output was flushed.
         if coder.total_in() as usize == data.len() && out.len() < out.capacity() {
             out.shrink_to_fit();
             return Ok(out);
@@ -289,12 +291,12 @@ fn deflate(level: i8, data: &[u8]) -> Result<Vec<u8>, SpliceError> {
 
 fn brotli_part(level: i8, data: &[u8]) -> Result<Vec<u8>, SpliceError> {
     let params = brotli::enc::BrotliEncoderParams {
-        // The coder ends the stream below level 2, whatever it is told.
+        // Below level 2 the encoder ends the stream, whatever the options are.
         quality: level.clamp(2, 11).into(),
         lgwin: BROTLI_WINDOW,
         size_hint: data.len(),
-        // No header, no end, ended on a byte; nothing from before and not the dictionary, whose
-        // words are named by distances that grow with the page.
+        // No header, no end, byte-aligned; no references to earlier bytes nor to the dictionary,
+        // whose words are addressed by distances that grow with the page.
         catable: true,
         bare_stream: true,
         byte_align: true,
@@ -352,7 +354,7 @@ const POWERS: [u32; 64] = {
     powers
 };
 
-/// What a checksum is multiplied by when a text of `len` bytes follows: `x^(8 * len)`.
+/// The factor of a checksum when a text of `len` bytes follows: `x^(8 * len)`.
 const fn crc32_shift(mut len: u64) -> u32 {
     // x^0
     let mut shift = 1 << 31;
@@ -367,7 +369,7 @@ const fn crc32_shift(mut len: u64) -> u32 {
     shift
 }
 
-/// The checksum of two texts one after the other from those of each and the second's length.
+/// The checksum of two consecutive texts from those of each and the second's length.
 #[must_use]
 pub const fn crc32_combine(first: u32, second: u32, second_len: u64) -> u32 {
     multiply(crc32_shift(second_len), first) ^ second

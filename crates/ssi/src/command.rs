@@ -1,4 +1,4 @@
-//! Which commands there are and what they take.
+//! The commands and their parameters.
 
 use crate::SsiFault;
 use crate::scan::{PARAMS_MAX, SsiCommand};
@@ -56,7 +56,7 @@ impl CommandKind {
         }
     }
 
-    /// Whether it is done where nothing is shown.
+    /// Whether it runs even where no text is sent.
     pub(crate) const fn steers(self) -> bool {
         matches!(self, Self::Elif | Self::Else | Self::Endif | Self::Endblock)
     }
@@ -68,7 +68,7 @@ impl SsiCommand {
         self.params.iter().find(|(key, _)| key == name).map(|(_, value)| &value[..])
     }
 
-    /// Checks that there are just the parameters that `kind` takes.
+    /// Checks that the parameters are exactly those of `kind`.
     pub(crate) fn check(&self, kind: CommandKind) -> Result<(), SsiFault> {
         let known = kind.params();
         if self.params.len() > PARAMS_MAX {

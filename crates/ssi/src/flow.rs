@@ -1,7 +1,7 @@
-//! What commands do: conditions, blocks, variables, and what is to be shown for each.
+//! The execution of commands: conditions, blocks, variables, and the output of each.
 //!
-//! Owns whether text is shown, kept in a block or thrown away. Easiest to break: where nothing is
-//! shown, nothing is done either, but for what ends that.
+//! Owns whether text is sent, stored in a block or dropped. Easiest to break: where no text is
+//! sent, no command runs either, except those that end that state.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::scan::SsiCommand;
 use crate::time::{Moment, TIME_FORMAT, push_time};
 use crate::words::{COUNT_MAX, Matched, SIZE_MAX, SharedText, evaluate};
 
-/// What a page shows for a command that cannot be done.
+/// The output for a command that fails.
 const ERROR: &[u8] = b"[an error occurred while processing the directive]";
 
-/// What a command costs at least, and an expression beside: it is compiled and looks at each byte
-/// of a text several times.
+/// The least cost of a command, and the extra cost of an expression: it is compiled and visits each
+/// byte of a text several times.
 const COMMAND_WORK: usize = 128;
 const MATCH_WORK: usize = 16 * 1024;
 const MATCH_FACTOR: usize = 8;
@@ -30,7 +30,7 @@ enum Encoding {
     Entity,
 }
 
-/// Where a condition stands.
+/// The state of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Condition {
     Outside,
@@ -39,36 +39,36 @@ enum Condition {
     Else,
 }
 
-/// An include that is to be asked for.
+/// An include to request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SsiInclude {
     /// The address as evaluated; it begins with `/`, or is empty.
     pub uri: Vec<u8>,
-    /// Whether nothing more is read before it is there.
+    /// Whether the rest of the page waits for it.
     pub waits: bool,
-    /// The variable that its answer goes to.
+    /// The variable that stores its response.
     pub set: Option<Vec<u8>>,
-    /// What stands for it where there is nothing of it.
+    /// The replacement for an empty response.
     pub stub: Option<Arc<Vec<u8>>>,
 }
 
-/// What comes of a command.
+/// The result of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SsiAct {
-    /// Nothing to be seen.
+    /// No output.
     Nothing,
     /// This is shown.
     Show(Vec<u8>),
-    /// This is to be asked for; it is shown in its place.
+    /// Request this, and send it in place of the command.
     Include(SsiInclude),
 }
 
-/// What a command may look at. `look_up` appends the value of a variable of the server (its name in
-/// lower case) and says whether there is one; `find` matches an expression against a text, or says
-/// what is wrong with it; `warn` takes what is logged and changes nothing.
+/// The environment of a command. `look_up` appends the value of a server variable (its name in
+/// lower case) and returns whether it exists; `find` matches an expression against a text, or
+/// returns an error; `warn` logs a message and changes nothing.
 #[derive(Debug)]
 pub struct SsiWorld<'a, L, F, W> {
-    /// What the page and its includes share.
+    /// The state that the page and its includes share.
     pub shared: &'a mut SharedText,
     /// The path of the page.
     pub uri: &'a [u8],
@@ -114,25 +114,25 @@ impl Default for Flow {
 }
 
 impl Flow {
-    /// What is shown for a command that has no form or cannot be done.
+    /// The output for a command that is malformed or fails.
     #[must_use]
     pub fn error(&self) -> &[u8] {
         &self.error
     }
 
-    /// What `config timefmt` said last.
+    /// The last value of `config timefmt`.
     #[must_use]
     pub fn time_format(&self) -> &[u8] {
         &self.time_format
     }
 
-    /// Whether text is shown as it is; then nothing else has to be asked of it.
+    /// Whether text is sent unchanged; then the state need not be consulted for it.
     #[must_use]
     pub const fn shows(&self) -> bool {
         self.shows
     }
 
-    /// Takes text that is not shown: it goes to the open block, or nowhere.
+    /// Takes text that is not sent: it goes to the open block, or is dropped.
     pub fn hide(&self, text: &[u8], shared: &mut SharedText) {
         let Some((_, block)) = self.block.and_then(|at| shared.blocks.get_mut(at)) else { return };
         if shared.blocks_size + text.len() <= SIZE_MAX {
@@ -141,11 +141,11 @@ impl Flow {
         }
     }
 
-    /// Does what a command says.
+    /// Executes a command.
     ///
     /// # Errors
     ///
-    /// What is wrong with it, for the error log; [`Self::error`] is shown.
+    /// The error, for the error log; the output is [`Self::error`].
     pub fn run<L, F, W>(
         &mut self,
         command: &SsiCommand,
@@ -231,7 +231,7 @@ impl Flow {
         }
     }
 
-    /// What a text with variables is worth.
+    /// Evaluates a text with variables.
     fn expand<L, F, W>(
         &self,
         text: &[u8],
@@ -245,7 +245,7 @@ impl Flow {
         Ok(value)
     }
 
-    /// Appends the value of a variable, of pages or of the server; whether there is one.
+    /// Appends the value of a variable, of the page or of the server; returns whether it exists.
     fn push_value<L, F, W>(
         &self,
         name: &[u8],
@@ -326,7 +326,7 @@ impl Flow {
         Ok(())
     }
 
-    /// Whether an expression is true: `TEXT`, `TEXT = TEXT`, `TEXT != TEXT`, `TEXT = /EXPRESSION/`.
+    /// Evaluates an expression: `TEXT`, `TEXT = TEXT`, `TEXT != TEXT`, `TEXT = /EXPRESSION/`.
     fn holds<L, F, W>(
         &self,
         expression: &[u8],
@@ -365,7 +365,7 @@ impl Flow {
             }
             return Ok(found == wants);
         }
-        // A path is told from an expression by a backslash.
+        // A backslash before the slash marks a path, not an expression.
         let right = if right.starts_with(b"\\/") { &right[1..] } else { right };
         Ok((self.expand(right, world)? == left) == wants)
     }

@@ -1,4 +1,4 @@
-//! Pages of arbitrary bytes, with what must hold whatever they are.
+//! Pages of arbitrary bytes, with their invariants.
 //!
 //! A fuzz target and a replay test call this; it panics when an invariant is broken.
 
@@ -6,18 +6,18 @@ use crate::{
     Flow, Matched, Moment, SharedText, SsiAct, SsiEvent, SsiFault, SsiInclude, SsiScanner, SsiWorld,
 };
 
-/// What a page came to.
+/// The result of a page.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct SsiOutcome {
-    /// What is shown, includes left out.
+    /// The output without includes.
     pub shown: Vec<u8>,
-    /// What is asked for.
+    /// The includes requested.
     pub includes: Vec<SsiInclude>,
-    /// What is logged.
+    /// The messages logged.
     pub faults: Vec<SsiFault>,
 }
 
-/// A page that comes in `pieces`, with a server whose variables are called `v…`, and whose only
+/// A page that arrives in `pieces`, with a server whose variables are called `v…`, and whose only
 /// expressions are plain texts.
 #[must_use]
 pub fn play<'a>(pieces: impl Iterator<Item = &'a [u8]>, value_max: usize) -> SsiOutcome {
@@ -80,8 +80,8 @@ fn find(pattern: &[u8], subject: &[u8]) -> Result<Option<Matched>, SsiFault> {
     Ok(is_found.then(|| Matched { groups: vec![pattern.to_vec()], named: Vec::new() }))
 }
 
-/// Reads `data` whole, byte by byte and in two halves at some places: always the same. The first
-/// byte says how long values may be.
+/// Reads `data` whole, byte by byte and in two halves at some places: the result is always the
+/// same. The first byte sets the maximum length of values.
 pub fn page(data: &[u8]) {
     let Some((&pick, page)) = data.split_first() else { return };
     let value_max = if pick & 1 == 0 { 256 } else { usize::from(pick) / 16 };

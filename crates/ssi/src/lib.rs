@@ -1,8 +1,7 @@
-//! Server-side includes as nginx has them: from the bytes of a page to texts, includes and faults.
+//! Server-side includes as in nginx: from the bytes of a page to texts, includes and errors.
 //!
-//! Owns the reading of commands, conditions, variables of pages, blocks and times. Asks for nothing
-//! itself: what an include means, what a variable of the server is worth and whether an expression
-//! matches is its caller's business.
+//! Owns the parsing of commands, conditions, variables of pages, blocks and times. Requests nothing
+//! itself: the caller makes the subrequests, evaluates server variables and matches expressions.
 
 mod command;
 mod flow;
@@ -16,5 +15,5 @@ pub use scan::{SsiCommand, SsiEvent, SsiScanner};
 pub use time::{Moment, TIME_FORMAT, push_time};
 pub use words::{Matched, SharedText};
 
-/// What is wrong with a command, in nginx's words, for the error log; empty if nginx says nothing.
+/// The error of a command, in nginx's words, for the error log; empty if nginx logs nothing.
 pub type SsiFault = Vec<u8>;

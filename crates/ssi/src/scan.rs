@@ -8,38 +8,37 @@
 //!    │◀───────────────────── > ──── Lost(2), after what has no form               └──▶ AfterValue
 //! ```
 //!
-//! Easiest to break: what could be the mark of a command is held back until it is known not to be
-//! one; at the end of a page it is lost, as in nginx.
+//! Easiest to break: bytes that may begin a command's mark are held back until they are known not
+//! to; at the end of a page they are lost, as in nginx.
 
 use std::mem;
 
 use crate::SsiFault;
 
-/// What a command begins with.
+/// The beginning of a command.
 const MARK: &[u8; 5] = b"<!--#";
 /// As in nginx: bytes of the name of a command or parameter.
 const NAME_MAX: usize = 32;
 /// As in nginx: parameters of a command.
 pub(crate) const PARAMS_MAX: usize = 16;
 
-/// A command as it stands in a page.
+/// A command of a page.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SsiCommand {
     /// `echo`
     pub name: Vec<u8>,
-    /// Names and values in order, the latter with their backslashes; one more than there may be at
-    /// most.
+    /// Names and values in order, the latter with their backslashes; at most one more than allowed.
     pub params: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What stands in a page beside text.
+/// The constructs in a page beside text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SsiEvent {
     /// A command that has the form of one.
     Command(SsiCommand),
-    /// A command has no form; what is said of it comes before its end.
+    /// A command is malformed; the message precedes its end.
     Fault(SsiFault),
-    /// The end of such a command, where what stands for it is shown.
+    /// The end of such a command, where its replacement is sent.
     Broken,
 }
 
@@ -56,7 +55,7 @@ enum State {
     BeforeValue,
     /// Until this quote.
     Value(u8),
-    /// Behind a backslash in a value until this quote.
+    /// After a backslash in a value, until this quote.
     Quoted(u8),
     AfterValue,
     /// So many dashes of the end.
@@ -81,8 +80,8 @@ impl SsiScanner {
         Self { state: State::Text, command, value_max }
     }
 
-    /// Reads `input` up to the next event, or all of it: how much that was. What is text goes to
-    /// the end of `text`; it stands before the event.
+    /// Reads `input` up to the next event, or all of it, and returns the bytes consumed. Text is
+    /// appended to `text`; it precedes the event.
     pub fn read(&mut self, input: &[u8], text: &mut Vec<u8>) -> (usize, Option<SsiEvent>) {
         let mut at = 0;
         while at < input.len() {
@@ -136,7 +135,7 @@ impl SsiScanner {
                 if self.command.params.len() <= PARAMS_MAX {
                     self.command.params.push((vec![byte], Vec::new()));
                 } else {
-                    // It is too many already; the last one stands for all others.
+                    // There are too many; the last one stands for all further ones.
                     self.command.params[PARAMS_MAX] = (vec![byte], Vec::new());
                 }
                 self.state = State::Key;
@@ -168,7 +167,7 @@ impl SsiScanner {
         None
     }
 
-    /// The last parameter; each command of which this is asked has one.
+    /// The last parameter; the caller has made one.
     fn last(&mut self) -> &mut (Vec<u8>, Vec<u8>) {
         if self.command.params.is_empty() {
             self.command.params.push(Default::default());
@@ -233,7 +232,7 @@ impl SsiScanner {
         Some(SsiEvent::Fault(parts.concat()))
     }
 
-    /// A byte that is none of those that may stand where it does.
+    /// A byte that is not allowed at its place.
     fn unexpected(&mut self, byte: u8, place: &[u8], what: &[u8]) -> SsiEvent {
         let is_dash = byte == b'-';
         self.state = State::Lost(u8::from(is_dash));

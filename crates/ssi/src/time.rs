@@ -1,8 +1,8 @@
-//! Times as `config timefmt` wants them: what strftime writes in the C locale.
+//! Times in the formats of `config timefmt`: the output of strftime in the C locale.
 
 use std::io::Write as _;
 
-/// What `$date_local` and `$date_gmt` look like where no page says so.
+/// The default format of `$date_local` and `$date_gmt`.
 pub const TIME_FORMAT: &[u8] = b"%A, %d-%b-%Y %H:%M:%S %Z";
 
 const DAYS: [&str; 7] =
@@ -101,7 +101,7 @@ impl Civil {
     }
 }
 
-/// Appends a moment as `format` says; false if that is nothing at all. `%s` is the number of
+/// Appends a moment in the format `format`; false if the result is empty. `%s` is the number of
 /// seconds since 1970.
 pub fn push_time(out: &mut Vec<u8>, format: &[u8], moment: Moment<'_>) -> bool {
     let start = out.len();
@@ -117,7 +117,7 @@ fn push_parts(out: &mut Vec<u8>, format: &[u8], moment: Moment<'_>, civil: &Civi
             out.push(byte);
             continue;
         }
-        // `E` and `O` ask for another form, which this locale does not have.
+        // `E` and `O` request an alternative form, which this locale lacks.
         let skip = usize::from(
             matches!(after.first(), Some(b'E' | b'O'))
                 && after.get(1).is_some_and(u8::is_ascii_alphabetic),
@@ -134,7 +134,7 @@ fn push_parts(out: &mut Vec<u8>, format: &[u8], moment: Moment<'_>, civil: &Civi
     }
 }
 
-/// Appends what `%letter` means; false if it means nothing.
+/// Appends the value of `%letter`; false if it is unknown.
 fn push_letter(out: &mut Vec<u8>, letter: u8, moment: Moment<'_>, civil: &Civil) -> bool {
     let month = MONTHS[civil.month];
     let day = DAYS[civil.weekday as usize];

@@ -1,4 +1,4 @@
-//! What a page and its includes know together, and texts with variables in them.
+//! The shared state of a page and its includes, and texts with variables.
 
 use std::sync::Arc;
 
@@ -11,16 +11,16 @@ pub(crate) const COUNT_MAX: usize = 4096;
 /// LIMIT: bytes of all their values, and as many of all blocks.
 pub(crate) const SIZE_MAX: usize = 4 * 1024 * 1024;
 
-/// What an expression found.
+/// The groups that an expression matched.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Matched {
-    /// `$0` and its kin, up to the last group that took part.
+    /// `$0`, `$1` and so on, up to the last group that took part.
     pub groups: Vec<Vec<u8>>,
     /// Groups with names.
     pub named: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
-/// What a page and its includes share: variables, groups of the last expression, blocks.
+/// The shared state of a page and its includes: variables, groups of the last expression, blocks.
 #[derive(Clone, Debug, Default)]
 pub struct SharedText {
     vars: Vec<(Vec<u8>, Vec<u8>)>,
@@ -33,12 +33,12 @@ pub struct SharedText {
 }
 
 impl SharedText {
-    /// What the commands since the last call have cost, about in bytes that were copied.
+    /// The cost of the commands since the last call, about in bytes copied.
     pub const fn take_work(&mut self) -> usize {
         std::mem::replace(&mut self.work, 0)
     }
 
-    /// The value of a variable that pages know; its name in lower case.
+    /// The value of a page variable; its name in lower case.
     #[must_use]
     pub fn get(&self, name: &[u8]) -> Option<&[u8]> {
         if let [digit @ b'0'..=b'9'] = name
@@ -54,7 +54,7 @@ impl SharedText {
         self.vars.len()
     }
 
-    /// Gives a variable a value; false if there is too much already.
+    /// Sets a variable; false if the limit is reached.
     pub fn set(&mut self, name: &[u8], value: Vec<u8>) -> bool {
         let name = name.to_ascii_lowercase();
         let at = self.vars.iter().position(|(known, _)| *known == name);
@@ -73,7 +73,7 @@ impl SharedText {
         true
     }
 
-    /// Takes what an expression found.
+    /// Stores the groups of a match.
     pub(crate) fn take(&mut self, matched: Matched) {
         self.groups = matched.groups;
         for (name, value) in matched.named {
@@ -88,8 +88,8 @@ impl SharedText {
     }
 }
 
-/// What `text` is worth: variables by `look_up` (a name in lower case; false if there is none),
-/// backslashes before `$`, quotes and backslashes undone.
+/// Evaluates `text`: `look_up` supplies variables (a name in lower case; false if there is none),
+/// and backslashes before `$`, quotes and backslashes are removed.
 pub(crate) fn evaluate(
     text: &[u8],
     look_up: &mut impl FnMut(&[u8], &mut Vec<u8>) -> Result<bool, SsiFault>,
@@ -123,7 +123,7 @@ pub(crate) fn evaluate(
     Ok(out)
 }
 
-/// The name behind a `$`, and what follows it.
+/// The name after a `$`, and the text after it.
 fn variable<'a>(after: &'a [u8], whole: &[u8]) -> Result<(&'a [u8], &'a [u8]), SsiFault> {
     let invalid = || Err([b"invalid variable name in \"", whole, b"\""].concat());
     let in_braces = after.first() == Some(&b'{');

@@ -1,4 +1,4 @@
-//! Joined pages read by decoders that share no code with what wrote them, where there are such.
+//! Joined pages, read by decoders that share no code with the encoders where such decoders exist.
 
 use super::{BROTLI_HEAD, SplicePart, crc32_combine, join, joined_len};
 use bolide_http::negotiate::Coding;
@@ -88,11 +88,11 @@ fn the_checksum_of_the_whole_comes_from_those_of_the_parts() {
     let combined =
         pieces.iter().fold(0, |sum, piece| crc32_combine(sum, crc(piece), piece.len() as u64));
     assert_eq!(combined, crc(&pieces.concat()));
-    // The checksum of "123456789" from RFC 3720's and everybody's tables.
+    // The CRC-32 of "123456789", as RFC 3720 and all published tables give it.
     assert_eq!(crc32_combine(crc(b"1234"), crc(b"56789"), 5), 0xcbf4_3926);
 }
 
-/// What a program of the system makes of `body`, or nothing if there is no such program.
+/// The output of a system program for `body`, or `None` if the program is missing.
 fn foreign(program: &str, body: &[u8]) -> Option<Vec<u8>> {
     let mut child = Command::new(program)
         .arg("-dc")
@@ -121,7 +121,7 @@ fn programs_of_the_system_read_joined_pages() {
             _ => SplicePart::stored(coding, piece),
         };
         let parts: Vec<SplicePart> = pieces.iter().enumerate().map(make).collect();
-        // gzip belongs to every system that this is built on.
+        // Every system that builds this has gzip.
         match foreign(program, &join(coding, &parts)) {
             Some(out) => assert!(out == pieces.concat(), "{program}"),
             None => assert_ne!(program, "gzip"),
