@@ -1,7 +1,7 @@
-//! Who is asked: nginx's ways to choose one of a group.
+//! The balancer: nginx's methods to choose a server of a group.
 //!
-//! Owns the choice and what one request remembers of its choices; counts and health are told to it.
-//! Primaries are asked first, then backups in turn.
+//! Owns the choice and the state of one request's choices; callers supply counts and health.
+//! Primaries come first, then backups in turn.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::hash::{self, Crc};
 use crate::health::Lease;
 use crate::pool::LinkPools;
 
-/// After so many servers that could not be asked, those that remain are asked in turn.
+/// After this many unavailable servers, the remaining ones are tried in turn.
 const DRAWS_MAX: u32 = 20;
 
 /// The outcome of a choice.
@@ -24,16 +24,16 @@ pub(crate) enum PeerChoice {
     Peer(usize, Lease),
     /// Some live, but all of these are busy.
     Busy,
-    /// Nobody lives.
+    /// No server is available.
     Nobody,
 }
 
-/// What one request remembers of its choices.
+/// The choices that one request has made.
 #[derive(Debug, Default)]
 pub(crate) struct BalanceCursor {
-    /// Who was asked: one bit for each.
+    /// Servers already tried: one bit for each.
     tried: Vec<u64>,
-    /// Where the hash stands, and how often it was continued.
+    /// The hash so far, and how often it was continued.
     hash: Option<u32>,
     rounds: u32,
     draws: u32,
@@ -41,14 +41,14 @@ pub(crate) struct BalanceCursor {
     backups: bool,
 }
 
-/// What a choice is made with.
+/// The inputs of a choice.
 #[derive(Debug)]
 pub(crate) struct Scales<'a> {
     pub(crate) group: &'a Group,
     pub(crate) pools: &'a mut LinkPools,
     pub(crate) prng: &'a mut Prng,
     pub(crate) now: Instant,
-    /// What `hash` and `ip_hash` go by.
+    /// The key of `hash` and `ip_hash`.
     pub(crate) affinity: &'a [u8],
 }
 
@@ -66,7 +66,7 @@ impl BalanceCursor {
 }
 
 impl Scales<'_> {
-    /// Chooses somebody that was not asked for this request yet.
+    /// Chooses a server that this request has not tried yet.
     pub(crate) fn choose(&mut self, cursor: &mut BalanceCursor) -> PeerChoice {
         let group = self.group;
         if group.is_single() {
@@ -93,7 +93,7 @@ impl Scales<'_> {
         if is_busy { PeerChoice::Busy } else { PeerChoice::Nobody }
     }
 
-    /// Notes that the one with this index failed; true when it is left alone from now on.
+    /// Records a failure of the server with this index; true when it is unavailable from now on.
     pub(crate) fn note_failure(&mut self, index: usize) -> bool {
         let peer = &self.group.peers[index];
         if self.group.is_single() {
@@ -145,7 +145,7 @@ impl Scales<'_> {
             && !peer.health.is_resting(peer.rule, self.now)
     }
 
-    /// Smooth weighted round robin among those that `wanted` names.
+    /// Smooth weighted round robin among the servers of `wanted`.
     fn in_turn(
         &mut self,
         cursor: &BalanceCursor,
@@ -175,7 +175,7 @@ impl Scales<'_> {
         Some(index)
     }
 
-    /// The fewest connections for its weight; those of equal load in turn.
+    /// The fewest connections for its weight; equal servers in turn.
     fn least_conn(&mut self, cursor: &BalanceCursor) -> Option<usize> {
         let group = self.group;
         let load = |index: usize| {
@@ -189,7 +189,7 @@ impl Scales<'_> {
         self.in_turn(cursor, group.primaries(), ties)
     }
 
-    /// The one that a hash names; while it cannot be asked, the hash goes on.
+    /// The server that a hash selects; while it is unavailable, the hash continues.
     fn by_hash(
         &self,
         cursor: &mut BalanceCursor,
@@ -228,7 +228,7 @@ impl Scales<'_> {
         *cursor.hash.insert(cursor.hash.unwrap_or(0).wrapping_add(round))
     }
 
-    /// Whose share of the weights `draw` falls into.
+    /// The server whose share of the weights contains `draw`.
     fn at_weight(&self, draw: u64) -> Option<usize> {
         let peers = &self.group.peers[self.group.primaries()];
         let total: u64 = peers.iter().map(|peer| u64::from(peer.weight)).sum();
@@ -242,7 +242,7 @@ impl Scales<'_> {
         None
     }
 
-    /// The next point on the circle whose server can be asked.
+    /// The next point on the circle whose server is available.
     fn by_point(&mut self, cursor: &mut BalanceCursor) -> Option<usize> {
         let group = self.group;
         if group.points.is_empty() || self.affinity.is_empty() {
@@ -267,7 +267,7 @@ impl Scales<'_> {
         None
     }
 
-    /// One by chance and weight, or the less busy one of two.
+    /// A random server by weight, or the less busy one of two.
     fn by_chance(&mut self, cursor: &mut BalanceCursor, two: bool) -> Option<usize> {
         let total: u64 =
             self.group.peers[self.group.primaries()].iter().map(|p| u64::from(p.weight)).sum();

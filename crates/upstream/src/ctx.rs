@@ -1,4 +1,4 @@
-//! What a fetch is lent for one step, why it is stepped, and what it wants done.
+//! The context of one step of a fetch, the reasons to step it, and its effects.
 //!
 //! The vocabulary between worker and fetch: values only, nothing here acts.
 
@@ -16,32 +16,32 @@ use crate::request::OriginNews;
 pub enum FetchWake {
     /// It was made.
     Start,
-    /// The connection that it asked for stands; the worker's name for it.
+    /// The requested connection is established; the worker's name for it.
     Connected(u64),
-    /// There is no connection, and nothing to release: the error number of the system.
+    /// The connect failed, and there is nothing to release: the error number of the system.
     ConnectFailed(i32),
-    /// There is no connection by the address of ours that was wanted: as before.
+    /// The bind to the configured local address failed: as before.
     BindFailed(i32),
-    /// The connection that it asked for stands, and secrets are being agreed on.
+    /// The requested connection is established, and its TLS handshake is running.
     Handshaking,
-    /// The connection is not secret, or is so no more: what the log says of it.
+    /// TLS failed, in the handshake or later: the log line.
     Insecure(String),
-    /// Nobody was called, for what an origin is to be shown cannot be had: what the log says of it.
+    /// No connection was attempted: the TLS credentials could not be prepared; the log line.
     Unprepared(String),
-    /// The idle connection that it asked for was gone already; there is nothing to release.
+    /// The requested idle connection was gone already; there is nothing to release.
     Gone,
-    /// Part of the request, body included, was handed to the kernel.
+    /// Part of the request, body included, was passed to the kernel.
     Sent {
         /// Bytes, framing included; may be 0.
         bytes: u64,
-        /// What remains.
+        /// The rest of the request.
         left: Left,
     },
-    /// So many bytes were received, framing included; before the events that they hold.
+    /// This many bytes were received, framing included; comes before the events in them.
     Received(u64),
-    /// The origin said something.
+    /// The upstream sent something.
     Event(OriginEvent),
-    /// What the origin sent, or that it ended, breaks the protocol.
+    /// The upstream's bytes, or its close, violate the protocol.
     Broken(OriginError),
     /// Receiving failed: the error number of the system.
     ReceiveFailed(i32),
@@ -55,37 +55,37 @@ pub enum FetchWake {
     Deadline,
     /// A place that it waited for may be free.
     Turn,
-    /// Nobody waits for the answer any more. If it goes on nevertheless
-    /// (`fastcgi_ignore_client_abort`), the worker reads on and nothing is told any more.
+    /// The response is no longer needed. If the fetch continues nevertheless
+    /// (`fastcgi_ignore_client_abort`), the worker reads on, and no more news follow.
     Abandoned,
 }
 
-/// What of the request remains to be sent.
+/// The part of the request that remains to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// Nothing.
+    /// All of it is sent.
     Nothing,
-    /// The kernel takes no more now: the origin is slow.
+    /// The kernel accepts no more now: the upstream is slow.
     Blocked,
-    /// What comes next did not arrive from the client yet.
+    /// The next part has not arrived from the client yet.
     Unready,
 }
 
-/// What a fetch wants done. The worker does it, in order; the fetch never does.
+/// The effects of a fetch. The worker performs them in order; the fetch never does.
 #[derive(Debug)]
 pub enum FetchEffect {
     /// Connect there, wake with `Connected`, `ConnectFailed` or `BindFailed`.
     Connect(PeerAddress),
-    /// Take the idle connection of this name, wake with `Connected`, or with `Gone`.
+    /// Take the idle connection of this name; wake with `Connected`, or with `Gone`.
     Reuse(u64),
     /// Send the request from its first byte over the connection; see [`crate::Fetch::request`].
     Send,
     /// Wake with `Deadline` then. A wake that comes early is harmless.
     Deadline(Instant),
-    /// Tell the exchange.
+    /// Deliver news to the exchange.
     Tell(OriginNews),
-    /// Let go of the connection, which may not stand yet. What else it said is of no interest,
-    /// even if it was received already.
+    /// Gives up the connection, which may not be established yet. Data that it received already is
+    /// discarded.
     Release(FetchFate),
     /// Close the idle connection of this name: it made room for another.
     Evict(u64),
@@ -93,31 +93,31 @@ pub enum FetchEffect {
     Finish,
 }
 
-/// What becomes of a connection that a fetch lets go.
+/// The fate of a connection that a fetch gives up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchFate {
-    /// It is kept for another request; the pool knows its name. If it cannot carry another one,
+    /// The pool keeps it, under its name, for another request. If it cannot carry another one,
     /// close it and call [`Pools::forget`].
     Keep,
     /// It is closed.
     Close,
-    /// The application is told to stop, then it is closed.
+    /// The application gets an abort request, then the connection is closed.
     Abort,
 }
 
-/// What a fetch is lent for one step.
+/// The context of one step.
 #[derive(Debug)]
 pub struct FetchCtx<'a> {
     /// The turn's time.
     pub now: Now,
     /// The worker's name for this fetch, by which [`crate::Turns`] calls it.
     pub me: u64,
-    /// Chance.
+    /// Random numbers.
     pub prng: &'a mut Prng,
-    /// The groups of the configuration that the request belongs to; looked at on `Start`.
+    /// The groups of the configuration that the request belongs to; read on `Start`.
     pub groups: &'a UpstreamGroups,
-    /// What this worker keeps of them.
+    /// This worker's state of them.
     pub pools: &'a mut LinkPools,
-    /// Where wishes go, in order.
+    /// The effects, in order.
     pub effects: &'a mut Vec<FetchEffect>,
 }

@@ -1,4 +1,4 @@
-//! One request to an origin, from the choice of a server to the end of the answer.
+//! One request to an upstream, from the choice of a server to the end of the response.
 //!
 //! ```text
 //!            no place                                       next server
@@ -11,8 +11,8 @@
 //! ```
 //!
 //! Easiest to break: every `Connect` or `Reuse` is followed by one `Release`, unless its answer was
-//! `ConnectFailed` or `Gone`; and a fetch finishes once, with one `End` or `Failed` before it if
-//! anybody still listens.
+//! `ConnectFailed` or `Gone`; and a fetch finishes once, with one `End` or `Failed` before it
+//! unless it was abandoned.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,12 +33,12 @@ use crate::request::{Attempt, Cause, ConnectRefused, OriginNews, OriginRequest, 
 use crate::retry::UpstreamFault;
 use crate::trial::{TrialLink, UpstreamTrial};
 
-/// How often the first of those who wait looks whether a place is free, told or not.
+/// How often the first fetch of the queue checks for a free place, even without a notice.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// Seconds after which a client that found the queue full is asked to come again, at most.
+/// The longest `Retry-After`, in seconds, for a client that found the queue full.
 const RETRY_AFTER_MAX: u64 = 60;
 
-/// One request to an origin.
+/// One request to an upstream.
 #[derive(Debug)]
 pub struct Fetch {
     request: Box<OriginRequest>,
@@ -51,7 +51,7 @@ pub struct Fetch {
     tries: u32,
     begun: Instant,
     trial: Option<UpstreamTrial>,
-    /// The earliest wake that was asked for and did not come yet.
+    /// The earliest deadline that was requested and has not fired yet.
     armed: Option<Instant>,
 }
 
@@ -96,7 +96,7 @@ impl Fetch {
         }
     }
 
-    /// What is asked.
+    /// The request.
     #[must_use]
     pub const fn request(&self) -> &OriginRequest {
         &self.request
@@ -107,7 +107,7 @@ impl Fetch {
         &mut self.request.body
     }
 
-    /// Whether the origin is asked to keep the connection open behind the answer.
+    /// Whether the request asks the upstream to keep the connection open after the response.
     #[must_use]
     pub fn keeps(&self) -> bool {
         let pooled = self
@@ -120,13 +120,13 @@ impl Fetch {
         }
     }
 
-    /// Whether it asked for `Finish`.
+    /// Whether it has requested `Finish`.
     #[must_use]
     pub fn is_over(&self) -> bool {
         self.state == FetchState::Over
     }
 
-    /// Goes on; what it wants done is appended to the effects.
+    /// Advances the fetch; appends its effects.
     pub fn step(&mut self, wake: FetchWake, ctx: &mut FetchCtx<'_>) {
         match (self.state, wake) {
             (FetchState::Over, _) => return,
@@ -191,7 +191,7 @@ impl Fetch {
         }
     }
 
-    /// Asks somebody, waits for a place, or gives up.
+    /// Chooses a server, queues for a place, or gives up.
     fn choose(&mut self, ctx: &mut FetchCtx<'_>) {
         match self.draw(ctx) {
             PeerChoice::Peer(peer, lease) => self.ask(peer, lease, ctx),
@@ -265,13 +265,13 @@ impl Fetch {
             return self.turn_away(ctx);
         };
         self.state = FetchState::Queued(ctx.now.mono.after(queue.timeout));
-        // A place that became free before we were seen waiting was offered to nobody.
+        // A place that became free before we were marked as waiting was offered to no fetch.
         if before == 0 {
             self.look_again(ctx);
         }
     }
 
-    /// Waits already: takes a place if there is one now.
+    /// Is queued: takes a place if there is one now.
     fn look_again(&mut self, ctx: &mut FetchCtx<'_>) {
         let Some(group) = self.group.clone() else { return };
         match self.draw(ctx) {
@@ -303,7 +303,7 @@ impl Fetch {
         }
     }
 
-    /// Leaves the queue without a place: the turn may have been ours, somebody else must look.
+    /// Leaves the queue without a place: the turn may have been ours, so another fetch must check.
     fn stop_waiting(&mut self, group: &Group, ctx: &mut FetchCtx<'_>) {
         ctx.pools.leave(group, ctx.me);
         ctx.pools.release(group);
@@ -330,7 +330,7 @@ impl Fetch {
         trial.connect_ms = Some(messages::millis(trial.began, now));
         trial.last_sent = now;
         trial.last_received = now;
-        // Until the worker says otherwise, the origin is who must take something.
+        // Until the worker reports otherwise, the upstream blocks the sending.
         trial.left = Left::Blocked;
         self.state = FetchState::Asking;
         ctx.effects.push(FetchEffect::Send);
@@ -346,7 +346,7 @@ impl Fetch {
         self.fail(UpstreamFault::Error, messages::CONNECTING, ctx);
     }
 
-    /// What an origin is to be shown is missing, which no other origin can help.
+    /// TLS credentials for the upstream are missing; another server would not help.
     fn give_up(&mut self, text: &str, ctx: &mut FetchCtx<'_>) {
         self.log(LogLevel::Error, text.as_bytes(), messages::CONNECTING, ctx);
         if let (Some(trial), Some(group)) = (self.trial.take(), self.group.clone()) {
@@ -355,7 +355,7 @@ impl Fetch {
         self.refuse(ConnectRefused { status: 500, retry_after: None, cause: Cause::Error }, ctx);
     }
 
-    /// As in nginx, the configuration is at fault, and no server was asked.
+    /// As in nginx, this is a fault of the configuration, and no server was tried.
     fn handle_bind_failed(&mut self, errno: i32, ctx: &mut FetchCtx<'_>) {
         let from = self.request.from.as_ref().map(|from| Arc::clone(&from.text));
         let text = messages::bind_failed(&from.unwrap_or_default(), errno);
@@ -370,7 +370,7 @@ impl Fetch {
         self.refuse(ConnectRefused { status: 500, retry_after: None, cause: Cause::Error }, ctx);
     }
 
-    /// The kept connection was of no use: the same server again over a fresh one.
+    /// The idle connection was unusable: the same server again over a new one.
     fn connect_afresh(&mut self, ctx: &mut FetchCtx<'_>) {
         let Some(address) = self.address() else { return };
         let Some(trial) = &mut self.trial else { return };
@@ -392,7 +392,7 @@ impl Fetch {
                 if bytes > 0 || left != trial.left {
                     trial.last_sent = now;
                 }
-                // In a tunnel either side may be the one that speaks.
+                // In a tunnel either side may speak.
                 let is_heard = trial.status == 101 && bytes > 0;
                 if is_heard || left == Left::Nothing && trial.left != Left::Nothing {
                     trial.last_received = now;
@@ -450,7 +450,7 @@ impl Fetch {
             status => status,
         };
         let fault = UpstreamFault::Status(status);
-        // Unlike other faults, this is an answer: it is what the client gets from the last one.
+        // Unlike other faults, this is a response: the client gets the one of the last server.
         let is_last = !self.may_try_next(fault, ctx.now.mono);
         let Some(trial) = &mut self.trial else { return };
         trial.status = status;
@@ -536,7 +536,7 @@ impl Fetch {
         }
     }
 
-    /// The connection is lost; if it was a kept one and had brought nothing, a fresh one is tried.
+    /// The connection is lost; if it was a reused one without response bytes, a new one is tried.
     fn lose(&mut self, text: &[u8], doing: &'static str, ctx: &mut FetchCtx<'_>) {
         let Some(trial) = &self.trial else { return };
         let reused = trial.link.served > 0 && trial.received == 0;
@@ -593,7 +593,7 @@ impl Fetch {
         self.finish(ctx);
     }
 
-    /// The attempt failed: asks the next one, or gives up.
+    /// The attempt failed: tries the next server, or gives up.
     fn fail(&mut self, fault: UpstreamFault, doing: &'static str, ctx: &mut FetchCtx<'_>) {
         let now = ctx.now.mono;
         let again = self.state != FetchState::Answering && self.may_try_next(fault, now);
@@ -649,7 +649,7 @@ impl Fetch {
         self.tell_attempt(trial, status, &group, ctx);
     }
 
-    /// Gives up: nothing more is told.
+    /// Gives up: no more news follow.
     fn refuse(&mut self, refused: ConnectRefused, ctx: &mut FetchCtx<'_>) {
         self.tell(OriginNews::Failed(refused), ctx);
         self.finish(ctx);
@@ -660,7 +660,7 @@ impl Fetch {
         ctx.effects.push(FetchEffect::Finish);
     }
 
-    /// Whether another server may be asked after this.
+    /// Whether another server may be tried after this.
     fn may_try_next(&mut self, fault: UpstreamFault, now: Instant) -> bool {
         let settings = &self.request.settings;
         let timeout = settings.next_upstream_timeout;
@@ -676,11 +676,11 @@ impl Fetch {
             self.trial.as_ref().is_some_and(|trial| trial.sent > 0 || trial.left == Left::Nothing);
         let settings = &self.request.settings;
         let may = !sent || self.request.is_idempotent || settings.next_upstream.non_idempotent;
-        // What was taken of the body for a connection that died is missing, sent or not.
+        // Parts of the body consumed for a connection that died are lost, sent or not.
         may && self.request.body.rewind()
     }
 
-    /// The next moment that matters, and what is being waited for.
+    /// The next deadline, and the action that it bounds.
     fn due(&self) -> Option<(Instant, &'static str)> {
         let settings = &self.request.settings;
         match (self.state, &self.trial) {
@@ -754,7 +754,7 @@ impl Fetch {
         self.tell(OriginNews::Log { level, text: text.to_vec(), doing, peer }, ctx);
     }
 
-    /// The attempt is over: its place is free, and what it was is told.
+    /// Ends the attempt: frees its place and reports its result.
     fn tell_attempt(
         &self,
         trial: UpstreamTrial,
@@ -769,7 +769,7 @@ impl Fetch {
         self.tell(OriginNews::Attempt(attempt), ctx);
     }
 
-    /// Nobody of the group was asked.
+    /// No server of the group was tried.
     fn tell_group_attempt(&self, status: u16, ctx: &mut FetchCtx<'_>) {
         let Some(group) = &self.group else { return };
         let attempt = Attempt {

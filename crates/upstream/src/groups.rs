@@ -1,7 +1,7 @@
-//! The groups of a configuration with what all workers share of them.
+//! The groups of a configuration with their state shared by all workers.
 //!
-//! Owns who is in a group and its counters, which outlive a reload for a group of the same name and
-//! a server of the same address. Chooses nobody.
+//! Owns the servers of a group and its counters, which outlive a reload for a group of the same
+//! name and a server of the same address. The balancer chooses.
 
 use std::collections::{HashMap, HashSet};
 use std::mem::Discriminant;
@@ -21,16 +21,16 @@ use crate::health::{Health, HealthRule, Lease};
 /// Number of a group that is not in the configuration: it has no pool.
 const UNPOOLED: u32 = u32::MAX;
 
-/// Workers that can be told of a free place.
+/// Workers that can be notified of a free place.
 pub const WORKERS_MAX: usize = 256;
 
 /// The groups of one configuration.
 #[derive(Debug, Default)]
 pub struct UpstreamGroups {
     groups: Vec<Arc<Group>>,
-    /// Peers to which connections are kept, by number.
+    /// Peers with keep-alive, by number.
     kept: HashSet<u32>,
-    /// Numbers not yet given to a group or a peer, in this configuration and those before.
+    /// Numbers that no group or peer had, in this configuration and earlier ones.
     next_group: u32,
     next_peer: u32,
 }
@@ -62,7 +62,7 @@ pub struct UpstreamPeer {
     pub address: PeerAddress,
     /// The address as text, for logs.
     pub name: Arc<str>,
-    /// Which `server` line it comes from; lines of the same name are one.
+    /// The index of its `server` line; lines of the same name share one.
     pub(crate) server: u32,
     server_name: Arc<str>,
     pub(crate) weight: u32,
@@ -78,12 +78,13 @@ pub(crate) struct PeerWait {
     count: AtomicU32,
     /// Which workers have some: one bit each.
     workers: [AtomicU64; WORKERS_MAX / 64],
-    /// Whose turn was last.
+    /// The worker that had the last turn.
     last: AtomicU32,
 }
 
 impl UpstreamGroups {
-    /// The groups of a configuration; what `previous` learned of the same servers is kept.
+    /// The groups of a configuration; they inherit the counters of the same servers from
+    /// `previous`.
     #[must_use]
     pub fn new(upstreams: &[Upstream], previous: Option<&Self>) -> Self {
         let mut made = Self::default();
@@ -114,7 +115,7 @@ impl UpstreamGroups {
         self.groups.iter()
     }
 
-    /// Whether connections to the peer with this number are kept.
+    /// Whether the peer with this number has keep-alive.
     pub(crate) fn keeps(&self, peer: u32) -> bool {
         self.kept.contains(&peer)
     }
@@ -253,12 +254,12 @@ impl Group {
         self.waiting.count()
     }
 
-    /// Whether connections can be kept.
+    /// Whether idle connections are kept.
     pub(crate) const fn is_pooled(&self) -> bool {
         self.number != UNPOOLED
     }
 
-    /// Whether there is nobody else to ask, which is why the one is never left alone.
+    /// Whether it is the only server, which is why it is never marked as failed.
     pub(crate) const fn is_single(&self) -> bool {
         self.peers.len() == 1
     }
@@ -271,7 +272,7 @@ impl Group {
         self.primary..self.peers.len()
     }
 
-    /// Whether somebody can be asked now, by a request that asked nobody yet.
+    /// Whether a server is available now for a request that has tried none yet.
     pub(crate) fn has_place(&self, now: Instant) -> bool {
         self.peers.iter().any(|peer| {
             let rests = peer.health.is_resting(peer.rule, now) && !self.is_single();
@@ -323,7 +324,7 @@ impl PeerWait {
         self.count.load(Ordering::SeqCst)
     }
 
-    /// Counts one more; how many there were, or none when there is no room.
+    /// Joins the queue; returns its previous length, or `None` when it is full.
     pub(crate) fn join(&self, len: u32) -> Option<u32> {
         let one_more = |count: u32| (count < len).then(|| count + 1);
         self.count.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more).ok()
@@ -345,7 +346,7 @@ impl PeerWait {
         }
     }
 
-    /// The worker that a free place is offered to: each that has requests waiting, in turn.
+    /// The worker that gets the offer of a free place: each with queued requests, in turn.
     pub(crate) fn next_worker(&self) -> Option<usize> {
         let last = self.last.load(Ordering::Relaxed) as usize;
         let after = (last + 1..WORKERS_MAX).chain(0..=last.min(WORKERS_MAX - 1));

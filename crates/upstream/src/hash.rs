@@ -1,13 +1,14 @@
-//! The hashes that clients are told apart by: CRC-32, points on a circle, and `ip_hash`'s own.
+//! The hashes that distribute clients: CRC-32, points on a circle, and the one of `ip_hash`.
 //!
-//! Owns arithmetic only. Clients keep their servers when nginx is replaced because it is the same.
+//! Owns arithmetic only. It is nginx's, so that clients keep their servers when this server
+//! replaces nginx.
 
 /// A point on the circle of `hash … consistent`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Point {
     /// Where.
     pub(crate) at: u32,
-    /// Whose: a `server` line.
+    /// Its `server` line.
     pub(crate) server: u32,
 }
 
@@ -43,7 +44,7 @@ pub(crate) fn ip_round(hash: u32, address: &[u8]) -> u32 {
 }
 
 /// The circle of servers: name, number, weight. Each point is the hash of host, NUL, port and the
-/// point before, as memcached's clients do it.
+/// previous point, as in memcached clients.
 pub(crate) fn points<'a>(servers: impl Iterator<Item = (&'a str, u32, u32)>) -> Vec<Point> {
     let mut points = Vec::new();
     for (name, server, weight) in servers {
@@ -60,13 +61,13 @@ pub(crate) fn points<'a>(servers: impl Iterator<Item = (&'a str, u32, u32)>) -> 
     points
 }
 
-/// Index of the first point at or behind `hash`; the circle closes.
+/// Index of the first point at or after `hash`; the circle wraps around.
 pub(crate) fn point_at(points: &[Point], hash: u32) -> usize {
     let index = points.partition_point(|point| point.at < hash);
     if index == points.len() { 0 } else { index }
 }
 
-/// What stands before and behind the colon of a server's name.
+/// The texts before and after the colon of a server's name.
 fn host_and_port(name: &str) -> (&[u8], &[u8]) {
     let bytes = name.as_bytes();
     if bytes.len() >= 5 && bytes[..5].eq_ignore_ascii_case(b"unix:") {

@@ -1,7 +1,7 @@
-//! How one origin is doing, for all workers: its connections, its failures, when it may be asked.
+//! The health of one server, for all workers: its connections, its failures, its availability.
 //!
-//! Owns the counters and the rule of `max_fails` and `fail_timeout`; who is asked is the balance's
-//! business. Easiest to break: a count that was taken is given back once, which [`Lease`] sees to.
+//! Owns the counters and the rule of `max_fails` and `fail_timeout`; the balancer chooses. Easiest
+//! to break: a count that was taken is given back exactly once, which [`Lease`] ensures.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bolide_base::Instant;
 
-/// When an origin is left alone.
+/// The rule of `max_fails` and `fail_timeout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthRule {
     /// Failures after which it is; 0 is never.
@@ -18,7 +18,7 @@ pub struct HealthRule {
     pub fail_timeout: Duration,
 }
 
-/// Counters of one origin, shared by workers and by the configurations that name it.
+/// Counters of one server, shared by workers and by the configurations that name it.
 #[derive(Debug, Default)]
 pub struct Health {
     conns: AtomicU32,
@@ -42,13 +42,13 @@ impl Health {
         self.fails.load(Ordering::SeqCst)
     }
 
-    /// Whether it is left alone now.
+    /// Whether it is unavailable now.
     pub(crate) fn is_resting(&self, rule: HealthRule, now: Instant) -> bool {
         self.is_suspect(rule) && !self.is_check_old(rule, now)
     }
 
-    /// Notes that it is chosen; false when it is suspect and somebody else just became the one
-    /// request that finds out.
+    /// Records that it was chosen; false when it has failed and another request just became its
+    /// probe.
     pub(crate) fn claim(&self, rule: HealthRule, now: Instant) -> bool {
         let checked = self.checked.load(Ordering::SeqCst);
         if now.since(Instant::from_nanos(checked)) <= rule.fail_timeout {
@@ -63,7 +63,7 @@ impl Health {
         won.is_ok() || !self.is_suspect(rule)
     }
 
-    /// Notes a failure; true when it is left alone from now on.
+    /// Records a failure; true when it is unavailable from now on.
     pub(crate) fn note_failure(&self, rule: HealthRule, now: Instant) -> bool {
         let fails = self.fails.fetch_add(1, Ordering::SeqCst).saturating_add(1);
         self.accessed.store(now.as_nanos(), Ordering::SeqCst);
@@ -71,7 +71,7 @@ impl Health {
         rule.max_fails > 0 && fails >= rule.max_fails
     }
 
-    /// Notes an answer: if it was chosen after its last failure to see whether it lives, it does.
+    /// Records a success: a server chosen as a probe after its last failure is available again.
     pub(crate) fn note_success(&self) {
         if self.accessed.load(Ordering::SeqCst) < self.checked.load(Ordering::SeqCst) {
             self.fails.store(0, Ordering::SeqCst);
@@ -88,19 +88,19 @@ impl Health {
     }
 }
 
-/// One request that an origin serves; counted until it is dropped.
+/// One request that a server handles; counted until it is dropped.
 #[derive(Debug)]
 pub struct Lease(Arc<Health>);
 
 impl Lease {
-    /// Counts one more, unless `max_conns` are served already; 0 is no limit.
+    /// Counts one more, unless `max_conns` are active already; 0 is no limit.
     pub(crate) fn take(health: &Arc<Health>, max_conns: u32) -> Option<Self> {
         let one_more = |conns: u32| (max_conns == 0 || conns < max_conns).then(|| conns + 1);
         let taken = health.conns.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more);
         taken.is_ok().then(|| Self(Arc::clone(health)))
     }
 
-    /// Whose it is.
+    /// The counters of its server.
     pub(crate) fn health(&self) -> &Health {
         &self.0
     }

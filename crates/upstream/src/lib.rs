@@ -1,8 +1,8 @@
-//! Origins: groups of servers, who is chosen, who is left alone, what may be tried again.
+//! Upstreams: groups of servers, balancing, failure handling, retries.
 //!
-//! A [`Fetch`] is one request to an origin: a machine without I/O that is woken ([`FetchWake`]) and
-//! says what it wants done ([`FetchEffect`]). It knows neither the client nor its exchange, and
-//! refuses to know what an answer means.
+//! A [`Fetch`] is one request to an upstream: a machine without I/O that is woken ([`FetchWake`])
+//! and returns effects ([`FetchEffect`]). It knows neither the client nor its exchange, and does
+//! not interpret the response.
 
 mod balance;
 pub mod ctx;

@@ -1,4 +1,4 @@
-//! What the error log says of origins, in nginx's words.
+//! Error log messages about upstreams, in nginx's words.
 
 use bolide_base::Instant;
 use bolide_conf::model::{LogLevel, PeerAddress, Protocol};
@@ -28,9 +28,9 @@ pub(crate) const fn millis(from: Instant, to: Instant) -> u64 {
     (to.as_nanos().saturating_sub(from.as_nanos())) / 1_000_000
 }
 
-/// There is no connection.
+/// The connect failed.
 pub(crate) fn connect_failed(address: &PeerAddress, errno: i32) -> (LogLevel, Vec<u8>) {
-    // What the kernel refuses at once is told with the address, what it reports later without.
+    // A refusal by the kernel at once is logged with the address, a later report without it.
     let at_once = match address {
         PeerAddress::Unix(_) => true,
         PeerAddress::Inet(_) => matches!(errno, 1 | 13 | 22 | 97 | 99 | 101),
@@ -43,7 +43,7 @@ pub(crate) fn connect_failed(address: &PeerAddress, errno: i32) -> (LogLevel, Ve
     (level, format!("connect(){whom} failed ({})", reason(errno)).into_bytes())
 }
 
-/// There is no connection by this address of ours.
+/// The bind to this local address failed.
 pub(crate) fn bind_failed(from: &str, errno: i32) -> Vec<u8> {
     format!("bind({from}) failed ({})", reason(errno)).into_bytes()
 }
@@ -53,7 +53,7 @@ pub(crate) fn call_failed(call: &str, errno: i32) -> Vec<u8> {
     format!("{call}() failed ({})", reason(errno)).into_bytes()
 }
 
-/// What the application wrote to its error stream; none if that is nothing.
+/// The text that the application wrote to its error stream; `None` if it is empty.
 pub(crate) fn stderr(protocol: Protocol, text: &[u8]) -> Option<Vec<u8>> {
     let is_idle = |byte: &u8| matches!(byte, b'\n' | b'\r' | b'.' | b' ');
     let end = text.iter().rposition(|byte| !is_idle(byte))? + 1;

@@ -1,9 +1,9 @@
-//! What one worker keeps of the groups: weights in turn, idle connections, requests that wait.
+//! One worker's state of the groups: current weights, idle connections, queued requests.
 //!
-//! Owns names of connections and fetches (words that the worker made), never the things themselves.
-//! Numbers of groups and peers outlive a reload, and so does what is kept here. Easiest to break: a
-//! place that became free is offered to somebody as long as anybody waits, which is why whoever
-//! leaves the queue for another reason passes his turn on.
+//! Owns the names (words chosen by the worker) of connections and fetches, never the things
+//! themselves. Numbers of groups and peers outlive a reload, and so does this state. Easiest to
+//! break: a place that became free is offered as long as a fetch waits; a fetch that leaves the
+//! queue for another reason therefore passes its turn on.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use bolide_conf::model::Keepalive;
 
 use crate::groups::{Group, PeerWait, UpstreamGroups, UpstreamPeer};
 
-/// What one worker keeps of all groups.
+/// One worker's state of all groups.
 #[derive(Debug)]
 pub struct LinkPools {
     worker: usize,
@@ -21,9 +21,9 @@ pub struct LinkPools {
     weights: Vec<Weight>,
     /// By number of the group.
     groups: Vec<Option<GroupPool>>,
-    /// Groups that somebody of ours is to be woken for, or others told of.
+    /// Groups for which a fetch of this worker must be woken, or other workers notified.
     due: Vec<u32>,
-    /// Fetches that somebody passed his turn to.
+    /// Fetches that another fetch passed its turn to.
     called: Vec<u64>,
     tell: Vec<Notice>,
 }
@@ -31,18 +31,18 @@ pub struct LinkPools {
 /// Another worker has a request waiting for a place that may be free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Who is to be told: give him [`Self::group`] by [`Pools::handle_notice`].
+    /// The worker to notify; it passes [`Self::group`] to [`Pools::handle_notice`].
     pub worker: usize,
     /// The number of the group.
     pub group: u32,
 }
 
-/// Whose turn it is; see [`Pools::take_turns`].
+/// The fetches whose turn it is; see [`Pools::take_turns`].
 #[derive(Debug, Default)]
 pub struct Turns {
     /// Fetches of this worker to wake with `Turn`.
     pub wake: Vec<u64>,
-    /// What to tell other workers.
+    /// Notices for other workers.
     pub tell: Vec<Notice>,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Idle {
     pub(crate) link: u64,
     /// Number of the peer.
     pub(crate) peer: u32,
-    /// What it shares with requests that may use it; see [`crate::OriginRequest`].
+    /// The identity of requests that may use it; see [`crate::OriginRequest`].
     pub(crate) channel: u64,
     /// Requests that it carried.
     pub(crate) served: u64,
@@ -63,7 +63,7 @@ pub(crate) struct Idle {
     until: Instant,
 }
 
-/// Smooth weighted turns of one peer.
+/// The round-robin state of one peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Weight {
     /// As configured, to notice that it changed.
@@ -78,17 +78,17 @@ struct GroupPool {
     idle: VecDeque<Idle>,
     /// In the order of arrival.
     queue: VecDeque<u64>,
-    /// Turns that were not given yet.
+    /// Turns not assigned yet.
     turns: usize,
     waiting: Arc<PeerWait>,
 }
 
-/// There is no room in the queue.
+/// The queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueueFull;
 
 impl LinkPools {
-    /// Nothing kept yet; `worker` is its index, below [`crate::groups::WORKERS_MAX`].
+    /// Empty; `worker` is its index, below [`crate::groups::WORKERS_MAX`].
     #[must_use]
     pub const fn new(worker: usize) -> Self {
         Self {
@@ -101,8 +101,8 @@ impl LinkPools {
         }
     }
 
-    /// Names the fetches whose turn it is, and workers that must be told that theirs may have come.
-    /// To be called after steps, until both lists stay empty.
+    /// Lists the fetches whose turn it is, and the workers to notify that a turn of theirs may have
+    /// come. Call it after steps, until both lists stay empty.
     pub fn take_turns(&mut self, turns: &mut Turns) {
         let mut bound = bolide_base::Bound::new();
         while bound.goes_on()
@@ -121,12 +121,12 @@ impl LinkPools {
         turns.tell.append(&mut self.tell);
     }
 
-    /// Another worker says that a place of the group with this number may be free.
+    /// A notice of another worker: a place of the group with this number may be free.
     pub fn handle_notice(&mut self, group: u32) {
         self.give_turn(group);
     }
 
-    /// The connection of this name is gone; it is of no interest whether it was idle.
+    /// The connection of this name is gone, idle or not.
     pub fn forget(&mut self, link: u64) {
         for pool in self.groups.iter_mut().flatten() {
             pool.idle.retain(|idle| idle.link != link);
@@ -140,7 +140,7 @@ impl LinkPools {
         idle.map(|idle| idle.until).min()
     }
 
-    /// Takes out a connection that has been idle for too long at `now`: it is to be closed.
+    /// Removes a connection that has been idle for too long at `now`; the caller closes it.
     pub fn expire(&mut self, now: Instant) -> Option<u64> {
         self.groups.iter_mut().flatten().find_map(|pool| {
             let old = pool.idle.iter().position(|idle| idle.until <= now)?;
@@ -148,8 +148,8 @@ impl LinkPools {
         })
     }
 
-    /// Takes out a connection that no group of the configuration can use: it is to be closed. To be
-    /// called after a reload until there is none.
+    /// Removes a connection that no group of the configuration can use; the caller closes it. Call
+    /// it after a reload until it returns `None`.
     pub fn expire_unknown(&mut self, groups: &UpstreamGroups) -> Option<u64> {
         self.groups.iter_mut().flatten().find_map(|pool| {
             let unknown = pool.idle.iter().position(|idle| !groups.keeps(idle.peer))?;
@@ -157,7 +157,7 @@ impl LinkPools {
         })
     }
 
-    /// Connections that are kept.
+    /// The number of idle connections.
     #[must_use]
     pub fn idle(&self) -> usize {
         self.groups.iter().flatten().map(|pool| pool.idle.len()).sum()
@@ -169,7 +169,7 @@ impl LinkPools {
         self.groups.iter().flatten().map(|pool| pool.queue.len()).sum()
     }
 
-    /// Where the turns of a peer stand.
+    /// The round-robin state of a peer.
     pub(crate) fn weight(&mut self, peer: &UpstreamPeer) -> &mut Weight {
         let index = peer.number as usize;
         if index >= self.weights.len() {
@@ -182,7 +182,7 @@ impl LinkPools {
         weight
     }
 
-    /// A connection to `peer` that waits for a request of that channel; the one used last.
+    /// An idle connection to `peer` for a request of that channel; the one used last.
     pub(crate) fn take_idle(
         &mut self,
         group: &Group,
@@ -197,7 +197,7 @@ impl LinkPools {
         pool.idle.remove(found)
     }
 
-    /// Keeps a connection; the one unused for longest that has to make room for it.
+    /// Keeps a connection; returns the one unused for longest if that must make room.
     pub(crate) fn keep(&mut self, group: &Group, idle: Idle) -> Option<u64> {
         let most = group.keepalive.idle_max as usize;
         let pool = self.pool(group);
@@ -205,16 +205,16 @@ impl LinkPools {
         if pool.idle.len() > most { pool.idle.pop_back().map(|idle| idle.link) } else { None }
     }
 
-    /// Whether a newcomer has to stand behind others.
+    /// Whether a new request must queue behind others.
     pub(crate) fn is_queued(&self, group: &Group) -> bool {
         group.queue.is_some() && group.waiting.count() > 0
     }
 
-    /// Lets a fetch wait for a place; how many waited before, over all workers.
+    /// Queues a fetch for a place; returns how many waited before, over all workers.
     pub(crate) fn join(&mut self, group: &Group, fetch: u64, len: u32) -> Result<u32, QueueFull> {
         let worker = self.worker;
         let pool = self.pool(group);
-        // The mark comes first: who sees the count must find whom to tell.
+        // The mark comes first: a worker that sees the count must find the mark.
         pool.waiting.mark(worker, true);
         if let Some(before) = pool.waiting.join(len) {
             pool.queue.push_back(fetch);
@@ -232,7 +232,7 @@ impl LinkPools {
         pool.is_some_and(|pool| pool.queue.front() == Some(&fetch))
     }
 
-    /// A fetch cannot use the place that is free: its turn goes to the one behind it.
+    /// A fetch cannot use the free place: its turn passes to the next one.
     pub(crate) fn pass_turn(&mut self, group: &Group, fetch: u64) {
         let queue = &self.pool(group).queue;
         let behind = queue.iter().skip_while(|waiting| **waiting != fetch).nth(1).copied();
@@ -251,7 +251,7 @@ impl LinkPools {
         pool.waiting.leave();
     }
 
-    /// A place of the group may have become free: offers it to somebody who waits.
+    /// A place of the group may have become free: offers it to a waiting fetch.
     pub(crate) fn release(&mut self, group: &Group) {
         if group.queue.is_some() && group.waiting.count() > 0 {
             let _pool = self.pool(group);
@@ -291,12 +291,12 @@ impl LinkPools {
 }
 
 impl Idle {
-    /// A connection that ends a request at `now` and was made at `born`; none if it is used up.
+    /// A connection that ends a request at `now` and was made at `born`; `None` if it is used up.
     pub(crate) fn of(link: u64, to: (&UpstreamPeer, u64), served: u64, born: Instant) -> Self {
         Self { link, peer: to.0.number, channel: to.1, served, born, until: born }
     }
 
-    /// The same, kept from `now` on; none if it is used up.
+    /// The same, idle from `now` on; `None` if it is used up.
     pub(crate) fn keepable(self, rules: &Keepalive, now: Instant) -> Option<Self> {
         let fresh = self.served < rules.requests && now.since(self.born) < rules.time;
         (rules.idle_max > 0 && fresh).then(|| Self { until: now.after(rules.timeout), ..self })

@@ -1,4 +1,4 @@
-//! What is asked of an origin, and what is told of it: the words between exchange and fetch.
+//! The interface between exchange and fetch: the request to an upstream, and the news of it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
@@ -9,50 +9,50 @@ use bolide_conf::model::{LogLevel, OriginSettings, PeerAddress, Protocol};
 use bolide_http::{FieldMap, OriginHead, Params};
 use bytes::Bytes;
 
-/// A request to an origin.
+/// A request to an upstream.
 #[derive(Debug)]
 pub struct OriginRequest {
-    /// Who is asked.
+    /// The target.
     pub target: PassTarget,
-    /// What is spoken.
+    /// The protocol.
     pub protocol: Protocol,
     /// Timeouts, sizes, retries.
     pub settings: Arc<OriginSettings>,
-    /// What the application is told.
+    /// The CGI parameters.
     pub params: Params,
     /// The request body: complete, or growing while it is sent.
     pub body: Spool,
-    /// How long the body is, if that is known.
+    /// The length of the body, if it is known.
     pub body_len: Option<u64>,
     /// Whether the same request may be made twice (RFC 9110 §9.2.2).
     pub is_idempotent: bool,
-    /// What `hash` goes by; for `ip_hash` the 4 or 16 octets of the client's address, none for a
+    /// The key of `hash`; for `ip_hash` the 4 or 16 octets of the client's address, empty for a
     /// unix socket; empty otherwise.
     pub affinity: Vec<u8>,
-    /// By which address of ours it is called, if that is not left to the system.
+    /// The local address of the connection, unless the system chooses.
     pub from: Option<LocalAddress>,
     /// `fastcgi_limit_rate` in bytes per second; 0 is no limit.
     pub rate: u64,
-    /// How it is kept secret, if it is.
+    /// The TLS settings, if any.
     pub secure: Option<Box<Secure>>,
 }
 
 impl OriginRequest {
-    /// Connections of different channels are never taken for one another; 0 is in the clear.
+    /// Connections of different channels are never exchanged; 0 is without TLS.
     pub(crate) fn channel(&self) -> u64 {
         self.secure.as_ref().map_or(0, |secure| secure.channel())
     }
 }
 
-/// What makes TLS to an origin what it is: connections and sessions that differ in any of it have
-/// nothing in common.
+/// The identity of TLS to an upstream: connections and sessions that differ in any field share
+/// nothing.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Secure {
     /// The number of the site.
     pub site: u64,
     /// Which of its settings for TLS to origins.
     pub settings: u32,
-    /// Who the origin should be.
+    /// The expected server name.
     pub name: Box<[u8]>,
     /// The certificate and the key that are shown, where variables name them.
     pub certificate: Option<[Box<[u8]>; 2]>,
@@ -75,7 +75,7 @@ pub struct LocalAddress {
     pub text: Arc<str>,
 }
 
-/// Who is asked.
+/// The target.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PassTarget {
     /// A group of the configuration: an index into its upstreams.
@@ -84,57 +84,58 @@ pub enum PassTarget {
     Address(PeerAddress),
 }
 
-/// What an exchange is told about its request to an origin.
+/// News for an exchange about its upstream request.
 #[derive(Debug)]
 pub enum OriginNews {
     /// A head that more heads follow: 103.
     Early(Box<OriginHead>),
-    /// The head of the answer.
+    /// The head of the response.
     Head(Box<OriginHead>),
     /// Part of its body.
     Body(Bytes),
-    /// The fields behind its body.
+    /// The trailer fields.
     Trailers(Box<FieldMap>),
-    /// The answer is complete. Nothing more is told.
+    /// The response is complete. No more news follow.
     End,
-    /// There is no answer, or none that is complete. Nothing more is told.
+    /// There is no complete response. No more news follow.
     Failed(ConnectRefused),
-    /// How the newest attempt stands: told when it begins, before the head, and when it is over,
-    /// before what became of the request as a whole. What follows one that is over is of another.
+    /// The state of the newest attempt: sent at its beginning, before the head, and at its end,
+    /// before the result of the whole request. After an attempt that is over, the next news belong
+    /// to another one.
     Attempt(Attempt),
-    /// A line for the error log; the exchange says who asked for what.
+    /// A line for the error log; the exchange adds client and request.
     Log {
         /// How bad it is.
         level: LogLevel,
-        /// The text, in nginx's words, up to what was being done:
-        /// `connect() to unix:/run/php.sock failed (2: No such file or directory)`.
+        /// The text, in nginx's words, without the action: `connect() to unix:/run/php.sock failed
+        /// (2: No such file or directory)`.
         text: Vec<u8>,
-        /// What was being done: `while connecting to upstream`; empty for none.
+        /// The action: `while connecting to upstream`; empty for none.
         doing: &'static str,
-        /// Who was asked; none before one was chosen. The exchange writes `fastcgi://` before it.
+        /// The server; `None` before one was chosen. The exchange prefixes `fastcgi://`.
         peer: Option<Arc<str>>,
     },
 }
 
-/// Why there is no answer.
+/// Why there is no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectRefused {
-    /// 502, 503, 504; of no interest once a head was told.
+    /// 502, 503, 504; unused once a head was delivered.
     pub status: u16,
     /// Seconds after which the client may try again, for `Retry-After`.
     pub retry_after: Option<u32>,
-    /// What went wrong.
+    /// The cause.
     pub cause: Cause,
 }
 
-/// What goes wrong with an origin, as far as it matters to who has an old answer.
+/// Causes of failure, as far as they matter for `use_stale`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cause {
-    /// Nobody to ask, no connection, or it was lost.
+    /// No server available, no connection, or a lost one.
     Error,
     /// A time limit.
     Timeout,
-    /// A head that is none.
+    /// A malformed head.
     InvalidHead,
     /// All are busy.
     Busy,
@@ -143,11 +144,11 @@ pub enum Cause {
 /// One attempt, for `$upstream_*`. Times are milliseconds since the attempt began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// Who was asked: an address, or the name of a group without a server that lives.
+    /// The server: an address, or the name of a group without an available server.
     pub peer: Arc<str>,
-    /// The status that came; 502, 503 or 504 when none did, 0 when nobody waited for it any more.
+    /// The status received; 502, 503 or 504 when none was, 0 when the request was abandoned.
     pub status: u16,
-    /// Until the connection stood; none if it never did.
+    /// The time until the connection was established; `None` if it never was.
     pub connect_ms: Option<u64>,
     /// Until the head was complete.
     pub header_ms: Option<u64>,
@@ -159,6 +160,6 @@ pub struct Attempt {
     pub bytes_received: u64,
     /// Bytes sent, framing included.
     pub bytes_sent: u64,
-    /// Whether it is over; what comes next is another attempt.
+    /// Whether it is over; later news belong to another attempt.
     pub is_over: bool,
 }

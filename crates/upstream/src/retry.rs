@@ -1,6 +1,6 @@
-//! Why an attempt failed, and whether another server is asked.
+//! Why an attempt failed, and whether another server is tried.
 //!
-//! Owns nginx's rules of `…_next_upstream`; whether the body can be sent again is asked elsewhere.
+//! Owns nginx's rules of `…_next_upstream`; the caller checks whether the body can be sent again.
 
 use bolide_conf::model::NextUpstream;
 
@@ -13,14 +13,14 @@ pub(crate) enum UpstreamFault {
     Error,
     /// A time limit.
     Timeout,
-    /// A head that is none.
+    /// A malformed head.
     InvalidHead,
-    /// A status that is tried elsewhere.
+    /// A status for which another server is tried.
     Status(u16),
 }
 
 impl UpstreamFault {
-    /// What the client gets when nobody else is asked.
+    /// The client's status when no other server is tried.
     pub(crate) const fn status(self) -> u16 {
         match self {
             Self::Error | Self::InvalidHead => 502,
@@ -29,7 +29,7 @@ impl UpstreamFault {
         }
     }
 
-    /// The same for who has an old answer.
+    /// The same for the decision about a stale response.
     pub(crate) const fn cause(self) -> Cause {
         match self {
             Self::Error | Self::Status(_) => Cause::Error,
@@ -43,7 +43,7 @@ impl UpstreamFault {
         !matches!(self, Self::Status(403 | 404))
     }
 
-    /// Whether another server may be asked after it.
+    /// Whether another server may be tried after it.
     pub(crate) const fn is_retried(self, rule: NextUpstream) -> bool {
         match self {
             Self::Error => rule.error,

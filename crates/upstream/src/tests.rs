@@ -1,7 +1,7 @@
-//! Many fetches at once, on several workers, against origins that do everything that origins do.
+//! Many fetches at once, on several workers, against servers that behave in every possible way.
 //!
-//! Each seed is a history: which wake comes next is drawn, whatever the fetches want is checked and
-//! done, and in the end everything must have come to an end.
+//! Each seed is a history: the next wake is drawn, the fetches' effects are checked and performed,
+//! and at the end every fetch must have finished.
 
 pub(crate) mod support;
 
@@ -29,13 +29,13 @@ const STEPS: u64 = 400;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Held {
     Nothing,
-    /// Asked for.
+    /// A new connection was requested.
     Fresh,
     Idle(u64),
     Stands(u64),
 }
 
-/// What a fetch was seen to do.
+/// The observed state of a fetch.
 #[derive(Debug)]
 struct Life {
     worker: usize,
@@ -150,7 +150,7 @@ impl World {
         self.step(name, FetchWake::Start);
     }
 
-    /// Wakes a fetch, and does what it wants.
+    /// Wakes a fetch, and performs its effects.
     fn step(&mut self, name: u64, wake: FetchWake) {
         let Some(life) = self.lives.get_mut(&name) else { return };
         let woken_by = format!("{wake:?}");
@@ -257,7 +257,7 @@ impl World {
         }
     }
 
-    /// What a worker does at the end of a turn.
+    /// The end of a worker's turn.
     fn give_turns(&mut self) {
         for worker in 0..WORKERS {
             loop {
@@ -301,7 +301,7 @@ impl World {
         }
     }
 
-    /// An origin closes a connection that nobody uses.
+    /// A server closes an idle connection.
     fn lose_idle(&mut self) {
         let worker = self.prng.below(WORKERS as u64) as usize;
         if let Some(link) = self.idle[worker].pop_first() {
@@ -318,7 +318,7 @@ impl World {
         self.groups = UpstreamGroups::new(&self.upstreams, Some(&self.groups));
     }
 
-    /// Lets every request that is with an origin be answered, and everybody else take turns.
+    /// Answers every request that is at a server, and lets all other fetches take turns.
     fn settle(&mut self) {
         loop {
             let busy = self.lives.iter().find(|(_, life)| life.held != Held::Nothing);
@@ -431,7 +431,7 @@ impl Life {
     }
 }
 
-/// The worker answers `Connect` and `Reuse` before it wakes with what they led to.
+/// The worker answers `Connect` and `Reuse` before it wakes with their results.
 fn settle_link(life: &mut Life, wake: &FetchWake) {
     match (wake, life.held) {
         (FetchWake::Connected(link), Held::Fresh | Held::Idle(_)) => {

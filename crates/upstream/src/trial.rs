@@ -1,4 +1,4 @@
-//! One attempt: who was asked, over which connection, and how far it came.
+//! One attempt: its server, its connection, and its progress.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use crate::health::Lease;
 use crate::messages;
 use crate::request::Attempt;
 
-/// The attempt that is being made.
+/// The current attempt.
 #[derive(Debug)]
 pub(crate) struct UpstreamTrial {
-    /// Who is asked: index in the group.
+    /// The server: index in the group.
     pub(crate) peer: usize,
     pub(crate) lease: Lease,
     pub(crate) began: Instant,
-    /// When the last connection was asked for.
+    /// When the last connection was requested.
     pub(crate) dialled: Instant,
     pub(crate) link: TrialLink,
-    /// The connection stands, and secrets are being agreed on.
+    /// The connection is established, and its TLS handshake is running.
     pub(crate) is_handshaking: bool,
     pub(crate) left: Left,
     pub(crate) connect_ms: Option<u64>,
     pub(crate) header_ms: Option<u64>,
     pub(crate) status: u16,
-    /// What the head of the answer said to us only.
+    /// The hop-by-hop fields of the response.
     pub(crate) hops: Hops,
     pub(crate) sent: u64,
     pub(crate) received: u64,
@@ -39,7 +39,7 @@ pub(crate) struct UpstreamTrial {
 /// The connection of an attempt.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TrialLink {
-    /// The worker's name for it; 0 until it stands.
+    /// The worker's name for it; 0 until it is established.
     pub(crate) name: u64,
     /// Requests that it carried before; 0 is a fresh one.
     pub(crate) served: u64,
@@ -49,7 +49,7 @@ pub(crate) struct TrialLink {
 }
 
 impl UpstreamTrial {
-    /// How it stands at `now`.
+    /// Its state at `now`.
     pub(crate) fn attempt(&self, group: &Group, now: Instant) -> Attempt {
         Attempt {
             peer: Arc::clone(&group.peers[self.peer].name),

@@ -40,7 +40,7 @@ impl Bench {
         }
     }
 
-    /// Index of who is chosen for one request, who stays busy as long as the lease lives.
+    /// Index of the server chosen for one request; it stays busy as long as the lease lives.
     fn hold(&mut self, affinity: &[u8]) -> Option<(usize, Lease)> {
         match self.scales(affinity).choose(&mut BalanceCursor::default()) {
             PeerChoice::Peer(index, lease) => Some((index, lease)),
@@ -52,7 +52,7 @@ impl Bench {
         self.hold(affinity).map_or(usize::MAX, |(index, _)| index)
     }
 
-    /// Everybody that one request asks until nobody is left.
+    /// All servers that one request tries until none is left.
     fn ask_all(&mut self, affinity: &[u8]) -> Vec<usize> {
         let mut cursor = BalanceCursor::default();
         let mut asked = Vec::new();
@@ -193,7 +193,7 @@ fn least_conn_takes_the_least_busy_for_its_weight_and_turns_among_equals() {
     let counts = |index| held.iter().filter(|(chosen, _)| *chosen == index).count();
     assert_eq!((counts(0), counts(1), counts(2)), (4, 2, 2));
     drop(held);
-    // All idle: by weight in turn.
+    // All idle: round robin by weight.
     let order: Vec<_> = (0..8).map(|_| bench.pick(b"")).collect();
     assert_eq!(order.iter().filter(|index| **index == 0).count(), 4);
 }

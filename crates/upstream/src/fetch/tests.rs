@@ -1,4 +1,4 @@
-//! Single fetches, told step by step.
+//! Single fetches, step by step.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use crate::{
 const SENT: FetchWake = FetchWake::Sent { bytes: 100, left: Left::Nothing };
 const END: FetchWake = FetchWake::Event(OriginEvent::End { app_status: 0 });
 
-/// One worker without connections: what fetches want is written down.
+/// One worker without connections: it records the effects of fetches.
 struct Bench {
     groups: UpstreamGroups,
     pools: LinkPools,
@@ -32,7 +32,7 @@ struct Bench {
     now: Now,
     fetches: Vec<Fetch>,
     deadlines: Vec<Option<Instant>>,
-    /// Attempts that were told when they began.
+    /// Attempts reported at their beginning.
     begun: usize,
 }
 
@@ -87,13 +87,13 @@ impl Bench {
         told
     }
 
-    /// Wakes in order and gives what the last one led to.
+    /// Wakes in order and returns the effects of the last wake.
     fn wakes<const N: usize>(&mut self, wakes: [FetchWake; N]) -> Vec<String> {
         let last = self.fetches.len() - 1;
         wakes.into_iter().fold(Vec::new(), |_, wake| self.wake(last, wake))
     }
 
-    /// Lets time pass up to each deadline that the last fetch has within so many seconds.
+    /// Lets time pass up to each deadline that the last fetch has within this many seconds.
     fn pass(&mut self, seconds: u64) -> Vec<String> {
         let last = self.fetches.len() - 1;
         let end = self.now.mono.after(Duration::from_secs(seconds));
@@ -427,7 +427,7 @@ fn nothing_is_tried_again_once_a_head_was_told() {
     );
 }
 
-/// Asks and answers once, over whichever connection.
+/// Requests and responds once, over any connection.
 fn serve(bench: &mut Bench, link: u64) -> Vec<String> {
     let told = bench.start(request(keeping()));
     bench.wakes([FetchWake::Connected(link), SENT, FetchWake::Event(head(200)), END]);
@@ -638,7 +638,7 @@ fn without_a_client_the_application_is_told_to_stop_unless_it_must_not_be() {
     assert!(bench.wakes([FetchWake::Abandoned]).is_empty());
     assert!(bench.wakes([FetchWake::Event(head(200)), FetchWake::Event(body("x"))]).is_empty());
     assert_eq!(bench.wakes([END]), ["keep", "finish"]);
-    // A body that will never be complete is no request.
+    // A body that will never be complete makes no request.
     let mut partial = request(rules);
     partial.body = Spool::new(SpoolLimits { memory: 100, file: 0 }, Retain::No);
     bench.start(partial);

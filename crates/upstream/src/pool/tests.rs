@@ -16,19 +16,19 @@ const WORKERS: usize = 4;
 const FETCHES: u64 = 200;
 const AT_ONCE: usize = 2;
 const PLACES: u32 = 1;
-/// Rounds without any event after which a worker is sure that it was forgotten.
+/// Rounds without an event after which a worker counts as forgotten.
 const ROUNDS_MAX: u32 = 1_000_000;
 
-/// What the workers share.
+/// The workers' shared state.
 struct Shared {
     groups: UpstreamGroups,
     mail: Vec<Mutex<Vec<u32>>>,
-    /// Fetches that did not end yet.
+    /// Fetches that have not ended yet.
     remaining: AtomicU32,
     settings: bolide_conf::model::OriginSettings,
 }
 
-/// One worker. No time passes for it, so nobody looks by himself whether a place is free.
+/// One worker. Its time stands still, so that no fetch checks for a free place on its own.
 struct Worker<'a> {
     shared: &'a Shared,
     pools: LinkPools,

@@ -34,7 +34,7 @@ impl bolide_conf::ConfSource for Empty {
     }
 }
 
-/// What holds where nothing is configured.
+/// The default settings.
 pub(crate) fn settings() -> OriginSettings {
     let outcome =
         bolide_conf::parse(&Empty, Path::new("a.conf"), &bolide_conf::LoadOptions::default());

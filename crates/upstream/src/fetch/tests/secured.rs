@@ -1,11 +1,11 @@
-//! Requests whose connections are to be secret.
+//! Requests over TLS connections.
 
 use bolide_conf::model::Protocol;
 
 use super::{Bench, END, SENT, head, patient, request, server};
 use crate::{FetchWake, OriginRequest, Secure};
 
-/// A request to an HTTP origin that is called `name`.
+/// A request to an HTTP upstream named `name`.
 fn secret(name: &str) -> Box<OriginRequest> {
     let secure = Secure { site: 1, settings: 0, name: name.as_bytes().into(), certificate: None };
     let mut request = request(patient());
