@@ -1,5 +1,5 @@
-//! What all TLS connections of one listening socket share, for one configuration generation.
-//! It refuses settings with which no handshake could succeed.
+//! The shared part of all TLS connections of one listening socket, for one configuration
+//! generation. It refuses settings with which no handshake could succeed.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -29,7 +29,7 @@ pub struct Versions {
     pub tls13: bool,
 }
 
-/// Whose order of ciphers counts.
+/// Whose order of ciphers takes precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CipherOrder {
     /// Ours: `ssl_prefer_server_ciphers on`, and the default because it picks AES-128-GCM.
@@ -43,16 +43,16 @@ pub enum CipherOrder {
 pub enum EarlyData {
     /// Never.
     Off,
-    /// With a session that is good for one use (RFC 8446 §8.1), kept in memory instead of tickets.
+    /// With a single-use session (RFC 8446 §8.1), kept in memory instead of tickets.
     SingleUse,
 }
 
-/// What a socket offers; [`AcceptorOptions::default`] is what a site without `ssl_*` gets.
+/// The TLS settings of a socket; [`AcceptorOptions::default`] is for a site without `ssl_*`.
 #[derive(Clone, Debug)]
 pub struct AcceptorOptions {
     /// Protocol versions of TCP connections; QUIC is always TLS 1.3.
     pub versions: Versions,
-    /// Application protocols of TCP connections, preferred first; none: ALPN is not answered.
+    /// Application protocols of TCP connections, preferred first; empty disables ALPN.
     pub alpn: Vec<Vec<u8>>,
     /// TLS 1.2 suites, preferred first.
     pub ciphers: Vec<SupportedCipherSuite>,
@@ -60,11 +60,11 @@ pub struct AcceptorOptions {
     pub ciphersuites: Vec<SupportedCipherSuite>,
     /// Key exchange groups, preferred first.
     pub curves: Vec<&'static dyn SupportedKxGroup>,
-    /// Whose order of ciphers counts.
+    /// Whose order of ciphers takes precedence.
     pub order: CipherOrder,
-    /// Ticket keys; none: clients keep no sessions.
+    /// Ticket keys; `None` issues no tickets.
     pub tickets: Option<Arc<Tickets>>,
-    /// Where sessions are kept for clients that have no ticket; none: nowhere.
+    /// The session store for clients without tickets; `None`: no store.
     pub sessions: Option<Sessions>,
     /// How many seconds a session can be taken up again.
     pub session_lifetime: u32,
@@ -89,7 +89,7 @@ impl Default for AcceptorOptions {
     }
 }
 
-/// Why no acceptor can be made of some options, in words.
+/// Why the options allow no acceptor, as text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AcceptorError(String);
 
@@ -101,21 +101,21 @@ impl fmt::Display for AcceptorError {
 
 impl std::error::Error for AcceptorError {}
 
-/// Makes sessions. Old connections keep the acceptor's parts that they were made with.
+/// Makes sessions. Existing connections keep the settings that they were made with.
 #[derive(Clone, Debug)]
 pub struct Acceptor {
     pub(crate) tcp: Arc<ServerConfig>,
     /// Only when some server offers something else over TCP.
     pub(crate) by_name: Option<Arc<ByName>>,
     quic: Option<Arc<ServerConfig>>,
-    /// Only when some server asks clients for certificates.
+    /// Only when a server requests client certificates.
     asking: Option<Arc<ServerCerts>>,
     loads: bool,
 }
 
 impl Acceptor {
     /// Lets servers offer other versions, ciphers, order or protocols over TCP than those of
-    /// [`Self::new`]; all else is as for everybody. `names` says who is in which of the sets that
+    /// [`Self::new`]; all other settings stay the same. `names` maps server names to the sets that
     /// `others` are for; it needs no certificates.
     ///
     /// # Errors
@@ -146,15 +146,15 @@ impl Acceptor {
     ///
     /// # Errors
     ///
-    /// In words, when the versions, suites and groups leave nothing to agree on.
+    /// As text, when the versions, suites and groups leave nothing to negotiate.
     pub fn new(certs: &Arc<ServerCerts>, options: &AcceptorOptions) -> Result<Self, AcceptorError> {
         let mut tcp = server_config(certs, options, options.versions)?;
         tcp.alpn_protocols.clone_from(&options.alpn);
-        // PERF: a ticket costs an HKDF and an AEAD; browsers that open several HTTP/1.1
-        // connections at once use two, HTTP/3 clients open one connection.
+        // PERF: a ticket costs an HKDF and an AEAD. Browsers that open several HTTP/1.1 connections
+        // at once use two, HTTP/3 clients open one connection.
         let asks = certs.client_context();
         keep_sessions(&mut tcp, options, 2, asks);
-        // Records are sealed and opened here once the handshake is over.
+        // This crate encrypts and decrypts records once the handshake is over.
         tcp.enable_secret_extraction = true;
         let quic = match server_config(certs, options, Versions { tls12: false, tls13: true }) {
             Ok(config) => Some(Arc::new(quic_config(config, options, asks))),
@@ -165,21 +165,20 @@ impl Acceptor {
         Ok(Self { tcp: Arc::new(tcp), by_name: None, quic, asking, loads })
     }
 
-    /// The QUIC side (TLS 1.3, ALPN `h3`) for `bolide_quic::Endpoint`; none when the options leave
-    /// no TLS 1.3 suite.
+    /// The QUIC side (TLS 1.3, ALPN `h3`) for `bolide_quic::Endpoint`; `None` when the options
+    /// leave no TLS 1.3 suite.
     #[must_use]
     pub fn quic(&self) -> Option<Arc<ServerConfig>> {
         self.quic.clone()
     }
 
-    /// Whether some server's certificates are found out in the middle of handshakes.
+    /// Whether a server's certificates are loaded during handshakes.
     #[must_use]
     pub const fn loads(&self) -> bool {
         self.loads
     }
 
-    /// Whether somebody besides the caller still has parts of it, as connections do that were made
-    /// by it.
+    /// Whether parts of it are shared with others than the caller, such as its connections.
     #[must_use]
     pub fn is_in_use(&self) -> bool {
         let is_shared = |config: &Arc<ServerConfig>| Arc::strong_count(config) > 1;
@@ -190,13 +189,13 @@ impl Acceptor {
             || others.any(is_shared)
     }
 
-    /// Whether some server asks its clients for certificates.
+    /// Whether a server requests client certificates.
     #[must_use]
     pub const fn asks_clients(&self) -> bool {
         self.asking.is_some()
     }
 
-    /// Whether `other` would judge every client of that name by the same files.
+    /// Whether `other` would verify every client of that name with the same files.
     #[must_use]
     pub fn judges_like(&self, other: &Self, server_name: Option<&str>) -> bool {
         let judge = |acceptor: &Self| {
@@ -206,8 +205,8 @@ impl Acceptor {
         judge(self) == judge(other)
     }
 
-    /// What the certificates that a client showed say and are worth; none when the server of that
-    /// name asks for none, or the client has none. Made once per connection.
+    /// The facts of the client's certificates with their verification; `None` when the server of
+    /// that name requests none, or the client has none. Called once per connection.
     #[must_use]
     pub fn client_cert(
         &self,
@@ -229,7 +228,7 @@ fn quic_config(
     if options.early_data == EarlyData::Off {
         keep_sessions(&mut config, options, 1, asks);
     } else {
-        // The library accepts 0-RTT only for sessions it can strike out after one use.
+        // The library accepts 0-RTT only for sessions that it can delete after one use.
         config.send_tls13_tickets = 1;
         let stamp = SessionStamp { lifetime: options.session_lifetime, context: asks };
         let sessions = Sessions::new(EARLY_SESSIONS_MAX);

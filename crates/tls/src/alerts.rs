@@ -1,7 +1,7 @@
-//! The alert that a client gets before its session is closed (RFC 8446 §6.2), where the library has
-//! none for a fault or another than the RFC names.
+//! The alert that a client gets before its session is closed (RFC 8446 §6.2), where the library
+//! sends none for a fault or another than the RFC names.
 //!
-//! It speaks in the clear only: what keys seal is the library's own, or that of `records`.
+//! It writes alerts in the clear only; encrypted ones come from the library or from `records`.
 
 use rustls::{Error, InvalidMessage};
 
@@ -9,27 +9,27 @@ const UNEXPECTED_MESSAGE: u8 = 10;
 const RECORD_OVERFLOW: u8 = 22;
 const DECODE_ERROR: u8 = 50;
 const PROTOCOL_VERSION: u8 = 70;
-/// A fatal alert in a record of its own, without what it is about.
+/// A fatal alert in a record of its own, without its description.
 const FATAL: [u8; 6] = [21, 3, 3, 0, 2, 2];
-/// Where the version stands in a hello, behind the heads of its record and message.
+/// The offset of the version in a hello, after the heads of its record and message.
 const VERSION_AT: usize = 9;
-/// Bytes of a record that are looked at.
+/// Bytes of a record that are examined.
 pub(crate) const HELLO_START: usize = VERSION_AT + 2;
 
-/// Whether anything was said to the client before.
+/// Whether bytes were sent to the client before.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Spoken {
-    /// Nothing; whatever is said is in the clear.
+    /// Nothing; all bytes are in the clear.
     #[default]
     Nothing,
-    /// Something; what follows may be sealed.
+    /// Something; later bytes may be encrypted.
     Something,
 }
 
-/// Has `out`, of which what stands behind `said` is new, end with the alert that `error` is due.
-/// `record` begins with the record that was looked at.
+/// Makes `out`, whose bytes after `said` are new, end with the alert that `error` requires.
+/// `record` begins with the offending record.
 pub(crate) fn settle(error: &Error, record: &[u8], before: Spoken, said: usize, out: &mut Vec<u8>) {
-    // RFC 8446 §6.2: an alert is not answered by another.
+    // RFC 8446 §6.2: an alert must not be answered by another.
     if matches!(error, Error::AlertReceived(_)) {
         return;
     }
@@ -45,7 +45,7 @@ pub(crate) fn settle(error: &Error, record: &[u8], before: Spoken, said: usize, 
     }
 }
 
-/// The alert that the RFC names, where the library says another.
+/// The alert that the RFC requires, where the library sends another.
 fn named(error: &Error, record: &[u8]) -> Option<u8> {
     match error {
         // RFC 8446 §5.1, §5.4
@@ -54,7 +54,7 @@ fn named(error: &Error, record: &[u8]) -> Option<u8> {
         ) => Some(UNEXPECTED_MESSAGE),
         // RFC 8446 §5.1, §5.2
         Error::InvalidMessage(InvalidMessage::MessageTooLarge) => Some(RECORD_OVERFLOW),
-        // RFC 8446 §4.2.1: that the client is too old comes before what it does not offer.
+        // RFC 8446 §4.2.1: an old version takes precedence over a missing offer.
         Error::PeerIncompatible(_) if is_old(record) => Some(PROTOCOL_VERSION),
         _ => None,
     }

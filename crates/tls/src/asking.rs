@@ -1,7 +1,8 @@
-//! How clients are asked for their certificate: the library's side of it.
+//! Requests for client certificates: the library's side.
 //!
-//! The library has one such asker per socket, but who is asked depends on the name in the hello.
-//! So it asks [`ServerCerts`], which has seen the hello within the same call.
+//! The library has one verifier per socket, but whether to request a certificate depends on the
+//! name in the hello. So the verifier consults [`ServerCerts`], which has seen the hello within the
+//! same call.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
 use crate::{ServerCerts, certs};
 
-/// Takes every chain whose key signs the handshake; what it is worth is decided afterwards.
+/// Accepts every chain whose key signs the handshake; its verification comes afterwards.
 #[derive(Debug)]
 pub(crate) struct Asker {
     certs: Arc<ServerCerts>,
@@ -26,7 +27,7 @@ thread_local! {
     static CLIENT_SIGNED: Cell<Option<SignatureScheme>> = const { Cell::new(None) };
 }
 
-/// Takes which kind of signature a client made last on this thread.
+/// Takes the kind of the last client signature on this thread.
 pub(crate) fn take_client_signature() -> Option<SignatureScheme> {
     CLIENT_SIGNED.take()
 }
@@ -40,7 +41,8 @@ impl Asker {
 
 impl ClientCertVerifier for Asker {
     fn offer_client_auth(&self) -> bool {
-        // Before the hello nothing is known, and the library must keep what a client could sign.
+        // Before the hello no server is known, and the library must keep the transcript for a
+        // signature.
         certs::asked_set().is_none_or(|set| self.certs.client_auth(set).is_some())
     }
 

@@ -1,7 +1,7 @@
-//! What one certificate may be used for, and what its names are bound by: the rules of OpenSSL that
-//! webpki does not have. Chains, signatures and lists are not looked at.
+//! Permitted uses and name constraints of one certificate: the rules of OpenSSL that webpki lacks.
+//! Chains, signatures and revocation lists are not checked here.
 //!
-//! Easiest to break: an extension that cannot be read must never count as one that is not there.
+//! Easiest to break: an unreadable extension must never count as an absent one.
 
 use webpki::Error;
 use x509_parser::certificate::X509Certificate;
@@ -15,20 +15,20 @@ use crate::signed::{Proof, prove};
 /// How much a certificate is an authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CertAuthority {
-    /// It says so.
+    /// It has the extension.
     Yes,
-    /// It is from a time when authorities did not say so, and may only be a root.
+    /// It predates the extension, and may only be a root.
     Root,
-    /// What it signs is worth nothing.
+    /// Its signatures are invalid.
     No,
 }
 
-/// Whose certificates are judged.
+/// The owner of the certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CertPurpose {
-    /// Those of clients of ours.
+    /// Our clients.
     Clients,
-    /// Those of servers that we are a client of.
+    /// Servers that we connect to.
     Servers,
 }
 
@@ -57,12 +57,12 @@ pub(crate) fn is_self_signed(cert: &X509Certificate<'_>, der: &[u8]) -> bool {
         && match prove(der, cert.public_key().raw) {
             Proof::Good => true,
             Proof::Bad => false,
-            // Roots with old signatures are common, and nobody relies on those.
+            // Roots with old signatures are common, and nothing relies on those signatures.
             Proof::Unknown => names_own_key(cert),
         }
 }
 
-/// Whether the key that the certificate says it was signed with is its own, if it says so.
+/// Whether the authority key identifier names the certificate's own key, if present.
 fn names_own_key(cert: &X509Certificate<'_>) -> bool {
     let mut own = None;
     let mut signer = None;
@@ -81,8 +81,8 @@ fn names_own_key(cert: &X509Certificate<'_>) -> bool {
     own.is_none() || signer.is_none() || own == signer
 }
 
-/// RFC 5280 §4.2.1.12: whether it may be used so, or says nothing of that. OpenSSL does not take
-/// "any purpose" for these.
+/// RFC 5280 §4.2.1.12: whether its extended key usage allows the purpose or is absent. OpenSSL does
+/// not accept "any purpose" for these.
 pub(crate) fn is_for(cert: &X509Certificate<'_>, purpose: CertPurpose) -> bool {
     match cert.extended_key_usage() {
         Ok(usage) => usage.is_none_or(|usage| match purpose {
@@ -93,8 +93,8 @@ pub(crate) fn is_for(cert: &X509Certificate<'_>, purpose: CertPurpose) -> bool {
     }
 }
 
-/// RFC 5280 §4.2.1.3: a certificate that says what its key is for must name this; so must one that
-/// says it in Netscape's way.
+/// RFC 5280 §4.2.1.3: a certificate with key usage must include this one; so must one with
+/// Netscape's certificate type.
 pub(crate) fn may_sign_handshakes(cert: &X509Certificate<'_>, purpose: CertPurpose) -> bool {
     let is_server = purpose == CertPurpose::Servers;
     let by_netscape = cert.extensions().iter().all(|extension| {
@@ -122,12 +122,12 @@ pub(crate) fn may_sign_lists(cert: &X509Certificate<'_>) -> bool {
     }
 }
 
-/// What webpki does not ask of a root, except its dates: it must be an authority for that purpose
-/// over so many others. `between` begins with the one that signed `leaf`.
+/// The checks of a root that webpki omits, except its dates: it must be an authority for that
+/// purpose over that many others. `between` begins with the one that signed `leaf`.
 ///
 /// # Errors
 ///
-/// What is wrong with the root, or with names that it or the others do not allow.
+/// The fault of the root, or of names that it or the others do not permit.
 pub(crate) fn check_root(
     root: &X509Certificate<'_>,
     between: &[X509Certificate<'_>],
@@ -152,9 +152,9 @@ pub(crate) fn check_root(
     Ok(())
 }
 
-/// RFC 5280 §4.2.1.10: webpki holds constraints of names against alternative names only. Those of
-/// mail addresses are about subjects, too, and OpenSSL takes a subject's name for a host where no
-/// alternative name is one. Whoever has such names below such constraints is refused.
+/// RFC 5280 §4.2.1.10: webpki applies name constraints to alternative names only. Constraints on
+/// mail addresses apply to subjects too, and OpenSSL treats a subject's name as a host where no
+/// alternative name is one. A certificate with such names below such constraints is refused.
 fn check_names(
     authority: &X509Certificate<'_>,
     below: &[X509Certificate<'_>],
@@ -178,7 +178,7 @@ fn check_names(
     Ok(())
 }
 
-/// Whether a common name stands in for the host that no alternative name gives.
+/// Whether a common name serves as the host where no alternative name does.
 fn is_named_as_host(leaf: &X509Certificate<'_>) -> bool {
     let names = leaf.subject_alternative_name().ok().flatten();
     let is_host = |name: &GeneralName<'_>| matches!(name, GeneralName::DNSName(_));

@@ -1,6 +1,5 @@
-//! What is spoken over TCP where the servers of one socket do not all offer the same: the library
-//! takes that from the configuration that a connection begins with, so the hello is looked at
-//! first.
+//! TLS over TCP where the servers of one socket offer different settings. The library fixes them
+//! with the configuration that a connection begins with, so this module reads the hello first.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -13,14 +12,14 @@ use crate::certs::{CertSet, ServerCerts};
 
 /// LIMIT: bytes of a hello that is waited for; the library bounds its messages alike.
 const HELLO_MAX: usize = 70_000;
-/// What is said of a hello that nobody reads to its end: what its server refuses must not pass for
-/// what the default server takes.
+/// The error for a hello that is not read to its end: a default server must not accept what the
+/// named server refuses.
 const TOO_LARGE: Error = Error::InvalidMessage(InvalidMessage::HandshakePayloadTooLarge);
 
 /// Configurations by the name in the hello.
 #[derive(Debug)]
 pub(crate) struct ByName {
-    /// For everybody who is not in `others`.
+    /// For all servers that are not in `others`.
     pub(crate) usual: Arc<ServerConfig>,
     pub(crate) names: ServerCerts,
     pub(crate) others: HashMap<CertSet, Arc<ServerConfig>>,
@@ -46,9 +45,9 @@ impl Hello {
         Self { by_name: Arc::clone(by_name), reader: HelloReader::default(), seen: 0 }
     }
 
-    /// Takes all bytes that the connection began with, of which only new ones are looked at, and
-    /// tells with what it goes on once that is known. The default server's also answers what is no
-    /// hello: the library says what is wrong with it.
+    /// Takes all bytes that the connection began with, examines the new ones, and returns the
+    /// configuration once it is known. The default server's configuration also handles bytes that
+    /// are not a hello: the library reports their error.
     pub(crate) fn receive(&mut self, bytes: &[u8]) -> Result<Option<Arc<ServerConfig>>, Error> {
         while let Some(mut fresh @ [_, ..]) = bytes.get(self.seen..) {
             let Ok(taken @ 1..) = self.reader.read_tls(&mut fresh) else { return Err(TOO_LARGE) };

@@ -17,17 +17,16 @@ use crate::sealed::{self, Shut};
 #[derive(Clone)]
 pub struct LoadedCertificate {
     made: Arc<CertifiedKey>,
-    /// Where the same stands with an answer about its revocation that comes and goes.
+    /// The shared place of the same certificate with its current OCSP response.
     staple: Option<Staple>,
 }
 
-/// A place for the answer about a certificate's revocation (an OCSP response in DER) that is sent
-/// along. All clones are the same place.
+/// A place for the stapled OCSP response (DER) of a certificate. All clones share the place.
 #[derive(Clone)]
 pub struct Staple(Arc<RwLock<Arc<CertifiedKey>>>);
 
 impl Staple {
-    /// Sends this answer along from now on, or none.
+    /// Sets the response to staple from now on, or none.
     pub fn set(&self, answer: Option<Vec<u8>>) {
         let mut place = self.0.write().unwrap_or_else(PoisonError::into_inner);
         let mut certified = CertifiedKey::clone(&place);
@@ -55,7 +54,7 @@ pub enum CertError {
     NoKey,
     /// The key is sealed, and no pass phrase opens it.
     EncryptedKey(SealState),
-    /// The key is malformed or of a kind that is not supported.
+    /// The key is malformed or of an unsupported type.
     BadKey(String),
     /// The key is another certificate's.
     KeyMismatch,
@@ -79,11 +78,11 @@ impl std::error::Error for CertError {}
 
 impl LoadedCertificate {
     /// Reads a PEM chain (leaf first) and a PEM key (PKCS#8, PKCS#1 or SEC1); other sections of
-    /// either input are skipped. A sealed key is tried with each of `passwords`.
+    /// either input are skipped. An encrypted key is tried with each of `passwords`.
     ///
     /// # Errors
     ///
-    /// Says in words which of the two inputs is at fault and why.
+    /// Says which of the two inputs is at fault and why.
     pub fn from_pem(chain: &[u8], key: &[u8], passwords: &[Vec<u8>]) -> Result<Self, CertError> {
         let chain = CertificateDer::pem_slice_iter(chain)
             .collect::<Result<Vec<_>, _>>()
@@ -104,7 +103,7 @@ impl LoadedCertificate {
         Ok(Self { made: Arc::new(certified), staple: None })
     }
 
-    /// The same with an answer about its revocation (an OCSP response in DER) that is sent along.
+    /// The same with a stapled OCSP response (DER).
     #[must_use]
     pub fn stapled(&self, answer: Vec<u8>) -> Self {
         let mut certified = CertifiedKey::clone(&self.made);
@@ -112,7 +111,7 @@ impl LoadedCertificate {
         Self { made: Arc::new(certified), staple: None }
     }
 
-    /// A place for such answers to this certificate; none is there yet.
+    /// A place for OCSP responses for this certificate; empty at first.
     #[must_use]
     pub fn with_staple(&self) -> Staple {
         Staple(Arc::new(RwLock::new(Arc::clone(&self.made))))
@@ -124,7 +123,7 @@ impl LoadedCertificate {
         Self { made: Arc::clone(&self.made), staple: Some(staple.clone()) }
     }
 
-    /// What a handshake is given.
+    /// The form for handshakes.
     pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
         match &self.staple {
             Some(staple) => Arc::clone(&staple.0.read().unwrap_or_else(PoisonError::into_inner)),
@@ -148,13 +147,13 @@ impl LoadedCertificate {
     }
 }
 
-/// The certificates of a text in PEM, in DER; what is none is skipped.
+/// The certificates of a PEM text, in DER; other sections are skipped.
 #[must_use]
 pub fn certificates_in(text: &[u8]) -> Vec<Vec<u8>> {
     CertificateDer::pem_slice_iter(text).flatten().map(|der| der.to_vec()).collect()
 }
 
-/// A key that notes on its thread which kind of signature it was asked for last.
+/// A key that records on its thread the kind of its last signature.
 #[derive(Debug)]
 struct NotingKey(Arc<dyn SigningKey>);
 
@@ -162,7 +161,7 @@ thread_local! {
     static SIGNED: Cell<Option<SignatureScheme>> = const { Cell::new(None) };
 }
 
-/// Takes which kind of signature was made last on this thread.
+/// Takes the kind of the last signature on this thread.
 pub(crate) fn take_signature() -> Option<SignatureScheme> {
     SIGNED.take()
 }
@@ -192,7 +191,7 @@ impl fmt::Debug for LoadedCertificate {
 }
 
 fn read_key(text: &[u8], passwords: &[Vec<u8>]) -> Result<PrivateKeyDer<'static>, CertError> {
-    // What is no PEM to the one reader may be some to the other, which is laxer.
+    // The laxer of the two PEM readers may accept a text that the other rejects.
     let sections = pem::parse_many(text).unwrap_or_default();
     match sealed::open(&sections, passwords) {
         Some(Ok(key)) => return Ok(key),
@@ -206,7 +205,7 @@ fn read_key(text: &[u8], passwords: &[Vec<u8>]) -> Result<PrivateKeyDer<'static>
     })
 }
 
-/// What the library says, without its wrapping.
+/// The library's message, without its wrapping.
 fn words(error: &Error) -> String {
     match error {
         Error::General(text) => text.clone(),

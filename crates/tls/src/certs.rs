@@ -1,5 +1,5 @@
-//! Which certificate answers to which server name. Names are compared in lower case, as nginx's
-//! `server_name` is: exact, then the longest `*.suffix`, then the longest `prefix.*`, then
+//! The choice of certificates by server name. Names are compared in lower case, in the order of
+//! nginx's `server_name`: exact, then the longest `*.suffix`, then the longest `prefix.*`, then
 //! patterns, then the default.
 
 use std::cell::RefCell;
@@ -17,7 +17,7 @@ use crate::{ClientAuth, LoadedCertificate, offers};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CertSet(u32);
 
-/// Maps a name that nothing else matched to a set: the regular expressions of `server_name`.
+/// Maps a name without another match to a set: the regular expressions of `server_name`.
 type Patterns = dyn Fn(&str) -> Option<CertSet> + Send + Sync;
 
 /// Certificates, or a line for the error log that says why there are none.
@@ -26,7 +26,7 @@ pub(crate) type LoadResult = Result<Vec<LoadedCertificate>, String>;
 /// Finds the certificates of one server for the name in a ClientHello.
 type Loader = dyn Fn(Option<&str>) -> LoadResult + Send + Sync;
 
-/// What handshakes of one server need.
+/// The handshake settings of one server.
 struct Set {
     certificates: Vec<LoadedCertificate>,
     loader: Option<Box<Loader>>,
@@ -42,7 +42,7 @@ pub struct ServerCerts {
     suffix: HashMap<Box<str>, CertSet>,
     prefix: HashMap<Box<str>, CertSet>,
     patterns: Option<Box<Patterns>>,
-    /// Whether what clients offer is worth remembering.
+    /// Whether to record the offers of clients.
     notes_offers: bool,
 }
 
@@ -53,17 +53,17 @@ impl ServerCerts {
         Self::default()
     }
 
-    /// Stores the certificates of one server block; a client is given the first whose key it can
-    /// verify (so both an ECDSA and an RSA certificate may be listed). Without any, handshakes for
-    /// this server are refused.
+    /// Stores the certificates of one server block; a client gets the first whose key it can verify
+    /// (so both an ECDSA and an RSA certificate may be listed). Without any, handshakes for this
+    /// server are refused.
     pub fn add(&mut self, certificates: Vec<LoadedCertificate>) -> CertSet {
         let set = CertSet(u32::try_from(self.sets.len()).unwrap_or(u32::MAX));
         self.sets.push(Set { certificates, loader: None, client_auth: None });
         set
     }
 
-    /// Lets a server's certificates be found out in the middle of each handshake. What `loader`
-    /// complains of is had by [`take_complaint`].
+    /// Loads a server's certificates during each handshake. [`take_complaint`] returns the errors
+    /// of `loader`.
     pub fn load(
         &mut self,
         set: CertSet,
@@ -74,29 +74,29 @@ impl ServerCerts {
         }
     }
 
-    /// Whether some server's certificates are found out in the middle of handshakes.
+    /// Whether a server's certificates are loaded during handshakes.
     pub(crate) fn loads(&self) -> bool {
         self.sets.iter().any(|set| set.loader.is_some())
     }
 
-    /// Remembers what clients offer, for `$ssl_ciphers` and `$ssl_curves`.
+    /// Records the offers of clients, for `$ssl_ciphers` and `$ssl_curves`.
     pub fn note_offers(&mut self) {
         self.notes_offers = true;
     }
 
-    /// Asks the clients of a server for their certificates.
+    /// Requests certificates from the clients of a server.
     pub fn ask_clients(&mut self, set: CertSet, auth: Arc<ClientAuth>) {
         if let Some(set) = self.sets.get_mut(set.0 as usize) {
             set.client_auth = Some(auth);
         }
     }
 
-    /// Whom a server trusts to know its clients, if it asks them at all.
+    /// The client authentication of a server, if it requests certificates.
     pub(crate) fn client_auth(&self, set: CertSet) -> Option<&Arc<ClientAuth>> {
         self.sets.get(set.0 as usize)?.client_auth.as_ref()
     }
 
-    /// What all servers ask of clients in short, if any does.
+    /// A digest of all servers' client authentication, if any has one.
     pub(crate) fn client_context(&self) -> Option<[u8; 32]> {
         self.sets.iter().any(|set| set.client_auth.is_some()).then(|| {
             let mut context = digest::Context::new(&digest::SHA256);
@@ -109,13 +109,13 @@ impl ServerCerts {
         })
     }
 
-    /// Answers clients that name nobody or nobody known.
+    /// The set for clients without a server name or with an unknown one.
     pub fn set_default(&mut self, set: CertSet) {
         self.default = Some(set);
     }
 
-    /// Lets `set` answer to a `server_name`: `a.example`, `*.example`, `.example` or `www.*`.
-    /// The first taker of a name keeps it, as nginx lets the first server block do.
+    /// Maps `set` to a `server_name`: `a.example`, `*.example`, `.example` or `www.*`. The first
+    /// set of a name keeps it, as in nginx the first server block does.
     pub fn name(&mut self, name: &str, set: CertSet) {
         let name = name.to_ascii_lowercase();
         if let Some(suffix) = name.strip_prefix("*.") {
@@ -130,7 +130,7 @@ impl ServerCerts {
         }
     }
 
-    /// Sets who is asked about names that no string matched.
+    /// Sets the matcher for names that no string matched.
     pub fn set_patterns(
         &mut self,
         patterns: impl Fn(&str) -> Option<CertSet> + Send + Sync + 'static,
@@ -144,7 +144,7 @@ impl ServerCerts {
         self.sets.iter().all(|set| set.certificates.is_empty() && set.loader.is_none())
     }
 
-    /// The set for the name that a client asks for.
+    /// The set for the name that a client sent.
     #[must_use]
     pub fn choose(&self, server_name: Option<&str>) -> Option<CertSet> {
         let Some(name) = server_name else { return self.default };
@@ -165,7 +165,7 @@ impl ServerCerts {
         by_suffix.or_else(by_prefix).copied().or_else(by_pattern).or(self.default)
     }
 
-    /// Whether nobody is shown a certificate (`ssl_reject_handshake`).
+    /// Whether all handshakes are rejected (`ssl_reject_handshake`).
     fn refuses(&self, set: CertSet) -> bool {
         let set = self.sets.get(set.0 as usize);
         set.is_none_or(|set| set.loader.is_none() && set.certificates.is_empty())
@@ -178,7 +178,7 @@ impl ServerCerts {
             Ok(certificates) => fitting(&certificates, hello),
             Err(text) => {
                 COMPLAINTS.with_borrow_mut(|all| {
-                    // LIMIT: nobody may be there to take them.
+                    // LIMIT: the complaints may never be taken.
                     all.truncate(COMPLAINTS_MAX - 1);
                     all.push(text);
                 });
@@ -194,7 +194,7 @@ fn fitting(
 ) -> Option<Arc<CertifiedKey>> {
     let schemes = hello.signature_schemes();
     let fits = |cert: &&LoadedCertificate| cert.key().choose_scheme(schemes).is_some();
-    // Without a fitting key the handshake fails anyway; the library then names the reason.
+    // Without a suitable key the handshake fails anyway; the library then names the reason.
     certificates.iter().find(fits).or(certificates.first()).map(LoadedCertificate::certified)
 }
 
@@ -202,13 +202,13 @@ fn dots(name: &str) -> impl DoubleEndedIterator<Item = usize> + '_ {
     name.bytes().enumerate().filter(|(_, byte)| *byte == b'.').map(|(at, _)| at)
 }
 
-/// What the resolver saw of a hello.
+/// The resolver's record of a hello.
 #[derive(Default)]
 pub(crate) struct CertificateQuery {
     pub(crate) name: Option<Box<str>>,
     set: Option<CertSet>,
     pub(crate) offers: Option<Box<Offers>>,
-    /// Whether its server has no certificate for anybody.
+    /// Whether its server rejects all handshakes.
     pub(crate) is_refused: bool,
 }
 
@@ -217,41 +217,41 @@ impl CertificateQuery {
     const NONE: Self = Self { name: None, set: None, offers: None, is_refused: false };
 }
 
-/// What a client offered.
+/// The offer of a client.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Offers {
     pub(crate) ciphers: Box<str>,
     pub(crate) curves: Box<str>,
 }
 
-/// Complaints of one thread that nobody has taken.
+/// Complaints that one thread holds before they are taken.
 const COMPLAINTS_MAX: usize = 16;
 
 thread_local! {
-    /// The hello that this thread's library call is looking at: the unbuffered connection does not
-    /// tell it, and the resolver runs inside that call, before clients are asked for anything.
+    /// The hello of this thread's current library call: the unbuffered connection does not expose
+    /// it, and the resolver runs inside that call, before client certificates are requested.
     static ASKED: RefCell<CertificateQuery> =
         const { RefCell::new(CertificateQuery::NONE) };
     static COMPLAINTS: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Takes the server name that the resolver saw on this thread since the last call.
+/// Takes the server name that the resolver recorded on this thread since the last call.
 pub(crate) fn take_server_name() -> Option<Box<str>> {
     take_asked().name
 }
 
-/// Takes all that the resolver saw.
+/// Takes the resolver's whole record.
 pub(crate) fn take_asked() -> CertificateQuery {
     ASKED.take()
 }
 
-/// Takes, for the log, why a certificate could not be found out on this thread; the oldest first.
+/// Takes, for the log, why a certificate could not be loaded on this thread; the oldest first.
 #[must_use]
 pub fn take_complaint() -> Option<String> {
     COMPLAINTS.with_borrow_mut(|all| if all.is_empty() { None } else { Some(all.remove(0)) })
 }
 
-/// Whose hello the library is looking at; none before it came.
+/// The set of the hello in progress; `None` before it arrived.
 pub(crate) fn asked_set() -> Option<CertSet> {
     ASKED.with_borrow(|asked| asked.set)
 }

@@ -1,7 +1,7 @@
 //! The client's side of TLS, for a server that talks to itself.
 //!
-//! It believes any certificate: whoever uses it has the address of its own server, and proves
-//! nothing to itself. For origins there is [`crate::OriginTls`], which shares the believer.
+//! It accepts any certificate: its user has the address of its own server and needs no proof. For
+//! upstreams there is [`crate::OriginTls`], which shares the verifier.
 
 use std::io::{Error, Read, Result, Write};
 use std::sync::Arc;
@@ -26,12 +26,12 @@ use x509_parser::prelude::FromDer;
 pub struct TlsClient<S: Read + Write>(StreamOwned<ClientConnection, S>);
 
 impl<S: Read + Write> TlsClient<S> {
-    /// Begins a session with the server `name` over `stream`; the handshake comes with the first
+    /// Begins a session with the server `name` over `stream`; the handshake runs with the first
     /// bytes.
     ///
     /// # Errors
     ///
-    /// A name that is none.
+    /// An invalid name.
     pub fn new(name: &str, stream: S) -> Result<Self> {
         let provider = Arc::new(aws_lc_rs::default_provider());
         let anybody = Arc::new(Anybody::new(&provider));
@@ -64,7 +64,7 @@ impl<S: Read + Write> Write for TlsClient<S> {
     }
 }
 
-/// Believes every certificate, and still wants a signature that fits it.
+/// Accepts every certificate, but requires a signature that matches it.
 #[derive(Debug)]
 pub(crate) struct Anybody(WebPkiSupportedAlgorithms);
 
@@ -122,7 +122,7 @@ impl ServerCertVerifier for Anybody {
     }
 }
 
-/// The key of a certificate of any version; the library reads those of version 3 only.
+/// The key of a certificate of any version; the library parses version 3 only.
 fn key_of<'a>(
     cert: &'a CertificateDer<'_>,
 ) -> std::result::Result<SubjectPublicKeyInfoDer<'a>, rustls::Error> {

@@ -1,9 +1,9 @@
-//! Whom a server trusts to say who its clients are, and the verdict on a client's chain. No
-//! handshake is ever refused for a chain: the verdict is the requests' business, as in nginx.
+//! Client certificate verification: a server's trusted authorities, and the verdict on a client's
+//! chain. The verdict never refuses a handshake: it concerns requests, as in nginx.
 //!
-//! Easiest to break: success is only ever what webpki calls good and `check_path` too, or a
-//! certificate that signed itself and stands in the server's own files. What comes after that only
-//! names the fault. A client says how much work it makes: what is looked at is bounded first.
+//! Easiest to break: success requires webpki and `check_path`, or a self-signed certificate from
+//! the server's own files. Everything after that only names the fault. Clients control the amount
+//! of work, so it is bounded first.
 
 use std::cmp::Reverse;
 use std::fmt;
@@ -36,22 +36,22 @@ use crate::der::inside;
 use crate::host::is_named;
 use crate::signed::{Proof, prove};
 
-/// What `ssl_verify_client` and its kin of one server come to.
+/// The settings `ssl_verify_client`, `ssl_client_certificate` and so on of one server.
 pub struct ClientAuth {
-    /// Certificates of the server's files that signed themselves, and what webpki takes of them.
+    /// Self-signed certificates of the server's files, and webpki's form of them.
     roots: Vec<CertificateDer<'static>>,
     anchors: Vec<TrustAnchor<'static>>,
     /// The other ones: known, but trusted only with their root.
     known: Vec<CertificateDer<'static>>,
     hints: Vec<DistinguishedName>,
-    /// The newest first: of those of one issuer the first one counts.
+    /// The newest first: the first list of an issuer counts.
     crls: Vec<Crl>,
     depth: usize,
     digest: [u8; 32],
     purpose: CertPurpose,
 }
 
-/// A list of what is revoked.
+/// A certificate revocation list.
 struct Crl {
     list: CertRevocationList<'static>,
     /// When it begins and ceases to be valid, in seconds since 1970.
@@ -75,21 +75,21 @@ pub enum ClientAuthError {
 /// The inputs of [`ClientAuth::new`], each in PEM.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ClientAuthFiles<'a> {
-    /// Authorities that clients are told.
+    /// Authorities announced to clients.
     pub client: Option<&'a [u8]>,
-    /// Authorities that they are not told.
+    /// Authorities not announced.
     pub trusted: Option<&'a [u8]>,
-    /// Lists of what is revoked; when there are any, every certificate must be on the books of one.
+    /// Certificate revocation lists; if there are any, one of them must cover every certificate.
     pub crl: Option<&'a [u8]>,
 }
 
 impl ClientAuth {
-    /// Takes authorities and revocation lists; at most `depth` certificates may stand between a
+    /// Takes authorities and revocation lists; at most `depth` certificates may lie between a
     /// client's and a root.
     ///
     /// # Errors
     ///
-    /// A file holds nothing of what it is for, or something malformed.
+    /// A file contains no item of its kind, or a malformed one.
     pub fn new(files: &ClientAuthFiles<'_>, depth: u32) -> Result<Self, ClientAuthError> {
         let mut digest = Context::new(&SHA256);
         let mut auth = Self {
@@ -163,7 +163,7 @@ impl ClientAuth {
         Some(self.crls.len())
     }
 
-    /// The names that clients are told.
+    /// The names announced to clients.
     pub(crate) fn hints(&self) -> &[DistinguishedName] {
         &self.hints
     }
@@ -173,8 +173,8 @@ impl ClientAuth {
         &self.digest
     }
 
-    /// What `chain`, leaf first, says and is worth at `now`; none when there is none or it cannot
-    /// be read. A certificate that is too large is a fault of which nothing else is told.
+    /// The facts and the verdict for `chain`, leaf first, at `now`; `None` when it is empty or
+    /// unreadable. A certificate that is too large gives only the fault.
     #[must_use]
     pub fn judge(&self, chain: &[CertificateDer<'_>], now: UnixTime) -> Option<Box<ClientCert>> {
         let (leaf, sent) = chain.split_first()?;
@@ -193,7 +193,7 @@ impl ClientAuth {
         self
     }
 
-    /// Why `chain`, leaf first, is not that of a host that is trusted, in nginx's words.
+    /// Why `chain`, leaf first, does not prove a trusted host, in nginx's words.
     pub(crate) fn judge_host(&self, chain: &[CertificateDer<'_>], host: &[u8]) -> Option<String> {
         let now = DefaultTimeProvider.current_time();
         let leaf = chain.split_first().and_then(|(leaf, sent)| Some((leaf, parse(leaf)?, sent)));
@@ -265,7 +265,7 @@ impl ClientAuth {
             .map(|_| ())
     }
 
-    /// A client's certificate that is trusted by itself: the root at `at`.
+    /// A client's certificate that is itself trusted: the root at `at`.
     fn verify_known(
         &self,
         at: usize,
@@ -281,8 +281,8 @@ impl ClientAuth {
         self.check_lists(at, cert, now)
     }
 
-    /// Looks the root at `at` up in its own list, if there are lists at all: webpki looks up those
-    /// below only, and does not ask whether a root may sign lists.
+    /// Checks the root at `at` against its own list, if there are lists: webpki checks only
+    /// certificates below it, and not whether a root may sign lists.
     fn check_lists(
         &self,
         at: usize,
@@ -314,8 +314,8 @@ impl ClientAuth {
         Ok(())
     }
 
-    /// What OpenSSL wants of a path beyond webpki: its length, authorities that may sign, and a
-    /// root that is valid itself.
+    /// OpenSSL's requirements of a path beyond webpki's: its length, authorities that may sign, and
+    /// a valid root.
     fn check_path(
         &self,
         path: &VerifiedPath<'_>,
@@ -348,8 +348,8 @@ impl ClientAuth {
         Err(fault)
     }
 
-    /// Names the fault of a chain that webpki refused with `error`. OpenSSL goes on after each
-    /// fault, and the last one it meets counts; so the order here is its order.
+    /// Names the fault of a chain that webpki refused with `error`. OpenSSL continues after each
+    /// fault, and its last one counts; so this follows its order.
     fn explain(
         &self,
         leaf: &X509Certificate<'_>,
@@ -376,7 +376,7 @@ impl ClientAuth {
             (true, _) if is_trusted => None,
             (true, 1) => Some(ClientCertFault::SelfSigned),
             (true, _) => Some(ClientCertFault::SelfSignedInChain),
-            // One that is too deep is not looked at further, and counts as unknown.
+            // A chain that is too long is not examined further, and counts as unknown.
             (false, len) if len == 1 || len == self.depth + 2 => {
                 Some(ClientCertFault::NoLocalIssuer)
             }
@@ -385,10 +385,10 @@ impl ClientAuth {
             }
             (false, _) => Some(ClientCertFault::NoLocalIssuer),
         };
-        // An authority that speaks for itself is nothing wrong to OpenSSL, unless that is all.
+        // For OpenSSL a self-signed authority is not a fault, unless it is the only one.
         let is_minor =
             matches!(error, Error::CaUsedAsEndEntity) && may_sign_handshakes(leaf, self.purpose);
-        // To OpenSSL a certificate that is no authority at all has the wrong purpose in the end.
+        // For OpenSSL a certificate that is not an authority has the wrong purpose in the end.
         let is_none = |cert: &&X509Certificate<'_>| authority(cert) == CertAuthority::No;
         let inner = match inner_fault(error) {
             Some(ClientCertFault::NotAuthority) if path[1..].iter().any(is_none) => {
@@ -434,7 +434,7 @@ fn borrowed<'a>(der: &'a CertificateDer<'_>) -> CertificateDer<'a> {
     CertificateDer::from(der.as_ref())
 }
 
-/// What a client sent, with few of those that have the same subject.
+/// The client's certificates, with few of those that have the same subject.
 fn without_namesakes<'a, 'd>(
     sent: &'a [CertificateDer<'d>],
 ) -> impl Iterator<Item = &'a CertificateDer<'d>> {
@@ -465,7 +465,7 @@ fn time_fault(cert: &X509Certificate<'_>, now: UnixTime) -> Option<ClientCertFau
     }
 }
 
-/// Faults of a certificate that is not merely unknown or out of its time.
+/// Faults of a certificate other than being unknown or expired.
 const fn inner_fault(error: &Error) -> Option<ClientCertFault> {
     Some(match error {
         Error::CaUsedAsEndEntity

@@ -1,4 +1,4 @@
-//! What a client's certificate says of itself, in the words of `$ssl_client_*`. It judges nothing.
+//! The facts of a client's certificate, in the form of `$ssl_client_*`. It verifies nothing.
 
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 use bolide_base::ClientCert;
@@ -8,7 +8,7 @@ use x509_parser::der_parser::asn1_rs::{Any, Tag, ToDer as _};
 use x509_parser::time::ASN1Time;
 use x509_parser::x509::{AttributeTypeAndValue, X509Name};
 
-/// OpenSSL's short names of what stands in names.
+/// OpenSSL's short names of attributes in names.
 const SHORT_NAMES: [(&str, &str); 26] = [
     ("2.5.4.3", "CN"),
     ("2.5.4.4", "SN"),
@@ -41,7 +41,7 @@ const SHORT_NAMES: [(&str, &str); 26] = [
 const UPPER: &[u8; 16] = b"0123456789ABCDEF";
 const LOWER: &[u8; 16] = b"0123456789abcdef";
 
-/// Writes down what `cert` says; `der` are its bytes.
+/// Extracts the facts of `cert`; `der` are its bytes.
 pub(crate) fn describe(
     cert: &X509Certificate<'_>,
     der: &[u8],
@@ -131,7 +131,7 @@ fn rfc2253(name: &X509Name<'_>) -> Vec<u8> {
             match text_of(attribute.attr_value()).filter(|_| known) {
                 Some(text) => push_escaped(&text, &mut out),
                 None => {
-                    // RFC 2253 §2.4: what has no string form is given as it is encoded.
+                    // RFC 2253 §2.4: a value without a string form appears in its encoding.
                     out.push(b'#');
                     let der = attribute.attr_value().to_der_vec().unwrap_or_default();
                     out.extend(hex(&der, UPPER));

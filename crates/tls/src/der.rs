@@ -1,6 +1,6 @@
 //! Values in DER (X.690), taken one after the other from the front of some bytes.
 
-/// Tags that are looked for.
+/// Tags in use.
 pub(crate) const INTEGER: u8 = 0x02;
 pub(crate) const OCTETS: u8 = 0x04;
 pub(crate) const NULL: u8 = 0x05;
@@ -9,12 +9,12 @@ pub(crate) const ENUMERATED: u8 = 0x0a;
 pub(crate) const TIME: u8 = 0x18;
 pub(crate) const SEQUENCE: u8 = 0x30;
 
-/// The tag that a structure gives its part of this number, which holds further values.
+/// The context-specific constructed tag of this number.
 pub(crate) const fn context(number: u8) -> u8 {
     0xa0 | number
 }
 
-/// Takes a value from the front of `rest`: all of it, and what it holds.
+/// Takes a value from the front of `rest`: the whole of it, and its contents.
 pub(crate) fn element<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     let (start, len) = match usize::from(*rest.get(1)?) {
         len @ ..=0x7f => (2, len),
@@ -30,12 +30,12 @@ pub(crate) fn element<'a>(rest: &mut &'a [u8]) -> Option<(&'a [u8], &'a [u8])> {
     Some((whole, &whole[start..]))
 }
 
-/// Takes a value with this tag: what it holds. `rest` stays as it is when there is another.
+/// Takes a value with this tag and returns its contents. With another tag `rest` stays unchanged.
 pub(crate) fn take<'a>(rest: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
     (rest.first() == Some(&tag)).then(|| element(rest)).flatten().map(|(_, inside)| inside)
 }
 
-/// What a DER value holds, without tag and length; nothing when it is cut off.
+/// The contents of a DER value, without tag and length; empty when it is truncated.
 pub(crate) fn inside(mut der: &[u8]) -> &[u8] {
     element(&mut der).map_or(&[], |(_, inside)| inside)
 }

@@ -1,4 +1,4 @@
-//! Entry points for fuzz targets and replay tests; each asserts what must hold for any input.
+//! Entry points for fuzz targets and replay tests; each asserts the invariants of any input.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,7 +11,7 @@ use crate::{
     TlsSession, names, self_signed,
 };
 
-/// An acceptor whose making is not part of what is tested, and a client's side of it.
+/// An acceptor, made outside the tested part, and a client's side of it.
 fn ends() -> &'static (Acceptor, Arc<ClientConfig>) {
     static ENDS: OnceLock<(Acceptor, Arc<ClientConfig>)> = OnceLock::new();
     ENDS.get_or_init(|| {
@@ -60,8 +60,8 @@ fn established() -> Option<(TlsSession, Lane)> {
     Some((session, Lane::new(secrets.tx).ok()?))
 }
 
-/// Gives an established session records with arbitrary contents under the right keys. Each is two
-/// bytes, its type and its length, and so many bytes of content; type 0xff is sent as it stands.
+/// Feeds an established session records with arbitrary contents under the right keys. Each is two
+/// bytes, its type and its length, and that many bytes of content; type 0xff is sent unchanged.
 ///
 /// # Panics
 ///
@@ -89,7 +89,7 @@ pub fn records(mut data: &[u8]) {
                 let heard = kind != 23 || plain.ends_with(content);
                 assert!(heard, "data arrives as it was sealed");
                 if received.consumed < cipher.len() {
-                    // What would follow is the rest of another record.
+                    // The next bytes would be the rest of another record.
                     break;
                 }
             }
@@ -104,7 +104,7 @@ pub fn records(mut data: &[u8]) {
     assert!(matches!(out.len(), 28 | 55), "one record, and one more with new keys");
 }
 
-/// Drives a session with arbitrary bytes in pieces whose sizes are the first byte's business.
+/// Drives a session with arbitrary bytes in pieces; the first byte determines their sizes.
 ///
 /// # Panics
 ///
@@ -130,8 +130,8 @@ pub fn session(data: &[u8]) {
     assert!(out.len() < 64 * 1024, "answers are bounded");
 }
 
-/// Answers our hello to an origin with arbitrary bytes in pieces whose sizes are the first byte's
-/// business.
+/// Answers our hello to an upstream with arbitrary bytes in pieces; the first byte determines their
+/// sizes.
 ///
 /// # Panics
 ///
@@ -170,7 +170,7 @@ pub fn origin(data: &[u8]) {
 ///
 /// # Panics
 ///
-/// When a suite or group is given twice.
+/// When a suite or group appears twice.
 pub fn names(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     for suites in [names::ciphers(text).0, names::ciphersuites(text).0] {

@@ -1,12 +1,12 @@
-//! Whether a certificate is one of a host's, as OpenSSL sees it. Addresses are names like others.
+//! Whether a certificate is valid for a host, by OpenSSL's rules. Addresses are names like others.
 
 use x509_parser::certificate::X509Certificate;
 use x509_parser::extensions::GeneralName;
 
 use crate::client_facts::text_of;
 
-/// Whether `host` is a name of `cert`: one of its alternative names, or, if none of those is a
-/// host's, a common name.
+/// Whether `host` is a name of `cert`: one of its alternative names, or, if none of those is a host
+/// name, a common name.
 pub(crate) fn is_named(cert: &X509Certificate<'_>, host: &[u8]) -> bool {
     if host.is_empty() {
         return false;
@@ -25,8 +25,8 @@ pub(crate) fn is_named(cert: &X509Certificate<'_>, host: &[u8]) -> bool {
     !any && commons.any(|name| text_of(name.attr_value()).is_some_and(|text| is_match(&text, host)))
 }
 
-/// Whether `name` of a certificate, which may have a star in its first label, is `host`'s. A star
-/// stands for a part of one label, and only below two others.
+/// Whether `name` of a certificate, which may have a star in its first label, matches `host`. A
+/// star matches a part of one label, and only with two labels after it.
 fn is_match(name: &[u8], host: &[u8]) -> bool {
     if name.eq_ignore_ascii_case(host) {
         return true;
@@ -42,7 +42,7 @@ fn is_match(name: &[u8], host: &[u8]) -> bool {
     let (part, end) = rest.split_at(rest.len() - after.len());
     let is_whole = before.is_empty() && after.first() == Some(&b'.');
     let is_label = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'-';
-    // What stands for letters of another script is not taken apart.
+    // An encoded label of another script is matched whole.
     let is_foreign = host.get(..4).is_some_and(|head| head.eq_ignore_ascii_case(b"xn--"));
     start.eq_ignore_ascii_case(before)
         && end.eq_ignore_ascii_case(after)

@@ -1,4 +1,4 @@
-//! rustls as a byte machine: certificates by name, tickets, sessions whose buffers live outside.
+//! rustls as a byte machine: certificates by name, tickets, sessions with caller-owned buffers.
 //!
 //! Nothing here reads a socket, a file or a directive.
 

@@ -1,5 +1,5 @@
 //! The words of nginx and OpenSSL for versions, ciphers and groups, in both directions. Pure
-//! functions; what a word cannot mean here is handed back so that the caller can warn.
+//! functions; unsupported words are returned so that the caller can warn.
 
 use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::aws_lc_rs::{cipher_suite as suite, kx_group};
@@ -7,7 +7,7 @@ use rustls::{CipherSuite, NamedGroup, ProtocolVersion, SupportedCipherSuite};
 
 use crate::Versions;
 
-/// One TLS 1.2 suite with what OpenSSL's cipher strings can ask of it.
+/// One TLS 1.2 suite with the properties that OpenSSL's cipher strings select by.
 struct Row {
     suite: SupportedCipherSuite,
     name: &'static str,
@@ -68,7 +68,7 @@ static TLS13_ROWS: [(SupportedCipherSuite, &str); 3] = [
     (suite::TLS13_CHACHA20_POLY1305_SHA256, "TLS_CHACHA20_POLY1305_SHA256"),
 ];
 
-/// Groups by OpenSSL's names; the first name of a group is the one shown.
+/// Groups by OpenSSL's names; the first name of a group is the displayed one.
 static GROUPS: [(&dyn SupportedKxGroup, &[&str]); 4] = [
     (kx_group::X25519MLKEM768, &["X25519MLKEM768"]),
     (kx_group::X25519, &["X25519"]),
@@ -94,7 +94,7 @@ pub fn default_curves() -> Vec<&'static dyn SupportedKxGroup> {
     GROUPS.iter().map(|(group, _)| *group).collect()
 }
 
-/// Reads the words of `ssl_protocols`; also gives the words that are not supported (SSLv2, SSLv3,
+/// Reads the words of `ssl_protocols`; also returns the words that are not supported (SSLv2, SSLv3,
 /// TLSv1, TLSv1.1) or unknown.
 pub fn protocols<'a>(words: impl IntoIterator<Item = &'a str>) -> (Versions, Vec<String>) {
     let mut versions = Versions { tls12: false, tls13: false };
@@ -109,8 +109,8 @@ pub fn protocols<'a>(words: impl IntoIterator<Item = &'a str>) -> (Versions, Vec
     (versions, unknown)
 }
 
-/// Reads `ssl_ciphers`: an OpenSSL cipher string (`HIGH:!aNULL`, `EECDH+AESGCM`, full names). Gives
-/// the TLS 1.2 suites it selects, in its order, and the words that ask for what does not exist.
+/// Reads `ssl_ciphers`: an OpenSSL cipher string (`HIGH:!aNULL`, `EECDH+AESGCM`, full names).
+/// Returns the TLS 1.2 suites it selects, in its order, and the words that select unsupported ones.
 #[must_use]
 pub fn ciphers(spec: &str) -> (Vec<SupportedCipherSuite>, Vec<String>) {
     let mut chosen: Vec<usize> = Vec::new();
@@ -118,7 +118,8 @@ pub fn ciphers(spec: &str) -> (Vec<SupportedCipherSuite>, Vec<String>) {
     let mut unknown = Vec::new();
     for word in spec.split([':', ',', ' ', ';']).filter(|word| !word.is_empty()) {
         if word.starts_with('@') {
-            // `@STRENGTH` and `@SECLEVEL=n` order and bound what is all strong here.
+            // `@STRENGTH` and `@SECLEVEL=n` order and restrict by strength; all suites here are
+            // strong.
             continue;
         }
         let (action, selector) = match word.as_bytes()[0] {
@@ -132,7 +133,7 @@ pub fn ciphers(spec: &str) -> (Vec<SupportedCipherSuite>, Vec<String>) {
                 chosen.retain(|index| !selects(*index));
             }
             Some(b'-') => chosen.retain(|index| !selects(*index)),
-            // OpenSSL moves what is already chosen to the end.
+            // OpenSSL moves suites already selected to the end.
             Some(_) => chosen.sort_by_key(|index| selects(*index)),
             None => {
                 let before = chosen.len();
@@ -173,8 +174,8 @@ fn is_tls13(name: &str) -> bool {
     TLS13_ROWS.iter().any(|(_, known)| known.eq_ignore_ascii_case(name))
 }
 
-/// Reads `ssl_conf_command Ciphersuites`: full TLS 1.3 names joined by colons. Gives the suites in
-/// its order and the names that are not supported.
+/// Reads `ssl_conf_command Ciphersuites`: full TLS 1.3 names joined by colons. Returns the suites
+/// in its order and the unsupported names.
 #[must_use]
 pub fn ciphersuites(spec: &str) -> (Vec<SupportedCipherSuite>, Vec<String>) {
     let mut chosen: Vec<SupportedCipherSuite> = Vec::new();
@@ -189,8 +190,8 @@ pub fn ciphersuites(spec: &str) -> (Vec<SupportedCipherSuite>, Vec<String>) {
     (chosen, unknown)
 }
 
-/// Reads `ssl_ecdh_curve`: group names joined by colons, or `auto`. Gives the groups in its order
-/// and the names that are not supported.
+/// Reads `ssl_ecdh_curve`: group names joined by colons, or `auto`. Returns the groups in its order
+/// and the unsupported names.
 #[must_use]
 pub fn curves(spec: &str) -> (Vec<&'static dyn SupportedKxGroup>, Vec<String>) {
     if spec == "auto" {

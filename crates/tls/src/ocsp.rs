@@ -1,8 +1,8 @@
-//! Whether a certificate of ours is revoked: the question to its authority (RFC 6960), and what an
-//! answer must say to be sent along. It asks nobody and reads no clock.
+//! OCSP for the server's own certificates (RFC 6960): the request to the responder, and the
+//! conditions for stapling a response. It does no I/O and reads no clock.
 //!
-//! Easiest to break: everything in an answer is a stranger's until a signature over it was proved
-//! with the issuer's key, or with a key that the issuer lets sign answers.
+//! Easiest to break: no part of a response is trusted until a signature over it is verified with
+//! the issuer's key, or with a key that the issuer authorises to sign responses.
 
 use std::fmt;
 
@@ -19,7 +19,7 @@ use crate::der::{
 };
 use crate::signed::{Proof, prove};
 
-/// LIMIT: certificates in an answer that are looked at.
+/// LIMIT: certificates in a response that are examined.
 const SIGNERS_MAX: usize = 4;
 /// LIMIT: certificates from an issuer up to its root.
 const CHAIN_MAX: usize = 8;
@@ -32,18 +32,18 @@ const BASIC: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 0x30, 1, 1];
 /// `id-ad-ocsp`
 const RESPONDER: Oid<'static> = oid!(1.3.6.1.5.5.7.48.1);
 
-/// Why an answer is not sent along; `Display` gives nginx's words.
+/// Why a response is not stapled; `Display` gives nginx's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OcspFault {
-    /// It is none.
+    /// It is not an OCSP response.
     Malformed,
-    /// It says that there is none: the status.
+    /// It reports an error: the status.
     Unsuccessful(u8),
     /// It is about other certificates.
     NotFound,
     /// It is from the future, or too old.
     Untimely,
-    /// Nobody who may has signed it.
+    /// Its signature is missing, invalid, or from an unauthorised key.
     Unsigned,
     /// Its signer has no trusted root.
     Untrusted,
@@ -88,19 +88,19 @@ impl fmt::Display for OcspFault {
     }
 }
 
-/// A question about one certificate.
+/// An OCSP request for one certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OcspQuestion {
-    /// In DER, as it stands in question and answer.
+    /// The CertID in DER, as in request and response.
     id: Vec<u8>,
     issuer: Vec<u8>,
-    /// What `ssl_stapling_verify` found out: whether the issuer has a trusted root.
+    /// The result of `ssl_stapling_verify`: whether the issuer has a trusted root.
     is_trusted: bool,
 }
 
 impl OcspQuestion {
-    /// The question about the leaf of `certificate`, whose issuer is looked for in its chain and
-    /// among `trusted`; none when it is in neither. With `verifies`, an answer is good only if the
+    /// The request about the leaf of `certificate`, whose issuer must be in its chain or among
+    /// `trusted`; `None` if it is in neither. With `verifies`, a response is good only if the
     /// issuer's chain ends at a root among `trusted`.
     #[must_use]
     pub fn new(
@@ -128,14 +128,15 @@ impl OcspQuestion {
         })
     }
 
-    /// The question in DER.
+    /// The request in DER.
     #[must_use]
     pub fn request(&self) -> Vec<u8> {
         let list = join(SEQUENCE, &[&join(SEQUENCE, &[&self.id])]);
         join(SEQUENCE, &[&join(SEQUENCE, &[&list])])
     }
 
-    /// Judges an answer at `now`, in seconds since 1970; until when it holds, if it says.
+    /// Verifies a response at `now`, in seconds since 1970; returns until when it holds, if it
+    /// says.
     ///
     /// # Errors
     ///
@@ -159,9 +160,9 @@ impl OcspQuestion {
         }
     }
 
-    /// The status of our certificate, and what stands behind it.
+    /// The status of our certificate, and the data after it.
     fn find<'a>(&self, mut told: &'a [u8]) -> Option<(u8, &'a [u8])> {
-        // The version, and who has answered when.
+        // The version, the responder, and the time of production.
         let _ = take(&mut told, context(0));
         element(&mut told)?;
         take(&mut told, TIME)?;
@@ -176,7 +177,8 @@ impl OcspQuestion {
         None
     }
 
-    /// Whether the issuer, or whom it lets answer, has signed. `rest` begins with the algorithm.
+    /// Whether the issuer, or a key that it authorises, has signed. `rest` begins with the
+    /// algorithm.
     fn has_signed(&self, basic: &[u8], mut rest: &[u8], now: u64) -> bool {
         let Some(issuer) = read(&self.issuer) else { return false };
         let issuer_key = issuer.public_key().raw;
@@ -194,7 +196,7 @@ impl OcspQuestion {
     }
 }
 
-/// The address that the certificate says to ask, if it says one.
+/// The responder's URL in the certificate, if any.
 #[must_use]
 pub fn responder(certificate: &LoadedCertificate) -> Option<String> {
     let leaf = read(certificate.leaf())?;
@@ -213,7 +215,7 @@ fn read(der: &[u8]) -> Option<X509Certificate<'_>> {
     X509Certificate::from_der(der).ok().map(|(_, cert)| cert)
 }
 
-/// Of `all`, the certificate whose key has signed `der`, not itself.
+/// Of `all`, the certificate whose key has signed `der`, other than itself.
 fn issuer_of<'a>(der: &[u8], all: &[&'a [u8]]) -> Option<&'a [u8]> {
     let cert = read(der)?;
     all.iter().copied().find(|other| {
@@ -243,7 +245,7 @@ fn has_root(der: &[u8], all: &[&[u8]], trusted: &[Vec<u8>]) -> bool {
     false
 }
 
-/// RFC 6960 §4.2.2.2: who answers for an issuer is told so by its certificate.
+/// RFC 6960 §4.2.2.2: the certificate of a delegated responder must say so.
 fn may_answer(signer: &X509Certificate<'_>, now: u64) -> bool {
     let validity = signer.validity();
     let now = i64::try_from(now).unwrap_or(i64::MAX);
@@ -252,7 +254,7 @@ fn may_answer(signer: &X509Certificate<'_>, now: u64) -> bool {
     is_valid && matches!(usage, Ok(Some(usage)) if usage.value.ocsp_signing)
 }
 
-/// The signed part of an answer, in DER.
+/// The signed part of a response, in DER.
 fn unwrap(mut answer: &[u8]) -> Result<&[u8], OcspFault> {
     let mut whole = take(&mut answer, SEQUENCE).ok_or(OcspFault::Malformed)?;
     match take(&mut whole, ENUMERATED) {
@@ -271,7 +273,7 @@ fn unwrap(mut answer: &[u8]) -> Result<&[u8], OcspFault> {
     whole.map(|(whole, _)| whole).ok_or(OcspFault::Malformed)
 }
 
-/// Whether two identifiers are the same; parameters of the algorithm may be left out.
+/// Whether two algorithm identifiers are the same; parameters may be absent.
 fn same_id(one: &[u8], other: &[u8]) -> bool {
     let parts = |der: &'_ [u8]| -> Option<(Vec<u8>, Vec<u8>)> {
         let mut rest = inside(der);
@@ -281,7 +283,7 @@ fn same_id(one: &[u8], other: &[u8]) -> bool {
     parts(one).is_some_and(|one| Some(one) == parts(other))
 }
 
-/// Whether what stands behind a status holds at `now`; until when.
+/// Whether the response after a status holds at `now`; until when.
 fn timely(mut single: &[u8], now: u64) -> Result<Option<u64>, OcspFault> {
     let from = take(&mut single, TIME).and_then(seconds).ok_or(OcspFault::Malformed)?;
     let until = match take(&mut single, context(0)) {
@@ -309,7 +311,7 @@ fn seconds(text: &[u8]) -> Option<u64> {
     if !is_date || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    // Years that begin in March, so that the odd day comes last.
+    // Years that begin in March, so that the leap day comes last.
     let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let days = year * 365 + year / 4 - year / 100 + year / 400 + (month * 153 + 2) / 5 + day - 1;
     let days = days.checked_sub(719_468)?;

@@ -1,6 +1,7 @@
-//! What clients offer, in OpenSSL's words: `$ssl_ciphers`, `$ssl_curves`, and names of signatures.
+//! The offers of clients in OpenSSL's words: `$ssl_ciphers`, `$ssl_curves`, and names of
+//! signatures.
 //!
-//! Most of it is never agreed on here; the tables hold what OpenSSL has a name for.
+//! Most of it is never negotiated here; the tables hold everything that OpenSSL names.
 
 use rustls::SignatureScheme;
 
@@ -196,7 +197,7 @@ static CURVES: [(u16, &str); 22] = [
     (0x11ed, "SecP384r1MLKEM1024"),
 ];
 
-/// Whether OpenSSL has a cipher of this name, whoever offers it.
+/// Whether OpenSSL has a cipher of this name, supported here or not.
 #[must_use]
 pub fn is_cipher(name: &str) -> bool {
     CIPHERS.iter().any(|(_, known)| known.eq_ignore_ascii_case(name))

@@ -1,13 +1,13 @@
-//! TLS to origins: what a location wants of it, and one connection's session as a byte machine.
+//! TLS to upstreams: a location's settings, and one connection's session as a byte machine.
 //!
 //! ```text
 //!   session ──receive──▶ (handshake) ──▶ verdict ──good──▶ seal, receive ──close_notify──▶ closed
 //!                │                          │
 //!                └── Err                    └── the text of what is wrong
 //! ```
-//! The handshake takes every certificate whose key signs it, as nginx's does; what the certificate
-//! is worth is judged afterwards. Easiest to break: `verdict` is to be asked, of resumed sessions
-//! too, before anything is sealed.
+//! The handshake accepts every certificate whose key signs it, as nginx's does; the verification of
+//! the certificate comes afterwards. Easiest to break: the caller must check `verdict`, for resumed
+//! sessions too, before it sends any data.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -24,10 +24,10 @@ use rustls::{ClientConfig, ClientConnection, Error, SignatureScheme, SupportedCi
 use crate::client::Anybody;
 use crate::{ClientAuth, LoadedCertificate, Versions, origin_messages};
 
-/// Sessions that one location remembers, by name.
+/// Sessions that one location stores, by name.
 const SESSIONS_MAX: usize = 256;
 
-/// What is offered to origins.
+/// The TLS settings for upstreams.
 #[derive(Clone, Debug)]
 pub struct OriginOptions {
     /// Protocol versions.
@@ -38,16 +38,17 @@ pub struct OriginOptions {
     pub ciphersuites: Vec<SupportedCipherSuite>,
     /// Key exchange groups, preferred first.
     pub curves: Vec<&'static dyn SupportedKxGroup>,
-    /// Whether origins are told which name is meant.
+    /// Whether to send the server name (SNI).
     pub tells_name: bool,
     /// Whether sessions are taken up again.
     pub keeps_sessions: bool,
 }
 
-/// Reads the certificate that two texts name, or says in words for the log why it cannot.
+/// Loads the certificate that two texts name, or returns the log text of the failure.
 type Loader = dyn Fn(&[u8], &[u8]) -> Result<LoadedCertificate, String> + Send + Sync;
 
-/// What connections of some locations to origins share, for one configuration generation.
+/// The shared part of connections from some locations to upstreams, for one configuration
+/// generation.
 pub struct OriginTls {
     config: Arc<ClientConfig>,
     trust: Option<Arc<ClientAuth>>,
@@ -55,11 +56,11 @@ pub struct OriginTls {
 }
 
 impl OriginTls {
-    /// Shows `certificate` to origins that ask for one.
+    /// Sends `certificate` to upstreams that request one.
     ///
     /// # Errors
     ///
-    /// In words, when versions, suites and groups leave nothing to offer.
+    /// As text, when versions, suites and groups leave nothing to offer.
     pub fn new(
         options: &OriginOptions,
         certificate: Option<LoadedCertificate>,
@@ -100,12 +101,12 @@ impl OriginTls {
         Ok(Self { config: Arc::new(config), trust: None, loader: None })
     }
 
-    /// Wants a certificate from origins that `trust` finds good, and that is the host's.
+    /// Requires an upstream certificate that `trust` verifies, and that matches the host.
     pub fn trust(&mut self, trust: ClientAuth) {
         self.trust = Some(Arc::new(trust.for_servers()));
     }
 
-    /// Lets the certificate that is shown be found out for each connection.
+    /// Loads the client certificate for each connection.
     pub fn load(
         &mut self,
         loader: impl Fn(&[u8], &[u8]) -> Result<LoadedCertificate, String> + Send + Sync + 'static,
@@ -113,8 +114,8 @@ impl OriginTls {
         self.loader = Some(Box::new(loader));
     }
 
-    /// Begins a session with an origin that is called `name`; `pems` name the certificate and its
-    /// key where they are found out for each connection.
+    /// Begins a session with the upstream `name`; `pems` name the certificate and its key where
+    /// they are loaded for each connection.
     ///
     /// # Errors
     ///
@@ -130,7 +131,7 @@ impl OriginTls {
         {
             let own = Arc::make_mut(&mut config);
             own.client_auth_cert_resolver = Arc::new(Shown(loader(chain, key)?));
-            // A session speaks for whoever it was made by.
+            // A session carries the credentials that it was made with.
             own.resumption = Resumption::disabled();
         }
         let mut conn =
@@ -146,14 +147,15 @@ impl fmt::Debug for OriginTls {
     }
 }
 
-/// What the library calls an origin; what is no name is an address, and those are told to nobody.
+/// The library's form of a server name. Anything that is not a name is an address, and SNI does not
+/// carry addresses.
 fn server_name(name: &[u8]) -> ServerName<'static> {
     let text = std::str::from_utf8(name).unwrap_or_default();
     let nameless = ServerName::IpAddress(Ipv4Addr::UNSPECIFIED.into());
     ServerName::try_from(text.to_owned()).unwrap_or(nameless)
 }
 
-/// The certificate for those who ask.
+/// The certificate for upstreams that request one.
 #[derive(Debug)]
 struct Shown(LoadedCertificate);
 
@@ -168,7 +170,7 @@ impl ResolvesClientCert for Shown {
     }
 }
 
-/// Our side of a TLS connection to an origin.
+/// Our side of a TLS connection to an upstream.
 pub struct OriginSession {
     conn: ClientConnection,
     trust: Option<Arc<ClientAuth>>,
@@ -176,7 +178,7 @@ pub struct OriginSession {
     peer_closed: bool,
 }
 
-/// Why a session is over. `Display` gives OpenSSL's words where it has some.
+/// Why a session has ended. `Display` gives OpenSSL's words where it has some.
 #[derive(Clone, Debug)]
 pub struct OriginFault(Error);
 
@@ -187,8 +189,8 @@ impl fmt::Display for OriginFault {
 }
 
 impl OriginSession {
-    /// Takes all of `cipher`, and appends what it carries to `plain`, up to what is wrong with it.
-    /// There may be something to [`Self::transmit`] afterwards, whatever the outcome.
+    /// Takes all of `cipher`, and appends its data to `plain`, up to the first error. There may be
+    /// bytes to [`Self::transmit`] afterwards, whatever the outcome.
     ///
     /// # Errors
     ///
@@ -203,14 +205,14 @@ impl OriginSession {
                 self.peer_closed = state.peer_has_closed();
                 plain.reserve(state.plaintext_bytes_to_read());
             }
-            // What came before a record that is wrong holds. It ends with "nothing more yet".
+            // Data before an invalid record is valid. It ends with "nothing more yet".
             let _ = self.conn.reader().read_to_end(plain);
             state.map_err(OriginFault)?;
         }
         Ok(())
     }
 
-    /// Appends what the session itself has to say: its part of the handshake, alerts, key updates.
+    /// Appends the session's own messages: its part of the handshake, alerts, key updates.
     pub fn transmit(&mut self, out: &mut Vec<u8>) {
         while self.conn.wants_write() && matches!(self.conn.write_tls(out), Ok(1..)) {}
     }
@@ -218,7 +220,7 @@ impl OriginSession {
     /// Appends `plain` to `out` in records.
     pub fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) {
         debug_assert!(!self.is_handshaking(), "nothing is said to a stranger");
-        // Without a limit the library takes all there is.
+        // Without a limit the library accepts all bytes.
         let _ = self.conn.writer().write_all(plain);
         self.transmit(out);
     }
@@ -229,20 +231,20 @@ impl OriginSession {
         self.transmit(out);
     }
 
-    /// Whether no plain bytes can be sealed yet.
+    /// Whether data cannot be encrypted yet.
     #[must_use]
     pub fn is_handshaking(&self) -> bool {
         self.conn.is_handshaking()
     }
 
-    /// Whether the origin said that nothing more will come.
+    /// Whether the upstream closed its side.
     #[must_use]
     pub const fn peer_closed(&self) -> bool {
         self.peer_closed
     }
 
-    /// After the handshake: why the origin is not who it should be, in nginx's words; none if
-    /// nobody asked or it is.
+    /// After the handshake: why the upstream's certificate fails, in nginx's words; `None` if it
+    /// passes or is not verified.
     #[must_use]
     pub fn verdict(&self) -> Option<String> {
         let trust = self.trust.as_ref()?;

@@ -1,8 +1,8 @@
-//! What the error log says of a session with an origin that failed, as OpenSSL would have.
+//! Error log messages of failed TLS sessions with upstreams, in OpenSSL's words.
 
 use rustls::{AlertDescription, Error, InvalidMessage, PeerIncompatible};
 
-/// The part in brackets behind `SSL_do_handshake() failed`.
+/// The part in brackets after `SSL_do_handshake() failed`.
 pub(crate) fn of(error: &Error) -> String {
     match error {
         Error::AlertReceived(alert) => received(*alert),
@@ -17,7 +17,7 @@ pub(crate) fn of(error: &Error) -> String {
     }
 }
 
-/// An alert has its number in OpenSSL's code, and a name that tells which version it came with.
+/// An alert has its number in OpenSSL's code, and a name that shows its version.
 fn received(alert: AlertDescription) -> String {
     let number = u8::from(alert);
     let name = match number {

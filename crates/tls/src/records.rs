@@ -1,5 +1,5 @@
-//! The record layer of TLS 1.3 once the handshake is over (RFC 8446 §5): seals and opens in place,
-//! follows and makes key updates, says and hears alerts. It refuses all other messages.
+//! The record layer of TLS 1.3 after the handshake (RFC 8446 §5): encrypts and decrypts in place,
+//! handles and sends key updates and alerts. It refuses all other messages.
 //!
 //! ```text
 //!            ┌─ KeyUpdate: next keys ─┐
@@ -9,8 +9,8 @@
 //!     └── Err: alert in `out` (the caller never comes back)
 //! ```
 //!
-//! Easiest to break: a sequence number seals once under one key. It moves only in
-//! [`Lane::next_nonce`], which never gives the same one twice, and starts at zero only together
+//! Easiest to break: a sequence number is used once per key. It advances only in
+//! [`Lane::next_nonce`], which never returns the same one twice, and restarts at zero only together
 //! with another key.
 
 use aws_lc_rs::aead::{
@@ -24,27 +24,27 @@ use rustls::{
     InvalidMessage, PeerMisbehaved,
 };
 
-/// Plain bytes that go into one record at most (RFC 8446 §5.1).
+/// Plain bytes in one record at most (RFC 8446 §5.1).
 pub(crate) const PLAIN_PER_RECORD: usize = 16 * 1024;
 /// Type, version and length of a record.
 pub(crate) const HEADER: usize = 5;
 /// The tag of all suites of TLS 1.3.
 const TAG: usize = 16;
-/// The type of the content behind it, and the tag.
+/// The type that follows the content, and the tag.
 const TAIL: usize = 1 + TAG;
-/// RFC 8446 §5.2: what a record may carry at most.
+/// RFC 8446 §5.2: the most bytes in a record.
 const SEALED_MAX: usize = PLAIN_PER_RECORD + 256;
-/// Key updates of the peer in a row that carry nothing in between; each costs a derivation.
+/// Consecutive key updates of the peer without data; each costs a derivation.
 const UPDATES_MAX: u8 = 32;
-/// Warnings that mean nothing and may come all the same (RFC 8446 §6.1: `user_canceled`).
+/// Warnings to ignore (RFC 8446 §6.1: `user_canceled`).
 const WARNINGS_MAX: u8 = 4;
-/// RFC 8446 §5.3: sequence numbers do not wrap; no suite's own limit is beyond this.
+/// RFC 8446 §5.3: sequence numbers do not wrap; no suite has a higher limit of its own.
 const SEQUENCE_MAX: u64 = u64::MAX - 0xffff;
 
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
 const DATA: u8 = 23;
-/// A `KeyUpdate` message that asks for none in return (RFC 8446 §4.6.3).
+/// A `KeyUpdate` message that requests none in return (RFC 8446 §4.6.3).
 const KEY_UPDATE: [u8; 5] = [24, 0, 0, 1, 0];
 
 /// Keys of one direction.
@@ -59,7 +59,7 @@ impl Lane {
     ///
     /// # Errors
     ///
-    /// When the secrets are not those of a suite that is known here.
+    /// When the secrets belong to an unknown suite.
     pub(crate) fn new((sequence, secrets): (u64, ConnectionTrafficSecrets)) -> Result<Self, Error> {
         let (algorithm, key, iv): (&'static Algorithm, _, _) = match &secrets {
             ConnectionTrafficSecrets::Aes128Gcm { key, iv } => (&AES_128_GCM, key, iv),
@@ -74,7 +74,7 @@ impl Lane {
         Ok(Self { key: LessSafeKey::new(key), iv, sequence })
     }
 
-    /// The nonce of the next record (RFC 8446 §5.3); each is given once.
+    /// The nonce of the next record (RFC 8446 §5.3); each is returned once.
     #[inline]
     fn next_nonce(&mut self) -> Result<Nonce, Error> {
         if self.sequence >= SEQUENCE_MAX {
@@ -110,7 +110,7 @@ impl Lane {
         let sealed =
             self.key.seal_in_place_separate_tag(nonce, Aad::from(header), &mut out[start..]);
         let Ok(tag) = sealed else {
-            // The plain bytes must not leave by accident.
+            // The plain bytes must not be sent by accident.
             out.truncate(start - HEADER);
             return Err(Error::EncryptError);
         };
@@ -134,7 +134,7 @@ impl Lane {
     }
 }
 
-/// What a record was, once opened.
+/// The type of a decrypted record.
 enum Content {
     /// Application data of this length, at the front of the record's body.
     Data(usize),
@@ -151,7 +151,7 @@ pub(crate) struct Records {
     opening: Lane,
     /// Records that may be sealed under one key (RFC 8446 §5.5).
     records_max: u64,
-    /// The peer asked for our next keys; it learns of them before the next data.
+    /// The peer requested our next keys; it gets them before the next data.
     update_owed: bool,
     /// `close_notify` was sealed.
     closed: bool,
@@ -164,7 +164,7 @@ impl Records {
     ///
     /// # Errors
     ///
-    /// When the secrets are not those of a suite that is known here.
+    /// When the secrets belong to an unknown suite.
     pub(crate) fn new(
         secrets: ExtractedSecrets,
         kernel: KernelConnection<ServerConnectionData>,
@@ -184,12 +184,12 @@ impl Records {
         })
     }
 
-    /// Opens the complete records at the front of `cipher` and appends their data to `plain`;
-    /// says how many bytes they were, and whether the last was `close_notify`.
+    /// Decrypts the complete records at the front of `cipher` and appends their data to `plain`;
+    /// returns their size in bytes, and whether the last was `close_notify`.
     ///
     /// # Errors
     ///
-    /// The connection is over; `out` ends with the alert to send, if one is due.
+    /// The connection has ended; `out` ends with the alert to send, if one is due.
     #[inline]
     pub(crate) fn receive(
         &mut self,
@@ -232,7 +232,7 @@ impl Records {
         if inner.len() > PLAIN_PER_RECORD + 1 {
             return Err(OVERSIZED);
         }
-        // RFC 8446 §5.4: the type is the last byte that is not zero; before it are the contents.
+        // RFC 8446 §5.4: the type is the last non-zero byte; the contents precede it.
         let Some(end) = inner.iter().rposition(|&byte| byte != 0) else {
             let error = Error::PeerMisbehaved(PeerMisbehaved::IllegalTlsInnerPlaintext);
             return Err((error, Some(AlertDescription::UnexpectedMessage)));
@@ -249,7 +249,7 @@ impl Records {
         }
     }
 
-    /// Takes an alert (RFC 8446 §6).
+    /// Handles an alert (RFC 8446 §6).
     fn hear(&mut self, content: &[u8]) -> Result<Content, Fault> {
         let &[_, description] = content else {
             let error = Error::InvalidMessage(InvalidMessage::MissingData("Alert"));
@@ -266,8 +266,9 @@ impl Records {
         }
     }
 
-    /// Takes the one message that a client may send now. RFC 8446 §5.1 lets messages span records,
-    /// and share them; this one has five bytes and keys change behind it, so it does neither.
+    /// Handles the one message that a client may send now. RFC 8446 §5.1 lets messages span
+    /// records, and share them; this one has five bytes and the keys change after it, so it does
+    /// neither.
     fn handle_message(&mut self, content: &[u8]) -> Result<Content, Fault> {
         let &[24, 0, 0, 1, wish @ (0 | 1)] = content else {
             return Err(match content {
@@ -317,7 +318,7 @@ impl Records {
         Ok(())
     }
 
-    /// Announces our next keys and takes them into use.
+    /// Announces our next keys and switches to them.
     #[cold]
     fn update(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
         self.sealing.seal(HANDSHAKE, &KEY_UPDATE, out)?;
@@ -350,7 +351,7 @@ impl Records {
     }
 }
 
-/// Why the connection is over, and what the peer is told.
+/// Why the connection ends, and the alert for the peer.
 type Fault = (Error, Option<AlertDescription>);
 
 const OVERSIZED: Fault = (Error::PeerSentOversizedRecord, Some(AlertDescription::RecordOverflow));
@@ -365,8 +366,8 @@ fn unexpected(kind: u8) -> Fault {
 /// The length of a record's body, from its header.
 #[inline]
 fn check([kind, _, _, high, low]: [u8; HEADER]) -> Result<usize, Fault> {
-    // RFC 8446 §5: after the handshake nothing comes in the clear. The version means nothing
-    // (§5.1); a changed one fails the tag.
+    // RFC 8446 §5: after the handshake every record is encrypted. The version is ignored (§5.1); a
+    // changed one fails the tag.
     if kind != DATA {
         return Err(unexpected(kind));
     }

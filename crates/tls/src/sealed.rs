@@ -1,5 +1,5 @@
-//! Private keys that a pass phrase seals: PKCS#8 with PBES2 (RFC 8018), and OpenSSL's older way of
-//! headers in the PEM section (RFC 1421 with MD5). Nothing here reads a file.
+//! Private keys encrypted with a pass phrase: PKCS#8 with PBES2 (RFC 8018), and OpenSSL's older
+//! form with headers in the PEM section (RFC 1421 with MD5). Nothing here reads a file.
 
 use aws_lc_rs::cipher::{
     AES_128, AES_192, AES_256, Algorithm, DecryptionContext, PaddedBlockDecryptingKey,
@@ -32,11 +32,11 @@ pub enum SealState {
 pub(crate) enum Shut {
     /// No pass phrase fits, or there is none.
     Password(SealState),
-    /// It is sealed in a way that is not known here.
+    /// An unknown encryption scheme.
     Unknown(String),
 }
 
-/// The first sealed key of some PEM sections, opened; none when none is sealed.
+/// The first encrypted key of some PEM sections, decrypted; `None` when none is encrypted.
 pub(crate) fn open(
     sections: &[Pem],
     passwords: &[Vec<u8>],
@@ -104,7 +104,7 @@ impl Cipher {
 }
 
 impl Scheme {
-    /// The plain bytes; none when the key is wrong, as far as the padding shows.
+    /// The plain bytes; `None` when the key is wrong, as far as the padding shows.
     fn decrypt(&self, key: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let algorithm: &'static Algorithm = match self.cipher {
             Cipher::Aes128 => &AES_128,
@@ -122,7 +122,7 @@ impl Scheme {
     }
 }
 
-/// Triple DES in CBC mode with PKCS#7 padding, in which old keys are kept.
+/// Triple DES in CBC mode with PKCS#7 padding, as in old keys.
 fn des3(key: &[u8], vector: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
     let cipher = TdesEde3::new_from_slice(key).ok()?;
     let mut before: [u8; 8] = vector.try_into().ok()?;
@@ -146,7 +146,7 @@ fn des3(key: &[u8], vector: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
     })
 }
 
-/// RFC 5208 §6 with RFC 8018 §6.2: the scheme with its derivation, then the sealed key.
+/// RFC 5208 §6 with RFC 8018 §6.2: the scheme with its derivation, then the encrypted key.
 fn open_pkcs8(der: &[u8], passwords: &[Vec<u8>]) -> Result<PrivateKeyDer<'static>, Shut> {
     let Some((derivation, scheme, sealed)) = read_pkcs8(der)? else {
         return Err(Shut::Unknown("malformed encrypted key".into()));
@@ -200,7 +200,7 @@ fn read_pkcs8(mut der: &[u8]) -> Result<Option<Pkcs8<'_>>, Shut> {
         let mut values = take(&mut derivation, SEQUENCE)?;
         let salt = take(&mut values, OCTETS)?.to_vec();
         let rounds = number(take(&mut values, INTEGER)?)?;
-        // The length of the key, which the cipher says as well.
+        // The length of the key, which the cipher implies as well.
         let _ = take(&mut values, INTEGER);
         let function = take(&mut values, SEQUENCE).map(|mut inside| take(&mut inside, OBJECT));
         Some((salt, std::num::NonZeroU32::new(rounds)?, function.flatten()))

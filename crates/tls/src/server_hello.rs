@@ -1,13 +1,13 @@
-//! What our own hello says of a session, read where it leaves: the library does not tell.
+//! The session in our own ServerHello, read from the bytes sent: the library does not expose it.
 
 use aws_lc_rs::digest::{SHA256, digest};
 
-/// Types of records, and of the message that answers a client's hello.
+/// Types of records, and of the ServerHello message.
 const CHANGE_CIPHER_SPEC: u8 = 20;
 const HANDSHAKE: u8 = 22;
 const SERVER_HELLO: u8 = 2;
 
-/// The identifier of a session, and what identifies a connection.
+/// The identifier of a session, and that of a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ServerHello {
     random: [u8; 32],
@@ -15,8 +15,8 @@ pub(crate) struct ServerHello {
 }
 
 impl ServerHello {
-    /// The last one in what we send (RFC 5246 §7.4.1.3, RFC 8446 §4.1.3); after a request to try
-    /// again that is the one that counts.
+    /// The last one in the bytes sent (RFC 5246 §7.4.1.3, RFC 8446 §4.1.3); after a
+    /// HelloRetryRequest that is the one that counts.
     pub(crate) fn of(mut flight: &[u8]) -> Option<Self> {
         let mut last = None;
         while let [kind, _, _, high, low, rest @ ..] = flight {
@@ -24,7 +24,7 @@ impl ServerHello {
                 rest.split_at_checked(usize::from(u16::from_be_bytes([*high, *low])))?;
             match *kind {
                 HANDSHAKE => last = read(record).or(last),
-                // What follows is sealed.
+                // Later records are encrypted.
                 CHANGE_CIPHER_SPEC => break,
                 _ => {}
             }
@@ -33,8 +33,8 @@ impl ServerHello {
         last
     }
 
-    /// The value of `$ssl_session_id`: in TLS 1.2 what both sides call the session. TLS 1.3 has no
-    /// such name, and OpenSSL makes one up for each connection, as is done here.
+    /// The value of `$ssl_session_id`: in TLS 1.2 the session's identifier on both sides. TLS 1.3
+    /// has none, and OpenSSL invents one for each connection, as is done here.
     pub(crate) fn session_id(self, protocol: &str) -> Vec<u8> {
         match protocol {
             "TLSv1.3" => digest(&SHA256, &self.random).as_ref().to_vec(),
@@ -43,7 +43,7 @@ impl ServerHello {
     }
 }
 
-/// Type and length of the message, version, random, and the name of the session.
+/// Type and length of the message, version, random, and the session's identifier.
 fn read(record: &[u8]) -> Option<ServerHello> {
     let (&[SERVER_HELLO, _, _, _, 3, 3], rest) = record.split_first_chunk::<6>()? else {
         return None;

@@ -1,5 +1,5 @@
 //! One TLS connection of a client as a byte machine: cipher bytes in, plain bytes out, and back.
-//! All buffers are the caller's; it never waits and never touches a socket.
+//! The caller owns all buffers; the machine never waits and never touches a socket.
 //!
 //! ```text
 //!                                      ┌─ TLS 1.3 ─▶ Records ─┐
@@ -8,12 +8,12 @@
 //!                        └────── Err: alert in `out`   (every later call fails the same way)
 //! ```
 //!
-//! Easiest to break: bytes that `receive` did not consume are changed by it (decrypted in place)
-//! and must be offered again as they stand, with new bytes only behind them. And the library,
-//! while it holds on to a part of a handshake message in those bytes, panics when it is called
-//! without them; so nothing is asked of it during the handshake but through `receive`, and after
-//! the handshake a client that leaves a message unfinished is refused. It is shown one record of
-//! the handshake at a time, so that none behind the last is in its hands when `Records` takes over.
+//! Easiest to break: `receive` changes the bytes that it did not consume (decrypted in place); they
+//! must be passed again as they are, with new bytes only after them. And the library, while it
+//! refers to a part of a handshake message in those bytes, panics when it is called without them.
+//! So the handshake calls it only through `receive`, and after the handshake a client that leaves a
+//! message unfinished is refused. The library gets one record of the handshake at a time, so that
+//! it holds none after the last when `Records` takes over.
 
 use std::fmt;
 use std::sync::Arc;
@@ -35,12 +35,12 @@ use crate::records::{HEADER as RECORD_HEADER, PLAIN_PER_RECORD, Records};
 use crate::server_hello::ServerHello;
 use crate::{Acceptor, certs, names};
 
-/// Bytes that a record costs above its plain bytes, in the costliest suite of TLS 1.2.
+/// Bytes of a record beyond its plain bytes, in the costliest suite of TLS 1.2.
 const RECORD_OVERHEAD: usize = RECORD_HEADER + 8 + 16 + 1;
 
-/// What the library says where no certificate is shown to anybody: a fatal alert, in the clear.
+/// The library's answer where no certificate is available: a fatal alert, in the clear.
 const ACCESS_DENIED: [u8; 7] = [21, 3, 3, 0, 2, 2, 49];
-/// What is said instead, as in nginx (RFC 6066 §3).
+/// Our answer instead, as in nginx (RFC 6066 §3).
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
 
 /// Whether the first byte of a connection opens a TLS handshake; otherwise nginx answers
@@ -50,12 +50,13 @@ pub const fn opens_handshake(first: u8) -> bool {
     first & 0x80 != 0 || first == 0x16
 }
 
-/// Why a session is over. `Display` gives words for the error log; the peer learns only the alert.
+/// Why a session has ended. `Display` gives the text for the error log; the peer gets only the
+/// alert.
 #[derive(Clone, Debug)]
 pub struct TlsError(Error);
 
 impl TlsError {
-    /// Whether the peer ended the session with an alert, which is worth a quieter log line.
+    /// Whether the peer ended the session with an alert, which deserves a quieter log line.
     #[must_use]
     pub const fn is_alert_from_peer(&self) -> bool {
         matches!(self.0, Error::AlertReceived(_))
@@ -76,24 +77,24 @@ impl From<Error> for TlsError {
     }
 }
 
-/// What became of the cipher bytes given to [`Session::receive`].
+/// The result of [`Session::receive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TlsReceived {
     /// Bytes to drop from the front of the cipher buffer.
     pub consumed: usize,
-    /// The peer said that it will send nothing more (true from then on).
+    /// The peer announced that it will send nothing more (true from then on).
     pub peer_closed: bool,
 }
 
-/// Who seals and opens.
+/// The implementation that encrypts and decrypts.
 enum Stage {
-    /// Nobody yet: what is offered depends on the name in the hello, which is not complete.
+    /// None yet: the settings depend on the name in the hello, which is incomplete.
     Hello(Box<Hello>),
     /// The library: the handshake, and all of TLS 1.2.
     Library(Box<UnbufferedServerConnection>),
-    /// Ourselves: TLS 1.3 after the handshake.
+    /// This crate: TLS 1.3 after the handshake.
     Records(Box<Records>),
-    /// Nobody; the session has failed.
+    /// None; the session has failed.
     Nobody,
 }
 
@@ -103,7 +104,7 @@ impl Stage {
     }
 }
 
-/// What the library knew of an established session.
+/// The library's facts of an established session.
 #[derive(Clone, Debug, Default)]
 struct Facts {
     protocol: &'static str,
@@ -115,11 +116,11 @@ struct Facts {
     heard: Heard,
 }
 
-/// What only passes by during the handshake.
+/// Facts available only during the handshake.
 #[derive(Clone, Debug, Default)]
 struct Heard {
     offers: Option<Box<Offers>>,
-    /// Our own hello, where somebody wants to know.
+    /// Our own ServerHello, where a variable needs it.
     hello: Option<Box<ServerHello>>,
     signed: Option<SignatureScheme>,
     client_signed: Option<SignatureScheme>,
@@ -128,18 +129,18 @@ struct Heard {
 /// A server's side of one TLS connection.
 pub struct TlsSession {
     stage: Stage,
-    /// Of what is established.
+    /// The facts of the established session.
     facts: Option<Box<Facts>>,
     server_name: Option<Box<str>>,
     heard: Heard,
-    /// Who judges the client's certificates, when some server asks for them.
+    /// Verifies the client's certificates, when a server requests them.
     judge: Option<Box<Acceptor>>,
     peer_closed: bool,
     /// Bytes at the front of the caller's buffer that belong to complete records which the library
     /// still needs: parts of a handshake message.
     retained: usize,
     failed: Option<Box<Error>>,
-    /// Whether the client was told anything.
+    /// Whether bytes were sent to the client.
     spoken: Spoken,
     /// Plain bytes in one record at most.
     record_size: usize,
@@ -153,7 +154,7 @@ impl TlsSession {
     /// When the library refuses the acceptor's configuration.
     pub fn new(acceptor: &Acceptor) -> Result<Self, TlsError> {
         if acceptor.asks_clients() {
-            // What a QUIC hello on this thread left behind is not this client's.
+            // A QUIC hello on this thread may have left a record that is not this client's.
             let _ = certs::take_server_name();
         }
         let stage = match &acceptor.by_name {
@@ -174,14 +175,14 @@ impl TlsSession {
         })
     }
 
-    /// Takes complete records from the front of `cipher`, appends what they carry to `plain` and
-    /// what must be answered (handshake, alerts) to `out`. An incomplete record stays and is
-    /// offered again with more bytes behind it; a record is at most 18,437 bytes, a fragmented
-    /// handshake message at most 64 KiB. A key update is answered by the next [`Self::seal`].
+    /// Takes complete records from the front of `cipher`, appends their data to `plain` and the
+    /// reply (handshake, alerts) to `out`. An incomplete record stays and is passed again with more
+    /// bytes after it; a record is at most 18,437 bytes, a fragmented handshake message at most 64
+    /// KiB. The next [`Self::seal`] answers a key update.
     ///
     /// # Errors
     ///
-    /// The session is over; `out` ends with the alert to send, and `cipher` is to be dropped.
+    /// The session has ended; `out` ends with the alert to send, and the caller drops `cipher`.
     pub fn receive(
         &mut self,
         cipher: &mut [u8],
@@ -190,7 +191,7 @@ impl TlsSession {
     ) -> Result<TlsReceived, TlsError> {
         self.still_good()?;
         if self.peer_closed {
-            // After a close nothing more is looked at.
+            // After a close all bytes are ignored.
             return Ok(TlsReceived { consumed: cipher.len(), peer_closed: true });
         }
         if let Stage::Hello(hello) = &mut self.stage {
@@ -225,7 +226,7 @@ impl TlsSession {
         Ok(TlsReceived { consumed, peer_closed: self.peer_closed })
     }
 
-    /// Shows the library complete records: one at a time until the handshake is over, then all.
+    /// Passes complete records to the library: one at a time until the handshake is over, then all.
     fn receive_by_library(
         &mut self,
         cipher: &mut [u8],
@@ -246,10 +247,10 @@ impl TlsSession {
                 complete_records(fresh)
             };
             let whole = self.retained + complete;
-            // What is incomplete is shown, too: garbage is refused early.
+            // The library sees incomplete records too: garbage is refused early.
             let shown = if handshaking && complete > 0 { whole } else { offered.len() };
             if handshaking {
-                // What a QUIC hello on this thread left behind is not this client's.
+                // A QUIC hello on this thread may have left a record that is not this client's.
                 let _ = (certs::take_server_name(), take_signature(), take_client_signature());
             }
             let said = out.len();
@@ -259,7 +260,7 @@ impl TlsSession {
             start[..kept].copy_from_slice(&offered[..kept]);
             let processed = process(conn, &mut offered[..shown], plain, out, &mut self.peer_closed);
             let is_handshaking = conn.is_handshaking();
-            // Taken in any case, so that no name is left lying for the next session of this thread.
+            // Taken in any case, so that no name remains for the next session of this thread.
             let CertificateQuery { name, offers, is_refused, .. } = certs::take_asked();
             self.server_name = self.server_name.take().or(name);
             if handshaking {
@@ -286,7 +287,7 @@ impl TlsSession {
             consumed += taken;
             self.retained = whole.saturating_sub(taken);
             if self.retained > 0 && !is_handshaking {
-                // RFC 8446 §5.1 lets messages span records; those that may come now do not.
+                // RFC 8446 §5.1 lets messages span records; the ones allowed now do not.
                 return Err(Error::General("unfinished post-handshake message".into()));
             }
             if handshaking && !is_handshaking {
@@ -299,7 +300,7 @@ impl TlsSession {
         }
     }
 
-    /// Notes what the library knows, and takes the keys from it where its records are ours.
+    /// Records the library's facts, and takes its keys where this crate handles the records.
     fn establish(&mut self) -> Result<(), Error> {
         let Stage::Library(conn) = std::mem::replace(&mut self.stage, Stage::Nobody) else {
             return Ok(());
@@ -345,8 +346,8 @@ impl TlsSession {
         }
     }
 
-    /// Appends a `close_notify`, once; nothing may be sealed afterwards. During the handshake there
-    /// is nothing to say.
+    /// Appends a `close_notify`, once; nothing may be sealed afterwards. During the handshake it
+    /// appends nothing.
     pub fn close(&mut self, out: &mut Vec<u8>) {
         if self.failed.is_some() {
             return;
@@ -370,7 +371,7 @@ impl TlsSession {
         self.failed.as_ref().map_or(Ok(()), |error| Err(TlsError((**error).clone())))
     }
 
-    /// Whether no plain bytes can be sealed yet.
+    /// Whether data cannot be encrypted yet.
     #[must_use]
     pub const fn is_handshaking(&self) -> bool {
         self.facts.is_none()
@@ -388,13 +389,13 @@ impl TlsSession {
         self.facts.as_ref()?.alpn.as_deref()
     }
 
-    /// The name that the client asked for, in lower case.
+    /// The server name that the client sent, in lower case.
     #[must_use]
     pub fn server_name(&self) -> Option<&str> {
         self.server_name.as_deref()
     }
 
-    /// Takes what is known of the client by its certificate, once.
+    /// Takes the facts of the client's certificate, once.
     pub fn take_client_cert(&mut self) -> Option<Box<ClientCert>> {
         self.facts.as_mut()?.client.take()
     }
@@ -417,13 +418,13 @@ impl TlsSession {
         self.facts.as_ref().map_or("", |facts| facts.curve)
     }
 
-    /// The values of `$ssl_ciphers` and `$ssl_curves`; none where nobody wants to know.
+    /// The values of `$ssl_ciphers` and `$ssl_curves`; `None` if they are not recorded.
     pub fn take_offers(&mut self) -> Option<(Box<str>, Box<str>)> {
         let offers = self.facts.as_mut()?.heard.offers.take()?;
         Some((offers.ciphers, offers.curves))
     }
 
-    /// The value of `$ssl_session_id` in bytes; none where nobody wants to know, or without one.
+    /// The value of `$ssl_session_id` in bytes; `None` if it is not recorded or absent.
     pub fn take_session_id(&mut self) -> Option<Box<[u8]>> {
         let facts = self.facts.as_mut()?;
         let id = facts.heard.hello.take()?.session_id(facts.protocol);
@@ -437,7 +438,7 @@ impl TlsSession {
         facts.and_then(|facts| facts.heard.signed).map_or("", signature_name)
     }
 
-    /// The value of `$ssl_client_sigalg`; empty when the client had nothing to sign.
+    /// The value of `$ssl_client_sigalg`; empty when the client signed nothing.
     #[must_use]
     pub fn client_signature(&self) -> &'static str {
         let facts = self.facts.as_ref();
@@ -478,7 +479,7 @@ fn complete_records(bytes: &[u8]) -> usize {
     at
 }
 
-/// Lets the library work until it wants more bytes; tells how many it is done with.
+/// Runs the library until it needs more bytes; returns how many it has consumed.
 fn process(
     conn: &mut UnbufferedServerConnection,
     cipher: &mut [u8],
@@ -569,7 +570,7 @@ fn close(conn: &mut UnbufferedServerConnection, out: &mut Vec<u8>) {
     flush(conn, out);
 }
 
-/// Appends what the library has queued, and asks nothing else of it.
+/// Appends the bytes that the library has queued, and does nothing else with it.
 fn flush(conn: &mut UnbufferedServerConnection, out: &mut Vec<u8>) {
     while conn.wants_write() {
         let UnbufferedStatus { state, .. } = conn.process_tls_records(&mut []);

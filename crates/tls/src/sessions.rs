@@ -1,7 +1,7 @@
-//! Sessions that can be taken up again: for how long, and where.
+//! Resumable sessions: their lifetime and their store.
 //!
-//! The library lets both a ticket and a kept session live as long as their keys or their place.
-//! Here they carry the moment of their making, and die when `ssl_session_timeout` says.
+//! The library lets a ticket or a stored session live as long as its keys or its store. Here they
+//! carry their creation time, and expire after `ssl_session_timeout`.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,13 +9,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustls::server::{ProducesTickets, StoresServerSessions};
 use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 
-/// A place where sessions are kept by the server, for all who share it. What is done under a lock
-/// takes as long with a million sessions as with one.
+/// A server-side session store, shared by its users. Work under a lock takes as long with a million
+/// sessions as with one.
 #[derive(Clone, Debug)]
 pub struct Sessions(Arc<[Mutex<SessionShard>]>);
 
-/// How many sessions a part of a place has at least, so that all parts fill about evenly, and how
-/// many parts there are at most.
+/// The least sessions per shard, so that all shards fill about evenly, and the most shards.
 const SHARD_MIN: usize = 1024;
 const SHARDS_MAX: usize = 64;
 
@@ -24,7 +23,7 @@ const SHARDS_MAX: usize = 64;
 struct SessionShard {
     /// Sessions by key, with the number of their putting.
     kept: HashMap<Vec<u8>, (u64, Vec<u8>)>,
-    /// The keys in the order of numbers, also of sessions that were taken since.
+    /// The keys in the order of their numbers, including sessions taken since.
     order: VecDeque<(u64, Vec<u8>)>,
     count: usize,
     next: u64,
@@ -43,7 +42,7 @@ impl Sessions {
         )
     }
 
-    /// Keys are of our own making, and random.
+    /// Keys are generated here, and random.
     fn shard(&self, key: &[u8]) -> MutexGuard<'_, SessionShard> {
         let last = key.last().copied().unwrap_or_default();
         self.0[usize::from(last) % self.0.len()].lock().unwrap_or_else(PoisonError::into_inner)
@@ -76,10 +75,10 @@ impl SessionShard {
     }
 }
 
-/// What is written on a session when it is put away: when, and who may take it up.
+/// The stamp on a stored session: its time, and which servers may resume it.
 ///
-/// Where servers ask clients for certificates, a session brings the client's chain back, or its
-/// absence; so it is good only where the same would have been asked.
+/// Where servers request client certificates, a session restores the client's chain, or its
+/// absence; so it is valid only where the same would have been requested.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionStamp {
     /// Seconds.
@@ -137,11 +136,11 @@ impl ProducesTickets for StampedTickets {
     }
 }
 
-/// LIMIT: bytes of a session that is kept, as in nginx: a client's chain is a part of it, and the
-/// cache counts sessions.
+/// LIMIT: bytes of a stored session, as in nginx: a client's chain is a part of it, and the cache
+/// counts sessions.
 const SESSION_MAX: usize = 4096;
 
-/// Kept sessions with stamps.
+/// Stored sessions with stamps.
 #[derive(Debug)]
 pub(crate) struct StampedSessions {
     pub(crate) sessions: Sessions,
@@ -185,7 +184,7 @@ mod tests {
             let sessions = Sessions::new(count as usize);
             let room: usize = sessions.0.iter().map(|shard| shard.lock().unwrap().count).sum();
             assert!(room >= count as usize && room < count as usize + sessions.0.len());
-            // The last bytes of keys decide upon the shard.
+            // The last bytes of keys select the shard.
             let key = |number: u32| number.to_be_bytes().to_vec();
             (0..20 * count).for_each(|number| sessions.put(key(number), vec![1]));
             assert_eq!(sessions.get(&key(20 * count - 1)), Some(vec![1]));

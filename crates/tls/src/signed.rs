@@ -1,24 +1,24 @@
-//! Whether certificates and revocation lists bear a key's signature, asked outside any chain.
+//! Whether a key signed a certificate or a revocation list, outside any chain.
 //!
-//! Both are a sequence of what is signed, the algorithm and the signature (RFC 5280 §4.1, §5.1).
-//! Whoever asks wants to know nothing else: no dates, no names, no purposes.
+//! Both are a sequence of the signed data, the algorithm and the signature (RFC 5280 §4.1, §5.1).
+//! Dates, names and purposes are not read here.
 
 use rustls::crypto::aws_lc_rs::default_provider;
 
 use crate::der::element;
 
-/// What came of looking at a signature.
+/// The result of checking a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Proof {
     /// The key made it.
     Good,
-    /// Another one did, or nobody.
+    /// Made by another key, or invalid.
     Bad,
-    /// It is of a kind that is not known here.
+    /// It is of an unknown kind.
     Unknown,
 }
 
-/// Looks whether `signed` was signed with the key that `spki` describes; both in DER.
+/// Checks whether `signed` was signed with the key that `spki` describes; both in DER.
 pub(crate) fn prove(signed: &[u8], spki: &[u8]) -> Proof {
     let Some(parts) = Parts::read(signed, spki) else { return Proof::Bad };
     let all = default_provider().signature_verification_algorithms.all;
@@ -48,7 +48,7 @@ impl<'a> Parts<'a> {
         Some(Self {
             message: element(&mut body)?.0,
             algorithm: element(&mut body)?.1,
-            // The first byte of a string of bits counts those that the last byte lacks.
+            // The first byte of a bit string counts the unused bits of its last byte.
             signature: element(&mut body)?.1.strip_prefix(&[0])?,
             key_algorithm: element(&mut key)?.1,
             key: element(&mut key)?.1.strip_prefix(&[0])?,

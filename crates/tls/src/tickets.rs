@@ -1,6 +1,6 @@
 //! The keys of session tickets, shared by all workers and kept across reloads.
 //!
-//! A ticket is made as RFC 5077 §4 recommends: the name of its key, a vector, what is kept under
+//! A ticket follows RFC 5077 §4: the name of its key, an initialisation vector, the state under
 //! AES-CBC, and an HMAC over all of that. Nothing here reads a file.
 
 use std::fmt;
@@ -25,18 +25,18 @@ const PROOF: usize = 32;
 pub struct Tickets(pub(crate) Arc<dyn ProducesTickets>);
 
 impl Tickets {
-    /// Fresh keys: each seals for `period` seconds and opens for twice as long.
+    /// Fresh keys: each encrypts for `period` seconds and decrypts for twice as long.
     ///
     /// # Errors
     ///
-    /// In words, when the system's randomness fails.
+    /// As text, when the system's randomness fails.
     pub fn rotating(period: u32) -> Result<Self, String> {
         let rotator = TicketRotator::new(period, fresh).map_err(|error| error.to_string())?;
         Ok(Self(Arc::new(rotator)))
     }
 
-    /// Keys as they stand in files of 48 bytes (AES-128) or 80 (AES-256); the first one seals, all
-    /// open. None when one has another length, or there is none.
+    /// Keys as in files of 48 bytes (AES-128) or 80 (AES-256); the first one encrypts, all decrypt.
+    /// `None` when a file has another length, or there is no file.
     #[must_use]
     pub fn with_keys(files: &[Vec<u8>]) -> Option<Self> {
         let keys = files.iter().map(|bytes| TicketKey::read(bytes)).collect::<Option<Vec<_>>>()?;
@@ -111,7 +111,7 @@ impl TicketKey {
     }
 }
 
-/// Keys, the one that seals first.
+/// Keys, the encrypting one first.
 struct Keys(Vec<TicketKey>);
 
 impl fmt::Debug for Keys {

@@ -1,4 +1,4 @@
-//! The first use of the cryptographic library, before anybody waits for it.
+//! Warms up the cryptographic library before the first client needs it.
 
 use aws_lc_rs::rand::SystemRandom;
 use aws_lc_rs::signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair};
@@ -6,13 +6,13 @@ use rustls::crypto::aws_lc_rs::kx_group::{X25519, X25519MLKEM768};
 
 /// Seeds the random generator and does one key exchange and one signature.
 ///
-/// PERF: the first use of a cold library takes about 100 ms (it gathers jitter entropy); a client
-/// that meets it takes that for the round-trip time and paces its requests by it. Call this before
-/// listening, once per process.
+/// PERF: the first use of a cold library takes about 100 ms (it gathers jitter entropy). A client
+/// that experiences it takes that for the round-trip time and paces its requests by it. Call this
+/// before listening, once per process.
 ///
 /// # Errors
 ///
-/// In words, when the system's randomness fails.
+/// As text, when the system's randomness fails.
 pub fn warm_up() -> Result<(), String> {
     for group in [X25519, X25519MLKEM768] {
         let client = group.start().map_err(|error| error.to_string())?;
@@ -26,11 +26,11 @@ pub fn warm_up() -> Result<(), String> {
     Ok(())
 }
 
-/// A number nobody can guess, to seed hashes and chance with.
+/// An unpredictable number to seed hashes and random generators.
 #[must_use]
 pub fn random_seed() -> u64 {
     let mut bytes = [0; 8];
-    // Without randomness `warm_up` has failed already and nothing is served.
+    // Without randomness `warm_up` has failed already and the server does not start.
     let _ = aws_lc_rs::rand::fill(&mut bytes);
     u64::from_ne_bytes(bytes)
 }

@@ -1,4 +1,5 @@
-//! Verdicts on chains that are made here. Those that openssl can make are the comparison's.
+//! Verdicts on chains that are made here. The comparison with nginx covers those that openssl can
+//! make.
 
 use std::time::Duration;
 
@@ -17,7 +18,7 @@ use super::{ClientAuth, ClientAuthFiles, without_namesakes};
 const NOW: u64 = 1_893_456_000;
 const MAIL: [u64; 7] = [1, 2, 840, 113_549, 1, 9, 1];
 
-/// A certificate and what signs others in its name.
+/// A certificate and its signing key.
 struct Made {
     params: CertificateParams,
     key: KeyPair,
@@ -57,7 +58,7 @@ impl Made {
         Self { params, key, cert }
     }
 
-    /// A list in force in these years, with the serial number of all certificates here or without.
+    /// A list in force in these years, with the serial numbers of all certificates here or empty.
     fn crl(&self, (since, until): (i32, i32), revokes: bool) -> String {
         let revoked = RevokedCertParams {
             serial_number: SerialNumber::from(7),
@@ -191,7 +192,7 @@ fn the_newest_list_of_an_issuer_counts_wherever_it_stands() {
     assert_eq!(judge(&[&revoking, &clean, &future]), Some(ClientCertFault::Revoked));
     assert_eq!(judge(&[&clean, &future]), None);
     assert_eq!(judge(&[&future]), Some(ClientCertFault::NoCrl));
-    // One that is on its own list, and one that may sign no lists.
+    // One that is on its own list, and one that may not sign lists.
     let last = self_signed(ca("last"));
     let mut mute = ca("mute");
     mute.key_usages = vec![KeyUsagePurpose::KeyCertSign];
@@ -245,7 +246,7 @@ fn constraints_hold_for_names_in_subjects_too() {
     let mut proper = CertificateParams::new(vec!["x.b.test".to_owned()]).unwrap();
     proper.distinguished_name.push(DnType::CommonName, "a.test");
     assert_eq!(judge(&hosts, &proper), None);
-    // One that the client sent binds those below it as well.
+    // A constraint in a client's chain applies to the certificates below as well.
     let root = self_signed(ca("root"));
     let mut params = ca("mid");
     params.name_constraints = mail.params.name_constraints;

@@ -1,4 +1,5 @@
-//! Owns: that only answers of the issuer, or of whom it lets answer, are good, and when.
+//! Owns: only responses signed by the issuer, or by a responder that it authorises, are good, and
+//! when.
 
 use pem::parse;
 use proptest::prelude::proptest;
@@ -7,8 +8,8 @@ use super::{OcspFault, OcspQuestion, responder, seconds};
 use crate::LoadedCertificate;
 
 // Made by the `openssl` program; `STRANGER` is signed by a sibling of the certificate that may not
-// answer, `OUTSIDER` by somebody who has nothing to do with the issuer.
-/// When the answers were made.
+// answer, `OUTSIDER` by a key unrelated to the issuer.
+/// When the responses were made.
 const NOW: u64 = 1795287334;
 const ISSUER: &str = "-----BEGIN CERTIFICATE-----\n\
 MIIBcjCCARmgAwIBAgIUXRsYfi2ol9Kmz5EEh/OwQfKxcBswCgYIKoZIzj0EAwIw\n\
@@ -184,7 +185,7 @@ fn an_answer_holds_for_its_time() {
 #[test]
 fn a_changed_answer_is_nobodys() {
     let good = der(DIRECT);
-    // Behind the signature stand certificates that are not needed here.
+    // The certificates after the signature are not needed here.
     for at in 0..good.len() {
         assert!(question().judge(&good[..at], NOW).is_err(), "{at}");
         if at > 150 {
@@ -203,7 +204,7 @@ fn the_issuer_is_found_in_the_chain_or_among_the_trusted() {
     assert_eq!(OcspQuestion::new(&alone, &[der(GONE)], false), None);
     let told = OcspQuestion::new(&alone, &[der(ISSUER)], false).unwrap();
     assert_eq!(told.request(), question().request());
-    // Only what is among the trusted makes a root.
+    // Only a trusted certificate makes a root.
     let in_chain = certificate(LEAF, LEAF_KEY, ISSUER);
     let verified = |trusted: &[Vec<u8>]| {
         OcspQuestion::new(&in_chain, trusted, true).unwrap().judge(&der(DIRECT), NOW)

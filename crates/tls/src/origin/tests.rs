@@ -1,4 +1,4 @@
-//! Origins are sessions of our own server.
+//! The upstreams are sessions of our own server.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ fn server(versions: Versions) -> (Acceptor, String) {
     (Acceptor::new(&Arc::new(certs), &options).unwrap(), chain)
 }
 
-/// Both ends, with what is on its way to the server.
+/// Both ends, with the bytes on their way to the server.
 struct Pair {
     origin: OriginSession,
     server: TlsSession,
@@ -53,7 +53,7 @@ impl Pair {
         }
     }
 
-    /// Carries bytes in pieces of `step` until nobody has anything to say.
+    /// Carries bytes in pieces of `step` until both sides are silent.
     fn run(&mut self, step: usize) {
         loop {
             self.origin.transmit(&mut self.waiting);
@@ -148,7 +148,7 @@ fn an_origin_is_who_it_should_be_or_nginx_words_say_why_not() {
         let files = ClientAuthFiles { trusted: Some(trusted.as_bytes()), ..Default::default() };
         let mut tls = OriginTls::new(&options(), None).unwrap();
         tls.trust(ClientAuth::new(&files, 1).unwrap());
-        // The second time the session is resumed, and no less is asked.
+        // The second session is resumed, and verified as strictly.
         for _ in 0..2 {
             let mut pair = Pair::new(&tls, &server, name);
             pair.run(usize::MAX);
@@ -190,7 +190,7 @@ fn what_comes_before_a_record_that_is_wrong_holds() {
     }
 }
 
-/// What our server says to a hello first.
+/// Our server's first response to a hello.
 fn first_flight() -> Vec<u8> {
     let (server, _) = server(BOTH);
     let tls = OriginTls::new(&options(), None).unwrap();

@@ -1,4 +1,4 @@
-//! Owns: that keys sealed by the `openssl` program open with their word, and with no other.
+//! Owns: keys encrypted by the `openssl` program open with their pass phrase, and with no other.
 
 use aws_lc_rs::digest;
 use pem::parse_many;
@@ -7,7 +7,7 @@ use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 
 use super::{SealState, Shut, hex, open, open_pkcs8};
 
-/// One key for P-256, sealed by the `openssl` program with the pass phrase `secret`.
+/// One key for P-256, encrypted by the `openssl` program with the pass phrase `secret`.
 const PKCS8_AES256: &str = "\
 -----BEGIN ENCRYPTED PRIVATE KEY-----\n\
 MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAjCKpMB9g/MGAICCAAw\n\

@@ -1,4 +1,4 @@
-//! Records after the handshake of TLS 1.3, some of them such as no library would send.
+//! Records after the handshake of TLS 1.3, some of which no library would send.
 
 use proptest::prelude::{any, proptest};
 use rustls::version::{TLS12, TLS13};
@@ -15,7 +15,7 @@ fn options(suite: &str) -> AcceptorOptions {
     AcceptorOptions { ciphersuites: names::ciphersuites(suite).0, ..AcceptorOptions::default() }
 }
 
-/// An established session whose client is nothing but its keys.
+/// An established session whose client consists of its keys only.
 struct Forger {
     server: TlsSession,
     sealing: Lane,
@@ -38,7 +38,7 @@ impl Forger {
         record
     }
 
-    /// Gives `bytes` to the server; on failure also the alert that it sends.
+    /// Passes `bytes` to the server; on failure also returns its alert.
     fn give(&mut self, mut bytes: Vec<u8>) -> Result<crate::TlsReceived, (TlsError, Option<u8>)> {
         let mut out = Vec::new();
         let result = self.server.receive(&mut bytes, &mut self.plain, &mut out);
@@ -215,7 +215,7 @@ fn records_too_short_for_a_tag_and_changed_ones_have_a_bad_mac() {
         let record = [&[23, 3, 3, 0, body as u8][..], &vec![0; body]].concat();
         assert_eq!(forger.give(record).unwrap_err().1, Some(20));
     }
-    // A changed version, a changed body, a record said twice, one left out.
+    // A changed version, a changed body, a repeated record, a missing one.
     let forgeries: [fn(&mut Forger) -> Vec<u8>; 4] = [
         |forger| {
             let mut record = forger.record(23, b"x");
@@ -247,7 +247,7 @@ fn records_too_short_for_a_tag_and_changed_ones_have_a_bad_mac() {
 #[test]
 fn padding_and_empty_records_are_nothing_to_the_reader() {
     let mut forger = Forger::new();
-    // The type of a padded record stands before the zeros.
+    // The type of a padded record precedes the zeros.
     let mut wire = forger.record(0, b"a\x17\0\0\0");
     wire.extend(forger.record(23, b""));
     wire.extend(forger.record(0, b"\x17"));

@@ -1,4 +1,4 @@
-//! Servers of one socket that offer different things, chosen by the name in the hello.
+//! Servers of one socket with different offers, selected by the name in the hello.
 
 use std::sync::Arc;
 
