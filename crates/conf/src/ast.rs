@@ -1,7 +1,7 @@
-//! What was written: directives with their words, blocks and places, includes already spliced in.
+//! The syntax tree: directives with their words, blocks and places, with includes spliced in.
 //!
-//! It knows one directive only, `include`. Order numbers on every node say when nginx would have
-//! come to it, so that later passes may look at nodes in another order and still report in nginx's.
+//! The only directive it knows is `include`. The order number of a node says when nginx would have
+//! reached it, so that later passes may visit nodes in another order and still report in nginx's.
 
 use std::collections::{HashMap, HashSet};
 use std::io;
@@ -19,7 +19,7 @@ const DEPTH_MAX: usize = 64;
 /// Files that include files.
 const INCLUDES_MAX: usize = 32;
 
-/// Where a node or message stands in the order of reading.
+/// The position of a node or message in the order of reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct DirectiveNode(pub u32);
 
@@ -28,7 +28,7 @@ pub struct DirectiveNode(pub u32);
 pub struct Node {
     /// Its name and arguments; there is at least the name.
     pub words: Vec<Word>,
-    /// What stands between braces, if there are any.
+    /// The contents between braces, if any.
     pub block: Option<Block>,
     /// Index of its file in [`Tree::names`].
     pub file: u32,
@@ -61,7 +61,7 @@ impl Node {
         self.words[1..].iter().map(|word| &*word.text)
     }
 
-    /// The argument at `index`, from 0; empty when there is none.
+    /// The argument at `index`, from 0; empty if there are fewer.
     #[must_use]
     pub fn arg(&self, index: usize) -> &[u8] {
         self.words.get(index + 1).map_or(&b""[..], |word| &word.text)
@@ -83,9 +83,9 @@ pub struct Tree {
     pub names: Vec<Arc<str>>,
     /// Files in the order they were read, each once.
     pub files: Vec<(PathBuf, Vec<u8>)>,
-    /// What went wrong.
+    /// The errors found.
     pub diagnostics: Vec<(DirectiveNode, Diagnostic)>,
-    /// Addresses of host names in `listen`, `resolver`, `syslog:` words and of origins.
+    /// Addresses of host names in `listen`, `resolver`, `syslog:` words and upstream servers.
     pub hosts: HashMap<String, Vec<IpAddr>>,
     /// When the last byte was read.
     pub ended: DirectiveNode,
@@ -97,7 +97,7 @@ struct Stopped;
 
 struct Loader<'a, S> {
     source: &'a S,
-    /// The directory of the main file: what `include` starts from.
+    /// The directory of the main file: the base of `include`.
     base: PathBuf,
     tree: Tree,
     /// Paths in `tree.files`.
@@ -163,7 +163,7 @@ impl<S: ConfSource> Loader<'_, S> {
                 return Err(Stopped);
             }
             Err(error) => {
-                // A missing include hides nothing else: what follows is still looked at.
+                // A missing include hides nothing else: the rest of the file is still checked.
                 let message = format!("open() \"{shown}\" failed ({})", system_text(&error));
                 let is_main = from.is_none();
                 let stopped = self.stop(message, from);
@@ -171,7 +171,7 @@ impl<S: ConfSource> Loader<'_, S> {
             }
         };
         let file = self.name_file(&shown);
-        // Files are listed as they are opened, each once, however often it is included.
+        // Files are listed as they are opened, each once, even if included several times.
         let slot = self.known.insert(path.to_owned()).then(|| {
             self.tree.files.push((path.to_owned(), Vec::new()));
             self.tree.files.len() - 1
@@ -195,7 +195,8 @@ impl<S: ConfSource> Loader<'_, S> {
         self.parse_block(&mut lexer, file, origin, includes, 0, nodes).map(|_| ())
     }
 
-    /// Reads up to the end of the block, or of the file at `level` 0; when that was.
+    /// Reads up to the end of the block, or of the file at `level` 0; returns the order number of
+    /// the end.
     fn parse_block(
         &mut self,
         lexer: &mut Lexer<'_>,
@@ -312,7 +313,7 @@ fn system_text(error: &io::Error) -> String {
     }
 }
 
-/// Looks up every host name once, so that what follows needs nothing from outside.
+/// Looks up every host name once, so that later passes need no outside information.
 fn collect_hosts(
     source: &impl ConfSource,
     nodes: &[Node],
@@ -351,7 +352,7 @@ fn collect_hosts(
     }
 }
 
-/// The host of an address, when it is a name that must be looked up.
+/// The host of an address, when it is a name to look up.
 fn host_of(arg: &[u8]) -> Option<&str> {
     let text = std::str::from_utf8(arg).ok()?;
     if text.starts_with("unix:") || text.starts_with('[') || text.contains(['/', '=']) {

@@ -1,4 +1,4 @@
-//! Words of which a directive takes one or several, in any case, as nginx's tables of them.
+//! Words from a fixed set, of which a directive takes one or several, case-insensitive.
 
 use crate::ast::Node;
 use crate::reader::{ConfReader, ReadFault, invalid_value, show};
@@ -14,7 +14,7 @@ pub(crate) fn choice<T: Clone>(word: &[u8], choices: &[(&str, T)]) -> Result<T, 
     known.map(|(_, meaning)| meaning.clone()).ok_or_else(|| invalid_value(word))
 }
 
-/// Warns of a word of a set that the directive had in this block before.
+/// Warns of a word of a set that the directive already had in this block.
 pub(crate) fn say_once(r: &mut ConfReader, node: &Node, word: &[u8]) {
     let key = [node.name(), b" ", &*word.to_ascii_lowercase()].concat();
     if !r.scope.said.insert(key) {

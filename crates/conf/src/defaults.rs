@@ -1,4 +1,4 @@
-//! What holds where nothing is written.
+//! Default values of settings.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -228,7 +228,7 @@ fn zstd() -> Zstd {
     }
 }
 
-/// What holds for a server before a location is known.
+/// Defaults that a server uses before a location is known.
 pub(crate) const fn server() -> ServerSettings {
     ServerSettings {
         connection_pool_size: 512,
@@ -285,7 +285,7 @@ pub(crate) fn tls() -> TlsConf {
     }
 }
 
-/// What holds for origins.
+/// Defaults for upstreams.
 fn origin(options: &LoadOptions) -> OriginSettings {
     OriginSettings {
         connect_timeout: MINUTE,
@@ -322,7 +322,7 @@ fn origin(options: &LoadOptions) -> OriginSettings {
     }
 }
 
-/// What holds for origins that speak HTTP.
+/// Defaults for HTTP upstreams.
 fn proxied(options: &LoadOptions) -> OriginSettings {
     OriginSettings {
         temp_path: Arc::new(options.prefix.join("proxy_temp")),

@@ -1,4 +1,4 @@
-//! What is wrong with a configuration, in nginx's words and with its places.
+//! Errors in a configuration, in nginx's words and with their places.
 
 use std::fmt;
 
@@ -11,9 +11,9 @@ pub struct Diagnostic {
     pub level: LogLevel,
     /// The text, without its place.
     pub message: String,
-    /// Where it was found; none for what is only seen when everything is read.
+    /// Where it was found; `None` for an error that appears only once everything is read.
     pub place: Option<SourcePlace>,
-    /// An idea what was meant; never part of nginx's line.
+    /// A suggestion; never part of nginx's line.
     pub help: Option<String>,
 }
 

@@ -1,8 +1,8 @@
 //! The shape of a row of the directive table.
 //!
-//! Everything about a directive is said in one row, in the file of its feature: where it may stand,
-//! how many words it takes, how they are read, how it is inherited, what it is for. Checking,
-//! "did you mean" and documentation all come from the rows.
+//! One row, in the file of its feature, describes everything about a directive: its contexts, the
+//! number of its arguments, how to read them, how it is inherited, its purpose. Checking, "did you
+//! mean" and documentation all come from the rows.
 
 use std::time::Duration;
 
@@ -114,21 +114,21 @@ impl Args {
     }
 }
 
-/// What an inner block makes of an outer block's value, and what a second one in a block means.
+/// How an inner block inherits an outer block's value, and the meaning of a second one in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inheritance {
     /// The innermost value holds; twice in one block is an error.
     Value,
-    /// The first one in a block drops the whole outer list; further ones add to it.
+    /// The first one in a block drops the whole outer list; further ones append.
     List,
-    /// It belongs to its block alone; what a second one means is the reader's business.
+    /// It applies to its block only; the reader defines a second one.
     Own,
 }
 
-/// A place in what is being built.
+/// A place in the structure being built.
 pub(crate) type DirectiveSlot<T> = fn(&mut ConfReader) -> &mut T;
 
-/// How the words are read.
+/// The way to read the arguments.
 #[derive(Clone, Copy)]
 pub(crate) enum Parse {
     /// `on` or `off`.
@@ -147,7 +147,7 @@ pub(crate) enum Parse {
     Buffers(DirectiveSlot<(u32, usize)>),
     /// A function of its own.
     Words(fn(&mut ConfReader, &Node) -> ReadResult),
-    /// A block whose inside is read after its siblings, so that they are all known to it.
+    /// A block whose contents are read after its siblings, so that it sees all of them.
     Block(fn(&mut ConfReader, &mut Node) -> ReadResult),
     /// A block that is a value itself.
     Leaf(fn(&mut ConfReader, &Node) -> ReadResult),
@@ -172,18 +172,18 @@ pub(crate) enum DirectiveForm {
     Millis,
     /// One of these words.
     OneOf(&'static [&'static str]),
-    /// What this function takes.
+    /// The arguments that this function accepts.
     Check(fn(&mut ConfReader, &Node) -> ReadResult),
 }
 
-/// What holds where a directive is not written.
+/// The default of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unwritten {
-    /// The row does not say; its place in the settings does, if it has one.
+    /// Not in the row; its place in the settings determines it, if it has one.
     Unsaid,
-    /// As if these words stood behind its name.
+    /// The same as these arguments.
     Words(&'static str),
-    /// What this sentence says.
+    /// A description.
     Described(&'static str),
 }
 
@@ -192,21 +192,21 @@ pub enum Unwritten {
 pub struct DirectiveSpec {
     /// Its name.
     pub name: &'static str,
-    /// Where it may stand.
+    /// The contexts that allow it.
     pub contexts: Contexts,
-    /// How many arguments it takes.
+    /// The number of its arguments.
     pub args: Args,
     /// How it is inherited.
     pub inherit: Inheritance,
-    /// What it is for, in one sentence.
+    /// Its purpose, in one sentence.
     pub doc: &'static str,
     /// A line that works.
     pub example: &'static str,
     /// The version that has it first.
     pub since: &'static str,
-    /// Its words, where they do not follow from how they are read; see [`crate::reference`].
+    /// Its arguments, where they do not follow from the way to read them; see [`crate::reference`].
     pub(crate) syntax: Option<&'static str>,
-    /// What holds without it.
+    /// Its default.
     pub(crate) unwritten: Unwritten,
     pub(crate) parse: Parse,
 }
@@ -224,26 +224,26 @@ impl DirectiveSpec {
         Self { name, contexts, args, inherit, doc, example, since, syntax, unwritten, parse }
     }
 
-    /// Says what the directive is for and gives a line that works.
+    /// Sets the directive's purpose and a valid example.
     pub(crate) const fn doc(mut self, doc: &'static str, example: &'static str) -> Self {
         self.doc = doc;
         self.example = example;
         self
     }
 
-    /// Says what its words are, placeholders in capitals.
+    /// Sets the syntax of its arguments, placeholders in capitals.
     pub(crate) const fn takes(mut self, syntax: &'static str) -> Self {
         self.syntax = Some(syntax);
         self
     }
 
-    /// Says which words hold where it is not written; a test writes them.
+    /// Sets the arguments that equal the default; a test compares the two.
     pub(crate) const fn default(mut self, words: &'static str) -> Self {
         self.unwritten = Unwritten::Words(words);
         self
     }
 
-    /// Describes what holds where it is not written, if no words of its own mean the same.
+    /// Describes the default, if no arguments equal it.
     pub(crate) const fn without(mut self, sentence: &'static str) -> Self {
         self.unwritten = Unwritten::Described(sentence);
         self
@@ -255,7 +255,7 @@ impl DirectiveSpec {
         matches!(self.parse, Parse::Block(_) | Parse::Leaf(_))
     }
 
-    /// Whether other directives stand between its braces.
+    /// Whether its block contains directives.
     #[must_use]
     pub fn holds_rows(&self) -> bool {
         match self.parse {

@@ -1,4 +1,4 @@
-//! All directives: the tables of the features put together, and how a name is found in them.
+//! All directives: the tables of the features together, and the lookup by name.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -138,8 +138,8 @@ families![
     page_litespeed::TABLE,
 ];
 
-/// What is read, checked and documented already, but does nothing yet: refused unless
-/// [`crate::Options::reads_unbuilt`] says otherwise.
+/// Directives that are read, checked and documented already, but have no effect yet: refused unless
+/// [`crate::Options::reads_unbuilt`] allows them.
 const UNBUILT: &[&str] = &[];
 
 /// The tables by the name of their feature, in the order of the documentation.
@@ -147,7 +147,7 @@ pub fn families() -> impl Iterator<Item = (&'static str, &'static [DirectiveSpec
     FAMILIES.iter().copied()
 }
 
-/// Every directive that is understood, in the order of the documentation.
+/// Every supported directive, in the order of the documentation.
 pub fn all() -> impl Iterator<Item = &'static DirectiveSpec> {
     families().flat_map(|(_, table)| table)
 }
@@ -159,21 +159,21 @@ pub(crate) fn begin_blocks(r: &mut ConfReader) {
     r.http.php_pools.push(php_pool::empty("", place));
 }
 
-/// Whether nothing comes of what a row says.
+/// Whether a row has no effect yet.
 pub(crate) fn is_unbuilt(row: &DirectiveSpec) -> bool {
     UNBUILT.contains(&row.name)
 }
 
-/// What a name means in a block.
+/// The meaning of a name in a block.
 #[derive(Debug)]
 pub(crate) enum DirectiveMatch {
-    /// This row; the number tells rows apart.
+    /// This row; the number identifies it.
     Row(u16, &'static DirectiveSpec),
     /// Rows exist, but not for this block.
     Elsewhere,
-    /// nginx has it, we do not yet.
+    /// nginx has it, this server does not yet.
     Later,
-    /// Nobody has it.
+    /// No row has it.
     Unknown,
 }
 
@@ -201,7 +201,7 @@ pub(crate) fn find(name: &[u8], context: Contexts) -> DirectiveMatch {
     }
 }
 
-/// What a name means wherever it may stand.
+/// The meaning of a name in any context.
 pub(crate) fn find_anywhere(name: &[u8]) -> DirectiveMatch {
     match index().get(name) {
         Some(rows) => DirectiveMatch::Row(rows[0].0, rows[0].1),
@@ -227,7 +227,7 @@ pub(crate) fn suggest(name: &[u8]) -> Option<&'static str> {
         .map(|(_, known)| known)
 }
 
-/// Changes of one letter, swaps of neighbours included, that turn `a` into `b`.
+/// Edits of one letter, transpositions included, that turn `a` into `b`.
 fn distance(a: &[u8], b: &[u8]) -> usize {
     let mut before: Vec<usize> = vec![0; b.len() + 1];
     let mut last: Vec<usize> = (0..=b.len()).collect();

@@ -1,6 +1,6 @@
-//! What can only be checked when everything is read: whole lists against one another.
+//! Checks that need the whole configuration: complete lists against one another.
 //!
-//! Nothing here looks at words; everything is said of the `http` block's end.
+//! Nothing here reads words; messages belong to the end of the `http` block.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const FASTCGI: &str = "fastcgi_";
 const PROXY: &str = "proxy_";
 
 impl ConfReader {
-    /// Checks what lies outside of `http`, as nginx does when all is read.
+    /// Checks the directives outside `http`, as nginx does when everything is read.
     pub(crate) fn finish_main(&mut self, ended: DirectiveNode) {
         let main = &self.main;
         if let (Workers::Count(workers), CpuAffinity::Masks(masks)) =
@@ -64,7 +64,7 @@ impl ConfReader {
         self.settle_families();
     }
 
-    /// Gives locations whose origin speaks HTTP the settings that were written for such ones.
+    /// Gives locations with an HTTP upstream the settings written for those.
     fn settle_families(&mut self) {
         for location in &mut self.http.locations {
             let Handler::Pass(Pass { protocol: Protocol::Http, .. }) = location.handler else {
@@ -84,7 +84,7 @@ impl ConfReader {
         self.note(self.http.closed, Diagnostic::new(level, message, place));
     }
 
-    /// Tells what is wrong with groups, and refuses zones whose size nobody wrote.
+    /// Reports the errors of groups, and refuses zones without a size.
     fn check_groups(&mut self, ended: DirectiveNode) {
         let mut faults = std::mem::take(&mut self.http.upstream_faults);
         faults.sort_by_key(|(order, _, _)| *order);
@@ -100,7 +100,7 @@ impl ConfReader {
         }
     }
 
-    /// Refuses sizes of buffers for origins that do not fit one another, and broken parameters.
+    /// Refuses upstream buffer sizes that do not fit one another, and malformed parameters.
     fn check_origins(&mut self) {
         let mut faults: Vec<(LogLevel, String)> = Vec::new();
         for location in &self.http.locations {
@@ -121,7 +121,7 @@ impl ConfReader {
         }
     }
 
-    /// What is wrong with the zone of a location, or with its key.
+    /// The error in the zone of a location, or in its key.
     fn wrong_cache(&self, cache: &CacheSettings, family: &str) -> Option<(LogLevel, String)> {
         let unknown = |directive: &str, id: CacheZoneId| {
             let (name, zone) = &self.http.cache_zones[id.index()];
@@ -170,7 +170,7 @@ impl ConfReader {
                 Matcher::Root | Matcher::If | Matcher::Regex(_) | Matcher::Named(_) => {}
             }
         }
-        // A stable sort: of two equal ones the later is the one too many.
+        // A stable sort: of two equal ones the later is the duplicate.
         plain.sort_by_key(|(path, is_prefix, _)| (*path, *is_prefix));
         for (_, _, inner) in &plain {
             self.find_twice(*inner, twice);
@@ -182,7 +182,7 @@ impl ConfReader {
         }
     }
 
-    /// Refuses what would have to be recoded: there are no tables for that.
+    /// Refuses charsets that would need recoding: there are no tables for that.
     fn check_charsets(&mut self, ended: DirectiveNode) {
         let text = |charset: &CharsetOf| match charset {
             CharsetOf::Name(name) => name.as_text().map(<[u8]>::to_vec),
@@ -201,7 +201,7 @@ impl ConfReader {
         }
     }
 
-    /// Wants a certificate for every server that TLS may end up at.
+    /// Requires a certificate for every server that a TLS connection may select.
     fn check_certificates(&mut self) {
         let lacks_authority = |tls: &TlsConf| {
             let wants = matches!(tls.verify_client, VerifyClient::On | VerifyClient::Optional);
@@ -259,7 +259,7 @@ impl ConfReader {
         let unknown = named.filter(|(id, _)| !self.http.defined.contains(&(*id as u16)));
         let mut unknown: Vec<_> =
             unknown.map(|(_, (name, first))| (*first, name.clone())).collect();
-        // Those of one directive keep their order, which is that of their numbers.
+        // Variables of one directive keep their order, which is that of their numbers.
         unknown.sort_by_key(|(first, _)| *first);
         for (_, name) in unknown {
             self.say(LogLevel::Emerg, format!("unknown \"{name}\" variable"), None);
@@ -288,7 +288,7 @@ impl ConfReader {
     }
 
     fn check_names_of(&self, listen: &Listen, said: &mut Vec<(LogLevel, String)>) {
-        // What is taken: exact names, suffixes (`.a.com`), prefixes (`a.`).
+        // Names in use: exact names, suffixes (`.a.com`), prefixes (`a.`).
         let mut exact: HashSet<&str> = HashSet::new();
         let mut suffixes: HashSet<&str> = HashSet::new();
         let mut prefixes: HashSet<&str> = HashSet::new();
@@ -325,7 +325,7 @@ impl ConfReader {
     }
 }
 
-/// What is wrong with the sizes of buffers; which rules there are is nginx's choice.
+/// The error in the sizes of buffers; the rules are nginx's.
 fn wrong_sizes(origin: &OriginSettings) -> Option<&'static str> {
     let (count, size) = origin.buffers;
     let largest = origin.buffer_size.max(size);
@@ -358,7 +358,7 @@ fn wrong_sizes(origin: &OriginSettings) -> Option<&'static str> {
     }
 }
 
-/// A star that is neither the first nor the last label, or two dots in a row; as nginx counts them.
+/// A star that is neither the first nor the last label, or two dots in a row; nginx's definition.
 fn is_malformed(name: &ServerName) -> bool {
     match name {
         ServerName::Exact(text) | ServerName::Suffix(text) | ServerName::Prefix(text) => {

@@ -1,4 +1,4 @@
-//! Entry points that drive the parsers with arbitrary bytes and check what must always hold.
+//! Entry points that drive the parsers with arbitrary bytes and check their invariants.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,13 +9,13 @@ use crate::lex::{Lexeme, Lexer, TextOrigin, quote};
 use crate::model::{Handler, Pass, PassTo};
 use crate::source::{ConfSource, LoadOptions};
 
-/// A source whose every file has the same bytes.
+/// A source in which every file has the same bytes.
 #[derive(Debug)]
 struct Same<'a>(&'a [u8]);
 
 impl ConfSource for Same<'_> {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
-        // Otherwise a text that includes itself would be read until the limit each time.
+        // Otherwise a text that includes itself would be read up to the limit each time.
         if path == Path::new("/fuzz/main.conf") {
             return Ok(self.0.to_vec());
         }
@@ -35,7 +35,7 @@ impl ConfSource for Same<'_> {
 ///
 /// # Panics
 ///
-/// When there is neither a configuration nor a reason for having none, or both.
+/// When there is neither a configuration nor an error, or both.
 pub fn config(data: &[u8]) {
     let options = LoadOptions::default();
     let outcome = crate::parse(&Same(data), Path::new("/fuzz/main.conf"), &options);
@@ -64,7 +64,7 @@ pub fn config(data: &[u8]) {
     }
 }
 
-/// Cuts `data` into words; what was cut, written again, is cut the same.
+/// Splits `data` into words; words written again split the same way.
 ///
 /// # Panics
 ///

@@ -10,11 +10,11 @@
 //!    Word -- blank, ;, { --> (done)   `\` skips one char              (done), else error
 //! ```
 //!
-//! Easiest to break: a quote only opens at the start of a word, a `#` only begins a comment there,
+//! Easiest to break: a quote opens only at the start of a word, a `#` begins a comment only there,
 //! and a `{` right after `$` belongs to the word.
 
-/// The longest word or comment, in bytes as written; and as in nginx, a blank or a quote that ends
-/// one counts when something follows.
+/// The longest word or comment, in bytes as written. As in nginx, a blank or a quote that ends a
+/// word counts when more text follows.
 const WORD_SIZE_MAX: usize = 4096;
 
 /// A word of a directive.
@@ -26,7 +26,7 @@ pub struct Word {
     pub line: u32,
 }
 
-/// What a directive ends with.
+/// The end of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Terminator {
     /// `;`
@@ -35,7 +35,7 @@ pub enum Terminator {
     Open,
 }
 
-/// What stands next in the text.
+/// The next item of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lexeme {
     /// Words up to a terminator; there is at least one.
@@ -46,7 +46,7 @@ pub enum Lexeme {
     End,
 }
 
-/// Where the text comes from, which changes what its end is called.
+/// The source of the text, which changes the name of its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TextOrigin {
     /// A file.
@@ -60,7 +60,7 @@ pub enum TextOrigin {
 pub struct LexError {
     /// nginx's words.
     pub message: String,
-    /// The line where the lexer stood.
+    /// The line of the error.
     pub line: u32,
 }
 
@@ -71,12 +71,12 @@ pub struct Lexer<'a> {
     position: usize,
     line: u32,
     origin: TextOrigin,
-    /// Where the last word, comment or blank began.
+    /// The start of the last word, comment or blank.
     start: usize,
     start_line: u32,
 }
 
-/// How a word ended.
+/// The end of a word.
 enum WordEnd {
     Blank,
     Ends(Terminator),
@@ -100,7 +100,7 @@ impl<'a> Lexer<'a> {
     ///
     /// # Errors
     ///
-    /// When nginx's parser would stop; there is no going on after that.
+    /// Where nginx's parser would stop; the lexer cannot continue after that.
     pub fn next_lexeme(&mut self) -> Result<Lexeme, LexError> {
         let mut words = Vec::new();
         self.begin();
@@ -130,13 +130,13 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// Notes that what is too long if it goes on begins here.
+    /// Marks the beginning of an item whose length is limited.
     const fn begin(&mut self) {
         self.start = self.position;
         self.start_line = self.line;
     }
 
-    /// The next byte, which is not consumed; none at the end. `quote` is the one that is open.
+    /// The next byte, which is not consumed; `None` at the end. `quote` is the open quote, if any.
     fn peek(&self, quote: Option<u8>) -> Result<Option<u8>, LexError> {
         let Some(byte) = self.input.get(self.position) else { return Ok(None) };
         if self.position - self.start < WORD_SIZE_MAX || self.origin == TextOrigin::Parameter {
@@ -162,7 +162,7 @@ impl<'a> Lexer<'a> {
         self.position += 1;
     }
 
-    /// Skips blanks and comments; the next byte, not yet consumed.
+    /// Skips blanks and comments; returns the next byte, not yet consumed.
     fn skip_blanks(&mut self) -> Result<Option<u8>, LexError> {
         let mut in_comment = false;
         while let Some(byte) = self.peek(None)? {
@@ -192,7 +192,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// After a closing quote only a blank, a terminator or `)` may stand.
+    /// Only a blank, a terminator or `)` may follow a closing quote.
     fn after_quote(&mut self) -> Result<Option<Terminator>, LexError> {
         match self.peek(None)? {
             None => Err(self.ended()),
@@ -223,7 +223,7 @@ impl<'a> Lexer<'a> {
         Err(self.ended())
     }
 
-    /// A word without quotes, and what ended it; a terminator is consumed.
+    /// A word without quotes, and its terminator, which is consumed.
     fn bare(&mut self) -> Result<(Word, WordEnd), LexError> {
         let (start, line) = (self.position, self.line);
         let mut after_dollar = false;
@@ -277,7 +277,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Translates the escapes that mean something; others keep their backslash, for regexes.
+/// Translates escapes with a meaning; others keep their backslash, for regexes.
 fn unescape(raw: &[u8]) -> Box<[u8]> {
     if !raw.contains(&b'\\') {
         return raw.into();

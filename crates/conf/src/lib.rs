@@ -1,8 +1,8 @@
 //! nginx configuration: from text to a typed model, with nginx's own error texts.
 //!
 //! Text → words ([`lex`]) → directives ([`ast`]) → meaning ([`model`]). It reads no file itself
-//! (the binary lends a [`Source`]) and decides nothing about requests. A directive is a row in the
-//! file of its feature below `directives/`; [`directives::all`] lists them.
+//! (the binary implements [`Source`]) and decides nothing about requests. A directive is a row in
+//! the file of its feature below `directives/`; [`directives::all`] lists them.
 
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,7 @@ pub use regex::{LetterCase, Regex};
 pub use source::{ConfSource, LoadOptions};
 pub use vars::{Template, TemplatePart, Var};
 
-/// What reading a configuration gave.
+/// The result of reading a configuration.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The configuration, unless a message is fatal.
@@ -44,14 +44,14 @@ pub struct Loaded {
     pub files: Vec<(PathBuf, Vec<u8>)>,
 }
 
-/// Reads the configuration at `path`, which starts from the prefix when it is relative.
+/// Reads the configuration at `path`, relative to the prefix.
 pub fn parse(source: &impl ConfSource, path: &Path, options: &LoadOptions) -> Loaded {
     let path = options.prefix.join(path);
     let tree = ast::load(source, &path, &options.globals);
     read(tree, &path, options)
 }
 
-/// Reads what has been loaded from `path`.
+/// Reads the tree loaded from `path`.
 fn read(mut tree: ast::Tree, path: &Path, options: &LoadOptions) -> Loaded {
     let config = reader::read(&mut tree, path, options);
     let diagnostics = tree.diagnostics.into_iter().map(|(_, diagnostic)| diagnostic).collect();

@@ -1,8 +1,9 @@
-//! Addresses of our own, as `proxy_bind` has them: numbers, with a port or without.
+//! Local addresses of `proxy_bind`: numeric, with a port or without.
 
 use std::net::{IpAddr, SocketAddr};
 
-/// What `text` means; none if it is no address. Port 0, which cannot be written, is any.
+/// The address that `text` denotes; `None` if it is invalid. Port 0, which cannot be written, means
+/// any.
 #[must_use]
 pub fn parse(text: &[u8]) -> Option<SocketAddr> {
     let text = std::str::from_utf8(text).ok()?;

@@ -1,7 +1,7 @@
-//! What a configuration means: every default explicit, inheritance resolved, plain data.
+//! The typed model of a configuration: every default explicit, inheritance resolved, plain data.
 //!
-//! It knows nothing about how it was written, except the places that messages need; making it fast
-//! (lookup tables, compiled templates) is the engine's business.
+//! It does not know the text, except the places that messages need. The engine makes it fast
+//! (lookup tables, compiled templates).
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ pub struct Main {
     pub master_process: bool,
     /// `user`: the account to become.
     pub user: Option<String>,
-    /// Where that stands.
+    /// The place of that directive.
     pub user_place: SourcePlace,
     /// `user`: the group to become; without it, the group named like the user.
     pub group: Option<String>,
@@ -128,14 +128,14 @@ pub struct Main {
     pub env: Vec<(String, Option<String>)>,
 }
 
-/// What becomes of a worker that stands in one turn.
+/// The reaction to a worker that hangs in one turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Watchdog {
-    /// It is told in the log.
+    /// A line in the log.
     Log,
-    /// The process ends by SIGABRT, so that its memory can be looked at.
+    /// The process ends by SIGABRT, to leave a core file.
     Abort,
-    /// The process ends with status 70, for the service manager to restart it.
+    /// The process exits with status 70, for the service manager to restart it.
     Restart,
 }
 
@@ -153,7 +153,7 @@ pub enum Workers {
 pub enum CpuAffinity {
     /// Wherever the system puts them.
     None,
-    /// One core each, among those allowed (`auto MASK`; none means all).
+    /// One core each, among those allowed (`auto MASK`; `None` means all).
     Auto(Option<u64>),
     /// One mask per worker; the last one is for the rest.
     Masks(Vec<u64>),
@@ -181,16 +181,16 @@ pub struct Http {
     pub listens: Vec<Listen>,
     /// Log formats; index 0 is `combined`.
     pub log_formats: Vec<LogFormat>,
-    /// Access logs whose lines are gathered.
+    /// Access logs with buffers.
     pub log_buffers: Arc<[LogBuffer]>,
     /// Variables that the configuration defines; [`crate::vars::Var::Named`] is an index.
     pub named: Vec<String>,
-    /// What each of `named` is worth where nothing was assigned to it.
+    /// The definition of each of `named`, used where no value was assigned.
     pub definitions: Vec<Definition>,
-    /// Variables of the server that the configuration defines anew, and their place in `named`.
+    /// Variables of the server that the configuration redefines, and their index in `named`.
     pub redefined: Vec<(crate::vars::Var, u16)>,
-    /// Groups of origins, those of single addresses and of pools included; an [`UpstreamId`] is an
-    /// index.
+    /// Groups of upstream servers, including those of single addresses and of pools; an
+    /// [`UpstreamId`] is an index.
     pub upstreams: Vec<Upstream>,
     /// Pools of PHP processes that the server runs.
     pub php_pools: Vec<PhpPool>,
@@ -198,20 +198,20 @@ pub struct Http {
     pub cache_zones: Vec<CacheZone>,
     /// `limit_req_zone`, `limit_conn_zone`; a [`LimitZoneId`] is an index.
     pub limit_zones: Vec<LimitZone>,
-    /// Where the page cache keeps answers.
+    /// Where the page cache stores responses.
     pub page_store: PageStore,
-    /// Whether `$ssl_ciphers`, `$ssl_curves` or `$ssl_session_id` stands somewhere, so that what
-    /// passes by in handshakes is remembered.
+    /// Whether the configuration uses `$ssl_ciphers`, `$ssl_curves` or `$ssl_session_id`, so that
+    /// handshakes must be recorded.
     pub reads_offers: bool,
     /// Directories for temporary files that the configuration names, in any order.
     pub temp_paths: Vec<PathBuf>,
-    /// What was written in the block itself, apart from blocks in it.
+    /// The directives of the block itself, without inner blocks.
     pub written: Vec<WrittenLocation>,
-    /// Which variables that cost a look at the system are named anywhere.
+    /// Which variables that need a system call are used anywhere.
     pub looks: Looks,
 }
 
-/// Variables whose values the kernel has to be asked for.
+/// Variables whose values come from the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Looks {
     /// `$tcpinfo_*`

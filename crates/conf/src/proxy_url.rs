@@ -1,4 +1,4 @@
-//! Cuts the address that `proxy_pass` is given, at start-up or when variables have made it.
+//! Splits the URL of `proxy_pass`, at start-up or once variables are evaluated.
 
 const HTTP: &[u8] = b"http://";
 const HTTPS: &[u8] = b"https://";
@@ -8,19 +8,19 @@ const HTTPS: &[u8] = b"https://";
 pub struct CutUrl<'a> {
     /// Whether the scheme is `https`.
     pub secure: bool,
-    /// Everything behind the scheme, as messages name it.
+    /// Everything after the scheme, as messages show it.
     pub rest: &'a [u8],
-    /// Who is asked: `HOST`, `HOST:PORT`, `[ADDRESS]:PORT`, `unix:PATH`.
+    /// The server: `HOST`, `HOST:PORT`, `[ADDRESS]:PORT`, `unix:PATH`.
     pub origin: &'a [u8],
     /// `$proxy_host`
     pub host: &'a [u8],
     /// `$proxy_port`
     pub port: &'a [u8],
-    /// From the first `/` or `?` on; none if there is nothing.
+    /// From the first `/` or `?` on; `None` if there is none.
     pub uri: Option<&'a [u8]>,
 }
 
-/// Why an address is none.
+/// Why a URL is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UrlError {
     /// It begins with neither `http://` nor `https://`.
@@ -42,7 +42,7 @@ fn strip<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     head.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
-/// Cuts an address. Whether its host and port make sense is not looked at.
+/// Splits a URL. The host and port are not checked.
 ///
 /// # Errors
 ///

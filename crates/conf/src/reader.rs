@@ -1,8 +1,8 @@
-//! From what was written to what is meant: walks the blocks and lets each row read its words.
+//! From the syntax tree to the model: walks the blocks and lets each row read its arguments.
 //!
 //! In each block values are read first and inner blocks afterwards, each starting from a copy of
-//! the outer settings; so inheritance needs no second pass. Messages carry the order in which
-//! nginx would have met them and are sorted at the end.
+//! the outer settings; so inheritance needs no second pass. Messages carry nginx's order and are
+//! sorted at the end.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -29,7 +29,7 @@ use crate::source::LoadOptions;
 use crate::value::{self, Unit};
 use crate::vars::Var;
 
-/// Messages kept; more do not help anybody.
+/// Messages stored; more are of no use to the reader.
 const DIAGNOSTICS_MAX: usize = 200;
 
 /// Why a directive was not taken.
@@ -44,7 +44,7 @@ pub(crate) enum ReadFault {
 /// Whether a directive was taken.
 pub(crate) type ReadResult = Result<(), ReadFault>;
 
-/// `invalid value`, as most value readers say.
+/// `invalid value`, the message of most value readers.
 pub(crate) const INVALID: ReadFault = ReadFault::Value("invalid value");
 /// A second one in the same block.
 pub(crate) const DUPLICATE: ReadFault = ReadFault::Value("is duplicate");
@@ -59,12 +59,13 @@ pub(crate) fn invalid_parameter(word: &[u8]) -> ReadFault {
     ReadFault::Text(format!("invalid parameter \"{}\"", show(word)))
 }
 
-/// A message about a value that is none of those known.
+/// A message about an unknown value.
 pub(crate) fn invalid_value(word: &[u8]) -> ReadFault {
     ReadFault::Text(format!("invalid value \"{}\"", show(word)))
 }
 
-/// Whose settings the directive being read is about, where several kinds of origins have the same.
+/// The family of upstreams that the directive being read belongs to, where several have the same
+/// one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DirectiveFamily {
     /// `fastcgi_*`, and everything else.
@@ -106,7 +107,7 @@ impl RootWord {
     }
 }
 
-/// What the block being read amounts to so far.
+/// The state of the block being read.
 #[derive(Clone, Debug)]
 pub(crate) struct BlockScope {
     pub(crate) context: Contexts,
@@ -124,30 +125,30 @@ pub(crate) struct BlockScope {
     pub(crate) handler: Handler,
     /// Instructions of the rewrite phase, with when each was read.
     pub(crate) rewrite: Vec<(DirectiveNode, SourcePlace, RewriteOp)>,
-    /// Its directives, and where they stand.
+    /// Its directives, and their places.
     pub(crate) written: Vec<WrittenLocation>,
     /// Its `add_header`s and `add_trailer`s.
     pub(crate) headers: Vec<AddHeader>,
     pub(crate) trailers: Vec<AddHeader>,
-    /// Whether `allow` or `deny` stood in this block.
+    /// Whether this block has `allow` or `deny`.
     pub(crate) has_access: bool,
-    /// Whether `valid_referers` stood in this block, and whether with expressions.
+    /// Whether this block has `valid_referers`, and whether with expressions.
     pub(crate) has_referers: bool,
     pub(crate) has_referer_regexes: bool,
-    /// Which forms of secure links stood in this block.
+    /// The forms of secure links in this block.
     pub(crate) links: Forms,
     pub(crate) try_files: Option<Arc<TryFiles>>,
     pub(crate) except: Option<Except>,
     pub(crate) nested: Vec<LocationId>,
-    /// Which of them took the one slot of this block.
+    /// Which of them occupies the one slot of this block.
     pub(crate) root_word: Option<RootWord>,
-    /// Whether `access_log off` stood in this block.
+    /// Whether this block has `access_log off`.
     pub(crate) access_log_off: bool,
     /// Sizes for origins that were written, not derived.
     pub(crate) origin: OriginDraft,
     /// The same for `proxy_*`.
     pub(crate) proxied: OriginDraft,
-    /// What the block said about caches.
+    /// The cache directives of the block.
     pub(crate) cache: CacheDraft,
     /// The same for `proxy_*`.
     pub(crate) proxied_cache: CacheDraft,
@@ -155,7 +156,7 @@ pub(crate) struct BlockScope {
     pub(crate) said: HashSet<Vec<u8>>,
     /// Hosts of `valid_referers` in this block.
     pub(crate) referers: directives::MapKeys,
-    /// Rows met in this block, by number.
+    /// Rows used in this block, by number.
     seen: Seen,
 }
 
@@ -218,7 +219,7 @@ impl BlockScope {
         }
     }
 
-    /// A block inside this one: inherits what is inherited and has nothing of its own.
+    /// A block inside this one: it inherits the inheritable settings and has none of its own.
     fn inner(&self, context: Contexts) -> Self {
         Self {
             context,
@@ -265,12 +266,12 @@ pub(crate) struct HttpDraft {
     pub(crate) locations: Vec<LocationConf>,
     pub(crate) listens: Vec<Listen>,
     pub(crate) listen_index: HashMap<(ListenTransport, ListenAddress), usize>,
-    /// What was said about each of `listens`, beside what it is.
+    /// The parameters given for each of `listens`, beside its state.
     pub(crate) listened: Vec<Listened>,
     pub(crate) log_formats: Vec<LogFormat>,
-    /// Where each format stands, and when it was read: only later directives see it.
+    /// The index of each format, and when it was read: only later directives see it.
     pub(crate) format_index: HashMap<String, (u32, DirectiveNode)>,
-    /// Access logs whose lines are gathered.
+    /// Access logs with buffers.
     pub(crate) log_buffers: Vec<LogBuffer>,
     /// Names of variables that only captures can define, in order of first use or definition.
     pub(crate) named: Vec<String>,
@@ -278,9 +279,9 @@ pub(crate) struct HttpDraft {
     /// When each was used first.
     pub(crate) named_first: Vec<DirectiveNode>,
     pub(crate) defined: HashSet<u16>,
-    /// What `set`, `map` and their kin make of variables.
+    /// The definitions of variables by `set`, `map` and others.
     pub(crate) definitions: HashMap<u16, Definition>,
-    /// Variables of the server that are defined anew.
+    /// Redefined variables of the server.
     pub(crate) redefined: Vec<(Var, u16)>,
     /// When and where the block's `}` was read: what is checked as a whole belongs there.
     /// Whether `$ssl_ciphers` or `$ssl_curves` stands somewhere.
@@ -289,32 +290,32 @@ pub(crate) struct HttpDraft {
     pub(crate) closed_at: SourcePlace,
     pub(crate) settings: Option<Arc<LocationSettings>>,
     pub(crate) upstreams: Vec<Upstream>,
-    /// Groups by what names them.
+    /// Groups by identity.
     pub(crate) upstream_index: HashMap<GroupKey, UpstreamId>,
     pub(crate) php_pools: Vec<PhpPool>,
     /// Whether the `upstream` block being read has chosen how to balance.
     pub(crate) balance_chosen: bool,
-    /// What is wrong with groups, but is said when the `http` block ends.
+    /// Errors of groups, to be reported when the `http` block ends.
     pub(crate) upstream_faults: Vec<(DirectiveNode, String, SourcePlace)>,
-    /// What cannot be read in parameters, which is said when the `http` block ends.
+    /// Errors in parameters, to be reported when the `http` block ends.
     pub(crate) param_faults: Vec<String>,
-    /// Zones of caches by name; none where only the name is known yet.
+    /// Cache zones by name; `None` where only the name is known yet.
     pub(crate) cache_zones: Vec<(Box<[u8]>, Option<CacheZone>)>,
-    /// Zones of limits by name; none where only the name is known yet.
+    /// Limit zones by name; `None` where only the name is known yet.
     pub(crate) limit_zones: Vec<(Box<[u8]>, Option<LimitZone>)>,
     pub(crate) page_store: PageStore,
     /// Directories for temporary files that were named.
     pub(crate) temp_paths: Vec<PathBuf>,
-    /// Which variables that cost a look at the system are named.
+    /// Which variables that need a system call are used.
     pub(crate) looks: Looks,
-    /// What stands in the block itself.
+    /// The directives of the block itself.
     pub(crate) written: Vec<WrittenLocation>,
     /// Sizes of shared memory zones by name; 0 while none was written.
     pub(crate) zones: HashMap<Box<[u8]>, SharedZone>,
-    /// Directories that the server keeps files in.
+    /// Directories that the server stores files in.
     pub(crate) held_paths: HashMap<PathBuf, HeldPath>,
     regexes: HashMap<(Box<[u8]>, LetterCase), Regex>,
-    /// Settings for origins that were met lately: most servers have the same.
+    /// Recent upstream settings: most servers have the same ones.
     pub(crate) origins: Vec<Arc<OriginSettings>>,
 }
 
@@ -328,21 +329,21 @@ pub(crate) struct ConfReader {
     pub(crate) events: Events,
     pub(crate) http: HttpDraft,
     pub(crate) scope: BlockScope,
-    /// Whether the directive being read stood in this block before.
+    /// Whether the block had the directive being read before.
     pub(crate) again: bool,
-    /// Whose settings it is about.
+    /// The family of its settings.
     pub(crate) family: DirectiveFamily,
     /// Modules and thread pools that were named.
     pub(crate) named: Vec<(&'static str, String)>,
     /// When the first block of modules' directives was opened.
     pub(crate) first_block: DirectiveNode,
-    /// Thread pools that `aio` wants, with their places.
+    /// Thread pools that `aio` refers to, with their places.
     pub(crate) wanted_pools: Vec<(String, SourcePlace)>,
     pub(crate) has_events: bool,
     hosts: HashMap<String, Vec<IpAddr>>,
     files: Vec<Arc<str>>,
     diagnostics: Vec<(DirectiveNode, Diagnostic)>,
-    /// When and where the directive being read stands.
+    /// The order and place of the directive being read.
     at: (DirectiveNode, SourcePlace),
 }
 
@@ -369,7 +370,7 @@ fn first_block(nodes: &[Node]) -> DirectiveNode {
 }
 
 impl ConfReader {
-    /// A reader to which nothing was written yet.
+    /// A reader with default settings.
     pub(crate) fn with_defaults(options: &LoadOptions) -> Self {
         let main = defaults::main(options);
         let settings = defaults::settings(options, &main);
@@ -393,12 +394,12 @@ impl ConfReader {
         }
     }
 
-    /// The settings being made, alone in this hand.
+    /// The settings under construction, copied if shared.
     pub(crate) fn settings(&mut self) -> &mut LocationSettings {
         Arc::make_mut(&mut self.scope.settings)
     }
 
-    /// The settings for origins being made, of the family that the directive belongs to.
+    /// The upstream settings under construction, of the family that the directive belongs to.
     pub(crate) fn origin(&mut self) -> &mut OriginSettings {
         let family = self.family;
         let settings = self.settings();
@@ -408,7 +409,7 @@ impl ConfReader {
         })
     }
 
-    /// What the block said about origins of that family.
+    /// The block's directives about upstreams of that family.
     pub(crate) const fn origin_draft(&mut self) -> &mut OriginDraft {
         match self.family {
             DirectiveFamily::Application => &mut self.scope.origin,
@@ -416,7 +417,7 @@ impl ConfReader {
         }
     }
 
-    /// What is kept of answers, being made, in the same way.
+    /// The cache settings, under construction in the same way.
     pub(crate) fn cache(&mut self) -> &mut CacheSettings {
         let family = self.family;
         let settings = self.settings();
@@ -426,7 +427,7 @@ impl ConfReader {
         })
     }
 
-    /// What the block said about caches of that family.
+    /// The block's directives about caches of that family.
     pub(crate) const fn cache_draft(&mut self) -> &mut CacheDraft {
         match self.family {
             DirectiveFamily::Application => &mut self.scope.cache,
@@ -465,12 +466,12 @@ impl ConfReader {
         self.options.prefix.join(as_path(path))
     }
 
-    /// A path beside the main file, unless it is absolute.
+    /// A path relative to the main file, unless it is absolute.
     pub(crate) fn beside_conf(&self, path: &[u8]) -> PathBuf {
         self.conf_dir.join(as_path(path))
     }
 
-    /// The addresses of a host: of numbers, or of a name that was looked up while loading.
+    /// The addresses of a host: a literal address, or a name resolved while loading.
     pub(crate) fn addresses(&self, host: &str) -> Vec<IpAddr> {
         match value::numeric_host(host) {
             Some(ip) => vec![ip.into()],
@@ -505,7 +506,7 @@ impl ConfReader {
         self.note(node.order, Diagnostic::new(LogLevel::Warn, message, Some(place)));
     }
 
-    /// Notes a message that belongs to `order`.
+    /// Records a message that belongs to `order`.
     pub(crate) fn note(&mut self, order: DirectiveNode, diagnostic: Diagnostic) {
         // The gravest must not be lost among warnings.
         if self.diagnostics.len() < DIAGNOSTICS_MAX || diagnostic.is_fatal() {
@@ -518,13 +519,13 @@ impl ConfReader {
         self.diagnostics.iter().any(|(_, diagnostic)| diagnostic.is_fatal())
     }
 
-    /// When the directive being read stands.
+    /// The order of the directive being read.
     pub(crate) const fn order(&self) -> DirectiveNode {
         self.at.0
     }
 
-    /// Reads a block: values first, inner blocks afterwards. Each of these is forgotten when it has
-    /// been read, so that what was written and what is meant are not both held for all of them.
+    /// Reads a block: values first, inner blocks afterwards. Each node is dropped once it has been
+    /// read, so that the tree and the model of the whole configuration are never in memory at once.
     pub(crate) fn read_nodes(&mut self, nodes: &mut [Node]) {
         let mut blocks = Vec::new();
         for (at, node) in nodes.iter().enumerate() {
@@ -638,7 +639,7 @@ impl ConfReader {
         }
     }
 
-    /// Reads the inside of a block in a scope of its own and gives that scope back.
+    /// Reads the contents of a block in a scope of its own and returns that scope.
     pub(crate) fn read_inner(&mut self, node: &mut Node, scope: BlockScope) -> BlockScope {
         let outer = std::mem::replace(&mut self.scope, scope);
         if let Some(block) = &mut node.block {
@@ -663,7 +664,7 @@ impl ConfReader {
         if std::mem::replace(&mut self.has_events, true) { Err(DUPLICATE) } else { Ok(()) }
     }
 
-    /// Puts the pieces together, sorts the messages, and decides whether there is a configuration.
+    /// Assembles the model, sorts the messages, and decides whether there is a configuration.
     fn finish(mut self, tree: &mut Tree) -> Option<Config> {
         if !self.has_failed() {
             self.finish_http(tree.ended);
@@ -743,7 +744,7 @@ pub(crate) fn bounded(word: &[u8], min: u32, max: u32) -> Result<u32, ReadFault>
         _ if max == u32::MAX && min > 0 => {
             Err(ReadFault::Text(format!("value must be equal to or greater than {min}")))
         }
-        // What is too large for anybody is as good as the largest.
+        // Too large a number counts as the largest.
         _ if max == u32::MAX => Ok(u32::MAX),
         _ => Err(ReadFault::Text(format!("value must be between {min} and {max}"))),
     }
@@ -759,7 +760,7 @@ pub(crate) fn buffers(node: &Node) -> Result<(u32, usize), ReadFault> {
     let count = value::number(node.arg(0));
     let size = size(node.arg(1))?;
     match count {
-        // What is too many for anybody is as good as the most.
+        // Too large a count counts as the largest.
         Some(count) if count > 0 && size > 0 => {
             Ok((u32::try_from(count).unwrap_or(u32::MAX), size))
         }

@@ -1,8 +1,7 @@
-//! Owns what the documents say of a directive beside its sentence: its words, and what holds
-//! without it.
+//! Owns the syntax and the default of a directive for the documentation.
 //!
-//! Both come from how the words are read where that is enough: the default of a row with a place
-//! in the settings is what `defaults` has put there. Other rows say it themselves.
+//! Both follow from the way to read the arguments where possible: the default of a row with a place
+//! in the settings is the value in `defaults`. Other rows state it themselves.
 
 use std::time::Duration;
 
@@ -11,7 +10,7 @@ use crate::directives;
 use crate::reader::{ConfReader, DirectiveFamily};
 use crate::source::LoadOptions;
 
-/// The placeholders of [`syntax`], and what may stand in their place.
+/// The placeholders of [`syntax`], with their meanings.
 pub const PLACEHOLDERS: &[(&str, &str)] = &[
     (
         "TIME",
@@ -55,7 +54,7 @@ pub const PLACEHOLDERS: &[(&str, &str)] = &[
     ("…", "What stands before may come several times."),
 ];
 
-/// The words behind the name of a directive; none where the row would have to say and does not.
+/// The arguments of a directive; `None` where the row would have to state them and does not.
 #[must_use]
 pub fn syntax(row: &DirectiveSpec) -> Option<String> {
     if let Some(written) = row.syntax {
@@ -80,16 +79,16 @@ pub fn syntax(row: &DirectiveSpec) -> Option<String> {
     Some(words)
 }
 
-/// What holds where a directive is not written.
+/// The default of a directive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Default {
-    /// As if these words stood behind its name.
+    /// The same as these arguments.
     Words(String),
-    /// What this sentence says.
+    /// A description.
     Described(String),
 }
 
-/// What holds without a directive; none where the row would have to say and does not.
+/// The default of a directive; `None` where the row would have to state it and does not.
 #[must_use]
 pub fn default(row: &DirectiveSpec) -> Option<Default> {
     match row.unwritten {
@@ -104,7 +103,7 @@ pub fn default(row: &DirectiveSpec) -> Option<Default> {
     from_settings(row).map(Default::Words)
 }
 
-/// The value that `defaults` gives the place of a row.
+/// The value of a row's place in `defaults`.
 fn from_settings(row: &DirectiveSpec) -> Option<String> {
     let mut reader = ConfReader::with_defaults(&LoadOptions::default());
     reader.family = DirectiveFamily::of(row.name);
@@ -124,7 +123,7 @@ fn from_settings(row: &DirectiveSpec) -> Option<String> {
     })
 }
 
-/// Bytes with the largest unit that every reader of sizes knows.
+/// Bytes with the largest unit that every reader of sizes accepts.
 fn bytes(bytes: u64) -> String {
     match bytes {
         0 => "0".to_owned(),

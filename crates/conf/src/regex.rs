@@ -1,5 +1,5 @@
-//! Regular expressions as nginx means them: PCRE on bytes, compiled once, with JIT if possible.
-//! What a match means is the business of whoever asks.
+//! Regular expressions as in nginx: PCRE on bytes, compiled once, with JIT if possible. The caller
+//! decides what a match means.
 
 mod ending;
 
@@ -31,7 +31,7 @@ impl Regex {
     ///
     /// # Errors
     ///
-    /// The message that nginx gives: `pcre2_compile() failed: WHY in "RE" at "REST"`.
+    /// nginx's message: `pcre2_compile() failed: WHY in "RE" at "REST"`.
     pub fn new(source: &[u8], case: LetterCase) -> Result<Self, String> {
         let limit = format!("(*LIMIT_MATCH={})", bolide_base::limits::MATCH_STEPS_MAX);
         let built = bytes::RegexBuilder::new()
@@ -62,8 +62,8 @@ impl Regex {
         &self.compiled
     }
 
-    /// Bytes that every text in which it matches ends with, but for a line feed behind them: `.php`
-    /// of `\.php$`. Empty if that is not plain to see.
+    /// A suffix of every text in which the expression matches, ignoring a final line feed: `.php`
+    /// of `\.php$`. Empty if no suffix is obvious.
     #[must_use]
     pub fn ending(&self) -> &[u8] {
         match self.case {
@@ -72,7 +72,7 @@ impl Regex {
         }
     }
 
-    /// Whether it matches somewhere in `text`; a match that takes too many steps is none.
+    /// Whether it matches somewhere in `text`; a match that takes too many steps counts as none.
     #[must_use]
     pub fn is_match(&self, text: &[u8]) -> bool {
         self.compiled.is_match(text).unwrap_or(false)
@@ -100,12 +100,12 @@ impl PartialEq for Regex {
     }
 }
 
-/// The binding takes UTF-8 only; bytes that are not become `\xHH`, which means the same to PCRE.
+/// The binding accepts UTF-8 only; other bytes become `\xHH`, which means the same to PCRE.
 fn pattern_of(source: &[u8]) -> String {
     let mut pattern = String::with_capacity(source.len());
     for chunk in source.utf8_chunks() {
         pattern.push_str(chunk.valid());
-        // A backslash in front of such a byte makes it no other than it is.
+        // A backslash before such a byte does not change its meaning.
         let escapes = pattern.bytes().rev().take_while(|byte| *byte == b'\\').count();
         if escapes % 2 == 1 && !chunk.invalid().is_empty() {
             pattern.pop();
@@ -118,7 +118,7 @@ fn pattern_of(source: &[u8]) -> String {
     pattern
 }
 
-/// What newer libraries place one byte later than the one that is built in.
+/// Errors that newer libraries place one byte later than the built-in one.
 const PLACED_LATER: [&str; 6] = [
     "quantifier does not follow a repeatable item",
     "range out of order in character class",
@@ -129,7 +129,7 @@ const PLACED_LATER: [&str; 6] = [
 ];
 
 fn message(source: &[u8], case: LetterCase, with_limit: pcre2::Error) -> String {
-    // Alone it gives the place that nginx tells.
+    // Alone it gives the position that nginx reports.
     let mut alone = bytes::RegexBuilder::new();
     let alone = alone.caseless(case == LetterCase::Insensitive).build(&pattern_of(source));
     let error = alone.err().unwrap_or(with_limit);

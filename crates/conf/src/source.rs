@@ -8,30 +8,30 @@ use std::net::IpAddr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
-/// What reading a configuration needs from outside.
+/// The outside information that reading a configuration needs.
 pub trait ConfSource {
     /// The bytes of a file.
     ///
     /// # Errors
     ///
-    /// What the system said; its number and text appear in the message.
+    /// The system's error; its number and text appear in the message.
     fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
 
-    /// The names of what is in a directory, in any order.
+    /// The names of a directory's entries, in any order.
     ///
     /// # Errors
     ///
-    /// What the system said; a directory that cannot be read holds no match.
+    /// The system's error; a directory that cannot be read has no match.
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;
 
     /// The addresses of a host name; none when it has no address.
     fn resolve(&self, host: &str) -> Vec<IpAddr>;
 }
 
-/// What the command line and the build decide.
+/// The settings of the command line and the build.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
-    /// `-p`: what relative paths start from.
+    /// `-p`: the base of relative paths.
     pub prefix: PathBuf,
     /// `-g`: directives read before the file.
     pub globals: String,
@@ -45,9 +45,9 @@ pub struct LoadOptions {
     pub access_log: PathBuf,
     /// The pid file when there is no `pid`.
     pub pid: PathBuf,
-    /// Where sockets of PHP pools are until the server, when it runs, has made them elsewhere.
+    /// Where the sockets of PHP pools are until the running server has made them elsewhere.
     pub runtime_dir: PathBuf,
-    /// Whether directives are read from which nothing follows yet; a server refuses them.
+    /// Whether directives without an effect yet are read; a server refuses them.
     pub reads_unbuilt: bool,
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn glob(source: &impl ConfSource, pattern: &Path) -> Vec<PathBuf> {
 
 fn matches_name(pattern: &OsStr, name: &OsStr) -> bool {
     let (pattern, name) = (pattern.as_bytes(), name.as_bytes());
-    // As the shell: hidden files only match a pattern that begins with a dot.
+    // As in the shell: hidden files only match a pattern that begins with a dot.
     (name.first() != Some(&b'.') || pattern.first() == Some(&b'.')) && wildmatch(pattern, name)
 }
 
@@ -133,7 +133,7 @@ fn wildmatch(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// Matches one byte against the head of a pattern; how much of the pattern that used.
+/// Matches one byte against the head of a pattern; returns how much of the pattern that used.
 fn one(pattern: &[u8], byte: u8) -> Option<usize> {
     match pattern {
         [b'?', ..] => Some(1),

@@ -1,6 +1,6 @@
-//! What becomes of each directive of a configuration, for people who come from nginx.
+//! The support of each directive of a configuration, for users who come from nginx.
 //!
-//! It judges by the tables and by what the reader said; it reads no value itself.
+//! It judges by the tables and by the reader's messages; it reads no value itself.
 
 use std::path::Path;
 
@@ -11,38 +11,39 @@ use crate::directives::{self, DirectiveMatch};
 use crate::model::SourcePlace;
 use crate::source::{ConfSource, LoadOptions};
 
-/// What becomes of a directive.
+/// The support of a directive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// It has nginx's meaning.
     Supported,
-    /// It is checked; nothing follows from it, for the reason given.
+    /// It is checked, but has no effect, for the given reason.
     Approximated(&'static str),
     /// The server does not start with it.
     Refused,
 }
 
-/// One directive, where it stands, and what becomes of it.
+/// One directive, its place and its support.
 #[derive(Clone, Debug)]
 pub struct Finding {
     /// File and line.
     pub place: SourcePlace,
     /// Its name.
     pub name: String,
-    /// What becomes of it.
+    /// Its support.
     pub standing: Standing,
-    /// Whether it keeps somebody or something out: without it more would be open than in nginx.
+    /// Whether it restricts access: without it more would be open than in nginx.
     pub guards: bool,
-    /// What the reader said about it.
+    /// The reader's messages about it.
     pub messages: Vec<Diagnostic>,
 }
 
-/// What becomes of a configuration.
+/// The support of a whole configuration.
 #[derive(Clone, Debug)]
 pub struct Survey {
-    /// Every directive in the order of reading; entries of value blocks (`types`, `map`) are none.
+    /// Every directive in the order of reading, without the entries of value blocks (`types`,
+    /// `map`).
     pub findings: Vec<Finding>,
-    /// Messages that belong to no directive.
+    /// Messages about no directive.
     pub others: Vec<Diagnostic>,
 }
 
@@ -55,9 +56,9 @@ impl Survey {
     }
 }
 
-/// How names begin of directives that keep somebody or something out.
+/// Prefixes of directives that restrict access.
 const GUARDS: &[&str] = &[
-    // Modules that others made for nginx, too: filters of attacks and rights that programs give.
+    // Third-party modules of nginx, too: attack filters and access checks by programs.
     "CheckRule",
     "SecRulesEnabled",
     "access_by_lua",
@@ -90,7 +91,7 @@ const GUARDS: &[&str] = &[
     "valid_referers",
 ];
 
-/// Reads the configuration at `path` as [`crate::parse`] does, and tells what becomes of each of
+/// Reads the configuration at `path` as [`crate::parse`] does, and reports the support of each of
 /// its directives.
 pub fn survey(source: &impl ConfSource, path: &Path, options: &LoadOptions) -> Survey {
     let path = options.prefix.join(path);
@@ -138,8 +139,8 @@ fn by_row(row: &DirectiveSpec) -> Standing {
     if row.has_no_effect() { Standing::Approximated(row.doc) } else { Standing::Supported }
 }
 
-/// The directive that a message is about: of those on its line the one that it names, or the last,
-/// which is the innermost where a block stands on one line.
+/// The directive that a message is about: the one on its line that it names, or the last, which is
+/// the innermost where a block stands on one line.
 fn owner<'a>(findings: &'a mut [Finding], diagnostic: &Diagnostic) -> Option<&'a mut Finding> {
     let place = diagnostic.place.as_ref()?;
     let here = |finding: &Finding| finding.place == *place;

@@ -1,4 +1,4 @@
-//! Compiles texts with variables, and keeps account of the variables that captures define.
+//! Compiles texts with variables, and tracks the variables that captures define.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use crate::model::Definition;
 use crate::reader::{ConfReader, ReadFault, show};
 use crate::vars::{Template, TemplatePart, Var};
 
-/// What `$1` means.
+/// The meaning of `$1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Digits {
     /// A group of the last expression.
@@ -39,7 +39,7 @@ impl Cutter {
     }
 }
 
-/// Compiles a text of the program's own, all of whose variables exist.
+/// Compiles a text of the program itself, all of whose variables exist.
 pub(crate) fn fixed(text: &str) -> Template {
     let mut cutter = Cutter::default();
     let mut rest = text.as_bytes();
@@ -104,7 +104,7 @@ impl ConfReader {
         }
     }
 
-    /// Takes note of a variable that the kernel has to be asked for.
+    /// Records a variable that needs a system call.
     const fn note_look(&mut self, var: &Var) {
         match var {
             Var::TcpinfoRtt | Var::TcpinfoRttvar | Var::TcpinfoSndCwnd | Var::TcpinfoRcvSpace => {
@@ -122,14 +122,14 @@ impl ConfReader {
             self.http.defined.insert(id);
             return Ok(());
         }
-        // A group of such a name changes nothing for us: what the request has goes before.
+        // A group of such a name changes nothing here: the request's own value takes precedence.
         if matches!(name, "args" | "limit_rate") || has_prefix(name) {
             return Ok(());
         }
         Err(ReadFault::Text(format!("the duplicate \"{name}\" variable")))
     }
 
-    /// Defines a variable by a directive: `definition` holds where nothing was assigned to it.
+    /// Defines a variable by a directive: `definition` applies where no value was assigned.
     pub(crate) fn define_as(
         &mut self,
         name: &str,
@@ -147,7 +147,7 @@ impl ConfReader {
             self.http.redefined.push((var, id));
         }
         match definition {
-            // A `map` gives the value until `set` assigns one.
+            // A `map` supplies the value until `set` assigns one.
             Definition::Assigned => {
                 self.http.definitions.entry(id).or_insert(definition);
             }
@@ -158,7 +158,7 @@ impl ConfReader {
         Ok(id)
     }
 
-    /// The same for a variable that nobody is warned of while it has no value.
+    /// The same for a variable that may stay without a value without a warning.
     pub(crate) fn define_quietly(&mut self, name: &str) -> Result<u16, ReadFault> {
         let id = self.intern(name)?;
         let definition = self.http.definitions.get(&id).cloned();
@@ -232,7 +232,7 @@ fn has_prefix(name: &str) -> bool {
         .any(|prefix| name.starts_with(prefix))
 }
 
-/// Cuts a variable's name off `after`, which follows the `$`; the name and what follows it.
+/// Splits a variable's name off `after`, the text after the `$`; returns the name and the rest.
 fn cut_name<'t>(
     after: &'t [u8],
     from_dollar: &[u8],

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// A decimal number of digits only; none when empty, malformed or too large.
+/// A decimal number of digits only; `None` when empty, malformed or too large.
 #[must_use]
 pub fn number(text: &[u8]) -> Option<i64> {
     if text.is_empty() {
@@ -49,7 +49,7 @@ pub enum Unit {
     Millis,
 }
 
-/// A time: numbers with `y M w d h m s`, largest first; a bare last number is seconds. In
+/// A time: numbers with `y M w d h m s`, largest first; a bare last number is seconds. With
 /// milliseconds there is `ms` and neither `y` nor `M`.
 #[must_use]
 pub fn time(text: &[u8], unit: Unit) -> Option<Duration> {
@@ -61,7 +61,7 @@ pub fn time(text: &[u8], unit: Unit) -> Option<Duration> {
         let value = number(&rest[..digits])?;
         rest = &rest[digits..];
         let (rank, seconds, used) = match rest {
-            // What is told in milliseconds cannot be told in years.
+            // Years and months do not fit a number of milliseconds.
             [b'y' | b'M', ..] if unit == Unit::Millis => return None,
             [b'y', ..] => (1, 365 * 86_400, 1),
             [b'M', ..] => (2, 30 * 86_400, 1),
@@ -98,8 +98,8 @@ pub fn time(text: &[u8], unit: Unit) -> Option<Duration> {
     }
 }
 
-/// An address of four decimal numbers; as in nginx, one may be empty or begin with zeros, and the
-/// last address of all is none.
+/// An address of four decimal numbers; as in nginx, a number may be empty or begin with zeros, and
+/// 255.255.255.255 is invalid.
 #[must_use]
 pub fn ipv4(text: &[u8]) -> Option<Ipv4Addr> {
     let (mut bits, mut octet, mut dots) = (0_u32, 0_u32, 0);
@@ -123,8 +123,8 @@ pub fn ipv4(text: &[u8]) -> Option<Ipv4Addr> {
     (dots == 3 && bits != u32::MAX).then_some(Ipv4Addr::from_bits(bits))
 }
 
-/// An address in the system's own older forms: one to four numbers, decimal, octal or hexadecimal,
-/// of which the last one fills what the others leave.
+/// An address in the system's older forms: one to four numbers, decimal, octal or hexadecimal, of
+/// which the last fills the remaining bytes.
 #[must_use]
 pub fn numeric_host(text: &str) -> Option<Ipv4Addr> {
     let numbers: Option<Vec<u32>> = text.split('.').map(c_number).collect();

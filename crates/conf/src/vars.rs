@@ -1,6 +1,6 @@
 //! Variables as a closed set, and texts with variables in them.
 //!
-//! Owns the names; what a variable is worth for a request is the engine's business.
+//! Owns the names; the engine evaluates variables.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,9 +16,9 @@ pub struct Template(Arc<[TemplatePart]>);
 /// One piece of a [`Template`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TemplatePart {
-    /// Bytes that stand for themselves.
+    /// Literal bytes.
     Text(Arc<[u8]>),
-    /// What the variable is worth.
+    /// A variable to evaluate.
     Var(Var),
 }
 
@@ -44,7 +44,7 @@ impl Template {
         &self.0
     }
 
-    /// Whether it is the same for all who ask for one target of one host.
+    /// Whether its value is the same for all requests for one target of one host.
     #[must_use]
     pub fn follows_target(&self) -> bool {
         self.0.iter().all(|part| match part {
@@ -117,7 +117,7 @@ impl fmt::Debug for Template {
 pub struct FieldName {
     /// Which name it is.
     pub name: Name,
-    /// Its text: `user-agent`. A field matches whose name differs only in case or in `_` for `-`.
+    /// Its text: `user-agent`. It matches fields whose name differs only in case or in `_` for `-`.
     pub text: Arc<str>,
 }
 
@@ -146,17 +146,17 @@ macro_rules! plain_vars {
             RequestField(FieldName),
             /// `$sent_http_NAME`: an answer's field.
             SentField(FieldName),
-            /// `$sent_trailer_NAME`: an answer's trailer field.
+            /// `$sent_trailer_NAME`: a trailer field of the response.
             SentTrailer(FieldName),
             /// `$cookie_NAME`: the first cookie of that name.
             Cookie(Arc<str>),
             /// `$arg_NAME`: the first argument of that name, in any case.
             Arg(Arc<str>),
-            /// `$upstream_http_NAME`: a field of the origin's answer.
+            /// `$upstream_http_NAME`: a field of the upstream response.
             UpstreamField(FieldName),
-            /// `$upstream_trailer_NAME`: a trailer of the origin's answer.
+            /// `$upstream_trailer_NAME`: a trailer field of the upstream response.
             UpstreamTrailer(FieldName),
-            /// `$upstream_cookie_NAME`: a cookie that the origin set.
+            /// `$upstream_cookie_NAME`: a cookie that the upstream set.
             UpstreamCookie(Arc<str>),
             /// `$proxy_protocol_tlv_NAME`: a field of the PROXY protocol's header.
             ProxyProtocolTlv(Arc<str>),
@@ -164,8 +164,8 @@ macro_rules! plain_vars {
             Capture(u8),
             /// A named group: an index into [`crate::model::Http::named`].
             Named(u16),
-            /// Path and query that an HTTP origin is asked for: it has no name, and stands in keys
-            /// that nobody wrote.
+            /// Path and query of the request to an HTTP upstream: a variable without a name, used
+            /// in default keys.
             ProxyTarget,
         }
 
@@ -179,11 +179,11 @@ plain_vars! {
     Uri = "uri" | "document_uri";
     /// `$request_uri`: the target as sent, with arguments.
     RequestUri = "request_uri";
-    /// `$args`, `$query_string`: what follows `?`.
+    /// `$args`, `$query_string`: the text after `?`.
     Args = "args" | "query_string";
     /// `$is_args`: `?` when there are arguments, else empty.
     IsArgs = "is_args";
-    /// `$host`: the host asked for in lower case, else the server's name.
+    /// `$host`: the requested host in lower case, else the server's name.
     Host = "host";
     /// `$hostname`: the machine's name.
     Hostname = "hostname";
@@ -217,7 +217,7 @@ plain_vars! {
     RequestTime = "request_time";
     /// `$request_id`: 32 hexadecimal digits.
     RequestId = "request_id";
-    /// `$request_completion`: `OK` when the answer was sent in full.
+    /// `$request_completion`: `OK` when the response was sent in full.
     RequestCompletion = "request_completion";
     /// `$request_filename`: the file that the request maps to.
     RequestFilename = "request_filename";
@@ -253,7 +253,7 @@ plain_vars! {
     ConnectionsWaiting = "connections_waiting";
     /// `$msec`: seconds since 1970 with milliseconds.
     Msec = "msec";
-    /// `$date_local`: the local time, as a page with SSI wants it.
+    /// `$date_local`: the local time, in the page's SSI format.
     DateLocal = "date_local";
     /// `$date_gmt`: the same in GMT.
     DateGmt = "date_gmt";
@@ -297,7 +297,7 @@ plain_vars! {
     SslProtocol = "ssl_protocol";
     /// `$ssl_cipher`
     SslCipher = "ssl_cipher";
-    /// `$ssl_ciphers`: what the client offered.
+    /// `$ssl_ciphers`: the client's offer.
     SslCiphers = "ssl_ciphers";
     /// `$ssl_curve`
     SslCurve = "ssl_curve";
@@ -363,13 +363,13 @@ plain_vars! {
     RealipRemotePort = "realip_remote_port";
     /// `$invalid_referer`
     InvalidReferer = "invalid_referer";
-    /// `$limit_req_status`: what `limit_req` made of the request.
+    /// `$limit_req_status`: the decision of `limit_req` for the request.
     LimitReqStatus = "limit_req_status";
-    /// `$limit_conn_status`: what `limit_conn` made of the request.
+    /// `$limit_conn_status`: the decision of `limit_conn` for the request.
     LimitConnStatus = "limit_conn_status";
-    /// `$secure_link`: `1` or the rest of a link that proved itself, `0` when it has ended.
+    /// `$secure_link`: `1` or the rest of a valid link, `0` when it has expired.
     SecureLink = "secure_link";
-    /// `$secure_link_expires`: when a link ends.
+    /// `$secure_link_expires`: when a link expires.
     SecureLinkExpires = "secure_link_expires";
     /// `$fastcgi_script_name`: the path, or its first part after `fastcgi_split_path_info`; with
     /// `fastcgi_index` when it ends in `/`.
@@ -414,7 +414,7 @@ plain_vars! {
 type Prefixed = (&'static str, fn(&str) -> Var);
 
 impl Var {
-    /// The variable that `name` (without `$`) means, unless only a capture could define it.
+    /// The variable named `name` (without `$`), unless only a capture could define it.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
         // nginx looks variable names up in lower case.

@@ -1,4 +1,4 @@
-//! What configurations mean.
+//! The meaning of configurations.
 
 use std::time::Duration;
 

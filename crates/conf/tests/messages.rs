@@ -1,4 +1,4 @@
-//! Messages: every text, its place, its order among others, and what is suggested.
+//! Messages: text, place, order, and suggestion.
 
 use crate::support::{Files, messages, outcome};
 

@@ -1,4 +1,4 @@
-//! Origins: who a location passes requests to, with which settings and parameters.
+//! Upstreams: the target of a location, with its settings and parameters.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `proxy_*`: what it says beside `fastcgi_*`, what it means, and what is wrong with it.
+//! `proxy_*`: the settings beyond `fastcgi_*`, their meaning, and their errors.
 
 use std::time::Duration;
 
@@ -190,7 +190,7 @@ fn an_address_without_a_port_has_that_of_its_scheme() {
     for name in ["/b", "/c", "/e"] {
         assert_eq!(to(name), ("127.0.0.1:443".to_owned(), true), "{name}");
     }
-    // As in nginx, a group does not know who asks it.
+    // As in nginx, a group does not depend on the location that uses it.
     assert_eq!(to("/d"), ("127.0.0.3:80".to_owned(), true));
     let tls = |name: &str| {
         let location = location(&http, &http.servers[0], name);

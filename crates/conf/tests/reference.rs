@@ -34,7 +34,7 @@ fn arguments(row: &DirectiveSpec) -> String {
     }
 }
 
-/// A row's words behind its name, as one line of code.
+/// A row's arguments, as one line of code.
 fn syntax(row: &DirectiveSpec) -> String {
     let words = reference::syntax(row).unwrap_or_default();
     let end = if row.is_block() { " { … }" } else { ";" };
@@ -157,7 +157,7 @@ impl ConfSource for Text {
     }
 }
 
-/// What must stand in `http`, and in the same block, for an example to make sense.
+/// The directives that an example needs in `http`, and in its own block.
 fn beside(name: &str) -> (&'static str, &'static str) {
     match name {
         "fastcgi_buffer_size" | "fastcgi_busy_buffers_size" => ("", "fastcgi_buffers 8 16k;"),
@@ -177,7 +177,7 @@ fn beside(name: &str) -> (&'static str, &'static str) {
     }
 }
 
-/// A line of a directive inside the blocks that it belongs into.
+/// A line of a directive inside the blocks that it belongs in.
 fn whole(row: &DirectiveSpec, context: Contexts, line: &str) -> String {
     let (http, here) = beside(row.name);
     let line = format!("{here} {line}");
@@ -243,7 +243,7 @@ fn words_in_capitals_are_explained() {
     let mut strange = Vec::new();
     for row in directives::all() {
         let syntax = reference::syntax(row).unwrap_or_default();
-        // Versions, methods of HTTP and names of fields are what they are.
+        // Versions, HTTP methods and field names are literals.
         let words = syntax.split(|c: char| !c.is_ascii_alphanumeric() && c != '-' && c != '@');
         let capitals =
             words.filter(|word| word.len() > 2 && word.chars().all(|c| c.is_ascii_uppercase()));
@@ -255,8 +255,8 @@ fn words_in_capitals_are_explained() {
 
 const METHODS: [&str; 4] = ["GET", "HEAD", "POST", "DEFAULT"];
 
-/// What a configuration means, but for what it was written as: values that are compared, and the
-/// rest in words.
+/// The meaning of a configuration without its text: values to compare, and the rest as debug
+/// output.
 type Meaning = (Vec<Arc<LocationSettings>>, String);
 
 fn meaning(config: &Config) -> Meaning {

@@ -1,4 +1,4 @@
-//! What becomes of a configuration, told line by line.
+//! The support of a configuration, line by line.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! `allow`, `deny`: who may come in by address.
+//! `allow`, `deny`: access control by address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -33,12 +33,12 @@ fn rule(r: &mut ConfReader, node: &Node, verdict: AccessVerdict) -> ReadResult {
     Ok(())
 }
 
-/// A client that is let in: an address, a network, `all` or `unix:`.
+/// An allowed client: an address, a network, `all` or `unix:`.
 pub(super) fn allowed(r: &mut ConfReader, word: &[u8]) -> Result<AccessRule, ReadFault> {
     Ok(AccessRule { who: who(r, word)?, verdict: AccessVerdict::Allow })
 }
 
-/// Whom a word means.
+/// The clients that a word names.
 fn who(r: &mut ConfReader, word: &[u8]) -> Result<Who, ReadFault> {
     Ok(match word {
         b"all" => Who::All,
@@ -55,7 +55,7 @@ fn who(r: &mut ConfReader, word: &[u8]) -> Result<Who, ReadFault> {
 
 /// A network as written.
 pub(super) struct WrittenRule {
-    /// What it means.
+    /// Its network.
     pub(super) network: Network,
     /// Whether bits were written that do not count.
     pub(super) has_low_bits: bool,

@@ -1,4 +1,4 @@
-//! `auth_basic`, `auth_basic_user_file`: who may come in by password.
+//! `auth_basic`, `auth_basic_user_file`: access control by password.
 
 use std::os::unix::ffi::OsStrExt as _;
 

@@ -1,4 +1,4 @@
-//! `auth_request`, `auth_request_set`: another location says who may come in.
+//! `auth_request`, `auth_request_set`: access control by a subrequest.
 
 use std::sync::Arc;
 

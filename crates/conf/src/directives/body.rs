@@ -1,4 +1,4 @@
-//! Request bodies: how large, how long, where they are kept.
+//! Request bodies: size, timeouts, storage.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .doc("Whether a body is kept in one piece.", "client_body_in_single_buffer on;"),
     accepted("client_body_early_read", HSL, Args::ONE, DirectiveForm::Flag)
         .doc("Whether a body is read before it is needed.", "client_body_early_read on;"),
-    // Packaged configurations name these for protocols whose `_pass` they never use.
+    // Packaged configurations set these for protocols whose `_pass` they never use.
     accepted("scgi_temp_path", HSL, Args::between(1, 4), DirectiveForm::Check(unused_temp_path))
         .doc("Where answers by SCGI would be kept.", "scgi_temp_path /var/tmp/scgi;")
         .takes("DIRECTORY [NUMBER [NUMBER [NUMBER]]]"),
@@ -48,7 +48,7 @@ fn temp_path(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// A directory that nothing is ever put into; what is wrong with it is said all the same.
+/// A directory that stays unused; its errors are reported anyway.
 fn unused_temp_path(r: &mut ConfReader, node: &Node) -> ReadResult {
     read_temp_path(r, node).map(|_| ())
 }

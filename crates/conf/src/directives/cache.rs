@@ -1,5 +1,5 @@
-//! nginx's cache of what origins answer: what `fastcgi_cache*` and `proxy_cache*` have in common,
-//! and the zones that they name.
+//! nginx's cache of upstream responses: the common part of `fastcgi_cache*` and `proxy_cache*`, and
+//! their zones.
 
 use std::sync::Arc;
 
@@ -152,16 +152,16 @@ pub(super) const TABLE: &[DirectiveSpec] = rows!("fastcgi");
 /// `proxy_cache*`
 pub(super) const PROXY: &[DirectiveSpec] = rows!("proxy");
 
-/// What the cache directives of one block have said so far.
+/// The cache directives of one block so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CacheDraft {
     /// Words of `fastcgi_cache_methods`, by their place in [`METHODS`].
     methods: u16,
     /// Words of `fastcgi_cache_use_stale`, by their place in [`STALE`].
     stale: u16,
-    /// Whether `page_cache` stood in the block.
+    /// Whether the block has `page_cache`.
     pub(super) has_mode: bool,
-    /// Whether `page_cache_default_ttl` stood in the block.
+    /// Whether the block has `page_cache_default_ttl`.
     pub(super) has_ttl: bool,
 }
 
@@ -170,7 +170,7 @@ pub(super) fn texts(r: &mut ConfReader, node: &Node) -> Result<Vec<Template>, Re
     node.args().map(|word| r.template(word)).collect()
 }
 
-/// Adds to a list, which starts anew with the first directive of a block.
+/// Appends to a list, which starts empty with the first directive of a block.
 pub(super) fn extend<T: Clone>(
     r: &mut ConfReader,
     slot: fn(&mut CacheSettings) -> &mut Arc<Vec<T>>,
@@ -212,7 +212,7 @@ fn valid(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// Reads statuses and the time that their answers are fresh.
+/// Reads statuses and the freshness lifetime of their responses.
 pub(super) fn valids(node: &Node) -> Result<Vec<CacheValid>, ReadFault> {
     let last = node.args_count() - 1;
     let word = node.arg(last);
@@ -252,8 +252,8 @@ const STALE: [&str; 13] = [
 /// Words of [`STALE`] that `fastcgi_cache_use_stale` has.
 const STALE_APPLICATION: usize = 11;
 
-/// The set of `node`'s words, each by its place in `known`, added to `set`; one that comes twice is
-/// told.
+/// The set of `node`'s words, each by its index in `known`, added to `set`; a repeated word gets a
+/// warning.
 fn words(r: &mut ConfReader, node: &Node, known: &[&str], mut set: u16) -> Result<u16, ReadFault> {
     for word in node.args() {
         let place = known.iter().position(|known| known.as_bytes().eq_ignore_ascii_case(word));
@@ -321,7 +321,7 @@ fn purge(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// Reads `METHOD [from ADDRESS…]`; without `from`, anybody may.
+/// Reads `METHOD [from ADDRESS…]`; without `from`, all clients may purge.
 fn purge_method(r: &mut ConfReader, node: &Node) -> Result<CachePurge, ReadFault> {
     let word = node.arg(0);
     let is_method = !word.is_empty() && word.iter().all(u8::is_ascii_uppercase);

@@ -1,4 +1,5 @@
-//! `fastcgi_cache_path` and `proxy_cache_path`: zones, and the directories that no two may share.
+//! `fastcgi_cache_path` and `proxy_cache_path`: zones, and their directories, which must not be
+//! shared.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +10,7 @@ use crate::model::{CachePace, CacheZone, CacheZoneId, LogLevel, SourcePlace};
 use crate::reader::{ConfReader, DirectiveFamily, ReadFault, ReadResult, invalid_parameter, show};
 use crate::value::{self as values, Unit};
 
-/// The smallest memory that nginx takes for keys: two pages.
+/// The smallest memory that nginx accepts for keys: two pages.
 const KEYS_MIN: u64 = 8192;
 
 /// Shared memory that was named.
@@ -17,11 +18,11 @@ const KEYS_MIN: u64 = 8192;
 pub(crate) struct SharedZone {
     /// Its size; 0 while none was written.
     pub(crate) size: u64,
-    /// What it is for.
+    /// Its purpose.
     pub(crate) used_by: Use,
 }
 
-/// What shared memory is for.
+/// The purposes of shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// A cache of `fastcgi_cache`.
@@ -43,7 +44,7 @@ pub(crate) enum Use {
 /// A directory that was named.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldPath {
-    /// Whether a cache keeps answers in it.
+    /// Whether a cache stores responses in it.
     is_cache: bool,
     levels: Vec<u8>,
     order: DirectiveNode,
@@ -59,7 +60,7 @@ pub(super) fn declare(r: &mut ConfReader, name: &[u8], size: u64) -> ReadResult 
     share(r, name, SharedZone { size, used_by })
 }
 
-/// Names shared memory and refuses what was said otherwise before.
+/// Names shared memory and refuses a contradicting earlier definition.
 pub(super) fn share(r: &mut ConfReader, name: &[u8], zone: SharedZone) -> ReadResult {
     let known = r.http.zones.entry(name.into()).or_insert(SharedZone { size: 0, ..zone });
     let (size, shown) = (zone.size, show(name));
@@ -90,7 +91,7 @@ pub(super) fn id(r: &mut ConfReader, name: &[u8]) -> CacheZoneId {
     CacheZoneId(index as u32)
 }
 
-/// Notes a directory that the server keeps files in, and refuses one that is taken.
+/// Records a directory that the server stores files in, and refuses one that is taken.
 pub(super) fn hold(r: &mut ConfReader, node: &Node, path: &Path, levels: Vec<u8>) {
     let (order, place) = (r.order(), r.place(node));
     take(r, path, HeldPath { is_cache: false, levels, order, place });
@@ -108,7 +109,8 @@ fn take(r: &mut ConfReader, path: &Path, held: HeldPath) {
         r.http.temp_paths.push(path.to_owned());
         return;
     };
-    // Inner blocks are read after what follows them; the fault is the one written later.
+    // Inner blocks are read after the directives that follow them; the fault is the one written
+    // later.
     let (first, second) = if known.order <= held.order { (known, &held) } else { (&held, known) };
     let (shown, SourcePlace { file, line }) = (path.display(), &first.place);
     let text = if first.is_cache || second.is_cache {
@@ -126,7 +128,7 @@ fn take(r: &mut ConfReader, path: &Path, held: HeldPath) {
 pub(super) fn directory(r: &ConfReader, word: &[u8]) -> PathBuf {
     let slashes = word.iter().rev().take_while(|byte| **byte == b'/').count();
     let trimmed = &word[..word.len() - slashes];
-    // What is nothing but slashes is the root.
+    // A word of slashes only is the root.
     let path = r.below_prefix(if trimmed.is_empty() { word } else { trimmed });
     path.components().collect()
 }
@@ -146,7 +148,7 @@ pub(super) fn levels(text: &[u8]) -> Option<Vec<u8>> {
     levels.filter(|levels| levels.len() <= 3)
 }
 
-/// What holds where nothing is written.
+/// A zone with default values.
 fn empty(path: PathBuf, place: SourcePlace) -> CacheZone {
     let pace = |files, sleep, threshold| CachePace {
         files,
@@ -235,7 +237,7 @@ fn parameter(zone: &mut CacheZone, word: &[u8]) -> ReadResult {
         b"inactive" => {
             zone.inactive = values::time(value, Unit::Seconds).ok_or_else(invalid)?;
         }
-        // As in nginx, no room at all means that there is no limit.
+        // As in nginx, a size of 0 means no limit.
         b"max_size" => {
             zone.max_size = Some(values::offset(value).ok_or_else(invalid)?).filter(|max| *max > 0);
         }

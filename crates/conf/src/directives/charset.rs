@@ -1,4 +1,4 @@
-//! The `charset` of answers.
+//! The `charset` of responses.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ fn name(r: &mut ConfReader, node: &Node) -> Result<CharsetOf, ReadFault> {
     match node.arg(0) {
         b"off" => Ok(CharsetOf::Off),
         [b'$', _, ..] => {
-            // All that follows is the name: there are no other texts beside it.
+            // The rest is the name: no other text may surround it.
             let name = ConfReader::defined_name(node.arg(0))?;
             let var = r.variable(&name)?;
             Ok(CharsetOf::Name(Template::new(vec![TemplatePart::Var(var)])))

@@ -1,4 +1,4 @@
-//! The `http` block, and what governs connections and answers whatever they carry.
+//! The `http` block, and the settings of connections and responses of every kind.
 
 use std::sync::Arc;
 
@@ -180,7 +180,7 @@ fn http(r: &mut ConfReader, node: &mut Node) -> ReadResult {
     let mut scope = r.inner_scope(H);
     let error_log = Arc::clone(&r.main.error_log);
     Arc::<LocationSettings>::make_mut(&mut scope.settings).error_log = error_log;
-    // A second block is refused even when this one is broken.
+    // A second block is refused even when this one is malformed.
     r.http.settings = Some(Arc::clone(&scope.settings));
     r.http.closed = node.block.as_ref().map_or(node.order, |block| block.closed);
     r.http.closed_at = r.closing_place(node);
@@ -192,7 +192,7 @@ fn http(r: &mut ConfReader, node: &mut Node) -> ReadResult {
 
 fn keepalive_timeout(r: &mut ConfReader, node: &Node) -> ReadResult {
     let timeout = values::time(node.arg(0), Unit::Millis).ok_or(INVALID)?;
-    // As in nginx, an outer block's second value stays where there is none.
+    // As in nginx, an outer block's second value stays where the inner one has none.
     let header = match node.args_count() {
         1 => r.scope.settings.keepalive_header,
         _ => Some(values::time(node.arg(1), Unit::Seconds).ok_or(INVALID)?),
@@ -232,7 +232,7 @@ fn lingering_close(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// A size that changes nothing on this system.
+/// A size without effect on this system.
 pub(super) fn lowat(r: &mut ConfReader, node: &Node) -> ReadResult {
     bytes(node.arg(0))?;
     r.warn(format!("\"{}\" is not supported, ignored", show(node.name())));
@@ -247,7 +247,7 @@ fn directio(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// Bytes, or a text with variables that gives them.
+/// Bytes, or a text with variables that evaluates to them.
 pub(super) fn rate(r: &mut ConfReader, node: &Node) -> Result<Template, ReadFault> {
     let template = r.template(node.arg(0))?;
     match template.as_text() {
@@ -291,7 +291,7 @@ fn resolver(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// Checks name servers and what is said about them.
+/// Checks name servers and their parameters.
 pub(super) fn name_servers(r: &ConfReader, node: &Node) -> Result<Vec<String>, ReadFault> {
     let (mut words, mut has_server) = (Vec::new(), false);
     for word in node.args() {

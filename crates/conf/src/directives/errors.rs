@@ -1,4 +1,4 @@
-//! What happens to errors: pages for them and words about them.
+//! Errors: their pages and their log lines.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
 
 fn error_page(r: &mut ConfReader, node: &Node) -> ReadResult {
     let last = node.args_count() - 1;
-    // Between the statuses and the target an overwriting status may stand.
+    // An overwriting status may stand between the statuses and the target.
     let (overwrite, statuses) = match node.arg(last - 1) {
         [b'=', ..] if last == 1 => return Err(invalid_value(node.arg(0))),
         b"=" => (Overwrite::Target, last - 1),

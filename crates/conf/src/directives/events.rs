@@ -1,4 +1,4 @@
-//! The `events` block. How connections are waited for is the server's own choice, so most of it
+//! The `events` block. The server itself chooses how it waits for connections, so most of the block
 //! has no effect.
 
 use crate::ast::Node;

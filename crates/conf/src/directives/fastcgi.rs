@@ -1,4 +1,4 @@
-//! `fastcgi_*`, as far as `proxy_*` has the same; they hold for `lsapi_pass` and `php_pass` as
+//! `fastcgi_*`, as far as `proxy_*` has the same; they apply to `lsapi_pass` and `php_pass` as
 //! well.
 
 use crate::directive::DirectiveSpec;

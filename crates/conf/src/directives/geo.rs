@@ -20,20 +20,20 @@ pub(super) const TABLE: &[DirectiveSpec] =
         .takes("[VARIABLE] VARIABLE")
         .without("none")];
 
-/// What the block says so far.
+/// The contents of the block so far.
 #[derive(Debug, Default)]
 struct Draft {
-    /// Texts by number; the first is that of addresses nobody named.
+    /// Values by number; the first is the default.
     values: Vec<Box<[u8]>>,
     numbers: HashMap<Box<[u8]>, u32>,
     /// First address and bits, to the number of the text.
     v4: HashMap<(u32, u32), u32>,
     v6: HashMap<(u128, u32), u32>,
-    /// `ranges`, and what stands there in place of networks.
+    /// `ranges`: address ranges instead of networks.
     by_range: bool,
     ranges: Ranges,
     default: Option<u32>,
-    /// Whether a network was met.
+    /// Whether the block has networks already.
     has_networks: bool,
     proxies: Vec<Who>,
     recursive: bool,
@@ -197,7 +197,7 @@ impl Draft {
         number
     }
 
-    /// Adds a network or takes it away, with nginx's warnings; `word` is how it was written.
+    /// Adds or removes a network, with nginx's warnings; `word` is its written form.
     fn change(
         &mut self,
         r: &mut ConfReader,

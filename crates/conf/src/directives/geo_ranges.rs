@@ -1,7 +1,7 @@
-//! `ranges` of a `geo`: which address has which text, as it is written range by range.
+//! `ranges` of a `geo`: the value of each address, from ranges as written.
 //!
-//! As in nginx, what overlaps is judged within each 65,536 addresses: a range inside another one
-//! takes its part of it, the same range again replaces it, and anything else is a mistake.
+//! As in nginx, overlaps are checked within each 65,536 addresses: a range inside another one takes
+//! its part of it, the same range again replaces it, and any other overlap is an error.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ fn parts(start: u32, end: u32) -> impl Iterator<Item = (u16, u16, u16)> {
 }
 
 impl Ranges {
-    /// Adds a range; the numbers of texts that it replaces go to `replaced`.
+    /// Adds a range; the numbers of the values that it replaces go to `replaced`.
     ///
     /// # Errors
     ///
@@ -62,7 +62,7 @@ impl Ranges {
         Ok(())
     }
 
-    /// Takes a range away; false if some part of it was not there as such.
+    /// Removes a range; false if some part of it was not defined as such.
     pub(super) fn delete(&mut self, start: u32, end: u32) -> bool {
         let mut is_whole = true;
         for (high, from, to) in parts(start, end) {
@@ -76,7 +76,7 @@ impl Ranges {
         is_whole
     }
 
-    /// What each address has, where all others have `default`.
+    /// The value of each address; all others have `default`.
     pub(super) fn spans(self, default: u32) -> Spans<u32> {
         let mut spans = Spans::new(default);
         for (high, pieces) in self.0 {
@@ -118,7 +118,7 @@ mod tests {
     }
 
     proptest! {
-        /// Every address has the text of the last range that was taken and holds it.
+        /// Every address has the value of the last accepted range that contains it.
         #[test]
         fn each_address_has_the_last_range_over_it(
             all in prop::collection::vec((0_u32..300, 0_u32..80), 0..24),

@@ -132,7 +132,7 @@ fn proxied(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// What `msie6` stands for: versions 4 to 6, but not the second service pack of 6.
+/// The expression for `msie6`: versions 4 to 6, but not the second service pack of 6.
 const MSIE6: &[u8] = br"MSIE (?:[45]\.|6\.(?!.*SV1))";
 
 fn disable(r: &mut ConfReader, node: &Node) -> ReadResult {
@@ -140,7 +140,7 @@ fn disable(r: &mut ConfReader, node: &Node) -> ReadResult {
     for word in node.args() {
         let expression = match word {
             b"msie6" => r.regex(MSIE6, LetterCase::Sensitive)?,
-            // A build option of nginx that switches compression off when memory is short.
+            // A build option of nginx that disables compression when memory is short.
             b"degradation" => continue,
             _ => r.regex(word, LetterCase::Insensitive)?,
         };

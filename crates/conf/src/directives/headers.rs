@@ -1,4 +1,4 @@
-//! Fields added to answers and behind them: `add_header*`, `add_trailer*`, `expires`.
+//! Fields added to responses and trailers: `add_header*`, `add_trailer*`, `expires`.
 
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .default("off"),
 ];
 
-/// Puts the fields of a block together with the outer ones, when all its values are read.
+/// Merges the fields of a block with the outer ones, once all its values are read.
 pub(crate) fn settle(r: &mut ConfReader) {
     let own = std::mem::take(&mut r.scope.headers);
     let settings = &r.scope.settings;
@@ -60,7 +60,7 @@ pub(crate) fn settle(r: &mut ConfReader) {
     }
 }
 
-/// What a block's own fields and the outer ones come to; none if the outer ones stay.
+/// A block's own fields merged with the outer ones; `None` if the outer ones stay.
 fn settled(
     own: Vec<AddHeader>,
     outer: &[AddHeader],
@@ -109,7 +109,7 @@ impl ExpiresRule {
     ///
     /// # Errors
     ///
-    /// What is wrong with it, as it follows `"expires" directive`.
+    /// The rest of the message that begins with `"expires" directive`.
     pub fn parse(word: &[u8], modified: bool) -> Result<Self, &'static str> {
         if !modified {
             match word {

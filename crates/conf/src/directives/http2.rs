@@ -16,7 +16,7 @@ const HSL: Contexts = Contexts::HSL;
 const WINDOW_MAX: u32 = (1 << 31) - 1;
 /// RFC 9113 §4.2: the largest frame that a client may allow.
 const FRAME_MAX: u32 = (1 << 24) - 1;
-/// What nginx keeps at the front of that buffer for itself.
+/// Bytes that nginx reserves at the front of that buffer.
 const RECV_BUFFER_TOO_SMALL: usize = 16;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
@@ -114,7 +114,7 @@ fn chunk_size(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// Warns about a directive that lives on under another name, or not at all.
+/// Warns about an obsolete directive, and names its successor if it has one.
 fn obsolete(r: &mut ConfReader, node: &Node) -> ReadResult {
     let successor = match node.name() {
         b"http2_idle_timeout" => Some("keepalive_timeout"),

@@ -1,5 +1,5 @@
-//! Directives that nginx has and this server does not have yet: known by name, so that they are
-//! refused with a word that says so. Whoever builds a feature takes its names out of here.
+//! Directives that nginx has and this server does not have yet: known by name, so that the error
+//! message says so. A change that builds a feature removes its names from here.
 
 use std::collections::HashSet;
 use std::sync::OnceLock;

@@ -14,9 +14,9 @@ use crate::value as values;
 use super::cache_zone::{SharedZone, Use, share};
 
 const HSL: Contexts = Contexts::HSL;
-/// The smallest memory that nginx takes: eight pages.
+/// The smallest memory that nginx accepts: eight pages.
 const SIZE_MIN: u64 = 8 * 4096;
-/// What `nodelay` says: more than any burst.
+/// The value of `nodelay`: more than any burst.
 const NO_DELAY: u64 = u64::MAX;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
@@ -88,7 +88,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .doc("Whether requests beyond `limit_conn` are only logged.", "limit_conn_dry_run on;"),
 ];
 
-/// What holds where nothing is written.
+/// The default limits.
 pub(crate) fn none() -> Arc<LimitRules> {
     Arc::new(LimitRules {
         requests: Vec::new(),
@@ -127,7 +127,7 @@ fn id(r: &mut ConfReader, name: &[u8]) -> LimitZoneId {
     LimitZoneId(index as u32)
 }
 
-/// Names a zone that is only used.
+/// Records a zone that a directive refers to.
 fn used(r: &mut ConfReader, name: &[u8], used_by: Use) -> Result<LimitZoneId, ReadFault> {
     share(r, name, SharedZone { size: 0, used_by })?;
     Ok(id(r, name))
@@ -157,7 +157,7 @@ fn declare(r: &mut ConfReader, node: &Node, zone: (&[u8], u64), kind: LimitKind)
     Ok(())
 }
 
-/// Reads `zone=NAME:SIZE`; `rest` is what follows the `=`.
+/// Reads `zone=NAME:SIZE`; `rest` is the text after the `=`.
 fn zone<'w>(word: &[u8], rest: &'w [u8]) -> Result<(&'w [u8], u64), ReadFault> {
     let shown = show(word);
     let invalid = || ReadFault::Text(format!("invalid zone size \"{shown}\""));
@@ -196,7 +196,7 @@ fn conns_zone(r: &mut ConfReader, node: &Node) -> ReadResult {
     declare(r, node, zone(word, rest)?, LimitKind::Connections)
 }
 
-/// A number that is not 0.
+/// A number other than 0.
 fn count(digits: &[u8]) -> Option<u64> {
     values::number(digits).and_then(|number| u64::try_from(number).ok()).filter(|count| *count > 0)
 }

@@ -48,7 +48,7 @@ fn limit_except(r: &mut ConfReader, node: &mut Node) -> ReadResult {
     }
     let mut scope = r.inner_scope(Contexts::LIMIT_EXCEPT);
     scope.matcher = Matcher::If;
-    // As in nginx, an origin answers these requests, too; what the server answers itself does not.
+    // As in nginx, an upstream answers these requests, too; the server's own handlers do not.
     if let Handler::Pass(_) = &r.scope.handler {
         scope.handler = r.scope.handler.clone();
     }

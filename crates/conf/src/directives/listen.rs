@@ -1,4 +1,4 @@
-//! `listen`: addresses, socket options, and what several servers on one address may say.
+//! `listen`: addresses, socket options, and the rules for several servers on one address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
@@ -21,7 +21,7 @@ pub(super) const TABLE: &[DirectiveSpec] =
         )
         .without("`*:80`, or `*:8000` without root's rights")];
 
-/// What one `listen` asks for, beside its address and socket options.
+/// The parameters of one `listen`, beside its address and socket options.
 #[derive(Clone, Copy, Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "these are the words of one directive")]
 pub(super) struct ListenOptions {
@@ -71,7 +71,7 @@ fn addresses(r: &ConfReader, word: &[u8]) -> Result<Vec<ListenAddress>, &'static
     Ok(all.map(ListenAddress::Inet).collect())
 }
 
-/// What a word of internet addresses names; it may name several ports.
+/// The addresses that a word names; it may name several ports.
 fn hosts_and_ports(
     r: &ConfReader,
     word: &[u8],
@@ -106,7 +106,7 @@ fn hosts_and_ports(
 /// The port where none is written.
 const PORT: u16 = 80;
 
-/// Whether a word without a colon is a port, or two with a dash, rather than a host.
+/// Whether a word without a colon is a port or a port range, rather than a host.
 fn is_ports(text: &str) -> bool {
     let is_number = |text: &str| values::number(text.as_bytes()).is_some();
     match text.split_once('-') {
@@ -241,7 +241,7 @@ fn keepalive(value: &[u8]) -> Result<TcpKeepAlive, ReadFault> {
     Ok(TcpKeepAlive::On { idle, interval, count })
 }
 
-/// Refuses what makes no sense on a datagram socket.
+/// Refuses options that make no sense on a datagram socket.
 fn check_quic(asked: &ListenOptions, options: &SocketOptions) -> ReadResult {
     let wrong = [
         (options.fastopen.is_some(), "\"fastopen\" parameter is incompatible with \"quic\""),
@@ -294,7 +294,7 @@ pub(super) fn add(
     };
     let (known, said) = (&mut r.http.listens[at], &mut r.http.listened[at]);
     let shown = known.address.to_string();
-    // A server is read as a whole, so its own earlier `listen` can only be the last entry.
+    // Servers are read one after the other, so its own earlier `listen` can only be the last entry.
     if known.servers.last() == Some(&id) {
         return Err(ReadFault::Text(format!("a duplicate listen {shown}")));
     }
@@ -328,10 +328,10 @@ const fn bits(proxy_protocol: bool, tls: bool, http2: bool) -> u8 {
 }
 
 impl Listened {
-    /// Notes the protocols that one more `listen` names; whether that contradicts earlier ones.
+    /// Records the protocols of one more `listen`; returns whether they contradict earlier ones.
     ///
-    /// Adding protocols once is fine, as is leaving them out after that; anything that then differs
-    /// from what was said last is not, for it holds for all servers of the address.
+    /// Adding protocols once is allowed, and so is omitting them afterwards. Any later difference
+    /// is an error, because protocols apply to all servers of the address.
     fn redefines(&mut self, before: u8, asked: &ListenOptions) -> bool {
         let now = bits(asked.proxy_protocol, asked.ssl || asked.quic, asked.http2);
         let differs = self.protocols_set && now != self.protocols;

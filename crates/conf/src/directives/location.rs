@@ -1,4 +1,4 @@
-//! `location`, and what belongs to one location alone: `try_files`, `internal`.
+//! `location`, and the directives of a single location: `try_files`, `internal`.
 
 use std::sync::Arc;
 

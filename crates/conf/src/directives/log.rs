@@ -50,7 +50,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .default("off"),
 ];
 
-/// The format that is there without being written.
+/// The predefined format.
 pub(crate) fn combined() -> LogFormat {
     let text = |text: &str| TemplatePart::Text(Arc::from(text.as_bytes()));
     let field = |name: &str| crate::vars::FieldName::from_variable(name);
@@ -147,14 +147,14 @@ fn access_log(r: &mut ConfReader, node: &Node) -> ReadResult {
     if !again {
         *logs = Arc::default();
     }
-    // `off` in a block silences it, whatever else the block says.
+    // `off` in a block silences it, despite any other log of the block.
     if !off {
         Arc::make_mut(logs).push(log);
     }
     Ok(())
 }
 
-/// The index of the format that a log names; only formats read before it are known.
+/// The index of a log's format; only formats read before it are known.
 fn format_of(r: &ConfReader, node: &Node) -> Result<u32, ReadFault> {
     let name = if node.args_count() > 1 { show(node.arg(1)) } else { "combined".into() };
     if name == "combined" {
@@ -208,7 +208,7 @@ fn parameters(r: &mut ConfReader, node: &Node, log: &mut AccessLog) -> Result<Te
     Ok(terms)
 }
 
-/// What a log says of its buffer holds for the file, whoever else writes to it.
+/// The buffer parameters of a log apply to the file, whichever logs write to it.
 fn gather(r: &mut ConfReader, word: &[u8], log: &AccessLog, terms: Terms) -> ReadResult {
     let shown = show(word);
     let Terms { size, flush, gzip } = terms;
@@ -270,7 +270,7 @@ fn error_log(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// nginx wants room for a line of 2048 bytes and for a head that names the file.
+/// nginx requires room for a line of 2048 bytes and for a head that names the file.
 fn check_memory(r: &ConfReader, node: &Node, word: &[u8]) -> ReadResult {
     let needed =
         "MEMLOG  :\n\0".len() + r.place(node).file.len() + 2 * "-9223372036854775808".len();
@@ -280,7 +280,7 @@ fn check_memory(r: &ConfReader, node: &Node, word: &[u8]) -> ReadResult {
     }
 }
 
-/// The level that the words behind a target name. Those of single parts of nginx may be several.
+/// The level in the words after a target. Debug levels of single modules may be several.
 fn level(node: &Node) -> Result<LogLevel, ReadFault> {
     let (mut level, mut parts) = (None, false);
     for word in node.args().skip(1) {
@@ -295,7 +295,7 @@ fn level(node: &Node) -> Result<LogLevel, ReadFault> {
     Ok(level.unwrap_or(if parts { LogLevel::Debug } else { LogLevel::Error }))
 }
 
-/// Debugging of one part of nginx; we know only all of it.
+/// A debug level of one module; this server has only the general one.
 fn is_part(word: &[u8]) -> bool {
     let parts = ["core", "alloc", "mutex", "event", "http", "mail", "stream"];
     let part = word.strip_prefix(b"debug_");

@@ -178,7 +178,7 @@ fn worker_cpu_affinity(r: &mut ConfReader, node: &Node) -> ReadResult {
     let mut masks = Vec::new();
     for word in node.args().skip(usize::from(automatic)) {
         let mut mask = 0_u64;
-        // From the end, as nginx comes to the first wrong one.
+        // From the end, as nginx finds the first wrong one.
         for (place, byte) in word.iter().rev().filter(|byte| **byte != b' ').enumerate() {
             match byte {
                 b'0' => {}
@@ -211,7 +211,7 @@ fn env(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// Nothing is loaded: either the work of a module is done here, or its directives are unknown.
+/// Loads nothing: this server either implements the module, or its directives are unknown.
 fn load_module(r: &mut ConfReader, node: &Node) -> ReadResult {
     if node.order > r.first_block {
         return Err(ReadFault::Value("is specified too late"));

@@ -44,7 +44,7 @@ fn map(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// What was met so far in one block.
+/// The rows read so far in one block.
 #[derive(Default)]
 struct Rows {
     keys: MapKeys,
@@ -85,7 +85,7 @@ fn row(r: &mut ConfReader, map: &mut MapConf, rows: &mut Rows, entry: &Node) -> 
     Ok(())
 }
 
-/// The keys of a table, to find those that are there twice.
+/// The keys of a table, to find duplicates.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MapKeys {
     exact: HashSet<Box<[u8]>>,

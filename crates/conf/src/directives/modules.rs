@@ -1,9 +1,9 @@
-//! nginx's modules, and which of them are here: one is when the directive that it is known by has a
-//! row in the tables. So the list cannot say what the tables do not.
+//! nginx's modules, and which of them this server has: a module is present when its characteristic
+//! directive has a row in the tables. So the list cannot contradict the tables.
 
 use super::{DirectiveMatch, find_anywhere};
 
-/// Modules that nginx has unless it is built without them, and what each is known by.
+/// Modules that nginx has unless built without them, each with its characteristic directive.
 const ALWAYS: &[(&str, &str)] = &[
     ("http_charset_module", "charset"),
     ("http_gzip_module", "gzip"),
@@ -64,7 +64,7 @@ const ON_REQUEST: &[(&str, &str)] = &[
     ("stream", "stream"),
 ];
 
-/// Modules that are loaded from files, without `ngx_` and `.so`, where other words name them than
+/// Modules that are loaded from files, without `ngx_` and `.so`, where their names differ from
 /// those above.
 const LOADED: &[(&str, &str)] = &[
     ("http_xslt_filter_module", "xslt_stylesheet"),
@@ -75,7 +75,7 @@ const LOADED: &[(&str, &str)] = &[
     ("http_cache_purge_module", "fastcgi_cache_purge"),
 ];
 
-/// What nginx would be configured with to have the directives that are here.
+/// nginx's configure arguments for the directives that this server has.
 pub fn configure_arguments() -> impl Iterator<Item = String> {
     let with = ON_REQUEST.iter().filter(|(_, directive)| is_here(directive));
     let without = ALWAYS.iter().filter(|(_, directive)| !is_here(directive));
@@ -83,7 +83,7 @@ pub fn configure_arguments() -> impl Iterator<Item = String> {
         .chain(without.map(|(module, _)| format!("--without-{module}")))
 }
 
-/// Whether the work of a module file, as `ngx_http_brotli_static_module`, is done here.
+/// Whether this server implements a module file, such as `ngx_http_brotli_static_module`.
 pub(super) fn is_built_in(file: &str) -> bool {
     let Some(name) = file.strip_prefix("ngx_") else { return false };
     let known = LOADED.iter().chain(ON_REQUEST).chain(ALWAYS);

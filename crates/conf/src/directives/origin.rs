@@ -1,6 +1,6 @@
-//! How origins are spoken to, whatever they speak: what `fastcgi_*` and `proxy_*` have in common.
+//! Communication with upstreams of any protocol: the common part of `fastcgi_*` and `proxy_*`.
 //!
-//! Which family is meant follows from the name of the directive: see [`Reader::origin`].
+//! The name of the directive determines the family: see [`Reader::origin`].
 
 use std::sync::Arc;
 
@@ -231,12 +231,12 @@ pub(super) const FASTCGI: &[DirectiveSpec] = rows!("fastcgi");
 /// `proxy_*`
 pub(super) const PROXY: &[DirectiveSpec] = rows!("proxy");
 
-/// Sizes that were written; where there is none, twice the larger buffer holds.
+/// Sizes as written; twice the larger buffer is the default.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct OriginDraft {
     busy_buffers_size: Option<usize>,
     temp_file_write_size: Option<usize>,
-    /// Whether `fastcgi_next_upstream off` stood in the last block that has the directive.
+    /// Whether the last block with the directive has `fastcgi_next_upstream off`.
     next_off: bool,
 }
 
@@ -256,7 +256,7 @@ fn push_name(names: &mut Arc<Vec<Box<[u8]>>>, again: bool, node: &Node) {
     Arc::make_mut(names).push(node.arg(0).to_ascii_lowercase().into());
 }
 
-/// Sets one flag of several; a word that is none is refused, one that comes twice is told.
+/// Sets one flag of several; an unknown word is refused, a repeated one gets a warning.
 fn set(slot: Option<&mut bool>, warnings: &mut Vec<String>, word: &[u8]) -> ReadResult {
     let slot = slot.ok_or_else(|| invalid_value(word))?;
     if std::mem::replace(slot, true) {

@@ -1,4 +1,4 @@
-//! The page cache, which the application drives: `page_cache*`, and what goes with it.
+//! The page cache, which the application controls: `page_cache*` and related directives.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -390,7 +390,7 @@ fn drop_query(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// Reads `-qs:name` or `name`, with a `*` for what may follow.
+/// Reads `-qs:name` or `name`; a final `*` matches any suffix.
 pub(super) fn query_name(word: &[u8]) -> Result<QueryPattern, ReadFault> {
     let name = word.strip_prefix(b"-qs:").unwrap_or(word);
     if name.is_empty() || name.contains(&b'=') || name.contains(&b'&') {
@@ -399,7 +399,7 @@ pub(super) fn query_name(word: &[u8]) -> Result<QueryPattern, ReadFault> {
     Ok(QueryPattern::new(name))
 }
 
-/// Who is let in; `off` is nobody.
+/// The clients allowed; `off` allows none.
 fn clients(r: &mut ConfReader, node: &Node) -> Result<Vec<AccessRule>, ReadFault> {
     let words = node.args().filter(|word| *word != b"off");
     words.map(|word| super::access::allowed(r, word)).collect()
@@ -410,7 +410,7 @@ fn cache_status(r: &mut ConfReader, node: &Node) -> ReadResult {
     let name = match node.arg(1) {
         b"" if node.args_count() == 1 => "bolide".to_owned(),
         word => {
-            // RFC 8941 §3.3.3: what a string may hold without escapes.
+            // RFC 8941 §3.3.3: the bytes of a string without escapes.
             let fits = |byte: &u8| matches!(byte, b' '..=b'~') && !matches!(byte, b'"' | b'\\');
             if !on || word.is_empty() || !word.iter().all(fits) {
                 return Err(invalid_parameter(word));

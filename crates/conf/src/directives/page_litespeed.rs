@@ -86,7 +86,7 @@ fn engine(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// Which answers the first of two words means; both kinds where there is one word.
+/// The responses that the first of two words names; both kinds if there is one word.
 fn scopes(node: &Node) -> Result<PageScopes, crate::reader::ReadFault> {
     match node.arg(0) {
         _ if node.args_count() == 1 => Ok(PageScopes { public: true, private: true }),

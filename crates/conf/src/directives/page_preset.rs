@@ -1,4 +1,4 @@
-//! Presets of the page cache, for applications that know of no cache.
+//! Presets of the page cache, for applications without cache support.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use crate::ast::Node;
 use crate::model::{NeverCached, PageMode, QueryPattern};
 use crate::reader::{ConfReader, ReadFault, ReadResult, invalid_parameter, show};
 
-/// How long pages are fresh where nobody purges them.
+/// How long pages stay fresh without a purge.
 const TTL: Duration = Duration::from_secs(60);
 
-/// What one application needs: its name, then patterns with spaces between them.
+/// The rules for one application: its name, then patterns separated by spaces.
 struct Preset {
     name: &'static [u8],
-    /// Cookies of people whom the application knows.
+    /// Cookies of users who are logged in.
     cookies: &'static str,
-    /// Places that are nobody else's.
+    /// Private paths.
     paths: &'static str,
     /// Arguments that do something.
     args: &'static str,
@@ -66,7 +66,7 @@ pub(super) fn preset(r: &mut ConfReader, node: &Node) -> ReadResult {
         paths: patterns(preset.paths),
         args: patterns(preset.args),
     }));
-    // What the block itself says goes before, in whatever order it stands.
+    // The block's own directives take precedence, in any order.
     if !draft.has_mode {
         page.mode = PageMode::On;
         page.is_heard = true;

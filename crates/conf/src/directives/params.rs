@@ -1,5 +1,4 @@
-//! What only applications are told: `fastcgi_param` and its kin, and the parameters that PHP gets
-//! when none were written.
+//! CGI parameters: `fastcgi_param` and similar directives, and the default parameters of PHP.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -68,7 +67,7 @@ fn split_path_info(r: &mut ConfReader, node: &Node) -> ReadResult {
 }
 
 fn param(r: &mut ConfReader, node: &Node) -> ReadResult {
-    // nginx reads values when the block ends, so what is wrong with one has its place there.
+    // nginx reads values when the block ends, so an error in one is reported there.
     let value = match r.template(node.arg(1)) {
         Ok(value) => value,
         Err(ReadFault::Text(message)) => {
@@ -91,8 +90,8 @@ fn param(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// What PHP gets: name, value, whether an empty value is left out. `conf/fastcgi.conf` says the
-/// same, and a test compares the two.
+/// The default parameters of PHP: name, value, whether an empty value is omitted.
+/// `conf/fastcgi.conf` has the same, and a test compares the two.
 const PHP: &[(&str, &str, bool)] = &[
     ("SCRIPT_FILENAME", "$document_root$fastcgi_script_name", false),
     ("PATH_INFO", "$fastcgi_path_info", false),
@@ -110,7 +109,7 @@ const PHP: &[(&str, &str, bool)] = &[
     ("SCRIPT_URI", "$scheme://$host$is_request_port$request_port$uri", false),
     ("SCRIPT_URL", "$uri", false),
     ("GATEWAY_INTERFACE", "CGI/1.1", false),
-    // WordPress offers rewritten permalinks only to servers whose text it knows.
+    // WordPress offers rewritten permalinks only to servers whose name it knows.
     ("SERVER_SOFTWARE", "bolide/$nginx_version (nginx compatible)", false),
     ("REMOTE_ADDR", "$remote_addr", false),
     ("REMOTE_PORT", "$remote_port", false),
@@ -120,11 +119,11 @@ const PHP: &[(&str, &str, bool)] = &[
     ("SERVER_NAME", "$server_name", false),
     ("REDIRECT_STATUS", "200", false),
     ("HTTP_HOST", "$host$is_request_port$request_port", false),
-    // A client's `Proxy` field must never become the variable that programs take a proxy from.
+    // A client's `Proxy` field must never become the variable that programs read their proxy from.
     ("HTTP_PROXY", "", false),
 ];
 
-/// What a PHP location has where nothing is written.
+/// The default settings of a PHP location.
 struct Implied {
     params: Arc<Vec<Param>>,
     index: Arc<[u8]>,
@@ -147,12 +146,12 @@ impl Implied {
     }
 }
 
-/// So many settings for origins are remembered, to be shared with those who have the same.
+/// How many upstream settings are remembered, to be shared by locations with the same ones.
 const ORIGINS_MAX: usize = 16;
 
 impl ConfReader {
-    /// Has a block that was read share its settings for origins with an earlier one that has the
-    /// same, as thousands of servers do that include the same parameters.
+    /// Lets a complete block share its upstream settings with an earlier one that has the same, as
+    /// thousands of servers that include the same parameters do.
     pub(crate) fn share_origin(&mut self, scope: &mut BlockScope) {
         let known = &mut self.http.origins;
         let own = &scope.settings.origin;
@@ -168,7 +167,7 @@ impl ConfReader {
         }
     }
 
-    /// Gives PHP locations the parameters that they need and nobody wrote.
+    /// Gives PHP locations the parameters that they need and the configuration omits.
     pub(crate) fn imply_params(&mut self) {
         let php: Vec<usize> = (0..self.http.locations.len())
             .filter(|at| match &self.http.locations[*at].handler {
@@ -198,7 +197,7 @@ impl ConfReader {
         }
     }
 
-    /// Whether PHP itself was named: a pool, or what only PHP speaks.
+    /// Whether the target is PHP: a pool, or a protocol that only PHP speaks.
     fn is_php(&self, pass: &Pass) -> bool {
         let group = match pass.to {
             PassTo::Group(id) => Some(&self.http.upstreams[id.index()]),

@@ -1,6 +1,6 @@
-//! Who answers instead of files: `fastcgi_pass`, `lsapi_pass`, `php_pass`.
+//! Upstreams that answer instead of files: `fastcgi_pass`, `lsapi_pass`, `php_pass`.
 //!
-//! An address becomes a group of its own; the same address in two directives is the same group.
+//! An address becomes a group of its own; two directives with the same address share the group.
 
 use super::peer::{self, PeerAddressText};
 use crate::ast::Node;
@@ -33,12 +33,12 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     .without("none"),
 ];
 
-/// What makes two groups the same.
+/// The identity of a group.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct GroupKey {
     host: Box<[u8]>,
     port: Option<u16>,
-    /// What holds for an address without a port.
+    /// The port of an address without one.
     default_port: Option<u16>,
 }
 
@@ -94,8 +94,8 @@ fn php_pass(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// The group of a literal address, which messages show as `shown`, with the port that an address
-/// without one has.
+/// The group of a literal address; messages show it as `shown`, and `default_port` applies without
+/// a port.
 pub(super) fn group(
     r: &mut ConfReader,
     node: &Node,
@@ -139,8 +139,8 @@ pub(super) fn add(r: &mut ConfReader, key: GroupKey, group: Upstream) -> Upstrea
     id
 }
 
-/// The addresses of a group that is one address; faults are told when the `http` block ends, for
-/// nginx knows only then that it is no group.
+/// The addresses of a group of one address. Errors are reported when the `http` block ends, since
+/// nginx knows only then that the name is not a group.
 fn addresses(
     r: &mut ConfReader,
     node: &Node,

@@ -1,5 +1,5 @@
-//! Addresses of origins, as `server` of a group and the `…_pass` directives write them.
-//! It cuts and looks up; which faults are told when is the business of the directives.
+//! Addresses of upstream servers, as `server` of a group and the `…_pass` directives write them.
+//! This module splits and resolves them; the directives report the errors.
 
 use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -11,10 +11,10 @@ use crate::model::PeerAddress;
 use crate::reader::ConfReader;
 use crate::value as values;
 
-/// The longest path of a socket that the system takes.
+/// The longest path of a socket that the system accepts.
 pub(super) const UNIX_PATH_MAX: usize = 107;
 
-/// An address, cut but not looked up.
+/// An address, split but not resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum PeerAddressText {
     /// `unix:PATH`
@@ -28,7 +28,7 @@ pub(super) enum PeerAddressText {
     },
 }
 
-/// Cuts an address; what is wrong with it, as nginx says.
+/// Splits an address; an error has nginx's words.
 pub(super) fn cut(word: &[u8]) -> Result<PeerAddressText, &'static str> {
     if let Some(path) = strip_unix(word) {
         return match path.len() {
@@ -56,7 +56,7 @@ pub(super) fn cut(word: &[u8]) -> Result<PeerAddressText, &'static str> {
     Ok(PeerAddressText::Inet { host: host.to_owned(), port })
 }
 
-/// The path behind `unix:`, which may be written in capitals.
+/// The path after `unix:`, which may be in capitals.
 pub(super) fn strip_unix(word: &[u8]) -> Option<&[u8]> {
     let (scheme, path) = word.split_at_checked(5)?;
     scheme.eq_ignore_ascii_case(b"unix:").then_some(path)
@@ -90,7 +90,7 @@ fn port(digits: &str) -> Result<u16, &'static str> {
     }
 }
 
-/// The addresses of a host; what is wrong when there are none.
+/// The addresses of a host; an error when there are none.
 pub(super) fn look_up(
     r: &ConfReader,
     host: &str,

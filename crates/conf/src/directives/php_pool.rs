@@ -1,4 +1,4 @@
-//! The `php_pool` block: processes that the server itself starts and looks after.
+//! The `php_pool` block: processes that the server itself starts and supervises.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     .without("only `PATH`"),
 ];
 
-/// Who waits where nothing is written.
+/// The default queue.
 const QUEUE: Queue = Queue { len: 128, timeout: Duration::from_secs(30) };
 
 /// The pool being read.
@@ -97,7 +97,7 @@ fn pool(r: &mut ConfReader) -> &mut PhpPool {
     r.http.php_pools.last_mut().expect("rows of the block are read after the block is added")
 }
 
-/// A pool of which nothing is written yet.
+/// A pool with default values.
 pub(super) fn empty(name: &str, place: SourcePlace) -> PhpPool {
     PhpPool {
         name: name.into(),
@@ -143,7 +143,7 @@ fn php_pool(r: &mut ConfReader, node: &Node) -> ReadResult {
     let path: Arc<Path> = path.into();
     let mut server = upstream::server_of(&address, vec![PeerAddress::Unix(path)]);
     server.max_conns = children;
-    // There is no other server to go to, so no failure makes this one rest.
+    // There is no other server to try, so no failure makes this one unavailable.
     server.max_fails = 0;
     group.servers.push(server);
     group.queue = Some(queue);
@@ -156,7 +156,7 @@ const fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
 }
 
-/// What a program speaks, by its name.
+/// The protocol of a program, by its name.
 fn protocol(binary: Option<&Path>) -> PhpProtocol {
     let name = binary.and_then(Path::file_name).map(std::ffi::OsStr::as_encoded_bytes);
     if name.is_some_and(|name| name.starts_with(b"lsphp")) {

@@ -1,4 +1,4 @@
-//! `post_action`: where a request goes on when it was answered.
+//! `post_action`: the internal request after the response was sent.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[value(
     Contexts::HSLI,
     Args::ONE,
     |r, node| {
-        // As in nginx, neither variables nor a query are seen in it, and there is no `off`.
+        // As in nginx, the text has neither variables nor a query, and there is no `off`.
         r.settings().post_action = Some(Arc::from(node.arg(0)));
         Ok(())
     },

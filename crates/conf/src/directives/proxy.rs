@@ -1,4 +1,4 @@
-//! `proxy_pass`, and what requests to origins that speak HTTP look like.
+//! `proxy_pass`, and the form of requests to HTTP upstreams.
 
 use std::sync::Arc;
 
@@ -112,7 +112,7 @@ fn proxy_pass(r: &mut ConfReader, node: &Node) -> ReadResult {
 }
 
 fn set_header(r: &mut ConfReader, node: &Node) -> ReadResult {
-    // nginx reads values when the block ends, so what is wrong with one has its place there.
+    // nginx reads values when the block ends, so an error in one is reported there.
     let value = match r.template(node.arg(1)) {
         Ok(value) => value,
         Err(ReadFault::Text(message)) => {

@@ -1,4 +1,4 @@
-//! How addresses and cookies in answers of HTTP origins become ours: `proxy_redirect`,
+//! Rewriting of URLs and cookies in responses of HTTP upstreams: `proxy_redirect`,
 //! `proxy_cookie_*`.
 
 use std::sync::Arc;
@@ -47,7 +47,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .default("off"),
 ];
 
-/// What is replaced: a text, or what an expression matches.
+/// The text to replace: a literal, or the match of an expression.
 enum From {
     Text(crate::vars::Template),
     Pattern(Regex),
@@ -61,8 +61,8 @@ fn from(r: &mut ConfReader, word: &[u8], case: LetterCase) -> Result<From, ReadF
     })
 }
 
-/// Adds to a list, which starts anew with the first directive of a block; after `off` there is
-/// nothing to add.
+/// Appends to a list, which starts empty with the first directive of a block; after `off` nothing
+/// is appended.
 fn extend<T: Clone>(
     r: &mut ConfReader,
     slot: fn(&mut ProxySettings) -> &mut Arc<Vec<T>>,
@@ -88,7 +88,7 @@ fn redirect(r: &mut ConfReader, node: &Node) -> ReadResult {
             b"default" => Some(default_redirect(r)?),
             _ => return Err(invalid_parameter(word)),
         };
-        // Nothing may have come before `off`; `default` is one among others.
+        // No directive may precede `off`; `default` is one among others.
         return extend(r, |settings| &mut settings.redirects, made);
     }
     let made = replacement(r, node, LetterCase::Sensitive)?;

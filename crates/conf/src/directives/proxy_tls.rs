@@ -114,8 +114,8 @@ fn file(
     Ok(())
 }
 
-/// Refuses OpenSSL's settings that are not done; those that OpenSSL does not know either are told
-/// where they are used.
+/// Refuses OpenSSL settings that are not implemented. Settings that OpenSSL does not know either
+/// are reported where they are used.
 fn conf_command(r: &mut ConfReader, node: &Node) -> ReadResult {
     const DONE: [&str; 6] =
         ["CipherString", "Ciphersuites", "Curves", "Groups", "MaxProtocol", "MinProtocol"];

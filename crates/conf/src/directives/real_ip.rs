@@ -1,4 +1,5 @@
-//! `set_real_ip_from`, `real_ip_header`, `real_ip_recursive`: who may say on whose behalf it asks.
+//! `set_real_ip_from`, `real_ip_header`, `real_ip_recursive`: trusted proxies and the client's
+//! address.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -45,7 +46,7 @@ fn set_real_ip_from(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// Whom a directive's word names: `unix:`, a network, the addresses of a host.
+/// The clients that a directive's word names: `unix:`, a network, the addresses of a host.
 pub(super) fn clients(r: &mut ConfReader, node: &Node) -> Result<Vec<Who>, ReadFault> {
     let word = node.arg(0);
     let mut named = Vec::new();

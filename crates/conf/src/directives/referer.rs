@@ -62,7 +62,7 @@ fn valid_referers(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// Refuses a list that only takes what has no host; `scope` is a block that was read.
+/// Refuses a list that allows only requests without a host; `scope` is a complete block.
 pub(super) fn check(r: &mut ConfReader, scope: &BlockScope) {
     let Some(referers) = scope.settings.referers.as_ref().filter(|_| scope.has_referers) else {
         return;

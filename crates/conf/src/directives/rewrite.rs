@@ -1,7 +1,7 @@
 //! The rewrite phase: `rewrite`, `set`, `if`, `break`, `return`.
 //!
-//! Each instruction is kept with the moment it was read; the end of the block puts them in order,
-//! so that what an `if` governs follows it.
+//! Each instruction is stored with its order number. The end of the block sorts them, so that the
+//! instructions inside an `if` follow it.
 
 use crate::ast::{DirectiveNode, Node};
 use crate::directive::{Args, Contexts, DirectiveSpec, block, flag, own};
@@ -51,7 +51,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     ),
 ];
 
-/// The instructions of a block in the order in which they were written, and their places.
+/// The instructions of a block in the order of the file, and their places.
 pub(super) fn program(
     ops: &mut Vec<(DirectiveNode, SourcePlace, RewriteOp)>,
 ) -> (Vec<RewriteOp>, Vec<SourcePlace>) {
@@ -84,7 +84,7 @@ fn rewrite(r: &mut ConfReader, node: &Node) -> ReadResult {
             b"permanent" => Then::Redirect(301),
             word => return Err(invalid_parameter(word)),
         };
-        // An address is a redirect whatever the flag says.
+        // An absolute URL is a redirect, with any flag.
         if !redirects || matches!(written, Then::Redirect(_)) {
             then = written;
         }
@@ -164,7 +164,7 @@ fn if_(r: &mut ConfReader, node: &mut Node) -> ReadResult {
     Ok(())
 }
 
-/// Reads what stands between the parentheses.
+/// Reads the text between the parentheses.
 fn condition(r: &mut ConfReader, node: &Node) -> Result<IfTest, ReadFault> {
     let invalid = |word: &[u8]| ReadFault::Text(format!("invalid condition \"{}\"", show(word)));
     let mut words: Vec<&[u8]> = node.args().collect();
@@ -177,7 +177,7 @@ fn condition(r: &mut ConfReader, node: &Node) -> Result<IfTest, ReadFault> {
     words[0] = first;
     let last = words.len() - 1;
     let Some([rest @ .., b')']) = words.last().copied() else {
-        // As in nginx, the parenthesis of a sole word is gone by now.
+        // As in nginx, the parenthesis of a sole word has been removed by now.
         return Err(invalid(words[last]));
     };
     if rest.is_empty() && last == 0 {

@@ -1,7 +1,7 @@
-//! `secure_link*`: links that prove by a hash that they were given out.
+//! `secure_link*`: links authenticated by a hash.
 //!
-//! There are two forms, and a block may say one of them. What it says of one drops what it would
-//! inherit of the other.
+//! There are two forms, and a block may use one of them. Directives of one form drop inherited ones
+//! of the other.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .without("none"),
 ];
 
-/// The forms that a block says something of.
+/// The forms that a block uses.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Forms {
     /// `secure_link`, `secure_link_md5`
@@ -69,7 +69,7 @@ fn secret(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// Refuses both forms in one block; as in nginx that is found when the `http` block ends.
+/// Refuses both forms in one block; as in nginx that is checked when the `http` block ends.
 fn check(r: &mut ConfReader) {
     let Forms { texts, secret } = r.scope.links;
     if texts && secret {

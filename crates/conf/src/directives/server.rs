@@ -1,4 +1,4 @@
-//! The `server` block, and what holds in it before a location is known.
+//! The `server` block, and the settings that apply in it before a location is known.
 
 use std::sync::Arc;
 
@@ -58,14 +58,14 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .doc("Sized a table that sizes itself.", "server_names_hash_bucket_size 64;"),
 ];
 
-/// What `listen` directives said about an address, beside what it is now.
+/// The parameters that `listen` directives gave for an address, beside its present state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Listened {
     /// Whether socket options were given.
     pub(crate) options: bool,
     /// Whether `default_server` was given.
     pub(crate) default_server: bool,
-    /// `proxy_protocol`, `ssl`, `http2` as bits: what the last one that counts said.
+    /// `proxy_protocol`, `ssl`, `http2` as bits: those of the last `listen` that counts.
     pub(crate) protocols: u8,
     pub(crate) protocols_set: bool,
     pub(crate) protocols_changed: bool,
@@ -104,8 +104,8 @@ fn server(r: &mut ConfReader, node: &mut Node) -> ReadResult {
     Ok(())
 }
 
-/// Makes the location of a block that is about to be read: what it holds comes with [`fill`], but
-/// the blocks inside it have larger numbers.
+/// Creates the location of a block before reading it, so that blocks inside it get larger numbers;
+/// [`fill`] supplies its contents.
 pub(super) fn reserve(r: &mut ConfReader, node: &Node, scope: &BlockScope) -> LocationId {
     let id = LocationId(r.http.locations.len() as u32);
     let place = r.place(node);
@@ -126,7 +126,7 @@ pub(super) fn reserve(r: &mut ConfReader, node: &Node, scope: &BlockScope) -> Lo
     id
 }
 
-/// Moves what was read of a block into its location.
+/// Moves the settings of a block into its location.
 pub(super) fn fill(location: &mut LocationConf, scope: &mut BlockScope) {
     location.nested = std::mem::take(&mut scope.nested);
     location.internal = scope.internal;
@@ -158,8 +158,8 @@ fn pair_certificates(r: &mut ConfReader, scope: &mut BlockScope) {
         return;
     }
     let words = draft.certificates.iter().chain(&draft.keys);
-    // As soon as one has variables, the others are looked at for each client, too; in nginx that is
-    // seen by when a missing file is missed.
+    // As soon as one name has variables, the others are resolved per request too; in nginx the only
+    // visible difference is when a missing file is reported.
     let computes = words.into_iter().any(|word| word.contains(&b'$'));
     let mut pem = |text: &Vec<u8>| match computes {
         true => r.computed_pem(text),

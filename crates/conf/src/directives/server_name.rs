@@ -38,7 +38,7 @@ fn server_name(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// The name as `$server_name` gives it.
+/// The name for `$server_name`.
 fn primary(r: &ConfReader, word: &[u8]) -> Arc<str> {
     if word.eq_ignore_ascii_case(b"$hostname") {
         return r.options.hostname.to_ascii_lowercase().into();
@@ -53,7 +53,7 @@ fn regex(r: &mut ConfReader, word: &[u8]) -> Result<ServerName, ReadFault> {
     if source.is_empty() {
         return Err(ReadFault::Text(format!("empty regex in server name \"{}\"", show(word))));
     }
-    // Hosts arrive in lower case, so an expression with capitals only makes sense in either case.
+    // Hosts arrive in lower case, so an expression with capitals must ignore case.
     let has_capitals = source.iter().any(u8::is_ascii_uppercase);
     let case = if has_capitals { LetterCase::Insensitive } else { LetterCase::Sensitive };
     r.regex(source, case).map(ServerName::Regex)

@@ -1,4 +1,4 @@
-//! `split_clients`: a variable that takes each of its texts for a part of all clients.
+//! `split_clients`: a variable with one of several values, each for a share of all clients.
 
 use crate::ast::Node;
 use crate::diagnostic::Diagnostic;

@@ -1,4 +1,4 @@
-//! Bodies with other answers in them: `ssi`, `addition`.
+//! Bodies that include other responses: `ssi`, `addition`.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What follows `syslog:` in `access_log` and `error_log`.
+//! The text after `syslog:` in `access_log` and `error_log`.
 
 use super::peer::{PeerAddressText, cut, look_up};
 use crate::model::{PeerAddress, Syslog, SyslogServer};
@@ -11,7 +11,7 @@ const FACILITIES: &[&str] = &[
 ];
 const SEVERITIES: &[&str] = &["emerg", "alert", "crit", "error", "warn", "notice", "info", "debug"];
 
-/// Reads what follows `syslog:`.
+/// Reads the text after `syslog:`.
 pub(super) fn read(r: &ConfReader, text: &[u8]) -> Result<Syslog, ReadFault> {
     let (mut server, mut facility, mut severity) = (None, None, None);
     let (mut tag, mut nohostname) = (None, false);

@@ -193,30 +193,31 @@ pub(super) fn plain_file(node: &Node) -> ReadResult {
     let (name, word) = (show(node.name()), node.arg(0));
     let kinds: [(&[u8], &str); 2] = [(b"engine:", "engines"), (b"store:", "stores")];
     let kind = kinds.iter().find(|(prefix, _)| word.starts_with(prefix));
-    // A certificate of such a name is a file to nginx, too.
+    // A certificate with such a name is a file in nginx, too.
     if let Some((_, kind)) = kind.filter(|_| name.ends_with("_key")) {
         return Err(ReadFault::Text(format!("{kind} in \"{name}\" are not implemented yet")));
     }
     Ok(())
 }
 
-/// Says that what would make things safer is not done.
+/// Warns that a hardening setting has no effect.
 pub(super) fn ignored(r: &mut ConfReader, node: &Node) -> ReadResult {
     let name = show(node.name()).into_owned();
     r.warn(format!("the \"{name}\" directive is not supported, ignored"));
     Ok(())
 }
 
-/// Refuses what keeps strangers out and is not done: a warning would leave the door open.
+/// Refuses an access restriction that is not implemented: with a mere warning the server would be
+/// open.
 fn closed_door(name: &str, word: &[u8]) -> ReadFault {
     ReadFault::Text(format!("\"{name} {}\" is not implemented yet", show(word)))
 }
 
-/// Refuses OpenSSL's settings that keep somebody out and are not done; the others are warned of.
+/// Refuses OpenSSL settings that restrict access and are not implemented; the others get a warning.
 fn check_command(node: &Node) -> ReadResult {
     let name = node.arg(0).to_ascii_lowercase();
     let is_met = match &*name {
-        // Nothing older than TLS 1.2 is spoken.
+        // TLS 1.2 is the oldest version supported.
         b"minprotocol" => !node.arg(1).eq_ignore_ascii_case(b"TLSv1.3"),
         b"clientsignaturealgorithms" | b"protocol" => false,
         _ => ![&b"clientca"[..], b"requestca", b"verify"].iter().any(|kind| name.starts_with(kind)),
@@ -234,7 +235,7 @@ fn file(
     Ok(())
 }
 
-/// Adds a setting in OpenSSL's own words to those of the same block.
+/// Appends a setting in OpenSSL's own words to those of the same block.
 pub(super) fn push_command(
     r: &mut ConfReader,
     node: &Node,
@@ -271,7 +272,7 @@ pub(super) fn read_protocols(
     Ok(())
 }
 
-/// Reads how certificates named by variables are kept.
+/// Reads the cache settings of certificates named by variables.
 pub(super) fn read_certificate_cache(node: &Node) -> Result<Option<CertificateCache>, ReadFault> {
     let (mut max, mut is_off) = (None, false);
     let (mut inactive, mut valid) = (Duration::from_secs(10), Duration::from_secs(60));
@@ -305,7 +306,7 @@ impl ConfReader {
         Ok(Pem::Computed { template, beside: self.beside_conf(b"") })
     }
 
-    /// Tells a fault that is seen when a block ends.
+    /// Reports a fault found at the end of a block.
     pub(super) fn judge_closed(&mut self, fault: ReadFault) {
         let text = match fault {
             ReadFault::Text(text) => text,
@@ -347,7 +348,7 @@ fn session_cache(r: &mut ConfReader, node: &Node) -> ReadResult {
                 }
             }
         };
-        // Of `builtin` and `shared` together, the one that all workers see is enough.
+        // Of `builtin` and `shared` together, the one shared by all workers suffices.
         let is_shared = matches!(cache, SessionCache::Shared(..));
         if !(is_shared && matches!(next, SessionCache::Builtin(_))) {
             cache = next;

@@ -65,7 +65,7 @@ fn add(r: &mut ConfReader, map: &mut TypesMap, entry: &Node) -> ReadResult {
     Ok(())
 }
 
-/// Reads a list of content types, added to `before`; `text/html` is always in.
+/// Reads a list of content types, added to `before`; always includes `text/html`.
 pub(super) fn content_types(r: &mut ConfReader, node: &Node, before: Option<TypeSet>) -> TypeSet {
     let mut set = match before {
         Some(TypeSet::All) => return TypeSet::All,

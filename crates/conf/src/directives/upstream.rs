@@ -1,4 +1,4 @@
-//! The `upstream` block: servers, how one is chosen, connections that are kept, who may wait.
+//! The `upstream` block: servers, balancing, idle connections, queue.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .doc("Chose how long a name may take.", "resolver_timeout 5s;"),
 ];
 
-/// What is heavier counts as heavy as this: `hash … consistent` keeps points for each unit.
+/// The largest effective weight: `hash … consistent` stores points for each unit.
 const WEIGHT_MAX: u32 = 65_535;
 
 /// The group being read.
@@ -101,8 +101,8 @@ fn group(r: &mut ConfReader) -> &mut Upstream {
 
 /// A group without servers.
 pub(super) fn empty(name: &str, kind: UpstreamKind, place: SourcePlace) -> Upstream {
-    // Of a pool, a child that keeps an idle connection could serve nobody else; a single address
-    // is nginx's choice.
+    // In a pool, a child that holds an idle connection could serve no other worker; for a single
+    // address this is nginx's choice.
     let idle_max = match kind {
         UpstreamKind::Block => 32,
         UpstreamKind::Address | UpstreamKind::Pool(_) => 0,
@@ -185,7 +185,7 @@ fn server(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// Reads one parameter of a `server`; notes one that would look names up at run time.
+/// Reads one parameter of a `server`; records one that would resolve names at run time.
 fn parameter(
     r: &mut ConfReader,
     word: &[u8],

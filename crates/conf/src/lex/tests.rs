@@ -74,7 +74,7 @@ fn errors_have_the_text_and_the_line_of_nginx() {
     );
     assert_eq!(lexed(&format!("a {long};")), "!too long parameter \"xxxxxxxxxx...\" started:1");
     assert_eq!(lexed(&format!("# {long}\na;")), "!too long parameter \"# xxxxxxxx...\" started:1");
-    // What ends a word counts, too, unless it ends the directive.
+    // The terminator of a word counts too, unless it ends the directive.
     let long = "x".repeat(4095);
     let shown = "!too long parameter \"xxxxxxxxxx...\" started:1";
     assert_eq!(lexed(&format!("{long} ;")), shown);

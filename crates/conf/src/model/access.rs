@@ -1,4 +1,4 @@
-//! Who a client is and who may come in: `set_real_ip_from`, `allow`, `deny`, `auth_basic`,
+//! Identity of clients and access control: `set_real_ip_from`, `allow`, `deny`, `auth_basic`,
 //! `valid_referers`, `secure_link`.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,9 +11,9 @@ use crate::vars::Template;
 /// `auth_request` and `auth_request_set`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AuthRequest {
-    /// The path that is asked; none asks nobody.
+    /// The URI of the subrequest; `None` makes none.
     pub uri: Option<Arc<[u8]>>,
-    /// What is set to something of the answer.
+    /// Variables set from its response.
     pub set: Arc<Vec<(SetTarget, Template)>>,
 }
 
@@ -27,7 +27,7 @@ pub enum Network {
 }
 
 impl Network {
-    /// Whether `ip` is in it; addresses of IPv4 inside IPv6 were unwrapped before.
+    /// Whether it contains `ip`; the caller has unwrapped IPv4 addresses inside IPv6.
     #[must_use]
     pub fn contains(&self, ip: IpAddr) -> bool {
         match (self, ip) {
@@ -41,16 +41,16 @@ impl Network {
 /// One `allow` or `deny`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AccessRule {
-    /// Who is meant.
+    /// The clients that it applies to.
     pub who: Who,
     /// Whether they may come in.
     pub verdict: AccessVerdict,
 }
 
-/// Whom an [`AccessRule`] is about.
+/// The clients that an [`AccessRule`] applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Who {
-    /// Everybody.
+    /// All clients.
     All,
     /// Clients over unix sockets.
     Unix,
@@ -58,7 +58,7 @@ pub enum Who {
     Network(Network),
 }
 
-/// What an [`AccessRule`] says.
+/// The effect of an [`AccessRule`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AccessVerdict {
     /// `allow`
@@ -70,15 +70,15 @@ pub enum AccessVerdict {
 /// `set_real_ip_from`, `real_ip_header`, `real_ip_recursive`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RealIp {
-    /// Who is believed; nobody leaves all as it is.
+    /// Trusted proxies; an empty list changes no address.
     pub from: Vec<Who>,
-    /// Where the address is told.
+    /// The source of the address.
     pub header: RealIpHeader,
-    /// Whether addresses in the field are believed that are themselves in `from`.
+    /// Whether addresses in the field that are themselves in `from` are trusted.
     pub recursive: bool,
 }
 
-/// Where the address of a client is told.
+/// The source of a client's address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum RealIpHeader {
     /// `X-Real-IP`
@@ -86,7 +86,7 @@ pub enum RealIpHeader {
     XRealIp,
     /// `X-Forwarded-For`: a list, maybe in several fields.
     XForwardedFor,
-    /// What the PROXY protocol said.
+    /// The address in the PROXY protocol.
     ProxyProtocol,
     /// Another field; its name in lower case.
     Field(Box<[u8]>),
@@ -101,9 +101,9 @@ pub struct Referers {
     pub blocked: bool,
     /// `server_names`
     pub server_names: bool,
-    /// Hosts, and what the path must begin with.
+    /// Hosts, each with the required prefix of the path.
     pub hosts: Vec<(MapKey, Box<[u8]>)>,
-    /// Expressions on what follows the scheme.
+    /// Expressions on the text after the scheme.
     pub regexes: Vec<Regex>,
 }
 
@@ -112,7 +112,7 @@ pub struct Referers {
 pub struct SecureLink {
     /// `secure_link`: a hash, and when it ends.
     pub given: Option<Template>,
-    /// `secure_link_md5`: what is hashed.
+    /// `secure_link_md5`: the text to hash.
     pub hashed: Option<Template>,
     /// `secure_link_secret`
     pub secret: Option<Box<[u8]>>,

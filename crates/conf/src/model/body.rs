@@ -1,9 +1,9 @@
-//! Where request bodies that do not stay in memory are kept.
+//! Where request bodies that exceed memory are stored.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A directory for files that come and go.
+/// A directory for temporary files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TempPath {
     /// The directory.
@@ -16,10 +16,10 @@ pub struct TempPath {
 /// `client_body_in_file_only`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BodyFiles {
-    /// `off`: only what memory does not hold, in a file without a name.
+    /// `off`: only bodies that exceed memory, in a file without a name.
     Unnamed,
     /// `clean`: every body, as long as its request lasts.
     Removed,
-    /// `on`: every body, and nobody removes it.
+    /// `on`: every body, in files that the server never removes.
     Kept,
 }

@@ -1,5 +1,5 @@
-//! What is kept of answers: nginx's `fastcgi_cache*` with its zones, and the page cache that the
-//! application drives.
+//! Caching of responses: nginx's `fastcgi_cache*` with its zones, and the page cache that the
+//! application controls.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -32,9 +32,9 @@ pub struct CacheZone {
     pub path: PathBuf,
     /// `levels`: lengths of directory names below it, 1 or 2 each; at most three, or none.
     pub levels: Vec<u8>,
-    /// `use_temp_path`: whether files are made in `fastcgi_temp_path` and moved.
+    /// `use_temp_path`: whether files are created in `fastcgi_temp_path` and moved.
     pub use_temp_path: bool,
-    /// `inactive`: what was not asked for this long goes.
+    /// `inactive`: objects unused for this long are removed.
     pub inactive: Duration,
     /// `max_size` in bytes; none is no limit.
     pub max_size: Option<u64>,
@@ -52,42 +52,43 @@ pub struct CacheZone {
     pub place: super::SourcePlace,
 }
 
-/// How fast work on a zone goes.
+/// The pace of work on a zone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CachePace {
-    /// Files in one go.
+    /// Files per iteration.
     pub files: u32,
     /// The pause after it.
     pub sleep: Duration,
-    /// The longest that one go takes.
+    /// The longest duration of one iteration.
     pub threshold: Duration,
 }
 
-/// What a location keeps of answers, nothing left to inherit.
+/// The cache settings of a location, inheritance resolved.
 ///
-/// The page cache ([`PageCache`]) and a zone ([`ZoneUse`]) are two spellings for one store; where
+/// The page cache ([`PageCache`]) and a zone ([`ZoneUse`]) are two syntaxes for one store; where
 /// both are on, the zone answers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CacheSettings {
     /// `fastcgi_cache`
     pub zone: ZoneUse,
-    /// `fastcgi_cache_key`; none, when it was not written, is that of [`PageCache::key`].
+    /// `fastcgi_cache_key`; `None`, the default, is that of [`PageCache::key`].
     pub key: Option<Template>,
-    /// `fastcgi_cache_valid`: the first that fits an answer's status holds.
+    /// `fastcgi_cache_valid`: the first that matches a response's status applies.
     pub valid: Arc<Vec<CacheValid>>,
     /// `fastcgi_cache_methods`
     pub methods: CacheMethods,
-    /// `fastcgi_cache_min_uses`: asked for so often before it is kept.
+    /// `fastcgi_cache_min_uses`: requests before a response is stored.
     pub min_uses: u32,
-    /// `fastcgi_cache_bypass`: not answered from the cache when one is neither empty nor `0`.
+    /// `fastcgi_cache_bypass`: no lookup when one is neither empty nor `0`.
     pub bypass: Arc<Vec<Template>>,
-    /// `fastcgi_no_cache`: not kept when one is neither empty nor `0`.
+    /// `fastcgi_no_cache`: no storing when one is neither empty nor `0`.
     pub no_cache: Arc<Vec<Template>>,
     /// `fastcgi_cache_lock`
     pub lock: bool,
-    /// `fastcgi_cache_lock_age`: after which another one may ask the origin.
+    /// `fastcgi_cache_lock_age`: after which another request may go upstream.
     pub lock_age: Duration,
-    /// `fastcgi_cache_lock_timeout`: after which one that waited asks, and keeps nothing.
+    /// `fastcgi_cache_lock_timeout`: after which a waiting request goes upstream, and stores
+    /// nothing.
     pub lock_timeout: Duration,
     /// `fastcgi_cache_use_stale`
     pub use_stale: UseStale,
@@ -95,12 +96,12 @@ pub struct CacheSettings {
     pub background_update: bool,
     /// `fastcgi_cache_revalidate`
     pub revalidate: bool,
-    /// `fastcgi_cache_max_range_offset`: ranges that begin behind it are not cached; none is no
+    /// `fastcgi_cache_max_range_offset`: ranges that begin after it are not cached; `None` is no
     /// limit.
     pub max_range_offset: Option<u64>,
     /// `fastcgi_cache_purge`
     pub purge: CachePurge,
-    /// `cache_rfc9111`: whether zones keep RFC 9111 where nginx does not.
+    /// `cache_rfc9111`: whether zones follow RFC 9111 where nginx does not.
     pub rfc9111: bool,
     /// `page_cache*`
     pub page: PageCache,
@@ -113,7 +114,7 @@ pub enum ZoneUse {
     Off,
     /// This zone.
     Zone(CacheZoneId),
-    /// A text with variables: the name of a zone; `off` and the empty text are none.
+    /// A text with variables: the name of a zone; `off` and the empty text mean no zone.
     Text(Template),
 }
 
@@ -122,7 +123,7 @@ pub enum ZoneUse {
 pub struct CacheValid {
     /// The status; none is `any`.
     pub status: Option<u16>,
-    /// How long it is fresh; zero is not kept.
+    /// The freshness lifetime; zero means that it is not stored.
     pub time: Duration,
 }
 
@@ -133,7 +134,7 @@ pub struct CacheMethods {
     pub post: bool,
 }
 
-/// A `fastcgi_cache_use_stale`: when an old answer is better than none.
+/// A `fastcgi_cache_use_stale`: when to serve a stale response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct UseStale {
     /// `error`
@@ -142,7 +143,7 @@ pub struct UseStale {
     pub timeout: bool,
     /// `invalid_header`
     pub invalid_header: bool,
-    /// `updating`: while somebody fetches a new one.
+    /// `updating`: while another request fetches a new one.
     pub updating: bool,
     /// `http_500`
     pub http_500: bool,
@@ -161,7 +162,7 @@ pub struct UseStale {
 }
 
 impl UseStale {
-    /// Whether an old answer stands in for one of this status.
+    /// Whether a stale response replaces one of this status.
     #[must_use]
     pub const fn covers(&self, status: u16) -> bool {
         match status {
@@ -180,22 +181,22 @@ impl UseStale {
 /// A `fastcgi_cache_purge`, in any of the three spellings that are about.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CachePurge {
-    /// Nothing is purged.
+    /// No purges.
     Off,
-    /// `fastcgi_cache_purge TEXT…`: a request is a purge of its own key when a text is neither
-    /// empty nor `0`. A key that ends in `*` names all keys with that beginning.
+    /// `fastcgi_cache_purge TEXT…`: a request purges its own key when a text is neither empty nor
+    /// `0`. A key that ends in `*` purges all keys with that prefix.
     When(Arc<Vec<Template>>),
-    /// `fastcgi_cache_purge METHOD [from ADDRESS…]`: a request of this method is a purge of the key
-    /// that it would have as a GET; `on` is `PURGE`.
+    /// `fastcgi_cache_purge METHOD [from ADDRESS…]`: a request of this method purges the key that
+    /// it would have as a GET; `on` is `PURGE`.
     Method {
         /// The method.
         method: Arc<[u8]>,
-        /// Who may; the first that fits holds, others may not.
+        /// The clients allowed; the first match applies, all others are refused.
         from: Arc<Vec<AccessRule>>,
     },
     /// `fastcgi_cache_purge ZONE KEY`: every request to the location purges this key.
     Key {
-        /// Whose keys.
+        /// The zone of the keys.
         zone: CacheZoneId,
         /// Which one.
         key: Template,
@@ -207,32 +208,33 @@ pub enum CachePurge {
 pub struct PageCache {
     /// `page_cache`
     pub mode: PageMode,
-    /// Whether it is on around a block where it is off: what applications purge there counts.
+    /// Whether an outer block has it on while this one has it off: purges of applications count
+    /// then.
     pub is_heard: bool,
     /// `page_cache_lookup`
     pub lookup: PageScopes,
-    /// `page_cache_private`: whether answers for one session are kept.
+    /// `page_cache_private`: whether private responses are stored.
     pub private: bool,
-    /// `page_cache_default_ttl`: of an answer that says nothing; only in [`PageMode::On`], or when
-    /// the application says that an answer may be kept but not how long.
+    /// `page_cache_default_ttl`: of a response without cache directives; only in [`PageMode::On`],
+    /// or when the application allows caching without a lifetime.
     pub default_ttl: Duration,
-    /// `page_cache_max_ttl`: whatever an answer says; none is no limit.
+    /// `page_cache_max_ttl`: the upper limit of any lifetime; `None` is no limit.
     pub max_ttl: Option<Duration>,
-    /// `page_cache_valid`: how long answers are fresh that do not say.
+    /// `page_cache_valid`: the lifetime of responses without one.
     pub valid: Arc<Vec<CacheValid>>,
     /// `page_cache_heuristic`
     pub heuristic: Option<Guess>,
     /// `page_cache_max_object`: the largest body in bytes.
     pub max_object: u64,
-    /// `page_cache_stale`: how long after its time an answer still serves while a new one is
-    /// fetched, where the answer does not say.
+    /// `page_cache_stale`: how long a stale response may be served while a new one is fetched,
+    /// unless the response itself says so.
     pub stale: Duration,
-    /// Whether configuration says so; unsaid, it holds only for answers that speak LSCache or whose
-    /// lifetime is the configuration's.
+    /// Whether the directive was given; the default applies only to responses that use LSCache or
+    /// whose lifetime the configuration sets.
     pub says_stale: bool,
     /// `page_cache_stale … error=`: the same, when none can be fetched.
     pub stale_error: Duration,
-    /// `page_cache_control`: words that hold for a request and for an answer that says nothing.
+    /// `page_cache_control`: words that apply to a request and to a response without cache control.
     pub control: Arc<Vec<Template>>,
     /// `page_cache_vary`
     pub vary: Arc<Vec<VaryBy>>,
@@ -240,34 +242,34 @@ pub struct PageCache {
     pub drop_query: Arc<DropQuery>,
     /// `page_cache_key`; none is scheme, host, port, path and query.
     pub key: Option<Template>,
-    /// `page_cache_bypass`: neither looked up nor kept when one is neither empty nor `0`.
+    /// `page_cache_bypass`: no lookup and no storing when one is neither empty nor `0`.
     pub bypass: Arc<Vec<Template>>,
-    /// `page_cache_purge_allow`: who may PURGE and REFRESH; the first that fits holds. Where it is
-    /// not written, the machine itself: see [`Self::may_purge`].
+    /// `page_cache_purge_allow`: clients that may PURGE and REFRESH; the first match applies. The
+    /// default is the local machine: see [`Self::may_purge`].
     pub purge_allow: Option<Arc<Vec<AccessRule>>>,
-    /// `page_cache_purge_uri`: the path where a request's `X-LiteSpeed-Purge` is carried out.
+    /// `page_cache_purge_uri`: the path where a request's `X-LiteSpeed-Purge` takes effect.
     pub purge_uri: Option<Arc<[u8]>>,
-    /// `page_cache_esi`: whether pages that ask for it are assembled.
+    /// `page_cache_esi`: whether pages that request ESI are processed.
     pub esi: bool,
-    /// `page_cache_crawler`: whether applications are told that they may warm the cache.
+    /// `page_cache_crawler`: whether applications learn that they may warm the cache.
     pub crawler: bool,
-    /// `page_cache_autoflush`: whether a POST drops what is kept for its session.
+    /// `page_cache_autoflush`: whether a POST purges the private objects of its session.
     pub autoflush: bool,
     /// `page_cache_status_header`
     pub status_header: StatusHeader,
-    /// `cache_status`: the name in `Cache-Status` (RFC 9211); none sends none. It is about zones as
-    /// well.
+    /// `cache_status`: the name in `Cache-Status` (RFC 9211); `None` sends no field. It applies to
+    /// zones as well.
     pub cache_status: Option<Arc<str>>,
-    /// `page_cache_trusted`: front ends whose `X-LSCACHE` is believed, and which get the fields
-    /// that clients do not.
+    /// `page_cache_trusted`: front ends whose `X-LSCACHE` is trusted, and which receive fields that
+    /// clients do not.
     pub trusted: Arc<Vec<AccessRule>>,
-    /// `page_cache_respect_request`: whether a request's `Cache-Control` and `Pragma` hold.
+    /// `page_cache_respect_request`: whether a request's `Cache-Control` and `Pragma` apply.
     pub respect_request: bool,
-    /// `page_cache_session`: cookies that name a session, the first one that is there holds.
+    /// `page_cache_session`: cookies that name a session; the first one present counts.
     pub session: Arc<Vec<QueryPattern>>,
-    /// `page_cache_preset`: what is never cached, whatever an answer says.
+    /// `page_cache_preset`: requests that are never cached, whatever the response allows.
     pub never: Option<Arc<NeverCached>>,
-    /// `CacheEnable`, `CacheDisable`: the last whose path a request's begins with holds.
+    /// `CacheEnable`, `CacheDisable`: the last one whose path is a prefix of the request's applies.
     pub prefixes: Arc<Vec<PagePrefix>>,
     /// `lscache_compat litespeed`: whether `SERVER_SOFTWARE` is `LiteSpeed` for applications.
     pub is_litespeed: bool,
@@ -275,7 +277,7 @@ pub struct PageCache {
     pub litemage: bool,
 }
 
-/// How long a page with `Last-Modified` is fresh that does not say (RFC 9111 §4.2.2).
+/// The heuristic freshness of a page with `Last-Modified` (RFC 9111 §4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guess {
     /// Part of the time since it was changed, in per cent; 1 to 100.
@@ -287,26 +289,25 @@ pub struct Guess {
 /// `page_cache`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageMode {
-    /// Nothing is cached.
+    /// No caching.
     Off,
-    /// Only what the application says may be cached by a shared cache, with `X-LiteSpeed-Cache-
-    /// Control`, `Surrogate-Control`, `CDN-Cache-Control`, or a lifetime in `Cache-Control` or
-    /// `Expires`.
+    /// Only responses that allow storing by a shared cache, with `X-LiteSpeed-Cache-Control`,
+    /// `Surrogate-Control`, `CDN-Cache-Control`, or a lifetime in `Cache-Control` or `Expires`.
     Auto,
-    /// Also what says nothing, for `page_cache_default_ttl`.
+    /// Also responses without cache directives, for `page_cache_default_ttl`.
     On,
 }
 
-/// Which answers are meant.
+/// The responses that it applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageScopes {
-    /// Those for everybody.
+    /// Public ones.
     pub public: bool,
-    /// Those for one session.
+    /// Private ones.
     pub private: bool,
 }
 
-/// What a key has beside the address.
+/// A component of the key beside the URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VaryBy {
     /// `cookie=NAME`
@@ -367,20 +368,20 @@ impl QueryPattern {
     }
 }
 
-/// A request or answer that has one of these is not cached.
+/// A request or response that matches one of these is not cached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NeverCached {
     /// Cookies of the request.
     pub cookies: Vec<QueryPattern>,
-    /// Paths of the request, as asked for.
+    /// Paths of the request, as sent.
     pub paths: Vec<QueryPattern>,
     /// Arguments of the request.
     pub args: Vec<QueryPattern>,
 }
 
 impl NeverCached {
-    /// Whether a path is meant, wherever the application's directory is: what is said of `/cart` is
-    /// said of `/shop/cart`.
+    /// Whether a path matches, wherever the application's directory is: a rule for `/cart` covers
+    /// `/shop/cart`.
     #[must_use]
     pub fn covers_path(&self, path: &[u8]) -> bool {
         let slashes = (0..path.len()).filter(|at| path[*at] == b'/');
@@ -403,15 +404,15 @@ impl NeverCached {
 /// A `CacheEnable` or `CacheDisable`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PagePrefix {
-    /// What a request's path begins with.
+    /// The prefix of a request's path.
     pub path: Box<[u8]>,
-    /// Which answers are meant.
+    /// The responses that it applies to.
     pub scopes: PageScopes,
     /// Whether they are cached.
     pub enabled: bool,
 }
 
-/// How clients learn what the page cache did.
+/// How clients see the decision of the page cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusHeader {
     /// Not at all.
@@ -422,24 +423,24 @@ pub enum StatusHeader {
     LiteSpeed,
 }
 
-/// Where the page cache keeps answers: one for all servers.
+/// Where the page cache stores responses: one store for all servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageStore {
-    /// `page_cache_path`: the directory; none keeps answers in memory only.
+    /// `page_cache_path`: the directory; `None` stores responses in memory only.
     pub path: Option<PathBuf>,
-    /// `max_size=`: bytes on disk; none is no limit but the disk's.
+    /// `max_size=`: bytes on disk; `None` is no limit but the disk's.
     pub max_size: Option<u64>,
     /// `levels=`: as of a zone.
     pub levels: Vec<u8>,
-    /// `inactive=`: what was not asked for this long goes from disk.
+    /// `inactive=`: files unused for this long are removed from disk.
     pub inactive: Duration,
-    /// `page_cache_memory`, or `memory=`: bytes in memory, of zones as well; none is by the
-    /// machine's.
+    /// `page_cache_memory`, or `memory=`: bytes in memory, of zones as well; `None` derives it from
+    /// the machine's.
     pub memory: Option<u64>,
 }
 
 impl PageStore {
-    /// How many bytes answers may take in memory, on a machine of `ram` bytes.
+    /// Bytes of memory for responses, on a machine with `ram` bytes.
     #[must_use]
     pub fn memory_limit(&self, ram: u64) -> u64 {
         self.memory.unwrap_or_else(|| (ram / 4).clamp(16 << 20, 4 << 30))
@@ -527,9 +528,9 @@ impl Default for PageCache {
 }
 
 impl PageCache {
-    /// Whether a client may purge whose connection comes from `peer`; none stands for a unix
-    /// socket. A configured list is matched against the client's address. Without one, the client
-    /// and its connection must both be of this machine, and no proxy may have forwarded the request
+    /// Whether a client whose connection comes from `peer` may purge; `None` is a unix socket. A
+    /// configured list is matched against the client's address. Without one, the client and its
+    /// connection must both be of this machine, and no proxy may have forwarded the request
     /// (`handed_on`), since a local proxy makes every client look local.
     #[must_use]
     pub fn may_purge(
@@ -581,7 +582,7 @@ fn this_machine() -> [AccessRule; 3] {
         .map(|who| AccessRule { who, verdict: AccessVerdict::Allow })
 }
 
-/// Whether `rules` let a client in: `ip` is none over a unix socket. Without a rule that fits, no.
+/// Whether `rules` allow a client; `ip` is `None` over a unix socket. Without a match, no.
 #[must_use]
 pub fn is_allowed(rules: &[AccessRule], ip: Option<IpAddr>) -> bool {
     let fits = |who: &Who| match (who, ip) {

@@ -68,7 +68,7 @@ pub struct Gzip {
     pub precompressed: Precompressed,
 }
 
-/// `gzip_proxied`: for requests with a `Via` field, which answers are compressed.
+/// `gzip_proxied`: which responses to requests with a `Via` field are compressed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "these are the words of one directive")]
 pub struct GzipProxied {

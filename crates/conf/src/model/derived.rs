@@ -5,10 +5,10 @@ use super::spans::Spans;
 use crate::regex::Regex;
 use crate::vars::Template;
 
-/// What a variable of [`super::Http::named`] is worth where nothing was assigned to it.
+/// The definition of a variable of [`super::Http::named`], used where no value was assigned.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Definition {
-    /// Nothing: only captures assign to it.
+    /// No definition: only captures assign to it.
     #[default]
     Captured,
     /// The empty text, with a warning: `set` assigns to it.
@@ -24,19 +24,19 @@ pub enum Definition {
 /// A `map`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MapConf {
-    /// What is looked up.
+    /// The text to look up.
     pub source: Template,
-    /// `hostnames`: keys may have wildcards, and a dot at the end does not matter.
+    /// `hostnames`: keys may have wildcards, and a final dot is ignored.
     pub hostnames: bool,
     /// `volatile`: evaluated at every use.
     pub volatile: bool,
-    /// What there is for everything else.
+    /// The value for everything else.
     pub default: Template,
     /// The rows, in file order.
     pub rows: Vec<(MapKey, Template)>,
 }
 
-/// What a row of a `map` is for. Texts are in lower case.
+/// The key of a row of a `map`. Texts are in lower case.
 #[derive(Clone, Debug, PartialEq)]
 pub enum MapKey {
     /// This text.
@@ -54,7 +54,7 @@ pub enum MapKey {
 /// A `geo`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Geo {
-    /// What gives the address; the client's own if absent.
+    /// The source of the address; the client's own if absent.
     pub source: Option<Template>,
     /// Which of `values` each address has.
     pub v4: Spans<u32>,
@@ -62,19 +62,19 @@ pub struct Geo {
     pub v6: Spans<u128>,
     /// The texts.
     pub values: Vec<Box<[u8]>>,
-    /// `proxy`: who may say on whose behalf it asks.
+    /// `proxy`: trusted proxies.
     pub proxies: Vec<Who>,
     /// `proxy_recursive`
     pub recursive: bool,
-    /// `volatile`: looked up at every use.
+    /// `volatile`: evaluated at every use.
     pub volatile: bool,
 }
 
 /// A `split_clients`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitClients {
-    /// What is hashed.
+    /// The text to hash.
     pub source: Template,
-    /// Hashes below the number take the text; where there is none, all the rest do.
+    /// Hashes below the number select the text; `None` takes all the rest.
     pub parts: Vec<(Option<u32>, Box<[u8]>)>,
 }

@@ -1,4 +1,4 @@
-//! What changes bodies on their way out: `sub_filter`, `gunzip`, `ssi`, `addition`.
+//! Body filters: `sub_filter`, `gunzip`, `ssi`, `addition`.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::vars::Template;
 /// The filters of a block.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Filters {
-    /// `sub_filter`: what is looked for, and what takes its place.
+    /// `sub_filter`: search texts with their replacements.
     pub sub: Arc<Vec<Substitution>>,
     /// `sub_filter_once`: each text is replaced once.
     pub sub_once: bool,
@@ -22,7 +22,7 @@ pub struct Filters {
     pub gunzip_buffers: (u32, usize),
     /// `ssi*`
     pub ssi: Ssi,
-    /// `subrequest_output_buffer_size`: bytes of an answer that goes to a variable.
+    /// `subrequest_output_buffer_size`: bytes of a response stored in a variable.
     pub subrequest_buffer: usize,
     /// `add_before_body`, `add_after_body`, `addition_types`
     pub addition: Addition,
@@ -33,7 +33,7 @@ pub struct Filters {
 pub struct Ssi {
     /// `ssi`
     pub on: bool,
-    /// `ssi_silent_errors`: a command that cannot be done shows nothing.
+    /// `ssi_silent_errors`: a command that fails sends nothing.
     pub silent_errors: bool,
     /// `ssi_types`; `text/html` is always in.
     pub types: TypeSet,
@@ -43,10 +43,10 @@ pub struct Ssi {
     pub last_modified: bool,
 }
 
-/// `add_before_body` and its kin.
+/// `add_before_body` and `add_after_body`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Addition {
-    /// `add_before_body`: a path of this server; none if it was set to nothing.
+    /// `add_before_body`: a path of this server; `None` if it was set to the empty text.
     pub before: Option<Arc<[u8]>>,
     /// `add_after_body`, the same.
     pub after: Option<Arc<[u8]>>,
@@ -57,9 +57,10 @@ pub struct Addition {
 /// One `sub_filter`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Substitution {
-    /// What is looked for, in any case; the text is in lower case, what variables give is not yet.
+    /// The search text, case-insensitive. Literal text is in lower case already, values of
+    /// variables are not.
     pub search: Template,
-    /// What takes its place.
+    /// The replacement.
     pub replacement: Template,
 }
 
@@ -86,8 +87,8 @@ impl Default for Filters {
 }
 
 impl Filters {
-    /// Whether `sub_filter` is about the type `media` (in lower case, without parameters; empty for
-    /// none).
+    /// Whether `sub_filter` applies to the type `media` (in lower case, without parameters; empty
+    /// for none).
     #[must_use]
     pub fn rewrites(&self, media: &[u8]) -> bool {
         !self.sub.is_empty() && is_about(&self.sub_types, media)
@@ -99,7 +100,7 @@ impl Filters {
         self.ssi.on && is_about(&self.ssi.types, media)
     }
 
-    /// Whether something is put before or behind bodies of the type `media`.
+    /// Whether bodies of the type `media` get an addition before or after.
     #[must_use]
     pub fn adds(&self, media: &[u8]) -> bool {
         let addition = &self.addition;
@@ -114,7 +115,7 @@ impl Filters {
     }
 }
 
-/// Whether a list of types is about `media` (in lower case, without parameters; empty for none).
+/// Whether a list of types contains `media` (in lower case, without parameters; empty for none).
 fn is_about(types: &TypeSet, media: &[u8]) -> bool {
     (!media.is_empty() || *types == TypeSet::All) && types.contains(media)
 }

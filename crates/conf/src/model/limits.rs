@@ -1,4 +1,4 @@
-//! `limit_req*`, `limit_conn*`: shared zones, and what locations ask of them.
+//! `limit_req*`, `limit_conn*`: shared zones, and their use by locations.
 
 use super::LogLevel;
 use crate::vars::Template;
@@ -22,7 +22,7 @@ pub struct LimitZone {
     pub name: Box<[u8]>,
     /// Bytes of memory, counted as nginx counts them.
     pub size: u64,
-    /// What is counted; an empty result is not.
+    /// The key to count by; an empty value is not counted.
     pub key: Template,
     /// The key as written.
     pub key_text: Box<[u8]>,
@@ -30,7 +30,7 @@ pub struct LimitZone {
     pub kind: LimitKind,
 }
 
-/// What a zone counts.
+/// The unit that a zone counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LimitKind {
     /// Requests over time.
@@ -42,7 +42,7 @@ pub enum LimitKind {
     Connections,
 }
 
-/// What `limit_req` and `limit_conn` say of a location.
+/// `limit_req` and `limit_conn` of a location.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LimitRules {
     /// `limit_req`, in file order.
@@ -56,26 +56,26 @@ pub struct LimitRules {
 }
 
 impl LimitRules {
-    /// Whether nothing is limited.
+    /// Whether there is no limit.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty() && self.connections.is_empty()
     }
 }
 
-/// What happens to a request beyond a limit.
+/// The treatment of a request beyond a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitTerms {
     /// The status that it gets.
     pub status: u16,
-    /// The level at which that is logged; a delay is logged one below.
+    /// The log level of that; a delay is logged one level below.
     pub level: LogLevel,
     /// Whether it is only logged.
     pub dry_run: bool,
 }
 
 impl LimitTerms {
-    /// What holds where nothing is written.
+    /// The default terms.
     pub const DEFAULT: Self = Self { status: 503, level: LogLevel::Error, dry_run: false };
 }
 
@@ -86,7 +86,7 @@ pub struct RequestLimit {
     pub zone: LimitZoneId,
     /// How many may be ahead of the rate.
     pub burst: u64,
-    /// How many of those are not held back.
+    /// How many of those are not delayed.
     pub delay: u64,
 }
 

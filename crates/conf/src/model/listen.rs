@@ -25,13 +25,13 @@ pub struct Listen {
     pub address: ListenAddress,
     /// TCP, or UDP for `quic`.
     pub transport: ListenTransport,
-    /// Whether TLS is spoken; set by any server's `ssl`, holds for all. Always true for QUIC.
+    /// Whether TLS is on; any server's `ssl` sets it for all. Always true for QUIC.
     pub tls: bool,
     /// Whether the old `http2` parameter was given: HTTP/2 for all servers of this address.
     pub http2: bool,
     /// Whether clients send a PROXY protocol header first.
     pub proxy_protocol: bool,
-    /// The server for requests whose name no server has.
+    /// The server for requests whose host matches no server name.
     pub default_server: ServerId,
     /// Every server of this address, in order of mention.
     pub servers: Vec<ServerId>,
@@ -39,7 +39,7 @@ pub struct Listen {
     pub options: SocketOptions,
 }
 
-/// What a socket is bound to.
+/// The address of a socket.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ListenAddress {
     /// IP address and port.
@@ -75,7 +75,7 @@ impl std::fmt::Display for ListenAddress {
     }
 }
 
-/// What runs over the socket.
+/// The protocol over the socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ListenTransport {
     /// A stream socket: HTTP/1 and HTTP/2.
@@ -95,7 +95,7 @@ pub struct SocketOptions {
     pub sndbuf: Option<u32>,
     /// `setfib`; accepted.
     pub setfib: Option<i32>,
-    /// `fastopen`: length of the queue of unfinished handshakes.
+    /// `fastopen`: length of the queue of incomplete handshakes.
     pub fastopen: Option<i32>,
     /// `deferred`: wake only when data arrived.
     pub deferred: bool,
@@ -103,7 +103,7 @@ pub struct SocketOptions {
     pub reuseport: bool,
     /// `ipv6only`
     pub ipv6only: bool,
-    /// `bind`: a socket of its own though a wildcard of the same port exists.
+    /// `bind`: a separate socket although a wildcard of the same port exists.
     pub bind: bool,
     /// `multipath`: MPTCP.
     pub multipath: bool,

@@ -1,4 +1,4 @@
-//! Locations: where they match, what they contain, what they answer with.
+//! Locations: matching, contents, handlers.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ impl LocationId {
     }
 }
 
-/// A `location`, or a server block in the part of one (for requests that match no location).
+/// A `location`, or a server block in the role of one (for requests that match no location).
 #[derive(Clone, Debug)]
 pub struct LocationConf {
     /// When it applies.
@@ -29,12 +29,12 @@ pub struct LocationConf {
     pub nested: Vec<LocationId>,
     /// `internal`: direct requests get 404.
     pub internal: bool,
-    /// What is inherited and resolved.
+    /// The inherited and resolved settings.
     pub settings: Arc<LocationSettings>,
-    /// The rewrite phase; never inherited. That of a server block runs before a location is
-    /// looked for.
+    /// The rewrite phase; never inherited. That of a server block runs before the search for a
+    /// location.
     pub rewrite: Vec<RewriteOp>,
-    /// What answers.
+    /// The content handler.
     pub handler: Handler,
     /// `try_files`; never inherited.
     pub try_files: Option<Arc<TryFiles>>,
@@ -42,14 +42,14 @@ pub struct LocationConf {
     pub place: SourcePlace,
     /// Where each of `rewrite` was written.
     pub rewrite_places: Vec<SourcePlace>,
-    /// What was written in the block itself, apart from blocks in it.
+    /// The directives of the block itself, without inner blocks.
     pub written: Vec<WrittenLocation>,
     /// `limit_except`; never inherited.
     pub except: Option<Except>,
 }
 
 impl LocationConf {
-    /// Where the directive `name` stands in the block itself; the last one, if there are more.
+    /// The place of the directive `name` in the block itself; of the last one, if there are more.
     #[must_use]
     pub fn place_of(&self, name: &str) -> Option<&SourcePlace> {
         place_of(&self.written, name)
@@ -61,20 +61,20 @@ impl LocationConf {
 pub struct Except {
     /// The methods that stay at the location.
     pub methods: Vec<&'static str>,
-    /// Where requests by others go.
+    /// The location of requests with other methods.
     pub location: LocationId,
 }
 
-/// A directive and where it stands.
+/// A directive and its place.
 #[derive(Clone, Debug)]
 pub struct WrittenLocation {
     /// Its name.
     pub name: &'static str,
-    /// Where it stands.
+    /// Its place.
     pub place: SourcePlace,
 }
 
-/// Where the last directive `name` of a block stands.
+/// The place of the last directive `name` of a block.
 #[must_use]
 pub fn place_of<'a>(written: &'a [WrittenLocation], name: &str) -> Option<&'a SourcePlace> {
     written.iter().rev().find(|one| one.name == name).map(|one| &one.place)
@@ -91,7 +91,7 @@ pub enum Matcher {
     Exact(Arc<[u8]>),
     /// `/path`; with `no_regex` (`^~`) it stops the regular expressions of its level.
     Prefix {
-        /// What the path must start with.
+        /// The prefix of the path.
         path: Arc<[u8]>,
         /// Whether `^~` was written.
         no_regex: bool,
@@ -102,14 +102,14 @@ pub enum Matcher {
     Named(Arc<[u8]>),
 }
 
-/// What answers a request that arrived at a location.
+/// The handler of a request that arrived at a location.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Handler {
     /// Files: index, autoindex, static.
     Static,
-    /// An origin. What a nested location without a handler of its own has is not inherited.
+    /// An upstream. A nested location without a handler of its own does not inherit it.
     Pass(Pass),
-    /// `bolide_admin`: the server tells about itself, to whom `allow` names.
+    /// `bolide_admin`: the server's status, for the clients that `allow` names.
     Admin,
     /// `empty_gif`
     EmptyGif,
@@ -120,13 +120,13 @@ pub enum Handler {
 /// A `return`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Return {
-    /// The status; 444 closes without an answer.
+    /// The status; 444 closes the connection without a response.
     pub status: u16,
-    /// What goes with it.
+    /// Its body.
     pub body: ReturnBody,
 }
 
-/// What a `return` sends.
+/// The body of a `return`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReturnBody {
     /// The status's own page.
@@ -140,9 +140,9 @@ pub enum ReturnBody {
 /// A `try_files`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TryFiles {
-    /// What is looked for, in order, below root or alias.
+    /// The candidates, in order, below root or alias.
     pub files: Vec<TryFile>,
-    /// What happens when nothing is there.
+    /// The fallback when none exists.
     pub fallback: Fallback,
 }
 
@@ -151,7 +151,7 @@ pub struct TryFiles {
 pub struct TryFile {
     /// The path, without the trailing slash of a directory test.
     pub path: Template,
-    /// Whether a directory is wanted (written with a trailing `/`) instead of a file.
+    /// Whether it must be a directory (written with a trailing `/`) instead of a file.
     pub directory: bool,
 }
 
@@ -160,7 +160,7 @@ pub struct TryFile {
 pub enum Fallback {
     /// `=404`
     Status(u16),
-    /// `@name`, with the `@`: that location with the same path; 500 when there is none.
+    /// `@name`, with the `@`: that location with the same path; 500 if it does not exist.
     Named(Arc<[u8]>),
     /// A path and arguments: an internal redirect.
     Uri(Template),

@@ -1,4 +1,4 @@
-//! Where log lines go and how they look.
+//! The targets and formats of logs.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -64,13 +64,13 @@ impl LogLevel {
 /// One `error_log`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorLog {
-    /// Where lines go.
+    /// The target of the lines.
     pub target: LogTargetConf,
-    /// The least grave level that is written.
+    /// The least severe level that is logged.
     pub level: LogLevel,
 }
 
-/// Where an error log's lines go.
+/// The target of an error log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LogTargetConf {
     /// Appended to a file.
@@ -79,7 +79,7 @@ pub enum LogTargetConf {
     Stderr,
     /// A syslog server.
     Syslog(Arc<Syslog>),
-    /// `memory:`: kept for a debugger with nginx, and nowhere here.
+    /// `memory:`: a buffer for debuggers in nginx; discarded here.
     Memory,
 }
 
@@ -94,11 +94,11 @@ pub struct Syslog {
     pub severity: u8,
     /// The tag, `nginx` by default.
     pub tag: String,
-    /// Whether the host name is left out.
+    /// Whether the host name is omitted.
     pub nohostname: bool,
 }
 
-/// Where syslog datagrams go.
+/// The target of syslog datagrams.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SyslogServer {
     /// UDP.
@@ -135,7 +135,7 @@ pub type AccessLogs = Arc<Vec<AccessLog>>;
 /// One `access_log`. `access_log off` is an empty list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessLog {
-    /// Where lines go.
+    /// The target of the lines.
     pub target: AccessTarget,
     /// Index of the format in [`super::Http::log_formats`].
     pub format: u32,
@@ -143,12 +143,12 @@ pub struct AccessLog {
     pub condition: Option<Template>,
 }
 
-/// Where an access log's lines go.
+/// The target of an access log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessTarget {
     /// A file with a fixed path (absolute).
     File(Arc<PathBuf>),
-    /// A file whose absolute path holds variables.
+    /// A file whose absolute path contains variables.
     Variable(Template),
     /// A syslog server.
     Syslog(Arc<Syslog>),
@@ -156,7 +156,7 @@ pub enum AccessTarget {
     Stderr,
 }
 
-/// `buffer=`, `flush=` and `gzip=` of a file; they hold for every access log that names it.
+/// `buffer=`, `flush=` and `gzip=` of a file; they apply to every access log with that file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogBuffer {
     /// The file.
@@ -165,19 +165,19 @@ pub struct LogBuffer {
     pub size: usize,
     /// The longest a gathered line waits.
     pub flush: Option<Duration>,
-    /// gzip level of what is written.
+    /// gzip level of the output.
     pub gzip: Option<u8>,
 }
 
-/// `open_log_file_cache`: files whose names hold variables and that stay open.
+/// `open_log_file_cache`: open files whose names contain variables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct LogFileCache {
     /// `max=`: how many.
     pub max: usize,
     /// `inactive=`: how long without a line.
     pub inactive: Duration,
-    /// `valid=`: how long before it is looked whether the name means another file.
+    /// `valid=`: how often the server checks whether the name still means the same file.
     pub valid: Duration,
-    /// `min_uses=`: lines within `inactive` that make a file worth keeping.
+    /// `min_uses=`: lines within `inactive` that keep a file open.
     pub min_uses: u32,
 }

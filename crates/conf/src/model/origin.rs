@@ -1,4 +1,4 @@
-//! How a location talks to an origin: `fastcgi_*`, `proxy_*`, and the `…_pass` directives.
+//! A location's upstream: `fastcgi_*`, `proxy_*`, and the `…_pass` directives.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,15 +13,15 @@ use crate::vars::Template;
 /// A `fastcgi_pass`, `lsapi_pass`, `php_pass` or `proxy_pass`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pass {
-    /// What is spoken.
+    /// The protocol.
     pub protocol: Protocol,
-    /// To whom.
+    /// The target.
     pub to: PassTo,
-    /// What a `proxy_pass` without variables says besides.
+    /// The rest of a `proxy_pass` without variables.
     pub url: Option<Arc<ProxyUrl>>,
 }
 
-/// What is spoken with an origin.
+/// The protocol spoken with an upstream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Protocol {
     /// FastCGI 1.0
@@ -41,7 +41,7 @@ impl From<PhpProtocol> for Protocol {
     }
 }
 
-/// What PHP speaks.
+/// The protocols of PHP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PhpProtocol {
     /// FastCGI 1.0
@@ -50,22 +50,21 @@ pub enum PhpProtocol {
     Lsapi,
 }
 
-/// Whom a `…_pass` directive names.
+/// The target of a `…_pass` directive.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PassTo {
     /// A group, or an address that was made one.
     Group(UpstreamId),
-    /// A text with variables: the name of a group, or an address; of a `proxy_pass` a whole URL.
+    /// A text with variables: the name of a group, or an address; for `proxy_pass` a whole URL.
     Text(Template),
 }
 
-/// Settings of a location for the origins that it passes requests to (`fastcgi_*`; for
-/// `lsapi_pass` and `php_pass` as well).
+/// Upstream settings of a location (`fastcgi_*`; for `lsapi_pass` and `php_pass` as well).
 #[derive(Clone, Debug, PartialEq)]
 pub struct OriginSettings {
     /// `fastcgi_connect_timeout`
     pub connect_timeout: Duration,
-    /// `fastcgi_send_timeout`: between two writes that the origin accepts.
+    /// `fastcgi_send_timeout`: between two successful writes to the upstream.
     pub send_timeout: Duration,
     /// `fastcgi_read_timeout`: between two reads.
     pub read_timeout: Duration,
@@ -83,7 +82,7 @@ pub struct OriginSettings {
     pub buffers: (u32, usize),
     /// `fastcgi_busy_buffers_size`
     pub busy_buffers_size: usize,
-    /// `fastcgi_max_temp_file_size` in bytes; 0 is no file.
+    /// `fastcgi_max_temp_file_size` in bytes; 0 means no file.
     pub max_temp_file_size: u64,
     /// `fastcgi_temp_file_write_size`
     pub temp_file_write_size: usize,
@@ -103,11 +102,11 @@ pub struct OriginSettings {
     pub pass_request_body: bool,
     /// `fastcgi_socket_keepalive`
     pub socket_keepalive: bool,
-    /// `fastcgi_bind`; none leaves it to the system.
+    /// `fastcgi_bind`; `None` leaves the choice to the system.
     pub bind: Option<Bind>,
     /// `fastcgi_force_ranges`
     pub force_ranges: bool,
-    /// `fastcgi_limit_rate`: bytes per second read from the origin; none or 0 is no limit.
+    /// `fastcgi_limit_rate`: bytes per second read from the upstream; `None` or 0 is no limit.
     pub limit_rate: Option<Template>,
     /// `fastcgi_hide_header`, in lower case.
     pub hide_headers: Arc<Vec<Box<[u8]>>>,
@@ -121,9 +120,9 @@ pub struct OriginSettings {
     pub index: Option<Arc<[u8]>>,
     /// `fastcgi_split_path_info`
     pub split_path_info: Option<Regex>,
-    /// `fastcgi_catch_stderr`: texts in the error stream that make an answer invalid.
+    /// `fastcgi_catch_stderr`: texts in the error stream that make a response invalid.
     pub catch_stderr: Arc<Vec<Box<[u8]>>>,
-    /// What only `proxy_*` says.
+    /// The settings of `proxy_*` only.
     pub proxy: Arc<ProxySettings>,
 }
 
@@ -132,7 +131,7 @@ pub struct OriginSettings {
 pub enum Bind {
     /// This one, and how it is written; port 0 is any.
     At(SocketAddr, Arc<str>),
-    /// What these variables make.
+    /// The value of these variables.
     Computed(Template),
 }
 
@@ -163,7 +162,7 @@ pub struct NextUpstream {
     pub non_idempotent: bool,
 }
 
-/// Which fields of an origin's answer have no effect here.
+/// Which fields of an upstream response have no effect here.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IgnoreHeaders {
     /// `X-Accel-Redirect`
@@ -204,7 +203,7 @@ pub struct PhpPool {
     pub name: Arc<str>,
     /// `binary`: php-fpm, or lsphp; found in the usual places if absent.
     pub binary: Option<PathBuf>,
-    /// What the binary speaks.
+    /// The protocol of the binary.
     pub protocol: PhpProtocol,
     /// `user`: the account that scripts run as; the workers' own if absent.
     pub user: Option<String>,
@@ -216,7 +215,7 @@ pub struct PhpPool {
     pub memory: u64,
     /// `max_requests`: requests after which a child is replaced; 0 is never.
     pub max_requests: u32,
-    /// `request_timeout`: after which a child that hangs is ended; zero is never.
+    /// `request_timeout`: after which a hanging child is killed; zero is never.
     pub request_timeout: Duration,
     /// `queue`: requests that wait for a child, and how long.
     pub queue: super::upstream::Queue,

@@ -1,4 +1,4 @@
-//! TLS to origins, as `proxy_ssl_*` asks for it. Files are not opened here.
+//! TLS to upstreams: `proxy_ssl_*`. Files are not opened here.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -7,16 +7,17 @@ use super::SourcePlace;
 use super::tls::{CertificateCache, ConfCommands, Protocols};
 use crate::vars::Template;
 
-/// What `proxy_ssl_*` of one location says.
+/// The `proxy_ssl_*` settings of one location.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OriginTlsConf {
-    /// `proxy_ssl_certificate`; an empty text is no certificate.
+    /// `proxy_ssl_certificate`; an empty text means no certificate.
     pub certificate: Option<PemName>,
     /// `proxy_ssl_certificate_key`
     pub key: Option<PemName>,
     /// The directory that paths of these two start from.
     pub beside: PathBuf,
-    /// `proxy_ssl_certificate_cache`; none: what variables name is read for each connection.
+    /// `proxy_ssl_certificate_cache`; `None`: certificates named by variables are read for each
+    /// connection.
     pub certificate_cache: Option<CertificateCache>,
     /// `proxy_ssl_password_file`, and where it is written.
     pub password_file: Option<(PathBuf, SourcePlace)>,
@@ -47,7 +48,7 @@ pub struct OriginTlsConf {
 pub struct PemName {
     /// As written.
     pub written: Arc<[u8]>,
-    /// What it says.
+    /// Its text.
     pub template: Template,
 }
 

@@ -1,5 +1,5 @@
-//! What holds for origins that speak HTTP only: where `proxy_pass` leads, what requests look like
-//! there, and how addresses and cookies in answers become ours.
+//! Settings of HTTP upstreams only: the URL of `proxy_pass`, the form of requests, and the
+//! rewriting of URLs and cookies in responses.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use super::origin_tls::OriginTlsConf;
 use crate::regex::Regex;
 use crate::vars::Template;
 
-/// What `proxy_pass http://HOST:PORT/URI` says besides who is asked.
+/// The parts of `proxy_pass http://HOST:PORT/URI` beside the server address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProxyUrl {
     /// Whether the scheme is `https`.
     pub secure: bool,
-    /// `$proxy_host`: the host, and the port if one is written that is not the scheme's;
-    /// `localhost` for a unix socket.
+    /// `$proxy_host`: the host, with the port unless it is the scheme's default; `localhost` for a
+    /// unix socket.
     pub host: Arc<[u8]>,
-    /// `$proxy_port`: the port, the scheme's if none is written; empty for a unix socket.
+    /// `$proxy_port`: the port, or the scheme's default; empty for a unix socket.
     pub port: Arc<[u8]>,
-    /// The URI as written; none: the client's own target is passed on.
+    /// The URI as written; `None`: the client's own target is passed on.
     pub uri: Option<Arc<[u8]>>,
-    /// The prefix of the request's path that `uri` stands for: that of the location.
+    /// The prefix of the request's path that `uri` replaces: that of the location.
     pub replaces: Arc<[u8]>,
     /// The whole address as written, for `proxy_redirect default`.
     pub written: Arc<[u8]>,
@@ -85,34 +85,34 @@ pub enum ProxyVersion {
 pub struct ProxyField {
     /// The name as written.
     pub name: Arc<[u8]>,
-    /// The value; an empty one leaves the field out.
+    /// The value; an empty one omits the field.
     pub value: Template,
 }
 
 /// A `proxy_redirect`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Redirect {
-    /// `default`: the address of `proxy_pass` becomes the prefix of the location.
+    /// `default`: the URL of `proxy_pass` becomes the prefix of the location.
     Default,
     /// One text becomes another.
     Rule(Replacement),
 }
 
-/// What `proxy_redirect`, `proxy_cookie_domain` or `proxy_cookie_path` replaces.
+/// A replacement of `proxy_redirect`, `proxy_cookie_domain` or `proxy_cookie_path`.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Replacement {
-    /// What begins so begins otherwise; a domain that is this one (a leading dot aside).
+    /// Replaces a prefix, or a domain equal to this one (ignoring a leading dot).
     Text {
-        /// As the origin says it.
+        /// The upstream's text.
         from: Template,
         /// As the client gets it.
         to: Template,
     },
-    /// What an expression finds is replaced.
+    /// Replaces the match of an expression.
     Pattern {
-        /// What it must match.
+        /// The expression.
         regex: Regex,
-        /// What it becomes; `$1` and named groups are its own.
+        /// The replacement; `$1` and named groups are those of the expression.
         to: Template,
     },
 }
@@ -120,7 +120,7 @@ pub enum Replacement {
 /// A `proxy_cookie_flags`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CookieFlags {
-    /// Whose flags are changed.
+    /// The cookies whose flags change.
     pub name: CookieName,
     /// `secure`, `nosecure`, `httponly`, `nohttponly`, `samesite=…`, `nosamesite`, as texts.
     pub flags: Vec<Template>,
@@ -129,8 +129,8 @@ pub struct CookieFlags {
 /// Which cookies a rule is about.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CookieName {
-    /// The one of this name, in any case.
+    /// The cookie of this name, case-insensitive.
     Text(Template),
-    /// Those whose name it matches.
+    /// Cookies whose name it matches.
     Pattern(Regex),
 }

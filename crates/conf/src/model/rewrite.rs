@@ -4,7 +4,7 @@ use super::{LocationId, Return};
 use crate::regex::Regex;
 use crate::vars::{Template, Var};
 
-/// One instruction. What an `if` governs follows it directly.
+/// One instruction. The instructions inside an `if` follow it directly.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RewriteOp {
     /// `rewrite`
@@ -15,16 +15,16 @@ pub enum RewriteOp {
     Set {
         /// Which variable.
         target: SetTarget,
-        /// What it becomes.
+        /// The new value.
         value: Template,
     },
     /// `if`
     If {
-        /// What is tested.
+        /// The condition.
         test: IfTest,
-        /// How many of the following instructions stand inside it.
+        /// How many of the following instructions are inside it.
         inner: u16,
-        /// The settings that hold from here on when it is true; none in a server block.
+        /// The settings that apply from here on when it is true; `None` in a server block.
         location: Option<LocationId>,
     },
     /// `break`
@@ -34,26 +34,26 @@ pub enum RewriteOp {
 /// A `rewrite`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RewriteRule {
-    /// What the path must match.
+    /// The expression for the path.
     pub regex: Regex,
     /// The new path; for redirects the whole new address.
     pub path: Template,
-    /// What follows the first written `?` of a new path.
+    /// The text after the first literal `?` of a new path.
     pub args: Option<Template>,
     /// Whether a `?` was written in the replacement.
     pub has_mark: bool,
     /// Whether the arguments so far are appended: no `?` at the end.
     pub keeps_args: bool,
-    /// What happens next.
+    /// The next step.
     pub then: Then,
 }
 
-/// What a `rewrite` that matched does.
+/// The effect of a `rewrite` that matched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// The next instruction runs.
     Continue,
-    /// `last`: the phase ends, and the location is looked for again.
+    /// `last`: the phase ends, and the search for a location starts again.
     Last,
     /// `break`: the phase ends.
     Break,
@@ -61,7 +61,7 @@ pub enum Then {
     Redirect(u16),
 }
 
-/// What `set` assigns to.
+/// The target of `set`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetTarget {
     /// A variable of the configuration: an index into [`super::Http::named`].
@@ -85,13 +85,13 @@ pub enum IfTest {
     Matches(Var, Regex),
     /// `$x !~ re`, `$x !~* re`
     Mismatches(Var, Regex),
-    /// `-f path` and its kin.
+    /// `-f path` and similar tests.
     Is(FileTest, Template),
-    /// `!-f path` and its kin.
+    /// `!-f path` and similar tests.
     IsNot(FileTest, Template),
 }
 
-/// What is asked about a path.
+/// The test of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileTest {
     /// `-f`: a regular file.

@@ -1,4 +1,4 @@
-//! Servers: names, what holds before a location is known, TLS.
+//! Servers: names, the settings that apply before a location is known, TLS.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ impl ServerId {
 pub struct ServerConf {
     /// Every name, as written and in order; no `server_name` is one empty exact name.
     pub names: Vec<ServerName>,
-    /// The first name as `$server_name` gives it: of `.a.com`, `a.com`; of a regex, `~…`.
+    /// The first name in the form of `$server_name`: of `.a.com`, `a.com`; of a regex, `~…`.
     pub primary_name: Arc<str>,
     /// `http2 on`: HTTP/2 over TLS by ALPN, and in the clear by its preface.
     pub http2: bool,
@@ -33,7 +33,7 @@ pub struct ServerConf {
     pub tls: Arc<TlsConf>,
     /// The block itself as the location for requests that match none.
     pub root: LocationId,
-    /// What holds from the first byte, before a location is known.
+    /// The settings from the first byte on, before a location is known.
     pub settings: Arc<ServerSettings>,
     /// Where it was written.
     pub place: SourcePlace,
@@ -46,17 +46,17 @@ pub struct ServerConf {
 pub enum ServerName {
     /// `www.a.com`; empty matches a missing host.
     Exact(Box<str>),
-    /// `*.a.com`: holds `.a.com`. Matches what ends so and is longer.
+    /// `*.a.com`: holds `.a.com`. Matches longer names with that suffix.
     Suffix(Box<str>),
     /// `.a.com`: holds `.a.com`. Matches `a.com` and all `*.a.com`.
     SuffixOrSelf(Box<str>),
-    /// `www.*`: holds `www.`. Matches what begins so and is longer.
+    /// `www.*`: holds `www.`. Matches longer names with that prefix.
     Prefix(Box<str>),
-    /// `~re`; always without regard to case when it has upper-case letters, as nginx has it.
+    /// `~re`; case-insensitive when it has upper-case letters, as in nginx.
     Regex(Regex),
 }
 
-/// What holds for a server from the first byte of a request.
+/// The settings of a server from the first byte of a request on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerSettings {
     /// `connection_pool_size`; accepted.
@@ -90,7 +90,7 @@ pub struct ServerSettings {
 pub struct Http2 {
     /// `http2_max_concurrent_streams`
     pub max_concurrent_streams: u32,
-    /// `http2_body_preread_size`: bytes of a body that may come before it is read.
+    /// `http2_body_preread_size`: bytes of a body that may arrive before it is read.
     pub body_preread_size: u32,
 }
 
@@ -107,6 +107,6 @@ pub struct Http3 {
     pub gso: bool,
     /// `quic_active_connection_id_limit`
     pub active_connection_id_limit: u32,
-    /// `quic_host_key`: file of the secret for tokens, and where that stands.
+    /// `quic_host_key`: file of the secret for tokens, and the place of the directive.
     pub host_key: Option<(std::path::PathBuf, SourcePlace)>,
 }

@@ -1,6 +1,6 @@
-//! What `http`, `server` and `location` blocks inherit from one another, resolved.
+//! The settings that `http`, `server` and `location` blocks inherit from one another, resolved.
 //!
-//! Rare groups stand behind an [`Arc`], so that a block which changes one value copies little.
+//! Rare groups are behind an [`Arc`], so that a block which changes one value copies little.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use crate::vars::Template;
 /// File extension in lower case, to content type.
 pub type TypesMap = HashMap<Box<[u8]>, Arc<[u8]>>;
 
-/// The settings of a location, nothing left to inherit.
+/// The settings of a location, inheritance resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LocationSettings {
     /// `root` or `alias`: one slot.
     pub root: DocumentRoot,
-    /// `index`: names tried in order; one that begins with `/` is a path of its own.
+    /// `index`: names tried in order; one that begins with `/` is an absolute URI.
     pub index: Arc<Vec<Template>>,
     /// `default_type`
     pub default_type: Arc<[u8]>,
@@ -29,7 +29,7 @@ pub struct LocationSettings {
     pub types: Arc<TypesMap>,
     /// `error_page`: one entry per status.
     pub error_pages: Arc<Vec<ErrorPage>>,
-    /// `post_action`: a path or a name, as written, where a request goes on when it was answered.
+    /// `post_action`: a path or a name, as written, for the internal request after the response.
     pub post_action: Option<Arc<[u8]>>,
     /// `recursive_error_pages`
     pub recursive_error_pages: bool,
@@ -47,7 +47,7 @@ pub struct LocationSettings {
     pub etag: bool,
     /// `if_modified_since`
     pub if_modified_since: IfModifiedSince,
-    /// `max_ranges`; none is no limit, 0 is no ranges at all.
+    /// `max_ranges`; `None` is no limit, 0 disables ranges.
     pub max_ranges: Option<u32>,
     /// `charset`, `charset_types`, `source_charset`, `override_charset`
     pub charset: Arc<Charset>,
@@ -93,7 +93,7 @@ pub struct LocationSettings {
     pub real_ip: Arc<RealIp>,
     /// `allow` and `deny`, in file order.
     pub access: Arc<Vec<AccessRule>>,
-    /// `auth_basic`: the realm; none and `off` ask for no password.
+    /// `auth_basic`: the realm; `None` and `off` require no password.
     pub auth_basic: Option<Template>,
     /// `auth_basic_user_file`
     pub auth_basic_user_file: Option<Template>,
@@ -107,11 +107,11 @@ pub struct LocationSettings {
     pub secure_link: Option<Arc<SecureLink>>,
     /// `auth_delay`: how long a 401 is held back; zero is not at all.
     pub auth_delay: Duration,
-    /// `keepalive_timeout`: zero closes after each answer.
+    /// `keepalive_timeout`: zero closes after each response.
     pub keepalive_timeout: Duration,
-    /// `keepalive_timeout`'s second value: what `Keep-Alive: timeout=` says.
+    /// `keepalive_timeout`'s second value: the one in `Keep-Alive: timeout=`.
     pub keepalive_header: Option<Duration>,
-    /// `keepalive_min_timeout`: how long an idle connection outlives the order to drain.
+    /// `keepalive_min_timeout`: how long an idle connection survives the order to drain.
     pub keepalive_min_timeout: Duration,
     /// `keepalive_time`: the longest a connection is used.
     pub keepalive_time: Duration,
@@ -139,7 +139,8 @@ pub struct LocationSettings {
     pub lingering_timeout: Duration,
     /// `reset_timedout_connection`
     pub reset_timedout_connection: bool,
-    /// `limit_rate`: bytes per second, a number or a text that gives one; none or 0 is no limit.
+    /// `limit_rate`: bytes per second, a number or a text that evaluates to one; `None` or 0 is no
+    /// limit.
     pub limit_rate: Option<Template>,
     /// `limit_rate_after`: bytes that are free.
     pub limit_rate_after: Option<Template>,
@@ -165,7 +166,7 @@ pub struct LocationSettings {
     pub resolver: Arc<Vec<String>>,
     /// `resolver_timeout`
     pub resolver_timeout: Duration,
-    /// What holds for the origin of the location: `fastcgi_*`, or `proxy_*` where it speaks HTTP.
+    /// The upstream settings of the location: `fastcgi_*`, or `proxy_*` for HTTP.
     pub origin: Arc<OriginSettings>,
     /// `fastcgi_cache*` or `proxy_cache*` in the same way; `page_cache*`
     pub cache: Arc<CacheSettings>,
@@ -189,8 +190,8 @@ pub struct DocumentRoot {
 pub enum Mapping {
     /// `root`: the whole path is appended.
     Whole,
-    /// `alias` in a prefix or exact location: the path without its first so many bytes is appended.
-    /// A nested location inherits the number with the alias.
+    /// `alias` in a prefix or exact location: the path without its first bytes, this many, is
+    /// appended. A nested location inherits the number with the alias.
     Without(usize),
     /// `alias` in a regex location: it spells the whole file.
     Nothing,
@@ -199,11 +200,11 @@ pub enum Mapping {
 /// One status of an `error_page`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorPage {
-    /// The status it stands in for.
+    /// The status that it handles.
     pub status: u16,
     /// The status that the client sees.
     pub overwrite: Overwrite,
-    /// Where to go: `/uri` (with arguments), `@name`, or an address to redirect the client to.
+    /// The target: `/uri` (with arguments), `@name`, or a URL to redirect the client to.
     pub target: Template,
 }
 
@@ -229,10 +230,10 @@ pub struct AddHeader {
     pub always: bool,
 }
 
-/// What becomes of an outer block's list where a block has or has none of its own.
+/// The fate of an outer block's list when a block has a list of its own, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListInherit {
-    /// `on`: it holds where there is none.
+    /// `on`: it applies to blocks without one.
     On,
     /// `off`: it does not hold.
     Off,
@@ -247,17 +248,17 @@ pub enum Expires {
     Fixed(ExpiresRule),
     /// Decided per request: its text is read by [`ExpiresRule::parse`].
     Variable {
-        /// What gives the rule's text.
+        /// The rule's text.
         text: Template,
         /// Whether `modified` was written before it.
         modified: bool,
     },
 }
 
-/// What `Expires` and `Cache-Control` say.
+/// The rule for `Expires` and `Cache-Control`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExpiresRule {
-    /// Nothing.
+    /// No fields.
     Off,
     /// 1970, `no-cache`.
     Epoch,
@@ -282,7 +283,7 @@ pub enum IfModifiedSince {
     Before,
 }
 
-/// `charset` and its kin.
+/// `charset` and related directives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charset {
     /// `charset`
@@ -300,7 +301,7 @@ pub struct Charset {
 pub enum CharsetOf {
     /// `off`
     Off,
-    /// A name, or a text with variables that gives one.
+    /// A name, or a text with variables that evaluates to one.
     Name(Template),
 }
 
@@ -337,7 +338,7 @@ pub struct OpenFileCache {
     pub max: Option<u32>,
     /// `inactive=`
     pub inactive: Duration,
-    /// Whether `open_file_cache off` was written, rather than nothing.
+    /// Whether `open_file_cache off` was written, rather than omitted.
     pub is_off: bool,
     /// `open_file_cache_valid`; none when it was not written.
     pub valid: Option<Duration>,
@@ -393,7 +394,7 @@ pub struct KeepaliveDisable {
     pub safari: bool,
 }
 
-/// What a location says about the end of an answer and of its connection.
+/// A location's settings for the end of a response and of its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CloseSettings {
     /// `send_timeout`
@@ -409,7 +410,7 @@ pub struct CloseSettings {
 }
 
 impl LocationSettings {
-    /// How a connection ends that was answered here.
+    /// How a connection ends after a response of this location.
     #[must_use]
     pub const fn manners(&self) -> CloseSettings {
         CloseSettings {

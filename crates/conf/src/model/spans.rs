@@ -1,6 +1,6 @@
 //! Which number each address has, in little memory: found by halving.
 
-/// Numbers over a whole space of addresses; each holds from its start to the next one's.
+/// Numbers over a whole address space; each applies from its start to the next one's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Spans<T> {
     starts: Vec<T>,
@@ -14,7 +14,7 @@ impl<T: Copy + Ord + From<u8>> Spans<T> {
         Self { starts: vec![T::from(0)], values: vec![value] }
     }
 
-    /// From `start` on, `value` holds. Starts come in order; of two equal ones the last counts.
+    /// From `start` on, `value` applies. Starts come in order; of two equal ones the last counts.
     pub fn begin(&mut self, start: T, value: u32) {
         if self.starts.last() == Some(&start) {
             self.starts.pop();
@@ -39,7 +39,7 @@ impl<T: Copy + Ord + From<u8>> Spans<T> {
         self.starts.len()
     }
 
-    /// Whether there is nothing, which never holds.
+    /// Whether there are no spans, which is never the case.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.starts.is_empty()
@@ -65,8 +65,8 @@ impl SpanAddress for u128 {
 }
 
 impl<T: SpanAddress> Spans<T> {
-    /// Of ranges (first, last, number), any two of which are apart or one inside the other, the
-    /// innermost counts; where there is none, 0.
+    /// Builds spans from ranges (first, last, number), any two of which are disjoint or nested; the
+    /// innermost counts, and 0 outside all ranges.
     #[must_use]
     pub fn nested(mut ranges: Vec<(T, T, u32)>) -> Self {
         ranges.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(b.1.cmp(&a.1)));
@@ -83,7 +83,7 @@ impl<T: SpanAddress> Spans<T> {
         spans
     }
 
-    /// Ends what ends before `until`, or everything.
+    /// Closes the ranges that end before `until`, or all.
     fn close(&mut self, open: &mut Vec<(T, u32)>, until: Option<T>) {
         while let Some((end, _)) = open.last().copied()
             && until.is_none_or(|until| end < until)

@@ -1,4 +1,4 @@
-//! TLS as a server block asks for it.
+//! The TLS settings of a server block.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -46,12 +46,12 @@ pub const OPENSSL_COMMANDS: [&str; 30] = [
 /// Settings in OpenSSL's own words: name and value, in order.
 pub type ConfCommands = Arc<Vec<(String, String)>>;
 
-/// What `ssl_*` directives of one server say. Files are not opened here.
+/// The `ssl_*` directives of one server. Files are not opened here.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TlsConf {
     /// Pairs of certificate chain and key (absolute paths); several for several key types.
     pub certificates: Arc<Vec<CertificateConf>>,
-    /// `ssl_certificate_cache`; none: what variables name is read for each client.
+    /// `ssl_certificate_cache`; `None`: certificates named by variables are read for each client.
     pub certificate_cache: Option<CertificateCache>,
     /// `ssl_password_file`, and where it is written.
     pub password_file: Option<(PathBuf, SourcePlace)>,
@@ -112,7 +112,7 @@ impl TlsConf {
     }
 }
 
-/// What is kept of certificates that variables name.
+/// The cache of certificates that variables name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CertificateCache {
     /// How many.
@@ -137,9 +137,9 @@ pub struct CertificateConf {
 pub enum Pem {
     /// In a file.
     File(PathBuf),
-    /// In the configuration itself: what stands behind `data:`.
+    /// In the configuration itself: the text after `data:`.
     Data(Arc<[u8]>),
-    /// Where a text with variables says, for each client.
+    /// At the path that a text with variables gives, for each client.
     Computed {
         /// The text.
         template: Template,
@@ -149,7 +149,7 @@ pub enum Pem {
 }
 
 impl Pem {
-    /// What a word without variables, or their worth, means.
+    /// The source that a word without variables, or an evaluated one, names.
     #[must_use]
     pub fn of(word: &[u8], beside: &Path) -> Self {
         match word.strip_prefix(b"data:") {
@@ -176,18 +176,18 @@ pub struct Protocols {
     pub tls12: bool,
     /// `TLSv1.3`
     pub tls13: bool,
-    /// `SSLv2`, `SSLv3`, `TLSv1` or `TLSv1.1` was named; nobody speaks those any more.
+    /// `SSLv2`, `SSLv3`, `TLSv1` or `TLSv1.1` was named; all are obsolete.
     pub obsolete: bool,
 }
 
 /// `ssl_session_cache`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionCache {
-    /// `none`: told to the client as possible, but never done.
+    /// `none`: announced to the client, but never done.
     None,
     /// `off`
     Off,
-    /// `builtin`: how many sessions, if that was said.
+    /// `builtin`: how many sessions, if given.
     Builtin(Option<u64>),
     /// `shared:NAME:SIZE`; the size in bytes.
     Shared(Box<str>, u64),

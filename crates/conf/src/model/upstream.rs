@@ -1,4 +1,4 @@
-//! Groups of origins: who is in them, how one is chosen, when one is left alone.
+//! Upstream groups: servers, balancing, failure handling.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -25,21 +25,21 @@ impl UpstreamId {
 pub struct Upstream {
     /// Its name as written; for a single address, that address.
     pub name: Arc<str>,
-    /// How it came to be.
+    /// Its origin in the configuration.
     pub kind: UpstreamKind,
     /// How one server is chosen.
     pub balance: Balance,
     /// Its servers in file order.
     pub servers: Vec<UpstreamServer>,
-    /// `keepalive` and its kin.
+    /// `keepalive` and related directives.
     pub keepalive: Keepalive,
-    /// Requests that may wait when all servers are busy (`max_conns`), and how long.
+    /// Requests that may queue when all servers are busy (`max_conns`), and how long.
     pub queue: Option<Queue>,
     /// Where it was written.
     pub place: SourcePlace,
 }
 
-/// How a group came to be.
+/// The origin of a group in the configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpstreamKind {
     /// An `upstream` block.
@@ -53,7 +53,7 @@ pub enum UpstreamKind {
 /// How one server of a group is chosen.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Balance {
-    /// In turn, by weight.
+    /// Weighted round robin.
     RoundRobin,
     /// `least_conn`
     LeastConn,
@@ -61,7 +61,7 @@ pub enum Balance {
     IpHash,
     /// `hash`
     Hash {
-        /// What is hashed.
+        /// The key to hash.
         key: Template,
         /// `consistent`: ketama points instead of a remainder.
         consistent: bool,
@@ -73,12 +73,12 @@ pub enum Balance {
     },
 }
 
-/// One `server` line of a group; it may stand for several addresses.
+/// One `server` line of a group; it may have several addresses.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UpstreamServer {
     /// The address as written.
     pub name: Arc<str>,
-    /// What it resolves to.
+    /// The addresses that it resolves to.
     pub addresses: Vec<PeerAddress>,
     /// `weight`
     pub weight: u32,
@@ -94,7 +94,7 @@ pub struct UpstreamServer {
     pub down: bool,
 }
 
-/// Where an origin listens.
+/// The address of an upstream server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum PeerAddress {
     /// An Internet address.
@@ -104,7 +104,7 @@ pub enum PeerAddress {
 }
 
 impl std::fmt::Display for PeerAddress {
-    /// As in logs and `$upstream_addr`: `127.0.0.1:9000`, `unix:/run/php.sock`.
+    /// The form in logs and `$upstream_addr`: `127.0.0.1:9000`, `unix:/run/php.sock`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Inet(address) => write!(f, "{address}"),
@@ -113,10 +113,10 @@ impl std::fmt::Display for PeerAddress {
     }
 }
 
-/// `keepalive` and its kin of a group.
+/// `keepalive` and related directives of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Keepalive {
-    /// `keepalive`: idle connections kept per worker; 0 is none.
+    /// `keepalive`: idle connections per worker; 0 closes them all.
     pub idle_max: u32,
     /// `keepalive_requests`
     pub requests: u64,
@@ -126,7 +126,7 @@ pub struct Keepalive {
     pub timeout: Duration,
 }
 
-/// Who may wait for a busy group.
+/// The queue of a busy group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Queue {
     /// Requests, over all workers.

@@ -1,9 +1,9 @@
-//! What texts must end with for an expression to match, where that can be read off it.
+//! A suffix that a text must have for an expression to match, where the expression shows one.
 //!
-//! Owns a sure no without asking PCRE; says nothing of expressions that are not plain. Easiest to
-//! break: `$` matches before a last line feed as well, which is the caller's to remember.
+//! Rules out a match without PCRE; reports nothing for expressions that are not plain. Easiest to
+//! break: `$` matches before a final line feed as well, which the caller must handle.
 
-/// The literal end, with its dot, of an expression like `^/a/.*\.php$`; empty for any other.
+/// The literal suffix, with its dot, of an expression like `^/a/.*\.php$`; empty for any other.
 pub(super) fn of(source: &[u8]) -> &[u8] {
     let Some(open) = source.strip_suffix(b"$") else { return &[] };
     let is_literal = |byte: &u8| byte.is_ascii_alphanumeric();
@@ -15,8 +15,8 @@ pub(super) fn of(source: &[u8]) -> &[u8] {
     if is_plain(before) { &open[before.len() + 1..] } else { &[] }
 }
 
-/// Whether what follows `text` in an expression means what it would mean without it: no other
-/// branch, no option, no quotation, and no backslash that takes the next byte away.
+/// Whether the expression after `text` means the same as without it: no alternative, no option, no
+/// quotation, and no backslash that consumes the next byte.
 fn is_plain(text: &[u8]) -> bool {
     let mut bytes = text.iter();
     while let Some(byte) = bytes.next() {
