@@ -1,8 +1,8 @@
-//! Questions to a running server, and its answers: `bolide explain`, `bolide cache`, `bolide
+//! Commands to a running server, and its replies: `bolide explain`, `bolide cache`, `bolide
 //! status`.
 //!
-//! Owns the conversation over the command socket. Each command is carried out by a thread of its
-//! own under the workers' account, so that neither the control thread nor a worker waits for it.
+//! Owns the conversation over the command socket. Each command runs in a thread of its own under
+//! the workers' account, so that neither the control thread nor a worker waits for it.
 
 pub(crate) mod client;
 mod explain;
@@ -30,15 +30,15 @@ use status::Scene;
 
 /// LIMIT: commands that are carried out at once.
 const BUSY_MAX: usize = 4;
-/// What an answer begins with that is none.
+/// The beginning of a reply that reports an error.
 const ERROR: &str = "error: ";
-/// What one begins with that is.
+/// The beginning of a successful reply.
 const OK: &str = "ok\n";
 
-/// What a command came to: what is printed, or why not.
+/// The result of a command: its output, or its error.
 type Told = Result<Vec<u8>, String>;
 
-/// Hands commands to threads.
+/// Runs commands on threads.
 #[derive(Debug, Default)]
 pub(crate) struct Office {
     /// Each thread holds one more.
@@ -46,7 +46,7 @@ pub(crate) struct Office {
 }
 
 impl Office {
-    /// Has `words` carried out for `client`.
+    /// Executes `words` for `client`.
     pub(crate) fn handle(
         &self,
         client: UnixStream,
@@ -62,7 +62,7 @@ impl Office {
         let held = self.busy.clone();
         let body = move || {
             let _held = held;
-            // What workers cannot see is not shown as if they could.
+            // A command must not show what workers cannot see.
             if let Some((user, uid, gid)) = account
                 && let Err(error) = bolide_io::process::become_user(&user, uid, gid)
             {
@@ -79,12 +79,12 @@ impl Office {
     }
 }
 
-/// A door of the command's own.
+/// An `Io` backend for the command.
 fn door() -> Result<Epoll, String> {
     Epoll::new().map_err(|error| format!("epoll: {error}"))
 }
 
-/// A client that left has no use for the rest.
+/// A client that left needs no reply.
 fn reply(mut client: &UnixStream, told: &Told) {
     let _ = match told {
         Ok(text) => client.write_all(OK.as_bytes()).and_then(|()| client.write_all(text)),
@@ -92,10 +92,10 @@ fn reply(mut client: &UnixStream, told: &Told) {
     };
 }
 
-/// What commands look at.
+/// The objects that commands inspect.
 pub(crate) struct AdminDesk {
     site: SiteRef,
-    /// The running server, for those who ask after it.
+    /// The running server, for commands about it.
     scene: Option<Scene>,
 }
 
@@ -105,7 +105,7 @@ impl AdminDesk {
         Self { site: SiteRef::new(generation.site.clone(), generation.groups.clone()), scene }
     }
 
-    /// Of a configuration that nobody runs.
+    /// Of a configuration without a running server.
     pub(crate) fn of_site(site: Arc<bolide_engine::Site>) -> Self {
         let upstreams = site.config().http.as_ref().map_or(&[][..], |http| &http.upstreams);
         let groups = Arc::new(bolide_upstream::UpstreamGroups::new(upstreams, None));
@@ -123,7 +123,7 @@ impl AdminDesk {
         }
     }
 
-    /// Writes the purges of a command to the journals, before the command is answered.
+    /// Writes the purges of a command to the journals, before the reply to the command.
     fn write_purges(&self) -> Result<(), String> {
         let unwritten = self.site.store().filter(|store| store.has_unwritten_purges());
         let Some(store) = unwritten else { return Ok(()) };
@@ -136,7 +136,7 @@ impl AdminDesk {
         self.site.store().ok_or_else(|| nothing.to_owned())
     }
 
-    /// The parts of the store that `vhost=` and `zone=` name; all, if neither is there.
+    /// The spaces that `vhost=` and `zone=` name; all, if both are absent.
     fn spaces(&self, words: &Words) -> Result<Vec<ExplainSpace>, String> {
         let all = self.site.spaces();
         let mut chosen = Vec::new();

@@ -12,18 +12,18 @@ use bolide_worker::{Generation, GenerationSockets, Handout, ListenSettings, Open
 
 use crate::tls_setup::{self, TlsState};
 
-/// What outlives generations.
+/// The state that outlives generations.
 #[derive(Debug)]
 pub(crate) struct SharedParts {
     pub(crate) tls: TlsState,
     pub(crate) quic_keys: Arc<bolide_quic::SharedKeys>,
-    /// Kept answers, from the first configuration on that keeps any; its limits hold.
+    /// The store, from the first configuration on that caches; its limits stay in force.
     pub(crate) store: OnceLock<Arc<bolide_cache::Store>>,
     /// Where requests are counted.
     pub(crate) zones: bolide_engine::Zones,
 }
 
-/// How many workers a configuration asks for.
+/// The number of workers that a configuration requests.
 pub(crate) fn worker_count(config: &Config) -> u16 {
     let count = match config.main.worker_processes {
         Workers::Auto => bolide_io::process::cores(),
@@ -33,7 +33,7 @@ pub(crate) fn worker_count(config: &Config) -> u16 {
     u16::try_from(count.clamp(1, 250)).unwrap_or(1)
 }
 
-/// A generation but for its sockets, which are opened only when everything else is right.
+/// A generation without its sockets, which are opened only when everything else is right.
 #[derive(Debug)]
 pub(crate) struct GenerationDraft {
     pub(crate) site: Arc<Site>,
@@ -73,7 +73,7 @@ pub(crate) fn draft(
     Ok(GenerationDraft { site, listens, origin_tls, warnings })
 }
 
-/// The site with the store of the process, if it keeps answers.
+/// The site with the store of the process, if it caches.
 fn with_store(site: Site, shared: &SharedParts) -> Site {
     if !site.keeps_answers() {
         return site;
@@ -98,7 +98,7 @@ fn with_store(site: Site, shared: &SharedParts) -> Site {
     site.with_store(store.clone())
 }
 
-/// Bytes of memory that the machine has; a gigabyte if it does not say.
+/// Bytes of memory of the machine; a gigabyte if unknown.
 fn machine_memory() -> u64 {
     let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
@@ -152,15 +152,15 @@ pub(crate) fn open_logs_anew(config: &Config, old: &OpenLogs) -> Result<OpenLogs
     if failed.is_empty() { Ok(open) } else { Err(failed.swap_remove(0)) }
 }
 
-/// As [`open_logs`]; what cannot be opened stays as it is in `old`, and is told.
+/// As [`open_logs`]; a log that cannot be opened stays as it is in `old`, and is reported.
 pub(crate) fn reopen_logs(config: &Config, old: &OpenLogs) -> (OpenLogs, Vec<String>) {
     let (mut open, mut failed) = (HashMap::new(), Vec::new());
     for path in log_paths(config) {
         let name = path.as_os_str().as_bytes();
         match bolide_worker::LogFile::open(name) {
             Ok(file) => {
-                // Thousands of servers have thousands of logs, and who may open so many may not be
-                // allowed twice as many.
+                // Thousands of servers have thousands of logs, and a process that may open that
+                // many may not be allowed twice as many.
                 let known = old
                     .get(name)
                     .filter(|known| bolide_io::file::is_same(known.file(), file.file()));

@@ -1,5 +1,5 @@
-//! `bolide check`: tells someone who moves from nginx what becomes of a configuration, directive by
-//! directive. It opens nothing that the configuration names and starts nothing; `-t` does that.
+//! `bolide check`: reports for users of nginx how this server treats each directive of a
+//! configuration. It opens nothing that the configuration names and starts nothing; `-t` does that.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use crate::messages::{err, out};
 use crate::reading;
 use crate::source::DiskSource;
 
-/// What is shown.
+/// The part to show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CheckDetail {
-    /// What differs from nginx.
+    /// The differences from nginx.
     Differences,
     /// Every directive.
     Everything,

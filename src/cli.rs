@@ -13,19 +13,19 @@ pub(crate) use admin::{ADMIN_HELP, Admin};
 
 use crate::check::{CheckDetail, CheckOptions};
 
-/// Where files are looked for, unless `-p` says otherwise.
+/// The base of relative paths, unless `-p` sets it.
 pub(crate) const PREFIX: &str = "/etc/bolide";
-/// The configuration below the prefix, unless `-c` says otherwise: the first that is there.
+/// The configuration below the prefix, unless `-c` sets it: the first that exists.
 const CONF_FILES: [&str; 3] = ["bolide.conf", "nginx.conf", "conf/nginx.conf"];
 
 /// All addresses of this machine.
 const EVERYWHERE: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
-/// Those that only this machine reaches.
+/// The addresses that only this machine reaches.
 pub(crate) const LOOPBACK: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
 
-/// What nginx's help would say, with our name.
+/// The text of nginx's help, with our name.
 pub(crate) const HELP: &str = "\
 Usage: bolide [-?hvVtTq] [-s signal] [-p prefix]
               [-e filename] [-c filename] [-g directives]
@@ -69,12 +69,12 @@ Commands:
                   more by bolide explain --help
 ";
 
-/// What is to be done.
+/// The command to run.
 #[derive(Debug)]
 pub(crate) enum CliCommand {
-    /// Print what was asked for and end.
+    /// Print the requested information and exit.
     Show(Show),
-    /// Check the configuration; also print it. What `-v` and its like ask for comes first.
+    /// Check the configuration; also print it. The output of `-v` and similar options comes first.
     Test { dump: bool, show: Option<Show> },
     /// Send a signal to the running server.
     Signal(Signal),
@@ -82,17 +82,17 @@ pub(crate) enum CliCommand {
     Run,
     /// Serve a directory without a configuration file.
     Serve(Serve),
-    /// Tell what becomes of a configuration.
+    /// Report the treatment of a configuration.
     Check(CheckOptions),
     /// Command the php pools of the running server.
     Php(PhpCommand),
-    /// Ask the running server.
+    /// Send a command to the running server.
     Admin(Admin),
-    /// Print how it is asked.
+    /// Print the help of these commands.
     AdminHelp,
 }
 
-/// What is printed about the program; each has what stands before it.
+/// Information about the program, in order of length; each includes the ones before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Show {
     /// The version.
@@ -103,14 +103,14 @@ pub(crate) enum Show {
     Help,
 }
 
-/// What the php pools of a running server are told.
+/// Commands for the php pools of a running server.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum PhpCommand {
-    /// Tell how you are.
+    /// Report the state.
     Status,
-    /// Start again: the one with this name, or all.
+    /// Restart: the one with this name, or all.
     Restart(Option<String>),
-    /// Not for people: stand between the server and this lsphp.
+    /// Internal: run between the server and this lsphp.
     Keep(PathBuf),
 }
 
@@ -123,7 +123,7 @@ pub(crate) enum Scripts {
     Php,
 }
 
-/// What `serve` does with the configuration that it makes.
+/// The purpose of the configuration that `serve` makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CliPurpose {
     /// Serves by it.
@@ -165,7 +165,7 @@ pub(crate) struct Invocation {
 /// In nginx's words, where it has any.
 pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocation, String> {
     let args: Vec<OsString> = args.into_iter().collect();
-    // Nothing here may stand behind it, and nginx takes it for the option `-`.
+    // No option here allows it, and nginx treats it as the option `-`.
     if args.iter().skip(1).any(|arg| arg == "--") {
         return Err("invalid option: \"-\"".to_owned());
     }
@@ -179,7 +179,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
             Long("version") => asked.take('v'),
             Short('s') => asked.signal = Some(signal(&text(&mut parser, "-s", "parameter")?)?),
             Short(letter @ ('q' | 'p' | 'c' | 'e' | 'g')) => globals.take(letter, &mut parser)?,
-            // As nginx has it: a dash with no letter behind it asks nothing.
+            // As in nginx: a dash without a letter has no effect.
             Value(word) if word == "-" => {}
             Value(word) if command.is_none() => {
                 command = Some(own_command(&word, &mut parser, &mut globals)?);
@@ -203,7 +203,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
     Ok(Invocation { command, prefix, conf, names_conf, globals, error_log, quiet })
 }
 
-/// Reads one of Bolide's own commands up to where nginx's options may follow.
+/// Parses one of Bolide's own commands up to where nginx's options may follow.
 fn own_command(
     word: &OsString,
     parser: &mut lexopt::Parser,
@@ -220,7 +220,7 @@ fn own_command(
     })
 }
 
-/// What nginx's options without values ask for, and `-s`. Several may stand on one line.
+/// nginx's options without values, and `-s`. Several may appear on one line.
 #[derive(Default)]
 struct Asked {
     show: Option<Show>,
@@ -242,7 +242,7 @@ impl Asked {
         self.dump |= letter == 'T';
     }
 
-    /// What comes of it. A test sends no signal, and whoever asks for help gets nothing else.
+    /// The resulting command. A test sends no signal, and a request for help prints nothing else.
     fn command(self) -> Option<CliCommand> {
         match (self.test, self.show, self.signal) {
             (true, show, _) => Some(CliCommand::Test { dump: self.dump, show }),
@@ -252,7 +252,7 @@ impl Asked {
     }
 }
 
-/// nginx's options that say which server is meant; they may stand behind a command.
+/// nginx's options that select the server; they may follow a command.
 #[derive(Default)]
 struct Globals {
     prefix: Option<PathBuf>,
@@ -263,7 +263,7 @@ struct Globals {
 }
 
 impl Globals {
-    /// Takes one of these.
+    /// Parses one of these.
     fn take(&mut self, letter: char, parser: &mut lexopt::Parser) -> Result<(), String> {
         match letter {
             'p' => self.prefix = Some(path(parser, "-p", "directory name")?),
@@ -347,7 +347,8 @@ fn serve(parser: &mut lexopt::Parser) -> Result<Serve, String> {
     Ok(serve)
 }
 
-/// Takes `192.0.2.1`, `[::]`, `*`, and each with a port for http behind it; `:8080` is all.
+/// Parses `192.0.2.1`, `[::]`, `*`, and each followed by a port for http; `:8080` means all
+/// addresses.
 fn listen(value: &str, serve: &mut Serve) -> Result<(), String> {
     let invalid = || format!("invalid address \"{value}\" in \"--listen\"");
     let bare = value.trim_start_matches('[').trim_end_matches(']');

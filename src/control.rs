@@ -1,4 +1,4 @@
-//! The control thread: takes signals, reloads, hands over, ends.
+//! The control thread: signals, reloads, upgrades, the end.
 
 mod crew;
 mod watch;
@@ -30,19 +30,19 @@ use crate::tls_setup::TlsState;
 use crate::{check, serve, signalling, start, testing, upgrade, version};
 use crew::{Crew, Orders};
 
-/// How often the control thread looks up from waiting for signals.
+/// How often the control thread wakes from waiting for signals.
 const TICK: Duration = Duration::from_millis(500);
 
-/// How long workers may take to stop; those that do not are left behind, and end with the process.
+/// How long workers may take to stop; the others end with the process.
 const STOP_MAX: Duration = Duration::from_millis(bolide_base::limits::STOP_MS);
 
-/// Exit status of a process that is to be started again (EX_SOFTWARE of sysexits.h).
+/// Exit status that requests a restart (EX_SOFTWARE of sysexits.h).
 const RESTART_STATUS: i32 = 70;
 
-/// Whom the workers of a server that root starts become where the configuration names nobody.
+/// The default account of workers when root starts the server.
 pub(crate) const NOBODY: &str = "nobody";
 
-/// What is said of a file without `events`.
+/// The message for a file without `events`.
 pub(crate) const NO_EVENTS: &str = "no \"events\" section in configuration";
 
 /// Runs a command to its end.
@@ -131,15 +131,15 @@ pub(crate) fn make_temp_dirs(config: &Config) -> Result<(), Vec<String>> {
     crate::temp_dirs::make(config, owner).map_err(|text| vec![text])
 }
 
-/// Whether the server went to the background: a terminal that is resized must not stop it from
-/// accepting, which is what WINCH means otherwise.
+/// Whether the server went to the background. In the foreground a terminal resize sends WINCH,
+/// which must not stop it from accepting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ground {
     Fore,
     Back,
 }
 
-/// What ends the server.
+/// The event that ends the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Life {
     Serving,
@@ -155,29 +155,28 @@ pub(crate) struct ControlThread<'a> {
     config: Arc<Config>,
     generation: Arc<bolide_worker::Generation>,
     crew: Crew,
-    /// Workers that were told to end before newer ones were started.
+    /// Workers told to end before newer ones started.
     leaving: Vec<Crew>,
     life: Life,
-    /// Until when workers are waited for, once told to stop.
+    /// How long to wait for workers that were told to stop.
     stops_by: Option<bolide_base::Instant>,
     ground: Ground,
-    /// None when the server was started without a configuration file, so that there is none to
-    /// read again.
+    /// `None` when the server runs without a configuration file, so that a reload has none to read.
     pid: Option<PidFile>,
     successor: Option<Child>,
     log: ControlLog,
     pools: PhpPools,
     office: Office,
-    /// Whom the workers have become.
+    /// The account that workers run as.
     account: Option<PurgeAccount>,
     door: Epoll,
     signals: Signals,
     disk_writer: DiskWriterThread,
-    /// What was in force before.
+    /// Configurations no longer in force.
     retired: Retired,
 }
 
-/// What the control thread is made of.
+/// The parts that the control thread owns.
 pub(crate) struct ControlParts<'a> {
     pub(crate) invocation: &'a Invocation,
     pub(crate) shared: SharedParts,
@@ -195,7 +194,7 @@ impl<'a> ControlThread<'a> {
     ///
     /// # Errors
     ///
-    /// No descriptor is left.
+    /// No descriptor is available.
     pub(crate) fn new(parts: ControlParts<'a>) -> std::io::Result<Self> {
         let ControlParts {
             invocation,
@@ -238,7 +237,7 @@ impl<'a> ControlThread<'a> {
     ///
     /// # Errors
     ///
-    /// No thread is left.
+    /// No thread can be started.
     pub(crate) fn begin(&mut self, plan: php::PoolPlan) -> Result<(), Vec<String>> {
         self.commit(plan, &Weak::new());
         // With our rights, which workers give up.
@@ -248,13 +247,13 @@ impl<'a> ControlThread<'a> {
         Ok(())
     }
 
-    /// Has responders asked about the certificates of the configuration in force.
+    /// Queries responders for the certificates of the configuration in force.
     fn settle_stapling(&self) {
         let log = ControlLog::new(&self.config, self.log.open());
         self.shared.tls.stapling.settle(log, self.account.as_ref());
     }
 
-    /// In the background, standard error goes where the log does.
+    /// In the background, redirects standard error to the log.
     fn settle_terminal(&self) {
         if self.ground == Ground::Back {
             start::leave_terminal(&self.config, self.log.open());
@@ -281,7 +280,7 @@ impl<'a> ControlThread<'a> {
         self.pools.commit(plan, old, &mut desk);
     }
 
-    /// Waits for a signal; meanwhile looks after the pools. A successor is left to who started it.
+    /// Waits for a signal, and serves the pools meanwhile. A successor is left to the caller.
     fn wait(
         &mut self,
         until: bolide_base::Instant,
@@ -312,7 +311,7 @@ impl<'a> ControlThread<'a> {
         }
     }
 
-    /// Takes signals until the workers have ended.
+    /// Handles signals until the workers have ended.
     pub(crate) fn obey(mut self, pid: Option<PidFile>) {
         self.pid = pid;
         let mut ready = Vec::new();
@@ -326,7 +325,7 @@ impl<'a> ControlThread<'a> {
         }
         let is_left = !self.is_over();
         self.every_crew(|crew| crew.give_up(&self.log));
-        // Who is left behind may hold what the disk writer waits for.
+        // A worker left behind may hold a lock that the disk writer waits for.
         self.disk_writer.end(if is_left { Duration::ZERO } else { disk_writer_thread::PATIENCE });
         self.wind_up();
         if is_left {
@@ -337,7 +336,7 @@ impl<'a> ControlThread<'a> {
     /// The last that the process does.
     fn wind_up(&mut self) {
         self.pools.shutdown();
-        // Before the last line, as who reads it starts the next server.
+        // Before the last line: its reader may start the next server.
         self.pid = None;
         self.log.write(LogLevel::Notice, "exit");
     }
@@ -347,7 +346,7 @@ impl<'a> ControlThread<'a> {
         self.stops_by.is_some_and(|by| bolide_io::process::now().mono >= by)
     }
 
-    /// Whether nothing is left to do: told to end, or every worker has failed.
+    /// Whether the server is finished: told to end, or every worker has failed.
     fn is_over(&self) -> bool {
         let is_alone = self.crew.is_over() && self.leaving.is_empty();
         is_alone && (self.life == Life::Ending || !self.crew.is_draining())
@@ -370,7 +369,7 @@ impl<'a> ControlThread<'a> {
         }
     }
 
-    /// Tells of workers that have come to stand, and does what is wanted then.
+    /// Logs workers that hang, and applies the configured reaction.
     fn watch_workers(&mut self, now: bolide_base::Instant) {
         let crews = self.leaving.iter_mut().chain([&mut self.crew]);
         let standing: Vec<_> = crews.flat_map(|crew| crew.look_at_pulses(now)).collect();
@@ -393,7 +392,7 @@ impl<'a> ControlThread<'a> {
         }
     }
 
-    /// Does what a signal asks, and says so in nginx's words.
+    /// Handles a signal, and logs it in nginx's words.
     fn handle(&mut self, taken: Taken) {
         let has_file = self.pid.is_some();
         let is_rival = self.successor.is_some() || self.open.has_elder();
@@ -450,7 +449,7 @@ impl<'a> ControlThread<'a> {
         self.crew.drain(now, limit, &self.log);
     }
 
-    /// Gives up the addresses, and waits a moment for workers that end at once.
+    /// Closes the addresses, and waits a moment for workers that end at once.
     fn close(&mut self) {
         let is_shared = self.successor.is_some() || self.open.has_elder();
         self.open.close(if is_shared { SocketNames::Keep } else { SocketNames::Remove });
@@ -465,7 +464,7 @@ impl<'a> ControlThread<'a> {
         self.successor = upgrade::start_successor(&self.open, keys, workers, pid, &self.log);
     }
 
-    /// Reads the configuration again; a bad one is refused and the old one goes on.
+    /// Reloads the configuration; an invalid one is refused and the old one stays.
     fn reload(&mut self) {
         self.log.write(LogLevel::Notice, "reconfiguring");
         match self.try_reload() {
@@ -508,7 +507,7 @@ impl<'a> ControlThread<'a> {
             (Some(pid), Some(moved)) => pid.keep_from(moved),
             _ => {}
         }
-        // Nothing is told a second time.
+        // No message appears a second time.
         let per_worker = per_worker.map_err(|_| Vec::new())?;
         let mut warnings = reading.warnings;
         warnings.extend(draft.warnings.iter().cloned());

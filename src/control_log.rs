@@ -7,7 +7,7 @@ use bolide_worker::OpenLogs;
 
 use crate::messages::err;
 
-/// Where the control thread's lines go.
+/// The log of the control thread.
 #[derive(Debug)]
 pub(crate) struct ControlLog {
     logs: Vec<ErrorLog>,
@@ -20,22 +20,22 @@ impl ControlLog {
         Self { logs: config.main.error_log.to_vec(), open: open.clone() }
     }
 
-    /// The files behind it.
+    /// Its open files.
     pub(crate) const fn open(&self) -> &OpenLogs {
         &self.open
     }
 
-    /// Goes over to other files; gives those back that it had.
+    /// Switches to other files; returns the old ones.
     pub(crate) const fn replace(&mut self, open: OpenLogs) -> OpenLogs {
         std::mem::replace(&mut self.open, open)
     }
 
-    /// Writes one line to every log that takes its level.
+    /// Writes one line to every log that accepts its level.
     pub(crate) fn write(&self, level: LogLevel, text: &str) {
         self.write_for(std::process::id(), level, text);
     }
 
-    /// As [`Self::write`], also to the terminal as what stops a start is.
+    /// As [`Self::write`], and on the terminal, as errors that stop a start are.
     pub(crate) fn write_loudly(&self, level: LogLevel, text: &str) {
         self.write(level, text);
         if self.logs.iter().all(|log| !matches!(log.target, LogTargetConf::Stderr)) {
@@ -54,7 +54,7 @@ impl ControlLog {
                     }
                 }
                 LogTargetConf::Stderr => {
-                    // Who reads it slowly may miss a line, and holds nobody up.
+                    // A slow reader of the terminal may miss a line; it blocks nothing.
                     if let Ok(file) = bolide_io::file::standard_error() {
                         bolide_io::file::append_shared(&file, line.as_bytes());
                     }
@@ -66,7 +66,7 @@ impl ControlLog {
     }
 }
 
-/// Sends a line to a syslog server; if it is not there, nobody is told.
+/// Sends a line to a syslog server; a failure is ignored.
 fn send(to: &Syslog, level: LogLevel, line: &str) {
     let callee = match &to.server {
         SyslogServer::Inet(at) => bolide_io::Callee::Inet(*at),

@@ -1,4 +1,4 @@
-//! The demonstration site, carried inside the binary and unpacked where it can be served from.
+//! The demonstration site, embedded in the binary and unpacked for serving.
 
 use std::io::Result;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ const FILES: &[(&str, &[u8])] = &[
     ("files/picture.jpg", include_bytes!("../demo/files/picture.jpg")),
 ];
 
-/// Writes the site below `state` and gives its directory.
+/// Writes the site below `state` and returns its directory.
 ///
 /// # Errors
 ///

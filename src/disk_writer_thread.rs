@@ -1,4 +1,4 @@
-//! The thread that looks after the files of the cache, started when a configuration names any.
+//! The thread that manages the files of the cache, started when a configuration names any.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -14,7 +14,7 @@ use bolide_worker::Generation;
 use crate::control::PurgeAccount;
 use crate::control_log::ControlLog;
 
-/// How long what waits to be written may hold up the end.
+/// How long pending writes may delay the exit.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The thread, if there is one, and how to call it.
@@ -36,13 +36,13 @@ impl DiskWriterThread {
         &self.bell
     }
 
-    /// Complains to another log from now on: the old file may have been moved away.
+    /// Logs to another file from now on: the old one may have been moved away.
     pub(crate) fn log_to(&self, log: ControlLog) {
         *self.log.lock().unwrap_or_else(PoisonError::into_inner) = Some(log);
     }
 
-    /// Has the directories of a configuration used. The first time, returns when they are open, so
-    /// that the first request is answered from them.
+    /// Applies the directories of a configuration. The first call returns when they are open, so
+    /// that the first request can hit them.
     ///
     /// # Errors
     ///
@@ -83,19 +83,19 @@ impl DiskWriterThread {
             for (level, text) in disk_writer.take_notes() {
                 tell(level, &text);
             }
-            // Nobody waits any more if the control thread has ended.
+            // The receiver is gone if the control thread has ended.
             let _ = opened.send(());
             let is_over = || is_over.load(Ordering::Acquire);
             bolide_worker::disk_writer::run(&mut disk_writer, &bell, is_over, tell);
         };
         let thread = std::thread::Builder::new().name("disk-writer".to_owned());
         self.thread = Some(thread.spawn(body).map_err(failed)?);
-        // An error means that it has ended at once, which it has told.
+        // An error means that the thread has ended at once, and has logged why.
         let _ = open.recv();
         Ok(())
     }
 
-    /// Lets it write what waits and ends it; so long it is waited for.
+    /// Lets it finish pending writes and ends it; waits that long.
     pub(crate) fn end(&mut self, patience: Duration) {
         self.is_over.store(true, Ordering::Release);
         self.bell.ring();

@@ -1,5 +1,5 @@
-//! What is said before the logs of a configuration are open, or when there is none: on the terminal
-//! and in the log of `-e`. With `-e stderr` both are one, and lines there have a log's form.
+//! Messages before the logs of a configuration are open, or without any: on the terminal and in the
+//! log of `-e`. With `-e stderr` both are one, and lines have a log's form.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::control_log::line;
 use crate::messages::err;
 use crate::sockets::describe;
 
-/// Where such lines go.
+/// The target of such lines.
 #[derive(Debug)]
 pub(crate) enum EarlyLog {
     /// The terminal alone.
@@ -20,7 +20,7 @@ pub(crate) enum EarlyLog {
 }
 
 impl EarlyLog {
-    /// The log that a command line names; one that it names and that cannot be opened is told of.
+    /// The log that a command line names; reports one that cannot be opened.
     pub(crate) fn of(invocation: &Invocation) -> Self {
         let path = match &invocation.error_log {
             Some(path) if path.as_os_str().is_empty() || path.as_os_str() == "stderr" => {
@@ -51,13 +51,13 @@ impl EarlyLog {
                 Self::File(_) => {}
             }
         }
-        // A log that cannot be opened is not worth a second message.
+        // A log that cannot be opened was reported already.
         if let Self::File(path) = self
             && !texts.is_empty()
             && let Ok(file) = bolide_io::file::open_append(path.as_os_str().as_encoded_bytes())
         {
             for text in texts {
-                // What helps a person at the terminal is no part of a log's line.
+                // Hints for the terminal are not part of a log line.
                 let text = text.lines().next().unwrap_or_default();
                 bolide_io::file::append(&file, line(level, text).as_bytes());
             }

@@ -1,8 +1,8 @@
-//! What the process says before a log is open, and to the terminal.
+//! Messages before a log is open, and to the terminal.
 
 use std::io::Write as _;
 
-/// Writes a line to standard error; a closed terminal is no reason to fail.
+/// Writes a line to standard error; a closed terminal is not an error.
 pub(crate) fn err(line: &str) {
     let _ = writeln!(std::io::stderr().lock(), "{line}");
 }

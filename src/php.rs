@@ -1,5 +1,5 @@
-//! The PHP pools that the server runs itself: from a configuration to processes, over reloads and
-//! deaths, to the end. All of it happens on the control thread; requests never wait for it.
+//! The PHP pools that the server runs itself: from a configuration to processes, across reloads and
+//! deaths, to the end. All of it runs on the control thread; requests never wait for it.
 
 pub(crate) mod command;
 mod fpm;
@@ -34,17 +34,18 @@ use runtime::Runtime;
 use settle::Settled;
 pub(crate) use settle::dangers;
 
-/// What the control thread watches: its signals, the command socket, the output of processes.
+/// Tokens of the descriptors that the control thread watches: its signals, the command socket, the
+/// output of processes.
 pub(crate) const SIGNALS: u64 = 0;
 const COMMANDS: u64 = 1;
-/// Time for a command to be said.
+/// How long a client may take to send a command.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long commands wait when there is no descriptor for them.
 const COMMAND_REST: Duration = Duration::from_millis(500);
 /// Time for processes to end when the server does.
 const END_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// What the control thread lends.
+/// The resources of the control thread.
 pub(crate) struct PhpDesk<'a> {
     pub(crate) door: &'a mut Epoll,
     pub(crate) log: &'a ControlLog,
@@ -55,13 +56,13 @@ pub(crate) struct PhpDesk<'a> {
 pub(crate) struct PhpPools {
     pools: Vec<Pool>,
     commands: Option<UnixListener>,
-    /// A descriptor for a command that comes when no other is left.
+    /// A spare descriptor for a command that arrives when no other is left.
     reserve: Option<std::os::fd::OwnedFd>,
     /// Until then the command socket is not watched.
     rests_until: Option<Instant>,
-    /// Commands that are not for pools, and who waits for their answers.
+    /// Commands that are not for pools, and the clients that wait for their replies.
     orders: Vec<(UnixStream, Words)>,
-    /// Behind what lies in it, as it is removed last.
+    /// Declared after its contents, as it is removed last.
     runtime: Option<Runtime>,
     serial: u64,
 }
@@ -82,12 +83,12 @@ pub(crate) fn check(config: &Config) -> Result<(), Vec<String>> {
 }
 
 impl PhpPools {
-    /// Settles the pools of a configuration, opens the sockets that are missing, and writes their
-    /// addresses into it.
+    /// Resolves the pools of a configuration, opens missing sockets, and writes their addresses
+    /// into it.
     ///
     /// # Errors
     ///
-    /// One text per mistake; what runs goes on then.
+    /// One text per error; the running pools continue then.
     pub(crate) fn prepare(&mut self, config: &mut Config) -> Result<PoolPlan, Vec<String>> {
         let all = settle::all(config)?;
         let Some(http) = &mut config.http else { return Ok(PoolPlan::default()) };
@@ -122,8 +123,8 @@ impl PhpPools {
         PoolSocket::open(path, settled)
     }
 
-    /// Runs what a plan says. `old` is the configuration whose requests may still need a pool that
-    /// the plan does not have.
+    /// Applies a plan. `old` is the configuration whose requests may still need a pool that the
+    /// plan drops.
     pub(crate) fn commit(&mut self, plan: PoolPlan, old: &Weak<Site>, desk: &mut PhpDesk<'_>) {
         self.listen(desk);
         let now = bolide_io::process::now().mono;
@@ -153,7 +154,7 @@ impl PhpPools {
         }
     }
 
-    /// Lends pools what they may touch.
+    /// Lends pools their resources.
     fn with<T>(
         &mut self,
         desk: &mut PhpDesk<'_>,
@@ -201,7 +202,7 @@ impl PhpPools {
         }
     }
 
-    /// Handles what the control thread was told is readable.
+    /// Handles a readable descriptor.
     pub(crate) fn handle_ready(&mut self, token: u64, desk: &mut PhpDesk<'_>) {
         let now = bolide_io::process::now().mono;
         if token == COMMANDS {
@@ -216,7 +217,7 @@ impl PhpPools {
         });
     }
 
-    /// Reaps, starts again, ends: what is due. A child `except` is left to who waits for it.
+    /// Does pending work: reaps, restarts, ends. A child `except` is left to its own waiter.
     pub(crate) fn tick(&mut self, except: Option<u32>, desk: &mut PhpDesk<'_>) {
         let now = bolide_io::process::now().mono;
         self.tend_commands(now, desk);
@@ -257,16 +258,16 @@ impl PhpPools {
         let Some(socket) = &self.commands else { return };
         let mut taken = socket.accept();
         if taken.is_err() && self.reserve.take().is_some() {
-            // Who asks while no descriptor is left may want to know just that.
+            // A client that connects while no descriptor is left may want to see exactly that.
             taken = socket.accept();
         }
         let Ok((client, _)) = taken else {
-            // Who waits would be reported again at once, and again.
+            // A waiting client would be reported again at once, forever.
             desk.door.unwatch(bolide_io::Fd(socket.as_raw_fd()));
             self.rests_until = Some(now.after(COMMAND_REST));
             return;
         };
-        // Only our own account can connect, and whoever commands speaks at once.
+        // Only our own account can connect, and commands arrive at once.
         let _ = client.set_read_timeout(Some(COMMAND_TIMEOUT));
         let _ = client.set_write_timeout(Some(COMMAND_TIMEOUT));
         let mut line = String::new();
@@ -363,7 +364,7 @@ fn server(path: &Arc<Path>, children: u32) -> UpstreamServer {
         addresses: vec![PeerAddress::Unix(path.clone())],
         weight: 1,
         max_conns: children,
-        // There is no other to turn to.
+        // There is no other server to try.
         max_fails: 0,
         fail_timeout: Duration::from_secs(10),
         backup: false,

@@ -1,4 +1,4 @@
-//! The pid file: written when every socket listens, gone when the server is.
+//! The pid file: written when every socket listens, removed when the server ends.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -26,20 +26,20 @@ impl PidFile {
         Ok(Self { path: path.to_path_buf() })
     }
 
-    /// Writes our pid where a new configuration wants it; none when it stands there already. The
-    /// old file goes when the new one takes its place.
+    /// Writes our pid where a new configuration wants it; `None` when it is there already. The old
+    /// file goes when the new one takes its place.
     ///
     /// # Errors
     ///
     /// In nginx's words.
     pub(crate) fn written_to(&self, path: &Path) -> Result<Option<Self>, Vec<String>> {
-        // As long as a successor has the name, ours stands aside.
+        // As long as a successor has the name, ours has another one.
         let is_ours = self.path == path || self.path.with_extension("") == path;
         if is_ours { Ok(None) } else { Self::write(path).map(Some) }
     }
 
-    /// Lets the file that a new configuration wants take the place of ours, which goes; it stays if
-    /// both names, one maybe through symbolic links, lead to one file.
+    /// Replaces our file by that of a new configuration. Our file is removed, unless both names,
+    /// one maybe through symbolic links, lead to one file.
     pub(crate) fn give_way(&mut self, newer: Self) {
         let file = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
         let ours = std::fs::symlink_metadata(&self.path).ok().map(file);
@@ -50,8 +50,7 @@ impl PidFile {
         }
     }
 
-    /// Drops the file that a configuration wanted which is refused; it stays if it is ours by
-    /// another name.
+    /// Drops the file of a refused configuration; it stays if it is ours by another name.
     pub(crate) fn keep_from(&self, newer: Self) {
         let file = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
         let ours = std::fs::metadata(&self.path).ok().map(file);
@@ -61,7 +60,7 @@ impl PidFile {
         }
     }
 
-    /// Leaves the file to whoever else has it.
+    /// Leaves the file to its other owner.
     fn forget(mut self) {
         self.path.clear();
     }
@@ -92,7 +91,7 @@ impl PidFile {
     }
 }
 
-/// Whether the pid file could be written; one that is not there is not left behind.
+/// Whether the pid file could be written; a file created for the check is removed.
 ///
 /// # Errors
 ///
@@ -102,7 +101,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Vec<String>> {
     let opened = bolide_io::file::open_append(path.as_os_str().as_encoded_bytes());
     match opened {
         Ok(_) if is_new => {
-            // What cannot be removed now will be written over later.
+            // A file that cannot be removed now is overwritten later.
             let _ = bolide_io::file::remove(path);
             Ok(())
         }
@@ -115,7 +114,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Vec<String>> {
 
 impl Drop for PidFile {
     fn drop(&mut self) {
-        // A file that somebody else removed is as gone as it should be.
+        // A file that was removed already needs no removal.
         let _ = bolide_io::file::remove(&self.path);
     }
 }

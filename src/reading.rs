@@ -1,4 +1,4 @@
-//! Reads a configuration and sorts what the reader found.
+//! Reads a configuration and sorts the reader's messages.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,14 +22,14 @@ pub(crate) struct Reading {
 /// Why a configuration cannot be used.
 #[derive(Debug)]
 pub(crate) struct Mistakes {
-    /// What was warned of before the first mistake.
+    /// Warnings before the first error.
     pub(crate) warnings: Vec<String>,
-    /// One text per mistake, in nginx's words.
+    /// One text per error, in nginx's words.
     pub(crate) errors: Vec<String>,
 }
 
 impl Mistakes {
-    /// Tells what was warned of; what is left to tell.
+    /// Logs the warnings; returns the errors.
     pub(crate) fn warn(self, log: &EarlyLog) -> Vec<String> {
         log.tell(LogLevel::Warn, &self.warnings);
         self.errors
@@ -51,7 +51,7 @@ pub(crate) fn of_file(invocation: &Invocation) -> Result<Reading, Mistakes> {
     sort(bolide_conf::parse(&DiskSource, &invocation.conf, &options_of(invocation)))
 }
 
-/// What the command line and this machine say about reading.
+/// The reading options from the command line and this machine.
 pub(crate) fn options_of(invocation: &Invocation) -> bolide_conf::LoadOptions {
     let mut options = options(invocation.prefix.clone());
     options.globals.clone_from(&invocation.globals);
@@ -61,7 +61,7 @@ pub(crate) fn options_of(invocation: &Invocation) -> bolide_conf::LoadOptions {
     options
 }
 
-/// Reads a configuration from memory, as if it stood in the file `name`.
+/// Reads a configuration from memory, under the file name `name`.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
-//! Configurations that are no longer in force, kept until the last worker has let go of them.
+//! Configurations that are no longer in force, kept until the last worker has dropped them.
 //!
-//! To take apart what ten thousand servers left takes many turns' time, so it must be the control
-//! thread that does it. Easiest to break: whatever a worker may hold apart from its generation
-//! needs a list of its own here.
+//! Freeing what ten thousand servers left takes the time of many turns, so the control thread must
+//! do it. Easiest to break: everything that a worker may hold apart from its generation needs a
+//! list of its own here.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use bolide_engine::Site;
 use bolide_tls::Acceptor;
 use bolide_worker::{Generation, OpenLogs};
 
-/// What workers may still hold.
+/// Objects that workers may still hold.
 #[derive(Debug, Default)]
 pub(crate) struct Retired {
     generations: Vec<Arc<Generation>>,
@@ -30,8 +30,8 @@ impl Retired {
         self.logs.push(logs);
     }
 
-    /// Takes apart what nobody else holds any more. Connections outlive their configuration's
-    /// other parts with what their handshake was made of. Whether some configuration is gone now.
+    /// Frees objects that have no other owner. Connections outlive the rest of their configuration
+    /// and hold the TLS settings of their handshake. Returns whether a configuration is gone now.
     pub(crate) fn sweep(&mut self) -> bool {
         for generation in std::mem::take(&mut self.generations) {
             match Arc::try_unwrap(generation) {

@@ -1,4 +1,4 @@
-//! `bolide serve` and `bolide demo`: a site at once, by a configuration written on the spot.
+//! `bolide serve` and `bolide demo`: serve a directory at once, with a generated configuration.
 
 mod account;
 mod php;
@@ -12,7 +12,7 @@ use crate::demo;
 
 use self::ports::ServePorts;
 
-/// A configuration for a directory, and what to tell the person who started it.
+/// A configuration for a directory, and the messages for the person who started it.
 #[derive(Debug)]
 pub(crate) struct ServeReady {
     pub(crate) conf: PathBuf,
@@ -20,11 +20,11 @@ pub(crate) struct ServeReady {
     pub(crate) greeting: String,
 }
 
-/// Prepares a directory (the demonstration site where none is given): certificate, configuration.
+/// Prepares a directory (the demonstration site by default): certificate, configuration.
 ///
 /// # Errors
 ///
-/// In words: the directory is missing, or nothing can be written to the state directory.
+/// As text: the directory is missing, or the state directory is not writable.
 pub(crate) fn prepare(options: &Serve) -> Result<ServeReady, Vec<String>> {
     let state = state_directory();
     let failed = |error: std::io::Error| vec![format!("{}: {error}", state.display())];
@@ -46,7 +46,7 @@ pub(crate) fn prepare(options: &Serve) -> Result<ServeReady, Vec<String>> {
 
 fn prepare_files(options: &Serve, root: &Path, ports: &ServePorts, state: &Path) -> ServeReady {
     let (http, https, host) = (ports.http, ports.https, ports.host());
-    // The demonstration shows its list of files; another directory keeps its names to itself.
+    // The demonstration lists its files; another directory does not.
     let listing = if options.root.is_none() { "location /files/ { autoindex on; }\n" } else { "" };
     let account = account::of_files(root);
     let text = configuration(root, ports, account.as_deref(), listing);
@@ -99,7 +99,7 @@ fn prepare_php(given: &Path, ports: &ServePorts, state: &Path) -> ServeReady {
 /// Where the certificate and the generated configuration live.
 fn state_directory() -> PathBuf {
     let from = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    // Root's home is closed to the account that serves what lies here.
+    // Root's home is closed to the account that serves this directory.
     if bolide_io::process::is_root() && from("XDG_STATE_HOME").is_none() {
         return PathBuf::from("/var/lib/bolide");
     }
@@ -112,21 +112,21 @@ fn state_directory() -> PathBuf {
     }
 }
 
-/// Makes a directory that only we write in; one that others may have made is refused. Workers of
-/// another account pass through it to the bodies that they keep below.
+/// Makes a directory that only we write in; one that other users may have made is refused. Workers
+/// of another account pass through it to the bodies that they store below.
 fn private_directory(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
     std::fs::DirBuilder::new().recursive(true).mode(0o755).create(path)?;
     let found = std::fs::symlink_metadata(path)?;
     let is_ours = found.uid() == bolide_io::process::own_ids().0 && found.mode() & 0o022 == 0;
-    // A link to a directory elsewhere is fine in a home, where nobody else makes one.
+    // A link to a directory elsewhere is fine in a home, where no other user makes one.
     if is_ours || found.is_symlink() && found.uid() == bolide_io::process::own_ids().0 {
         return Ok(());
     }
     Err(std::io::Error::other("the directory belongs to others, or they may write in it"))
 }
 
-/// Makes a certificate once; browsers that were told to trust it keep doing so.
+/// Makes a certificate once, so that browsers that trust it keep doing so.
 fn certificate(state: &Path) -> Result<(), Vec<String>> {
     let (chain, key) = (state.join("localhost.pem"), state.join("localhost.key"));
     if chain.exists() && key.exists() {
@@ -143,11 +143,11 @@ fn certificate(state: &Path) -> Result<(), Vec<String>> {
     file.write_all(key_pem.as_bytes()).map_err(failed)
 }
 
-/// Names that begin with a dot, at any depth; what lies in `/.well-known/` is meant to be seen.
+/// Names that begin with a dot, at any depth; `/.well-known/` is public.
 const HIDDEN: &str = r"(?s)^(?:.+/\.|/\.(?!well-known/))";
 
-/// Scripts that another server would run: as files they are sources, with passwords in them. Copies
-/// that editors leave and compressed forms are no better.
+/// Scripts that another server would run: as files they are sources, with passwords in them.
+/// Editors' copies and compressed forms are no better.
 const SCRIPTS: &str = concat!(
     r"\.(?:php\d*|phps|pht|phtml|phar|inc|f?cgi|aspx?|ascx|jspx?|cfm)",
     r"(?:~|\.(?:bak|old|orig|save|sw[op]|dist|gz|br|zst))?$",

@@ -1,4 +1,4 @@
-//! `-s`: a signal to the server whose pid stands in the file that the configuration names.
+//! `-s`: a signal to the server whose pid is in the file that the configuration names.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,10 +11,10 @@ use crate::early_log::EarlyLog;
 use crate::reading;
 use crate::sockets::describe;
 
-/// LIMIT: bytes of a pid file that are looked at; as many digits as a number may have.
+/// LIMIT: bytes of a pid file that are read; as many digits as a number may have.
 const PID_BYTES_MAX: usize = 22;
 
-/// Sends the signal; what is wrong is told in nginx's words and of nginx's gravity.
+/// Sends the signal; errors have nginx's words and severity.
 pub(crate) fn send(invocation: &Invocation, signal: Signal) -> ExitCode {
     let log = EarlyLog::of(invocation);
     let sent =
@@ -37,11 +37,11 @@ pub(crate) fn send(invocation: &Invocation, signal: Signal) -> ExitCode {
     }
 }
 
-/// The pid of the running server, and the file that it stands in.
+/// The pid of the running server, and its file.
 ///
 /// # Errors
 ///
-/// The configuration's mistakes, or what is wrong with the file.
+/// The configuration's errors, or that of the file.
 pub(crate) fn running(invocation: &Invocation) -> Result<(u32, PathBuf), Vec<String>> {
     let reading = reading::of_file(invocation)?;
     let path = &reading.config.main.pid;

@@ -13,14 +13,14 @@ use bolide_worker::GenerationSockets;
 #[derive(Debug, Default)]
 pub(crate) struct OpenSocket {
     by_address: HashMap<Bind, Vec<Arc<Listener>>>,
-    /// Datagram sockets that were given up, as long as workers have connections there.
+    /// Datagram sockets that were closed, as long as workers have connections there.
     leaving: HashMap<Bind, Vec<Weak<Listener>>>,
     elder: Option<Elder>,
     /// Whether a predecessor's sockets are on the ports that are opened first.
     is_heir: bool,
 }
 
-/// Somebody has an address; it has been told.
+/// Another process has an address; the error has been logged.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SocketRefused;
 
@@ -31,7 +31,7 @@ enum Addresses {
     InUse,
 }
 
-/// What becomes of the names of unix sockets when they are given up.
+/// The fate of the names of unix sockets when they are closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SocketNames {
     /// Another process of ours listens on them.
@@ -44,7 +44,7 @@ const ATTEMPTS: u32 = 5;
 /// Between one try and the next.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// A predecessor that finishes what it has. Its datagram sockets are held open, so that ours keep
+/// A predecessor that finishes its requests. Its datagram sockets are held open, so that ours keep
 /// their places in the ports' groups until it is gone.
 #[derive(Debug)]
 struct Elder {
@@ -54,14 +54,14 @@ struct Elder {
 }
 
 impl OpenSocket {
-    /// Opens what a configuration listens on that is not open yet, and closes what it no longer
-    /// names. Gives one list per worker, in the order of the configuration's listens. An address in
-    /// use is tried again, as whoever has it may be ending.
+    /// Opens the listening sockets of a configuration that are not open yet, and closes those that
+    /// it no longer names. Returns one list per worker, in the order of the configuration's
+    /// listens. An address in use is tried again, as its owner may be ending.
     ///
     /// # Errors
     ///
-    /// What stood in the way has been told then, in nginx's words: `bind() to 0.0.0.0:80 failed
-    /// (98: Address already in use)`. Nothing that was open has been closed.
+    /// The error has been logged then, in nginx's words: `bind() to 0.0.0.0:80 failed (98: Address
+    /// already in use)`. No open socket has been closed.
     pub(crate) fn apply(
         &mut self,
         config: &Config,
@@ -120,7 +120,7 @@ impl OpenSocket {
         Ok((0..workers).map(of_worker).collect())
     }
 
-    /// Tells which of the addresses that are not open yet somebody else has.
+    /// Reports which of the addresses that are not open yet are in use.
     fn probe(
         &self,
         listens: &[Listen],
@@ -145,7 +145,7 @@ impl OpenSocket {
         Ok(found)
     }
 
-    /// Gives up every address. Whoever still reads from a socket keeps it.
+    /// Closes every address. A process that still reads from a socket keeps it.
     pub(crate) fn close(&mut self, names: SocketNames) {
         if names == SocketNames::Remove {
             self.by_address.keys().for_each(remove_name);
@@ -153,7 +153,7 @@ impl OpenSocket {
         self.by_address.clear();
     }
 
-    /// Whether a socket of ours is on the same port already, which a plain bind would run into.
+    /// Whether one of our sockets uses the same port already, so that a plain bind would fail.
     fn shares_port(&self, bind: &Bind) -> bool {
         let leaving = self.leaving.iter().filter(|(_, all)| all.iter().any(is_open));
         let mut ours = self.by_address.keys().chain(leaving.map(|(open, _)| open));
@@ -214,8 +214,8 @@ impl OpenSocket {
     }
 }
 
-/// The sockets of one address that a worker looks after: one, or more if a predecessor with more
-/// workers opened them, for what the kernel gives to a socket that nobody looks after is lost.
+/// The sockets of one address that a worker serves: one, or more if a predecessor with more workers
+/// opened them, since packets of an unserved socket would be lost.
 fn share<T>(all: &[T], number: usize, workers: usize) -> impl Iterator<Item = &T> {
     let own = number.checked_rem(all.len()).into_iter();
     let left_over = (workers.max(1)..all.len()).filter(move |at| at % workers == number);
@@ -224,7 +224,7 @@ fn share<T>(all: &[T], number: usize, workers: usize) -> impl Iterator<Item = &T
 
 fn remove_name(bind: &Bind) {
     if let Bind::Unix(path) = bind {
-        // What somebody else removed is as gone as it should be.
+        // A file that was removed already needs no removal.
         let _ = bolide_io::file::remove(std::ffi::OsStr::from_bytes(path).as_ref());
     }
 }
@@ -237,7 +237,7 @@ pub(crate) fn bind_of(listen: &Listen) -> Bind {
     }
 }
 
-/// Makes the kernel give each datagram to the worker that it is for.
+/// Makes the kernel pass each datagram to the right worker.
 fn steer(
     bind: &Bind,
     all: &[Arc<Listener>],
@@ -246,7 +246,7 @@ fn steer(
 ) {
     if let (Bind::Udp(_), Some(first)) = (bind, all.first()) {
         let workers = u8::try_from(all.len()).unwrap_or(u8::MAX);
-        // Without the filter a datagram that reaches the wrong worker is passed on by mail.
+        // Without the filter a datagram that reaches the wrong worker is forwarded by mail.
         let _ = first.steer(&bolide_quic::bpf_program(keys, workers, elder));
     }
 }
@@ -280,7 +280,7 @@ fn is_open(socket: &Weak<Listener>) -> bool {
 }
 
 /// Opens the sockets of an address, one for each worker; those that workers have left there are
-/// taken up again.
+/// reused.
 fn open_all(
     bind: &Bind,
     listen: &Listen,
@@ -288,7 +288,7 @@ fn open_all(
     left: &[Weak<Listener>],
 ) -> std::io::Result<Vec<Arc<Listener>>> {
     let options = options_of(listen);
-    // A unix socket is one for all workers; Internet sockets form a group of one per worker.
+    // All workers share one unix socket; Internet sockets form a group of one per worker.
     let count = if matches!(bind, Bind::Unix(_)) { 1 } else { workers };
     let mut all = Vec::with_capacity(usize::from(count));
     for number in 0..usize::from(count) {

@@ -1,11 +1,11 @@
-//! What authorities say about the revocation of our certificates: a thread asks them, keeps the
-//! answers while they hold, and gives them to handshakes. It starts with the first certificate
-//! that wants it, and nobody waits for it.
+//! OCSP stapling: a thread queries the responders of our certificates, caches the responses while
+//! they are valid, and supplies them to handshakes. It starts with the first certificate that needs
+//! it, and nothing waits for it.
 //!
 //! ```text
 //!   attach (draft) ──▶ next ──settle (in force)──▶ active ──due──▶ asked ──▶ staple
 //! ```
-//! Easiest to break: a draft may come to nothing, so that what it attached must not be asked for.
+//! Easiest to break: a draft may be dropped, so certificates attached to it must not be queried.
 
 use std::fmt;
 use std::io::{Read, Write};
@@ -20,18 +20,18 @@ use crate::control::PurgeAccount;
 use crate::control_log::ControlLog;
 use crate::tls_setup::openssl_words;
 
-/// Seconds before the end of an answer that the next one is asked for, as in nginx; and the least
-/// and the most between two questions.
+/// Seconds before the end of a response that the next one is requested, as in nginx; and the least
+/// and the most between two requests.
 const EARLY: u64 = 300;
 const LATEST: u64 = 3600;
-/// Seconds until a question that failed is asked again: at first, doubled with each failure.
+/// Seconds until a failed query is repeated: at first, doubled with each failure.
 const RETRY: u64 = 10;
 /// How long a responder may take for each step.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// LIMIT: bytes of an answer.
 const ANSWER_MAX: usize = 64 << 10;
 
-/// The certificates that wish to know, and the thread that asks for them.
+/// The certificates to staple, and the thread that queries for them.
 #[derive(Debug, Default)]
 pub(crate) struct Stapling(Arc<Shared>);
 
@@ -43,15 +43,15 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct State {
-    /// Of the configuration that is being made.
+    /// Of the draft configuration.
     next: Vec<Arc<Entry>>,
-    /// Of the one in force.
+    /// Of the configuration in force.
     active: Vec<Arc<Entry>>,
     log: Option<Arc<ControlLog>>,
     runs: bool,
 }
 
-/// A certificate that wishes to know.
+/// A certificate to staple.
 #[derive(Debug)]
 struct Entry {
     question: OcspQuestion,
@@ -62,18 +62,18 @@ struct Entry {
     known: Mutex<Known>,
 }
 
-/// What is known of a certificate. Times are seconds since 1970.
+/// The state of a certificate. Times are seconds since 1970.
 #[derive(Clone, Debug, Default)]
 struct Known {
     answer: Option<Vec<u8>>,
-    /// Until when the answer holds; none: it does not say.
+    /// Until when the response holds; `None`: it does not say.
     until: Option<u64>,
-    /// When to ask again.
+    /// When to query again.
     due: u64,
     failures: u32,
 }
 
-/// Whom to ask.
+/// The responder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Responder {
     host: String,
@@ -85,7 +85,7 @@ struct Responder {
 impl Responder {
     /// # Errors
     ///
-    /// What nginx says is wrong, and of which text.
+    /// nginx's message, and the text that it is about.
     fn parse(url: &str) -> Result<Self, (&'static str, String)> {
         let wrong_prefix = || ("invalid URL prefix", url.to_owned());
         let is_http = url.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("http://"));
@@ -118,17 +118,17 @@ impl Stapling {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a new draft; what the last one attached and nobody settled is forgotten.
+    /// Begins a new draft; drops the last one if it was never put in force.
     pub(crate) fn begin(&self) {
         self.state().next.clear();
     }
 
-    /// The certificates of a server with what `ssl_stapling` wants sent along; warns of those that
-    /// nobody can be asked about.
+    /// The certificates of a server with the staples that `ssl_stapling` requires; warns of those
+    /// without a responder.
     ///
     /// # Errors
     ///
-    /// In nginx's words: a file cannot be read or holds no answer.
+    /// In nginx's words: a file is unreadable or contains no response.
     pub(crate) fn attach(
         &self,
         conf: &TlsConf,
@@ -192,7 +192,7 @@ impl Stapling {
             return Ok(entry.staple.clone());
         }
         let known = state.active.iter().find(is_same).map(|entry| entry.known().clone());
-        // A new configuration asks again at once for what could not be had.
+        // A new configuration retries failed queries at once.
         let known = known.filter(|known| known.answer.is_some()).unwrap_or_default();
         let staple = certificate.with_staple();
         staple.set(known.answer.clone());
@@ -202,13 +202,13 @@ impl Stapling {
         Ok(staple)
     }
 
-    /// Complains to another log from now on: the old file may have been moved away.
+    /// Logs to another file from now on: the old one may have been moved away.
     pub(crate) fn log_to(&self, log: ControlLog) {
         self.state().log = Some(Arc::new(log));
     }
 
-    /// Puts what was attached last in force, and asks for what is not known.
-    /// Who asks does so as `account`: what responders answer is read without rights.
+    /// Puts the draft in force, and queries unknown statuses. The thread runs as `account`:
+    /// responses of responders are parsed without privileges.
     pub(crate) fn settle(&self, log: ControlLog, account: Option<&PurgeAccount>) {
         let mut state = self.state();
         state.active = std::mem::take(&mut state.next);
@@ -239,7 +239,7 @@ fn give_up_rights(account: Option<PurgeAccount>) -> Result<(), String> {
 }
 
 impl Shared {
-    /// Asks for what is due, forever: the thread ends with the process.
+    /// Makes due queries, forever: the thread ends with the process.
     fn run(&self) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -270,14 +270,14 @@ impl Entry {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Asks, and keeps what was answered; an old answer is kept as long as it holds.
+    /// Queries, and stores the response; an old one stays as long as it is valid.
     fn renew(&self, log: &ControlLog) {
         let now = bolide_io::process::now().unix_seconds();
         let asked = self.ask().and_then(|answer| match self.question.judge(&answer, now) {
             Ok(until) => Ok((answer, until)),
             Err(fault) => Err(fault.to_string()),
         });
-        // An answer may take its time.
+        // The query takes time.
         let now = bolide_io::process::now().unix_seconds();
         let mut known = self.known();
         match asked {
@@ -300,7 +300,7 @@ impl Entry {
         }
     }
 
-    /// One question and its answer.
+    /// One request and its response.
     fn ask(&self) -> Result<Vec<u8>, String> {
         let addresses = self.responder.addresses();
         let address = addresses
@@ -348,7 +348,7 @@ impl fmt::Display for Entry {
     }
 }
 
-/// What an answer in HTTP holds, if it is about certificates.
+/// The body of an HTTP response, if it is an OCSP response.
 fn body_of(mut answer: Vec<u8>) -> Result<Vec<u8>, String> {
     if answer.is_empty() {
         return Err("OCSP responder prematurely closed connection".to_owned());
@@ -391,12 +391,12 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
-/// RFC 6960 §A.1: what stands in a path is escaped.
+/// RFC 6960 §A.1: the request is escaped in the path.
 fn escaped(text: &str) -> String {
     text.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D")
 }
 
-/// The answer of `ssl_stapling_file`.
+/// The response in `ssl_stapling_file`.
 fn read_answer(path: &std::path::Path) -> Result<Vec<u8>, String> {
     let answer = std::fs::read(path).map_err(|error| {
         let words = openssl_words(path, &error).replace(", r) error", ", rb) error");

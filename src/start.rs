@@ -1,5 +1,5 @@
-//! From a configuration to a server that answers, in nginx's order: logs, addresses, background,
-//! pid file, workers. What goes wrong up to there ends the program with 1.
+//! From a configuration to a running server, in nginx's order: logs, addresses, background, pid
+//! file, workers. An error up to there exits with 1.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(crate) fn by_file(invocation: &Invocation) -> ExitCode {
 ///
 /// # Errors
 ///
-/// What stopped it has been told.
+/// The error has been reported.
 pub(crate) fn by_reading(
     invocation: &Invocation,
     reading: Reading,
@@ -54,7 +54,7 @@ pub(crate) fn by_reading(
     run(invocation, reading, Some(greeting), &early).map_err(|Told| Vec::new())
 }
 
-/// A mistake that has been told where it belongs.
+/// An error that has been reported in its place.
 #[derive(Debug)]
 struct Told;
 
@@ -72,7 +72,7 @@ fn run(
     let mut pools = PhpPools::default();
     let plan = pools.prepare(Arc::make_mut(&mut reading.config)).map_err(told_early)?;
     let config = reading.config;
-    // Nobody will ask for their bytes as long as the server runs.
+    // Their bytes are not used again as long as the server runs.
     drop(reading.files);
     set_environment(&config);
     let mut open = OpenSocket::default();
@@ -81,11 +81,11 @@ fn run(
     early.tell(LogLevel::Warn, &draft.warnings);
     upgrade::adopt(&mut open);
     let workers = assemble::worker_count(&config);
-    // Before any socket listens: who finds us answering may signal us at once.
+    // Before any socket listens: a client that gets a response may signal us at once.
     signal::block();
     control::make_temp_dirs(&config).map_err(told_early)?;
     let granted = bolide_io::process::open_files();
-    // Logs and sockets may be more than the system grants at first; what comes of it is told later.
+    // Logs and sockets may be more than the system grants at first; a failure is reported later.
     let _ = bolide_io::process::raise_open_files();
     if let Some(files) = config.main.worker_rlimit_nofile {
         let _ = bolide_io::process::set_open_files_max(files);
@@ -104,7 +104,7 @@ fn run(
     let is_heir = upgrade::has_predecessor();
     let mut waiting = None;
     let mut ground = if is_heir { Ground::Back } else { Ground::Fore };
-    // As with nginx, a successor stays the child that its predecessor watches.
+    // As in nginx, a successor stays the child that its predecessor watches.
     if config.main.daemon && greeting.is_none() && !is_heir {
         // Before any thread is started and before the pid is written down.
         let begun = bolide_io::process::daemonize();
@@ -132,23 +132,23 @@ fn run(
     let control = ControlThread::new(parts).map_err(|error| told(vec![format!("epoll: {error}")]));
     let mut control = control?;
     if waiting.is_some() {
-        // Before workers take hold of it.
+        // Before workers use it.
         leave_terminal(&config, &logs);
     }
     control.begin(plan).map_err(told)?;
     if let Some(greeting) = greeting {
         out(greeting.as_bytes());
     }
-    // Who started us goes on.
+    // The process that started us continues.
     waiting.into_iter().for_each(ChildWait::tell);
-    // What was in force first would be held as long as the server runs.
+    // The first configuration would otherwise stay in memory as long as the server runs.
     drop((config, logs, log));
     control.obey(pid);
     Ok(())
 }
 
-/// What is said on the terminal from now on would be seen by nobody, and who reads what a starting
-/// server says waits for the end of it.
+/// From now on messages on the terminal would be lost, and a reader of a starting server's output
+/// waits for its end.
 pub(crate) fn leave_terminal(config: &Config, logs: &bolide_worker::OpenLogs) {
     let mut files = config.main.error_log.iter().filter_map(|log| match &log.target {
         LogTargetConf::File(path) => logs.get(path.as_os_str().as_encoded_bytes()),
@@ -156,7 +156,7 @@ pub(crate) fn leave_terminal(config: &Config, logs: &bolide_worker::OpenLogs) {
     });
     let to_terminal = config.main.error_log.iter().any(|log| log.target == LogTargetConf::Stderr);
     if !to_terminal && let Some(file) = files.next() {
-        // Else it stays what it was.
+        // Otherwise it stays unchanged.
         let _ = bolide_io::process::replace_stderr(file.file());
     }
 }
@@ -170,7 +170,7 @@ fn introduce(log: &ControlLog, (soft, hard): (u64, u64)) {
     log.write(LogLevel::Notice, &format!("getrlimit(RLIMIT_NOFILE): {soft}:{hard}"));
 }
 
-/// `env NAME=VALUE`: for ourselves and for what is started later with our environment.
+/// `env NAME=VALUE`: for ourselves and for later child processes.
 fn set_environment(config: &Config) {
     for (name, value) in &config.main.env {
         if let Some(value) = value.as_ref().filter(|_| !name.is_empty() && !name.contains('\0')) {
@@ -179,7 +179,8 @@ fn set_environment(config: &Config) {
     }
 }
 
-/// Limits and directory. As with nginx, a limit that may not be raised is told and served within.
+/// Limits and directory. As in nginx, a limit that may not be raised is reported, and the server
+/// runs within it.
 fn set_limits(config: &Config, log: &ControlLog) -> Result<(), Vec<String>> {
     let alert = |call: &str, error: &std::io::Error| {
         log.write_loudly(LogLevel::Alert, &format!("{call} failed ({})", describe(error)));

@@ -1,17 +1,17 @@
-//! The directories for bodies and answers that do not fit in memory: made at start, by the account
-//! that may make them, and given to the account that writes in them.
+//! The directories for bodies and responses that exceed memory: made at start, by the account that
+//! may make them, and given to the account that writes in them.
 
 use std::collections::HashSet;
 use std::path::Path;
 
 use bolide_conf::model::{Config, Handler};
 
-/// Makes what is missing. `owner` is the workers' account, where it is another than ours.
+/// Makes missing directories. `owner` is the workers' account, where it is another than ours.
 ///
 /// # Errors
 ///
-/// A directory that the configuration names cannot be made. One that it does not name may come
-/// about later, when a worker needs it.
+/// A directory that the configuration names cannot be made. A default one may be made later, when a
+/// worker needs it.
 pub(crate) fn make(config: &Config, owner: Option<(u32, u32)>) -> Result<(), String> {
     let Some(http) = &config.http else { return Ok(()) };
     for path in &http.temp_paths {
@@ -30,7 +30,7 @@ pub(crate) fn make(config: &Config, owner: Option<(u32, u32)>) -> Result<(), Str
 }
 
 fn one(path: &Path, owner: Option<(u32, u32)>) -> Result<(), String> {
-    // At every reload we come again with our rights, to directories that the workers have had.
+    // Every reload runs with our rights, in directories that workers could write to.
     bolide_io::file::make_owned_directory(path, 0o700, owner).map_err(|(call, error)| {
         let why = crate::sockets::describe(&error);
         format!("{call} \"{}\" failed ({why})", path.display())

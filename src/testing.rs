@@ -1,4 +1,4 @@
-//! `-t` and `-T`: whether a server would start, tried without starting one.
+//! `-t` and `-T`: checks whether a server would start, without starting one.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use crate::reading::{self, Reading};
 use crate::sockets::{self, OpenSocket};
 use crate::{assemble, php, version};
 
-/// Tells whether the configuration is fit for use; `dump` also prints it.
+/// Reports whether the configuration is valid; `dump` also prints it.
 pub(crate) fn run(invocation: &Invocation, dump: bool, show: Option<Show>) -> ExitCode {
     if let Some(show) = show {
         version::show(show);
@@ -70,7 +70,7 @@ fn judge(invocation: &Invocation, log: &EarlyLog) -> Result<(Reading, Vec<String
     Ok((reading, draft.warnings))
 }
 
-/// Whether nginx sees a mistake only when all is read and found to be well-formed.
+/// Whether nginx finds an error only once everything is read and well-formed.
 fn is_seen_late(text: &str) -> bool {
     let starts = [
         "zero size shared memory zone",
@@ -80,7 +80,7 @@ fn is_seen_late(text: &str) -> bool {
     text == control::NO_EVENTS || starts.iter().any(|start| text.starts_with(start))
 }
 
-/// Tries what depends on this machine: files, directories, addresses.
+/// Checks the settings that depend on this machine: files, directories, addresses.
 fn try_outside(config: &Config) -> Result<(), Vec<String>> {
     crate::pid::check(&config.main.pid)?;
     control::make_temp_dirs(config)?;
@@ -89,7 +89,7 @@ fn try_outside(config: &Config) -> Result<(), Vec<String>> {
     for listen in listens {
         let (bind, options) = (sockets::bind_of(listen), sockets::options_of(listen));
         match Listener::probe(&bind, &options) {
-            // That somebody uses it, most of all the server that is to be reloaded, is fine.
+            // An address in use is fine, most of all by the server that is to be reloaded.
             Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => {}
             Err(error) => return Err(vec![sockets::failed(listen, &error)]),
             Ok(()) => {}

@@ -1,4 +1,4 @@
-//! From `ssl_*` directives to what handshakes need: certificates by name, suites, tickets.
+//! From `ssl_*` directives to TLS settings: certificates by name, suites, tickets.
 
 mod certificates;
 mod client_auth;
@@ -21,7 +21,7 @@ use sessions::KeptSessions;
 
 pub(crate) use certificates::CertificateReader;
 
-/// What every generation of certificates shares.
+/// The shared state of all generations of certificates.
 #[derive(Debug)]
 pub(crate) struct TlsState {
     kept: KeptSessions,
@@ -33,18 +33,18 @@ impl TlsState {
     ///
     /// # Errors
     ///
-    /// The system gives no randomness.
+    /// The system supplies no randomness.
     pub(crate) fn new() -> Result<Self, String> {
         bolide_tls::warm_up()?;
         Ok(Self { kept: KeptSessions::default(), stapling: Stapling::default() })
     }
 }
 
-/// Makes the acceptor of one listen; none when it speaks no TLS. Warnings go to `warnings`.
+/// Makes the acceptor of one listen; `None` without TLS. Warnings go to `warnings`.
 ///
 /// # Errors
 ///
-/// In nginx's words: a certificate cannot be read or does not fit its key, or nothing is left to
+/// In nginx's words: a certificate is unreadable or does not match its key, or no suite is left to
 /// offer.
 pub(crate) fn acceptor(
     site: &Arc<Site>,
@@ -68,7 +68,7 @@ pub(crate) fn acceptor(
     if let Some(set) = default {
         certs.set_default(set);
     }
-    // A server without certificates of its own borrows the default server's, and all else.
+    // A server without certificates of its own uses the default server's, and all other settings.
     let sets: Vec<_> = sets.into_iter().map(|own| own.or(default)).collect();
     name_all(&mut certs, http, listen, &sets);
     let server = http.server(listen.default_server);
@@ -84,7 +84,7 @@ pub(crate) fn acceptor(
     Ok(Some(acceptor))
 }
 
-/// Gives the names of each server of a listen to its set.
+/// Maps the names of each server of a listen to its set.
 fn name_all(certs: &mut ServerCerts, http: &Http, listen: &Listen, sets: &[Option<CertSet>]) {
     let mut patterns = Vec::new();
     for (&id, set) in listen.servers.iter().zip(sets) {
@@ -107,12 +107,12 @@ fn name_all(certs: &mut ServerCerts, http: &Http, listen: &Listen, sets: &[Optio
     }
 }
 
-/// Names, and what those of each set are offered.
+/// Names, and the offer for each set of them.
 type Others = (ServerCerts, Vec<(CertSet, AcceptorOptions)>);
 
-/// Which names belong to servers that offer something else than the default server does, and what;
-/// none where all agree. A server that borrows certificates (`is_own` says no of it) borrows what
-/// goes with them, except whether HTTP/2 is spoken.
+/// The names of servers with another offer than the default server's, and their offers; `None` if
+/// all agree. A server that borrows certificates (`is_own` is false for it) borrows their settings,
+/// except HTTP/2.
 fn others(
     http: &Http,
     listen: &Listen,
@@ -121,7 +121,7 @@ fn others(
     warnings: &mut Vec<String>,
 ) -> Result<Option<Others>, String> {
     let default = http.server(listen.default_server);
-    // `listen … http2` is said for all of them.
+    // `listen … http2` applies to all of them.
     let is_like = |(one, http2): (&ServerConf, bool), (other, other_http2): (&ServerConf, bool)| {
         offer_alike(&one.tls, &other.tls) && (listen.http2 || http2 == other_http2)
     };
@@ -154,7 +154,7 @@ fn others(
     Ok(Some((names, others)))
 }
 
-/// What handshakes of each server of a listen need; none for those without certificates.
+/// The handshake settings of each server of a listen; `None` for those without certificates.
 fn sets(
     site: &Arc<Site>,
     at: usize,
@@ -176,7 +176,7 @@ fn sets(
             sets.push(None);
             continue;
         }
-        // Those of the default server count; others must be right all the same.
+        // Those of the default server count; others must be valid anyway.
         sessions::read_keys(server)?;
         certificates::check_dhparam(conf)?;
         let set = if conf.computes_certificates() {

@@ -1,7 +1,7 @@
-//! A new binary without a lost connection: the successor inherits the listening sockets.
+//! Upgrade to a new binary without a lost connection: the successor inherits the listening sockets.
 //!
-//! Stream sockets are shared. Datagram sockets are not: a living QUIC connection's packets must go
-//! to the process that knows it, so the successor opens its own and holds the others' places. It
+//! Stream sockets are shared. Datagram sockets are not: the packets of a live QUIC connection must
+//! reach the process that owns it, so the successor opens its own and holds the others' places. It
 //! inherits the keys of connection ids, and gives its workers other numbers.
 
 use std::io::{Read as _, Write as _};
@@ -17,9 +17,9 @@ use crate::sockets::OpenSocket;
 /// Names the inherited descriptors: `FD=tcp:ADDRESS`, `FD=udp:ADDRESS` or `FD=unix:PATH`, joined
 /// by `;`.
 const SOCKETS: &str = "BOLIDE_SOCKETS";
-/// What is told of the predecessor: `PID:FIRST:COUNT`, and the numbers that its workers bear in
-/// connection ids. The secret of its keys is on standard input, as an environment can be read as
-/// long as the process lives.
+/// Facts about the predecessor: `PID:FIRST:COUNT`, and the numbers of its workers in connection
+/// ids. The secret of its keys is on standard input, since an environment stays readable as long as
+/// the process lives.
 const ELDER: &str = "BOLIDE_ELDER";
 
 /// Whether a predecessor runs, whose sockets we share.
@@ -31,7 +31,8 @@ pub(crate) fn has_predecessor() -> bool {
 ///
 /// # Errors
 ///
-/// In words, when the system's randomness fails, or nginx's, when `quic_host_key` cannot be read.
+/// As text, when the system's randomness fails, or in nginx's words, when `quic_host_key` is
+/// unreadable.
 pub(crate) fn quic_keys(
     open: &mut OpenSocket,
     config: &Config,
@@ -56,7 +57,7 @@ pub(crate) fn quic_keys(
     Ok(bolide_quic::SharedKeys::from_secret(secret).numbered_from(own.first))
 }
 
-/// What `quic_host_key` holds, of the first QUIC listener that has one; all files are read.
+/// The contents of `quic_host_key`, of the first QUIC listener that has one; all files are read.
 fn host_secret(config: &Config) -> Result<Option<[u8; 32]>, String> {
     let mut first = None;
     for server in config.http.iter().flat_map(|http| &http.servers) {
@@ -115,7 +116,7 @@ pub(crate) fn start_successor(
 ) -> Option<Child> {
     let started = try_start(open, keys, workers, pid);
     for (_, listener) in open.all() {
-        // Nobody else that is started here is to have them.
+        // No other child process may have them.
         let _ = listener.inherit(InheritedSocket::No);
     }
     started

@@ -1,4 +1,4 @@
-//! `-v`, `-V` and `-h`: what the program says of itself, in the form that scripts read of nginx.
+//! `-v`, `-V` and `-h`: information about the program, in the form that scripts parse of nginx.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use crate::messages::err;
 /// The name and the version.
 pub(crate) const NAME: &str = concat!("bolide/", env!("CARGO_PKG_VERSION"));
 
-/// Prints what was asked for.
+/// Prints the requested information.
 pub(crate) fn show(what: Show) {
     err(&format!("bolide version: {NAME}"));
     match what {
@@ -22,7 +22,7 @@ pub(crate) fn show(what: Show) {
     }
 }
 
-/// What nginx would have been configured with to have the same directives.
+/// nginx's configure arguments for the same directives.
 fn arguments() -> String {
     let mut text = format!(
         "--prefix={PREFIX} --conf-path={PREFIX}/bolide.conf \

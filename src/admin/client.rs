@@ -1,4 +1,4 @@
-//! The side of the command line: finds the server, says the words, prints what comes.
+//! The side of the command line: finds the server, sends the command, prints the reply.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -41,7 +41,7 @@ fn ask(invocation: &Invocation, words: &Words, pid: Option<u32>) -> Result<Vec<u
     };
     let socket = match connected {
         Ok(socket) => socket,
-        // A file that was named can be asked without a server.
+        // A configuration file on the command line suffices without a server.
         Err(why) if invocation.names_conf && words.command == "explain" && words.has("url") => {
             err(&format!("bolide: {why}; explaining by the configuration alone"));
             return offline(invocation, words);
@@ -79,7 +79,7 @@ fn say(mut socket: UnixStream, words: &Words) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Explains by a configuration that nobody runs, with an empty store.
+/// Explains by a configuration without a running server, with an empty store.
 fn offline(invocation: &Invocation, words: &Words) -> Result<Vec<u8>, String> {
     let reading = reading::of_file(invocation).map_err(|mistakes| mistakes.errors.join("\n"))?;
     let site = bolide_engine::Site::compile(reading.config).map_err(|all| {

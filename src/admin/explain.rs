@@ -1,4 +1,4 @@
-//! `bolide explain`: the story of a request, for people and for machines.
+//! `bolide explain`: the trace of a request, as text and as JSON.
 
 use bolide_conf::SourcePlace;
 use bolide_engine::explain::machine::{self, hash, kind, space_name, target};
@@ -22,7 +22,7 @@ pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
     })
 }
 
-/// Tries the request that `words` describe.
+/// Runs the request that `words` describe.
 pub(super) fn explanation(desk: &AdminDesk, words: &Words) -> Result<Explanation, String> {
     let question = desk.question(words)?;
     let mut door = super::door()?;

@@ -1,6 +1,7 @@
-//! What a command says to the running server: one line of words, `name=value`, percent-encoded.
+//! The line protocol of commands to the running server: one line of words, `name=value`,
+//! percent-encoded.
 
-/// How such a line begins, lest it be one for pools.
+/// The first word of such a line, which distinguishes it from commands for pools.
 pub(crate) const ADMIN: &str = "admin";
 /// LIMIT: bytes of a line.
 pub(crate) const LINE_MAX: u64 = 256 * 1024;
@@ -22,7 +23,7 @@ impl Words {
         self.all.push((name.to_owned(), value.as_ref().to_vec()));
     }
 
-    /// Adds a word if there is one.
+    /// Adds a word if it has a value.
     pub(crate) fn push_some(&mut self, name: &str, value: Option<impl AsRef<[u8]>>) {
         if let Some(value) = value {
             self.push(name, value);
@@ -67,7 +68,7 @@ impl Words {
         line
     }
 
-    /// Reads what [`Self::line`] wrote; none if it is no such line.
+    /// Parses a line that [`Self::line`] wrote; `None` for any other.
     pub(crate) fn read(line: &str) -> Option<Self> {
         let mut words = line.split_whitespace();
         (words.next()? == ADMIN).then_some(())?;

@@ -1,4 +1,4 @@
-//! `bolide cache list`: what the store has, by part, tag and URL.
+//! `bolide cache list`: the objects of the store, by space, tag and URL.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::line_protocol::Words;
 use super::tell::{entry_line, show};
 use super::{AdminDesk, Told};
 
-/// Entries that are shown if nothing else is said.
+/// The default number of entries.
 const LIMIT: usize = 100;
 /// LIMIT: entries that are shown.
 const LIMIT_MAX: usize = 100_000;
@@ -23,7 +23,7 @@ pub(super) struct Filter {
 }
 
 impl Filter {
-    /// Of the words `vhost=`, `zone=`, `tag=` and `prefix=`.
+    /// From the words `vhost=`, `zone=`, `tag=` and `prefix=`.
     pub(super) fn new(desk: &AdminDesk, words: &Words) -> Result<Self, String> {
         let store = desk.store()?;
         Ok(Self {
@@ -48,7 +48,8 @@ impl Filter {
     }
 }
 
-/// The path and query of the URL part of a key as the page cache builds it; all of another one.
+/// The path and query of the URL part of a key as the page cache builds it; the whole of another
+/// one.
 pub(super) fn path_of(url: &[u8]) -> &[u8] {
     let Some(at) = url.windows(3).position(|three| three == b"://") else { return url };
     let rest = &url[at + 3..];
@@ -67,7 +68,7 @@ fn is_url(text: &[u8]) -> bool {
     text.starts_with(b"http://") || text.starts_with(b"https://")
 }
 
-/// Whether the URL part of a key begins with what was typed: a path, or a whole URL.
+/// Whether the URL part of a key begins with the typed text: a path, or a whole URL.
 pub(super) fn begins(url: &[u8], typed: &[u8]) -> bool {
     // `http://a.test:80` begins `http://a.test:8080`, and is another place.
     let is_place = typed.split(|byte| *byte == b'/').count() == 3 && is_url(typed);

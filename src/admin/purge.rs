@@ -1,4 +1,4 @@
-//! `bolide cache purge`: drops kept answers, or makes them old.
+//! `bolide cache purge`: drops cached objects, or makes them stale.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -53,7 +53,7 @@ pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
     Ok(format!("{what}: {}\n", count(hit, "object")).into_bytes())
 }
 
-/// Every copy of one page, for everybody and for sessions.
+/// Every copy of one page, public and private.
 fn purge_url(
     desk: &AdminDesk,
     words: &Words,
@@ -74,22 +74,22 @@ fn purge_url(
     purge_where(desk.store()?, space, how, Some(&key.url), |other| other == key.url)
 }
 
-/// Purges written to the journals together: it takes what waits only up to a bound.
+/// Purges written to the journals together: a journal queues only up to a bound.
 const TOGETHER: usize = 256;
 
-/// What a part of the store has in memory, on its way there and on disk.
+/// The matching objects of a space: in memory, in transit and on disk.
 #[derive(Default)]
 struct Found {
-    /// URLs, and whose.
+    /// URLs, and their sessions.
     pages: BTreeSet<(Vec<u8>, Option<Vec<u8>>)>,
-    /// The names of the files of what is in memory.
+    /// The file names of the objects in memory.
     in_memory: HashSet<u128>,
-    /// Answers that memory has not.
+    /// Objects that are on disk only.
     only_on_disk: u64,
 }
 
-/// Everything of a part whose URL is meant; looks at all of it. If only one URL can be, `url` says
-/// which.
+/// All objects of a space with a matching URL; visits all of it. If only one URL can match, `url`
+/// is it.
 fn purge_where(
     store: &Store,
     space: &ExplainSpace,
@@ -117,7 +117,7 @@ fn purge_where(
     Ok(hit)
 }
 
-/// Looks where a page is first before it looks where that goes, so that none slips through.
+/// Searches the place that a page comes from before the one it moves to, so that none is missed.
 fn find(
     store: &Store,
     space: &ExplainSpace,

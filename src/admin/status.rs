@@ -1,7 +1,7 @@
-//! `bolide status`: what the running server holds, worker by worker.
+//! `bolide status`: the resources of the running server, worker by worker.
 //!
-//! Owns the asking and the showing. A worker that does not answer in time is shown as that: it
-//! stands in a turn, which is what somebody who asks may be looking for.
+//! Owns the requests to workers and the output. A worker that does not answer in time is shown as
+//! such: it hangs in a turn, which may be why the operator runs the command.
 
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
@@ -14,12 +14,12 @@ use super::tell::size;
 use super::{AdminDesk, Told};
 use crate::php::PoolReport;
 
-/// What it is called on the socket.
+/// Its name on the socket.
 pub(crate) const COMMAND: &str = "status";
-/// How long workers may take to answer: as long as a turn may last before it is called standing.
+/// How long workers may take to answer: as long as the watchdog allows a turn.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// What the control thread knows of the running server.
+/// The control thread's facts about the running server.
 #[derive(Debug)]
 pub(crate) struct Scene {
     pub(crate) generation: u64,
@@ -35,7 +35,7 @@ pub(crate) struct Members {
     pub(crate) threads: Vec<u32>,
 }
 
-/// One worker: the number of its thread, and what it said.
+/// One worker: the number of its thread, and its reply.
 struct Asked {
     thread: u32,
     answer: Receiver<Holdings>,
@@ -46,7 +46,7 @@ struct Answered {
     holdings: Option<Holdings>,
 }
 
-/// What the process holds as a whole.
+/// The resources of the whole process.
 struct Process {
     descriptors: u64,
     descriptors_max: u64,
@@ -63,13 +63,13 @@ pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
     Ok(text(desk, scene, &process, &workers).into_bytes())
 }
 
-/// Asks all workers at once, then waits for all of them together.
+/// Queries all workers at once, then waits for all of them together.
 fn ask(scene: &Scene) -> Vec<Answered> {
     let mut asked = Vec::new();
     for crew in &scene.crews {
         for (post, &thread) in crew.posts.iter().zip(&crew.threads) {
             let (teller, answer) = sync_channel(1);
-            // A box takes every order, however full it is.
+            // A mailbox accepts every order, however full it is.
             let _ = post.send(Mail::Tell(teller));
             asked.push(Asked { thread, answer });
         }
@@ -85,13 +85,13 @@ fn ask(scene: &Scene) -> Vec<Answered> {
 impl Process {
     fn look() -> Self {
         let (descriptors_max, _) = bolide_io::process::open_files();
-        // To look takes one: who gets none knows that there is none left.
+        // The count itself takes a descriptor: a failure means that none is left.
         let descriptors = bolide_io::process::descriptors().unwrap_or(descriptors_max);
         Self { descriptors, descriptors_max, resident: bolide_io::process::resident_bytes() }
     }
 }
 
-/// A figure's name, for people and for machines, and where it is found.
+/// A figure's name, in the table and in JSON, and its getter.
 type Column<T> = (&'static str, fn(&Holdings) -> T);
 
 const SLABS: [Column<Slots>; 6] = [
@@ -111,7 +111,7 @@ const FIGURES: [Column<usize>; 6] = [
     ("deadlines", |of| of.deadlines),
 ];
 
-/// What a worker does with clients that come.
+/// What a worker does with new clients.
 const fn state(of: &Holdings) -> &'static str {
     match of.intake {
         IntakeState::Accepting => "accepting",
@@ -215,7 +215,7 @@ fn text(desk: &AdminDesk, scene: &Scene, process: &Process, workers: &[Answered]
     out
 }
 
-/// A line of the table: every cell is as wide as the name of its column asks.
+/// A line of the table: each cell has the width of its column's name.
 fn row(first: &str, cells: impl Iterator<Item = String>, last: &str) -> String {
     let names = SLABS.iter().map(|(name, _)| *name).chain(FIGURES.iter().map(|(name, _)| *name));
     let mut line = format!("{first:<10}");

@@ -1,8 +1,8 @@
-//! How things are put for people and for machines.
+//! Formatting for text and JSON output.
 
 use bolide_engine::explain::{Candidate, machine::freshness};
 
-/// Bytes as text; controls are no business of terminals.
+/// Bytes as text, with controls escaped for terminals.
 pub(super) fn show(bytes: &[u8]) -> String {
     let mut out = String::with_capacity(bytes.len());
     for one in String::from_utf8_lossy(bytes).chars() {
@@ -37,12 +37,12 @@ pub(super) fn seconds(seconds: u64) -> String {
     }
 }
 
-/// A number and what is counted.
+/// A number and its noun.
 pub(super) fn count(number: u64, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
-/// Words with blanks between them.
+/// Words joined by blanks.
 pub(super) fn joined(all: &[Vec<u8>]) -> String {
     let all: Vec<String> = all.iter().map(|one| show(one).trim_end().to_owned()).collect();
     all.join(" ")

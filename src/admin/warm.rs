@@ -1,7 +1,7 @@
-//! `bolide cache warm`: asks the running server for pages, so that they are kept.
+//! `bolide cache warm`: requests pages from the running server, so that they are cached.
 //!
-//! Owns the requests; whether a page is kept is the server's business. It is polite: few at once,
-//! and slower when told so. It speaks as crawlers of LSCache do.
+//! Owns the requests; the server decides whether to store a page. It is polite: few requests at
+//! once, and slower when the server says so. It behaves like crawlers of LSCache.
 
 use std::io::{BufRead as _, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -20,7 +20,7 @@ use crate::cli::Invocation;
 use crate::messages::{err, out};
 use crate::reading;
 
-/// Pages asked for at once if nothing else is said.
+/// The default number of concurrent requests.
 const CONCURRENCY: usize = 2;
 /// LIMIT: pages asked for at once.
 const CONCURRENCY_MAX: usize = 64;
@@ -33,24 +33,24 @@ const HEAD_MAX: u64 = 256 * 1024;
 /// How long a page may take.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What is to be asked for.
+/// The pages to request.
 #[derive(Debug)]
 pub(crate) struct Warm {
     urls: Vec<Vec<u8>>,
     sitemaps: Vec<String>,
     headers: Vec<Vec<u8>>,
     concurrency: usize,
-    /// In a second; none is as fast as it goes.
+    /// Per second; `None` means no limit.
     rate: Option<u32>,
     json: bool,
 }
 
 impl Warm {
-    /// Of the words of the command line. Which process serves does not matter: its addresses do.
+    /// From the words of the command line. The serving process does not matter: its addresses do.
     ///
     /// # Errors
     ///
-    /// A number that is none, or nothing to ask for.
+    /// An invalid number, or nothing to request.
     pub(crate) fn new(words: &Words, _pid: Option<u32>) -> Result<Self, String> {
         let number = |name: &str, max: usize| match words.text(name) {
             None => Ok(None),
@@ -78,11 +78,11 @@ impl Warm {
     }
 }
 
-/// What came of one page.
+/// The result of one page.
 #[derive(Clone, Debug)]
 struct Page {
     status: u16,
-    /// What the server says of its cache: `miss`, `hit`, `HIT`; empty if nothing.
+    /// The server's cache status: `miss`, `hit`, `HIT`; empty if absent.
     cache: String,
     is_chunked: bool,
 }
@@ -188,14 +188,14 @@ impl Sums {
     }
 }
 
-/// Asks the server that has this configuration.
+/// Sends requests to the server of this configuration.
 struct Caller<'a> {
     config: &'a Config,
     headers: &'a [Vec<u8>],
 }
 
 impl Caller<'_> {
-    /// Where requests for a URL are to be sent: to this server, whatever the name resolves to.
+    /// The address for requests for a URL: this server, whatever the name resolves to.
     fn address(&self, url: &Url) -> Result<SocketAddr, String> {
         let listens = self.config.http.as_ref().map_or(&[][..], |http| &http.listens);
         let fits = |listen: &&bolide_conf::model::Listen| {
@@ -236,8 +236,8 @@ impl Caller<'_> {
         self.exchange(url, b"Accept-Encoding: gzip\r\n", &mut std::io::sink())
     }
 
-    /// Sends a request with these fields as well and reads the whole answer, whose body goes to
-    /// `body` as it comes.
+    /// Sends a request with these additional fields and reads the whole response, writing its body
+    /// to `body` as it arrives.
     fn exchange(&self, url: &Url, more: &[u8], body: &mut impl Write) -> Result<Page, String> {
         let socket = self.connect(url)?;
         match url.scheme {
@@ -274,12 +274,12 @@ impl Caller<'_> {
         stream.flush().map_err(failed)?;
         let mut reader = BufReader::new(stream);
         let page = read_head(&mut reader)?;
-        // A peer that leaves without saying goodbye has said everything all the same.
+        // A peer that closes without `close_notify` has still sent the whole response.
         let _ = std::io::copy(&mut reader, body);
         Ok(page)
     }
 
-    /// Adds the pages that a sitemap names, and those of the sitemaps that it names.
+    /// Adds the pages of a sitemap, and those of the sitemaps that it names.
     fn collect(&self, sitemap: &str, depth: u8, urls: &mut Vec<Url>) -> Result<(), String> {
         let mut text = Vec::new();
         match Url::parse(sitemap.as_bytes()) {
@@ -316,7 +316,7 @@ impl Caller<'_> {
     }
 }
 
-/// What stands in the `loc` elements of a sitemap; of a text without any, its lines.
+/// The contents of the `loc` elements of a sitemap; of a text without any, its lines.
 fn locations(text: &[u8]) -> Vec<Vec<u8>> {
     let text = String::from_utf8_lossy(text);
     let mut found = Vec::new();
@@ -340,7 +340,7 @@ fn locations(text: &[u8]) -> Vec<Vec<u8>> {
     found
 }
 
-/// What chunks hold (RFC 9112 §7.1); none if they are broken.
+/// The data of chunks (RFC 9112 §7.1); `None` if they are malformed.
 fn unchunked(text: &[u8]) -> Option<Vec<u8>> {
     let (mut rest, mut out) = (text, Vec::new());
     loop {
@@ -356,7 +356,7 @@ fn unchunked(text: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The head of an answer: status, and what it says of caches.
+/// The head of a response: status, and its cache fields.
 fn read_head(reader: &mut impl std::io::BufRead) -> Result<Page, String> {
     let mut head = reader.take(HEAD_MAX);
     let mut line = Vec::new();
@@ -380,7 +380,7 @@ fn read_head(reader: &mut impl std::io::BufRead) -> Result<Page, String> {
             page.cache = String::from_utf8_lossy(value).into_owned();
         }
         if name == b"cache-status" && page.cache.is_empty() {
-            // RFC 9211 §2: what it stored, or had.
+            // RFC 9211 §2: whether the cache stored it, or had it.
             let has = |word: &str| String::from_utf8_lossy(value).contains(word);
             page.cache = if has("; hit") {
                 "hit"

@@ -7,7 +7,7 @@ use crate::admin::line_protocol::Words;
 use crate::admin::status::COMMAND;
 use crate::admin::warm::Warm;
 
-/// What `--help` behind one of these commands says.
+/// The text of `--help` after one of these commands.
 pub(crate) const ADMIN_HELP: &str = "\
 Usage: bolide explain [--json] [--method NAME] [--cookie NAME=VALUE]...
                       [--header 'NAME: VALUE']... [--from ADDRESS]
@@ -60,21 +60,21 @@ status         : what the server holds: connections, requests, deadlines and
 --json         : for machines
 ";
 
-/// What a running server is asked.
+/// A command for a running server.
 #[derive(Debug)]
 pub(crate) enum Admin {
     /// It answers these words itself.
     Ask { words: Words, pid: Option<u32> },
-    /// It is asked for pages.
+    /// It gets requests for pages.
     Warm(Warm),
 }
 
-/// Which options a command has: those with a value, those without, those that may come again.
+/// The options of a command: those with a value, those without, those that may repeat.
 struct Options {
     values: &'static [&'static str],
     flags: &'static [&'static str],
     repeated: &'static [&'static str],
-    /// What a bare word is.
+    /// The name of a bare word.
     bare: Option<&'static str>,
 }
 
@@ -106,7 +106,7 @@ const WARM: Options = Options {
     bare: Some("url"),
 };
 
-/// What was read of a command.
+/// The parsed part of a command.
 enum Read {
     Words(Words, Option<u32>),
     Help,
@@ -167,7 +167,7 @@ pub(super) fn cache(
     Ok(CliCommand::Admin(Admin::Ask { words, pid }))
 }
 
-/// What `list --url` means is called `prefix` by the server.
+/// The server's word for `list --url` is `prefix`.
 fn prefix_of_list(words: &Words) -> Words {
     let mut said = Words::new(&words.command);
     for name in ["json", "limit", "tag", "vhost", "zone"] {

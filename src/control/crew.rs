@@ -1,4 +1,4 @@
-//! The workers' threads: how they are started, told to end, and seen to have ended.
+//! The threads of workers: their start, their orders, their end.
 
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -14,7 +14,7 @@ use crate::admin::status::Members;
 use crate::control_log::ControlLog;
 use crate::messages::err;
 
-/// How long connections that have asked nothing yet outlive the order to drain.
+/// How long connections without a request yet survive the order to drain.
 const DRAIN_GRACE: Duration = Duration::from_millis(bolide_base::limits::DRAIN_GRACE_MS);
 
 /// Workers that were started together.
@@ -22,9 +22,9 @@ const DRAIN_GRACE: Duration = Duration::from_millis(bolide_base::limits::DRAIN_G
 pub(super) struct Crew {
     posts: Arc<Vec<Post>>,
     members: Vec<Member>,
-    /// When connections are cut, if the workers were told to end and there is such a limit.
+    /// When to cut connections, if the workers were told to end and a limit is set.
     stop_at: Option<bolide_base::Instant>,
-    /// When connections that have asked nothing yet are ended.
+    /// When connections without a request yet are closed.
     hurry_at: Option<bolide_base::Instant>,
     is_draining: bool,
 }
@@ -37,7 +37,7 @@ struct Member {
     watch: WorkerWatch,
 }
 
-/// What all members are started with.
+/// The parameters that all members start with.
 #[derive(Debug)]
 pub(super) struct Orders<'a> {
     pub(super) workers: u16,
@@ -51,7 +51,7 @@ impl Crew {
     ///
     /// # Errors
     ///
-    /// No thread or descriptor is left.
+    /// No thread or descriptor is available.
     pub(super) fn start(orders: &Orders<'_>, log: &ControlLog) -> Result<Self, Vec<String>> {
         let failed = |error: std::io::Error| vec![format!("cannot start a worker: {error}")];
         let (mut posts, mut inboxes) = (Vec::new(), Vec::new());
@@ -95,7 +95,7 @@ impl Crew {
         u16::try_from(self.posts.len()).unwrap_or(u16::MAX)
     }
 
-    /// Those who are there, to be asked.
+    /// The members, for requests to them.
     pub(super) fn members(&self) -> Members {
         let post = |one: &Member| self.posts.get(one.number).cloned();
         let posts = self.members.iter().filter_map(post).collect();
@@ -103,15 +103,15 @@ impl Crew {
         Members { posts, threads }
     }
 
-    /// Gives an order to everybody.
+    /// Gives an order to all members.
     pub(super) fn post_all(&self, mail: impl Fn() -> Mail) {
         for post in self.posts.iter() {
-            // A box takes every order, however full it is.
+            // A mailbox accepts every order, however full it is.
             let _ = post.send(mail());
         }
     }
 
-    /// Has requests finished and nothing new taken; after `limit`, what is left is cut.
+    /// Finishes running requests and accepts no new ones; after `limit`, the rest is cut.
     pub(super) fn drain(
         &mut self,
         now: bolide_base::Instant,
@@ -139,7 +139,7 @@ impl Crew {
         self.members.is_empty()
     }
 
-    /// Takes note of those that have ended, and ends what has had its time.
+    /// Records the members that have ended, and ends those whose time is over.
     pub(super) fn look_after(&mut self, now: bolide_base::Instant, log: &ControlLog) {
         if self.stop_at.is_some_and(|at| now >= at) {
             self.post_all(|| Mail::Cut);
@@ -161,13 +161,13 @@ impl Crew {
         }
     }
 
-    /// Workers that have come to stand in one turn: their thread and what they do.
+    /// Workers that hang in one turn: their thread and their activity.
     pub(super) fn look_at_pulses(&mut self, now: bolide_base::Instant) -> Vec<(u32, Doing)> {
         let look = |member: &mut Member| Some((member.id, member.watch.look(now)?));
         self.members.iter_mut().filter_map(look).collect()
     }
 
-    /// Tells of those that have not ended and will be left behind.
+    /// Logs the members that have not ended and will be left behind.
     pub(super) fn give_up(&self, log: &ControlLog) {
         for Member { id, watch, .. } in &self.members {
             let doing = watch.doing().text();
@@ -176,7 +176,7 @@ impl Crew {
         }
     }
 
-    /// Waits a moment for workers that end at once, so that a stop takes no whole tick.
+    /// Waits a moment for workers that end at once, so that a stop does not take a whole tick.
     pub(super) fn hasten(&self) {
         for _ in 0..20 {
             if self.members.iter().all(|member| member.thread.is_finished()) {
@@ -199,7 +199,7 @@ impl Member {
         let body = move || {
             let id = bolide_io::process::thread_id();
             let is_ready = settle(&cores, priority, account);
-            // Who started us waits for it.
+            // The starter waits for it.
             let _ = teller.send(id);
             let mut startup = startup;
             startup.ids.1 = id;
@@ -213,7 +213,7 @@ impl Member {
     }
 }
 
-/// Gives the calling thread its cores, priority and account; whether it may work.
+/// Sets the cores, priority and account of the calling thread; returns whether it may work.
 fn settle(cores: &[usize], priority: i32, account: Option<PurgeAccount>) -> bool {
     let alert = |call: &str, error: &std::io::Error| {
         let why = crate::sockets::describe(error);
@@ -222,7 +222,7 @@ fn settle(cores: &[usize], priority: i32, account: Option<PurgeAccount>) -> bool
     if !cores.is_empty()
         && let Err(error) = bolide_io::process::pin_to_cores(cores)
     {
-        // Cores that are gone are no reason not to serve.
+        // The worker serves even if cores are gone.
         alert("sched_setaffinity()", &error);
     }
     if priority != 0

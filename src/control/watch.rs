@@ -1,8 +1,8 @@
-//! Whether a worker still turns: its pulse is looked at again and again.
+//! The watchdog of one worker: it checks the worker's heartbeat periodically.
 //!
-//! Owns what is known of one worker between two looks. Easiest to break: the process, or the whole
-//! machine, may have been stopped for a while, and then no worker stood; so what counts is the time
-//! between looks, and no more of it than looks are apart while all is well.
+//! Owns the state of one worker between two checks. Easiest to break: the process, or the whole
+//! machine, may have been stopped for a while, and then no worker hung. So the time between checks
+//! counts, but no more of it than the normal interval.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,13 +10,13 @@ use std::time::Duration;
 use bolide_base::Instant;
 use bolide_worker::{Beat, Doing, Pulse};
 
-/// How long a worker may stand in one turn before that is told.
+/// How long one turn of a worker may last before it is logged.
 const STAND_MAX: Duration = Duration::from_millis(bolide_base::limits::STAND_MS);
 
-/// Time between two looks that counts.
+/// The longest time between two checks that counts.
 const GAP_MAX: Duration = Duration::from_secs(1);
 
-/// What is known of one worker.
+/// The state of one worker.
 #[derive(Debug)]
 pub(super) struct WorkerWatch {
     pulse: Arc<Pulse>,
@@ -27,13 +27,13 @@ pub(super) struct WorkerWatch {
 }
 
 impl WorkerWatch {
-    /// Begins to look.
+    /// Starts the watch.
     pub(super) fn new(pulse: Arc<Pulse>, now: Instant) -> Self {
         let seen = pulse.beat();
         Self { pulse, seen, looked: now, stood: Duration::ZERO, is_told: false }
     }
 
-    /// Looks. What the worker does, when it has stood in one turn for too long; told once.
+    /// Checks. Returns the worker's current activity when one turn has lasted too long; once.
     pub(super) fn look(&mut self, now: Instant) -> Option<Doing> {
         let gap = now.since(self.looked).min(GAP_MAX);
         self.looked = now;
@@ -48,7 +48,7 @@ impl WorkerWatch {
         is_news.then_some(self.seen.doing)
     }
 
-    /// What the worker does now.
+    /// The worker's current activity.
     pub(super) fn doing(&self) -> Doing {
         self.pulse.beat().doing
     }
@@ -72,11 +72,11 @@ mod tests {
             now = now.after(Duration::from_millis(millis));
             watch.look(now)
         };
-        // One that waits may do so for ever.
+        // A waiting worker may wait for any time.
         assert!((0..100).all(|_| look(500).is_none()));
         post.pulse().note(1, Doing::Reading);
         assert_eq!(look(500), None);
-        // No look in between: the process was stopped.
+        // No check in between: the process was stopped.
         assert_eq!(look(3_600_000), None);
         post.pulse().note(1, Doing::QuicDeadline);
         let told: Vec<_> = (0..100).filter_map(|_| look(500)).collect();

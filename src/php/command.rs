@@ -1,5 +1,4 @@
-//! `bolide php status` and `bolide php restart`: the words that are said to a running server, and
-//! what it answers.
+//! `bolide php status` and `bolide php restart`: the commands to a running server, and its replies.
 
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
@@ -9,16 +8,16 @@ use super::runtime;
 use crate::cli::PhpCommand;
 use crate::messages::out;
 
-/// Asks for a line per pool.
+/// Requests a line per pool.
 pub(super) const STATUS: &str = "status";
 /// Starts one pool again, or all.
 pub(super) const RESTART: &str = "restart";
 
-/// Sends a command to the server whose pid stands in the file `pid_file`, and prints its answer.
+/// Sends a command to the server whose pid is in the file `pid_file`, and prints its reply.
 ///
 /// # Errors
 ///
-/// In words: no server, no pool, or the restart failed.
+/// As text: no server, no pool, or the restart failed.
 pub(crate) fn send(pid: u32, pid_file: &Path, command: &PhpCommand) -> Result<(), Vec<String>> {
     let one = |text: String| vec![text];
     let path = runtime::control_of(pid).ok_or_else(|| {
@@ -29,7 +28,7 @@ pub(crate) fn send(pid: u32, pid_file: &Path, command: &PhpCommand) -> Result<()
     let mut socket = UnixStream::connect(&path).map_err(failed)?;
     let line = match command {
         PhpCommand::Status => STATUS.to_owned(),
-        // Done before anybody is asked.
+        // Done before any server is contacted.
         PhpCommand::Keep(_) => return Ok(()),
         PhpCommand::Restart(None) => RESTART.to_owned(),
         PhpCommand::Restart(Some(name)) => format!("{RESTART} {name}"),

@@ -1,5 +1,5 @@
-//! What php-fpm is told: its configuration file, its arguments, its environment; and how the lines
-//! that it writes are understood.
+//! The interface to php-fpm: its configuration file, its arguments, its environment; and the
+//! parsing of the lines that it writes.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -9,15 +9,15 @@ use bolide_conf::model::LogLevel;
 
 use super::settle::Settled;
 
-/// PHP settings that are looked at only when php-fpm starts; a pool's section is too late.
+/// PHP settings that take effect only when php-fpm starts; a pool's section is too late.
 const STARTUP_ONLY: [&str; 4] = ["opcache.", "extension", "zend_extension", "ffi.preload"];
-/// Seconds that a graceful end may take before php-fpm itself loses patience; ours ends first.
+/// Seconds that a graceful end may take before php-fpm itself gives up; our own limit is shorter.
 const PATIENCE_SECONDS: u32 = 86_400;
-/// What scripts have for `PATH` where the configuration gives nothing.
+/// The default `PATH` of scripts.
 const PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The configuration file of one pool. `alias` is the name by which php-fpm knows the socket that
-/// it inherits; nothing is there, as php-fpm removes it when it ends.
+/// The configuration file of one pool. `alias` is the name by which php-fpm knows its inherited
+/// socket; no file exists there, because php-fpm removes it when it ends.
 pub(super) fn configuration(settled: &Settled, alias: &Path) -> String {
     let pool = &settled.pool;
     let mut text = format!(
@@ -84,14 +84,14 @@ pub(super) fn ini(settled: &Settled) -> String {
     })
 }
 
-/// What `memory` says to PHP, where `ini` says nothing.
+/// PHP's memory limit from `memory`, unless `ini` sets it.
 fn memory_limit(settled: &Settled) -> Option<u64> {
     let is_said = settled.pool.ini.iter().any(|(name, _)| name == "memory_limit");
     (!is_said).then_some(settled.pool.memory)
 }
 
 /// The arguments: in the foreground, logging to standard error; as root only where the operator
-/// wants scripts to be root.
+/// wants scripts to run as root.
 pub(super) fn args(settled: &Settled, file: &Path) -> Vec<OsString> {
     let mut args: Vec<OsString> = vec!["-F".into(), "-O".into(), "-y".into(), file.into()];
     if settled.runs_as_root() {
@@ -100,14 +100,14 @@ pub(super) fn args(settled: &Settled, file: &Path) -> Vec<OsString> {
     args
 }
 
-/// How php-fpm takes over a socket that is open already, as it does when it starts itself again.
+/// The variable by which php-fpm takes over an open socket, as it does when it re-executes itself.
 pub(super) fn sockets(alias: &Path, number: i32) -> OsString {
     let mut text = alias.as_os_str().to_owned();
     text.push(format!("={number}"));
     text
 }
 
-/// A value as PHP's ini language reads it back: `'…'` takes everything but itself.
+/// A value quoted for PHP's ini language: `'…'` allows everything but itself.
 fn quote(value: &str) -> String {
     let mut text = String::with_capacity(value.len() + 2);
     text.push('\'');
@@ -122,19 +122,19 @@ fn quote(value: &str) -> String {
     text
 }
 
-/// How php-fpm writes what PHP reports of a script. The web server gets the same text with its
-/// request, so that this copy is of interest only where that is too late: behind
+/// The prefix of PHP's messages about a script in php-fpm's log. The web server gets the same text
+/// with its request, so this copy matters only where that is too late: after
 /// `fastcgi_finish_request`.
 pub(super) const REPORT: &str = "NOTICE: PHP message: ";
 
-/// What a line of php-fpm's or a child's standard error is.
+/// A parsed line of php-fpm's or a child's standard error.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum FpmLine<'a> {
-    /// The pool takes requests.
+    /// The pool accepts requests.
     Ready,
     /// A text for the log.
     Text(LogLevel, &'a str),
-    /// Nothing to tell.
+    /// Nothing to log.
     Blank,
 }
 
@@ -150,7 +150,7 @@ pub(super) fn line(text: &str) -> FpmLine<'_> {
     };
     let level = match level {
         "DEBUG" => LogLevel::Debug,
-        // What php-fpm notices is its ordinary life: starts, stops, children replaced.
+        // The notices of php-fpm are its normal life: starts, stops, children replaced.
         "NOTICE" if rest == "ready to handle connections" => return FpmLine::Ready,
         "NOTICE" => LogLevel::Info,
         "WARNING" => LogLevel::Warn,
@@ -161,7 +161,7 @@ pub(super) fn line(text: &str) -> FpmLine<'_> {
     FpmLine::Text(level, rest)
 }
 
-/// Whether a line goes on with PHP's report of an error that nobody caught.
+/// Whether a line continues PHP's report of an uncaught error.
 pub(super) fn goes_on(text: &str) -> bool {
     ["Stack trace:", "#", "thrown in ", "Next "].iter().any(|start| text.starts_with(start))
 }

@@ -1,5 +1,5 @@
-//! A process between the server and lsphp, whose children leave its process group and would live on
-//! when server and master are killed. Orphans come to the keeper, and when it ends so do they.
+//! A process between the server and lsphp. The children of lsphp leave its process group and would
+//! outlive a killed server and master. Orphans are reparented to the keeper, and end with it.
 
 use std::os::fd::AsFd as _;
 use std::os::unix::net::UnixListener;
@@ -15,11 +15,11 @@ use bolide_io::signal::{self, Signal, Signals};
 
 use crate::messages::err;
 
-/// How often it looks whether killed processes are gone.
+/// How often it checks whether killed processes are gone.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Runs `program` on the listening socket that is our standard input, until nothing of it is left.
-/// TERM ends all of it at once; USR1 lets requests under way end.
+/// Runs `program` on the listening socket that is our standard input, until all its processes have
+/// ended. TERM ends them at once; USR1 lets running requests finish.
 pub(crate) fn run(program: &Path) -> ExitCode {
     match keep(program) {
         Ok(code) => ExitCode::from(code),
@@ -76,7 +76,7 @@ fn keep(program: &Path) -> std::io::Result<u8> {
     }
 }
 
-/// Deaths are signalled; only those of orphans' children may come to nobody's ears.
+/// The kernel signals deaths; only those of orphans' children may go unreported.
 fn deadline(killing: bool) -> Option<Instant> {
     killing.then(|| bolide_io::process::now().mono.after(TICK))
 }

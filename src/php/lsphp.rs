@@ -1,4 +1,4 @@
-//! What lsphp is told: all of it by environment variables.
+//! The interface to lsphp: environment variables only.
 
 use std::ffi::OsString;
 
@@ -11,7 +11,7 @@ pub(super) fn env(settled: &Settled) -> Vec<(&str, OsString)> {
     let mut env: Vec<(&str, OsString)> =
         pool.env.iter().map(|(name, value)| (name.as_str(), value.into())).collect();
     env.push(("LSAPI_CHILDREN", number(u64::from(settled.children))));
-    // Children beyond these would take requests that the pool has no memory for.
+    // Children beyond these would accept requests that the pool has no memory for.
     env.push(("LSAPI_EXTRA_CHILDREN", number(0)));
     env.push(("LSAPI_MAX_IDLE_CHILDREN", number(u64::from(settled.start))));
     if pool.max_requests > 0 {

@@ -1,4 +1,4 @@
-//! One pool: a socket that outlives the processes behind it, and who accepts on it.
+//! One pool: a socket that outlives the processes behind it, and the processes that accept on it.
 //!
 //! ```text
 //!             start               ready
@@ -36,7 +36,7 @@ const HEALTHY_AFTER: Duration = Duration::from_secs(10);
 const RETRY_FIRST: Duration = Duration::from_millis(100);
 /// The longest.
 const RETRY_MAX: Duration = Duration::from_secs(10);
-/// Processes in a row that never took a request, after which clients are refused instead of kept
+/// Failed starts in a row, without a request, after which clients are refused instead of kept
 /// waiting.
 const REFUSE_AFTER: u32 = 4;
 /// How long a pool that is no longer configured waits for requests of the old configuration.
@@ -45,7 +45,7 @@ const RETIRE_AFTER: Duration = Duration::from_secs(300);
 /// over, of children that are being replaced.
 const BACKLOG_SPARE: u32 = 64;
 
-/// What a pool may touch.
+/// The resources of a pool.
 pub(super) struct PoolCtx<'a> {
     pub(super) now: Instant,
     pub(super) door: &'a mut Epoll,
@@ -58,7 +58,7 @@ pub(super) struct PoolCtx<'a> {
 #[derive(Debug)]
 pub(super) struct PoolSocket {
     path: PathBuf,
-    /// None while nobody can answer.
+    /// `None` while no process can answer.
     listener: Option<UnixListener>,
 }
 
@@ -122,17 +122,17 @@ pub(super) struct Pool {
     /// Those of them that never took a request.
     stillborn: u32,
     retry_at: Option<Instant>,
-    /// Started again after an end that nobody asked for.
+    /// Restarts after an unexpected end.
     restarts: u64,
     retire: Option<Retire>,
-    /// Who waits to be told how a restart went.
+    /// Clients that wait for the result of a restart.
     waiting: Vec<UnixStream>,
 }
 
 /// The end of a pool that is no longer configured.
 #[derive(Debug)]
 struct Retire {
-    /// The last configuration that knows it.
+    /// The last configuration that names it.
     site: Weak<Site>,
     until: Instant,
 }
@@ -163,12 +163,12 @@ impl Pool {
         self.retire.is_none()
     }
 
-    /// Whether nothing is left of it.
+    /// Whether the pool has ended.
     pub(super) fn is_over(&self) -> bool {
         !self.is_configured() && self.processes().next().is_none()
     }
 
-    /// The sum of its processes; those that finish included.
+    /// The number of its processes, including finishing ones.
     fn processes(&self) -> impl Iterator<Item = &Process> {
         self.current.iter().chain(&self.next).chain(&self.old)
     }
@@ -199,7 +199,7 @@ impl Pool {
         if let Some(fd) = process.output() {
             ctx.door.watch(fd, process.serial, bolide_io::Interest::Level);
         }
-        // One that has not become ready yet and is replaced already has nothing to finish.
+        // A master that is replaced before it was ready has no requests to finish.
         if let Some(mut replaced) = self.next.replace(process) {
             replaced.stop(ctx.now);
             self.old.push(replaced);
@@ -210,12 +210,12 @@ impl Pool {
         Ok(())
     }
 
-    /// Starts again with other settings, or the same, and lets requests under way end.
+    /// Restarts with other settings, or the same, and lets running requests finish.
     pub(super) fn restart(&mut self, ctx: &mut PoolCtx<'_>, client: Option<UnixStream>) {
         self.waiting.extend(client);
         (self.failures, self.stillborn) = (0, 0);
         if self.current.as_ref().is_some_and(|process| !process.is_ready) {
-            // It does not take requests yet and may never do.
+            // It does not accept requests yet and may never do.
             if let Some(mut process) = self.current.take() {
                 process.stop(ctx.now);
                 self.old.push(process);
@@ -225,7 +225,7 @@ impl Pool {
         self.settle(ctx);
     }
 
-    /// Takes other settings for the processes to come.
+    /// Sets the settings of future processes.
     pub(super) fn configure(&mut self, settled: Settled, ctx: &mut PoolCtx<'_>) {
         let was_retired = self.retire.take().is_some();
         if self.settled.is_same(&settled) {
@@ -248,12 +248,12 @@ impl Pool {
         }
     }
 
-    /// Whether it can be what a configuration now says.
+    /// Whether it fits the new configuration.
     pub(super) fn suits(&self, settled: &Settled) -> bool {
         self.settled.shares_socket(settled)
     }
 
-    /// Takes the output of the process with this token; false when it is none of ours.
+    /// Reads the output of the process with this token; false if it is not ours.
     pub(super) fn read(&mut self, serial: u64, ctx: &mut PoolCtx<'_>) -> bool {
         let name = self.settled.pool.name.clone();
         let Some(process) = self.processes_mut().find(|process| process.serial == serial) else {
@@ -264,7 +264,7 @@ impl Pool {
         true
     }
 
-    /// Lets `next` take over when it can.
+    /// Lets `next` take over when it is ready.
     fn settle(&mut self, ctx: &mut PoolCtx<'_>) {
         if self.next.as_ref().is_some_and(|next| next.is_ready) || self.current.is_none() {
             let before = std::mem::replace(&mut self.current, self.next.take());
@@ -281,15 +281,15 @@ impl Pool {
         }
     }
 
-    /// Tells everybody who waits for a restart, and lets them go.
+    /// Sends the result to all clients that wait for a restart, and closes their connections.
     fn answer(&mut self, text: &str) {
         for mut client in self.waiting.drain(..) {
-            // Somebody who has left need not know.
+            // A client that has left needs no result.
             let _ = writeln!(client, "{text}");
         }
     }
 
-    /// Hears that a process has ended; false when it is none of ours.
+    /// Handles the end of a process; false if it is not ours.
     pub(super) fn handle_end(&mut self, pid: u32, end: ChildEnd, ctx: &mut PoolCtx<'_>) -> bool {
         let is_it = |process: &Process| process.pid == pid;
         if let Some(at) = self.old.iter().position(is_it) {
@@ -325,7 +325,7 @@ impl Pool {
         true
     }
 
-    /// A successor did not come to life; the one before it goes on.
+    /// A successor failed to start; the present master continues.
     fn bury_next(&mut self, end: ChildEnd, ctx: &mut PoolCtx<'_>) {
         let Some(mut process) = self.next.take() else { return };
         self.last_words(&mut process, ctx);
@@ -335,11 +335,11 @@ impl Pool {
         process.kill();
     }
 
-    /// Reads what a process wrote before it ended.
+    /// Reads the output that a process left.
     fn last_words(&self, process: &mut Process, ctx: &mut PoolCtx<'_>) {
         let Some(fd) = process.output() else { return };
         ctx.door.unwatch(fd);
-        // Its children may hold the pipe open, so only what is there already.
+        // Its children may hold the pipe open, so read only the bytes that are there already.
         if child::is_readable(fd) {
             process.read(self.name(), ctx.log);
         }
@@ -353,7 +353,7 @@ impl Pool {
         }
     }
 
-    /// Nobody takes requests: tries again, at once or later.
+    /// No process takes requests: tries again, at once or later.
     fn fail(&mut self, ctx: &mut PoolCtx<'_>) {
         if self.current.is_some() {
             return;
@@ -370,7 +370,7 @@ impl Pool {
         }
     }
 
-    /// Does what is due.
+    /// Does pending work.
     pub(super) fn tick(&mut self, ctx: &mut PoolCtx<'_>) {
         for process in self.processes_mut() {
             process.tick(ctx.now);
@@ -405,14 +405,14 @@ impl Pool {
         }
     }
 
-    /// Kills what is left.
+    /// Kills the rest.
     pub(super) fn kill(&mut self) {
         for process in self.processes_mut() {
             process.kill();
         }
     }
 
-    /// Whether any process of it is left.
+    /// Whether any of its processes is left.
     pub(super) fn is_alive(&self) -> bool {
         self.processes().any(|process| child::is_group_alive(process.pid))
     }

@@ -1,4 +1,4 @@
-//! One master process of a pool, php-fpm or lsphp: how it is started, heard and ended.
+//! One master process of a pool, php-fpm or lsphp: its start, its output, its end.
 
 use std::fs;
 use std::io::{PipeReader, Read};
@@ -19,21 +19,21 @@ use crate::control_log::ControlLog;
 
 /// Bytes of a line that has not ended; a longer one is written in pieces.
 const LINE_MAX: usize = 8192;
-/// How long requests under way may take where the pool sets no limit itself.
+/// How long running requests may take where the pool sets no limit itself.
 const PATIENCE: Duration = Duration::from_hours(1);
 /// Between one way of ending a process and the next, harder one.
 const HARDER_AFTER: Duration = Duration::from_secs(5);
-/// lsphp does not say that it is ready; one that lives so long is.
+/// lsphp does not report that it is ready; one that lives this long is.
 const LSPHP_READY_AFTER: Duration = Duration::from_millis(200);
 
-/// A running master. Its children are in its process group; whoever forgets it ends them.
+/// A running master. Its children are in its process group; the owner must end them.
 #[derive(Debug)]
 pub(super) struct Process {
     pub(super) pid: u32,
     /// The token of its output.
     pub(super) serial: u64,
     pub(super) started: Instant,
-    /// Whether it takes requests.
+    /// Whether it accepts requests.
     pub(super) is_ready: bool,
     /// Its children live on without it.
     is_headless: bool,
@@ -42,12 +42,12 @@ pub(super) struct Process {
     ending: Option<Ending>,
     output: Option<PipeReader>,
     partial: Vec<u8>,
-    /// Whether the last line was of PHP's report of an error, which may have several.
+    /// Whether the last line belonged to PHP's report of an error, which may have several.
     in_report: bool,
     files: Vec<PathBuf>,
 }
 
-/// A process that shall end, and what is done when it has not by a certain time.
+/// A process told to end, and the next step if it has not by a certain time.
 #[derive(Clone, Copy, Debug)]
 struct Ending {
     next: Tell,
@@ -94,8 +94,8 @@ impl Process {
         self.output.as_ref().map(|pipe| bolide_io::Fd(pipe.as_raw_fd()))
     }
 
-    /// Takes what it has written and logs it. Called when its output is readable, so that the read
-    /// does not wait. An output that has ended is closed, which also ends the watch.
+    /// Reads and logs its output. Called when the output is readable, so that the read does not
+    /// block. An output that has ended is closed, which also ends the watch.
     pub(super) fn read(&mut self, pool: &str, log: &ControlLog) {
         let mut buffer = [0; 16 << 10];
         let read = self.output.as_mut().and_then(|pipe| pipe.read(&mut buffer).ok()).unwrap_or(0);
@@ -122,7 +122,7 @@ impl Process {
         }
     }
 
-    /// Lets requests under way end and takes no others.
+    /// Lets running requests finish and accepts no others.
     pub(super) fn finish(&mut self, now: Instant) {
         if self.ending.is_none() {
             child::tell(self.pid, self.gently());
@@ -130,8 +130,8 @@ impl Process {
         }
     }
 
-    /// Its master is dead (lsphp's takes its children along): lets its children end the requests
-    /// that they are in.
+    /// Its master is dead (lsphp's takes its children along): lets its children finish their
+    /// requests.
     pub(super) fn orphan(&mut self, now: Instant) {
         self.is_headless = true;
         let _ = child::tell_group(self.pid, self.gently());
@@ -153,7 +153,7 @@ impl Process {
         let _ = child::tell_group(self.pid, Tell::Kill);
     }
 
-    /// Becomes harder with a process that does not end, and notices that one is ready.
+    /// Escalates the signals to a process that does not end, and detects readiness.
     pub(super) fn tick(&mut self, now: Instant) {
         if self.protocol == PhpProtocol::Lsapi && now >= self.started.after(LSPHP_READY_AFTER) {
             self.is_ready = true;
@@ -232,7 +232,7 @@ fn launch(
     }
     let program = match settled.pool.protocol {
         PhpProtocol::FastCgi => settled.binary.as_path(),
-        // Ourselves, even where the file has been replaced since.
+        // Our own binary, even if the file has been replaced since.
         PhpProtocol::Lsapi => Path::new("/proc/self/exe"),
     };
     let order = SpawnOptions {
@@ -246,8 +246,8 @@ fn launch(
     child::spawn(order).map_err(|error| format!("cannot run \"{}\": {error}", program.display()))
 }
 
-/// Makes a directory with a file of PHP's settings for `reader`. The directory stays ours: in one
-/// of its own, a script could put a link in the place of the file while that is given away.
+/// Makes a directory with a file of PHP's settings for `reader`. The directory stays ours: if it
+/// owned the directory, a script could replace the file by a link while the file is given away.
 fn settings(dir: &Path, text: &str, reader: Option<&child::ChildAccount>) -> std::io::Result<()> {
     fs::DirBuilder::new().mode(0o700).create(dir)?;
     private(&dir.join("pool.ini"), text, reader)?;
@@ -268,7 +268,7 @@ fn private(path: &Path, text: &str, owner: Option<&child::ChildAccount>) -> std:
 
 fn remove(files: &[PathBuf]) {
     for path in files {
-        // What is not there need not be removed; the whole directory goes at the end.
+        // A missing file need not be removed; the whole directory goes at the end.
         let _ = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     }
 }
@@ -294,7 +294,7 @@ fn printable(line: &[u8]) -> String {
     text
 }
 
-/// Tells the log, of a pool.
+/// Logs a message about a pool.
 pub(super) fn say(log: &ControlLog, level: LogLevel, pool: &str, text: &str) {
     log.write(level, &format!("php pool \"{pool}\": {text}"));
 }

@@ -1,4 +1,4 @@
-//! How a pool is, for people and for machines.
+//! The state of a pool, as text and as JSON.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -16,14 +16,14 @@ pub(crate) struct PoolReport {
     pub(crate) seconds: u64,
     /// Starts in a row that failed.
     pub(crate) failures: u32,
-    /// Processes that ended without being told to.
+    /// Processes that ended unexpectedly.
     pub(crate) ended: u64,
-    /// Older processes that finish what they have.
+    /// Older processes that finish their requests.
     pub(crate) finishing: usize,
     pub(crate) is_configured: bool,
 }
 
-/// What its process does.
+/// The state of its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PoolState {
     Running,

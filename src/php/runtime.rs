@@ -1,5 +1,5 @@
-//! The private directory of a running server: sockets and files of its pools. It is held by a lock,
-//! so that what a killed server left behind is told from what a living one uses.
+//! The private directory of a running server: sockets and files of its pools. A lock marks it as in
+//! use, which distinguishes the leftovers of a killed server.
 
 use std::fs::{self, File};
 use std::io::{Error, ErrorKind, Result};
@@ -9,7 +9,8 @@ use std::time::Duration;
 
 /// How its name begins.
 const PREFIX: &str = "bolide-";
-/// The file whose lock says that the server lives; its open descriptor tells others where it is.
+/// The file whose lock marks a live server; its open descriptor shows others where the directory
+/// is.
 const LOCK: &str = "bolide.lock";
 /// The socket for commands.
 const CONTROL: &str = "control";
@@ -22,11 +23,11 @@ pub(crate) struct Runtime {
 }
 
 impl Runtime {
-    /// Makes the directory, and removes those of servers that are gone.
+    /// Makes the directory, and removes those of dead servers.
     ///
     /// # Errors
     ///
-    /// No place takes it.
+    /// No place allows it.
     pub(crate) fn create() -> std::result::Result<Self, String> {
         let mut last = String::new();
         for base in places() {
@@ -51,13 +52,13 @@ impl Runtime {
                 Err(error) => return Err(error),
             }
             // Workers and pools of other accounts pass through; they cannot list it, and each file
-            // in it is its owner's alone.
+            // in it is accessible to its owner only.
             let mode = if bolide_io::process::is_root() { 0o711 } else { 0o700 };
             fs::set_permissions(&path, fs::Permissions::from_mode(mode))?;
             let mut lock = File::options();
-            // Whoever can open it can lock it.
+            // Any process that can open it can lock it.
             let lock = lock.create_new(true).append(true).mode(0o600).open(path.join(LOCK))?;
-            // Another server that starts now may have taken it for one that was left behind.
+            // Another server that starts now may have removed it as a leftover.
             if lock.try_lock().is_ok() && path.join(LOCK).exists() {
                 return Ok(Self { path, _lock: lock });
             }
@@ -78,22 +79,22 @@ impl Runtime {
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        // What cannot be removed now is swept by the next server.
+        // The next server sweeps files that cannot be removed now.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// How long a server that has just been started is waited for: its pid is known before its socket.
+/// How long to wait for a server that has just started: its pid is known before its socket.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long between two looks at it.
+/// The pause between two checks.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// The command socket of the running server `pid`; none when it is another's.
+/// The command socket of the running server `pid`; `None` when it belongs to another account.
 #[expect(clippy::disallowed_methods, reason = "a command is a process of its own")]
 pub(crate) fn control_of(pid: u32) -> Option<PathBuf> {
     let mut waited = Duration::ZERO;
     loop {
-        // What cannot be looked at is not ours, or has ended.
+        // An unreadable process is not ours, or has ended.
         let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
         let lock = open
             .flatten()
@@ -120,17 +121,17 @@ fn places() -> Vec<PathBuf> {
     all
 }
 
-/// Removes what servers of ours left that were killed.
+/// Removes the leftovers of our own killed servers.
 fn sweep(base: &Path) {
     let Ok(entries) = fs::read_dir(base) else { return };
     let Ok(own) = fs::metadata("/proc/self").map(|me| me.uid()) else { return };
     for entry in entries.flatten() {
         let is_named = entry.file_name().to_string_lossy().starts_with(PREFIX);
-        // In a directory of ours nobody else puts anything, but in `base` everybody may.
+        // No other user writes in our own directories, but all users may in `base`.
         let is_own = || entry.metadata().is_ok_and(|at| at.is_dir() && at.uid() == own);
         let lock = || File::options().append(true).open(entry.path().join(LOCK));
         if is_named && is_own() && lock().is_ok_and(|file| file.try_lock().is_ok()) {
-            // Somebody who sweeps at the same time has removed it then.
+            // Another sweep may have removed it at the same time.
             let _ = fs::remove_dir_all(entry.path());
         }
     }

@@ -1,4 +1,4 @@
-//! From what a configuration says of a pool to what is done: the binary, the accounts, the size.
+//! From the configuration of a pool to its concrete settings: the binary, the accounts, the size.
 
 use std::path::{Path, PathBuf};
 
@@ -7,14 +7,14 @@ use bolide_io::child::ChildAccount;
 
 use super::size::MachineSize;
 
-/// A pool with nothing left open. Two that are equal need no new processes.
+/// A pool with all defaults resolved. Two equal ones need no new processes.
 #[derive(Clone, Debug)]
 pub(crate) struct Settled {
     pub(crate) pool: PhpPool,
     pub(crate) binary: PathBuf,
-    /// Whom scripts run as.
+    /// The account that scripts run as.
     pub(crate) account: Option<ChildAccount>,
-    /// Whose the socket is: the workers'.
+    /// The owner of the socket: the workers' account.
     pub(crate) owner: Option<(u32, u32)>,
     pub(crate) children: u32,
     pub(crate) start: u32,
@@ -23,8 +23,8 @@ pub(crate) struct Settled {
 }
 
 impl Settled {
-    /// Whether the processes of `self` do for `other` as well. Memory that has become free since
-    /// is no reason to start again.
+    /// Whether the processes of `self` serve `other` as well. Memory that has become free since is
+    /// no reason for a restart.
     pub(super) fn is_same(&self, other: &Self) -> bool {
         self.pool == other.pool
             && self.binary == other.binary
@@ -32,8 +32,8 @@ impl Settled {
             && (self.pool.children.is_some() || self.sharing == other.sharing)
     }
 
-    /// Whether the socket of `self` may be used for `other`: nobody's request must reach somebody
-    /// else's scripts.
+    /// Whether `other` may use the socket of `self`: a request must never reach another site's
+    /// scripts.
     pub(super) fn shares_socket(&self, other: &Self) -> bool {
         self.pool.name == other.pool.name
             && self.pool.protocol == other.pool.protocol
@@ -92,8 +92,8 @@ fn one(
     })
 }
 
-/// What to warn of: the kernel lets a pool that runs as the workers do signal, trace and limit
-/// them, and where one thread of the process falls, all do.
+/// Warnings: the kernel lets a pool that runs as the workers signal, trace and limit them, and
+/// where one thread of the process falls, all do.
 pub(crate) fn dangers(config: &Config) -> Vec<String> {
     let pools = config.http.as_ref().map_or(&[][..], |http| &http.php_pools);
     if pools.is_empty() {
@@ -126,7 +126,7 @@ fn workers_account(config: &Config) -> Option<ChildAccount> {
     Some(ChildAccount { name, uid, gid })
 }
 
-/// The account that a pool names; only root may run scripts as somebody else.
+/// The account that a pool names; only root may run scripts as another account.
 fn account(user: &str, group: Option<&str>) -> Result<ChildAccount, String> {
     let Some((uid, gid)) = bolide_io::process::find_user(user, group) else {
         return Err(match (bolide_io::process::find_user(user, None), group) {
@@ -140,7 +140,7 @@ fn account(user: &str, group: Option<&str>) -> Result<ChildAccount, String> {
     Ok(ChildAccount { name: user.to_owned(), uid, gid })
 }
 
-/// The program of a pool: the one that is named, or the newest of this machine.
+/// The program of a pool: the configured one, or the newest of this machine.
 fn binary(pool: &PhpPool) -> Result<PathBuf, String> {
     if let Some(named) = &pool.binary {
         // It is started from another directory.
@@ -162,8 +162,7 @@ fn binary(pool: &PhpPool) -> Result<PathBuf, String> {
         .ok_or_else(|| format!("no {name} found; install {package} or set \"binary\""))
 }
 
-/// The program `name` of `places`; where there is none, the one with the highest version behind its
-/// name.
+/// The program `name` in `places`; if there is none, the one with the highest version suffix.
 fn find(name: &str, places: &[PathBuf]) -> Option<PathBuf> {
     let absolute = || places.iter().filter(|place| place.is_absolute());
     if let Some(plain) = absolute().map(|place| place.join(name)).find(|path| is_program(path)) {
@@ -203,8 +202,7 @@ fn is_program(path: &Path) -> bool {
     found.is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
 }
 
-/// A pool's name where only letters, digits, `-` and `_` may stand: in file names, in php-fpm's
-/// section.
+/// A pool's name reduced to letters, digits, `-` and `_`: for file names and php-fpm's section.
 pub(super) fn plain(name: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     // A path of a unix socket has room for 107 bytes.

@@ -1,19 +1,19 @@
-//! How many children a pool has: as many as the cores can keep busy and the memory can hold.
+//! The number of a pool's children: as many as the cores can keep busy and the memory can hold.
 
 /// Children per core: PHP waits for its database about as long as it computes, and often longer.
 const CHILDREN_PER_CORE: u64 = 8;
 /// Fewer would let one slow request block a whole site.
 const CHILDREN_MIN: u64 = 2;
-/// Above this a person says so: `children 2000;`.
+/// More than this must be configured: `children 2000;`.
 const CHILDREN_MAX: u64 = 1000;
 /// Children per core that run from the start; the others follow when these are busy.
 const START_PER_CORE: u32 = 2;
 
-/// What a machine has to give.
+/// The resources of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MachineSize {
     pub(crate) cores: usize,
-    /// Bytes that programs may still take, by the kernel's count and the control group's limit.
+    /// Bytes available to programs, by the kernel's count and the control group's limit.
     pub(crate) memory: u64,
 }
 
@@ -50,7 +50,7 @@ impl MachineSize {
     }
 }
 
-/// Bytes in the line `MemAvailable` of /proc/meminfo; much, where there is none.
+/// Bytes in the line `MemAvailable` of /proc/meminfo; a large number without it.
 fn mem_available(text: &str) -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
     let kib = line.and_then(|rest| rest.trim().trim_end_matches(" kB").parse::<u64>().ok());

@@ -6,11 +6,11 @@ use std::path::Path;
 
 use bolide_io::process::{find_user, is_root};
 
-/// Accounts that own nothing, the one that nginx takes first.
+/// Unprivileged accounts, nginx's default first.
 const UNPRIVILEGED: [&str; 2] = ["nobody", "www-data"];
 
-/// Who reads the files of `root`, where the server is root's: an account that owns nothing, or the
-/// owner of files that nobody else may read.
+/// The account that reads the files of `root` when root runs the server: an unprivileged one, or
+/// the owner of files that only their owner may read.
 pub(super) fn of_files(root: &Path) -> Option<String> {
     if !is_root() {
         return None;
@@ -22,8 +22,8 @@ pub(super) fn of_files(root: &Path) -> Option<String> {
     owner(root).filter(|name| may_read(root, name)).or(usual)
 }
 
-/// Who runs the scripts of `root` and reads its files, where the server is root's: the directory's
-/// owner, unless that is root.
+/// The account that runs the scripts of `root` and reads its files when root runs the server: the
+/// directory's owner, unless that is root.
 pub(super) fn of_scripts(root: &Path) -> Option<String> {
     if !is_root() {
         return None;
@@ -31,7 +31,7 @@ pub(super) fn of_scripts(root: &Path) -> Option<String> {
     owner(root).or_else(|| known(["www-data", "nobody"]))
 }
 
-/// What the person who started the server is told of it.
+/// The message about it for the person who started the server.
 pub(super) fn say(root: &Path, account: Option<&str>) -> String {
     let Some(account) = account else { return String::new() };
     let mut said = format!("; workers run as {account}");
@@ -60,7 +60,7 @@ fn may_read(root: &Path, account: &str) -> bool {
 }
 
 /// The first directory on the way to `root` that an account cannot pass, or `root` itself if it
-/// cannot be read. Lists of access and further groups are not looked at.
+/// cannot be read. Access control lists and supplementary groups are ignored.
 fn barrier<'a>(root: &'a Path, account: &str) -> Option<&'a Path> {
     let (uid, gid) = find_user(account, None)?;
     let mut way: Vec<&Path> = root.ancestors().collect();

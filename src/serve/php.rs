@@ -1,16 +1,16 @@
-//! `bolide serve --php`: the configuration of a directory with PHP in it, made to be read, printed
-//! and grown from.
+//! `bolide serve --php`: the configuration of a directory with PHP, meant to be read, printed and
+//! extended.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::ServePorts;
 
-/// Where frameworks keep what the world may see, below a project's own directory.
+/// Where frameworks keep their public files, below the project's directory.
 const PUBLIC: [&str; 3] = ["public", "web", "pub"];
 
-/// What is left lying about and is nobody's business: why, and an expression on the path. The list
-/// stands in docs/php.md as well.
+/// Private files that are often left in a document root: the reason, and an expression on the path.
+/// docs/php.md has the same list.
 const PRIVATE: [(&str, &str); 6] = [
     (
         "Hidden files: .git, .env, .user.ini, .htaccess. /.well-known/ is meant to be seen.",
@@ -35,7 +35,7 @@ const PRIVATE: [(&str, &str); 6] = [
     ),
 ];
 
-/// The directory that is served: the public one of a framework's project, or the given one.
+/// The document root: the public directory of a framework's project, or the given one.
 pub(super) fn document_root(given: &Path) -> PathBuf {
     let below = PUBLIC.iter().map(|name| given.join(name));
     below.into_iter().find(|path| path.join("index.php").is_file()).unwrap_or_else(|| given.into())

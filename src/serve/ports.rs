@@ -1,5 +1,5 @@
-//! Where a site that is served at once listens: where it was told, else on the first ports that are
-//! free from the usual ones on.
+//! The listening addresses of a site served at once: the given ones, else the first free ports from
+//! the usual ones on.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
@@ -45,7 +45,7 @@ impl ServePorts {
         }
     }
 
-    /// What is said of who is served.
+    /// The description of the clients served.
     pub(super) fn audience(&self) -> &'static str {
         if self.hosts.iter().all(IpAddr::is_loopback) {
             "to this machine alone; --listen '*' lets others in"
@@ -55,8 +55,8 @@ impl ServePorts {
     }
 }
 
-/// Chooses the ports, and says in a line each which usual one is taken. What was written stays as
-/// it is, and so does what is only printed.
+/// Chooses the ports, and reports in a line each which usual one is taken. Ports that were given,
+/// or are only printed, stay as they are.
 pub(super) fn choose(options: &Serve) -> (ServePorts, String) {
     let mut said = String::new();
     let hosts = hosts(options);
@@ -77,8 +77,7 @@ pub(super) fn choose(options: &Serve) -> (ServePorts, String) {
     (ServePorts { hosts, http, https }, said)
 }
 
-/// Where it listens: where it was told, else on the loopback, as far as this machine has one of
-/// each kind.
+/// The listening hosts: the given ones, else the loopback addresses that this machine has.
 fn hosts(options: &Serve) -> Vec<IpAddr> {
     if !options.listen.is_empty() {
         let mut hosts = Vec::new();
@@ -92,7 +91,7 @@ fn hosts(options: &Serve) -> Vec<IpAddr> {
     LOOPBACK.into_iter().filter(|host| host.is_ipv4() || is_there(*host)).collect()
 }
 
-/// Whether a wildcard means anything here; what is not there of other addresses is told later.
+/// Whether a wildcard works here; other unavailable addresses are reported later.
 fn is_possible(host: IpAddr) -> bool {
     host != IpAddr::V6(Ipv6Addr::UNSPECIFIED) || is_there(host)
 }
@@ -102,7 +101,7 @@ fn is_there(host: IpAddr) -> bool {
     Listener::probe(&SocketAddress::Tcp(SocketAddr::new(host, 0)), &options).is_ok()
 }
 
-/// The first free port from `usual` on; `usual` itself if none is, whose error then tells.
+/// The first free port from `usual` on; if none is, `usual` itself, whose error is then reported.
 fn first_free(usual: u16, is_free: impl Fn(u16) -> bool) -> u16 {
     (usual..usual.saturating_add(TRIES)).find(|port| is_free(*port)).unwrap_or(usual)
 }

@@ -1,4 +1,4 @@
-//! Certificates with their keys, read with nginx's complaints; pass phrases for sealed keys.
+//! Certificates with their keys, read with nginx's error messages; pass phrases for encrypted keys.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use bolide_conf::model::{CertificateConf as Pair, Pem, SourcePlace, TlsConf};
 use bolide_tls::{CertError, LoadedCertificate, SealState};
 
-/// What was read for one configuration, so that no file is read twice.
+/// The files read for one configuration, so that each is read once.
 #[derive(Debug, Default)]
 pub(crate) struct CertificateReader {
     known: HashMap<(String, String), LoadedCertificate>,
@@ -17,7 +17,7 @@ impl CertificateReader {
     ///
     /// # Errors
     ///
-    /// In nginx's words: a file cannot be read, holds nothing of its kind, or does not fit.
+    /// In nginx's words: a file is unreadable, contains nothing of its kind, or does not match.
     pub(super) fn read(&mut self, conf: &TlsConf) -> Result<Vec<LoadedCertificate>, String> {
         let passwords = passwords(conf.password_file.as_ref())?;
         conf.certificates.iter().map(|pair| self.certificate(pair, &passwords)).collect()
@@ -65,12 +65,12 @@ impl CertificatePart {
     }
 }
 
-/// What nginx says of a file that cannot be read.
+/// nginx's message for an unreadable file.
 pub(super) fn unreadable(part: CertificatePart, path: &Path, error: &std::io::Error) -> String {
     part.cannot(&path.display(), &openssl_words(path, error))
 }
 
-/// What nginx says of a certificate or a key, in OpenSSL's words where it has some.
+/// nginx's message about a certificate or a key, in OpenSSL's words where it has some.
 pub(super) fn complaint(error: &CertError, chain: &str, key: &str) -> String {
     let pem = |call: &str, text: &str| format!("PEM_read_bio_{call}() failed (SSL: {text})");
     match error {
@@ -115,11 +115,11 @@ pub(super) fn complaint(error: &CertError, chain: &str, key: &str) -> String {
     }
 }
 
-/// The pass phrases of `ssl_password_file`, one per line; empty lines are none.
+/// The pass phrases of `ssl_password_file`, one per line; empty lines are skipped.
 ///
 /// # Errors
 ///
-/// In nginx's words: the file cannot be read.
+/// In nginx's words: the file is unreadable.
 pub(super) fn passwords(file: Option<&(PathBuf, SourcePlace)>) -> Result<Vec<Vec<u8>>, String> {
     let Some((path, place)) = file else { return Ok(Vec::new()) };
     let text = std::fs::read(path).map_err(|error| {
@@ -132,7 +132,7 @@ pub(super) fn passwords(file: Option<&(PathBuf, SourcePlace)>) -> Result<Vec<Vec
     Ok(lines.filter(|line| !line.is_empty()).map(<[u8]>::to_vec).collect())
 }
 
-/// A file that cannot be opened, as OpenSSL would have told nginx.
+/// A file that cannot be opened, in the words that OpenSSL gives nginx.
 pub(crate) fn openssl_words(path: &Path, error: &std::io::Error) -> String {
     let number = error.raw_os_error().unwrap_or(0);
     let words = crate::sockets::describe(error);
@@ -146,11 +146,11 @@ pub(crate) fn openssl_words(path: &Path, error: &std::io::Error) -> String {
     )
 }
 
-/// Looks whether `ssl_dhparam` names what it should; nobody uses it.
+/// Checks the file that `ssl_dhparam` names; its contents are unused.
 ///
 /// # Errors
 ///
-/// In nginx's words: the file cannot be read or holds nothing of the kind.
+/// In nginx's words: the file is unreadable or contains nothing of the kind.
 pub(super) fn check_dhparam(conf: &TlsConf) -> Result<(), String> {
     let Some(path) = &conf.dhparam else { return Ok(()) };
     let text = std::fs::read(path).map_err(|error| {

@@ -1,4 +1,4 @@
-//! Files behind `ssl_verify_client`, read with nginx's complaints.
+//! Files of `ssl_verify_client`, read with nginx's error messages.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use bolide_tls::{ClientAuth, ClientAuthError, ClientAuthFiles};
 
 use super::certificates::openssl_words;
 
-/// Whom the server of `conf` trusts to know its clients, if it asks them.
+/// The client authentication of the server of `conf`, if it requests certificates.
 ///
 /// # Errors
 ///
-/// A file cannot be read or holds nothing of its kind; said of files that are not used, too.
+/// A file is unreadable or contains nothing of its kind; unused files are checked, too.
 pub(super) fn client_auth(conf: &TlsConf) -> Result<Option<Arc<ClientAuth>>, String> {
     let asks = conf.verify_client != VerifyClient::Off;
     let told = conf.client_certificate.as_deref().filter(|_| asks);
@@ -21,11 +21,11 @@ pub(super) fn client_auth(conf: &TlsConf) -> Result<Option<Arc<ClientAuth>>, Str
     Ok(asks.then(|| Arc::new(auth)))
 }
 
-/// Reads authorities, whether peers are told of them or not, and lists of what is revoked.
+/// Reads authorities, announced or not, and revocation lists.
 ///
 /// # Errors
 ///
-/// A file cannot be read or holds nothing of its kind.
+/// A file is unreadable or contains nothing of its kind.
 pub(super) fn authorities(
     told: Option<&Path>,
     trusted: Option<&Path>,

@@ -1,7 +1,7 @@
-//! Certificates whose names have variables: found out, read and kept while clients shake hands.
+//! Certificates whose names have variables: evaluated, read and cached during handshakes.
 //!
-//! Their files are read at once in the middle of a turn, as a first look at a small static file is;
-//! what is kept for `ssl_certificate_cache` is shared by all workers.
+//! Their files are read synchronously in the middle of a turn, as a first lookup of a small static
+//! file is; all workers share the entries of `ssl_certificate_cache`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -16,9 +16,10 @@ use super::certificates::{self, CertificatePart};
 /// LIMIT: bytes of a certificate or key that is read while a client waits.
 const FILE_MAX: u64 = 1 << 20;
 
-/// What certificates of one server are made of.
+/// The sources of one server's certificates.
 pub(super) struct Computed {
-    /// What lives as long as connections do, which may be longer than the site, must not hold it.
+    /// An object that lives as long as connections do, maybe longer than the site, must not hold
+    /// it.
     site: Weak<Site>,
     /// The listen and the server.
     place: (usize, u32),
@@ -26,14 +27,14 @@ pub(super) struct Computed {
     files: Files,
 }
 
-/// Certificates and keys that are read while somebody waits.
+/// Certificates and keys that are read during a handshake.
 pub(super) struct Files {
     passwords: Vec<Vec<u8>>,
     kept: Option<Kept>,
 }
 
 impl Files {
-    /// Opens keys with `passwords`, and keeps what was read as `rules` say.
+    /// Opens keys with `passwords`, and caches files by `rules`.
     pub(super) fn new(passwords: Vec<Vec<u8>>, rules: Option<CertificateCache>) -> Self {
         Self { passwords, kept: rules.map(Kept::new) }
     }
@@ -69,7 +70,7 @@ impl Files {
 impl Computed {
     /// # Errors
     ///
-    /// In nginx's words: the pass phrases cannot be read.
+    /// In nginx's words: the pass phrases are unreadable.
     pub(super) fn new(
         site: &Arc<Site>,
         place: (usize, u32),
@@ -80,7 +81,7 @@ impl Computed {
         Ok(Self { site: Arc::downgrade(site), place, conf: conf.clone(), files })
     }
 
-    /// The certificates for a client that asks for `name`.
+    /// The certificates for a client with the server name `name`.
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
-//! What is offered to clients and origins: versions, ciphers and groups by OpenSSL's words. Words
-//! that OpenSSL does not know either are refused as nginx refuses them; the others are warned of.
+//! The offer to clients and upstreams: versions, ciphers and groups in OpenSSL's words. Words that
+//! OpenSSL does not know either are refused as nginx refuses them; the others get a warning.
 
 use bolide_conf::model::{OPENSSL_COMMANDS, OriginTlsConf, Protocols, TlsConf};
 use bolide_tls::{AcceptorOptions, Versions, names, offers};
 
-/// Words of cipher strings that stand for several ciphers, beside those that exist here.
+/// Words of cipher strings that select several ciphers, beside those that exist here.
 const ALIASES: &[&str] = &[
     "3DES",
     "ADH",
@@ -97,10 +97,10 @@ const OPTIONS: &[&str] = &[
     "UnsafeLegacyServerConnect",
 ];
 
-/// What was written about an offer.
+/// The directives of an offer.
 #[derive(Clone, Copy)]
 pub(super) struct WrittenOffer<'a> {
-    /// What the names of its directives begin with.
+    /// The prefix of its directives.
     prefix: &'static str,
     protocols: Protocols,
     ciphers: &'a str,
@@ -132,11 +132,11 @@ impl<'a> From<&'a OriginTlsConf> for WrittenOffer<'a> {
     }
 }
 
-/// Fills in what is offered.
+/// Fills in the offer.
 ///
 /// # Errors
 ///
-/// In nginx's words: OpenSSL would refuse a word, or nothing is left of it.
+/// In nginx's words: OpenSSL would refuse a word, or no suite is left.
 pub(super) fn offer<'a>(
     conf: impl Into<WrittenOffer<'a>>,
     options: &mut AcceptorOptions,
@@ -197,7 +197,8 @@ impl Offer<'_> {
             ));
         }
         self.options.ciphers = ciphers;
-        // The default names families that nobody has any more; only what a person wrote is told.
+        // The default names obsolete families; only a value written in the configuration gets a
+        // warning.
         if spec != "HIGH:!aNULL:!MD5" {
             self.unsupported("ciphers", unknown);
         }
@@ -273,7 +274,7 @@ impl Offer<'_> {
     }
 }
 
-/// `@STRENGTH` and `@SECLEVEL=n`, which order and bound what is all strong here.
+/// `@STRENGTH` and `@SECLEVEL=n`, which order and restrict by strength; all suites here are strong.
 fn is_order(word: &str) -> bool {
     let level = word.strip_prefix("@SECLEVEL=").and_then(|level| level.parse::<u8>().ok());
     word == "@STRENGTH" || level.is_some_and(|level| level <= 5)

@@ -1,4 +1,4 @@
-//! From `proxy_ssl_*` to what connections to origins need.
+//! From `proxy_ssl_*` to the settings of TLS upstreams.
 
 use bolide_conf::model::{CertificateConf as Pair, OriginTlsConf, Pem, PemName};
 use bolide_engine::Site;
@@ -9,11 +9,11 @@ use super::client_auth::authorities;
 use super::computed::Files;
 use super::offer;
 
-/// What TLS to origins is like, as the site numbers it. Warnings go to `warnings`.
+/// The TLS settings of upstreams, in the site's numbering. Warnings go to `warnings`.
 ///
 /// # Errors
 ///
-/// In nginx's words: a file cannot be read or holds nothing of its kind, or nothing is left to
+/// In nginx's words: a file is unreadable or contains nothing of its kind, or no suite is left to
 /// offer.
 pub(crate) fn origins(
     site: &Site,
@@ -24,7 +24,7 @@ pub(crate) fn origins(
     site.origin_tls().iter().map(|conf| origin(conf, reader, warnings)).collect()
 }
 
-/// Looks for files of pass phrases, used or not: nginx reads them when it sees the directive.
+/// Checks files of pass phrases, used or not: nginx reads them when it parses the directive.
 fn check_passwords(site: &Site) -> Result<(), String> {
     let mut checked = None;
     for location in site.config().http.iter().flat_map(|http| &http.locations) {

@@ -1,5 +1,5 @@
-//! What lets sessions be taken up again: ticket keys, and places where sessions are kept. Both
-//! outlive a reload; keys from files outlive the process, and may be several servers'.
+//! Session resumption: ticket keys and session stores. Both outlive a reload; keys from files
+//! outlive the process, and several servers may share them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bolide_conf::model::{ServerConf, SessionCache};
 use bolide_tls::{AcceptorOptions, Sessions, Tickets};
 
-/// Seconds that keys of our own making seal for, unless sessions live longer.
+/// Seconds that generated keys encrypt for, unless sessions live longer.
 const PERIOD: u32 = 6 * 60 * 60;
-/// Sessions of a `builtin` cache of which nothing was said, as OpenSSL has it.
+/// Sessions of a `builtin` cache without a size, as in OpenSSL.
 const BUILTIN: u64 = 20_480;
 /// Bytes of shared memory that nginx spends on a session.
 const SESSION_SIZE: u64 = 256;
@@ -26,11 +26,11 @@ pub(super) struct KeptSessions {
 }
 
 impl KeptSessions {
-    /// Keys of our own making for sessions that live so long.
+    /// Generated keys for sessions with this lifetime.
     ///
     /// # Errors
     ///
-    /// The system gives no randomness.
+    /// The system supplies no randomness.
     pub(super) fn tickets(&self, lifetime: u32) -> Result<Arc<Tickets>, String> {
         let period = lifetime.max(PERIOD);
         let mut all = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
@@ -56,11 +56,11 @@ impl KeptSessions {
         Some(place.clone())
     }
 
-    /// What a server's directives say about sessions.
+    /// The session settings of a server.
     ///
     /// # Errors
     ///
-    /// In nginx's words: a key cannot be read or has a length that no key has.
+    /// In nginx's words: a key is unreadable or has a wrong length.
     pub(super) fn settle(
         &self,
         server: &ServerConf,
@@ -84,7 +84,7 @@ impl KeptSessions {
 ///
 /// # Errors
 ///
-/// In nginx's words: a key cannot be read or has a length that no key has.
+/// In nginx's words: a key is unreadable or has a wrong length.
 pub(super) fn read_keys(server: &ServerConf) -> Result<Option<Tickets>, String> {
     let place = &server.closed;
     let at = |text: String| format!("{text} in {}:{}", place.file, place.line);
