@@ -1,5 +1,7 @@
 //! The project's own checks on its text: style, structure, one-way dependencies.
 
+pub mod counts;
 mod documents;
 pub mod layers;
+mod rust;
 pub mod tidy;

@@ -36,7 +36,7 @@ pub fn check(root: &Path) -> Vec<String> {
     problems
 }
 
-fn walk(directory: &Path, visit: &mut impl FnMut(&Path)) {
+pub(crate) fn walk(directory: &Path, visit: &mut impl FnMut(&Path)) {
     let Ok(entries) = fs::read_dir(directory) else { return };
     for entry in entries.flatten() {
         let path = entry.path();
