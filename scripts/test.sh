@@ -26,10 +26,13 @@ run() {
 # What the laboratory's own Python does, in its directory.
 in_lab() { (cd lab && PATH=$BOLIDE_TOOLS/venv/bin:$PATH "$@"); }
 
+# Python outside of it that keeps its rules.
+beside_lab=(../tests/soak ../tests/nginx ../tests/{compare,explore,framing}.py)
+
 check_lab() {
     run in_lab ruff format --check . && run in_lab ruff check . && run in_lab mypy &&
-        run in_lab ruff format --check --config pyproject.toml ../tests/soak &&
-        run in_lab ruff check --config pyproject.toml ../tests/soak &&
+        run in_lab ruff format --check --config pyproject.toml "${beside_lab[@]}" &&
+        run in_lab ruff check --config pyproject.toml "${beside_lab[@]}" &&
         run scripts/lab check && { [ -z "$1" ] || run in_lab pytest --color=no -rs; }
 }
 

@@ -32,7 +32,7 @@ const SITES: &str = "
 
 fn start() -> TestServer {
     let home = Home::new(BOLIDE);
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/compare/client_certs.sh");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/nginx/client_certs.sh");
     let _made = run("sh", [Path::new(script), &home.dir().join("clients")]).succeeded();
     let prelude = bolide_testkit::server::prelude(1);
     TestServer::start(home, &format!("{prelude}http {{ {SITES} }}"))
@@ -104,7 +104,7 @@ fn a_handshake_for_one_server_opens_no_closed_one() {
 #[test]
 fn a_certificate_counts_where_those_who_judged_it_are_trusted() {
     let home = Home::new(BOLIDE);
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/compare/client_certs.sh");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/nginx/client_certs.sh");
     let _made = run("sh", [Path::new(script), &home.dir().join("clients")]).succeeded();
     let listen = "listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic";
     let server = TestServer::start(

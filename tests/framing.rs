@@ -1,5 +1,5 @@
 //! Directives of HTTP/2, HTTP/3 and TLS below the responses: sizes of frames and records, windows,
-//! transport parameters, address validation. `scripts/compare/framing.py` is the client.
+//! transport parameters, address validation. `tests/framing.py` is the client.
 
 use bolide_testkit::TestServer;
 use bolide_testkit::server::Home;
@@ -7,7 +7,7 @@ use bolide_testkit::tools::python;
 
 use crate::{BOLIDE, report};
 
-const ASK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/compare/framing.py");
+const ASK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/framing.py");
 const CERTIFIED: &str = "ssl_certificate @CERT@; ssl_certificate_key @KEY@;";
 
 /// The server's behaviour on `port` in each case, one line each.

@@ -5,7 +5,7 @@
 //! application and the requests: a request line with fields, then the expected status, fields
 //! (`field`), absent fields (`absent`), and what the body contains (`has`) and does not contain
 //! (`not`). The comparison with the real nginx sends the same requests
-//! (`scripts/compare/published.py`).
+//! (`tests/nginx/sites/published.py`).
 
 use std::fmt::Write as _;
 use std::fs;

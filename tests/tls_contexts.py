@@ -27,7 +27,7 @@ from h3_peer import Peer, head
 LIMIT = 60.0
 VISITS, QUIC_VISITS = 36, 5
 VERSIONS = {"1.2": SSL.TLS1_2_VERSION, "1.3": SSL.TLS1_3_VERSION}
-# Of scripts/compare/client_certs.sh: `two` has two authorities between itself and the root.
+# Of tests/nginx/client_certs.sh: `two` has two authorities between itself and the root.
 CERTS = [None, "good", "wrong", "expired", "late", "self", "revoked", "two"]
 BY_ROOT = ("good", "expired", "revoked", "two")
 BAD_IN_TIME = ("expired", "late")

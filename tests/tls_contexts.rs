@@ -12,7 +12,7 @@ use bolide_testkit::{TestServer, run};
 use crate::BOLIDE;
 
 const ORACLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/tls_contexts.py");
-const CERTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/compare/client_certs.sh");
+const CERTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/nginx/client_certs.sh");
 /// Sites; each has its own address, and all share one process.
 const SEEDS: u32 = 30;
 /// The results that must occur over TLS and QUIC; else the test would prove nothing.

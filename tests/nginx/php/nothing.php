@@ -1,0 +1,1 @@
+<?php header_remove(); ini_set('default_mimetype', ''); exit;

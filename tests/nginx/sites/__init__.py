@@ -1,0 +1,37 @@
+"""Owns: which tables of sites there are, in the order in which they are compared."""
+
+from importlib import import_module
+
+TABLES = (
+    "basics",
+    "filters",
+    "found",
+    "identity",
+    "limiting",
+    "logs",
+    "post_action",
+    "rewriting",
+    "bodies",
+    "connections",
+    "framing",
+    "handshakes",
+    "harmless",
+    "headers",
+    "inheriting",
+    "ssi",
+    "variables",
+    "fastcgi",
+    "groups",
+    "zones",
+    "client_certs",
+    "published",
+    "proxying",
+    "secured",
+    "overriding",
+)
+
+
+def load() -> None:
+    """Reads all tables; what they add is in `site.SITES` and `mistake.MISTAKES`."""
+    for name in TABLES:
+        import_module(f".{name}", __name__)

@@ -1,0 +1,135 @@
+"""Owns: the comparison of servers that ask clients for certificates, and the mistakes one makes."""
+
+import subprocess
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..mistake import MISTAKES
+from ..site import Case, Tls, http
+from ..text import words
+
+KINDS = [
+    None,
+    "good",
+    "expired",
+    "future",
+    "wrong",
+    "late",
+    "chain",
+    "revoked",
+    "server",
+    "plain",
+    "mid",
+    "one",
+    "two",
+    "self",
+]
+# Against one server, that knows some of their issuers.
+ODD = ["netscape", "mailed", "hosted", "pin", "forged", "any", "shorted", "served"]
+NAMES = words("""
+    v_start v_end v_remain s_dn i_dn s_dn_legacy i_dn_legacy serial fingerprint cert
+    raw_cert escaped_cert
+""")
+FACTS = "|".join(f"$ssl_client_{name}" for name in NAMES)
+AUTH = {
+    "a.test": "ssl_verify_client on; ssl_client_certificate @DIR@/clients/root.crt;",
+    "b.test": "",
+    "c.test": (
+        "ssl_verify_client optional; ssl_client_certificate @DIR@/clients/root.crt; "
+        "ssl_crl @DIR@/clients/root.crl;"
+    ),
+    "d.test": "ssl_verify_client optional_no_ca;",
+    "e.test": (
+        "ssl_verify_client on; ssl_verify_depth 0; ssl_trusted_certificate @DIR@/clients/root.crt;"
+    ),
+    "f.test": (
+        "ssl_verify_client on; ssl_verify_depth 3; "
+        "ssl_client_certificate @DIR@/clients/root.crt; "
+        "ssl_trusted_certificate @DIR@/clients/self.crt;"
+    ),
+    "h.test": (
+        "ssl_verify_client optional; ssl_verify_depth 3; "
+        "ssl_client_certificate @DIR@/clients/root.crt; "
+        "ssl_trusted_certificate @DIR@/clients/pins.crt;"
+    ),
+    "g.test": (
+        "ssl_verify_client optional; ssl_verify_depth 3; "
+        "ssl_client_certificate @DIR@/clients/mid.crt;"
+    ),
+}
+SERVERS = "".join(
+    f"""
+        server {{
+            listen 127.0.0.1:@P0@; listen 127.0.0.1:@P1@ ssl; server_name {name}; {auth}
+            location / {{ return 200 '$ssl_client_verify|{FACTS}'; }}
+            location /e {{ return 200 'caught $status $ssl_client_verify'; }}
+        }}
+    """
+    for name, auth in AUTH.items()
+)
+CONF = "ssl_certificate @CERT@; ssl_certificate_key @KEY@; %s\n" + SERVERS
+
+
+def identity(name: str, kind: str | None) -> tuple[str, str | None]:
+    """A visit to the server `name` with a certificate of this kind."""
+    return (name, kind and f"@DIR@/clients/{kind}")
+
+
+# The last of several faults of a revocation list is not the same one: two.test at c.test.
+PAIRS = [
+    identity(name, kind) for name in AUTH for kind in KINDS if (name, kind) != ("c.test", "two")
+]
+PAIRS += [identity("h.test", kind) for kind in ODD]
+OWN = ["GET / | Host: %s | Connection: close"]
+OTHERS = ["a.test", "b.test", "c.test", "x.test"]
+CASES_OF_OTHERS = [f"GET / | Host: {name} | Connection: close" for name in [*AUTH, "nobody.test"]]
+
+
+def site(
+    name: str, errors: str, identities: Sequence[Tls], cases: Sequence[Case] = tuple(OWN)
+) -> None:
+    """Adds all servers, visited by each of `identities`."""
+    conf = CONF % errors
+    http(f"client certificates{name}", conf, cases, port=1, alone=True, identities=identities)
+
+
+site("", "", PAIRS)
+site(" caught", "error_page 495 496 = /e;", PAIRS)
+site(
+    " with pages",
+    "error_page 495 /e; error_page 496 =403 /e;",
+    [identity("a.test", None), identity("a.test", "wrong")],
+)
+site(" of others", "", [identity(name, "good") for name in OTHERS], CASES_OF_OTHERS)
+SERVER = (
+    "pid @LOGS@/pid; events { }\nhttp { access_log off; server { listen 127.0.0.1:@P0@ ssl;\n"
+    "ssl_certificate @CERT@;\n"
+    "ssl_certificate_key @KEY@;\n%s\n} }\n"
+)
+MISTAKES += [
+    (f"client certificates {text}", SERVER % text)
+    for text in (
+        "ssl_verify_client on;",
+        "ssl_verify_client optional;",
+        "ssl_verify_client optional_no_ca;",
+        "ssl_verify_client on; ssl_trusted_certificate @DIR@/clients/root.crt;",
+        "ssl_verify_client on; ssl_client_certificate /none;",
+        "ssl_client_certificate /none;",
+        "ssl_verify_client on; ssl_client_certificate @DIR@/clients/index;",
+        "ssl_trusted_certificate /none;",
+        "ssl_trusted_certificate @DIR@/clients/index;",
+        "ssl_crl /none;",
+        "ssl_crl @DIR@/clients/root.crt;",
+        "ssl_crl @DIR@/clients/root.crl;",
+        "ssl_verify_client x;",
+        "ssl_verify_client on; ssl_verify_client on;",
+        "ssl_verify_depth x;",
+        "ssl_stapling on; ssl_stapling_file /none;",
+    )
+]
+
+
+def fill(home: Path) -> None:
+    """Makes authorities, certificates and keys in a directory `clients`."""
+    script = Path(__file__).parents[1] / "client_certs.sh"
+    subprocess.run(["sh", script, home / "clients"], check=True)

@@ -1,0 +1,215 @@
+"""Owns: situations that random configurations and requests found, each in its smallest form."""
+
+from ..site import http, server
+
+
+def ranged(status: str, said: str) -> bytes:
+    """An answer that says this of ranges."""
+    head = f"HTTP/1.1 {status}\r\nAccept-Ranges: {said}\r\nContent-Length: 5"
+    return f"{head}\r\n\r\n01234".encode()
+
+
+http(
+    "found: whose rules a request line has",
+    """
+    server {
+        listen 127.0.0.1:@P0@; server_name a; root @DIR@/www; error_page 400 404 /errors/404.html;
+        server_tokens off; add_header X a always;
+        add_header Last-Modified "$sent_http_allow-" always;
+        location /v { return 200 "a $uri"; }
+    }
+    server {
+        listen 127.0.0.1:@P0@; server_name b; merge_slashes off;
+        location / { return 200 "b $uri"; }
+    }
+    server {
+        listen 127.0.0.1:@P2@; server_name c; merge_slashes off;
+        location / { return 200 "c $uri"; }
+    }
+    server {
+        listen 127.0.0.1:@P2@ default_server; server_name d; server_tokens off;
+        location / { return 200 "d $uri"; }
+    }
+    server { listen 127.0.0.1:@P0@; add_header X nameless always; }
+    server {
+        listen 127.0.0.1:@P2@; server_name e; error_page 400 /none; merge_slashes off;
+        location / { return 200 "e $uri"; }
+    }
+""",
+    [
+        f"{line} | Host: {host}"
+        for host in ("a", "b", "c", "d", "e", "a..b")
+        for line in (
+            "GET /%",
+            "GET /%4",
+            "GET /%00",
+            "GET //v//w",
+            "GET /v//../w",
+            "TRACE /%",
+            "TRACE /v",
+            "GET /../x",
+            "GET /v HTTP/9.9",
+            "GET /\x01",
+        )
+    ]
+    + ["GET http://b//x | Host: a", "GET http://b/% | Host: a", "GET /% HTTP/1.0 | -Host"],
+)
+server(
+    "found: internal inside",
+    """
+    location /i/ {
+        internal;
+        location /i/n/ { return 200 nested; location ~ x { return 200 x; } }
+        if ($arg_a) { return 200 if; }
+    }
+    location /j {
+        internal; auth_basic a; auth_basic_user_file @DIR@/users;
+        location /jj { try_files /hello.txt =404; }
+    }
+    location = /in { rewrite ^ /i/n/ last; }
+    location = /ix { rewrite ^ /i/n/x last; }
+    location = /jn { rewrite ^ /jj last; }
+""",
+    [
+        f"GET {path}"
+        for path in (
+            "/i/",
+            "/i/n/",
+            "/i/n/x",
+            "/i/?a=1",
+            "/i/n/?a=1",
+            "/in",
+            "/ix",
+            "/j",
+            "/jj",
+            "/jn",
+        )
+    ],
+)
+server(
+    "found: what origins leave out",
+    """
+    location /s/ { proxy_pass_header Server; proxy_pass http://@ORIGIN@; }
+    location /d/ { proxy_pass_header Date; proxy_pass http://@ORIGIN@; }
+    location /b/ { proxy_pass_header Server; proxy_pass_header Date; proxy_pass http://@ORIGIN@; }
+""",
+    [
+        f"GET /{at}/raw/" + head.encode().hex()
+        for at in "sdb"
+        for head in (
+            "HTTP/1.1 200 OK\r\n\r\nx",
+            "HTTP/1.1 200 OK\r\nServer: o\r\n\r\nx",
+            (
+                "HTTP/1.1 404 Not Found\r\nServer: o\r\nDate: Tue, 14 Nov 2023 22:13:20 GMT\r\n"
+                "Content-Length: 0\r\n\r\n"
+            ),
+        )
+    ],
+    open=True,
+)
+server(
+    "found: what origins that hand on leave behind",
+    """
+    location /p/ { proxy_pass http://@ORIGIN@; }
+    location /q/ { proxy_pass http://@ORIGIN@; add_header X q; }
+    location /n/ { return 404; }
+    location /r/ { error_page 403 /p/x; return 403; }
+""",
+    [
+        "GET /p/raw/"
+        + (f"HTTP/1.1 {status}\r\nX-Accel-Redirect: {path}\r\n{fields}Content-Length: 2\r\n\r\nxx")
+        .encode()
+        .hex()
+        for status in ("200 OK", "500 Internal Server Error")
+        for path in (
+            "/q/x",
+            "/hello.txt",
+            "/n/",
+            "/none",
+            "/p/raw/"
+            + (
+                b"HTTP/1.1 200 OK\r\nContent-Type: a/c\r\nSet-Cookie: c=d\r\nExpires: y\r\n"
+                b"Cache-Control: private\r\n\r\n"
+            ).hex(),
+            "/r/",
+        )
+        for fields in (
+            "Content-Disposition: inline\r\nSet-Cookie: a=b\r\nX-R: r\r\n",
+            "Cache-Control: no-cache\r\nExpires: x\r\nAccept-Ranges: none\r\n",
+            "Set-Cookie: a=b\r\nSet-Cookie: c=d\r\nContent-Language: de\r\nVary: x\r\n",
+        )
+    ],
+    open=True,
+)
+server(
+    "found: ranges that are forced",
+    """
+        location / { proxy_force_ranges on; proxy_pass http://@ORIGIN@; }
+        location /o/ { proxy_pass http://@ORIGIN@; }
+    """,
+    [
+        f"GET {at}/raw/{ranged(status, said).hex()}{more}"
+        for at in ("", "/o")
+        for status in ("200 OK", "404 Not Found", "302 Moved Temporarily")
+        for said in ("bytes", "none")
+        for more in ("", " | Range: bytes=0-1")
+    ],
+    open=True,
+)
+server(
+    "found: chunks of nothing",
+    "location / { proxy_pass http://@ORIGIN@; }",
+    [
+        f"{method} / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".encode()
+        for method in ("GET", "POST", "FOO")
+    ],
+    open=True,
+)
+server(
+    "found: statuses in between",
+    """
+    error_page 403 =200 /hello.txt; error_page 405 =206 /hello.txt;
+    location /forbidden { return 403; }
+    location /early { rewrite ^ /t?s=$status; return 200 "$status"; }
+    location /t { return 200 "$args $status"; }
+    location /zero { rewrite ^ $unset; set $unset ""; }
+""",
+    [
+        "GET /forbidden",
+        "GET /forbidden | Range: bytes=0-1",
+        "GET /forbidden | Range: bytes=99-",
+        "GET /forbidden | If-Modified-Since: Tue, 14 Nov 2023 22:13:20 GMT",
+        "GET /early",
+        b"GET /early\r\n",
+        "GET /zero",
+    ],
+    log=True,
+    errors=True,
+)
+http(
+    "found: real roots of what is hidden",
+    """
+    server {
+        listen 127.0.0.1:@P0@; add_header X "[$realpath_root][$document_root]" always;
+        root @DIR@/www/linkdir;
+        location / { internal; }
+        location /n { root @DIR@/www; }
+        location /e { return 200 e; }
+    }
+    server {
+        listen 127.0.0.1:@P0@; server_name early; add_header X "[$realpath_root]" always;
+        root @DIR@/www/linkdir; return 418 early;
+    }
+""",
+    ["GET / | Host: early", "GET /", "GET /n", "GET /e", "GET /", "GET /n/", "GET /e"],
+)
+server(
+    "found: bytes of a host in a target",
+    "location / { return 200 '[$host]'; }",
+    [
+        f"GET http://{host}/x".encode() + b" HTTP/1.1\r\nHost: a\r\n\r\n"
+        for host in [f"ho{byte}st" for byte in "!$%&'()*+,;=~^|`<@"]
+        + ["h.", ".h", "h-", "h:80", "h:", "h:8x", "[::1]", "[::1]:80"]
+    ],
+    errors="info",
+)

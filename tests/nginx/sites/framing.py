@@ -1,0 +1,236 @@
+"""Owns: configurations that change sizes, windows and proofs of HTTP/2, HTTP/3 and TLS.
+
+What is asked is in framing.py's words. Sizes and windows are written out: where they are not,
+ours are larger.
+"""
+
+from collections.abc import Sequence
+
+from ..framing import ask
+from ..mistake import http as http_mistake
+from ..mistake import location as location_mistake
+from ..mistake import server as server_mistake
+from ..site import Case, http
+
+CERTIFIED = "ssl_certificate @CERT@; ssl_certificate_key @KEY@;"
+
+
+def site(name: str, conf: str, port: int, cases: Sequence[Case]) -> None:
+    """Adds a site that is asked in framing.py's words."""
+    http(name, f"{CERTIFIED} {conf}", cases, ask=ask, port=port)
+
+
+site(
+    "HTTP/2: sizes of frames",
+    """
+    http2_chunk_size 5000;
+    server { listen 127.0.0.1:@P0@; http2 on; root @DIR@/www;
+        location /own/ { http2_chunk_size 1000; alias @DIR@/www/; }
+        location /large/ { http2_chunk_size 64k; output_buffers 2 1m; alias @DIR@/www/; }
+        location /one/ { http2_chunk_size 1; return 200 0123456789; }
+        location /inner/ {
+            http2_chunk_size 100;
+            location /inner/most { http2_chunk_size 10; alias @DIR@/www/; }
+            location /inner/own { alias @DIR@/www/; }
+        }
+        location /moved/ { http2_chunk_size 10; rewrite ^ /own/big.bin; }
+    }
+""",
+    0,
+    [
+        f"h2 data {path}"
+        for path in (
+            "/hello.txt",
+            "/big.bin",
+            "/own/big.bin",
+            "/one/",
+            "/inner/most/../../own/big.bin",
+            "/moved/",
+        )
+    ]
+    + ["h2 data /large/big.bin", "h2 data /large/big.bin 16777215", "h2 data /own/big.bin 32768"],
+)
+site(
+    "HTTP/2: sizes of frames by server",
+    """
+    server {
+        listen 127.0.0.1:@P0@; http2 on; http2_chunk_size 3000; root @DIR@/www;
+        location /a/ { alias @DIR@/www/; }
+    }
+""",
+    0,
+    ["h2 data /big.bin", "h2 data /a/big.bin"],
+)
+BODIES = """
+    server { listen 127.0.0.1:@P0@; http2 on; %s client_max_body_size 0;
+        location /answers { return 200 ok; }
+        location /reads { proxy_pass http://127.0.0.1:@P1@; }
+        location /passes { proxy_request_buffering off; proxy_pass http://127.0.0.1:@P1@; }
+    }
+    server {
+        listen 127.0.0.1:@P1@; client_max_body_size 0;
+        location / { proxy_pass http://127.0.0.1:@P2@; }
+    }
+    server { listen 127.0.0.1:@P2@; client_max_body_size 0; location / { return 204; } }
+"""
+UPLOADS = ["/answers -", "/answers 50", "/answers 300", "/reads -", "/reads 300"]
+for size in ("0", "100", "200"):
+    site(
+        f"HTTP/2: {size} bytes of a body before it is read",
+        BODIES % f"http2_body_preread_size {size};",
+        0,
+        ["h2 settings"]
+        + [f"h2 upload {upload}" for upload in UPLOADS + ["/reads 300 50"] * (size != "0")],
+    )
+site(
+    "HTTP/2: how much of a body may come",
+    BODIES % "http2_body_preread_size 1m;",
+    0,
+    ["h2 settings"],
+)
+site(
+    "HTTP/2: the preread size is inherited",
+    f"http2_body_preread_size 300; {BODIES % ''}",
+    0,
+    ["h2 settings", "h2 upload /answers 1000 200"],
+)
+site(
+    "HTTP/2: how many requests at a time",
+    BODIES % "http2_max_concurrent_streams 3;",
+    0,
+    ["h2 settings", "h2 many 2 /reads", "h2 many 3 /reads", "h2 many 5 /reads"],
+)
+site(
+    "HTTP/2: settings by name",
+    """
+    http2_max_concurrent_streams 7;
+    server { listen 127.0.0.1:@P0@; listen 127.0.0.1:@P1@ ssl; http2 on; server_name a.test; }
+    server {
+        listen 127.0.0.1:@P1@ ssl; http2 on; server_name b.test; http2_max_concurrent_streams 9;
+        http2_body_preread_size 5000;
+    }
+""",
+    1,
+    ["h2 settings a.test", "h2 settings b.test", "h2 settings c.test"],
+)
+site(
+    "sizes of records",
+    """
+    ssl_buffer_size 3000;
+    server { listen 127.0.0.1:@P0@; listen 127.0.0.1:@P1@ ssl; server_name a.test; root @DIR@/www; }
+    server { listen 127.0.0.1:@P1@ ssl; server_name b.test; ssl_buffer_size 1k; root @DIR@/www; }
+    server { listen 127.0.0.1:@P1@ ssl; server_name c.test; ssl_buffer_size 64k; root @DIR@/www; }
+""",
+    1,
+    [
+        f"tls records {name} /big.bin {version}"
+        for name in ("a.test", "b.test", "c.test", "d.test")
+        for version in ("1.2", "1.3")
+    ],
+)
+# With tickets, names of TLS 1.2 are the client's, who takes them from tickets that only we renew.
+site(
+    "what a session is called",
+    """
+        server {
+            listen 127.0.0.1:@P0@; listen 127.0.0.1:@P1@ ssl; ssl_session_tickets off;
+            ssl_session_cache shared:sessions:1m; return 200 "[$ssl_session_id]";
+        }
+    """,
+    1,
+    ["tls session a.test 1.2", "tls session a.test 1.3"],
+)
+QUIC = """
+    server {
+        listen 127.0.0.1:@P0@; listen 127.0.0.1:@P0@ quic; root @DIR@/www; server_name a.test; %s\n
+    }
+    server {
+        listen 127.0.0.1:@P0@ quic; root @DIR@/www; server_name b.test;
+        http3_max_concurrent_streams 9; http3_stream_buffer_size 9k;
+        quic_active_connection_id_limit 4; quic_retry off; quic_gso off;
+    }
+"""
+ALLOWS = "quic allows %s streams stream uni data ids idle"
+site(
+    "HTTP/3: what clients are allowed",
+    QUIC
+    % (
+        "http3_max_concurrent_streams 7; http3_stream_buffer_size 10k; "
+        "quic_active_connection_id_limit 3; keepalive_timeout 50;"
+    ),
+    0,
+    # The first server of an address speaks for all.
+    [ALLOWS % "a.test", ALLOWS % "b.test"],
+)
+site(
+    "HTTP/3: what clients are allowed is inherited",
+    (
+        "http3_max_concurrent_streams 8; http3_stream_buffer_size 20k; "
+        "quic_active_connection_id_limit 5;"
+    )
+    + QUIC % "",
+    0,
+    [ALLOWS % "a.test"],
+)
+site(
+    "HTTP/3: what clients are allowed by itself",
+    QUIC % "",
+    0,
+    ["quic allows a.test streams ids idle"],
+)
+site("HTTP/3: datagrams cut by the kernel", QUIC % "quic_gso on;", 0, ["quic get a.test /big.bin"])
+site(
+    "HTTP/3: datagrams one by one",
+    QUIC % "quic_gso off;",
+    0,
+    ["quic get a.test /big.bin", "quic get b.test /big.bin"],
+)
+site(
+    "HTTP/3: addresses are proven",
+    QUIC % "quic_retry on; quic_gso off;",
+    0,
+    ["quic get a.test /hello.txt", "quic again a.test"],
+)
+site(
+    "HTTP/3: addresses are proven everywhere",
+    "quic_retry on; quic_gso off;" + QUIC % "",
+    0,
+    ["quic get a.test /hello.txt"],
+)
+site(
+    "HTTP/3: addresses are believed",
+    QUIC % "quic_retry off; quic_gso off;",
+    0,
+    ["quic get a.test /hello.txt", "quic again a.test"],
+)
+
+for size in ("0", "16", "17", "100m", "x", "-1"):
+    http_mistake(f"http2_recv_buffer_size {size};")
+for text in (
+    "http2_chunk_size 0;",
+    "http2_chunk_size 1024m;",
+    "http2_chunk_size -1;",
+    "http2_body_preread_size 2147483647;",
+    "http2_body_preread_size 2048m;",
+    "http2_body_preread_size 3000m;",
+    "quic_active_connection_id_limit -1;",
+    "quic_active_connection_id_limit x;",
+    "quic_gso x;",
+    "quic_retry x;",
+    "http3_stream_buffer_size x;",
+    "http3_max_concurrent_streams x;",
+    "ssl_buffer_size x;",
+    "http2_max_concurrent_streams x;",
+):
+    server_mistake(text)
+for text in (
+    "http2_chunk_size 0;",
+    "http2_chunk_size x;",
+    "http2_chunk_size 1 2;",
+    "http2_body_preread_size 1;",
+    "ssl_buffer_size 1k;",
+    "quic_gso on;",
+    "quic_retry on;",
+    "http3_stream_buffer_size 1k;",
+):
+    location_mistake(text)
