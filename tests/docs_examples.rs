@@ -2,8 +2,9 @@
 
 use std::fs;
 
+use bolide_testkit::origin::answer;
 use bolide_testkit::server::{Home, is_root, prelude};
-use bolide_testkit::{TestServer, wait_until};
+use bolide_testkit::{Response, TestServer, TestUpstream, wait_until};
 
 use crate::BOLIDE;
 
@@ -16,6 +17,32 @@ fn examples(document: &str) -> Vec<String> {
     blocks.map(|block| block.split("```").next().unwrap().to_owned()).collect()
 }
 
+/// The pages with examples of nginx's language, and how many each has: all are tested here.
+const PAGES: [(&str, usize); 6] = [
+    ("moving-from/apache.md", 1),
+    ("moving-from/litespeed.md", 1),
+    ("moving-from/nginx.md", 1),
+    ("moving-from/varnish.md", 1),
+    ("page-cache.md", 2),
+    ("php.md", 1),
+];
+
+#[test]
+fn no_example_of_the_documents_is_left_out() {
+    let mut found = Vec::new();
+    for directory in ["", "decisions/", "moving-from/"] {
+        for entry in fs::read_dir(format!("{ROOT}/docs/{directory}")).unwrap().flatten() {
+            let name = format!("{directory}{}", entry.file_name().to_string_lossy());
+            let count = if name.ends_with(".md") { examples(&name).len() } else { 0 };
+            if count > 0 {
+                found.push((name, count));
+            }
+        }
+    }
+    found.sort();
+    assert_eq!(found, PAGES.map(|(name, count)| (name.to_owned(), count)));
+}
+
 /// Serves an `http` block with the test's own paths and user.
 fn start(example: &str) -> TestServer {
     let home = Home::new(BOLIDE);
@@ -23,6 +50,8 @@ fn start(example: &str) -> TestServer {
     fs::create_dir_all(root.join(".well-known")).unwrap();
     let script = "<?php header('X-LiteSpeed-Cache-Control: public,max-age=60');
                   echo 'front ', getenv('APP_ENV'), $_SERVER['REQUEST_URI'];";
+    // The account is "ann" with the password "secret".
+    fs::write(home.dir().join("members"), "ann:{SHA}5en6G6MezRroT3XKqkdPOmY/BfQ=\n").unwrap();
     for (name, text) in [
         ("index.php", script),
         ("style.css", "p { color: red }"),
@@ -42,9 +71,20 @@ fn start(example: &str) -> TestServer {
     TestServer::start(home, &format!("{}{http}", prelude(1)))
 }
 
+/// Sends a request with one more field.
+fn ask(server: &TestServer, request: &str, field: &str) -> Response {
+    server.connect().ask(&format!("{request} HTTP/1.1\r\nHost: localhost\r\n{field}"))
+}
+
 #[test]
 fn sites_of_the_documents_serve_pages_and_styles_and_hide_what_is_hidden() {
-    for (document, is_cached) in [("page-cache.md", true), ("php.md", false)] {
+    for (document, is_cached) in [
+        ("page-cache.md", true),
+        ("php.md", false),
+        ("moving-from/nginx.md", true),
+        ("moving-from/litespeed.md", true),
+        ("moving-from/apache.md", false),
+    ] {
         let example = examples(document).remove(0);
         let server = start(&example);
         wait_until("the pool to run", || server.get("/").status == 200);
@@ -73,4 +113,38 @@ fn figures_are_told_to_whom_the_example_names() {
         ));
         assert_eq!(server.get("/bolide").status, status);
     }
+}
+
+#[test]
+fn what_replaces_the_directives_of_apache_does_what_they_did() {
+    let server = start(&examples("moving-from/apache.md").remove(0));
+    wait_until("the pool to run", || server.get("/").status == 200);
+    let moved = server.get("/old/page");
+    assert_eq!(moved.status, 301);
+    assert!(moved.header("location").unwrap().ends_with("/new/page"));
+    assert_eq!(server.get("/private/x").status, 401);
+    let known = ask(&server, "GET /private/x", "Authorization: Basic YW5uOnNlY3JldA==");
+    assert_eq!(known.status, 404);
+}
+
+#[test]
+fn what_replaces_vcl_caches_passes_and_purges() {
+    let origin = TestUpstream::start();
+    let fields = "Cache-Control: s-maxage=60\r\nSurrogate-Key: p1\r\n";
+    origin.say("/a", answer(fields, "page"));
+    let example = examples("moving-from/varnish.md").remove(0);
+    let server = start(&example.replace("127.0.0.1:8080", &origin.address()));
+    let says = |field: &str, target: &str| {
+        let reply = ask(&server, &format!("GET {target}"), field);
+        assert_eq!(reply.text(), "page", "{field} {target}");
+        reply.header("cache-status").unwrap_or_default().to_owned()
+    };
+    let is_hit = |said: &str| said.contains("; hit");
+    assert!(!is_hit(&says("X-None: 1", "/a")));
+    assert!(is_hit(&says("Cookie: any=1", "/a?utm_source=letter")));
+    assert!(says("Cookie: admin=1", "/a").contains("fwd=bypass"));
+    assert!(!is_hit(&says("User-Agent: a Mobile", "/a")), "another device");
+    let asked = ask(&server, "PURGE /", "xkey: p1");
+    assert_eq!((asked.status, asked.header("x-purged-objects")), (200, Some("2")));
+    assert!(!is_hit(&says("X-None: 1", "/a")));
 }
