@@ -217,9 +217,9 @@ impl Fetch {
     fn ask(&mut self, peer: usize, lease: Lease, ctx: &mut FetchCtx<'_>) {
         let Some(group) = self.group.clone() else { return };
         let now = ctx.now.mono;
-        let channel = self.request.channel();
+        let secure = self.request.secure.as_ref();
         let idle = match group.is_pooled() {
-            true => ctx.pools.take_idle(&group, &group.peers[peer], channel),
+            true => ctx.pools.take_idle(&group, &group.peers[peer], secure),
             false => None,
         };
         let link = match idle {
@@ -506,8 +506,8 @@ impl Fetch {
         let Some(group) = self.group.clone() else { return };
         trial.lease.health().note_success();
         let peer = &group.peers[trial.peer];
-        let to = (peer, self.request.channel());
-        let idle = Idle::of(trial.link.name, to, trial.link.served + 1, trial.link.born);
+        let (link, secure) = (&trial.link, self.request.secure.as_ref());
+        let idle = Idle::of(link.name, peer, secure, link.served + 1, link.born);
         let kept = idle.keepable(&group.keepalive, ctx.now.mono);
         let kept =
             kept.filter(|_| self.keeps() && group.is_pooled() && trial.left == Left::Nothing);

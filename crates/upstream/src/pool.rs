@@ -12,6 +12,7 @@ use bolide_base::Instant;
 use bolide_conf::model::Keepalive;
 
 use crate::groups::{Group, PeerWait, UpstreamGroups, UpstreamPeer};
+use crate::request::Secure;
 
 /// One worker's state of all groups.
 #[derive(Debug)]
@@ -47,14 +48,14 @@ pub struct Turns {
 }
 
 /// A connection between two requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Idle {
     /// The worker's name for it.
     pub(crate) link: u64,
     /// Number of the peer.
     pub(crate) peer: u32,
-    /// The identity of requests that may use it; see [`crate::OriginRequest`].
-    pub(crate) channel: u64,
+    /// Its TLS identity: only requests with an equal one may use it.
+    pub(crate) secure: Option<Arc<Secure>>,
     /// Requests that it carried.
     pub(crate) served: u64,
     /// When it was made.
@@ -182,18 +183,16 @@ impl LinkPools {
         weight
     }
 
-    /// An idle connection to `peer` for a request of that channel; the one used last.
+    /// An idle connection to `peer` with this TLS identity; the one used last.
     pub(crate) fn take_idle(
         &mut self,
         group: &Group,
         peer: &UpstreamPeer,
-        channel: u64,
+        secure: Option<&Arc<Secure>>,
     ) -> Option<Idle> {
         let pool = self.groups.get_mut(group.number as usize)?.as_mut()?;
-        let found = pool
-            .idle
-            .iter()
-            .position(|idle| idle.peer == peer.number && idle.channel == channel)?;
+        let is_fit = |idle: &Idle| idle.peer == peer.number && idle.secure.as_ref() == secure;
+        let found = pool.idle.iter().position(is_fit)?;
         pool.idle.remove(found)
     }
 
@@ -292,8 +291,15 @@ impl LinkPools {
 
 impl Idle {
     /// A connection that ends a request at `now` and was made at `born`; `None` if it is used up.
-    pub(crate) fn of(link: u64, to: (&UpstreamPeer, u64), served: u64, born: Instant) -> Self {
-        Self { link, peer: to.0.number, channel: to.1, served, born, until: born }
+    pub(crate) fn of(
+        link: u64,
+        peer: &UpstreamPeer,
+        secure: Option<&Arc<Secure>>,
+        served: u64,
+        born: Instant,
+    ) -> Self {
+        let secure = secure.map(Arc::clone);
+        Self { link, peer: peer.number, secure, served, born, until: born }
     }
 
     /// The same, idle from `now` on; `None` if it is used up.

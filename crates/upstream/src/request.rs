@@ -1,6 +1,5 @@
 //! The interface between exchange and fetch: the request to an upstream, and the news of it.
 
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -34,19 +33,12 @@ pub struct OriginRequest {
     /// `fastcgi_limit_rate` in bytes per second; 0 is no limit.
     pub rate: u64,
     /// The TLS settings, if any.
-    pub secure: Option<Box<Secure>>,
-}
-
-impl OriginRequest {
-    /// Connections of different channels are never exchanged; 0 is without TLS.
-    pub(crate) fn channel(&self) -> u64 {
-        self.secure.as_ref().map_or(0, |secure| secure.channel())
-    }
+    pub secure: Option<Arc<Secure>>,
 }
 
 /// The identity of TLS to an upstream: connections and sessions that differ in any field share
 /// nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Secure {
     /// The number of the site.
     pub site: u64,
@@ -56,14 +48,6 @@ pub struct Secure {
     pub name: Box<[u8]>,
     /// The certificate and the key that are shown, where variables name them.
     pub certificate: Option<[Box<[u8]>; 2]>,
-}
-
-impl Secure {
-    fn channel(&self) -> u64 {
-        let mut hasher = DefaultHasher::new();
-        self.hash(&mut hasher);
-        hasher.finish() | 1
-    }
 }
 
 /// An address of ours.

@@ -52,7 +52,7 @@ impl Secrets {
 pub(crate) struct Secured {
     session: OriginSession,
     /// What was wanted of it: no other request may use it.
-    wanted: Box<Secure>,
+    wanted: Arc<Secure>,
     /// What the origin said before it was asked.
     early: Vec<u8>,
     /// Plain bytes that were sealed and are not counted as sent yet.

@@ -19,7 +19,7 @@ use crate::vars::VariableScope;
 pub(crate) fn of(
     scope: &VariableScope<'_>,
     pass: &UpstreamPass,
-) -> Result<Option<Box<Secure>>, NextStep> {
+) -> Result<Option<Arc<Secure>>, NextStep> {
     let Some(url) = scope.proxy_url().filter(|url| url.secure) else { return Ok(None) };
     let (settings, conf) = find(scope.site.origin_tls(), pass.secure)?;
     let expanded = |pem: &PemName| {
@@ -35,7 +35,7 @@ pub(crate) fn of(
     name.truncate(without_port(&name));
     let pems = conf.certificate.as_ref().zip(conf.key.as_ref());
     let pems = pems.filter(|_| conf.computes_certificate());
-    Ok(Some(Box::new(Secure {
+    Ok(Some(Arc::new(Secure {
         site: scope.site.serial(),
         settings,
         name: name.into(),

@@ -1,5 +1,7 @@
 //! Requests over TLS connections.
 
+use std::sync::Arc;
+
 use bolide_conf::model::Protocol;
 
 use super::{Bench, END, SENT, head, patient, request, server};
@@ -7,9 +9,13 @@ use crate::{FetchWake, OriginRequest, Secure};
 
 /// A request to an HTTP upstream named `name`.
 fn secret(name: &str) -> Box<OriginRequest> {
-    let secure = Secure { site: 1, settings: 0, name: name.as_bytes().into(), certificate: None };
+    wanting(Secure { site: 1, settings: 0, name: name.as_bytes().into(), certificate: None })
+}
+
+/// A request to an HTTP upstream with this TLS identity.
+fn wanting(secure: Secure) -> Box<OriginRequest> {
     let mut request = request(patient());
-    (request.protocol, request.secure) = (Protocol::Http, Some(Box::new(secure)));
+    (request.protocol, request.secure) = (Protocol::Http, Some(Arc::new(secure)));
     request
 }
 
@@ -84,4 +90,33 @@ fn a_kept_connection_is_for_those_who_want_the_same() {
     assert_eq!(bench.start(secret("c")), ["connect 127.0.0.1:1"]);
     assert_eq!(bench.start(secret("a")), ["reuse 7"]);
     assert_eq!(bench.start(secret("b")), ["reuse 8"]);
+}
+
+/// Names of which `DefaultHasher` makes the same 63 bits, in a [`Secure`] as [`secret`] has it.
+const COLLIDING: [&str; 2] = ["nopdaiilocmmchgf", "akdbgbkljgaclpdj"];
+
+#[test]
+fn kept_connections_are_told_apart_by_all_that_was_wanted() {
+    let secure = |site, settings, name: &str, certificate: Option<&str>| {
+        let pem = |text: &str| text.as_bytes().into();
+        let certificate = certificate.map(|text| [pem(text), pem("key")]);
+        Secure { site, settings, name: pem(name), certificate }
+    };
+    let wanted = [
+        secure(1, 0, COLLIDING[0], None),
+        secure(1, 0, COLLIDING[1], None),
+        secure(2, 0, COLLIDING[0], None),
+        secure(1, 1, COLLIDING[0], None),
+        secure(1, 0, COLLIDING[0], Some("a")),
+        secure(1, 0, COLLIDING[0], Some("b")),
+    ];
+    let [first, others @ ..] = &wanted;
+    for other in others {
+        let mut bench = Bench::of(vec![server(1)]);
+        bench.start(wanting(first.clone()));
+        let kept = [FetchWake::Connected(1), SENT, FetchWake::Event(head(200)), END];
+        assert_eq!(bench.wakes(kept)[0], "keep");
+        assert_eq!(bench.start(wanting(other.clone())), ["connect 127.0.0.1:1"], "{other:?}");
+        assert_eq!(bench.start(wanting(first.clone())), ["reuse 1"], "{other:?}");
+    }
 }
