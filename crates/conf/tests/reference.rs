@@ -64,9 +64,13 @@ fn page(family: &str, rows: &[DirectiveSpec]) -> String {
     for row in rows {
         let places: Vec<_> = row.contexts.names().collect();
         let inherited = match row.inherit {
-            Inheritance::Value => "the innermost value holds; a second one in a block is an error",
-            Inheritance::List => "the first one in a block drops the outer list, more add to it",
-            Inheritance::Own => "belongs to its block alone",
+            Inheritance::Value => {
+                "the innermost value applies; a second one in a block is an error"
+            }
+            Inheritance::List => {
+                "the first one in a block drops the outer list, further ones append"
+            }
+            Inheritance::Own => "applies to its block only",
         };
         let block = if row.is_block() { " and a block" } else { "" };
         let _ = write!(page, "\n## {}\n\n{}\n", row.name, row.doc);
@@ -89,14 +93,15 @@ fn page(family: &str, rows: &[DirectiveSpec]) -> String {
 }
 
 fn index() -> String {
-    let mut page = "# Directives\n\nEvery directive that is understood, by feature. The pages are \
-                    made from the tables in\n`crates/conf/src/directives/`; \
+    let mut page =
+        "# Directives\n\nEvery supported directive, by feature. The pages are generated \
+                    from the tables in\n`crates/conf/src/directives/`; \
                     `cargo test -p bolide-conf reference` compares them, reads\nevery example, and \
-                    writes every default to see that it changes nothing. `bolide check` tells\n\
-                    what becomes of a whole configuration.\n\n## Words in capitals\n\n\
-                    `|` stands between choices, `[ ]` around what may be left out.\n\n\
-                    | word | what stands in its place |\n|---|---|\n"
-        .to_owned();
+                    checks that writing a default changes nothing. `bolide check` reports\n\
+                    the support of a whole configuration.\n\n## Words in capitals\n\n\
+                    `|` separates alternatives, `[ ]` encloses optional parts.\n\n\
+                    | word | meaning |\n|---|---|\n"
+            .to_owned();
     for (word, meaning) in reference::PLACEHOLDERS {
         let _ = writeln!(page, "| {word} | {meaning} |");
     }

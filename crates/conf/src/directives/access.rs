@@ -12,11 +12,11 @@ const HSLE: Contexts = Contexts::HSLE;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
     list("allow", HSLE, Args::ONE, |r, node| rule(r, node, AccessVerdict::Allow))
-        .doc("Lets clients of an address or network in.", "allow 192.0.2.0/24;")
+        .doc("Allows clients of an address or network.", "allow 192.0.2.0/24;")
         .takes("ADDRESS | NETWORK | unix: | all")
         .without("every client is allowed"),
     list("deny", HSLE, Args::ONE, |r, node| rule(r, node, AccessVerdict::Deny))
-        .doc("Keeps clients of an address or network out.", "deny all;")
+        .doc("Denies clients of an address or network.", "deny all;")
         .takes("ADDRESS | NETWORK | unix: | all")
         .without("no client is refused"),
 ];

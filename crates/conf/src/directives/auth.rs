@@ -11,9 +11,9 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         r.settings().auth_basic = Some(r.template(node.arg(0))?);
         Ok(())
     })
-    .doc("Asks for name and password; the text names what they are for.", "auth_basic \"Staff\";")
+    .doc("Requires HTTP Basic authentication; the text is the realm.", "auth_basic \"Staff\";")
     .takes("TEXT | off")
-    .without("off: no password is asked for"),
+    .without("off: no password is required"),
     value("auth_basic_user_file", HSLE, Args::ONE, |r, node| {
         let word = node.arg(0);
         let file = if word.first() == Some(&b'$') {
@@ -25,7 +25,10 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         r.settings().auth_basic_user_file = Some(file);
         Ok(())
     })
-    .doc("Names and password hashes, as `htpasswd` writes them.", "auth_basic_user_file users;")
+    .doc(
+        "The file of names and password hashes, in the format of `htpasswd`.",
+        "auth_basic_user_file users;",
+    )
     .takes("FILE")
     .without("none"),
 ];

@@ -15,15 +15,12 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         rule_mut(r).uri = (word != b"off" && !word.is_empty()).then(|| Arc::from(word));
         Ok(())
     })
-    .doc(
-        "A path of this server that is asked whether a request may come in.",
-        "auth_request /auth;",
-    )
+    .doc("The URI of a subrequest whose status decides access.", "auth_request /auth;")
     .takes("URI | off")
-    .without("off: nothing is asked"),
+    .without("off: no subrequest"),
     list("auth_request_set", HSL, Args::TWO, set)
         .doc(
-            "A variable that is set to something of the answer to that question.",
+            "Sets a variable from the response to the subrequest of `auth_request`.",
             "auth_request_set $user $upstream_http_x_user;",
         )
         .takes("VARIABLE TEXT")

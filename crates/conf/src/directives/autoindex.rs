@@ -8,7 +8,7 @@ const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
     flag("autoindex", HSL, |r| &mut r.settings().autoindex.on)
-        .doc("Whether a directory without an index file is listed.", "autoindex on;"),
+        .doc("Whether directories without an index file are listed.", "autoindex on;"),
     flag("autoindex_exact_size", HSL, |r| &mut r.settings().autoindex.exact_size)
         .doc("Whether sizes are given in bytes.", "autoindex_exact_size off;"),
     flag("autoindex_localtime", HSL, |r| &mut r.settings().autoindex.localtime)

@@ -18,27 +18,38 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     offset("client_max_body_size", HSL, |r| &mut r.settings().client_max_body_size)
         .doc("The largest request body; 0 is no limit.", "client_max_body_size 20m;"),
     size("client_body_buffer_size", HSL, |r| &mut r.settings().client_body_buffer_size)
-        .doc("How much of a body is kept in memory.", "client_body_buffer_size 16k;"),
+        .doc("The size of the memory buffer for a body.", "client_body_buffer_size 16k;"),
     millis("client_body_timeout", HSL, |r| &mut r.settings().client_body_timeout)
-        .doc("How long a client may send nothing of a body.", "client_body_timeout 60s;"),
+        .doc("The longest pause between two reads of a body.", "client_body_timeout 60s;"),
     value("client_body_temp_path", HSL, Args::between(1, 4), temp_path)
-        .doc("Where bodies that do not fit are kept.", "client_body_temp_path /var/tmp/bodies;")
+        .doc(
+            "The directory for bodies that exceed the buffer.",
+            "client_body_temp_path /var/tmp/bodies;",
+        )
         .takes("DIRECTORY [NUMBER [NUMBER [NUMBER]]]")
         .default("client_body_temp"),
     value("client_body_in_file_only", HSL, Args::ONE, in_file_only)
-        .doc("Whether every body goes to a file with a name.", "client_body_in_file_only clean;")
+        .doc("Whether every body is written to a named file.", "client_body_in_file_only clean;")
         .takes("on | clean | off")
         .default("off"),
     accepted("client_body_in_single_buffer", HSL, Args::ONE, DirectiveForm::Flag)
-        .doc("Whether a body is kept in one piece.", "client_body_in_single_buffer on;"),
-    accepted("client_body_early_read", HSL, Args::ONE, DirectiveForm::Flag)
-        .doc("Whether a body is read before it is needed.", "client_body_early_read on;"),
+        .doc("Whether a body in memory is in a single buffer.", "client_body_in_single_buffer on;"),
+    accepted("client_body_early_read", HSL, Args::ONE, DirectiveForm::Flag).doc(
+        "Whether a body is read before the content handler needs it.",
+        "client_body_early_read on;",
+    ),
     // Packaged configurations set these for protocols whose `_pass` they never use.
     accepted("scgi_temp_path", HSL, Args::between(1, 4), DirectiveForm::Check(unused_temp_path))
-        .doc("Where answers by SCGI would be kept.", "scgi_temp_path /var/tmp/scgi;")
+        .doc(
+            "The directory for SCGI responses; SCGI is not supported.",
+            "scgi_temp_path /var/tmp/scgi;",
+        )
         .takes("DIRECTORY [NUMBER [NUMBER [NUMBER]]]"),
     accepted("uwsgi_temp_path", HSL, Args::between(1, 4), DirectiveForm::Check(unused_temp_path))
-        .doc("Where answers by uwsgi would be kept.", "uwsgi_temp_path /var/tmp/uwsgi;")
+        .doc(
+            "The directory for uwsgi responses; uwsgi is not supported.",
+            "uwsgi_temp_path /var/tmp/uwsgi;",
+        )
         .takes("DIRECTORY [NUMBER [NUMBER [NUMBER]]]"),
 ];
 

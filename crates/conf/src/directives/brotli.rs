@@ -13,19 +13,19 @@ const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
     flag("brotli", Contexts::HSLI, |r| &mut brotli_mut(r).on)
-        .doc("Whether answers are compressed on the way out.", "brotli on;"),
+        .doc("Whether responses are compressed.", "brotli on;"),
     value("brotli_comp_level", HSL, Args::ONE, |r, node| {
         brotli_mut(r).level = bounded(node.arg(0), 0, 11)? as u8;
         Ok(())
     })
-    .doc("How hard to compress, from 0 to 11.", "brotli_comp_level 5;")
+    .doc("The compression level, from 0 to 11.", "brotli_comp_level 5;")
     .takes("NUMBER (0 to 11)")
     .default("6"),
     value("brotli_min_length", HSL, Args::ONE, |r, node| {
         brotli_mut(r).min_length = values::size(node.arg(0)).ok_or(INVALID)?;
         Ok(())
     })
-    .doc("Answers shorter than this are left alone.", "brotli_min_length 1000;")
+    .doc("The smallest response that is compressed.", "brotli_min_length 1000;")
     .takes("SIZE")
     .default("20"),
     list("brotli_types", HSL, Args::at_least(1), |r, node| {
@@ -34,7 +34,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         brotli_mut(r).types = types;
         Ok(())
     })
-    .doc("Content types to compress beside `text/html`.", "brotli_types text/css;")
+    .doc("Content types to compress in addition to `text/html`.", "brotli_types text/css;")
     .takes("TYPE…")
     .default("text/html"),
     value("brotli_window", HSL, Args::ONE, |r, node| {
@@ -45,16 +45,16 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         brotli_mut(r).window = window;
         Ok(())
     })
-    .doc("Checked only: repetitions are looked for 512 KiB back.", "brotli_window 512k;")
+    .doc("The window size; only checked, as it is always 512 KiB.", "brotli_window 512k;")
     .takes("SIZE (1k to 16m, a power of two)")
     .default("512k"),
     buffers("brotli_buffers", HSL, |r| &mut brotli_mut(r).buffers)
-        .doc("Number and size of buffers for it.", "brotli_buffers 16 8k;"),
+        .doc("Number and size of the buffers.", "brotli_buffers 16 8k;"),
     value("brotli_static", HSL, Args::ONE, |r, node| {
         brotli_mut(r).precompressed = precompressed(node)?;
         Ok(())
     })
-    .doc("Whether a file's `.br` neighbour is sent instead.", "brotli_static on;")
+    .doc("Whether a precompressed `.br` file is sent instead.", "brotli_static on;")
     .takes("on | off | always")
     .default("off"),
 ];

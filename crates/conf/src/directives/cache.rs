@@ -29,7 +29,7 @@ macro_rules! rows {
                 super::cache_zone::path,
             )
             .doc(
-                "A zone: a directory for answers, how much it holds, and its name.",
+                "A cache zone: its directory, its name and its limits.",
                 concat!(
                     $family,
                     "_cache_path /var/cache/php levels=1:2 keys_zone=PHP:100m inactive=60m;"
@@ -39,9 +39,9 @@ macro_rules! rows {
                 "DIRECTORY keys_zone=NAME:SIZE [levels=1:2] [inactive=SECONDS] [max_size=BYTES] \
                  [min_free=BYTES] [PARAMETER…]",
             )
-            .without("none; `inactive` is 10m, and there is no limit of size"),
+            .without("none; `inactive` defaults to 10m, and the size is not limited"),
             value(concat!($family, "_cache"), HSL, Args::ONE, cache)
-                .doc("The zone that keeps answers, or `off`.", concat!($family, "_cache PHP;"))
+                .doc("The zone that caches responses, or `off`.", concat!($family, "_cache PHP;"))
                 .takes("ZONE | off")
                 .default("off"),
             value(concat!($family, "_cache_key"), HSL, Args::ONE, |r, node| {
@@ -49,28 +49,29 @@ macro_rules! rows {
                 Ok(())
             })
             .doc(
-                "What tells two requests apart.",
+                "The cache key.",
                 concat!($family, "_cache_key \"$scheme$request_method$host$request_uri\";"),
             )
             .takes("TEXT")
             .without(
-                "what `proxy_pass` asks for; for applications scheme, host and request target, \
-                 with a warning",
+            "the URL that `proxy_pass` requests; for applications scheme, host and request \
+             target, with a warning",
             ),
             list(concat!($family, "_cache_valid"), HSL, Args::at_least(1), valid).doc(
-                "How long answers of these statuses are fresh; without a status 200, 301 and 302.",
+            "The freshness lifetime of responses with these statuses; without a status 200, 301 \
+             and 302.",
                 concat!($family, "_cache_valid 200 301 302 60m;"),
             )
             .takes("[CODE… | any] SECONDS")
-            .without("none: what the answer says decides"),
+            .without("none: the fields of the response decide"),
             list(concat!($family, "_cache_methods"), HSL, Args::at_least(1), methods).doc(
-                "Whose answers are kept; GET and HEAD always are.",
+                "The methods whose responses are cached; GET and HEAD always are.",
                 concat!($family, "_cache_methods POST;"),
             )
             .takes("GET | HEAD | POST…")
             .default("GET HEAD"),
             number(concat!($family, "_cache_min_uses"), HSL, |r| &mut r.cache().min_uses).doc(
-                "Kept when it was asked for so often.",
+                "The number of requests after which a response is cached.",
                 concat!($family, "_cache_min_uses 2;"),
             ),
             list(concat!($family, "_cache_bypass"), HSL, Args::at_least(1), |r, node| {
@@ -79,7 +80,7 @@ macro_rules! rows {
                 Ok(())
             })
             .doc(
-                "The origin is asked when one of these is neither empty nor `0`.",
+                "The cache is not used for lookup when one of these is neither empty nor `0`.",
                 concat!($family, "_cache_bypass $skip_cache;"),
             )
             .takes("TEXT…")
@@ -90,24 +91,28 @@ macro_rules! rows {
                 Ok(())
             })
             .doc(
-                "Nothing is kept when one of these is neither empty nor `0`.",
+                "The response is not stored when one of these is neither empty nor `0`.",
                 concat!($family, "_no_cache $skip_cache;"),
             )
             .takes("TEXT…")
             .without("none"),
             flag(concat!($family, "_cache_lock"), HSL, |r| &mut r.cache().lock).doc(
-                "Whether one request at a time fetches what is missing.",
+                "Whether concurrent misses for one key are coalesced into one upstream request.",
                 concat!($family, "_cache_lock on;"),
             ),
             millis(concat!($family, "_cache_lock_age"), HSL, |r| &mut r.cache().lock_age)
-                .doc("When another one may ask as well.", concat!($family, "_cache_lock_age 5s;")),
+                .doc(
+                    "How long that request may take before another one goes upstream.",
+                    concat!($family, "_cache_lock_age 5s;"),
+                ),
             millis(concat!($family, "_cache_lock_timeout"), HSL, |r| &mut r.cache().lock_timeout)
                 .doc(
-                    "How long requests wait for that one.",
+            "How long requests wait for that one; afterwards they go upstream, and are not \
+             cached.",
                     concat!($family, "_cache_lock_timeout 5s;"),
                 ),
             list(concat!($family, "_cache_use_stale"), HSL, Args::at_least(1), use_stale).doc(
-                "When an old answer is better than none.",
+                "When a stale response is served.",
                 concat!($family, "_cache_use_stale error timeout updating http_500;"),
             )
             .takes(
@@ -119,11 +124,11 @@ macro_rules! rows {
                 &mut r.cache().background_update
             })
             .doc(
-                "Whether an old answer is renewed behind the back of the client that gets it.",
+                "Whether a stale response is updated by a background request.",
                 concat!($family, "_cache_background_update on;"),
             ),
             flag(concat!($family, "_cache_revalidate"), HSL, |r| &mut r.cache().revalidate).doc(
-                "Whether the origin is asked only if it changed.",
+                "Whether stale responses are revalidated with conditional requests.",
                 concat!($family, "_cache_revalidate on;"),
             ),
             value(concat!($family, "_cache_max_range_offset"), HSL, Args::ONE, |r, node| {
@@ -132,17 +137,18 @@ macro_rules! rows {
                 Ok(())
             })
             .doc(
-                "Ranges that begin behind it are fetched alone.",
+            "The largest offset of a range request that is cached; ranges that begin later are \
+             passed.",
                 concat!($family, "_cache_max_range_offset 10m;"),
             )
             .takes("BYTES")
-            .without("no limit: the whole answer is fetched"),
+            .without("no limit: the whole response is fetched"),
             list(concat!($family, "_cache_purge"), HSL, Args::at_least(1), purge).doc(
-                "Requests that purge: by a condition, by a method and who sends it, or by a key.",
+                "Purge requests: by a condition, by a method and client address, or by a key.",
                 concat!($family, "_cache_purge PURGE from 127.0.0.1;"),
             )
             .takes("TEXT… | METHOD [from CLIENTS…] | ZONE TEXT")
-            .without("nothing purges"),
+            .without("no request purges"),
         ]
     };
 }

@@ -25,7 +25,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         charset_mut(r).source = name;
         Ok(())
     })
-    .doc("The charset that files are in.", "source_charset koi8-r;")
+    .doc("The charset of files.", "source_charset koi8-r;")
     .takes("CHARSET | VARIABLE | off")
     .default("off"),
     list("charset_types", HSL, Args::at_least(1), |r, node| {
@@ -40,7 +40,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         "text/html text/xml text/plain text/vnd.wap.wml application/javascript application/rss+xml",
     ),
     flag("override_charset", Contexts::HSLI, |r| &mut charset_mut(r).overrides)
-        .doc("Whether a charset that an origin named is replaced.", "override_charset on;"),
+        .doc("Whether a charset that the upstream set is replaced.", "override_charset on;"),
 ];
 
 fn charset_mut(r: &mut ConfReader) -> &mut Charset {

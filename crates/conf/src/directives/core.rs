@@ -23,59 +23,67 @@ const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
     block("http", Contexts::MAIN, Args::NONE, http)
-        .doc("Everything about serving HTTP.", "http { server { listen 80; } }"),
+        .doc("The settings of the HTTP server.", "http { server { listen 80; } }"),
     value("keepalive_timeout", HSL, Args::between(1, 2), keepalive_timeout)
         .doc(
-            "How long an idle connection stays; the second value is told to the client.",
+            "How long an idle connection stays open; the second value is for the `Keep-Alive` \
+             field.",
             "keepalive_timeout 75s;",
         )
         .takes("TIME [SECONDS]")
         .default("75s"),
     millis("keepalive_min_timeout", HSL, |r| &mut r.settings().keepalive_min_timeout).doc(
-        "How long an idle connection outlives the order to drain.",
+        "How long an idle connection stays open after the server began to drain.",
         "keepalive_min_timeout 1s;",
     ),
     millis("keepalive_time", HSL, |r| &mut r.settings().keepalive_time)
-        .doc("The longest that one connection is used.", "keepalive_time 1h;"),
+        .doc("The longest lifetime of a connection.", "keepalive_time 1h;"),
     value("keepalive_requests", HSL, Args::ONE, |r, node| {
         let number = values::number(node.arg(0)).ok_or(ReadFault::Value("invalid number"))?;
         r.settings().keepalive_requests = number.unsigned_abs();
         Ok(())
     })
-    .doc("How many requests one connection may carry.", "keepalive_requests 1000;")
+    .doc("The most requests over one connection.", "keepalive_requests 1000;")
     .takes("NUMBER")
     .default("1000"),
     list("keepalive_disable", HSL, Args::between(1, 2), keepalive_disable)
-        .doc("Browsers whose connections close after a POST.", "keepalive_disable msie6;")
+        .doc(
+            "Browsers whose keep-alive connections close after a POST.",
+            "keepalive_disable msie6;",
+        )
         .takes("none | msie6 | safari…")
         .default("msie6"),
     millis("send_timeout", HSL, |r| &mut r.settings().send_timeout)
-        .doc("How long a client may take nothing of an answer.", "send_timeout 60s;"),
+        .doc("The longest pause between two writes of a response.", "send_timeout 60s;"),
     value("lingering_close", HSL, Args::ONE, lingering_close)
-        .doc("Whether what the client still sends is read before closing.", "lingering_close on;")
+        .doc(
+            "Whether the server reads data that the client still sends before it closes a \
+             connection.",
+            "lingering_close on;",
+        )
         .takes("off | on | always")
         .default("on"),
     millis("lingering_time", HSL, |r| &mut r.settings().lingering_time)
-        .doc("How long that reading may go on.", "lingering_time 30s;"),
+        .doc("The longest time of such reading.", "lingering_time 30s;"),
     millis("lingering_timeout", HSL, |r| &mut r.settings().lingering_timeout)
-        .doc("How long that reading waits for more.", "lingering_timeout 5s;"),
+        .doc("The longest wait for more data during such reading.", "lingering_timeout 5s;"),
     flag("reset_timedout_connection", HSL, |r| &mut r.settings().reset_timedout_connection)
-        .doc("Whether a connection that timed out is reset.", "reset_timedout_connection on;"),
+        .doc("Whether connections that timed out are reset.", "reset_timedout_connection on;"),
     flag("sendfile", Contexts::HSLI, |r| &mut r.settings().sendfile)
-        .doc("Whether the kernel sends files without our reading them.", "sendfile on;"),
+        .doc("Whether files are sent with sendfile().", "sendfile on;"),
     value("sendfile_max_chunk", HSL, Args::ONE, |r, node| {
         r.settings().sendfile_max_chunk = values::size(node.arg(0)).ok_or(INVALID)?;
         Ok(())
     })
-    .doc("The most that one such call sends.", "sendfile_max_chunk 2m;")
+    .doc("The most bytes that one sendfile() call sends.", "sendfile_max_chunk 2m;")
     .takes("SIZE")
     .default("2m"),
     flag("tcp_nopush", HSL, |r| &mut r.settings().tcp_nopush)
-        .doc("Whether head and file leave in full packets.", "tcp_nopush on;"),
+        .doc("Whether the head and the file are sent in full packets.", "tcp_nopush on;"),
     flag("tcp_nodelay", HSL, |r| &mut r.settings().tcp_nodelay)
-        .doc("Whether small pieces are sent at once.", "tcp_nodelay on;"),
+        .doc("Whether small pieces are sent at once (TCP_NODELAY).", "tcp_nodelay on;"),
     value("directio", HSL, Args::ONE, directio)
-        .doc("Files from this size bypass the page cache.", "directio 4m;")
+        .doc("Files from this size on bypass the page cache (O_DIRECT).", "directio 4m;")
         .takes("BYTES | off")
         .default("off"),
     buffers("output_buffers", HSL, |r| &mut r.settings().output_buffers)
@@ -84,30 +92,32 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         r.settings().limit_rate = Some(rate(r, node)?);
         Ok(())
     })
-    .doc("Bytes per second of one answer.", "limit_rate 500k;")
+    .doc("The rate limit of one response, in bytes per second.", "limit_rate 500k;")
     .takes("SIZE | TEXT")
     .without("0: no limit"),
     value("limit_rate_after", Contexts::HSLI, Args::ONE, |r, node| {
         r.settings().limit_rate_after = Some(rate(r, node)?);
         Ok(())
     })
-    .doc("Bytes of an answer that are not limited.", "limit_rate_after 1m;")
+    .doc("Bytes of a response before the rate limit applies.", "limit_rate_after 1m;")
     .takes("SIZE | TEXT")
     .without("0"),
     value("satisfy", HSL, Args::ONE, satisfy)
-        .doc("Whether all access checks must pass, or any.", "satisfy any;")
+        .doc("Whether all access checks must pass, or any of them.", "satisfy any;")
         .takes("all | any")
         .default("all"),
     value("server_tokens", HSL, Args::ONE, server_tokens)
-        .doc("How much `Server` and error pages say about the server.", "server_tokens off;")
+        .doc("Whether `Server` and error pages show the version.", "server_tokens off;")
         .takes("on | off | build")
         .default("on"),
     flag("absolute_redirect", HSL, |r| &mut r.settings().absolute_redirect)
-        .doc("Whether redirects name scheme and host.", "absolute_redirect off;"),
+        .doc("Whether redirects are absolute.", "absolute_redirect off;"),
     flag("port_in_redirect", HSL, |r| &mut r.settings().port_in_redirect)
-        .doc("Whether redirects name the port.", "port_in_redirect off;"),
-    flag("server_name_in_redirect", HSL, |r| &mut r.settings().server_name_in_redirect)
-        .doc("Whether redirects name the server's first name.", "server_name_in_redirect on;"),
+        .doc("Whether redirects contain the port.", "port_in_redirect off;"),
+    flag("server_name_in_redirect", HSL, |r| &mut r.settings().server_name_in_redirect).doc(
+        "Whether redirects contain the first server name instead of the request's host.",
+        "server_name_in_redirect on;",
+    ),
     flag("etag", HSL, |r| &mut r.settings().etag).doc("Whether files get an `ETag`.", "etag off;"),
     value("if_modified_since", HSL, Args::ONE, if_modified_since)
         .doc("How `If-Modified-Since` is compared.", "if_modified_since before;")
@@ -118,58 +128,61 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         r.settings().max_ranges = Some(u32::try_from(number).unwrap_or(u32::MAX));
         Ok(())
     })
-    .doc("How many ranges a request may ask for; 0 turns ranges off.", "max_ranges 16;")
+    .doc("The most ranges in a request; 0 disables range requests.", "max_ranges 16;")
     .takes("NUMBER")
     .without("no limit"),
     flag("chunked_transfer_encoding", HSL, |r| &mut r.settings().chunked_transfer_encoding)
-        .doc("Whether HTTP/1.1 answers may be chunked.", "chunked_transfer_encoding on;"),
+        .doc("Whether HTTP/1.1 responses may be chunked.", "chunked_transfer_encoding on;"),
     flag("msie_padding", HSL, |r| &mut r.settings().msie_padding)
-        .doc("Whether short error pages are padded for an old browser.", "msie_padding off;"),
+        .doc("Whether short error pages are padded for old MSIE.", "msie_padding off;"),
     list("resolver", HSL, Args::at_least(1), resolver)
         .doc(
-            "Name servers; checked only, as names are looked up when the configuration is read.",
+            "Name servers; only checked, as names are resolved when the configuration is read.",
             "resolver 127.0.0.53 valid=30s;",
         )
         .takes("HOST… [valid=SECONDS] [ipv4=on|off] [ipv6=on|off] [status_zone=NAME]")
         .without("none"),
     millis("resolver_timeout", HSL, |r| &mut r.settings().resolver_timeout)
-        .doc("How long such a look-up might take; checked only.", "resolver_timeout 5s;"),
+        .doc("The timeout of name resolution; only checked.", "resolver_timeout 5s;"),
     value("aio", HSL, Args::ONE, aio)
-        .doc("Chose how files are read, which is automatic.", "aio threads;")
+        .doc("Without effect: the way to read files is chosen automatically.", "aio threads;")
         .takes("on | off | threads[=NAME]")
         .default("off"),
     list("early_hints", HSL, Args::at_least(1), |r, node| {
         node.args().try_for_each(|word| r.template(word).map(|_| ()))
     })
-    .doc("Chose when 103 answers of an origin are passed on.", "early_hints $http2;")
+    .doc(
+        "Without effect: 103 responses of an upstream are always passed on.",
+        "early_hints $http2;",
+    )
     .takes("TEXT…")
-    .without("103 answers are passed on"),
+    .without("103 responses are passed on"),
     accepted("aio_write", HSL, Args::ONE, DirectiveForm::Flag)
-        .doc("Chose how temporary files are written.", "aio_write on;"),
+        .doc("Without effect: temporary files are written automatically.", "aio_write on;"),
     accepted("read_ahead", HSL, Args::ONE, DirectiveForm::Size)
-        .doc("Chose how far files are read ahead.", "read_ahead 512k;"),
+        .doc("Without effect: the kernel chooses the read-ahead.", "read_ahead 512k;"),
     accepted("directio_alignment", HSL, Args::ONE, DirectiveForm::Offset)
-        .doc("Chose the alignment for `directio`.", "directio_alignment 512;"),
+        .doc("Without effect: the alignment for `directio`.", "directio_alignment 512;"),
     accepted("send_lowat", HSL, Args::ONE, DirectiveForm::Check(lowat))
-        .doc("Chose when a socket counts as writable.", "send_lowat 0;")
+        .doc("Without effect: the least free space of a writable socket.", "send_lowat 0;")
         .takes("SIZE"),
     accepted("postpone_output", HSL, Args::ONE, DirectiveForm::Size)
-        .doc("Chose how much is gathered before sending.", "postpone_output 1460;"),
+        .doc("Without effect: the least data to send at once.", "postpone_output 1460;"),
     accepted("msie_refresh", HSL, Args::ONE, DirectiveForm::Flag)
-        .doc("Chose refreshes instead of redirects for an old browser.", "msie_refresh off;"),
+        .doc("Without effect: refreshes instead of redirects for old MSIE.", "msie_refresh off;"),
     millis("auth_delay", HSL, |r| &mut r.settings().auth_delay)
-        .doc("How long a 401 answer is held back.", "auth_delay 1s;"),
+        .doc("The delay of a 401 response.", "auth_delay 1s;"),
     size("subrequest_output_buffer_size", HSL, |r| {
         &mut Arc::make_mut(&mut r.settings().filters).subrequest_buffer
     })
     .doc(
-        "The longest answer that a page can set a variable to.",
+        "The largest response that an SSI include can store in a variable.",
         "subrequest_output_buffer_size 4k;",
     ),
     accepted("variables_hash_max_size", H, Args::ONE, DirectiveForm::Number)
-        .doc("Sized a table that sizes itself.", "variables_hash_max_size 1024;"),
+        .doc("Without effect: the table sizes itself.", "variables_hash_max_size 1024;"),
     accepted("variables_hash_bucket_size", H, Args::ONE, DirectiveForm::Number)
-        .doc("Sized a table that sizes itself.", "variables_hash_bucket_size 64;"),
+        .doc("Without effect: the table sizes itself.", "variables_hash_bucket_size 64;"),
 ];
 
 fn http(r: &mut ConfReader, node: &mut Node) -> ReadResult {

@@ -12,11 +12,11 @@ const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
     list("error_page", Contexts::HSLI, Args::at_least(2), error_page)
-        .doc("What is served in place of an error.", "error_page 404 =200 /empty.html;")
+        .doc("The page or redirect for an error.", "error_page 404 =200 /empty.html;")
         .takes("CODE… [=[CODE]] URI")
         .without("none"),
     flag("recursive_error_pages", HSL, |r| &mut r.settings().recursive_error_pages)
-        .doc("Whether error pages may have error pages.", "recursive_error_pages on;"),
+        .doc("Whether error pages may in turn have error pages.", "recursive_error_pages on;"),
     flag("log_not_found", HSL, |r| &mut r.settings().log_not_found)
         .doc("Whether missing files are logged as errors.", "log_not_found off;"),
 ];

@@ -12,27 +12,27 @@ const E: Contexts = Contexts::EVENTS;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
     block("events", Contexts::MAIN, Args::NONE, events)
-        .doc("Settings of how connections are handled.", "events { worker_connections 1024; }"),
+        .doc("The settings of connection processing.", "events { worker_connections 1024; }"),
     value("worker_connections", E, Args::ONE, worker_connections)
-        .doc("How many connections a worker may have open.", "worker_connections 10240;")
+        .doc("The most open connections of a worker.", "worker_connections 10240;")
         .takes("NUMBER")
         .default("512"),
     flag("multi_accept", E, |r| &mut r.events.multi_accept)
-        .doc("Whether several connections are accepted at a time.", "multi_accept on;"),
+        .doc("Whether a worker accepts several connections at a time.", "multi_accept on;"),
     value("use", E, Args::ONE, method)
-        .doc("Named a method of waiting for events; the best is taken.", "use epoll;")
+        .doc("Without effect: the server uses the best event method.", "use epoll;")
         .takes("epoll | poll | select")
         .default("epoll"),
     accepted("accept_mutex", E, Args::ONE, DirectiveForm::Flag)
-        .doc("Chose a lock around accepting, which is not needed.", "accept_mutex off;"),
+        .doc("Without effect: no lock around accepting is needed.", "accept_mutex off;"),
     accepted("accept_mutex_delay", E, Args::ONE, DirectiveForm::Millis)
-        .doc("Chose how long to wait for that lock.", "accept_mutex_delay 500ms;"),
+        .doc("Without effect: the delay of that lock.", "accept_mutex_delay 500ms;"),
     accepted("worker_aio_requests", E, Args::ONE, DirectiveForm::Number)
-        .doc("Bounded asynchronous file operations.", "worker_aio_requests 32;"),
+        .doc("Without effect: the most asynchronous file operations.", "worker_aio_requests 32;"),
     accepted("epoll_events", E, Args::ONE, DirectiveForm::Number)
-        .doc("Bounded the events taken at a time.", "epoll_events 512;"),
+        .doc("Without effect: the most events per call.", "epoll_events 512;"),
     list("debug_connection", E, Args::ONE, |r, node| super::real_ip::clients(r, node).map(|_| ()))
-        .doc("Chose clients whose debug messages are logged.", "debug_connection 127.0.0.1;")
+        .doc("Without effect: the clients with debug logs.", "debug_connection 127.0.0.1;")
         .takes("ADDRESS | NETWORK | unix:")
         .without("none"),
 ];

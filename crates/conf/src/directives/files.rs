@@ -20,42 +20,42 @@ const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
     own("root", Contexts::HSLI, Args::ONE, root)
-        .doc("The directory that paths are looked up in.", "root /srv/www;")
+        .doc("The document root.", "root /srv/www;")
         .takes("DIRECTORY")
         .default("html"),
     own("alias", Contexts::LOCATION, Args::ONE, alias)
-        .doc("What stands in place of the location's prefix.", "alias /srv/images/;")
+        .doc("The path that replaces the location's prefix.", "alias /srv/images/;")
         .takes("DIRECTORY")
         .without("none"),
     list("index", HSL, Args::at_least(1), index)
-        .doc("Files that answer for a directory.", "index index.html index.htm;")
+        .doc("The index files of a directory.", "index index.html index.htm;")
         .takes("FILE…")
         .default("index.html"),
     value("open_file_cache", HSL, Args::between(1, 2), open_file_cache)
-        .doc("Keeps files open between requests.", "open_file_cache max=1000 inactive=20s;")
+        .doc("The cache of open files.", "open_file_cache max=1000 inactive=20s;")
         .takes("max=NUMBER [inactive=SECONDS] | off")
-        .without("files are kept open and looked at again after a second"),
+        .without("files stay open and are checked again after a second"),
     value("open_file_cache_valid", HSL, Args::ONE, |r, node| {
         let time = values::time(node.arg(0), Unit::Seconds).ok_or(INVALID)?;
         r.settings().open_file_cache.valid = Some(time);
         Ok(())
     })
-    .doc("How long an open file is believed unchanged.", "open_file_cache_valid 30s;")
+    .doc("How long a cached file is valid before the next check.", "open_file_cache_valid 30s;")
     .takes("SECONDS")
     .without("60s with `open_file_cache max=…`, else 1s"),
     value("open_file_cache_min_uses", HSL, Args::ONE, |r, node| {
         r.settings().open_file_cache.min_uses = bounded(node.arg(0), 0, u32::MAX)?;
         Ok(())
     })
-    .doc("Uses after which a file stays open.", "open_file_cache_min_uses 2;")
+    .doc("The number of uses after which a file stays open.", "open_file_cache_min_uses 2;")
     .takes("NUMBER")
     .default("1"),
     flag("open_file_cache_errors", HSL, |r| &mut r.settings().open_file_cache.errors)
-        .doc("Whether missing files are remembered too.", "open_file_cache_errors on;"),
+        .doc("Whether failed lookups are cached too.", "open_file_cache_errors on;"),
     accepted("open_file_cache_events", HSL, Args::ONE, DirectiveForm::Flag)
-        .doc("Chose notification of changes.", "open_file_cache_events off;"),
+        .doc("Without effect: notification of changes.", "open_file_cache_events off;"),
     value("disable_symlinks", HSL, Args::between(1, 2), disable_symlinks)
-        .doc("Whether symbolic links are refused.", "disable_symlinks if_not_owner;")
+        .doc("Which symbolic links are refused.", "disable_symlinks if_not_owner;")
         .takes("on | off | if_not_owner [from=TEXT]")
         .default("off"),
 ];

@@ -13,7 +13,7 @@ const HSL: Contexts = Contexts::HSL;
 pub(super) const TABLE: &[DirectiveSpec] = &[
     list("sub_filter", HSL, Args::TWO, substitution)
         .doc(
-            "A text that is looked for in answers, in any case, and what takes its place.",
+            "A text to find in responses, case-insensitive, and its replacement.",
             "sub_filter http://old.example https://new.example;",
         )
         .takes("TEXT TEXT")
@@ -26,15 +26,15 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         filters_mut(r).sub_types = types;
         Ok(())
     })
-    .doc("Content types to look into beside `text/html`.", "sub_filter_types text/css;")
+    .doc("Content types to search in addition to `text/html`.", "sub_filter_types text/css;")
     .takes("TYPE…")
     .default("text/html"),
     flag("sub_filter_last_modified", HSL, |r| &mut filters_mut(r).sub_last_modified)
-        .doc("Whether changed answers keep `Last-Modified`.", "sub_filter_last_modified on;"),
+        .doc("Whether modified responses keep `Last-Modified`.", "sub_filter_last_modified on;"),
     flag("gunzip", HSL, |r| &mut filters_mut(r).gunzip)
-        .doc("Whether gzip is undone for clients that cannot read it.", "gunzip on;"),
+        .doc("Whether responses are decompressed for clients without gzip support.", "gunzip on;"),
     buffers("gunzip_buffers", HSL, |r| &mut filters_mut(r).gunzip_buffers)
-        .doc("Number and size of buffers for it.", "gunzip_buffers 16 8k;"),
+        .doc("Number and size of the buffers.", "gunzip_buffers 16 8k;"),
 ];
 
 fn filters_mut(r: &mut ConfReader) -> &mut Filters {

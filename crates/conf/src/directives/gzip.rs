@@ -17,19 +17,19 @@ const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
     flag("gzip", Contexts::HSLI, |r| &mut gzip_mut(r).on)
-        .doc("Whether answers are compressed on the way out.", "gzip on;"),
+        .doc("Whether responses are compressed.", "gzip on;"),
     value("gzip_comp_level", HSL, Args::ONE, |r, node| {
         gzip_mut(r).level = bounded(node.arg(0), 1, 9)? as u8;
         Ok(())
     })
-    .doc("How hard to compress, from 1 to 9.", "gzip_comp_level 5;")
+    .doc("The compression level, from 1 to 9.", "gzip_comp_level 5;")
     .takes("NUMBER (1 to 9)")
     .default("1"),
     value("gzip_min_length", HSL, Args::ONE, |r, node| {
         gzip_mut(r).min_length = values::size(node.arg(0)).ok_or(INVALID)?;
         Ok(())
     })
-    .doc("Answers shorter than this are left alone.", "gzip_min_length 1000;")
+    .doc("The smallest response that is compressed.", "gzip_min_length 1000;")
     .takes("SIZE")
     .default("20"),
     list("gzip_types", HSL, Args::at_least(1), |r, node| {
@@ -38,31 +38,31 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         gzip_mut(r).types = types;
         Ok(())
     })
-    .doc("Content types to compress beside `text/html`.", "gzip_types text/css;")
+    .doc("Content types to compress in addition to `text/html`.", "gzip_types text/css;")
     .takes("TYPE…")
     .default("text/html"),
     value("gzip_http_version", HSL, Args::ONE, |r, node| {
         gzip_mut(r).http10 = chosen(node, &[("1.0", true), ("1.1", false)])?;
         Ok(())
     })
-    .doc("The oldest version whose answers are compressed.", "gzip_http_version 1.1;")
+    .doc("The oldest HTTP version whose responses are compressed.", "gzip_http_version 1.1;")
     .takes("1.0 | 1.1")
     .default("1.1"),
     list("gzip_proxied", HSL, Args::at_least(1), proxied)
-        .doc("When requests that came through a proxy get it too.", "gzip_proxied any;")
+        .doc("Which responses to proxied requests are compressed.", "gzip_proxied any;")
         .takes(
             "off | expired | no-cache | no-store | private | no_last_modified | no_etag | auth | \
          any…",
         )
         .default("off"),
     flag("gzip_vary", HSL, |r| &mut gzip_mut(r).vary)
-        .doc("Whether answers say `Vary: Accept-Encoding`.", "gzip_vary on;"),
+        .doc("Whether responses have `Vary: Accept-Encoding`.", "gzip_vary on;"),
     list("gzip_disable", HSL, Args::at_least(1), disable)
-        .doc("Browsers that get no compression.", "gzip_disable msie6;")
+        .doc("Browsers whose responses are not compressed.", "gzip_disable msie6;")
         .takes("REGEX… | msie6")
         .without("none"),
     buffers("gzip_buffers", HSL, |r| &mut gzip_mut(r).buffers)
-        .doc("Number and size of buffers for it.", "gzip_buffers 16 8k;"),
+        .doc("Number and size of the buffers.", "gzip_buffers 16 8k;"),
     value("gzip_window", HSL, Args::ONE, |r, node| {
         let window = size(node.arg(0))?;
         if !matches!(window, 512 | 1024 | 2048 | 4096 | 8192 | 16384 | 32768) {
@@ -71,21 +71,21 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         gzip_mut(r).window = window;
         Ok(())
     })
-    .doc("How far back repetitions are looked for.", "gzip_window 32k;")
+    .doc("The window size.", "gzip_window 32k;")
     .takes("SIZE (512 to 32k, a power of two)")
     .default("32k"),
     accepted("gzip_hash", HSL, Args::ONE, DirectiveForm::Check(hash_size))
-        .doc("Sized a table of the compressor.", "gzip_hash 16k;")
+        .doc("Without effect: the hash size of the compressor.", "gzip_hash 16k;")
         .takes("SIZE"),
     accepted("gzip_no_buffer", HSL, Args::ONE, DirectiveForm::Flag)
-        .doc("Chose sending each piece at once.", "gzip_no_buffer off;"),
+        .doc("Without effect: whether each piece is sent at once.", "gzip_no_buffer off;"),
     accepted("postpone_gzipping", HSL, Args::ONE, DirectiveForm::Size)
-        .doc("Chose how much is gathered before compressing.", "postpone_gzipping 0;"),
+        .doc("Without effect: the least data to compress at once.", "postpone_gzipping 0;"),
     value("gzip_static", HSL, Args::ONE, |r, node| {
         gzip_mut(r).precompressed = precompressed(node)?;
         Ok(())
     })
-    .doc("Whether a file's `.gz` neighbour is sent instead.", "gzip_static on;")
+    .doc("Whether a precompressed `.gz` file is sent instead.", "gzip_static on;")
     .takes("on | off | always")
     .default("off"),
 ];

@@ -15,14 +15,17 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         r.scope.headers.push(added);
         Ok(())
     })
-    .doc("Adds a field to answers; `always` means errors too.", "add_header X-Served-By a always;")
+    .doc(
+        "Adds a field to responses; with `always` to errors too.",
+        "add_header X-Served-By a always;",
+    )
     .takes("NAME TEXT [always]")
     .without("none"),
     value("add_header_inherit", Contexts::HSLI, Args::ONE, |r, node| {
         r.settings().add_header_inherit = inherit(node)?;
         Ok(())
     })
-    .doc("What becomes of the outer block's fields.", "add_header_inherit merge;")
+    .doc("How a block inherits the fields of the outer block.", "add_header_inherit merge;")
     .takes("on | off | merge")
     .default("on"),
     list("add_trailer", Contexts::HSLI, Args::between(2, 3), |r, node| {
@@ -30,18 +33,18 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         r.scope.trailers.push(added);
         Ok(())
     })
-    .doc("Adds a field behind the body of answers.", "add_trailer X-Took $request_time;")
+    .doc("Adds a trailer field to responses.", "add_trailer X-Took $request_time;")
     .takes("NAME TEXT [always]")
     .without("none"),
     value("add_trailer_inherit", Contexts::HSLI, Args::ONE, |r, node| {
         r.settings().add_trailer_inherit = inherit(node)?;
         Ok(())
     })
-    .doc("What becomes of the outer block's trailers.", "add_trailer_inherit merge;")
+    .doc("How a block inherits the trailers of the outer block.", "add_trailer_inherit merge;")
     .takes("on | off | merge")
     .default("on"),
     value("expires", Contexts::HSLI, Args::between(1, 2), expires)
-        .doc("How long clients may keep an answer.", "expires 30d;")
+        .doc("The `Expires` and `Cache-Control` fields of responses.", "expires 30d;")
         .takes("[modified] TIME | epoch | max | off | TEXT")
         .default("off"),
 ];

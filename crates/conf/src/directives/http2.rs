@@ -20,21 +20,21 @@ const FRAME_MAX: u32 = (1 << 24) - 1;
 const RECV_BUFFER_TOO_SMALL: usize = 16;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
-    flag("http2", HS, |r| &mut r.scope.http2).doc("Whether HTTP/2 is spoken.", "http2 on;"),
+    flag("http2", HS, |r| &mut r.scope.http2).doc("Whether HTTP/2 is enabled.", "http2 on;"),
     number("http2_max_concurrent_streams", HS, |r| &mut r.server().h2.max_concurrent_streams)
-        .doc("Requests at a time on one connection.", "http2_max_concurrent_streams 128;"),
+        .doc("The most concurrent streams of a connection.", "http2_max_concurrent_streams 128;"),
     value("http2_body_preread_size", HS, Args::ONE, preread)
         .doc(
-            "Bytes of a body that may come before anybody reads it.",
+            "Bytes of a body that a client may send before the server reads it.",
             "http2_body_preread_size 64k;",
         )
         .takes("SIZE")
         .default("64k"),
     accepted("http2_recv_buffer_size", H, Args::ONE, DirectiveForm::Check(recv_buffer))
-        .doc("Sized a buffer that sizes itself.", "http2_recv_buffer_size 256k;")
+        .doc("Without effect: the buffer sizes itself.", "http2_recv_buffer_size 256k;")
         .takes("SIZE"),
     value("http2_chunk_size", HSL, Args::ONE, chunk_size)
-        .doc("Bytes of an answer in one DATA frame at most.", "http2_chunk_size 8k;")
+        .doc("The most bytes of a response in one DATA frame.", "http2_chunk_size 8k;")
         .takes("SIZE")
         .default("16k"),
     accepted(
@@ -43,7 +43,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Args::ONE,
         DirectiveForm::Check(|_, node| pool(node).map(|_| ())),
     )
-    .doc("Sized memory that sizes itself.", "http2_pool_size 4k;")
+    .doc("Without effect: the memory sizes itself.", "http2_pool_size 4k;")
     .takes("SIZE"),
     value("http2_streams_index_size", HS, Args::ONE, |_, node| {
         let size = number_of(node.arg(0)).ok_or(ReadFault::Value("invalid number"))?;
@@ -52,41 +52,41 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         }
         Ok(())
     })
-    .doc("Sized a table that sizes itself.", "http2_streams_index_size 32;")
+    .doc("Without effect: the table sizes itself.", "http2_streams_index_size 32;")
     .takes("NUMBER (a power of two)")
-    .without("none; nothing follows from it"),
+    .without("none; without effect"),
     own("http2_idle_timeout", HS, Args::ONE, obsolete)
-        .doc("Was what `keepalive_timeout` is now.", "http2_idle_timeout 3m;")
+        .doc("Obsolete; use `keepalive_timeout`.", "http2_idle_timeout 3m;")
         .takes("TIME")
-        .without("none; nothing follows from it but a warning"),
+        .without("none; without effect, with a warning"),
     own("http2_max_field_size", HS, Args::ONE, obsolete)
-        .doc("Was what `large_client_header_buffers` is now.", "http2_max_field_size 4k;")
+        .doc("Obsolete; use `large_client_header_buffers`.", "http2_max_field_size 4k;")
         .takes("SIZE")
-        .without("none; nothing follows from it but a warning"),
+        .without("none; without effect, with a warning"),
     own("http2_max_header_size", HS, Args::ONE, obsolete)
-        .doc("Was what `large_client_header_buffers` is now.", "http2_max_header_size 16k;")
+        .doc("Obsolete; use `large_client_header_buffers`.", "http2_max_header_size 16k;")
         .takes("SIZE")
-        .without("none; nothing follows from it but a warning"),
+        .without("none; without effect, with a warning"),
     own("http2_max_requests", HS, Args::ONE, obsolete)
-        .doc("Was what `keepalive_requests` is now.", "http2_max_requests 1000;")
+        .doc("Obsolete; use `keepalive_requests`.", "http2_max_requests 1000;")
         .takes("NUMBER")
-        .without("none; nothing follows from it but a warning"),
+        .without("none; without effect, with a warning"),
     own("http2_recv_timeout", HS, Args::ONE, obsolete)
-        .doc("Was what `client_header_timeout` is now.", "http2_recv_timeout 30s;")
+        .doc("Obsolete; use `client_header_timeout`.", "http2_recv_timeout 30s;")
         .takes("TIME")
-        .without("none; nothing follows from it but a warning"),
+        .without("none; without effect, with a warning"),
     own("http2_max_concurrent_pushes", HS, Args::ONE, obsolete)
-        .doc("Bounded pushed answers, which no browser takes.", "http2_max_concurrent_pushes 10;")
+        .doc("Obsolete: browsers do not accept server push.", "http2_max_concurrent_pushes 10;")
         .takes("NUMBER")
-        .without("none; nothing follows from it but a warning"),
+        .without("none; without effect, with a warning"),
     own("http2_push", HSL, Args::ONE, obsolete)
-        .doc("Pushed an answer, which no browser takes.", "http2_push /style.css;")
+        .doc("Obsolete: browsers do not accept server push.", "http2_push /style.css;")
         .takes("URI | off")
-        .without("none; nothing follows from it but a warning"),
+        .without("none; without effect, with a warning"),
     own("http2_push_preload", HSL, Args::ONE, obsolete)
-        .doc("Pushed what `Link` fields name.", "http2_push_preload on;")
+        .doc("Obsolete: browsers do not accept server push.", "http2_push_preload on;")
         .takes("on | off")
-        .without("none; nothing follows from it but a warning"),
+        .without("none; without effect, with a warning"),
 ];
 
 fn preread(r: &mut ConfReader, node: &Node) -> ReadResult {

@@ -22,14 +22,14 @@ const NO_DELAY: u64 = u64::MAX;
 pub(super) const TABLE: &[DirectiveSpec] = &[
     own("limit_req_zone", Contexts::HTTP, Args::between(3, 3), requests_zone)
         .doc(
-            "Shared memory in which requests are counted by a key, and how many may come.",
+            "A zone that counts requests by a key, and their rate.",
             "limit_req_zone $binary_remote_addr zone=logins:1m rate=5r/m;",
         )
         .takes("TEXT zone=NAME:SIZE rate=NUMBERr/s|r/m")
         .without("none"),
     list("limit_req", HSL, Args::between(1, 3), limit_req)
         .doc(
-            "Holds back or refuses requests that come faster than the rate of a zone.",
+            "Delays or refuses requests above the rate of a zone.",
             "limit_req zone=pages burst=5;",
         )
         .takes("zone=NAME [burst=NUMBER] [nodelay | delay=NUMBER]")
@@ -38,7 +38,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         limits(r).requests_terms.status = status(node)?;
         Ok(())
     })
-    .doc("The status of requests that came too fast.", "limit_req_status 429;")
+    .doc("The status of refused requests.", "limit_req_status 429;")
     .takes("CODE (400 to 599)")
     .default("503"),
     value("limit_req_log_level", HSL, Args::ONE, |r, node| {
@@ -52,19 +52,16 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     .takes("info | notice | warn | error")
     .default("error"),
     flag("limit_req_dry_run", HSL, |r| &mut limits(r).requests_terms.dry_run)
-        .doc("Whether requests that came too fast are only logged.", "limit_req_dry_run on;"),
+        .doc("Whether requests above the rate are only logged.", "limit_req_dry_run on;"),
     own("limit_conn_zone", Contexts::HTTP, Args::TWO, conns_zone)
         .doc(
-            "Shared memory in which requests in work are counted by a key.",
+            "A zone that counts active requests by a key.",
             "limit_conn_zone $binary_remote_addr zone=clients:1m;",
         )
         .takes("TEXT zone=NAME:SIZE")
         .without("none"),
     list("limit_conn", HSL, Args::TWO, limit_conn)
-        .doc(
-            "How many requests with the same key may be in work at a time.",
-            "limit_conn sites 100;",
-        )
+        .doc("The most active requests with the same key.", "limit_conn sites 100;")
         .takes("ZONE NUMBER")
         .without("none"),
     value("limit_conn_status", HSL, Args::ONE, |r, node| {

@@ -26,7 +26,7 @@ const METHODS: [&str; 14] = [
 pub(super) const TABLE: &[DirectiveSpec] =
     &[block("limit_except", Contexts::LOCATION, Args::at_least(1), limit_except)
         .doc(
-            "Who may come in by methods that are not named; `GET` names `HEAD`, too.",
+            "Access control for all methods but the named ones; `GET` includes `HEAD`.",
             "location /files/ { limit_except GET { deny all; } }",
         )
         .takes("METHOD…")];

@@ -14,7 +14,7 @@ use crate::value::{self as values, Unit};
 
 pub(super) const TABLE: &[DirectiveSpec] =
     &[own("listen", Contexts::SERVER, Args::at_least(1), listen)
-        .doc("An address that the server answers on.", "listen 443 ssl default_server;")
+        .doc("An address that the server listens on.", "listen 443 ssl default_server;")
         .takes(
             "HOST[:PORT] | PORT | unix:FILE [default_server] [ssl] [http2 | quic] \
          [proxy_protocol] [OPTION…]",

@@ -12,32 +12,35 @@ use crate::value as values;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
     block("location", Contexts::SL, Args::between(1, 2), location)
-        .doc("Settings for a part of the site's paths.", "location ^~ /static/ { expires 1d; }")
+        .doc("The settings for a part of the URI space.", "location ^~ /static/ { expires 1d; }")
         .takes("[= | ~ | ~* | ^~] URI | @NAME"),
     own("try_files", Contexts::SL, Args::at_least(2), try_files)
-        .doc("Looks for files and falls back to something else.", "try_files $uri $uri/ =404;")
+        .doc(
+            "Tries files in order; the last parameter is the fallback.",
+            "try_files $uri $uri/ =404;",
+        )
         .takes("FILE… URI | =CODE")
         .without("none"),
     own("internal", Contexts::LOCATION, Args::NONE, internal)
-        .doc("Hides a location from direct requests.", "internal;"),
+        .doc("Restricts a location to internal requests.", "internal;"),
     own("bolide_admin", Contexts::LOCATION, Args::NONE, |r, _| {
         r.scope.handler = Handler::Admin;
         Ok(())
     })
     .doc(
-        "Tells what the cache has and does, as JSON, to clients that an `allow` names.",
+        "Serves the state of the cache as JSON, to clients that an `allow` names.",
         "bolide_admin;",
     ),
     own("empty_gif", Contexts::LOCATION, Args::NONE, |r, _| {
         r.scope.handler = Handler::EmptyGif;
         Ok(())
     })
-    .doc("Answers with a transparent picture of one pixel.", "empty_gif;"),
+    .doc("Serves a transparent GIF of one pixel.", "empty_gif;"),
     own("stub_status", Contexts::SL, Args::between(0, 1), |r, _| {
         r.scope.handler = Handler::StubStatus;
         Ok(())
     })
-    .doc("Answers with how many connections and requests there are.", "stub_status;")
+    .doc("Serves the numbers of connections and requests.", "stub_status;")
     .takes("[on]")
     .without("none"),
 ];

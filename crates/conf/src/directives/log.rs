@@ -20,7 +20,7 @@ const HSL: Contexts = Contexts::HSL;
 pub(super) const TABLE: &[DirectiveSpec] = &[
     list("access_log", Contexts::HSLIE, Args::at_least(1), access_log)
         .doc(
-            "Where requests are logged, and how: a file, whose name may have variables, or syslog.",
+            "The access log: a file, whose name may have variables, or syslog, and its format.",
             "access_log logs/a.log combined buffer=32k flush=1m gzip=4 if=$http_x_log;",
         )
         .takes(
@@ -29,21 +29,22 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         )
         .default("logs/access.log combined"),
     own("log_format", Contexts::HTTP, Args::at_least(2), log_format)
-        .doc("Names a format for access logs.", "log_format short '$remote_addr $status';")
+        .doc("Defines a format of access logs.", "log_format short '$remote_addr $status';")
         .takes("NAME [escape=default|json|none] TEXT…")
-        .without("`combined` is there"),
+        .without("`combined` is predefined"),
     list("error_log", Contexts::MHSL, Args::at_least(1), error_log)
         .doc(
-            "Where trouble is logged, and from which level on: a file, `stderr` or syslog.",
+            "The error log: a file, `stderr` or syslog, and its least level.",
             "error_log syslog:server=127.0.0.1,tag=site warn;",
         )
         .takes("FILE | stderr | memory:SIZE | syslog:server=HOST[,…] [LEVEL]")
         .default("logs/error.log error"),
     flag("log_subrequest", HSL, |r| &mut r.settings().log_subrequest)
-        .doc("Whether requests made inside are logged too.", "log_subrequest on;"),
+        .doc("Whether subrequests are logged too.", "log_subrequest on;"),
     value("open_log_file_cache", HSL, Args::between(1, 4), open_log_file_cache)
         .doc(
-            "Keeps logs with variables in their names open; else each write opens them.",
+            "The cache of open logs with variables in their names; without it each write opens \
+             the file.",
             "open_log_file_cache max=100 inactive=20s min_uses=2 valid=1m;",
         )
         .takes("max=NUMBER [inactive=SECONDS] [min_uses=NUMBER] [valid=SECONDS] | off")

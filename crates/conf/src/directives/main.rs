@@ -13,55 +13,55 @@ const M: Contexts = Contexts::MAIN;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
     flag("daemon", M, |r| &mut r.main.daemon)
-        .doc("Whether the server goes to the background.", "daemon off;"),
+        .doc("Whether the server runs in the background.", "daemon off;"),
     flag("master_process", M, |r| &mut r.main.master_process)
-        .doc("Whether there is a controlling part beside the workers.", "master_process on;"),
+        .doc("Without effect: the server has no separate master process.", "master_process on;"),
     value("user", M, Args::between(1, 2), user)
-        .doc("The account, and group, that the server runs as.", "user www-data;")
+        .doc("The user, and group, that workers run as.", "user www-data;")
         .takes("NAME [NAME]")
         .without("`nobody`, if root starts the server"),
     value("pid", M, Args::ONE, pid)
-        .doc("The file that holds the process id while the server runs.", "pid /run/bolide.pid;")
+        .doc("The file with the process ID of the running server.", "pid /run/bolide.pid;")
         .takes("FILE")
         .default("logs/nginx.pid"),
     value("lock_file", M, Args::ONE, lock_file)
-        .doc("The file for the accept lock where one is needed.", "lock_file logs/lock;")
+        .doc("Without effect: the path of the accept lock.", "lock_file logs/lock;")
         .takes("FILE")
         .default("logs/nginx.lock"),
     value("worker_processes", M, Args::ONE, worker_processes)
-        .doc("How many workers serve; `auto` is one per core.", "worker_processes auto;")
+        .doc("The number of workers; `auto` is one per core.", "worker_processes auto;")
         .takes("NUMBER | auto")
         .default("1"),
     value("worker_rlimit_nofile", M, Args::ONE, |r, node| {
         r.main.worker_rlimit_nofile = Some(whole(node.arg(0))?);
         Ok(())
     })
-    .doc("How many files the process may have open.", "worker_rlimit_nofile 65535;")
+    .doc("The most open files of the process.", "worker_rlimit_nofile 65535;")
     .takes("NUMBER")
-    .without("the limit that the process is started with"),
+    .without("the limit inherited at start"),
     value("worker_rlimit_core", M, Args::ONE, |r, node| {
         r.main.worker_rlimit_core = Some(values::offset(node.arg(0)).ok_or(INVALID)?);
         Ok(())
     })
-    .doc("How large a core file may be.", "worker_rlimit_core 500m;")
+    .doc("The largest core file.", "worker_rlimit_core 500m;")
     .takes("BYTES")
-    .without("the limit that the process is started with"),
+    .without("the limit inherited at start"),
     value("worker_priority", M, Args::ONE, worker_priority)
-        .doc("The scheduling priority, as `nice` has it.", "worker_priority -5;")
+        .doc("The scheduling priority, as with `nice`.", "worker_priority -5;")
         .takes("NUMBER (-20 to 20)")
         .default("0"),
     value("worker_cpu_affinity", M, Args::at_least(1), worker_cpu_affinity)
-        .doc("Which cores the workers run on.", "worker_cpu_affinity auto;")
+        .doc("The cores that workers are bound to.", "worker_cpu_affinity auto;")
         .takes("MASK… | auto [MASK]")
-        .without("workers are bound to no core"),
+        .without("workers are not bound"),
     value("worker_shutdown_timeout", M, Args::ONE, |r, node| {
         let time = values::time(node.arg(0), Unit::Millis).ok_or(INVALID)?;
         r.main.worker_shutdown_timeout = Some(time);
         Ok(())
     })
     .doc(
-        "How long requests may go on when the server ends, or when a reload has replaced the \
-         configuration that they began with.",
+        "How long requests may continue after the server was told to quit, or after a \
+             reload replaced their configuration.",
         "worker_shutdown_timeout 30s;",
     )
     .takes("TIME")
@@ -73,9 +73,9 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Ok(())
     })
     .doc(
-        "What follows when a worker stands in one turn for five seconds: `log` says so in the \
-         error log; `abort` and `restart` also end the process, by SIGABRT or with status 70, for \
-         the service manager to restart it.",
+        "The reaction to a worker that hangs for five seconds: `log` writes to the error \
+             log; `abort` and `restart` also end the process, by SIGABRT or with status 70, for \
+             the service manager to restart it.",
         "worker_watchdog restart;",
     )
     .takes("log | abort | restart")
@@ -84,40 +84,43 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         r.main.working_directory = Some(r.below_prefix(node.arg(0)));
         Ok(())
     })
-    .doc("The directory to change to.", "working_directory /var/lib/bolide;")
+    .doc("The working directory.", "working_directory /var/lib/bolide;")
     .takes("DIRECTORY")
-    .without("the directory stays"),
+    .without("the directory is unchanged"),
     list("env", M, Args::ONE, env)
-        .doc("An environment variable to set; all others are kept.", "env TZ=UTC;")
+        .doc("An environment variable to set; all others stay.", "env TZ=UTC;")
         .takes("NAME[=TEXT]")
-        .without("all variables are kept"),
+        .without("all variables stay"),
     own("load_module", M, Args::ONE, load_module)
         .doc(
-            "Names a module file, which is not read; the work of the module must be built in.",
+            "A module file; it is not loaded, and the module must be built in.",
             "load_module modules/ngx_http_brotli_filter_module.so;",
         )
         .takes("FILE")
         .without("none"),
     own("thread_pool", M, Args::between(2, 3), thread_pool)
-        .doc("Named a pool of threads for file reading.", "thread_pool default threads=4;")
+        .doc(
+            "Without effect: a pool of threads for file reading.",
+            "thread_pool default threads=4;",
+        )
         .takes("NAME threads=NUMBER [max_queue=NUMBER]")
-        .without("none; nothing follows from it"),
+        .without("none; without effect"),
     accepted("pcre_jit", M, Args::ONE, DirectiveForm::Flag)
-        .doc("Chose compilation of regular expressions, which is always on.", "pcre_jit on;"),
+        .doc("Without effect: regular expressions are always compiled with JIT.", "pcre_jit on;"),
     accepted("timer_resolution", M, Args::ONE, DirectiveForm::Millis)
-        .doc("Chose how often the clock is read.", "timer_resolution 100ms;"),
+        .doc("Without effect: how often the clock is read.", "timer_resolution 100ms;"),
     accepted("debug_points", M, Args::ONE, DirectiveForm::OneOf(&["stop", "abort"]))
-        .doc("Chose what an internal error does.", "debug_points abort;"),
+        .doc("Without effect: the reaction to internal errors.", "debug_points abort;"),
     value("ssl_engine", M, Args::ONE, super::tls::ignored)
-        .doc("Named an OpenSSL engine.", "ssl_engine dynamic;")
+        .doc("Without effect: an OpenSSL engine.", "ssl_engine dynamic;")
         .takes("NAME")
-        .without("none; nothing follows from it but a warning"),
+        .without("none; without effect, with a warning"),
     accepted("ssl_object_cache_inheritable", M, Args::ONE, DirectiveForm::Flag).doc(
         "Whether a reload may reuse certificates that have not changed.",
         "ssl_object_cache_inheritable on;",
     ),
     accepted("quic_bpf", M, Args::ONE, DirectiveForm::Flag)
-        .doc("Chose routing of QUIC packets by the kernel, which is automatic.", "quic_bpf on;"),
+        .doc("Without effect: the kernel always routes QUIC packets.", "quic_bpf on;"),
 ];
 
 /// A whole number.

@@ -18,9 +18,9 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .takes("TEXT VARIABLE")
         .without("none"),
     accepted("map_hash_max_size", Contexts::HTTP, Args::ONE, DirectiveForm::Number)
-        .doc("Sized a table that sizes itself.", "map_hash_max_size 2048;"),
+        .doc("Without effect: the table sizes itself.", "map_hash_max_size 2048;"),
     accepted("map_hash_bucket_size", Contexts::HTTP, Args::ONE, DirectiveForm::Number)
-        .doc("Sized a table that sizes itself.", "map_hash_bucket_size 64;"),
+        .doc("Without effect: the table sizes itself.", "map_hash_bucket_size 64;"),
 ];
 
 fn map(r: &mut ConfReader, node: &Node) -> ReadResult {

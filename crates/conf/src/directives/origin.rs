@@ -19,19 +19,19 @@ macro_rules! rows {
         &[
             millis(concat!($family, "_connect_timeout"), HSL, |r| &mut r.origin().connect_timeout)
                 .doc(
-                    "How long a connection may take to come about.",
+                    "The timeout of a connect to the upstream.",
                     concat!($family, "_connect_timeout 60s;"),
                 ),
             millis(concat!($family, "_send_timeout"), HSL, |r| &mut r.origin().send_timeout).doc(
-                "How long the origin may take nothing of a request.",
+                "The longest pause between two writes to the upstream.",
                 concat!($family, "_send_timeout 60s;"),
             ),
             millis(concat!($family, "_read_timeout"), HSL, |r| &mut r.origin().read_timeout).doc(
-                "How long the origin may send nothing.",
+                "The longest pause between two reads from the upstream.",
                 concat!($family, "_read_timeout 60s;"),
             ),
             list(concat!($family, "_next_upstream"), HSL, Args::at_least(1), next_upstream).doc(
-                "After what another server of the group is tried.",
+                "The failures after which another server of the group is tried.",
                 concat!($family, "_next_upstream error timeout http_503;"),
             )
             .takes(
@@ -43,18 +43,18 @@ macro_rules! rows {
                 &mut r.origin().next_upstream_tries
             })
             .doc(
-                "How many servers are tried; 0 is no limit.",
+                "The most servers tried for a request; 0 is no limit.",
                 concat!($family, "_next_upstream_tries 2;"),
             ),
             millis(concat!($family, "_next_upstream_timeout"), HSL, |r| {
                 &mut r.origin().next_upstream_timeout
             })
             .doc(
-                "How long others are tried; 0 is no limit.",
+                "The time during which further servers are tried; 0 is no limit.",
                 concat!($family, "_next_upstream_timeout 10s;"),
             ),
             flag(concat!($family, "_buffering"), HSL, |r| &mut r.origin().buffering).doc(
-                "Whether answers are read as fast as they come.",
+                "Whether responses are buffered, and so read as fast as they arrive.",
                 concat!($family, "_buffering on;"),
             ),
             value(concat!($family, "_buffer_size"), HSL, Args::ONE, |r, node| {
@@ -62,7 +62,7 @@ macro_rules! rows {
                 derive_sizes(r);
                 Ok(())
             })
-            .doc("The largest head of an answer.", concat!($family, "_buffer_size 16k;"))
+            .doc("The largest head of a response.", concat!($family, "_buffer_size 16k;"))
             .takes("SIZE")
             .default("4k"),
             value(concat!($family, "_buffers"), HSL, Args::TWO, |r, node| {
@@ -70,7 +70,10 @@ macro_rules! rows {
                 derive_sizes(r);
                 Ok(())
             })
-            .doc("Number and size of buffers of one answer.", concat!($family, "_buffers 16 16k;"))
+            .doc(
+                "Number and size of the buffers for one response.",
+                concat!($family, "_buffers 16 16k;"),
+            )
             .takes("NUMBER SIZE")
             .default("8 4k"),
             value(concat!($family, "_busy_buffers_size"), HSL, Args::ONE, |r, node| {
@@ -78,7 +81,10 @@ macro_rules! rows {
                 derive_sizes(r);
                 Ok(())
             })
-            .doc("How much may wait for the client.", concat!($family, "_busy_buffers_size 32k;"))
+            .doc(
+                "The most buffered bytes that may wait for the client.",
+                concat!($family, "_busy_buffers_size 32k;"),
+            )
             .takes("SIZE")
             .without("twice the larger of `_buffer_size` and one of `_buffers`: 8k"),
             value(concat!($family, "_max_temp_file_size"), HSL, Args::ONE, |r, node| {
@@ -86,7 +92,7 @@ macro_rules! rows {
                 Ok(())
             })
             .doc(
-                "How much of one answer may be in a file; 0 is none.",
+                "The largest temporary file of one response; 0 disables files.",
                 concat!($family, "_max_temp_file_size 1024m;"),
             )
             .takes("SIZE")
@@ -97,7 +103,7 @@ macro_rules! rows {
                 Ok(())
             })
             .doc(
-                "How much is written to that file at once.",
+                "The most bytes written to that file at once.",
                 concat!($family, "_temp_file_write_size 32k;"),
             )
             .takes("SIZE")
@@ -108,7 +114,7 @@ macro_rules! rows {
                 Ok(())
             })
             .doc(
-                "Where answers that do not fit are kept.",
+                "The directory for responses that exceed the buffers.",
                 concat!($family, "_temp_path /var/tmp/answers;"),
             )
             .takes("DIRECTORY [NUMBER [NUMBER [NUMBER]]]")
@@ -117,48 +123,48 @@ macro_rules! rows {
                 &mut r.origin().request_buffering
             })
             .doc(
-                "Whether a request's body is read in full before the origin is asked.",
+                "Whether a request's body is read in full before the request goes upstream.",
                 concat!($family, "_request_buffering off;"),
             ),
             flag(concat!($family, "_ignore_client_abort"), HSL, |r| {
                 &mut r.origin().ignore_client_abort
             })
             .doc(
-                "Whether the origin goes on when the client is gone.",
+                "Whether the upstream request continues after the client has left.",
                 concat!($family, "_ignore_client_abort on;"),
             ),
             flag(concat!($family, "_intercept_errors"), HSL, |r| &mut r.origin().intercept_errors)
                 .doc(
-                    "Whether `error_page` holds for answers of the origin.",
+                    "Whether `error_page` applies to upstream responses.",
                     concat!($family, "_intercept_errors on;"),
                 ),
             flag(concat!($family, "_pass_request_headers"), HSL, |r| {
                 &mut r.origin().pass_request_headers
             })
             .doc(
-                "Whether the origin gets the request's fields.",
+                "Whether the client's header fields go upstream.",
                 concat!($family, "_pass_request_headers off;"),
             ),
             flag(concat!($family, "_pass_request_body"), HSL, |r| {
                 &mut r.origin().pass_request_body
             })
             .doc(
-                "Whether the origin gets the request's body.",
+                "Whether the client's body goes upstream.",
                 concat!($family, "_pass_request_body off;"),
             ),
             flag(concat!($family, "_socket_keepalive"), HSL, |r| &mut r.origin().socket_keepalive)
                 .doc(
-                    "Whether the system probes idle connections.",
+                    "Whether the system probes idle connections (SO_KEEPALIVE).",
                     concat!($family, "_socket_keepalive on;"),
                 ),
             value(concat!($family, "_bind"), HSL, Args::between(1, 2), super::bind::bind).doc(
-                "The address of ours, with a port or without, by which origins are called.",
+                "The local address of upstream connections, with a port or without.",
                 concat!($family, "_bind 127.0.0.1;"),
             )
             .takes("HOST [transparent] | off")
             .default("off"),
             flag(concat!($family, "_force_ranges"), HSL, |r| &mut r.origin().force_ranges).doc(
-                "Whether ranges are cut whatever the origin says.",
+                "Whether byte ranges are served even without `Accept-Ranges` from the upstream.",
                 concat!($family, "_force_ranges on;"),
             ),
             value(concat!($family, "_limit_rate"), HSL, Args::ONE, |r, node| {
@@ -167,7 +173,7 @@ macro_rules! rows {
                 Ok(())
             })
             .doc(
-                "Bytes per second that are read of one answer.",
+                "The rate limit of reading one upstream response, in bytes per second.",
                 concat!($family, "_limit_rate 500k;"),
             )
             .takes("SIZE | TEXT")
@@ -178,13 +184,12 @@ macro_rules! rows {
                 Ok(())
             })
             .doc(
-                "A field of the origin that clients do not get.",
+                "An upstream response field that clients do not get.",
                 concat!($family, "_hide_header X-Powered-By;"),
             )
             .takes("NAME")
             .without(
-                "none, beside `Date`, `Server`, `X-Pad` and `X-Accel-…` (applications: `Status`, \
-                 `X-Accel-…`)",
+                "`Date`, `Server`, `X-Pad` and `X-Accel-…` (applications: `Status`, `X-Accel-…`)",
             ),
             list(concat!($family, "_pass_header"), HSL, Args::ONE, |r, node| {
                 let again = r.again;
@@ -192,13 +197,13 @@ macro_rules! rows {
                 Ok(())
             })
             .doc(
-                "A field that clients get although it is hidden.",
+                "A hidden field that clients get nevertheless.",
                 concat!($family, "_pass_header Status;"),
             )
             .takes("NAME")
             .without("none"),
             list(concat!($family, "_ignore_headers"), HSL, Args::at_least(1), ignore_headers).doc(
-                "Fields of the origin that have no effect here.",
+                "Upstream response fields to ignore.",
                 concat!($family, "_ignore_headers Cache-Control Expires Set-Cookie;"),
             )
             .takes(
@@ -212,14 +217,17 @@ macro_rules! rows {
                 Args::ONE,
                 DirectiveForm::Check(super::core::lowat),
             )
-            .doc("Chose when a socket counts as writable.", concat!($family, "_send_lowat 0;"))
+            .doc(
+                "Without effect: the least free space of a writable socket.",
+                concat!($family, "_send_lowat 0;"),
+            )
             .takes("SIZE"),
             accepted(concat!($family, "_socket_rcvbuf"), HSL, Args::ONE, DirectiveForm::Size).doc(
-                "Sized a buffer that the system sizes.",
+                "Without effect: the system sizes the buffer.",
                 concat!($family, "_socket_rcvbuf 64k;"),
             ),
             accepted(concat!($family, "_socket_sndbuf"), HSL, Args::ONE, DirectiveForm::Size).doc(
-                "Sized a buffer that the system sizes.",
+                "Without effect: the system sizes the buffer.",
                 concat!($family, "_socket_sndbuf 64k;"),
             ),
         ]

@@ -21,30 +21,34 @@ const HSL: Contexts = Contexts::HSL;
 pub(super) const TABLE: &[DirectiveSpec] = &[
     value("page_cache", HSL, Args::ONE, mode)
         .doc(
-            "Whether pages are cached; `auto` is only what the application says may be.",
+            "Whether pages are cached; `auto` caches only responses that the application marks \
+             as cacheable.",
             "page_cache auto;",
         )
         .takes("off | on | auto")
         .default("off"),
     value("page_cache_path", HTTP, Args::at_least(1), path)
         .doc(
-            "Where pages outlive a restart; without it they are in memory only.",
+            "The directory of the page cache; without it pages are in memory only.",
             "page_cache_path /var/cache/bolide max_size=10g;",
         )
         .takes(
             "DIRECTORY [max_size=BYTES] [inactive=SECONDS] [levels=NUMBER:NUMBER] [memory=BYTES]",
         )
-        .without("memory only; `inactive` is 7d, `levels` 2:2, and there is no limit of size"),
+        .without(
+            "memory only; `inactive` defaults to 7d, `levels` to 2:2, and the size is not limited",
+        ),
     value("page_cache_memory", HTTP, Args::ONE, memory)
         .doc(
-            "How much memory pages may take; `auto` is a quarter of the machine's, 4g at most.",
+            "The memory limit of the page cache; `auto` is a quarter of the machine's memory, \
+             at most 4g.",
             "page_cache_memory 512m;",
         )
         .takes("BYTES | auto")
         .default("auto"),
     value("page_cache_preset", HSL, Args::between(1, 2), super::page_preset::preset)
         .doc(
-            "Caches an application that knows of no cache: nothing of users, nothing for long.",
+            "Rules for an application without cache support: no pages of users, short lifetimes.",
             "page_cache_preset wordpress;",
         )
         .takes("wordpress | drupal | off [ttl=SECONDS]")
@@ -54,16 +58,16 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         page(r).lookup = PageScopes { public: on, private: on };
         Ok(())
     })
-    .doc("Whether requests are answered from the cache.", "page_cache_lookup on;")
+    .doc("Whether cached pages are served.", "page_cache_lookup on;")
     .takes("on | off")
     .default("on"),
     flag("page_cache_private", HSL, |r| &mut page(r).private)
-        .doc("Whether answers for one session are kept.", "page_cache_private on;"),
+        .doc("Whether private responses are cached per session.", "page_cache_private on;"),
     seconds("page_cache_default_ttl", HSL, |r| {
         r.scope.cache.has_ttl = true;
         &mut page(r).default_ttl
     })
-    .doc("How long a page is fresh that does not say.", "page_cache_default_ttl 10m;"),
+    .doc("The freshness lifetime of pages without one.", "page_cache_default_ttl 10m;"),
     value("page_cache_max_ttl", HSL, Args::ONE, |r, node| {
         page(r).max_ttl = match node.arg(0) {
             b"off" => None,
@@ -71,7 +75,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         };
         Ok(())
     })
-    .doc("How long a page is fresh at most, whatever it says.", "page_cache_max_ttl 7d;")
+    .doc("The upper limit of any freshness lifetime.", "page_cache_max_ttl 7d;")
     .takes("SECONDS | off")
     .default("off"),
     list("page_cache_valid", HSL, Args::at_least(1), |r, node| {
@@ -80,29 +84,31 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Ok(())
     })
     .doc(
-        "How long answers of these statuses are fresh that do not say; the first that fits holds.",
+        "The freshness lifetime of responses with these statuses and without one of their \
+             own; the first match applies.",
         "page_cache_valid 404 410 1m;",
     )
     .takes("[CODE… | any] SECONDS")
     .without("none"),
     value("page_cache_heuristic", HSL, Args::between(1, 2), heuristic)
         .doc(
-            "Guesses how long a page is fresh: a part of the time since it was changed last.",
+            "Heuristic freshness: a share of the time since `Last-Modified`.",
             "page_cache_heuristic 10% max=1d;",
         )
         .takes("NUMBER% [max=SECONDS] | off")
         .default("off"),
     offset("page_cache_max_object", HSL, |r| &mut page(r).max_object)
-        .doc("The largest answer that is kept.", "page_cache_max_object 10m;"),
+        .doc("The largest response that is cached.", "page_cache_max_object 10m;"),
     value("page_cache_stale", HSL, Args::between(1, 2), stale)
         .doc(
-            "How long an old page serves while it is renewed; `error=` when it cannot be.",
+            "How long a stale page may be served while it is revalidated; `error=` after an \
+             upstream error.",
             "page_cache_stale 200s error=1d;",
         )
         .takes("SECONDS | off [error=SECONDS | error=off]")
         .without(
-            "200s for answers with fields of LSCache or without any about caching, off for those \
-         that only speak HTTP",
+            "200s for responses with LSCache fields or without cache fields, off for those with \
+             standard cache fields only",
         ),
     list("page_cache_control", Contexts::HSLI, Args::at_least(1), |r, node| {
         let texts = texts(r, node)?;
@@ -110,21 +116,21 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Ok(())
     })
     .doc(
-        "Words about caching that hold for a request, as rewrite rules set them for LiteSpeed.",
+        "Cache control for a request, as rewrite rules set it for LiteSpeed.",
         "page_cache_control no-autoflush vary=$device;",
     )
     .takes("TEXT…")
     .without("none"),
     list("page_cache_vary", HSL, Args::at_least(1), vary)
         .doc(
-            "What a page depends on beside its address.",
+            "Request properties that become part of the cache key.",
             "page_cache_vary cookie=currency header=x-device;",
         )
         .takes("cookie=NAME | header=NAME | value=TEXT | off…")
         .default("off"),
     list("page_cache_drop_query", HSL, Args::at_least(1), drop_query)
         .doc(
-            "Arguments that make no other page; `tracking` are those of advertisers.",
+            "Query parameters that the cache key ignores; `tracking` means those of advertisers.",
             "page_cache_drop_query tracking ref;",
         )
         .takes("NAME | tracking | off…")
@@ -133,7 +139,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         page(r).key = Some(r.template(node.arg(0))?);
         Ok(())
     })
-    .doc("What tells two pages apart instead of their address.", "page_cache_key $host$uri;")
+    .doc("The cache key.", "page_cache_key $host$uri;")
     .takes("TEXT")
     .without("scheme, host, port, path and arguments"),
     list("page_cache_bypass", HSL, Args::at_least(1), |r, node| {
@@ -142,7 +148,8 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Ok(())
     })
     .doc(
-        "The cache has no part in a request when one of these is neither empty nor `0`.",
+        "The cache is bypassed, for lookup and storing, when one of these is neither empty \
+             nor `0`.",
         "page_cache_bypass $cookie_admin $arg_preview;",
     )
     .takes("TEXT…")
@@ -157,12 +164,9 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Arc::make_mut(allowed).extend(rules);
         Ok(())
     })
-    .doc(
-        "Who may PURGE and REFRESH; where nothing is written, the machine itself.",
-        "page_cache_purge_allow 127.0.0.1 10.0.0.0/8;",
-    )
+    .doc("The clients that may PURGE and REFRESH.", "page_cache_purge_allow 127.0.0.1 10.0.0.0/8;")
     .takes("CLIENTS…")
-    .without("this machine, if no field says that the request was handed on"),
+    .without("the local machine, unless a field shows that a proxy forwarded the request"),
     value("page_cache_purge_uri", HSL, Args::ONE, |r, node| {
         page(r).purge_uri = match node.arg(0) {
             b"off" => None,
@@ -172,17 +176,19 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Ok(())
     })
     .doc(
-        "The path where the `X-LiteSpeed-Purge` of a request is carried out.",
+        "The path where the `X-LiteSpeed-Purge` field of a request takes effect.",
         "page_cache_purge_uri /.purge;",
     )
     .takes("URI | off")
     .default("off"),
     flag("page_cache_esi", HSL, |r| &mut page(r).esi)
-        .doc("Whether pages that ask for it are assembled from parts.", "page_cache_esi on;"),
+        .doc("Whether pages that request it are processed for ESI.", "page_cache_esi on;"),
     flag("page_cache_crawler", HSL, |r| &mut page(r).crawler)
         .doc("Whether applications may warm the cache.", "page_cache_crawler on;"),
-    flag("page_cache_autoflush", HSL, |r| &mut page(r).autoflush)
-        .doc("Whether a POST drops what is kept for its session.", "page_cache_autoflush off;"),
+    flag("page_cache_autoflush", HSL, |r| &mut page(r).autoflush).doc(
+        "Whether a POST purges the private pages of its session.",
+        "page_cache_autoflush off;",
+    ),
     value("page_cache_status_header", HSL, Args::ONE, |r, node| {
         page(r).status_header = match node.arg(0) {
             b"off" => StatusHeader::Off,
@@ -193,15 +199,15 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Ok(())
     })
     .doc(
-        "How clients learn of a hit: `X-Cache`, or `lscache` for `X-LiteSpeed-Cache`.",
+        "The field that shows hits: `X-Cache`, or `lscache` for `X-LiteSpeed-Cache`.",
         "page_cache_status_header on;",
     )
     .takes("off | on | lscache")
     .default("lscache"),
     flag("cache_rfc9111", HSL, |r| &mut r.cache().rfc9111)
-        .doc("Whether zones keep RFC 9111 where nginx does not.", "cache_rfc9111 on;"),
+        .doc("Whether zones follow RFC 9111 where nginx does not.", "cache_rfc9111 on;"),
     value("cache_status", HSL, Args::between(1, 2), cache_status)
-        .doc("Whether answers have `Cache-Status`, and by what name.", "cache_status on edge;")
+        .doc("The cache's name in the `Cache-Status` field of responses.", "cache_status on edge;")
         .takes("on [NAME] | off")
         .default("off"),
     list("page_cache_trusted", HSL, Args::at_least(1), |r, node| {
@@ -210,20 +216,23 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Ok(())
     })
     .doc(
-        "Caches in front of this one, which get the fields that clients do not.",
+        "Trusted caches in front of this one, which get fields that clients do not.",
         "page_cache_trusted 10.0.0.2;",
     )
     .takes("CLIENTS…")
     .default("off"),
     flag("page_cache_respect_request", HSL, |r| &mut page(r).respect_request)
-        .doc("Whether a client may ask for a fresh page.", "page_cache_respect_request on;"),
+        .doc("Whether the `Cache-Control` of requests applies.", "page_cache_respect_request on;"),
     list("page_cache_session", HSL, Args::at_least(1), |r, node| {
         let names = node.args().filter(|word| *word != b"off").map(QueryPattern::new);
         let names: Vec<_> = names.collect();
         extend(r, |cache| &mut cache.page.session, names);
         Ok(())
     })
-    .doc("Cookies that name a session, the best first.", "page_cache_session sid PHPSESSID;")
+    .doc(
+        "Cookies that identify a session; the first one present counts.",
+        "page_cache_session sid PHPSESSID;",
+    )
     .takes("COOKIE…")
     .default(
         "lsc_private xf_session frontend wp_woocommerce_session_* wordpress_logged_in_* \
@@ -237,7 +246,10 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         };
         Ok(())
     })
-    .doc("Whether applications are told that the server is LiteSpeed.", "lscache_compat litespeed;")
+    .doc(
+        "Whether applications see `LiteSpeed` as the server software.",
+        "lscache_compat litespeed;",
+    )
     .takes("litespeed | off")
     .default("off"),
 ];

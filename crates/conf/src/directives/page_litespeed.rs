@@ -12,15 +12,15 @@ const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
     value("CacheEngine", HSL, Args::between(1, 3), engine)
-        .doc("LiteSpeed's name of `page_cache auto`.", "CacheEngine on esi crawler;")
+        .doc("LiteSpeed's name for `page_cache auto`.", "CacheEngine on esi crawler;")
         .takes("on [esi] [crawler] | off")
         .without("off"),
     value("CacheRoot", Contexts::HTTP, Args::ONE, super::page_cache::path)
-        .doc("LiteSpeed's name of `page_cache_path`.", "CacheRoot /var/cache/lscache;")
+        .doc("LiteSpeed's name for `page_cache_path`.", "CacheRoot /var/cache/lscache;")
         .takes("DIRECTORY")
         .without("memory only"),
     own("CacheEnable", HSL, Args::between(1, 2), |r, node| prefix(r, node, true))
-        .doc("Paths whose pages are cached although they do not say so.", "CacheEnable public /;")
+        .doc("Paths whose pages are cached even without cache control.", "CacheEnable public /;")
         .takes("[public | private] URI")
         .without("none"),
     own("CacheDisable", HSL, Args::between(1, 2), |r, node| prefix(r, node, false))
@@ -29,7 +29,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .without("none"),
     own("CacheLookup", HSL, Args::between(1, 2), lookup)
         .doc(
-            "LiteSpeed's name of `page_cache_lookup`, also for one of the two kinds.",
+            "LiteSpeed's name for `page_cache_lookup`, also for public or private pages only.",
             "CacheLookup public on;",
         )
         .takes("[public | private] on | off")
@@ -38,7 +38,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         page(r).max_ttl = Some(time(node.arg(0))?);
         Ok(())
     })
-    .doc("LiteSpeed's name of `page_cache_max_ttl`.", "CacheMaxExpire 86400;")
+    .doc("LiteSpeed's name for `page_cache_max_ttl`.", "CacheMaxExpire 86400;")
     .takes("SECONDS")
     .without("no limit"),
     value("CacheStaleAge", HSL, Args::ONE, |r, node| {
@@ -47,7 +47,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         page(r).says_stale = true;
         Ok(())
     })
-    .doc("LiteSpeed's name of `page_cache_stale`.", "CacheStaleAge 200;")
+    .doc("LiteSpeed's name for `page_cache_stale`.", "CacheStaleAge 200;")
     .takes("SECONDS")
     .without("as with `page_cache_stale`"),
     value("CacheIgnoreCacheControl", HSL, Args::ONE, |r, node| {
@@ -59,7 +59,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     .default("on"),
     own("CacheKeyModify", HSL, Args::at_least(1), key_modify)
         .doc(
-            "Adds to what `page_cache_drop_query` drops; `clear` forgets what outer blocks said.",
+            "Adds parameters to `page_cache_drop_query`; `clear` drops those of outer blocks.",
             "CacheKeyModify -qs:utm_*;",
         )
         .takes("-qs:NAME | clear…")
@@ -68,7 +68,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         page(r).litemage = flag("LiteMage", node.arg(0))?;
         Ok(())
     })
-    .doc("Whether Magento's LiteMage is told that it may run.", "LiteMage on;")
+    .doc("Whether Magento's LiteMage is enabled.", "LiteMage on;")
     .takes("on | off")
     .default("off"),
 ];

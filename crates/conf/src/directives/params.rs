@@ -14,24 +14,26 @@ use crate::vars::Template;
 const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
-    list("fastcgi_param", HSL, Args::between(2, 3), param).doc(
-        "A parameter that the origin gets; with `if_not_empty`, only when its value is not empty.",
-        "fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;",
-    )
-    .takes("NAME TEXT [if_not_empty]")
-    .without("none; `php_pass` and `lsapi_pass` send what `conf/fastcgi.conf` lists"),
+    list("fastcgi_param", HSL, Args::between(2, 3), param)
+        .doc(
+            "A CGI parameter; with `if_not_empty`, only if its value is not empty.",
+            "fastcgi_param SCRIPT_FILENAME $document_root$fastcgi_script_name;",
+        )
+        .takes("NAME TEXT [if_not_empty]")
+        .without("none; `php_pass` and `lsapi_pass` send the list of `conf/fastcgi.conf`"),
     value("fastcgi_index", HSL, Args::ONE, index)
-        .doc("The name that completes a path which ends in `/`.", "fastcgi_index index.php;")
-    .takes("FILE")
-    .without("none"),
-    list("fastcgi_split_path_info", HSL, Args::ONE, split_path_info).doc(
-        "Two groups that cut a path into script and the rest.",
-        "fastcgi_split_path_info ^(.+?\\.php)(/.*)$;",
-    )
-    .takes("REGEX")
-    .without("none"),
+        .doc("The file name appended to a path that ends in `/`.", "fastcgi_index index.php;")
+        .takes("FILE")
+        .without("none"),
+    list("fastcgi_split_path_info", HSL, Args::ONE, split_path_info)
+        .doc(
+            "An expression whose two groups split a path into script and path info.",
+            "fastcgi_split_path_info ^(.+?\\.php)(/.*)$;",
+        )
+        .takes("REGEX")
+        .without("none"),
     flag("fastcgi_keep_conn", HSL, |r| &mut r.origin().keep_conn)
-        .doc("Whether connections carry several requests.", "fastcgi_keep_conn on;"),
+        .doc("Whether connections are reused for several requests.", "fastcgi_keep_conn on;"),
     list("fastcgi_catch_stderr", HSL, Args::ONE, |r, node| {
         let again = r.again;
         let texts = &mut r.origin().catch_stderr;
@@ -42,7 +44,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Ok(())
     })
     .doc(
-        "A text in the error stream that makes an answer invalid.",
+        "A text in the error stream that makes a response invalid.",
         "fastcgi_catch_stderr \"PHP Fatal error\";",
     )
     .takes("TEXT")

@@ -13,24 +13,27 @@ use crate::reader::{ConfReader, DUPLICATE, ReadFault, ReadResult, show};
 const L: Contexts = Contexts::LI;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
-    own("fastcgi_pass", L, Args::ONE, |r, node| pass(r, node, Protocol::FastCgi)).doc(
-        "The FastCGI origin that answers: an address, a socket, a group, or a text of variables.",
-        "fastcgi_pass unix:/run/php/php-fpm.sock;",
-    )
-    .takes("HOST | NAME | TEXT")
-    .without("none"),
-    own("lsapi_pass", L, Args::ONE, |r, node| pass(r, node, Protocol::Lsapi)).doc(
-        "The LSAPI origin that answers, as `lsphp` is; parameters have defaults that suit PHP.",
-        "lsapi_pass unix:/run/lsphp.sock;",
-    )
-    .takes("HOST | NAME | TEXT")
-    .without("none"),
-    own("php_pass", L, Args::ONE, php_pass).doc(
-        "The `php_pool` that answers; parameters have defaults that suit PHP.",
-        "php_pass main;",
-    )
-    .takes("NAME")
-    .without("none"),
+    own("fastcgi_pass", L, Args::ONE, |r, node| pass(r, node, Protocol::FastCgi))
+        .doc(
+            "The FastCGI upstream: an address, a socket, a group, or a text with variables.",
+            "fastcgi_pass unix:/run/php/php-fpm.sock;",
+        )
+        .takes("HOST | NAME | TEXT")
+        .without("none"),
+    own("lsapi_pass", L, Args::ONE, |r, node| pass(r, node, Protocol::Lsapi))
+        .doc(
+            "The LSAPI upstream, such as `lsphp`; its CGI parameters default to those of PHP.",
+            "lsapi_pass unix:/run/lsphp.sock;",
+        )
+        .takes("HOST | NAME | TEXT")
+        .without("none"),
+    own("php_pass", L, Args::ONE, php_pass)
+        .doc(
+            "The `php_pool` for requests; its CGI parameters default to those of PHP.",
+            "php_pass main;",
+        )
+        .takes("NAME")
+        .without("none"),
 ];
 
 /// The identity of a group.

@@ -21,7 +21,7 @@ const P: Contexts = Contexts::PHP_POOL;
 pub(super) const TABLE: &[DirectiveSpec] = &[
     leaf("php_pool", Contexts::HTTP, Args::ONE, Inheritance::Own, php_pool)
         .doc(
-            "PHP processes that the server starts, watches and replaces.",
+            "A pool of PHP processes that the server starts, monitors and restarts.",
             "php_pool main { user www-data; children auto; memory 128m; }",
         )
         .takes("NAME"),
@@ -29,9 +29,9 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         pool(r).binary = Some(PathBuf::from(std::ffi::OsStr::from_bytes(node.arg(0))));
         Ok(())
     })
-    .doc("The program: php-fpm, or `lsphp`; else looked for.", "binary /usr/sbin/php-fpm8.4;")
+    .doc("The program: php-fpm or `lsphp`.", "binary /usr/sbin/php-fpm8.4;")
     .takes("FILE")
-    .without("`php-fpm` is looked for, the newest where there are several"),
+    .without("the newest `php-fpm` that is installed"),
     value("user", P, Args::between(1, 2), |r, node| {
         pool(r).user = Some(show(node.arg(0)).into_owned());
         if node.args_count() == 2 {
@@ -39,36 +39,41 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         }
         Ok(())
     })
-    .doc("The account, and group, that scripts run as.", "user www-data;")
+    .doc("The user, and group, that scripts run as.", "user www-data;")
     .takes("NAME [NAME]")
-    .without("the account of the workers"),
+    .without("the user of the workers"),
     value("group", P, Args::ONE, |r, node| {
         pool(r).group = Some(show(node.arg(0)).into_owned());
         Ok(())
     })
     .doc("The group that scripts run as.", "group www-data;")
     .takes("NAME")
-    .without("the group of the account"),
+    .without("the group of the user"),
     value("children", P, Args::ONE, children)
-        .doc("Requests served at once; `auto` is by memory and cores.", "children auto;")
+        .doc("The most child processes; `auto` derives it from memory and cores.", "children auto;")
         .takes("NUMBER | auto")
         .default("auto"),
     offset("memory", P, |r| &mut pool(r).memory)
-        .doc("Memory that one child may need.", "memory 128m;"),
+        .doc("The memory limit of one child.", "memory 128m;"),
     value("max_requests", P, Args::ONE, |r, node| {
         pool(r).max_requests = count(node.arg(0))?;
         Ok(())
     })
-    .doc("Requests after which a child is replaced; 0 is never.", "max_requests 1000;")
+    .doc(
+        "The number of requests after which a child is replaced; 0 is never.",
+        "max_requests 1000;",
+    )
     .takes("NUMBER")
     .default("1000"),
-    millis("request_timeout", P, |r| &mut pool(r).request_timeout)
-        .doc("When a child that hangs is ended; 0 is never.", "request_timeout 120s;"),
+    millis("request_timeout", P, |r| &mut pool(r).request_timeout).doc(
+        "The time after which a hanging child is killed; 0 is never.",
+        "request_timeout 120s;",
+    ),
     value("queue", P, Args::between(1, 2), |r, node| {
         pool(r).queue = upstream::read_queue(node, QUEUE.timeout)?;
         Ok(())
     })
-    .doc("How many requests wait for a child, and how long.", "queue 128 timeout=30s;")
+    .doc("The length of the queue for a child, and its timeout.", "queue 128 timeout=30s;")
     .takes("NUMBER [timeout=TIME]")
     .default("128 timeout=30s"),
     own("ini", P, Args::TWO, |r, node| {
@@ -84,7 +89,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         pool(r).env.push(pair);
         Ok(())
     })
-    .doc("An environment variable that scripts see.", "env APP_ENV production;")
+    .doc("An environment variable of scripts.", "env APP_ENV production;")
     .takes("NAME TEXT")
     .without("only `PATH`"),
 ];

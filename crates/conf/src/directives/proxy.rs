@@ -14,27 +14,28 @@ use crate::reader::{ConfReader, DUPLICATE, ReadFault, ReadResult, invalid_value}
 const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
-    own("proxy_pass", Contexts::LIE, Args::ONE, proxy_pass).doc(
-        "The HTTP or HTTPS origin that answers; a URI behind it stands for the location's prefix.",
-        "proxy_pass http://127.0.0.1:8080;",
-    )
-    .takes("http://HOST[URI] | https://HOST[URI] | TEXT")
-    .without("none"),
-    list("proxy_set_header", HSL, Args::TWO, set_header).doc(
-        "A field of requests to the origin; an empty value leaves it out.",
-        "proxy_set_header Host $host;",
-    )
-    .takes("NAME TEXT")
-    .without(
-        "`Host` is `$proxy_host`; fields of one connection are left out; others are the \
-         client's",
-    ),
+    own("proxy_pass", Contexts::LIE, Args::ONE, proxy_pass)
+        .doc(
+            "The HTTP or HTTPS upstream; a URI in it replaces the location's prefix.",
+            "proxy_pass http://127.0.0.1:8080;",
+        )
+        .takes("http://HOST[URI] | https://HOST[URI] | TEXT")
+        .without("none"),
+    list("proxy_set_header", HSL, Args::TWO, set_header)
+        .doc(
+            "A header field of upstream requests; an empty value omits it.",
+            "proxy_set_header Host $host;",
+        )
+        .takes("NAME TEXT")
+        .without(
+            "`Host` is `$proxy_host`; hop-by-hop fields are dropped; all others are the client's",
+        ),
     value("proxy_method", HSL, Args::ONE, |r, node| {
         let method = r.template(node.arg(0))?;
         settings(r).method = Some(method);
         Ok(())
     })
-    .doc("The method of requests to the origin.", "proxy_method POST;")
+    .doc("The method of upstream requests.", "proxy_method POST;")
     .takes("TEXT")
     .without("the method of the client"),
     value("proxy_http_version", HSL, Args::ONE, |r, node| {
@@ -49,7 +50,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         };
         Ok(())
     })
-    .doc("The version of HTTP that the origin is spoken to.", "proxy_http_version 1.1;")
+    .doc("The HTTP version of upstream requests.", "proxy_http_version 1.1;")
     .takes("1.0 | 1.1")
     .default("1.1"),
     value("proxy_set_body", HSL, Args::ONE, |r, node| {
@@ -57,19 +58,19 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         settings(r).body = Some(body);
         Ok(())
     })
-    .doc("The body of requests to the origin.", "proxy_set_body \"from=$remote_addr\";")
+    .doc("The body of upstream requests.", "proxy_set_body \"from=$remote_addr\";")
     .takes("TEXT")
     .without("the body of the client"),
     flag("proxy_pass_trailers", HSL, |r| &mut settings(r).pass_trailers)
-        .doc("Whether clients get the trailers of the origin.", "proxy_pass_trailers on;"),
+        .doc("Whether trailer fields of the upstream are passed on.", "proxy_pass_trailers on;"),
     flag("proxy_cache_convert_head", HSL, |r| &mut settings(r).convert_head).doc(
-        "Whether HEAD is asked as GET where the answer is to be kept.",
+        "Whether HEAD becomes GET upstream when the response may be cached.",
         "proxy_cache_convert_head on;",
     ),
     accepted("proxy_headers_hash_max_size", HSL, Args::ONE, DirectiveForm::Number)
-        .doc("Sized a table that sizes itself.", "proxy_headers_hash_max_size 512;"),
+        .doc("Without effect: the table sizes itself.", "proxy_headers_hash_max_size 512;"),
     accepted("proxy_headers_hash_bucket_size", HSL, Args::ONE, DirectiveForm::Number)
-        .doc("Sized a table that sizes itself.", "proxy_headers_hash_bucket_size 64;"),
+        .doc("Without effect: the table sizes itself.", "proxy_headers_hash_bucket_size 64;"),
 ];
 
 /// The settings being made.

@@ -17,7 +17,7 @@ const HSL: Contexts = Contexts::HSL;
 pub(super) const TABLE: &[DirectiveSpec] = &[
     list("proxy_redirect", HSL, Args::between(1, 2), redirect)
         .doc(
-            "What becomes of addresses in `Location` and `Refresh`.",
+            "The rewriting of URLs in `Location` and `Refresh`.",
             "proxy_redirect http://backend/ /;",
         )
         .takes("default | off | TEXT TEXT | ~REGEX TEXT")
@@ -26,18 +26,18 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         // RFC 6265 §5.2.3: letters of a domain are the same in either case.
         cookie_rule(r, node, LetterCase::Insensitive, |settings| &mut settings.cookie_domains)
     })
-    .doc("What becomes of the domain of cookies.", "proxy_cookie_domain localhost example.org;")
+    .doc("The rewriting of the domain of cookies.", "proxy_cookie_domain localhost example.org;")
     .takes("off | TEXT TEXT | ~REGEX TEXT")
     .default("off"),
     list("proxy_cookie_path", HSL, Args::between(1, 2), |r, node| {
         cookie_rule(r, node, LetterCase::Sensitive, |settings| &mut settings.cookie_paths)
     })
-    .doc("What becomes of the path of cookies.", "proxy_cookie_path /two/ /;")
+    .doc("The rewriting of the path of cookies.", "proxy_cookie_path /two/ /;")
     .takes("off | TEXT TEXT | ~REGEX TEXT")
     .default("off"),
     list("proxy_cookie_flags", HSL, Args::between(1, 4), cookie_flags)
         .doc(
-            "Flags that cookies get or lose.",
+            "Flags to add to cookies or remove from them.",
             "proxy_cookie_flags session secure httponly samesite=lax;",
         )
         .takes(

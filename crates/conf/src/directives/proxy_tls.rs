@@ -15,7 +15,10 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     value("proxy_ssl_certificate", HSL, Args::ONE, |r, node| {
         pem(r, node, |conf| &mut conf.certificate)
     })
-    .doc("The certificate for origins that ask for one.", "proxy_ssl_certificate client.crt;")
+    .doc(
+        "The client certificate for upstreams that request one.",
+        "proxy_ssl_certificate client.crt;",
+    )
     .takes("FILE | TEXT")
     .without("none"),
     value("proxy_ssl_certificate_key", HSL, Args::ONE, |r, node| {
@@ -28,7 +31,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         tls(r).certificate_cache = read_certificate_cache(node)?;
         Ok(())
     })
-    .doc("Keeps certificates named by variables.", "proxy_ssl_certificate_cache max=100;")
+    .doc("The cache of certificates named by variables.", "proxy_ssl_certificate_cache max=100;")
     .takes("max=NUMBER [inactive=SECONDS] [valid=SECONDS] | off")
     .default("off"),
     value("proxy_ssl_password_file", HSL, Args::ONE, |r, node| {
@@ -36,25 +39,28 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         tls(r).password_file = Some(file);
         Ok(())
     })
-    .doc("The file with passwords for the key.", "proxy_ssl_password_file passwords;")
+    .doc("The file with pass phrases for the key.", "proxy_ssl_password_file passwords;")
     .takes("FILE")
     .without("none"),
     list("proxy_ssl_protocols", HSL, Args::at_least(1), |r, node| {
         read_protocols(r, node, |r| &mut tls(r).protocols)
     })
-    .doc("The versions of TLS that origins are spoken to in.", "proxy_ssl_protocols TLSv1.3;")
+    .doc("The TLS versions for upstreams.", "proxy_ssl_protocols TLSv1.3;")
     .takes("SSLv2 | SSLv3 | TLSv1 | TLSv1.1 | TLSv1.2 | TLSv1.3…")
     .default("TLSv1.2 TLSv1.3"),
     value("proxy_ssl_ciphers", HSL, Args::ONE, |r, node| {
         tls(r).ciphers = show(node.arg(0)).into_owned();
         Ok(())
     })
-    .doc("The ciphers for TLS 1.2 to origins, as OpenSSL writes them.", "proxy_ssl_ciphers HIGH;")
+    .doc(
+        "The TLS 1.2 ciphers for upstreams, as an OpenSSL cipher string.",
+        "proxy_ssl_ciphers HIGH;",
+    )
     .takes("CIPHERS")
     .default("DEFAULT"),
     list("proxy_ssl_conf_command", HSL, Args::TWO, conf_command)
         .doc(
-            "A setting for origins in OpenSSL's own words.",
+            "An OpenSSL configuration command for upstreams.",
             "proxy_ssl_conf_command Ciphersuites TLS_CHACHA20_POLY1305_SHA256;",
         )
         .takes("NAME TEXT")
@@ -64,25 +70,31 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         tls(r).name = Some(name);
         Ok(())
     })
-    .doc("The name that an origin's certificate must be for.", "proxy_ssl_name $host;")
+    .doc(
+        "The expected name in the upstream's certificate, also sent with SNI.",
+        "proxy_ssl_name $host;",
+    )
     .takes("TEXT")
     .without("the host of `proxy_pass`"),
     flag("proxy_ssl_server_name", HSL, |r| &mut tls(r).server_name)
-        .doc("Whether origins are told which name is meant.", "proxy_ssl_server_name on;"),
+        .doc("Whether the server name is sent to upstreams (SNI).", "proxy_ssl_server_name on;"),
     flag("proxy_ssl_session_reuse", HSL, |r| &mut tls(r).session_reuse)
-        .doc("Whether sessions with origins are taken up again.", "proxy_ssl_session_reuse on;"),
+        .doc("Whether TLS sessions with upstreams are resumed.", "proxy_ssl_session_reuse on;"),
     flag("proxy_ssl_verify", HSL, |r| &mut tls(r).verify)
-        .doc("Whether certificates of origins are checked.", "proxy_ssl_verify off;"),
+        .doc("Whether certificates of upstreams are verified.", "proxy_ssl_verify off;"),
     number("proxy_ssl_verify_depth", HSL, |r| &mut tls(r).verify_depth)
-        .doc("How long an origin's chain may be.", "proxy_ssl_verify_depth 2;"),
+        .doc("The longest certificate chain of an upstream.", "proxy_ssl_verify_depth 2;"),
     value("proxy_ssl_trusted_certificate", HSL, Args::ONE, |r, node| {
         file(r, node, |conf| &mut conf.trusted_certificate)
     })
-    .doc("Authorities of certificates of origins.", "proxy_ssl_trusted_certificate ca.crt;")
+    .doc(
+        "The trusted authorities of upstream certificates.",
+        "proxy_ssl_trusted_certificate ca.crt;",
+    )
     .takes("FILE")
     .without("none"),
     value("proxy_ssl_crl", HSL, Args::ONE, |r, node| file(r, node, |conf| &mut conf.crl))
-        .doc("Certificates of origins that are revoked.", "proxy_ssl_crl revoked.pem;")
+        .doc("The revocation lists for upstream certificates.", "proxy_ssl_crl revoked.pem;")
         .takes("FILE")
         .without("none"),
 ];

@@ -13,20 +13,23 @@ use crate::reader::{ConfReader, ReadFault, ReadResult, show};
 const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
-    list("set_real_ip_from", HSL, Args::ONE, set_real_ip_from).doc(
-        "Whom the field of `real_ip_header` is believed: an address, a network, `unix:`, a name.",
-        "set_real_ip_from 192.0.2.0/24;",
-    )
-    .takes("ADDRESS | NETWORK | HOST | unix:")
-    .without("none"),
-    value("real_ip_header", HSL, Args::ONE, real_ip_header).doc(
-        "The field that says who asks, or `proxy_protocol`.",
-        "real_ip_header X-Forwarded-For;",
-    )
-    .takes("NAME | proxy_protocol")
-    .default("X-Real-IP"),
+    list("set_real_ip_from", HSL, Args::ONE, set_real_ip_from)
+        .doc(
+            "A trusted proxy, whose `real_ip_header` is used: an address, a network, `unix:`, a \
+             name.",
+            "set_real_ip_from 192.0.2.0/24;",
+        )
+        .takes("ADDRESS | NETWORK | HOST | unix:")
+        .without("none"),
+    value("real_ip_header", HSL, Args::ONE, real_ip_header)
+        .doc(
+            "The field with the client's address, or `proxy_protocol`.",
+            "real_ip_header X-Forwarded-For;",
+        )
+        .takes("NAME | proxy_protocol")
+        .default("X-Real-IP"),
     flag("real_ip_recursive", HSL, |r| &mut real_ip(r).recursive).doc(
-        "Takes the last address of the field that is not itself believed.",
+        "Whether the last address of the field that is not itself trusted is used.",
         "real_ip_recursive on;",
     ),
 ];

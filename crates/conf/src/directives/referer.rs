@@ -14,15 +14,15 @@ const SL: Contexts = Contexts::SL;
 pub(super) const TABLE: &[DirectiveSpec] = &[
     list("valid_referers", SL, Args::at_least(1), valid_referers)
         .doc(
-            "Which `Referer` fields leave `$invalid_referer` empty.",
+            "The `Referer` fields for which `$invalid_referer` is empty.",
             "valid_referers none blocked server_names *.example.com;",
         )
         .takes("none | blocked | server_names | NAME | ~REGEX…")
         .without("none"),
     accepted("referer_hash_max_size", SL, Args::ONE, DirectiveForm::Number)
-        .doc("Sized a table that sizes itself.", "referer_hash_max_size 2048;"),
+        .doc("Without effect: the table sizes itself.", "referer_hash_max_size 2048;"),
     accepted("referer_hash_bucket_size", SL, Args::ONE, DirectiveForm::Number)
-        .doc("Sized a table that sizes itself.", "referer_hash_bucket_size 64;"),
+        .doc("Without effect: the table sizes itself.", "referer_hash_bucket_size 64;"),
 ];
 
 fn valid_referers(r: &mut ConfReader, node: &Node) -> ReadResult {

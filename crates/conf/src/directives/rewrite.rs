@@ -22,7 +22,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .takes("REGEX TEXT [last | break | redirect | permanent]")
         .without("none"),
     own("return", REWRITE, Args::between(1, 2), return_)
-        .doc("Answers at once with a status, a text or a redirect.", "return 301 https://a.com/;")
+        .doc("Responds at once with a status, a text or a redirect.", "return 301 https://a.com/;")
         .takes("CODE [TEXT] | CODE URL | URL")
         .without("none"),
     own("set", REWRITE, Args::TWO, set)
@@ -36,19 +36,16 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     .doc("Ends the rewrite phase of the block.", "break;"),
     block("if", Contexts::SL, Args::at_least(1), if_)
         .doc(
-            "Instructions and settings for requests that pass a test.",
+            "Instructions and settings for requests that meet a condition.",
             "if ($request_method = POST) { return 405; }",
         )
         .takes("(CONDITION)"),
     flag("rewrite_log", Contexts::HREWRITE, |r| &mut r.settings().rewrite_log)
-        .doc("Whether what `rewrite` does is logged at `notice`.", "rewrite_log on;"),
+        .doc("Whether the results of `rewrite` are logged at `notice`.", "rewrite_log on;"),
     flag("uninitialized_variable_warn", Contexts::HREWRITE, |r| {
         &mut r.settings().uninitialized_variable_warn
     })
-    .doc(
-        "Whether use of a variable that was never set is logged.",
-        "uninitialized_variable_warn off;",
-    ),
+    .doc("Whether the use of an unset variable is logged.", "uninitialized_variable_warn off;"),
 ];
 
 /// The instructions of a block in the order of the file, and their places.

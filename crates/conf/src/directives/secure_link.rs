@@ -17,21 +17,21 @@ const HSL: Contexts = Contexts::HSL;
 pub(super) const TABLE: &[DirectiveSpec] = &[
     value("secure_link", HSL, Args::ONE, |r, node| text(r, node, |link| &mut link.given))
         .doc(
-            "The hash that a link carries, and after a comma when it ends, for `$secure_link`.",
+            "The hash of a link and, after a comma, its expiry time, for `$secure_link`.",
             "secure_link $arg_md5,$arg_expires;",
         )
         .takes("TEXT")
         .without("none"),
     value("secure_link_md5", HSL, Args::ONE, |r, node| text(r, node, |link| &mut link.hashed))
         .doc(
-            "The text whose MD5 a link must carry.",
+            "The text whose MD5 hash a link must contain.",
             "secure_link_md5 \"$secure_link_expires$uri secret\";",
         )
         .takes("TEXT")
         .without("none"),
     value("secure_link_secret", HSL, Args::ONE, secret)
         .doc(
-            "The word that was hashed with the rest of a link of the form `/prefix/HASH/link`.",
+            "The secret word in the hash of a link of the form `/prefix/HASH/link`.",
             "secure_link_secret word;",
         )
         .takes("WORD")

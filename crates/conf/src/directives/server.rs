@@ -20,9 +20,9 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     block("server", Contexts::HTTP, Args::NONE, server)
         .doc("One site: its addresses, names and locations.", "server { listen 80; }"),
     millis("client_header_timeout", HS, |r| &mut r.server().client_header_timeout)
-        .doc("How long a request's head may take.", "client_header_timeout 60s;"),
+        .doc("The timeout for reading a request's head.", "client_header_timeout 60s;"),
     size("client_header_buffer_size", HS, |r| &mut r.server().client_header_buffer_size)
-        .doc("The buffer that most request heads fit in.", "client_header_buffer_size 1k;"),
+        .doc("The buffer size for a request's head.", "client_header_buffer_size 1k;"),
     value("large_client_header_buffers", HS, Args::TWO, large_client_header_buffers)
         .doc(
             "Number and size of buffers for larger heads; no line may be longer than one.",
@@ -31,31 +31,31 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .takes("NUMBER SIZE")
         .default("4 8k"),
     number("max_headers", HS, |r| &mut r.server().max_headers)
-        .doc("How many fields a request may have.", "max_headers 1000;"),
+        .doc("The most header fields of a request.", "max_headers 1000;"),
     flag("ignore_invalid_headers", HS, |r| &mut r.server().ignore_invalid_headers)
-        .doc("Whether fields with odd names are dropped.", "ignore_invalid_headers on;"),
+        .doc("Whether header fields with invalid names are dropped.", "ignore_invalid_headers on;"),
     flag("underscores_in_headers", HS, |r| &mut r.server().underscores_in_headers)
-        .doc("Whether `_` in a field's name is not odd.", "underscores_in_headers on;"),
+        .doc("Whether `_` is valid in the name of a header field.", "underscores_in_headers on;"),
     flag("merge_slashes", HS, |r| &mut r.server().merge_slashes)
-        .doc("Whether `//` in a path counts as `/`.", "merge_slashes on;"),
+        .doc("Whether adjacent slashes in a path are merged.", "merge_slashes on;"),
     value("connection_pool_size", HS, Args::ONE, |r, node| {
         r.server().connection_pool_size = pool(node)?;
         Ok(())
     })
-    .doc("Sized memory that sizes itself.", "connection_pool_size 512;")
+    .doc("Without effect: the memory sizes itself.", "connection_pool_size 512;")
     .takes("SIZE")
     .default("512"),
     value("request_pool_size", HS, Args::ONE, |r, node| {
         r.server().request_pool_size = pool(node)?;
         Ok(())
     })
-    .doc("Sized memory that sizes itself.", "request_pool_size 4k;")
+    .doc("Without effect: the memory sizes itself.", "request_pool_size 4k;")
     .takes("SIZE")
     .default("4k"),
     accepted("server_names_hash_max_size", Contexts::HTTP, Args::ONE, DirectiveForm::Number)
-        .doc("Sized a table that sizes itself.", "server_names_hash_max_size 512;"),
+        .doc("Without effect: the table sizes itself.", "server_names_hash_max_size 512;"),
     accepted("server_names_hash_bucket_size", Contexts::HTTP, Args::ONE, DirectiveForm::Number)
-        .doc("Sized a table that sizes itself.", "server_names_hash_bucket_size 64;"),
+        .doc("Without effect: the table sizes itself.", "server_names_hash_bucket_size 64;"),
 ];
 
 /// The parameters that `listen` directives gave for an address, beside its present state.

@@ -10,7 +10,7 @@ use crate::regex::LetterCase;
 
 pub(super) const TABLE: &[DirectiveSpec] =
     &[own("server_name", Contexts::SERVER, Args::at_least(1), server_name)
-        .doc("The names that the server answers to.", "server_name a.com *.a.com ~^www\\d+;")
+        .doc("The names of the server.", "server_name a.com *.a.com ~^www\\d+;")
         .takes("NAME | *.NAME | NAME.* | .NAME | ~REGEX…")
         .default("\"\"")];
 

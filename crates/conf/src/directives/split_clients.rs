@@ -9,7 +9,7 @@ use crate::reader::{ConfReader, ReadFault, ReadResult, show};
 pub(super) const TABLE: &[DirectiveSpec] =
     &[leaf("split_clients", Contexts::HTTP, Args::TWO, Inheritance::Own, split_clients)
         .doc(
-            "A variable that takes each of its texts for a share of clients, always the same ones.",
+            "A variable with one of several values, each for a fixed share of clients.",
             "split_clients $remote_addr $variant { 50% one; * two; }",
         )
         .takes("TEXT VARIABLE")

@@ -14,9 +14,9 @@ const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
     flag("ssi", Contexts::HSLI, |r| &mut ssi_mut(r).on)
-        .doc("Whether commands in pages are done: server-side includes.", "ssi on;"),
+        .doc("Whether server-side includes are processed.", "ssi on;"),
     flag("ssi_silent_errors", HSL, |r| &mut ssi_mut(r).silent_errors).doc(
-        "Whether a command that cannot be done shows nothing instead of a text.",
+        "Whether a command that fails has no output instead of an error text.",
         "ssi_silent_errors on;",
     ),
     list("ssi_types", HSL, Args::at_least(1), |r, node| {
@@ -25,23 +25,23 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         ssi_mut(r).types = types;
         Ok(())
     })
-    .doc("Content types to look for commands in beside `text/html`.", "ssi_types text/plain;")
+    .doc("Content types to process in addition to `text/html`.", "ssi_types text/plain;")
     .takes("TYPE…")
     .default("text/html"),
     size("ssi_value_length", HSL, |r| &mut ssi_mut(r).value_length)
-        .doc("The longest value of a parameter of a command.", "ssi_value_length 512;"),
+        .doc("The longest parameter value of a command.", "ssi_value_length 512;"),
     flag("ssi_last_modified", HSL, |r| &mut ssi_mut(r).last_modified)
         .doc("Whether pages with commands keep `Last-Modified`.", "ssi_last_modified on;"),
     accepted("ssi_min_file_chunk", HSL, Args::ONE, DirectiveForm::Size)
-        .doc("Said which parts of a page are sent as files.", "ssi_min_file_chunk 1k;"),
+        .doc("Without effect: the least part of a page sent as a file.", "ssi_min_file_chunk 1k;"),
     accepted("ssi_ignore_recycled_buffers", HSL, Args::ONE, DirectiveForm::Flag)
-        .doc("Said how buffers are used again.", "ssi_ignore_recycled_buffers off;"),
+        .doc("Without effect: the reuse of buffers.", "ssi_ignore_recycled_buffers off;"),
     value("add_before_body", HSL, Args::ONE, |r, node| {
         addition_mut(r).before = path(node);
         Ok(())
     })
     .doc(
-        "A path of this server whose answer is put before bodies; empty for none.",
+        "The URI of a subrequest whose response is added before the body; empty for none.",
         "add_before_body /header;",
     )
     .takes("URI")
@@ -51,7 +51,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Ok(())
     })
     .doc(
-        "A path of this server whose answer is put behind bodies; empty for none.",
+        "The URI of a subrequest whose response is added after the body; empty for none.",
         "add_after_body /footer;",
     )
     .takes("URI")
@@ -62,7 +62,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         addition_mut(r).types = types;
         Ok(())
     })
-    .doc("Content types that something is added to beside `text/html`.", "addition_types *;")
+    .doc("Content types that get additions, beside `text/html`.", "addition_types *;")
     .takes("TYPE…")
     .default("text/html"),
 ];

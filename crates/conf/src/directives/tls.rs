@@ -52,20 +52,20 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         r.tls().conf.password_file = Some(file);
         Ok(())
     })
-    .doc("The file with passwords for keys.", "ssl_password_file passwords;")
+    .doc("The file with pass phrases for keys.", "ssl_password_file passwords;")
     .takes("FILE")
     .without("none"),
     list("ssl_protocols", HS, Args::at_least(1), |r, node| {
         read_protocols(r, node, |r| &mut r.tls().conf.protocols)
     })
-    .doc("The versions of TLS that are spoken.", "ssl_protocols TLSv1.2 TLSv1.3;")
+    .doc("The TLS versions.", "ssl_protocols TLSv1.2 TLSv1.3;")
     .takes("SSLv2 | SSLv3 | TLSv1 | TLSv1.1 | TLSv1.2 | TLSv1.3…")
     .default("TLSv1.2 TLSv1.3"),
     value("ssl_ciphers", HS, Args::ONE, |r, node| {
         r.tls().conf.ciphers = show(node.arg(0)).into_owned();
         Ok(())
     })
-    .doc("The ciphers for TLS 1.2, as OpenSSL writes them.", "ssl_ciphers HIGH:!aNULL;")
+    .doc("The TLS 1.2 ciphers, as an OpenSSL cipher string.", "ssl_ciphers HIGH:!aNULL;")
     .takes("CIPHERS")
     .default("HIGH:!aNULL:!MD5"),
     value("ssl_prefer_server_ciphers", HS, Args::ONE, |r, node| {
@@ -73,9 +73,9 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         r.tls().conf.prefer_server_ciphers = Some(is_on);
         Ok(())
     })
-    .doc("Whether our order of ciphers decides.", "ssl_prefer_server_ciphers on;")
+    .doc("Whether the server's order of ciphers takes precedence.", "ssl_prefer_server_ciphers on;")
     .takes("on | off")
-    .without("on, in our order, which begins with AES-128"),
+    .without("on, in the server's order, which begins with AES-128"),
     value("ssl_ecdh_curve", HS, Args::ONE, |r, node| {
         r.tls().conf.ecdh_curve = show(node.arg(0)).into_owned();
         Ok(())
@@ -84,24 +84,24 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     .takes("GROUP[:GROUP…] | auto")
     .default("auto"),
     value("ssl_dhparam", HS, Args::ONE, |r, node| file(r, node, |conf| &mut conf.dhparam))
-        .doc("The file for an old way of key exchange.", "ssl_dhparam dhparam.pem;")
+        .doc("The file with DHE parameters; DHE is not supported.", "ssl_dhparam dhparam.pem;")
         .takes("FILE")
         .without("none"),
     list("ssl_conf_command", HS, Args::TWO, |r, node| {
         check_command(node)?;
         push_command(r, node, |r| &mut r.tls().conf.conf_commands)
     })
-    .doc("A setting in OpenSSL's own words.", "ssl_conf_command Options KTLS;")
+    .doc("An OpenSSL configuration command.", "ssl_conf_command Options KTLS;")
     .takes("NAME TEXT")
     .without("none"),
     list("ssl_session_cache", HS, Args::between(1, 2), session_cache)
-        .doc("Where sessions are remembered.", "ssl_session_cache shared:SSL:10m;")
+        .doc("The session caches.", "ssl_session_cache shared:SSL:10m;")
         .takes("off | none | builtin[:NUMBER] | shared:NAME:SIZE…")
         .default("none"),
     seconds("ssl_session_timeout", HS, |r| &mut r.tls().conf.session_timeout)
-        .doc("How long a session can be taken up again.", "ssl_session_timeout 1d;"),
+        .doc("How long a session can be resumed.", "ssl_session_timeout 1d;"),
     flag("ssl_session_tickets", HS, |r| &mut r.tls().conf.session_tickets)
-        .doc("Whether sessions are kept by clients.", "ssl_session_tickets on;"),
+        .doc("Whether session tickets are used.", "ssl_session_tickets on;"),
     list("ssl_session_ticket_key", HS, Args::ONE, |r, node| {
         let path = r.beside_conf(node.arg(0));
         let again = r.again;
@@ -112,80 +112,92 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         keys.push(path);
         Ok(())
     })
-    .doc("A file with a key for tickets.", "ssl_session_ticket_key ticket.key;")
+    .doc("A file with a key for session tickets.", "ssl_session_ticket_key ticket.key;")
     .takes("FILE")
     .without("random keys"),
     size("ssl_buffer_size", HS, |r| &mut r.tls().conf.buffer_size)
-        .doc("Bytes sent in one record.", "ssl_buffer_size 16k;"),
+        .doc("The size of the buffer, and so of a TLS record.", "ssl_buffer_size 16k;"),
     flag("ssl_early_data", HS, |r| &mut r.tls().conf.early_data)
-        .doc("Whether requests may come before the handshake ends.", "ssl_early_data on;"),
+        .doc("Whether 0-RTT requests are accepted.", "ssl_early_data on;"),
     flag("ssl_reject_handshake", HS, |r| &mut r.tls().conf.reject_handshake)
-        .doc("Whether handshakes for this server are refused.", "ssl_reject_handshake on;"),
+        .doc("Whether handshakes for this server are rejected.", "ssl_reject_handshake on;"),
     flag("ssl_stapling", HS, |r| &mut r.tls().conf.stapling)
-        .doc("Whether revocation answers are sent along.", "ssl_stapling on;"),
+        .doc("Whether OCSP responses are stapled.", "ssl_stapling on;"),
     flag("ssl_stapling_verify", HS, |r| &mut r.tls().conf.stapling_verify)
-        .doc("Whether revocation answers are checked.", "ssl_stapling_verify on;"),
+        .doc("Whether OCSP responses are verified.", "ssl_stapling_verify on;"),
     value("ssl_stapling_file", HS, Args::ONE, |r, node| {
         file(r, node, |conf| &mut conf.stapling_file)
     })
-    .doc("A file with a revocation answer.", "ssl_stapling_file ocsp.der;")
+    .doc("A file with the OCSP response to staple.", "ssl_stapling_file ocsp.der;")
     .takes("FILE")
     .without("none"),
     value("ssl_stapling_responder", HS, Args::ONE, |r, node| {
         r.tls().conf.stapling_responder = Some(show(node.arg(0)).into_owned());
         Ok(())
     })
-    .doc("The address to ask for revocation.", "ssl_stapling_responder http://ocsp.a.com/;")
+    .doc("The URL of the OCSP responder.", "ssl_stapling_responder http://ocsp.a.com/;")
     .takes("URL")
-    .without("what the certificate says"),
+    .without("the URL in the certificate"),
     value("ssl_trusted_certificate", HS, Args::ONE, |r, node| {
         file(r, node, |conf| &mut conf.trusted_certificate)
     })
-    .doc("Authorities that are trusted, unsaid to clients.", "ssl_trusted_certificate ca.crt;")
+    .doc(
+        "The trusted authorities that are not announced to clients.",
+        "ssl_trusted_certificate ca.crt;",
+    )
     .takes("FILE")
     .without("none"),
     value("ssl_client_certificate", HS, Args::ONE, |r, node| {
         file(r, node, |conf| &mut conf.client_certificate)
     })
-    .doc("Authorities of client certificates.", "ssl_client_certificate ca.crt;")
+    .doc(
+        "The trusted authorities of client certificates, announced to clients.",
+        "ssl_client_certificate ca.crt;",
+    )
     .takes("FILE")
     .without("none"),
     value("ssl_crl", HS, Args::ONE, |r, node| file(r, node, |conf| &mut conf.crl))
-        .doc("Client certificates that are revoked.", "ssl_crl revoked.pem;")
+        .doc("The revocation lists for client certificates.", "ssl_crl revoked.pem;")
         .takes("FILE")
         .without("none"),
     value("ssl_verify_client", HS, Args::ONE, verify_client)
-        .doc("Whether clients must show a certificate.", "ssl_verify_client optional_no_ca;")
+        .doc(
+            "Whether client certificates are requested and verified.",
+            "ssl_verify_client optional_no_ca;",
+        )
         .takes("on | off | optional | optional_no_ca")
         .default("off"),
     number("ssl_verify_depth", HS, |r| &mut r.tls().conf.verify_depth)
-        .doc("How long a client's chain may be.", "ssl_verify_depth 2;"),
+        .doc("The longest certificate chain of a client.", "ssl_verify_depth 2;"),
     value("ssl_ocsp", HS, Args::ONE, |_, node| {
         let is_off = chosen(node, &[("off", true), ("on", false), ("leaf", false)])?;
         if is_off { Ok(()) } else { Err(closed_door("ssl_ocsp", node.arg(0))) }
     })
-    .doc("Whether clients' certificates are asked about.", "ssl_ocsp off;")
+    .doc("Whether client certificates are verified by OCSP.", "ssl_ocsp off;")
     .takes("off")
     .default("off"),
     accepted("ssl_ocsp_cache", HS, Args::ONE, DirectiveForm::Check(ocsp_cache))
-        .doc("Where those answers are kept.", "ssl_ocsp_cache shared:ocsp:1m;")
+        .doc("The cache of those OCSP responses.", "ssl_ocsp_cache shared:ocsp:1m;")
         .takes("off | shared:NAME:SIZE"),
     accepted("ssl_ocsp_responder", HS, Args::ONE, DirectiveForm::Any)
-        .doc("The address to ask about clients.", "ssl_ocsp_responder http://ocsp.a.com/;")
+        .doc(
+            "The URL of the OCSP responder for client certificates.",
+            "ssl_ocsp_responder http://ocsp.a.com/;",
+        )
         .takes("URL"),
     value("ssl_certificate_cache", HS, Args::between(1, 3), |r, node| {
         r.tls().conf.certificate_cache = read_certificate_cache(node)?;
         Ok(())
     })
-    .doc("Keeps certificates named by variables.", "ssl_certificate_cache max=100;")
+    .doc("The cache of certificates named by variables.", "ssl_certificate_cache max=100;")
     .takes("max=NUMBER [inactive=SECONDS] [valid=SECONDS] | off")
     .default("off"),
     flag("ssl_certificate_compression", HS, |r| &mut r.tls().conf.certificate_compression)
         .doc("Whether certificates are sent compressed.", "ssl_certificate_compression on;"),
     list("ssl_ech_file", HS, Args::ONE, ignored)
-        .doc("The file with keys for hidden names.", "ssl_ech_file ech.pem;")
+        .doc("The file with keys for Encrypted Client Hello.", "ssl_ech_file ech.pem;")
         .takes("FILE")
-        .without("none; nothing follows from it but a warning"),
+        .without("none; without effect, with a warning"),
 ];
 
 /// Refuses certificates and keys from where they cannot be had.

@@ -14,7 +14,7 @@ const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
     leaf("types", HSL, Args::NONE, Inheritance::List, types)
-        .doc("Content types and the extensions that mean them.", "types { text/html html htm; }")
+        .doc("Content types and their file name extensions.", "types { text/html html htm; }")
         .takes("{ TYPE EXTENSION…; … }")
         .without("`text/html html`, `image/gif gif`, `image/jpeg jpg`"),
     value("default_type", HSL, Args::ONE, |r, node| {
@@ -25,9 +25,9 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     .takes("TYPE")
     .default("text/plain"),
     accepted("types_hash_max_size", HSL, Args::ONE, DirectiveForm::Number)
-        .doc("Sized a table that sizes itself.", "types_hash_max_size 2048;"),
+        .doc("Without effect: the table sizes itself.", "types_hash_max_size 2048;"),
     accepted("types_hash_bucket_size", HSL, Args::ONE, DirectiveForm::Number)
-        .doc("Sized a table that sizes itself.", "types_hash_bucket_size 64;"),
+        .doc("Without effect: the table sizes itself.", "types_hash_bucket_size 64;"),
 ];
 
 fn types(r: &mut ConfReader, node: &Node) -> ReadResult {

@@ -23,34 +23,38 @@ const U: Contexts = Contexts::UPSTREAM;
 pub(super) const TABLE: &[DirectiveSpec] = &[
     leaf("upstream", Contexts::HTTP, Args::ONE, Inheritance::Own, upstream)
         .doc(
-            "A named group of origins.",
+            "A named group of upstream servers.",
             "upstream php { server unix:/run/php/php-fpm.sock; server 10.0.0.2:9000 backup; }",
         )
         .takes("NAME"),
     own("server", U, Args::at_least(1), server)
-        .doc("An origin of the group.", "server 10.0.0.2:9000 weight=5 max_fails=3;")
+        .doc("A server of the group.", "server 10.0.0.2:9000 weight=5 max_fails=3;")
         .takes(
             "HOST [weight=NUMBER] [max_conns=NUMBER] [max_fails=NUMBER] [fail_timeout=SECONDS] \
          [backup] [down] [PARAMETER…]",
         )
-        .without("none; `weight` and `max_fails` are 1, `fail_timeout` is 10s"),
+        .without("none; `weight` and `max_fails` default to 1, `fail_timeout` to 10s"),
     own("least_conn", U, Args::NONE, |r, _| balance(r, Balance::LeastConn))
-        .doc("Chooses the server with the fewest connections for its weight.", "least_conn;"),
+        .doc("Balances by the fewest active connections, in relation to weight.", "least_conn;"),
     own("ip_hash", U, Args::NONE, |r, _| balance(r, Balance::IpHash))
-        .doc("Chooses the server by the client's address.", "ip_hash;"),
+        .doc("Balances by the client's address.", "ip_hash;"),
     own("hash", U, Args::between(1, 2), hash)
         .doc(
-            "Chooses the server by a text; `consistent` keeps most choices when servers change.",
+            "Balances by the hash of a text; with `consistent` most keys keep their server when \
+             the group changes.",
             "hash $request_uri consistent;",
         )
         .takes("TEXT [consistent]")
         .without("none"),
     own("random", U, Args::between(0, 2), random)
-        .doc("Chooses by chance, or the better of two.", "random two least_conn;")
+        .doc(
+            "Balances by random choice, or by the better of two random choices.",
+            "random two least_conn;",
+        )
         .takes("[two [least_conn]]")
         .without("none"),
     value("keepalive", U, Args::between(1, 2), keepalive)
-        .doc("How many idle connections a worker keeps.", "keepalive 16;")
+        .doc("The most idle connections of a worker.", "keepalive 16;")
         .takes("NUMBER [local]")
         .default("32"),
     value("keepalive_requests", U, Args::ONE, |r, node| {
@@ -58,25 +62,28 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         group(r).keepalive.requests = number.unsigned_abs();
         Ok(())
     })
-    .doc("How many requests one connection carries.", "keepalive_requests 1000;")
+    .doc("The most requests over one connection.", "keepalive_requests 1000;")
     .takes("NUMBER")
     .default("1000"),
     millis("keepalive_time", U, |r| &mut group(r).keepalive.time)
-        .doc("The longest that one connection is used.", "keepalive_time 1h;"),
+        .doc("The longest lifetime of a connection.", "keepalive_time 1h;"),
     millis("keepalive_timeout", U, |r| &mut group(r).keepalive.timeout)
-        .doc("How long an idle connection is kept.", "keepalive_timeout 60s;"),
+        .doc("How long an idle connection stays open.", "keepalive_timeout 60s;"),
     value("queue", U, Args::between(1, 2), |r, node| {
         group(r).queue = Some(read_queue(node, Duration::from_secs(60))?);
         Ok(())
     })
     .doc(
-        "How many requests wait when no server may take one (`max_conns`), and how long.",
+        "The length of the queue when all servers are at `max_conns`, and its timeout.",
         "queue 100 timeout=10s;",
     )
     .takes("NUMBER [timeout=TIME]")
-    .without("none: a request that no server may take is refused"),
+    .without("none: a request without an available server is refused"),
     own("zone", U, Args::between(1, 2), zone)
-        .doc("Named shared memory for the group, which is always shared.", "zone php 64k;")
+        .doc(
+            "Shared memory for the group; only checked, as its state is always shared.",
+            "zone php 64k;",
+        )
         .takes("NAME [SIZE]")
         .without("none"),
     accepted(
@@ -85,10 +92,10 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Args::at_least(1),
         DirectiveForm::Check(|r, node| name_servers(r, node).map(|_| ())),
     )
-    .doc("Chose name servers for `resolve`.", "resolver 127.0.0.53;")
+    .doc("Without effect: name servers for `resolve`.", "resolver 127.0.0.53;")
     .takes("HOST… [valid=SECONDS] [ipv4=on|off] [ipv6=on|off] [status_zone=NAME]"),
     accepted("resolver_timeout", U, Args::ONE, DirectiveForm::Millis)
-        .doc("Chose how long a name may take.", "resolver_timeout 5s;"),
+        .doc("Without effect: the timeout of name resolution.", "resolver_timeout 5s;"),
 ];
 
 /// The largest effective weight: `hash … consistent` stores points for each unit.

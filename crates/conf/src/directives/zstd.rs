@@ -14,16 +14,16 @@ const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
     flag("zstd", Contexts::HSLI, |r| &mut zstd_mut(r).on)
-        .doc("Whether answers are compressed on the way out.", "zstd on;"),
+        .doc("Whether responses are compressed.", "zstd on;"),
     value("zstd_comp_level", HSL, Args::ONE, level)
-        .doc("How hard to compress, from -7 to 22.", "zstd_comp_level 3;")
+        .doc("The compression level, from -7 to 22.", "zstd_comp_level 3;")
         .takes("NUMBER (-7 to 22)")
         .default("1"),
     value("zstd_min_length", HSL, Args::ONE, |r, node| {
         zstd_mut(r).min_length = values::size(node.arg(0)).ok_or(INVALID)?;
         Ok(())
     })
-    .doc("Answers shorter than this are left alone.", "zstd_min_length 1000;")
+    .doc("The smallest response that is compressed.", "zstd_min_length 1000;")
     .takes("SIZE")
     .default("20"),
     list("zstd_types", HSL, Args::at_least(1), |r, node| {
@@ -32,16 +32,16 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         zstd_mut(r).types = types;
         Ok(())
     })
-    .doc("Content types to compress beside `text/html`.", "zstd_types text/css;")
+    .doc("Content types to compress in addition to `text/html`.", "zstd_types text/css;")
     .takes("TYPE…")
     .default("text/html"),
     buffers("zstd_buffers", HSL, |r| &mut zstd_mut(r).buffers)
-        .doc("Number and size of buffers for it.", "zstd_buffers 16 8k;"),
+        .doc("Number and size of the buffers.", "zstd_buffers 16 8k;"),
     value("zstd_static", HSL, Args::ONE, |r, node| {
         zstd_mut(r).precompressed = precompressed(node)?;
         Ok(())
     })
-    .doc("Whether a file's `.zst` neighbour is sent instead.", "zstd_static on;")
+    .doc("Whether a precompressed `.zst` file is sent instead.", "zstd_static on;")
     .takes("on | off | always")
     .default("off"),
 ];
