@@ -132,7 +132,7 @@ impl AdminDesk {
     }
 
     fn store(&self) -> Result<&Arc<bolide_cache::Store>, String> {
-        let nothing = "the server keeps no answers: there is no page_cache and no fastcgi_cache";
+        let nothing = "the server has no cache: neither page_cache nor fastcgi_cache is configured";
         self.site.store().ok_or_else(|| nothing.to_owned())
     }
 

@@ -80,15 +80,15 @@ fn report(path: &str, survey: &Survey, detail: CheckDetail) -> String {
         survey.findings.iter().filter(|one| one.guards && one.standing == Standing::Refused);
     match (guards.count(), survey.is_fine()) {
         (0, true) => text.push_str(
-            "A server starts with it if the files and addresses it names \
-                                    are there: bolide -t tells.\n",
+            "A server starts with it if the files and addresses in it exist: \
+             check with bolide -t.\n",
         ),
         (0, false) => text.push_str("No server starts with it.\n"),
         (guards, _) => {
             let _ = writeln!(
                 text,
-                "No server starts with it; {guards} of what is refused keep somebody or something \
-                 out (marked with !): leaving them away opens what nginx keeps closed."
+                "No server starts with it; {guards} refused directives restrict access (marked \
+                 with !): without them the server would be more open than nginx."
             );
         }
     }
@@ -100,7 +100,7 @@ fn line(text: &mut String, finding: &Finding) {
     let word = word(finding.standing);
     let _ = write!(text, "{word:12}{mark} {}  {}", finding.place, finding.name);
     if let Standing::Approximated(why) = finding.standing {
-        let _ = write!(text, "  (no effect: {why})");
+        let _ = write!(text, "  (no effect: {})", why.trim_start_matches("Without effect: "));
     }
     text.push('\n');
     for message in &finding.messages {

@@ -225,7 +225,7 @@ impl Stapling {
             match thread.spawn(body) {
                 Ok(_) => state.runs = true,
                 Err(error) => {
-                    log.write(LogLevel::Alert, &format!("cannot ask OCSP responders: {error}"));
+                    log.write(LogLevel::Alert, &format!("cannot query OCSP responders: {error}"));
                 }
             }
         }

@@ -22,7 +22,7 @@ fn is_hit(server: &TestServer, path: &str) -> bool {
 fn what_is_kept_is_listed_by_tag_and_url() {
     let php = TestPhp::start(1);
     let server = serve(&php, "", "page_cache auto;");
-    assert_eq!(told(&server, &["list"]), "nothing is kept that fits\n");
+    assert_eq!(told(&server, &["list"]), "no matching entries\n");
     for (n, tags) in [(1, "A,B"), (2, "A"), (3, "shop_1")] {
         assert_eq!(server.get(&page(n, tags)).status, 200);
     }
@@ -109,7 +109,7 @@ fn sites_and_zones_are_purged_apart() {
     let other = ask(&server, &["cache", "purge", "--zone", "one", "--url", &url]);
     assert_eq!((other.code, other.text()), (0, "purged: 1 object\n".to_owned()));
     let wrong = ask(&server, &["cache", "purge", "--zone", "two", "--url", &url]);
-    assert!(wrong.code == 1 && wrong.stderr.contains("another part of the store"), "{wrong}");
+    assert!(wrong.code == 1 && wrong.stderr.contains("in another space"), "{wrong}");
 }
 
 #[test]
@@ -150,7 +150,10 @@ fn pages_are_warmed_by_name_and_by_sitemap_over_tls_too() {
     };
     let (one, two, three) = (page(1, "A"), page(2, "B"), page(3, "C"));
     let said = told(&server, &["warm", &url(0, "http", &one), &url(0, "http", "/count.php?n=4")]);
-    assert!(said.ends_with("asked 2: 1 kept now, 0 kept before, 1 not kept, 0 failed\n"), "{said}");
+    assert!(
+        said.ends_with("requested 2: 1 stored, 0 already cached, 1 not stored, 0 failed\n"),
+        "{said}"
+    );
     assert!(is_warm(&one));
     let escaped = |text: String| text.replace('&', "&amp;");
     let map = format!(
@@ -178,14 +181,14 @@ fn mistakes_are_told_and_lead_to_1() {
     let php = TestPhp::start(1);
     let server = serve(&php, ZONE, KEEP);
     for (args, said) in [
-        (&["cache", "purge"][..], "say what is purged"),
-        (&["cache", "purge", "--all", "--tag", "A"], "say what is purged"),
+        (&["cache", "purge"][..], "nothing to purge"),
+        (&["cache", "purge", "--all", "--tag", "A"], "nothing to purge"),
         (&["cache", "list", "--zone", "none"], "there is no zone \"none\": known are \"one\""),
         (
             &["cache", "list", "--vhost", "none"],
             "there is no vhost \"none\": known are \"localhost\"",
         ),
-        (&["cache", "list", "--limit", "x"], "\"x\" is no number"),
+        (&["cache", "list", "--limit", "x"], "\"x\" is not a number"),
         (&["cache", "list", "word"], "invalid option: \"word\""),
         (&["cache", "list", "--other"], "invalid option: \"--other\""),
         (&["cache", "drop"], "invalid option: \"cache drop\""),
@@ -218,7 +221,7 @@ fn mistakes_are_told_and_lead_to_1() {
 fn a_server_that_keeps_nothing_says_so() {
     let server = crate::site("");
     let done = ask(&server, &["cache", "stats"]);
-    assert!(done.code == 1 && done.stderr.contains("keeps no answers"), "{done}");
+    assert!(done.code == 1 && done.stderr.contains("has no cache"), "{done}");
     let url = format!("http://localhost:{}/", server.home().port(0));
     let story = ask(&server, &["explain", &url]).succeeded().text();
     assert!(story.contains("decision   NONE: files answer here"), "{story}");

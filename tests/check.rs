@@ -25,7 +25,7 @@ fn differences_are_told_with_their_places_and_open_doors_are_marked() {
     let done = home.run(&["check", conf.to_str().unwrap()]);
     let file = conf.display();
     let wanted = format!(
-        "approximated  {file}:3  types_hash_max_size  (no effect: Sized a table that sizes \
+        "approximated  {file}:3  types_hash_max_size  (no effect: the table sizes \
          itself.)\n\
          refused       {file}:7  perl_modules\n\
          \x20               \"perl_modules\" directive is not implemented yet\n\
@@ -35,8 +35,8 @@ fn differences_are_told_with_their_places_and_open_doors_are_marked() {
          \x20               unknown directive \"gzpi\"\n\
          \x20               did you mean \"gzip\"?\n\
          {file}: 9 directives: 5 supported, 1 approximated, 3 refused\n\
-         No server starts with it; 1 of what is refused keep somebody or something out (marked \
-         with !): leaving them away opens what nginx keeps closed.\n"
+         No server starts with it; 1 refused directives restrict access (marked with !): \
+         without them the server would be more open than nginx.\n"
     );
     assert_eq!((done.code, done.text()), (1, wanted));
 }

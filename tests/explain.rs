@@ -182,7 +182,7 @@ fn the_story_names_the_lines_that_made_it() {
     }
     assert!(story.contains("starts over with \"/count.php?q=/new/x\""), "{story}");
     assert!(story.contains("decision   MISS: nothing is kept under this key"), "{story}");
-    assert!(story.contains(&format!("the origin {address} is asked")), "{story}");
+    assert!(story.contains(&format!("a request goes to upstream {address}")), "{story}");
 }
 
 #[test]

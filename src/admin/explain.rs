@@ -39,7 +39,7 @@ fn tell_request(desk: &AdminDesk, words: &Words, id: &str) -> Told {
     let found = recent(store, |one| one.id.starts_with(&id.to_ascii_lowercase()));
     if found.is_empty() {
         return Err(format!(
-            "no decision about request \"{id}\" is remembered: each worker has its last {}, \
+            "no decision about request \"{id}\" is known: each worker has its last {}, \
              of locations with a cache",
             bolide_cache::DECISIONS_MAX
         ));
@@ -64,9 +64,9 @@ fn ago(at_ms: u64) -> u64 {
 fn recent_line(one: &Recent) -> String {
     let mut text = format!("{} ({}), {}", one.decision, one.why.word(), one.status);
     if one.is_kept {
-        text.push_str(", the answer was kept");
+        text.push_str(", the response was stored");
     } else if let Some(refusal) = one.refusal {
-        text.push_str(&format!(", the answer was not kept ({})", refusal.reason()));
+        text.push_str(&format!(", the response was not stored ({})", refusal.reason()));
     }
     text.push_str(&format!(", {} ago", seconds(ago(one.at_ms))));
     text
@@ -81,12 +81,14 @@ fn outcome(told: &Explanation) -> String {
         PhaseOutcome::Answers(status) if matches!(told.decision, "HIT" | "STALE" | "UPDATING") => {
             format!("the store answers {status}")
         }
-        PhaseOutcome::Answers(status) => format!("it is answered with {status}, without an origin"),
-        PhaseOutcome::Asks(origin) => format!("the origin {origin} is asked"),
-        PhaseOutcome::Joins => "it waits for the fetch of somebody else".to_owned(),
-        PhaseOutcome::Closes => "the connection is closed without an answer".to_owned(),
-        PhaseOutcome::Assembles => "the page is put together from its parts".to_owned(),
-        PhaseOutcome::Waits => "it waits for what cannot be tried".to_owned(),
+        PhaseOutcome::Answers(status) => {
+            format!("the server answers {status} without an upstream request")
+        }
+        PhaseOutcome::Asks(origin) => format!("a request goes to upstream {origin}"),
+        PhaseOutcome::Joins => "it waits for the fetch of another request".to_owned(),
+        PhaseOutcome::Closes => "the connection is closed without a response".to_owned(),
+        PhaseOutcome::Assembles => "the page is assembled from its fragments".to_owned(),
+        PhaseOutcome::Waits => "it waits for an event that cannot be simulated".to_owned(),
     }
 }
 

@@ -90,7 +90,7 @@ pub(super) fn begins(url: &[u8], typed: &[u8]) -> bool {
 pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
     let store = desk.store()?;
     let limit = match words.text("limit") {
-        Some(text) => text.parse().map_err(|_| format!("\"{text}\" is no number"))?,
+        Some(text) => text.parse().map_err(|_| format!("\"{text}\" is not a number"))?,
         None => LIMIT,
     };
     let filter = Filter::new(desk, words)?;
@@ -138,7 +138,7 @@ pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
         out.push_str(&format!("{url}\n    {space}: {line}\n"));
     }
     match (entries.is_empty(), more) {
-        (true, 0) => out.push_str("nothing is kept that fits\n"),
+        (true, 0) => out.push_str("no matching entries\n"),
         (_, 0) => {}
         _ => out.push_str(&format!("and {more} more; --limit shows them\n")),
     }

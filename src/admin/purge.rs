@@ -19,7 +19,7 @@ pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
     let is_all = words.has("all");
     let is_narrow = ["url", "tag", "prefix"].iter().any(|word| words.has(word));
     if is_all == is_narrow {
-        let what = "say what is purged: --url, --tag or --prefix, or --all alone";
+        let what = "nothing to purge: give --url, --tag or --prefix, or --all alone";
         return Err(what.to_owned());
     }
     let spaces = desk.spaces(words)?;
@@ -29,13 +29,13 @@ pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
         }
         for tag in words.all("tag") {
             hit += match tag {
-                b"*" => return Err("\"*\" is no tag: say --all".to_owned()),
+                b"*" => return Err("\"*\" is not a tag: use --all".to_owned()),
                 tag => store.purge_tag(space.id, TagScope::Public, tag, how),
             };
         }
         for prefix in words.all("prefix") {
             if prefix.is_empty() {
-                return Err("an empty prefix is that of everything: say --all".to_owned());
+                return Err("an empty prefix matches everything: use --all".to_owned());
             }
             hit += purge_where(store, space, how, None, |url| begins(url, prefix))?;
         }
@@ -69,7 +69,7 @@ fn purge_url(
         return Err(format!("{} has no key in the store: {}", told.request, told.reason));
     };
     let Some(space) = spaces.iter().find(|space| Some(space.id) == told.space) else {
-        return Err(format!("{} is kept in another part of the store", told.request));
+        return Err(format!("{} is stored in another space", told.request));
     };
     purge_where(desk.store()?, space, how, Some(&key.url), |other| other == key.url)
 }

@@ -52,10 +52,10 @@ pub(super) fn joined(all: &[Vec<u8>]) -> String {
 pub(super) fn entry_line(one: &Candidate) -> String {
     let mut text = match one.kind {
         bolide_cache::ObjectKind::Vary => {
-            return format!("answers depend on {}", joined(&one.vary));
+            return format!("responses vary on {}", joined(&one.vary));
         }
-        bolide_cache::ObjectKind::Pass => "not to be kept".to_owned(),
-        bolide_cache::ObjectKind::Failed => format!("the origin failed, {}", one.status),
+        bolide_cache::ObjectKind::Pass => "hit-for-pass".to_owned(),
+        bolide_cache::ObjectKind::Failed => format!("the upstream failed, {}", one.status),
         bolide_cache::ObjectKind::Content => format!("{}, {}", freshness(one), one.status),
     };
     let mut add = |more: &str| {

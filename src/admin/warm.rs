@@ -172,7 +172,7 @@ impl Sums {
     fn text(&self) -> String {
         let Self { asked, failed, stored, hits, others } = self;
         format!(
-            "asked {asked}: {stored} kept now, {hits} kept before, {others} not kept, \
+            "requested {asked}: {stored} stored, {hits} already cached, {others} not stored, \
              {failed} failed\n"
         )
     }

@@ -214,7 +214,7 @@ fn read(
             words.push(&name, "");
         } else if is(options.values) || is(options.repeated) {
             if is(options.values) && words.has(&name) {
-                return Err(format!("option \"--{name}\" stands twice"));
+                return Err(format!("option \"--{name}\" is given twice"));
             }
             let value =
                 parser.value().map_err(|_| format!("option \"--{name}\" requires a value"))?;

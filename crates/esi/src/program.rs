@@ -189,7 +189,7 @@ impl ProblemKind {
             Self::BadAddress => "ESI: blanks or controls in an address",
             Self::InlinesTooLarge => "ESI: too many bytes of inlines in one page",
             Self::Unclosed => "ESI: the page ends inside of inline or remove",
-            Self::TooDeep => "ESI: inline or remove stand in themselves too often",
+            Self::TooDeep => "ESI: inline or remove nested too deeply",
         }
     }
 }
