@@ -3,7 +3,8 @@
 #
 #   scripts/setup.sh [build|lab|test|peers]...      (no argument: build)
 #     build  what `cargo build` needs: C compiler, make, cmake, pkg-config, Rust
-#     lab    a Python venv of the versions that scripts/requirements.txt names
+#     lab    what the gates without tests need: a Python venv of the versions that
+#            scripts/requirements.txt names, and cargo-deny
 #     test   what the tests need: that venv, curl, wrk, nghttp2-client, openssl,
 #            valgrind, chromium, h2spec, h2load and curl that speak HTTP/3,
 #            nginx to be compared with, php-fpm, lsphp, MariaDB and WordPress
@@ -212,9 +213,20 @@ venv() {
         die "missing in $VENV: what $PY_DEPS names" "pip failed (offline?); run: $VENV/bin/pip install -r $PY_DEPS"
 }
 
+# The version is pinned, as its verdicts change with it.
+cargo_deny() {
+    local version=0.20.2
+    "$BIN/cargo-deny" --version 2>/dev/null | grep -qx "cargo-deny $version" && return
+    say "building cargo-deny $version"
+    (cd "$(dirname "$SELF")/.." && PATH=$PATH:$HOME/.cargo/bin cargo install -q --locked --force \
+        --version "$version" --root "$TOOLS" cargo-deny) ||
+        die "missing: cargo-deny $version" "crates.io did not deliver it (offline?); run: cargo install --locked --version $version --root $TOOLS cargo-deny"
+}
+
 setup_lab() {
     apt_need python3 python3-venv
     venv
+    cargo_deny
 }
 
 # lsphp looks for its settings and extensions where the sid root is not.

@@ -36,6 +36,16 @@ check_lab() {
         run scripts/lab check && { [ -z "$1" ] || run in_lab pytest --color=no -rs; }
 }
 
+# All tests but those of the binary, then the links in comments, of private items too: only then
+# does no other lane want the build directory, which has one lock.
+check_crates() {
+    local ended=0
+    run cargo test --workspace --exclude bolide --locked --no-fail-fast || ended=1
+    run env RUSTDOCFLAGS="-D warnings" \
+        cargo doc --workspace --no-deps --document-private-items --locked --quiet || ended=1
+    return $ended
+}
+
 # beside LANE COMMAND...: starts a command whose output waits until `joined` prints it.
 declare -A lanes
 beside() {
@@ -53,13 +63,15 @@ joined() {
 tests=yes failed=0
 [ "${1:-}" != check ] || tests=
 run cargo fmt --all --check
+# What may be built in: licences, versions, sources. Advisories need a git host, so they are no gate.
+run cargo deny --locked check bans licenses sources
 beside lab check_lab "$tests"
 run cargo clippy --workspace --all-targets --locked -- -D warnings || failed=1
 joined lab || failed=1
 [ -n "$tests" ] && [ $failed = 0 ] || exit $failed
 
 run cargo test --workspace --locked --no-run
-beside crates run cargo test --workspace --exclude bolide --locked --no-fail-fast
+beside crates check_crates
 # They wait for timeouts and for one another's programs more than they compute.
 RUST_TEST_THREADS=$((2 * $(nproc))) run cargo test -p bolide --locked --no-fail-fast 2>&1 | tee "$logs/binary" || failed=1
 joined crates || failed=1
