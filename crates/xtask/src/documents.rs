@@ -11,7 +11,7 @@ const PATHS: &[&str] =
 
 /// Appends every untrue statement of the documents below `root`.
 pub(crate) fn check(root: &Path, problems: &mut Vec<String>) {
-    for directory in ["docs", "docs/decisions", "docs/moving-from", "."] {
+    for directory in ["docs", "docs/decisions", "docs/moving-from", "docs/recipes", "."] {
         let Ok(entries) = fs::read_dir(root.join(directory)) else { continue };
         for entry in entries.flatten() {
             let path = entry.path();
@@ -91,8 +91,15 @@ fn defines(text: &str, function: &str) -> bool {
     false
 }
 
-/// What is wrong with a command: a target that `make` has not, a test that nobody wrote.
+/// What is wrong with a command: a missing target of `make`, test or package.
 fn command(root: &Path, quoted: &str) -> Option<String> {
+    if quoted.starts_with("cargo ")
+        && let Some((_, rest)) = quoted.split_once(" -p ")
+        && let Some(name) = rest.split_whitespace().next()
+        && !is_package(root, name)
+    {
+        return Some(format!("there is no package {name}"));
+    }
     let mut words = quoted.split_whitespace();
     let read = |path: &str| fs::read_to_string(root.join(path)).unwrap_or_default();
     match (words.next()?, words.next()?) {
@@ -114,6 +121,16 @@ fn command(root: &Path, quoted: &str) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Whether the workspace has a package of this name.
+fn is_package(root: &Path, name: &str) -> bool {
+    let line = format!("name = \"{name}\"");
+    let crates = fs::read_dir(root.join("crates")).into_iter().flatten().flatten();
+    let manifests = crates.map(|entry| entry.path().join("Cargo.toml"));
+    manifests.chain([root.join("Cargo.toml")]).any(|path| {
+        fs::read_to_string(path).is_ok_and(|text| text.lines().any(|known| known == line))
+    })
 }
 
 /// The map shows every crate.
@@ -169,6 +186,8 @@ mod tests {
         let root = crate::tidy::root();
         assert_eq!(command(&root, "cargo test --test main h2"), None);
         assert!(command(&root, "cargo test --test main nothing").is_some());
+        assert_eq!(command(&root, "cargo test -p xtask tidy"), None);
+        assert!(command(&root, "cargo run -p nothing").is_some());
     }
 
     #[test]
