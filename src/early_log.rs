@@ -15,7 +15,7 @@ use crate::sockets::describe;
 pub(crate) enum EarlyLog {
     /// The terminal alone.
     Terminal,
-    /// This file, and the terminal for whatever is at least a warning.
+    /// This file, and the terminal for warnings and worse.
     File(PathBuf),
 }
 

@@ -99,7 +99,7 @@ fn purge_where(
 ) -> Result<u64, String> {
     let mut door = super::door()?;
     let mut found = find(store, space, &mut door, url, is_meant);
-    // Whatever is under way and was not seen.
+    // An object in transit is not found; its URL is purged anyway.
     found.pages.extend(url.map(|url| (url.to_vec(), None)));
     let mut keys = KeyBuilder::default();
     let mut hit = found.only_on_disk;

@@ -1,6 +1,6 @@
 //! Tokens of the configuration language, with nginx's rules for quotes, escapes and comments.
 //!
-//! It knows no directive; it stops at the first error, whose text and line are nginx's.
+//! It knows no directive; it stops at the first error, with nginx's text and line.
 //!
 //! ```text
 //!            blank, ;, {              " or '                 quote

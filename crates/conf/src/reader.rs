@@ -144,7 +144,7 @@ pub(crate) struct BlockScope {
     pub(crate) root_word: Option<RootWord>,
     /// Whether this block has `access_log off`.
     pub(crate) access_log_off: bool,
-    /// Sizes for origins that were written, not derived.
+    /// Upstream buffer sizes that were written, not derived.
     pub(crate) origin: OriginDraft,
     /// The same for `proxy_*`.
     pub(crate) proxied: OriginDraft,
@@ -283,9 +283,9 @@ pub(crate) struct HttpDraft {
     pub(crate) definitions: HashMap<u16, Definition>,
     /// Redefined variables of the server.
     pub(crate) redefined: Vec<(Var, u16)>,
-    /// When and where the block's `}` was read: what is checked as a whole belongs there.
-    /// Whether `$ssl_ciphers` or `$ssl_curves` stands somewhere.
+    /// Whether `$ssl_ciphers` or `$ssl_curves` is used anywhere.
     pub(crate) reads_offers: bool,
+    /// When and where the block's `}` was read: checks of the whole block are reported there.
     pub(crate) closed: DirectiveNode,
     pub(crate) closed_at: SourcePlace,
     pub(crate) settings: Option<Arc<LocationSettings>>,

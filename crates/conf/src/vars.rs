@@ -301,7 +301,7 @@ plain_vars! {
     SslCiphers = "ssl_ciphers";
     /// `$ssl_curve`
     SslCurve = "ssl_curve";
-    /// `$ssl_curves`: what the client offered.
+    /// `$ssl_curves`: the client's offer.
     SslCurves = "ssl_curves";
     /// `$ssl_sigalg`
     SslSigalg = "ssl_sigalg";

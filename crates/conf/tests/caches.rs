@@ -1,4 +1,4 @@
-//! Caches: zones, what a location keeps, and the page cache.
+//! Caches: zones, the settings of a location, and the page cache.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use bolide_conf::model::{
 
 use crate::support::{http, location, messages, outcome};
 
-/// What a location of the first server keeps.
+/// The cache settings of a location of the first server.
 fn cache<'h>(http: &'h Http, name: &str) -> &'h CacheSettings {
     &location(http, &http.servers[0], name).settings.cache
 }

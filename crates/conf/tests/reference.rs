@@ -1,6 +1,6 @@
-//! `docs/reference/` is what the tables say, and every example in it is read without a complaint.
+//! `docs/reference/` matches the tables, and every example in it is a valid configuration.
 //!
-//! `BOLIDE_WRITE_REFERENCE=1 cargo test -p bolide-conf reference` writes the pages anew.
+//! `BOLIDE_WRITE_REFERENCE=1 cargo test -p bolide-conf reference` rewrites the pages.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What the file of a feature says it owns.
+/// The header of a feature's file.
 fn title(family: &str) -> String {
     let path = root().join("crates/conf/src/directives").join(format!("{family}.rs"));
     let text = fs::read_to_string(&path).expect("a feature has a file");

@@ -196,7 +196,7 @@ fn meaning(value: &Bytes, value_max: usize) -> Result<Bytes, ProblemKind> {
 
 /// The ASCII character of the entity at the beginning of `text`, and its length.
 fn entity(text: &[u8]) -> Option<(u8, usize)> {
-    /// LIMIT: bytes of an entity that is looked at: `&#0000038;` and a little.
+    /// LIMIT: bytes of an entity that are examined: `&#0000038;` and a little.
     const ENTITY_MAX: usize = 12;
     let end = memchr::memchr(b';', &text[..text.len().min(ENTITY_MAX)])?;
     let byte = match &text[1..end] {

@@ -29,7 +29,7 @@ pub struct LsCacheControl {
     pub private: bool,
     /// `shared`: a private object that its tag finds.
     pub shared: bool,
-    /// `no-vary`: one copy whatever the cookies.
+    /// `no-vary`: one copy for all cookies.
     pub no_vary: bool,
     /// `no-autoflush`: a POST leaves the session's objects alone.
     pub no_autoflush: bool,
@@ -217,7 +217,7 @@ pub enum LsTarget<'a> {
     Tag(&'a [u8]),
     /// Objects with a tag that begins so (`abc*`).
     Prefix(&'a [u8]),
-    /// Objects of this path and query, whatever they vary on.
+    /// Objects of this path and query, in all variants.
     Url(&'a [u8]),
 }
 

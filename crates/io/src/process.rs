@@ -67,7 +67,7 @@ pub fn daemonize() -> std::io::Result<ChildWait> {
     sys::daemonize().map(ChildWait)
 }
 
-/// Ends the process at once, whatever its other threads hold or do.
+/// Ends the process at once, without regard to its other threads.
 pub fn end(status: i32) -> ! {
     sys::end(status)
 }

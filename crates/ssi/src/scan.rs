@@ -1,4 +1,4 @@
-//! From bytes to texts and commands, whatever pieces they come in.
+//! From bytes to texts and commands, for any split into pieces.
 //!
 //! ```text
 //!   Text ──<──▶ Mark ──!--#──▶ Gap ──▶ Name ──▶ BeforeKey ──▶ Key ──▶ AfterKey ──=──▶ BeforeValue

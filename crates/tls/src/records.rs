@@ -261,7 +261,7 @@ impl Records {
                 self.warnings += 1;
                 Ok(Content::Other)
             }
-            // RFC 8446 §6.2: every other alert is the end, whatever level it claims.
+            // RFC 8446 §6.2: every other alert ends the connection, at any level.
             description => Err((Error::AlertReceived(description), None)),
         }
     }

@@ -436,7 +436,7 @@ impl Fetch {
         if self.state == FetchState::Answering {
             return;
         }
-        // RFC 9110 §7.6.1: the client does not get the origin's hop-by-hop fields.
+        // RFC 9110 §7.6.1: the client does not get the upstream's hop-by-hop fields.
         let hops = Hops::of(&head.fields);
         hops.remove_named(&mut head.fields);
         if matches!(head.status, 100 | 102..200) {

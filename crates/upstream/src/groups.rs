@@ -254,7 +254,7 @@ impl Group {
         self.waiting.count()
     }
 
-    /// Whether idle connections are kept.
+    /// Whether it has a pool of idle connections.
     pub(crate) const fn is_pooled(&self) -> bool {
         self.number != UNPOOLED
     }

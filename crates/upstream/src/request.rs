@@ -50,7 +50,7 @@ pub struct Secure {
     pub certificate: Option<[Box<[u8]>; 2]>,
 }
 
-/// An address of ours.
+/// A local address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LocalAddress {
     /// Port 0 is any.

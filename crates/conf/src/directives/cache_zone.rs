@@ -29,7 +29,7 @@ pub(crate) enum Use {
     Cache,
     /// A cache of `proxy_cache`.
     ProxyCache,
-    /// A group of origins.
+    /// An upstream group.
     Group,
     /// `limit_req`
     Requests,

@@ -1,4 +1,4 @@
-//! `proxy_ssl_*`: TLS to origins.
+//! `proxy_ssl_*`: TLS to upstreams.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -18,7 +18,7 @@ pub struct TempPath {
 pub enum BodyFiles {
     /// `off`: only bodies that exceed memory, in a file without a name.
     Unnamed,
-    /// `clean`: every body, as long as its request lasts.
+    /// `clean`: every body, until its request ends.
     Removed,
     /// `on`: every body, in files that the server never removes.
     Kept,

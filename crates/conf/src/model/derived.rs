@@ -41,11 +41,11 @@ pub struct MapConf {
 pub enum MapKey {
     /// This text.
     Exact(Box<[u8]>),
-    /// `*.a.com`, kept as `.a.com`.
+    /// `*.a.com`, stored as `.a.com`.
     Suffix(Box<[u8]>),
     /// `.a.com`: `a.com` and all that ends so; with its dot.
     SuffixOrSelf(Box<[u8]>),
-    /// `www.*`, kept as `www.`.
+    /// `www.*`, stored as `www.`.
     Prefix(Box<[u8]>),
     /// `~re`, `~*re`
     Regex(Regex),

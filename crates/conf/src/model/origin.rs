@@ -126,7 +126,7 @@ pub struct OriginSettings {
     pub proxy: Arc<ProxySettings>,
 }
 
-/// By which address of ours origins are called.
+/// The local address of upstream connections.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Bind {
     /// This one, and how it is written; port 0 is any.

@@ -25,7 +25,7 @@ pub struct ProxyUrl {
     pub written: Arc<[u8]>,
 }
 
-/// Settings of a location for origins that speak HTTP.
+/// Settings of a location for HTTP upstreams.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ProxySettings {
     /// `proxy_http_version`

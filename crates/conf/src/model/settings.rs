@@ -213,7 +213,7 @@ pub struct ErrorPage {
 pub enum Overwrite {
     /// The original one.
     Keep,
-    /// `=`: what the target answers.
+    /// `=`: the target's own status.
     Target,
     /// `=200`
     Status(u16),

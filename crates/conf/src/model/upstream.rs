@@ -25,7 +25,7 @@ impl UpstreamId {
 pub struct Upstream {
     /// Its name as written; for a single address, that address.
     pub name: Arc<str>,
-    /// Its origin in the configuration.
+    /// How the configuration defines it.
     pub kind: UpstreamKind,
     /// How one server is chosen.
     pub balance: Balance,
@@ -39,7 +39,7 @@ pub struct Upstream {
     pub place: SourcePlace,
 }
 
-/// The origin of a group in the configuration.
+/// How the configuration defines a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UpstreamKind {
     /// An `upstream` block.

@@ -93,25 +93,25 @@ fn read_control(header: &libc::msghdr) -> Notes {
         let data = unsafe { libc::CMSG_DATA(at) };
         match (control.cmsg_level, control.cmsg_type) {
             (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
-                // SAFETY: level and type say what the data is.
+                // SAFETY: level and type determine the data.
                 let info = unsafe { data.cast::<libc::in_pktinfo>().read_unaligned() };
                 notes.local = Some(Ipv4Addr::from(info.ipi_addr.s_addr.to_ne_bytes()).into());
             }
             (libc::IPPROTO_IPV6, libc::IPV6_PKTINFO) => {
-                // SAFETY: level and type say what the data is.
+                // SAFETY: level and type determine the data.
                 let info = unsafe { data.cast::<libc::in6_pktinfo>().read_unaligned() };
                 notes.local = Some(Ipv6Addr::from(info.ipi6_addr.s6_addr).into());
             }
             (libc::IPPROTO_IP, libc::IP_TOS) => {
-                // SAFETY: level and type say what the data is.
+                // SAFETY: level and type determine the data.
                 notes.ecn = unsafe { data.read() } & 3;
             }
             (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
-                // SAFETY: level and type say what the data is.
+                // SAFETY: level and type determine the data.
                 notes.ecn = (unsafe { data.cast::<i32>().read_unaligned() } & 3) as u8;
             }
             (libc::SOL_UDP, libc::UDP_GRO) => {
-                // SAFETY: level and type say what the data is.
+                // SAFETY: level and type determine the data.
                 let stride = unsafe { data.cast::<i32>().read_unaligned() };
                 notes.stride = usize::try_from(stride).ok();
             }
