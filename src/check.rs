@@ -24,7 +24,7 @@ pub(crate) enum CheckDetail {
 /// `check` as it was asked for.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct CheckOptions {
-    /// The file, from the directory one is in; otherwise that of `-c`.
+    /// The file, relative to the working directory; otherwise that of `-c`.
     pub(crate) file: Option<PathBuf>,
     pub(crate) detail: CheckDetail,
 }

@@ -84,7 +84,7 @@ pub(crate) enum CliCommand {
     Serve(Serve),
     /// Report the treatment of a configuration.
     Check(CheckOptions),
-    /// Command the php pools of the running server.
+    /// Send a command to the php pools of the running server.
     Php(PhpCommand),
     /// Send a command to the running server.
     Admin(Admin),
@@ -138,9 +138,9 @@ pub(crate) struct Serve {
     pub(crate) root: Option<PathBuf>,
     pub(crate) scripts: Scripts,
     pub(crate) purpose: CliPurpose,
-    /// Where it listens; without, on the loopback.
+    /// The listening addresses; the default is the loopback.
     pub(crate) listen: Vec<IpAddr>,
-    /// The ports, where they are written.
+    /// The ports, if given.
     pub(crate) http: Option<u16>,
     pub(crate) https: Option<u16>,
 }
@@ -197,7 +197,7 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
     let names_conf = conf.is_some();
     let here = std::env::current_dir().map_err(|error| error.to_string())?;
     let prefix = prefix.map_or_else(|| PathBuf::from(PREFIX), |prefix| here.join(prefix));
-    // As nginx has it: a relative -c is below the prefix.
+    // As in nginx: a relative -c starts from the prefix.
     let conf = conf.map_or_else(|| default_conf(&prefix), |conf| prefix.join(conf));
     let command = asked.command().or(command).unwrap_or(CliCommand::Run);
     Ok(Invocation { command, prefix, conf, names_conf, globals, error_log, quiet })

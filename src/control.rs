@@ -333,7 +333,7 @@ impl<'a> ControlThread<'a> {
         }
     }
 
-    /// The last that the process does.
+    /// The last action of the process.
     fn wind_up(&mut self) {
         self.pools.shutdown();
         // Before the last line: its reader may start the next server.

@@ -43,7 +43,7 @@ impl ControlLog {
         }
     }
 
-    /// Writes a line as that of the thread with this number.
+    /// Writes a line for the thread with this number.
     pub(crate) fn write_for(&self, thread: u32, level: LogLevel, text: &str) {
         let line = line_for(thread, level, text);
         for log in self.logs.iter().filter(|log| level <= log.level) {

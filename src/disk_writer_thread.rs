@@ -17,7 +17,7 @@ use crate::control_log::ControlLog;
 /// How long pending writes may delay the exit.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The thread, if there is one, and how to call it.
+/// The thread, if it runs, and its wake-up.
 #[derive(Debug)]
 pub(crate) struct DiskWriterThread {
     bell: Bell,

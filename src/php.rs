@@ -58,7 +58,7 @@ pub(crate) struct PhpPools {
     commands: Option<UnixListener>,
     /// A spare descriptor for a command that arrives when no other is left.
     reserve: Option<std::os::fd::OwnedFd>,
-    /// Until then the command socket is not watched.
+    /// The command socket is not watched until then.
     rests_until: Option<Instant>,
     /// Commands that are not for pools, and the clients that wait for their replies.
     orders: Vec<(UnixStream, Words)>,
@@ -169,7 +169,7 @@ impl PhpPools {
         Some(body(&mut self.pools, &mut ctx))
     }
 
-    /// Opens the command socket. A server without one serves all the same.
+    /// Opens the command socket. A server without one runs anyway.
     fn listen(&mut self, desk: &mut PhpDesk<'_>) {
         if self.commands.is_some() {
             return;
@@ -234,7 +234,7 @@ impl PhpPools {
         self.pools.retain(|pool| !pool.is_over());
     }
 
-    /// Sees to it that commands are taken again.
+    /// Resumes accepting commands.
     fn tend_commands(&mut self, now: Instant, desk: &mut PhpDesk<'_>) {
         let Some(socket) = &self.commands else { return };
         if self.reserve.is_none() {

@@ -10,7 +10,7 @@ use crate::early_log::EarlyLog;
 use crate::php;
 use crate::source::DiskSource;
 
-/// A configuration without mistakes.
+/// A valid configuration.
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub(crate) config: Arc<Config>,

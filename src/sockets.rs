@@ -24,7 +24,7 @@ pub(crate) struct OpenSocket {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SocketRefused;
 
-/// Whether all addresses can be had.
+/// Whether all addresses are available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Addresses {
     Free,
@@ -165,7 +165,7 @@ impl OpenSocket {
         })
     }
 
-    /// Notes that a predecessor gave us sockets.
+    /// Records that a predecessor passed us sockets.
     pub(crate) const fn inherit(&mut self) {
         self.is_heir = true;
     }
@@ -175,7 +175,7 @@ impl OpenSocket {
         self.by_address.entry(bind).or_default().push(Arc::new(listener));
     }
 
-    /// Notes a predecessor, and the numbers that its workers bear.
+    /// Records a predecessor, and the numbers of its workers.
     pub(crate) fn follow(&mut self, pid: u32, numbers: bolide_quic::WorkerNumbers) {
         self.elder = Some(Elder { pid, numbers, sockets: HashMap::new() });
     }
@@ -255,7 +255,7 @@ fn steer(
 pub(crate) fn options_of(of: &Listen) -> ListenSocketOptions {
     let options = &of.options;
     ListenSocketOptions {
-        // Negative is as much as the kernel allows.
+        // A negative value means as much as the kernel allows.
         backlog: options.backlog.map(|n| u32::try_from(n).unwrap_or(i32::MAX as u32)),
         receive_buffer: options.rcvbuf.map(|n| n as usize),
         send_buffer: options.sndbuf.map(|n| n as usize),
@@ -304,7 +304,7 @@ pub(crate) fn failed(listen: &Listen, error: &std::io::Error) -> String {
     format!("bind() to {} failed ({})", listen.address, describe(error))
 }
 
-/// An error as nginx writes it: `98: Address already in use`.
+/// An error in nginx's form: `98: Address already in use`.
 pub(crate) fn describe(error: &std::io::Error) -> String {
     let text = error.to_string();
     let words = text.split(" (os error").next().unwrap_or(&text);

@@ -1,4 +1,4 @@
-//! Lends the file system and the resolver to the configuration reader.
+//! The file system and the resolver for the configuration reader.
 
 use std::ffi::OsString;
 use std::io::Result;

@@ -248,7 +248,7 @@ impl Shared {
             let wait =
                 due.map_or(Duration::MAX, |due| Duration::from_secs(due.saturating_sub(now)));
             if !wait.is_zero() {
-                // An hour at most: clocks may be set.
+                // An hour at most: the clock may be set.
                 let wait = wait.min(Duration::from_secs(LATEST));
                 let woken = self.bell.wait_timeout(state, wait);
                 state = woken.unwrap_or_else(PoisonError::into_inner).0;
@@ -291,7 +291,7 @@ impl Entry {
                 known.due = now + EARLY.min(RETRY << known.failures.min(8));
                 known.failures += 1;
                 if known.until.is_some_and(|until| until <= known.due) {
-                    // It ends before there can be another.
+                    // It expires before the next one.
                     *known = Known { answer: None, until: None, ..known.clone() };
                     self.staple.set(None);
                 }
@@ -323,7 +323,7 @@ impl Entry {
         let end = bolide_io::process::now().mono.after(PATIENCE);
         let mut part = [0; 4096];
         while answer.len() < ANSWER_MAX {
-            // A byte now and then would hold up all other certificates.
+            // A responder that sends single bytes would delay all other certificates.
             if bolide_io::process::now().mono >= end {
                 return Err("OCSP responder timed out".to_owned());
             }

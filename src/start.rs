@@ -37,7 +37,7 @@ pub(crate) fn by_file(invocation: &Invocation) -> ExitCode {
     }
 }
 
-/// Serves by a configuration that no file holds, and greets when it does.
+/// Serves by a generated configuration, and greets once it does.
 ///
 /// # Errors
 ///
@@ -106,7 +106,7 @@ fn run(
     let mut ground = if is_heir { Ground::Back } else { Ground::Fore };
     // As in nginx, a successor stays the child that its predecessor watches.
     if config.main.daemon && greeting.is_none() && !is_heir {
-        // Before any thread is started and before the pid is written down.
+        // Before any thread starts and before the pid is written.
         let begun = bolide_io::process::daemonize();
         waiting = Some(begun.map_err(|error| told(vec![format!("daemon: {error}")]))?);
         ground = Ground::Back;
@@ -161,7 +161,7 @@ pub(crate) fn leave_terminal(config: &Config, logs: &bolide_worker::OpenLogs) {
     }
 }
 
-/// The lines that nginx's log begins with.
+/// The first lines of nginx's log.
 fn introduce(log: &ControlLog, (soft, hard): (u64, u64)) {
     let (system, release) = bolide_io::process::kernel();
     log.write(LogLevel::Notice, "using the \"epoll\" event method");

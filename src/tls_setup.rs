@@ -29,7 +29,7 @@ pub(crate) struct TlsState {
 }
 
 impl TlsState {
-    /// Prepares ticket keys and wakes the cryptography up.
+    /// Prepares ticket keys and warms up the cryptographic library.
     ///
     /// # Errors
     ///

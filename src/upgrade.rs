@@ -106,7 +106,7 @@ pub(crate) fn adopt(open: &mut OpenSocket) {
     }
 }
 
-/// Starts the binary of the same name again, with our sockets; nginx's USR2.
+/// Starts the binary of the same name again, with our sockets (nginx's USR2).
 pub(crate) fn start_successor(
     open: &OpenSocket,
     keys: &bolide_quic::SharedKeys,

@@ -15,7 +15,7 @@ use crate::reading;
 /// LIMIT: bytes of an answer.
 const ANSWER_MAX: u64 = 1 << 30;
 
-/// Carries a command out; 1 when that cannot be done.
+/// Executes a command; returns 1 when it fails.
 pub(crate) fn run(invocation: &Invocation, request: &Admin) -> ExitCode {
     let done = match request {
         Admin::Warm(order) => warm::run(invocation, order),

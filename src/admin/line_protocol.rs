@@ -40,7 +40,7 @@ impl Words {
         self.value(name).map(|value| String::from_utf8_lossy(value).into_owned())
     }
 
-    /// Whether there is one called `name`.
+    /// Whether a word called `name` exists.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.value(name).is_some()
     }

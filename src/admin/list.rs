@@ -70,7 +70,7 @@ fn is_url(text: &[u8]) -> bool {
 
 /// Whether the URL part of a key begins with the typed text: a path, or a whole URL.
 pub(super) fn begins(url: &[u8], typed: &[u8]) -> bool {
-    // `http://a.test:80` begins `http://a.test:8080`, and is another place.
+    // `http://a.test:80` is a prefix of `http://a.test:8080`, which is another origin.
     let is_place = typed.split(|byte| *byte == b'/').count() == 3 && is_url(typed);
     let rest = url.strip_prefix(typed);
     let is_begin =

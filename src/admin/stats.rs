@@ -1,4 +1,4 @@
-//! `bolide cache stats`: figures of the store and of its parts.
+//! `bolide cache stats`: figures of the store and of its spaces.
 
 use bolide_engine::explain::machine;
 

@@ -64,7 +64,7 @@ pub(super) fn configuration(settled: &Settled, alias: &Path) -> String {
         let _ = writeln!(text, "env[{name}] = {}", quote(value));
     }
     if let Some(memory) = memory_limit(settled) {
-        // Not final: WordPress raises it for the time that it scales a picture.
+        // Not final: WordPress raises it while it scales a picture.
         let _ = writeln!(text, "php_value[memory_limit] = {memory}");
     }
     for (name, value) in &pool.ini {

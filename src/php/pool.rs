@@ -30,7 +30,7 @@ use super::report::{PoolReport, PoolState};
 use super::settle::{Settled, plain};
 use crate::control_log::ControlLog;
 
-/// A master that lived so long did not fail to start.
+/// A master that lived this long did not fail to start.
 const HEALTHY_AFTER: Duration = Duration::from_secs(10);
 /// The first wait after failures in a row, which doubles.
 const RETRY_FIRST: Duration = Duration::from_millis(100);
@@ -117,7 +117,7 @@ pub(super) struct Pool {
     current: Option<Process>,
     next: Option<Process>,
     old: Vec<Process>,
-    /// Early ends in a row: how long to wait before the next try.
+    /// Consecutive early ends: they determine the wait before the next try.
     failures: u32,
     /// Those of them that never took a request.
     stillborn: u32,
@@ -345,7 +345,7 @@ impl Pool {
         }
     }
 
-    /// Children of a dead master end their requests.
+    /// Children of a dead master finish their requests.
     fn keep_orphans(&mut self, mut process: Process, ctx: &mut PoolCtx<'_>) {
         if child::is_group_alive(process.pid) {
             process.orphan(ctx.now);
@@ -398,7 +398,7 @@ impl Pool {
         processes.chain(self.retry_at).min()
     }
 
-    /// Ends every process with the requests that it is in.
+    /// Kills every process, running requests included.
     pub(super) fn stop(&mut self, now: Instant) {
         for process in self.processes_mut() {
             process.stop(now);
@@ -440,7 +440,7 @@ impl Pool {
     }
 }
 
-/// How long to wait before the next try after so many failures in a row.
+/// How long to wait before the next try after this many consecutive failures.
 fn retry_delay(failures: u32) -> Duration {
     match failures.checked_sub(1) {
         None => Duration::ZERO,

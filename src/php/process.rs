@@ -17,11 +17,11 @@ use super::settle::{Settled, plain};
 use super::{keeper, lsphp};
 use crate::control_log::ControlLog;
 
-/// Bytes of a line that has not ended; a longer one is written in pieces.
+/// Bytes of an incomplete line; a longer one is logged in pieces.
 const LINE_MAX: usize = 8192;
 /// How long running requests may take where the pool sets no limit itself.
 const PATIENCE: Duration = Duration::from_hours(1);
-/// Between one way of ending a process and the next, harder one.
+/// The time between one signal to a process and the next, harder one.
 const HARDER_AFTER: Duration = Duration::from_secs(5);
 /// lsphp does not report that it is ready; one that lives this long is.
 const LSPHP_READY_AFTER: Duration = Duration::from_millis(200);
@@ -138,7 +138,7 @@ impl Process {
         self.ending = Some(Ending { next: Tell::Terminate, at: now.after(self.patience) });
     }
 
-    /// Ends it with the requests that it is in.
+    /// Kills it, running requests included.
     pub(super) fn stop(&mut self, now: Instant) {
         if self.is_headless {
             let _ = child::tell_group(self.pid, Tell::Terminate);
@@ -273,7 +273,7 @@ fn remove(files: &[PathBuf]) {
     }
 }
 
-/// Where the first line ends, the end included.
+/// The end of the first line, its terminator included.
 fn line_end(bytes: &[u8], ended: bool) -> Option<usize> {
     let at = bytes.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
     let cut = (bytes.len() > LINE_MAX).then_some(LINE_MAX);
@@ -281,7 +281,7 @@ fn line_end(bytes: &[u8], ended: bool) -> Option<usize> {
     at.filter(|at| *at <= LINE_MAX).or(cut).or(rest)
 }
 
-/// A line as the log may have it.
+/// A line in the form for the log.
 fn printable(line: &[u8]) -> String {
     let mut text = String::with_capacity(line.len());
     for c in String::from_utf8_lossy(line.trim_ascii()).chars() {

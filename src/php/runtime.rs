@@ -109,7 +109,7 @@ pub(crate) fn control_of(pid: u32) -> Option<PathBuf> {
     }
 }
 
-/// Where the directory may be, best first.
+/// Candidates for the parent of the directory, best first.
 fn places() -> Vec<PathBuf> {
     let mut all = Vec::new();
     if bolide_io::process::is_root() {

@@ -205,7 +205,7 @@ fn is_program(path: &Path) -> bool {
 /// A pool's name reduced to letters, digits, `-` and `_`: for file names and php-fpm's section.
 pub(super) fn plain(name: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    // A path of a unix socket has room for 107 bytes.
+    // A path of a unix socket has at most 107 bytes.
     name.chars().take(32).map(keep).collect()
 }
 

@@ -35,7 +35,7 @@ impl MachineSize {
 
     /// Children of one pool of `pools` that share the machine, each child of `memory` bytes.
     pub(crate) fn children(self, memory: u64, pools: usize) -> u32 {
-        // A quarter stays for the database, the kernel's cache and us.
+        // A quarter remains for the database, the kernel's cache and the server.
         let share = (self.memory / 4 * 3) / pools.max(1) as u64;
         let by_memory = share / memory.max(1);
         let by_cores = self.cores as u64 * CHILDREN_PER_CORE;

@@ -35,7 +35,7 @@ impl ServePorts {
         vec![line(self.http, ""), line(self.https, " ssl"), line(self.https, " quic")]
     }
 
-    /// How a person reaches it from here.
+    /// The URL for a person on this machine.
     pub(super) fn host(&self) -> String {
         let is_local = |host: &IpAddr| host.is_loopback() || host.is_unspecified();
         match self.hosts.first() {

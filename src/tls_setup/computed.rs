@@ -39,7 +39,7 @@ impl Files {
         Self { passwords, kept: rules.map(Kept::new) }
     }
 
-    /// The certificate of two texts or files.
+    /// The certificate in two texts or files.
     ///
     /// # Errors
     ///
@@ -97,7 +97,7 @@ impl Computed {
         pairs.map(load).collect()
     }
 
-    /// Where a text is found for this client.
+    /// The place of a text for this client.
     fn settle(&self, pem: &Pem, name: Option<&str>, now: Now) -> Pem {
         let Pem::Computed { template, beside } = pem else { return pem.clone() };
         let site = self.site.upgrade();

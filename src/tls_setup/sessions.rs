@@ -19,7 +19,7 @@ const SESSIONS_MAX: u64 = 1 << 20;
 /// Keys and places that generations share.
 #[derive(Debug, Default)]
 pub(super) struct KeptSessions {
-    /// By the seconds that a key seals for.
+    /// By the seconds that a key encrypts for.
     tickets: Mutex<HashMap<u32, Arc<Tickets>>>,
     /// By the name of the shared memory and the number of sessions.
     places: Mutex<HashMap<(Box<str>, usize), Sessions>>,
@@ -45,7 +45,7 @@ impl KeptSessions {
     fn place(&self, cache: &SessionCache) -> Option<Sessions> {
         let (name, count): (&str, _) = match cache {
             SessionCache::None | SessionCache::Off => return None,
-            // Zero means as many as there may be.
+            // Zero means no limit.
             SessionCache::Builtin(count) => ("", count.filter(|count| *count > 0)),
             SessionCache::Shared(name, size) => (name, Some(size / SESSION_SIZE)),
         };

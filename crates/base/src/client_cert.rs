@@ -104,13 +104,13 @@ impl ClientCertFault {
 /// A client's certificate and the result of its verification.
 #[derive(Clone, Debug, Default)]
 pub struct ClientCert {
-    /// Why it is not trusted, if it is not.
+    /// The fault of its verification, if any.
     pub fault: Option<ClientCertFault>,
-    /// The subject as RFC 2253 writes it.
+    /// The subject in the form of RFC 2253.
     pub subject: Box<[u8]>,
-    /// The issuer as RFC 2253 writes it.
+    /// The issuer in the form of RFC 2253.
     pub issuer: Box<[u8]>,
-    /// The subject with slashes, as OpenSSL once wrote it.
+    /// The subject with slashes, in OpenSSL's old form.
     pub subject_legacy: Box<[u8]>,
     /// The issuer with slashes.
     pub issuer_legacy: Box<[u8]>,
@@ -118,7 +118,7 @@ pub struct ClientCert {
     pub serial: Box<[u8]>,
     /// The SHA-1 of the certificate in lower-case hexadecimal digits.
     pub fingerprint: Box<[u8]>,
-    /// When it begins to be valid: `Jan  1 00:00:00 2025 GMT`.
+    /// The start of its validity: `Jan  1 00:00:00 2025 GMT`.
     pub start: Box<[u8]>,
     /// When it ends to be valid.
     pub end: Box<[u8]>,

@@ -31,7 +31,7 @@ pub struct DeadlineQueue {
 pub struct Armed(Option<Instant>);
 
 impl Armed {
-    /// Notes that the entry of `at` has fired.
+    /// Records that the entry of `at` has fired.
     pub fn fired(&mut self, at: Instant) {
         if self.0 == Some(at) {
             self.0 = None;

@@ -46,9 +46,9 @@ pub const ACCEPTS_PER_TURN: usize = 64;
 pub const DEADLINES_PER_TURN: usize = 1024;
 /// Steps that one match of a regular expression may take.
 pub const MATCH_STEPS_MAX: u32 = 1_000_000;
-/// Variables that may be evaluated on behalf of one another, as in nginx.
+/// The nesting depth of variable evaluation, as in nginx.
 pub const VARIABLE_DEPTH_MAX: u8 = 100;
-/// Redirects inside the server for one request, as nginx's ten rounds.
+/// Internal redirects of one request, as nginx's ten cycles.
 pub const INTERNAL_REDIRECTS_MAX: u8 = 10;
 /// Milliseconds that connections without a request yet survive the order to drain.
 pub const DRAIN_GRACE_MS: u64 = 2000;

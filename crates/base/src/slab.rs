@@ -123,7 +123,7 @@ impl<T> Slab<T> {
         self.entries.len() - self.free.len()
     }
 
-    /// How many slots have been made; they are used again, and stay.
+    /// How many slots have been made; they are reused, and never freed.
     #[must_use]
     pub const fn made(&self) -> usize {
         self.entries.len()

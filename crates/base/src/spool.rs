@@ -14,11 +14,11 @@ use crate::{FileRef, SendChain};
 pub enum Retain {
     /// Memory is released as it is read.
     No,
-    /// Everything is held until the end, for a second attempt.
+    /// Everything is retained until the end, for a second attempt.
     Yes,
 }
 
-/// How much is held, and where. Sizes are in bytes.
+/// The limits of memory and file. Sizes are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpoolLimits {
     /// Bytes held in memory; more go to the file.
@@ -34,7 +34,7 @@ pub enum SpoolPiece {
     More,
     /// No bytes now.
     Pending,
-    /// That was the last byte; something may have been appended.
+    /// That was the last byte; a piece may have been appended.
     End,
     /// The body cannot be completed.
     Broken,
@@ -49,7 +49,7 @@ pub enum SpoolPiece {
     },
 }
 
-/// Bytes that are to be written to the file at an offset.
+/// Bytes to write to the file at an offset.
 #[derive(Clone, Debug)]
 pub struct SpoolWrite {
     /// The file; absent before the first write, which makes it.
@@ -75,7 +75,7 @@ enum Ending {
 /// A body in transit. In order: retained pieces in memory, then the file, then pieces not yet
 /// written.
 ///
-/// A copy shares the bytes and the file, and has a reader of its own; only one may be filled.
+/// A copy shares the bytes and the file, and has its own reader; only one may be filled.
 #[derive(Clone, Debug)]
 pub struct Spool {
     limits: SpoolLimits,
@@ -139,7 +139,7 @@ impl Spool {
     pub fn push(&mut self, bytes: Bytes) {
         debug_assert!(self.ending != Ending::Complete, "nothing follows the end");
         self.received += bytes.len() as u64;
-        // A body that cannot be completed has no use for the rest.
+        // A body that cannot be completed does not need the rest.
         if bytes.is_empty() || self.ending == Ending::Broken {
             return;
         }
@@ -196,7 +196,7 @@ impl Spool {
         self.received
     }
 
-    /// Bytes held in memory, those on their way to the file included.
+    /// Bytes held in memory, including those on their way to the file.
     #[must_use]
     pub const fn in_memory(&self) -> usize {
         self.memory_len + self.excess_len
@@ -231,7 +231,7 @@ impl Spool {
         self.file.as_ref()
     }
 
-    /// Whether something is to be written to the file.
+    /// Whether a write to the file is pending.
     #[must_use]
     pub const fn wants_writing(&self) -> bool {
         self.excess_len > 0
@@ -293,7 +293,7 @@ impl Spool {
         }
     }
 
-    /// Notes that `len` bytes of the described part of the file were read.
+    /// Records that `len` bytes of the described part of the file were read.
     pub fn advance(&mut self, len: u64) {
         self.file_at = self.file_len.min(self.file_at + len);
         // All bytes were read, so later ones may stay in memory again.

@@ -1,11 +1,11 @@
 //! The kernel's figures for one TCP connection.
 
-/// The figures behind `$tcpinfo_*`.
+/// The figures of `$tcpinfo_*`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TcpInfo {
-    /// Smoothed round trip in microseconds.
+    /// Smoothed round-trip time in microseconds.
     pub rtt: u32,
-    /// How much it varies, in microseconds.
+    /// Its variance, in microseconds.
     pub rttvar: u32,
     /// Congestion window in segments.
     pub snd_cwnd: u32,

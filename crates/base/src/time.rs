@@ -33,7 +33,7 @@ impl Instant {
     }
 }
 
-/// The clocks as the worker read them once, at the top of a turn.
+/// The clocks as the worker read them once, at the start of a turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Now {
     /// Drives every timer.

@@ -91,7 +91,7 @@ pub struct Tree {
     pub ended: DirectiveNode,
 }
 
-/// Marks that reading stopped; why is in the diagnostics.
+/// Reading stopped; the diagnostics say why.
 #[derive(Debug)]
 struct Stopped;
 
@@ -296,7 +296,7 @@ impl<S: ConfSource> Loader<'_, S> {
     }
 }
 
-/// The system's number and text, as nginx writes them.
+/// The system's error number and text, in nginx's form.
 fn system_text(error: &io::Error) -> String {
     let text = error.to_string();
     match error.raw_os_error() {
@@ -368,7 +368,7 @@ fn hosts_of_syslog(word: &[u8]) -> impl Iterator<Item = &str> {
     servers.filter_map(|server| host_of(server.as_bytes()))
 }
 
-/// Whether it is neither empty, a wildcard, a number nor an address.
+/// Whether it is a host name: not empty, a wildcard, a number or an address.
 fn is_name(host: &str) -> bool {
     !host.is_empty()
         && !host.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-')

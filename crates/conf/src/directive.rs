@@ -71,7 +71,7 @@ impl Contexts {
         (Self::LIMIT_EXCEPT, "limit_except"),
     ];
 
-    /// Whether all of `other` is in it.
+    /// Whether it contains all of `other`.
     #[must_use]
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
@@ -117,7 +117,7 @@ impl Args {
 /// How an inner block inherits an outer block's value, and the meaning of a second one in a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inheritance {
-    /// The innermost value holds; twice in one block is an error.
+    /// The innermost value applies; a second one in a block is an error.
     Value,
     /// The first one in a block drops the whole outer list; further ones append.
     List,
@@ -202,7 +202,7 @@ pub struct DirectiveSpec {
     pub doc: &'static str,
     /// A line that works.
     pub example: &'static str,
-    /// The version that has it first.
+    /// The first version that has it.
     pub since: &'static str,
     /// Its arguments, where they do not follow from the way to read them; see [`crate::reference`].
     pub(crate) syntax: Option<&'static str>,
@@ -308,7 +308,7 @@ pub(crate) const fn offset(
     DirectiveSpec::new(name, contexts, Args::ONE, Parse::Offset(slot))
 }
 
-/// A time that may be finer than a second.
+/// A time with a resolution finer than a second.
 pub(crate) const fn millis(
     name: &'static str,
     contexts: Contexts,

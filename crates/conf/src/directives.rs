@@ -169,7 +169,7 @@ pub(crate) fn is_unbuilt(row: &DirectiveSpec) -> bool {
 pub(crate) enum DirectiveMatch {
     /// This row; the number identifies it.
     Row(u16, &'static DirectiveSpec),
-    /// Rows exist, but not for this block.
+    /// Rows exist, but none for this block.
     Elsewhere,
     /// nginx has it, this server does not yet.
     Later,

@@ -14,7 +14,7 @@ use crate::model::{
 };
 use crate::reader::{ConfReader, show};
 
-/// How the directives of two families begin.
+/// The prefixes of two families of directives.
 const FASTCGI: &str = "fastcgi_";
 const PROXY: &str = "proxy_";
 

@@ -32,7 +32,7 @@ use crate::vars::Var;
 /// Messages stored; more are of no use to the reader.
 const DIAGNOSTICS_MAX: usize = 200;
 
-/// Why a directive was not taken.
+/// Why a directive was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ReadFault {
     /// `"NAME" directive TEXT in FILE:LINE`
@@ -41,12 +41,12 @@ pub(crate) enum ReadFault {
     Text(String),
 }
 
-/// Whether a directive was taken.
+/// Whether a directive was accepted.
 pub(crate) type ReadResult = Result<(), ReadFault>;
 
 /// `invalid value`, the message of most value readers.
 pub(crate) const INVALID: ReadFault = ReadFault::Value("invalid value");
-/// A second one in the same block.
+/// A duplicate in the same block.
 pub(crate) const DUPLICATE: ReadFault = ReadFault::Value("is duplicate");
 
 /// Bytes as messages show them.
@@ -54,7 +54,7 @@ pub(crate) fn show(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
 }
 
-/// A message about an argument that does not fit.
+/// A message about an invalid argument.
 pub(crate) fn invalid_parameter(word: &[u8]) -> ReadFault {
     ReadFault::Text(format!("invalid parameter \"{}\"", show(word)))
 }
@@ -123,7 +123,7 @@ pub(crate) struct BlockScope {
     pub(crate) name: Arc<[u8]>,
     pub(crate) internal: bool,
     pub(crate) handler: Handler,
-    /// Instructions of the rewrite phase, with when each was read.
+    /// Instructions of the rewrite phase, with their order numbers.
     pub(crate) rewrite: Vec<(DirectiveNode, SourcePlace, RewriteOp)>,
     /// Its directives, and their places.
     pub(crate) written: Vec<WrittenLocation>,
@@ -165,7 +165,7 @@ pub(crate) struct BlockScope {
 struct Seen([u64; 12]);
 
 impl Seen {
-    /// Adds a number; whether it was in already.
+    /// Adds a number; returns whether it was in already.
     fn insert(&mut self, number: u16) -> bool {
         let (word, bit) = (usize::from(number / 64), 1_u64 << (number % 64));
         debug_assert!(word < self.0.len(), "the set holds every row");
@@ -293,7 +293,7 @@ pub(crate) struct HttpDraft {
     /// Groups by identity.
     pub(crate) upstream_index: HashMap<GroupKey, UpstreamId>,
     pub(crate) php_pools: Vec<PhpPool>,
-    /// Whether the `upstream` block being read has chosen how to balance.
+    /// Whether the current `upstream` block has a balancing method.
     pub(crate) balance_chosen: bool,
     /// Errors of groups, to be reported when the `http` block ends.
     pub(crate) upstream_faults: Vec<(DirectiveNode, String, SourcePlace)>,
@@ -435,7 +435,7 @@ impl ConfReader {
         }
     }
 
-    /// The server's settings being made.
+    /// The server settings under construction.
     pub(crate) fn server(&mut self) -> &mut ServerSettings {
         Arc::make_mut(&mut self.scope.server)
     }
@@ -445,7 +445,7 @@ impl ConfReader {
         Arc::make_mut(&mut self.scope.tls)
     }
 
-    /// The id of the server being read.
+    /// The id of the current server.
     pub(crate) const fn server_id(&self) -> ServerId {
         ServerId(self.http.servers.len() as u32)
     }
@@ -494,13 +494,13 @@ impl ConfReader {
         Ok(regex)
     }
 
-    /// Notes a warning about the directive being read.
+    /// Records a warning about the current directive.
     pub(crate) fn warn(&mut self, message: String) {
         let (order, place) = self.at.clone();
         self.note(order, Diagnostic::new(LogLevel::Warn, message, Some(place)));
     }
 
-    /// Notes a warning about a node inside the directive being read.
+    /// Records a warning about a node inside the current directive.
     pub(crate) fn warn_at(&mut self, node: &Node, message: String) {
         let place = self.place(node);
         self.note(node.order, Diagnostic::new(LogLevel::Warn, message, Some(place)));
@@ -508,7 +508,7 @@ impl ConfReader {
 
     /// Records a message that belongs to `order`.
     pub(crate) fn note(&mut self, order: DirectiveNode, diagnostic: Diagnostic) {
-        // The gravest must not be lost among warnings.
+        // The most severe one must not be lost among warnings.
         if self.diagnostics.len() < DIAGNOSTICS_MAX || diagnostic.is_fatal() {
             self.diagnostics.push((order, diagnostic));
         }
@@ -560,7 +560,7 @@ impl ConfReader {
     /// Finds the row of a node and checks its form, in nginx's order of checks.
     fn check(&mut self, node: &Node) -> Option<(u16, &'static DirectiveSpec)> {
         self.at = (node.order, self.place(node));
-        // As in C, a name ends with a zero byte when it is shown.
+        // As in C, a name ends at a zero byte in messages.
         let name = show(node.name().split(|byte| *byte == 0).next().unwrap_or_default());
         let message = match directives::find(node.name(), self.scope.context) {
             DirectiveMatch::Row(_, row) if self.refuses(row) => not_implemented(&name),
@@ -577,7 +577,7 @@ impl ConfReader {
             }
             DirectiveMatch::Elsewhere => format!("\"{name}\" directive is not allowed here"),
             DirectiveMatch::Later => not_implemented(&name),
-            // A well-formed one is gone by now.
+            // A well-formed one has been handled by now.
             DirectiveMatch::Unknown if node.name() == b"include" && node.block.is_some() => {
                 format!("directive \"{name}\" is not terminated by \";\"")
             }
@@ -649,7 +649,7 @@ impl ConfReader {
         std::mem::replace(&mut self.scope, outer)
     }
 
-    /// The same for a block that stays as it was written.
+    /// The same for a block that stays unchanged.
     pub(crate) fn read_leaf(&mut self, node: &Node, scope: BlockScope) -> BlockScope {
         self.read_inner(&mut node.clone(), scope)
     }
@@ -659,7 +659,7 @@ impl ConfReader {
         self.scope.inner(context)
     }
 
-    /// Notes that there is an `events` block.
+    /// Records that there is an `events` block.
     pub(crate) fn read_events(&mut self) -> ReadResult {
         if std::mem::replace(&mut self.has_events, true) { Err(DUPLICATE) } else { Ok(()) }
     }

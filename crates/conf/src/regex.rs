@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use pcre2::bytes;
 
-/// Whether letters match in either case.
+/// Whether letters match case-insensitively.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LetterCase {
     /// `~`

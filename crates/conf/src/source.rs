@@ -1,4 +1,4 @@
-//! Where files and addresses come from, and which files a pattern names.
+//! The source of files and addresses, and the expansion of file patterns.
 //!
 //! The binary implements [`Source`] on the real system, tests on a map.
 

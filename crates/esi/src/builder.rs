@@ -36,7 +36,7 @@ pub(crate) struct Builder {
     includes: u32,
     elements: u32,
     inlined: usize,
-    /// The first include with `as-var` of each address.
+    /// The first include with `as-var` of each URL.
     vars: HashMap<Bytes, u32>,
     /// Positions of the inlines that have ended.
     cuts: Vec<Range<u64>>,
@@ -68,7 +68,7 @@ impl Builder {
         std::mem::take(&mut self.cuts)
     }
 
-    /// Where the inline begins that has not ended.
+    /// The beginning of the current inline.
     pub(crate) const fn open_inline(&self) -> Option<u64> {
         match self.mode {
             Mode::Inline { at, .. } => Some(at),
@@ -76,7 +76,7 @@ impl Builder {
         }
     }
 
-    /// Whether markup could not be read that may have hidden something.
+    /// Whether unreadable markup may have hidden content.
     pub(crate) const fn is_doubtful(&self) -> bool {
         self.is_doubtful
     }

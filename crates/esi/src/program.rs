@@ -93,7 +93,7 @@ pub enum OnError {
     Continue,
 }
 
-/// The part that an include plays where many are fetched at once.
+/// The role of an include when several are fetched at once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Combine {
     /// None.
@@ -116,7 +116,7 @@ pub struct EsiInclude {
     pub onerror: OnError,
     /// `cache-control`: which cache to look in and whether cookies matter.
     pub control: LsCacheControl,
-    /// `cache-tag`: by which a shared fragment is found; tags between commas.
+    /// `cache-tag`: the tags of a shared fragment; separated by commas.
     pub tags: Option<Bytes>,
     /// `as-var`: all includes of the page with this `src` are sent the same bytes.
     pub as_var: bool,
@@ -157,21 +157,21 @@ pub enum ProblemKind {
     TooManyIncludes,
     /// More elements than one page may have.
     TooManyElements,
-    /// A tag too long, or that the page ends in.
+    /// A tag too long, or cut off by the end of the page.
     TagTooLong,
-    /// A tag that another one begins in.
+    /// A tag inside which another one begins.
     BrokenTag,
     /// A value too long.
     AttributeTooLong,
     /// An include without `src`, or an inline without `name`.
     NoAddress,
-    /// An address with a blank, a control or a byte outside ASCII in it.
+    /// A URL with a blank, a control or a byte outside ASCII.
     BadAddress,
     /// More bytes of inlines than one page may have.
     InlinesTooLarge,
     /// The page ends inside `inline` or `remove`.
     Unclosed,
-    /// `inline` or `remove` in themselves too often.
+    /// `inline` or `remove` nested too deeply.
     TooDeep,
 }
 

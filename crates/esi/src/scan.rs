@@ -19,7 +19,7 @@ use memchr::memmem;
 use crate::builder::Builder;
 use crate::program::ProblemKind;
 
-/// An element that the parser knows.
+/// An element known to the parser.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Element {
     Include,
@@ -53,11 +53,11 @@ enum Start {
     Partial,
     /// No tag.
     Text,
-    /// A tag; its name ends after so many bytes.
+    /// A tag; its name ends after this many bytes.
     Tag(Element, Side, usize),
     /// `<!--esi`
     CommentOpen,
-    /// `-->` inside of such a comment.
+    /// `-->` inside such a comment.
     CommentClose,
 }
 
@@ -100,7 +100,7 @@ impl ScanPlace<'_> {
 enum Held {
     /// No bytes, or the beginning of a tag.
     Prefix,
-    /// A tag without its end; inside of this quote, 0 for none.
+    /// A tag without its end; inside this quote, 0 for none.
     Tag(Element, Side, usize, u8),
 }
 
@@ -132,7 +132,7 @@ impl EsiScanner {
         Self { tag_max, base: 0, held: Vec::new(), state: Held::Prefix, in_comment: false }
     }
 
-    /// Bytes of the page that were read and are not held.
+    /// Bytes of the page that were read and are not held back.
     pub(crate) const fn settled(&self) -> u64 {
         self.base - self.held.len() as u64
     }

@@ -29,7 +29,7 @@ impl SourceError {
 ///
 /// # Errors
 ///
-/// [`SourceError`] when the address is not one of ours.
+/// [`SourceError`] when the URL is not local.
 pub fn resolve(
     src: &[u8],
     parent: &[u8],

@@ -13,7 +13,7 @@
 use bolide_http::negotiate::Coding;
 use bytes::Bytes;
 
-/// A coder failed; only memory can be the reason.
+/// An encoder failed; the only reason is lack of memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SpliceError;
 
@@ -23,7 +23,7 @@ impl From<std::io::Error> for SpliceError {
     }
 }
 
-/// Windows of brotli's parts as a power of two; the header of every page says the same.
+/// The window of brotli's parts as a power of two; the header of every page has the same.
 const BROTLI_WINDOW: i32 = 22;
 /// Brotli's stream header for [`BROTLI_WINDOW`] (RFC 7932 §9.1: `1011` for 22, lowest bit first),
 /// padded to a byte with an empty metadata block.
@@ -190,12 +190,12 @@ impl Joint {
         }
     }
 
-    /// Notes that `part` is sent next.
+    /// Records that `part` is sent next.
     pub fn add(&mut self, part: &SplicePart) {
         self.add_sealed(part.seal());
     }
 
-    /// Notes that the part of `seal` is sent next.
+    /// Records that the part of `seal` is sent next.
     pub fn add_sealed(&mut self, part: SpliceSeal) {
         debug_assert_eq!(self.coding, part.coding, "one page has one coding");
         if self.coding == Coding::Gzip {

@@ -9,7 +9,7 @@ use bolide_http::range::{self, ByteRange, RangeOutcome};
 pub enum FileAnswer {
     /// 200 with everything.
     Whole,
-    /// 206 with the ranges that were found.
+    /// 206 with these ranges.
     Partial,
     /// 304
     NotModified,

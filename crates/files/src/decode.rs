@@ -15,7 +15,7 @@ impl From<std::io::Error> for CodingError {
     }
 }
 
-/// A gzip stream (RFC 1952) of one or more members being undone.
+/// The decoder of a gzip stream (RFC 1952) of one or more members.
 pub struct CodingDecoder(MultiGzDecoder<Vec<u8>>);
 
 impl CodingDecoder {

@@ -9,7 +9,7 @@ pub enum OpenFailure {
     NotADirectory,
     /// The path or a part of it is too long (ENAMETOOLONG).
     NameTooLong,
-    /// It may not be opened (EACCES).
+    /// Access is denied (EACCES).
     PermissionDenied,
     /// A refused symbolic link, or a loop of links (ELOOP, EMLINK).
     Loop,
@@ -27,7 +27,7 @@ const ENAMETOOLONG: i32 = 36;
 const ELOOP: i32 = 40;
 
 impl OpenFailure {
-    /// The failure that Linux means by `errno`.
+    /// The failure for Linux's `errno`.
     #[must_use]
     pub const fn from_errno(errno: i32) -> Self {
         match errno {

@@ -68,7 +68,7 @@ pub struct DirEntry {
     pub mtime_secs: i64,
 }
 
-/// Where the bytes of a file come from.
+/// The source of a file's bytes.
 #[derive(Clone, Debug)]
 pub enum FileBody {
     /// The whole content, read at the lookup.

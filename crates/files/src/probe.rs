@@ -95,7 +95,7 @@ pub struct ProbePolicy {
     pub inactive: Duration,
     /// Entries above which a new one replaces an old one.
     pub max: usize,
-    /// Uses within `inactive` that an entry needs to be relied upon.
+    /// Uses within `inactive` that an entry needs before it is trusted.
     pub min_uses: u32,
     /// How failures are cached.
     pub failures: Remember,
@@ -133,7 +133,7 @@ pub struct Probe {
 /// The result of a file lookup.
 #[derive(Clone, Debug)]
 pub enum Probed {
-    /// The file still has the meta that the probe knew.
+    /// The file still has the attributes that the probe knew.
     Unchanged,
     /// A regular file was opened and read whole; its descriptor is closed.
     Content(Meta, Bytes),

@@ -11,7 +11,7 @@ const PATHS_MAX: usize = 64;
 /// How long a result is valid.
 const VALID: Duration = Duration::from_secs(1);
 
-/// Where a path leads, or the error number of the system.
+/// The real path, or the error number of the system.
 pub type Real = Result<Box<[u8]>, i32>;
 
 /// Paths that were resolved, the latest last.

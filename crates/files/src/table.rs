@@ -232,7 +232,7 @@ impl FileTable {
         }
     }
 
-    /// The names in a directory, if they were read in this very turn.
+    /// The names in a directory, if they were read in this turn.
     #[must_use]
     pub fn listing(&self, path: &[u8], now: Now) -> Option<Rc<[DirEntry]>> {
         (self.turn.at == now.mono).then(|| self.turn.listings.get(path).cloned()).flatten()
@@ -342,7 +342,7 @@ impl FileTable {
         self.slots[*self.index.get(path)? as usize].as_ref()
     }
 
-    /// The file is as it was: its entry is good for another while.
+    /// The file is unchanged: its entry is valid for another period.
     fn keep(&mut self, probe: &Probe, now: Now) -> Known {
         let slot = self.index.get(&probe.path).map(|&slot| slot as usize);
         let entry = slot.and_then(|slot| self.slots[slot].as_mut());

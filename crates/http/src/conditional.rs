@@ -39,7 +39,7 @@ pub enum Precondition {
     PreconditionFailed,
 }
 
-/// The fields that decide which part of a representation is sent, if any.
+/// The request fields of conditional and range requests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Conditions<'a> {
     /// `If-Match`

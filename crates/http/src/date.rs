@@ -8,10 +8,10 @@ use bolide_base::Now;
 use crate::digits::{put_four, put_two};
 
 const DAYS: [&[u8; 3]; 7] = [b"Sun", b"Mon", b"Tue", b"Wed", b"Thu", b"Fri", b"Sat"];
-/// The same as RFC 850 spells them.
+/// The same, in RFC 850's spelling.
 const LONG_DAYS: [&[u8]; 7] =
     [b"Sunday", b"Monday", b"Tuesday", b"Wednesday", b"Thursday", b"Friday", b"Saturday"];
-/// English month names as all formats here write them, January first.
+/// English month names in the spelling of all formats here, January first.
 pub const MONTHS: [&[u8; 3]; 12] = [
     b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec",
 ];
@@ -19,7 +19,7 @@ const DAY_SECONDS: i64 = 86_400;
 /// The last second of the year 9999; later times do not fit the formats and appear as this.
 const LAST_SECOND: i64 = 253_402_300_799;
 
-/// A point in time as calendars and clocks show it.
+/// A point in time in calendar form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CivilDate {
     /// 1970 to 9999.
@@ -39,7 +39,7 @@ pub struct CivilDate {
 }
 
 impl CivilDate {
-    /// The civil time `unix_seconds` after 1970; held between 1970 and 9999.
+    /// The civil time `unix_seconds` after 1970; clamped to 1970 to 9999.
     #[must_use]
     pub const fn from_unix(unix_seconds: i64) -> Self {
         let seconds = if unix_seconds < 0 {
@@ -195,7 +195,7 @@ pub struct DateClock {
     zone: Zone,
 }
 
-/// The name of a zone of time: `CET`.
+/// The name of a time zone: `CET`.
 type Zone = ([u8; 8], u8);
 
 impl DateClock {
@@ -222,7 +222,7 @@ impl DateClock {
         self.zone.1 = len as u8;
     }
 
-    /// The name of the zone that the texts are in.
+    /// The name of the zone of the texts.
     #[must_use]
     pub fn zone(&self) -> &str {
         std::str::from_utf8(&self.zone.0[..usize::from(self.zone.1)]).unwrap_or_default()
@@ -254,7 +254,7 @@ impl DateClock {
         &self.iso
     }
 
-    /// Seconds east of Greenwich of the zone that the texts are in.
+    /// Seconds east of Greenwich of the zone of the texts.
     #[must_use]
     pub const fn utc_offset(&self) -> i32 {
         self.offset

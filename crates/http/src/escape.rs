@@ -62,7 +62,7 @@ pub fn push_uri(out: &mut Vec<u8>, text: &[u8], part: UriPart) {
     out.extend_from_slice(rest);
 }
 
-/// Whether `text` holds a byte that `part` would encode.
+/// Whether `text` contains a byte that `part` would encode.
 #[must_use]
 pub fn needs_uri(text: &[u8], part: UriPart) -> bool {
     let table = part.table();

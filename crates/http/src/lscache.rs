@@ -25,7 +25,7 @@ pub struct LsCacheControl {
     pub no_store: bool,
     /// `public`, or implied by an age.
     pub public: bool,
-    /// `private`; it is asked before `public`.
+    /// `private`; it takes precedence over `public`.
     pub private: bool,
     /// `shared`: a private object that its tag finds.
     pub shared: bool,
@@ -171,7 +171,7 @@ fn after<'a>(text: &'a [u8], prefix: &[u8]) -> Option<&'a [u8]> {
     start.eq_ignore_ascii_case(prefix).then_some(rest)
 }
 
-/// The number that the text begins with.
+/// The number at the beginning of the text.
 fn leading_seconds(text: &[u8]) -> Option<u32> {
     let text = text.trim_ascii_start();
     let text = text.strip_prefix(b"\"").unwrap_or(text);
@@ -215,13 +215,13 @@ pub enum LsTarget<'a> {
     All,
     /// Objects with this tag.
     Tag(&'a [u8]),
-    /// Objects with a tag that begins so (`abc*`).
+    /// Objects with a tag of this prefix (`abc*`).
     Prefix(&'a [u8]),
     /// Objects of this path and query, in all variants.
     Url(&'a [u8]),
 }
 
-/// One order of `X-LiteSpeed-Purge`.
+/// One purge of `X-LiteSpeed-Purge`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LsPurge<'a> {
     /// Which objects: public ones, or those of the requesting session.
@@ -247,7 +247,7 @@ pub fn purges<'a>(line: &'a [u8], mut take: impl FnMut(LsPurge<'a>)) {
         rest = stale.unwrap_or(rest);
         let effect = if stale.is_some() { PurgeEffect::Stale } else { PurgeEffect::Dead };
         while !rest.is_empty() {
-            // A URL may hold commas: it is the rest of its section.
+            // A URL may contain commas: it is the rest of its section.
             let end = memchr::memchr(b',', rest).filter(|_| !rest.starts_with(b"/"));
             let (target, tail) = match end {
                 Some(at) => (&rest[..at], &rest[at + 1..]),
@@ -276,7 +276,7 @@ fn purge_target(text: &[u8]) -> Option<(LsTarget<'_>, Option<PurgeEffect>)> {
     let tag = after(text, b"tag=").unwrap_or(text).trim_ascii();
     let target = match tag {
         b"*" => LsTarget::All,
-        // An empty tag is one only where it is called so.
+        // An empty tag needs the explicit form.
         b"" if named.is_none() => return None,
         _ if named.is_none() && tag.starts_with(b"/") => LsTarget::Url(tag),
         [prefix @ .., b'*'] => LsTarget::Prefix(prefix),

@@ -5,7 +5,7 @@ use crate::{FieldMap, Method};
 /// The protocol version of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum HttpVersion {
-    /// `GET /path` without a version; answered without a head.
+    /// `GET /path` without a version; its response has no head.
     Http09,
     /// HTTP/1.0
     Http10,
@@ -50,7 +50,7 @@ pub enum RequestBody {
     None,
     /// This many bytes.
     Length(u64),
-    /// As many as come until the framing ends it.
+    /// The body ends where its framing says.
     Unknown,
 }
 

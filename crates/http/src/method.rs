@@ -22,7 +22,7 @@ pub enum Method {
     Trace,
     /// `CONNECT`
     Connect,
-    /// `PURGE`, as page caches understand it.
+    /// `PURGE`, as in page caches.
     Purge,
     /// Any other token.
     Other,

@@ -7,7 +7,7 @@ macro_rules! names {
         #[repr(u8)]
         pub enum Name {
             $(#[doc = concat!("`", $text, "`")] $variant,)+
-            /// Any other name; compare its text without regard to case.
+            /// Any other name; its text is compared case-insensitively.
             Other,
         }
 

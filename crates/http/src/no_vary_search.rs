@@ -52,7 +52,7 @@ impl NoVarySearch {
         }
         found.ignored = match (all, these, but) {
             (true, _, but) => Ignored::AllBut(but.unwrap_or_default()),
-            // Exceptions make sense only from all.
+            // Exceptions make sense only for all parameters.
             (false, _, Some(_)) => return None,
             (false, Some(names), None) => Ignored::These(names),
             (false, None, None) => Ignored::Nothing,

@@ -6,7 +6,7 @@
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params {
     arena: Vec<u8>,
-    /// Where each name begins, and the lengths of name and value.
+    /// The start of each name, and the lengths of name and value.
     entries: Vec<(u32, u32, u32)>,
 }
 
@@ -17,7 +17,7 @@ impl Params {
         Self { arena: Vec::new(), entries: Vec::new() }
     }
 
-    /// No pairs yet, with room for those of an ordinary request.
+    /// No pairs yet, with capacity for an ordinary request.
     #[must_use]
     pub fn with_room() -> Self {
         Self { arena: Vec::with_capacity(2048), entries: Vec::with_capacity(48) }

@@ -172,7 +172,7 @@ pub fn push_unsatisfied(out: &mut Vec<u8>, length: u64) {
     push_decimal(out, length);
 }
 
-/// The frame of a `multipart/byteranges` body.
+/// The framing of a `multipart/byteranges` body.
 #[derive(Clone, Copy, Debug)]
 pub struct Multipart<'a> {
     /// Twenty random digits, practically never part of the content.

@@ -43,7 +43,7 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// The raw text of the string that it is.
+    /// The raw text of a string.
     #[must_use]
     pub const fn string(&self) -> Option<&'a [u8]> {
         match self {

@@ -23,7 +23,7 @@ impl Hasher for ExtensionHasher {
     }
 }
 
-/// A map from extension, in any case, to media type.
+/// A map from extension, case-insensitive, to media type.
 #[derive(Clone, Debug, Default)]
 pub struct Types {
     map: HashMap<Box<[u8]>, Arc<[u8]>, BuildHasherDefault<ExtensionHasher>>,
@@ -59,7 +59,7 @@ impl Types {
         self.of_extension(extension(path))
     }
 
-    /// The type of `extension` (without dot, in any case).
+    /// The type of `extension` (without dot, case-insensitive).
     #[must_use]
     pub fn of_extension(&self, extension: &[u8]) -> Option<&Arc<[u8]>> {
         let mut lower = [0; EXTENSION_MAX];

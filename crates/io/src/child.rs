@@ -32,16 +32,16 @@ pub struct SpawnOptions<'a> {
     pub env: &'a [(&'a str, OsString)],
     /// The account that it runs as; the server's own if absent.
     pub account: Option<&'a ChildAccount>,
-    /// A listening socket that it gets.
+    /// The listening socket for it.
     pub socket: ChildDescriptor<'a>,
     /// Its standard output and error.
     pub output: OwnedFd,
 }
 
-/// How a program gets a listening socket.
+/// How a program receives a listening socket.
 #[derive(Clone, Copy, Debug)]
 pub enum ChildDescriptor<'a> {
-    /// Under the number that it has in this process.
+    /// Under the same number as in this process.
     SameNumber(&'a UnixListener),
     /// As its standard input.
     Stdin(&'a UnixListener),
@@ -95,7 +95,7 @@ impl Tell {
 ///
 /// # Errors
 ///
-/// The program cannot be run, or the account not be taken on.
+/// The program cannot be executed, or the account cannot be used.
 pub fn spawn(order: SpawnOptions<'_>) -> std::io::Result<u32> {
     let mut command = Command::new(order.program);
     command.args(order.args).env_clear().process_group(0).current_dir("/");
@@ -148,7 +148,7 @@ pub fn is_group_alive(group: u32) -> bool {
     sys::kill_group(group, 0)
 }
 
-/// Sets how many clients a listening socket lets wait.
+/// Sets the backlog of a listening socket.
 ///
 /// # Errors
 ///
@@ -157,7 +157,7 @@ pub fn set_backlog(socket: &UnixListener, clients: u32) -> std::io::Result<()> {
     sys::listen(socket.as_raw_fd(), clients)
 }
 
-/// Whether something can be read from a descriptor now, its end included.
+/// Whether a descriptor is readable now, its end included.
 #[must_use]
 pub fn is_readable(fd: Fd) -> bool {
     sys::is_readable(fd.0)

@@ -42,7 +42,7 @@ impl Io for Epoll {
             None => -1,
             Some(until) => {
                 let nanos = until.as_nanos().saturating_sub(sys::monotonic_nanos());
-                // Rounded up, or the worker would spin through the last millisecond.
+                // Rounded up, so that the worker does not spin through the last millisecond.
                 i32::try_from(nanos.div_ceil(1_000_000)).unwrap_or(i32::MAX)
             }
         };
@@ -86,7 +86,7 @@ impl Io for Epoll {
     }
 
     fn keep_alive(&mut self, fd: Fd) {
-        // Without it a dead peer is found out later, by a timeout.
+        // Without it a timeout finds a dead peer later.
         let _ = sys::set_option(fd.0, sys::SockOpt::KeepAlive, 1);
     }
 

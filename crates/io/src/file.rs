@@ -15,7 +15,7 @@ pub enum SymlinkRule {
     Follow,
     /// Any link after the first `from` bytes of the path is refused.
     Refuse {
-        /// Length of the part that is trusted.
+        /// Length of the trusted part.
         from: usize,
     },
     /// A link is refused when its owner differs from its target's.
@@ -163,7 +163,7 @@ pub fn rename(from: &std::path::Path, to: &std::path::Path) -> std::io::Result<(
 ///
 /// # Errors
 ///
-/// The call that failed, as the log names it, and the kernel's error.
+/// The failed call, by its name in the log, and the kernel's error.
 pub fn make_owned_directory(
     path: &std::path::Path,
     mode: u32,
@@ -188,7 +188,7 @@ pub fn read_small(path: &std::path::Path, max: u64) -> std::io::Result<Vec<u8>> 
     sys::read_small(path, max)
 }
 
-/// Whether two open files are one and the same.
+/// Whether two open files are the same file.
 #[must_use]
 pub fn is_same(one: &FileRef, other: &FileRef) -> bool {
     let id = |file: &FileRef| sys::stat_fd(file.raw()).map(|stat| (stat.device, stat.inode));

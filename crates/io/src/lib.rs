@@ -54,15 +54,15 @@ pub enum ReceivedBytes {
 /// The result of a send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
-    /// This many bytes were taken; fewer than offered means that a readiness report follows.
+    /// This many bytes were accepted; fewer than offered mean that a readiness report follows.
     Bytes(u64),
     /// The connection is dead.
     Dead,
-    /// A file that was to be sent ended early or could not be read.
+    /// A file to send ended early or could not be read.
     FileFailed,
 }
 
-/// An address as sockets have them.
+/// A socket address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SocketPeer {
     /// An Internet address.
@@ -80,7 +80,7 @@ pub enum Callee<'a> {
     Unix(&'a [u8]),
 }
 
-/// A connection of ours in the making.
+/// An outgoing connection in progress.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectCall {
     /// Its socket, non-blocking, with Nagle's algorithm off.
@@ -131,7 +131,7 @@ pub trait Io {
     fn wait(&mut self, until: Option<Instant>, out: &mut Vec<Readiness>) -> Now;
     /// Starts to report readiness of `fd` under `token`; false when the kernel refuses.
     fn watch(&mut self, fd: Fd, token: u64, how: Interest) -> bool;
-    /// Stops reporting `fd`, which others may hold open.
+    /// Stops reporting `fd`, which other holders may keep open.
     fn unwatch(&mut self, fd: Fd);
     /// Takes one waiting client.
     fn accept(&mut self, listener: Fd) -> Accepted;
@@ -140,7 +140,7 @@ pub trait Io {
     ///
     /// # Errors
     ///
-    /// The kernel's error; `bind` where we cannot have that address.
+    /// The kernel's error; `bind` if the local address is unavailable.
     fn connect(
         &mut self,
         to: Callee<'_>,
@@ -154,7 +154,7 @@ pub trait Io {
     fn connect_result(&mut self, fd: Fd) -> Result<(), i32>;
     /// The kernel's figures for a TCP connection; `None` for other sockets.
     fn tcp_info(&mut self, fd: Fd) -> Option<TcpInfo>;
-    /// Where a path leads through symbolic links.
+    /// The real path of a path with symbolic links.
     ///
     /// # Errors
     ///
@@ -214,7 +214,7 @@ pub trait Io {
     ///
     /// The kernel's error.
     fn create(&mut self, path: &[u8]) -> Result<FileRef, FileFailure>;
-    /// A new directory for its owner alone; its parent must be there.
+    /// A new directory for its owner only; its parent must exist.
     ///
     /// # Errors
     ///
@@ -265,13 +265,13 @@ pub trait Io {
     fn lock_shared(&mut self, file: &FileRef) -> Result<(), FileFailure>;
     /// Takes an exclusive lock if it is free; otherwise the lock is unchanged, or lost.
     fn lock_exclusive(&mut self, file: &FileRef) -> bool;
-    /// Bytes that may still be written to the file system of a path.
+    /// Free bytes of the file system of a path.
     ///
     /// # Errors
     ///
     /// The kernel's error.
     fn free_bytes(&mut self, path: &[u8]) -> Result<u64, FileFailure>;
-    /// Attributes of an open file as they are now.
+    /// Current attributes of an open file.
     ///
     /// # Errors
     ///

@@ -148,12 +148,12 @@ impl Listener {
     ///
     /// # Errors
     ///
-    /// The kernel refuses; datagrams are then spread by address.
+    /// The kernel refuses; it then distributes datagrams by address.
     pub fn steer(&self, program: &[(u16, u8, u8, u32)]) -> std::io::Result<()> {
         sys::attach_reuseport_filter(self.fd.as_raw_fd(), program)
     }
 
-    /// Lets a successor inherit the socket over exec, or no longer.
+    /// Sets whether a successor inherits the socket over exec.
     ///
     /// # Errors
     ///

@@ -50,7 +50,7 @@ pub fn raise_open_files() -> u64 {
 pub struct ChildWait(std::io::PipeWriter);
 
 impl ChildWait {
-    /// Lets the process that was started end with success.
+    /// Lets the original process exit with success.
     pub fn tell(mut self) {
         // A process that has ended meanwhile needs no report.
         let _ = std::io::Write::write_all(&mut self.0, b"1");
@@ -78,7 +78,7 @@ pub fn thread_id() -> u32 {
     sys::thread_id()
 }
 
-/// Sets the priority of the calling thread, as `nice` has it.
+/// Sets the priority of the calling thread, as `nice` does.
 ///
 /// # Errors
 ///
@@ -87,7 +87,7 @@ pub fn set_priority(priority: i32) -> std::io::Result<()> {
     sys::set_priority(priority)
 }
 
-/// Sets how large a core file may be, in bytes.
+/// Sets the size limit of a core file, in bytes.
 ///
 /// # Errors
 ///
@@ -213,7 +213,7 @@ pub fn hostname() -> String {
 #[must_use]
 pub fn is_running(pid: u32) -> bool {
     let Ok(stat) = std::fs::read(format!("/proc/{pid}/stat")) else { return false };
-    // The name before the state may hold anything, parentheses included.
+    // The name that precedes the state may contain anything, parentheses included.
     let state = stat.rsplit(|&byte| byte == b')').next().and_then(|rest| rest.get(1));
     !matches!(state, None | Some(b'Z' | b'X'))
 }

@@ -11,7 +11,7 @@ pub enum Signal {
     Stop,
     /// QUIT: finish requests, then stop.
     Quit,
-    /// HUP: read the configuration again.
+    /// HUP: reload the configuration.
     Reload,
     /// USR1: open the logs again.
     Reopen,
@@ -69,7 +69,7 @@ pub fn block() {
     sys::block_signals(&ALL);
 }
 
-/// The signals above as a descriptor that can be watched beside others.
+/// The signals above as a watchable descriptor.
 #[derive(Debug)]
 pub struct Signals(OwnedFd);
 

@@ -14,7 +14,7 @@ const MESSAGE_SIZE: usize = 64 * 1024;
 pub struct DatagramIn {
     /// The sender.
     pub remote: SocketAddr,
-    /// Which of our addresses it was sent to.
+    /// The local address that it was sent to.
     pub local: Option<IpAddr>,
     /// The two ECN bits.
     pub ecn: u8,
@@ -39,7 +39,7 @@ pub struct DatagramOut<'a> {
     pub ecn: u8,
 }
 
-/// Buffers for one receive call, used again and again.
+/// Buffers for one receive call, reused.
 #[derive(Debug, Default)]
 pub struct UdpBatch {
     buffer: Vec<u8>,

@@ -34,7 +34,7 @@ impl Bell {
 
     /// Wakes the watcher.
     pub fn ring(&self) {
-        // A full counter means that it is ringing already.
+        // A full counter means that it is set already.
         let _ = sys::write(self.fd().0, &1_u64.to_ne_bytes());
     }
 }

@@ -18,7 +18,7 @@ pub(crate) enum CommandKind {
     Endblock,
 }
 
-/// A parameter: its name, and whether it must be there.
+/// A parameter: its name, and whether it is required.
 type Param = (&'static [u8], bool);
 
 impl CommandKind {

@@ -42,7 +42,7 @@ enum Condition {
 /// An include to request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SsiInclude {
-    /// The address as evaluated; it begins with `/`, or is empty.
+    /// The URL as evaluated; it begins with `/`, or is empty.
     pub uri: Vec<u8>,
     /// Whether the rest of the page waits for it.
     pub waits: bool,
@@ -429,7 +429,7 @@ fn skip_blanks(text: &[u8]) -> &[u8] {
     &text[start..]
 }
 
-/// Appends `text` as `echo … encoding="url"` writes it.
+/// Appends `text` in the form of `echo … encoding="url"`.
 fn push_url(out: &mut Vec<u8>, text: &[u8]) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     for &byte in text {

@@ -34,7 +34,7 @@ pub struct SsiCommand {
 /// The constructs in a page beside text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SsiEvent {
-    /// A command that has the form of one.
+    /// A well-formed command.
     Command(SsiCommand),
     /// A command is malformed; the message precedes its end.
     Fault(SsiFault),
@@ -45,7 +45,7 @@ pub enum SsiEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Text,
-    /// So many bytes of the mark are held back.
+    /// This many bytes of the mark are held back.
     Mark(u8),
     Gap,
     Name,
@@ -60,7 +60,7 @@ enum State {
     AfterValue,
     /// So many dashes of the end.
     End(u8),
-    /// The same in a command without form.
+    /// The same in a malformed command.
     Lost(u8),
 }
 

@@ -17,7 +17,7 @@ use crate::by_name::ByName;
 use crate::sessions::{SessionStamp, StampedSessions, StampedTickets};
 use crate::{CertSet, ServerCerts, Sessions, Tickets, names};
 
-/// Sessions that may be resumed with 0-RTT; each is good for one use.
+/// Single-use sessions that may be resumed with 0-RTT.
 const EARLY_SESSIONS_MAX: usize = 4096;
 
 /// Protocol versions that are offered.
@@ -32,7 +32,7 @@ pub struct Versions {
 /// Whose order of ciphers takes precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CipherOrder {
-    /// Ours: `ssl_prefer_server_ciphers on`, and the default because it picks AES-128-GCM.
+    /// The server's: `ssl_prefer_server_ciphers on`, and the default because it picks AES-128-GCM.
     Server,
     /// The client's.
     Client,
@@ -66,7 +66,7 @@ pub struct AcceptorOptions {
     pub tickets: Option<Arc<Tickets>>,
     /// The session store for clients without tickets; `None`: no store.
     pub sessions: Option<Sessions>,
-    /// How many seconds a session can be taken up again.
+    /// How many seconds a session can be resumed.
     pub session_lifetime: u32,
     /// 0-RTT for QUIC.
     pub early_data: EarlyData,
@@ -105,7 +105,7 @@ impl std::error::Error for AcceptorError {}
 #[derive(Clone, Debug)]
 pub struct Acceptor {
     pub(crate) tcp: Arc<ServerConfig>,
-    /// Only when some server offers something else over TCP.
+    /// Only when a server has a different offer over TCP.
     pub(crate) by_name: Option<Arc<ByName>>,
     quic: Option<Arc<ServerConfig>>,
     /// Only when a server requests client certificates.

@@ -12,7 +12,7 @@ use x509_parser::x509::X509Version;
 use crate::client_facts::text_of;
 use crate::signed::{Proof, prove};
 
-/// How much a certificate is an authority.
+/// To which degree a certificate is an authority.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CertAuthority {
     /// It has the extension.
@@ -32,7 +32,7 @@ pub(crate) enum CertPurpose {
     Servers,
 }
 
-/// How much `cert` is an authority.
+/// To which degree `cert` is an authority.
 pub(crate) fn authority(cert: &X509Certificate<'_>) -> CertAuthority {
     let signs = match cert.key_usage() {
         Ok(usage) => usage.map(|usage| usage.value.key_cert_sign()),

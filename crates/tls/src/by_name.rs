@@ -32,7 +32,7 @@ impl ByName {
     }
 }
 
-/// A hello on its way in, in however many pieces.
+/// An incomplete hello, in any number of pieces.
 pub(crate) struct Hello {
     by_name: Arc<ByName>,
     reader: HelloReader,

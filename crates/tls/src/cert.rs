@@ -48,15 +48,15 @@ pub enum CertError {
     NoCertificate,
     /// A section of the chain is not well-formed PEM.
     BadChain(String),
-    /// The leaf is not a certificate that can be used.
+    /// The leaf is unusable.
     BadCertificate(String),
     /// The key holds no private key section.
     NoKey,
-    /// The key is sealed, and no pass phrase opens it.
+    /// The key is encrypted, and no pass phrase opens it.
     EncryptedKey(SealState),
     /// The key is malformed or of an unsupported type.
     BadKey(String),
-    /// The key is another certificate's.
+    /// The key belongs to another certificate.
     KeyMismatch,
 }
 

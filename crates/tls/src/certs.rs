@@ -13,7 +13,7 @@ use rustls::sign::CertifiedKey;
 
 use crate::{ClientAuth, LoadedCertificate, offers};
 
-/// Names one set of certificates of a [`ServerCerts`].
+/// Identifies one set of certificates of a [`ServerCerts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CertSet(u32);
 

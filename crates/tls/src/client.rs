@@ -1,4 +1,4 @@
-//! The client's side of TLS, for a server that talks to itself.
+//! The client's side of TLS, for a server that connects to itself.
 //!
 //! It accepts any certificate: its user has the address of its own server and needs no proof. For
 //! upstreams there is [`crate::OriginTls`], which shares the verifier.

@@ -54,7 +54,7 @@ pub struct ClientAuth {
 /// A certificate revocation list.
 struct Crl {
     list: CertRevocationList<'static>,
-    /// When it begins and ceases to be valid, in seconds since 1970.
+    /// The start and end of its validity, in seconds since 1970.
     since: i64,
     until: i64,
     /// Which of the roots signed it.
@@ -168,7 +168,7 @@ impl ClientAuth {
         &self.hints
     }
 
-    /// Differs when anything differs that a verdict depends on.
+    /// Differs when any input of a verdict differs.
     pub(crate) const fn digest(&self) -> &[u8; 32] {
         &self.digest
     }

@@ -85,7 +85,7 @@ fn date(time: &ASN1Time) -> Vec<u8> {
     format!("{month} {:2} {hour:02}:{minute:02}:{second:02} {} GMT", at.day(), at.year()).into()
 }
 
-/// A certificate in PEM, with a line end at the end.
+/// A certificate in PEM, with a final line end.
 fn pem(der: &[u8]) -> Vec<u8> {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = b"-----BEGIN CERTIFICATE-----\n".to_vec();

@@ -1,4 +1,4 @@
-//! Values in DER (X.690), taken one after the other from the front of some bytes.
+//! Values in DER (X.690), taken one after the other from the front of a slice.
 
 /// Tags in use.
 pub(crate) const INTEGER: u8 = 0x02;
@@ -46,7 +46,7 @@ pub(crate) fn number(inside: &[u8]) -> Option<u32> {
         .then(|| inside.iter().fold(0, |number, byte| number << 8 | u32::from(*byte)))
 }
 
-/// Appends a value with this tag that holds `inside`.
+/// Appends a value with this tag and these contents.
 pub(crate) fn push(out: &mut Vec<u8>, tag: u8, inside: &[u8]) {
     out.push(tag);
     match inside.len() {
@@ -57,7 +57,7 @@ pub(crate) fn push(out: &mut Vec<u8>, tag: u8, inside: &[u8]) {
     out.extend_from_slice(inside);
 }
 
-/// A value with this tag that holds `parts`, one after the other.
+/// A value with this tag that contains `parts`, one after the other.
 pub(crate) fn join(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let mut out = Vec::new();
     push(&mut out, tag, &parts.concat());

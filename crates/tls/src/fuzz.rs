@@ -36,7 +36,7 @@ fn ends() -> &'static (Acceptor, Arc<ClientConfig>) {
     })
 }
 
-/// An established session, and the keys that its client seals with.
+/// An established session, and its client's keys.
 fn established() -> Option<(TlsSession, Lane)> {
     let (acceptor, config) = ends();
     let name = ServerName::try_from("fuzz.example").ok()?;

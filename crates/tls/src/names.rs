@@ -152,7 +152,7 @@ pub fn ciphers(spec: &str) -> (Vec<SupportedCipherSuite>, Vec<String>) {
     (chosen.into_iter().map(|index| TLS12_ROWS[index].suite).collect(), unknown)
 }
 
-/// Whether all `+`-joined parts of a selector hold for a suite.
+/// Whether a suite matches all `+`-joined parts of a selector.
 fn matches(row: &Row, selector: &str) -> bool {
     if row.name.eq_ignore_ascii_case(selector) {
         return true;

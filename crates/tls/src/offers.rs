@@ -213,12 +213,12 @@ pub fn is_curve(name: &str) -> bool {
         || families.iter().any(|family| name.starts_with(family))
 }
 
-/// Ciphers as `$ssl_ciphers` shows them.
+/// Ciphers in the form of `$ssl_ciphers`.
 pub(crate) fn ciphers(numbers: impl Iterator<Item = u16>) -> Box<str> {
     shown(&CIPHERS, numbers)
 }
 
-/// Groups as `$ssl_curves` shows them.
+/// Groups in the form of `$ssl_curves`.
 pub(crate) fn curves(numbers: impl Iterator<Item = u16>) -> Box<str> {
     shown(&CURVES, numbers)
 }
@@ -237,7 +237,7 @@ fn shown(table: &[(u16, &str)], numbers: impl Iterator<Item = u16>) -> Box<str> 
     out.into()
 }
 
-/// A signature's kind as `$ssl_sigalg` shows it.
+/// A signature scheme in the form of `$ssl_sigalg`.
 pub(crate) const fn signature_name(scheme: SignatureScheme) -> &'static str {
     match scheme {
         SignatureScheme::ECDSA_NISTP256_SHA256 => "ecdsa_secp256r1_sha256",

@@ -40,7 +40,7 @@ pub struct OriginOptions {
     pub curves: Vec<&'static dyn SupportedKxGroup>,
     /// Whether to send the server name (SNI).
     pub tells_name: bool,
-    /// Whether sessions are taken up again.
+    /// Whether sessions are resumed.
     pub keeps_sessions: bool,
 }
 

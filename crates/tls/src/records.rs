@@ -55,7 +55,7 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// Keys of which `sequence` records were used.
+    /// Keys that have been used for `sequence` records.
     ///
     /// # Errors
     ///
@@ -118,11 +118,11 @@ impl Lane {
         Ok(())
     }
 
-    /// Opens one record in place: contents, type, padding.
+    /// Decrypts one record in place: contents, type, padding.
     ///
     /// # Errors
     ///
-    /// It was not sealed with these keys and this number.
+    /// It was not encrypted with these keys and this number.
     #[inline]
     pub(crate) fn open<'a>(
         &mut self,
@@ -138,7 +138,7 @@ impl Lane {
 enum Content {
     /// Application data of this length, at the front of the record's body.
     Data(usize),
-    /// Something that was dealt with.
+    /// A message that has been handled.
     Other,
     /// `close_notify`
     Close,
@@ -149,7 +149,7 @@ pub(crate) struct Records {
     kernel: KernelConnection<ServerConnectionData>,
     sealing: Lane,
     opening: Lane,
-    /// Records that may be sealed under one key (RFC 8446 §5.5).
+    /// Records that may be encrypted under one key (RFC 8446 §5.5).
     records_max: u64,
     /// The peer requested our next keys; it gets them before the next data.
     update_owed: bool,

@@ -18,7 +18,7 @@ use crate::der::{INTEGER, OBJECT, OCTETS, SEQUENCE, number, take};
 /// LIMIT: rounds of a derivation; OpenSSL writes 2048, the strictest advice says 1,300,000.
 const ROUNDS_MAX: u32 = 10_000_000;
 
-/// Which form of sealing a key has; OpenSSL's complaints differ.
+/// The encryption scheme of a key; OpenSSL's error messages differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SealState {
     /// PKCS#8.

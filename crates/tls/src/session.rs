@@ -321,7 +321,7 @@ impl TlsSession {
         Ok(())
     }
 
-    /// Has [`Self::seal`] make smaller records than of 16 KiB.
+    /// Makes [`Self::seal`] produce records smaller than 16 KiB.
     pub fn limit_records(&mut self, size: usize) {
         self.record_size = size.clamp(1, PLAIN_PER_RECORD);
     }
@@ -383,7 +383,7 @@ impl TlsSession {
         self.peer_closed
     }
 
-    /// The application protocol that was agreed on.
+    /// The negotiated application protocol.
     #[must_use]
     pub fn alpn(&self) -> Option<&[u8]> {
         self.facts.as_ref()?.alpn.as_deref()
@@ -412,7 +412,7 @@ impl TlsSession {
         self.facts.as_ref().map_or("", |facts| facts.cipher)
     }
 
-    /// The value of `$ssl_curve`; empty when no key exchange took place.
+    /// The value of `$ssl_curve`; empty without a key exchange.
     #[must_use]
     pub fn curve(&self) -> &'static str {
         self.facts.as_ref().map_or("", |facts| facts.curve)
@@ -513,7 +513,7 @@ fn process(
     }
 }
 
-/// Appends `plain` to `out` in records that the library makes.
+/// Appends `plain` to `out` in records made by the library.
 fn seal(
     conn: &mut UnbufferedServerConnection,
     plain: &[u8],
@@ -552,7 +552,7 @@ fn seal(
     }
 }
 
-/// Appends the `close_notify` that the library makes.
+/// Appends a `close_notify` made by the library.
 fn close(conn: &mut UnbufferedServerConnection, out: &mut Vec<u8>) {
     flush(conn, out);
     loop {

@@ -21,7 +21,7 @@ const SHARDS_MAX: usize = 64;
 /// A part of a place.
 #[derive(Debug, Default)]
 struct SessionShard {
-    /// Sessions by key, with the number of their putting.
+    /// Sessions by key, with their sequence numbers.
     kept: HashMap<Vec<u8>, (u64, Vec<u8>)>,
     /// The keys in the order of their numbers, including sessions taken since.
     order: VecDeque<(u64, Vec<u8>)>,
@@ -123,7 +123,7 @@ impl ProducesTickets for StampedTickets {
     }
 
     fn lifetime(&self) -> u32 {
-        // RFC 8446 §4.6.1: no more than seven days.
+        // RFC 8446 §4.6.1: at most seven days.
         self.stamp.lifetime.min(604_800)
     }
 

@@ -21,7 +21,7 @@ const NAME: usize = 16;
 /// Bytes of an HMAC-SHA256.
 const PROOF: usize = 32;
 
-/// Keys that seal and open tickets.
+/// Keys that encrypt and decrypt tickets.
 pub struct Tickets(pub(crate) Arc<dyn ProducesTickets>);
 
 impl Tickets {

@@ -35,7 +35,7 @@ pub fn random_seed() -> u64 {
     u64::from_ne_bytes(bytes)
 }
 
-/// A secret of fixed length made of one of any length.
+/// A secret of fixed length derived from one of any length.
 #[must_use]
 pub fn secret_of(bytes: &[u8]) -> [u8; 32] {
     let mut secret = [0; 32];

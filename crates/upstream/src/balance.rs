@@ -22,7 +22,7 @@ const DRAWS_MAX: u32 = 20;
 pub(crate) enum PeerChoice {
     /// This one, by index; counted.
     Peer(usize, Lease),
-    /// Some live, but all of these are busy.
+    /// Some servers are up, but all of these are busy.
     Busy,
     /// No server is available.
     Nobody,
@@ -37,7 +37,7 @@ pub(crate) struct BalanceCursor {
     hash: Option<u32>,
     rounds: u32,
     draws: u32,
-    /// Whether the primaries are done with.
+    /// Whether all primaries were tried.
     backups: bool,
 }
 

@@ -110,7 +110,7 @@ pub enum FetchFate {
 pub struct FetchCtx<'a> {
     /// The turn's time.
     pub now: Now,
-    /// The worker's name for this fetch, by which [`crate::Turns`] calls it.
+    /// The worker's name for this fetch, used by [`crate::Turns`].
     pub me: u64,
     /// Random numbers.
     pub prng: &'a mut Prng,

@@ -670,7 +670,7 @@ impl Fetch {
         self.tries > 1 && wanted && in_time && listened_to && self.may_send_again()
     }
 
-    /// Whether the request may be sent once more and its body can be.
+    /// Whether the request may be sent again and its body can be.
     fn may_send_again(&mut self) -> bool {
         let sent =
             self.trial.as_ref().is_some_and(|trial| trial.sent > 0 || trial.left == Left::Nothing);

@@ -40,7 +40,7 @@ pub struct UpstreamGroups {
 pub struct Group {
     name: Arc<str>,
     kind: UpstreamKind,
-    /// The same for a group of this name after a reload.
+    /// Its number; the same for a group of this name after a reload.
     pub(crate) number: u32,
     pub(crate) balance: Balance,
     /// Backups come last.
@@ -56,7 +56,7 @@ pub struct Group {
 /// One address of a group.
 #[derive(Debug)]
 pub struct UpstreamPeer {
-    /// The same for this address in a group of this name after a reload.
+    /// Its number; the same for this address in a group of this name after a reload.
     pub(crate) number: u32,
     /// Where it listens.
     pub address: PeerAddress,
@@ -76,7 +76,7 @@ pub struct UpstreamPeer {
 #[derive(Debug)]
 pub(crate) struct PeerWait {
     count: AtomicU32,
-    /// Which workers have some: one bit each.
+    /// The workers that have some: one bit each.
     workers: [AtomicU64; WORKERS_MAX / 64],
     /// The worker that had the last turn.
     last: AtomicU32,
@@ -242,7 +242,7 @@ impl Group {
         &self.peers
     }
 
-    /// Requests that its servers serve now.
+    /// Requests that its servers handle now.
     #[must_use]
     pub fn conns(&self) -> u32 {
         self.peers.iter().map(|peer| peer.health.conns()).sum()
@@ -294,7 +294,7 @@ impl Group {
 }
 
 impl UpstreamPeer {
-    /// Requests that it serves and failures that count.
+    /// Active requests, and failures that count.
     #[must_use]
     pub fn health(&self) -> &Health {
         &self.health
@@ -335,7 +335,7 @@ impl PeerWait {
         self.count.fetch_sub(1, Ordering::SeqCst);
     }
 
-    /// Notes whether `worker` has requests that wait.
+    /// Records whether `worker` has waiting requests.
     pub(crate) fn mark(&self, worker: usize, waits: bool) {
         let bit = 1 << (worker % 64);
         let Some(word) = self.workers.get(worker / 64) else { return };

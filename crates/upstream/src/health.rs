@@ -12,9 +12,9 @@ use bolide_base::Instant;
 /// The rule of `max_fails` and `fail_timeout`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthRule {
-    /// Failures after which it is; 0 is never.
+    /// Failures that make it unavailable; 0 disables the rule.
     pub max_fails: u32,
-    /// How long, and how long a check counts.
+    /// How long it is unavailable, and the period in which failures count.
     pub fail_timeout: Duration,
 }
 
@@ -25,7 +25,7 @@ pub struct Health {
     fails: AtomicU32,
     /// When it failed last.
     accessed: AtomicU64,
-    /// When it failed last or was chosen to see whether it lives.
+    /// When it failed last or was chosen as a probe.
     checked: AtomicU64,
 }
 

@@ -48,7 +48,7 @@ pub(crate) fn bind_failed(from: &str, errno: i32) -> Vec<u8> {
     format!("bind({from}) failed ({})", reason(errno)).into_bytes()
 }
 
-/// A call on the connection failed.
+/// A system call on the connection failed.
 pub(crate) fn call_failed(call: &str, errno: i32) -> Vec<u8> {
     format!("{call}() failed ({})", reason(errno)).into_bytes()
 }

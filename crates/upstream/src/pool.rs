@@ -29,7 +29,7 @@ pub struct LinkPools {
     tell: Vec<Notice>,
 }
 
-/// Another worker has a request waiting for a place that may be free.
+/// Another worker has a request that waits for a place, and one may be free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// The worker to notify; it passes [`Self::group`] to [`Pools::handle_notice`].
@@ -60,14 +60,14 @@ pub(crate) struct Idle {
     pub(crate) served: u64,
     /// When it was made.
     pub(crate) born: Instant,
-    /// When it has been idle for too long.
+    /// When its idle timeout expires.
     until: Instant,
 }
 
 /// The round-robin state of one peer.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Weight {
-    /// As configured, to notice that it changed.
+    /// As configured, to detect a change.
     of: u32,
     pub(crate) effective: i64,
     pub(crate) current: i64,
@@ -134,7 +134,7 @@ impl LinkPools {
         }
     }
 
-    /// When an idle connection has been idle for too long.
+    /// When an idle connection reaches its timeout.
     #[must_use]
     pub fn next_expiry(&self) -> Option<Instant> {
         let idle = self.groups.iter().flatten().flat_map(|pool| &pool.idle);
@@ -225,7 +225,7 @@ impl LinkPools {
         Err(QueueFull)
     }
 
-    /// Whether a fetch of ours waits in front of all others of ours.
+    /// Whether a fetch of this worker is the first of its waiting ones.
     pub(crate) fn is_first(&self, group: &Group, fetch: u64) -> bool {
         let pool = self.groups.get(group.number as usize).and_then(Option::as_ref);
         pool.is_some_and(|pool| pool.queue.front() == Some(&fetch))

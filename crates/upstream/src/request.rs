@@ -42,11 +42,11 @@ pub struct OriginRequest {
 pub struct Secure {
     /// The number of the site.
     pub site: u64,
-    /// Which of its settings for TLS to origins.
+    /// The index of its settings for TLS to upstreams.
     pub settings: u32,
     /// The expected server name.
     pub name: Box<[u8]>,
-    /// The certificate and the key that are shown, where variables name them.
+    /// The client certificate and its key, where variables name them.
     pub certificate: Option<[Box<[u8]>; 2]>,
 }
 
@@ -64,14 +64,14 @@ pub struct LocalAddress {
 pub enum PassTarget {
     /// A group of the configuration: an index into its upstreams.
     Group(bolide_conf::model::UpstreamId),
-    /// An address that variables made.
+    /// An address computed from variables.
     Address(PeerAddress),
 }
 
 /// News for an exchange about its upstream request.
 #[derive(Debug)]
 pub enum OriginNews {
-    /// A head that more heads follow: 103.
+    /// An interim response: 103.
     Early(Box<OriginHead>),
     /// The head of the response.
     Head(Box<OriginHead>),

@@ -9,7 +9,7 @@ use crate::request::Cause;
 /// Why an attempt failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UpstreamFault {
-    /// No connection, or it was lost.
+    /// No connection, or a lost one.
     Error,
     /// A time limit.
     Timeout,
@@ -38,7 +38,7 @@ impl UpstreamFault {
         }
     }
 
-    /// Whether the server is held to blame.
+    /// Whether the failure counts against the server.
     pub(crate) const fn is_blame(self) -> bool {
         !matches!(self, Self::Status(403 | 404))
     }

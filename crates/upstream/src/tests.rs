@@ -186,7 +186,7 @@ impl World {
         }
     }
 
-    /// Something that may happen to a fetch now.
+    /// An event that may happen to a fetch now.
     fn wake_of(&mut self, held: Held) -> FetchWake {
         if self.chance(25) {
             return FetchWake::Abandoned;

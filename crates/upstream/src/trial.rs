@@ -41,10 +41,10 @@ pub(crate) struct UpstreamTrial {
 pub(crate) struct TrialLink {
     /// The worker's name for it; 0 until it is established.
     pub(crate) name: u64,
-    /// Requests that it carried before; 0 is a fresh one.
+    /// Requests that it carried before; 0 is a new one.
     pub(crate) served: u64,
     pub(crate) born: Instant,
-    /// Whether the worker has it, made or in the making.
+    /// Whether the worker holds it, established or connecting.
     pub(crate) held: bool,
 }
 

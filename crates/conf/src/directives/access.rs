@@ -57,7 +57,7 @@ fn who(r: &mut ConfReader, word: &[u8]) -> Result<Who, ReadFault> {
 pub(super) struct WrittenRule {
     /// Its network.
     pub(super) network: Network,
-    /// Whether bits were written that do not count.
+    /// Whether bits outside the mask were written.
     pub(super) has_low_bits: bool,
 }
 

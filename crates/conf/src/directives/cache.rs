@@ -18,7 +18,7 @@ use crate::vars::Template;
 
 const HSL: Contexts = Contexts::HSL;
 
-/// The rows that both families have.
+/// The rows of both families.
 macro_rules! rows {
     ($family:literal) => {
         &[
@@ -153,7 +153,7 @@ macro_rules! rows {
     };
 }
 
-/// `fastcgi_cache*`, which hold for `lsapi_pass` and `php_pass` as well.
+/// `fastcgi_cache*`, which apply to `lsapi_pass` and `php_pass` as well.
 pub(super) const TABLE: &[DirectiveSpec] = rows!("fastcgi");
 /// `proxy_cache*`
 pub(super) const PROXY: &[DirectiveSpec] = rows!("proxy");
@@ -204,7 +204,7 @@ fn cache(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// The zone of a name, which may be made later.
+/// The zone of a name, which may be defined later.
 fn zone(r: &mut ConfReader, name: &[u8]) -> Result<CacheZoneId, ReadFault> {
     if !name.is_empty() {
         super::cache_zone::declare(r, name, 0)?;

@@ -51,7 +51,7 @@ pub(crate) struct HeldPath {
     place: SourcePlace,
 }
 
-/// Names shared memory; `size` is 0 when it is only used.
+/// Names shared memory; `size` is 0 for a mere reference.
 pub(super) fn declare(r: &mut ConfReader, name: &[u8], size: u64) -> ReadResult {
     let used_by = match r.family {
         DirectiveFamily::Application => Use::Cache,
@@ -97,7 +97,7 @@ pub(super) fn hold(r: &mut ConfReader, node: &Node, path: &Path, levels: Vec<u8>
     take(r, path, HeldPath { is_cache: false, levels, order, place });
 }
 
-/// Notes a directory that a cache has to itself.
+/// Records the directory of a cache, which must not be shared.
 pub(super) fn occupy(r: &mut ConfReader, node: &Node, path: &Path, levels: Vec<u8>) {
     let (order, place) = (r.order(), r.place(node));
     take(r, path, HeldPath { is_cache: true, levels, order, place });

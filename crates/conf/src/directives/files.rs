@@ -1,4 +1,4 @@
-//! Where files are: `root`, `alias`, `index`, the open file cache, symbolic links.
+//! The location of files: `root`, `alias`, `index`, the open file cache, symbolic links.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Bodies changed on their way out: `sub_filter`, `gunzip`.
+//! Body filters: `sub_filter`, `gunzip`.
 
 use std::sync::Arc;
 

@@ -107,7 +107,7 @@ fn row(r: &mut ConfReader, draft: &mut Draft, entry: &Node) -> ReadResult {
     }
 }
 
-/// A network, with a warning when bits of it do not count.
+/// A network, with a warning when it has bits outside the mask.
 fn written(r: &mut ConfReader, entry: &Node, word: &[u8]) -> Result<Network, ReadFault> {
     let Some(read) = network(word) else {
         return Err(ReadFault::Text(format!("invalid network \"{}\"", show(word))));
@@ -236,7 +236,7 @@ impl Draft {
     fn finish(self, source: Option<Template>) -> Geo {
         let (v4, v6) = if self.by_range {
             let default = self.default.unwrap_or(0);
-            // Addresses of IPv6 are in no range.
+            // Ranges contain no IPv6 addresses.
             (self.ranges.spans(default), Spans::new(default))
         } else {
             let v4 = self.v4.into_iter().map(|((start, bits), value)| {

@@ -29,7 +29,7 @@ impl Ranges {
     ///
     /// # Errors
     ///
-    /// The range that it overlaps without being inside of it.
+    /// The range that it overlaps without being inside it.
     pub(super) fn add(
         &mut self,
         start: u32,
@@ -133,7 +133,7 @@ mod tests {
                 if added.is_ok() {
                     model[(start - base) as usize..=(end - base) as usize].fill(number as u32 + 1);
                 } else if !is_one_half {
-                    // Half of it may have been added; the whole configuration is refused then.
+                    // A part of it may have been added; the whole configuration is refused then.
                     return Ok(());
                 }
             }

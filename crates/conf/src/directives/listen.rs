@@ -103,7 +103,7 @@ fn hosts_and_ports(
     if found.is_empty() { Err("host not found") } else { Ok((found, ports)) }
 }
 
-/// The port where none is written.
+/// The default port.
 const PORT: u16 = 80;
 
 /// Whether a word without a colon is a port or a port range, rather than a host.
@@ -262,7 +262,7 @@ fn check_quic(asked: &ListenOptions, options: &SocketOptions) -> ReadResult {
     }
 }
 
-/// Adds the server being read to an address, new or known.
+/// Adds the current server to an address, new or known.
 pub(super) fn add(
     r: &mut ConfReader,
     address: ListenAddress,

@@ -234,7 +234,7 @@ macro_rules! rows {
     };
 }
 
-/// `fastcgi_*`, which hold for `lsapi_pass` and `php_pass` as well.
+/// `fastcgi_*`, which apply to `lsapi_pass` and `php_pass` as well.
 pub(super) const FASTCGI: &[DirectiveSpec] = rows!("fastcgi");
 /// `proxy_*`
 pub(super) const PROXY: &[DirectiveSpec] = rows!("proxy");
@@ -248,7 +248,7 @@ pub(crate) struct OriginDraft {
     next_off: bool,
 }
 
-/// Makes the sizes that follow from others agree with them.
+/// Adjusts the derived sizes to the ones they follow from.
 fn derive_sizes(r: &mut ConfReader) {
     let draft = *r.origin_draft();
     let origin = r.origin();

@@ -281,7 +281,7 @@ fn mode(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// Switches the cache on or off, and notes where it is on around.
+/// Enables or disables the cache, and records whether it is on in an outer block.
 pub(super) fn set_mode(r: &mut ConfReader, mode: PageMode) {
     let page = page(r);
     page.is_heard |= page.mode != PageMode::Off || mode != PageMode::Off;

@@ -156,7 +156,7 @@ fn php_pool(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// A name becomes part of a file's name.
+/// A name becomes part of a file name.
 const fn is_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-')
 }

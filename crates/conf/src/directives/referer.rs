@@ -1,4 +1,4 @@
-//! `valid_referers`: from where links may lead here.
+//! `valid_referers`: allowed values of the `Referer` field.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
 fn valid_referers(r: &mut ConfReader, node: &Node) -> ReadResult {
     let mut referers = match (&r.scope.settings.referers, r.again) {
         (Some(before), true) => Referers::clone(before),
-        // Expressions are inherited by themselves, as in nginx.
+        // Expressions are inherited separately, as in nginx.
         (before, _) => Referers {
             regexes: before.as_ref().map_or_else(Vec::new, |before| before.regexes.clone()),
             ..Referers::default()

@@ -66,7 +66,7 @@ fn rewrite(r: &mut ConfReader, node: &Node) -> ReadResult {
     if node.arg(1).is_empty() {
         return Err(ReadFault::Text("empty replacement".to_owned()));
     }
-    // A `?` at the end drops the arguments that there are.
+    // A final `?` drops the request's arguments.
     let (text, keeps_args) = match node.arg(1) {
         [text @ .., b'?'] => (text, false),
         text => (text, true),

@@ -15,7 +15,7 @@ pub(super) const TABLE: &[DirectiveSpec] =
         .takes("TEXT VARIABLE")
         .without("none")];
 
-/// Hundredths of a percent in everything.
+/// The whole, in hundredths of a percent.
 const WHOLE: u32 = 10_000;
 
 fn split_clients(r: &mut ConfReader, node: &Node) -> ReadResult {
@@ -53,7 +53,7 @@ fn split_clients(r: &mut ConfReader, node: &Node) -> ReadResult {
     Ok(())
 }
 
-/// Hundredths of a percent; none for `*`, which is the rest.
+/// Hundredths of a percent; `None` for `*`, the rest.
 fn share(entry: &Node) -> Result<Option<u32>, ReadFault> {
     if entry.block.is_some() {
         return Err(ReadFault::Text("unexpected \"{\"".to_owned()));

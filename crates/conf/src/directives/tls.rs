@@ -200,7 +200,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .without("none; without effect, with a warning"),
 ];
 
-/// Refuses certificates and keys from where they cannot be had.
+/// Refuses certificates and keys from unsupported sources.
 pub(super) fn plain_file(node: &Node) -> ReadResult {
     let (name, word) = (show(node.name()), node.arg(0));
     let kinds: [(&[u8], &str); 2] = [(b"engine:", "engines"), (b"store:", "stores")];
@@ -312,7 +312,7 @@ pub(super) fn read_certificate_cache(node: &Node) -> Result<Option<CertificateCa
 }
 
 impl ConfReader {
-    /// Where a certificate is that may have variables in its name.
+    /// The place of a certificate whose name may have variables.
     pub(super) fn computed_pem(&mut self, text: &[u8]) -> Result<Pem, ReadFault> {
         let template = self.template(text)?;
         Ok(Pem::Computed { template, beside: self.beside_conf(b"") })
@@ -349,7 +349,7 @@ fn session_cache(r: &mut ConfReader, node: &Node) -> ReadResult {
                     if name.is_empty() {
                         return Err(invalid());
                     }
-                    // Eight pages, below which nginx sees no sense in a cache.
+                    // Eight pages, the least that nginx accepts for a cache.
                     if size < 8 * 4096 {
                         let message = format!("session cache \"{text}\" is too small");
                         return Err(ReadFault::Text(message));

@@ -178,7 +178,7 @@ impl UseStale {
     }
 }
 
-/// A `fastcgi_cache_purge`, in any of the three spellings that are about.
+/// A `fastcgi_cache_purge`, in any of its three syntaxes.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CachePurge {
     /// No purges.
@@ -203,7 +203,7 @@ pub enum CachePurge {
     },
 }
 
-/// `page_cache*`: the cache that the application drives.
+/// `page_cache*`: the cache that the application controls.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PageCache {
     /// `page_cache`
@@ -280,7 +280,7 @@ pub struct PageCache {
 /// The heuristic freshness of a page with `Last-Modified` (RFC 9111 §4.2.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Guess {
-    /// Part of the time since it was changed, in per cent; 1 to 100.
+    /// Share of the time since the last modification, in per cent; 1 to 100.
     pub percent: u8,
     /// At most.
     pub max: Duration,
@@ -320,7 +320,7 @@ pub enum VaryBy {
     Header(Arc<[u8]>),
 }
 
-/// Which arguments do not count for a key.
+/// Which query parameters the cache key ignores.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DropQuery {
     /// Their names.
@@ -354,13 +354,13 @@ impl QueryPattern {
         }
     }
 
-    /// Whether `text` is meant; letters of either case are different.
+    /// Whether `text` matches, case-sensitive.
     #[must_use]
     pub fn matches(&self, text: &[u8]) -> bool {
         if self.is_prefix { text.starts_with(&self.text) } else { *text == *self.text }
     }
 
-    /// Whether `text` is meant in any case.
+    /// Whether `text` matches, case-insensitive.
     #[must_use]
     pub fn matches_in_any_case(&self, text: &[u8]) -> bool {
         let text = if self.is_prefix { text.get(..self.text.len()) } else { Some(text) };
@@ -388,13 +388,13 @@ impl NeverCached {
         slashes.map(|at| &path[at..]).any(|rest| self.paths.iter().any(|one| one.matches(rest)))
     }
 
-    /// Whether a cookie of the request is meant.
+    /// Whether a cookie of the request matches.
     #[must_use]
     pub fn covers_cookie(&self, name: &[u8]) -> bool {
         self.cookies.iter().any(|one| one.matches_in_any_case(name))
     }
 
-    /// Whether an argument of the request is meant.
+    /// Whether a query parameter of the request matches.
     #[must_use]
     pub fn covers_arg(&self, name: &[u8]) -> bool {
         self.args.iter().any(|one| one.matches(name))
@@ -561,7 +561,7 @@ pub enum HandedOn {
     No,
 }
 
-/// The client of a `PURGE`, as the rules judge it.
+/// The client of a `PURGE`, in terms of the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purger {
     /// The client may purge.
@@ -572,7 +572,7 @@ pub enum Purger {
     Unknown,
 }
 
-/// Clients on the machine itself.
+/// Clients on the local machine.
 fn this_machine() -> [AccessRule; 3] {
     use super::access::Network;
     use std::net::{Ipv4Addr, Ipv6Addr};

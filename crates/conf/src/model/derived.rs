@@ -43,7 +43,7 @@ pub enum MapKey {
     Exact(Box<[u8]>),
     /// `*.a.com`, stored as `.a.com`.
     Suffix(Box<[u8]>),
-    /// `.a.com`: `a.com` and all that ends so; with its dot.
+    /// `.a.com`: `a.com` and its subdomains; stored with its dot.
     SuffixOrSelf(Box<[u8]>),
     /// `www.*`, stored as `www.`.
     Prefix(Box<[u8]>),

@@ -16,7 +16,7 @@ pub struct Filters {
     pub sub_types: TypeSet,
     /// `sub_filter_last_modified`: `Last-Modified` stays, `ETag` becomes weak.
     pub sub_last_modified: bool,
-    /// `gunzip`: gzip is undone for clients that cannot read it.
+    /// `gunzip`: gzip is decoded for clients that do not accept it.
     pub gunzip: bool,
     /// `gunzip_buffers`: number and size; accepted.
     pub gunzip_buffers: (u32, usize),
@@ -94,7 +94,7 @@ impl Filters {
         !self.sub.is_empty() && is_about(&self.sub_types, media)
     }
 
-    /// Whether `ssi` is about the type `media`.
+    /// Whether `ssi` applies to the type `media`.
     #[must_use]
     pub fn includes(&self, media: &[u8]) -> bool {
         self.ssi.on && is_about(&self.ssi.types, media)
@@ -107,7 +107,7 @@ impl Filters {
         (addition.before.is_some() || addition.after.is_some()) && is_about(&addition.types, media)
     }
 
-    /// Whether anything may be done to bodies.
+    /// Whether any body filter is on.
     #[must_use]
     pub fn is_any(&self) -> bool {
         let added = self.addition.before.is_some() || self.addition.after.is_some();

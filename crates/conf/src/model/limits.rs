@@ -20,7 +20,7 @@ impl LimitZoneId {
 pub struct LimitZone {
     /// Its name.
     pub name: Box<[u8]>,
-    /// Bytes of memory, counted as nginx counts them.
+    /// Bytes of memory, counted as in nginx.
     pub size: u64,
     /// The key to count by; an empty value is not counted.
     pub key: Template,
@@ -84,7 +84,7 @@ impl LimitTerms {
 pub struct RequestLimit {
     /// Where they are counted.
     pub zone: LimitZoneId,
-    /// How many may be ahead of the rate.
+    /// How many may exceed the rate.
     pub burst: u64,
     /// How many of those are not delayed.
     pub delay: u64,
@@ -95,6 +95,6 @@ pub struct RequestLimit {
 pub struct ConnLimit {
     /// Where they are counted.
     pub zone: LimitZoneId,
-    /// How many there may be at a time.
+    /// How many there may be at the same time.
     pub most: u32,
 }

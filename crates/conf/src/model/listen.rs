@@ -49,7 +49,7 @@ pub enum ListenAddress {
 }
 
 impl ListenAddress {
-    /// Whether it is every address of its family.
+    /// Whether it is the wildcard address of its family.
     #[must_use]
     pub fn is_wildcard(&self) -> bool {
         matches!(self, Self::Inet(addr) if addr.ip().is_unspecified())
@@ -66,7 +66,7 @@ impl ListenAddress {
 }
 
 impl std::fmt::Display for ListenAddress {
-    /// As nginx's messages name it: `0.0.0.0:80`, `[::]:80`, `unix:/path`.
+    /// In the form of nginx's messages: `0.0.0.0:80`, `[::]:80`, `unix:/path`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Inet(addr) => write!(f, "{addr}"),
@@ -84,7 +84,7 @@ pub enum ListenTransport {
     Quic,
 }
 
-/// How a listening socket is made.
+/// The options of a listening socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketOptions {
     /// `backlog`; none means the system's default (511).

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::vars::Template;
 
-/// How grave a message is; the order is nginx's, gravest first.
+/// The severity of a message; the order is nginx's, most severe first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LogLevel {
     /// `emerg`
@@ -152,7 +152,7 @@ pub enum AccessTarget {
     Variable(Template),
     /// A syslog server.
     Syslog(Arc<Syslog>),
-    /// Standard error, which an empty name means.
+    /// Standard error, the meaning of an empty name.
     Stderr,
 }
 

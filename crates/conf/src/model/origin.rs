@@ -26,7 +26,7 @@ pub struct Pass {
 pub enum Protocol {
     /// FastCGI 1.0
     FastCgi,
-    /// LiteSpeed's interface for applications.
+    /// LiteSpeed's protocol for applications.
     Lsapi,
     /// HTTP/1.0 or HTTP/1.1.
     Http,
@@ -53,7 +53,7 @@ pub enum PhpProtocol {
 /// The target of a `…_pass` directive.
 #[derive(Clone, Debug, PartialEq)]
 pub enum PassTo {
-    /// A group, or an address that was made one.
+    /// A group; a single address is one, too.
     Group(UpstreamId),
     /// A text with variables: the name of a group, or an address; for `proxy_pass` a whole URL.
     Text(Template),
@@ -129,7 +129,7 @@ pub struct OriginSettings {
 /// The local address of upstream connections.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Bind {
-    /// This one, and how it is written; port 0 is any.
+    /// This one, as written; port 0 means any.
     At(SocketAddr, Arc<str>),
     /// The value of these variables.
     Computed(Template),
@@ -209,7 +209,7 @@ pub struct PhpPool {
     pub user: Option<String>,
     /// `group`
     pub group: Option<String>,
-    /// `children`: requests served at once; none is by memory and cores.
+    /// `children`: concurrent requests; `None` derives it from memory and cores.
     pub children: Option<u32>,
     /// `memory`: bytes that one child may need, for `children auto` and `memory_limit`.
     pub memory: u64,

@@ -14,7 +14,7 @@ pub struct OriginTlsConf {
     pub certificate: Option<PemName>,
     /// `proxy_ssl_certificate_key`
     pub key: Option<PemName>,
-    /// The directory that paths of these two start from.
+    /// The base directory of these two paths.
     pub beside: PathBuf,
     /// `proxy_ssl_certificate_cache`; `None`: certificates named by variables are read for each
     /// connection.
@@ -43,7 +43,7 @@ pub struct OriginTlsConf {
     pub crl: Option<PathBuf>,
 }
 
-/// Where a certificate or a key is, which may follow from variables.
+/// The place of a certificate or a key, which may depend on variables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PemName {
     /// As written.
@@ -75,7 +75,7 @@ impl Default for OriginTlsConf {
 }
 
 impl OriginTlsConf {
-    /// Whether the certificate is found out for each connection.
+    /// Whether the certificate is loaded for each connection.
     #[must_use]
     pub fn computes_certificate(&self) -> bool {
         let is_computed = |pem: &PemName| pem.template.as_text().is_none();

@@ -126,7 +126,7 @@ pub struct CookieFlags {
     pub flags: Vec<Template>,
 }
 
-/// Which cookies a rule is about.
+/// The cookies that a rule applies to.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CookieName {
     /// The cookie of this name, case-insensitive.

@@ -100,6 +100,6 @@ pub enum FileTest {
     Directory,
     /// `-e`: anything.
     Exists,
-    /// `-x`: anything that its owner may execute.
+    /// `-x`: the owner may execute it.
     Executable,
 }

@@ -101,7 +101,7 @@ pub struct Http3 {
     pub max_concurrent_streams: u32,
     /// `http3_stream_buffer_size` in bytes, where it is written.
     pub stream_buffer_size: Option<usize>,
-    /// `quic_retry`: whether clients must prove their address first.
+    /// `quic_retry`: whether clients must validate their address first.
     pub retry: bool,
     /// `quic_gso`: whether the kernel may cut datagrams.
     pub gso: bool,

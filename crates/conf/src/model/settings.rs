@@ -105,7 +105,7 @@ pub struct LocationSettings {
     pub limits: Arc<LimitRules>,
     /// `secure_link*`
     pub secure_link: Option<Arc<SecureLink>>,
-    /// `auth_delay`: how long a 401 is held back; zero is not at all.
+    /// `auth_delay`: the delay of a 401; zero is none.
     pub auth_delay: Duration,
     /// `keepalive_timeout`: zero closes after each response.
     pub keepalive_timeout: Duration,
@@ -113,7 +113,7 @@ pub struct LocationSettings {
     pub keepalive_header: Option<Duration>,
     /// `keepalive_min_timeout`: how long an idle connection survives the order to drain.
     pub keepalive_min_timeout: Duration,
-    /// `keepalive_time`: the longest a connection is used.
+    /// `keepalive_time`: the longest lifetime of a connection.
     pub keepalive_time: Duration,
     /// `keepalive_requests`: requests per connection.
     pub keepalive_requests: u64,
@@ -202,7 +202,7 @@ pub enum Mapping {
 pub struct ErrorPage {
     /// The status that it handles.
     pub status: u16,
-    /// The status that the client sees.
+    /// The status for the client.
     pub overwrite: Overwrite,
     /// The target: `/uri` (with arguments), `@name`, or a URL to redirect the client to.
     pub target: Template,
@@ -237,7 +237,7 @@ pub enum ListInherit {
     On,
     /// `off`: it does not hold.
     Off,
-    /// `merge`: it is added to the own one.
+    /// `merge`: it is added to the block's own one.
     Merge,
 }
 
@@ -264,9 +264,9 @@ pub enum ExpiresRule {
     Epoch,
     /// 31 December 2037, ten years.
     Max,
-    /// So many seconds from now; negative is `no-cache`.
+    /// This many seconds from now; negative is `no-cache`.
     After(i64),
-    /// So many seconds after the file changed.
+    /// This many seconds after the modification of the file.
     Modified(i64),
     /// `@HH:MM`: the next time of day, in seconds since midnight.
     Daily(u32),

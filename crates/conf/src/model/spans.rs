@@ -1,4 +1,4 @@
-//! Which number each address has, in little memory: found by halving.
+//! A compact map from addresses to numbers, searched by bisection.
 
 /// Numbers over a whole address space; each applies from its start to the next one's.
 #[derive(Clone, Debug, PartialEq, Eq)]

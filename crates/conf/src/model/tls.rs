@@ -104,7 +104,7 @@ pub struct TlsConf {
 }
 
 impl TlsConf {
-    /// Whether certificates are found out for each client.
+    /// Whether certificates are loaded for each client.
     #[must_use]
     pub fn computes_certificates(&self) -> bool {
         let is_computed = |pem: &Pem| matches!(pem, Pem::Computed { .. });
@@ -119,7 +119,7 @@ pub struct CertificateCache {
     pub max: usize,
     /// How long without being used.
     pub inactive: Duration,
-    /// How long before the files are read again.
+    /// The interval of reloading the files.
     pub valid: Duration,
 }
 
@@ -143,7 +143,7 @@ pub enum Pem {
     Computed {
         /// The text.
         template: Template,
-        /// The directory that its paths start from.
+        /// The base directory of its paths.
         beside: PathBuf,
     },
 }

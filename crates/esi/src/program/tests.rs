@@ -1,4 +1,4 @@
-//! Pages and their programs, row by row; and that cuts do not matter.
+//! Pages and their programs, row by row; chunk boundaries do not matter.
 
 use super::{Combine, EsiInclude, EsiLimits, EsiNode, OnError, ProblemKind, Program, parse};
 use crate::fuzz;

@@ -21,7 +21,7 @@ fn at(millis: u64) -> Now {
     Now { mono: Instant::from_nanos(millis * 1_000_000), unix_millis: 1_000_000_000_000 + millis }
 }
 
-/// Meta of a file that was last changed long ago.
+/// Meta of a file whose last change is long ago.
 fn meta(version: u64, size: usize) -> Meta {
     Meta { size: size as u64, mtime_secs: version as i64, inode: version, ..Meta::default() }
 }
@@ -318,7 +318,7 @@ impl Disk {
         self.history.get(&path)?.last()?.1
     }
 
-    /// Whether `found` was the truth at some moment from `since` on.
+    /// Whether `found` was true at some moment from `since` on.
     fn was(&self, path: u8, since: u64, found: What) -> bool {
         let Some(history) = self.history.get(&path) else { return found.is_none() };
         let first = history.iter().rposition(|(when, _)| *when <= since);

@@ -37,7 +37,7 @@ impl CleanSlate {
         Ok(slate)
     }
 
-    /// Only calls that are safe after a fork of a process with threads.
+    /// Only calls that are safe in the child of a process with threads.
     fn wipe(&self) -> Result<()> {
         // SAFETY: all zeroes is overwritten by sigemptyset.
         let mut none: libc::sigset_t = unsafe { mem::zeroed() };
@@ -119,7 +119,7 @@ pub(crate) fn reap(pid: u32) -> Option<(u32, ChildEnd)> {
 }
 
 pub(crate) fn kill_group(group: u32, number: i32) -> bool {
-    // 0 and 1 would mean other groups than one that we made.
+    // 0 and 1 would mean groups other than ours.
     let Some(group) = i32::try_from(group).ok().filter(|group| *group > 1) else { return false };
     // SAFETY: no pointers are involved.
     unsafe { libc::kill(-group, number) == 0 }

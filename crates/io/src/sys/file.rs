@@ -67,7 +67,7 @@ fn stat_at(dir: i32, name: &CString, flags: i32) -> std::result::Result<(Stat, b
 }
 
 fn open_at(dir: i32, name: &CString, flags: i32) -> std::result::Result<OwnedFd, FileFailure> {
-    // O_NONBLOCK: a FIFO among the files must not hold the worker.
+    // O_NONBLOCK: a FIFO among the files must not block the worker.
     let flags = flags | libc::O_CLOEXEC | libc::O_NONBLOCK;
     // SAFETY: the name is NUL-terminated and outlives the call.
     let fd = unsafe { libc::openat(dir, name.as_ptr(), flags) };
@@ -267,7 +267,7 @@ pub(crate) fn list(path: &[u8]) -> std::result::Result<Vec<(Vec<u8>, Stat)>, Fil
     Ok(found)
 }
 
-/// Opens a log for appending, and makes it where it is missing.
+/// Opens a log for appending, and creates a missing one.
 pub(crate) fn open_append(path: &[u8]) -> Result<FileRef> {
     let flags = libc::O_APPEND | libc::O_CREAT | libc::O_NONBLOCK | libc::O_NOCTTY;
     match super::open_trusted(path, flags | libc::O_WRONLY, 0o644) {

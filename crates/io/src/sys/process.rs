@@ -104,7 +104,7 @@ pub(crate) fn thread_id() -> u32 {
     u32::try_from(unsafe { libc::gettid() }).unwrap_or(0)
 }
 
-/// The priority of the calling thread alone, as Linux has it.
+/// The priority of the calling thread only, as in Linux.
 pub(crate) fn set_priority(priority: i32) -> Result<()> {
     // SAFETY: no pointers are involved; 0 means the caller.
     check(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, priority) }).map(drop)

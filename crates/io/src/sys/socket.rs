@@ -147,7 +147,8 @@ pub(crate) fn connect(
     let bound = |socket: OwnedFd| match from {
         Some(at) => {
             if at.port() == 0 {
-                // The port is chosen with the other end, so that more of them are free.
+                // The port is chosen together with the remote address, so that more ports are
+                // usable.
                 let _ = set_option(socket.as_raw_fd(), SockOpt::BindNoPort, 1);
             }
             bind(socket.as_raw_fd(), &at).map(|()| socket).map_err(failed("bind"))

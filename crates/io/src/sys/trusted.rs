@@ -15,7 +15,7 @@ use bolide_base::FileRef;
 use super::process::effective_uid;
 use super::{check, check_size, file};
 
-/// Links on one way, as many as the kernel follows.
+/// Links in one path, as many as the kernel follows.
 const LINKS_MAX: usize = 40;
 /// `f_type` of procfs, whose links (`/proc/self/fd/1`) have targets that no path names.
 const PROC_SUPER_MAGIC: libc::c_long = 0x9fa0;

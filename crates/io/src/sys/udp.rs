@@ -34,7 +34,7 @@ pub(crate) fn prepare_quic(fd: i32, v6: bool) -> Result<()> {
             done?;
         }
     }
-    // Trains are a matter of speed, not of function.
+    // Segmentation affects speed, not function.
     let _ = set_option(fd, SockOpt::UdpGro, 1);
     Ok(())
 }

@@ -137,7 +137,7 @@ fn a_name_is_told_only_where_that_is_wanted_and_an_address_never() {
 fn an_origin_is_who_it_should_be_or_nginx_words_say_why_not() {
     let (server, chain) = server(BOTH);
     let (other, _) = self_signed(&["a.example"]).unwrap();
-    // All that are made so have the same subject.
+    // All certificates made here have the same subject.
     let forged = "upstream SSL certificate verify error: (7:certificate signature failure)";
     let stranger = "upstream SSL certificate does not match \"b.example\"";
     for (trusted, name, verdict) in [

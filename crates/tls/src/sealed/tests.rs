@@ -76,7 +76,7 @@ otpiMwpmcuKZqGu8k4/f0E5yc9ZBwCKJfzslsr94zfudmNyAl6XEQ8S44bmAV+tJ\n\
 1FQQ4noQn6Sk6spYKnR67xcgiv/Q/f6rP4EFtkPTeZQ=\n\
 -----END EC PRIVATE KEY-----\n";
 
-/// All that are understood, and how they are sealed.
+/// All supported schemes.
 const ALL: [(&str, SealState); 7] = [
     (PKCS8_AES256, SealState::Pkcs8),
     (PKCS8_AES128_SHA1, SealState::Pkcs8),

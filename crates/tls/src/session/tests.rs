@@ -22,7 +22,7 @@ use crate::{
 mod records;
 mod variants;
 
-/// Believes any certificate and remembers the last one.
+/// Accepts any certificate and remembers the last one.
 #[derive(Debug)]
 struct Believer {
     schemes: Vec<SignatureScheme>,
@@ -471,7 +471,7 @@ fn a_hello_that_somebody_else_looked_at_names_nobody_here() {
         hello
     };
     let mut session = TlsSession::new(&acceptor).unwrap();
-    // As QUIC does it: by the library, without a session.
+    // As in QUIC: by the library, without a session.
     let mut stranger = rustls::ServerConnection::new(Arc::clone(&acceptor.tcp)).unwrap();
     stranger.read_tls(&mut &hello_of("stranger.example")[..]).unwrap();
     stranger.process_new_packets().unwrap();

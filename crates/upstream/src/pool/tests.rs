@@ -1,4 +1,4 @@
-//! Places and turns among workers that really run at once.
+//! Places and turns among workers that run concurrently.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -68,7 +68,7 @@ impl Worker<'_> {
         }
     }
 
-    /// One round; whether anything happened.
+    /// One round; returns whether an event happened.
     fn round(&mut self, me: usize) -> bool {
         let mut busy = false;
         if self.begun < FETCHES && self.fetches.len() < AT_ONCE && self.prng.below(2) == 0 {
