@@ -26,7 +26,8 @@ soak: ## ten minutes of mixed traffic, and whether anything grew; SOAK=60 for an
 
 bench: ## measure beside nginx, h2o and caddy
 	@scripts/setup.sh build test peers
-	bench/run.sh
+	cargo build --release --locked --bin bolide
+	scripts/lab bench
 
 lab: ## the published tests beside nginx, h2o and caddy, ten minutes of them, and a report
 	@scripts/setup.sh build test peers

@@ -6,7 +6,7 @@
 #
 # h1, h2 and h3 ask for a small file, page for a cached page of 30 KB, compressed, over HTTP/2, and
 # esi for such a page with five cached fragments. routing is what a request costs more by HTTP/1
-# where it goes through 1,000 server names, 200 locations and 20 maps (bench/sites.py) than where
+# where it goes through 1,000 server names, 200 locations and 20 maps (lab/bolide_lab/large_sites.py) than where
 # there is one server; more than routing_max is too many. All threads but the first are counted.
 # The release binary runs under callgrind twice per protocol, for N and for 2N requests;
 # (I(2N) - I(N)) / N leaves out what starting and stopping cost. The result may differ from
@@ -107,7 +107,7 @@ route() {
     local more=(-H "user-agent: $agent" -H 'accept-language: de-DE,de;q=0.8'
         -H 'cookie: session=0123456789abcdef0123456789abcdef; theme=dark'
         -H 'referer: https://www.example.org/some/page.html')
-    for host in $(python3 bench/sites.py hosts); do
+    for host in $(PYTHONPATH=lab python3 -m bolide_lab.large_sites hosts); do
         for path in /plain.html /final/page/42.html; do
             h2load-h3 --h1 -H "host: $host" "${more[@]}" -n "$1" -c 1 -m 1 \
                 "http://127.0.0.1:8080$path" >"$dir/load" 2>&1
@@ -168,7 +168,7 @@ for protocol in "${protocols[@]}"; do
     n=5000
     case $protocol in page | esi) [ -n "$php" ] || start_php ;; esac
     if [ "$protocol" = routing ]; then
-        python3 bench/sites.py routing "$dir"
+        PYTHONPATH=lab python3 -m bolide_lab.large_sites routing "$dir"
         per_request one 300
         one=$got
         per_request large 300

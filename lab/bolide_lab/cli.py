@@ -20,7 +20,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from bolide_lab import __version__, install, machine, plan, records, run, shorten
+from bolide_lab import __version__, bench, install, machine, plan, records, run, shorten
 from bolide_lab.catalogue import CatalogueError, choose, load_catalogue, quick_form
 from bolide_lab.model import Sample, Scenario
 from bolide_lab.progress import Progress
@@ -78,6 +78,7 @@ def parser() -> argparse.ArgumentParser:
             verb.add_argument("--results", type=Path, default=RESULTS, metavar="DIR")
             verb.add_argument("--workers", type=int, default=1, metavar="N")
             verb.add_argument("--report", action="store_true", help="make the page as well")
+    bench.register(verbs)
     verb = verbs.add_parser("report", help="make a page of a run")
     verb.add_argument("directory", type=Path)
     verb.add_argument("-o", type=Path, metavar="FILE", dest="output")

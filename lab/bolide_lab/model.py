@@ -11,12 +11,12 @@ from typing import Any, Literal
 
 Protocol = Literal["h1", "h1-tls", "h2", "h3"]
 Group = Literal["Q", "B", "C", "M", "own"]
-Site = Literal["static", "wordpress", "shop"]
+Site = Literal["static", "wordpress", "shop", "page"]
 Variant = Literal["best", "original"]
 
 PROTOCOLS: tuple[Protocol, ...] = ("h1", "h1-tls", "h2", "h3")
 GROUPS: tuple[Group, ...] = ("Q", "B", "C", "M", "own")
-SITES: tuple[Site, ...] = ("static", "wordpress", "shop")
+SITES: tuple[Site, ...] = ("static", "wordpress", "shop", "page")
 VARIANTS: tuple[Variant, ...] = ("best", "original")
 
 

@@ -6,6 +6,7 @@ from bolide_lab.servers.apache import Apache
 from bolide_lab.servers.base import Place, Server, ServerError
 from bolide_lab.servers.bolide import Bolide
 from bolide_lab.servers.caddy import Caddy
+from bolide_lab.servers.floor import Floor
 from bolide_lab.servers.h2o import H2o
 from bolide_lab.servers.haproxy import Haproxy
 from bolide_lab.servers.lighttpd import Lighttpd
@@ -27,6 +28,7 @@ SERVERS: dict[str, type[Server]] = {
         OpenLiteSpeed,
         LiteSpeed,
         Angie,
+        Floor,
     )
 }
 

@@ -62,10 +62,15 @@ class TellsCaches(Protocol):
 
 
 def site(name: str) -> Site:
-    """The site of that name: static, wordpress, shop. Raises `SiteError`."""
+    """The site of that name: static, wordpress, shop, page. Raises `SiteError`."""
     from importlib import import_module
 
-    words = {"static": "StaticSite", "wordpress": "WordPressSite", "shop": "ShopSite"}
+    words = {
+        "static": "StaticSite",
+        "wordpress": "WordPressSite",
+        "shop": "ShopSite",
+        "page": "PageSite",
+    }
     try:
         module = import_module(f"bolide_lab.sites.{name}")
         made: Site = getattr(module, words[name])()

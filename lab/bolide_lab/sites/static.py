@@ -33,6 +33,8 @@ class StaticSite:
         write(self.root / "index.html", page(163, "Lab"), packed=True)
         for name, size in (("1kstatic", 1023), ("10kstatic", 10_230), ("100kstatic", 102_300)):
             write(self.root / f"{name}.html", page(size, name), packed=True)
+        # What only the server can compress.
+        write(self.root / "1kdynamic.html", page(1023, "1kdynamic"))
         write(self.root / "1knogzip.jpg", random.Random(9).randbytes(1024))
         return Served(self.root)
 

@@ -1,16 +1,20 @@
-#!/usr/bin/env python3
-"""Writes configurations that are large in the ways that sites are.
+"""Owns configurations that are large in the ways that sites are.
 
-  bench/sites.py routing DIR          DIR/large.conf and DIR/one.conf: the same requests through
-                                      1,000 server names, 200 locations and 20 maps, and without
-  bench/sites.py hosts                the hosts to ask there: by name, by wildcard, by expression
-  bench/sites.py vhosts DIR [--count N] [--certificates N] [--port P] [--workers N]
-                                      DIR/vhosts.conf: N servers as hosters have them; with
-                                      --certificates over TLS, with N certificates among them
+    python3 -m bolide_lab.large_sites routing DIR
+        DIR/large.conf and DIR/one.conf: the same requests through 1,000 server names, 200 locations
+        and 20 maps, and without
+    python3 -m bolide_lab.large_sites hosts
+        the hosts to ask there: by name, by wildcard, by expression
+    python3 -m bolide_lab.large_sites vhosts DIR [--count N] [--certificates N] [--port P]
+            [--workers N]
+        DIR/vhosts.conf: N servers as hosters have them; with --certificates over TLS, with N
+        certificates among them
 
 The configurations are nginx's, and both servers read them. DIR/site holds what is asked for.
 Certificates of a routing configuration are DIR/cert.pem and DIR/key.pem.
 """
+
+from __future__ import annotations
 
 import argparse
 import pathlib
@@ -39,15 +43,29 @@ http {{
     variables_hash_max_size 4096;
 """
 
-WORDS = (
-    "shop blog news forum wiki mail docs media portal archive events help status store team "
-    "login admin search api feed cart order account profile gallery video music photo travel "
-    "food health sport games jobs school city house garden market bank crypto weather maps "
-    "books film radio press legal about contact support partner"
-).split()
+WORDS = [
+    *("shop", "blog", "news", "forum", "wiki", "mail", "docs", "media", "portal", "archive"),
+    *(
+        "events",
+        "help",
+        "status",
+        "store",
+        "team",
+        "login",
+        "admin",
+        "search",
+        "api",
+        "feed",
+        "cart",
+    ),
+    *("order", "account", "profile", "gallery", "video", "music", "photo", "travel", "food"),
+    *("health", "sport", "games", "jobs", "school", "city", "house", "garden", "market", "bank"),
+    *("crypto", "weather", "maps", "books", "film", "radio", "press", "legal", "about", "contact"),
+    *("support", "partner"),
+]
 
 
-def word(n):
+def word(n: int) -> str:
     """A name that no other number has."""
     return WORDS[n % len(WORDS)] + (str(n // len(WORDS)) if n >= len(WORDS) else "")
 
@@ -55,7 +73,7 @@ def word(n):
 # ---- routing ----------------------------------------------------------------
 
 
-def regex_locations():
+def regex_locations() -> list[str]:
     """Fifty, as they stand in grown configurations."""
     ends = ["php5", "phtml", "pl", "py", "cgi", "asp", "aspx", "jsp", "do", "action"]
     sources = [rf"~ \.{end}$" for end in ends]
@@ -105,7 +123,8 @@ def regex_locations():
     return sources
 
 
-def locations(dir):
+def locations() -> str:
+    """Two hundred, of all kinds."""
     lines = []
     for n in range(20):
         lines.append(f"        location = /exact/{word(n)}.html {{ return 404; }}")
@@ -113,7 +132,7 @@ def locations(dir):
         lines.append(f"        location /{word(n)}/ {{ expires 1h; }}")
     for n in range(4):
         lines.append(f"        location ^~ /fixed/{word(n)}/ {{ expires 1d; }}")
-    for n, source in enumerate(regex_locations()):
+    for source in regex_locations():
         body = "try_files $uri =404;" if "/final/" in source else "return 403;"
         quoted = source.split(" ", 1)
         lines.append(f'        location {quoted[0]} "{quoted[1]}" {{ {body} }}')
@@ -121,11 +140,13 @@ def locations(dir):
     return "\n".join(lines)
 
 
-def server_names():
+def server_names() -> list[list[str]]:
     """A thousand names of 250 servers: 780 exact, 140 + 60 with wildcards, 20 expressions."""
-    servers = [[] for _ in range(250)]
+    servers: list[list[str]] = [[] for _ in range(250)]
     for n in range(780):
-        servers[n % 250].append(f"{'www.' if n % 2 else ''}{word(n)}.example.{'com' if n % 3 else 'org'}")
+        servers[n % 250].append(
+            f"{'www.' if n % 2 else ''}{word(n)}.example.{'com' if n % 3 else 'org'}"
+        )
     for n in range(140):
         servers[n % 250].append(f"*.{word(n)}.example.net")
     for n in range(60):
@@ -145,13 +166,29 @@ ASKED = {
 }
 
 
-def maps():
+def maps() -> list[str]:
     """Twenty maps of some hundreds of rows, and the variables that they make."""
     sources = [
-        "$host", "$host", "$host", "$uri", "$uri", "$uri", "$request_uri", "$http_user_agent",
-        "$http_user_agent", "$http_accept_language", "$http_cookie", "$http_referer", "$args",
-        "$arg_page", "$request_method", "$scheme$host", "$remote_addr", "$http_x_requested_with",
-        "$m3", "$m7",
+        "$host",
+        "$host",
+        "$host",
+        "$uri",
+        "$uri",
+        "$uri",
+        "$request_uri",
+        "$http_user_agent",
+        "$http_user_agent",
+        "$http_accept_language",
+        "$http_cookie",
+        "$http_referer",
+        "$args",
+        "$arg_page",
+        "$request_method",
+        "$scheme$host",
+        "$remote_addr",
+        "$http_x_requested_with",
+        "$m3",
+        "$m7",
     ]
     texts = []
     for n, source in enumerate(sources):
@@ -201,7 +238,8 @@ USES = """
 """
 
 
-def routing(dir, port, tls):
+def routing(dir: pathlib.Path, port: int, tls: int) -> None:
+    """Writes the configurations of routing, and the files that are asked for."""
     head = HEAD.format(dir=dir, workers=1) + TLS.format(dir=dir)
     listen = LISTEN.format(port=port, tls=tls)
     said = "".join(f'\n        add_header X-Map-{n} "{text}";' for n, text in enumerate(SAID))
@@ -209,10 +247,9 @@ def routing(dir, port, tls):
     for n, names in enumerate(server_names()):
         text = " ".join(f'"{name}"' for name in names)
         main = n in ASKED
-        inner = said + USES + locations(dir) if main else "\n        location / { return 204; }"
-        out.append(
-            f"    server {{{listen}\n        server_name {text};\n        root {dir}/site;{inner}\n    }}"
-        )
+        inner = said + USES + locations() if main else "\n        location / { return 204; }"
+        named = f"{listen}\n        server_name {text};\n        root {dir}/site;"
+        out.append(f"    server {{{named}{inner}\n    }}")
     out.append("}\n")
     (dir / "large.conf").write_text("\n".join(out))
     plain = "".join(f'\n        add_header X-Map-{n} "000";' for n in range(len(SAID)))
@@ -247,7 +284,7 @@ server {{
 """
 
 
-def certificates(dir, count):
+def certificates(dir: pathlib.Path, count: int) -> None:
     """Certificates of their own, all by one key and each with its name."""
     key = dir / "many.pem"
     if not key.exists():
@@ -259,11 +296,13 @@ def certificates(dir, count):
             openssl("req", "-x509", "-key", key, "-days", "30", "-subj", name, "-out", chain)
 
 
-def openssl(*args):
+def openssl(*args: object) -> None:
+    """Runs a command of openssl."""
     subprocess.run(["openssl", *map(str, args)], check=True, stderr=subprocess.DEVNULL)
 
 
-def vhosts(dir, count, certs, port, workers):
+def vhosts(dir: pathlib.Path, count: int, certs: int, port: int, workers: int) -> None:
+    """Writes the configuration of a hoster."""
     (dir / "logs").mkdir(exist_ok=True)
     parts = [HEAD.format(dir=dir, workers=workers)]
     for n in range(count):
@@ -278,14 +317,17 @@ def vhosts(dir, count, certs, port, workers):
         )
     parts.append("}\n")
     (dir / "vhosts.conf").write_text("".join(parts))
-    params = pathlib.Path(__file__).parent / "conf" / "fastcgi_params"
+    params = pathlib.Path(__file__).parents[2] / "bench/conf/fastcgi_params"
     (dir / "fastcgi_params").write_text(params.read_text().replace("@DIR@", str(dir)))
     if certs:
         certificates(dir, certs)
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+def main() -> None:
+    """Writes what the command line asks for."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("what", choices=["routing", "hosts", "vhosts"])
     parser.add_argument("dir", type=pathlib.Path, nargs="?", default=pathlib.Path())
     parser.add_argument("--count", type=int, default=10_000)
@@ -295,7 +337,8 @@ def main():
     parser.add_argument("--workers", type=int, default=2)
     args = parser.parse_args()
     if args.what == "hosts":
-        return print(*ASKED.values(), sep="\n")
+        print(*ASKED.values(), sep="\n")
+        return
     dir = args.dir.resolve()
     for sub in ("site", "run"):
         (dir / sub).mkdir(parents=True, exist_ok=True)
