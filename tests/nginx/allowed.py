@@ -5,6 +5,7 @@ excuse several cases; one that excuses none fails the comparison.
 """
 
 import fnmatch
+import re
 
 STRICT = "Request lines are read strictly"
 NAMES = "Names of fields are tokens"
@@ -305,12 +306,18 @@ _PATTERNS: dict[str, list[str]] = {
 }
 
 
+_SHAPES = [
+    (heading, pattern, re.compile(fnmatch.translate(pattern.replace("[", "[[]"))))
+    for heading, patterns in _PATTERNS.items()
+    for pattern in patterns
+]
+
+
 def reason_for(key: str) -> tuple[str, str] | None:
     """(heading, pattern) that excuses this case, or None."""
-    for heading, patterns in _PATTERNS.items():
-        for pattern in patterns:
-            if fnmatch.fnmatchcase(key, pattern.replace("[", "[[]")):
-                return heading, pattern
+    for heading, pattern, shape in _SHAPES:
+        if shape.match(key):
+            return heading, pattern
     return None
 
 

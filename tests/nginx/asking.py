@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from .allowed import reason_for
 from .answers import LAST, NEXT, answers, exchange
 from .judge import Judge
 from .program import Program, start_all, stop_all
@@ -16,6 +17,10 @@ from .site import Case, Single, Site, Tls
 
 # Seconds between two that are sent side by side.
 STEP = 0.05
+# How long a line of an error log may take to be there; where the logs may differ, as many lines as
+# the other has may never come.
+LATE = 3
+LATE_IF_EXCUSED = 0.5
 TIME = re.compile(r"\[\d\d/\w{3}/\d{4}:\d\d:\d\d:\d\d [+-]\d{4}\]")
 PRELUDE = """
 daemon off; worker_processes 1; pid @LOGS@/pid; error_log @LOGS@/error.log info; %s
@@ -123,15 +128,16 @@ def compare_case(
     who: str,
 ) -> None:
     """Sends one case to both servers at a time; the lines of their logs belong to it."""
-    key, together = parts_of(case)
+    label, together = parts_of(case)
+    key = f"{site.name}: {who}{label}"
     seen = list(pool.map(lambda program: ask_together(site, program, together), programs))
     if site.errors:
-        count = 0
+        count, patience = 0, LATE_IF_EXCUSED if reason_for(key) else LATE
         for program, lines in zip(programs, seen, strict=True):
-            said = program.new_errors(count, site.errors)
+            said = program.new_errors(count, site.errors, patience)
             lines += said
             count = len(said)
-    judge.compare(f"{site.name}: {who}{key}", *seen)
+    judge.compare(key, *seen)
 
 
 def access_log(program: Program) -> list[str]:

@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import Protocol
 
 STAMP = re.compile(r"^\d{4}/\d\d/\d\d \d\d:\d\d:\d\d \[(\w+)\] \d+#\d+: ", re.M)
-# How long a server may take to listen, and how long a line of its log may take to be there.
+# How long a server may take to listen.
 GENEROUS = 60
-LATE = 3
 # Debian's build would make these in /var/lib/nginx, which only its package creates.
 KINDS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 # Bolide does not warn of what it was told to do; whether it must depends on timing.
@@ -123,11 +122,11 @@ class Program:
         for count in self.home.glob(f"php-tmp/count-{self.base // 10}?-*"):
             count.unlink(missing_ok=True)
 
-    def new_errors(self, count: int, which: bool | str, patience: float = LATE) -> list[str]:
+    def new_errors(self, count: int, which: bool | str, patience: float) -> list[str]:
         """What the error log got since this was asked last, from [warn] on.
 
         With `which` "info" all that is about requests. An answer may come before the lines about
-        it: `count` of them are waited for.
+        it: `count` of them are waited for, so many seconds.
         """
         lines: list[str] = []
         deadline = time.monotonic() + patience

@@ -260,10 +260,26 @@ inherits(
 inherits("auth_request", "/yes", "/no", open=True)
 inherits("auth_request", "/none", "off")
 inherits(
-    "client_max_body_size", "10", "0", "hello.txt", "Content-Length: 20", method="POST", alone=True
+    "client_max_body_size",
+    "10",
+    "0",
+    "hello.txt",
+    "Content-Length: 20",
+    method="POST",
+    # nginx waits for the rest of what it refused.
+    more="lingering_timeout 300ms;",
+    alone=True,
 )
 inherits(
-    "client_max_body_size", "0", "10", "hello.txt", "Content-Length: 20", method="POST", alone=True
+    "client_max_body_size",
+    "0",
+    "10",
+    "hello.txt",
+    "Content-Length: 20",
+    method="POST",
+    # nginx waits for the rest of what it refused.
+    more="lingering_timeout 300ms;",
+    alone=True,
 )
 inherits("chunked_transfer_encoding", "off; gzip on;", "on", "page.html", GZIP, lengths="coded")
 inherits("keepalive_timeout", "65 10", "65 20")
