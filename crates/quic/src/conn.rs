@@ -147,6 +147,26 @@ enum Phase {
     Open,
 }
 
+/// How much a connection has moved: counts that only grow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Transferred {
+    written: u64,
+    sent: u64,
+    acknowledged: u64,
+}
+
+impl Transferred {
+    /// Whether since `before` the client was sent only what stood in the send buffer already, and
+    /// acknowledged packets. The buffer takes no more then: it may hold more than it should, as its
+    /// size follows the congestion window.
+    #[must_use]
+    pub const fn only_drained(&self, before: &Self) -> bool {
+        self.written == before.written
+            && self.sent > before.sent
+            && self.acknowledged > before.acknowledged
+    }
+}
+
 /// One connection of an [`crate::Endpoint`].
 pub struct QuicConnection {
     pub(crate) inner: Box<Connection>,
@@ -160,6 +180,8 @@ pub struct QuicConnection {
     opened: [bool; 2],
     /// Streams whose last write was partial.
     blocked: Vec<u64>,
+    /// Bytes that the library took to be sent.
+    written: u64,
     /// The number of streams that we opened; they never end.
     own: usize,
     /// Events that the library does not queue.
@@ -182,6 +204,7 @@ impl QuicConnection {
             handshake: Handshake::default(),
             opened: [false; 2],
             blocked: Vec::new(),
+            written: 0,
             own: 0,
             events: VecDeque::new(),
         }
@@ -250,7 +273,10 @@ impl QuicConnection {
         while !bytes.is_empty() && bound.goes_on() {
             let result = self.inner.send_stream(id).write_chunks(std::slice::from_mut(bytes));
             match result {
-                Ok(part) => written += part.bytes,
+                Ok(part) => {
+                    written += part.bytes;
+                    self.written += part.bytes as u64;
+                }
                 Err(WriteError::Blocked) if self.inner.is_closed() => return Err(Gone),
                 Err(WriteError::Blocked) => {
                     if !self.blocked.contains(&stream) {
@@ -262,6 +288,14 @@ impl QuicConnection {
             }
         }
         Ok(written)
+    }
+
+    /// What has moved so far.
+    #[must_use]
+    pub fn moved(&self) -> Transferred {
+        let stats = self.inner.stats();
+        let (sent, acknowledged) = (stats.frame_tx.stream, stats.frame_rx.acks);
+        Transferred { written: self.written, sent, acknowledged }
     }
 
     /// How many bytes to produce for a stream: none while it is blocked. [`Self::write`] may accept

@@ -113,6 +113,14 @@ impl Server {
     }
 }
 
+/// Whether a datagram begins with a Retry packet (RFC 9000 §17.2.5). Only servers send those. The
+/// library closes the connection that one names, although nothing in it proves its sender.
+fn is_retry(datagram: &[u8]) -> bool {
+    const VERSION_1: [u8; 4] = [0, 0, 0, 1];
+    datagram.first().is_some_and(|first| first & 0xf0 == 0xf0)
+        && datagram.get(1..5) == Some(&VERSION_1)
+}
+
 impl Endpoint {
     /// Creates the endpoint of worker number `worker`. `tls` is `tls::Acceptor::quic()`.
     ///
@@ -179,6 +187,9 @@ impl Endpoint {
         datagram: &[u8],
         out: &mut QuicOutgoing,
     ) -> Option<ConnId> {
+        if is_retry(datagram) {
+            return None;
+        }
         // The library checks the age of a token before it reports the datagram with it.
         self.civil.tell(now);
         let at = self.clock.library(now.mono);

@@ -17,7 +17,7 @@ mod settings;
 
 pub use cid::{CID_LEN, WorkerNumbers, bpf_program, owner};
 pub use clock::QuicClock;
-pub use conn::{Gone, Handshake, Lost, QuicConnection, QuicEvent, QuicStats, ReadEnd};
+pub use conn::{Gone, Handshake, Lost, QuicConnection, QuicEvent, QuicStats, ReadEnd, Transferred};
 pub use endpoint::{ConnId, Endpoint, QuicArrival, Rest};
 pub use keys::SharedKeys;
 pub use outgoing::{QuicOutgoing, Train};

@@ -12,6 +12,7 @@ use std::time::Duration;
 use bolide_base::{Instant, SlabKey};
 use bolide_conf::model::LogLevel;
 use bolide_io::Io;
+use bolide_quic::Transferred;
 use bolide_wire::{Awaiting, StreamId};
 
 use crate::exchanges::{Owner, send_timeout};
@@ -34,6 +35,18 @@ pub(crate) struct Lateness {
     /// They will be looked at.
     is_armed: bool,
     seen: Vec<Seen>,
+    /// What had moved then, over QUIC.
+    moved: Transferred,
+}
+
+/// The streams of a connection that wait for the client.
+#[derive(Debug)]
+struct WaitingStreams {
+    all: Vec<Awaiting>,
+    /// The connection has no stream at all.
+    is_idle: bool,
+    /// What has moved so far, over QUIC.
+    moved: Transferred,
 }
 
 /// A stream that waited for its client at the last look.
@@ -96,18 +109,21 @@ impl<I: Io> Worker<I> {
 
     /// Looks at the streams of a connection, and ends those whose client is late.
     pub(crate) fn look_for_late(&mut self, owner: Owner) {
-        let Some((waiting, is_idle)) = self.awaiting(owner) else { return };
+        let Some(WaitingStreams { all, is_idle, moved }) = self.awaiting(owner) else { return };
         let now = self.now.mono;
         let Some((lateness, limits)) = self.lateness_of(owner) else { return };
         let header_timeout = limits.header_timeout;
         let mut next = limits.manners.send_timeout.min(header_timeout);
         let before = std::mem::take(lateness);
-        let (mut after, mut late) = (Lateness { is_armed: !is_idle, seen: Vec::new() }, Vec::new());
-        for one in waiting {
+        // Its client takes what it was sent, and cannot give more room for what it was not.
+        let is_drained = moved.only_drained(&before.moved);
+        let seen = Vec::new();
+        let (mut after, mut late) = (Lateness { is_armed: !is_idle, seen, moved }, Vec::new());
+        for one in all {
             let live = one.user.and_then(|user| self.core.exchanges.get(SlabKey::from_bits(user)));
             let timeout = live.map_or(header_timeout, send_timeout);
             let since = before.since(&one, now);
-            if now.since(since) >= timeout {
+            if now.since(since) >= timeout && !is_drained {
                 late.push(one);
             } else {
                 after.seen.push(Seen { stream: one.stream, progress: one.progress, since });
@@ -125,9 +141,8 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// The streams of a connection that wait for the client, and whether it has none at all.
-    fn awaiting(&self, owner: Owner) -> Option<(Vec<Awaiting>, bool)> {
-        let mut all = Vec::new();
+    fn awaiting(&mut self, owner: Owner) -> Option<WaitingStreams> {
+        let (mut all, mut moved) = (Vec::new(), Transferred::default());
         let is_idle = match owner {
             Owner::Tcp(key) => {
                 let conn = self.conns.get(key)?;
@@ -142,11 +157,14 @@ impl<I: Io> Worker<I> {
             Owner::Quic(key) => {
                 let conn = self.quics.get(key).filter(|conn| !conn.lost)?;
                 all.extend(conn.h3.awaiting());
+                if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
+                    moved = transport.moved();
+                }
                 conn.h3.streams_open() == 0
             }
             Owner::Page(_) | Owner::PostAction(_) => return None,
         };
-        Some((all, is_idle))
+        Some(WaitingStreams { all, is_idle, moved })
     }
 
     fn end_late(&mut self, owner: Owner, late: Awaiting) {
