@@ -317,7 +317,13 @@ impl H1Conn {
         self.broken || matches!((&self.input, self.answer), (Input::Discarding, Answer::Idle))
     }
 
-    /// Whether a response was truncated. Close at once, so that it cannot look complete.
+    /// Whether a response is on its way: who closes now must not let it look complete.
+    #[must_use]
+    pub const fn is_answering(&self) -> bool {
+        matches!(self.answer, Answer::Sending(_))
+    }
+
+    /// Whether an answer was truncated. Close at once, so that it cannot look complete.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         self.broken

@@ -59,7 +59,13 @@ impl<I: Io> Worker<I> {
         let cut = if has_left { Cut::Stream } else { self.reset_stream(owner, stream) };
         self.step(key, Wake::TimeUp);
         match owner {
-            Owner::Tcp(conn) if cut == Cut::Connection => self.close(conn, Reset::No),
+            Owner::Tcp(key) if cut == Cut::Connection => {
+                // The end of the connection may be the end of the response (RFC 9112 §6.3): a part
+                // must not look like the whole.
+                let conn = self.conns.get(key);
+                let is_begun = conn.is_some_and(TcpConn::is_answering);
+                self.close(key, if is_begun { Reset::Yes } else { Reset::No });
+            }
             Owner::Tcp(conn) => self.mark_dirty(conn),
             Owner::Quic(_) | Owner::Page(_) | Owner::PostAction(_) => {}
         }

@@ -189,6 +189,11 @@ impl TcpConn {
         has_come && !self.eof && !self.lingering && is_last
     }
 
+    /// Whether an HTTP/1 response is on its way.
+    pub(crate) fn is_answering(&self) -> bool {
+        matches!(&self.framing, Some(ConnFraming::H1(h1)) if h1.is_answering())
+    }
+
     /// Whether everything that was to be said has left.
     pub(crate) fn is_finished(&self) -> bool {
         self.unsent.is_empty()
