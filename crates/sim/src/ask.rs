@@ -11,6 +11,7 @@ use crate::chance::Chance;
 use crate::kernel::disk::{Content, DiskSeen, SimDisk};
 use crate::origin::{Deeds, application_answer};
 use crate::pages::{DROPS, PageModel, PagePlace, SIZES, whole};
+use crate::upkeep::CREDENTIALS;
 
 /// What is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,6 +32,8 @@ pub enum What {
     Version,
     /// What the server knows of its client.
     Who,
+    /// A file for those with a password, by one of some credentials.
+    Guarded(usize),
     /// Somewhere to send bodies to.
     Upload,
     /// A file, by a method that it does not answer.
@@ -65,7 +68,7 @@ impl What {
     /// Whether the answer is not made at once: an application works, or a limit holds it back.
     #[must_use]
     pub const fn may_wait(self) -> bool {
-        self.is_app() || matches!(self, Self::Paced)
+        self.is_app() || matches!(self, Self::Paced | Self::Guarded(_))
     }
 }
 
@@ -74,6 +77,9 @@ pub const APPS: &[&str] = &["/app", "/stream", "/kept", "/tight", "/heedless"];
 
 /// The same where some of them are spoken to by TLS.
 pub const SECURE_APPS: &[&str] = &["/app", "/safe", "/safe", "/shown", FALSE];
+
+/// The same where bodies are kept in files.
+pub const UPKEEP_APPS: &[&str] = &["/app", "/filed", "/filed"];
 
 /// The one that is never who it should be.
 pub const FALSE: &str = "/false";
@@ -140,6 +146,8 @@ pub struct SimAsk {
     pub told: String,
     /// It must be answered with an error.
     pub is_barred: bool,
+    /// It tells the log who it is.
+    pub is_tracked: bool,
 }
 
 impl SimAsk {
@@ -160,12 +168,15 @@ impl SimAsk {
         let (apps, is_app) = match weights {
             Weights::Apps => (APPS, !chance.one_in(8)),
             Weights::Secure => (SECURE_APPS, chance.one_in(2)),
+            Weights::Upkeep => (UPKEEP_APPS, chance.one_in(3)),
             _ => (APPS, false),
         };
         let asks_who = weights == Weights::Secure && chance.one_in(3);
+        let is_guarded = weights == Weights::Upkeep && chance.one_in(4);
         let what = match chance.below(17) {
             _ if is_app => What::App(apps[chance.index(apps.len())], chance.size(200_000)),
             _ if asks_who => What::Who,
+            _ if is_guarded => What::Guarded(chance.index(CREDENTIALS.len())),
             0 => What::Index(["/www/index.html", "/www/docs/index.html"][chance.index(2)]),
             1 => What::Directory,
             2 => What::Missing,
@@ -210,6 +221,7 @@ impl SimAsk {
             traits: None,
             told: String::new(),
             is_barred: false,
+            is_tracked: weights == Weights::Upkeep,
         }
     }
 
@@ -230,6 +242,7 @@ impl SimAsk {
             traits: Some((session, "")),
             told: String::new(),
             is_barred: false,
+            is_tracked: false,
         }
     }
 
@@ -270,6 +283,7 @@ impl SimAsk {
             traits: Some((session, ["", "de", "en"][chance.index(3)])),
             told: String::new(),
             is_barred: false,
+            is_tracked: false,
         }
     }
 
@@ -318,6 +332,7 @@ impl SimAsk {
             What::Missing => format!("/missing?{}", self.number),
             What::Version => "/version".to_owned(),
             What::Who => "/who".to_owned(),
+            What::Guarded(_) => "/guarded/small.txt".to_owned(),
             What::Upload => "/upload".to_owned(),
             What::Refused => "/small.txt".to_owned(),
             What::App(place, size) => format!("{place}?{}&{size}", self.token()),
@@ -353,6 +368,13 @@ impl SimAsk {
             }
             fields.push(("cookie", cookies));
         }
+        if self.is_tracked {
+            fields.push(("x-ask", self.visitor()));
+            fields.push(("x-client", self.client.to_string()));
+        }
+        if let What::Guarded(which) = self.what {
+            fields.push(("authorization", CREDENTIALS[which].to_owned()));
+        }
         if let Some((first, last)) = self.range {
             fields.push(("range", format!("bytes={first}-{last}")));
         }
@@ -370,7 +392,7 @@ impl SimAsk {
         match self.what {
             What::File(path) | What::Index(path) => Some(path),
             What::Paced => Some("/www/style.css"),
-            What::Fallback | What::Refused => Some("/www/small.txt"),
+            What::Fallback | What::Refused | What::Guarded(0) => Some("/www/small.txt"),
             What::Directory => Some("/www/docs"),
             What::Missing => Some("/www/missing"),
             _ => None,
@@ -389,6 +411,8 @@ pub enum Weights {
     Apps,
     /// Above all pages that are put together.
     Assemblies,
+    /// Applications, bodies in files and passwords, each with a name for the log.
+    Upkeep,
     /// Above all applications that are spoken to by TLS, and what the server knows of its client.
     Secure,
     /// Pages that are kept, and maybe what drops them.
@@ -466,6 +490,8 @@ pub struct Truth<'a> {
     pub valid: u64,
     /// All configurations.
     pub eras: &'a [Era],
+    /// Nanoseconds that a reload leaves to requests, if it limits them.
+    pub overtime: Option<u64>,
     /// What went wrong with applications.
     pub deeds: &'a Deeds,
     /// What applications said that is kept.
@@ -516,6 +542,14 @@ impl Truth<'_> {
     /// Whether an answer may have been cut: its file changed while it was sent.
     #[must_use]
     pub fn may_be_cut(&self, ask: &SimAsk, until: u64) -> bool {
+        // What a reload left running is cut some time later.
+        let is_over = |era: &Era| {
+            let cut = self.overtime.map(|overtime| era.told.saturating_add(overtime));
+            era.told > ask.since && cut.is_some_and(|cut| cut <= until)
+        };
+        if self.eras.iter().skip(1).any(is_over) {
+            return true;
+        }
         if let What::Page(place, page) = ask.what {
             return whole::targets((place, page)).iter().any(|target| self.deeds.cut(target));
         }
@@ -555,6 +589,7 @@ impl Truth<'_> {
             What::App("/tight", _) if answer.status == 503 => until >= ask.since + QUEUE_TIMEOUT,
             What::App(..) | What::Assembly(..) => self.deeds.allows(&ask.token(), answer.status),
             What::Upload => answer.status == 200 && answer.body == b"thanks",
+            What::Guarded(1..) => answer.status == 401,
             What::Who => answer.status == 200 && (ask.head_only || is_told(ask, &answer.body)),
             What::Version => {
                 let eras = self.eras.iter().filter(|era| {

@@ -189,6 +189,7 @@ fn truth<'a>(kernel: &'a Kernel, eras: &'a [Era]) -> Truth<'a> {
         disk: &kernel.disk,
         valid: 1_000_000_000,
         eras,
+        overtime: kernel.overtime,
         deeds: &kernel.deeds,
         pages: &kernel.pages,
     }

@@ -4,6 +4,7 @@
 //! happens by itself: time moves when a door waits and when the run says so.
 
 pub mod disk;
+pub mod logs;
 pub mod net;
 mod power;
 pub mod socket;
@@ -21,6 +22,7 @@ use crate::pages::PageModel;
 use crate::scenario::Faults;
 use crate::scenario_log::{ScenarioLog, Telling};
 use disk::SimDisk;
+use logs::SimLogs;
 use net::Net;
 pub use socket::{SimSocket, SocketGot};
 
@@ -64,6 +66,12 @@ pub struct Kernel {
     pub story: ScenarioLog,
     /// What the workers wrote to their access log.
     pub access_log: Vec<u8>,
+    /// Where other log lines go.
+    pub logs: SimLogs,
+    /// Nanoseconds that a reload leaves to requests, if it limits them.
+    pub overtime: Option<u64>,
+    /// Others have left files where bodies are kept.
+    pub has_left_bodies: bool,
     /// Rules of the door that a worker broke.
     pub offences: Vec<String>,
     /// The workers were told to quit.
@@ -146,6 +154,9 @@ impl Kernel {
             faults,
             story: ScenarioLog::new(telling),
             access_log: Vec::new(),
+            logs: SimLogs::default(),
+            overtime: None,
+            has_left_bodies: false,
             offences: Vec::new(),
             draining: false,
             is_tight: false,

@@ -21,6 +21,7 @@ pub mod scenario_log;
 pub mod secrets;
 pub mod sim_io;
 pub mod site;
+pub mod upkeep;
 
 pub use run::{RunReport, run};
 pub use scenario::Scenario;

@@ -286,6 +286,10 @@ impl SimUpstream {
         if let Some(problem) = conn.secured.as_ref().and_then(|secured| secured.judge_asker()) {
             kernel.offences.push(format!("{token}: {problem}"));
         }
+        let file = param(&conn.params, b"BODY_FILE");
+        if conn.has_body && !file.is_empty() && !kernel.disk.holds(&file, &conn.body) {
+            kernel.offences.push(format!("{file} is not the body of {token}"));
+        }
         let asked = (token, rest);
         let is_page = PagePlace::named(token).is_some() || token == "edit";
         // Whatever is wrong with a page is known by its address.

@@ -1,13 +1,16 @@
 //! One run: workers and clients take turns until everybody has left, then the books are checked.
 
+mod chores;
 mod faults;
 mod invariants;
 mod quic;
 pub(crate) mod server;
 
-use bolide_worker::{Mail, Worker};
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::mpsc::Receiver;
+
+use bolide_worker::{Holdings, Mail, Worker};
 
 use bolide_cache::StoreLimits;
 
@@ -120,6 +123,8 @@ struct World {
     recalls: u64,
     next_change: u64,
     next_event: u64,
+    /// What workers will tell of themselves.
+    told: Vec<(usize, Receiver<Holdings>)>,
 }
 
 impl World {
@@ -156,6 +161,9 @@ impl World {
         let connections = if is_tight { 3 } else { 512 };
         kernel.is_tight = is_tight;
         let quic = quic::Offer::any(scenario, seed, &mut kernel);
+        if scenario == Scenario::Upkeep {
+            chores::prepare(&mut kernel, seed);
+        }
         let layout = Layout {
             number: 1,
             ports: vec![8080, 8081],
@@ -169,6 +177,7 @@ impl World {
             quic: quic.words,
             early_data: quic.early_data,
             has_gates: scenario.has_gates(),
+            has_upkeep: scenario == Scenario::Upkeep,
             own: None,
         };
         let kernel = Rc::new(RefCell::new(kernel));
@@ -203,6 +212,7 @@ impl World {
             recalls: 0,
             next_change: 10 * MILLI,
             next_event,
+            told: Vec::new(),
         })
     }
 
@@ -313,6 +323,7 @@ impl World {
             round.any = true;
             if !passes {
                 self.server.turn(number, &self.kernel);
+                self.hear_holdings();
             }
             return !self.kernel.borrow().is_dead;
         }
@@ -376,6 +387,7 @@ impl World {
         match self.scenario {
             Scenario::CacheChange if self.chance.one_in(2) => self.jump(),
             Scenario::CacheDisk => self.harm(now),
+            Scenario::Upkeep if self.layout.number < 6 => self.keep_up(now),
             scenario if scenario.reloads() && self.layout.number < 6 => self.reload(now),
             scenario if scenario.drains() => {
                 self.next_event = 0;
@@ -442,6 +454,7 @@ impl World {
     /// Once all mail is read, only the newest configuration is in force.
     fn end_eras(&mut self, now: u64) {
         if self.kernel.borrow().all_mail_is_read() {
+            self.kernel.borrow_mut().logs.settle();
             let newest = self.eras.len() - 1;
             for era in &mut self.eras[..newest] {
                 era.over = era.over.min(now);
@@ -461,6 +474,7 @@ impl World {
             }
         }
         self.kernel.borrow_mut().dies_in = None;
+        self.finish_chores();
         // Timers of what is gone fire into nothing and are not set again.
         for _ in 0..1000 {
             let kernel = self.kernel.borrow();
@@ -518,6 +532,9 @@ impl World {
             &lines.pages,
         ));
         self.complaints.extend(invariants::check_files(&lines.disk, &lines.pages));
+        if self.scenario == Scenario::Upkeep {
+            self.complaints.extend(self.check_chores(&lines));
+        }
         let log = &lines.access_log;
         let logged =
             log.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"A ")).count();

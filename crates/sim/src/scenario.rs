@@ -60,6 +60,8 @@ pub enum Scenario {
     /// Ports with TLS and the PROXY protocol, clients with certificates, and applications that are
     /// spoken to by TLS.
     Secure,
+    /// Logs, bodies under names, passwords and reloads that leave requests little time.
+    Upkeep,
     /// Whether the cache gives a client an answer for another audience; see [`crate::audiences`].
     Audiences,
 }
@@ -89,6 +91,8 @@ pub struct Faults {
     pub deed_in: u64,
     /// A temporary file cannot be made or written.
     pub spool_in: u64,
+    /// A log cannot be opened or written to.
+    pub log_in: u64,
     /// A call that is about files of the cache fails.
     pub store_in: u64,
     /// Bytes of the largest send buffer.
@@ -131,7 +135,7 @@ pub const MILLI: u64 = 1_000_000;
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Calm,
         Self::Clients,
         Self::Disk,
@@ -157,6 +161,7 @@ impl Scenario {
         Self::QuicDrain,
         Self::QuicTangle,
         Self::Secure,
+        Self::Upkeep,
         Self::Audiences,
     ];
 
@@ -189,6 +194,7 @@ impl Scenario {
             Self::QuicDrain => "quic-drain",
             Self::QuicTangle => "quic-tangle",
             Self::Secure => "secure",
+            Self::Upkeep => "upkeep",
             Self::Audiences => "audiences",
         }
     }
@@ -262,7 +268,12 @@ impl Scenario {
     pub const fn reloads(self) -> bool {
         matches!(
             self,
-            Self::Reload | Self::QuicReload | Self::Mix | Self::CacheChange | Self::CacheDisk
+            Self::Reload
+                | Self::QuicReload
+                | Self::Mix
+                | Self::Upkeep
+                | Self::CacheChange
+                | Self::CacheDisk
         )
     }
 
@@ -311,6 +322,7 @@ impl Scenario {
                 outbound_max: 16 * 1024,
                 ..calm
             },
+            Self::Upkeep => Faults { deed_in: 5, spool_in: 40, short_read_in: 3, ..calm },
             Self::Secure => Faults {
                 deed_in: 8,
                 refuse_in: 20,
@@ -380,6 +392,9 @@ impl Scenario {
             Self::CacheOrigin => Habits { sabotage_in: 4, read_max: 32 * 1024, ..cache },
             Self::Tangle | Self::Proxy => {
                 Habits { weights: Weights::Apps, sabotage_in: 4, read_max: 32 * 1024, ..calm }
+            }
+            Self::Upkeep => {
+                Habits { weights: Weights::Upkeep, sabotage_in: 8, asks_max: 12, ..calm }
             }
             Self::Secure => {
                 Habits { weights: Weights::Secure, sabotage_in: 4, depth_max: 3, ..calm }

@@ -13,7 +13,8 @@ use bolide_io::{
 };
 
 use crate::kernel::Kernel;
-use crate::kernel::disk::{DiskSeen, is_stored};
+use crate::kernel::disk::{DiskSeen, is_body, is_stored};
+use crate::kernel::logs::SYSLOG;
 
 /// Error numbers of Linux.
 const ENOENT: i32 = 2;
@@ -163,6 +164,16 @@ impl SimIo {
         Sent::Bytes(total)
     }
 
+    /// Opens a log, or a socket to who keeps one.
+    fn open_log_as(&self, name: &str, call: &'static str) -> Result<FileRef, FileFailure> {
+        let copy = self.anchor.copy().map_err(|_| failure(EMFILE, "open"))?;
+        let mut kernel = self.call();
+        kernel.open_log(name).map_err(|errno| failure(errno, call))?;
+        let (file, now) = (FileRef::new(copy), kernel.nanos);
+        kernel.logs.register(name, file.clone(), now);
+        Ok(file)
+    }
+
     /// Errors that come out of nowhere, and changes between two calls.
     fn disturb_open(kernel: &mut Kernel, path: &str) -> Result<(), FileFailure> {
         if is_stored(path) {
@@ -175,6 +186,39 @@ impl SimIo {
             return Err(failure(errno, "open"));
         }
         Ok(())
+    }
+}
+
+impl Kernel {
+    /// Errors of a disk that bodies are kept on under names.
+    fn disturb_body(&mut self, call: &'static str) -> Result<(), FileFailure> {
+        if !self.chance.one_in(self.faults.spool_in) {
+            return Ok(());
+        }
+        self.deeds.full_disks += 1;
+        self.tell(|| format!("{call} for a body: ENOSPC"));
+        Err(FileFailure { errno: ENOSPC, call })
+    }
+
+    /// Whether opening a log fails.
+    fn open_log(&mut self, name: &str) -> Result<(), i32> {
+        match self.logs.refuse(name, self.faults.log_in, &mut self.chance) {
+            Some(errno) => {
+                self.tell(|| format!("open of log {name}: error {errno}"));
+                Err(errno)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Writes to a log that is known; nothing if it is none.
+    fn append_log(&mut self, file: &FileRef, bytes: &[u8]) -> Option<Appended> {
+        let (name, problem) = self.logs.find(file, self.nanos)?;
+        self.offences.extend(problem.map(|problem| format!("{name} {problem}")));
+        let done = self.logs.write(&name, bytes, self.faults.log_in, &mut self.chance);
+        let (taken, len) = (done.bytes, bytes.len());
+        self.tell(|| format!("log {name}: {taken} of {len}, error {:?}", done.errno));
+        Some(done)
     }
 }
 
@@ -318,8 +362,12 @@ impl Io for SimIo {
         let copy = self.anchor.copy().map_err(|_| failure(EMFILE, "open"))?;
         let mut kernel = self.call();
         let kernel = &mut *kernel;
-        let path = String::from_utf8_lossy(request.path).into_owned();
+        let path = String::from_utf8_lossy(request.path);
+        let path = if request.stat_only { path.trim_end_matches('/') } else { &*path }.to_owned();
         Self::disturb_open(kernel, &path)?;
+        if let Some(stat) = kernel.logs.stat(&path) {
+            return Ok(Opened { file: None, stat, content: None });
+        }
         let stat = kernel.disk.stat(&path).ok_or(failure(ENOENT, "open"))?;
         if request.stat_only || stat.is_dir {
             kernel.tell(|| format!("stat {path}: {} bytes", stat.size));
@@ -420,8 +468,12 @@ impl Io for SimIo {
         let copy = self.anchor.copy().map_err(|_| failure(EMFILE, "open"))?;
         let mut kernel = self.call();
         let kernel = &mut *kernel;
-        kernel.disturb_store("open")?;
         let path = String::from_utf8_lossy(path);
+        if is_body(&path) {
+            kernel.disturb_body("open")?;
+        } else {
+            kernel.disturb_store("open")?;
+        }
         let directory = path.rsplit_once('/').map_or("", |(directory, _)| directory);
         if !kernel.disk.has_directory(directory) {
             return Err(failure(ENOENT, "open"));
@@ -433,8 +485,12 @@ impl Io for SimIo {
 
     fn make_directory(&mut self, path: &[u8]) -> Result<(), FileFailure> {
         let mut kernel = self.call();
-        kernel.disturb_store("mkdir")?;
         let path = String::from_utf8_lossy(path);
+        if is_body(&path) {
+            kernel.disturb_body("mkdir")?;
+        } else {
+            kernel.disturb_store("mkdir")?;
+        }
         if kernel.disk.has_directory(&path) {
             return Err(failure(EEXIST, "mkdir"));
         }
@@ -518,27 +574,34 @@ impl Io for SimIo {
 
     fn stat(&mut self, file: &FileRef) -> Result<Stat, FileFailure> {
         let kernel = self.call();
+        if let Some(stat) = kernel.logs.stat_open(file) {
+            return Ok(stat);
+        }
         let stat = kernel.disk.stat_open(file).ok_or(failure(EIO, "fstat"))?;
         Ok(Stat { links: kernel.disk.links(file), ..stat })
     }
 
-    fn open_log(&mut self, _path: &[u8]) -> Result<FileRef, FileFailure> {
-        Err(failure(EIO, "open"))
+    fn open_log(&mut self, path: &[u8]) -> Result<FileRef, FileFailure> {
+        let name = String::from_utf8_lossy(path).into_owned();
+        self.open_log_as(&name, "open")
     }
 
     fn open_datagrams(&mut self, _to: Callee<'_>) -> Result<FileRef, FileFailure> {
-        Err(failure(EIO, "socket"))
+        self.open_log_as(SYSLOG, "connect")
     }
 
     fn append_shared(&mut self, log: &FileRef, bytes: &[u8]) -> Appended {
         self.append(log, bytes)
     }
 
-    fn append(&mut self, _log: &FileRef, bytes: &[u8]) -> Appended {
+    fn append(&mut self, log: &FileRef, bytes: &[u8]) -> Appended {
         let all = Appended { bytes: bytes.len(), errno: None };
         let mut kernel = self.call();
         if kernel.is_dead {
             return all;
+        }
+        if let Some(done) = kernel.append_log(log, bytes) {
+            return done;
         }
         kernel.access_log.extend_from_slice(bytes);
         let lines = String::from_utf8_lossy(bytes);

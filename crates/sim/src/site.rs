@@ -1,7 +1,7 @@
 //! The site that is served: files, and configurations as text, compiled as the binary does it.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::net::{IpAddr, UdpSocket};
@@ -18,11 +18,12 @@ use bolide_worker::{Generation, ListenSettings, OpenLogs};
 
 use crate::chance::Chance;
 use crate::gates;
-use crate::kernel::Kernel;
+use crate::kernel::{Kernel, logs};
 use crate::origin::Speech;
 use crate::pages::LOCATIONS;
 use crate::secrets::streams;
 use crate::sim_io::Anchor;
+use crate::upkeep;
 
 /// Where the configuration stands in the invented file system.
 const CONF: &str = "/conf/nginx.conf";
@@ -94,6 +95,8 @@ pub struct Layout {
     pub quic: String,
     /// Whether clients may ask before their handshakes are over.
     pub early_data: EarlyData,
+    /// Whether it is about [`upkeep`].
+    pub has_upkeep: bool,
     /// Whether there are [`gates::GATES`], and applications that are spoken to by TLS.
     pub has_gates: bool,
     /// A configuration of its own, in place of all that.
@@ -119,7 +122,7 @@ impl Layout {
         servers.insert_str(0, &self.server(&listens));
         format!(
             "worker_processes {workers};
-error_log {LOG} info;
+error_log {LOG} info; {main}
 events {{ worker_connections {connections}; }}
 http {{
     types {{ text/html html; text/plain txt; text/css css; application/octet-stream bin; }}
@@ -139,12 +142,14 @@ http {{
     fastcgi_cache_path /cache keys_zone=zone:1m;
     fastcgi_cache_path /few keys_zone=few:1m max_size=64k;
     limit_conn_zone $uri zone=held:32k; limit_req_zone $uri zone=late:1m rate=50r/s;
-    {extra} {upstreams} {page_path}
+    {extra} {upkeep} {upstreams} {page_path}
 {servers}}}
 ",
             workers = self.workers,
             connections = self.connections,
             extra = self.extra,
+            main = if self.has_upkeep { upkeep::MAIN } else { "" },
+            upkeep = if self.has_upkeep { upkeep::HTTP } else { "" },
             upstreams = if self.has_gates { gates::UPSTREAMS } else { "" },
             page_path = self.page_path,
         )
@@ -171,8 +176,9 @@ http {{
         location /tight {{ fastcgi_pass crowded; fastcgi_max_temp_file_size 0; }}
         location /heedless {{ fastcgi_pass app; fastcgi_ignore_client_abort on; }}
         location /try/ {{ try_files $uri /small.txt; }}
-{gates}{pages}    }}
+{upkeep}{gates}{pages}    }}
 ",
+            upkeep = if self.has_upkeep { upkeep::LOCATIONS } else { "" },
             gates = if self.has_gates { gates::LOCATIONS } else { "" },
             number = self.number,
             pages = match self.keeps_long {
@@ -222,6 +228,8 @@ pub struct SimSockets {
     bound: BTreeMap<u16, UdpSocket>,
     seed: u64,
     log: FileRef,
+    /// Further logs, if there are any.
+    logs: BTreeMap<&'static str, FileRef>,
     keys: Arc<bolide_quic::SharedKeys>,
     /// The groups of the configuration in force.
     groups: Option<Arc<bolide_upstream::UpstreamGroups>>,
@@ -243,7 +251,8 @@ impl SimSockets {
         let store = Store::new(limits, 7);
         let zones = bolide_engine::Zones::default();
         let (open, bound) = (BTreeMap::new(), BTreeMap::new());
-        Ok(Self { anchor, open, bound, seed, log, keys, groups: None, store, zones })
+        let logs = BTreeMap::new();
+        Ok(Self { anchor, open, bound, seed, log, logs, keys, groups: None, store, zones })
     }
 
     fn socket(
@@ -381,7 +390,29 @@ impl SimSockets {
     #[must_use]
     pub fn logs(&self) -> OpenLogs {
         let file = bolide_worker::LogFile::new(self.log.clone(), true);
-        Arc::new([(LOG.as_bytes().to_vec(), file)].into())
+        let mut all = HashMap::from([(LOG.as_bytes().to_vec(), file)]);
+        for (name, is_regular) in logs::NAMED {
+            if let Some(file) = self.logs.get(name) {
+                let file = bolide_worker::LogFile::new(file.clone(), is_regular);
+                all.insert(name.as_bytes().to_vec(), file);
+            }
+        }
+        Arc::new(all)
+    }
+
+    /// Opens the further logs, again if they are open.
+    ///
+    /// # Errors
+    ///
+    /// The real kernel has no descriptor left.
+    pub fn open_logs(&mut self, kernel: &mut Kernel) -> std::io::Result<()> {
+        kernel.logs.rotate();
+        for (name, _) in logs::NAMED {
+            let file = FileRef::new(self.anchor.copy()?);
+            kernel.logs.register(name, file.clone(), kernel.nanos);
+            self.logs.insert(name, file);
+        }
+        Ok(())
     }
 
     /// Where requests are counted.

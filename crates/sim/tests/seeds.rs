@@ -189,6 +189,11 @@ fn clients_and_origins_are_who_they_show_that_they_are() {
 }
 
 #[test]
+fn logs_files_of_bodies_and_passwords_are_right_across_reloads() {
+    try_all(Scenario::Upkeep);
+}
+
+#[test]
 fn nobody_is_given_what_was_made_for_somebody_else() {
     try_seeds(Scenario::Audiences, remembered(Scenario::Audiences));
     try_plays(0);

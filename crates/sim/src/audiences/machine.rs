@@ -66,6 +66,7 @@ impl AudienceMachine {
             quic: String::new(),
             early_data: bolide_tls::EarlyData::Off,
             has_gates: false,
+            has_upkeep: false,
             own: Some(whole(http)),
         };
         let anchor = Anchor::new().map_err(|error| error.to_string())?;

@@ -168,7 +168,7 @@ impl TlsStream {
     fn judge(&self, kernel: &Kernel, how: &SocketGot, is_polite: bool) -> Option<String> {
         match (&self.fault, self.bent_at) {
             (Some(fault), None) => return Some(format!("wrong records: {fault}")),
-            // Whoever tells us nothing waits for more, or was told by us.
+            // A server that sends no alert waits for more, or got one of ours.
             (None, Some(at)) if *how == SocketGot::End => {
                 let is_soon = kernel.nanos < at + PATIENCE;
                 let is_silent = self.alert.is_none() && !self.is_closed;
@@ -239,7 +239,7 @@ impl Base {
         Ok(())
     }
 
-    /// Judges how the server ended a connection, which nobody else did.
+    /// Judges how the server ended a connection that neither the client nor the network ended.
     pub(super) fn judge_end(
         &mut self,
         kernel: &mut Kernel,

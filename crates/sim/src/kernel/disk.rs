@@ -82,6 +82,12 @@ pub fn is_stored(path: &str) -> bool {
     STORES.iter().any(|store| path.strip_prefix(store).is_some_and(|rest| rest.starts_with('/')))
 }
 
+/// Whether a file is a request's body under a name.
+#[must_use]
+pub fn is_body(path: &str) -> bool {
+    path.starts_with("/bodies/")
+}
+
 /// All files, what they were, and which are open.
 #[derive(Debug, Default)]
 pub struct SimDisk {
@@ -240,7 +246,7 @@ impl SimDisk {
     pub fn write(&mut self, file: &FileRef, offset: Option<u64>, bytes: &[u8]) -> bool {
         let Some((_, number)) = self.open.get(&file.raw()) else { return false };
         let Some(inode) = self.inodes.get_mut(number) else { return false };
-        if !is_stored(&inode.path) {
+        if !is_stored(&inode.path) && !is_body(&inode.path) {
             return false;
         }
         let mut all = inode.content.bytes.to_vec();
@@ -282,6 +288,17 @@ impl SimDisk {
             .iter()
             .filter(|(path, _)| is_stored(path))
             .filter_map(|(path, number)| Some((&**path, &*self.inodes.get(number)?.content.bytes)))
+    }
+
+    /// Whether the file under a path has these bytes.
+    #[must_use]
+    pub fn holds(&self, path: &str, bytes: &[u8]) -> bool {
+        matches!(self.look(path), DiskSeen::File(content) if *content.bytes == *bytes)
+    }
+
+    /// Files whose paths begin like this.
+    pub fn below<'a>(&'a self, start: &'a str) -> impl Iterator<Item = &'a str> {
+        self.paths.keys().map(String::as_str).filter(move |path| path.starts_with(start))
     }
 
     /// How many names an open file has.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bolide_cache::StoreLimits;
 use bolide_io::wake::Bell;
 use bolide_worker::disk_writer::DiskWriter;
-use bolide_worker::{Generation, Inbox, Jobs, Mail, Post, Startup, Worker};
+use bolide_worker::{Doing, Generation, Inbox, Jobs, Mail, Post, Startup, Worker};
 
 use crate::kernel::Kernel;
 use crate::sim_io::{Anchor, SharedKernel, SimIo};
@@ -50,6 +50,9 @@ impl SimServer {
             inboxes.push(inbox);
         }
         let posts = Arc::new(posts);
+        if layout.has_upkeep {
+            sockets.open_logs(&mut kernel.borrow_mut()).map_err(words)?;
+        }
         let jobs = Jobs::without_thread();
         let epoch = bolide_quic::QuicClock::starting_at(bolide_io::process::epoch());
         let bell = Bell::new().map_err(words)?;
@@ -92,7 +95,17 @@ impl SimServer {
     /// Lets one of them take a turn.
     pub(crate) fn turn(&mut self, number: usize, kernel: &RefCell<Kernel>) {
         match self.workers.get_mut(number) {
-            Some(worker) => worker.turn(),
+            Some(worker) => {
+                let pulse = self.posts[number].pulse();
+                let before = pulse.beat();
+                worker.turn();
+                let after = pulse.beat();
+                // The watchdog must see that turns go on, and what they end with.
+                if (after.turn, after.doing) != (before.turn + 1, Doing::Logs) {
+                    let text = format!("worker {number} shows {before:?}, then {after:?}");
+                    kernel.borrow_mut().offences.push(text);
+                }
+            }
             None => self.look_after(kernel),
         }
         self.ring_bells(kernel);

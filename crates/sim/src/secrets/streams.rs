@@ -39,7 +39,7 @@ pub enum Shown {
     None,
     /// One that the authority vouches for.
     Member,
-    /// One that nobody vouches for.
+    /// One without an authority.
     Stranger,
 }
 
@@ -165,7 +165,7 @@ pub enum Application {
     Right,
     /// It is who it should be, and asks who is there.
     Asks,
-    /// It is somebody else.
+    /// It has the certificate of another host.
     Impostor,
 }
 

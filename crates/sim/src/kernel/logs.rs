@@ -1,0 +1,175 @@
+//! Where log lines go: files, a pipe, a syslog server. They take lines late, in part or not at all,
+//! and are replaced while the server writes to them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bolide_base::FileRef;
+use bolide_io::{Appended, Stat};
+
+use crate::chance::Chance;
+
+/// What the configuration names, and whether it is a regular file.
+pub const NAMED: [(&str, bool); 3] =
+    [("/logs/plain", true), ("/logs/packed", true), ("/logs/pipe", false)];
+/// What stands before the names that requests make.
+pub const OWN: &str = "/logs/own-";
+/// What the syslog server is called here.
+pub const SYSLOG: &str = "syslog";
+
+/// For how long the server may believe that a name still means the same file.
+const VALID: u64 = 1_100_000_000;
+
+/// Error numbers of Linux.
+const EIO: i32 = 5;
+const EACCES: i32 = 13;
+const ENFILE: i32 = 23;
+const EMFILE: i32 = 24;
+const ENOSPC: i32 = 28;
+const EPIPE: i32 = 32;
+const ENOBUFS: i32 = 105;
+const ECONNREFUSED: i32 = 111;
+
+#[derive(Debug)]
+struct Open {
+    file: FileRef,
+    name: String,
+    inode: u64,
+}
+
+/// All logs.
+#[derive(Debug, Default)]
+pub struct SimLogs {
+    open: BTreeMap<i32, Open>,
+    /// What was written, by name.
+    bytes: BTreeMap<String, Vec<u8>>,
+    /// Names of which lines were lost.
+    lost: BTreeSet<String>,
+    /// The files that names stand for now, and since when.
+    inodes: BTreeMap<String, (u64, u64)>,
+    next_inode: u64,
+    /// Descriptors that nothing may be written to any more.
+    outdated: BTreeSet<i32>,
+    /// Descriptors that are outdated once all workers have read their mail.
+    rotated: Vec<i32>,
+}
+
+/// The name under which a log's lines are counted.
+fn group(name: &str) -> &str {
+    if name.starts_with(OWN) { OWN } else { name }
+}
+
+impl SimLogs {
+    /// Opens a log as `file`.
+    pub fn register(&mut self, name: &str, file: FileRef, now: u64) {
+        self.next_inode += 1;
+        let fresh = (self.next_inode, now);
+        let (inode, _) = *self.inodes.entry(name.to_owned()).or_insert(fresh);
+        self.open.insert(file.raw(), Open { file, name: name.to_owned(), inode });
+    }
+
+    /// Every file that is open is to be replaced by another one.
+    pub fn rotate(&mut self) {
+        self.rotated.extend(self.open.keys());
+        self.inodes.clear();
+    }
+
+    /// Who wrote to the files before has heard that there are others.
+    pub fn settle(&mut self) {
+        self.outdated.extend(self.rotated.drain(..));
+    }
+
+    /// The files that requests named are moved.
+    pub fn move_own(&mut self, now: u64) {
+        for (name, (inode, since)) in &mut self.inodes {
+            if name.starts_with(OWN) {
+                self.next_inode += 1;
+                (*inode, *since) = (self.next_inode, now);
+            }
+        }
+    }
+
+    /// What a name stands for.
+    #[must_use]
+    pub fn stat(&self, name: &str) -> Option<Stat> {
+        self.inodes.get(name).map(|(inode, _)| attributes(*inode))
+    }
+
+    /// What an open log is.
+    #[must_use]
+    pub fn stat_open(&self, file: &FileRef) -> Option<Stat> {
+        self.open.get(&file.raw()).map(|open| attributes(open.inode))
+    }
+
+    /// What was written, by name; those that lost lines are left out.
+    pub fn whole(&self) -> impl Iterator<Item = (&str, &[u8])> {
+        let is_whole = |name: &str| !self.lost.contains(group(name));
+        let all = self.bytes.iter().map(|(name, bytes)| (&**name, &**bytes));
+        all.filter(move |(name, _)| is_whole(name))
+    }
+
+    /// Old files that are still held open.
+    pub fn leaks(&self) -> impl Iterator<Item = &str> {
+        let is_held = |raw: &&i32| self.open.get(raw).is_some_and(|open| open.file.holders() > 1);
+        let held = self.outdated.iter().filter(is_held);
+        held.filter_map(|raw| self.open.get(raw).map(|open| &*open.name))
+    }
+
+    /// Why opening a log fails, if it does; `log_in` tells how often.
+    pub fn refuse(&mut self, name: &str, log_in: u64, chance: &mut Chance) -> Option<i32> {
+        if !chance.one_in(log_in) {
+            return None;
+        }
+        let all = match name {
+            SYSLOG => [EMFILE, ENOBUFS, ECONNREFUSED],
+            _ => [EACCES, ENFILE, ENOSPC],
+        };
+        self.lost.insert(group(name).to_owned());
+        Some(all[chance.index(all.len())])
+    }
+
+    /// The log behind a descriptor, if it is one, and what is wrong with writing to it.
+    #[must_use]
+    pub fn find(&self, file: &FileRef, now: u64) -> Option<(String, Option<&'static str>)> {
+        let raw = file.raw();
+        let Open { name, inode, .. } = self.open.get(&raw)?;
+        let is_moved = |(current, since): &(u64, u64)| current != inode && now > since + VALID;
+        let problem = if self.outdated.contains(&raw) {
+            Some("is written to after it was opened again")
+        } else if name.starts_with(OWN) && self.inodes.get(name).is_some_and(is_moved) {
+            Some("is written to long after it was moved")
+        } else {
+            None
+        };
+        Some((name.clone(), problem))
+    }
+
+    /// Writes to a log.
+    pub fn write(
+        &mut self,
+        name: &str,
+        bytes: &[u8],
+        log_in: u64,
+        chance: &mut Chance,
+    ) -> Appended {
+        let is_regular = name != SYSLOG && NAMED.iter().all(|known| *known != (name, false));
+        let mut done = Appended { bytes: bytes.len(), errno: None };
+        if chance.one_in(log_in) {
+            let all = if is_regular { [ENOSPC, EIO] } else { [EPIPE, ECONNREFUSED] };
+            done = Appended { bytes: 0, errno: Some(all[chance.index(2)]) };
+            self.lost.insert(group(name).to_owned());
+        } else if !is_regular && log_in > 0 && chance.one_in(3) {
+            // The reader is slow.
+            done.bytes = 0;
+        }
+        let known = self.bytes.entry(name.to_owned()).or_default();
+        known.extend_from_slice(&bytes[..done.bytes]);
+        if name == SYSLOG && done.bytes > 0 {
+            known.push(b'\n');
+        }
+        done
+    }
+}
+
+fn attributes(inode: u64) -> Stat {
+    Stat { inode, device: 2, mode: 0o100_644, is_regular: true, ..Stat::default() }
+}
