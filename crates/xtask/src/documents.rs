@@ -24,6 +24,7 @@ pub(crate) fn check(root: &Path, problems: &mut Vec<String>) {
             }
         }
     }
+    types(root, problems);
     map(root, problems);
     decisions(root, problems);
 }
@@ -60,6 +61,72 @@ fn links(path: &Path, name: &str, text: &str, problems: &mut Vec<String>) {
         }
     }
 }
+
+/// The documents that name types and their variants.
+const NAMING: &[&str] =
+    &["docs/ARCHITECTURE.md", "docs/life-of-a-request.md", "docs/who-owns-what.md"];
+
+/// Every `Type` and `Type::Variant` is defined in the sources.
+fn types(root: &Path, problems: &mut Vec<String>) {
+    let mut sources = Vec::new();
+    read_sources(&root.join("crates"), &mut sources);
+    read_sources(&root.join("src"), &mut sources);
+    for name in NAMING {
+        let text = fs::read_to_string(root.join(name)).unwrap_or_default();
+        for (number, line) in (1..).zip(text.lines()) {
+            for quoted in line.split('`').skip(1).step_by(2) {
+                let wrong = missing_type(&sources, quoted);
+                problems.extend(wrong.map(|why| format!("{name}:{number}: {why}")));
+            }
+        }
+    }
+}
+
+/// Appends the text of every Rust file below `directory`.
+fn read_sources(directory: &Path, sources: &mut Vec<String>) {
+    for entry in fs::read_dir(directory).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            read_sources(&path, sources);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            sources.extend(fs::read_to_string(path));
+        }
+    }
+}
+
+/// What is wrong with `Type` or `Type::Member`; other words are left alone.
+fn missing_type(sources: &[String], quoted: &str) -> Option<String> {
+    let (name, member) = match quoted.split_once("::") {
+        Some((name, member)) => (name, Some(member)),
+        None => (quoted, None),
+    };
+    let is_word = |text: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+    // Methods and fields of HTTP begin like types; a variant makes clear what is meant.
+    let is_type = name.starts_with(|c: char| c.is_ascii_uppercase())
+        && name.contains(|c: char| c.is_ascii_lowercase())
+        && is_word(name)
+        && member.is_none_or(is_word);
+    if !is_type || ELSEWHERE.contains(&name) {
+        return None;
+    }
+    let defined = ["enum", "struct", "trait", "type"].map(|kind| format!("{kind} {name}"));
+    let defines = |text: &str| {
+        defined.iter().any(|line| {
+            text.split(&**line).skip(1).any(|rest| !rest.starts_with(|c: char| is_word_char(c)))
+        })
+    };
+    let found = sources.iter().find(|text| {
+        defines(text) && member.is_none_or(|member| text.contains(&format!(" {member}")))
+    });
+    found.is_none().then(|| format!("no type {quoted} in the sources"))
+}
+
+const fn is_word_char(c: char) -> bool {
+    c.is_ascii_alphanumeric() || c == '_'
+}
+
+/// Words of HTTP and types of the standard library.
+const ELSEWHERE: &[&str] = &["Arc", "Connection", "Date", "Host", "Instant", "Vary"];
 
 /// What is wrong with `path` or `path.rs::function`.
 fn reference(root: &Path, quoted: &str) -> Option<String> {
@@ -161,7 +228,7 @@ fn decisions(root: &Path, problems: &mut Vec<String>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{command, decisions, defines, document, links};
+    use super::{command, decisions, defines, document, links, missing_type};
 
     #[test]
     fn a_function_is_found_by_its_whole_name() {
@@ -188,6 +255,17 @@ mod tests {
         assert!(command(&root, "cargo test --test main nothing").is_some());
         assert_eq!(command(&root, "cargo test -p xtask tidy"), None);
         assert!(command(&root, "cargo run -p nothing").is_some());
+    }
+
+    #[test]
+    fn types_and_variants_that_no_source_defines_are_reported() {
+        let sources = ["pub enum Wake {\n    Probed,\n}\nstruct WakeUp;\n".to_owned()];
+        for known in ["Wake", "Wake::Probed", "WakeUp", "wake", "GET", "Accept-Encoding", "a/b"] {
+            assert_eq!(missing_type(&sources, known), None, "{known}");
+        }
+        for unknown in ["Wak", "Wake::Filled", "Event::Request"] {
+            assert!(missing_type(&sources, unknown).is_some(), "{unknown}");
+        }
     }
 
     #[test]
