@@ -139,7 +139,7 @@ families![
 ];
 
 /// Directives that are read, checked and documented already, but have no effect yet: refused unless
-/// [`crate::Options::reads_unbuilt`] allows them.
+/// [`crate::LoadOptions::reads_unbuilt`] allows them.
 const UNBUILT: &[&str] = &[];
 
 /// The tables by the name of their feature, in the order of the documentation.

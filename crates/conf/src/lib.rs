@@ -1,8 +1,8 @@
 //! nginx configuration: from text to a typed model, with nginx's own error texts.
 //!
 //! Text → words ([`lex`]) → directives ([`ast`]) → meaning ([`model`]). It reads no file itself
-//! (the binary implements [`Source`]) and decides nothing about requests. A directive is a row in
-//! the file of its feature below `directives/`; [`directives::all`] lists them.
+//! (the binary implements [`ConfSource`]) and decides nothing about requests. A directive is a row
+//! in the file of its feature below `directives/`; [`directives::all`] lists them.
 
 use std::path::{Path, PathBuf};
 

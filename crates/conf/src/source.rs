@@ -1,6 +1,6 @@
 //! The source of files and addresses, and the expansion of file patterns.
 //!
-//! The binary implements [`Source`] on the real system, tests on a map.
+//! The binary implements [`ConfSource`] on the real system, tests on a map.
 
 use std::ffi::{OsStr, OsString};
 use std::io;

@@ -2,7 +2,7 @@
 //!
 //! `$1`–`$9` belong to the last regex that matched in a request; values of variables (named groups,
 //! `set`, what `map` gave) live until the request ends. A match that takes too many steps is no
-//! match and leaves a [`Failure`].
+//! match and leaves a [`MatchFailure`].
 
 use bolide_conf::regex::Regex;
 use pcre2::bytes::CaptureLocations;

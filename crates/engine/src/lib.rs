@@ -1,8 +1,8 @@
 //! One request from its head to its log line: servers, locations, phases, contents, filters.
 //!
 //! An [`Exchange`] is a machine without I/O: it is woken ([`Wake`]), computes, and says what it
-//! wants done ([`Effect`]). It knows neither frames nor sockets; a [`Site`] is what it knows of the
-//! configuration.
+//! wants done ([`StepEffect`]). It knows neither frames nor sockets; a [`Site`] is what it knows of
+//! the configuration.
 
 mod answer;
 mod body;

@@ -1,6 +1,6 @@
 //! Whether a password belongs to a hash, in all the forms that password files hold.
 //!
-//! Computes and knows nothing else; some forms are meant to take long ([`Check::is_slow`]).
+//! Computes and knows nothing else; some forms are meant to take long ([`PasswordCheck::is_slow`]).
 
 use sha_crypt::PasswordVerifier as _;
 use sha1::{Digest as _, Sha1};

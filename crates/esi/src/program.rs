@@ -131,7 +131,7 @@ pub struct EsiInclude {
 /// `<esi:inline name=…>body</esi:inline>`
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Inline {
-    /// The URL that the body answers: like [`Include::src`].
+    /// The URL that the body answers: like [`EsiInclude::src`].
     pub name: Bytes,
     /// `cache-control`, treated as a response's.
     pub control: LsCacheControl,

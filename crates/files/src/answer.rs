@@ -51,7 +51,7 @@ impl Default for FileRules {
     }
 }
 
-/// Decides; `ranges` is filled only for [`Answer::Partial`].
+/// Decides; `ranges` is filled only for [`FileAnswer::Partial`].
 ///
 /// `validator` and `length` are those of the representation that would be sent.
 #[must_use]

@@ -29,7 +29,7 @@ impl CodingDecoder {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] when the data is not gzip; the stream cannot continue.
+    /// [`CodingError`] when the data is not gzip; the stream cannot continue.
     pub fn feed(&mut self, chunk: &[u8], out: &mut Vec<u8>) -> Result<(), CodingError> {
         let fed = self.0.write_all(chunk).and_then(|()| self.0.flush());
         out.append(self.0.get_mut());
@@ -40,7 +40,7 @@ impl CodingDecoder {
     ///
     /// # Errors
     ///
-    /// [`DecodeError`] when the stream is not complete.
+    /// [`CodingError`] when the stream is not complete.
     pub fn finish(mut self, out: &mut Vec<u8>) -> Result<(), CodingError> {
         let ended = self.0.try_finish();
         out.append(self.0.get_mut());

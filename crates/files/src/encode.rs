@@ -150,7 +150,7 @@ impl fmt::Debug for CodingEncoder {
     }
 }
 
-/// All of `data` in one coding; `level` as in [`Encoder::new`].
+/// All of `data` in one coding; `level` as in [`CodingEncoder::new`].
 ///
 /// # Errors
 ///

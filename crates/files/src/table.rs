@@ -30,7 +30,7 @@ use crate::real::RealPaths;
 use crate::variant::{CompressJob, FileVariant, VariantKey, VariantRing};
 use crate::{OpenFailure, resolve};
 
-/// Bounds of a [`Table`].
+/// Bounds of a [`FileTable`].
 #[derive(Clone, Copy, Debug)]
 pub struct FileTableLimits {
     /// Paths remembered.

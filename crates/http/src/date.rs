@@ -1,7 +1,8 @@
 //! Civil time: the three HTTP date formats (RFC 9110 §5.6.7) and other texts that a server writes
 //! often.
 //!
-//! Reads no clock and knows no time zone: both are arguments. A [`Clock`] formats once per second.
+//! Reads no clock and knows no time zone: both are arguments. A [`DateClock`] formats once per
+//! second.
 
 use bolide_base::Now;
 

@@ -58,7 +58,7 @@ impl VaryField {
         }
     }
 
-    /// The names; none also for [`Vary::Anything`].
+    /// The names; none also for [`VaryField::Anything`].
     #[must_use]
     pub fn names(&self) -> &[Box<[u8]>] {
         match self {

@@ -53,7 +53,7 @@ pub enum What {
 }
 
 impl What {
-    /// Whether it is judged by [`Pages`].
+    /// Whether it is judged by [`PageModel`].
     #[must_use]
     pub const fn is_page(self) -> bool {
         matches!(self, Self::Page(..) | Self::Edit(..) | Self::Purge(..) | Self::Refresh(..))

@@ -65,7 +65,7 @@ fn established() -> Option<(TlsSession, Lane)> {
 ///
 /// # Panics
 ///
-/// When an invariant of [`Session::receive`] does not hold.
+/// When an invariant of [`TlsSession::receive`] does not hold.
 pub fn records(mut data: &[u8]) {
     let (mut session, mut keys) = established().expect("the two ends agree");
     let (mut plain, mut out) = (Vec::new(), Vec::new());
@@ -108,7 +108,7 @@ pub fn records(mut data: &[u8]) {
 ///
 /// # Panics
 ///
-/// When an invariant of [`Session::receive`] does not hold.
+/// When an invariant of [`TlsSession::receive`] does not hold.
 pub fn session(data: &[u8]) {
     let Some((&step, data)) = data.split_first() else { return };
     let Ok(mut session) = TlsSession::new(&ends().0) else { return };

@@ -77,7 +77,7 @@ impl From<Error> for TlsError {
     }
 }
 
-/// The result of [`Session::receive`].
+/// The result of [`TlsSession::receive`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TlsReceived {
     /// Bytes to drop from the front of the cipher buffer.

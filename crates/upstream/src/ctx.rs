@@ -97,7 +97,7 @@ pub enum FetchEffect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FetchFate {
     /// The pool keeps it, under its name, for another request. If it cannot carry another one,
-    /// close it and call [`Pools::forget`].
+    /// close it and call [`LinkPools::forget`].
     Keep,
     /// It is closed.
     Close,

@@ -32,13 +32,13 @@ pub struct LinkPools {
 /// Another worker has a request that waits for a place, and one may be free.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// The worker to notify; it passes [`Self::group`] to [`Pools::handle_notice`].
+    /// The worker to notify; it passes [`Self::group`] to [`LinkPools::handle_notice`].
     pub worker: usize,
     /// The number of the group.
     pub group: u32,
 }
 
-/// The fetches whose turn it is; see [`Pools::take_turns`].
+/// The fetches whose turn it is; see [`LinkPools::take_turns`].
 #[derive(Debug, Default)]
 pub struct Turns {
     /// Fetches of this worker to wake with `Turn`.

@@ -1,8 +1,8 @@
 //! Fragments: exchanges whose answers are parts of another one's.
 //!
 //! Owns who asks for whom, and what a page learns of its fragments. Nobody is stepped while bodies
-//! are pulled: what is to be done then stands in [`Family`] until the pull is over. Easiest to
-//! break: a page that goes takes its fragments with it, and theirs.
+//! are pulled: what is to be done then stands in [`SubrequestTree`] until the pull is over. Easiest
+//! to break: a page that goes takes its fragments with it, and theirs.
 
 use bolide_base::{CopyPolicy, SendChain, Slab, SlabKey};
 use bolide_engine::{Exchange, Pulled, Wake};

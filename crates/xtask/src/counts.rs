@@ -1,6 +1,6 @@
 //! Counts that may move in one direction only, beside those that `counts.toml` allows.
 //!
-//! Each section of that file is a [`Rule`], each key a crate, a type or a name.
+//! Each section of that file is a `Rule`, each key a crate, a type or a name.
 
 mod circles;
 

@@ -1,6 +1,6 @@
 //! Communication with upstreams of any protocol: the common part of `fastcgi_*` and `proxy_*`.
 //!
-//! The name of the directive determines the family: see [`Reader::origin`].
+//! The name of the directive determines the family: see [`ConfReader::origin`].
 
 use std::sync::Arc;
 

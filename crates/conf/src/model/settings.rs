@@ -185,7 +185,7 @@ pub struct DocumentRoot {
     pub mapping: Mapping,
 }
 
-/// How a request's path maps below [`Root::path`].
+/// How a request's path maps below [`DocumentRoot::path`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mapping {
     /// `root`: the whole path is appended.

@@ -250,8 +250,8 @@ impl Compound {
         self.is_broken |= self.owns(child);
     }
 
-    /// Takes what was pulled of the answer that [`Piece::Fragment`] named; false if no more of it
-    /// is wanted.
+    /// Takes what was pulled of the answer that [`BodyPiece::Fragment`] named; false if no more of
+    /// it is wanted.
     pub(crate) fn take(&mut self, child: u64, bytes: &[u8], pulled: Pulled) -> bool {
         let Some(part) = self.part_mut(|part| part.is_by(child)) else { return false };
         part.len += bytes.len() as u64;

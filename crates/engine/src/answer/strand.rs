@@ -2,7 +2,7 @@
 //! length that is known.
 //!
 //! Owns what such a page consists of; whether it is still true is the store's. Easiest to break: it
-//! is byte for byte what [`super::Assembly`] would send.
+//! is byte for byte what [`super::PageAssembly`] would send.
 
 use std::sync::Arc;
 

@@ -296,7 +296,7 @@ impl Exchange {
         }
     }
 
-    /// Takes what was pulled of the fragment that [`crate::Piece::Fragment`] named; false if no
+    /// Takes what was pulled of the fragment that [`crate::BodyPiece::Fragment`] named; false if no
     /// more of it is wanted.
     pub fn take_fragment(&mut self, bytes: &[u8], pulled: Pulled) -> bool {
         if let Some(lineage) = &self.request.lineage {

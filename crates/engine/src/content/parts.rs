@@ -32,7 +32,7 @@ const DEPTH_MAX: u8 = 51;
 /// LIMIT: answers in one answer, those in them included.
 const COUNT_MAX: u32 = 8192;
 
-/// LIMIT: work of commands at a time, as [`Shared::take_work`] counts it.
+/// LIMIT: work of commands at a time, as `take_work` counts it.
 const WORK_MAX: usize = 128 * 1024;
 
 /// What a page and all its parts share.
@@ -263,8 +263,8 @@ impl Exchange {
         self.lose_fragment(child);
     }
 
-    /// Takes what was pulled of the part or fragment that [`crate::Piece::Fragment`] named; false
-    /// if no more of it is wanted.
+    /// Takes what was pulled of the part or fragment that [`crate::BodyPiece::Fragment`] named;
+    /// false if no more of it is wanted.
     pub fn take_child(&mut self, child: u64, bytes: &[u8], pulled: Pulled) -> bool {
         match self.answer.body.compound_mut().filter(|compound| compound.owns(child)) {
             Some(compound) => compound.take(child, bytes, pulled),

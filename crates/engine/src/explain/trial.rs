@@ -69,9 +69,9 @@ pub enum TrialLook<'a> {
 /// What was seen.
 #[derive(Debug)]
 pub enum TrialSeen {
-    /// For [`Look::Probe`].
+    /// For [`TrialLook::Probe`].
     Probed(Probed),
-    /// For [`Look::Kept`].
+    /// For [`TrialLook::Kept`].
     Kept(Lookup),
 }
 
@@ -79,7 +79,7 @@ pub enum TrialSeen {
 pub(crate) enum TrialProgress {
     /// This look at the disk is to be put into the table of files; then it goes on.
     Probe(Probe),
-    /// Whether the disk has this is to be told by [`Trial::recalled`]; then it goes on.
+    /// Whether the disk has this is to be told by [`ExplainTrial::recalled`]; then it goes on.
     Recall(FillPermit),
     /// To its end: to be reported.
     Done(PhaseOutcome),

@@ -3,7 +3,7 @@
 //! or becomes weak.
 //!
 //! An answer that is changed is coded last; content handlers leave it as it is (see
-//! [`Kind::rewritten`]).
+//! [`MediaType::rewritten`]).
 
 use bolide_conf::model::Filters;
 use bolide_files::{CodingDecoder, CodingEncoder};

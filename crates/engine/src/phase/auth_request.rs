@@ -77,7 +77,7 @@ impl Exchange {
         NextStep::AwaitAuth
     }
 
-    /// Makes `head` the question that [`Effect::Question`] is about.
+    /// Makes `head` the question that [`StepEffect::AuthSubrequest`] is about.
     pub fn pose(&mut self, head: &mut RequestHead) -> Option<Box<AuthSubrequest>> {
         let settings = self.settings()?;
         let rule = settings.auth_request.clone();

@@ -4,7 +4,7 @@ use super::{PageModel, PagePlace, PageVersion};
 use crate::ask::SimAsk;
 use crate::origin::Deeds;
 
-/// What the pages of [`Place::Whole`] are made of.
+/// What the pages of [`PagePlace::Whole`] are made of.
 const PARTS: [&[(PagePlace, usize)]; 4] = [
     &[(PagePlace::Page, 1)],
     &[(PagePlace::Own, 0), (PagePlace::Page, 2), (PagePlace::Own, 0)],
