@@ -277,6 +277,7 @@ impl CgiAnswer {
         head: Box<OriginHead>,
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
+        debug_assert!(self.phase == CgiPhase::Head, "interim responses precede the final one");
         self.early_heads += 1;
         if self.early_heads > EARLY_HEADS_MAX {
             return Err(invalid_head(b"upstream sent too many early headers", b"", b""));
@@ -292,6 +293,7 @@ impl CgiAnswer {
         rule: CgiRule,
         events: &mut Vec<OriginEvent>,
     ) {
+        debug_assert!(self.phase == CgiPhase::Head, "a response has one final head");
         self.phase = CgiPhase::Body;
         self.rule = match head.status {
             _ if self.answers_head => CgiRule::Drop,
@@ -303,12 +305,14 @@ impl CgiAnswer {
 
     /// Handles the head of a response that opens a tunnel.
     pub(crate) fn begin_tunnel(&mut self, head: Box<OriginHead>, events: &mut Vec<OriginEvent>) {
+        debug_assert!(self.phase == CgiPhase::Head, "a response has one final head");
         (self.phase, self.rule) = (CgiPhase::Body, CgiRule::Any);
         events.push(OriginEvent::Head(head));
     }
 
     /// Handles bytes of the body. `expected` is how many more may follow before [`Self::flush`].
     pub(crate) fn body(&mut self, piece: &[u8], expected: usize, events: &mut Vec<OriginEvent>) {
+        debug_assert!(self.phase == CgiPhase::Body, "the body follows the head");
         let mut taken = piece;
         match &mut self.rule {
             CgiRule::Any => {}
@@ -339,6 +343,8 @@ impl CgiAnswer {
 
     /// Ends the response.
     pub(crate) fn end(&mut self, app_status: u32, events: &mut Vec<OriginEvent>) {
+        debug_assert!(self.phase == CgiPhase::Body, "a response ends once, behind its head");
+        debug_assert!(!self.is_short(), "a response has its declared length");
         self.flush(events);
         self.phase = CgiPhase::Over;
         events.push(OriginEvent::End { app_status });

@@ -43,7 +43,9 @@ const POOLED_SIZE_MAX: usize = 16 * 1024;
 impl HeadPool {
     /// Takes an empty head.
     pub fn take(&mut self) -> Box<RequestHead> {
-        self.free.pop().unwrap_or_default()
+        let head = self.free.pop().unwrap_or_default();
+        debug_assert!(head.fields.is_empty(), "a pooled head has nothing of its last request");
+        head
     }
 
     /// Returns a head to the pool.

@@ -93,7 +93,7 @@ impl FcgiClient {
 
     /// Begins a request, see [`crate::OriginConn::start`].
     pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
-        debug_assert!(self.is_idle(), "one request at a time");
+        assert!(self.is_idle(), "one request at a time");
         let mut outgoing = std::mem::take(&mut self.outgoing);
         outgoing.begin();
         let output = &mut outgoing.buffer;
@@ -148,7 +148,7 @@ impl FcgiClient {
         } else {
             out.patch(mark, &RecordHeader::new(RecordKind::Stdin, filled).bytes());
         }
-        debug_assert!(filled <= max, "a body gives no more than it is asked for");
+        assert!(filled <= max, "a record has the length in its header");
         match pull {
             Pull::More => {}
             Pull::Pending => self.outgoing.is_pending = true,

@@ -84,7 +84,7 @@ impl H1Client {
     /// `:method`, `:target` and `:version` (`1.1` or `1.0`); the others are the fields, framing
     /// fields included.
     pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
-        debug_assert!(self.is_idle(), "one request at a time");
+        assert!(self.is_idle(), "one request at a time");
         self.outgoing.begin();
         self.settings = *settings;
         self.framing = body_len.map_or(UploadFraming::Chunked, UploadFraming::Length);

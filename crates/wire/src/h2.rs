@@ -388,6 +388,7 @@ impl H2Conn {
     /// Counts `bytes` of a stream as consumed.
     fn give_back(&mut self, slot: u32, bytes: u32) {
         let stream = self.streams.at(slot);
+        debug_assert!(bytes <= stream.outstanding, "only reported bytes are consumed");
         stream.outstanding -= bytes;
         self.credit_stream(slot, bytes);
         self.credit_conn(bytes);
@@ -428,6 +429,10 @@ impl H2Conn {
 
     fn credit_conn(&mut self, bytes: u32) {
         self.flow.credit += bytes;
+        debug_assert!(
+            self.flow.recv + self.flow.credit <= CONN_WINDOW,
+            "every received byte is credited once"
+        );
         if self.flow.credit > CONN_WINDOW / 2 {
             let credit = std::mem::take(&mut self.flow.credit);
             self.flow.recv += credit;
@@ -528,6 +533,10 @@ impl H2Conn {
         let (user, body_bytes, unread) = (stream.user, stream.sent, stream.outstanding);
         let head_bytes = stream.told;
         debug_assert!(matches!(stream.sending, H2Sending::Ended | H2Sending::Body));
+        debug_assert!(
+            matches!(stream.send_left, 0 | streams::UNKNOWN),
+            "a response has its declared length"
+        );
         stream.outstanding = 0;
         stream.discards = true;
         stream.held = None;
@@ -543,6 +552,32 @@ impl H2Conn {
             events.push(WireEvent::Sent { user, body_bytes, head_bytes });
         }
     }
+}
+
+/// Checks in debug builds that no byte of the connection window is lost or credited twice, and
+/// that the scheduler has the streams that say so.
+fn check_accounts(conn: &H2Conn) {
+    if matches!(conn.phase, Phase::Dead) {
+        return;
+    }
+    debug_assert_eq!(
+        conn.flow.recv
+            + conn.flow.credit
+            + conn.streams.unread()
+            + conn.partial.data
+            + conn.partial.padding,
+        CONN_WINDOW,
+        "the connection window is granted, credited, unread or still to come"
+    );
+    debug_assert_eq!(
+        conn.sched.len(),
+        conn.streams.scheduled(),
+        "exactly the scheduled streams are in the scheduler"
+    );
+    debug_assert!(
+        conn.last_taken <= conn.last_seen,
+        "GOAWAY names no stream that the peer has not opened"
+    );
 }
 
 #[cfg(test)]

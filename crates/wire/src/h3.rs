@@ -434,6 +434,7 @@ impl H3Conn {
         bodies: &mut impl BodySource,
         quic: &mut impl QuicStreams,
     ) {
+        debug_assert!(scratch.is_empty(), "the scratch chain is lent empty");
         self.obey_orders(quic);
         self.tell_late(events);
         if self.goaway.is_none() && self.requests >= settings.keepalive_requests {
@@ -469,6 +470,16 @@ impl H3Conn {
             }
         }
         self.flush_own(quic);
+        debug_assert!(scratch.is_empty(), "no pulled byte stays in the scratch chain");
+        debug_assert!(
+            self.orders.is_empty() && self.late.is_empty() && self.resumed.is_empty(),
+            "recorded orders and events are executed with the first `QuicStreams`"
+        );
+        debug_assert_eq!(
+            self.sched.len(),
+            self.streams.queued(),
+            "exactly the queued streams are in the scheduler"
+        );
     }
 
     /// Begins a graceful shutdown (RFC 9114 §5.2).

@@ -7,6 +7,7 @@
 pub(crate) fn push_integer(out: &mut Vec<u8>, flags: u8, bits: u8, value: impl Into<u64>) {
     let value = value.into();
     let mask = (1_u64 << bits) - 1;
+    debug_assert!(u64::from(flags) & mask == 0, "the flags are above the prefix");
     if value < mask {
         out.push(flags | value as u8);
         return;

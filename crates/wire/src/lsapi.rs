@@ -83,7 +83,7 @@ impl LsapiClient {
 
     /// Begins a request, see [`crate::OriginConn::start`].
     pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
-        debug_assert!(self.is_idle(), "one request at a time");
+        assert!(self.is_idle(), "one request at a time");
         self.outgoing.begin();
         self.settings = *settings;
         self.answer = CgiAnswer::begun(settings.answers_head);
@@ -116,7 +116,7 @@ impl LsapiClient {
             let before = out.len();
             let pull = body.pull(user, max, out);
             let filled = out.len() - before;
-            debug_assert!(filled <= max as u64, "a body gives no more than it is asked for");
+            assert!(filled <= max as u64, "the body has exactly its declared length");
             self.body_left = self.body_left.saturating_sub(filled);
             self.outgoing.sending = match pull {
                 _ if self.body_left == 0 => SendingState::Sent,

@@ -46,6 +46,10 @@ pub(crate) struct OutgoingBody {
 impl OutgoingBody {
     /// Forgets the previous request. The buffer keeps its capacity.
     pub(crate) fn begin(&mut self) {
+        assert!(
+            matches!(self.sending, SendingState::Idle) || self.is_sent(),
+            "a connection carries a request only after the previous one was sent completely"
+        );
         self.buffer.clear();
         (self.sending, self.is_pending) = (SendingState::Idle, false);
     }

@@ -69,6 +69,7 @@ impl WastePatience {
             }
             Waste::Later => 1,
         };
+        debug_assert!(self.spent <= CANCELS_MAX + WASTE_COSTS, "an exhausted connection is closed");
         if self.spent > CANCELS_MAX { Err(Exhausted) } else { Ok(()) }
     }
 

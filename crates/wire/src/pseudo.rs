@@ -140,6 +140,10 @@ pub struct PseudoAssembly<'a> {
 impl<'a> PseudoAssembly<'a> {
     /// Starts a head, which must be empty.
     pub fn new(rules: &'a PseudoRules, head: &'a mut RequestHead) -> Self {
+        debug_assert!(
+            head.fields.is_empty() && head.line.is_empty() && head.method_text.is_empty(),
+            "a request head begins empty"
+        );
         head.version = rules.version;
         Self { rules, head, seen: 0, fields: 0, size: 0, length: None, flaw: None }
     }

@@ -126,6 +126,7 @@ impl Sched {
         entry.round = last.round.saturating_add(1);
         self.entries.insert(behind, entry);
         self.entries.remove(at);
+        debug_assert!(self.is_sorted(), "entries are sorted by (urgency, order, round)");
     }
 
     /// Gives a waiting stream another priority. No effect on a stream that does not wait.
@@ -157,6 +158,10 @@ impl Sched {
         }
     }
 
+    fn is_sorted(&self) -> bool {
+        self.entries.iter().is_sorted_by(|one, next| !next.is_before(one))
+    }
+
     fn position(&self, slot: u32) -> Option<usize> {
         self.entries.iter().position(|entry| entry.slot == slot)
     }
@@ -173,6 +178,7 @@ impl Sched {
         } else {
             self.entries.insert(at, entry);
         }
+        debug_assert!(self.is_sorted(), "entries are sorted by (urgency, order, round)");
     }
 }
 

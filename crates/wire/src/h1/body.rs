@@ -168,6 +168,7 @@ impl ChunkDecoder {
         let mut used = 0;
         while used < input.len() {
             if self.state == State::Data {
+                debug_assert!(self.left > 0, "a chunk with content has bytes left");
                 let taken = shortest(room.min(input.len() - used), self.left);
                 if taken == 0 {
                     break;
@@ -230,6 +231,7 @@ impl ChunkDecoder {
         }
         self.counted += 1;
         self.left = self.left << 4 | u64::from(value);
+        debug_assert!(self.left <= i64::MAX as u64, "sums of chunk sizes cannot wrap");
         Some(State::Size)
     }
 

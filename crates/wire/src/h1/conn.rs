@@ -18,8 +18,8 @@ const INVALID_CHUNKS: WireRefusal =
 
 impl H1Conn {
     /// Consumes bytes of `input` and returns how many. Offer the rest again with more bytes behind
-    /// it. Nothing is consumed while a response is outstanding. `settings` are the same in all
-    /// calls; the limits on the rest of a head may change once its host is known.
+    /// it. No further head is consumed while a response is outstanding. `settings` are the same in
+    /// all calls; the limits on the rest of a head may change once its host is known.
     pub fn receive(
         &mut self,
         settings: &H1Settings,
@@ -46,6 +46,7 @@ impl H1Conn {
             }
         }
         self.held = u32::try_from(input.len() - used).unwrap_or(u32::MAX);
+        debug_assert!(self.ahead <= BODY_WINDOW, "unconsumed body bytes fit the body window");
         self.settle(events);
         used
     }
@@ -131,6 +132,10 @@ impl H1Conn {
 
     /// Begins the request of `head`.
     fn begin(&mut self, head: &RequestHead, after: After) {
+        assert!(
+            matches!((&self.input, self.answer), (Input::Head, Answer::Idle)),
+            "a head is parsed only behind the previous response and the end of its request body"
+        );
         self.requests += 1;
         self.input = match head.body {
             RequestBody::None => Input::Complete,
@@ -222,6 +227,10 @@ impl H1Conn {
     /// Expects the next request after a response is complete and the request body was read to its
     /// end.
     pub(super) const fn next_request(&mut self) {
+        assert!(
+            matches!(self.input, Input::Complete | Input::Head),
+            "the next request follows the end of this one's body"
+        );
         self.answer = Answer::Idle;
         self.pipelined = self.held > 0;
         self.input = match self.after {

@@ -208,6 +208,10 @@ impl H1HeadParser {
             return Err(refusal);
         }
         self.buffers += 1;
+        debug_assert!(
+            self.buffers <= settings.large_buffers && len <= settings.large_buffer_size,
+            "a head fits `large_client_header_buffers`"
+        );
         let room = settings.large_buffer_size - len;
         self.room = if room > u32::MAX as usize { u32::MAX } else { room as u32 };
         Ok(())

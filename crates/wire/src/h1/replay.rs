@@ -73,6 +73,10 @@ impl Replies {
             && slot.print == print
             && slot.fields.is_identical(&head.fields)
         {
+            debug_assert!(
+                slot.bytes == encoded(head, delimiter, after),
+                "a cached head equals a new encoding"
+            );
             return out.extend_from_slice(&slot.bytes);
         }
         let start = out.len();
@@ -97,6 +101,12 @@ impl Replies {
             slot.bytes.extend_from_slice(bytes);
         }
     }
+}
+
+fn encoded(head: &ResponseHead, delimiter: Delimiter, after: After) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(&mut bytes, head, delimiter, after);
+    bytes
 }
 
 /// A request head that came at least twice.

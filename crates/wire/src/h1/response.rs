@@ -164,6 +164,10 @@ fn push_connection(out: &mut Vec<u8>, due: Option<Delimiter>, status: u16, after
 
 #[inline]
 fn push_field(out: &mut Vec<u8>, text: &[u8], value: &[u8]) {
+    debug_assert!(
+        memchr::memchr3(b'\r', b'\n', b':', text).is_none(),
+        "a field name cannot end its line or itself"
+    );
     out.extend_from_slice(text);
     out.extend_from_slice(b": ");
     if memchr::memchr3(b'\r', b'\n', 0, value).is_none() {

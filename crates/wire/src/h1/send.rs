@@ -166,6 +166,10 @@ impl H1Conn {
                     return;
                 }
                 Flow::Complete => {
+                    debug_assert!(
+                        !matches!(framing, BodyFraming::Exact(1..)),
+                        "a response has its declared length"
+                    );
                     if std::mem::take(&mut self.trailed) {
                         // HTTP/1.0 cannot send trailers, but the log may contain them.
                         bodies.trailers(self.user, &mut FieldMap::new());
@@ -190,7 +194,10 @@ impl H1Conn {
             // The surplus bytes are appended already, and a client would parse them as the next
             // response.
             None => Flow::Broken,
-            Some(0) if pull != Pull::Broken => Flow::Complete,
+            Some(0) if pull != Pull::Broken => {
+                *left = 0;
+                Flow::Complete
+            }
             Some(rest) => {
                 *left = rest;
                 if pull == Pull::End { Flow::Broken } else { self.flow(appended, pull) }
@@ -212,6 +219,7 @@ impl H1Conn {
     ) -> Flow {
         let max = room.saturating_sub(CHUNK_OVERHEAD).clamp(1, CHUNK_SIZE_MAX);
         let digits = (usize::BITS - max.leading_zeros()).div_ceil(4) as usize;
+        debug_assert!(max >> (4 * digits) == 0, "the size of a chunk fits its reserved digits");
         let (mark, before) = (out.mark(), out.len());
         out.push_slice(&b"00000000\r\n"[8 - digits..]);
         let (appended, pull) = self.pull(max, out, bodies);

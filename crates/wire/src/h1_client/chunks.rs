@@ -85,6 +85,7 @@ impl ChunkReader {
                 let max = usize::try_from(self.left).unwrap_or(usize::MAX);
                 let (data, rest) = input.split_at(input.len().min(max));
                 *input = rest;
+                debug_assert!(!data.is_empty(), "a chunk with content has bytes left");
                 self.left -= data.len() as u64;
                 if self.left == 0 {
                     self.state = State::DataCr;

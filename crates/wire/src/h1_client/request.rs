@@ -79,6 +79,7 @@ impl UploadFraming {
         let (pull, sending) = match self {
             Self::Length(left) => {
                 let pull = body.pull(user, shortest(max, *left), out);
+                assert!(out.len() - before <= *left, "the body has exactly its declared length");
                 *left = left.saturating_sub(out.len() - before);
                 let sending = match pull {
                     _ if *left == 0 => SendingState::Sent,
@@ -130,7 +131,7 @@ fn send_chunk(
     let start = out.len();
     let pull = body.pull(user, max, out);
     let size = out.len() - start;
-    debug_assert!(size <= max as u64, "a body gives no more than it is asked for");
+    assert!(size >> (4 * DIGITS) == 0, "a chunk has the size that precedes it");
     if size == 0 {
         out.rewind(mark);
     } else {

@@ -137,6 +137,8 @@ impl FrameHeader {
 
     #[inline]
     pub(super) const fn bytes(self) -> [u8; HEADER_LEN] {
+        debug_assert!(self.len < 1 << 24, "the length of a frame has three bytes");
+        debug_assert!(self.stream <= WINDOW_MAX, "a stream id has 31 bits");
         let [_, a, b, c] = self.len.to_be_bytes();
         let [d, e, f, g] = self.stream.to_be_bytes();
         [a, b, c, self.kind.byte(), self.flags, d, e, f, g]

@@ -10,7 +10,7 @@ use super::abuse::{CONTROL_QUEUED_MAX, Chatter, calm};
 use super::frame::{self, FrameHeader, FrameKind, HEADER_LEN, PREFACE, WINDOW_INITIAL, WINDOW_MAX};
 use super::frame::{code, flag, setting};
 use super::streams::{Closed, Receiving, UNKNOWN};
-use super::{H2Conn, H2Settings, LINGER_MAX, Partial, Phase};
+use super::{H2Conn, H2Settings, LINGER_MAX, Partial, Phase, check_accounts};
 use crate::conn::UNBOUND;
 use crate::{ConnError, HeadPool, WireEvent};
 
@@ -59,7 +59,9 @@ impl H2Conn {
             Phase::Preface => self.receive_preface(&mut turn, input),
             Phase::Settings | Phase::Open => self.receive_frames(&mut turn, input),
         };
-        result.inspect_err(|error| self.fail(*error, turn.events))
+        let result = result.inspect_err(|error| self.fail(*error, turn.events));
+        check_accounts(self);
+        result
     }
 
     /// Queues our preface (RFC 9113 §3.4), which need not wait for the client's.
@@ -212,6 +214,10 @@ impl H2Conn {
         if data == 0 && !ends {
             self.abuse.charge(Chatter::EmptyData, turn.now)?;
         }
+        debug_assert!(
+            u64::from(self.partial.data) + u64::from(self.partial.padding) == 0,
+            "a frame begins behind the whole payload of the previous one"
+        );
         let slot = self.accept_data(turn, header, data)?;
         let stream = slot.map(|slot| self.streams.name(slot));
         self.partial = Partial { stream, data, padding, ignored: 0, ends };

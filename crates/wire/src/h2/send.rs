@@ -9,7 +9,7 @@ use bolide_http::{BodyLen, FieldMap, ResponseHead, status};
 
 use super::frame::{self, FrameHeader, FrameKind, HEADER_LEN, code, flag};
 use super::streams::{Closed, H2Sending, Receiving, UNKNOWN};
-use super::{H2Conn, QUEUE_KEPT};
+use super::{H2Conn, QUEUE_KEPT, check_accounts};
 use crate::{BodySource, Pull, RespondError, StreamId, WireEvent};
 
 /// A frame shorter than this is not begun just because the room ends.
@@ -139,6 +139,7 @@ impl H2Conn {
             }
         }
         self.flush_queue(out, events);
+        check_accounts(self);
     }
 
     /// Appends the queue, and reports the responses that end in it.
@@ -205,6 +206,10 @@ impl H2Conn {
         let header = FrameHeader { len: filled as u32, kind: FrameKind::Data, flags, stream: id };
         out.patch(mark, &header.bytes());
         let stream = self.streams.at(slot);
+        debug_assert!(
+            filled as u32 <= window && filled as u32 <= self.flow.frame_size,
+            "DATA fits the windows and the peer's frame size"
+        );
         stream.send_window -= filled as i32;
         stream.sent += filled as u64;
         stream.told += HEADER_LEN as u64;
@@ -229,6 +234,7 @@ impl H2Conn {
         let start = self.begin_head();
         let generation = self.encoder.generation();
         if let Some(block) = self.known_responses.find(generation, head) {
+            debug_assert!(generation.is_some(), "a cached block belongs to a settled table");
             self.queue.extend_from_slice(block);
         } else {
             self.encode_head(head);

@@ -193,6 +193,7 @@ impl H2Streams {
 
     pub(super) fn insert(&mut self, id: u32, stream: H2Stream) -> StreamId {
         debug_assert!(id != 0, "0 marks a free slot");
+        debug_assert!(self.find(id).is_none(), "a stream is open once");
         self.open += 1;
         self.active += 1;
         let slot = match self.ids.iter().position(|&taken| taken == 0) {
@@ -264,6 +265,7 @@ impl H2Streams {
         if !stream.is_active() {
             return None;
         }
+        debug_assert!(!stream.is_scheduled, "a removed stream is not scheduled");
         self.active -= 1;
         (stream.user != UNBOUND).then_some(stream.user)
     }
@@ -288,6 +290,27 @@ impl H2Streams {
             user: Some(stream.user),
             progress: stream.sent,
         })
+    }
+
+    /// Bytes of open streams that are reported and not consumed.
+    pub(super) fn unread(&self) -> u32 {
+        self.taken().map(H2Stream::unread).sum()
+    }
+
+    /// The number of streams that say that they are scheduled.
+    pub(super) fn scheduled(&self) -> usize {
+        let (active, open) =
+            (self.taken().filter(|one| one.is_active()).count(), self.taken().count());
+        debug_assert_eq!(
+            (active, open),
+            (self.active as usize, self.open as usize),
+            "the counts are those of the slots"
+        );
+        self.taken().filter(|stream| stream.is_scheduled).count()
+    }
+
+    fn taken(&self) -> impl Iterator<Item = &H2Stream> {
+        self.ids.iter().zip(&self.slots).filter(|(id, _)| **id != 0).map(|(_, stream)| stream)
     }
 
     /// The number of slots, taken or free.

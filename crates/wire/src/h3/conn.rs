@@ -84,6 +84,7 @@ impl H3Conn {
                 let reason = "too many blocked streams";
                 return Err(fatal(crate::qpack::DECOMPRESSION_FAILED, reason));
             }
+            debug_assert!(!self.blocked.contains(&slot), "a stream is blocked once");
             self.blocked.push(slot);
         }
         match result {
@@ -141,6 +142,10 @@ impl H3Conn {
         quic: &mut impl QuicStreams,
     ) {
         let Some(stream) = self.streams.at(slot) else { return };
+        debug_assert!(
+            stream.send.is_complete(),
+            "a response is complete behind its last byte, which its declared length names"
+        );
         quic.finish(stream.id);
         if stream.user != UNBOUND {
             let (body_bytes, head_bytes) = (stream.send.body_bytes, stream.send.head_bytes);
@@ -268,6 +273,10 @@ impl H3Conn {
     }
 
     pub(super) fn send_goaway(&mut self, id: u64) {
+        debug_assert!(
+            self.goaway.is_none_or(|before| id <= before) && id.is_multiple_of(4),
+            "RFC 9114 §5.2: GOAWAY names requests and never increases"
+        );
         self.goaway = Some(id);
         let mut payload = Vec::new();
         frame::encode_varint(&mut payload, id);
@@ -333,6 +342,7 @@ impl H3Conn {
         let mut at = 0;
         while let Some(&slot) = self.blocked.get(at) {
             let held = self.streams.at(slot).and_then(|stream| stream.recv.held.as_ref());
+            debug_assert!(held.is_some(), "a blocked stream holds its section");
             if held.is_some_and(|held| held.required > inserted) {
                 at += 1;
                 continue;

@@ -364,6 +364,10 @@ impl H3Intake<'_> {
         let recv = &mut stream.recv;
         recv.frame = if left == taken { H3Frame::Header } else { H3Frame::Data(left - taken) };
         recv.received += taken;
+        debug_assert!(
+            recv.length.is_none_or(|length| recv.received <= length),
+            "DATA stays within content-length"
+        );
         if !recv.wants_body {
             return Ok(());
         }

@@ -246,6 +246,10 @@ fn account(stream: &mut H3Stream, pull: Pull, pulled: u64) -> bool {
     }
     // INVARIANT: a complete body is never pending.
     send.is_pending &= send.body != H3Body::Done;
+    debug_assert!(
+        send.body != H3Body::Exact(0),
+        "a body is done with the last byte of its declared length"
+    );
     true
 }
 

@@ -128,6 +128,15 @@ pub(super) struct Send {
 }
 
 impl Send {
+    /// Whether QUIC has every byte of the response.
+    pub(super) fn is_complete(&self) -> bool {
+        self.is_answered
+            && self.body == H3Body::Done
+            && self.head.is_empty()
+            && self.rest.is_empty()
+            && !self.is_trailed
+    }
+
     /// Changes whenever QUIC accepts bytes: body bytes minus waiting bytes.
     fn left(&self) -> u64 {
         let waiting = self.head.len() + self.rest.iter().map(Bytes::len).sum::<usize>();
@@ -270,6 +279,12 @@ impl H3Streams {
         })
     }
 
+    /// The number of streams that say that they are in the scheduler.
+    pub(super) fn queued(&self) -> usize {
+        let streams = self.slots.iter().filter_map(|slot| slot.stream.as_ref());
+        streams.filter(|stream| stream.send.is_queued).count()
+    }
+
     /// The number of streams, dead ones included.
     pub(super) const fn live(&self) -> usize {
         self.slots.len() - self.free.len()
@@ -324,7 +339,8 @@ impl H3Streams {
             self.slots.push(Slot { generation: 0, stream });
             (self.slots.len() - 1) as u32
         };
-        self.by_id.insert(id, slot);
+        let before = self.by_id.insert(id, slot);
+        debug_assert!(before.is_none(), "a QUIC stream has one slot");
         slot
     }
 
@@ -337,6 +353,7 @@ impl H3Streams {
     pub(super) fn remove(&mut self, slot: u32) {
         let Some(entry) = self.slots.get_mut(slot as usize) else { return };
         if let Some(stream) = entry.stream.take() {
+            debug_assert!(!stream.send.is_queued, "a removed stream is not in the scheduler");
             entry.generation = entry.generation.wrapping_add(1);
             self.free.push(slot);
             if self.by_id.get(&stream.id) == Some(&slot) {

@@ -147,6 +147,7 @@ impl HpackDecoder {
             } else {
                 self.literal(block, &mut at, Indexing::Leave, scratch, sink)?
             };
+            debug_assert!(at <= block.len(), "a field ends within its block");
             if size > size_max {
                 return Err(HpackError::TooLarge);
             }

@@ -127,6 +127,7 @@ fn long_code(acc: u64) -> (u16, u32) {
 /// [`HuffmanError`] on an end-of-string symbol, and on padding longer than seven bits or not all
 /// ones (RFC 7541 §5.2). `out` then has a part of the text.
 pub fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), HuffmanError> {
+    let start = out.len();
     out.reserve(input.len() * 8 / 5 + 1);
     let (mut acc, mut have, mut at) = (0_u64, 0_u32, 0);
     // PERF: while eight bytes can be read at once, five short codes fit between two reads.
@@ -166,6 +167,7 @@ pub fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), HuffmanError> {
     }
     decode_some(&mut acc, &mut have, out)?;
     let padding = !(u64::MAX.checked_shr(have).unwrap_or(0));
+    debug_assert!(out.len() - start <= input.len() * 8 / 5, "the shortest code has five bits");
     if have > 7 || acc != padding { Err(HuffmanError) } else { Ok(()) }
 }
 
@@ -232,6 +234,7 @@ pub fn encoded_len_in(bytes: &[u8], case: HuffmanCase) -> usize {
 /// Appends the code of `bytes` in the given case, padded with ones.
 #[inline]
 pub fn encode_in(bytes: &[u8], case: HuffmanCase, out: &mut Vec<u8>) {
+    let start = out.len();
     let (mut acc, mut have) = (0_u64, 0_u32);
     for &byte in bytes {
         let symbol = usize::from(case.apply(byte));
@@ -249,6 +252,11 @@ pub fn encode_in(bytes: &[u8], case: HuffmanCase, out: &mut Vec<u8>) {
         have -= 8;
         out.push((acc >> have) as u8);
     }
+    debug_assert_eq!(
+        out.len() - start,
+        encoded_len_in(bytes, case),
+        "the code is as long as was announced"
+    );
 }
 
 #[cfg(test)]

@@ -164,6 +164,7 @@ impl HpackTable {
         let (name_len, value_len) = (name.len() as u16, value.len() as u16);
         self.entries.push_back(Entry { start, name_len, value_len, token, traits });
         self.size += need as u32;
+        self.check();
     }
 
     /// Changes the limit and evicts the entries above it.
@@ -177,6 +178,22 @@ impl HpackTable {
         while self.size > size_max {
             self.evict();
         }
+        self.check();
+    }
+
+    /// Checks in debug builds that size and arena are those of the entries.
+    fn check(&self) {
+        debug_assert!(self.size <= self.size_max, "the table stays within its limit");
+        debug_assert_eq!(
+            self.entries.iter().map(|entry| entry.len() + ENTRY_OVERHEAD).sum::<usize>(),
+            self.size as usize,
+            "the size is that of the entries"
+        );
+        debug_assert_eq!(
+            self.dead() + self.entries.iter().map(Entry::len).sum::<usize>(),
+            self.arena.len(),
+            "the entries lie in the arena without gaps"
+        );
     }
 
     /// Frees unused memory.

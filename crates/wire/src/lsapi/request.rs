@@ -99,6 +99,7 @@ fn push_packet(out: &mut Vec<u8>, start: usize, params: &Params, body_len: u64) 
     }
     out.extend_from_slice(&[0; 4]);
     out.resize(start + (out.len() - start).next_multiple_of(8), 0);
+    debug_assert!((out.len() - start).is_multiple_of(8), "the table is aligned to eight bytes");
     push_table(out, &known)?;
     for field in &unknown {
         for at in [field.name.0, field.name.1, field.value.0, field.value.1] {
@@ -169,5 +170,6 @@ fn push_table(out: &mut Vec<u8>, known: &[Place; KNOWN.len()]) -> Option<()> {
     for field in known {
         push_int(out, field.value.0 as i32);
     }
+    debug_assert_eq!(out.len(), end, "the table has its fixed length");
     Some(())
 }

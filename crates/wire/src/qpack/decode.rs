@@ -120,6 +120,10 @@ impl QpackDecoder {
             // RFC 9204 §4.4.1: Section Acknowledgment.
             push_integer(&mut self.out, 0x80, 7, stream);
             self.told = self.told.max(required);
+            debug_assert!(
+                self.told <= self.table.inserted(),
+                "only insertions that came are acknowledged"
+            );
         }
     }
 

@@ -107,6 +107,11 @@ impl QpackEncoder {
     /// Records the references of a section on `stream`.
     pub fn track(&mut self, stream: u64, references: Option<References>) {
         if let Some(references) = references {
+            debug_assert!(
+                self.table.dropped() <= references.lowest && references.required <= self.known,
+                "a section refers only to acknowledged entries of the table"
+            );
+            debug_assert!(self.may_refer(), "the outstanding sections are bounded");
             self.outstanding.push((stream, references));
         }
     }
@@ -206,6 +211,10 @@ impl QpackEncoder {
     }
 
     fn acknowledge_inserts(&mut self, known: u64) {
+        debug_assert!(
+            known <= self.table.inserted(),
+            "the peer acknowledges only insertions that were made"
+        );
         if known > self.known {
             self.known = known;
             self.version += 1;
@@ -262,6 +271,7 @@ impl QpackEncoder {
         };
         // RFC 9204 §4.5.1.1: modulo twice the number of entries that fit the peer's table.
         let full_range = 2 * (self.peer_capacity / ENTRY_OVERHEAD as u64);
+        debug_assert!(full_range > 0, "a table with entries has room for one");
         push_integer(out, 0, 8, required % full_range + 1);
         push_integer(out, 0, 7, self.table.inserted() - required);
     }
@@ -322,6 +332,10 @@ impl QpackEncoder {
         if !self.table.insert(&self.lower, value) {
             return;
         }
+        assert!(
+            self.table.dropped() <= self.evictable(),
+            "RFC 9204 §2.1.1: no entry is evicted that the peer may still need"
+        );
         match known::find(name, text, value) {
             // RFC 9204 §4.3.2: Insert with Name Reference.
             StaticMatch::Name(row) | StaticMatch::Whole(row) => {
@@ -334,10 +348,15 @@ impl QpackEncoder {
         self.version += 1;
     }
 
+    /// The first entry that must stay: it is referred to, or not acknowledged.
+    fn evictable(&self) -> u64 {
+        let lowest = self.outstanding.iter().map(|(_, references)| references.lowest).min();
+        self.known.min(lowest.unwrap_or(u64::MAX))
+    }
+
     /// RFC 9204 §2.1.1: whether evicting only unreferenced entries makes room.
     fn has_room(&self, size: usize, capacity: usize) -> bool {
-        let lowest = self.outstanding.iter().map(|(_, references)| references.lowest).min();
-        let evictable = self.known.min(lowest.unwrap_or(u64::MAX));
+        let evictable = self.evictable();
         let mut used = self.table.size();
         for (index, entry) in self.table.entries() {
             if used + size <= capacity {

@@ -109,6 +109,7 @@ impl QpackTable {
     pub fn set_capacity(&mut self, capacity: usize) {
         self.capacity = capacity;
         self.make_room(0);
+        self.check();
     }
 
     /// Inserts a copy of name and value. `false` if they exceed the table, which stays unchanged.
@@ -122,6 +123,7 @@ impl QpackTable {
         self.make_room(size);
         self.size += size;
         self.entries.push_back(entry);
+        self.check();
         true
     }
 
@@ -138,7 +140,18 @@ impl QpackTable {
         self.make_room(size);
         self.size += size;
         self.entries.push_back(entry);
+        self.check();
         true
+    }
+
+    /// Checks in debug builds that the size is that of the entries and within the capacity.
+    fn check(&self) {
+        debug_assert!(self.size <= self.capacity, "the table stays within its capacity");
+        debug_assert_eq!(
+            self.entries.iter().map(QpackEntry::size).sum::<usize>(),
+            self.size,
+            "the size is that of the entries"
+        );
     }
 
     fn make_room(&mut self, size: usize) {
