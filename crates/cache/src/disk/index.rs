@@ -134,6 +134,7 @@ impl Part {
     }
 
     fn insert(&mut self, entry: IndexEntry, age: Age) {
+        debug_assert!(self.find(entry.hash).is_none(), "a file has one entry");
         if self.count >= self.buckets.len() * 2 {
             self.rehash();
         }
@@ -181,6 +182,11 @@ impl Part {
         self.entries[place as usize].chain = self.free;
         self.free = place;
         self.count -= 1;
+        debug_assert!(
+            (self.count == 0) == (self.oldest == NONE)
+                && (self.count == 0) == (self.newest == NONE),
+            "the list by last use has every file"
+        );
         entry
     }
 }
@@ -214,7 +220,8 @@ impl Index {
     fn count_private(&self, hash: FileHash, change: u32) {
         if hash & 1 == 1 {
             let group = (hash >> 1) as usize % GROUPS;
-            self.private[group].fetch_add(change, Ordering::Release);
+            let before = self.private[group].fetch_add(change, Ordering::Release);
+            assert!(change == 1 || before > 0, "no private file is denied");
         }
     }
 
@@ -226,8 +233,10 @@ impl Index {
 
     fn account(&self, added: u32, gone: u32, count: i64) {
         self.blocks.fetch_add(u64::from(added), Ordering::Relaxed);
-        self.blocks.fetch_sub(u64::from(gone), Ordering::Relaxed);
-        self.count.fetch_add(count.cast_unsigned(), Ordering::Relaxed);
+        let before = self.blocks.fetch_sub(u64::from(gone), Ordering::Relaxed);
+        assert!(before >= u64::from(gone), "the blocks are those of the files");
+        let before = self.count.fetch_add(count.cast_unsigned(), Ordering::Relaxed);
+        assert!(before.checked_add_signed(count).is_some(), "the count is that of the files");
     }
 
     /// Records a file of `bytes` bytes, used at `now` (seconds). A file that the walk found does
@@ -248,7 +257,7 @@ impl Index {
         let hash = split(hash);
         let entry = IndexEntry { hash, chain: NONE, older: NONE, newer: NONE, blocks, used: now };
         part.insert(entry, age);
-        drop(part);
+        // Under the lock: a removal must not be counted before the file is.
         self.account(blocks, gone, 1);
     }
 
@@ -371,6 +380,21 @@ mod tests {
         assert!(!index.may_have(7));
         index.note(7, 1, 0, Age::New);
         assert!(index.may_have(7) && !index.may_have(8));
+    }
+
+    #[test]
+    fn a_file_that_is_removed_as_soon_as_it_is_found_was_counted_before() {
+        let index = Index::new();
+        index.set_whole();
+        std::thread::scope(|scope| {
+            scope.spawn(|| (0..500_000).for_each(|now| index.note(7, 1, now, Age::New)));
+            for _ in 0..500_000 {
+                index.remove(7);
+                assert!(index.bytes() <= BLOCK && index.count() <= 1);
+            }
+        });
+        index.remove(7);
+        assert_eq!((index.bytes(), index.count()), (0, 0));
     }
 
     #[derive(Clone, Copy, Debug)]
