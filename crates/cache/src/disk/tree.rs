@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use crate::disk::format::{Record, Summer, head_size, sum};
+use crate::disk::format::{CHUNK, Record, Summer, head_size, sum};
 use crate::disk::index::{Age, FileHash, Index};
 use crate::disk::journal::{self, Echo, JournalEntry};
 use crate::disk::name::{file_hash, hex, is_hex, parse_hex};
@@ -59,7 +59,8 @@ pub struct DiskWrite {
 
 #[derive(Debug, Default)]
 struct Queue {
-    spills: VecDeque<DiskWrite>,
+    /// The objects, each with its charge when it was queued, which compressed variants raise.
+    spills: VecDeque<(DiskWrite, u64)>,
     bytes: u64,
 }
 
@@ -583,7 +584,7 @@ impl DiskTree {
             return false;
         }
         queue.bytes += bytes;
-        queue.spills.push_back(spill);
+        queue.spills.push_back((spill, bytes));
         true
     }
 
@@ -591,20 +592,24 @@ impl DiskTree {
     #[must_use]
     pub fn next_spill(&self) -> Option<DiskWrite> {
         let mut queue = lock(&self.queue);
-        let spill = queue.spills.pop_front()?;
-        queue.bytes = queue.bytes.saturating_sub(spill.object.charge());
+        let (spill, bytes) = queue.spills.pop_front()?;
+        queue.bytes -= bytes;
+        assert!(
+            queue.bytes == 0 || !queue.spills.is_empty(),
+            "the bytes of the queue are those of its objects"
+        );
         Some(spill)
     }
 
     /// Visits the queued objects; for the command line.
     pub(crate) fn queued(&self, visit: &mut impl FnMut(&Arc<Object>)) {
-        lock(&self.queue).spills.iter().for_each(|spill| visit(&spill.object));
+        lock(&self.queue).spills.iter().for_each(|(spill, _)| visit(&spill.object));
     }
 
     /// The smallest purge number of the queued objects.
     #[must_use]
     pub fn queued_floor(&self) -> Option<u64> {
-        lock(&self.queue).spills.iter().map(|spill| spill.sequence).min()
+        lock(&self.queue).spills.iter().map(|(spill, _)| spill.sequence).min()
     }
 
     /// Records a written file of `bytes` bytes, at `now` (seconds of a monotonic clock).
@@ -701,6 +706,11 @@ impl DiskWrite {
             object.pieces().for_each(|piece| sums.add(piece));
         }
         let sums = sums.finish();
+        debug_assert!(
+            object.kind() != ObjectKind::Content
+                || sums.len() as u64 == object.body_len().div_ceil(CHUNK as u64) * 8,
+            "each chunk of a body has a checksum"
+        );
         let is_content = object.kind() == ObjectKind::Content;
         let record = Record {
             seal,
@@ -730,53 +740,4 @@ impl DiskWrite {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{DiskLookup, DiskTree, DiskTreeSettings};
-
-    fn tree(levels: &[u8]) -> DiskTree {
-        DiskTree::new(&DiskTreeSettings {
-            root: (*b"/cache").into(),
-            levels: levels.into(),
-            max_size: 0,
-            inactive: 600,
-            min_free: 0,
-        })
-    }
-
-    #[test]
-    fn files_lie_where_nginx_would_put_them() {
-        let hash = 0xb7f5_4b2d_f777_3722_d382_f480_9d65_029c;
-        let name = "b7f54b2df7773722d382f4809d65029c";
-        for (levels, inside) in [
-            (&[][..], String::new()),
-            (&[1, 2], "c/29".to_owned()),
-            (&[2, 2], "9c/02".to_owned()),
-            (&[1, 1, 2], "c/9/02".to_owned()),
-        ] {
-            let tree = tree(levels);
-            let wanted = if inside.is_empty() {
-                format!("/cache/{name}")
-            } else {
-                format!("/cache/{inside}/{name}")
-            };
-            assert_eq!(String::from_utf8(tree.path(hash)).unwrap(), wanted);
-            let is = |name: &[u8]| tree.classify(inside.as_bytes(), name, false);
-            assert_eq!(is(name.as_bytes()), DiskLookup::File(hash));
-            assert_eq!(is(format!("{name}.0123456789abcdef").as_bytes()), DiskLookup::Temporary);
-            assert_eq!(is(format!("{name}.0123456789abcde").as_bytes()), DiskLookup::Foreign);
-            assert_eq!(is(format!("{name}x").as_bytes()), DiskLookup::Foreign);
-            assert_eq!(is(b"bolide.journal"), DiskLookup::Foreign);
-            assert_eq!(tree.classify(b"d", name.as_bytes(), false), DiskLookup::Foreign);
-            assert_eq!(tree.directories(hash).len(), levels.len());
-        }
-        let tree = tree(&[1, 2]);
-        assert_eq!(tree.classify(b"", b"c", true), DiskLookup::Directory);
-        assert_eq!(tree.classify(b"c", b"29", true), DiskLookup::Directory);
-        for (inside, name) in [("", "cc"), ("", "g"), ("c", "2"), ("c/29", "c"), ("c", "2G")] {
-            assert_eq!(
-                tree.classify(inside.as_bytes(), name.as_bytes(), true),
-                DiskLookup::Foreign
-            );
-        }
-    }
-}
+mod tests;
