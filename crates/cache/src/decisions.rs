@@ -95,6 +95,7 @@ impl DecisionRing {
         self.next.store(next.wrapping_add(1), Ordering::Relaxed);
         let slot = &self.slots[next % DECISIONS_MAX];
         let sequence = slot.sequence.load(Ordering::Relaxed);
+        debug_assert!(sequence.is_multiple_of(2), "a ring has one writer");
         slot.sequence.store(sequence.wrapping_add(1), Ordering::Relaxed);
         fence(Ordering::Release);
         let put = |at: usize, word: u64| slot.words[at].store(word, Ordering::Relaxed);

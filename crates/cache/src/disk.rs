@@ -276,6 +276,10 @@ impl Store {
     /// Lets `flush` write the due entries to the journal of each tree.
     pub fn flush_purges(&self, mut flush: impl FnMut(&DiskTree)) {
         let seen = self.disk.noted.load(Ordering::Acquire);
+        debug_assert!(
+            self.disk.written.load(Ordering::Acquire) <= self.disk.noted.load(Ordering::Acquire),
+            "the journals have no purge that was not recorded"
+        );
         self.trees().iter().for_each(|tree| flush(tree));
         self.disk.written.fetch_max(seen, Ordering::AcqRel);
     }
@@ -290,6 +294,7 @@ impl Store {
     /// Numbers purges from `start` on.
     pub fn begin_at(&self, start: u64) {
         self.tags.raise_generation(start);
+        debug_assert!(self.generation() >= start, "later purges have greater numbers");
     }
 
     /// Records a purge in the tree of a namespace. The caller holds the lock that numbers purges.

@@ -279,6 +279,7 @@ impl Front {
     ) {
         let Some(place) = self.place_of(page) else { return };
         let shortcuts = &mut self.slots[place].shortcuts;
+        debug_assert!(object.session().is_none(), "a private fragment is looked up by its session");
         let shortcut = Shortcut { at, until_ms, object };
         match shortcuts.iter().position(|known| known.at == at) {
             Some(known) => shortcuts[known] = shortcut,
@@ -334,6 +335,7 @@ impl Front {
             warmer.hits = hits;
             pair[colder]
         });
+        debug_assert!(object.is_named(key), "an object is in the slots of its own key");
         self.slots[at].clear();
         self.slots[at].object = Some(Arc::clone(object));
     }

@@ -203,6 +203,11 @@ impl GrowingObject {
         if bytes.is_empty() {
             return Wakes::default();
         }
+        debug_assert_eq!(
+            self.state.load(Ordering::Relaxed),
+            BEGUN,
+            "the body follows the head and precedes the end"
+        );
         let count = self.count.load(Ordering::Relaxed);
         self.size.fetch_add(bytes.len() as u64, Ordering::Release);
         let cell = self.pieces.make(count as usize);
@@ -213,7 +218,10 @@ impl GrowingObject {
     }
 
     pub(crate) fn finish(&self, complete: bool) -> Wakes {
-        self.state.store(if complete { COMPLETE } else { ABANDONED }, Ordering::Release);
+        let end = if complete { COMPLETE } else { ABANDONED };
+        let before = self.state.swap(end, Ordering::AcqRel);
+        assert!(matches!(before, ASKED | BEGUN), "a fill ends once");
+        debug_assert!(!complete || before == BEGUN, "a complete fill has a head");
         self.wake()
     }
 
@@ -223,7 +231,14 @@ impl GrowingObject {
 
     pub(crate) fn body(&self) -> Vec<Bytes> {
         let count = self.count.load(Ordering::Acquire) as usize;
-        (0..count).filter_map(|index| self.pieces.get(index)?.get().cloned()).collect()
+        let body: Vec<Bytes> =
+            (0..count).filter_map(|index| self.pieces.get(index)?.get().cloned()).collect();
+        assert_eq!(
+            body.iter().map(|piece| piece.len() as u64).sum::<u64>(),
+            self.size(),
+            "the pieces have every byte that was counted"
+        );
+        body
     }
 }
 
@@ -272,7 +287,8 @@ pub struct Follower {
 
 impl Drop for Follower {
     fn drop(&mut self) {
-        self.growing.followers.fetch_sub(1, Ordering::Relaxed);
+        let before = self.growing.followers.fetch_sub(1, Ordering::Relaxed);
+        debug_assert!(before > 0, "every follower is counted");
     }
 }
 

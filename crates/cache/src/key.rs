@@ -121,6 +121,7 @@ impl KeyBuilder {
 
     /// Drops the vary values that were pushed after `mark`.
     pub fn rewind(&mut self, mark: usize) {
+        debug_assert!(mark <= self.text.len(), "a mark belongs to the key under construction");
         self.text.truncate(mark.max(self.url_len as usize));
     }
 
@@ -149,6 +150,10 @@ impl KeyBuilder {
 
     fn key<'a>(&'a self, session: Option<SessionKey<'a>>) -> CacheKey<'a> {
         let (url, vary) = self.text.split_at(self.url_len as usize);
+        debug_assert!(
+            is_sequence(vary),
+            "the URL comes first, then values that their lengths keep apart"
+        );
         let mut hash = start(NamespaceId(self.namespace), session, url);
         let url_hash = hash.finish()[0];
         hash.add(vary);
@@ -161,6 +166,15 @@ impl KeyBuilder {
             session,
         }
     }
+}
+
+/// Whether `vary` is a sequence of values, each behind its length.
+fn is_sequence(mut vary: &[u8]) -> bool {
+    while let Some((len, rest)) = vary.split_first_chunk::<4>() {
+        let Some(rest) = rest.get(u32::from_le_bytes(*len) as usize..) else { return false };
+        vary = rest;
+    }
+    vary.is_empty()
 }
 
 /// The hash that all variants of a URL share.

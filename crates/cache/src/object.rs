@@ -6,6 +6,8 @@
 //! INVARIANT: an object is marked retired before its tags are released, because the tables of
 //! workers may still hold it and would read slots that belong to other tags by then.
 
+mod packed;
+
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -18,11 +20,12 @@ use crate::disk::DiskTree;
 use crate::disk::format::{CHUNK, sum};
 use crate::key::{CacheKey, NamespaceId, SessionKey};
 use crate::tags::{TagTable, TagVerdict};
+use packed::gather;
+pub use packed::is_marked;
+pub(crate) use packed::{pack_head, split_field};
 
 /// LIMIT: bytes of a body that shares an allocation with key and head.
 const PACKED_MAX: usize = 16 * 1024;
-/// LIMIT: bytes of a piece of a larger body.
-const PIECE_SIZE: usize = 1024 * 1024;
 /// Bytes that an object counts beyond its contents: the struct, its place in the index, the
 /// allocator's overhead.
 pub(crate) const OVERHEAD: u64 = 200;
@@ -239,6 +242,13 @@ impl Object {
         let ObjectParts { key, status, head, etag, times, tags, known, body } = parts;
         let session = key.session.map_or(&[][..], SessionKey::text);
         let body_len: usize = body.iter().map(Bytes::len).sum();
+        assert!(
+            [key.text.len(), session.len(), etag.len(), tags.len()]
+                .iter()
+                .all(|len| u16::try_from(*len).is_ok()),
+            "the parts of an object have lengths of two bytes"
+        );
+        assert!(u32::try_from(head.len()).is_ok(), "a head has a length of four bytes");
         let small = body_len <= PACKED_MAX;
         let fixed = key.text.len() + session.len() + etag.len() + tags.len() * 4 + head.len();
         let mut packed = Vec::with_capacity(fixed + if small { body_len } else { 0 });
@@ -474,7 +484,12 @@ impl Object {
     }
 
     pub(crate) fn set_outside(&self, outside: Outside) {
-        let _ = self.extra.get_or_init(Box::default).outside.set(outside);
+        debug_assert!(
+            outside.sums.len() as u64 == outside.len.div_ceil(Outside::CHUNK) * 8,
+            "each chunk of a body has a checksum"
+        );
+        let set = self.extra.get_or_init(Box::default).outside.set(outside);
+        debug_assert!(set.is_ok(), "a body has one file");
     }
 
     /// The compressed variant, if it was made.
@@ -637,6 +652,10 @@ impl Object {
             }
             self.known.fetch_max(generation, Ordering::AcqRel);
         }
+        debug_assert!(
+            self.known.load(Ordering::Acquire) >= generation,
+            "an object is known to be good at the generation that was checked"
+        );
         let marks = self.marks.load(Ordering::Acquire);
         if marks & RETIRED != 0 {
             TagVerdict::Dead
@@ -728,60 +747,4 @@ impl Object {
         });
         OVERHEAD + self.packed.len() as u64 + extra
     }
-}
-
-/// Copies `body` to pieces that own exactly their memory. Received bytes may be slices of larger
-/// buffers.
-fn gather(body: Vec<Bytes>, len: usize) -> Vec<Bytes> {
-    let mut pieces = Vec::with_capacity(len.div_ceil(PIECE_SIZE));
-    let (mut piece, mut left) = (Vec::with_capacity(len.min(PIECE_SIZE)), len);
-    for bytes in body {
-        let mut rest = &bytes[..];
-        while !rest.is_empty() {
-            let (now, later) = rest.split_at(rest.len().min(piece.capacity() - piece.len()));
-            piece.extend_from_slice(now);
-            left -= now.len();
-            rest = later;
-            if piece.len() == piece.capacity() {
-                let next = Vec::with_capacity(left.min(PIECE_SIZE));
-                pieces.push(Bytes::from(std::mem::replace(&mut piece, next).into_boxed_slice()));
-            }
-        }
-    }
-    pieces
-}
-
-/// Packs a head: `Last-Modified` in 8 bytes, then each field as lengths, name and value.
-pub(crate) fn pack_head(head: &ObjectHead) -> Vec<u8> {
-    let mut packed = Vec::with_capacity(512);
-    packed.extend_from_slice(&head.last_modified.unwrap_or(u64::MAX).to_le_bytes());
-    for field in head.fields.iter() {
-        packed.extend_from_slice(&(field.text.len() as u16).to_le_bytes());
-        packed.extend_from_slice(&(field.value.len() as u32).to_le_bytes());
-        packed.extend_from_slice(field.text);
-        packed.extend_from_slice(field.value);
-    }
-    packed
-}
-
-/// Whether a packed head has the ESI mark.
-#[must_use]
-pub fn is_marked(head: &[u8]) -> bool {
-    let mut rest = head.get(8..).unwrap_or_default();
-    while let Some((name, value, next)) = split_field(rest) {
-        if (name, value) == ESI_MARK {
-            return true;
-        }
-        rest = next;
-    }
-    false
-}
-
-#[inline]
-pub(crate) fn split_field(bytes: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
-    let (name_len, rest) = bytes.split_first_chunk::<2>()?;
-    let (value_len, rest) = rest.split_first_chunk::<4>()?;
-    let (name, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*name_len)))?;
-    let (value, rest) = rest.split_at_checked(u32::from_le_bytes(*value_len) as usize)?;
-    Some((name, value, rest))
 }

@@ -201,6 +201,7 @@ impl FillPermit {
 
     /// Appends to the body. `bytes` must own its memory, not be a slice of a receive buffer.
     pub fn append(&mut self, bytes: Bytes) -> Wakes {
+        debug_assert!(!self.spent, "an ended permit fills nothing");
         self.store.filling.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         self.growing.append(bytes)
     }
@@ -230,6 +231,10 @@ impl FillPermit {
             return None;
         }
         let head = self.growing.head()?;
+        debug_assert!(
+            head.length.is_none_or(|length| length == self.growing.size()),
+            "a stored body has its declared length"
+        );
         let object = self.keep_as(head, self.growing.body())?;
         let tags = self.growing.packed_tags.get().cloned().unwrap_or_default();
         self.store.spill(&object, self.growing.generation, tags);
@@ -299,6 +304,7 @@ impl FillPermit {
         let Some(old) = self.growing.stale.clone() else {
             return Committed { object: None, wakes: self.abandon(AbandonReason::Gone) };
         };
+        assert!(self.growing.head().is_none(), "a validated object is stored without a new body");
         head.status = old.status();
         head.length = Some(old.body_len());
         if tags.is_empty() {
@@ -327,6 +333,7 @@ impl FillPermit {
     }
 
     fn end(&mut self, why: AbandonReason) -> Wakes {
+        assert!(!self.spent, "a permit ends once");
         self.spent = true;
         self.release_tags();
         let key = self.growing.key.key();
@@ -365,6 +372,7 @@ impl FillPermit {
     }
 
     fn go_to(mut self, key: &CacheKey<'_>, rival: Rival) -> Moved {
+        debug_assert!(self.growing.head().is_none(), "a fill moves before it begins");
         let permit = self.store.regrant(key, self.growing.generation, rival);
         // A purge of the URL marks fills, not tags. From here on a purge marks both.
         if let Some(permit) = &permit {

@@ -21,6 +21,7 @@ impl<T: Default> Segments<T> {
     }
 
     const fn place(&self, index: usize) -> (usize, usize) {
+        debug_assert!(self.base.is_power_of_two(), "a row is found by the bits of an index");
         let group = index / self.base + 1;
         let row = group.ilog2() as usize;
         (row, index - self.base * ((1 << row) - 1))

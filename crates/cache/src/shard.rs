@@ -150,6 +150,7 @@ impl Shard {
             }
             old
         });
+        debug_assert!(self.find(&key).is_none(), "a key has one entry");
         let copies = if key.vary().is_empty() { Vec::new() } else { self.copies(&key) };
         // The oldest variant, but not the entry with the names of the fields.
         let is_copy =
@@ -242,6 +243,10 @@ impl Shard {
         self.entries[place as usize].chain = self.free;
         self.free = place;
         self.count -= 1;
+        debug_assert!(
+            self.count > 0 || self.bytes() == 0 && self.small.oldest == self.main.oldest,
+            "an empty shard has no bytes and empty queues"
+        );
         object
     }
 
@@ -257,6 +262,7 @@ impl Shard {
             self.entries[newest as usize].newer = place;
         }
         let entry = &mut self.entries[place as usize];
+        debug_assert!(newest != place, "an entry is in one queue, once");
         (entry.older, entry.newer) = (newest, NONE);
     }
 
@@ -265,6 +271,7 @@ impl Shard {
         let (older, newer) = (entry.older, entry.newer);
         let Some(object) = &entry.object else { return };
         let queue = if object.is_main() { &mut self.main } else { &mut self.small };
+        assert!(queue.bytes >= object.charge(), "the bytes of a queue are those of its entries");
         queue.bytes -= object.charge();
         if older == NONE {
             queue.oldest = newer;
@@ -367,6 +374,7 @@ impl Shard {
         if self.resting.len() >= RESTING_MAX {
             self.resting.retain(|_, until| now_ms < *until);
         }
+        debug_assert!(self.resting.len() <= RESTING_MAX, "suspended keys are bounded");
         if self.resting.len() < RESTING_MAX {
             self.resting.insert(key.hash, until_ms);
         }

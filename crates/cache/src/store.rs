@@ -321,7 +321,8 @@ impl Store {
     /// Ends a fill.
     pub(crate) fn end_fill(&self, growing: &Arc<GrowingObject>) {
         self.end_joining(growing);
-        self.filling.fetch_sub(growing.size(), Ordering::Relaxed);
+        let before = self.filling.fetch_sub(growing.size(), Ordering::Relaxed);
+        assert!(before >= growing.size(), "the bytes of fills are those of their bodies");
     }
 
     /// The tags of `old`, with new references. `None` if the index does not have `old` under `key`.
@@ -341,6 +342,7 @@ impl Store {
 
     /// Inserts a filled object, unless a purge hit its fill.
     pub(crate) fn put_fill(&self, object: &Arc<Object>, growing: &Arc<GrowingObject>) -> bool {
+        assert!(object.is_named(&growing.key.key()), "a fill stores an object under its own key");
         if growing.is_softened() {
             object.soften();
         }
@@ -394,15 +396,19 @@ impl Store {
 
     /// Releases an object that was just removed from the index.
     pub(crate) fn let_go(&self, object: &Arc<Object>) {
+        assert!(!object.is_retired(), "an object is released once");
         object.retire();
         if let Some(session) = object.session() {
-            self.private[session_bucket(session)].fetch_sub(1, Ordering::Relaxed);
+            let before = self.private[session_bucket(session)].fetch_sub(1, Ordering::Relaxed);
+            assert!(before > 0, "no private object is denied");
         }
         let bytes = object.charge();
-        self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        let before = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        assert!(before >= bytes, "the store's bytes are those of its objects");
         if let Some(account) = self.accounts.get(object.namespace().0 as usize) {
-            account.bytes.fetch_sub(bytes, Ordering::Relaxed);
-            account.objects.fetch_sub(1, Ordering::Relaxed);
+            let before = account.bytes.fetch_sub(bytes, Ordering::Relaxed);
+            let objects = account.objects.fetch_sub(1, Ordering::Relaxed);
+            assert!(before >= bytes && objects > 0, "an account has the sum of its objects");
         }
         self.tags.count(object.tags(), object.known(), TagCount::Out);
         object.tags().for_each(|id| self.tags.release(id));

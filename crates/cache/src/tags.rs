@@ -280,6 +280,7 @@ impl TagTable {
             }
         }
         ids.truncate(kept);
+        debug_assert!(ids.is_sorted_by(|one, next| one < next), "an object has a tag once");
         if !whole {
             ids.iter().for_each(|id| self.release(*id));
             return None;
@@ -290,14 +291,16 @@ impl TagTable {
     /// Adds a reference to a tag that has one already.
     pub(crate) fn retain(&self, id: u32) {
         if let Some(slot) = self.slot(id) {
-            slot.references.fetch_add(1, Ordering::Relaxed);
+            let before = slot.references.fetch_add(1, Ordering::Relaxed);
+            debug_assert!(before > 0, "a retained tag has a reference already");
         }
     }
 
     /// Releases a reference.
     pub(crate) fn release(&self, id: u32) {
         if let Some(slot) = self.slot(id) {
-            slot.references.fetch_sub(1, Ordering::Release);
+            let before = slot.references.fetch_sub(1, Ordering::Release);
+            assert!(before > 0, "a tag is released as often as it is retained");
         }
     }
 
@@ -355,7 +358,8 @@ impl TagTable {
     fn strike(slot: &TagSlot, generation: u64, how: TagPurge) -> u64 {
         match how {
             TagPurge::Dead => {
-                slot.purged.store(generation, Ordering::Release);
+                let before = slot.purged.swap(generation, Ordering::AcqRel);
+                debug_assert!(before < generation, "the generations of purges increase");
                 let mut word = slot.live.load(Ordering::Acquire);
                 loop {
                     let next = (word >> 32).wrapping_add(1) << 32;
@@ -387,7 +391,7 @@ impl TagTable {
         let hit =
             id.and_then(|id| self.slot(id)).map_or(0, |slot| Self::strike(slot, generation, how));
         drop(map);
-        self.generation.store(generation, Ordering::Release);
+        self.publish(generation);
         hit
     }
 
@@ -453,7 +457,7 @@ impl TagTable {
                 hit += Self::strike(slot, generation, how);
             }
         }
-        self.generation.store(generation, Ordering::Release);
+        self.publish(generation);
         hit
     }
 
@@ -462,8 +466,14 @@ impl TagTable {
         let _one_at_a_time = lock(&self.recent);
         let generation = self.generation.load(Ordering::Acquire) + 1;
         let hit = act(generation);
-        self.generation.store(generation, Ordering::Release);
+        self.publish(generation);
         hit
+    }
+
+    /// Publishes the generation of a purge that has taken effect.
+    fn publish(&self, generation: u64) {
+        let before = self.generation.swap(generation, Ordering::AcqRel);
+        assert_eq!(before + 1, generation, "purges take effect one at a time");
     }
 
     /// The effect of prefix purges after `known` on a response whose tags had no slots then.
@@ -504,6 +514,10 @@ impl TagTable {
             let used = slot.references.load(Ordering::Acquire) != 0;
             let recent = slot.purged.load(Ordering::Acquire) > floor
                 || slot.stale.load(Ordering::Acquire) > floor;
+            debug_assert!(
+                slot.purged.load(Ordering::Acquire) <= self.generation() + 1,
+                "only a purge in progress is ahead of the generation"
+            );
             if !used && !recent {
                 slot.live.store(0, Ordering::Release);
                 lock(&self.free).push(*id);

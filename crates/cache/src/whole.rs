@@ -62,6 +62,10 @@ impl Whole {
 
     /// Records a use of each part for eviction.
     pub(crate) fn touch(&self, now_ms: u64) {
+        debug_assert!(
+            self.parts.iter().all(|part| part.session().is_none()),
+            "an assembled page has no private part"
+        );
         self.parts.iter().for_each(|part| part.touch(now_ms));
     }
 

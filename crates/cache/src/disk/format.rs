@@ -243,9 +243,15 @@ impl<'a> Record<'a> {
             out.extend_from_slice(&(text.len() as u32).to_le_bytes());
         }
         out.resize(FIXED, 0);
+        debug_assert_eq!(out.len(), FIXED, "the fixed part has its size");
         texts.iter().for_each(|text| out.extend_from_slice(text));
+        assert_eq!(out.len(), size, "a head has the size that it declares");
         let sum = sum(out);
         out[SUM].copy_from_slice(&sum.to_le_bytes());
+        debug_assert!(
+            Record::decode(out).is_none_or(|decoded| decoded.size() == size),
+            "a head is read with the size it was written with"
+        );
         true
     }
 

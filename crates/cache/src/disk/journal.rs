@@ -89,8 +89,13 @@ pub fn push(out: &mut Vec<u8>, entry: &JournalEntry<'_>, unix_ms: u64) {
         out.extend_from_slice(&(text.len() as u16).to_le_bytes());
     }
     texts.iter().for_each(|text| out.extend_from_slice(text));
+    assert_eq!(out.len() - start, size, "an entry has the size that it declares");
     let sum = sum(&out[start..]);
     out[start + 8..start + 16].copy_from_slice(&sum.to_le_bytes());
+    debug_assert!(
+        self::entry(&out[start..]).is_some_and(|(read, _)| read == *entry),
+        "a purge is read as it was written"
+    );
 }
 
 fn entry(bytes: &[u8]) -> Option<(JournalEntry<'_>, usize)> {

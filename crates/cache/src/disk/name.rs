@@ -21,7 +21,14 @@ pub fn file_hash(namespace: &[u8], url: &[u8], vary: &[u8], session: &[u8]) -> F
     add(&mut hash, session);
     let rest = first_bits(hash) & (FileHash::MAX >> URL_BITS);
     let hash = shared & !(FileHash::MAX >> URL_BITS) | rest;
-    if session.is_empty() { index::public(hash) } else { index::private(hash, sum(session)) }
+    let name =
+        if session.is_empty() { index::public(hash) } else { index::private(hash, sum(session)) };
+    debug_assert_eq!(
+        shared_bits(name),
+        shared_bits(shared),
+        "the variants of a URL share the first bits of their names"
+    );
+    name
 }
 
 /// The first bits of the names of all variants of a URL.

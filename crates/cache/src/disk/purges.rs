@@ -198,6 +198,7 @@ impl Purges {
         let floor = self.floor;
         self.names.retain(|_, mark| mark.dead.max(mark.stale) > floor);
         self.beginnings.retain(|known| known.mark.dead.max(known.mark.stale) > floor);
+        debug_assert!(self.len() <= NAMES_MAX + BEGINNINGS_MAX, "remembered purges are bounded");
     }
 
     /// Drops the purges that every remaining file was checked against.

@@ -258,6 +258,21 @@ pub fn decide(
         Ok(scope) => StoreVerdict::Keep(scope),
         Err(refusal) => StoreVerdict::Refuse(refusal),
     };
+    if let Some(scope) = decision.scope() {
+        let is_private = said.http.private || said.control.scope() == Some(CacheScope::Private);
+        assert!(
+            scope == CacheScope::Private || !is_private,
+            "a private response is never stored as public"
+        );
+        debug_assert!(
+            decision.ttl > 0 || decision.stale_while_revalidate > 0,
+            "a stored response has a lifetime"
+        );
+        debug_assert!(
+            !decision.no_vary || decision.vary.is_empty() && decision.vary_value.is_none(),
+            "a response without vary part varies by nothing"
+        );
+    }
     decision
 }
 

@@ -15,6 +15,7 @@ pub(crate) fn initial_age(answer: &FieldMap, asked: u64, arrived: u64) -> u32 {
     // Without `Age` no cache had stored the response, and the response delay does not count.
     let corrected = if answer.get(Name::Age).is_some() { corrected } else { 0 };
     let age = apparent.max(corrected).min(cache_control::SECONDS_MAX.into());
+    debug_assert!(u32::try_from(age).is_ok(), "an age has 31 bits (RFC 9111 §1.2.2)");
     age as u32
 }
 
@@ -35,6 +36,10 @@ impl Times {
     /// The state at `now_ms`.
     #[must_use]
     pub const fn state(&self, now_ms: u64) -> FreshState {
+        debug_assert!(
+            self.expires_ms <= self.stale_until_ms() && self.expires_ms <= self.error_until_ms(),
+            "the windows for stale responses follow the freshness lifetime"
+        );
         if now_ms < self.expires_ms {
             FreshState::Fresh
         } else if now_ms < self.stale_until_ms() {

@@ -120,6 +120,10 @@ impl KeyPiece<'_> {
 
     /// Appends kind and text; a cookie is `name=value;` or `name;`.
     pub fn push(&self, out: &mut Vec<u8>) {
+        debug_assert!(
+            OF_ADDRESS.contains(&self.kind()) == matches!(self, Self::Host(_) | Self::Claim(_)),
+            "the kinds of the address are those that depend on it alone"
+        );
         out.push(self.kind());
         match self {
             Self::Claim(claim) => claim.push(out),
@@ -286,5 +290,6 @@ pub fn session(
     if !is_one {
         out.truncate(start);
     }
+    debug_assert_eq!(is_one, out.len() > start, "a session has a key, and no session has none");
     is_one
 }
