@@ -1,11 +1,11 @@
-//! What documents say of the tree must be true: paths, functions, crates, commands.
+//! Documents must be true of the tree: paths, functions, crates, commands.
 //!
-//! Looks at what stands in backquotes, and at commands in fenced blocks; prose is left alone.
+//! Checks the text in backquotes, and commands in fenced blocks; prose is not checked.
 
 use std::fs;
 use std::path::Path;
 
-/// How a word in backquotes begins that is meant as a path from the root.
+/// The prefixes of words in backquotes that are paths from the root.
 const PATHS: &[&str] =
     &["crates/", "src/", "docs/", "tests/", "scripts/", "bench/", "fuzz/", "demo/", "conf/"];
 
@@ -94,7 +94,7 @@ fn read_sources(directory: &Path, sources: &mut Vec<String>) {
     }
 }
 
-/// What is wrong with `Type` or `Type::Member`; other words are left alone.
+/// The error in `Type` or `Type::Member`; other words are left alone.
 fn missing_type(sources: &[String], quoted: &str) -> Option<String> {
     let (name, member) = match quoted.split_once("::") {
         Some((name, member)) => (name, Some(member)),
@@ -128,7 +128,7 @@ const fn is_word_char(c: char) -> bool {
 /// Words of HTTP and types of the standard library.
 const ELSEWHERE: &[&str] = &["Arc", "Connection", "Date", "Host", "Instant", "Vary"];
 
-/// What is wrong with `path` or `path.rs::function`.
+/// The error in `path` or `path.rs::function`.
 fn reference(root: &Path, quoted: &str) -> Option<String> {
     let is_path = PATHS.iter().any(|start| quoted.starts_with(start));
     if !is_path || quoted.contains(['*', '{', '<', ' ', '…']) {
@@ -158,7 +158,7 @@ fn defines(text: &str, function: &str) -> bool {
     false
 }
 
-/// What is wrong with a command: a missing target of `make`, test or package.
+/// The error in a command: a missing target of `make`, test or package.
 fn command(root: &Path, quoted: &str) -> Option<String> {
     if quoted.starts_with("cargo ")
         && let Some((_, rest)) = quoted.split_once(" -p ")

@@ -62,7 +62,7 @@ pub fn check(root: &Path) -> Vec<String> {
     problems
 }
 
-/// What the names of our packages begin with.
+/// The prefix of our packages.
 const PREFIX: &str = "bolide-";
 
 /// Directories of our packages that the `[dependencies]` section of a manifest names.

@@ -1,4 +1,4 @@
-//! Style that a program can see: lengths, headers, words that do not belong.
+//! Style that a program can check: lengths, headers, forbidden words.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ const COLUMNS_MAX: usize = 100;
 const LINES_MAX: usize = 800;
 /// Lines of a file of tests.
 const TEST_LINES_MAX: usize = 1500;
-/// Where `unsafe` may stand: the wrappers around system calls.
+/// The only place for `unsafe`: the wrappers around system calls.
 const UNSAFE_IN: &str = "crates/io/src/sys";
 
 /// The root of the repository.
