@@ -53,20 +53,19 @@ Options:
   -g directives : set global directives out of configuration file
 
 Commands:
-  serve         : serve a directory at once, on http and https, to this
-                  machine alone; with --listen, to those who reach that
-                  address, * for all; with --php, run its PHP too; with
-                  --print-config, print the configuration instead, to grow
-                  from
-  check         : tell what becomes of each directive of a configuration; with
-                  --all, also of those that work as in nginx
-  status        : tell what the running server holds, worker by worker
-  php status    : tell how the php pools of the running server are
-  php restart   : start php pools again, without losing a request
+  serve         : serve a directory at once, over http and https, on the
+                  loopback only; with --listen, on that address, * for all;
+                  with --php, run its PHP too; with --print-config, print the
+                  configuration instead, as a start for your own
+  check         : report how this server treats each directive of a
+                  configuration; with --all, also those that work as in nginx
+  status        : show the resources of the running server, worker by worker
+  php status    : show the state of the php pools of the running server
+  php restart   : restart php pools, without losing a request
   demo          : serve the demonstration site
-  explain       : tell how the running server would answer a request, and why
-  cache         : look at, purge and fill what the running server keeps;
-                  more by bolide explain --help
+  explain       : show how the running server would answer a request, and why
+  cache         : list, purge and warm the cache of the running server;
+                  see bolide explain --help
 ";
 
 /// The command to run.

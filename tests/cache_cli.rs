@@ -224,5 +224,5 @@ fn a_server_that_keeps_nothing_says_so() {
     assert!(done.code == 1 && done.stderr.contains("has no cache"), "{done}");
     let url = format!("http://localhost:{}/", server.home().port(0));
     let story = ask(&server, &["explain", &url]).succeeded().text();
-    assert!(story.contains("decision   NONE: files answer here"), "{story}");
+    assert!(story.contains("decision   NONE: files are served here"), "{story}");
 }

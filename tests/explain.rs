@@ -181,7 +181,7 @@ fn the_story_names_the_lines_that_made_it() {
         assert!(found, "no \"{said}\" with {place} in\n{story}");
     }
     assert!(story.contains("starts over with \"/count.php?q=/new/x\""), "{story}");
-    assert!(story.contains("decision   MISS: nothing is kept under this key"), "{story}");
+    assert!(story.contains("decision   MISS: nothing is stored under this key"), "{story}");
     assert!(story.contains(&format!("a request goes to upstream {address}")), "{story}");
 }
 
@@ -219,8 +219,8 @@ fn reasons_say_what_is_in_the_way() {
         ("/wp-admin/count.php", &[], "preset", "the path /wp-admin/count.php"),
         ("/count.php", login, "preset", "the cookie wordpress_logged_in_x"),
         ("/count.php?no=1", &[], "bypass", "page_cache_bypass ("),
-        ("/count.php", post, "method", "ask with GET"),
-        ("/index.html", &[], "no-cache-here", "files answer here"),
+        ("/count.php", post, "method", "request it with GET"),
+        ("/index.html", &[], "no-cache-here", "files are served here"),
     ];
     for (path, options, why, words) in rows {
         let json = told(&server, path, options);
@@ -231,7 +231,7 @@ fn reasons_say_what_is_in_the_way() {
     let path = "/count.php?h[]=Cache-Control:no-store";
     assert_eq!(get(&server, path, "").status, 200);
     let json = told(&server, path, &[]);
-    assert!(json.contains("the answer said no-store"), "{json}");
+    assert!(json.contains("the response has no-store"), "{json}");
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn a_configuration_can_be_asked_without_a_server() {
     );
     assert!(text.contains("decision   MISS"), "{text}");
     let wrong = home.run(&["explain", "-c", "own.conf", "http://a.test:1/"]);
-    assert!(wrong.code == 1 && wrong.stderr.contains("nobody listens on port 1"), "{wrong}");
+    assert!(wrong.code == 1 && wrong.stderr.contains("no listener on port 1"), "{wrong}");
 }
 
 #[test]
@@ -334,7 +334,7 @@ fn the_server_tells_about_itself_to_whom_it_is_allowed() {
         assert_eq!(field(&told, "decision"), decision, "{path}");
     }
     let (status, wrong) = open("?explain=http://localhost:1/");
-    assert!(status == 400 && wrong.contains("nobody listens on port 1"), "{wrong}");
+    assert!(status == 400 && wrong.contains("no listener on port 1"), "{wrong}");
     assert_eq!(
         server.connect().ask("POST /open HTTP/1.1\r\nHost: a\r\nContent-Length: 0").status,
         405

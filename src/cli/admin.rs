@@ -22,42 +22,42 @@ Usage: bolide explain [--json] [--method NAME] [--cookie NAME=VALUE]...
                           'NAME: VALUE']... [--sitemap FILE|URL]... [URL]...
        bolide status [--json]
 
-Each of them asks the running server, which is found as by bolide -s: by the
-pid file of the configuration (-c, -p), or with --pid PID. Its owner and root
-may. They exit with 0, or with 1 and a reason on standard error.
+Each of them contacts the running server, which is found as by bolide -s: by
+the pid file of the configuration (-c, -p), or with --pid PID. Only its owner
+and root may. They exit with 0, or with 1 and an error on standard error.
 
-explain        : tell how a request would be answered now, and why: server,
-                 location, rewriting, the key, what the store has of it, the
+explain        : show how a request would be answered now, and why: server,
+                 location, rewriting, the key, the stored objects, the
                  decision, and what would have to change for a hit. Nothing is
                  sent and nothing changes. With -c and without a server, the
-                 configuration alone is asked.
+                 configuration alone is used.
   --method     : the method, instead of GET
   --cookie     : a cookie of the request
   --header     : a header of the request
   --from       : the client's address, instead of 127.0.0.1
-  --listen     : the address or port that is reached, instead of the URL's
-  --request    : tell what was decided about the request that logs show as
-                 $request_id; its beginning is enough
-cache list     : show what is kept
-  --tag        : with this tag; a * at the end stands for more
-  --url        : whose URL, or path, begins so
-  --limit      : so many at most; 100 if nothing is said
-cache stats    : show figures of the store and its parts
-cache purge    : drop what is kept, and tell how many objects that were
+  --listen     : the listening address or port, instead of the URL's
+  --request    : show the decision about the request that logs show as
+                 $request_id; a prefix of it is enough
+cache list     : show the cached objects
+  --tag        : with this tag; a final * matches any suffix
+  --url        : with this prefix of the URL, or of the path
+  --limit      : the most entries; default 100
+cache stats    : show figures of the store and its spaces
+cache purge    : drop objects, and print how many
   --url        : all copies of this page
-  --tag        : everything with this tag; a * at the end stands for more
-  --prefix     : everything whose URL, or path, begins so
+  --tag        : everything with this tag; a final * matches any suffix
+  --prefix     : everything with this prefix of the URL, or of the path
   --all        : everything
-  --stale      : it serves on while one request fetches it anew
-cache warm     : ask the running server for pages, so that they are kept
-  --sitemap    : for those that a sitemap names
-  --concurrency: so many at once; 2 if nothing is said
-  --rate       : so many in a second at most
-status         : what the server holds: connections, requests, deadlines and
-                 slots of each worker, descriptors, memory, the cache, PHP
---vhost        : only in the part of the server with this first name
+  --stale      : keep serving it stale while one request refreshes it
+cache warm     : request pages from the running server, so that they are cached
+  --sitemap    : the pages of a sitemap
+  --concurrency: concurrent requests; default 2
+  --rate       : the most requests per second
+status         : the resources of the server: connections, requests, deadlines
+                 and slots of each worker, descriptors, memory, the cache, PHP
+--vhost        : only in the space of the server with this first name
 --zone         : only in this zone of fastcgi_cache_path
---json         : for machines
+--json         : print JSON
 ";
 
 /// A command for a running server.

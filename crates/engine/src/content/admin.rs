@@ -53,7 +53,7 @@ impl Exchange {
             return self.try_out(&asked, site, ctx);
         }
         let Some(store) = site.store() else {
-            return self.tell(404, &error("the server keeps no answers"), site, ctx);
+            return self.tell(404, &error("the server has no cache"), site, ctx);
         };
         let told = match value("request") {
             Some((_, id)) => {

@@ -28,50 +28,56 @@ pub(super) struct AdviceCase<'a> {
 /// Why an answer was not kept, and what helps.
 const fn help(refusal: StoreRefusal) -> (&'static str, &'static str) {
     match refusal {
-        StoreRefusal::Method => ("answers to this method are not kept", "ask with GET"),
+        StoreRefusal::Method => ("responses to this method are not cached", "request it with GET"),
         StoreRefusal::Status => (
-            "answers of this status are not kept",
-            "a zone needs fastcgi_cache_valid for it, the page cache the application's word",
+            "responses with this status are not cached",
+            "a zone needs fastcgi_cache_valid for it, the page cache an explicit lifetime",
         ),
-        StoreRefusal::Environment => ("a rewrite rule said no-cache", "change that rule"),
-        StoreRefusal::Request => ("queries or cookies are not cached here", "ask without them"),
-        StoreRefusal::RequestNoStore => ("the request said no-store", "ask without Cache-Control"),
-        StoreRefusal::NoStore => ("the answer said no-store", "the application must not say so"),
-        StoreRefusal::NoCache => ("the answer said no-cache", "the application must not say so"),
+        StoreRefusal::Environment => ("a rewrite rule set no-cache", "change that rule"),
+        StoreRefusal::Request => {
+            ("requests with queries or cookies are not cached here", "send none")
+        }
+        StoreRefusal::RequestNoStore => ("the request has no-store", "send no Cache-Control"),
+        StoreRefusal::NoStore => ("the response has no-store", "the application must not send it"),
+        StoreRefusal::NoCache => ("the response has no-cache", "the application must not send it"),
         StoreRefusal::Private => (
-            "the answer is private",
-            "the application must say public, or private with X-LiteSpeed-Cache-Control",
+            "the response is private",
+            "the application must send public, or private with X-LiteSpeed-Cache-Control",
         ),
         StoreRefusal::Authorization => (
-            "the request had Authorization, or auth_request let it in",
-            "the application must say public or s-maxage",
+            "the request had Authorization, or passed auth_request",
+            "the application must send public or s-maxage",
         ),
         StoreRefusal::SetCookie => (
-            "the answer set a cookie",
-            "the application must not, or say X-LiteSpeed-Cache-Control: public",
+            "the response sets a cookie",
+            "the application must not, or must send X-LiteSpeed-Cache-Control: public",
         ),
-        StoreRefusal::Vary => ("the answer's Vary names what no key can hold", "it must name less"),
+        StoreRefusal::Vary => {
+            ("the response's Vary has too many fields, or *", "it must list fewer")
+        }
         StoreRefusal::NoLifetime => (
-            "the answer did not say how long it may be kept",
-            "the application must say so (X-LiteSpeed-Cache-Control: public,max-age=600, or \
-             Cache-Control: s-maxage=600), or the configuration: page_cache on, or \
+            "the response has no lifetime",
+            "the application must send one (X-LiteSpeed-Cache-Control: public,max-age=600, or \
+             Cache-Control: s-maxage=600), or the configuration set one: page_cache on, or \
              fastcgi_cache_valid",
         ),
-        StoreRefusal::Stale => ("the answer was too old when it came", "it must live longer"),
-        StoreRefusal::TooLarge => ("the answer is too large", "raise page_cache_max_object"),
-        StoreRefusal::Empty => ("the answer has no body", "only answers with one are kept"),
+        StoreRefusal::Stale => ("the response was stale on arrival", "it needs a longer lifetime"),
+        StoreRefusal::TooLarge => ("the response is too large", "raise page_cache_max_object"),
+        StoreRefusal::Empty => {
+            ("the response has no body", "only responses with a body are cached")
+        }
         StoreRefusal::NoSession => (
-            "the answer is private and the request has no session",
-            "send the session's cookie, with 16 bytes at least; page_cache_session says which \
-             ones are",
+            "the response is private and the request has no session",
+            "send the session's cookie, with at least 16 bytes; page_cache_session names the \
+             cookies",
         ),
         StoreRefusal::Unassembled => (
-            "the answer is to be put together (ESI), which is off here or cannot be done",
+            "the response needs ESI, which is off here or impossible",
             "page_cache_esi on, and an application that does not compress",
         ),
         StoreRefusal::Space => (
-            "answers for this space are not kept here",
-            "page_cache_private and page_cache_lookup switch them on",
+            "responses for this space are not cached here",
+            "page_cache_private and page_cache_lookup enable them",
         ),
     }
 }
@@ -93,7 +99,7 @@ impl AdviceCase<'_> {
     pub(super) fn reason(&self) -> String {
         match self.decision {
             "NONE" => return self.no_cache(),
-            "JOIN" => return "somebody is fetching it, and it is waited for".to_owned(),
+            "JOIN" => return "another request is fetching it, and this one waits".to_owned(),
             _ => {}
         }
         match self.exchange.page.why {
@@ -101,50 +107,55 @@ impl AdviceCase<'_> {
             Why::Rule(bypass) => rule(bypass).0.to_owned(),
             Why::Preset => format!("{} never caches it: {}", self.preset(), self.named()),
             Why::Condition => format!("a text of {} is true", self.condition()),
-            Why::Purge => "the request is an order to purge".to_owned(),
+            Why::Purge => "the request is a purge".to_owned(),
             Why::LongKey => "its key is too long".to_owned(),
-            Why::NoZone => "fastcgi_cache names no zone that there is".to_owned(),
-            Why::NotPublic => "nothing for everybody is looked up here, and its session has \
-                               nothing of its own"
+            Why::NoZone => "fastcgi_cache names an unknown zone".to_owned(),
+            Why::NotPublic => "public objects are not looked up here, and its session has no \
+                               private ones"
                 .to_owned(),
             Why::Remembered => {
-                "answers under this key were not to be kept, a short while ago".to_owned()
+                "responses for this key were uncacheable a short while ago (hit-for-pass)"
+                    .to_owned()
             }
-            Why::Busy => "somebody is fetching it, and nobody waits for that here".to_owned(),
-            Why::Tired => "it has waited for others often enough".to_owned(),
-            Why::Anew => "the request's Cache-Control wants something newer".to_owned(),
-            Why::Body => "what comes for a body is not what comes for an address".to_owned(),
+            Why::Busy => "another request is fetching it, and requests do not wait here".to_owned(),
+            Why::Tired => "it has waited for other requests often enough".to_owned(),
+            Why::Anew => "the request's Cache-Control requires a newer response".to_owned(),
+            Why::Body => "the request has a body, which is not part of the key".to_owned(),
             Why::StandsIn => {
-                "what comes instead of a failure is not kept for its address".to_owned()
+                "a replacement for an error is not cached under the URL of the error".to_owned()
             }
-            Why::Refused => "what a refusal leads to has no part in the cache".to_owned(),
+            Why::Refused => "the response to a refused request is not cached".to_owned(),
         }
     }
 
     fn no_cache(&self) -> String {
         let location = self.site.location(self.location);
         match (self.caching, &location.pass) {
-            (None, None) => "files answer here, and no origin whose answers could be kept",
-            (None, Some(_)) => "no cache is on in this location",
-            (Some(_), _) => "it was answered before the cache had its turn",
+            (None, None) => {
+                "files are served here, without an upstream whose responses could be cached"
+            }
+            (None, Some(_)) => "no cache is enabled in this location",
+            (Some(_), _) => "it was answered before the cache lookup",
         }
         .to_owned()
     }
 
     fn found(&self) -> String {
         match self.exchange.answer.cached {
-            UpstreamCacheStatus::Hit => "a fresh answer is kept under this key",
+            UpstreamCacheStatus::Hit => "a fresh response is stored under this key",
             UpstreamCacheStatus::Stale => {
-                "an old answer serves, and a new one is fetched in the background"
+                "a stale response is served, and a new one is fetched in the background"
             }
             UpstreamCacheStatus::Updating => {
-                "an old answer serves while somebody fetches a new one"
+                "a stale response is served while another request fetches a new one"
             }
-            UpstreamCacheStatus::Expired => "what is kept is too old",
-            UpstreamCacheStatus::Revalidated => "what is kept was confirmed",
-            UpstreamCacheStatus::Bypass => "the cache was told not to answer",
-            UpstreamCacheStatus::Miss if self.was_purged() => "what was kept was purged",
-            UpstreamCacheStatus::Miss | UpstreamCacheStatus::No => "nothing is kept under this key",
+            UpstreamCacheStatus::Expired => "the stored response is stale",
+            UpstreamCacheStatus::Revalidated => "the stored response was revalidated",
+            UpstreamCacheStatus::Bypass => "the cache is bypassed",
+            UpstreamCacheStatus::Miss if self.was_purged() => "the stored response was purged",
+            UpstreamCacheStatus::Miss | UpstreamCacheStatus::No => {
+                "nothing is stored under this key"
+            }
         }
         .to_owned()
     }
@@ -192,7 +203,7 @@ impl AdviceCase<'_> {
     pub(super) fn advice(&self) -> Vec<String> {
         match self.decision {
             "HIT" => return Vec::new(),
-            "JOIN" => return vec!["nothing: ask again when the fetch is over".to_owned()],
+            "JOIN" => return vec!["nothing: repeat it when the fetch is over".to_owned()],
             "NONE" => return self.switch_on(),
             _ => {}
         }
@@ -201,34 +212,34 @@ impl AdviceCase<'_> {
             Why::Asked => self.fill(&mut all),
             Why::Rule(bypass) => all.push(rule(bypass).1.to_owned()),
             Why::Preset => {
-                all.push(format!("ask without {}, or change {}", self.named(), self.preset()));
+                all.push(format!("send it without {}, or change {}", self.named(), self.preset()));
             }
             Why::Condition => {
                 all.push(format!("the texts of {} must be empty or 0", self.condition()));
             }
-            Why::Purge => all.push("ask with GET".to_owned()),
-            Why::Body => all.push("ask without a body".to_owned()),
-            Why::StandsIn => all.push("the origin that failed must answer".to_owned()),
-            Why::Refused => all.push("access must be granted on the way to the answer".to_owned()),
+            Why::Purge => all.push("request it with GET".to_owned()),
+            Why::Body => all.push("send no body".to_owned()),
+            Why::StandsIn => all.push("the upstream that failed must respond".to_owned()),
+            Why::Refused => all.push("access must be granted".to_owned()),
             Why::LongKey => all.push("a shorter URL, or fewer and shorter cookies".to_owned()),
             Why::NoZone => all.push(format!(
                 "{} must give the name of a fastcgi_cache_path",
                 self.at(&["fastcgi_cache"])
             )),
             Why::NotPublic => all.push(format!(
-                "{} must let it be looked up",
+                "{} must allow the lookup",
                 self.at(&["page_cache_lookup", "CacheLookup", "CacheDisable"])
             )),
             Why::Remembered => {
-                all.push("wait two seconds: then the next answer is looked at again".to_owned());
+                all.push("wait two seconds: then the next response is considered again".to_owned());
                 self.last_refusal(&mut all);
             }
             Why::Busy => {
-                all.push("fastcgi_cache_lock on would wait for the fetch".to_owned());
+                all.push("with fastcgi_cache_lock on it would wait for the fetch".to_owned());
             }
-            Why::Tired => all.push("ask again".to_owned()),
+            Why::Tired => all.push("repeat it".to_owned()),
             Why::Anew => all.push(format!(
-                "ask without Cache-Control and Pragma, or set {} off",
+                "send no Cache-Control and Pragma, or set {} off",
                 self.at(&["page_cache_respect_request", "CacheIgnoreCacheControl"])
             )),
         }
@@ -241,8 +252,8 @@ impl AdviceCase<'_> {
             (None, Some(_)) => {
                 "page_cache auto in its server block would let the application decide"
             }
-            (None, None) => "files are not kept in the store: they are fast without it",
-            (Some(_), _) => "it must come as far as the origin of this location",
+            (None, None) => "files are not cached in the store: they are fast without it",
+            (Some(_), _) => "it must reach the upstream of this location",
         };
         vec![text.to_owned()]
     }
@@ -255,17 +266,17 @@ impl AdviceCase<'_> {
                 all.push("nothing: the fetch in the background makes it fresh".to_owned());
             }
             _ if self.exchange.method() == bolide_http::Method::Head => {
-                all.push("HEAD fills nothing: ask with GET".to_owned());
+                all.push("HEAD stores nothing: request it with GET".to_owned());
             }
             _ => {
                 self.last_refusal(all);
                 let more = self.uses_missing();
                 if all.is_empty() && more {
                     let which = self.at(&["fastcgi_cache_min_uses"]);
-                    all.push(format!("it must be asked for more often: {which}"));
+                    all.push(format!("it needs more requests: {which}"));
                 } else if all.is_empty() {
                     all.push(
-                        "nothing: this request would fill it, if its answer may be kept".into(),
+                        "nothing: this request would store it, if its response is cacheable".into(),
                     );
                 }
             }
@@ -275,7 +286,7 @@ impl AdviceCase<'_> {
         });
         let count = others.count();
         if count > 0 {
-            all.push(format!("{count} fresh copies of this URL are kept for other vary parts"));
+            all.push(format!("{count} fresh copies of this URL are stored for other vary parts"));
         }
     }
 
@@ -293,11 +304,11 @@ impl AdviceCase<'_> {
             Some(last) if last.is_kept => {}
             Some(Recent { refusal: Some(refusal), .. }) => {
                 let (why, what) = help(*refusal);
-                all.push(format!("the last answer was not kept, because {why}: {what}"));
+                all.push(format!("the last response was not stored, because {why}: {what}"));
             }
             Some(_) => {
                 let which = self.at(&["fastcgi_no_cache"]);
-                all.push(format!("the last answer was not kept: see {which}"));
+                all.push(format!("the last response was not stored: see {which}"));
             }
             None => {}
         }
@@ -311,21 +322,23 @@ impl AdviceCase<'_> {
 /// What a rule says, and what helps.
 const fn rule(bypass: Bypass) -> (&'static str, &'static str) {
     match bypass {
-        Bypass::Off => ("the cache is switched off here", "page_cache switches it on"),
-        Bypass::Method => ("answers to this method are not kept", "ask with GET or HEAD"),
-        Bypass::Query => ("requests with a query are not cached here", "ask without one"),
-        Bypass::Cookies => ("requests with cookies are not cached here", "ask without them"),
-        Bypass::Environment => ("page_cache_control said no-cache", "change that text"),
+        Bypass::Off => ("the cache is off here", "page_cache enables it"),
+        Bypass::Method => {
+            ("responses to this method are not cached", "request it with GET or HEAD")
+        }
+        Bypass::Query => ("requests with a query are not cached here", "send none"),
+        Bypass::Cookies => ("requests with cookies are not cached here", "send none"),
+        Bypass::Environment => ("page_cache_control set no-cache", "change that text"),
         Bypass::NoStore => {
-            ("the request said no-store, which counts here", "ask without Cache-Control")
+            ("the request has no-store, which applies here", "send no Cache-Control")
         }
         Bypass::Unkeyed => (
-            "it has more cookies than are told apart, or wants to be of another method",
-            "ask with fewer cookies and without X-HTTP-Method-Override",
+            "it has too many cookies for a key, or overrides its method",
+            "send fewer cookies and no X-HTTP-Method-Override",
         ),
         Bypass::NoSpace => (
-            "neither what is for everybody nor what is for its session is looked up",
-            "page_cache_lookup and page_cache_private switch that on",
+            "neither public nor private objects are looked up",
+            "page_cache_lookup and page_cache_private enable that",
         ),
     }
 }

@@ -91,12 +91,12 @@ impl ExplainUrl<'_> {
                 .listens()
                 .iter()
                 .position(known)
-                .ok_or_else(|| format!("nobody listens on \"{wanted}\": {}", addresses(site)));
+                .ok_or_else(|| format!("no listener on \"{wanted}\": {}", addresses(site)));
         }
         listen_of(site, url.scheme, url.port, &url.host).ok_or_else(|| {
             let what = if url.scheme == Scheme::Https { "https" } else { "http" };
             let (port, all) = (url.port, addresses(site));
-            format!("nobody listens on port {port} for {what}: {all}; --listen chooses one")
+            format!("no listener on port {port} for {what}: {all}; --listen selects one")
         })
     }
 }

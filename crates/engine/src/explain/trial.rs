@@ -398,11 +398,11 @@ fn chosen_server(site: &Site, server: u32, listen: usize, host: &[u8]) -> Chosen
 fn chosen_location(site: &Site, id: LocationIndex) -> Option<Chosen> {
     let location = site.http()?.locations.get(id as usize)?;
     let why = match location.handler {
-        bolide_conf::model::Handler::Pass(_) => "its origin answers",
+        bolide_conf::model::Handler::Pass(_) => "its upstream answers",
         bolide_conf::model::Handler::Static => "files or its own directives answer",
-        bolide_conf::model::Handler::Admin => "the server tells about itself",
-        bolide_conf::model::Handler::EmptyGif => "a picture of one pixel answers",
-        bolide_conf::model::Handler::StubStatus => "the server tells how many there are",
+        bolide_conf::model::Handler::Admin => "the server serves its own state",
+        bolide_conf::model::Handler::EmptyGif => "a GIF of one pixel",
+        bolide_conf::model::Handler::StubStatus => "the numbers of connections and requests",
     };
     Some(Chosen { name: name_of(location), why: why.to_owned(), place: location.place.clone() })
 }
