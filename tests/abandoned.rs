@@ -150,7 +150,7 @@ fn what_works_for_nobody_gives_way_to_clients() {
         (0..15).map(|number| ask(&server, &format!("/slow/stays/{number}"))).collect();
     wait_until("all reach the origin", || origin.asked() == 30);
     assert_eq!(server.get("/hello.txt").status, 200);
-    wait_until("what works for nobody ends", || origin.live() < 20);
+    wait_until("abandoned fills end", || origin.live() < 20);
     assert!(!server.error_log().contains("worker_connections are not enough"));
     drop(stay);
 }

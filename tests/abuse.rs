@@ -273,7 +273,7 @@ fn requests_that_are_made_only_to_be_reset_are_few() {
         let (_, end) = wasted(&server, &origin, 3, &[WINDOW_UPDATE, 0, 0, 0, 0]);
         ends += u32::from(end == Some(ENHANCE_YOUR_CALM));
         rounds += 1;
-        assert!(rounds < 1000, "nobody is told to calm down");
+        assert!(rounds < 1000, "no ENHANCE_YOUR_CALM");
     }
     good.send(frame(PING, 0, 0, &[7; 8]));
     loop {

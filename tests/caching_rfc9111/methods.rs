@@ -52,7 +52,7 @@ fn a_get_with_a_body_is_not_the_get_that_everybody_asks() {
     let lab = Lab::auto();
     let path = lab.page(KEEP);
     assert_eq!(run(&lab.send("GET", &path, "poison")), 1);
-    assert_eq!(run(&lab.get(&path)), 2, "what came for a body is kept for nobody");
+    assert_eq!(run(&lab.get(&path)), 2, "the response to a body is not stored");
     assert_eq!(run(&lab.send("GET", &path, "other")), 3, "nor does it get what is kept");
     assert_eq!(lab.app.asked(&path)[2].body, b"other");
     assert_eq!(run(&lab.get(&path)), 2);

@@ -17,7 +17,7 @@ use crate::store::{Freshness, Lookup, Store, judge};
 use crate::tags::lock;
 
 /// The worker number of a [`Store::dry_front`], which belongs to no worker.
-const NOBODY: u16 = u16::MAX;
+const NO_WORKER: u16 = u16::MAX;
 
 /// One tag, or all tags with a prefix, in any namespace and session.
 #[derive(Clone, Debug)]
@@ -36,7 +36,7 @@ impl Store {
     /// permits have no effect.
     #[must_use]
     pub fn dry_front(self: &Arc<Self>) -> Front {
-        Front::dry(Arc::clone(self), NOBODY)
+        Front::dry(Arc::clone(self), NO_WORKER)
     }
 
     /// The result that [`Store::lookup`] would have.
@@ -141,7 +141,7 @@ impl Store {
 mod tests {
     use std::sync::Arc;
 
-    use super::NOBODY;
+    use super::NO_WORKER;
     use crate::{
         AbandonReason, KeyBuilder, Lookup, ObjectHead, Store, StoreLimits, TagPurge, TagScope,
         Tags, Times,
@@ -164,7 +164,7 @@ mod tests {
         keys.start(store.namespace(b"site"));
         keys.push_url(b"/a");
         let mut dry = store.dry_front();
-        assert_eq!(dry.worker(), NOBODY);
+        assert_eq!(dry.worker(), NO_WORKER);
         let before = store.stats();
         let Lookup::Miss(permit) = dry.lookup(&keys.public(), 0) else { panic!("a miss") };
         let Lookup::Miss(other) = dry.lookup(&keys.public(), 0) else { panic!("still a miss") };

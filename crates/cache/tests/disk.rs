@@ -281,7 +281,7 @@ fn two_who_write_the_same_purge_leave_the_next_one_unwritten() {
     store.flush_purges(|_| store.flush_purges(|_| {}));
     assert!(!store.has_unwritten_purges());
     store.purge_all(site, TagPurge::Dead);
-    assert!(store.has_unwritten_purges(), "nobody may be told of it");
+    assert!(store.has_unwritten_purges(), "the purge is not acknowledged yet");
     // A purge that comes during a write is not part of it.
     store.flush_purges(|_| {
         store.purge_all(site, TagPurge::Dead);

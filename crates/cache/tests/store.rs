@@ -310,7 +310,7 @@ fn a_purge_of_its_url_follows_a_fill_to_another_key() {
     assert_eq!(store.purge_url(&keys.public(), TagPurge::Dead), 0);
     let mut copy = url(site, "/page");
     copy.push_vary(b"lang=de;");
-    let moved = first.move_to(&copy.public()).permit.expect("nobody fills it");
+    let moved = first.move_to(&copy.public()).permit.expect("no other fill of the key");
     assert!(fill(moved, &[], b"older than the purge").is_none());
     drop(permit(front.lookup(&copy.public(), 0)));
 }
@@ -322,7 +322,7 @@ fn who_joined_a_fill_that_is_not_kept_after_all_reads_to_its_end() {
     let keys = url(site, "/page");
     let (mut front, key) = (store.front(0), keys.public());
     let mut first = permit(front.lookup(&key, 0));
-    assert!(!first.pass_on(None), "nobody reads it");
+    assert!(!first.pass_on(None), "it has no reader");
     drop(first);
     for until_ms in [None, Some(50)] {
         let mut filling = permit(front.lookup(&key, 100));
@@ -331,7 +331,7 @@ fn who_joined_a_fill_that_is_not_kept_after_all_reads_to_its_end() {
         let Lookup::Join(mut joined) = front.lookup(&key, 100) else { panic!("no fill") };
         store.purge_tag(site, TagScope::Public, b"t", TagPurge::Dead);
         assert!(!filling.is_storable());
-        assert!(filling.pass_on(until_ms.map(|ms| 100 + ms)), "somebody reads it");
+        assert!(filling.pass_on(until_ms.map(|ms| 100 + ms)), "it has a reader");
         match until_ms {
             None => drop(permit(front.lookup(&key, 100))),
             Some(_) => assert!(matches!(front.lookup(&key, 100), Lookup::Pass)),

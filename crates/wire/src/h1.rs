@@ -130,7 +130,7 @@ enum Answer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reader {
     Exchange,
-    Nobody,
+    Discarded,
 }
 
 /// Whether the client still waits for `100 (Continue)`.
@@ -255,7 +255,7 @@ impl H1Conn {
     /// Discards the request body from now on. [`crate::WireEvent::BodyEnd`] still comes.
     pub fn discard_body(&mut self, stream: StreamId) {
         if self.is_current(stream) {
-            self.reader = Reader::Nobody;
+            self.reader = Reader::Discarded;
             self.ahead = 0;
         }
     }
@@ -317,13 +317,13 @@ impl H1Conn {
         self.broken || matches!((&self.input, self.answer), (Input::Discarding, Answer::Idle))
     }
 
-    /// Whether a response is on its way: who closes now must not let it look complete.
+    /// Whether a response is in progress. A close now must not let it look complete.
     #[must_use]
     pub const fn is_answering(&self) -> bool {
         matches!(self.answer, Answer::Sending(_))
     }
 
-    /// Whether an answer was truncated. Close at once, so that it cannot look complete.
+    /// Whether a response was truncated. Close at once, so that it cannot look complete.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         self.broken

@@ -555,7 +555,7 @@ impl H2Conn {
 }
 
 /// Checks in debug builds that no byte of the connection window is lost or credited twice, and
-/// that the scheduler has the streams that say so.
+/// that the scheduler has exactly the streams that are marked as scheduled.
 fn check_accounts(conn: &H2Conn) {
     if matches!(conn.phase, Phase::Dead) {
         return;

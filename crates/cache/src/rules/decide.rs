@@ -37,9 +37,9 @@ pub struct AnswerFacts<'a> {
 /// The source of a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum AnswerSource {
-    /// None.
+    /// No source: the response has no directives, and no default applies.
     #[default]
-    Nobody,
+    Unspecified,
     /// `X-LiteSpeed-Cache-Control`
     LiteSpeed,
     /// A targeted field.
@@ -181,7 +181,7 @@ impl StoreDecision {
     pub(crate) const fn new() -> Self {
         Self {
             verdict: StoreVerdict::Refuse(StoreRefusal::NoLifetime),
-            source: AnswerSource::Nobody,
+            source: AnswerSource::Unspecified,
             ttl: 0,
             age: 0,
             stale_while_revalidate: 0,
@@ -296,7 +296,7 @@ impl Said {
     fn by(policy: &CachePolicy, facts: &Facts<'_>, answer: &AnswerFacts<'_>) -> Self {
         let mut control = facts.environment.control;
         let mut said = Self {
-            source: AnswerSource::Nobody,
+            source: AnswerSource::Unspecified,
             control,
             http: CacheControl::default(),
             esi: control.esi == Some(true),

@@ -131,7 +131,7 @@ impl Oracle {
         if let Some(cookie) = seen.field("set-cookie")
             && !self.cookies.insert(cookie.to_owned())
         {
-            return Err(format!("the cookie {cookie} was given to somebody before"));
+            return Err(format!("the cookie {cookie} belongs to another client"));
         }
         if let Some(tag) = seen.field("etag") {
             self.tags.insert((host, path), tag.to_owned());

@@ -271,7 +271,10 @@ fn one_connection_carries_one_request_after_the_other() {
         };
         assert!(status == u32::from(round) && conn.is_idle());
     }
-    assert!(conn.receive(b"x", &mut events).is_ok() && !conn.is_idle(), "nobody asked for that");
+    assert!(
+        conn.receive(b"x", &mut events).is_ok() && !conn.is_idle(),
+        "the bytes belong to no request"
+    );
     let mut fresh = FcgiClient::new();
     assert!(fresh.receive(b"x", &mut events).is_err() && !fresh.is_idle());
 }

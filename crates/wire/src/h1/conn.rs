@@ -86,7 +86,7 @@ impl H1Conn {
     pub(super) const fn body_room(&self) -> usize {
         match self.reader {
             Reader::Exchange => BODY_WINDOW.saturating_sub(self.ahead) as usize,
-            Reader::Nobody => usize::MAX,
+            Reader::Discarded => usize::MAX,
         }
     }
 
@@ -265,7 +265,7 @@ impl H1Conn {
         self.after = After::Close;
         match (self.answer, self.reader) {
             (Answer::Done, _) => self.answer = Answer::Idle,
-            (_, Reader::Nobody) => {}
+            (_, Reader::Discarded) => {}
             (answer, Reader::Exchange) => {
                 self.broken = matches!(answer, Answer::Sending(_));
                 self.answer = Answer::Idle;

@@ -114,7 +114,7 @@ impl H1Conn {
         // bytes would be ambiguous.
         let clear = matches!(self.expectation, Expectation::None);
         let readable = match (&self.input, self.reader) {
-            (Input::Body(body), Reader::Nobody) => body.left() <= DRAIN_SIZE_MAX,
+            (Input::Body(body), Reader::Discarded) => body.left() <= DRAIN_SIZE_MAX,
             (Input::Discarding, _) => false,
             _ => true,
         };
@@ -288,7 +288,7 @@ impl H1Conn {
                 if self.after == After::KeepAlive && body.left() <= DRAIN_SIZE_MAX =>
             {
                 self.answer = Answer::Done;
-                self.reader = Reader::Nobody;
+                self.reader = Reader::Discarded;
             }
             Input::Body(_) | Input::Tunnel | Input::Silent => {
                 self.stop_reading();

@@ -150,5 +150,5 @@ pub fn fuzz(data: &[u8]) {
         assert_eq!(conn.is_idle(), conn.streams_open() == 0);
         assert_eq!(conn.is_closing() && is_dead, is_dead);
     }
-    assert!(!is_dead || world.bound.is_empty(), "nobody is stranded");
+    assert!(!is_dead || world.bound.is_empty(), "every owner got its reset");
 }

@@ -297,7 +297,7 @@ impl H2Streams {
         self.taken().map(H2Stream::unread).sum()
     }
 
-    /// The number of streams that say that they are scheduled.
+    /// The number of streams that are marked as scheduled.
     pub(super) fn scheduled(&self) -> usize {
         let (active, open) =
             (self.taken().filter(|one| one.is_active()).count(), self.taken().count());

@@ -279,7 +279,7 @@ impl H3Streams {
         })
     }
 
-    /// The number of streams that say that they are in the scheduler.
+    /// The number of streams that are marked as queued.
     pub(super) fn queued(&self) -> usize {
         let streams = self.slots.iter().filter_map(|slot| slot.stream.as_ref());
         streams.filter(|stream| stream.send.is_queued).count()

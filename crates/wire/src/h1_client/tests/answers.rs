@@ -191,7 +191,7 @@ fn the_answer_to_head_ends_with_its_head() {
         assert!(story.is_idle);
         let story = tell(&ask, format!("{bytes}hello").as_bytes());
         assert_eq!(story.told, [&head, "end 0"]);
-        assert!(!story.is_idle, "what stands behind it belongs to nobody");
+        assert!(!story.is_idle, "bytes behind it belong to no request");
     }
     assert_eq!(tell(&ask, b"hello").told, [HEADLESS]);
 }

@@ -216,7 +216,7 @@ fn useless_work_is_not_done_for_ever() {
             }),
         ),
         (
-            "requests that nobody takes",
+            "requests that are never answered",
             endures(max, |world, i| world.code(i * 4, &headers(&POST), false)),
         ),
         ("unknown streams", endures(max, |world, i| world.code(i * 4 + 10, &[0x21], true))),

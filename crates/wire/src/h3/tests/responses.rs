@@ -169,7 +169,7 @@ fn a_pending_body_goes_on_when_it_is_ready() {
     assert!(!world.conn.has_output() && world.quic.finished.is_empty());
     world.bodies.sources.insert(1, pieces(&[b"def"]));
     world.transmit();
-    assert_eq!(world.frames(0).len(), 2, "nobody said that it is ready");
+    assert_eq!(world.frames(0).len(), 2, "the body is still pending");
     world.conn.body_ready(stream);
     world.transmit();
     assert_eq!(world.frames(0)[2], (0, b"def".to_vec()));
