@@ -100,7 +100,8 @@ pub fn default(row: &DirectiveSpec) -> Option<Default> {
         Unwritten::Unsaid => {}
     }
     let owns_its_block = row.is_block() || row.args == Args::NONE;
-    if row.has_no_effect() || (owns_its_block && row.inherit == Inheritance::Own) {
+    let is_nothing = matches!(row.parse, Parse::Accepted(_));
+    if is_nothing || (owns_its_block && row.inherit == Inheritance::Own) {
         return Some(Default::Described("none".to_owned()));
     }
     from_settings(row).map(Default::Words)
@@ -153,6 +154,15 @@ mod tests {
     use std::time::Duration;
 
     use super::{bytes, time};
+    use crate::directive::Parse;
+    use crate::directives;
+
+    #[test]
+    fn what_is_accepted_says_that_it_has_no_effect() {
+        let accepted = directives::all().filter(|row| matches!(row.parse, Parse::Accepted(_)));
+        let silent: Vec<_> = accepted.filter(|row| !row.has_no_effect()).collect();
+        assert!(silent.is_empty(), "{silent:?}");
+    }
 
     #[test]
     fn sizes_and_times_are_written_with_their_largest_unit() {

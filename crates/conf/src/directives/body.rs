@@ -32,22 +32,24 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .doc("Whether every body is written to a named file.", "client_body_in_file_only clean;")
         .takes("on | clean | off")
         .default("off"),
-    accepted("client_body_in_single_buffer", HSL, Args::ONE, DirectiveForm::Flag)
-        .doc("Whether a body in memory is in a single buffer.", "client_body_in_single_buffer on;"),
+    accepted("client_body_in_single_buffer", HSL, Args::ONE, DirectiveForm::Flag).doc(
+        "Without effect: whether a body in memory is in a single buffer.",
+        "client_body_in_single_buffer on;",
+    ),
     accepted("client_body_early_read", HSL, Args::ONE, DirectiveForm::Flag).doc(
-        "Whether a body is read before the content handler needs it.",
+        "Without effect: whether a body is read before it is needed.",
         "client_body_early_read on;",
     ),
     // Packaged configurations set these for protocols whose `_pass` they never use.
     accepted("scgi_temp_path", HSL, Args::between(1, 4), DirectiveForm::Check(unused_temp_path))
         .doc(
-            "The directory for SCGI responses; SCGI is not supported.",
+            "Without effect: the directory for responses by SCGI.",
             "scgi_temp_path /var/tmp/scgi;",
         )
         .takes("DIRECTORY [NUMBER [NUMBER [NUMBER]]]"),
     accepted("uwsgi_temp_path", HSL, Args::between(1, 4), DirectiveForm::Check(unused_temp_path))
         .doc(
-            "The directory for uwsgi responses; uwsgi is not supported.",
+            "Without effect: the directory for responses by uwsgi.",
             "uwsgi_temp_path /var/tmp/uwsgi;",
         )
         .takes("DIRECTORY [NUMBER [NUMBER [NUMBER]]]"),

@@ -45,11 +45,11 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         brotli_mut(r).window = window;
         Ok(())
     })
-    .doc("The window size; only checked, as it is always 512 KiB.", "brotli_window 512k;")
+    .doc("Without effect: the window is 512k.", "brotli_window 512k;")
     .takes("SIZE (1k to 16m, a power of two)")
     .default("512k"),
     buffers("brotli_buffers", HSL, |r| &mut brotli_mut(r).buffers)
-        .doc("Number and size of the buffers.", "brotli_buffers 16 8k;"),
+        .doc("Without effect: the buffers size themselves.", "brotli_buffers 16 8k;"),
     value("brotli_static", HSL, Args::ONE, |r, node| {
         brotli_mut(r).precompressed = precompressed(node)?;
         Ok(())

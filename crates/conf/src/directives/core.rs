@@ -33,7 +33,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .takes("TIME [SECONDS]")
         .default("75s"),
     millis("keepalive_min_timeout", HSL, |r| &mut r.settings().keepalive_min_timeout).doc(
-        "How long an idle connection stays open after the server began to drain.",
+        "Without effect: how long an idle connection stays open after the server began to drain.",
         "keepalive_min_timeout 1s;",
     ),
     millis("keepalive_time", HSL, |r| &mut r.settings().keepalive_time)
@@ -48,7 +48,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     .default("1000"),
     list("keepalive_disable", HSL, Args::between(1, 2), keepalive_disable)
         .doc(
-            "Browsers whose keep-alive connections close after a POST.",
+            "Without effect: browsers whose keep-alive connections nginx closes after a POST.",
             "keepalive_disable msie6;",
         )
         .takes("none | msie6 | safari…")
@@ -56,38 +56,34 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     millis("send_timeout", HSL, |r| &mut r.settings().send_timeout)
         .doc("The longest pause between two writes of a response.", "send_timeout 60s;"),
     value("lingering_close", HSL, Args::ONE, lingering_close)
-        .doc(
-            "Whether the server reads data that the client still sends before it closes a \
-             connection.",
-            "lingering_close on;",
-        )
+        .doc("Without effect: connections linger as with `on`.", "lingering_close on;")
         .takes("off | on | always")
         .default("on"),
     millis("lingering_time", HSL, |r| &mut r.settings().lingering_time)
-        .doc("The longest time of such reading.", "lingering_time 30s;"),
+        .doc("How long what the client still sends is read before closing.", "lingering_time 30s;"),
     millis("lingering_timeout", HSL, |r| &mut r.settings().lingering_timeout)
         .doc("The longest wait for more data during such reading.", "lingering_timeout 5s;"),
     flag("reset_timedout_connection", HSL, |r| &mut r.settings().reset_timedout_connection)
         .doc("Whether connections that timed out are reset.", "reset_timedout_connection on;"),
     flag("sendfile", Contexts::HSLI, |r| &mut r.settings().sendfile)
-        .doc("Whether files are sent with sendfile().", "sendfile on;"),
+        .doc("Without effect: files leave with sendfile() where that is possible.", "sendfile on;"),
     value("sendfile_max_chunk", HSL, Args::ONE, |r, node| {
         r.settings().sendfile_max_chunk = values::size(node.arg(0)).ok_or(INVALID)?;
         Ok(())
     })
-    .doc("The most bytes that one sendfile() call sends.", "sendfile_max_chunk 2m;")
+    .doc("Without effect: the server bounds what one call sends.", "sendfile_max_chunk 2m;")
     .takes("SIZE")
     .default("2m"),
     flag("tcp_nopush", HSL, |r| &mut r.settings().tcp_nopush)
-        .doc("Whether the head and the file are sent in full packets.", "tcp_nopush on;"),
+        .doc("Without effect: the head and the body are sent together.", "tcp_nopush on;"),
     flag("tcp_nodelay", HSL, |r| &mut r.settings().tcp_nodelay)
-        .doc("Whether small pieces are sent at once (TCP_NODELAY).", "tcp_nodelay on;"),
+        .doc("Without effect: small pieces are sent at once (TCP_NODELAY).", "tcp_nodelay on;"),
     value("directio", HSL, Args::ONE, directio)
-        .doc("Files from this size on bypass the page cache (O_DIRECT).", "directio 4m;")
+        .doc("Without effect: files are read through the kernel's page cache.", "directio 4m;")
         .takes("BYTES | off")
         .default("off"),
     buffers("output_buffers", HSL, |r| &mut r.settings().output_buffers)
-        .doc("Number and size of buffers for reading files.", "output_buffers 2 32k;"),
+        .doc("Without effect: the buffers size themselves.", "output_buffers 2 32k;"),
     value("limit_rate", Contexts::HSLI, Args::ONE, |r, node| {
         r.settings().limit_rate = Some(rate(r, node)?);
         Ok(())
@@ -134,16 +130,16 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     flag("chunked_transfer_encoding", HSL, |r| &mut r.settings().chunked_transfer_encoding)
         .doc("Whether HTTP/1.1 responses may be chunked.", "chunked_transfer_encoding on;"),
     flag("msie_padding", HSL, |r| &mut r.settings().msie_padding)
-        .doc("Whether short error pages are padded for old MSIE.", "msie_padding off;"),
+        .doc("Without effect: error pages are not padded for old MSIE.", "msie_padding off;"),
     list("resolver", HSL, Args::at_least(1), resolver)
         .doc(
-            "Name servers; only checked, as names are resolved when the configuration is read.",
+            "Without effect: names are resolved when the configuration is read.",
             "resolver 127.0.0.53 valid=30s;",
         )
         .takes("HOST… [valid=SECONDS] [ipv4=on|off] [ipv6=on|off] [status_zone=NAME]")
         .without("none"),
     millis("resolver_timeout", HSL, |r| &mut r.settings().resolver_timeout)
-        .doc("The timeout of name resolution; only checked.", "resolver_timeout 5s;"),
+        .doc("Without effect: how long a lookup may take.", "resolver_timeout 5s;"),
     value("aio", HSL, Args::ONE, aio)
         .doc("Without effect: the way to read files is chosen automatically.", "aio threads;")
         .takes("on | off | threads[=NAME]")

@@ -18,7 +18,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .takes("NUMBER")
         .default("512"),
     flag("multi_accept", E, |r| &mut r.events.multi_accept)
-        .doc("Whether a worker accepts several connections at a time.", "multi_accept on;"),
+        .doc("Without effect: a worker accepts several connections at a time.", "multi_accept on;"),
     value("use", E, Args::ONE, method)
         .doc("Without effect: the server uses the best event method.", "use epoll;")
         .takes("epoll | poll | select")

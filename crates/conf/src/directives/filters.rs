@@ -34,7 +34,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     flag("gunzip", HSL, |r| &mut filters_mut(r).gunzip)
         .doc("Whether responses are decompressed for clients without gzip support.", "gunzip on;"),
     buffers("gunzip_buffers", HSL, |r| &mut filters_mut(r).gunzip_buffers)
-        .doc("Number and size of the buffers.", "gunzip_buffers 16 8k;"),
+        .doc("Without effect: the buffers size themselves.", "gunzip_buffers 16 8k;"),
 ];
 
 fn filters_mut(r: &mut ConfReader) -> &mut Filters {

@@ -62,7 +62,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .takes("REGEX… | msie6")
         .without("none"),
     buffers("gzip_buffers", HSL, |r| &mut gzip_mut(r).buffers)
-        .doc("Number and size of the buffers.", "gzip_buffers 16 8k;"),
+        .doc("Without effect: the buffers size themselves.", "gzip_buffers 16 8k;"),
     value("gzip_window", HSL, Args::ONE, |r, node| {
         let window = size(node.arg(0))?;
         if !matches!(window, 512 | 1024 | 2048 | 4096 | 8192 | 16384 | 32768) {
@@ -71,7 +71,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         gzip_mut(r).window = window;
         Ok(())
     })
-    .doc("The window size.", "gzip_window 32k;")
+    .doc("Without effect: the window is 32k.", "gzip_window 32k;")
     .takes("SIZE (512 to 32k, a power of two)")
     .default("32k"),
     accepted("gzip_hash", HSL, Args::ONE, DirectiveForm::Check(hash_size))

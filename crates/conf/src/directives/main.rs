@@ -116,7 +116,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .takes("NAME")
         .without("none; without effect, with a warning"),
     accepted("ssl_object_cache_inheritable", M, Args::ONE, DirectiveForm::Flag).doc(
-        "Whether a reload may reuse certificates that have not changed.",
+        "Without effect: whether a reload reuses certificates that have not changed.",
         "ssl_object_cache_inheritable on;",
     ),
     accepted("quic_bpf", M, Args::ONE, DirectiveForm::Flag)

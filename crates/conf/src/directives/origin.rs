@@ -82,7 +82,7 @@ macro_rules! rows {
                 Ok(())
             })
             .doc(
-                "The most buffered bytes that may wait for the client.",
+                "Without effect: a bound of what may wait for the client.",
                 concat!($family, "_busy_buffers_size 32k;"),
             )
             .takes("SIZE")
@@ -103,7 +103,7 @@ macro_rules! rows {
                 Ok(())
             })
             .doc(
-                "The most bytes written to that file at once.",
+                "Without effect: how much is written to that file at once.",
                 concat!($family, "_temp_file_write_size 32k;"),
             )
             .takes("SIZE")

@@ -177,11 +177,14 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     .takes("off")
     .default("off"),
     accepted("ssl_ocsp_cache", HS, Args::ONE, DirectiveForm::Check(ocsp_cache))
-        .doc("The cache of those OCSP responses.", "ssl_ocsp_cache shared:ocsp:1m;")
+        .doc(
+            "Without effect: the cache of OCSP responses about clients.",
+            "ssl_ocsp_cache shared:ocsp:1m;",
+        )
         .takes("off | shared:NAME:SIZE"),
     accepted("ssl_ocsp_responder", HS, Args::ONE, DirectiveForm::Any)
         .doc(
-            "The URL of the OCSP responder for client certificates.",
+            "Without effect: the OCSP responder for client certificates.",
             "ssl_ocsp_responder http://ocsp.a.com/;",
         )
         .takes("URL"),

@@ -36,7 +36,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     .takes("TYPE…")
     .default("text/html"),
     buffers("zstd_buffers", HSL, |r| &mut zstd_mut(r).buffers)
-        .doc("Number and size of the buffers.", "zstd_buffers 16 8k;"),
+        .doc("Without effect: the buffers size themselves.", "zstd_buffers 16 8k;"),
     value("zstd_static", HSL, Args::ONE, |r, node| {
         zstd_mut(r).precompressed = precompressed(node)?;
         Ok(())
