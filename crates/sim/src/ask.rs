@@ -32,6 +32,8 @@ pub enum What {
     Version,
     /// What the server knows of its client.
     Who,
+    /// The names of a directory.
+    Listed,
     /// A file for those with a password, by one of some credentials.
     Guarded(usize),
     /// Somewhere to send bodies to.
@@ -68,7 +70,7 @@ impl What {
     /// Whether the answer is not made at once: an application works, or a limit holds it back.
     #[must_use]
     pub const fn may_wait(self) -> bool {
-        self.is_app() || matches!(self, Self::Paced | Self::Guarded(_))
+        self.is_app() || matches!(self, Self::Paced | Self::Guarded(_) | Self::Listed)
     }
 }
 
@@ -168,14 +170,16 @@ impl SimAsk {
         let (apps, is_app) = match weights {
             Weights::Apps => (APPS, !chance.one_in(8)),
             Weights::Secure => (SECURE_APPS, chance.one_in(2)),
-            Weights::Upkeep => (UPKEEP_APPS, chance.one_in(3)),
+            Weights::Upkeep | Weights::Dearth => (UPKEEP_APPS, chance.one_in(3)),
             _ => (APPS, false),
         };
         let asks_who = weights == Weights::Secure && chance.one_in(3);
-        let is_guarded = weights == Weights::Upkeep && chance.one_in(4);
+        let is_guarded = matches!(weights, Weights::Upkeep | Weights::Dearth) && chance.one_in(4);
+        let is_listed = weights == Weights::Dearth && chance.one_in(4);
         let what = match chance.below(17) {
             _ if is_app => What::App(apps[chance.index(apps.len())], chance.size(200_000)),
             _ if asks_who => What::Who,
+            _ if is_listed => What::Listed,
             _ if is_guarded => What::Guarded(chance.index(CREDENTIALS.len())),
             0 => What::Index(["/www/index.html", "/www/docs/index.html"][chance.index(2)]),
             1 => What::Directory,
@@ -333,6 +337,7 @@ impl SimAsk {
             What::Version => "/version".to_owned(),
             What::Who => "/who".to_owned(),
             What::Guarded(_) => "/guarded/small.txt".to_owned(),
+            What::Listed => "/listed/".to_owned(),
             What::Upload => "/upload".to_owned(),
             What::Refused => "/small.txt".to_owned(),
             What::App(place, size) => format!("{place}?{}&{size}", self.token()),
@@ -411,6 +416,8 @@ pub enum Weights {
     Apps,
     /// Above all pages that are put together.
     Assemblies,
+    /// The same as below, and directories.
+    Dearth,
     /// Applications, bodies in files and passwords, each with a name for the log.
     Upkeep,
     /// Above all applications that are spoken to by TLS, and what the server knows of its client.
@@ -492,6 +499,8 @@ pub struct Truth<'a> {
     pub eras: &'a [Era],
     /// Nanoseconds that a reload leaves to requests, if it limits them.
     pub overtime: Option<u64>,
+    /// Calls of the server failed for want of something.
+    pub is_poor: bool,
     /// What went wrong with applications.
     pub deeds: &'a Deeds,
     /// What applications said that is kept.
@@ -514,6 +523,9 @@ impl Truth<'_> {
         }
         if answer.field("date").is_none() || answer.field("server").is_none() {
             return Err("an answer without date or server".to_owned());
+        }
+        if self.is_poor && answer.status >= 400 {
+            return Ok(());
         }
         if ask.is_barred {
             let status = answer.status;
@@ -547,7 +559,7 @@ impl Truth<'_> {
             let cut = self.overtime.map(|overtime| era.told.saturating_add(overtime));
             era.told > ask.since && cut.is_some_and(|cut| cut <= until)
         };
-        if self.eras.iter().skip(1).any(is_over) {
+        if self.is_poor || self.eras.iter().skip(1).any(is_over) {
             return true;
         }
         if let What::Page(place, page) = ask.what {
@@ -590,6 +602,7 @@ impl Truth<'_> {
             What::App(..) | What::Assembly(..) => self.deeds.allows(&ask.token(), answer.status),
             What::Upload => answer.status == 200 && answer.body == b"thanks",
             What::Guarded(1..) => answer.status == 401,
+            What::Listed => answer.status == 200 && (ask.head_only || lists(&answer.body)),
             What::Who => answer.status == 200 && (ask.head_only || is_told(ask, &answer.body)),
             What::Version => {
                 let eras = self.eras.iter().filter(|era| {
@@ -628,6 +641,11 @@ fn plain(answer: &SimAnswer) -> Option<Vec<u8>> {
     let mut plain = Vec::new();
     flate2::read::GzDecoder::new(&answer.body[..]).read_to_end(&mut plain).ok()?;
     Some(plain)
+}
+
+/// Whether a listing has a file that is always there.
+fn lists(body: &[u8]) -> bool {
+    String::from_utf8_lossy(body).contains("small.txt")
 }
 
 /// Whether the body says what the server has to know; it may say more of a failure.

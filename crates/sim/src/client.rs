@@ -190,6 +190,7 @@ fn truth<'a>(kernel: &'a Kernel, eras: &'a [Era]) -> Truth<'a> {
         valid: 1_000_000_000,
         eras,
         overtime: kernel.overtime,
+        is_poor: kernel.dearth.is_felt(),
         deeds: &kernel.deeds,
         pages: &kernel.pages,
     }

@@ -3,6 +3,7 @@
 //! Everything lives behind one handle that the doors of the workers and the clients share. Nothing
 //! happens by itself: time moves when a door waits and when the run says so.
 
+pub mod dearth;
 pub mod disk;
 pub mod logs;
 pub mod net;
@@ -66,6 +67,8 @@ pub struct Kernel {
     pub story: ScenarioLog,
     /// What the workers wrote to their access log.
     pub access_log: Vec<u8>,
+    /// What fails for want of something.
+    pub dearth: dearth::Dearth,
     /// Where other log lines go.
     pub logs: SimLogs,
     /// Nanoseconds that a reload leaves to requests, if it limits them.
@@ -154,6 +157,7 @@ impl Kernel {
             faults,
             story: ScenarioLog::new(telling),
             access_log: Vec::new(),
+            dearth: dearth::Dearth::default(),
             logs: SimLogs::default(),
             overtime: None,
             has_left_bodies: false,

@@ -7,6 +7,7 @@ mod quic;
 pub(crate) mod server;
 
 use std::cell::RefCell;
+use std::collections::BTreeSet;
 use std::rc::Rc;
 use std::sync::mpsc::Receiver;
 
@@ -19,6 +20,7 @@ use crate::chance::Chance;
 use crate::client::{SimAct, SimClient};
 use crate::gates::GATES;
 use crate::kernel::Kernel;
+use crate::kernel::dearth::DoorCall;
 use crate::kernel::disk::{STORES, is_stored};
 use crate::origin::SimUpstream;
 use crate::scenario::{Habits, MILLI, Scenario};
@@ -43,6 +45,8 @@ pub struct RunReport {
     pub forgiven: usize,
     /// Answers that were taken from files of the cache; in plays, those that were kept.
     pub recalls: u64,
+    /// Calls of the door that failed for want of something.
+    pub struck: BTreeSet<DoorCall>,
     /// The transcript, if it was wanted.
     pub text: String,
 }
@@ -161,7 +165,7 @@ impl World {
         let connections = if is_tight { 3 } else { 512 };
         kernel.is_tight = is_tight;
         let quic = quic::Offer::any(scenario, seed, &mut kernel);
-        if scenario == Scenario::Upkeep {
+        if scenario.has_upkeep() {
             chores::prepare(&mut kernel, seed);
         }
         let layout = Layout {
@@ -177,13 +181,17 @@ impl World {
             quic: quic.words,
             early_data: quic.early_data,
             has_gates: scenario.has_gates(),
-            has_upkeep: scenario == Scenario::Upkeep,
+            has_upkeep: scenario.has_upkeep(),
             own: None,
         };
         let kernel = Rc::new(RefCell::new(kernel));
         let birth =
             Birth { anchor: &anchor, limits: store, layout: &layout, has_trees, seed, life: 0 };
         let server = SimServer::start(&birth, &kernel)?;
+        if scenario == Scenario::Dearth {
+            let mut kernel = kernel.borrow_mut();
+            kernel.dearth.once_in = [10, 40, 200, 1000][kernel.chance.index(4)];
+        }
         let clients =
             (0..habits.clients).map(|number| SimClient::new(number, seed, habits)).collect();
         let (mut ports, quic_ports) = (layout.ports.clone(), layout.quic_ports.clone());
@@ -237,6 +245,7 @@ impl World {
         let mut report = RunReport { text: kernel.story.text().to_owned(), ..RunReport::default() };
         report.recalls = self.recalls + self.server.sockets.store().stats().recalled;
         report.complaints = std::mem::take(&mut self.complaints);
+        report.struck.clone_from(&kernel.dearth.seen);
         for client in &self.clients {
             let base = client.base();
             report.complaints.extend(base.complaints.iter().cloned());
@@ -387,7 +396,7 @@ impl World {
         match self.scenario {
             Scenario::CacheChange if self.chance.one_in(2) => self.jump(),
             Scenario::CacheDisk => self.harm(now),
-            Scenario::Upkeep if self.layout.number < 6 => self.keep_up(now),
+            scenario if scenario.has_upkeep() && self.layout.number < 6 => self.keep_up(now),
             scenario if scenario.reloads() && self.layout.number < 6 => self.reload(now),
             scenario if scenario.drains() => {
                 self.next_event = 0;
@@ -532,7 +541,7 @@ impl World {
             &lines.pages,
         ));
         self.complaints.extend(invariants::check_files(&lines.disk, &lines.pages));
-        if self.scenario == Scenario::Upkeep {
+        if self.scenario.has_upkeep() {
             self.complaints.extend(self.check_chores(&lines));
         }
         let log = &lines.access_log;
@@ -540,7 +549,7 @@ impl World {
             log.split(|byte| *byte == b'\n').filter(|line| line.starts_with(b"A ")).count();
         let answered: usize = self.clients.iter().map(|client| client.base().answered).sum();
         // What was not written yet when a server died is lost.
-        if logged < answered && self.deaths == 0 {
+        if logged < answered && self.deaths == 0 && !lines.dearth.is_felt() {
             self.complaints.push(format!("{answered} answers, {logged} lines in the log"));
         }
     }

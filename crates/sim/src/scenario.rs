@@ -62,6 +62,8 @@ pub enum Scenario {
     Secure,
     /// Logs, bodies under names, passwords and reloads that leave requests little time.
     Upkeep,
+    /// Every call of the door fails now and then.
+    Dearth,
     /// Whether the cache gives a client an answer for another audience; see [`crate::audiences`].
     Audiences,
 }
@@ -135,7 +137,7 @@ pub const MILLI: u64 = 1_000_000;
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::Calm,
         Self::Clients,
         Self::Disk,
@@ -162,6 +164,7 @@ impl Scenario {
         Self::QuicTangle,
         Self::Secure,
         Self::Upkeep,
+        Self::Dearth,
         Self::Audiences,
     ];
 
@@ -195,6 +198,7 @@ impl Scenario {
             Self::QuicTangle => "quic-tangle",
             Self::Secure => "secure",
             Self::Upkeep => "upkeep",
+            Self::Dearth => "dearth",
             Self::Audiences => "audiences",
         }
     }
@@ -232,6 +236,12 @@ impl Scenario {
             self,
             Self::Quic | Self::QuicRough | Self::QuicReload | Self::QuicDrain | Self::QuicTangle
         )
+    }
+
+    /// Whether logs, bodies under names and passwords are in it.
+    #[must_use]
+    pub const fn has_upkeep(self) -> bool {
+        matches!(self, Self::Upkeep | Self::Dearth)
     }
 
     /// Whether there are ports where something comes before HTTP.
@@ -272,6 +282,7 @@ impl Scenario {
                 | Self::QuicReload
                 | Self::Mix
                 | Self::Upkeep
+                | Self::Dearth
                 | Self::CacheChange
                 | Self::CacheDisk
         )
@@ -322,6 +333,7 @@ impl Scenario {
                 outbound_max: 16 * 1024,
                 ..calm
             },
+            Self::Dearth => Faults { short_read_in: 3, outbound_max: 16 * 1024, ..calm },
             Self::Upkeep => Faults { deed_in: 5, spool_in: 40, short_read_in: 3, ..calm },
             Self::Secure => Faults {
                 deed_in: 8,
@@ -393,6 +405,7 @@ impl Scenario {
             Self::Tangle | Self::Proxy => {
                 Habits { weights: Weights::Apps, sabotage_in: 4, read_max: 32 * 1024, ..calm }
             }
+            Self::Dearth => Habits { weights: Weights::Dearth, asks_max: 12, ..calm },
             Self::Upkeep => {
                 Habits { weights: Weights::Upkeep, sabotage_in: 8, asks_max: 12, ..calm }
             }

@@ -13,6 +13,7 @@ use bolide_io::{
 };
 
 use crate::kernel::Kernel;
+use crate::kernel::dearth::{DoorCall, EAGAIN};
 use crate::kernel::disk::{DiskSeen, is_body, is_stored};
 use crate::kernel::logs::SYSLOG;
 
@@ -102,8 +103,40 @@ enum Piece<'a> {
 }
 
 impl SimIo {
+    /// Whether a call fails for want of something, and with which error number.
+    fn strikes(&self, call: DoorCall) -> Option<i32> {
+        let mut kernel = self.kernel.borrow_mut();
+        let kernel = &mut *kernel;
+        let errno = kernel.dearth.strike(call, &mut kernel.chance)?;
+        kernel.calls += 1;
+        kernel.tell(|| format!("{call:?}: error {errno}"));
+        Some(errno)
+    }
+
+    fn fails(&self, call: DoorCall, name: &'static str) -> Result<(), FileFailure> {
+        self.strikes(call).map_or(Ok(()), |errno| Err(failure(errno, name)))
+    }
+
+    /// What a connection could not do just now is reported again.
+    fn report_again(&self, fd: Fd) {
+        if let Some(socket) = self.kernel.borrow_mut().sockets.get_mut(&fd.0) {
+            socket.edge = true;
+        }
+    }
+
     /// Sends pieces one after the other until one is not taken whole.
     fn send_all(&self, fd: Fd, chain: Option<&SendChain>, segments: &[Segment]) -> Sent {
+        match self.strikes(DoorCall::Send) {
+            Some(EAGAIN) => {
+                self.report_again(fd);
+                return Sent::Bytes(0);
+            }
+            Some(_) => {
+                self.kernel.borrow_mut().cut(fd.0);
+                return Sent::Dead;
+            }
+            None => {}
+        }
         let mut kernel = self.call();
         let kernel = &mut *kernel;
         if kernel.is_dead {
@@ -230,6 +263,13 @@ impl Io for SimIo {
     }
 
     fn watch(&mut self, fd: Fd, token: u64, _how: Interest) -> bool {
+        if self.strikes(DoorCall::Watch).is_some() {
+            let mut kernel = self.kernel.borrow_mut();
+            if let Some(socket) = kernel.sockets.get_mut(&fd.0) {
+                socket.killed = true;
+            }
+            return false;
+        }
         let mut kernel = self.call();
         let kernel = &mut *kernel;
         if let Some(socket) = kernel.sockets.get_mut(&fd.0)
@@ -248,6 +288,10 @@ impl Io for SimIo {
     }
 
     fn accept(&mut self, listener: Fd) -> Accepted {
+        if let Some(errno) = self.strikes(DoorCall::Accept) {
+            self.kernel.borrow_mut().is_shedding = true;
+            return Accepted::Failed(errno);
+        }
         let mut kernel = self.call();
         let fd = match kernel.accept(listener) {
             Ok(Some(fd)) => fd,
@@ -268,6 +312,7 @@ impl Io for SimIo {
         to: Callee<'_>,
         _: Option<SocketAddr>,
     ) -> Result<ConnectCall, FileFailure> {
+        self.fails(DoorCall::Connect, "connect")?;
         let to = match to {
             Callee::Inet(at) => at.to_string(),
             Callee::Unix(path) => String::from_utf8_lossy(path).into_owned(),
@@ -276,6 +321,9 @@ impl Io for SimIo {
     }
 
     fn connect_result(&mut self, fd: Fd) -> Result<(), i32> {
+        if let Some(errno) = self.strikes(DoorCall::ConnectResult) {
+            return Err(errno);
+        }
         let kernel = self.call();
         kernel.sockets.get(&fd.0).map_or(Err(EIO), |socket| socket.refused.map_or(Ok(()), Err))
     }
@@ -283,6 +331,17 @@ impl Io for SimIo {
     fn keep_alive(&mut self, _fd: Fd) {}
 
     fn receive(&mut self, fd: Fd, into: &mut [u8]) -> ReceivedBytes {
+        match self.strikes(DoorCall::Receive) {
+            Some(EAGAIN) => {
+                self.report_again(fd);
+                return ReceivedBytes::Blocked;
+            }
+            Some(_) => {
+                self.kernel.borrow_mut().cut(fd.0);
+                return ReceivedBytes::Dead;
+            }
+            None => {}
+        }
         let mut kernel = self.call();
         let nanos = kernel.nanos;
         let Some(socket) = kernel.sockets.get_mut(&fd.0).filter(|s| s.closed.is_none()) else {
@@ -351,14 +410,19 @@ impl Io for SimIo {
     }
 
     fn tcp_info(&mut self, _: Fd) -> Option<bolide_base::TcpInfo> {
+        if self.strikes(DoorCall::TcpInfo).is_some() {
+            return None;
+        }
         Some(bolide_base::TcpInfo { rtt: 1000, rttvar: 100, snd_cwnd: 10, rcv_space: 65_536 })
     }
 
     fn real_path(&mut self, path: &[u8]) -> Result<Vec<u8>, i32> {
+        self.strikes(DoorCall::RealPath).map_or(Ok(()), Err)?;
         Ok(path.to_vec())
     }
 
     fn open(&mut self, request: &OpenRequest<'_>) -> Result<Opened, FileFailure> {
+        self.fails(DoorCall::Open, "open")?;
         let copy = self.anchor.copy().map_err(|_| failure(EMFILE, "open"))?;
         let mut kernel = self.call();
         let kernel = &mut *kernel;
@@ -392,6 +456,7 @@ impl Io for SimIo {
     }
 
     fn list(&mut self, path: &[u8]) -> Result<Vec<(Vec<u8>, Stat)>, FileFailure> {
+        self.fails(DoorCall::List, "opendir")?;
         let kernel = self.call();
         let path = String::from_utf8_lossy(path);
         let path = path.trim_end_matches('/');
@@ -404,6 +469,7 @@ impl Io for SimIo {
     }
 
     fn read(&mut self, file: &FileRef, offset: u64, into: &mut [u8]) -> Result<usize, FileFailure> {
+        self.fails(DoorCall::Read, "read")?;
         let mut kernel = self.call();
         let kernel = &mut *kernel;
         if is_stored(kernel.disk.path_of(file)) {
@@ -427,6 +493,7 @@ impl Io for SimIo {
     }
 
     fn create_temp(&mut self, dir: &[u8]) -> Result<FileRef, FileFailure> {
+        self.fails(DoorCall::CreateTemp, "open")?;
         let copy = self.anchor.copy().map_err(|_| failure(EMFILE, "open"))?;
         let mut kernel = self.call();
         let kernel = &mut *kernel;
@@ -445,6 +512,7 @@ impl Io for SimIo {
         offset: u64,
         bytes: &[u8],
     ) -> Result<usize, FileFailure> {
+        self.fails(DoorCall::WriteAt, "pwrite")?;
         let mut kernel = self.call();
         let kernel = &mut *kernel;
         if is_stored(kernel.disk.path_of(file)) {
@@ -465,6 +533,7 @@ impl Io for SimIo {
     }
 
     fn create(&mut self, path: &[u8]) -> Result<FileRef, FileFailure> {
+        self.fails(DoorCall::Create, "open")?;
         let copy = self.anchor.copy().map_err(|_| failure(EMFILE, "open"))?;
         let mut kernel = self.call();
         let kernel = &mut *kernel;
@@ -484,6 +553,7 @@ impl Io for SimIo {
     }
 
     fn make_directory(&mut self, path: &[u8]) -> Result<(), FileFailure> {
+        self.fails(DoorCall::MakeDirectory, "mkdir")?;
         let mut kernel = self.call();
         let path = String::from_utf8_lossy(path);
         if is_body(&path) {
@@ -507,6 +577,7 @@ impl Io for SimIo {
     }
 
     fn unlink(&mut self, path: &[u8]) -> Result<(), FileFailure> {
+        self.fails(DoorCall::Unlink, "unlink")?;
         let mut kernel = self.call();
         kernel.disturb_store("unlink")?;
         let path = String::from_utf8_lossy(path);
@@ -573,6 +644,7 @@ impl Io for SimIo {
     }
 
     fn stat(&mut self, file: &FileRef) -> Result<Stat, FileFailure> {
+        self.fails(DoorCall::Stat, "fstat")?;
         let kernel = self.call();
         if let Some(stat) = kernel.logs.stat_open(file) {
             return Ok(stat);
@@ -582,11 +654,13 @@ impl Io for SimIo {
     }
 
     fn open_log(&mut self, path: &[u8]) -> Result<FileRef, FileFailure> {
+        self.fails(DoorCall::OpenLog, "open")?;
         let name = String::from_utf8_lossy(path).into_owned();
         self.open_log_as(&name, "open")
     }
 
     fn open_datagrams(&mut self, _to: Callee<'_>) -> Result<FileRef, FileFailure> {
+        self.fails(DoorCall::OpenDatagrams, "socket")?;
         self.open_log_as(SYSLOG, "connect")
     }
 
@@ -595,6 +669,9 @@ impl Io for SimIo {
     }
 
     fn append(&mut self, log: &FileRef, bytes: &[u8]) -> Appended {
+        if let Some(errno) = self.strikes(DoorCall::Append) {
+            return Appended { bytes: 0, errno: Some(errno) };
+        }
         let all = Appended { bytes: bytes.len(), errno: None };
         let mut kernel = self.call();
         if kernel.is_dead {

@@ -24,6 +24,8 @@ pub const LOCATIONS: &str = "        access_log /logs/log sim;
         location /filed { client_body_in_file_only clean; fastcgi_pass app;
             fastcgi_param QUERY_STRING $query_string; fastcgi_param REQUEST_METHOD $request_method;
             fastcgi_param BODY_FILE $request_body_file; }
+        location /listed/ { alias /www/; index none; autoindex on;
+            add_header X-Facts $realpath_root:$tcpinfo_rtt; }
         location /guarded/ { alias /www/; auth_basic here; auth_basic_user_file /www/htpasswd; }
 ";
 

@@ -1,5 +1,6 @@
 //! Many lives of every kind; first those that ended badly once.
 
+use bolide_sim::kernel::dearth::DOOR;
 use bolide_sim::{Scenario, Telling, run};
 
 /// Seeds of each scenario that every test run tries; `BOLIDE_SIM_SEEDS` is another number.
@@ -191,6 +192,21 @@ fn clients_and_origins_are_who_they_show_that_they_are() {
 #[test]
 fn logs_files_of_bodies_and_passwords_are_right_across_reloads() {
     try_all(Scenario::Upkeep);
+}
+
+/// Every call of the table fails in some world, and none of them holds a worker up.
+#[test]
+fn every_call_of_the_door_may_fail() {
+    try_seeds(Scenario::Dearth, remembered(Scenario::Dearth));
+    let mut struck = std::collections::BTreeSet::new();
+    for seed in 1..=seeds() {
+        let report = run(Scenario::Dearth, seed, Telling::Silent);
+        let hint = format!("cargo run -p bolide-sim -- --scenario dearth --seed {seed}");
+        assert!(report.complaints.is_empty(), "{hint}\n{}", report.complaints.join("\n"));
+        struck.extend(report.struck);
+    }
+    let spared: Vec<_> = DOOR.iter().filter(|(call, _)| !struck.contains(call)).collect();
+    assert!(spared.is_empty() || seeds() < 50, "{spared:?}");
 }
 
 #[test]
