@@ -19,8 +19,8 @@ use bolide_http::range::ByteRange;
 use bolide_http::{FieldMap, Name, ResponseHead};
 use bytes::Bytes;
 
+use crate::caching::UpstreamCacheStatus;
 use crate::content::allow::Allowed;
-use crate::content::page::UpstreamCacheStatus;
 use crate::content::pass::PassRequest;
 
 pub use assembly::Pulled;
@@ -99,7 +99,7 @@ pub(crate) enum AnswerBody {
     /// `multipart/byteranges`
     Parts(Box<MultipartBody>),
     /// A file that is compressed while it leaves.
-    Stream(Box<UpstreamBody>),
+    Stream(Box<CompressedFile>),
     /// What an origin sends.
     Origin(Box<Inflow>),
     /// What somebody else's fetch brings.
@@ -148,6 +148,11 @@ impl AnswerBody {
         } else {
             Self::Span(BytesFrom::Memory(bytes), ByteSpan { at: 0, end })
         }
+    }
+
+    /// All `length` bytes of `source`.
+    pub(crate) fn whole(source: BytesFrom, length: u64) -> Self {
+        Self::Span(source, ByteSpan { at: 0, end: length })
     }
 
     /// A part of `source`.
@@ -405,7 +410,7 @@ impl MultipartBody {
 
 /// A file that is compressed while it leaves.
 #[derive(Debug)]
-pub(crate) struct UpstreamBody {
+pub(crate) struct CompressedFile {
     file: FileRef,
     expect: Meta,
     /// What is left to read.
@@ -421,7 +426,7 @@ pub(crate) struct UpstreamBody {
 /// Bytes read at once for a stream.
 const STREAM_READ: u64 = 64 * 1024;
 
-impl UpstreamBody {
+impl CompressedFile {
     /// A stream of the whole file.
     pub(crate) const fn new(file: FileRef, expect: Meta, encoder: CodingEncoder) -> Self {
         let span = ByteSpan { at: 0, end: expect.size };

@@ -13,8 +13,8 @@ use bolide_http::Scheme;
 use bolide_upstream::UpstreamGroups;
 use bytes::Bytes;
 
+use crate::caching::fill::Fill;
 use crate::counters::RequestTallies;
-use crate::fill::Fill;
 use crate::log::Logs;
 use crate::password::PasswordCheck;
 use crate::site::Site;
@@ -187,7 +187,7 @@ pub enum Wake {
     /// Something has become of a fragment that it waits for.
     Fragment,
     /// What the disk had for `Effect::Recall`.
-    Recalled(Box<crate::content::disk_lookup::Recalled>),
+    Recalled(Box<crate::caching::Recalled>),
     /// Nothing can be sent any more.
     ClientGone,
     /// The client took nothing for too long and is sent away; that is logged already.

@@ -10,11 +10,11 @@ mod asked;
 mod json;
 pub mod machine;
 mod object;
-mod ring;
+pub(crate) mod ring;
 mod trace;
 mod trial;
 mod url;
-mod why;
+pub(crate) mod why;
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -6,21 +6,21 @@
 
 mod answer;
 mod body;
+mod caching;
 mod captures;
 mod content;
 mod counters;
 mod credentials;
 mod ctx;
+mod delivery;
 mod derived;
 mod exchange;
 pub mod explain;
-mod fill;
 mod filter;
 mod forwarded;
 pub mod fuzz;
 pub mod handshake;
 mod hash;
-mod identity;
 mod keys;
 mod limit;
 mod log;
@@ -34,22 +34,23 @@ mod phase;
 mod request;
 mod route;
 mod site;
+mod subrequest;
 mod vars;
 
 pub use answer::{BodyPiece, Pulled};
-pub use content::disk_lookup::Recalled;
+pub use caching::fill::Fill;
+pub use caching::shortcut::{OpenShortcut, Shortcut};
+pub use caching::{Recalled, StoreIntent};
 pub use content::esi::Lineage;
-pub use content::page::StoreIntent;
-pub use content::parts::{Inclusion, PartHead, PartRequest};
-pub use content::shortcut::{OpenShortcut, Shortcut};
+pub use content::parts::{Inclusion, PartHead};
 pub use counters::{RequestTallies, Tally, TallyCount};
 pub use ctx::{
     Around, Behind, ClientAddress, ConnInfo, ProxyFacts, RequestRefusal, SiteRef, SpoolPlace,
     StepCtx, StepEffect, TlsFacts, Wake,
 };
 pub use exchange::{Exchange, Rate};
-pub use fill::Fill;
 pub use limit::{LimitHold, Zones};
 pub use log::{Batch, Due, LogId, LogTarget, Logs, VariableFile, datagrams};
 pub use password::PasswordCheck;
 pub use site::Site;
+pub use subrequest::Subrequest;

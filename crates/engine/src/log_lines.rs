@@ -320,7 +320,7 @@ fn push_circumstances(
         out.extend_from_slice(&request.head().line);
         out.push(b'"');
     }
-    let within = match (&request.question, &request.inclusion) {
+    let within = match (request.role.auth(), request.role.part()) {
         (Some(question), _) => Some(&question.uri[..]),
         (None, Some(_)) => Some(&request.uri[..]),
         (None, None) => None,
@@ -371,6 +371,48 @@ pub(crate) fn push_errno(out: &mut Vec<u8>, errno: i32) {
     out.extend_from_slice(b": ");
     out.extend_from_slice(words.as_bytes());
     out.push(b')');
+}
+
+impl Request {
+    /// Writes an `[error]` line.
+    pub(crate) fn log_error(
+        &self,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+        text: impl Fn(&mut Vec<u8>),
+    ) {
+        error(self, site, ctx, LogLevel::Error, text);
+    }
+
+    /// What was being read when a request was refused, as nginx's lines say it.
+    pub(crate) fn reading(&self, refusal: crate::ctx::RequestRefusal) -> &'static str {
+        let line = ["invalid method", "URI", "version", "invalid request", "URL"];
+        let head = self.head();
+        let has_line = !head.line.is_empty() || head.version >= bolide_http::HttpVersion::Http2;
+        if line.iter().any(|word| refusal.reason.contains(word)) || !has_line {
+            " while reading client request line"
+        } else if refusal.reason.contains("body") {
+            ""
+        } else {
+            " while reading client request headers"
+        }
+    }
+
+    /// What clients do wrong is logged at `info`, as in nginx.
+    pub(crate) fn log_refusal(
+        &self,
+        refusal: crate::ctx::RequestRefusal,
+        reading: &str,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) {
+        let level = crate::exchange::client::level_of(refusal.reason);
+        let fields = if reading.ends_with(" line") { LogFields::Unread } else { LogFields::Read };
+        error_within(self, (None, fields), site, ctx, level, |out| {
+            out.extend_from_slice(refusal.reason.as_bytes());
+            out.extend_from_slice(reading.as_bytes());
+        });
+    }
 }
 
 #[cfg(test)]

@@ -8,16 +8,16 @@ use bolide_base::{Now, Spool};
 use bolide_http::{FieldMap, HttpVersion, Method, RequestBody, RequestHead};
 
 use crate::body::RequestUpload;
+use crate::caching::identity::RequestArrival;
 use crate::captures::{Captures, MatchFailure};
 use crate::content::confine;
 use crate::content::esi::Lineage;
-use crate::content::parts::{Inclusion, SubrequestPlace};
+use crate::content::parts::SubrequestPlace;
 use crate::ctx::{ClientAddress, ConnInfo, SiteRef};
-use crate::identity::RequestArrival;
-use crate::phase::auth_request::AuthSubrequest;
 use crate::phase::limits::Limited;
 use crate::phase::secure_link::CompiledSecureLink;
 use crate::route::LocationIndex;
+use crate::subrequest::{RequestRole, Subrequest};
 use crate::vars::system::RealRoot;
 
 /// Something that went wrong while a variable was evaluated.
@@ -112,20 +112,16 @@ pub(crate) struct Request {
     pub(crate) proxy_url: Option<Arc<bolide_conf::model::ProxyUrl>>,
     /// Path and query that an HTTP origin was asked for; empty if none was asked.
     pub(crate) origin_target: Vec<u8>,
-    /// The page that it is a fragment of, or that has fragments.
-    pub(crate) lineage: Option<Box<Lineage>>,
+    /// On whose behalf it is answered.
+    pub(crate) role: RequestRole,
+    /// What the fragments of its answer share, if it has some and is none itself.
+    pub(crate) own_lineage: Option<Box<Lineage>>,
     /// Whether its way so far depended on nothing but its address.
     pub(crate) is_straight: bool,
-    /// Whether it is a part of another one's answer, or a question.
-    pub(crate) is_fragment: bool,
     /// Whether another location said who asks.
     pub(crate) is_vouched_for: bool,
-    /// What makes its answer a part of another one's, by SSI or `addition`, if it is that.
-    pub(crate) inclusion: Option<Box<Inclusion>>,
     /// What it shares with the parts of its answer, if there are any.
     pub(crate) family: Option<Rc<SubrequestPlace>>,
-    /// What it asks about another request, if it does.
-    pub(crate) question: Option<Box<AuthSubrequest>>,
     /// What limits made of it.
     pub(crate) limited: Limited,
     /// What is known of a link that proves itself; reading a variable may change it.
@@ -175,11 +171,9 @@ impl Request {
         self.body_received = 0;
         self.proxy_url = None;
         self.origin_target.clear();
-        self.lineage = None;
-        self.is_fragment = false;
+        self.role = RequestRole::Client;
+        self.own_lineage = None;
         self.is_vouched_for = false;
-        self.question = None;
-        self.inclusion = None;
         self.family = None;
         self.is_straight = true;
         self.limited.clear();
@@ -257,12 +251,14 @@ impl Request {
     /// Whether an answer could make its connection a tunnel.
     pub(crate) fn may_tunnel(&self) -> bool {
         let head = self.head();
-        head.version == HttpVersion::Http11 && head.body == RequestBody::None && !self.is_derived()
+        head.version == HttpVersion::Http11
+            && head.body == RequestBody::None
+            && !self.role.is_subrequest()
     }
 
-    /// Whether it is made on behalf of another one.
-    const fn is_derived(&self) -> bool {
-        self.is_fragment || self.question.is_some()
+    /// What it shares with the fragments of its page, or of its own answer.
+    pub(crate) fn lineage(&self) -> Option<&Lineage> {
+        self.role.fragment().or(self.own_lineage.as_deref())
     }
 
     /// Lets what the client says behind its request be handed on, should it become a tunnel; the
@@ -281,19 +277,19 @@ impl Request {
         &mut self,
         merge: bolide_http::uri::MergeSlashes,
     ) -> Result<(), bolide_http::uri::UriError> {
-        if let Some(question) = &self.question {
+        let (uri, args) = match &self.role {
+            RequestRole::Subrequest(Subrequest::Auth(auth)) => (Some(&auth.uri[..]), None),
+            RequestRole::Subrequest(Subrequest::Part(part)) => {
+                (Some(&part.uri[..]), part.args.clone())
+            }
+            _ => (None, None),
+        };
+        if let Some(uri) = uri {
             self.uri.clear();
-            self.uri.extend_from_slice(&question.uri);
-            self.note_dots();
-            return Ok(());
-        }
-        if let Some(inclusion) = self.inclusion.take() {
-            self.uri.clear();
-            self.uri.extend_from_slice(&inclusion.uri);
-            if let Some(args) = &inclusion.args {
+            self.uri.extend_from_slice(uri);
+            if let Some(args) = &args {
                 self.set_args(args);
             }
-            self.inclusion = Some(inclusion);
             self.note_dots();
             return Ok(());
         }
@@ -320,8 +316,8 @@ impl Request {
     /// Path and query by which its answer is known: what the client asked for, unless it is a part
     /// of that.
     pub(crate) fn address(&self) -> &[u8] {
-        match &self.inclusion {
-            Some(inclusion) => &inclusion.target,
+        match self.role.part() {
+            Some(part) => &part.target,
             None => &self.head().target,
         }
     }

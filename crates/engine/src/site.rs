@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bolide_conf::model;
 use bolide_conf::model::{Config, Http, ListenId, LocationSettings, Looks};
 
+use crate::caching::{CacheNamespaces, Caching};
 use crate::captures::Captures;
 use crate::content::params::ParamPlan;
 use crate::derived::Derived;
@@ -17,9 +18,6 @@ use crate::pages::{ErrorPages, Signature};
 use crate::phase::rewrite::Op;
 use crate::route::{LocationIndex, RouteLevel};
 
-pub(crate) use caching::{CacheSpace, Caching, STALE_FOR_EVER, StaleCause, ZoneEntry};
-
-mod caching;
 mod compile;
 
 /// A compiled configuration: immutable, one per generation, shared by all workers.
@@ -42,7 +40,7 @@ pub struct Site {
     /// Whether not all locations say the same about ends of connections.
     manners_vary: bool,
     /// Where answers are kept.
-    kept: Option<ZoneEntry>,
+    kept: Option<CacheNamespaces>,
     /// Where requests are counted.
     limit_zones: Vec<Arc<Zone>>,
     serial: u64,
@@ -135,7 +133,7 @@ pub(crate) struct CompiledLocation {
     /// `disable_symlinks … from=`
     pub(crate) links_checked_from: Option<bolide_conf::Template>,
     /// `if_modified_since` and `max_ranges`.
-    pub(crate) rules: bolide_files::answer::FileRules,
+    pub(crate) rules: crate::delivery::DeliveryRules,
     /// `root` or `alias` without variables.
     pub(crate) fixed_root: Option<Arc<[u8]>>,
     /// Whether more than a path of a request, whose dot segments are resolved, decides which file
@@ -267,7 +265,7 @@ impl Site {
     #[must_use]
     pub fn with_store(mut self, store: Arc<bolide_cache::Store>) -> Self {
         if let Some(http) = self.config.http.as_ref().filter(|_| self.keeps_answers()) {
-            self.kept = Some(ZoneEntry::new(http, store));
+            self.kept = Some(CacheNamespaces::new(http, store));
         }
         self
     }
@@ -322,7 +320,7 @@ impl Site {
     }
 
     /// The store and its parts.
-    pub(crate) const fn kept(&self) -> Option<&ZoneEntry> {
+    pub(crate) const fn kept(&self) -> Option<&CacheNamespaces> {
         self.kept.as_ref()
     }
 

@@ -218,7 +218,7 @@ impl<'a> VariableScope<'a> {
                 _ => maybe(out, (!head.method_text.is_empty()).then_some(&head.method_text)),
             },
             // What is asked inside was sent by nobody.
-            Var::RequestLength if request.is_fragment => number(out, 0),
+            Var::RequestLength if request.role.is_subrequest() => number(out, 0),
             Var::RequestLength => {
                 let counts = head.version >= HttpVersion::Http2 || request.upload.counts();
                 let body = if counts { request.body_received } else { 0 };

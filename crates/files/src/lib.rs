@@ -4,7 +4,6 @@
 //! answers a request, directory listings, and the mapping of URIs to paths. It requests file
 //! lookups ([`Probe`]) and receives their results ([`Probed`]); it opens and reads nothing itself.
 
-pub mod answer;
 pub mod decode;
 pub mod encode;
 pub mod failure;
@@ -18,7 +17,6 @@ pub mod resolve;
 pub mod table;
 pub mod variant;
 
-pub use answer::{FileAnswer, answer};
 pub use decode::{CodingDecoder, CodingError};
 pub use encode::{CodingEncoder, EncodeError, compress};
 pub use failure::OpenFailure;

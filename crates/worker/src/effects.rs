@@ -44,7 +44,7 @@ impl<I: Io> Worker<I> {
             StepEffect::CheckPassword(check) => self.check_password(key, &check),
             StepEffect::Respond => self.respond(key),
             StepEffect::Fragments => self.start_fragments(key),
-            StepEffect::AuthSubrequest => self.start_question(key),
+            StepEffect::AuthSubrequest => self.start_auth_subrequest(key),
             StepEffect::Ready => self.tell_stream(key, StreamAct::Ready),
             StepEffect::DiscardBody => {
                 self.end_upload(key.to_bits());
@@ -128,7 +128,7 @@ impl<I: Io> Worker<I> {
         match owner {
             Owner::Tcp(conn) => self.close(conn, if resets { Reset::Yes } else { Reset::No }),
             Owner::Quic(conn) => self.close_quic(conn),
-            Owner::Page(_) | Owner::PostAction(_) => {}
+            Owner::Parent(_) | Owner::PostAction(_) => {}
         }
         None
     }
@@ -150,7 +150,7 @@ impl<I: Io> Worker<I> {
                     self.mark_quic(conn);
                 }
             }
-            Owner::Page(_) | Owner::PostAction(_) => {}
+            Owner::Parent(_) | Owner::PostAction(_) => {}
         }
     }
 
@@ -180,7 +180,7 @@ impl<I: Io> Worker<I> {
             }
             Owner::PostAction(_) => return None,
             // Only the page has a pace.
-            Owner::Page(page) => return self.respond_fragment(key, page),
+            Owner::Parent(page) => return self.respond_fragment(key, page),
         };
         if paced {
             self.pace(key);
@@ -236,8 +236,8 @@ impl<I: Io> Worker<I> {
                 self.quic_stream(conn, stream, act);
                 self.mark_quic(conn);
             }
-            Owner::Page(page) if matches!(act, StreamAct::Ready) => self.with_stream(page, act),
-            Owner::Page(_) | Owner::PostAction(_) => {}
+            Owner::Parent(page) if matches!(act, StreamAct::Ready) => self.with_stream(page, act),
+            Owner::Parent(_) | Owner::PostAction(_) => {}
         }
     }
 

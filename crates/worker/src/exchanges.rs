@@ -31,7 +31,7 @@ pub(crate) enum Owner {
     /// HTTP/3.
     Quic(SlabKey<QuicConn>),
     /// None: it is part of this one's answer.
-    Page(SlabKey<ActiveExchange>),
+    Parent(SlabKey<ActiveExchange>),
     /// None any more: its answer is over.
     PostAction(SlabKey<PostAction>),
 }
@@ -132,7 +132,7 @@ impl<I: Io> Worker<I> {
             WireEvent::Request { stream, head } => {
                 let refused = match owner {
                     Owner::Tcp(key) => self.conns.get(key).is_some_and(|conn| conn.plain_on_tls),
-                    Owner::Quic(_) | Owner::Page(_) | Owner::PostAction(_) => false,
+                    Owner::Quic(_) | Owner::Parent(_) | Owner::PostAction(_) => false,
                 };
                 let wake = if refused { Wake::Refused(PLAIN_ON_TLS) } else { Wake::Start };
                 self.begin(owner, stream, head, wake);
@@ -305,13 +305,13 @@ impl<I: Io> Worker<I> {
 
     /// The connection by which an answer leaves.
     pub(crate) fn subject_of(&self, key: SlabKey<ActiveExchange>) -> Option<Subject> {
-        match self.root_owner(Owner::Page(key))? {
+        match self.root_owner(Owner::Parent(key))? {
             Owner::Tcp(conn) => self.conns.get(conn).map(TcpConn::subject),
             Owner::Quic(conn) => self.quics.get(conn).map(QuicConn::subject),
             Owner::PostAction(post_action) => {
                 self.post_actions.get(post_action).map(|e| e.subject.clone())
             }
-            Owner::Page(_) => None,
+            Owner::Parent(_) => None,
         }
     }
 
@@ -330,7 +330,7 @@ impl<I: Io> Worker<I> {
         match owner {
             Owner::Tcp(conn) if cut == Cut::Connection => self.close_timed_out(conn),
             Owner::Tcp(conn) => self.mark_dirty(conn),
-            Owner::Quic(_) | Owner::Page(_) | Owner::PostAction(_) => {}
+            Owner::Quic(_) | Owner::Parent(_) | Owner::PostAction(_) => {}
         }
     }
 
@@ -345,7 +345,7 @@ impl<I: Io> Worker<I> {
                 self.reset_quic(conn, stream);
                 Cut::Stream
             }
-            Owner::Page(_) | Owner::PostAction(_) => Cut::Stream,
+            Owner::Parent(_) | Owner::PostAction(_) => Cut::Stream,
         }
     }
 
@@ -387,7 +387,7 @@ impl<I: Io> Worker<I> {
                     }
                 }
             }
-            Owner::Page(_) | Owner::PostAction(_) => {}
+            Owner::Parent(_) | Owner::PostAction(_) => {}
         }
         self.tally.add(TallyCount::Requests);
         self.tally.add(TallyCount::Writing);
@@ -404,7 +404,7 @@ impl<I: Io> Worker<I> {
         match owner {
             Owner::Tcp(key) => self.close(key, bolide_io::Reset::Yes),
             Owner::Quic(key) => self.close_quic(key),
-            Owner::Page(_) | Owner::PostAction(_) => {}
+            Owner::Parent(_) | Owner::PostAction(_) => {}
         }
     }
 
@@ -420,7 +420,7 @@ impl<I: Io> Worker<I> {
                 let conn = self.quics.get_mut(key)?;
                 (&mut *conn.info, &mut conn.generation, &mut conn.profile)
             }
-            Owner::Page(_) | Owner::PostAction(_) => return None,
+            Owner::Parent(_) | Owner::PostAction(_) => return None,
         };
         if generation.number == newest.number {
             return Some(self.site.clone());
@@ -459,7 +459,7 @@ impl<I: Io> Worker<I> {
         key: SlabKey<ActiveExchange>,
     ) -> Option<(&mut ActiveExchange, StepCtx<'_>)> {
         let mut owner = self.core.exchanges.get(key)?.owner;
-        if matches!(owner, Owner::Page(_)) {
+        if matches!(owner, Owner::Parent(_)) {
             owner = self.root_owner(owner)?;
         }
         let live = self.core.exchanges.get_mut(key)?;
@@ -481,7 +481,7 @@ impl<I: Io> Worker<I> {
                 let post_action = self.post_actions.get(post_action)?;
                 (post_action.subject.info(), post_action.requests, 0)
             }
-            Owner::Page(_) => return None,
+            Owner::Parent(_) => return None,
         };
         let ctx = StepCtx {
             now: self.now,
@@ -521,7 +521,7 @@ impl<I: Io> Worker<I> {
         if let Some(fetch) = live.fetch {
             self.abandon_fetch(fetch);
         }
-        if !matches!(live.owner, Owner::Page(_)) {
+        if !matches!(live.owner, Owner::Parent(_)) {
             self.tally.remove(TallyCount::Writing);
         }
         match live.owner {
@@ -535,7 +535,7 @@ impl<I: Io> Worker<I> {
                     conn.exchanges -= 1;
                 }
             }
-            Owner::Page(page) => self.leave_page(key, page),
+            Owner::Parent(page) => self.leave_page(key, page),
             Owner::PostAction(post_action) => self.end_post_action(post_action),
         }
         self.core.heads.put(live.exchange.take_request());
@@ -595,7 +595,7 @@ impl<I: Io> Worker<I> {
         match owner {
             Owner::Tcp(key) => self.conns.get(key).map_or(0, |conn| conn.exchanges),
             Owner::Quic(key) => self.quics.get(key).map_or(0, |conn| conn.exchanges),
-            Owner::Page(_) | Owner::PostAction(_) => 0,
+            Owner::Parent(_) | Owner::PostAction(_) => 0,
         }
     }
 
@@ -610,7 +610,7 @@ impl<I: Io> Worker<I> {
             Owner::Quic(key) => {
                 into.extend(self.quics.get(key).into_iter().flat_map(|conn| conn.h3.users()));
             }
-            Owner::Page(_) | Owner::PostAction(_) => {}
+            Owner::Parent(_) | Owner::PostAction(_) => {}
         }
     }
 

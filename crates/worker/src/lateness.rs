@@ -86,7 +86,7 @@ impl<I: Io> Worker<I> {
         let token = match owner {
             Owner::Tcp(key) => PollToken::LateTcp(key),
             Owner::Quic(key) => PollToken::LateQuic(key),
-            Owner::Page(_) | Owner::PostAction(_) => return,
+            Owner::Parent(_) | Owner::PostAction(_) => return,
         };
         self.wheel.arm_once(self.now.mono.after(after), token.pack());
     }
@@ -103,7 +103,7 @@ impl<I: Io> Worker<I> {
                     self.quics.get_mut(key)?;
                 Some((lateness, generation.listens[info.listen].limits(*profile)))
             }
-            Owner::Page(_) | Owner::PostAction(_) => None,
+            Owner::Parent(_) | Owner::PostAction(_) => None,
         }
     }
 
@@ -162,7 +162,7 @@ impl<I: Io> Worker<I> {
                 }
                 conn.h3.streams_open() == 0
             }
-            Owner::Page(_) | Owner::PostAction(_) => return None,
+            Owner::Parent(_) | Owner::PostAction(_) => return None,
         };
         Some(WaitingStreams { all, is_idle, moved })
     }
@@ -172,7 +172,7 @@ impl<I: Io> Worker<I> {
         let subject = match owner {
             Owner::Tcp(key) => self.conns.get(key).map(TcpConn::subject),
             Owner::Quic(key) => self.quics.get(key).map(QuicConn::subject),
-            Owner::Page(_) | Owner::PostAction(_) => None,
+            Owner::Parent(_) | Owner::PostAction(_) => None,
         };
         let Some(subject) = subject else { return };
         let text = format!("client timed out (110: Connection timed out){doing}");

@@ -4,7 +4,6 @@
 
 mod abandoned_fills;
 mod accepting;
-mod auth_subrequests;
 mod bodies;
 mod disk_lookup;
 pub mod disk_writer;

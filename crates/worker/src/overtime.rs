@@ -51,7 +51,7 @@ impl<I: Io> Worker<I> {
     fn cut(&mut self, key: SlabKey<ActiveExchange>) {
         let Some(live) = self.core.exchanges.get(key) else { return };
         let (owner, stream) = (live.owner, live.stream);
-        if matches!(owner, Owner::Page(_)) {
+        if matches!(owner, Owner::Parent(_)) {
             return;
         }
         // Where the answer is over and only its origin is not, newer requests may follow it.
@@ -67,7 +67,7 @@ impl<I: Io> Worker<I> {
                 self.close(key, if is_begun { Reset::Yes } else { Reset::No });
             }
             Owner::Tcp(conn) => self.mark_dirty(conn),
-            Owner::Quic(_) | Owner::Page(_) | Owner::PostAction(_) => {}
+            Owner::Quic(_) | Owner::Parent(_) | Owner::PostAction(_) => {}
         }
     }
 

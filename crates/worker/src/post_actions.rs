@@ -70,7 +70,7 @@ impl<I: Io> Worker<I> {
                 conn.post_actions += 1;
                 (conn.subject(), conn.h3.requests())
             }),
-            Owner::Page(_) | Owner::PostAction(_) => None,
+            Owner::Parent(_) | Owner::PostAction(_) => None,
         };
         let (subject, requests) = known?;
         let post_action = self.post_actions.insert(PostAction { subject, requests, conn });
@@ -102,7 +102,7 @@ impl<I: Io> Worker<I> {
                     conn.post_actions -= 1;
                 }
             }
-            Owner::Page(_) | Owner::PostAction(_) => {}
+            Owner::Parent(_) | Owner::PostAction(_) => {}
         }
     }
 
@@ -111,7 +111,7 @@ impl<I: Io> Worker<I> {
         let alone = |post_action: &PostAction| match post_action.conn {
             Owner::Tcp(conn) => self.conns.get(conn).is_none(),
             Owner::Quic(conn) => self.quics.get(conn).is_none(),
-            Owner::Page(_) | Owner::PostAction(_) => false,
+            Owner::Parent(_) | Owner::PostAction(_) => false,
         };
         let post_actions = self.post_actions.keys().filter_map(|key| self.post_actions.get(key));
         self.conns.live() + post_actions.filter(|post_action| alone(post_action)).count()

@@ -1,8 +1,8 @@
-//! Fragments: exchanges whose answers are parts of another one's.
+//! Subrequests: exchanges that another exchange asked for (`bolide_engine::Subrequest`).
 //!
-//! Owns who asks for whom, and what a page learns of its fragments. Nobody is stepped while bodies
-//! are pulled: what is to be done then stands in [`SubrequestTree`] until the pull is over. Easiest
-//! to break: a page that goes takes its fragments with it, and theirs.
+//! Owns the tree of parents and children, and what a parent learns of its children. No exchange is
+//! stepped while bodies are pulled: [`SubrequestTree`] holds what is to be done until the pull is
+//! over. Easiest to break: a parent that goes takes its children with it, and theirs.
 
 use bolide_base::{CopyPolicy, SendChain, Slab, SlabKey};
 use bolide_engine::{Exchange, Pulled, Wake};
@@ -128,7 +128,7 @@ impl<I: Io> Worker<I> {
             return None;
         };
         let mut exchange = self.core.spare.pop().unwrap_or_else(|| Box::new(Exchange::new()));
-        let is_part = matches!(child, bolide_engine::PartRequest::Part(_));
+        let is_part = matches!(child, bolide_engine::Subrequest::Part(_));
         exchange.start_child(head, site, child);
         let child = self.core.exchanges.insert(self.part_of(page, exchange));
         let parent = self.core.exchanges.get_mut(page)?;
@@ -151,7 +151,40 @@ impl<I: Io> Worker<I> {
         page: SlabKey<ActiveExchange>,
         exchange: Box<Exchange>,
     ) -> ActiveExchange {
-        ActiveExchange::new(exchange, Owner::Page(page), StreamId(0), self.now.mono)
+        ActiveExchange::new(exchange, Owner::Parent(page), StreamId(0), self.now.mono)
+    }
+
+    /// Starts the authorization subrequest of an exchange; the wake that follows at once, if any.
+    pub(crate) fn start_auth_subrequest(&mut self, asker: SlabKey<ActiveExchange>) -> Option<Wake> {
+        let mut head = self.core.heads.take();
+        let found = self.core.exchanges.get_mut(asker).and_then(|live| {
+            let auth = live.exchange.next_auth(&mut head)?;
+            Some((auth, live.exchange.site()?.clone()))
+        });
+        let Some((auth, site)) = found else {
+            self.core.heads.put(head);
+            return Some(Wake::Fragment);
+        };
+        let mut exchange = self.core.spare.pop().unwrap_or_else(|| Box::new(Exchange::new()));
+        exchange.start_child(head, site, auth);
+        let Ok(child) = self.core.exchanges.insert(self.part_of(asker, exchange)) else {
+            return Some(Wake::Fragment);
+        };
+        self.core.exchanges.get_mut(asker)?.children.push(child);
+        self.step(child, Wake::Start);
+        None
+    }
+
+    /// The head of an authorization subrequest's answer is there; its body is dropped.
+    pub(crate) fn answer_auth_subrequest(
+        &mut self,
+        child: SlabKey<ActiveExchange>,
+        asker: SlabKey<ActiveExchange>,
+    ) -> Option<Wake> {
+        let (live, ctx) = self.lend(child)?;
+        let verdict = live.exchange.verdict(&ctx)?;
+        self.core.exchanges.get_mut(asker)?.exchange.take_verdict(verdict);
+        Some(Wake::SendTimeout)
     }
 
     /// The head of a fragment is there.
@@ -160,8 +193,8 @@ impl<I: Io> Worker<I> {
         child: SlabKey<ActiveExchange>,
         page: SlabKey<ActiveExchange>,
     ) -> Option<Wake> {
-        if self.core.exchanges.get(child)?.exchange.is_question() {
-            return self.answer_question(child, page);
+        if self.core.exchanges.get(child)?.exchange.is_auth_subrequest() {
+            return self.answer_auth_subrequest(child, page);
         }
         if self.core.exchanges.get(child)?.exchange.is_part() {
             let (live, mut ctx) = self.lend(child)?;
@@ -263,7 +296,7 @@ impl<I: Io> Worker<I> {
 
     /// Whose connection an answer leaves by in the end.
     pub(crate) fn root_owner(&self, mut owner: Owner) -> Option<Owner> {
-        while let Owner::Page(page) = owner {
+        while let Owner::Parent(page) = owner {
             owner = self.core.exchanges.get(page)?.owner;
         }
         Some(owner)
@@ -275,7 +308,7 @@ impl<I: Io> Worker<I> {
         mut key: SlabKey<ActiveExchange>,
     ) -> Option<(SlabKey<ActiveExchange>, bool)> {
         let mut is_pulled = true;
-        while let Owner::Page(page) = self.core.exchanges.get(key)?.owner {
+        while let Owner::Parent(page) = self.core.exchanges.get(key)?.owner {
             let parent = self.core.exchanges.get(page)?;
             is_pulled &= parent.exchange.is_at_fragment(key.to_bits());
             key = page;

@@ -5,10 +5,9 @@
 //! nobody may; and a trial waits for the disk as any request does.
 
 use bolide_conf::model::cache::is_allowed;
-use bolide_http::{BodyLen, Method};
+use bolide_http::Method;
 use bytes::Bytes;
 
-use crate::answer::AnswerBody;
 use crate::ctx::{ClientAddress, StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::explain::{ExplainTrial, ExplainUrl, Json, TrialProgress, machine, recent};
@@ -110,8 +109,7 @@ impl Exchange {
         let draft = HeadDraft { content_type: b"application/json", ..HeadDraft::default() };
         self.fill(status, &draft, site, ctx);
         self.answer.head.fields.push(bolide_http::Name::CacheControl, b"no-store");
-        self.answer.head.body = BodyLen::Exact(text.len() as u64);
-        self.answer.body = AnswerBody::memory(Bytes::from(text));
+        self.give_text(Bytes::from(text));
         NextStep::Respond
     }
 }

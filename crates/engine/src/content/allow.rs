@@ -4,7 +4,8 @@
 
 use bolide_http::{Method, Name};
 
-use crate::exchange::Exchange;
+use crate::answer::Answer;
+use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
 /// Methods by what answers them.
@@ -29,31 +30,29 @@ impl Allowed {
     }
 }
 
-impl Exchange {
-    /// Remembers who refused the method; an error page may come from elsewhere.
-    #[cold]
-    pub(crate) fn note_refused_method(&mut self, site: &Site) {
-        self.answer.allowed = Some(Allowed::of(site.location(self.request.location)));
-    }
+/// Remembers who refused the method; an error page may come from elsewhere.
+#[cold]
+pub(crate) fn note_refused_method(request: &mut Request, answer: &mut Answer, site: &Site) {
+    answer.allowed = Some(Allowed::of(site.location(request.location)));
+}
 
-    /// RFC 9110 §15.5.6: a 405 says what is allowed; all but the method that was not.
-    #[cold]
-    pub(crate) fn say_allowed(&mut self, site: &Site) {
-        let is_ours = !self.answer.is_from_origin() && self.answer.object.is_none();
-        let here = || is_ours.then(|| Allowed::of(site.location(self.request.location)));
-        let Some(allowed) = self.answer.allowed.or_else(here) else { return };
-        let fields = &mut self.answer.head.fields;
-        if fields.get(Name::Allow).is_some() {
-            return;
-        }
-        let head = self.request.head();
-        let refused = std::str::from_utf8(&head.method_text).unwrap_or_default();
-        let is_left = |method: &&&str| match head.method {
-            // What cannot be read cannot be asked about either.
-            Method::Get => !matches!(**method, "GET" | "HEAD"),
-            _ => **method != refused,
-        };
-        let left: Vec<&str> = allowed.methods().iter().filter(is_left).copied().collect();
-        fields.push(Name::Allow, left.join(", ").as_bytes());
+/// RFC 9110 §15.5.6: a 405 says what is allowed; all but the method that was not.
+#[cold]
+pub(crate) fn say_allowed(request: &mut Request, answer: &mut Answer, site: &Site) {
+    let is_ours = !answer.is_from_origin() && answer.object.is_none();
+    let here = || is_ours.then(|| Allowed::of(site.location(request.location)));
+    let Some(allowed) = answer.allowed.or_else(here) else { return };
+    let fields = &mut answer.head.fields;
+    if fields.get(Name::Allow).is_some() {
+        return;
     }
+    let head = request.head();
+    let refused = std::str::from_utf8(&head.method_text).unwrap_or_default();
+    let is_left = |method: &&&str| match head.method {
+        // What cannot be read cannot be asked about either.
+        Method::Get => !matches!(**method, "GET" | "HEAD"),
+        _ => **method != refused,
+    };
+    let left: Vec<&str> = allowed.methods().iter().filter(is_left).copied().collect();
+    fields.push(Name::Allow, left.join(", ").as_bytes());
 }

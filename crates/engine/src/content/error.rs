@@ -1,23 +1,34 @@
 //! Errors: `error_page` in all its forms, and the pages that the server writes itself.
 
 use bolide_conf::model::{ErrorPage, Overwrite};
-use bolide_http::{BodyLen, Method};
+use bolide_http::Method;
 
-use crate::answer::AnswerBody;
+use crate::caching::cache_status::tell_failed;
+use crate::caching::identity::InternalTurn;
+use crate::content::allow::note_refused_method;
+use crate::content::listing::compress_text;
 use crate::ctx::StepCtx;
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::filter::headers::HeadDraft;
-use crate::identity::InternalTurn;
 use crate::pages::{closes, is_redirect, shown_status};
+use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
+
+impl Request {
+    /// Counts one redirect inside the server; the one that brings the count to zero fails.
+    pub(crate) fn spend_redirect(&mut self) -> bool {
+        self.redirects_left = self.redirects_left.saturating_sub(1);
+        self.redirects_left > 0
+    }
+}
 
 impl Exchange {
     /// Answers with `status`: by the location's `error_page`, if there is one for it, else by the
     /// server's own page.
     pub(crate) fn fail(&mut self, status: u16, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         debug_assert!(
-            !self.answer.is_responded || self.is_post_action(),
+            !self.answer.is_responded || self.request.role.post_action().is_some(),
             "an answer is given once"
         );
         if let Some(next) = self.fail_part(status, site, ctx) {
@@ -25,7 +36,7 @@ impl Exchange {
         }
         self.trace_failure(status, site);
         if status == 405 {
-            self.note_refused_method(site);
+            note_refused_method(&mut self.request, &mut self.answer, site);
         }
         self.answer.head.close |= closes(status);
         self.answer.forced_status = 0;
@@ -50,7 +61,7 @@ impl Exchange {
     ) -> NextStep {
         self.request.arrival.turn(InternalTurn::ErrorPage(status));
         // What comes instead would be kept as what was asked for.
-        self.request.stands_in |= self.page.asked().0.is_some();
+        self.request.stands_in |= self.cache.asked().0.is_some();
         self.answer.forced_status = match page.overwrite {
             Overwrite::Keep => shown_status(status),
             Overwrite::Target => 0,
@@ -91,27 +102,32 @@ impl Exchange {
         let mut draft =
             HeadDraft { location: has_target.then_some(&target[..]), ..HeadDraft::default() };
         let html = location.kinds.html();
-        let told = |len: usize| match shown {
-            204 | 304 => BodyLen::None,
-            _ => BodyLen::Exact(len as u64),
-        };
-        self.answer.head.body = told(page.len());
+        // As in nginx, `add_header` sees the length of the page before it is compressed.
+        self.answer.head.status = shown;
+        self.give_text(page.clone());
         if page.is_empty() {
             self.fill(shown, &draft, site, ctx);
         } else if is_redirect(shown) {
             // As in nginx, `charset` does not apply to these pages.
             self.fill(shown, &HeadDraft { content_type: &html.media, ..draft }, site, ctx);
         } else {
-            page = self.compress_text(html, shown, page, &mut draft, location);
+            page = compress_text(
+                &mut self.request,
+                &mut self.answer,
+                html,
+                shown,
+                page,
+                &mut draft,
+                location,
+            );
             self.fill_typed(html, shown, &draft, site, ctx);
         }
         self.location = target;
-        self.tell_failed(location);
+        tell_failed(&mut self.request, &mut self.answer, &mut self.cache, location);
         self.push_unsatisfied();
         // As in nginx, the status of an error stays with what `post_action` does behind it.
         self.answer.forced_status = shown;
-        self.answer.head.body = told(page.len());
-        self.answer.body = AnswerBody::memory(page);
+        self.give_text(page);
         NextStep::Respond
     }
 
@@ -122,8 +138,8 @@ impl Exchange {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        if !self.spend_redirect() {
-            self.log_error(site, ctx, |out| {
+        if !self.request.spend_redirect() {
+            self.request.log_error(site, ctx, |out| {
                 out.extend_from_slice(
                     b"rewrite or internal redirection cycle while internally redirecting to \"",
                 );
@@ -144,8 +160,8 @@ impl Exchange {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        if !self.spend_redirect() {
-            self.log_error(site, ctx, |out| {
+        if !self.request.spend_redirect() {
+            self.request.log_error(site, ctx, |out| {
                 out.extend_from_slice(
                     b"rewrite or internal redirection cycle while redirect to named location \"",
                 );
@@ -157,7 +173,7 @@ impl Exchange {
         let server = site.server(self.request.server);
         let found = server.named.iter().find(|(known, _)| **known == *name);
         let Some((_, location)) = found else {
-            self.log_error(site, ctx, |out| {
+            self.request.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"could not find named location \"");
                 out.extend_from_slice(name);
                 out.push(b'"');
@@ -170,11 +186,5 @@ impl Exchange {
         self.request.internal = true;
         self.request.appends_uri = false;
         NextStep::Step(RequestStep::Location)
-    }
-
-    /// Counts one redirect inside the server; the one that brings the count to zero fails.
-    pub(crate) fn spend_redirect(&mut self) -> bool {
-        self.request.redirects_left = self.request.redirects_left.saturating_sub(1);
-        self.request.redirects_left > 0
     }
 }

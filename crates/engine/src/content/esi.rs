@@ -13,10 +13,13 @@ use bolide_cache::rules::Environment;
 use bolide_http::lscache::LsCacheControl;
 use bolide_http::{BodyLen, HttpVersion, Name, RequestHead};
 
+use crate::answer::Answer;
 use crate::answer::{AnswerBody, ByteSpan, BytesFrom, PageAssembly, Pulled};
 use crate::ctx::{ClientAddress, ConnInfo, SiteRef};
 use crate::exchange::Exchange;
 use crate::phase::limits::LimitDetail;
+use crate::request::Request;
+use crate::subrequest::{RequestRole, Subrequest};
 
 /// LIMIT: fragments in one another.
 const DEPTH_MAX: u8 = 5;
@@ -93,18 +96,20 @@ impl Lineage {
     }
 }
 
-impl Exchange {
+impl Request {
     /// What the include says that this is the fragment of, if it is one.
     pub(crate) fn environment(&self) -> Environment {
-        let lineage = self.request.lineage.as_ref().filter(|_| self.request.is_fragment);
+        let lineage = self.role.fragment();
         let mut control = lineage.map_or_else(LsCacheControl::default, |lineage| lineage.control);
         control.esi = None;
         Environment { control, ..Environment::default() }
     }
+}
 
+impl Exchange {
     /// Begins the lineage of a page that has no parent.
     fn found_family(&mut self) {
-        if self.request.lineage.is_some() {
+        if self.request.lineage().is_some() {
             return;
         }
         let head = self.request.head();
@@ -129,13 +134,13 @@ impl Exchange {
             includer: Vec::new(),
             real: self.request.real,
         };
-        self.request.lineage = Some(Box::new(lineage));
+        self.request.own_lineage = Some(Box::new(lineage));
     }
 
     /// Whether it is a part of another one's answer.
     #[must_use]
     pub const fn is_fragment(&self) -> bool {
-        self.request.is_fragment
+        self.request.role.is_subrequest()
     }
 
     /// Gives the request for a fragment to an idle exchange; wake it with `Start`.
@@ -144,8 +149,7 @@ impl Exchange {
         self.request.limited.tell(lineage.family.told);
         self.request.listen = lineage.family.listen;
         self.request.real = lineage.real;
-        self.request.lineage = Some(lineage);
-        self.request.is_fragment = true;
+        self.request.role = RequestRole::Subrequest(Subrequest::Fragment(lineage));
     }
 
     /// Bytes of the body that were pulled.
@@ -172,7 +176,7 @@ impl Exchange {
             }
             let (include, src) = assembly.next_wanted()?;
             let control = include.control;
-            let lineage = self.request.lineage.as_deref()?;
+            let lineage = self.request.lineage()?;
             let port = conn.local.port();
             let is_own = |authority: &[u8]| {
                 is_same_site(authority, &self.request.host, [self.request.port.unwrap_or(0), port])
@@ -195,7 +199,7 @@ impl Exchange {
                 family: family.clone(),
                 own,
                 control,
-                includer: self.page.url().to_vec(),
+                includer: self.cache.url().to_vec(),
                 real: lineage.real,
             }));
         }
@@ -253,40 +257,13 @@ impl Exchange {
 
     /// The fragment that `child` asked for is this kept answer, with these cookies.
     pub fn accept_object(&mut self, child: u64, object: Arc<Object>, cookies: Vec<Vec<u8>>) {
-        if let Some(lineage) = &self.request.lineage {
+        if let Some(lineage) = self.request.lineage() {
             let size = &lineage.family.size;
             size.set(size.get() + object.body_len());
         }
         if let Some(assembly) = self.answer.body.assembly_mut() {
             assembly.accept_object(child, object, cookies);
         }
-    }
-
-    /// Answers as a fragment with a kept answer, of which the page needs no more than the body and
-    /// its cookies; false if it is not as simple as that.
-    pub(crate) fn serve_fragment(&mut self, object: &Arc<Object>) -> bool {
-        let is_outside = object.outside().is_some();
-        if object.status() != 200 || self.answer.forced_status != 0 || is_outside {
-            return false;
-        }
-        let fields = &mut self.answer.head.fields;
-        fields.clear();
-        for (name, value) in object.iter_fields() {
-            if name.eq_ignore_ascii_case(b"content-encoding") {
-                return false;
-            }
-            if name.eq_ignore_ascii_case(b"set-cookie") {
-                fields.push(Name::SetCookie, value);
-            }
-        }
-        let end = object.body_len();
-        self.answer.head.status = 200;
-        self.answer.head.body = BodyLen::Exact(end);
-        self.answer.body = match end {
-            0 => AnswerBody::Empty,
-            _ => AnswerBody::Span(BytesFrom::Object(object.clone()), ByteSpan { at: 0, end }),
-        };
-        true
     }
 
     /// The fragment that `child` asked for will not come, or not to its end.
@@ -299,7 +276,7 @@ impl Exchange {
     /// Takes what was pulled of the fragment that [`crate::BodyPiece::Fragment`] named; false if no
     /// more of it is wanted.
     pub fn take_fragment(&mut self, bytes: &[u8], pulled: Pulled) -> bool {
-        if let Some(lineage) = &self.request.lineage {
+        if let Some(lineage) = self.request.lineage() {
             let size = &lineage.family.size;
             size.set(size.get() + bytes.len() as u64);
         }
@@ -337,6 +314,33 @@ pub(crate) fn is_same_site(authority: &[u8], host: &[u8], ports: [u16; 2]) -> bo
         }
         Err(_) => false,
     }
+}
+
+/// Answers as a fragment with a kept answer, of which the page needs no more than the body and
+/// its cookies; false if it is not as simple as that.
+pub(crate) fn serve_fragment(answer: &mut Answer, object: &Arc<Object>) -> bool {
+    let is_outside = object.outside().is_some();
+    if object.status() != 200 || answer.forced_status != 0 || is_outside {
+        return false;
+    }
+    let fields = &mut answer.head.fields;
+    fields.clear();
+    for (name, value) in object.iter_fields() {
+        if name.eq_ignore_ascii_case(b"content-encoding") {
+            return false;
+        }
+        if name.eq_ignore_ascii_case(b"set-cookie") {
+            fields.push(Name::SetCookie, value);
+        }
+    }
+    let end = object.body_len();
+    answer.head.status = 200;
+    answer.head.body = BodyLen::Exact(end);
+    answer.body = match end {
+        0 => AnswerBody::Empty,
+        _ => AnswerBody::Span(BytesFrom::Object(object.clone()), ByteSpan { at: 0, end }),
+    };
+    true
 }
 
 #[cfg(test)]

@@ -12,11 +12,13 @@ use bolide_http::Method;
 use bolide_http::escape::{UriPart, push_uri};
 
 use crate::content::confine;
+use crate::content::confine::leaves_root;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::filter::compress::{self, Sibling};
 use crate::filter::headers::push_absolute;
 use crate::log_lines;
+use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
 
@@ -46,11 +48,11 @@ impl Exchange {
         let Some(try_files) = &location.try_files else {
             return NextStep::Step(RequestStep::Content);
         };
-        if index == 0 && self.leaves_root(location, site, ctx) {
+        if index == 0 && leaves_root(&self.request, &self.answer, location, site, ctx) {
             return NextStep::Fail(404);
         }
         if self.request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
-            return self.alias_rewritten(site, ctx);
+            return alias_rewritten(&mut self.request, site, ctx);
         }
         for (index, candidate) in try_files.files.iter().enumerate().skip(index) {
             let mut name = std::mem::take(&mut self.scratch);
@@ -77,7 +79,7 @@ impl Exchange {
             };
             self.trace_try(&name, candidate.directory, fits, site);
             if fits {
-                self.settle_on(&name, candidate, location);
+                settle_on(&mut self.request, &name, candidate, location);
             }
             self.scratch = name;
             if fits {
@@ -120,20 +122,6 @@ impl Exchange {
         is_below
     }
 
-    /// A candidate is there: the path becomes its name, location and query stay.
-    fn settle_on(&mut self, name: &[u8], candidate: &TryFile, location: &CompiledLocation) {
-        match location.settings.root.mapping {
-            Mapping::Whole => self.request.uri.clear(),
-            Mapping::Without(len) => self.request.uri.truncate(len),
-            Mapping::Nothing if candidate.directory => return,
-            Mapping::Nothing => {
-                self.request.uri.clear();
-                self.request.appends_uri = true;
-            }
-        }
-        self.request.uri.extend_from_slice(name);
-    }
-
     fn fall_back(&mut self, fallback: &Fallback, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         self.trace_fallback(site);
         match fallback {
@@ -165,7 +153,7 @@ impl Exchange {
         let location = site.location(self.request.location);
         // The files of `try_files` have been judged one by one.
         let is_open = location.try_files.is_none() && !confine::is_proxied(location);
-        if is_open && self.leaves_root(location, site, ctx) {
+        if is_open && leaves_root(&self.request, &self.answer, location, site, ctx) {
             return NextStep::Fail(404);
         }
         if location.purges_key
@@ -188,23 +176,10 @@ impl Exchange {
             return NextStep::Fail(405);
         }
         if self.request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
-            return self.alias_rewritten(site, ctx);
+            return alias_rewritten(&mut self.request, site, ctx);
         }
         let is_directory = self.request.uri.last() == Some(&b'/');
         NextStep::Step(if is_directory { RequestStep::Index(0) } else { RequestStep::File })
-    }
-
-    /// As in nginx: what of a rewritten path belongs to the location cannot be told.
-    #[cold]
-    fn alias_rewritten(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        let http = site.http();
-        let location = http.and_then(|http| http.locations.get(self.request.location as usize));
-        log_lines::error(&self.request, site, ctx, LogLevel::Alert, |out| {
-            out.extend_from_slice(b"\"alias\" cannot be used in location \"");
-            out.extend_from_slice(location.map_or(&b""[..], |location| &location.name));
-            out.extend_from_slice(b"\" where URI was rewritten");
-        });
-        NextStep::Fail(500)
     }
 
     /// `index`, from name `index` on.
@@ -515,7 +490,7 @@ impl Exchange {
             _ => b"\" is not found ",
         };
         let path = &self.path;
-        self.log_error(site, ctx, |out| {
+        self.request.log_error(site, ctx, |out| {
             out.push(b'"');
             out.extend_from_slice(path);
             out.extend_from_slice(words);
@@ -527,4 +502,31 @@ impl Exchange {
 /// Whether a failure only means that the candidate is not there.
 const fn is_absence(failure: OpenFailure) -> bool {
     matches!(failure, OpenFailure::NotFound | OpenFailure::NotADirectory | OpenFailure::NameTooLong)
+}
+
+/// A candidate is there: the path becomes its name, location and query stay.
+fn settle_on(request: &mut Request, name: &[u8], candidate: &TryFile, location: &CompiledLocation) {
+    match location.settings.root.mapping {
+        Mapping::Whole => request.uri.clear(),
+        Mapping::Without(len) => request.uri.truncate(len),
+        Mapping::Nothing if candidate.directory => return,
+        Mapping::Nothing => {
+            request.uri.clear();
+            request.appends_uri = true;
+        }
+    }
+    request.uri.extend_from_slice(name);
+}
+
+/// As in nginx: what of a rewritten path belongs to the location cannot be told.
+#[cold]
+fn alias_rewritten(request: &mut Request, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+    let http = site.http();
+    let location = http.and_then(|http| http.locations.get(request.location as usize));
+    log_lines::error(request, site, ctx, LogLevel::Alert, |out| {
+        out.extend_from_slice(b"\"alias\" cannot be used in location \"");
+        out.extend_from_slice(location.map_or(&b""[..], |location| &location.name));
+        out.extend_from_slice(b"\" where URI was rewritten");
+    });
+    NextStep::Fail(500)
 }

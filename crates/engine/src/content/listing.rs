@@ -3,16 +3,19 @@
 use bolide_conf::model::{AutoindexFormat, CharsetOf, LogLevel};
 use bolide_files::listing::{Columns, Format, Sizes, Style, callback, content_type, sort, write};
 use bolide_files::{DirEntry, Known, Want};
-use bolide_http::{BodyLen, Method};
+use bolide_http::Method;
 use bytes::Bytes;
 
-use crate::answer::AnswerBody;
+use crate::answer::Answer;
 use crate::ctx::{StepCtx, StepEffect};
+use crate::delivery::Representation;
+use crate::delivery::send::give_coded;
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::filter::compress;
 use crate::filter::headers::HeadDraft;
 use crate::log_lines;
 use crate::media_types::kind;
+use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
 impl Exchange {
@@ -24,7 +27,7 @@ impl Exchange {
         self.map_path(site, ctx);
         if !allowed {
             let path = &self.path;
-            self.log_error(site, ctx, |out| {
+            self.request.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"directory index of \"");
                 out.extend_from_slice(path);
                 out.extend_from_slice(b"\" is forbidden");
@@ -88,7 +91,7 @@ impl Exchange {
             _ => None,
         };
         let Ok(callback) = callback(asked) else {
-            self.log_error(site, ctx, |out| {
+            self.request.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"client sent invalid callback name");
             });
             return NextStep::Fail(400);
@@ -131,47 +134,53 @@ impl Exchange {
         let location = site.location(self.request.location);
         let status = self.answer.status_or(status);
         let mut draft = HeadDraft::default();
-        let body = self.compress_text(kind, status, text, &mut draft, location);
-        self.answer.head.body = match status {
-            204 | 304 => BodyLen::None,
-            _ => BodyLen::Exact(body.len() as u64),
+        let body = compress_text(
+            &mut self.request,
+            &mut self.answer,
+            kind,
+            status,
+            text,
+            &mut draft,
+            location,
+        );
+        let delivery = match self.deliver(&Representation::text(status, body.len() as u64)) {
+            Ok(delivery) => delivery,
+            Err(next) => return next,
         };
-        self.fill_typed(kind, status, &draft, site, ctx);
-        self.answer.body = match status {
-            204 | 304 => AnswerBody::Empty,
-            _ => AnswerBody::memory(body),
-        };
+        self.answer.head.body = delivery.length;
+        self.fill_typed(kind, delivery.status, &draft, site, ctx);
+        give_coded(&mut self.answer, &delivery, body);
         NextStep::Respond
-    }
-
-    /// `text` as it leaves; what that means for the head is noted in `draft`.
-    pub(crate) fn compress_text(
-        &mut self,
-        kind: &crate::media_types::MediaType,
-        status: u16,
-        text: Bytes,
-        draft: &mut HeadDraft<'_>,
-        location: &CompiledLocation,
-    ) -> Bytes {
-        if !location.coded || !kind.is_codable() {
-            return text;
-        }
-        let client = compress::codings_for_text(&self.request, location);
-        let len = text.len() as u64;
-        let choice = compress::choose(location, kind, status, Some(len), client);
-        draft.varies = choice.varies;
-        // LIMIT: what takes long to compress leaves as it is; the worker must not stand still.
-        if let Some(coding) = choice.coding.filter(|_| len <= TEXT_COMPRESSED_MAX)
-            && let Ok(form) =
-                bolide_files::compress(coding, compress::level(location, coding), &text)
-        {
-            draft.encoding = coding.token();
-            self.answer.compression = Some((coding.token(), len, form.len() as u64));
-            return Bytes::from(form);
-        }
-        text
     }
 }
 
 /// Bytes of the longest text that is compressed while the worker waits.
 const TEXT_COMPRESSED_MAX: u64 = 64 * 1024;
+
+/// `text` as it leaves; what that means for the head is noted in `draft`.
+pub(crate) fn compress_text(
+    request: &mut Request,
+    answer: &mut Answer,
+    kind: &crate::media_types::MediaType,
+    status: u16,
+    text: Bytes,
+    draft: &mut HeadDraft<'_>,
+    location: &CompiledLocation,
+) -> Bytes {
+    if !location.coded || !kind.is_codable() {
+        return text;
+    }
+    let client = compress::codings_for_text(request, location);
+    let len = text.len() as u64;
+    let choice = compress::choose(location, kind, status, Some(len), client);
+    draft.varies = choice.varies;
+    // LIMIT: what takes long to compress leaves as it is; the worker must not stand still.
+    if let Some(coding) = choice.coding.filter(|_| len <= TEXT_COMPRESSED_MAX)
+        && let Ok(form) = bolide_files::compress(coding, compress::level(location, coding), &text)
+    {
+        draft.encoding = coding.token();
+        answer.compression = Some((coding.token(), len, form.len() as u64));
+        return Bytes::from(form);
+    }
+    text
+}

@@ -12,7 +12,7 @@ use bolide_conf::vars::{Template, TemplatePart, Var};
 use bolide_http::{FieldMap, Hops, HttpVersion, Name, Params, RequestBody};
 use bolide_upstream::request::PassTarget;
 
-use crate::content::cdn_cache_control::is_trusted;
+use crate::caching::cdn_cache_control::is_trusted;
 use crate::site::{Site, UpstreamPass};
 use crate::vars::VariableScope;
 
@@ -140,7 +140,7 @@ pub(crate) fn write(
         }
         tell_of_cache(page, environment, out);
     }
-    if let Some(lineage) = scope.request.lineage.as_ref().filter(|_| scope.request.is_fragment) {
+    if let Some(lineage) = scope.request.role.fragment() {
         out.push(b"ESI_REFERER", lineage.page());
         out.push(b"ESI_CONTENT_TYPE", lineage.content_type());
     }

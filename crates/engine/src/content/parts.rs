@@ -16,15 +16,17 @@ use bolide_ssi::{
 };
 use bytes::Bytes;
 
-use crate::answer::{AnswerBody, CompoundReader, PartOrder, Pulled};
+use crate::answer::Answer;
+use crate::answer::{CompoundReader, PartOrder, Pulled};
 use crate::captures::Captures;
-use crate::content::esi::Lineage;
 use crate::ctx::{ClientAddress, SiteRef, StepCtx};
 use crate::exchange::{Exchange, NextStep};
 use crate::filter::headers::HeadDraft;
 use crate::filter::upstream_response::is_unsafe;
 use crate::phase::limits::LimitDetail;
+use crate::request::Request;
 use crate::site::Site;
+use crate::subrequest::{RequestRole, Subrequest};
 use crate::vars::{VariableScope, VariableValue};
 
 /// LIMIT, as in nginx: answers in one another.
@@ -80,15 +82,6 @@ pub struct Inclusion {
     told: [LimitDetail; 2],
 }
 
-/// What an answer asks for.
-#[derive(Debug)]
-pub enum PartRequest {
-    /// A fragment of a page with ESI.
-    Fragment(Box<Lineage>),
-    /// A part.
-    Part(Box<Inclusion>),
-}
-
 /// What the head of a part's answer says to the page.
 #[derive(Debug)]
 pub struct PartHead {
@@ -101,29 +94,51 @@ pub struct PartHead {
     is_too_big: bool,
 }
 
+impl Request {
+    /// What this page shares with all its parts; the page that is part of none begins it.
+    pub(crate) fn family(&mut self) -> Rc<SubrequestPlace> {
+        match self.role.part() {
+            Some(inclusion) => inclusion.family.clone(),
+            None => self.family.get_or_insert_default().clone(),
+        }
+    }
+
+    /// What reads the commands of this page.
+    pub(crate) fn reader(&mut self, value_max: usize) -> CompoundReader {
+        CompoundReader::new(value_max, self.family().shared.clone())
+    }
+
+    /// What is to be read instead of this page if nothing comes of it; that is seen to then.
+    pub(crate) fn take_stub(&mut self) -> Option<Arc<Vec<u8>>> {
+        let inclusion = self.role.part_mut()?;
+        let Failing::Stub(text) = &inclusion.failing else { return None };
+        let is_taken = std::mem::replace(&mut inclusion.has_stub, true);
+        (!is_taken).then(|| text.clone())
+    }
+
+    fn log_fault(&self, fault: &[u8], site: &Site, ctx: &mut StepCtx<'_>) {
+        if !fault.is_empty() {
+            self.log_error(site, ctx, |out| {
+                out.extend_from_slice(fault);
+                out.extend_from_slice(WHILE);
+            });
+        }
+    }
+}
+
 impl Exchange {
     /// Whether it is put together while it leaves.
     #[must_use]
     #[inline]
     pub fn is_assembled(&self) -> bool {
-        self.answer.body.may_have_parts() && self.has_parts()
-    }
-
-    fn has_parts(&self) -> bool {
-        self.answer.body.assembly().is_some() || self.answer.body.compound().is_some()
+        self.answer.body.may_have_parts() && has_parts(&self.answer)
     }
 
     /// Whether anything is to be asked for or done: see [`Self::next_child`].
     #[must_use]
     #[inline]
     pub fn wants_fragments(&self) -> bool {
-        self.answer.body.may_have_parts() && self.parts_want()
-    }
-
-    fn parts_want(&self) -> bool {
-        let body = &self.answer.body;
-        body.assembly().is_some_and(|assembly| assembly.wants_fragments())
-            || body.compound().is_some_and(|compound| compound.wants())
+        self.answer.body.may_have_parts() && parts_want(&self.answer)
     }
 
     /// Whether what `child` gives is what is sent now.
@@ -141,15 +156,15 @@ impl Exchange {
         &mut self,
         head: &mut RequestHead,
         ctx: &mut StepCtx<'_>,
-    ) -> Option<PartRequest> {
+    ) -> Option<Subrequest> {
         let assembly = self.answer.body.assembly();
         if assembly.is_some_and(|assembly| assembly.wants_fragments())
             && let Some(lineage) = self.next_fragment(head, ctx.conn)
         {
-            return Some(PartRequest::Fragment(lineage));
+            return Some(Subrequest::Fragment(lineage));
         }
         let site = self.request.site.clone()?;
-        self.do_commands(&site, ctx);
+        do_commands(&mut self.request, &mut self.answer, &site, ctx);
         let order = self.answer.body.compound()?.next_order()?;
         let mut target = Vec::with_capacity(order.uri.len());
         bolide_http::escape::push_uri(&mut target, &order.uri, bolide_http::escape::UriPart::Path);
@@ -164,12 +179,12 @@ impl Exchange {
         };
         let (uri, args) = (order.uri.clone(), order.args.clone());
         inherit(head, self.request.head());
-        Some(PartRequest::Part(Box::new(Inclusion {
+        Some(Subrequest::Part(Box::new(Inclusion {
             uri,
             args,
             target,
-            family: self.family(),
-            depth: self.depth() + 1,
+            family: self.request.family(),
+            depth: depth(&self.request) + 1,
             failing,
             has_stub: false,
             known: self.request.captures.get_mut().clone(),
@@ -181,20 +196,20 @@ impl Exchange {
     }
 
     /// Gives the request for a part to an idle exchange; wake it with `Start`.
-    pub fn start_child(&mut self, head: Box<RequestHead>, site: SiteRef, child: PartRequest) {
+    pub fn start_child(&mut self, head: Box<RequestHead>, site: SiteRef, child: Subrequest) {
         let inclusion = match child {
-            PartRequest::Fragment(lineage) => return self.start_fragment(head, site, lineage),
-            PartRequest::Part(inclusion) => inclusion,
+            Subrequest::Fragment(lineage) => return self.start_fragment(head, site, lineage),
+            Subrequest::Auth(auth) => return self.start_auth(head, site, auth),
+            Subrequest::Part(inclusion) => inclusion,
         };
         self.start(head, site);
         self.request.internal = true;
-        self.request.is_fragment = true;
         self.request.captures.get_mut().adopt(inclusion.known.clone());
         self.request.id = inclusion.id;
         self.request.real = inclusion.real;
         self.request.listen = inclusion.listen;
         self.request.limited.tell(inclusion.told);
-        self.request.inclusion = Some(inclusion);
+        self.request.role = RequestRole::Subrequest(Subrequest::Part(inclusion));
     }
 
     /// Names the exchange that asks for what was named last.
@@ -216,13 +231,13 @@ impl Exchange {
     /// Whether it is a part of another answer, and no fragment of a page with ESI.
     #[must_use]
     pub const fn is_part(&self) -> bool {
-        self.request.inclusion.is_some()
+        self.request.role.part().is_some()
     }
 
     /// What the page learns of this part, whose head is there.
     pub fn tell_page(&mut self, ctx: &mut StepCtx<'_>) -> Option<Box<PartHead>> {
         let site = self.request.site.clone()?;
-        let inclusion = self.request.inclusion.as_ref()?;
+        let inclusion = self.request.role.part()?;
         let (before, has_stub) = (inclusion.known.clone(), inclusion.has_stub);
         let max = site.location(self.request.location).settings.filters.subrequest_buffer;
         let head = &self.answer.head;
@@ -231,9 +246,9 @@ impl Exchange {
         if let BodyLen::Exact(len) = head.body
             && len > max as u64
             && value_max.is_some()
-            && matches!(self.request.inclusion.as_ref()?.failing, Failing::Nothing)
+            && matches!(self.request.role.part()?.failing, Failing::Nothing)
         {
-            self.log_error(&site, ctx, |out| {
+            self.request.log_error(&site, ctx, |out| {
                 out.extend_from_slice(b"too big subrequest response: ");
                 bolide_http::digits::push_decimal(out, len);
                 out.extend_from_slice(WHILE);
@@ -272,31 +287,6 @@ impl Exchange {
         }
     }
 
-    fn depth(&self) -> u8 {
-        self.request.inclusion.as_ref().map_or(0, |inclusion| inclusion.depth)
-    }
-
-    /// What this page shares with all its parts; the page that is part of none begins it.
-    pub(crate) fn family(&mut self) -> Rc<SubrequestPlace> {
-        match &self.request.inclusion {
-            Some(inclusion) => inclusion.family.clone(),
-            None => self.request.family.get_or_insert_default().clone(),
-        }
-    }
-
-    /// What reads the commands of this page.
-    pub(crate) fn reader(&mut self, value_max: usize) -> CompoundReader {
-        CompoundReader::new(value_max, self.family().shared.clone())
-    }
-
-    /// What is to be read instead of this page if nothing comes of it; that is seen to then.
-    pub(crate) fn take_stub(&mut self) -> Option<Arc<Vec<u8>>> {
-        let inclusion = self.request.inclusion.as_mut()?;
-        let Failing::Stub(text) = &inclusion.failing else { return None };
-        let is_taken = std::mem::replace(&mut inclusion.has_stub, true);
-        (!is_taken).then(|| text.clone())
-    }
-
     /// What a part gives instead of a page for its failure.
     pub(crate) fn fail_part(
         &mut self,
@@ -304,7 +294,7 @@ impl Exchange {
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> Option<NextStep> {
-        let inclusion = self.request.inclusion.as_mut()?;
+        let inclusion = self.request.role.part_mut()?;
         let text = match &inclusion.failing {
             Failing::Page => return None,
             Failing::Nothing => Bytes::new(),
@@ -313,140 +303,8 @@ impl Exchange {
         inclusion.has_stub = true;
         let html = site.location(self.request.location).kinds.html();
         self.fill_typed(html, status, &HeadDraft::default(), site, ctx);
-        self.answer.head.body = BodyLen::Exact(text.len() as u64);
-        self.answer.body = AnswerBody::memory(text);
+        self.give_text(text);
         Some(NextStep::Respond)
-    }
-
-    /// Does the commands that reading has come to, as many as may hold up the turn; the page wants
-    /// the others done later.
-    fn do_commands(&mut self, site: &Site, ctx: &mut StepCtx<'_>) {
-        let mut work = 0;
-        while work < WORK_MAX
-            && let Some(compound) = self.answer.body.compound_mut()
-        {
-            if let Some(trouble) = compound.take_trouble() {
-                return self.log_fault(trouble.as_bytes(), site, ctx);
-            }
-            let Some(event) = compound.take_event() else { return };
-            match event {
-                SsiEvent::Fault(fault) => self.log_fault(&fault, site, ctx),
-                SsiEvent::Broken => self.show_error(site),
-                SsiEvent::Command(command) => {
-                    if let Err(fault) = self.do_command(&command, site, ctx) {
-                        self.log_fault(&fault, site, ctx);
-                        self.show_error(site);
-                    }
-                }
-            }
-            work += self.family().shared.borrow_mut().take_work();
-            if let Some(compound) = self.answer.body.compound_mut() {
-                compound.read();
-            }
-        }
-    }
-
-    fn log_fault(&self, fault: &[u8], site: &Site, ctx: &mut StepCtx<'_>) {
-        if !fault.is_empty() {
-            self.log_error(site, ctx, |out| {
-                out.extend_from_slice(fault);
-                out.extend_from_slice(WHILE);
-            });
-        }
-    }
-
-    /// Shows what stands for a command that cannot be done.
-    fn show_error(&mut self, site: &Site) {
-        let is_silent = site.location(self.request.location).settings.filters.ssi.silent_errors;
-        let Some(compound) = self.answer.body.compound_mut().filter(|_| !is_silent) else { return };
-        let Some(reader) = compound.reader_mut() else { return };
-        let text = reader.flow.error().to_vec();
-        compound.push_text(&text);
-    }
-
-    fn do_command(
-        &mut self,
-        command: &SsiCommand,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Result<(), SsiFault> {
-        let compound = self.answer.body.compound_mut();
-        let Some(mut reader) = compound.and_then(|compound| compound.reader_mut().take()) else {
-            return Ok(());
-        };
-        let (mut warnings, shared) = (Vec::new(), reader.shared.clone());
-        let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
-        let mut known = shared.borrow_mut();
-        let mut world = SsiWorld {
-            shared: &mut known,
-            uri: &self.request.uri,
-            moment: Moment {
-                unix: ctx.now.unix_seconds() as i64,
-                offset: ctx.clock.utc_offset(),
-                zone: ctx.clock.zone(),
-            },
-            look_up: |name: &[u8], out: &mut Vec<u8>| look_up(&scope, name, out),
-            find,
-            warn: |fault| warnings.push(fault),
-        };
-        let done = reader.flow.run(command, &mut world);
-        drop(known);
-        if let Some(compound) = self.answer.body.compound_mut() {
-            *compound.reader_mut() = Some(reader);
-        }
-        self.log_notes(site, ctx);
-        for warning in warnings {
-            self.log_fault(&warning, site, ctx);
-        }
-        match done? {
-            SsiAct::Nothing => {}
-            SsiAct::Show(text) => {
-                if let Some(compound) = self.answer.body.compound_mut() {
-                    compound.push_text(&text);
-                }
-            }
-            SsiAct::Include(include) => {
-                let order = self.order(include)?;
-                if let Some(name) = &order.set
-                    && shared.borrow().get(&name.to_ascii_lowercase()).is_none()
-                {
-                    shared.borrow_mut().set(name, Vec::new());
-                }
-                if let Some(compound) = self.answer.body.compound_mut() {
-                    compound.push_part(order);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// What an include asks this server for.
-    fn order(&mut self, include: SsiInclude) -> Result<PartOrder, SsiFault> {
-        let unsafe_uri = |uri: &[u8]| Err([b"unsafe URI \"", uri, b"\" was detected"].concat());
-        let mark = memchr::memchr(b'?', &include.uri);
-        let (path, args) = match mark {
-            Some(mark) => (&include.uri[..mark], Some(include.uri[mark + 1..].to_vec())),
-            None => (&include.uri[..], None),
-        };
-        if is_unsafe(path) {
-            return unsafe_uri(path);
-        }
-        let uri = decoded(path);
-        if is_unsafe(&uri) {
-            return unsafe_uri(&uri);
-        }
-        if self.depth() >= DEPTH_MAX {
-            return Err([b"subrequests cycle while processing \"", &uri[..], b"\""].concat());
-        }
-        let family = self.family();
-        if family.count.get() >= COUNT_MAX {
-            let what = b"request reference counter overflow while processing \"";
-            return Err([what, &uri[..], b"\""].concat());
-        }
-        family.count.set(family.count.get() + 1);
-        let args = args.filter(|args| !args.is_empty());
-        let SsiInclude { waits, set, stub, .. } = include;
-        Ok(PartOrder { uri, args, waits, set, stub })
     }
 }
 
@@ -494,8 +352,8 @@ impl VariableScope<'_> {
     /// that was logged, for nginx remembers then what it was worth.
     pub(crate) fn is_in_parts(&self) -> bool {
         let request = self.request;
-        request.inclusion.is_some()
-            || request.question.is_some()
+        request.role.part().is_some()
+            || request.role.auth().is_some()
             || request.is_vouched_for && self.location().settings.log_subrequest
             || request.family.as_ref().is_some_and(|family| family.count.get() > 0)
     }
@@ -555,4 +413,141 @@ pub(crate) fn inherit(head: &mut RequestHead, page: &RequestHead) {
 /// An answer that `addition` asks for: as in nginx the path as it is written.
 pub(crate) fn added(uri: Option<&Arc<[u8]>>) -> Option<PartOrder> {
     uri.map(|uri| PartOrder { uri: uri.to_vec(), ..PartOrder::default() })
+}
+
+fn has_parts(answer: &Answer) -> bool {
+    answer.body.assembly().is_some() || answer.body.compound().is_some()
+}
+
+fn parts_want(answer: &Answer) -> bool {
+    let body = &answer.body;
+    body.assembly().is_some_and(|assembly| assembly.wants_fragments())
+        || body.compound().is_some_and(|compound| compound.wants())
+}
+
+fn depth(request: &Request) -> u8 {
+    request.role.part().map_or(0, |inclusion| inclusion.depth)
+}
+
+/// Shows what stands for a command that cannot be done.
+fn show_error(request: &mut Request, answer: &mut Answer, site: &Site) {
+    let is_silent = site.location(request.location).settings.filters.ssi.silent_errors;
+    let Some(compound) = answer.body.compound_mut().filter(|_| !is_silent) else { return };
+    let Some(reader) = compound.reader_mut() else { return };
+    let text = reader.flow.error().to_vec();
+    compound.push_text(&text);
+}
+
+/// Does the commands that reading has come to, as many as may hold up the turn; the page wants
+/// the others done later.
+fn do_commands(request: &mut Request, answer: &mut Answer, site: &Site, ctx: &mut StepCtx<'_>) {
+    let mut work = 0;
+    while work < WORK_MAX
+        && let Some(compound) = answer.body.compound_mut()
+    {
+        if let Some(trouble) = compound.take_trouble() {
+            return request.log_fault(trouble.as_bytes(), site, ctx);
+        }
+        let Some(event) = compound.take_event() else { return };
+        match event {
+            SsiEvent::Fault(fault) => request.log_fault(&fault, site, ctx),
+            SsiEvent::Broken => show_error(request, answer, site),
+            SsiEvent::Command(command) => {
+                if let Err(fault) = do_command(request, answer, &command, site, ctx) {
+                    request.log_fault(&fault, site, ctx);
+                    show_error(request, answer, site);
+                }
+            }
+        }
+        work += request.family().shared.borrow_mut().take_work();
+        if let Some(compound) = answer.body.compound_mut() {
+            compound.read();
+        }
+    }
+}
+
+fn do_command(
+    request: &mut Request,
+    answer: &mut Answer,
+    command: &SsiCommand,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Result<(), SsiFault> {
+    let compound = answer.body.compound_mut();
+    let Some(mut reader) = compound.and_then(|compound| compound.reader_mut().take()) else {
+        return Ok(());
+    };
+    let (mut warnings, shared) = (Vec::new(), reader.shared.clone());
+    let scope = VariableScope::new(request, answer, site, ctx);
+    let mut known = shared.borrow_mut();
+    let mut world = SsiWorld {
+        shared: &mut known,
+        uri: &request.uri,
+        moment: Moment {
+            unix: ctx.now.unix_seconds() as i64,
+            offset: ctx.clock.utc_offset(),
+            zone: ctx.clock.zone(),
+        },
+        look_up: |name: &[u8], out: &mut Vec<u8>| look_up(&scope, name, out),
+        find,
+        warn: |fault| warnings.push(fault),
+    };
+    let done = reader.flow.run(command, &mut world);
+    drop(known);
+    if let Some(compound) = answer.body.compound_mut() {
+        *compound.reader_mut() = Some(reader);
+    }
+    request.log_notes(site, ctx);
+    for warning in warnings {
+        request.log_fault(&warning, site, ctx);
+    }
+    match done? {
+        SsiAct::Nothing => {}
+        SsiAct::Show(text) => {
+            if let Some(compound) = answer.body.compound_mut() {
+                compound.push_text(&text);
+            }
+        }
+        SsiAct::Include(include) => {
+            let order = order(request, include)?;
+            if let Some(name) = &order.set
+                && shared.borrow().get(&name.to_ascii_lowercase()).is_none()
+            {
+                shared.borrow_mut().set(name, Vec::new());
+            }
+            if let Some(compound) = answer.body.compound_mut() {
+                compound.push_part(order);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// What an include asks this server for.
+fn order(request: &mut Request, include: SsiInclude) -> Result<PartOrder, SsiFault> {
+    let unsafe_uri = |uri: &[u8]| Err([b"unsafe URI \"", uri, b"\" was detected"].concat());
+    let mark = memchr::memchr(b'?', &include.uri);
+    let (path, args) = match mark {
+        Some(mark) => (&include.uri[..mark], Some(include.uri[mark + 1..].to_vec())),
+        None => (&include.uri[..], None),
+    };
+    if is_unsafe(path) {
+        return unsafe_uri(path);
+    }
+    let uri = decoded(path);
+    if is_unsafe(&uri) {
+        return unsafe_uri(&uri);
+    }
+    if depth(request) >= DEPTH_MAX {
+        return Err([b"subrequests cycle while processing \"", &uri[..], b"\""].concat());
+    }
+    let family = request.family();
+    if family.count.get() >= COUNT_MAX {
+        let what = b"request reference counter overflow while processing \"";
+        return Err([what, &uri[..], b"\""].concat());
+    }
+    family.count.set(family.count.get() + 1);
+    let args = args.filter(|args| !args.is_empty());
+    let SsiInclude { waits, set, stub, .. } = include;
+    Ok(PartOrder { uri, args, waits, set, stub })
 }

@@ -14,14 +14,17 @@ use bolide_upstream::{
     Attempt, Cause, ConnectRefused, OriginNews, OriginRequest, request::PassTarget,
 };
 
+use crate::answer::Answer;
 use crate::answer::AnswerBody;
 use crate::body::{FileHolds, UploadProgress};
+use crate::caching::StaleCause;
+use crate::content::bind::bind_to;
 use crate::content::file::FileLookup;
 use crate::content::{params, proxied, upstream_tls};
 use crate::ctx::{ClientAddress, SpoolPlace, StepCtx, StepEffect, Wake};
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::log_lines;
-use crate::site::StaleCause;
+use crate::request::Request;
 use crate::site::{CompiledLocation, Site, UpstreamPass};
 use crate::vars::VariableScope;
 
@@ -97,6 +100,23 @@ impl PassRequest {
 /// Attempts that are remembered of one request to a group.
 const ATTEMPTS_MAX: usize = 64;
 
+impl Answer {
+    /// Lets go of the fetch that is under way, if there is one.
+    pub(crate) fn drop_fetch(&mut self, ctx: &mut StepCtx<'_>) {
+        if let Some(asked) = &mut self.origin
+            && std::mem::take(&mut asked.is_running)
+        {
+            asked.close_attempt(ctx.now);
+            ctx.effects.push(StepEffect::FetchDrop);
+        }
+    }
+
+    /// Whether a fetch is under way.
+    pub(crate) fn is_fetching(&self) -> bool {
+        self.origin.as_ref().is_some_and(|asked| asked.is_running())
+    }
+}
+
 impl Exchange {
     /// Before an origin is asked: whether there is such a script, and the body of the request.
     pub(crate) fn origin(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
@@ -109,7 +129,7 @@ impl Exchange {
             return next;
         }
         if location.caching.is_some()
-            && let Some(next) = self.page(site, ctx)
+            && let Some(next) = self.look_up_cached(site, ctx)
         {
             return next;
         }
@@ -143,7 +163,7 @@ impl Exchange {
         }
         let memory = location.settings.client_body_buffer_size;
         let progress = self.request.upload.collect(memory, holds, ctx.effects);
-        self.collected(progress, RequestStep::Ask, location, ctx)
+        collected(&mut self.request, progress, RequestStep::Ask, location, ctx)
     }
 
     /// A pool's scripts are files; nothing else is ever run.
@@ -163,34 +183,6 @@ impl Exchange {
             FileLookup::Other if self.is_regular(location, ctx) => None,
             FileLookup::Failed(failure) => Some(self.open_failed(failure, site, ctx)),
             FileLookup::Directory | FileLookup::Other => Some(NextStep::Fail(403)),
-        }
-    }
-
-    /// What follows from how a collection of the request body stands; `step` when it is complete.
-    fn collected(
-        &mut self,
-        progress: UploadProgress,
-        step: RequestStep,
-        location: &CompiledLocation,
-        ctx: &mut StepCtx<'_>,
-    ) -> NextStep {
-        match progress {
-            UploadProgress::Waiting => NextStep::Collect(step),
-            UploadProgress::Writing => {
-                let (settings, place) =
-                    (&location.settings, &location.settings.client_body_temp_path);
-                let place = match settings.client_body_in_file_only {
-                    BodyFiles::Unnamed => SpoolPlace::Unnamed(place.path.clone()),
-                    BodyFiles::Kept | BodyFiles::Removed => SpoolPlace::Named(place.clone()),
-                };
-                ctx.effects.push(StepEffect::Spool(place));
-                NextStep::Collect(step)
-            }
-            UploadProgress::Complete => NextStep::Step(step),
-            UploadProgress::Failed => {
-                self.request.upload.refuse(ctx.effects);
-                NextStep::Fail(500)
-            }
         }
     }
 
@@ -226,15 +218,15 @@ impl Exchange {
             _ => {}
         }
         let progress = self.request.upload.settle(ctx.effects);
-        self.collected(progress, step, location, ctx)
+        collected(&mut self.request, progress, step, location, ctx)
     }
 
     /// Asks the origin.
     pub(crate) fn ask(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let location = site.location(self.request.location);
         let Some(pass) = &location.pass else { return NextStep::Fail(500) };
-        let old = self.to_revalidate().cloned();
-        let request = match self.origin_request(self.is_to_keep(), old.as_ref(), site, ctx) {
+        let old = self.cache.to_revalidate().cloned();
+        let request = match self.origin_request(self.cache.is_to_keep(), old.as_ref(), site, ctx) {
             Ok(request) => request,
             Err(next) => return next,
         };
@@ -281,15 +273,16 @@ impl Exchange {
         let Some(pass) = &location.pass else { return Err(NextStep::Fail(500)) };
         let target = self.target(pass, site, ctx)?;
         let settings = &location.settings;
-        let (body, body_len) = self.body_to_send(location, site, ctx);
+        let (body, body_len) =
+            body_to_send(&mut self.request, &mut self.answer, location, site, ctx);
         if self.request.upload.is_streamed() && !self.request.upload.is_complete() {
             ctx.effects.push(StepEffect::WantBody(bolide_base::limits::BODY_WINDOW));
         }
         let as_get = location
             .caching
             .as_ref()
-            .is_some_and(|caching| is_to_keep && self.asks_for_whole(caching));
-        let from = self.bind_to(&settings.origin, site, ctx);
+            .is_some_and(|caching| is_to_keep && self.request.asks_for_whole(caching));
+        let from = bind_to(&self.request, &self.answer, &settings.origin, site, ctx);
         let mut params = bolide_http::Params::with_room();
         let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
         if let Some((plan, url)) = pass.proxied.as_deref().zip(scope.proxy_url()) {
@@ -297,7 +290,7 @@ impl Exchange {
             let asking = proxied::Asking { is_to_keep, as_get, old, body_len };
             proxied::write(&scope, plan, url, asking, &mut params);
         } else {
-            params::write(&scope, pass, is_to_keep, &self.page.environment, &mut params);
+            params::write(&scope, pass, is_to_keep, &self.cache.environment, &mut params);
             if let Some(old) = old {
                 params::write_conditions(old, &mut params);
             }
@@ -335,42 +328,6 @@ impl Exchange {
         })
     }
 
-    /// The body that goes to the origin, and its length as far as it is known.
-    fn body_to_send(
-        &mut self,
-        location: &CompiledLocation,
-        site: &Site,
-        ctx: &StepCtx<'_>,
-    ) -> (Spool, Option<u64>) {
-        if let Some(template) =
-            location.pass.as_ref().and_then(|pass| pass.proxied.as_ref()?.body())
-        {
-            let mut text = Vec::new();
-            VariableScope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
-            let len = text.len() as u64;
-            return (Spool::of(text.into()), Some(len));
-        }
-        if !location.settings.origin.pass_request_body || self.request.upload.is_refused() {
-            return (Spool::empty(), Some(0));
-        }
-        if let Some(spool) = self.request.upload.spool() {
-            let len = spool.received();
-            return (spool.clone(), Some(len));
-        }
-        match self.request.head().body {
-            RequestBody::None => (Spool::empty(), Some(0)),
-            // It was handed on once, and is gone.
-            _ if self.request.upload.is_streamed() => (Spool::empty(), Some(0)),
-            body => {
-                let len = match body {
-                    RequestBody::Length(len) => Some(len),
-                    _ => None,
-                };
-                (self.request.upload.stream(location.settings.client_body_buffer_size), len)
-            }
-        }
-    }
-
     fn target(
         &mut self,
         pass: &UpstreamPass,
@@ -384,41 +341,22 @@ impl Exchange {
         let mut text = Vec::new();
         VariableScope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
         if text.is_empty() && pass.proxied.is_none() {
-            self.log_error(site, ctx, |out| out.extend_from_slice(b"no host in upstream \"\""));
+            self.request
+                .log_error(site, ctx, |out| out.extend_from_slice(b"no host in upstream \"\""));
             return Err(NextStep::Fail(500));
         }
         if pass.proxied.is_some() {
             let named = proxied::target(&text, site);
-            return self.note_target(named, site, ctx);
+            return note_target(&mut self.request, named, site, ctx);
         }
         params::parse_target(&text, site).ok_or_else(|| {
-            self.log_error(site, ctx, |out| {
+            self.request.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"no resolver defined to resolve ");
                 let host = text.split(|byte| *byte == b':').next().unwrap_or_default();
                 out.extend_from_slice(host);
             });
             NextStep::Fail(502)
         })
-    }
-
-    /// Keeps what the address of an HTTP origin says besides who is asked.
-    fn note_target(
-        &mut self,
-        named: Result<(PassTarget, ProxyUrl), Vec<u8>>,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Result<PassTarget, NextStep> {
-        match named {
-            Ok((target, url)) => {
-                self.request.proxy_url = Some(Arc::new(url));
-                Ok(target)
-            }
-            Err(text) => {
-                self.log_error(site, ctx, |out| out.extend_from_slice(&text));
-                let is_unknown = text.starts_with(b"no resolver");
-                Err(NextStep::Fail(if is_unknown { 502 } else { 500 }))
-            }
-        }
     }
 
     /// What the origin did before there was an answer.
@@ -440,128 +378,30 @@ impl Exchange {
                 }
                 match self.stale_if_error(StaleCause::Failed(refused.cause), site, ctx) {
                     Some(next) => next,
-                    None => self.take_refusal(refused),
+                    None => take_refusal(&mut self.answer, refused),
                 }
             }
             OriginNews::End => {
                 debug_assert!(false, "a head comes before the end");
-                self.take_refusal(ConnectRefused {
-                    status: 502,
-                    retry_after: None,
-                    cause: Cause::Error,
-                })
+                take_refusal(
+                    &mut self.answer,
+                    ConnectRefused { status: 502, retry_after: None, cause: Cause::Error },
+                )
             }
             OriginNews::Body(_) | OriginNews::Trailers(_) => NextStep::Fetch,
             news @ (OriginNews::Attempt(_) | OriginNews::Log { .. }) => {
-                self.note_news(news, site, ctx);
+                note_news(&mut self.request, &mut self.answer, news, site, ctx);
                 NextStep::Fetch
             }
         }
     }
 
-    fn take_refusal(&mut self, refused: ConnectRefused) -> NextStep {
-        if let Some(asked) = &mut self.answer.origin {
-            asked.is_running = false;
-        }
-        self.answer.retry_after = refused.retry_after;
-        NextStep::Fail(refused.status)
-    }
-
-    /// What the origin did while its answer leaves.
-    pub(crate) fn take_more(&mut self, news: OriginNews, site: &Site, ctx: &mut StepCtx<'_>) {
-        match news {
-            OriginNews::Body(bytes) => self.fill_body(site, ctx, |body| body.push(bytes)),
-            OriginNews::End | OriginNews::Failed(_) => {
-                // A tunnel just ends.
-                let is_whole = matches!(news, OriginNews::End) || self.is_tunnel();
-                if let Some(asked) = &mut self.answer.origin {
-                    asked.is_running = false;
-                }
-                self.fill_body(
-                    site,
-                    ctx,
-                    |body| {
-                        if is_whole { body.finish() } else { body.fail() }
-                    },
-                );
-                if let AnswerBody::Origin(inflow) = &self.answer.body {
-                    self.answer.compression = inflow.compression();
-                }
-            }
-            OriginNews::Trailers(fields) => {
-                if let Some(asked) = &mut self.answer.origin {
-                    asked.trailers.copy_from(&fields);
-                }
-            }
-            OriginNews::Early(_) | OriginNews::Head(_) => {}
-            news @ (OriginNews::Attempt(_) | OriginNews::Log { .. }) => {
-                self.note_news(news, site, ctx);
-            }
-        }
-    }
-
-    /// Lets something be done to the body; what it holds too much of goes to a file, and when it is
-    /// full the origin has to wait.
-    fn fill_body(
-        &mut self,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-        fill: impl FnOnce(&mut AnswerBody),
-    ) {
-        let Some(inflow) = self.answer.body.inflow() else { return };
-        let was_writing = inflow.spool().wants_writing();
-        fill(&mut self.answer.body);
-        let Some(inflow) = self.answer.body.inflow() else { return };
-        if inflow.spool().wants_writing() && !was_writing {
-            let settings = &site.location(self.request.location).settings;
-            let place = SpoolPlace::Unnamed(settings.origin.temp_path.clone());
-            ctx.effects.push(StepEffect::Spool(place));
-        }
-        if inflow.spool().is_full() && self.is_fetching() {
-            ctx.effects.push(StepEffect::FetchMore(false));
-        }
-        self.tell_ready(ctx);
-    }
-
-    /// The body may have bytes, unless its last one has left.
-    fn tell_ready(&self, ctx: &mut StepCtx<'_>) {
-        if self.answer.is_responded && !self.answer.is_complete {
-            ctx.effects.push(StepEffect::Ready);
-        }
-    }
-
     /// Part of the answer was written to its file.
     pub(crate) fn answer_spooled(&mut self, ctx: &mut StepCtx<'_>) {
-        if self.wants_origin() && self.is_fetching() {
+        if self.wants_origin() && self.answer.is_fetching() {
             ctx.effects.push(StepEffect::FetchMore(true));
         }
-        self.tell_ready(ctx);
-    }
-
-    fn note_news(&mut self, news: OriginNews, site: &Site, ctx: &mut StepCtx<'_>) {
-        match news {
-            OriginNews::Attempt(attempt) => {
-                if let Some(asked) = &mut self.answer.origin {
-                    asked.note(attempt);
-                }
-            }
-            OriginNews::Log { level, text, doing, peer } => {
-                let (level, doing) = match self.is_tunnel() {
-                    true => (LogLevel::Info, "while proxying upgraded connection"),
-                    false => (level, doing),
-                };
-                let scheme = self.answer.origin.as_ref().map_or("", |asked| asked.scheme);
-                let origin = peer.as_deref().map(|peer| (scheme, peer));
-                log_lines::error_about(&self.request, origin, site, ctx, level, |out| {
-                    out.extend_from_slice(&text);
-                    if !doing.is_empty() {
-                        out.push(b' ');
-                        out.extend_from_slice(doing.as_bytes());
-                    }
-                });
-            }
-            _ => {}
-        }
+        tell_ready(&self.answer, ctx);
     }
 
     /// RFC 9110 §15.2: a head that another one follows goes on to the client, with all that is not
@@ -578,36 +418,6 @@ impl Exchange {
             }
         }
         ctx.effects.push(StepEffect::Interim(interim));
-    }
-
-    /// The answer ends where it is, visibly.
-    pub(crate) fn cut_answer(&mut self, ctx: &mut StepCtx<'_>) {
-        self.drop_fetch(ctx);
-        self.answer.body.fail();
-        self.tell_ready(ctx);
-    }
-
-    /// Lets go of the fetch that is under way, if there is one.
-    pub(crate) fn drop_fetch(&mut self, ctx: &mut StepCtx<'_>) {
-        if let Some(asked) = &mut self.answer.origin
-            && std::mem::take(&mut asked.is_running)
-        {
-            asked.close_attempt(ctx.now);
-            ctx.effects.push(StepEffect::FetchDrop);
-        }
-    }
-
-    /// Leaves the fetch that is under way to itself.
-    pub(crate) fn detach_fetch(&mut self, ctx: &StepCtx<'_>) {
-        if let Some(asked) = &mut self.answer.origin {
-            asked.is_running = false;
-            asked.close_attempt(ctx.now);
-        }
-    }
-
-    /// Whether a fetch is under way.
-    pub(crate) fn is_fetching(&self) -> bool {
-        self.answer.origin.as_ref().is_some_and(|asked| asked.is_running())
     }
 
     /// Who is asked, with the protocol's name.
@@ -646,4 +456,207 @@ fn rate(scope: &VariableScope<'_>, template: Option<&bolide_conf::Template>) -> 
     let mut text = Vec::new();
     scope.expand(template, &mut text);
     bolide_conf::value::size(&text).unwrap_or(0)
+}
+
+/// What follows from how a collection of the request body stands; `step` when it is complete.
+fn collected(
+    request: &mut Request,
+    progress: UploadProgress,
+    step: RequestStep,
+    location: &CompiledLocation,
+    ctx: &mut StepCtx<'_>,
+) -> NextStep {
+    match progress {
+        UploadProgress::Waiting => NextStep::Collect(step),
+        UploadProgress::Writing => {
+            let (settings, place) = (&location.settings, &location.settings.client_body_temp_path);
+            let place = match settings.client_body_in_file_only {
+                BodyFiles::Unnamed => SpoolPlace::Unnamed(place.path.clone()),
+                BodyFiles::Kept | BodyFiles::Removed => SpoolPlace::Named(place.clone()),
+            };
+            ctx.effects.push(StepEffect::Spool(place));
+            NextStep::Collect(step)
+        }
+        UploadProgress::Complete => NextStep::Step(step),
+        UploadProgress::Failed => {
+            request.upload.refuse(ctx.effects);
+            NextStep::Fail(500)
+        }
+    }
+}
+
+/// The body that goes to the origin, and its length as far as it is known.
+fn body_to_send(
+    request: &mut Request,
+    answer: &mut Answer,
+    location: &CompiledLocation,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> (Spool, Option<u64>) {
+    if let Some(template) = location.pass.as_ref().and_then(|pass| pass.proxied.as_ref()?.body()) {
+        let mut text = Vec::new();
+        VariableScope::new(request, answer, site, ctx).expand(template, &mut text);
+        let len = text.len() as u64;
+        return (Spool::of(text.into()), Some(len));
+    }
+    if !location.settings.origin.pass_request_body || request.upload.is_refused() {
+        return (Spool::empty(), Some(0));
+    }
+    if let Some(spool) = request.upload.spool() {
+        let len = spool.received();
+        return (spool.clone(), Some(len));
+    }
+    match request.head().body {
+        RequestBody::None => (Spool::empty(), Some(0)),
+        // It was handed on once, and is gone.
+        _ if request.upload.is_streamed() => (Spool::empty(), Some(0)),
+        body => {
+            let len = match body {
+                RequestBody::Length(len) => Some(len),
+                _ => None,
+            };
+            (request.upload.stream(location.settings.client_body_buffer_size), len)
+        }
+    }
+}
+
+fn take_refusal(answer: &mut Answer, refused: ConnectRefused) -> NextStep {
+    if let Some(asked) = &mut answer.origin {
+        asked.is_running = false;
+    }
+    answer.retry_after = refused.retry_after;
+    NextStep::Fail(refused.status)
+}
+
+/// The body may have bytes, unless its last one has left.
+fn tell_ready(answer: &Answer, ctx: &mut StepCtx<'_>) {
+    if answer.is_responded && !answer.is_complete {
+        ctx.effects.push(StepEffect::Ready);
+    }
+}
+
+/// Keeps what the address of an HTTP origin says besides who is asked.
+fn note_target(
+    request: &mut Request,
+    named: Result<(PassTarget, ProxyUrl), Vec<u8>>,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Result<PassTarget, NextStep> {
+    match named {
+        Ok((target, url)) => {
+            request.proxy_url = Some(Arc::new(url));
+            Ok(target)
+        }
+        Err(text) => {
+            request.log_error(site, ctx, |out| out.extend_from_slice(&text));
+            let is_unknown = text.starts_with(b"no resolver");
+            Err(NextStep::Fail(if is_unknown { 502 } else { 500 }))
+        }
+    }
+}
+
+/// Lets something be done to the body; what it holds too much of goes to a file, and when it is
+/// full the origin has to wait.
+fn fill_body(
+    request: &mut Request,
+    answer: &mut Answer,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+    fill: impl FnOnce(&mut AnswerBody),
+) {
+    let Some(inflow) = answer.body.inflow() else { return };
+    let was_writing = inflow.spool().wants_writing();
+    fill(&mut answer.body);
+    let Some(inflow) = answer.body.inflow() else { return };
+    if inflow.spool().wants_writing() && !was_writing {
+        let settings = &site.location(request.location).settings;
+        let place = SpoolPlace::Unnamed(settings.origin.temp_path.clone());
+        ctx.effects.push(StepEffect::Spool(place));
+    }
+    if inflow.spool().is_full() && answer.is_fetching() {
+        ctx.effects.push(StepEffect::FetchMore(false));
+    }
+    tell_ready(answer, ctx);
+}
+
+fn note_news(
+    request: &mut Request,
+    answer: &mut Answer,
+    news: OriginNews,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) {
+    match news {
+        OriginNews::Attempt(attempt) => {
+            if let Some(asked) = &mut answer.origin {
+                asked.note(attempt);
+            }
+        }
+        OriginNews::Log { level, text, doing, peer } => {
+            let (level, doing) = match answer.is_tunnel() {
+                true => (LogLevel::Info, "while proxying upgraded connection"),
+                false => (level, doing),
+            };
+            let scheme = answer.origin.as_ref().map_or("", |asked| asked.scheme);
+            let origin = peer.as_deref().map(|peer| (scheme, peer));
+            log_lines::error_about(request, origin, site, ctx, level, |out| {
+                out.extend_from_slice(&text);
+                if !doing.is_empty() {
+                    out.push(b' ');
+                    out.extend_from_slice(doing.as_bytes());
+                }
+            });
+        }
+        _ => {}
+    }
+}
+
+/// What the origin did while its answer leaves.
+pub(crate) fn take_more(
+    request: &mut Request,
+    answer: &mut Answer,
+    news: OriginNews,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) {
+    match news {
+        OriginNews::Body(bytes) => fill_body(request, answer, site, ctx, |body| body.push(bytes)),
+        OriginNews::End | OriginNews::Failed(_) => {
+            // A tunnel just ends.
+            let is_whole = matches!(news, OriginNews::End) || answer.is_tunnel();
+            if let Some(asked) = &mut answer.origin {
+                asked.is_running = false;
+            }
+            fill_body(request, answer, site, ctx, |body| {
+                if is_whole { body.finish() } else { body.fail() }
+            });
+            if let AnswerBody::Origin(inflow) = &answer.body {
+                answer.compression = inflow.compression();
+            }
+        }
+        OriginNews::Trailers(fields) => {
+            if let Some(asked) = &mut answer.origin {
+                asked.trailers.copy_from(&fields);
+            }
+        }
+        OriginNews::Early(_) | OriginNews::Head(_) => {}
+        news @ (OriginNews::Attempt(_) | OriginNews::Log { .. }) => {
+            note_news(request, answer, news, site, ctx);
+        }
+    }
+}
+
+/// The answer ends where it is, visibly.
+pub(crate) fn cut_answer(answer: &mut Answer, ctx: &mut StepCtx<'_>) {
+    answer.drop_fetch(ctx);
+    answer.body.fail();
+    tell_ready(answer, ctx);
+}
+
+/// Leaves the fetch that is under way to itself.
+pub(crate) fn detach_fetch(answer: &mut Answer, ctx: &StepCtx<'_>) {
+    if let Some(asked) = &mut answer.origin {
+        asked.is_running = false;
+        asked.close_attempt(ctx.now);
+    }
 }

@@ -3,13 +3,14 @@
 
 use std::sync::Arc;
 
-use bolide_http::conditional::{Conditions, Precondition, Validator};
-use bolide_http::{BodyLen, Method};
+use bolide_http::Method;
+use bolide_http::conditional::Validator;
 use bytes::Bytes;
 
-use crate::answer::AnswerBody;
 use crate::counters::TallyCount;
 use crate::ctx::StepCtx;
+use crate::delivery::send::give_coded;
+use crate::delivery::{Representation, RepresentationSource, Transfer};
 use crate::exchange::{Exchange, NextStep};
 use crate::filter::headers::HeadDraft;
 use crate::site::{Builtin, Site};
@@ -71,21 +72,25 @@ impl Exchange {
             modified_at: Some(CHANGED.1),
             ..HeadDraft::default()
         };
-        if status == 200 {
-            let validator = Validator { etag: None, last_modified: Some(CHANGED.1) };
-            let conditions = Conditions::of(&self.request.head().fields);
-            match conditions.evaluate(validator, location.rules.since) {
-                Precondition::Proceed => {}
-                Precondition::PreconditionFailed => return NextStep::Fail(412),
-                Precondition::NotModified => {
-                    let draft = HeadDraft { content_type: b"", ..draft };
-                    return self.not_modified(&draft, site, ctx);
-                }
-            }
+        let representation = Representation {
+            source: RepresentationSource::Pixel,
+            status,
+            length: Some(PIXEL.len() as u64),
+            transfer: Transfer::Identity,
+            validator: Validator { etag: None, last_modified: Some(CHANGED.1) },
+            rules: location.rules,
+            advertises_ranges: false,
+        };
+        let delivery = match self.deliver(&representation) {
+            Ok(delivery) => delivery,
+            Err(next) => return next,
+        };
+        if delivery.is_not_modified {
+            return self.not_modified(&draft, site, ctx);
         }
-        self.answer.head.body = BodyLen::Exact(PIXEL.len() as u64);
-        self.fill(status, &draft, site, ctx);
-        self.answer.body = AnswerBody::memory(Bytes::from_static(PIXEL));
+        self.answer.head.body = delivery.length;
+        self.fill(delivery.status, &draft, site, ctx);
+        give_coded(&mut self.answer, &delivery, Bytes::from_static(PIXEL));
         NextStep::Respond
     }
 }

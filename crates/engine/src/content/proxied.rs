@@ -171,7 +171,7 @@ pub(crate) fn write(
         return;
     }
     let is_believed = scope.site.store().is_none()
-        || crate::content::cdn_cache_control::is_trusted(
+        || crate::caching::cdn_cache_control::is_trusted(
             &scope.location().settings.cache.page,
             scope.conn,
         );
@@ -236,7 +236,7 @@ fn method_of<'a>(scope: &VariableScope<'a>) -> &'a [u8] {
     match request.method {
         Method::Get if head.method != Method::Get => b"GET",
         // Of these, the text is the client's.
-        _ if request.question.is_some() || request.inclusion.is_some() => b"GET",
+        _ if request.role.auth().is_some() || request.role.part().is_some() => b"GET",
         _ => &head.method_text,
     }
 }
@@ -286,7 +286,7 @@ fn is_quoted(scope: &VariableScope<'_>) -> bool {
 /// Whether path and query are still the client's own.
 fn is_as_asked(scope: &VariableScope<'_>) -> bool {
     let request = scope.request;
-    if request.is_fragment || request.question.is_some() {
+    if request.role.is_subrequest() || request.role.auth().is_some() {
         return false;
     }
     let target = &request.head().target;

@@ -2,20 +2,20 @@
 
 use std::rc::Rc;
 
-use bolide_files::{CodingEncoder, FileAnswer as Verdict, FileVariant, OpenFile, VariantKey};
-use bolide_http::conditional::{Conditions, Precondition};
+use bolide_files::{CodingEncoder, FileVariant, OpenFile, VariantKey};
+use bolide_http::BodyLen;
+use bolide_http::conditional::Validator;
 use bolide_http::negotiate::{Coding, Codings};
-use bolide_http::range::{push_content_range, push_unsatisfied};
-use bolide_http::{BodyLen, Method, Name};
 
-use crate::answer::{AnswerBody, ByteSpan, BytesFrom, UpstreamBody};
+use crate::answer::{AnswerBody, BytesFrom, CompressedFile};
 use crate::ctx::{StepCtx, StepEffect};
+use crate::delivery::{Representation, RepresentationSource, Transfer, remove_content_fields};
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::filter::compress;
 use crate::filter::headers::HeadDraft;
-use crate::filter::range::parts;
+use crate::filter::rework::reworks_file;
 use crate::media_types::MediaType;
-use crate::site::Site;
+use crate::site::{CompiledLocation, Site};
 
 /// How a file's bytes are coded when they leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,44 +92,44 @@ impl Exchange {
         let location = site.location(self.request.location);
         let status = self.answer.status_or(200);
         let with_etag = location.settings.etag;
-        let is_reworked =
-            location.reworks && self.reworks_file(kind, coded.token(), file.meta.size, site, ctx);
-        let verdict = if status == 200 {
-            let conditions = Conditions::of(&self.request.head().fields);
-            let mut validator = file.validator();
-            validator.etag = validator.etag.filter(|_| with_etag);
-            let size = file.meta.size;
-            let mut rules = location.rules;
-            if is_reworked {
-                rules.max_ranges = 0;
-            }
-            bolide_files::answer(Method::Get, &conditions, validator, size, rules, &mut self.ranges)
-        } else {
-            Verdict::Whole
+        let is_reworked = location.reworks
+            && reworks_file(
+                &self.request,
+                &self.answer,
+                kind,
+                coded.token(),
+                file.meta.size,
+                site,
+                ctx,
+            );
+        let representation = Representation {
+            source: RepresentationSource::File,
+            status,
+            length: Some(file.meta.size),
+            transfer: if is_reworked { Transfer::Reworked } else { Transfer::Identity },
+            validator: validator(file, location),
+            rules: location.rules,
+            advertises_ranges: true,
+        };
+        let delivery = match self.deliver(&representation) {
+            Ok(delivery) => delivery,
+            Err(next) => return next,
         };
         let draft = HeadDraft {
             etag: with_etag.then(|| file.etag.strong()),
             encoding: coded.token(),
             varies,
-            ranges: !is_reworked,
+            ranges: delivery.accept_ranges,
             ..dated(file)
         };
-        match verdict {
-            Verdict::Whole => {
-                self.answer.head.body = BodyLen::Exact(file.meta.size);
-                self.fill_typed(kind, status, &draft, site, ctx);
-                self.answer.body = whole(file);
-                NextStep::Respond
-            }
-            Verdict::Partial => self.send_ranges(file, kind, &draft, site, ctx),
-            Verdict::NotModified => self.not_modified(&draft, site, ctx),
-            Verdict::PreconditionFailed => NextStep::Fail(412),
-            Verdict::NotAllowed => NextStep::Fail(405),
-            Verdict::Unsatisfiable => {
-                self.unsatisfied = Some(file.meta.size);
-                NextStep::Fail(416)
-            }
+        if delivery.is_not_modified {
+            return self.not_modified(&draft, site, ctx);
         }
+        // As in nginx, `add_header` sees what the whole would be.
+        self.answer.head.body = BodyLen::Exact(file.meta.size);
+        self.fill_typed(kind, delivery.status, &draft, site, ctx);
+        self.give_bytes(&delivery, source(file), file.meta.size, ctx);
+        NextStep::Respond
     }
 
     /// RFC 9110 §15.4.5: a 304 carries the validators and what configuration adds.
@@ -139,42 +139,11 @@ impl Exchange {
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> NextStep {
-        let draft = HeadDraft { ranges: false, encoding: "", ..*draft };
+        let draft = HeadDraft { ranges: false, encoding: "", content_type: b"", ..*draft };
+        remove_content_fields(&mut self.answer.carried);
         self.answer.head.body = BodyLen::None;
         self.fill(304, &draft, site, ctx);
         self.answer.body = AnswerBody::Empty;
-        NextStep::Respond
-    }
-
-    fn send_ranges(
-        &mut self,
-        file: &Rc<OpenFile>,
-        kind: &MediaType,
-        draft: &HeadDraft<'_>,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> NextStep {
-        let size = file.meta.size;
-        // As in nginx, `add_header` sees what the whole would be.
-        self.answer.head.body = BodyLen::Exact(size);
-        let ranges = std::mem::take(&mut self.ranges);
-        if let [range] = ranges[..] {
-            self.fill_typed(kind, 206, draft, site, ctx);
-            let fields = &mut self.answer.head.fields;
-            fields.push_writing(Name::ContentRange, |out| push_content_range(out, range, size));
-            self.answer.head.body = BodyLen::Exact(range.len());
-            self.answer.body = AnswerBody::span(source(file), range);
-        } else {
-            let boundary = bolide_http::range::Boundary::new(ctx.prng.next_u64());
-            let (parts, len) = parts(source(file), &kind.value, size, boundary, &ranges);
-            let mut content_type = Vec::with_capacity(64);
-            boundary.push_content_type(&mut content_type);
-            let draft = HeadDraft { content_type: &content_type, ..*draft };
-            self.fill(206, &draft, site, ctx);
-            self.answer.head.body = BodyLen::Exact(len);
-            self.answer.body = AnswerBody::Parts(Box::new(parts));
-        }
-        self.ranges = ranges;
         NextStep::Respond
     }
 
@@ -188,22 +157,43 @@ impl Exchange {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
-        // nginx weighs preconditions before it compresses, so against the strong tag.
-        if let Some(next) = self.evaluate_file_preconditions(file, site, ctx) {
-            return Some(next);
-        }
-        let (body, len) = match file.variant(key) {
-            FileVariant::Ready(form) => {
-                let len = form.len() as u64;
-                self.answer.compression = Some((key.coding.token(), file.meta.size, len));
-                (AnswerBody::memory(form), BodyLen::Exact(len))
-            }
+        let location = site.location(self.request.location);
+        let variant = file.variant(key);
+        let length = match &variant {
+            FileVariant::Ready(form) => Some(form.len() as u64),
+            FileVariant::Absent => None,
             FileVariant::NotWorth | FileVariant::Pending => return None,
-            FileVariant::Absent => match &file.body {
+        };
+        let representation = Representation {
+            source: RepresentationSource::CodedFile,
+            status: self.answer.status_or(200),
+            length: Some(file.meta.size),
+            transfer: Transfer::Coded { length },
+            // nginx evaluates preconditions before it compresses, so against the strong tag.
+            validator: validator(file, location),
+            rules: location.rules,
+            advertises_ranges: false,
+        };
+        let delivery = match self.deliver(&representation) {
+            Ok(delivery) => delivery,
+            Err(next) => return Some(next),
+        };
+        if delivery.is_not_modified {
+            let etag = representation.validator.etag;
+            let draft = HeadDraft { etag, varies: true, ..dated(file) };
+            return Some(self.not_modified(&draft, site, ctx));
+        }
+        let body = match variant {
+            FileVariant::Ready(form) => {
+                let sizes = (file.meta.size, form.len() as u64);
+                self.answer.compression = Some((key.coding.token(), sizes.0, sizes.1));
+                AnswerBody::memory(form)
+            }
+            _ => match &file.body {
                 bolide_files::FileBody::Disk(open) => {
                     let encoder = CodingEncoder::new(key.coding, key.level).ok()?;
-                    let stream = UpstreamBody::new(open.clone(), file.meta, encoder);
-                    (AnswerBody::Stream(Box::new(stream)), BodyLen::Unknown)
+                    let stream = CompressedFile::new(open.clone(), file.meta, encoder);
+                    AnswerBody::Stream(Box::new(stream))
                 }
                 // One wait is enough: a form that is gone again is not worth a second one.
                 bolide_files::FileBody::Memory(_) if self.waited_for_form => return None,
@@ -215,54 +205,25 @@ impl Exchange {
                 }
             },
         };
-        let with_etag = site.location(self.request.location).settings.etag;
         let draft = HeadDraft {
-            etag: with_etag.then(|| file.etag.weak()),
+            etag: location.settings.etag.then(|| file.etag.weak()),
             encoding: key.coding.token(),
             varies: true,
             ..dated(file)
         };
-        let status = self.answer.status_or(200);
         self.answer.head.body = BodyLen::Exact(file.meta.size);
-        self.fill_typed(kind, status, &draft, site, ctx);
-        let is_head = self.request.head().method == Method::Head;
-        let untold = is_head && len == BodyLen::Unknown;
-        self.answer.head.body = if untold { BodyLen::None } else { len };
+        self.fill_typed(kind, delivery.status, &draft, site, ctx);
+        self.answer.head.body = delivery.length;
         self.answer.body = body;
         Some(NextStep::Respond)
     }
+}
 
-    /// 304 or 412, if the preconditions ask for it.
-    fn evaluate_file_preconditions(
-        &mut self,
-        file: &OpenFile,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Option<NextStep> {
-        if self.answer.status_or(200) != 200 {
-            return None;
-        }
-        let location = site.location(self.request.location);
-        let conditions = Conditions::of(&self.request.head().fields);
-        let mut validator = file.validator();
-        validator.etag = validator.etag.filter(|_| location.settings.etag);
-        match conditions.evaluate(validator, location.rules.since) {
-            Precondition::Proceed => None,
-            Precondition::PreconditionFailed => Some(NextStep::Fail(412)),
-            Precondition::NotModified => {
-                let draft = HeadDraft { etag: validator.etag, varies: true, ..dated(file) };
-                Some(self.not_modified(&draft, site, ctx))
-            }
-        }
-    }
-
-    /// What an answer to impossible ranges says, if that is what is being answered.
-    pub(crate) fn push_unsatisfied(&mut self) {
-        if let Some(len) = self.unsatisfied.take() {
-            let fields = &mut self.answer.head.fields;
-            fields.push_writing(Name::ContentRange, |out| push_unsatisfied(out, len));
-        }
-    }
+/// What tells versions of `file` apart, as far as the location shows it.
+fn validator<'a>(file: &'a OpenFile, location: &CompiledLocation) -> Validator<'a> {
+    let mut validator = file.validator();
+    validator.etag = validator.etag.filter(|_| location.settings.etag);
+    validator
 }
 
 /// What is said of every answer that comes from `file`.
@@ -278,14 +239,5 @@ fn source(file: &OpenFile) -> BytesFrom {
     match &file.body {
         bolide_files::FileBody::Memory(bytes) => BytesFrom::Memory(bytes.clone()),
         bolide_files::FileBody::Disk(open) => BytesFrom::File(open.clone(), file.meta),
-    }
-}
-
-fn whole(file: &OpenFile) -> AnswerBody {
-    let end = file.meta.size;
-    if end == 0 {
-        AnswerBody::Empty
-    } else {
-        AnswerBody::Span(source(file), ByteSpan { at: 0, end })
     }
 }

@@ -6,9 +6,13 @@ use bolide_conf::model::{CloseSettings, LogLevel};
 use bolide_http::{HttpVersion, Name, RequestBody, RequestHead};
 use bytes::Bytes;
 
-use super::{Exchange, ExchangeState, NextStep, admit, is_too_large};
+use super::steps::{is_too_large, note_request};
+use super::{Exchange, ExchangeState, NextStep, admit};
+use crate::content::pass::cut_answer;
+use crate::content::pass::detach_fetch;
 use crate::ctx::{RequestRefusal, StepCtx, StepEffect};
 use crate::log_lines;
+use crate::phase::limits::delayed;
 use crate::site::Site;
 
 impl Exchange {
@@ -23,7 +27,7 @@ impl Exchange {
             // As in nginx, what nobody reads does not count.
             self.request.body_received = 0;
         }
-        let goes_on = self.request.upload.is_streamed() && self.is_fetching();
+        let goes_on = self.request.upload.is_streamed() && self.answer.is_fetching();
         if !self.request.upload.is_complete() && !goes_on {
             ctx.effects.push(StepEffect::DiscardBody);
         }
@@ -45,7 +49,7 @@ impl Exchange {
             return state;
         }
         self.request.body_received += bytes.len() as u64;
-        if self.request.upload.is_streamed() && self.is_fetching() {
+        if self.request.upload.is_streamed() && self.answer.is_fetching() {
             return self.hand_on(state, bytes, ctx);
         }
         if self.answer.is_responded {
@@ -77,7 +81,7 @@ impl Exchange {
         if self.answer.is_responded {
             return self.cut_off(state, &site, ctx);
         }
-        self.drop_fetch(ctx);
+        self.answer.drop_fetch(ctx);
         self.run(NextStep::Fail(413), ctx)
     }
 
@@ -88,7 +92,7 @@ impl Exchange {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> ExchangeState {
-        self.cut_answer(ctx);
+        cut_answer(&mut self.answer, ctx);
         if state == ExchangeState::Settling { self.finish(site, ctx) } else { state }
     }
 
@@ -98,7 +102,7 @@ impl Exchange {
         ctx: &mut StepCtx<'_>,
     ) -> ExchangeState {
         self.request.upload.finish();
-        if self.request.upload.is_streamed() && self.is_fetching() {
+        if self.request.upload.is_streamed() && self.answer.is_fetching() {
             ctx.effects.push(StepEffect::FetchBodyEnd);
         }
         state
@@ -108,10 +112,11 @@ impl Exchange {
     pub(crate) fn is_body_too_large(&self, len: usize, site: &Site, ctx: &mut StepCtx<'_>) -> bool {
         let received = self.request.body_received;
         // What is said in a tunnel is no request body.
-        if self.is_tunnel() || !is_too_large(site.location(self.request.location), received) {
+        if self.answer.is_tunnel() || !is_too_large(site.location(self.request.location), received)
+        {
             return false;
         }
-        self.log_error(site, ctx, |out| {
+        self.request.log_error(site, ctx, |out| {
             out.extend_from_slice(b"client intended to send too large chunked body: ");
             // As in nginx, which counts chunks: what had come, and what comes.
             if self.request.head().version < HttpVersion::Http2 {
@@ -152,10 +157,10 @@ impl Exchange {
         ctx: &mut StepCtx<'_>,
     ) -> ExchangeState {
         let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
-        self.note_request(ctx);
-        let has_line = !self.reading(refusal).ends_with(" line");
+        note_request(&mut self.request, ctx);
+        let has_line = !self.request.reading(refusal).ends_with(" line");
         let refusal = admit::refused(&mut self.request, refusal, has_line, &site, ctx.conn);
-        self.log_refusal(refusal, self.reading(refusal), &site, ctx);
+        self.request.log_refusal(refusal, self.request.reading(refusal), &site, ctx);
         if refusal.status == 408 {
             // As in nginx, a client that does not send its head is not answered.
             self.answer.bare_status = 408;
@@ -173,8 +178,8 @@ impl Exchange {
         ctx: &mut StepCtx<'_>,
     ) -> ExchangeState {
         let Some(site) = self.request.site.clone() else { return state };
-        self.log_refusal(refusal, "", &site, ctx);
-        self.drop_fetch(ctx);
+        self.request.log_refusal(refusal, "", &site, ctx);
+        self.answer.drop_fetch(ctx);
         if refusal.status == 408 {
             // As in nginx, a client that does not send its body is not answered.
             self.answer.bare_status = 408;
@@ -194,7 +199,7 @@ impl Exchange {
         let sends = self.request.head().body != RequestBody::None
             && !self.request.upload.is_complete()
             && (matches!(state, ExchangeState::Collecting(_)) || self.request.upload.is_streamed());
-        let asks = self.is_fetching();
+        let asks = self.answer.is_fetching();
         if !self.answer.is_responded {
             self.answer.bare_status = if sends { 400 } else { 499 };
         }
@@ -227,7 +232,7 @@ impl Exchange {
 
     /// Goes on when a wait is over.
     pub(super) fn end_delay(&mut self, ctx: &mut StepCtx<'_>) -> ExchangeState {
-        let next = self.delayed();
+        let next = delayed(&mut self.request);
         self.run(next, ctx)
     }
 
@@ -235,7 +240,7 @@ impl Exchange {
         let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
         if state == ExchangeState::Settling {
             // The client has all of its answer; what the application does behind it may go on.
-            self.detach_fetch(ctx);
+            detach_fetch(&mut self.answer, ctx);
             return self.finish(&site, ctx);
         }
         if state == ExchangeState::Received {
@@ -264,14 +269,14 @@ impl Exchange {
     fn leave(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
         // `fastcgi_ignore_client_abort`: the fetch ends by itself.
         if !site.location(self.request.location).settings.origin.ignore_client_abort {
-            self.drop_fetch(ctx);
+            self.answer.drop_fetch(ctx);
         }
         self.finish(site, ctx)
     }
 }
 
 /// How bad nginx thinks it is.
-pub(super) fn level_of(reason: &str) -> LogLevel {
+pub(crate) fn level_of(reason: &str) -> LogLevel {
     if reason.contains("chunked body") { LogLevel::Error } else { LogLevel::Info }
 }
 

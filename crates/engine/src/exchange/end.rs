@@ -7,7 +7,9 @@ use bolide_upstream::OriginNews;
 
 use super::{Exchange, ExchangeState};
 use crate::answer::AnswerBody;
+use crate::content::pass::take_more;
 use crate::ctx::{StepCtx, StepEffect};
+use crate::explain::ring::note_decision;
 use crate::log_lines;
 use crate::site::Site;
 use crate::vars::VariableScope;
@@ -23,7 +25,7 @@ impl Exchange {
         self.answer.body_sent = body_bytes;
         self.answer.head_sent = head_bytes;
         self.answer.is_complete = true;
-        if self.is_fetching() {
+        if self.answer.is_fetching() {
             return ExchangeState::Settling;
         }
         self.finish(&site, ctx)
@@ -37,8 +39,8 @@ impl Exchange {
         ctx: &mut StepCtx<'_>,
     ) -> ExchangeState {
         let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
-        self.take_more(news, &site, ctx);
-        if self.is_fetching() {
+        take_more(&mut self.request, &mut self.answer, news, &site, ctx);
+        if self.answer.is_fetching() {
             return state;
         }
         if self.request.upload.is_streamed() && state == ExchangeState::Delivering {
@@ -64,7 +66,7 @@ impl Exchange {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> ExchangeState {
-        if self.is_post_action() {
+        if self.request.role.post_action().is_some() {
             return self.close_post_action(status, site, ctx);
         }
         self.answer.bare_status = status;
@@ -75,21 +77,21 @@ impl Exchange {
     /// As in nginx, what the server does not wait for is logged as it stands, and not acted upon.
     pub(super) fn cut(&mut self, ctx: &mut StepCtx<'_>) -> ExchangeState {
         let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
-        self.drop_fetch(ctx);
+        self.answer.drop_fetch(ctx);
         self.conclude(&site, ctx)
     }
 
     /// Writes the log lines; nothing comes behind it.
     pub(super) fn conclude(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
-        self.note_decision(ctx);
+        note_decision(&self.request, &self.answer, &self.cache, ctx);
         let mut scratch = std::mem::take(&mut self.scratch);
         let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
-        if !self.request.is_fragment || scope.location().settings.log_subrequest {
+        if !self.request.role.is_subrequest() || scope.location().settings.log_subrequest {
             log_lines::access(&scope, ctx, &mut scratch);
         }
         self.scratch = scratch;
         if !self.request.notes.get_mut().is_empty() {
-            self.log_notes(site, ctx);
+            self.request.log_notes(site, ctx);
         }
         self.answer.body = AnswerBody::Empty;
         self.request.limited.let_go();

@@ -38,7 +38,7 @@ impl Exchange {
         VariableScope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
         let size = bolide_conf::value::size(&text);
         if size.is_none() {
-            self.log_error(site, ctx, |out| {
+            self.request.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"invalid size \"");
                 out.extend_from_slice(&text);
                 out.push(b'"');

@@ -12,31 +12,27 @@
 use bolide_conf::model::LogLevel;
 use bolide_http::{BodyLen, FieldMap, RequestBody};
 
-use super::{Exchange, ExchangeState, NextStep, PROBES_MAX};
+use super::steps::PROBES_MAX;
+use super::{Exchange, ExchangeState, NextStep};
+use crate::answer::Answer;
 use crate::answer::AnswerBody;
+use crate::caching::CacheTransaction;
+use crate::content::pass::detach_fetch;
 use crate::ctx::{Behind, StepCtx, StepEffect};
+use crate::explain::ring::note_decision;
 use crate::log_lines;
+use crate::request::Request;
 use crate::site::Site;
+use crate::subrequest::RequestRole;
 
 /// What the client was told, for the log.
 #[derive(Debug)]
-pub(super) struct PostActionState {
+pub(crate) struct PostActionState {
     fields: FieldMap,
     body: BodyLen,
 }
 
 impl Exchange {
-    /// Whether the client's part is over, and this goes on behind it.
-    #[inline]
-    pub(crate) const fn is_post_action(&self) -> bool {
-        self.post_action.is_some()
-    }
-
-    /// Whether there is no request body left that could be too large.
-    pub(super) fn is_bodiless(&self) -> bool {
-        self.is_post_action() && self.request.upload.is_refused()
-    }
-
     /// Goes on where the location's `post_action` says, if anything may.
     #[cold]
     pub(super) fn go_on_behind(
@@ -45,15 +41,15 @@ impl Exchange {
         ctx: &mut StepCtx<'_>,
     ) -> Option<ExchangeState> {
         let target = site.location(self.request.location).settings.post_action.clone()?;
-        if self.request.is_fragment || self.trace.is_some() {
+        if self.request.role.is_subrequest() || self.trace.is_some() {
             return None;
         }
-        if !self.is_post_action() {
+        if self.request.role.post_action().is_none() {
             if ctx.behind != Behind::Room {
-                self.note_crowd(site, ctx);
+                note_crowd(&self.request, site, ctx);
                 return None;
             }
-            self.begin_post_action(ctx);
+            begin_post_action(&mut self.request, &mut self.answer, &mut self.cache, ctx);
         } else if self.request.redirects_left == 0 {
             return None;
         }
@@ -63,41 +59,6 @@ impl Exchange {
             _ => self.follow_name(&target, site, ctx),
         };
         Some(self.run(next, ctx))
-    }
-
-    /// It is not begun.
-    fn note_crowd(&self, site: &Site, ctx: &mut StepCtx<'_>) {
-        let (level, text): (_, &[u8]) = match ctx.behind {
-            Behind::Full => {
-                (LogLevel::Alert, b"worker_connections are not enough, post_action is left out")
-            }
-            Behind::Crowded | Behind::Room => (
-                LogLevel::Warn,
-                b"too many post actions of one connection, post_action is left out",
-            ),
-        };
-        log_lines::error_about(&self.request, None, site, ctx, level, |out| {
-            out.extend_from_slice(text);
-        });
-    }
-
-    fn begin_post_action(&mut self, ctx: &mut StepCtx<'_>) {
-        self.note_decision(ctx);
-        let mut fields = FieldMap::new();
-        fields.copy_from(&self.answer.head.fields);
-        self.post_action = Some(Box::new(PostActionState { fields, body: self.answer.head.body }));
-        // The worker lets it end as it would have ended without us.
-        if self.is_fetching() {
-            self.detach_fetch(ctx);
-        }
-        if self.request.head().body != RequestBody::None {
-            self.request.upload.close();
-        }
-        if self.request.redirects_left == 0 {
-            // As in nginx, whose count of four bits goes round once it was used up.
-            self.request.redirects_left = 16;
-        }
-        ctx.effects.push(StepEffect::Outlive);
     }
 
     /// Makes room for another answer. What was said and counted of the client's stays.
@@ -113,7 +74,7 @@ impl Exchange {
         (self.waited_for_form, self.waited_for_listing) = (false, false);
         self.unsatisfied = None;
         self.request.is_vouched_for = false;
-        self.page.clear();
+        self.cache.clear();
     }
 
     /// As in nginx, all of what is written is the path, and the query is gone.
@@ -131,8 +92,8 @@ impl Exchange {
     /// The path and the query stay.
     fn follow_name(&mut self, name: &[u8], site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         if self.request.head().target.is_empty() && self.request.redirects_left > 1 {
-            let _counted = self.spend_redirect();
-            self.log_error(site, ctx, |out| {
+            let _counted = self.request.spend_redirect();
+            self.request.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"empty URI in redirect to named location \"");
                 out.extend_from_slice(name);
                 out.push(b'"');
@@ -144,9 +105,9 @@ impl Exchange {
 
     /// Such an answer is there: nobody gets it.
     pub(super) fn end_post_action(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
-        self.drop_fetch(ctx);
+        self.answer.drop_fetch(ctx);
         self.answer.body = AnswerBody::Empty;
-        if let Some(post_action) = &self.post_action {
+        if let Some(post_action) = self.request.role.post_action() {
             self.answer.head.fields.copy_from(&post_action.fields);
             self.answer.head.body = post_action.body;
         }
@@ -167,4 +128,49 @@ impl Exchange {
         }
         self.conclude(site, ctx)
     }
+}
+
+/// It is not begun.
+fn note_crowd(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) {
+    let (level, text): (_, &[u8]) = match ctx.behind {
+        Behind::Full => {
+            (LogLevel::Alert, b"worker_connections are not enough, post_action is left out")
+        }
+        Behind::Crowded | Behind::Room => {
+            (LogLevel::Warn, b"too many post actions of one connection, post_action is left out")
+        }
+    };
+    log_lines::error_about(request, None, site, ctx, level, |out| {
+        out.extend_from_slice(text);
+    });
+}
+
+/// Whether there is no request body left that could be too large.
+pub(crate) fn is_bodiless(request: &Request) -> bool {
+    request.role.post_action().is_some() && request.upload.is_refused()
+}
+
+fn begin_post_action(
+    request: &mut Request,
+    answer: &mut Answer,
+    cache: &mut CacheTransaction,
+    ctx: &mut StepCtx<'_>,
+) {
+    note_decision(request, answer, cache, ctx);
+    let mut fields = FieldMap::new();
+    fields.copy_from(&answer.head.fields);
+    let state = PostActionState { fields, body: answer.head.body };
+    request.role = RequestRole::PostAction(Box::new(state));
+    // The worker lets it end as it would have ended without us.
+    if answer.is_fetching() {
+        detach_fetch(answer, ctx);
+    }
+    if request.head().body != RequestBody::None {
+        request.upload.close();
+    }
+    if request.redirects_left == 0 {
+        // As in nginx, whose count of four bits goes round once it was used up.
+        request.redirects_left = 16;
+    }
+    ctx.effects.push(StepEffect::Outlive);
 }

@@ -8,10 +8,11 @@ use super::object::Candidate;
 use super::ring::Recent;
 use super::trace::{show, written};
 use super::why::Why;
-use crate::content::page::UpstreamCacheStatus;
+use crate::caching::Caching;
+use crate::caching::UpstreamCacheStatus;
 use crate::exchange::Exchange;
 use crate::route::LocationIndex;
-use crate::site::{Caching, Site};
+use crate::site::Site;
 
 /// What is known when a decision is to be put into words.
 pub(super) struct AdviceCase<'a> {
@@ -102,7 +103,7 @@ impl AdviceCase<'_> {
             "JOIN" => return "another request is fetching it, and this one waits".to_owned(),
             _ => {}
         }
-        match self.exchange.page.why {
+        match self.exchange.cache.why {
             Why::Asked => self.found(),
             Why::Rule(bypass) => rule(bypass).0.to_owned(),
             Why::Preset => format!("{} never caches it: {}", self.preset(), self.named()),
@@ -208,7 +209,7 @@ impl AdviceCase<'_> {
             _ => {}
         }
         let mut all = Vec::new();
-        match self.exchange.page.why {
+        match self.exchange.cache.why {
             Why::Asked => self.fill(&mut all),
             Why::Rule(bypass) => all.push(rule(bypass).1.to_owned()),
             Why::Preset => {
@@ -291,7 +292,7 @@ impl AdviceCase<'_> {
     }
 
     fn uses_missing(&self) -> bool {
-        self.caching.is_some_and(|caching| !caching.would_keep(self.exchange.page.hash))
+        self.caching.is_some_and(|caching| !caching.would_keep(self.exchange.cache.hash))
     }
 
     /// Why the last answer to this key was not kept.

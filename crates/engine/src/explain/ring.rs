@@ -4,9 +4,11 @@ use bolide_cache::rules::StoreRefusal;
 use bolide_cache::{DecisionClass, DecisionNote, DecisionRecord, NamespaceId};
 
 use super::why::{self, Why};
-use crate::content::page::UpstreamCacheStatus;
+use crate::answer::Answer;
+use crate::caching::CacheTransaction;
+use crate::caching::UpstreamCacheStatus;
 use crate::ctx::StepCtx;
-use crate::exchange::Exchange;
+use crate::request::Request;
 
 /// A decision that was made lately.
 #[derive(Clone, Debug)]
@@ -80,27 +82,36 @@ const fn class(cached: UpstreamCacheStatus, why: Why) -> DecisionClass {
     }
 }
 
-impl Exchange {
-    /// Has the worker remember what the store did for this request, if it might have done anything.
-    #[inline]
-    pub(crate) fn note_decision(&self, ctx: &mut StepCtx<'_>) {
-        if let (Some(_), Some(namespace)) = self.page.asked() {
-            self.note_asked(namespace, ctx);
-        }
+/// Has the worker remember what the store did for this request, if it might have done anything.
+#[inline]
+pub(crate) fn note_decision(
+    request: &Request,
+    answer: &Answer,
+    cache: &CacheTransaction,
+    ctx: &mut StepCtx<'_>,
+) {
+    if let (Some(_), Some(namespace)) = cache.asked() {
+        note_asked(request, answer, cache, namespace, ctx);
     }
+}
 
-    fn note_asked(&self, namespace: NamespaceId, ctx: &mut StepCtx<'_>) {
-        let Some(front) = ctx.cache.as_deref_mut() else { return };
-        let (cached, why) = (self.answer.cached, self.page.why);
-        let note = DecisionNote {
-            id: self.request.id,
-            at_ms: ctx.now.unix_millis,
-            key: self.page.hash,
-            namespace,
-            status: self.answer.logged_status(),
-            codes: why::codes(cached, why, self.page.refusal, self.is_kept()),
-            target: self.request.address(),
-        };
-        front.note(&note, class(cached, why));
-    }
+fn note_asked(
+    request: &Request,
+    answer: &Answer,
+    cache: &CacheTransaction,
+    namespace: NamespaceId,
+    ctx: &mut StepCtx<'_>,
+) {
+    let Some(front) = ctx.cache.as_deref_mut() else { return };
+    let (cached, why) = (answer.cached, cache.why);
+    let note = DecisionNote {
+        id: request.id,
+        at_ms: ctx.now.unix_millis,
+        key: cache.hash,
+        namespace,
+        status: answer.logged_status(),
+        codes: why::codes(cached, why, cache.refusal, cache.is_kept()),
+        target: request.address(),
+    };
+    front.note(&note, class(cached, why));
 }

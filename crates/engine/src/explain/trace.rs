@@ -9,10 +9,12 @@ use bolide_conf::model::{
     Http, LocationConf, LocationId as ModelId, Matcher, RewriteOp, SetTarget, WrittenLocation,
 };
 
+use crate::caching::Caching;
 use crate::exchange::{Exchange, NextStep};
 use crate::phase::rewrite::{Op, RewriteOutcome};
+use crate::request::Request;
 use crate::route::{LocationIndex, LocationMatch};
-use crate::site::{Caching, Site};
+use crate::site::Site;
 
 /// One thing that happened on the way.
 #[derive(Clone, Debug)]
@@ -223,7 +225,7 @@ impl Exchange {
                 (true, true) => "is a directory",
                 (true, false) => "is no directory",
             };
-            let place = self.place_of("try_files", site);
+            let place = place_of(&self.request, "try_files", site);
             self.trace(place, |exchange| {
                 let path = show(&exchange.path);
                 format!("try_files: \"{}\" {is} ({path})", show(name))
@@ -234,13 +236,9 @@ impl Exchange {
     #[inline]
     pub(crate) fn trace_fallback(&mut self, site: &Site) {
         if self.is_dry() {
-            let place = self.place_of("try_files", site);
+            let place = place_of(&self.request, "try_files", site);
             self.trace(place, |_| "try_files: its last word holds".to_owned());
         }
-    }
-
-    fn place_of(&self, name: &str, site: &Site) -> Option<SourcePlace> {
-        model(site, self.request.location)?.place_of(name).cloned()
     }
 
     #[inline]
@@ -260,4 +258,8 @@ impl Exchange {
     pub(crate) fn count_use(&self, key: u128, caching: &Caching) -> bool {
         if self.is_dry() { caching.would_keep(key) } else { caching.count_use(key) }
     }
+}
+
+fn place_of(request: &Request, name: &str, site: &Site) -> Option<SourcePlace> {
+    model(site, request.location)?.place_of(name).cloned()
 }

@@ -13,13 +13,14 @@ use super::{
     Chosen, ExplainRequest, Explanation, KeyParts, PhaseOutcome, Switch, advice, object, recent,
     ring,
 };
-use crate::content::disk_lookup::Recalled;
+use crate::caching::Caching;
+use crate::caching::Recalled;
 use crate::counters::RequestTallies;
 use crate::ctx::{ClientAddress, ConnInfo, SiteRef, StepCtx, StepEffect, TlsFacts, Wake};
 use crate::exchange::Exchange;
 use crate::log::{Due, Logs};
 use crate::route::LocationIndex;
-use crate::site::{Caching, Site};
+use crate::site::Site;
 
 /// LIMIT: wakes of one trial; a request has fewer.
 const WAKES_MAX: usize = 1000;
@@ -241,7 +242,7 @@ impl ExplainTrial {
 
     /// The location whose cache was asked, else the one where the request ended.
     fn location(&self) -> LocationIndex {
-        self.exchange.page.asked().0.unwrap_or(self.exchange.request.location)
+        self.exchange.cache.asked().0.unwrap_or(self.exchange.request.location)
     }
 
     /// What came of it.
@@ -255,11 +256,11 @@ impl ExplainTrial {
         let server = exchange.request.server;
         let id = self.location();
         let caching = self.site.location(id).caching.as_ref();
-        let (asked, space) = exchange.page.asked();
-        let key = space.is_some().then(|| exchange.page.key_parts()).flatten();
+        let (asked, space) = exchange.cache.asked();
+        let key = space.is_some().then(|| exchange.cache.key_parts()).flatten();
         let store = self.site.store().filter(|_| key.is_some());
         let candidates = store.map_or_else(Vec::new, |store| {
-            let (keys, session) = exchange.page.names();
+            let (keys, session) = exchange.cache.names();
             object::candidates(store, keys, session, self.tells_tags, now_ms)
         });
         let hash = key.as_ref().map_or(0, |key| key.hash);
@@ -269,7 +270,7 @@ impl ExplainTrial {
             .map_or_else(Vec::new, |store| recent(store, |one| hash != 0 && one.key == hash));
         recent.truncate(RECENT_MAX);
         let cached = exchange.answer.cached;
-        let why = exchange.page.why;
+        let why = exchange.cache.why;
         let decision = match (asked, &outcome) {
             (None, _) => "NONE",
             (_, PhaseOutcome::Joins) => "JOIN",
@@ -450,7 +451,7 @@ fn switch(site: &Site, server: u32, id: LocationIndex, caching: Option<&Caching>
     }
 }
 
-impl crate::content::page::Page {
+impl crate::caching::CacheTransaction {
     /// The parts of the key, if one was built.
     fn key_parts(&self) -> Option<KeyParts> {
         let (keys, session) = self.names();

@@ -2,7 +2,7 @@
 
 use bolide_cache::rules::{Bypass, StoreRefusal};
 
-use crate::content::page::UpstreamCacheStatus;
+use crate::caching::UpstreamCacheStatus;
 
 /// Why the store was asked, or was not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

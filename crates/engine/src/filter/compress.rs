@@ -62,7 +62,7 @@ fn codings(
     for_proxies: impl Fn(&Request, &Gzip) -> bool,
 ) -> Codings {
     let Some(field) = request.head().fields.get(Name::AcceptEncoding) else { return Codings::NONE };
-    if request.inclusion.is_some() {
+    if request.role.part().is_some() {
         return Codings::NONE;
     }
     let codings = accepted(field);

@@ -12,12 +12,20 @@ use bolide_conf::model::CharsetOf;
 use bolide_http::negotiate::Coding;
 use bolide_http::{BodyLen, FieldMap, Method, Name, OriginHead};
 
+use crate::answer::Answer;
 use crate::answer::{AnswerBody, Growth, Inflow, PageAssembly, Strand};
-use crate::content::page::UpstreamCacheStatus;
+use crate::caching::CacheTransaction;
+use crate::caching::UpstreamCacheStatus;
+use crate::caching::cached_response::say_asked;
+use crate::caching::cached_response::say_kept;
+use crate::caching::hit_memo::warm_tag;
+use crate::content::pass::take_more;
 use crate::ctx::{StepCtx, StepEffect, Wake};
+use crate::delivery::{Delivery, Representation, has_no_content};
 use crate::exchange::{Exchange, NextStep};
 use crate::filter::compress;
-use crate::filter::upstream_response::UpstreamShape;
+use crate::filter::compress::CodingChoice;
+use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
 /// LIMIT: bytes of a page that are read ahead of its client where no file may hold them: a fragment
@@ -71,9 +79,9 @@ impl Exchange {
         if let Some((coding, level)) = coding {
             object.make_parts(coding, level);
         }
-        self.say_kept(object, location, ctx.now.unix_millis);
+        say_kept(&mut self.answer, &mut self.cache, object, location, ctx.now.unix_millis);
         self.answer_assembled(status, PageAssembly::kept(object.clone()), coding);
-        self.assemble(ctx)
+        assemble(&self.answer, &self.cache, ctx)
     }
 
     /// Answers with a kept page as before, if this worker did so under the same circumstances.
@@ -84,7 +92,7 @@ impl Exchange {
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
         let location = site.location(self.request.location);
-        let tag = self.warm_tag(location, site, ctx)?;
+        let tag = warm_tag(&self.request, &self.answer, location, site, ctx)?;
         let memo = ctx.cache.as_deref()?.memo(object, tag)?;
         let mut fields = std::mem::take(&mut self.answer.head.fields);
         fields.copy_from(&memo.fields);
@@ -96,7 +104,7 @@ impl Exchange {
             Coding::ALL.into_iter().find(|coding| coding.token().as_bytes() == token)
         });
         self.decorate(fields, 200, None, site, ctx);
-        self.say_kept(object, location, ctx.now.unix_millis);
+        say_kept(&mut self.answer, &mut self.cache, object, location, ctx.now.unix_millis);
         let coding = coding.map(|coding| (coding, compress::level(location, coding)));
         if let Some((coding, level)) = coding {
             object.make_parts(coding, level);
@@ -108,27 +116,7 @@ impl Exchange {
         }
         self.answer_assembled(200, PageAssembly::kept(object.clone()), coding);
         self.take_shortcuts(object, site, ctx);
-        Some(self.assemble(ctx))
-    }
-
-    fn remember_page(
-        &self,
-        object: &Arc<Object>,
-        fields: &FieldMap,
-        own_date: bool,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) {
-        let location = site.location(self.request.location);
-        let charset = match &location.settings.charset.charset {
-            CharsetOf::Name(name) => name.as_text().is_some(),
-            _ => true,
-        };
-        let Some(tag) = self.warm_tag(location, site, ctx).filter(|_| charset) else { return };
-        let Some(front) = ctx.cache.as_deref_mut() else { return };
-        let body = bytes::Bytes::new();
-        let memo = || Memo { tag, fields: fields.clone(), own_date, body, whole: None };
-        front.remember(object, memo);
+        Some(assemble(&self.answer, &self.cache, ctx))
     }
 
     /// Answers with a page that somebody else fetches, its fragments in it.
@@ -142,10 +130,10 @@ impl Exchange {
     ) -> NextStep {
         let location = site.location(self.request.location);
         let (status, coding) = self.fill_assembled(head, (true, None), site, ctx);
-        self.say_asked(location, ctx);
+        say_asked(&mut self.request, &mut self.answer, &mut self.cache, location, ctx);
         let assembly = PageAssembly::growing(Growth::new(follower, waiter));
         self.answer_assembled(status, assembly, coding);
-        self.assemble(ctx)
+        assemble(&self.answer, &self.cache, ctx)
     }
 
     /// Answers with what an origin begins to send, its fragments in it.
@@ -161,7 +149,7 @@ impl Exchange {
         let len = len.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
         let mut head = head.clone();
         let (status, coding) = self.fill_assembled(&mut head, (true, None), site, ctx);
-        self.say_asked(location, ctx);
+        say_asked(&mut self.request, &mut self.answer, &mut self.cache, location, ctx);
         if let Some(asked) = &mut self.answer.origin {
             asked.set_answering();
         }
@@ -174,9 +162,9 @@ impl Exchange {
         self.answer_assembled(status, assembly, coding);
         if self.request.head().method == Method::Head {
             // Nobody waits for a body that nobody gets.
-            self.drop_fetch(ctx);
+            self.answer.drop_fetch(ctx);
         }
-        self.assemble(ctx)
+        assemble(&self.answer, &self.cache, ctx)
     }
 
     /// Writes the head of a page that is put together; its status, and the coding that it leaves
@@ -193,37 +181,21 @@ impl Exchange {
         let status = self.answer.status_or(if head.status == 0 { 200 } else { head.status });
         let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
         let kind = location.kinds.of_value(content_type, &location.settings);
-        let mut shape = UpstreamShape::default();
-        if location.coded && !matches!(status, 204 | 304) {
+        let mut choice = CodingChoice::default();
+        if location.coded && !has_no_content(status) {
             let now = ctx.now.unix_seconds();
             let client = compress::codings_for_origin(&self.request, location, &head.fields, now);
-            shape.choice = compress::choose(location, &kind, status, None, client);
-            shape.choice.coding = shape.choice.coding.filter(|_| may_be_coded);
+            choice = compress::choose(location, &kind, status, None, client);
+            choice.coding = choice.coding.filter(|_| may_be_coded);
         }
-        let fields = self.passed_fields(head, &kind, shape, site, ctx);
+        let fields = self.passed_fields(head, &kind, choice, &Delivery::whole(status), site, ctx);
         if let Some(object) = keep.filter(|_| status == 200) {
             let own_date = location.dates(&head.fields);
-            self.remember_page(object, &fields, own_date, site, ctx);
+            remember_page(&self.request, &self.answer, object, &fields, own_date, site, ctx);
         }
         self.decorate(fields, status, None, site, ctx);
-        let coding = shape.choice.coding;
+        let coding = choice.coding;
         (status, coding.map(|coding| (coding, compress::level(location, coding))))
-    }
-
-    /// A client without a session waits for the heads of the first fragments: one of them may begin
-    /// a session, and a cookie cannot be set later.
-    fn assemble(&self, ctx: &mut StepCtx<'_>) -> NextStep {
-        match &self.answer.body {
-            AnswerBody::Assembly(assembly)
-                if self.page.session.is_empty() && assembly.awaits_head() =>
-            {
-                if assembly.wants_fragments() {
-                    ctx.effects.push(StepEffect::Fragments);
-                }
-                NextStep::Assemble
-            }
-            _ => NextStep::Respond,
-        }
     }
 
     /// Something has become of the page, or of a fragment whose head is waited for.
@@ -234,21 +206,12 @@ impl Exchange {
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         if let Wake::Origin(news) = wake {
-            self.take_more(news, site, ctx);
+            take_more(&mut self.request, &mut self.answer, news, site, ctx);
         }
         if let Some(assembly) = self.answer.body.assembly_mut() {
             assembly.read_on();
         }
-        self.assemble(ctx)
-    }
-
-    /// Sets the cookies that fragments set so far.
-    pub(crate) fn take_cookies(&mut self) {
-        if let Some(assembly) = self.answer.body.assembly_mut() {
-            for cookie in assembly.take_cookies() {
-                self.answer.head.fields.push(Name::SetCookie, &cookie);
-            }
-        }
+        assemble(&self.answer, &self.cache, ctx)
     }
 
     /// Gives the body of a page that is put together.
@@ -263,12 +226,13 @@ impl Exchange {
         }
         // What was read before that would leave without the coding.
         assembly.read_on();
-        let is_head = self.request.head().method == Method::Head;
-        let is_bare = matches!(status, 204 | 304);
-        self.answer.head.body = if is_head || is_bare { BodyLen::None } else { BodyLen::Unknown };
-        self.answer.body = match is_head || is_bare {
-            true => AnswerBody::Empty,
-            false => AnswerBody::Assembly(Box::new(assembly)),
+        let delivered = self.deliver(&Representation::assembled(status, None));
+        debug_assert!(delivered.is_ok(), "an assembled page has no conditions and no ranges");
+        let length = delivered.map_or(BodyLen::None, |delivery| delivery.length);
+        self.answer.head.body = length;
+        self.answer.body = match length {
+            BodyLen::None => AnswerBody::Empty,
+            _ => AnswerBody::Assembly(Box::new(assembly)),
         };
     }
 }
@@ -282,4 +246,50 @@ fn strip(fields: &mut FieldMap) {
         fields.remove_text(name);
     }
     fields.remove_text(bolide_cache::ESI_MARK.0);
+}
+
+/// A client without a session waits for the heads of the first fragments: one of them may begin
+/// a session, and a cookie cannot be set later.
+fn assemble(answer: &Answer, cache: &CacheTransaction, ctx: &mut StepCtx<'_>) -> NextStep {
+    match &answer.body {
+        AnswerBody::Assembly(assembly) if cache.session.is_empty() && assembly.awaits_head() => {
+            if assembly.wants_fragments() {
+                ctx.effects.push(StepEffect::Fragments);
+            }
+            NextStep::Assemble
+        }
+        _ => NextStep::Respond,
+    }
+}
+
+fn remember_page(
+    request: &Request,
+    answer: &Answer,
+    object: &Arc<Object>,
+    fields: &FieldMap,
+    own_date: bool,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) {
+    let location = site.location(request.location);
+    let charset = match &location.settings.charset.charset {
+        CharsetOf::Name(name) => name.as_text().is_some(),
+        _ => true,
+    };
+    let Some(tag) = warm_tag(request, answer, location, site, ctx).filter(|_| charset) else {
+        return;
+    };
+    let Some(front) = ctx.cache.as_deref_mut() else { return };
+    let body = bytes::Bytes::new();
+    let memo = || Memo { tag, fields: fields.clone(), own_date, body, whole: None };
+    front.remember(object, memo);
+}
+
+/// Sets the cookies that fragments set so far.
+pub(crate) fn take_cookies(answer: &mut Answer) {
+    if let Some(assembly) = answer.body.assembly_mut() {
+        for cookie in assembly.take_cookies() {
+            answer.head.fields.push(Name::SetCookie, &cookie);
+        }
+    }
 }

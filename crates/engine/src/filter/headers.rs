@@ -70,7 +70,7 @@ pub(crate) fn push_draft(
     if !draft.encoding.is_empty() {
         fields.push(Name::ContentEncoding, draft.encoding.as_bytes());
     }
-    if draft.ranges && status == 200 && place.location.settings.max_ranges != Some(0) {
+    if draft.ranges {
         fields.push(Name::AcceptRanges, b"bytes");
     }
 }
@@ -97,7 +97,7 @@ pub(crate) fn push_configured(
     scratch: &mut Vec<u8>,
 ) {
     // As in nginx, nothing is added to what no client sees.
-    if scope.request.question.is_some() || scope.request.inclusion.is_some() {
+    if scope.request.role.auth().is_some() || scope.request.role.part().is_some() {
         return;
     }
     let location = scope.location();

@@ -10,16 +10,17 @@ use bolide_files::{CodingDecoder, CodingEncoder};
 use bolide_http::negotiate::Coding;
 use bolide_http::{BodyLen, FieldMap, Method, Name};
 
+use crate::answer::Answer;
 use crate::answer::{AnswerBody, Compound, Pair, Reworked, Substitute, Work};
 use crate::content::parts::added;
 use crate::ctx::StepCtx;
-use crate::exchange::Exchange;
 use crate::filter::compress;
 use crate::media_types::MediaType;
+use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
 
-impl Exchange {
+impl Request {
     /// Whether an answer of this kind and coding will be changed, so that there is no use in parts
     /// of it.
     pub(crate) fn reworks(
@@ -29,165 +30,9 @@ impl Exchange {
         len: u64,
         location: &CompiledLocation,
     ) -> bool {
-        let takes_gzip =
-            || compress::client_codings(&self.request, location).contains(Coding::Gzip);
+        let takes_gzip = || compress::client_codings(self, location).contains(Coding::Gzip);
         kind.rewritten && len > 0
             || location.settings.filters.gunzip && is_gzip(encoding) && !takes_gzip()
-    }
-
-    /// The same for a file; where variables make all texts empty, there is nothing to look for.
-    pub(crate) fn reworks_file(
-        &self,
-        kind: &MediaType,
-        encoding: &'static str,
-        len: u64,
-        site: &Site,
-        ctx: &StepCtx<'_>,
-    ) -> bool {
-        let location = site.location(self.request.location);
-        let filters = &location.settings.filters;
-        let looks = || {
-            let mut texts = filters.sub.iter().map(|pair| &pair.search);
-            texts.any(|text| text.as_text().is_some()) || !self.pairs(filters, site, ctx).is_empty()
-        };
-        let is_plain = !kind.rewritten || kind.included || kind.added;
-        self.reworks(kind, encoding.as_bytes(), len, location) && (is_plain || looks())
-    }
-
-    /// Changes the answer that is about to leave.
-    pub(crate) fn rework(&mut self, site: &Site, ctx: &StepCtx<'_>) {
-        let location = site.location(self.request.location);
-        let status = self.answer.head.status;
-        if matches!(status, 101 | 204 | 304) || self.is_fragment() && !self.is_part() {
-            let filters = &location.settings.filters;
-            // As in nginx, a 304 has no type, which only `*` is about.
-            if status == 304 && filters.rewrites(b"") {
-                blur(&mut self.answer.head.fields, filters.sub_last_modified);
-            }
-            if status == 304 && filters.includes(b"") {
-                blur(&mut self.answer.head.fields, filters.ssi.last_modified);
-            }
-            return;
-        }
-        let head = &self.answer.head;
-        let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
-        let kind = &*location.kinds.of_value(content_type, &location.settings);
-        let filters = &location.settings.filters;
-        let now = ctx.now.unix_seconds();
-        let client = compress::codings_for_origin(&self.request, location, &head.fields, now);
-        let encoding = head.fields.get(Name::ContentEncoding).unwrap_or_default();
-        let could_gunzip = filters.gunzip && is_gzip(encoding);
-        let gunzips = could_gunzip && head.status != 206 && !client.contains(Coding::Gzip);
-        let is_plain = encoding.is_empty() || gunzips;
-        let includes = kind.included && head.body != BodyLen::Exact(0);
-        let adds = kind.added && status == 200 && !self.is_part();
-        let pairs = match kind.replaced && head.body != BodyLen::Exact(0) {
-            true => self.pairs(filters, site, ctx),
-            false => Vec::new(),
-        };
-        let is_changed = gunzips || includes || adds || !pairs.is_empty();
-        let len = if is_changed { None } else { exact(head.body) };
-        let choice = match location.coded && is_plain && (gunzips || kind.rewritten) {
-            true => compress::choose_last(location, kind, status, len, client),
-            false => compress::CodingChoice::default(),
-        };
-        let level = |coding| compress::level(location, coding);
-        let work = Work {
-            decoder: gunzips.then(CodingDecoder::gzip),
-            encoder: choice
-                .coding
-                .and_then(|coding| CodingEncoder::new(coding, level(coding)).ok()),
-            substitute: (!pairs.is_empty()).then(|| Substitute::new(pairs, filters.sub_once)),
-        };
-        let fields = &mut self.answer.head.fields;
-        if could_gunzip || choice.varies {
-            vary(fields, location);
-        }
-        if work.decoder.is_some() {
-            fields.remove(Name::ContentEncoding);
-            fields.remove(Name::AcceptRanges);
-            weaken(fields);
-        }
-        if adds {
-            fields.remove(Name::AcceptRanges);
-            weaken(fields);
-        }
-        if work.substitute.is_some() {
-            blur(fields, filters.sub_last_modified);
-        }
-        if includes {
-            fields.remove(Name::AcceptRanges);
-            blur(fields, filters.ssi.last_modified);
-        }
-        if let Some(coding) = choice.coding.filter(|_| work.encoder.is_some()) {
-            fields.push(Name::ContentEncoding, coding.token().as_bytes());
-            fields.remove(Name::AcceptRanges);
-            weaken(fields);
-        }
-        if includes || adds {
-            self.compound(work, includes, adds, location);
-        } else {
-            self.wrap(work);
-        }
-    }
-
-    /// Puts other answers into the body: after it was decoded and texts were replaced, before it is
-    /// coded again.
-    fn compound(
-        &mut self,
-        mut work: Work,
-        includes: bool,
-        adds: bool,
-        location: &CompiledLocation,
-    ) {
-        let encoder = work.encoder.take();
-        self.wrap(work);
-        let is_head = self.request.head().method == Method::Head;
-        self.answer.head.body = if is_head { BodyLen::None } else { BodyLen::Unknown };
-        if !is_head {
-            let Filters { ssi, addition, .. } = &*location.settings.filters;
-            let reader = includes.then(|| self.reader(ssi.value_length));
-            let inner = std::mem::take(&mut self.answer.body);
-            let [before, after] =
-                [&addition.before, &addition.after].map(|uri| added(uri.as_ref().filter(|_| adds)));
-            let mut compound = Compound::new(inner, reader, before, after);
-            if includes && let Some(stub) = self.take_stub() {
-                compound.use_stub(stub);
-            }
-            self.answer.body = AnswerBody::Compound(Box::new(compound));
-        }
-        self.wrap(Work { encoder, ..Work::default() });
-    }
-
-    fn wrap(&mut self, work: Work) {
-        if work.decoder.is_none() && work.substitute.is_none() && work.encoder.is_none() {
-            return;
-        }
-        let is_head = self.request.head().method == Method::Head;
-        self.answer.head.body = if is_head { BodyLen::None } else { BodyLen::Unknown };
-        if !is_head {
-            let inner = std::mem::take(&mut self.answer.body);
-            self.answer.body = AnswerBody::Reworked(Box::new(Reworked::new(inner, work)));
-        }
-    }
-
-    /// What is looked for in this answer; texts that variables make empty are not.
-    fn pairs(&self, filters: &Filters, site: &Site, ctx: &StepCtx<'_>) -> Vec<Pair> {
-        let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
-        let text = |template: &bolide_conf::Template| {
-            let mut text = Vec::new();
-            scope.expand(template, &mut text);
-            text
-        };
-        let mut pairs = Vec::with_capacity(filters.sub.len());
-        for pair in filters.sub.iter() {
-            let mut search = text(&pair.search);
-            search.make_ascii_lowercase();
-            if !search.is_empty() {
-                pairs.push(Pair { search, replacement: text(&pair.replacement) });
-            }
-        }
-        pairs
     }
 }
 
@@ -231,4 +76,168 @@ fn weaken(fields: &mut FieldMap) {
     if let Some(weak) = weak {
         fields.push(Name::Etag, &weak);
     }
+}
+
+fn wrap(request: &mut Request, answer: &mut Answer, work: Work) {
+    if work.decoder.is_none() && work.substitute.is_none() && work.encoder.is_none() {
+        return;
+    }
+    let is_head = request.head().method == Method::Head;
+    answer.head.body = if is_head { BodyLen::None } else { BodyLen::Unknown };
+    if !is_head {
+        let inner = std::mem::take(&mut answer.body);
+        answer.body = AnswerBody::Reworked(Box::new(Reworked::new(inner, work)));
+    }
+}
+
+/// What is looked for in this answer; texts that variables make empty are not.
+fn pairs(
+    request: &Request,
+    answer: &Answer,
+    filters: &Filters,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> Vec<Pair> {
+    let scope = VariableScope::new(request, answer, site, ctx);
+    let text = |template: &bolide_conf::Template| {
+        let mut text = Vec::new();
+        scope.expand(template, &mut text);
+        text
+    };
+    let mut pairs = Vec::with_capacity(filters.sub.len());
+    for pair in filters.sub.iter() {
+        let mut search = text(&pair.search);
+        search.make_ascii_lowercase();
+        if !search.is_empty() {
+            pairs.push(Pair { search, replacement: text(&pair.replacement) });
+        }
+    }
+    pairs
+}
+
+/// The same for a file; where variables make all texts empty, there is nothing to look for.
+pub(crate) fn reworks_file(
+    request: &Request,
+    answer: &Answer,
+    kind: &MediaType,
+    encoding: &'static str,
+    len: u64,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> bool {
+    let location = site.location(request.location);
+    let filters = &location.settings.filters;
+    let looks = || {
+        let mut texts = filters.sub.iter().map(|pair| &pair.search);
+        texts.any(|text| text.as_text().is_some())
+            || !pairs(request, answer, filters, site, ctx).is_empty()
+    };
+    let is_plain = !kind.rewritten || kind.included || kind.added;
+    request.reworks(kind, encoding.as_bytes(), len, location) && (is_plain || looks())
+}
+
+/// Changes the answer that is about to leave.
+pub(crate) fn rework(request: &mut Request, answer: &mut Answer, site: &Site, ctx: &StepCtx<'_>) {
+    let location = site.location(request.location);
+    let status = answer.head.status;
+    if matches!(status, 101 | 204 | 304)
+        || request.role.is_subrequest() && request.role.part().is_none()
+    {
+        let filters = &location.settings.filters;
+        // As in nginx, a 304 has no type, which only `*` is about.
+        if status == 304 && filters.rewrites(b"") {
+            blur(&mut answer.head.fields, filters.sub_last_modified);
+        }
+        if status == 304 && filters.includes(b"") {
+            blur(&mut answer.head.fields, filters.ssi.last_modified);
+        }
+        return;
+    }
+    let head = &answer.head;
+    let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
+    let kind = &*location.kinds.of_value(content_type, &location.settings);
+    let filters = &location.settings.filters;
+    let now = ctx.now.unix_seconds();
+    let client = compress::codings_for_origin(request, location, &head.fields, now);
+    let encoding = head.fields.get(Name::ContentEncoding).unwrap_or_default();
+    let could_gunzip = filters.gunzip && is_gzip(encoding);
+    let gunzips = could_gunzip && head.status != 206 && !client.contains(Coding::Gzip);
+    let is_plain = encoding.is_empty() || gunzips;
+    let includes = kind.included && head.body != BodyLen::Exact(0);
+    let adds = kind.added && status == 200 && request.role.part().is_none();
+    let pairs = match kind.replaced && head.body != BodyLen::Exact(0) {
+        true => pairs(request, answer, filters, site, ctx),
+        false => Vec::new(),
+    };
+    let is_changed = gunzips || includes || adds || !pairs.is_empty();
+    let len = if is_changed { None } else { exact(head.body) };
+    let choice = match location.coded && is_plain && (gunzips || kind.rewritten) {
+        true => compress::choose_last(location, kind, status, len, client),
+        false => compress::CodingChoice::default(),
+    };
+    let level = |coding| compress::level(location, coding);
+    let work = Work {
+        decoder: gunzips.then(CodingDecoder::gzip),
+        encoder: choice.coding.and_then(|coding| CodingEncoder::new(coding, level(coding)).ok()),
+        substitute: (!pairs.is_empty()).then(|| Substitute::new(pairs, filters.sub_once)),
+    };
+    let fields = &mut answer.head.fields;
+    if could_gunzip || choice.varies {
+        vary(fields, location);
+    }
+    if work.decoder.is_some() {
+        fields.remove(Name::ContentEncoding);
+        fields.remove(Name::AcceptRanges);
+        weaken(fields);
+    }
+    if adds {
+        fields.remove(Name::AcceptRanges);
+        weaken(fields);
+    }
+    if work.substitute.is_some() {
+        blur(fields, filters.sub_last_modified);
+    }
+    if includes {
+        fields.remove(Name::AcceptRanges);
+        blur(fields, filters.ssi.last_modified);
+    }
+    if let Some(coding) = choice.coding.filter(|_| work.encoder.is_some()) {
+        fields.push(Name::ContentEncoding, coding.token().as_bytes());
+        fields.remove(Name::AcceptRanges);
+        weaken(fields);
+    }
+    if includes || adds {
+        compound(request, answer, work, includes, adds, location);
+    } else {
+        wrap(request, answer, work);
+    }
+}
+
+/// Puts other answers into the body: after it was decoded and texts were replaced, before it is
+/// coded again.
+fn compound(
+    request: &mut Request,
+    answer: &mut Answer,
+    mut work: Work,
+    includes: bool,
+    adds: bool,
+    location: &CompiledLocation,
+) {
+    let encoder = work.encoder.take();
+    wrap(request, answer, work);
+    let is_head = request.head().method == Method::Head;
+    answer.head.body = if is_head { BodyLen::None } else { BodyLen::Unknown };
+    if !is_head {
+        let Filters { ssi, addition, .. } = &*location.settings.filters;
+        let reader = includes.then(|| request.reader(ssi.value_length));
+        let inner = std::mem::take(&mut answer.body);
+        let [before, after] =
+            [&addition.before, &addition.after].map(|uri| added(uri.as_ref().filter(|_| adds)));
+        let mut compound = Compound::new(inner, reader, before, after);
+        if includes && let Some(stub) = request.take_stub() {
+            compound.use_stub(stub);
+        }
+        answer.body = AnswerBody::Compound(Box::new(compound));
+    }
+    wrap(request, answer, Work { encoder, ..Work::default() });
 }

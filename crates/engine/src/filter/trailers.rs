@@ -26,7 +26,10 @@ impl Exchange {
             head.close |=
                 version < HttpVersion::Http11 || version == HttpVersion::Http11 && head.unchunked;
         }
-        if !location.is_trailed || self.request.question.is_some() || self.is_fragment() {
+        if !location.is_trailed
+            || self.request.role.auth().is_some()
+            || self.request.role.is_subrequest()
+        {
             return;
         }
         // Of what had a length nothing can stand behind it.

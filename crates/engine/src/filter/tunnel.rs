@@ -4,19 +4,23 @@
 use bolide_base::SpoolLimits;
 use bolide_http::{BodyLen, OriginHead};
 
+use crate::answer::Answer;
 use crate::answer::{AnswerBody, Inflow};
 use crate::ctx::StepCtx;
+use crate::delivery::Delivery;
 use crate::exchange::{Exchange, NextStep};
-use crate::filter::upstream_response::UpstreamShape;
+use crate::filter::compress::CodingChoice;
 use crate::log_lines;
 use crate::site::Site;
 
-impl Exchange {
+impl Answer {
     /// Whether client and origin speak a protocol of their own by now.
     pub(crate) const fn is_tunnel(&self) -> bool {
-        self.answer.head.status == 101
+        self.head.status == 101
     }
+}
 
+impl Exchange {
     /// Answers with the origin's 101, behind which the connection is a tunnel.
     pub(crate) fn send_tunnel(
         &mut self,
@@ -28,13 +32,14 @@ impl Exchange {
             log_lines::error_at_origin(self, site, ctx, |out| {
                 out.extend_from_slice(b"upstream switched protocols for a client that cannot");
             });
-            self.drop_fetch(ctx);
+            self.answer.drop_fetch(ctx);
             return NextStep::Fail(502);
         }
         let location = site.location(self.request.location);
         let content_type = head.fields.get(bolide_http::Name::ContentType).unwrap_or_default();
         let kind = &*location.kinds.of_value(content_type, &location.settings);
-        self.fill_from_origin(101, head, kind, UpstreamShape::default(), site, ctx);
+        let whole = Delivery::whole(101);
+        self.fill_from_origin(head, kind, CodingChoice::default(), &whole, site, ctx);
         if let Some(asked) = &mut self.answer.origin {
             asked.set_answering();
         }

@@ -5,39 +5,29 @@
 
 use bolide_base::SpoolLimits;
 use bolide_conf::model::{CharsetOf, OriginSettings};
-use bolide_files::FileAnswer as Verdict;
-use bolide_http::conditional::{Conditions, Validator};
+use bolide_http::conditional::Validator;
 use bolide_http::hop_by_hop::is_hop;
-use bolide_http::range::{ByteRange, RangeOutcome};
 use bolide_http::{BodyLen, FieldMap, Method, Name, OriginHead, Scheme};
 
+use crate::answer::Answer;
 use crate::answer::{AnswerBody, Flush, Inflow};
+use crate::caching::CacheTransaction;
+use crate::caching::cached_response::say_asked;
+use crate::caching::identity::InternalTurn;
+use crate::caching::{Caching, StaleCause};
 use crate::ctx::StepCtx;
+use crate::delivery::{
+    DeliveredBytes, Delivery, DeliveryRules, Representation, RepresentationSource, Transfer,
+    has_no_content, push_range, remove_content_fields,
+};
 use crate::exchange::{Exchange, NextStep};
 use crate::filter::compress::{self, CodingChoice};
 use crate::filter::headers;
-use crate::filter::preconditions::evaluate_preconditions;
-use crate::identity::InternalTurn;
 use crate::log_lines;
 use crate::media_types::MediaType;
-use crate::site::{Caching, CompiledLocation, Site, StaleCause};
+use crate::request::Request;
+use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
-
-/// What is made of a body on its way.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct UpstreamShape {
-    /// How long it is, as the origin told.
-    pub(crate) len: Option<u64>,
-    pub(crate) choice: CodingChoice,
-    /// The part of it that the client asked for.
-    pub(crate) range: Option<ByteRange>,
-    /// Whether ranges are on offer.
-    pub(crate) ranges: bool,
-    /// Whether it is changed, so that there are no parts of it.
-    pub(crate) reworked: bool,
-    /// The part that was asked for does not exist.
-    pub(crate) unsatisfiable: bool,
-}
 
 impl Exchange {
     /// Answers with what the origin begins to say, or does what it asks for.
@@ -58,7 +48,7 @@ impl Exchange {
             asked.note_head(&head.fields, ctx.now);
         }
         if let Some(caching) = &location.caching {
-            self.page.way.status = status;
+            self.cache.way.status = status;
             self.invalidate_zone(status, caching, site, ctx);
             let next = match status {
                 304 => self.revalidated(head, caching, site, ctx),
@@ -73,7 +63,7 @@ impl Exchange {
             && status >= 300
             && settings.error_pages.iter().any(|page| page.status == status)
         {
-            self.drop_fetch(ctx);
+            self.answer.drop_fetch(ctx);
             match status {
                 401 => self.answer.carry(&head.fields, |name| name == Name::WwwAuthenticate),
                 405 => self.answer.carry(&head.fields, |name| name == Name::Allow),
@@ -85,7 +75,7 @@ impl Exchange {
         if !ignored.redirect
             && let Some(target) = head.fields.get_text(b"X-Accel-Redirect")
         {
-            self.drop_fetch(ctx);
+            self.answer.drop_fetch(ctx);
             self.answer.carry(&head.fields, outlives_redirect);
             return self.accel_redirect(target, site, ctx);
         }
@@ -139,7 +129,7 @@ impl Exchange {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        if self.is_post_action() {
+        if self.request.role.post_action().is_some() {
             self.answer.head.status = self.answer.status_or(status);
             return NextStep::Respond;
         }
@@ -153,139 +143,55 @@ impl Exchange {
         let status = self.answer.status_or(status);
         let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
         let kind = &*location.kinds.of_value(content_type, &location.settings);
-        let mut shape = self.shape(status, head, kind, location, ctx.now.unix_seconds());
-        let mut status = status;
-        let is_page = location.caching.as_ref().is_some_and(Caching::is_page);
-        if self.page.is_whole && status == 200 && (is_page || self.evaluates_preconditions()) {
-            match self.evaluate_requested(head, &mut shape, location) {
-                304 => {
-                    status = 304;
-                    shape = UpstreamShape::default();
-                    self.drop_fetch(ctx);
-                }
-                412 => {
-                    self.drop_fetch(ctx);
-                    return NextStep::Fail(412);
-                }
-                _ => {}
+        let (mut choice, transfer) =
+            transfer_of(&self.request, status, head, kind, location, ctx.now.unix_seconds());
+        let length = head.fields.get(Name::ContentLength).and_then(number);
+        let representation =
+            upstream_representation(&self.cache, status, length, transfer, head, location);
+        let delivery = match self.deliver(&representation) {
+            Ok(delivery) => delivery,
+            Err(next) => {
+                self.answer.drop_fetch(ctx);
+                return next;
             }
+        };
+        if delivery.is_not_modified {
+            choice = CodingChoice::default();
+            self.answer.drop_fetch(ctx);
         }
-        if shape.unsatisfiable {
-            self.drop_fetch(ctx);
-            self.unsatisfied = shape.len;
-            return NextStep::Fail(416);
-        }
-        let status = if shape.range.is_some() { 206 } else { status };
-        self.answer.head.body = shape.len.map_or(BodyLen::Unknown, BodyLen::Exact);
-        self.fill_from_origin(status, head, kind, shape, site, ctx);
-        if status == 304 && self.page.is_whole {
-            self.answer.head.fields.remove(Name::ContentType);
-            self.answer.head.fields.remove(Name::ContentEncoding);
-        }
+        self.answer.head.body = length.map_or(BodyLen::Unknown, BodyLen::Exact);
+        self.fill_from_origin(head, kind, choice, &delivery, site, ctx);
         if location.caching.is_some() {
-            self.say_asked(location, ctx);
+            say_asked(&mut self.request, &mut self.answer, &mut self.cache, location, ctx);
         }
-        self.answer_with_inflow(status, head, shape, location, ctx);
+        if let Some(length) = length {
+            push_range(&mut self.answer.head.fields, &delivery, length);
+        }
+        answer_with_inflow(
+            &mut self.request,
+            &mut self.answer,
+            head,
+            choice,
+            &delivery,
+            location,
+            ctx,
+        );
         NextStep::Respond
     }
 
-    /// Decides what is made of the body.
-    fn shape(
-        &self,
-        status: u16,
-        head: &OriginHead,
-        kind: &MediaType,
-        location: &CompiledLocation,
-        now: u64,
-    ) -> UpstreamShape {
-        let len = head.fields.get(Name::ContentLength).and_then(number);
-        let mut shape = UpstreamShape { len, ..UpstreamShape::default() };
-        let is_bare = matches!(status, 204 | 304);
-        if location.coded && !is_bare && head.fields.get(Name::ContentEncoding).is_none() {
-            let client = compress::codings_for_origin(&self.request, location, &head.fields, now);
-            shape.choice = compress::choose(location, kind, status, len, client);
-        }
-        let encoding = head.fields.get(Name::ContentEncoding).unwrap_or_default();
-        shape.reworked =
-            location.reworks && self.reworks(kind, encoding, len.unwrap_or(1), location);
-        let offers = location.settings.origin.force_ranges
-            && location.settings.max_ranges != Some(0)
-            && !shape.reworked
-            && status == 200
-            && shape.choice.coding.is_none();
-        let Some(len) = len.filter(|_| offers) else { return shape };
-        shape.ranges = true;
-        let conditions = Conditions::of(&self.request.head().fields);
-        let validator = Validator {
-            etag: head.fields.get(Name::Etag),
-            last_modified: head.fields.get(Name::LastModified).and_then(bolide_http::date::parse),
-        };
-        let Some(field) = conditions.range else { return shape };
-        if !conditions.range_applies(validator) {
-            return shape;
-        }
-        let mut ranges = Vec::new();
-        match bolide_http::range::parse(field, len, 1, &mut ranges) {
-            RangeOutcome::Partial => shape.range = ranges.first().copied(),
-            RangeOutcome::Unsatisfiable => shape.unsatisfiable = true,
-            RangeOutcome::Whole => {}
-        }
-        shape
-    }
-
-    /// What the client's conditions and ranges, which the origin was not told of, make of its 200:
-    /// the status. A part goes into `shape`.
-    fn evaluate_requested(
-        &mut self,
-        head: &OriginHead,
-        shape: &mut UpstreamShape,
-        location: &CompiledLocation,
-    ) -> u16 {
-        let validator = Validator {
-            etag: head.fields.get(Name::Etag),
-            last_modified: head.fields.get(Name::LastModified).and_then(bolide_http::date::parse),
-        };
-        let has_parts = !shape.reworked && shape.choice.coding.is_none() && shape.len.is_some();
-        let max_ranges = u32::from(has_parts && tells_ranges(head, location));
-        let (request, len) = (&self.request.head().fields, shape.len.unwrap_or(0));
-        match evaluate_preconditions(
-            request,
-            validator,
-            len,
-            location,
-            max_ranges,
-            &mut self.ranges,
-        ) {
-            Verdict::NotModified => 304,
-            Verdict::PreconditionFailed => 412,
-            Verdict::Partial => {
-                shape.range = self.ranges.first().copied();
-                206
-            }
-            Verdict::Unsatisfiable => {
-                shape.unsatisfiable = true;
-                416
-            }
-            Verdict::Whole | Verdict::NotAllowed => {
-                shape.ranges |= max_ranges > 0 && location.rules.max_ranges > 0;
-                200
-            }
-        }
-    }
-
-    /// Writes the head of an answer that an origin gives.
+    /// Writes the head of a response that an upstream server gives.
     pub(crate) fn fill_from_origin(
         &mut self,
-        status: u16,
         head: &OriginHead,
         kind: &MediaType,
-        shape: UpstreamShape,
+        choice: CodingChoice,
+        delivery: &Delivery,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) {
-        let fields = self.passed_fields(head, kind, shape, site, ctx);
+        let fields = self.passed_fields(head, kind, choice, delivery, site, ctx);
         let modified = head.fields.get(Name::LastModified).and_then(bolide_http::date::parse);
-        self.decorate(fields, status, modified, site, ctx);
+        self.decorate(fields, delivery.status, modified, site, ctx);
     }
 
     /// The fields of such an answer, as far as they depend on it and the location.
@@ -293,7 +199,8 @@ impl Exchange {
         &mut self,
         head: &OriginHead,
         kind: &MediaType,
-        shape: UpstreamShape,
+        choice: CodingChoice,
+        delivery: &Delivery,
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> FieldMap {
@@ -317,19 +224,18 @@ impl Exchange {
         {
             self.push_content_type(value, head, kind, &mut fields, site, ctx);
         }
-        if shape.choice.varies && location.settings.gzip.vary {
+        if choice.varies && location.settings.gzip.vary {
             fields.push(Name::Vary, b"Accept-Encoding");
         }
-        push_passed(&mut fields, head, shape, location);
-        if let Some(coding) = shape.choice.coding {
+        push_passed(&mut fields, head, choice, delivery, location);
+        if let Some(coding) = choice.coding {
             fields.push(Name::ContentEncoding, coding.token().as_bytes());
         }
-        if let (Some(range), Some(len)) = (shape.range, shape.len) {
-            fields.push_writing(Name::ContentRange, |out| {
-                bolide_http::range::push_content_range(out, range, len);
-            });
-        } else if shape.ranges {
+        if delivery.accept_ranges {
             fields.push(Name::AcceptRanges, b"bytes");
+        }
+        if delivery.is_not_modified {
+            remove_content_fields(&mut fields);
         }
         fields
     }
@@ -395,64 +301,11 @@ impl Exchange {
         fields.push(Name::ContentType, &text);
         self.scratch = text;
     }
-
-    /// Makes the body that what comes from the origin goes through.
-    fn answer_with_inflow(
-        &mut self,
-        status: u16,
-        head: &OriginHead,
-        shape: UpstreamShape,
-        location: &CompiledLocation,
-        ctx: &mut StepCtx<'_>,
-    ) {
-        let origin = &location.settings.origin;
-        let ignored = origin.ignore_headers;
-        let said = |name: &[u8], ignored: bool| {
-            head.fields.get_text(name).filter(|value| !ignored && !value.is_empty())
-        };
-        let buffers = is_buffered(head, origin);
-        if let Some(asked) = &mut self.answer.origin {
-            asked.rate = said(b"X-Accel-Limit-Rate", ignored.limit_rate).and_then(number);
-            asked.set_answering();
-        }
-        let limits = match buffers {
-            true => SpoolLimits {
-                memory: origin.buffer_size + origin.buffers.0 as usize * origin.buffers.1,
-                file: origin.max_temp_file_size,
-            },
-            false => SpoolLimits { memory: origin.buffer_size, file: 0 },
-        };
-        let is_head = self.request.head().method == Method::Head;
-        self.answer.head.body = match (shape.range, shape.choice.coding, shape.len) {
-            _ if matches!(status, 204 | 304) => BodyLen::None,
-            (Some(range), ..) => BodyLen::Exact(range.len()),
-            (None, None, Some(len)) => BodyLen::Exact(len),
-            _ if is_head => BodyLen::None,
-            _ => BodyLen::Unknown,
-        };
-        if is_head {
-            // As in nginx, nobody waits for a body that nobody gets.
-            self.drop_fetch(ctx);
-            self.answer.body = AnswerBody::Empty;
-        } else if matches!(status, 204 | 304) {
-            self.answer.body = AnswerBody::Empty;
-        } else {
-            let mut inflow = Inflow::new(limits, shape.len);
-            if let Some(coding) = shape.choice.coding {
-                let flush = if buffers { Flush::Lazily } else { Flush::Always };
-                inflow.encode(coding, compress::level(location, coding), flush);
-            }
-            if let Some(range) = shape.range {
-                inflow.keep_only(range);
-            }
-            self.answer.body = AnswerBody::Origin(Box::new(inflow));
-        }
-    }
 }
 
-/// Whether clients are told that a kept answer is to be had in parts: in nginx's zones, if the
-/// origin or the configuration says so.
-pub(crate) fn tells_ranges(head: &OriginHead, location: &CompiledLocation) -> bool {
+/// Whether a 200 says that a cached response has ranges: in nginx's zones, if the upstream server
+/// or the configuration says so.
+pub(crate) fn advertises_ranges(head: &OriginHead, location: &CompiledLocation) -> bool {
     location.caching.as_ref().is_some_and(Caching::is_page)
         || location.settings.origin.force_ranges
         || head.fields.get(Name::AcceptRanges).is_some()
@@ -475,31 +328,29 @@ pub(crate) fn push_shown(fields: &mut FieldMap, head: &OriginHead, location: &Co
     {
         fields.push(Name::ContentType, value);
     }
-    push_passed(fields, head, UpstreamShape::default(), location);
+    push_passed(fields, head, CodingChoice::default(), &Delivery::whole(head.status), location);
 }
 
 /// Copies what the client may see.
 fn push_passed(
     fields: &mut FieldMap,
     head: &OriginHead,
-    shape: UpstreamShape,
+    choice: CodingChoice,
+    delivery: &Delivery,
     location: &CompiledLocation,
 ) {
+    let says_ranges = choice.coding.is_some()
+        || delivery.accept_ranges
+        || delivery.is_partial()
+        || location.settings.origin.force_ranges;
     for field in head.fields.iter() {
         match field.name {
             Name::ContentType | Name::ContentLength => continue,
             // RFC 9110 §7.8: only this says which protocol it is.
             Name::Upgrade if head.status == 101 => {}
             name if is_hop(name) => continue,
-            Name::AcceptRanges
-                if shape.choice.coding.is_some()
-                    || shape.ranges
-                    || shape.range.is_some()
-                    || location.settings.origin.force_ranges =>
-            {
-                continue;
-            }
-            Name::Etag if shape.choice.coding.is_some() => {
+            Name::AcceptRanges if says_ranges => continue,
+            Name::Etag if choice.coding.is_some() => {
                 push_weak(fields, field.value);
                 continue;
             }
@@ -556,6 +407,110 @@ fn push_carried(fields: &mut FieldMap, carried: &FieldMap) {
     let counts = |name: Name| name != Name::ContentType || !has_type;
     for field in carried.iter().filter(|field| counts(field.name)).chain(own.iter()) {
         fields.push_parsed(field.name, field.text, field.value);
+    }
+}
+
+/// Which coding is made on the way, and what that means for the bytes.
+fn transfer_of(
+    request: &Request,
+    status: u16,
+    head: &OriginHead,
+    kind: &MediaType,
+    location: &CompiledLocation,
+    now: u64,
+) -> (CodingChoice, Transfer) {
+    let length = head.fields.get(Name::ContentLength).and_then(number);
+    let encoding = head.fields.get(Name::ContentEncoding);
+    let mut choice = CodingChoice::default();
+    if location.coded && !has_no_content(status) && encoding.is_none() {
+        let client = compress::codings_for_origin(request, location, &head.fields, now);
+        choice = compress::choose(location, kind, status, length, client);
+    }
+    let is_reworked = location.reworks
+        && request.reworks(kind, encoding.unwrap_or_default(), length.unwrap_or(1), location);
+    let transfer = match choice.coding {
+        Some(_) => Transfer::Coded { length: None },
+        None if is_reworked => Transfer::Reworked,
+        None => Transfer::Identity,
+    };
+    (choice, transfer)
+}
+
+/// The response of an upstream server, which got the client's conditions and ranges unless the
+/// whole was asked for, to be stored.
+fn upstream_representation<'a>(
+    cache: &CacheTransaction,
+    status: u16,
+    length: Option<u64>,
+    transfer: Transfer,
+    head: &'a OriginHead,
+    location: &CompiledLocation,
+) -> Representation<'a> {
+    let page = location.caching.as_ref().is_some_and(Caching::is_page);
+    let is_whole = cache.is_whole && (page || cache.evaluates_preconditions());
+    let forces = location.settings.origin.force_ranges;
+    let has_ranges = forces || is_whole && advertises_ranges(head, location);
+    let max_ranges = if has_ranges { location.rules.max_ranges } else { 0 };
+    Representation {
+        source: match is_whole {
+            true => RepresentationSource::UpstreamWhole { page },
+            false => RepresentationSource::Upstream,
+        },
+        status,
+        length,
+        transfer,
+        validator: Validator {
+            etag: head.fields.get(Name::Etag),
+            last_modified: head.fields.get(Name::LastModified).and_then(bolide_http::date::parse),
+        },
+        rules: DeliveryRules { max_ranges, ..location.rules },
+        advertises_ranges: true,
+    }
+}
+
+/// Makes the body that what comes from the origin goes through.
+fn answer_with_inflow(
+    request: &mut Request,
+    answer: &mut Answer,
+    head: &OriginHead,
+    choice: CodingChoice,
+    delivery: &Delivery,
+    location: &CompiledLocation,
+    ctx: &mut StepCtx<'_>,
+) {
+    let length = head.fields.get(Name::ContentLength).and_then(number);
+    let origin = &location.settings.origin;
+    let ignored = origin.ignore_headers;
+    let said = |name: &[u8], ignored: bool| {
+        head.fields.get_text(name).filter(|value| !ignored && !value.is_empty())
+    };
+    let buffers = is_buffered(head, origin);
+    if let Some(asked) = &mut answer.origin {
+        asked.rate = said(b"X-Accel-Limit-Rate", ignored.limit_rate).and_then(number);
+        asked.set_answering();
+    }
+    let limits = match buffers {
+        true => SpoolLimits {
+            memory: origin.buffer_size + origin.buffers.0 as usize * origin.buffers.1,
+            file: origin.max_temp_file_size,
+        },
+        false => SpoolLimits { memory: origin.buffer_size, file: 0 },
+    };
+    answer.head.body = delivery.length;
+    answer.body = AnswerBody::Empty;
+    if request.head().method == Method::Head {
+        // As in nginx, the rest of the fetch serves no purpose.
+        answer.drop_fetch(ctx);
+    } else if delivery.bytes != DeliveredBytes::Nothing {
+        let mut inflow = Inflow::new(limits, length);
+        if let Some(coding) = choice.coding {
+            let flush = if buffers { Flush::Lazily } else { Flush::Always };
+            inflow.encode(coding, compress::level(location, coding), flush);
+        }
+        if let Some(range) = delivery.range() {
+            inflow.keep_only(range);
+        }
+        answer.body = AnswerBody::Origin(Box::new(inflow));
     }
 }
 

@@ -19,13 +19,13 @@ use bolide_http::{BodyLen, Method, RequestHead, ResponseHead, Scheme};
 use bytes::Bytes;
 
 use crate::answer::BodyPiece;
-use crate::content::disk_lookup::Recalled;
+use crate::caching::Recalled;
+use crate::caching::fill::Fill;
 use crate::counters::RequestTallies;
 use crate::ctx::{
     ClientAddress, ConnInfo, RequestRefusal, SiteRef, StepCtx, StepEffect, TlsFacts, Wake,
 };
 use crate::exchange::Exchange;
-use crate::fill::Fill;
 use crate::fuzz::asked::request;
 use crate::fuzz::fragments::Fragments;
 use crate::fuzz::origin::{self, FuzzUpstream};

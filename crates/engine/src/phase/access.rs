@@ -9,6 +9,8 @@ use super::auth::AuthAnswer;
 use crate::ctx::{ClientAddress, StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep};
 use crate::log_lines;
+use crate::phase::real_ip::find_client;
+use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
 impl Exchange {
@@ -32,7 +34,7 @@ impl Exchange {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        self.find_client(site, ctx);
+        find_client(&mut self.request, site, ctx);
         if location.turns_on_client {
             self.request.is_straight = false;
             self.request.arrival.bend();
@@ -49,10 +51,10 @@ impl Exchange {
         {
             return next;
         }
-        if self.is_question() {
+        if self.request.role.auth().is_some() {
             return Self::admitted(location);
         }
-        if self.request.inclusion.is_some() {
+        if self.request.role.part().is_some() {
             // As in nginx, whoever may have a page may have all of it; but what others would have
             // been refused is kept for nobody else.
             self.request.is_vouched_for = true;
@@ -63,7 +65,7 @@ impl Exchange {
         let any = location.settings.satisfy == Satisfy::Any;
         match verdict {
             Some(AccessVerdict::Allow) if any => return self.satisfied(site),
-            Some(AccessVerdict::Deny) if !any => return self.forbid(site, ctx),
+            Some(AccessVerdict::Deny) if !any => return forbid(&self.request, site, ctx),
             _ => {}
         }
         let denied = verdict == Some(AccessVerdict::Deny);
@@ -72,43 +74,18 @@ impl Exchange {
             AuthAnswer::Passed if any => self.satisfied(site),
             AuthAnswer::Passed | AuthAnswer::NotAsked if asks => Self::ask_whether(ctx),
             AuthAnswer::Refused(401 | 403) if any && asks => Self::ask_whether(ctx),
-            AuthAnswer::NotAsked if denied => self.forbid(site, ctx),
+            AuthAnswer::NotAsked if denied => forbid(&self.request, site, ctx),
             AuthAnswer::Passed | AuthAnswer::NotAsked => Self::admitted(location),
-            AuthAnswer::Refused(403) if any => self.forbid(site, ctx),
-            AuthAnswer::Refused(401) => self.refuse_stranger(location, site, ctx),
+            AuthAnswer::Refused(403) if any => forbid(&self.request, site, ctx),
+            AuthAnswer::Refused(401) => refuse_stranger(&self.request, location, site, ctx),
             AuthAnswer::Refused(status) => NextStep::Fail(status),
         }
-    }
-
-    /// Refuses who gave no right password; by `auth_delay` not at once.
-    pub(super) fn refuse_stranger(
-        &self,
-        location: &CompiledLocation,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> NextStep {
-        let delay = location.settings.auth_delay;
-        if delay.is_zero() {
-            return NextStep::Fail(401);
-        }
-        log_lines::error(&self.request, site, ctx, LogLevel::Info, |out| {
-            out.extend_from_slice(b"delaying unauthorized request");
-        });
-        ctx.effects.push(StepEffect::Deadline(ctx.now.mono.after(delay)));
-        NextStep::Delay
     }
 
     /// One check is enough and was passed: no password is asked for.
     pub(super) fn satisfied(&mut self, site: &Site) -> NextStep {
         self.challenge.clear();
         Self::admitted(site.location(self.request.location))
-    }
-
-    pub(super) fn forbid(&self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        self.log_error(site, ctx, |out| {
-            out.extend_from_slice(b"access forbidden by rule");
-        });
-        NextStep::Fail(403)
     }
 }
 
@@ -124,6 +101,31 @@ fn judge(rules: &[AccessRule], peer: ClientAddress) -> Option<AccessVerdict> {
         (Who::Unix, Some(_)) | (Who::Network(_), None) => false,
     });
     rule.map(|rule| rule.verdict)
+}
+
+/// Refuses who gave no right password; by `auth_delay` not at once.
+pub(crate) fn refuse_stranger(
+    request: &Request,
+    location: &CompiledLocation,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> NextStep {
+    let delay = location.settings.auth_delay;
+    if delay.is_zero() {
+        return NextStep::Fail(401);
+    }
+    log_lines::error(request, site, ctx, LogLevel::Info, |out| {
+        out.extend_from_slice(b"delaying unauthorized request");
+    });
+    ctx.effects.push(StepEffect::Deadline(ctx.now.mono.after(delay)));
+    NextStep::Delay
+}
+
+pub(crate) fn forbid(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+    request.log_error(site, ctx, |out| {
+        out.extend_from_slice(b"access forbidden by rule");
+    });
+    NextStep::Fail(403)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::log_lines;
 use crate::password::PasswordCheck;
+use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
 
@@ -42,7 +43,7 @@ impl Exchange {
         text.clear();
         scope.expand(realm, &mut text);
         let is_off = text == b"off";
-        let credentials = if is_off { None } else { self.credentials() };
+        let credentials = if is_off { None } else { credentials(&self.request) };
         let answer = match &credentials {
             _ if is_off => AuthAnswer::NotAsked,
             None => {
@@ -69,15 +70,6 @@ impl Exchange {
         }
         self.scratch = text;
         answer
-    }
-
-    /// Name and password as the client sent them.
-    fn credentials(&self) -> Option<(Vec<u8>, Vec<u8>)> {
-        let mut user = Vec::new();
-        let colon = push_basic(&self.request.head().fields, &mut user)?;
-        let password = user.split_off(colon + 1);
-        user.truncate(colon);
-        Some((user, password))
     }
 
     fn check_user(
@@ -148,7 +140,7 @@ impl Exchange {
 
     fn log_user(&self, user: &[u8], words: &[u8], site: &Site, ctx: &mut StepCtx<'_>) {
         let path = &self.path;
-        self.log_error(site, ctx, |out| {
+        self.request.log_error(site, ctx, |out| {
             out.extend_from_slice(b"user \"");
             out.extend_from_slice(user);
             out.extend_from_slice(words);
@@ -170,6 +162,15 @@ fn hash_of<'a>(content: &'a [u8], user: &[u8]) -> Option<&'a [u8]> {
         }
         Some(rest.split(|byte| *byte == b':').next().unwrap_or_default())
     })
+}
+
+/// Name and password as the client sent them.
+fn credentials(request: &Request) -> Option<(Vec<u8>, Vec<u8>)> {
+    let mut user = Vec::new();
+    let colon = push_basic(&request.head().fields, &mut user)?;
+    let password = user.split_off(colon + 1);
+    user.truncate(colon);
+    Some((user, password))
 }
 
 #[cfg(test)]

@@ -9,13 +9,19 @@ use std::sync::Arc;
 use bolide_conf::model::{AuthRequest, Satisfy, SetTarget};
 use bolide_http::{Name, RequestHead};
 
+use crate::caching::Caching;
 use crate::captures::Captures;
 use crate::content::parts::inherit;
 use crate::ctx::{ClientAddress, SiteRef, StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep};
 use crate::limit::LimitHold;
+use crate::phase::access::forbid;
+use crate::phase::access::refuse_stranger;
 use crate::phase::limits::LimitDetail;
-use crate::site::{Caching, CompiledLocation, Site};
+use crate::phase::rewrite::assign;
+use crate::request::Request;
+use crate::site::{CompiledLocation, Site};
+use crate::subrequest::{RequestRole, Subrequest};
 use crate::vars::VariableScope;
 
 /// What makes a request a question.
@@ -51,24 +57,27 @@ pub struct AuthVerdict {
     held: LimitHold,
 }
 
-impl Exchange {
-    /// Whether it only says if another one may come in.
-    #[must_use]
-    pub const fn is_question(&self) -> bool {
-        self.request.question.is_some()
-    }
-
+impl Request {
     /// What is kept of answers to this request. Questions have the target of what they are about:
     /// they have no place among pages, and none in a zone that has no key of its own, where a kept
     /// page would say who may come in.
     pub(crate) fn caching<'a>(&self, site: &'a Site) -> Option<&'a Caching> {
-        let caching = site.location(self.request.location).caching.as_ref();
+        let caching = site.location(self.location).caching.as_ref();
         caching.filter(|caching| {
             let conf = &caching.conf;
             let has_key = conf.key.is_some() || conf.page.key.is_some();
             // As in nginx, what nobody gets is not kept, or it would be asked for only once.
-            !self.is_post_action() && (!self.is_question() || !caching.is_page() && has_key)
+            self.role.post_action().is_none()
+                && (self.role.auth().is_none() || !caching.is_page() && has_key)
         })
+    }
+}
+
+impl Exchange {
+    /// Whether it only says if another one may come in.
+    #[must_use]
+    pub const fn is_auth_subrequest(&self) -> bool {
+        self.request.role.auth().is_some()
     }
 
     /// Asks whether the request may come in.
@@ -78,13 +87,13 @@ impl Exchange {
     }
 
     /// Makes `head` the question that [`StepEffect::AuthSubrequest`] is about.
-    pub fn pose(&mut self, head: &mut RequestHead) -> Option<Box<AuthSubrequest>> {
+    pub fn next_auth(&mut self, head: &mut RequestHead) -> Option<Subrequest> {
         let settings = self.settings()?;
         let rule = settings.auth_request.clone();
         let uri = rule.uri.clone()?;
         inherit(head, self.request.head());
         let known = self.request.captures.get_mut().clone();
-        Some(Box::new(AuthSubrequest {
+        Some(Subrequest::Auth(Box::new(AuthSubrequest {
             uri,
             rule,
             known,
@@ -92,11 +101,11 @@ impl Exchange {
             real: self.request.real,
             listen: self.request.listen,
             told: self.request.limited.details(),
-        }))
+        })))
     }
 
     /// Gives a question to an idle exchange; wake it with `Start`.
-    pub fn start_question(
+    pub(crate) fn start_auth(
         &mut self,
         head: Box<RequestHead>,
         site: SiteRef,
@@ -104,19 +113,18 @@ impl Exchange {
     ) {
         self.start(head, site);
         self.request.internal = true;
-        self.request.is_fragment = true;
         self.request.captures.get_mut().adopt(question.known.clone());
         self.request.id = question.id;
         self.request.real = question.real;
         self.request.listen = question.listen;
         self.request.limited.tell(question.told);
-        self.request.question = Some(question);
+        self.request.role = RequestRole::Subrequest(Subrequest::Auth(question));
     }
 
     /// What the answer to a question, whose head is there, says.
     pub fn verdict(&mut self, ctx: &StepCtx<'_>) -> Option<Box<AuthVerdict>> {
         let site = self.request.site.clone()?;
-        let rule = self.request.question.as_ref()?.rule.clone();
+        let rule = self.request.role.auth()?.rule.clone();
         let scope = VariableScope::new(&self.request, &self.answer, &site, ctx);
         let mut values = Vec::with_capacity(rule.set.len());
         for (target, template) in rule.set.iter() {
@@ -159,7 +167,7 @@ impl Exchange {
         self.request.captures.get_mut().adopt(verdict.known);
         self.request.is_vouched_for = true;
         for (target, value) in &verdict.values {
-            self.assign(*target, value, site, ctx);
+            assign(&mut self.request, *target, value, site, ctx);
         }
         match verdict.status {
             200..=299 if any => self.satisfied(site),
@@ -168,14 +176,16 @@ impl Exchange {
                 for challenge in &verdict.challenges {
                     self.answer.carried.push(Name::WwwAuthenticate, challenge);
                 }
-                self.refuse_stranger(location, site, ctx)
+                refuse_stranger(&self.request, location, site, ctx)
             }
             // A password that was asked for in vain may still be given.
-            403 if any && !self.challenge.is_empty() => self.refuse_stranger(location, site, ctx),
-            403 if any => self.forbid(site, ctx),
+            403 if any && !self.challenge.is_empty() => {
+                refuse_stranger(&self.request, location, site, ctx)
+            }
+            403 if any => forbid(&self.request, site, ctx),
             403 => NextStep::Fail(403),
             status => {
-                self.log_error(site, ctx, |out| {
+                self.request.log_error(site, ctx, |out| {
                     out.extend_from_slice(b"auth request unexpected status: ");
                     bolide_http::digits::push_decimal(out, u64::from(status));
                 });

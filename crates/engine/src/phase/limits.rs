@@ -14,6 +14,7 @@ use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::limit::{LimitEntry, LimitHold, LimitPlace, LimitVerdict};
 use crate::log_lines;
+use crate::request::Request;
 use crate::route::LocationIndex;
 use crate::site::Site;
 use crate::vars::VariableScope;
@@ -136,21 +137,12 @@ impl Exchange {
         let sent = self.request.head();
         // Behind an error page, what was sent is read as a GET; questions and parts are some.
         let name: &[u8] = match (self.request.method, sent.method) {
-            _ if self.is_question() || self.request.inclusion.is_some() => b"GET",
+            _ if self.request.role.auth().is_some() || self.request.role.part().is_some() => b"GET",
             (Method::Get, sent) if sent != Method::Get => b"GET",
             _ => &sent.method_text,
         };
         let named = except.methods.iter().any(|method| method.as_bytes() == name);
         (!named).then_some(except.location.0)
-    }
-
-    /// What follows when a wait is over.
-    pub(crate) const fn delayed(&mut self) -> NextStep {
-        if std::mem::replace(&mut self.request.limited.waits, false) {
-            return NextStep::Step(RequestStep::Access);
-        }
-        self.request.arrival.refuse();
-        NextStep::Fail(401)
     }
 
     fn limit_requests(
@@ -186,7 +178,7 @@ impl Exchange {
             for (limit, record) in pinned {
                 site.limit_zone(limit.zone).unpin(record);
             }
-            return self.reject(limit, excess, terms, site, ctx);
+            return reject(&mut self.request, limit, excess, terms, site, ctx);
         }
         let mut worst: Option<Excess> = None;
         let inner = pinned.iter().rev().map(|(limit, record)| {
@@ -199,72 +191,7 @@ impl Exchange {
                 worst = Some(Excess { thousandths, limit, delay_ms });
             }
         }
-        self.hold_back(worst?, terms, site, ctx)
-    }
-
-    /// Refuses a request that is `excess` ahead of its rate, or for which there is no memory.
-    fn reject(
-        &mut self,
-        limit: RequestLimit,
-        excess: Option<u64>,
-        terms: LimitTerms,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Option<NextStep> {
-        let name = site.limit_zone_name(limit.zone);
-        match excess {
-            Some(excess) => log_lines::error(&self.request, site, ctx, terms.level, |out| {
-                out.extend_from_slice(b"limiting requests");
-                out.extend_from_slice(if terms.dry_run { b", dry run" } else { b"" });
-                push_excess(out, excess);
-                out.extend_from_slice(b" by zone \"");
-                out.extend_from_slice(name);
-                out.push(b'"');
-            }),
-            None => log_lines::error(&self.request, site, ctx, LogLevel::Alert, |out| {
-                out.extend_from_slice(b"could not allocate node in limit_req zone \"");
-                out.extend_from_slice(name);
-                out.push(b'"');
-            }),
-        }
-        if terms.dry_run {
-            self.request.limited.requests = LimitDetail::RejectedDryRun;
-            return None;
-        }
-        self.request.limited.requests = LimitDetail::Rejected;
-        Some(NextStep::Fail(terms.status))
-    }
-
-    /// Lets a request pass, at once or when it is as late as its rate wants it.
-    fn hold_back(
-        &mut self,
-        excess: Excess,
-        terms: LimitTerms,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Option<NextStep> {
-        if excess.delay_ms == 0 {
-            self.request.limited.requests = LimitDetail::Passed;
-            return None;
-        }
-        let name = site.limit_zone_name(excess.limit.zone);
-        log_lines::error(&self.request, site, ctx, below(terms.level), |out| {
-            out.extend_from_slice(b"delaying request");
-            out.extend_from_slice(if terms.dry_run { b", dry run" } else { b"" });
-            push_excess(out, excess.thousandths);
-            out.extend_from_slice(b", by zone \"");
-            out.extend_from_slice(name);
-            out.push(b'"');
-        });
-        if terms.dry_run {
-            self.request.limited.requests = LimitDetail::DelayedDryRun;
-            return None;
-        }
-        self.request.limited.requests = LimitDetail::Delayed;
-        self.request.limited.waits = true;
-        let delay = Duration::from_millis(excess.delay_ms);
-        ctx.effects.push(StepEffect::Deadline(ctx.now.mono.after(delay)));
-        Some(NextStep::Delay)
+        hold_back(&mut self.request, worst?, terms, site, ctx)
     }
 
     fn limit_connections(
@@ -330,7 +257,7 @@ impl Exchange {
         key.clear();
         VariableScope::new(&self.request, &self.answer, site, ctx).expand(&zone.key, &mut key);
         if key.len() > most {
-            self.log_error(site, ctx, |out| {
+            self.request.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"the value of the \"");
                 out.extend_from_slice(&zone.key_text);
                 out.extend_from_slice(b"\" key is more than ");
@@ -374,6 +301,80 @@ fn push_excess(out: &mut Vec<u8>, thousandths: u64) {
     let rest = (thousandths % 1000) as u16;
     let digit = |value: u16| b'0' + (value % 10) as u8;
     out.extend_from_slice(&[b'.', digit(rest / 100), digit(rest / 10), digit(rest)]);
+}
+
+/// Refuses a request that is `excess` ahead of its rate, or for which there is no memory.
+fn reject(
+    request: &mut Request,
+    limit: RequestLimit,
+    excess: Option<u64>,
+    terms: LimitTerms,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Option<NextStep> {
+    let name = site.limit_zone_name(limit.zone);
+    match excess {
+        Some(excess) => log_lines::error(request, site, ctx, terms.level, |out| {
+            out.extend_from_slice(b"limiting requests");
+            out.extend_from_slice(if terms.dry_run { b", dry run" } else { b"" });
+            push_excess(out, excess);
+            out.extend_from_slice(b" by zone \"");
+            out.extend_from_slice(name);
+            out.push(b'"');
+        }),
+        None => log_lines::error(request, site, ctx, LogLevel::Alert, |out| {
+            out.extend_from_slice(b"could not allocate node in limit_req zone \"");
+            out.extend_from_slice(name);
+            out.push(b'"');
+        }),
+    }
+    if terms.dry_run {
+        request.limited.requests = LimitDetail::RejectedDryRun;
+        return None;
+    }
+    request.limited.requests = LimitDetail::Rejected;
+    Some(NextStep::Fail(terms.status))
+}
+
+/// Lets a request pass, at once or when it is as late as its rate wants it.
+fn hold_back(
+    request: &mut Request,
+    excess: Excess,
+    terms: LimitTerms,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Option<NextStep> {
+    if excess.delay_ms == 0 {
+        request.limited.requests = LimitDetail::Passed;
+        return None;
+    }
+    let name = site.limit_zone_name(excess.limit.zone);
+    log_lines::error(request, site, ctx, below(terms.level), |out| {
+        out.extend_from_slice(b"delaying request");
+        out.extend_from_slice(if terms.dry_run { b", dry run" } else { b"" });
+        push_excess(out, excess.thousandths);
+        out.extend_from_slice(b", by zone \"");
+        out.extend_from_slice(name);
+        out.push(b'"');
+    });
+    if terms.dry_run {
+        request.limited.requests = LimitDetail::DelayedDryRun;
+        return None;
+    }
+    request.limited.requests = LimitDetail::Delayed;
+    request.limited.waits = true;
+    let delay = Duration::from_millis(excess.delay_ms);
+    ctx.effects.push(StepEffect::Deadline(ctx.now.mono.after(delay)));
+    Some(NextStep::Delay)
+}
+
+/// What follows when a wait is over.
+pub(crate) const fn delayed(request: &mut Request) -> NextStep {
+    if std::mem::replace(&mut request.limited.waits, false) {
+        return NextStep::Step(RequestStep::Access);
+    }
+    request.arrival.refuse();
+    NextStep::Fail(401)
 }
 
 #[cfg(test)]

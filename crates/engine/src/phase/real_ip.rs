@@ -7,52 +7,51 @@ use bolide_conf::model::{RealIp, RealIpHeader};
 use bolide_http::Name;
 
 use crate::ctx::{ClientAddress, StepCtx};
-use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::exchange::{NextStep, RequestStep};
 use crate::forwarded;
+use crate::request::Request;
 use crate::site::Site;
 
-impl Exchange {
-    /// The first step of a request whose server is known.
-    #[inline]
-    pub(crate) fn resolve_real_ip(&mut self, site: &Site, ctx: &StepCtx<'_>) -> NextStep {
-        if site.server(self.request.server).believes {
-            self.find_client(site, ctx);
+fn real(request: &Request, terms: &RealIp, ctx: &StepCtx<'_>) -> Option<ClientAddress> {
+    let fields = &request.head().fields;
+    let peer = ctx.conn.remote;
+    let one = |value: Option<&[u8]>| {
+        forwarded::client(peer, value.into_iter(), &terms.from, terms.recursive)
+    };
+    match &terms.header {
+        RealIpHeader::XRealIp => one(fields.get(Name::XRealIp)),
+        RealIpHeader::XForwardedFor => {
+            let values = fields.all(Name::XForwardedFor);
+            forwarded::client(peer, values, &terms.from, terms.recursive)
         }
-        NextStep::Step(RequestStep::Server)
+        RealIpHeader::Field(name) => one(fields.get_text(name)),
+        RealIpHeader::ProxyProtocol => {
+            let said = ctx.conn.proxy.as_deref()?;
+            let found = one(Some(said.source.as_bytes()))?;
+            Some(match found {
+                ClientAddress::Inet(addr) => {
+                    ClientAddress::Inet((addr.ip(), said.source_port).into())
+                }
+                ClientAddress::Unix => ClientAddress::Unix,
+            })
+        }
     }
+}
 
-    /// Finds out who asks, as the location of the request says.
-    pub(crate) fn find_client(&mut self, site: &Site, ctx: &StepCtx<'_>) {
-        let terms = &site.location(self.request.location).settings.real_ip;
-        if terms.from.is_empty() || self.request.real.is_some() {
-            return;
-        }
-        self.request.real = self.real(terms, ctx);
+/// The first step of a request whose server is known.
+#[inline]
+pub(crate) fn resolve_real_ip(request: &mut Request, site: &Site, ctx: &StepCtx<'_>) -> NextStep {
+    if site.server(request.server).believes {
+        find_client(request, site, ctx);
     }
+    NextStep::Step(RequestStep::Server)
+}
 
-    fn real(&self, terms: &RealIp, ctx: &StepCtx<'_>) -> Option<ClientAddress> {
-        let fields = &self.request.head().fields;
-        let peer = ctx.conn.remote;
-        let one = |value: Option<&[u8]>| {
-            forwarded::client(peer, value.into_iter(), &terms.from, terms.recursive)
-        };
-        match &terms.header {
-            RealIpHeader::XRealIp => one(fields.get(Name::XRealIp)),
-            RealIpHeader::XForwardedFor => {
-                let values = fields.all(Name::XForwardedFor);
-                forwarded::client(peer, values, &terms.from, terms.recursive)
-            }
-            RealIpHeader::Field(name) => one(fields.get_text(name)),
-            RealIpHeader::ProxyProtocol => {
-                let said = ctx.conn.proxy.as_deref()?;
-                let found = one(Some(said.source.as_bytes()))?;
-                Some(match found {
-                    ClientAddress::Inet(addr) => {
-                        ClientAddress::Inet((addr.ip(), said.source_port).into())
-                    }
-                    ClientAddress::Unix => ClientAddress::Unix,
-                })
-            }
-        }
+/// Finds out who asks, as the location of the request says.
+pub(crate) fn find_client(request: &mut Request, site: &Site, ctx: &StepCtx<'_>) {
+    let terms = &site.location(request.location).settings.real_ip;
+    if terms.from.is_empty() || request.real.is_some() {
+        return;
     }
+    request.real = real(request, terms, ctx);
 }

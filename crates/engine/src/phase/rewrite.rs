@@ -18,6 +18,7 @@ use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::filter::headers::push_absolute;
 use crate::log_lines;
+use crate::request::Request;
 use crate::request::RequestNote;
 use crate::route::LocationIndex;
 use crate::site::Site;
@@ -118,15 +119,62 @@ pub(crate) enum RewriteOutcome {
     Wait,
 }
 
-impl Exchange {
-    /// Begins the phase of `program`, which has instructions.
-    pub(crate) const fn begin_rewrite(&mut self, program: LocationIndex) -> NextStep {
-        // As in nginx: until a `rewrite` matched, groups of an encoded path are read encoded.
-        self.request.encodes_groups = true;
-        self.request.is_straight = false;
-        NextStep::Step(RequestStep::Rewrite(RewriteCursor { program, op: 0 }))
+impl Request {
+    /// Tells of a match that took too many steps.
+    pub(crate) fn log_match_failure(
+        &self,
+        failure: &MatchFailure,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) {
+        log_lines::error(self, site, ctx, LogLevel::Alert, |out| {
+            out.extend_from_slice(b"pcre2_match() failed: -");
+            bolide_http::digits::push_decimal(out, u64::from(failure.code.unsigned_abs()));
+            out.extend_from_slice(b" on \"");
+            out.extend_from_slice(&failure.subject);
+            out.extend_from_slice(b"\" using \"");
+            out.extend_from_slice(&failure.pattern);
+            out.push(b'"');
+        });
     }
 
+    /// Writes down what evaluating variables left to be told.
+    #[cold]
+    pub(crate) fn log_notes(&mut self, site: &Site, ctx: &mut StepCtx<'_>) {
+        let notes = std::mem::take(self.notes.get_mut());
+        let name = |slot: u16| {
+            let named = site.http().and_then(|http| http.named.get(usize::from(slot)));
+            named.map_or(&b""[..], |name| name.as_bytes())
+        };
+        for note in &notes {
+            match note {
+                RequestNote::Match(failure) => self.log_match_failure(failure, site, ctx),
+                RequestNote::Uninitialized(slot) => {
+                    log_lines::error(self, site, ctx, LogLevel::Warn, |out| {
+                        out.extend_from_slice(b"using uninitialized \"");
+                        push_log(out, name(*slot));
+                        out.extend_from_slice(b"\" variable");
+                    });
+                }
+                RequestNote::Text(text) => {
+                    self.log_error(site, ctx, |out| out.extend_from_slice(text.as_bytes()));
+                }
+                RequestNote::Critical(text) => {
+                    log_lines::error(self, site, ctx, LogLevel::Crit, |out| {
+                        out.extend_from_slice(text);
+                    });
+                }
+                RequestNote::Cycle(slot) => self.log_error(site, ctx, |out| {
+                    out.extend_from_slice(b"cycle while evaluating variable \"");
+                    push_log(out, name(*slot));
+                    out.push(b'"');
+                }),
+            }
+        }
+    }
+}
+
+impl Exchange {
     /// Runs instructions from `cursor` on.
     pub(crate) fn rewrite(
         &mut self,
@@ -173,40 +221,13 @@ impl Exchange {
                 }
             }
             if !self.request.notes.get_mut().is_empty() {
-                self.log_notes(site, ctx);
+                self.request.log_notes(site, ctx);
                 if self.request.is_undecided.get() {
                     return NextStep::Fail(500);
                 }
             }
         }
-        self.end_rewrite(cursor.program, site, ctx)
-    }
-
-    fn end_rewrite(
-        &mut self,
-        program: LocationIndex,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> NextStep {
-        let root = site.server(self.request.server).root;
-        if program == root {
-            return NextStep::Step(RequestStep::Find);
-        }
-        if !self.request.uri_changed {
-            return NextStep::Step(RequestStep::Access);
-        }
-        if !self.spend_redirect() {
-            let uri = &self.request.uri;
-            self.log_error(site, ctx, |out| {
-                out.extend_from_slice(b"rewrite or internal redirection cycle while processing \"");
-                out.extend_from_slice(uri);
-                out.push(b'"');
-            });
-            return NextStep::Fail(500);
-        }
-        self.request.location = root;
-        self.request.appends_uri = false;
-        NextStep::Step(RequestStep::Find)
+        end_rewrite(&mut self.request, cursor.program, site, ctx)
     }
 
     /// A `rewrite`.
@@ -219,11 +240,11 @@ impl Exchange {
     ) -> RewriteOutcome {
         let matched = self.request.captures.get_mut().capture(&rule.pattern, &self.request.uri);
         if let Some(failure) = self.request.captures.get_mut().take_failure() {
-            self.log_match_failure(&failure, site, ctx);
+            self.request.log_match_failure(&failure, site, ctx);
             return RewriteOutcome::Leave(NextStep::Fail(500));
         }
         if site.location(program).settings.rewrite_log {
-            self.log_match(&rule.pattern, &self.request.uri, matched, site, ctx);
+            log_match(&self.request, &rule.pattern, &self.request.uri, matched, site, ctx);
         }
         if !matched {
             self.request.captures.get_mut().forget_groups();
@@ -253,7 +274,8 @@ impl Exchange {
     ) {
         let mut text = std::mem::take(&mut self.scratch);
         text.clear();
-        let groups = if self.is_encoded() { CaptureGroups::Encoded } else { CaptureGroups::Plain };
+        let groups =
+            if is_encoded(&self.request) { CaptureGroups::Encoded } else { CaptureGroups::Plain };
         VariableScope::new(&self.request, &self.answer, site, ctx)
             .expand_as(&rule.path, groups, &mut text);
         decode_redirect(&mut text);
@@ -290,8 +312,11 @@ impl Exchange {
         let path_len = path.len();
         let args = match &rule.args {
             Some(template) => {
-                let groups =
-                    if self.is_encoded() { CaptureGroups::Encoded } else { CaptureGroups::Plain };
+                let groups = if is_encoded(&self.request) {
+                    CaptureGroups::Encoded
+                } else {
+                    CaptureGroups::Plain
+                };
                 scope.expand_as(template, groups, &mut path);
                 let old = self.request.args();
                 if rule.keeps_args && !old.is_empty() {
@@ -328,8 +353,8 @@ impl Exchange {
             return None;
         }
         // What its variables were not worth is told first.
-        self.log_notes(site, ctx);
-        self.log_error(site, ctx, |out| {
+        self.request.log_notes(site, ctx);
+        self.request.log_error(site, ctx, |out| {
             out.extend_from_slice(b"the rewritten URI has a zero length");
         });
         Some(NextStep::Fail(500))
@@ -346,45 +371,16 @@ impl Exchange {
         let mut text = std::mem::take(&mut self.scratch);
         text.clear();
         self.value(value, &mut text, site, ctx);
-        self.assign(target, &text, site, ctx);
+        assign(&mut self.request, target, &text, site, ctx);
         self.scratch = text;
         RewriteOutcome::Go(1)
     }
 
-    /// Gives a variable a value.
-    pub(super) fn assign(
-        &mut self,
-        target: SetTarget,
-        text: &[u8],
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) {
-        match target {
-            SetTarget::Named(slot) => self.request.captures.get_mut().assign(slot, text),
-            SetTarget::Args => self.request.set_args(text),
-            SetTarget::LimitRate => match bolide_conf::value::size(text) {
-                Some(rate) => self.request.limit_rate = Some(rate),
-                None => self.log_error(site, ctx, |out| {
-                    out.extend_from_slice(b"invalid $limit_rate \"");
-                    out.extend_from_slice(text);
-                    out.push(b'"');
-                }),
-            },
-        }
-    }
-
     /// Appends what a text of the phase is worth.
     fn value(&self, template: &Template, out: &mut Vec<u8>, site: &Site, ctx: &StepCtx<'_>) {
-        let encodes = self.request.encodes_groups && self.is_encoded();
+        let encodes = self.request.encodes_groups && is_encoded(&self.request);
         let groups = if encodes { CaptureGroups::Encoded } else { CaptureGroups::Plain };
         VariableScope::new(&self.request, &self.answer, site, ctx).expand_as(template, groups, out);
-    }
-
-    /// Whether the client encoded something in the path.
-    fn is_encoded(&self) -> bool {
-        let target = self.request.address();
-        let end = memchr::memchr(b'?', target).unwrap_or(target.len());
-        memchr::memchr2(b'%', b'+', &target[..end]).is_some()
     }
 
     /// Whether a condition holds; else what it leads to.
@@ -417,34 +413,12 @@ impl Exchange {
                 Ok(wanted.meets(text[..len] == text[len..]))
             }
             CompiledTest::Match(_, pattern, wanted) => {
-                self.test_match(pattern, &text, program, site, ctx).map(|holds| wanted.meets(holds))
+                test_match(&mut self.request, pattern, &text, program, site, ctx)
+                    .map(|holds| wanted.meets(holds))
             }
         };
         self.scratch = text;
         holds
-    }
-
-    fn test_match(
-        &mut self,
-        pattern: &CapturePattern,
-        text: &[u8],
-        program: LocationIndex,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Result<bool, RewriteOutcome> {
-        let captures = self.request.captures.get_mut();
-        let matched = captures.capture(pattern, text);
-        if let Some(failure) = captures.take_failure() {
-            self.log_match_failure(&failure, site, ctx);
-            return Err(RewriteOutcome::Leave(NextStep::Fail(500)));
-        }
-        if !matched {
-            captures.forget_groups();
-        }
-        if site.location(program).settings.rewrite_log {
-            self.log_match(pattern, text, matched, site, ctx);
-        }
-        Ok(matched)
     }
 
     /// Asks the table about a path.
@@ -491,77 +465,6 @@ impl Exchange {
             FileTest::Executable => meta.mode & 0o100 != 0,
         })
     }
-
-    fn log_match(
-        &self,
-        pattern: &CapturePattern,
-        subject: &[u8],
-        matched: bool,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) {
-        let words: &[u8] = if matched { b"\" matches \"" } else { b"\" does not match \"" };
-        log_lines::error(&self.request, site, ctx, LogLevel::Notice, |out| {
-            out.push(b'"');
-            out.extend_from_slice(pattern.source());
-            out.extend_from_slice(words);
-            out.extend_from_slice(subject);
-            out.push(b'"');
-        });
-    }
-
-    /// Tells of a match that took too many steps.
-    pub(crate) fn log_match_failure(
-        &self,
-        failure: &MatchFailure,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) {
-        log_lines::error(&self.request, site, ctx, LogLevel::Alert, |out| {
-            out.extend_from_slice(b"pcre2_match() failed: -");
-            bolide_http::digits::push_decimal(out, u64::from(failure.code.unsigned_abs()));
-            out.extend_from_slice(b" on \"");
-            out.extend_from_slice(&failure.subject);
-            out.extend_from_slice(b"\" using \"");
-            out.extend_from_slice(&failure.pattern);
-            out.push(b'"');
-        });
-    }
-
-    /// Writes down what evaluating variables left to be told.
-    #[cold]
-    pub(crate) fn log_notes(&mut self, site: &Site, ctx: &mut StepCtx<'_>) {
-        let notes = std::mem::take(self.request.notes.get_mut());
-        let name = |slot: u16| {
-            let named = site.http().and_then(|http| http.named.get(usize::from(slot)));
-            named.map_or(&b""[..], |name| name.as_bytes())
-        };
-        for note in &notes {
-            match note {
-                RequestNote::Match(failure) => self.log_match_failure(failure, site, ctx),
-                RequestNote::Uninitialized(slot) => {
-                    log_lines::error(&self.request, site, ctx, LogLevel::Warn, |out| {
-                        out.extend_from_slice(b"using uninitialized \"");
-                        push_log(out, name(*slot));
-                        out.extend_from_slice(b"\" variable");
-                    });
-                }
-                RequestNote::Text(text) => {
-                    self.log_error(site, ctx, |out| out.extend_from_slice(text.as_bytes()));
-                }
-                RequestNote::Critical(text) => {
-                    log_lines::error(&self.request, site, ctx, LogLevel::Crit, |out| {
-                        out.extend_from_slice(text);
-                    });
-                }
-                RequestNote::Cycle(slot) => self.log_error(site, ctx, |out| {
-                    out.extend_from_slice(b"cycle while evaluating variable \"");
-                    push_log(out, name(*slot));
-                    out.push(b'"');
-                }),
-            }
-        }
-    }
 }
 
 /// Decodes what need not be encoded in an address, up to its `?`, as nginx does.
@@ -605,6 +508,111 @@ fn decode_redirect(text: &mut Vec<u8>) {
         }
     }
     text.drain(write..read.min(text.len()));
+}
+
+/// Whether the client encoded something in the path.
+fn is_encoded(request: &Request) -> bool {
+    let target = request.address();
+    let end = memchr::memchr(b'?', target).unwrap_or(target.len());
+    memchr::memchr2(b'%', b'+', &target[..end]).is_some()
+}
+
+fn log_match(
+    request: &Request,
+    pattern: &CapturePattern,
+    subject: &[u8],
+    matched: bool,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) {
+    let words: &[u8] = if matched { b"\" matches \"" } else { b"\" does not match \"" };
+    log_lines::error(request, site, ctx, LogLevel::Notice, |out| {
+        out.push(b'"');
+        out.extend_from_slice(pattern.source());
+        out.extend_from_slice(words);
+        out.extend_from_slice(subject);
+        out.push(b'"');
+    });
+}
+
+fn end_rewrite(
+    request: &mut Request,
+    program: LocationIndex,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> NextStep {
+    let root = site.server(request.server).root;
+    if program == root {
+        return NextStep::Step(RequestStep::Find);
+    }
+    if !request.uri_changed {
+        return NextStep::Step(RequestStep::Access);
+    }
+    if !request.spend_redirect() {
+        let uri = &request.uri;
+        request.log_error(site, ctx, |out| {
+            out.extend_from_slice(b"rewrite or internal redirection cycle while processing \"");
+            out.extend_from_slice(uri);
+            out.push(b'"');
+        });
+        return NextStep::Fail(500);
+    }
+    request.location = root;
+    request.appends_uri = false;
+    NextStep::Step(RequestStep::Find)
+}
+
+fn test_match(
+    request: &mut Request,
+    pattern: &CapturePattern,
+    text: &[u8],
+    program: LocationIndex,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Result<bool, RewriteOutcome> {
+    let captures = request.captures.get_mut();
+    let matched = captures.capture(pattern, text);
+    if let Some(failure) = captures.take_failure() {
+        request.log_match_failure(&failure, site, ctx);
+        return Err(RewriteOutcome::Leave(NextStep::Fail(500)));
+    }
+    if !matched {
+        captures.forget_groups();
+    }
+    if site.location(program).settings.rewrite_log {
+        log_match(request, pattern, text, matched, site, ctx);
+    }
+    Ok(matched)
+}
+
+/// Begins the phase of `program`, which has instructions.
+pub(crate) const fn begin_rewrite(request: &mut Request, program: LocationIndex) -> NextStep {
+    // As in nginx: until a `rewrite` matched, groups of an encoded path are read encoded.
+    request.encodes_groups = true;
+    request.is_straight = false;
+    NextStep::Step(RequestStep::Rewrite(RewriteCursor { program, op: 0 }))
+}
+
+/// Gives a variable a value.
+pub(crate) fn assign(
+    request: &mut Request,
+    target: SetTarget,
+    text: &[u8],
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) {
+    match target {
+        SetTarget::Named(slot) => request.captures.get_mut().assign(slot, text),
+        SetTarget::Args => request.set_args(text),
+        SetTarget::LimitRate => match bolide_conf::value::size(text) {
+            Some(rate) => request.limit_rate = Some(rate),
+            None => request.log_error(site, ctx, |out| {
+                out.extend_from_slice(b"invalid $limit_rate \"");
+                out.extend_from_slice(text);
+                out.push(b'"');
+            }),
+        },
+    }
 }
 
 #[cfg(test)]

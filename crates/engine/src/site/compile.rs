@@ -9,21 +9,23 @@ use bolide_conf::model::{
     self, Config, Http, IfModifiedSince, Listen, ListenTransport, LocationSettings, Mapping,
     Matcher, ServerName, ServerTokens, SymlinksConf,
 };
-use bolide_files::answer::FileRules;
 use bolide_http::Name;
 use bolide_http::conditional::ModifiedSince;
 use bolide_http::uri::MergeSlashes;
 
+use crate::caching::Caching;
+
 use super::{
-    Builtin, Caching, ClientTrust, CompiledLocation, CompiledServer, HeaderRule, Hidden, Listening,
-    Silent, Site, UpstreamPass,
+    Builtin, ClientTrust, CompiledLocation, CompiledServer, HeaderRule, Hidden, Listening, Silent,
+    Site, UpstreamPass,
 };
+use crate::caching::identity::varying_origin;
 use crate::captures::CapturePattern;
 use crate::content::params::ParamPlan;
 use crate::content::proxied;
+use crate::delivery::DeliveryRules;
 use crate::derived::Derived;
 use crate::filter::proxied::Rewriter;
-use crate::identity::varying_origin;
 use crate::limit::Zone;
 use crate::media_types::{MediaTypeCache, MediaTypes};
 use crate::names::{NameClaim, ServerNames};
@@ -387,7 +389,7 @@ fn location(
             SymlinksConf::Follow => None,
             SymlinksConf::Refuse { from } | SymlinksConf::IfNotOwner { from } => from.clone(),
         },
-        rules: FileRules {
+        rules: DeliveryRules {
             since: match settings.if_modified_since {
                 IfModifiedSince::Off => ModifiedSince::Off,
                 IfModifiedSince::Exact => ModifiedSince::Exact,

@@ -8,7 +8,7 @@ use bolide_http::{Name, RequestBody};
 use bolide_upstream::Attempt;
 
 use super::{VariableScope, VariableValue, joined, maybe, millis, number, push_status, text};
-use crate::content::page::UpstreamCacheStatus;
+use crate::caching::UpstreamCacheStatus;
 use crate::content::params::script;
 use crate::content::pass::PassRequest;
 use crate::content::proxied;

@@ -12,11 +12,14 @@ use bolide_http::conditional::Conditions;
 use bolide_http::{BodyLen, FieldMap, Name, OriginHead};
 use bytes::Bytes;
 
+use crate::answer::Answer;
 use crate::answer::AnswerBody;
-use crate::content::page::UpstreamCacheStatus;
+use crate::caching::UpstreamCacheStatus;
+use crate::caching::cached_response::say_kept;
 use crate::ctx::StepCtx;
 use crate::exchange::Exchange;
 use crate::filter::compress;
+use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
 impl Exchange {
@@ -28,7 +31,9 @@ impl Exchange {
         ctx: &StepCtx<'_>,
     ) -> bool {
         let location = site.location(self.request.location);
-        let Some(tag) = self.warm_tag(location, site, ctx) else { return false };
+        let Some(tag) = warm_tag(&self.request, &self.answer, location, site, ctx) else {
+            return false;
+        };
         let Some(front) = ctx.cache.as_deref() else { return false };
         let Some(memo) = front.memo(object, tag) else { return false };
         let mut fields = std::mem::take(&mut self.answer.head.fields);
@@ -43,59 +48,8 @@ impl Exchange {
         self.answer.body =
             if body.is_empty() { AnswerBody::Empty } else { AnswerBody::memory(body) };
         self.decorate(fields, 200, object.last_modified(), site, ctx);
-        self.say_kept(object, location, ctx.now.unix_millis);
+        say_kept(&mut self.answer, &mut self.cache, object, location, ctx.now.unix_millis);
         true
-    }
-
-    /// Remembers an answer that the next one will be like; `body` is its coded form.
-    pub(crate) fn remember_warm(
-        &self,
-        object: &Arc<Object>,
-        given: &HitMemo<'_>,
-        fields: &FieldMap,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) {
-        let location = site.location(self.request.location);
-        if self.answer.cached != UpstreamCacheStatus::Hit || given.status != 200 || !given.is_final
-        {
-            return;
-        }
-        let charset = match &location.settings.charset.charset {
-            CharsetOf::Name(name) => name.as_text().is_some(),
-            _ => true,
-        };
-        let Some(tag) = self.warm_tag(location, site, ctx).filter(|_| charset) else { return };
-        let Some(body) = given.body.cloned().or_else(|| object.body()) else { return };
-        let Some(front) = ctx.cache.as_deref_mut() else { return };
-        let own_date = location.dates(&given.head.fields);
-        let memo = || Memo { tag, fields: fields.clone(), own_date, body, whole: None };
-        front.remember(object, memo);
-    }
-
-    /// What two requests have to share so that their answers are alike; none if this one is
-    /// special.
-    pub(super) fn warm_tag(
-        &self,
-        location: &CompiledLocation,
-        site: &Site,
-        ctx: &StepCtx<'_>,
-    ) -> Option<[u64; 2]> {
-        let fields = &self.request.head().fields;
-        let is_special = Conditions::of(fields) != Conditions::default()
-            || fields.get(Name::Via).is_some()
-            || self.answer.forced_status != 0
-            || self.sees_controls(location, ctx);
-        if is_special {
-            return None;
-        }
-        let codings = if location.coded {
-            compress::client_codings(&self.request, location).bits()
-        } else {
-            0
-        };
-        let place = u64::from(self.request.location) << 8 | u64::from(codings);
-        Some([site.serial(), place])
     }
 }
 
@@ -109,4 +63,55 @@ pub(crate) struct HitMemo<'a> {
     pub(crate) body: Option<&'a Bytes>,
     /// Whether the next answer has this form, too.
     pub(crate) is_final: bool,
+}
+
+/// Remembers an answer that the next one will be like; `body` is its coded form.
+pub(crate) fn remember_warm(
+    request: &Request,
+    answer: &Answer,
+    object: &Arc<Object>,
+    given: &HitMemo<'_>,
+    fields: &FieldMap,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) {
+    let location = site.location(request.location);
+    if answer.cached != UpstreamCacheStatus::Hit || given.status != 200 || !given.is_final {
+        return;
+    }
+    let charset = match &location.settings.charset.charset {
+        CharsetOf::Name(name) => name.as_text().is_some(),
+        _ => true,
+    };
+    let Some(tag) = warm_tag(request, answer, location, site, ctx).filter(|_| charset) else {
+        return;
+    };
+    let Some(body) = given.body.cloned().or_else(|| object.body()) else { return };
+    let Some(front) = ctx.cache.as_deref_mut() else { return };
+    let own_date = location.dates(&given.head.fields);
+    let memo = || Memo { tag, fields: fields.clone(), own_date, body, whole: None };
+    front.remember(object, memo);
+}
+
+/// What two requests have to share so that their answers are alike; none if this one is
+/// special.
+pub(crate) fn warm_tag(
+    request: &Request,
+    answer: &Answer,
+    location: &CompiledLocation,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> Option<[u64; 2]> {
+    let fields = &request.head().fields;
+    let is_special = Conditions::of(fields) != Conditions::default()
+        || fields.get(Name::Via).is_some()
+        || answer.forced_status != 0
+        || request.sees_controls(location, ctx);
+    if is_special {
+        return None;
+    }
+    let codings =
+        if location.coded { compress::client_codings(request, location).bits() } else { 0 };
+    let place = u64::from(request.location) << 8 | u64::from(codings);
+    Some([site.serial(), place])
 }

@@ -10,10 +10,13 @@ use bolide_cache::rules;
 use bolide_cache::{AbandonReason, Lookup, Object};
 use bolide_http::{FieldMap, Name, OriginHead};
 
-use crate::content::page::UpstreamCacheStatus;
+use crate::caching::CacheTransaction;
+use crate::caching::UpstreamCacheStatus;
+use crate::caching::lookup::take_over;
+use crate::caching::{Caching, StaleCause};
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
-use crate::site::{Caching, Site, StaleCause};
+use crate::site::Site;
 
 /// Whether an origin is asked to confirm `old` instead of sending it again.
 pub(crate) fn can_revalidate(caching: &Caching, old: &Object) -> bool {
@@ -31,12 +34,14 @@ pub(crate) fn is_about(caching: &Caching, old: &Object, confirmation: &FieldMap)
     rules::is_same(old.etag(), modified.as_ref().map(|text| &text[..]), confirmation)
 }
 
-impl Exchange {
+impl CacheTransaction {
     /// The object that the origin is asked to confirm, if it is.
     pub(crate) fn to_revalidate(&self) -> Option<&Arc<Object>> {
-        self.page.stale.as_ref().filter(|_| self.page.revalidates)
+        self.stale.as_ref().filter(|_| self.revalidates)
     }
+}
 
+impl Exchange {
     /// What becomes of a 304 that we asked for (RFC 9111 §4.3.3).
     pub(crate) fn revalidated(
         &mut self,
@@ -45,19 +50,19 @@ impl Exchange {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
-        if !self.page.revalidates {
+        if !self.cache.revalidates {
             return None;
         }
-        let old = self.page.stale.take()?;
-        self.page.revalidates = false;
-        self.drop_fetch(ctx);
+        let old = self.cache.stale.take()?;
+        self.cache.revalidates = false;
+        self.answer.drop_fetch(ctx);
         if !is_about(caching, &old, &head.fields) {
-            self.take_over(caching, ctx);
+            take_over(&mut self.request, &mut self.cache, caching, ctx);
             return Some(NextStep::Step(RequestStep::Ask));
         }
         // RFC 9111 §4.3.4: the answer has the new fields at once, in nginx's zones, too.
         let now_ms = ctx.now.unix_millis;
-        let key = self.page.keys.public();
+        let key = self.cache.keys.public();
         match ctx.cache.as_deref_mut()?.lookup(&key, now_ms) {
             Lookup::Hit(new) => {
                 return Some(self.serve_kept(new, UpstreamCacheStatus::Revalidated, site, ctx));
@@ -84,13 +89,13 @@ impl Exchange {
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
         let caching = site.location(self.request.location).caching.as_ref()?;
-        let stale = self.page.stale.as_ref()?;
+        let stale = self.cache.stale.as_ref()?;
         if !caching.may_serve_stale(stale, trouble, ctx.now.unix_millis) {
             return None;
         }
-        let object = self.page.stale.take()?;
-        self.drop_fetch(ctx);
-        self.page.way.stand_in = Some(b"stale-if-error");
+        let object = self.cache.stale.take()?;
+        self.answer.drop_fetch(ctx);
+        self.cache.way.stand_in = Some(b"stale-if-error");
         Some(self.serve_kept(object, UpstreamCacheStatus::Stale, site, ctx))
     }
 

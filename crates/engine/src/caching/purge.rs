@@ -6,17 +6,19 @@ use bolide_cache::rules::{self, PurgeOrder, PurgeRequest, PurgeTarget};
 use bolide_cache::{KeyBuilder, NamespaceId, SessionKey, TagPurge};
 use bolide_conf::model::cache::{HandedOn, PageCache, Purger, is_allowed};
 use bolide_conf::model::{CachePurge, Satisfy};
+use bolide_http::Method;
 use bolide_http::lscache::{CacheScope as Whose, PurgeEffect as Lapse};
-use bolide_http::{BodyLen, Method};
 use bytes::Bytes;
 
-use crate::answer::AnswerBody;
+use crate::caching::Caching;
+use crate::caching::fill::carry_out;
+use crate::caching::identity::key_of;
+use crate::caching::lookup::is_any;
 use crate::ctx::{ClientAddress, StepCtx};
 use crate::exchange::{Exchange, NextStep};
-use crate::fill::carry_out;
 use crate::filter::headers::HeadDraft;
-use crate::identity::key_of;
-use crate::site::{Caching, Site};
+use crate::site::Site;
+use crate::vars::VariableScope;
 
 impl Exchange {
     /// A POST drops what its session has.
@@ -31,7 +33,7 @@ impl Exchange {
             && caching.conf.page.autoflush
             && rules::autoflushes(&caching.policy, &self.facts(site, ctx));
         if let (true, Some(session), Some(kept)) =
-            (is_due && !self.is_dry(), SessionKey::new(&self.page.session), site.kept())
+            (is_due && !self.is_dry(), SessionKey::new(&self.cache.session), site.kept())
         {
             kept.store.purge_private(space, Some(session), TagPurge::Dead);
         }
@@ -50,7 +52,7 @@ impl Exchange {
         if !caching.is_page() {
             let is_purge = match &caching.conf.purge {
                 CachePurge::Off | CachePurge::Key { .. } => false,
-                CachePurge::When(texts) => self.is_any(texts, site, ctx),
+                CachePurge::When(texts) => is_any(&self.request, &self.answer, texts, site, ctx),
                 CachePurge::Method { method: wanted, from } if **wanted == *method => {
                     if !is_allowed(from, client) {
                         return Some(NextStep::Fail(403));
@@ -101,8 +103,8 @@ impl Exchange {
         if page.key.is_some() && !is_purge_uri && asked.is_none() {
             // What is written for keys holds for this request as well; for no other address.
             self.build_key(caching, space, site, ctx);
-            let keys = &self.page.keys;
-            let session = SessionKey::new(&self.page.session);
+            let keys = &self.cache.keys;
+            let session = SessionKey::new(&self.cache.session);
             let own = session.map_or(0, |session| store.purge_url(&keys.private(session), how));
             let hit = store.purge_url(&keys.public(), how) + own;
             return Some(self.say_processed(hit, site, ctx));
@@ -123,7 +125,7 @@ impl Exchange {
         let mut hit = 0;
         for order in orders {
             let how = if order.effect == Lapse::Stale { TagPurge::Stale } else { how };
-            hit += carry_out(&store, space, &order, how, &facts, caching, &self.page.session);
+            hit += carry_out(&store, space, &order, how, &facts, caching, &self.cache.session);
         }
         Some(self.say_processed(hit, site, ctx))
     }
@@ -142,7 +144,7 @@ impl Exchange {
     }
 
     /// The same at a location that asks no origin: `PURGE /` finds a directory.
-    pub(super) fn purge_from_here(
+    pub(crate) fn purge_from_here(
         &mut self,
         site: &Site,
         ctx: &mut StepCtx<'_>,
@@ -198,7 +200,7 @@ impl Exchange {
             return false;
         };
         let mut text = Vec::new();
-        self.scope(site, ctx).expand(realm, &mut text);
+        VariableScope::new(&self.request, &self.answer, site, ctx).expand(realm, &mut text);
         text != b"off"
     }
 
@@ -218,9 +220,9 @@ impl Exchange {
         {
             return;
         }
-        let (Some(space), Some(kept)) = (self.page.space, site.kept()) else { return };
+        let (Some(space), Some(kept)) = (self.cache.space, site.kept()) else { return };
         self.build_key(caching, space, site, ctx);
-        kept.store.purge_url(&self.page.keys.public(), TagPurge::Dead);
+        kept.store.purge_url(&self.cache.keys.public(), TagPurge::Dead);
     }
 
     fn purge_zone(
@@ -233,7 +235,7 @@ impl Exchange {
         self.build_key(caching, space, site, ctx);
         let Some(kept) = site.kept() else { return NextStep::Fail(500) };
         let store = kept.store.clone();
-        let key = self.page.keys.public();
+        let key = self.cache.keys.public();
         let hit = match key.url().split_last() {
             Some((b'*', start)) => store.purge_urls_from(space, start, TagPurge::Dead),
             _ => store.purge_url(&key, TagPurge::Dead),
@@ -257,7 +259,7 @@ impl Exchange {
         }
         let space = *kept.zones.get(zone.index())?;
         let mut text = Vec::new();
-        self.scope(site, ctx).expand(key, &mut text);
+        VariableScope::new(&self.request, &self.answer, site, ctx).expand(key, &mut text);
         let hit = match text.split_last() {
             Some((b'*', start)) => kept.store.purge_urls_from(space, start, TagPurge::Dead),
             _ => {
@@ -287,8 +289,7 @@ impl Exchange {
     ) -> NextStep {
         let draft = HeadDraft { content_type, ..HeadDraft::default() };
         self.fill(status, &draft, site, ctx);
-        self.answer.head.body = BodyLen::Exact(text.len() as u64);
-        self.answer.body = AnswerBody::memory(Bytes::from(text));
+        self.give_text(Bytes::from(text));
         NextStep::Respond
     }
 }

@@ -10,12 +10,27 @@ use bolide_cache::{AbandonReason, FillPermit, Follower, Lookup, Object};
 use bolide_conf::model::LogLevel;
 use bolide_http::{Method, Name};
 
-use super::page::{ROUNDS_MAX, UpstreamCacheStatus};
+use super::lookup::ROUNDS_MAX;
+use super::transaction::CacheState;
+use crate::answer::Answer;
+use crate::caching::CacheTransaction;
+use crate::caching::UpstreamCacheStatus;
+use crate::caching::lookup::take_over;
+use crate::caching::{CacheSpace, Caching};
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::explain::Why;
 use crate::log_lines;
-use crate::site::{CacheSpace, Caching, Site};
+use crate::request::Request;
+use crate::site::Site;
+use crate::vars::VariableScope;
+
+impl Request {
+    /// Whether what is asked for the store is a GET though the client sent a HEAD.
+    pub(crate) fn asks_for_whole(&self, caching: &Caching) -> bool {
+        caching.converts_head && self.head().method == Method::Head
+    }
+}
 
 impl Exchange {
     /// Answers with what a zone has, waits, or leaves it to the origin (none).
@@ -43,32 +58,11 @@ impl Exchange {
             }
             Lookup::Join(_) | Lookup::Pass | Lookup::Vary(_) => {
                 let is_busy = matches!(found, Lookup::Join(_));
-                self.page.why = if is_busy { Why::Busy } else { Why::Remembered };
+                self.cache.why = if is_busy { Why::Busy } else { Why::Remembered };
                 self.ask_beside(None, caching, ctx);
             }
         }
         None
-    }
-
-    /// There is no zone of the name that a text gives, which is an error, or none is named.
-    pub(super) fn miss_zone(
-        &self,
-        caching: &Caching,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Option<NextStep> {
-        let CacheSpace::Named(text) = &caching.space else { return None };
-        let mut name = Vec::new();
-        self.scope(site, ctx).expand(text, &mut name);
-        if matches!(&*name, b"" | b"off") {
-            return None;
-        }
-        self.log_error(site, ctx, |out| {
-            out.extend_from_slice(b"cache \"");
-            out.extend_from_slice(&name);
-            out.extend_from_slice(b"\" not found");
-        });
-        Some(NextStep::Fail(500))
     }
 
     fn take_old(
@@ -102,34 +96,27 @@ impl Exchange {
         let is_scarce = !self.count_use(permit.key().hash(), caching) && stale.is_none();
         self.answer.cached =
             if stale.is_some() { UpstreamCacheStatus::Expired } else { UpstreamCacheStatus::Miss };
-        self.page.stale = stale;
-        if is_scarce || self.is_far_range(caching) {
+        self.cache.stale = stale;
+        if is_scarce || is_far_range(&self.request, caching) {
             ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
             return;
         }
-        self.revalidate(caching);
-        self.page.permit = Some(permit);
+        revalidate(&mut self.answer, &mut self.cache, caching);
+        self.cache.state = CacheState::Filling { permit, past: false };
     }
 
     /// Asks while somebody else does, and keeps what comes.
     fn ask_beside(&mut self, stale: Option<Arc<Object>>, caching: &Caching, ctx: &mut StepCtx<'_>) {
-        let is_scarce = !self.count_use(self.page.keys.public().hash(), caching) && stale.is_none();
+        let is_scarce =
+            !self.count_use(self.cache.keys.public().hash(), caching) && stale.is_none();
         self.answer.cached =
             if stale.is_some() { UpstreamCacheStatus::Expired } else { UpstreamCacheStatus::Miss };
-        self.page.stale = stale;
-        if is_scarce || self.is_far_range(caching) {
+        self.cache.stale = stale;
+        if is_scarce || is_far_range(&self.request, caching) {
             return;
         }
-        self.revalidate(caching);
-        self.take_over(caching, ctx);
-    }
-
-    /// `fastcgi_cache_revalidate`
-    fn revalidate(&mut self, caching: &Caching) {
-        if caching.conf.revalidate && self.page.stale.is_some() {
-            self.page.revalidates = true;
-            self.answer.object = self.page.stale.clone();
-        }
+        revalidate(&mut self.answer, &mut self.cache, caching);
+        take_over(&mut self.request, &mut self.cache, caching, ctx);
     }
 
     /// `fastcgi_cache_lock`: waits for who fills, until it takes too long.
@@ -149,26 +136,26 @@ impl Exchange {
         }
         self.answer.cached = UpstreamCacheStatus::Miss;
         let timeout = caching.conf.lock_timeout;
-        let until = *self.page.until.get_or_insert_with(|| now.mono.after(timeout));
+        let until = *self.cache.until.get_or_insert_with(|| now.mono.after(timeout));
         if until <= now.mono {
             return None;
         }
-        if self.page.rounds >= ROUNDS_MAX {
-            self.page.why = Why::Tired;
+        if self.cache.rounds >= ROUNDS_MAX {
+            self.cache.why = Why::Tired;
             self.ask_beside(None, caching, ctx);
             return None;
         }
         ctx.effects.push(StepEffect::Deadline(until.min(now.mono.after(left))));
-        self.page.follower = Some(follower);
+        self.cache.state = CacheState::Waiting(follower);
         Some(self.follow(site, ctx))
     }
 
     /// A moment has come that who stands in line waits for.
     pub(crate) fn stop_waiting(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        self.page.follower = None;
+        self.cache.state = CacheState::Passed;
         let caching = site.location(self.request.location).caching.as_ref();
         if let Some(caching) = caching.filter(|caching| !caching.is_page())
-            && self.page.until.is_some_and(|until| ctx.now.mono < until)
+            && self.cache.until.is_some_and(|until| ctx.now.mono < until)
         {
             let next = self.look_again(caching, site, ctx);
             return next.unwrap_or(NextStep::Step(RequestStep::Origin));
@@ -177,24 +164,6 @@ impl Exchange {
             out.extend_from_slice(b"cache lock timeout");
         });
         NextStep::Step(RequestStep::Origin)
-    }
-
-    /// `fastcgi_cache_max_range_offset`
-    fn is_far_range(&self, caching: &Caching) -> bool {
-        let Some(limit) = caching.conf.max_range_offset else { return false };
-        let Some(text) = self.request.head().fields.get(Name::Range) else { return false };
-        match text.split_at_checked(6) {
-            _ if limit == 0 => true,
-            Some((unit, range)) if unit.eq_ignore_ascii_case(b"bytes=") => {
-                begins_behind(range, limit)
-            }
-            _ => false,
-        }
-    }
-
-    /// Whether what is asked for the store is a GET though the client sent a HEAD.
-    pub(super) fn asks_for_whole(&self, caching: &Caching) -> bool {
-        caching.converts_head && self.request.head().method == Method::Head
     }
 }
 
@@ -208,6 +177,47 @@ fn begins_behind(ranges: &[u8], limit: u64) -> bool {
     let start = digits
         .fold(0_u64, |sum, digit| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0')));
     start >= limit
+}
+
+/// `fastcgi_cache_revalidate`
+fn revalidate(answer: &mut Answer, cache: &mut CacheTransaction, caching: &Caching) {
+    if caching.conf.revalidate && cache.stale.is_some() {
+        cache.revalidates = true;
+        answer.object = cache.stale.clone();
+    }
+}
+
+/// `fastcgi_cache_max_range_offset`
+fn is_far_range(request: &Request, caching: &Caching) -> bool {
+    let Some(limit) = caching.conf.max_range_offset else { return false };
+    let Some(text) = request.head().fields.get(Name::Range) else { return false };
+    match text.split_at_checked(6) {
+        _ if limit == 0 => true,
+        Some((unit, range)) if unit.eq_ignore_ascii_case(b"bytes=") => begins_behind(range, limit),
+        _ => false,
+    }
+}
+
+/// There is no zone of the name that a text gives, which is an error, or none is named.
+pub(crate) fn miss_zone(
+    request: &Request,
+    answer: &Answer,
+    caching: &Caching,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Option<NextStep> {
+    let CacheSpace::Named(text) = &caching.space else { return None };
+    let mut name = Vec::new();
+    VariableScope::new(request, answer, site, ctx).expand(text, &mut name);
+    if matches!(&*name, b"" | b"off") {
+        return None;
+    }
+    request.log_error(site, ctx, |out| {
+        out.extend_from_slice(b"cache \"");
+        out.extend_from_slice(&name);
+        out.extend_from_slice(b"\" not found");
+    });
+    Some(NextStep::Fail(500))
 }
 
 #[cfg(test)]

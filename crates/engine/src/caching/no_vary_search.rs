@@ -10,10 +10,11 @@ use bolide_http::FieldMap;
 use bolide_http::cookies::Cookies;
 use bolide_http::no_vary_search::NoVarySearch;
 
+use crate::caching::Caching;
+use crate::caching::identity::page_key;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::Exchange;
-use crate::identity::page_key;
-use crate::site::{Caching, Site};
+use crate::site::Site;
 
 /// The field.
 const FIELD: &[u8] = b"No-Vary-Search";
@@ -101,11 +102,11 @@ impl Exchange {
         };
         let Some(other) = other else { return Some(Lookup::Miss(permit)) };
         ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
-        let mut keys = std::mem::take(&mut self.page.keys);
+        let mut keys = std::mem::take(&mut self.cache.keys);
         let facts = self.facts(site, ctx);
         let cookies = Cookies::of(facts.fields);
         page_key(&mut keys, (namespace, &other), &facts, caching, &cookies, None);
-        self.page.keys = keys;
+        self.cache.keys = keys;
         None
     }
 }

@@ -9,7 +9,7 @@ use bolide_http::{FieldMap, Name, OriginHead};
 use bolide_upstream::Attempt;
 
 use crate::answer::Answer;
-use crate::content::page::UpstreamCacheStatus;
+use crate::caching::UpstreamCacheStatus;
 use crate::counters::RequestTallies;
 use crate::ctx::{ConnInfo, StepCtx};
 use crate::exchange::Exchange;

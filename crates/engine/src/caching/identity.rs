@@ -13,9 +13,12 @@ use bolide_conf::model::{PassTo, QueryPattern, VaryBy};
 use bolide_http::FieldMap;
 use bolide_http::cookies::Cookies;
 
+use crate::answer::Answer;
+use crate::caching::Caching;
 use crate::ctx::StepCtx;
-use crate::exchange::Exchange;
-use crate::site::{Caching, Site};
+use crate::request::Request;
+use crate::site::Site;
+use crate::vars::VariableScope;
 
 /// A turn inside the server that was taken for what an application or an error said.
 #[derive(Clone, Copy, Debug)]
@@ -75,43 +78,6 @@ impl RequestArrival {
     /// Whether access was refused to it on its way.
     pub(crate) const fn is_refused(&self) -> bool {
         self.is_refused
-    }
-}
-
-impl Exchange {
-    /// Writes how the request arrived, for the key of its answer; to be called where that depended
-    /// on more than the address. In zones, whose keys the configuration makes, only turns count.
-    pub(crate) fn write_arrival(
-        &self,
-        caching: &Caching,
-        site: &Site,
-        ctx: &StepCtx<'_>,
-        out: &mut Vec<u8>,
-    ) {
-        out.clear();
-        let request = &self.request;
-        let arrival = &request.arrival;
-        let location = site.location(request.location);
-        if !caching.is_page() && arrival.turns.is_empty() {
-            return;
-        }
-        out.extend_from_slice(&arrival.turns);
-        out.push(b'\0');
-        out.extend_from_slice(&location.key_name);
-        out.push(b'\0');
-        out.extend_from_slice(&request.uri);
-        out.push(b'?');
-        out.extend_from_slice(request.args());
-        let scope = self.scope(site, ctx);
-        if location.fixed_root.is_none() {
-            out.push(b'\0');
-            scope.push_root(location, out);
-        }
-        let origin = location.pass.as_ref().map(|pass| &pass.conf.to);
-        if let Some(template) = origin.and_then(varying_origin) {
-            out.push(b'\0');
-            scope.expand(template, out);
-        }
     }
 }
 
@@ -207,5 +173,40 @@ pub(crate) fn key_of<'a>(
     match session {
         Some(session) => keys.private(session),
         None => keys.public(),
+    }
+}
+
+/// Writes how the request arrived, for the key of its answer; to be called where that depended
+/// on more than the address. In zones, whose keys the configuration makes, only turns count.
+pub(crate) fn write_arrival(
+    request: &Request,
+    answer: &Answer,
+    caching: &Caching,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+    out: &mut Vec<u8>,
+) {
+    out.clear();
+    let arrival = &request.arrival;
+    let location = site.location(request.location);
+    if !caching.is_page() && arrival.turns.is_empty() {
+        return;
+    }
+    out.extend_from_slice(&arrival.turns);
+    out.push(b'\0');
+    out.extend_from_slice(&location.key_name);
+    out.push(b'\0');
+    out.extend_from_slice(&request.uri);
+    out.push(b'?');
+    out.extend_from_slice(request.args());
+    let scope = VariableScope::new(request, answer, site, ctx);
+    if location.fixed_root.is_none() {
+        out.push(b'\0');
+        scope.push_root(location, out);
+    }
+    let origin = location.pass.as_ref().map(|pass| &pass.conf.to);
+    if let Some(template) = origin.and_then(varying_origin) {
+        out.push(b'\0');
+        scope.expand(template, out);
     }
 }

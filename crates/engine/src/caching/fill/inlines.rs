@@ -15,8 +15,8 @@ use bolide_http::{FieldMap, Name};
 use bytes::Bytes;
 
 use super::{Fill, key_of};
-use crate::identity::{for_inlines, page_key, push_piece, unvaried_key};
-use crate::site::Caching;
+use crate::caching::Caching;
+use crate::caching::identity::{for_inlines, page_key, push_piece, unvaried_key};
 
 /// LIMIT: inlines of one page that are kept.
 const INLINES_MAX: u32 = 64;

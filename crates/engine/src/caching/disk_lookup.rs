@@ -4,67 +4,35 @@
 
 use bolide_cache::{AbandonReason, FillPermit, Lookup, SessionKey};
 
-use super::page::follow_private;
+use super::lookup::follow_private;
+use crate::caching::CacheTransaction;
+use crate::caching::{Caching, Recalled};
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
-use crate::site::{Caching, Site};
+use crate::request::Request;
+use crate::site::Site;
 
 /// LIMIT: looks at the disk that one request may cost.
 const RECALLS_MAX: u8 = 6;
 
-/// What came of a look at the disk.
-#[derive(Debug)]
-pub enum Recalled {
-    /// It is in memory now, or something is: look up again.
-    Kept,
-    /// Found there, or missed there as well.
-    Found(Lookup),
-}
-
-impl Exchange {
+impl CacheTransaction {
     /// Has the disk asked for what a permit is about; gives the permit back if that is no use.
     pub(super) fn recall(
         &mut self,
         permit: FillPermit,
         ctx: &mut StepCtx<'_>,
     ) -> Result<NextStep, FillPermit> {
-        if self.page.recalls >= RECALLS_MAX
-            || permit.stale().is_some()
-            || permit.disk_query().is_none()
+        if self.recalls >= RECALLS_MAX || permit.stale().is_some() || permit.disk_query().is_none()
         {
             return Err(permit);
         }
-        self.page.recalls += 1;
+        self.recalls += 1;
         ctx.effects.push(StepEffect::Recall(Box::new(permit)));
         Ok(NextStep::Coalesce)
     }
+}
 
-    /// Has the disk asked for an object of the session.
-    pub(super) fn recall_private(
-        &mut self,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Option<NextStep> {
-        let session = SessionKey::new(&self.page.session)?;
-        let tree = site.kept()?.page_tree.as_ref()?;
-        if self.page.is_private_absent || !tree.may_have_private(session) {
-            return None;
-        }
-        let mut keys = self.page.keys.clone();
-        let _found = follow_private(&mut keys, session, &self.request.head().fields, ctx)?;
-        let front = ctx.cache.as_deref_mut()?;
-        let Lookup::Miss(permit) = front.lookup(&keys.private(session), ctx.now.unix_millis) else {
-            return None;
-        };
-        match self.recall(permit, ctx) {
-            Ok(next) => Some(next),
-            Err(permit) => {
-                ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
-                None
-            }
-        }
-    }
-
+impl Exchange {
     /// Goes on with what the disk has.
     pub(crate) fn recalled(
         &mut self,
@@ -95,14 +63,41 @@ impl Exchange {
                 if permit.key().session().is_some() =>
             {
                 ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
-                self.page.is_private_absent = true;
+                self.cache.is_private_absent = true;
                 self.look_again(caching, site, ctx)
             }
             found => {
                 // It is not there: that was the last look.
-                self.page.recalls = RECALLS_MAX;
+                self.cache.recalls = RECALLS_MAX;
                 self.take_found(found, caching, site, ctx)
             }
+        }
+    }
+}
+
+/// Has the disk asked for an object of the session.
+pub(crate) fn recall_private(
+    request: &mut Request,
+    cache: &mut CacheTransaction,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Option<NextStep> {
+    let session = SessionKey::new(&cache.session)?;
+    let tree = site.kept()?.page_tree.as_ref()?;
+    if cache.is_private_absent || !tree.may_have_private(session) {
+        return None;
+    }
+    let mut keys = cache.keys.clone();
+    let _found = follow_private(&mut keys, session, &request.head().fields, ctx)?;
+    let front = ctx.cache.as_deref_mut()?;
+    let Lookup::Miss(permit) = front.lookup(&keys.private(session), ctx.now.unix_millis) else {
+        return None;
+    };
+    match cache.recall(permit, ctx) {
+        Ok(next) => Some(next),
+        Err(permit) => {
+            ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
+            None
         }
     }
 }

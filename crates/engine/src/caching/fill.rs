@@ -31,14 +31,16 @@ use bolide_http::{FieldMap, Method, Name, OriginHead, date};
 use bolide_upstream::OriginNews;
 
 use self::inlines::InlineCutting;
-use crate::content::no_vary_search;
-use crate::content::page::StoreIntent;
-use crate::content::revalidate::is_about;
+use crate::caching::StoreIntent;
+use crate::caching::identity::{
+    key_of, page_key, push_named, push_session, unvaried_key, zone_key,
+};
+use crate::caching::no_vary_search;
+use crate::caching::revalidate::is_about;
+use crate::caching::{Caching, STALE_FOR_EVER, StaleCause};
 use crate::ctx::SiteRef;
 use crate::filter::upstream_response::is_buffered;
-use crate::identity::{key_of, page_key, push_named, push_session, unvaried_key, zone_key};
 use crate::route::LocationIndex;
-use crate::site::{Caching, STALE_FOR_EVER, StaleCause};
 
 use fate::PASS_MS;
 pub(crate) use judge::Judge;

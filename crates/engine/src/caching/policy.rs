@@ -241,7 +241,7 @@ fn site_name(http: &Http, server: &model::ServerConf) -> String {
 
 /// The store that a site keeps answers in, and where in it.
 #[derive(Debug)]
-pub(crate) struct ZoneEntry {
+pub(crate) struct CacheNamespaces {
     pub(crate) store: Arc<Store>,
     /// By zone.
     pub(crate) zones: Vec<NamespaceId>,
@@ -253,7 +253,7 @@ pub(crate) struct ZoneEntry {
     pub(crate) trees: Vec<(DiskTreeSettings, Arc<DiskTree>, Vec<NamespaceId>)>,
 }
 
-impl ZoneEntry {
+impl CacheNamespaces {
     /// Finds the names of `http` in `store`.
     pub(crate) fn new(http: &Http, store: Arc<Store>) -> Self {
         let zones = http.cache_zones.iter().map(|zone| {

@@ -11,70 +11,38 @@ use bolide_http::cookies::{Cookies, php_name};
 use bolide_http::lscache::CacheScope as Whose;
 use bolide_http::{FieldMap, Method, Name};
 
-use crate::content::page::UpstreamCacheStatus;
-use crate::content::purge::ip;
+use crate::answer::Answer;
+use crate::caching::CacheTransaction;
+use crate::caching::Caching;
+use crate::caching::UpstreamCacheStatus;
+use crate::caching::identity::push_session;
+use crate::caching::lookup::is_any;
+use crate::caching::purge::ip;
 use crate::ctx::{ConnInfo, StepCtx};
 use crate::exchange::Exchange;
 use crate::explain::Why;
-use crate::identity::push_session;
 use crate::request::Request;
-use crate::site::{Caching, Site};
+use crate::site::Site;
+use crate::vars::VariableScope;
+
+impl Request {
+    /// Whether it is a cache in front of this one that asks.
+    pub(crate) fn is_for_front(&self, page: &PageCache, ctx: &StepCtx<'_>) -> bool {
+        is_trusted(page, ctx.conn) && self.head().fields.get_text(b"X-LSCACHE").is_some()
+    }
+
+    /// Whether a plugin's crawler has to be told that this page is not cached.
+    pub(crate) fn is_crawler(&self) -> bool {
+        let agent = self.head().fields.get(Name::UserAgent).unwrap_or_default();
+        let begins = |name: &[u8]| {
+            agent.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
+        };
+        self.head().method == Method::Get
+            && (begins(b"lscache_runner") || begins(b"lscache_walker"))
+    }
+}
 
 impl Exchange {
-    /// Gathers what is said of the request before it is looked up.
-    pub(super) fn read_controls(&mut self, caching: &Caching, site: &Site, ctx: &StepCtx<'_>) {
-        let page = &caching.conf.page;
-        let mut environment = self.environment();
-        if caching.is_page() {
-            // Where it is off, what the application purges is all that counts.
-            environment.is_off = page.mode == PageMode::Off;
-            environment.is_vouched_for = self.request.is_vouched_for;
-            self.set_by_configuration(page, &mut environment, site, ctx);
-            if is_trusted(page, ctx.conn)
-                && let Some(value) = self.request.head().fields.get_text(b"X-LSCACHE-Vary-Value")
-            {
-                environment.vary_value = (!value.is_empty()).then(|| value.into());
-            }
-            if !page.prefixes.is_empty() {
-                set_by_prefix(page, &self.request, site, &mut environment);
-            }
-        }
-        self.page.environment = environment;
-        let mut session = std::mem::take(&mut self.page.session);
-        session.clear();
-        if caching.is_page() {
-            let cookies = Cookies::of(&self.request.head().fields);
-            push_session(&mut session, &cookies, &page.session);
-        }
-        self.page.session = session;
-    }
-
-    fn set_by_configuration(
-        &self,
-        page: &PageCache,
-        environment: &mut Environment,
-        site: &Site,
-        ctx: &StepCtx<'_>,
-    ) {
-        let mut value = Vec::new();
-        for by in page.vary.iter() {
-            if let VaryBy::Value(text) = by {
-                self.scope(site, ctx).expand(text, &mut value);
-            }
-        }
-        environment.vary_value = (!value.is_empty()).then(|| value[..].into());
-        let cookies = page.vary.iter().filter_map(|by| match by {
-            VaryBy::Cookies(text) => Some((&b"cache-vary"[..], text)),
-            VaryBy::Cookie(_) | VaryBy::Value(_) | VaryBy::Header(_) => None,
-        });
-        let controls = page.control.iter().map(|text| (&b"cache-control"[..], text));
-        for (name, text) in cookies.chain(controls) {
-            value.clear();
-            self.scope(site, ctx).expand(text, &mut value);
-            let _is_known = environment.set(name, &value);
-        }
-    }
-
     /// Where it may be looked up and kept, unless the cache has no part in the request.
     pub(super) fn open_gate(
         &mut self,
@@ -82,12 +50,12 @@ impl Exchange {
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> Option<Gate> {
-        let has_session = !self.page.session.is_empty();
+        let has_session = !self.cache.session.is_empty();
         let facts = self.facts(site, ctx);
         let gate = match rules::gate(&caching.policy, &facts, has_session) {
             Ok(gate) => gate,
             Err(bypass) => {
-                self.page.why = Why::Rule(bypass);
+                self.cache.why = Why::Rule(bypass);
                 return None;
             }
         };
@@ -98,30 +66,15 @@ impl Exchange {
         if let Some(never) = &page.never
             && is_never(never, facts.target, facts.fields)
         {
-            self.page.why = Why::Preset;
+            self.cache.why = Why::Preset;
             return None;
         }
-        if self.is_any(&page.bypass, site, ctx) {
-            self.page.why = Why::Condition;
+        if is_any(&self.request, &self.answer, &page.bypass, site, ctx) {
+            self.cache.why = Why::Condition;
             self.answer.cached = UpstreamCacheStatus::Bypass;
             return None;
         }
         Some(gate)
-    }
-
-    /// Whether it is a cache in front of this one that asks.
-    pub(crate) fn is_for_front(&self, page: &PageCache, ctx: &StepCtx<'_>) -> bool {
-        is_trusted(page, ctx.conn) && self.request.head().fields.get_text(b"X-LSCACHE").is_some()
-    }
-
-    /// Whether a plugin's crawler has to be told that this page is not cached.
-    pub(crate) fn is_crawler(&self) -> bool {
-        let agent = self.request.head().fields.get(Name::UserAgent).unwrap_or_default();
-        let begins = |name: &[u8]| {
-            agent.get(..name.len()).is_some_and(|start| start.eq_ignore_ascii_case(name))
-        };
-        self.request.head().method == Method::Get
-            && (begins(b"lscache_runner") || begins(b"lscache_walker"))
     }
 }
 
@@ -179,4 +132,66 @@ fn is_never(never: &bolide_conf::model::NeverCached, target: &[u8], fields: &Fie
     let mut names = names.map(|arg| arg.split(|byte| *byte == b'=').next().unwrap_or_default());
     names.any(|name| as_seen(name, &|name| never.covers_arg(name)))
         || Cookies::of(fields).iter().any(|pair| as_seen(pair.0, &|name| never.covers_cookie(name)))
+}
+
+fn set_by_configuration(
+    request: &Request,
+    answer: &Answer,
+    page: &PageCache,
+    environment: &mut Environment,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) {
+    let mut value = Vec::new();
+    for by in page.vary.iter() {
+        if let VaryBy::Value(text) = by {
+            VariableScope::new(request, answer, site, ctx).expand(text, &mut value);
+        }
+    }
+    environment.vary_value = (!value.is_empty()).then(|| value[..].into());
+    let cookies = page.vary.iter().filter_map(|by| match by {
+        VaryBy::Cookies(text) => Some((&b"cache-vary"[..], text)),
+        VaryBy::Cookie(_) | VaryBy::Value(_) | VaryBy::Header(_) => None,
+    });
+    let controls = page.control.iter().map(|text| (&b"cache-control"[..], text));
+    for (name, text) in cookies.chain(controls) {
+        value.clear();
+        VariableScope::new(request, answer, site, ctx).expand(text, &mut value);
+        let _is_known = environment.set(name, &value);
+    }
+}
+
+/// Gathers what is said of the request before it is looked up.
+pub(crate) fn read_controls(
+    request: &mut Request,
+    answer: &mut Answer,
+    cache: &mut CacheTransaction,
+    caching: &Caching,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) {
+    let page = &caching.conf.page;
+    let mut environment = request.environment();
+    if caching.is_page() {
+        // Where it is off, what the application purges is all that counts.
+        environment.is_off = page.mode == PageMode::Off;
+        environment.is_vouched_for = request.is_vouched_for;
+        set_by_configuration(request, answer, page, &mut environment, site, ctx);
+        if is_trusted(page, ctx.conn)
+            && let Some(value) = request.head().fields.get_text(b"X-LSCACHE-Vary-Value")
+        {
+            environment.vary_value = (!value.is_empty()).then(|| value.into());
+        }
+        if !page.prefixes.is_empty() {
+            set_by_prefix(page, request, site, &mut environment);
+        }
+    }
+    cache.environment = environment;
+    let mut session = std::mem::take(&mut cache.session);
+    session.clear();
+    if caching.is_page() {
+        let cookies = Cookies::of(&request.head().fields);
+        push_session(&mut session, &cookies, &page.session);
+    }
+    cache.session = session;
 }

@@ -4,7 +4,7 @@ use bolide_cache::AbandonReason;
 use bolide_upstream::ConnectRefused;
 
 use super::Fill;
-use crate::site::{Caching, StaleCause};
+use crate::caching::{Caching, StaleCause};
 
 /// How long it is remembered that an answer was not to be kept, where others wait in line.
 pub(super) const PASS_MS: u64 = 2_000;

@@ -10,11 +10,15 @@ use bolide_cache::rules::is_of_address;
 use bolide_cache::{Front, Object, Whole};
 use bolide_http::negotiate::Coding;
 
+use crate::answer::Answer;
 use crate::answer::strand;
-use crate::content::page::UpstreamCacheStatus;
+use crate::caching::CacheTransaction;
+use crate::caching::Caching;
+use crate::caching::UpstreamCacheStatus;
 use crate::ctx::StepCtx;
 use crate::exchange::Exchange;
-use crate::site::{Caching, Site};
+use crate::request::Request;
+use crate::site::Site;
 
 /// How long a way is relied upon: files that decide it may come and go.
 const LASTS_MS: u64 = 1000;
@@ -64,7 +68,7 @@ impl Exchange {
     pub fn is_open_fragment(&self) -> Option<OpenShortcut> {
         let object = self.answer.object.as_ref()?;
         let is_open = self.request.is_straight
-            && self.page.session.is_empty()
+            && self.cache.session.is_empty()
             && self.answer.cached == UpstreamCacheStatus::Hit
             && object.session().is_none()
             && is_of_address(object.vary())
@@ -77,20 +81,15 @@ impl Exchange {
     #[must_use]
     pub fn shortcut_to(&self, child: u64, open: OpenShortcut) -> Option<Shortcut> {
         let site = self.request.site.as_deref()?;
-        let page = self.answer.object.as_ref().filter(|page| self.takes_shortcuts(page))?;
+        let page = self
+            .answer
+            .object
+            .as_ref()
+            .filter(|page| takes_shortcuts(&self.request, &self.answer, &self.cache, page))?;
         let assembly = self.answer.body.assembly()?;
         let number = assembly.number_of(child)?;
         let tag = [site.serial(), u64::from(self.request.location)];
         (self.open(site) == Some(open)).then(|| Shortcut { page: page.clone(), number, tag })
-    }
-
-    /// Whether nothing tells this client apart from others, as far as keys go.
-    fn takes_shortcuts(&self, page: &Object) -> bool {
-        !self.request.is_fragment
-            && self.answer.cached == UpstreamCacheStatus::Hit
-            && self.page.session.is_empty()
-            && page.session().is_none()
-            && is_of_address(page.vary())
     }
 
     /// Puts the fragments of a kept page in their places, to which there are shortcuts.
@@ -100,7 +99,9 @@ impl Exchange {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) {
-        if !self.takes_shortcuts(page) || self.open(site).is_none() {
+        if !takes_shortcuts(&self.request, &self.answer, &self.cache, page)
+            || self.open(site).is_none()
+        {
             return;
         }
         let tag = [site.serial(), u64::from(self.request.location)];
@@ -120,7 +121,9 @@ impl Exchange {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<Arc<Whole>> {
-        if !self.takes_shortcuts(page) || self.open(site).is_none() {
+        if !takes_shortcuts(&self.request, &self.answer, &self.cache, page)
+            || self.open(site).is_none()
+        {
             return None;
         }
         let front = ctx.cache.as_deref_mut()?;
@@ -134,4 +137,18 @@ impl Exchange {
         front.keep_whole(page, tag, &whole);
         Some(whole)
     }
+}
+
+/// Whether nothing tells this client apart from others, as far as keys go.
+fn takes_shortcuts(
+    request: &Request,
+    answer: &Answer,
+    cache: &CacheTransaction,
+    page: &Object,
+) -> bool {
+    !request.role.is_subrequest()
+        && answer.cached == UpstreamCacheStatus::Hit
+        && cache.session.is_empty()
+        && page.session().is_none()
+        && is_of_address(page.vary())
 }

@@ -1,0 +1,379 @@
+//! Answers out of the store: conditions, ranges, codings, and what is said about the cache.
+//!
+//! Owns what a client sees of a kept answer. Easiest to break: what a location hides of an origin's
+//! fields it hides of kept ones.
+
+use std::sync::Arc;
+
+use bolide_cache::{Follower, Object, Waiter};
+use bolide_http::conditional::Validator;
+use bolide_http::{BodyLen, FieldMap, Name, OriginHead};
+
+use crate::answer::Answer;
+use crate::answer::{AnswerBody, BytesFrom, FromFile, Growth};
+use crate::caching::CacheTransaction;
+use crate::caching::Caching;
+use crate::caching::UpstreamCacheStatus;
+use crate::caching::cache_status::tell_asked;
+use crate::caching::cache_status::tell_kept;
+use crate::caching::coded_form::CodedForm;
+use crate::caching::hit_memo;
+use crate::caching::hit_memo::remember_warm;
+use crate::caching::revalidate::push_validators;
+use crate::content::esi::serve_fragment;
+use crate::ctx::StepCtx;
+use crate::delivery::send::give_coded;
+use crate::delivery::{
+    DeliveredBytes, Representation, RepresentationSource, Transfer, has_no_content,
+};
+use crate::exchange::{Exchange, NextStep};
+use crate::filter::compress;
+use crate::filter::compress::CodingChoice;
+use crate::filter::upstream_response::advertises_ranges;
+use crate::media_types::MediaType;
+use crate::request::Request;
+use crate::site::{CompiledLocation, Site};
+use bolide_conf::model::{PageMode, StatusHeader};
+
+impl Request {
+    /// Whether what is kept for caches in front stays in the head, as the client is one.
+    pub(super) fn sees_controls(&self, location: &CompiledLocation, ctx: &StepCtx<'_>) -> bool {
+        location.caching.as_ref().is_some_and(|caching| {
+            let page = &caching.conf.page;
+            caching.is_page() && !page.trusted.is_empty() && self.is_for_front(page, ctx)
+        })
+    }
+}
+
+impl Exchange {
+    /// Answers with a kept object.
+    pub(crate) fn serve_kept(
+        &mut self,
+        object: Arc<Object>,
+        cached: UpstreamCacheStatus,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let location = site.location(self.request.location);
+        self.answer.cached = cached;
+        if location.is_decorated {
+            // For `$upstream_http_*` in what is added.
+            self.answer.object = Some(object.clone());
+        }
+        let is_page = object.is_esi() && Self::assembles(location);
+        if cached == UpstreamCacheStatus::Hit {
+            let next = match is_page {
+                true => self.serve_warm_page(&object, site, ctx),
+                false
+                    if self.request.role.is_subrequest() && self.request.role.part().is_none() =>
+                {
+                    serve_fragment(&mut self.answer, &object).then_some(NextStep::Respond)
+                }
+                false => self.serve_warm(&object, site, ctx).then_some(NextStep::Respond),
+            };
+            if let Some(next) = next {
+                self.answer.object = Some(object);
+                return next;
+            }
+        }
+        if let Some(next) = self.intercepted(object.status(), location) {
+            return next;
+        }
+        let mut head = std::mem::take(&mut self.cache.head);
+        head.fields.clear();
+        object.fields(&mut head.fields);
+        hide_controls(&self.request, &mut head.fields, location, ctx);
+        head.status = object.status();
+        let next = if is_page {
+            self.serve_assembled(&object, &mut head, site, ctx)
+        } else {
+            push_validators(&object, &mut head.fields);
+            self.serve_head(&object, &head, site, ctx)
+        };
+        self.cache.head = head;
+        self.answer.object = Some(object);
+        next
+    }
+
+    /// `fastcgi_intercept_errors` is about kept answers as well.
+    fn intercepted(&self, status: u16, location: &CompiledLocation) -> Option<NextStep> {
+        let settings = &location.settings;
+        let is_caught = settings.origin.intercept_errors
+            && status >= 300
+            && settings.error_pages.iter().any(|page| page.status == status);
+        is_caught.then_some(NextStep::Fail(status))
+    }
+
+    pub(crate) fn serve_head(
+        &mut self,
+        object: &Arc<Object>,
+        head: &OriginHead,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let location = site.location(self.request.location);
+        let status = self.answer.status_or(head.status);
+        let len = object.body_len();
+        let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
+        let kind = &*location.kinds.of_value(content_type, &location.settings);
+        let (choice, form) = cached_form(&self.request, object, head, kind, location, ctx);
+        let transfer = match &form {
+            CodedForm::Coded(bytes) => Transfer::Coded { length: Some(bytes.len() as u64) },
+            _ if reworks_cached(&self.request, head, kind, len, location) => Transfer::Reworked,
+            _ => Transfer::Identity,
+        };
+        let representation = Representation {
+            source: RepresentationSource::Cached { page: is_page(location) },
+            status,
+            length: Some(len),
+            transfer,
+            validator: Validator { etag: object.etag(), last_modified: object.last_modified() },
+            rules: location.rules,
+            advertises_ranges: advertises_ranges(head, location),
+        };
+        let delivery = match self.deliver(&representation) {
+            Ok(delivery) => delivery,
+            Err(next) => return next,
+        };
+        let (body, is_final) = match form {
+            CodedForm::Coded(bytes) => (Some(bytes), true),
+            CodedForm::Plain => (None, true),
+            CodedForm::Later => (None, false),
+        };
+        let fields = self.passed_fields(head, kind, choice, &delivery, site, ctx);
+        let memo =
+            hit_memo::HitMemo { status: delivery.status, head, body: body.as_ref(), is_final };
+        remember_warm(&self.request, &self.answer, object, &memo, &fields, site, ctx);
+        let modified = head.fields.get(Name::LastModified).and_then(bolide_http::date::parse);
+        self.answer.head.body = BodyLen::Exact(len);
+        self.decorate(fields, delivery.status, modified, site, ctx);
+        say_kept(&mut self.answer, &mut self.cache, object, location, ctx.now.unix_millis);
+        match body {
+            Some(form) => give_coded(&mut self.answer, &delivery, form),
+            None => self.give_bytes(&delivery, source(object), len, ctx),
+        }
+        NextStep::Respond
+    }
+
+    /// Answers with what somebody else fetches, as it comes.
+    pub(crate) fn serve_growing(
+        &mut self,
+        follower: Follower,
+        waiter: Waiter,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let location = site.location(self.request.location);
+        let Some(kept) = follower.head() else { return NextStep::Fail(502) };
+        if location.caching.as_ref().is_some_and(|caching| !caching.is_page()) {
+            // As in nginx, where who stood in line finds it kept.
+            self.answer.cached = UpstreamCacheStatus::Hit;
+        }
+        if let Some(next) = self.intercepted(kept.status, location) {
+            return next;
+        }
+        let mut head = std::mem::take(&mut self.cache.head);
+        head.fields.copy_from(&kept.fields);
+        head.status = kept.status;
+        let mark = head.fields.get_text(bolide_cache::ESI_MARK.0);
+        if mark == Some(bolide_cache::ESI_MARK.1) && Self::assembles(location) {
+            let next = self.serve_growing_page(follower, waiter, &mut head, site, ctx);
+            self.cache.head = head;
+            return next;
+        }
+        let len = kept.length;
+        if head.fields.get(Name::Etag).is_none() && !kept.etag.is_empty() {
+            head.fields.push(Name::Etag, &kept.etag);
+        }
+        if let Some(at) = kept.last_modified
+            && head.fields.get(Name::LastModified).is_none()
+        {
+            head.fields.push_writing(Name::LastModified, |out| {
+                out.extend_from_slice(&bolide_http::date::http_date(at as i64));
+            });
+        }
+        let ttl = kept.times.ttl_seconds(ctx.now.unix_millis);
+        self.cache.way.is_collapsed = true;
+        self.cache.way.status = kept.status;
+        self.cache.way.ttl = u32::try_from(ttl).ok();
+        let representation = Representation {
+            source: RepresentationSource::Filling { page: is_page(location) },
+            status: self.answer.status_or(head.status),
+            length: len,
+            transfer: Transfer::Identity,
+            validator: Validator {
+                etag: Some(&kept.etag[..]).filter(|etag| !etag.is_empty()),
+                last_modified: kept.last_modified,
+            },
+            rules: location.rules,
+            advertises_ranges: false,
+        };
+        let delivery = match self.deliver(&representation) {
+            Ok(delivery) => delivery,
+            Err(next) => {
+                self.cache.head = head;
+                return next;
+            }
+        };
+        let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
+        let kind = location.kinds.of_value(content_type, &location.settings);
+        self.fill_from_origin(&head, &kind, CodingChoice::default(), &delivery, site, ctx);
+        self.cache.head = head;
+        say_asked(&mut self.request, &mut self.answer, &mut self.cache, location, ctx);
+        self.answer.head.body = delivery.length;
+        self.answer.body = match delivery.bytes {
+            DeliveredBytes::Nothing => AnswerBody::Empty,
+            _ => AnswerBody::Growing(Box::new(Growth::new(follower, waiter))),
+        };
+        NextStep::Respond
+    }
+}
+
+fn is_page(location: &CompiledLocation) -> bool {
+    location.caching.as_ref().is_some_and(Caching::is_page)
+}
+
+/// Hides what is the cache's business; its cookies become the client's.
+fn hide(fields: &mut FieldMap) {
+    let cookies: Vec<Vec<u8>> = fields.all_text(b"LSC-Cookie").map(<[u8]>::to_vec).collect();
+    bolide_cache::rules::for_client(fields);
+    for cookie in &cookies {
+        fields.push(Name::SetCookie, cookie);
+    }
+}
+
+fn source(object: &Arc<Object>) -> BytesFrom {
+    if object.outside().is_some() {
+        return BytesFrom::Outside(Box::new(FromFile::new(object.clone())));
+    }
+    match object.body() {
+        Some(bytes) => BytesFrom::Memory(bytes),
+        None => BytesFrom::Object(object.clone()),
+    }
+}
+
+/// Which coding leaves; one that is not there yet is made.
+fn cached_form(
+    request: &Request,
+    object: &Arc<Object>,
+    head: &OriginHead,
+    kind: &MediaType,
+    location: &CompiledLocation,
+    ctx: &mut StepCtx<'_>,
+) -> (CodingChoice, CodedForm) {
+    let is_plain = head.fields.get(Name::ContentEncoding).is_none();
+    let mut choice = CodingChoice::default();
+    if !location.coded || !is_plain || has_no_content(head.status) {
+        return (choice, CodedForm::Plain);
+    }
+    let len = object.body_len();
+    let now = ctx.now.unix_seconds();
+    let client = compress::codings_for_origin(request, location, &head.fields, now);
+    let wanted = compress::choose(location, kind, head.status, Some(len), client);
+    choice.varies = wanted.varies;
+    let Some(coding) = wanted.coding else { return (choice, CodedForm::Plain) };
+    let form = CodedForm::of(object, coding, compress::level(location, coding), ctx);
+    if matches!(form, CodedForm::Coded(_)) {
+        choice.coding = Some(coding);
+    }
+    (choice, form)
+}
+
+/// Hides what was kept for caches in front from everybody else.
+fn hide_controls(
+    request: &Request,
+    fields: &mut FieldMap,
+    location: &CompiledLocation,
+    ctx: &StepCtx<'_>,
+) {
+    let Some(caching) = &location.caching else { return };
+    let has_fronts = caching.is_page() && !caching.conf.page.trusted.is_empty();
+    if has_fronts && !request.sees_controls(location, ctx) {
+        bolide_cache::rules::for_client(fields);
+    }
+}
+
+/// Whether a body filter changes a cached response.
+fn reworks_cached(
+    request: &Request,
+    head: &OriginHead,
+    kind: &MediaType,
+    length: u64,
+    location: &CompiledLocation,
+) -> bool {
+    let encoding = head.fields.get(Name::ContentEncoding).unwrap_or_default();
+    location.reworks && request.reworks(kind, encoding, length, location)
+}
+
+/// `Age`, and what the configuration lets clients know.
+pub(crate) fn say_kept(
+    answer: &mut Answer,
+    cache: &mut CacheTransaction,
+    object: &Object,
+    location: &CompiledLocation,
+    now_ms: u64,
+) {
+    let Some(caching) = &location.caching else { return };
+    let times = object.times();
+    let cached = answer.cached;
+    let fields = &mut answer.head.fields;
+    if caching.tells_age() {
+        fields.push_writing(Name::Age, |out| {
+            bolide_http::digits::push_decimal(out, times.age_seconds(now_ms));
+        });
+    }
+    if caching.is_page() {
+        match caching.conf.page.status_header {
+            StatusHeader::Off => {}
+            StatusHeader::XCache if cached == UpstreamCacheStatus::Hit => {
+                fields.push_text(b"X-Cache", b"HIT");
+            }
+            StatusHeader::XCache => fields.push_text(b"X-Cache", b"STALE"),
+            StatusHeader::LiteSpeed if object.session().is_some() => {
+                fields.push_text(b"X-LiteSpeed-Cache", b"hit,private");
+            }
+            StatusHeader::LiteSpeed => fields.push_text(b"X-LiteSpeed-Cache", b"hit"),
+        }
+    }
+    tell_kept(answer, cache, object, caching, now_ms);
+}
+
+/// What is said about the cache in an answer that an origin gives.
+pub(crate) fn say_asked(
+    request: &mut Request,
+    answer: &mut Answer,
+    cache: &mut CacheTransaction,
+    location: &CompiledLocation,
+    ctx: &StepCtx<'_>,
+) {
+    let Some(caching) = &location.caching else { return };
+    // What others fetch is kept, as far as anybody knows.
+    let stored = cache.is_kept() || cache.way.is_collapsed;
+    let cached = answer.cached;
+    let page = &caching.conf.page;
+    let is_front = caching.is_page() && request.is_for_front(page, ctx);
+    let is_told = caching.is_page() && page.crawler && !stored && request.is_crawler();
+    let fields = &mut answer.head.fields;
+    if caching.is_page() {
+        if !is_front {
+            hide(fields);
+        }
+        if is_told {
+            // The crawlers of plugins leave out what is not cached.
+            fields.remove_text(b"X-LiteSpeed-Cache-Control");
+            fields.push_text(b"X-LiteSpeed-Cache-Control", b"no-cache");
+        }
+        match caching.conf.page.status_header {
+            _ if page.mode == PageMode::Off => {}
+            StatusHeader::LiteSpeed if stored => {
+                fields.push_text(b"X-LiteSpeed-Cache", b"miss");
+            }
+            StatusHeader::XCache if cached == UpstreamCacheStatus::Bypass => {
+                fields.push_text(b"X-Cache", b"BYPASS");
+            }
+            StatusHeader::XCache => fields.push_text(b"X-Cache", b"MISS"),
+            StatusHeader::Off | StatusHeader::LiteSpeed => {}
+        }
+    }
+    tell_asked(answer, cache, caching);
+}

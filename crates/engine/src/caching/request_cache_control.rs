@@ -1,0 +1,129 @@
+//! What a client says to caches on its way (RFC 9111 §5.2.1), where it is heard.
+
+use bolide_cache::rules::{self, Instructions};
+use bolide_cache::{AbandonReason, FillPermit, Lookup};
+use bolide_http::Name;
+use bolide_http::cache_control::{CacheControl, RequestControl};
+
+use crate::answer::Answer;
+use crate::caching::CacheTransaction;
+use crate::caching::Caching;
+use crate::caching::UpstreamCacheStatus;
+use crate::caching::lookup::take_over;
+use crate::ctx::{StepCtx, StepEffect};
+use crate::exchange::{Exchange, NextStep};
+use crate::explain::Why;
+use crate::request::Request;
+use crate::site::Site;
+
+impl Request {
+    /// Whether the client proves to the application who it is.
+    pub(super) fn is_proved(&self, site: &Site) -> bool {
+        self.head().fields.get(Name::Authorization).is_some()
+            && site.location(self.location).settings.auth_basic.is_none()
+    }
+}
+
+impl Exchange {
+    /// What is left of a look-up after the client's wishes.
+    ///
+    /// # Errors
+    /// What comes instead; none is a question to the origin.
+    pub(super) fn obey(
+        &mut self,
+        found: Lookup,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Result<Lookup, Option<NextStep>> {
+        let object = match &found {
+            Lookup::Hit(object) | Lookup::Stale(object, _) => Some(object.clone()),
+            Lookup::Miss(permit) => permit.stale().cloned(),
+            _ => None,
+        };
+        let is_strict = object.as_ref().is_some_and(|object| {
+            let lines = object
+                .iter_fields()
+                .filter(|(name, _)| name.eq_ignore_ascii_case(b"cache-control"));
+            CacheControl::of(lines.map(|(_, value)| value)).forbids_stale()
+        });
+        let control = RequestControl::of(&self.request.head().fields);
+        let times = object.as_ref().map(|object| object.times());
+        match rules::judge(&control, times.as_ref(), is_strict, ctx.now.unix_millis) {
+            Instructions::Refuse => {
+                self.cache.why = Why::Anew;
+                self.cache.way.is_refused = true;
+                if let Lookup::Miss(permit) | Lookup::Stale(_, Some(permit)) = found {
+                    give_back(permit, ctx);
+                }
+                Err(Some(NextStep::Fail(504)))
+            }
+            Instructions::Serve => match (found, object) {
+                (Lookup::Miss(permit), Some(object)) => {
+                    give_back(permit, ctx);
+                    self.cache.way.stand_in = Some(b"max-stale");
+                    Err(Some(self.serve_kept(object, UpstreamCacheStatus::Stale, site, ctx)))
+                }
+                (found, _) => Ok(found),
+            },
+            Instructions::Ask => match found {
+                Lookup::Hit(_) | Lookup::Stale(_, None) => {
+                    self.cache.why = Why::Anew;
+                    self.answer.cached = UpstreamCacheStatus::Bypass;
+                    take_over(&mut self.request, &mut self.cache, caching, ctx);
+                    Err(None)
+                }
+                Lookup::Stale(_, Some(permit)) => Ok(Lookup::Miss(permit)),
+                found => Ok(found),
+            },
+        }
+    }
+}
+
+fn give_back(permit: FillPermit, ctx: &mut StepCtx<'_>) {
+    ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
+}
+
+/// What is left of a look-up for a client whose answer is most likely for it alone (RFC 9111
+/// §3.5): nobody waits for that, it renews nothing, and what becomes of it is remembered of no
+/// page. None is a question to the origin, whose answer is kept if it says that it may be.
+pub(crate) fn set_apart(
+    request: &mut Request,
+    answer: &mut Answer,
+    cache: &mut CacheTransaction,
+    found: Lookup,
+    caching: &Caching,
+    ctx: &mut StepCtx<'_>,
+) -> Option<Lookup> {
+    match found {
+        Lookup::Miss(permit) => {
+            cache.stale = permit.stale().cloned();
+            let is_old = cache.stale.is_some();
+            answer.cached =
+                if is_old { UpstreamCacheStatus::Expired } else { UpstreamCacheStatus::Miss };
+            give_back(permit, ctx);
+            take_over(request, cache, caching, ctx);
+            None
+        }
+        Lookup::Stale(object, Some(permit)) => {
+            give_back(permit, ctx);
+            Some(Lookup::Stale(object, None))
+        }
+        Lookup::Join(_) => {
+            cache.why = Why::Busy;
+            answer.cached = UpstreamCacheStatus::Miss;
+            None
+        }
+        found => Some(found),
+    }
+}
+
+/// Whether the client wants a part of something that may be too large to be kept: who knows is
+/// the application, which is asked for the part alone.
+pub(crate) fn wants_far_part(request: &Request, caching: &Caching) -> bool {
+    caching.is_page()
+        && request.head().fields.get(Name::Range).is_some_and(|field| {
+            bolide_http::range::first_byte(field)
+                .is_none_or(|byte| byte >= caching.policy.object_max)
+        })
+}

@@ -1,0 +1,202 @@
+//! What one exchange knows of the caches, and what it does about its key.
+//!
+//! Easiest to break: a permit that leads to no fetch is given up at once.
+
+use std::sync::Arc;
+
+use bolide_base::Instant;
+use bolide_cache::rules::{Environment, Gate, StoreRefusal};
+use bolide_cache::{FillPermit, Follower, KeyBuilder, Lookup, NamespaceId, Object};
+
+use crate::explain::why::Why;
+use crate::route::LocationIndex;
+/// `$upstream_cache_status`
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum UpstreamCacheStatus {
+    /// No cache has a part in it.
+    #[default]
+    No,
+    /// The origin was asked.
+    Miss,
+    /// The cache was not asked.
+    Bypass,
+    /// What there was is too old; the origin was asked.
+    Expired,
+    /// Old, because the origin failed or is asked in the background.
+    Stale,
+    /// Old, because somebody asks the origin.
+    Updating,
+    /// The origin said that it is still good.
+    Revalidated,
+    /// Fresh.
+    Hit,
+}
+
+impl UpstreamCacheStatus {
+    /// Whether the answer is one that was kept.
+    pub(crate) const fn is_kept(self) -> bool {
+        matches!(self, Self::Hit | Self::Stale | Self::Updating | Self::Revalidated)
+    }
+
+    /// nginx's word for it; none if no cache has a part.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::No => "",
+            Self::Miss => "MISS",
+            Self::Bypass => "BYPASS",
+            Self::Expired => "EXPIRED",
+            Self::Stale => "STALE",
+            Self::Updating => "UPDATING",
+            Self::Revalidated => "REVALIDATED",
+            Self::Hit => "HIT",
+        }
+    }
+}
+
+/// What becomes of an answer that an origin gives.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum StoreIntent {
+    /// It passes by.
+    #[default]
+    No,
+    /// It passes by for want of a lifetime, or because the configuration says so.
+    Unkept,
+    /// It is kept.
+    Yes,
+}
+
+/// What is noted of a way beside where it leads.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct CacheStatusFacts {
+    /// The URL has several answers, and the one for this request was looked for.
+    pub(crate) is_varied: bool,
+    /// It waited for another one's answer.
+    pub(crate) is_collapsed: bool,
+    /// Only what is cached was wanted, and nothing is.
+    pub(crate) is_refused: bool,
+    /// The status that the origin answered; 0 if it did not.
+    pub(crate) status: u16,
+    /// Seconds that what is kept of the answer is fresh.
+    pub(crate) ttl: Option<u32>,
+    /// What stands in for an answer of an origin, and why.
+    pub(crate) stand_in: Option<&'static [u8]>,
+}
+
+/// What an exchange does about its key between two steps. A hit is answered at once, so it is no
+/// state.
+#[derive(Debug, Default)]
+pub(super) enum CacheState {
+    /// The cache was not asked, or has no part in the answer.
+    #[default]
+    Passed,
+    /// Another exchange asks the upstream server; this one waits (request coalescing).
+    Waiting(Follower),
+    /// This exchange asks the upstream server, and the answer is stored if it may be.
+    Filling {
+        /// The right to fill a key. Dropped without a fetch, it goes to another exchange.
+        permit: FillPermit,
+        /// Whether the key is one of this request alone, from where the fill moves.
+        past: bool,
+    },
+}
+
+/// What an exchange knows of the store. Buffers are kept between requests.
+#[derive(Debug, Default)]
+pub(crate) struct CacheTransaction {
+    pub(super) keys: KeyBuilder,
+    /// For copies that do not vary.
+    pub(super) unvaried: KeyBuilder,
+    pub(super) text: Vec<u8>,
+    /// How the request arrived at the location whose turn it was.
+    pub(super) arrival: Vec<u8>,
+    pub(crate) session: Vec<u8>,
+    pub(crate) head: bolide_http::OriginHead,
+    /// The location whose turn it was.
+    pub(super) looked: Option<LocationIndex>,
+    pub(super) space: Option<NamespaceId>,
+    pub(super) gate: Option<Gate>,
+    pub(crate) environment: Environment,
+    /// What the exchange does about the key.
+    pub(super) state: CacheState,
+    /// An old object that may stand in for an error, or be confirmed.
+    pub(super) stale: Option<Arc<Object>>,
+    pub(super) revalidates: bool,
+    /// Fills that came to nothing while it waited.
+    pub(super) rounds: u8,
+    /// How long it waits in line.
+    pub(super) until: Option<Instant>,
+    /// Looks at the disk.
+    pub(super) recalls: u8,
+    /// The disk has nothing of the session either.
+    pub(super) is_private_absent: bool,
+    /// What becomes of the answer that comes.
+    pub(super) keeping: StoreIntent,
+    /// Whether the origin was asked as if nobody had a condition or wanted a part.
+    pub(crate) is_whole: bool,
+    /// Why the store has the part that it has.
+    pub(crate) why: Why,
+    /// What else there is to tell of it.
+    pub(crate) way: CacheStatusFacts,
+    /// Why the answer that came is not kept.
+    pub(crate) refusal: Option<StoreRefusal>,
+    /// Hash of the key that was looked up last.
+    pub(crate) hash: u128,
+}
+
+impl CacheTransaction {
+    /// Forgets the request; a permit that is left goes to nobody.
+    pub(crate) fn clear(&mut self) {
+        if self.looked.is_none() {
+            return;
+        }
+        self.looked = None;
+        self.space = None;
+        self.forget();
+        self.environment = Environment::default();
+        (self.rounds, self.recalls, self.is_private_absent) = (0, 0, false);
+    }
+
+    /// Gives up a right to ask that nobody used.
+    pub(crate) fn let_go(&mut self) {
+        if matches!(self.state, CacheState::Filling { .. }) {
+            self.state = CacheState::Passed;
+        }
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.state = CacheState::Passed;
+        (self.stale, self.revalidates) = (None, false);
+        self.until = None;
+        self.gate = None;
+        self.keeping = StoreIntent::No;
+        self.is_whole = false;
+        self.why = Why::Asked;
+        self.way = CacheStatusFacts::default();
+        self.refusal = None;
+        self.hash = 0;
+    }
+
+    /// The location whose turn it was, and its part of the store.
+    pub(crate) const fn asked(&self) -> (Option<LocationIndex>, Option<NamespaceId>) {
+        (self.looked, self.space)
+    }
+
+    /// The URL part of its key; empty if none was made.
+    pub(crate) fn url(&self) -> &[u8] {
+        if self.gate.is_some() { self.keys.public().url() } else { &[] }
+    }
+
+    /// What the request is known by, and its session.
+    pub(crate) fn names(&self) -> (&KeyBuilder, &[u8]) {
+        (&self.keys, &self.session)
+    }
+}
+
+/// What came of a look at the disk.
+#[derive(Debug)]
+pub enum Recalled {
+    /// It is in memory now, or something is: look up again.
+    Kept,
+    /// Found there, or missed there as well.
+    Found(Lookup),
+}

@@ -1,0 +1,114 @@
+//! Carries out a delivery: the bytes of the body, and the fields that say which they are.
+//!
+//! Owns `Content-Range`, `multipart/byteranges` and the fields that a 304 must not have.
+
+use bolide_http::conditional::Conditions;
+use bolide_http::range::{Boundary, Multipart, push_unsatisfied};
+use bolide_http::{BodyLen, Name};
+use bytes::Bytes;
+
+use super::{DeliveredBytes, Delivery, DeliveryRefusal, Representation, decide, push_range};
+use crate::answer::Answer;
+use crate::answer::{AnswerBody, BytesFrom, MultipartBody};
+use crate::ctx::StepCtx;
+use crate::exchange::{Exchange, NextStep};
+
+impl Exchange {
+    /// What leaves of `representation` for this request, or the error response.
+    #[inline]
+    pub(crate) fn deliver(
+        &mut self,
+        representation: &Representation<'_>,
+    ) -> Result<Delivery, NextStep> {
+        let head = self.request.head();
+        // PERF: most texts and errors need no look at the fields.
+        let conditions = match representation.source.is_conditional() {
+            true => Conditions::of(&head.fields),
+            false => Conditions::default(),
+        };
+        match decide(representation, head.method, &conditions, &mut self.ranges) {
+            Ok(delivery) => Ok(delivery),
+            Err(DeliveryRefusal::PreconditionFailed) => Err(NextStep::Fail(412)),
+            Err(DeliveryRefusal::RangeNotSatisfiable(length)) => {
+                self.unsatisfied = Some(length);
+                Err(NextStep::Fail(416))
+            }
+        }
+    }
+
+    /// Makes `text` the body of a response whose fields are written.
+    pub(crate) fn give_text(&mut self, text: Bytes) {
+        let head = self.request.head();
+        let representation = Representation::text(self.answer.head.status, text.len() as u64);
+        let decided =
+            decide(&representation, head.method, &Conditions::default(), &mut self.ranges);
+        debug_assert!(decided.is_ok(), "a text has no conditions and no ranges");
+        if let Ok(delivery) = decided {
+            give_coded(&mut self.answer, &delivery, text);
+        }
+    }
+
+    /// Makes what `delivery` says of the `length` bytes of `source` the body, after all other
+    /// fields are written: as in nginx, `add_header` sees what the whole would be.
+    #[inline]
+    pub(crate) fn give_bytes(
+        &mut self,
+        delivery: &Delivery,
+        source: BytesFrom,
+        length: u64,
+        ctx: &mut StepCtx<'_>,
+    ) {
+        self.answer.head.body = delivery.length;
+        self.answer.body = match delivery.bytes {
+            DeliveredBytes::Nothing => AnswerBody::Empty,
+            DeliveredBytes::Whole if length == 0 => AnswerBody::Empty,
+            DeliveredBytes::Whole => AnswerBody::whole(source, length),
+            DeliveredBytes::Part(range) => {
+                push_range(&mut self.answer.head.fields, delivery, length);
+                AnswerBody::span(source, range)
+            }
+            DeliveredBytes::Parts => self.multipart(source, length, ctx),
+        };
+    }
+
+    /// Several ranges as `multipart/byteranges` (RFC 9110 §14.6).
+    fn multipart(&mut self, source: BytesFrom, length: u64, ctx: &mut StepCtx<'_>) -> AnswerBody {
+        let fields = &mut self.answer.head.fields;
+        let content_type = fields.get(Name::ContentType).unwrap_or_default();
+        let boundary = Boundary::new(ctx.prng.next_u64());
+        let multipart = Multipart { boundary, content_type, length };
+        let mut frames = Vec::with_capacity(self.ranges.len() + 1);
+        for range in &self.ranges {
+            let mut frame = Vec::new();
+            multipart.push_part(&mut frame, *range);
+            frames.push(frame);
+        }
+        let mut end = Vec::new();
+        multipart.push_end(&mut end);
+        frames.push(end);
+        self.answer.head.body = BodyLen::Exact(multipart.body_len(&self.ranges));
+        let mut content_type = Vec::with_capacity(64);
+        boundary.push_content_type(&mut content_type);
+        fields.set(Name::ContentType, &content_type);
+        let ranges = self.ranges.clone();
+        AnswerBody::Parts(Box::new(MultipartBody { source, frames, ranges, next: 0, span: None }))
+    }
+
+    /// Adds `Content-Range` to the 416 that is being written, if that is what it is.
+    pub(crate) fn push_unsatisfied(&mut self) {
+        if let Some(length) = self.unsatisfied.take() {
+            let fields = &mut self.answer.head.fields;
+            fields.push_writing(Name::ContentRange, |out| push_unsatisfied(out, length));
+        }
+    }
+}
+
+/// Makes `bytes`, which are all that may leave, the body.
+pub(crate) fn give_coded(answer: &mut Answer, delivery: &Delivery, bytes: Bytes) {
+    debug_assert!(!delivery.is_partial(), "a coded form has no ranges");
+    answer.head.body = delivery.length;
+    answer.body = match delivery.bytes {
+        DeliveredBytes::Whole if !bytes.is_empty() => AnswerBody::memory(bytes),
+        _ => AnswerBody::Empty,
+    };
+}

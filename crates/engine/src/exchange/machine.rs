@@ -1,0 +1,222 @@
+//! The transitions of an exchange, and what the worker reads of it between them.
+
+use bolide_base::{SendChain, Spool};
+use bolide_http::{Method, RequestHead, ResponseHead};
+
+use crate::answer::{AnswerBody, BodyPiece, Inflow};
+use crate::ctx::{SiteRef, StepCtx, StepEffect, Wake};
+use crate::site::Site;
+
+use super::steps::PROBES_MAX;
+use super::{Exchange, ExchangeState, NextStep, RequestStep};
+
+impl Exchange {
+    /// An idle exchange.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Gives a new request to an idle or finished exchange; wake it with `Start` or `Refused`.
+    pub fn start(&mut self, head: Box<RequestHead>, site: SiteRef) {
+        debug_assert!(
+            matches!(self.state, ExchangeState::Idle | ExchangeState::Done),
+            "an exchange serves one request at a time"
+        );
+        self.request.begin(head, site);
+        self.answer.clear();
+        self.location.clear();
+        self.challenge.clear();
+        self.password = None;
+        self.verdict = None;
+        self.probes_left = PROBES_MAX;
+        self.waited_for_form = false;
+        self.waited_for_listing = false;
+        self.unsatisfied = None;
+        self.cache.clear();
+        self.state = ExchangeState::Received;
+    }
+
+    /// Advances as far as `wake` allows. All transitions are here; everything else only computes.
+    pub fn step(&mut self, wake: Wake, ctx: &mut StepCtx<'_>) {
+        let state = std::mem::replace(&mut self.state, ExchangeState::Done);
+        self.state = match (state, wake) {
+            (ExchangeState::Received, Wake::Start) => self.begin(ctx),
+            (ExchangeState::Received, Wake::Refused(refusal)) => self.refuse(refusal, ctx),
+            (ExchangeState::Probing(step), Wake::Probed) => self.run(NextStep::Step(step), ctx),
+            (ExchangeState::Compressing(step), Wake::Compressed) => {
+                self.run(NextStep::Step(step), ctx)
+            }
+            (ExchangeState::Checking(step), Wake::PasswordChecked(is_right)) => {
+                self.password = Some(is_right);
+                self.run(NextStep::Step(step), ctx)
+            }
+            (ExchangeState::Delaying, Wake::Deadline) => self.end_delay(ctx),
+            (ExchangeState::Delivering, Wake::Sent { body_bytes, head_bytes }) => {
+                self.sent(body_bytes, head_bytes, ctx)
+            }
+            (ExchangeState::Idle, _) => ExchangeState::Idle,
+            (ExchangeState::Done, _) => ExchangeState::Done,
+            (_, Wake::TimeUp) => self.cut(ctx),
+            (state, wake) if self.request.role.post_action().is_some() && wake.is_of_client() => {
+                state
+            }
+            (state, Wake::ClientGone) => self.abandon(state, ctx),
+            (state, Wake::SendTimeout) => self.send_away(state, ctx),
+            (
+                ExchangeState::Collecting(step),
+                wake @ (Wake::Body(_) | Wake::BodyEnd | Wake::Spooled),
+            ) => self.go_on(|exchange, site, ctx| exchange.collect(step, wake, site, ctx), ctx),
+            (ExchangeState::Fetching, Wake::Origin(news)) => {
+                self.go_on(|exchange, site, ctx| exchange.take_news(news, site, ctx), ctx)
+            }
+            (state @ (ExchangeState::Delivering | ExchangeState::Settling), Wake::Origin(news)) => {
+                self.hear(state, news, ctx)
+            }
+            (ExchangeState::Coalescing, Wake::Filled) => {
+                self.go_on(|exchange, site, ctx| exchange.follow(site, ctx), ctx)
+            }
+            (ExchangeState::Coalescing, Wake::Recalled(what)) => {
+                self.go_on(|exchange, site, ctx| exchange.recalled(*what, site, ctx), ctx)
+            }
+            (ExchangeState::Coalescing, Wake::Deadline) => {
+                self.go_on(|exchange, site, ctx| exchange.stop_waiting(site, ctx), ctx)
+            }
+            (
+                ExchangeState::Assembling,
+                wake @ (Wake::Fragment | Wake::Filled | Wake::Origin(_)),
+            ) => self.go_on(|exchange, site, ctx| exchange.assemble_on(wake, site, ctx), ctx),
+            (ExchangeState::AwaitingAuth, Wake::Fragment) => {
+                // As in nginx, a question that is not answered ends the connection.
+                let lost = self.verdict.is_none();
+                self.run(
+                    if lost {
+                        NextStep::CloseWithoutResponse(444)
+                    } else {
+                        NextStep::Step(RequestStep::Access)
+                    },
+                    ctx,
+                )
+            }
+            (ExchangeState::Delivering, Wake::Filled | Wake::Fragment) => {
+                ctx.effects.push(StepEffect::Ready);
+                ExchangeState::Delivering
+            }
+            (state @ (ExchangeState::Delivering | ExchangeState::Assembling), Wake::Spooled) => {
+                self.answer_spooled(ctx);
+                state
+            }
+            (state, Wake::Body(bytes)) => self.take_body(state, bytes, ctx),
+            (state, Wake::BodyEnd) => self.end_body(state, ctx),
+            (
+                state @ (ExchangeState::Probing(_)
+                | ExchangeState::Compressing(_)
+                | ExchangeState::Checking(_)
+                | ExchangeState::Delaying
+                | ExchangeState::Collecting(_)
+                | ExchangeState::Fetching
+                | ExchangeState::Coalescing
+                | ExchangeState::AwaitingAuth
+                | ExchangeState::Assembling),
+                Wake::BodyRefused(refusal),
+            ) => self.refuse_body(state, refusal, ctx),
+            (state, _) => state,
+        };
+    }
+
+    /// Makes a step that leads somewhere.
+    fn go_on(
+        &mut self,
+        step: impl FnOnce(&mut Self, &Site, &mut StepCtx<'_>) -> NextStep,
+        ctx: &mut StepCtx<'_>,
+    ) -> ExchangeState {
+        let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
+        let next = step(self, &site, ctx);
+        self.run(next, ctx)
+    }
+
+    /// Whether the heads of its fragments, or of its question, are waited for.
+    #[must_use]
+    pub fn is_assembling(&self) -> bool {
+        matches!(self.state, ExchangeState::Assembling | ExchangeState::AwaitingAuth)
+    }
+
+    /// The head of the answer; to be read when `Effect::Respond` was asked for.
+    #[must_use]
+    pub const fn head(&self) -> &ResponseHead {
+        &self.answer.head
+    }
+
+    /// Appends at most `max` bytes of the body to `out`, or describes a part of a file.
+    pub fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
+        let before = out.len();
+        let piece = self.answer.body.pull(max, out);
+        self.answer.body_sent += out.len() - before;
+        piece
+    }
+
+    /// Notes that `len` bytes of the file part described by the last pull were sent.
+    pub fn advanced(&mut self, len: u64) {
+        self.answer.body.advance(len);
+        self.answer.body_sent += len;
+    }
+
+    /// Takes what was read of the file part described by the last pull; an empty slice tells that
+    /// reading failed or that the file is not what it was, and breaks the body.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.answer.body.feed(bytes);
+    }
+
+    /// What it is answered by, while it is in work.
+    #[must_use]
+    pub const fn site(&self) -> Option<&SiteRef> {
+        self.request.site.as_ref()
+    }
+
+    /// Whether the client waits to be told that it may send the request body.
+    #[must_use]
+    pub fn expects_continue(&self) -> bool {
+        self.state != ExchangeState::Idle && self.request.head().expects_continue
+    }
+
+    /// What has bytes for a file, when `Effect::Spool` was asked for.
+    pub fn spool_mut(&mut self) -> Option<&mut Spool> {
+        match (self.state, &mut self.answer.body) {
+            (ExchangeState::Collecting(_), _) => self.request.upload.spool_mut(),
+            (_, body) => body.inflow_mut().map(Inflow::spool_mut),
+        }
+    }
+
+    /// Whether more of the origin's answer may be read now; to be asked after pulls, when
+    /// `Effect::FetchMore` had forbidden it.
+    #[must_use]
+    pub fn wants_origin(&self) -> bool {
+        self.answer.body.inflow().is_none_or(|inflow| !inflow.spool().is_full())
+    }
+
+    /// The request's method as sent; a `HEAD` answer has no body.
+    #[must_use]
+    pub fn method(&self) -> Method {
+        self.request.head().method
+    }
+
+    /// Settings of the location that answers, for timeouts and rates of the connection.
+    #[must_use]
+    pub fn settings(&self) -> Option<&bolide_conf::model::LocationSettings> {
+        let site = self.request.site.as_deref()?;
+        site.http()?;
+        Some(&site.location(self.request.location).settings)
+    }
+
+    /// Takes the head back for its pool and lets go of the site and the body.
+    pub fn take_request(&mut self) -> Box<RequestHead> {
+        self.answer.body = AnswerBody::Empty;
+        self.answer.origin = None;
+        self.answer.object = None;
+        self.cache.clear();
+        self.request.upload.clear();
+        self.request.site = None;
+        self.state = ExchangeState::Idle;
+        self.request.take_head()
+    }
+}

@@ -1,0 +1,134 @@
+//! The last moment of a response before it leaves, and the fields that every response of ours has.
+
+use bolide_http::{Method, Name, Scheme};
+
+use crate::answer::AnswerBody;
+use crate::content::allow::say_allowed;
+use crate::ctx::{StepCtx, StepEffect};
+use crate::filter::esi::take_cookies;
+use crate::filter::headers::{self, FieldPlace, HeadDraft};
+use crate::filter::rework::rework;
+use crate::media_types::MediaType;
+use crate::site::Site;
+use crate::vars::VariableScope;
+
+use super::client::stays;
+use super::{Exchange, ExchangeState};
+
+impl Exchange {
+    pub(super) fn respond(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
+        if self.request.role.post_action().is_some() {
+            return self.end_post_action(site, ctx);
+        }
+        debug_assert!(!self.answer.is_responded, "an answer is given once");
+        if site.location(self.request.location).reworks {
+            rework(&mut self.request, &mut self.answer, site, ctx);
+        }
+        if self.answer.head.status == 405 {
+            say_allowed(&mut self.request, &mut self.answer, site);
+        }
+        self.announce_end(site);
+        let settings = &site.location(self.request.location).settings;
+        let age = self.request.started.mono.since(ctx.conn.started.mono);
+        self.answer.head.close |= settings.keepalive_timeout.is_zero()
+            || self.request.number_on_conn >= settings.keepalive_requests
+            || age >= settings.keepalive_time;
+        if let Some(timeout) = settings.keepalive_header
+            && !timeout.is_zero()
+            && !self.answer.head.close
+            && stays(self.request.head())
+        {
+            self.answer.head.fields.push_writing(Name::KeepAlive, |out| {
+                out.extend_from_slice(b"timeout=");
+                bolide_http::digits::push_decimal(out, timeout.as_secs());
+            });
+        }
+        if let Some(seconds) = self.answer.retry_after.take()
+            && self.answer.head.status == 503
+        {
+            self.answer.head.fields.push_writing(Name::RetryAfter, |out| {
+                bolide_http::digits::push_decimal(out, u64::from(seconds));
+            });
+        }
+        if self.request.head().method == Method::Head {
+            self.answer.body = AnswerBody::Empty;
+        }
+        if self.answer.is_fetching() && !self.answer.is_from_origin() {
+            self.answer.drop_fetch(ctx);
+        }
+        self.discard_rest(ctx);
+        take_cookies(&mut self.answer);
+        self.cache.let_go();
+        self.answer.is_responded = true;
+        ctx.effects.push(StepEffect::Respond);
+        if self.wants_fragments() {
+            ctx.effects.push(StepEffect::Fragments);
+        }
+        ExchangeState::Delivering
+    }
+
+    /// Fills the head with what `draft` and the location say.
+    #[inline]
+    pub(crate) fn fill(
+        &mut self,
+        status: u16,
+        draft: &HeadDraft<'_>,
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) {
+        let location = site.location(self.request.location);
+        let mut fields = std::mem::take(&mut self.answer.head.fields);
+        fields.clear();
+        let place = FieldPlace { location, date: ctx.clock.http(), carried: &self.answer.carried };
+        headers::push_draft(&mut fields, status, draft, place);
+        if draft.location.is_none() && !self.location.is_empty() {
+            // An error page stands in for a redirect.
+            fields.push(Name::Location, &self.location);
+        }
+        if !self.challenge.is_empty() {
+            fields.push(Name::WwwAuthenticate, &self.challenge);
+        }
+        self.answer.head.status = status;
+        if location.is_decorated || ctx.conn.scheme == Scheme::Https {
+            let mut scratch = std::mem::take(&mut self.scratch);
+            let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
+            let modified = draft.modified_at;
+            // As in nginx, what turns out to be a 416 is furnished like the 206 it might have been.
+            let meant = if self.unsatisfied.is_some() { 206 } else { status };
+            headers::push_configured(&mut fields, &scope, meant, modified, &mut scratch);
+            self.scratch = scratch;
+        }
+        self.answer.head.fields = fields;
+    }
+
+    /// As [`Self::fill`], with the content type of `kind`.
+    pub(crate) fn fill_typed(
+        &mut self,
+        kind: &MediaType,
+        status: u16,
+        draft: &HeadDraft<'_>,
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) {
+        if !kind.charset_varies {
+            return self.fill(
+                status,
+                &HeadDraft { content_type: &kind.value, ..*draft },
+                site,
+                ctx,
+            );
+        }
+        let mut value = kind.value.to_vec();
+        let charset = &site.location(self.request.location).settings.charset.charset;
+        if let bolide_conf::model::CharsetOf::Name(name) = charset {
+            let mark = value.len();
+            value.extend_from_slice(b"; charset=");
+            let empty = value.len();
+            VariableScope::new(&self.request, &self.answer, site, ctx).expand(name, &mut value);
+            if value.len() == empty {
+                value.truncate(mark);
+            }
+        }
+        self.fill(status, &HeadDraft { content_type: &value, ..*draft }, site, ctx);
+    }
+}

@@ -1,0 +1,261 @@
+//! The steps of a request in nginx's order, from the choice of its server to its content.
+
+use bolide_http::{HttpVersion, RequestBody};
+
+use crate::answer::Answer;
+use crate::caching::CacheTransaction;
+use crate::content::confine::leaves_alias;
+use crate::ctx::{RequestRefusal, StepCtx};
+use crate::exchange::post_action::is_bodiless;
+use crate::phase::real_ip::resolve_real_ip;
+use crate::phase::rewrite::begin_rewrite;
+use crate::request::Request;
+use crate::route::LocationMatch;
+use crate::site::{CompiledLocation, Site};
+
+use super::admit;
+use super::{Exchange, ExchangeState, NextStep, RequestStep};
+
+/// LIMIT: looks at the disk that one request may cost.
+pub(super) const PROBES_MAX: u8 = 64;
+
+impl Exchange {
+    pub(super) fn begin(&mut self, ctx: &mut StepCtx<'_>) -> ExchangeState {
+        let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
+        let next = match choose_server(&mut self.request, &site, ctx) {
+            Ok(()) => resolve_real_ip(&mut self.request, &site, ctx),
+            Err(refusal) => {
+                self.request.log_refusal(refusal, self.request.reading(refusal), &site, ctx);
+                // Known before the head was read to its end; nginx then keeps no connection.
+                self.answer.head.close |= refusal.status == 421;
+                NextStep::Fail(refusal.status)
+            }
+        };
+        self.run(next, ctx)
+    }
+
+    /// Makes steps until something has to be waited for.
+    pub(super) fn run(&mut self, mut next: NextStep, ctx: &mut StepCtx<'_>) -> ExchangeState {
+        let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
+        loop {
+            if !self.request.notes.get_mut().is_empty() {
+                self.request.log_notes(&site, ctx);
+                next =
+                    fail_undecided(&mut self.request, &mut self.answer, &mut self.cache, next, ctx);
+            }
+            next = match next {
+                NextStep::Step(step) => self.perform(step, &site, ctx),
+                NextStep::Fail(444) => NextStep::CloseWithoutResponse(444),
+                NextStep::Fail(status) => self.fail(status, &site, ctx),
+                NextStep::Redirect(status) => self.redirect(status, &site, ctx),
+                NextStep::Page(status) => self.own_page(status, &site, ctx),
+                NextStep::Probe(step) => match self.probes_left.checked_sub(1) {
+                    Some(left) => {
+                        self.probes_left = left;
+                        return ExchangeState::Probing(step);
+                    }
+                    None => NextStep::Fail(500),
+                },
+                NextStep::Compress(step) => return ExchangeState::Compressing(step),
+                NextStep::CheckPassword(step) => return ExchangeState::Checking(step),
+                NextStep::Delay => return ExchangeState::Delaying,
+                NextStep::Collect(step) => return ExchangeState::Collecting(step),
+                NextStep::Fetch => return ExchangeState::Fetching,
+                NextStep::Coalesce => return ExchangeState::Coalescing,
+                NextStep::Assemble => return ExchangeState::Assembling,
+                NextStep::AwaitAuth => return ExchangeState::AwaitingAuth,
+                NextStep::Respond => return self.respond(&site, ctx),
+                NextStep::CloseWithoutResponse(status) => {
+                    return self.close_without_response(status, &site, ctx);
+                }
+            };
+        }
+    }
+
+    fn perform(&mut self, step: RequestStep, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+        match step {
+            RequestStep::Server => self.serve(site, ctx),
+            RequestStep::Find => self.locate(site, ctx),
+            RequestStep::Location => self.enter(site, ctx),
+            RequestStep::Rewrite(cursor) => self.rewrite(cursor, site, ctx),
+            RequestStep::Access => self.admit(site, ctx),
+            RequestStep::TryFiles(index) => self.try_files(index, site, ctx),
+            RequestStep::Content => self.content(site, ctx),
+            RequestStep::Index(index) => self.index(index, site, ctx),
+            RequestStep::IndexDirectory(index) => self.index_directory(index, site, ctx),
+            RequestStep::Listing => self.listing(site, ctx),
+            RequestStep::File => self.file(site, ctx),
+            RequestStep::Origin => self.origin(site, ctx),
+            RequestStep::Ask => self.ask(site, ctx),
+        }
+    }
+
+    /// The server's own rewrite phase, then the location.
+    fn serve(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+        let root = site.server(self.request.server).root;
+        if site.location(root).program.is_empty() {
+            return self.locate(site, ctx);
+        }
+        self.request.location = root;
+        if self.resolve_root(site, ctx) {
+            return NextStep::Probe(RequestStep::Server);
+        }
+        begin_rewrite(&mut self.request, root)
+    }
+
+    fn locate(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+        let server = site.server(self.request.server);
+        let Request { uri, captures, .. } = &mut self.request;
+        let captures = captures.get_mut();
+        let found = server.level.find(uri, captures);
+        let failure = captures.take_failure();
+        self.request.location = match found {
+            LocationMatch::Location(id) | LocationMatch::WithSlash(id) => id,
+            LocationMatch::Nothing => server.root,
+        };
+        self.request.uri_changed = false;
+        self.request.rewritten_here = false;
+        self.trace_location(found, site);
+        if let Some(failure) = failure {
+            self.request.log_match_failure(&failure, site, ctx);
+            return NextStep::Fail(500);
+        }
+        match found {
+            LocationMatch::WithSlash(_) => match self.check_location(site, ctx) {
+                Some(next) => next,
+                None => self.directory_redirect(site, ctx),
+            },
+            LocationMatch::Location(_) | LocationMatch::Nothing => self.enter(site, ctx),
+        }
+    }
+
+    /// Starts at a location.
+    fn enter(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+        if self.resolve_root(site, ctx) {
+            return NextStep::Probe(RequestStep::Location);
+        }
+        if let Some(next) = self.check_location(site, ctx) {
+            return next;
+        }
+        // As in nginx, a server block in the part of a location has no rewrite phase left.
+        if site.location(self.request.location).program.is_empty()
+            || self.request.location == site.server(self.request.server).root
+        {
+            return self.admit(site, ctx);
+        }
+        let location = self.request.location;
+        begin_rewrite(&mut self.request, location)
+    }
+
+    /// What is checked as soon as the location is known.
+    fn check_location(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> Option<NextStep> {
+        let mut location = site.location(self.request.location);
+        if location.internal && !self.request.internal {
+            return Some(NextStep::Fail(404));
+        }
+        if let Some(except) = &location.except
+            && let Some(other) = self.except(except)
+        {
+            self.request.location = other;
+            location = site.location(other);
+        }
+        if !self.request.in_error_page
+            && !is_bodiless(&self.request)
+            && let RequestBody::Length(len) = self.request.head().body
+            && is_too_large(location, len)
+        {
+            self.request.log_error(site, ctx, |out| {
+                out.extend_from_slice(b"client intended to send too large body: ");
+                bolide_http::digits::push_decimal(out, len);
+                out.extend_from_slice(b" bytes");
+            });
+            self.request.upload.refuse(ctx.effects);
+            return Some(NextStep::Fail(413));
+        }
+        (location.roams && leaves_alias(&self.request, &self.answer, location, site, ctx))
+            .then_some(NextStep::Fail(404))
+    }
+
+    /// What comes after the checks of access.
+    pub(crate) const fn admitted(location: &CompiledLocation) -> NextStep {
+        match location.try_files {
+            Some(_) => NextStep::Step(RequestStep::TryFiles(0)),
+            None => NextStep::Step(RequestStep::Content),
+        }
+    }
+
+    /// A redirect that content asked for; nginx lets `error_page` catch these statuses, too.
+    fn redirect(&mut self, status: u16, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+        self.fail(status, site, ctx)
+    }
+}
+
+pub(super) fn is_too_large(location: &CompiledLocation, len: u64) -> bool {
+    let max = location.settings.client_max_body_size;
+    max != 0 && len > max
+}
+
+/// Fails a request for which the match of a `map` took too many steps. nginx goes on with the
+/// `default`, which may admit a client that the match would have refused.
+#[cold]
+fn fail_undecided(
+    request: &mut Request,
+    answer: &mut Answer,
+    cache: &mut CacheTransaction,
+    next: NextStep,
+    ctx: &mut StepCtx<'_>,
+) -> NextStep {
+    let is_over = answer.is_responded
+        || matches!(
+            next,
+            NextStep::Fail(500..) | NextStep::Page(_) | NextStep::CloseWithoutResponse(_)
+        );
+    if !request.is_undecided.take() || is_over {
+        return next;
+    }
+    answer.drop_fetch(ctx);
+    cache.let_go();
+    NextStep::Fail(500)
+}
+
+pub(super) fn note_request(request: &mut Request, ctx: &mut StepCtx<'_>) {
+    request.started = ctx.now;
+    request.number_on_conn = ctx.requests_on_conn;
+    if !request.role.is_subrequest() {
+        request.listen = ctx.conn.listen;
+    }
+    if request.role.auth().is_none() && request.role.part().is_none() {
+        request.id = [ctx.prng.next_u64(), ctx.prng.next_u64()];
+    }
+}
+
+/// Finds the server and decodes the path; in nginx's order, so that errors are its, too.
+fn choose_server(
+    request: &mut Request,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Result<(), RequestRefusal> {
+    note_request(request, ctx);
+    let bad = |reason| RequestRefusal { status: 400, reason };
+    let host = request.settle_host();
+    let first = admit::first_server(request, site, ctx.conn);
+    request.server = first.unwrap_or_else(|| site.default_server(request.listen));
+    request.location = site.server(request.server).root;
+    host.map_err(|error| bad(error.reason()))?;
+    if request.host.is_empty() {
+        match request.head().version {
+            HttpVersion::Http09 | HttpVersion::Http10 => {}
+            HttpVersion::Http11 => {
+                return Err(bad("client sent HTTP/1.1 request without hostname"));
+            }
+            HttpVersion::Http2 | HttpVersion::Http3 => {
+                return Err(bad("client sent neither \":authority\" nor \"Host\" header"));
+            }
+        }
+    }
+    let captures = request.captures.get_mut();
+    request.server = site.server_of_host(request.listen, &request.host, captures);
+    let first = first.unwrap_or(request.server);
+    admit::settle_target(request, first, site).map_err(|error| bad(error.reason()))?;
+    admit::admit(request, site, ctx.conn)
+}

@@ -1,0 +1,79 @@
+//! What a request is to the server: a client's, or one that the server makes inside itself.
+//!
+//! Owns the closed set of purposes, so that no request has two. Who asks for whom is the worker's
+//! business (`crates/worker/src/subrequests.rs`).
+
+use crate::content::esi::Lineage;
+use crate::content::parts::Inclusion;
+use crate::exchange::PostActionState;
+use crate::phase::auth_request::AuthSubrequest;
+
+/// A request that the server makes inside itself, and what for.
+#[derive(Debug)]
+pub enum Subrequest {
+    /// `<esi:include>`: a fragment of a page, which passes all checks of a client's request.
+    Fragment(Box<Lineage>),
+    /// `<!--#include-->`, `add_before_body` and `add_after_body`: a part of another response.
+    Part(Box<Inclusion>),
+    /// `auth_request`: only the head of its answer counts.
+    Auth(Box<AuthSubrequest>),
+}
+
+/// On whose behalf a request is answered.
+#[derive(Debug, Default)]
+pub(crate) enum RequestRole {
+    /// A client's.
+    #[default]
+    Client,
+    /// A client's that has its answer; the request goes on where `post_action` says.
+    PostAction(Box<PostActionState>),
+    /// Another request's.
+    Subrequest(Subrequest),
+}
+
+impl RequestRole {
+    /// Whether another request asked for this one.
+    pub(crate) const fn is_subrequest(&self) -> bool {
+        matches!(self, Self::Subrequest(_))
+    }
+
+    /// What makes it a fragment of a page with ESI.
+    pub(crate) const fn fragment(&self) -> Option<&Lineage> {
+        match self {
+            Self::Subrequest(Subrequest::Fragment(lineage)) => Some(lineage),
+            _ => None,
+        }
+    }
+
+    /// What makes it a part of another response.
+    pub(crate) const fn part(&self) -> Option<&Inclusion> {
+        match self {
+            Self::Subrequest(Subrequest::Part(inclusion)) => Some(inclusion),
+            _ => None,
+        }
+    }
+
+    /// The same, to change it.
+    pub(crate) const fn part_mut(&mut self) -> Option<&mut Inclusion> {
+        match self {
+            Self::Subrequest(Subrequest::Part(inclusion)) => Some(inclusion),
+            _ => None,
+        }
+    }
+
+    /// What makes it an authorization subrequest.
+    pub(crate) const fn auth(&self) -> Option<&AuthSubrequest> {
+        match self {
+            Self::Subrequest(Subrequest::Auth(auth)) => Some(auth),
+            _ => None,
+        }
+    }
+
+    /// What the client got, if the request goes on behind its answer.
+    pub(crate) const fn post_action(&self) -> Option<&PostActionState> {
+        match self {
+            Self::PostAction(state) => Some(state),
+            _ => None,
+        }
+    }
+}
