@@ -74,7 +74,7 @@ class Row:
     def is_inherited(self) -> bool:
         """Whether inner blocks take it over."""
         levels = {LEVELS[place] for place in self.places if place in LEVELS}
-        return len(levels) > 1 and self.name not in ALONE and "block alone" not in self.inheritance
+        return len(levels) > 1 and self.name not in ALONE and "block only" not in self.inheritance
 
 
 def rows() -> Iterator[Row]:
