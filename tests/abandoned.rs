@@ -140,7 +140,7 @@ fn who_has_joined_is_answered_though_the_first_left() {
 }
 
 #[test]
-fn what_works_for_nobody_gives_way_to_clients() {
+fn abandoned_fills_give_way_to_clients() {
     let (origin, port) = Mute::start();
     let server = serve(port, 20);
     ask_and_leave(&server, &origin, 0, 15);

@@ -166,7 +166,7 @@ fn a_thousand_slow_heads_leave_room_for_others() {
 }
 
 #[test]
-fn noise_on_every_port_disturbs_nobody() {
+fn noise_on_every_port_disturbs_no_client() {
     let server = site("");
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
     for seed in 1..400u64 {

@@ -156,7 +156,7 @@ fn a_kept_page_does_not_say_who_may_come_in() {
 }
 
 #[test]
-fn a_page_for_whom_a_verdict_named_is_not_kept_for_others() {
+fn a_page_for_an_authorized_user_is_not_cached_for_others() {
     let app = TestApp::start();
     let address = app.address();
     let server = http(&format!(

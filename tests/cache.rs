@@ -61,7 +61,7 @@ pub(crate) fn pair(status: &str, body: &str) -> (String, String) {
 }
 
 #[test]
-fn the_second_answer_is_compressed_for_whom_likes_it_so() {
+fn a_cached_response_is_compressed_for_each_accepted_coding() {
     let php = TestPhp::start(2);
     let coded = "gzip on; gzip_min_length 1; gzip_types text/html; brotli on; zstd on;";
     let server = serve(&php, ZONE, &format!("{KEEP} {coded}"));
@@ -283,7 +283,7 @@ fn purge_and_refresh_are_for_those_who_may() {
 }
 
 #[test]
-fn an_application_learns_of_the_cache_from_the_server_and_from_nobody_else() {
+fn an_application_learns_of_the_cache_from_the_server_alone() {
     let php = TestPhp::start(1);
     let server = serve(&php, "", "page_cache auto;");
     let told = ask(&server, "/env.php", "X-LSCACHE: 1\r\nESI-Referer: /\r\nX-Other: 1\r\n").text();

@@ -288,7 +288,7 @@ fn what_is_too_much_goes_beginning_with_the_oldest() {
 }
 
 #[test]
-fn what_nobody_asks_for_goes() {
+fn inactive_objects_are_removed() {
     let app = TestApp::start();
     let cache = "fastcgi_cache_path @DIR@/cache keys_zone=one:1m inactive=3s;";
     let site = Site::start(cache, &app, KEEP);

@@ -109,7 +109,7 @@ fn realistic_configurations_are_served() {
 }
 
 #[test]
-fn silence_is_broken_only_where_nobody_listens() {
+fn return_444_closes_without_a_response() {
     let home = Home::new(BOLIDE);
     copy_configs(&home, Path::new(CONFIGS), "");
     let text = fs::read_to_string(Path::new(CONFIGS).join("vhosts.conf")).unwrap();
@@ -352,7 +352,7 @@ fn worker_uid(server: &TestServer) -> String {
 }
 
 #[test]
-fn workers_that_root_starts_are_nobody_unless_told_otherwise() {
+fn workers_of_root_run_as_nobody_by_default() {
     if !is_root() {
         return;
     }

@@ -103,7 +103,7 @@ fn sites_of_the_documents_serve_pages_and_styles_and_hide_what_is_hidden() {
 }
 
 #[test]
-fn figures_are_told_to_whom_the_example_names() {
+fn figures_are_shown_to_the_addresses_of_the_example() {
     let example = examples("page-cache.md").remove(1);
     let here = example.replace("10.0.0.5", "127.0.0.1");
     for (text, status) in [(&example, 403), (&here, 200)] {

@@ -205,7 +205,7 @@ fn complainer(port: u16, complaint: &'static [u8]) {
 }
 
 #[test]
-fn nobody_forges_a_line_or_speaks_to_the_terminal_of_who_reads_it() {
+fn no_client_forges_a_line_or_controls_the_reader_s_terminal() {
     let syslog = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     syslog.set_read_timeout(Some(std::time::Duration::from_secs(60))).unwrap();
     let home = Home::new(BOLIDE);

@@ -225,7 +225,7 @@ fn a_fragment_that_breaks_breaks_the_page_unless_that_is_allowed() {
 }
 
 #[test]
-fn what_a_page_brings_along_is_for_whom_it_was_made() {
+fn inline_fragments_of_a_page_keep_their_scope() {
     let app = TestApp::start();
     let server = serve(&app.address(), "");
     let secret = "<esi:inline name='/cart' cache-control='private,no-vary,max-age=60' \

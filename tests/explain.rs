@@ -303,7 +303,7 @@ fn a_configuration_can_be_asked_without_a_server() {
 }
 
 #[test]
-fn the_server_tells_about_itself_to_whom_it_is_allowed() {
+fn only_allowed_addresses_read_the_admin_location() {
     let php = TestPhp::start(1);
     let more = "add_header X-Id $request_id; }
         location = /open { bolide_admin; allow 127.0.0.1; deny all; }

@@ -286,7 +286,7 @@ fn absolute_form_beats_host() {
 }
 
 #[test]
-fn an_upload_that_nobody_wants_leaves_the_connection_in_step_or_closed() {
+fn an_unread_upload_leaves_the_connection_in_step_or_closed() {
     let server = site("client_max_body_size 10m;");
     for size in [1usize, 1_000, 100_000, 2_000_000] {
         let mut client = server.connect();
@@ -367,7 +367,7 @@ fn a_large_file_arrives_whole() {
 }
 
 #[test]
-fn a_client_that_leaves_in_the_middle_disturbs_nobody() {
+fn a_client_that_leaves_in_the_middle_disturbs_no_other() {
     let server = site("");
     let mut steady = server.connect();
     for _ in 0..50 {

@@ -137,7 +137,7 @@ fn stay(
 }
 
 #[test]
-fn who_reaches_a_limit_and_stays_holds_nobody_up() {
+fn a_connection_that_stays_at_a_limit_blocks_no_other() {
     // Accepts connections into its queue, and never responds.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = http(&conf(silent.local_addr().unwrap().port()));

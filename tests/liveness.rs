@@ -35,14 +35,14 @@ fn is_alive(server: TestServer) {
 }
 
 #[test]
-fn an_h3_connection_that_made_all_its_requests_and_stays_holds_nobody_up() {
+fn an_h3_connection_that_made_all_its_requests_and_stays_blocks_no_other() {
     let server = site("keepalive_requests 3;");
     let _stayers = stay(&server, &[("requests", "status 200 status 200 status 200")]);
     is_alive(server);
 }
 
 #[test]
-fn an_h3_connection_that_became_too_old_and_stays_holds_nobody_up() {
+fn an_h3_connection_that_became_too_old_and_stays_blocks_no_other() {
     let server = site("keepalive_time 1s;");
     let _stayers = stay(&server, &[("age", "status 200 and its last")]);
     is_alive(server);

@@ -25,7 +25,7 @@ fn is_open(pid: u32, path: &Path) -> bool {
 }
 
 #[test]
-fn nobody_holds_a_log_that_was_moved_once_logs_are_open_again() {
+fn no_process_holds_a_moved_log_after_a_reopen() {
     let server = http(
         "fastcgi_cache_path @DIR@/cache keys_zone=one:1m;
          server { listen 127.0.0.1:@HTTP@; root @DIR@/www; fastcgi_cache one;
@@ -57,7 +57,7 @@ fn fill(pipe: &mut fs::File) {
 }
 
 #[test]
-fn a_standard_error_that_nobody_reads_holds_nobody_up() {
+fn a_standard_error_without_a_reader_blocks_no_request() {
     let home = Home::new(BOLIDE);
     let path = home.dir().join("stderr");
     let _made = run("mkfifo", [path.to_str().unwrap()]).succeeded();

@@ -145,7 +145,7 @@ fn a_syslog_server_that_is_not_there_is_told_of_and_found_again() {
 }
 
 #[test]
-fn a_syslog_server_that_reads_slowly_holds_nobody_up_and_loses_nothing() {
+fn a_slow_syslog_server_blocks_no_request_and_loses_no_line() {
     let dir = bolide_testkit::site::temp_dir();
     let path = dir.join("log.sock");
     let unix = UnixDatagram::bind(&path).unwrap();
@@ -425,7 +425,7 @@ fn read_pipe(path: &Path, lines: usize) -> String {
 }
 
 #[test]
-fn a_pipe_that_nobody_reads_holds_nobody_up() {
+fn a_pipe_without_a_reader_blocks_no_request() {
     let home = Home::new(BOLIDE);
     let pipe = home.dir().join("pipe");
     let _made = run("mkfifo", [pipe.to_str().unwrap()]).succeeded();

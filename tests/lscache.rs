@@ -226,7 +226,7 @@ fn statuses_other_than_200_are_kept_on_the_applications_word_alone() {
 
 // Row 13: Set-Cookie is never replayed, LSC-Cookie is.
 #[test]
-fn a_cookie_is_set_for_who_asked_and_one_of_the_object_for_everybody() {
+fn set_cookie_is_for_its_client_and_lsc_cookie_for_every_hit() {
     let rig = Rig::new("page_cache auto;");
     let head =
         format!("{PUBLIC}\nSet-Cookie: sid=secret\nSet-Cookie: b=2\nLSC-Cookie: lsc=1; path=/");
@@ -412,7 +412,7 @@ fn a_trusted_front_is_believed_and_told_everything() {
 }
 
 #[test]
-fn what_fronts_are_told_is_told_to_nobody_else_however_warm_the_page_is() {
+fn only_trusted_fronts_get_cache_fields_of_a_cached_page() {
     let rig = Rig::new("page_cache auto; page_cache_trusted 127.0.0.1;");
     for path in ["/seen-by-clients-first", "/seen-by-the-front-first"] {
         rig.app.say(path, &format!("{PUBLIC}\nX-LiteSpeed-Tag: t"));
@@ -579,7 +579,7 @@ fn a_request_is_controlled_by_what_the_configuration_says_of_it() {
 
 // Safe defaults: `auto`.
 #[test]
-fn auto_keeps_nothing_that_could_be_somebodys_own() {
+fn auto_stores_nothing_that_could_be_private() {
     let rig = Rig::new("page_cache auto;");
     let aged = "Cache-Control: max-age=60";
     let rows: [(&str, &str, &str, bool); 10] = [
@@ -646,7 +646,7 @@ fn a_preset_keeps_out_users_carts_and_places_of_administration_however_spelled()
 
 // §10: guest mode ends with a POST that sets the vary cookie.
 #[test]
-fn a_guest_becomes_somebody_by_a_post_that_sets_the_vary_cookie() {
+fn a_guest_becomes_a_user_by_a_post_that_sets_the_vary_cookie() {
     let php = TestPhp::start(2);
     let address = php.address();
     let server = http(&format!(

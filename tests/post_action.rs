@@ -143,7 +143,7 @@ fn the_target_is_taken_literally_and_ends_as_any_request_does() {
 }
 
 #[test]
-fn an_origin_is_told_of_what_was_sent_and_nobody_waits_for_its_body() {
+fn an_upstream_gets_the_post_action_and_no_client_waits_for_its_body() {
     let (origin, app) = (TestUpstream::start(), TestApp::start());
     let server = serve(&format!(
         "location = /told {{ post_action /tell; return 200 told; }}

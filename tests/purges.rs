@@ -175,7 +175,7 @@ fn a_purge_that_is_not_understood_is_refused_with_the_reason() {
 }
 
 #[test]
-fn nobody_purges_through_a_proxy_on_the_same_machine_unless_that_is_said() {
+fn a_proxy_on_the_same_machine_may_purge_only_by_configuration() {
     let app = TestApp::start();
     let params = concat!("include ", env!("CARGO_MANIFEST_DIR"), "/conf/fastcgi.conf;");
     app.say("/page", PAGE);

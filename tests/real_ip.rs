@@ -47,7 +47,7 @@ fn the_field_of_who_is_believed_says_who_asks() {
 }
 
 #[test]
-fn an_inner_list_replaces_the_outer_and_nobody_else_is_believed() {
+fn an_inner_list_of_trusted_addresses_replaces_the_outer_one() {
     let server = http(&format!(
         "set_real_ip_from 127.0.0.1; real_ip_header X-Forwarded-For; real_ip_recursive on;
          map $remote_addr $who {{ 192.0.2.7 seven; default other; }}

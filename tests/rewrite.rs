@@ -99,7 +99,7 @@ fn what_rewrite_does_is_logged_on_request() {
 }
 
 #[test]
-fn a_hostile_match_holds_nobody() {
+fn a_hostile_match_blocks_no_other_client() {
     let server = site("location /re { if ($arg_k ~ ^(a+)+$) { return 200 yes; } return 200 no; }");
     let started = std::time::Instant::now();
     let long = "a".repeat(4000) + "b";

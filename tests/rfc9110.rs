@@ -211,7 +211,7 @@ fn h2_outcome(server: &TestServer, fields: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn requests_for_nobody_or_by_no_scheme_are_malformed_over_h2() {
+fn requests_without_host_or_scheme_are_malformed_over_h2() {
     let server = site("");
     let head = |scheme: &'static str, more: &[(&'static str, &'static str)]| {
         let mut fields = vec![(":method", "GET"), (":scheme", scheme), (":path", "/hello.txt")];

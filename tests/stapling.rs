@@ -139,7 +139,7 @@ fn the_responder_and_the_issuer_may_come_from_the_configuration() {
 }
 
 #[test]
-fn what_is_no_good_answer_is_told_to_nobody() {
+fn an_invalid_ocsp_response_is_not_stapled() {
     for (leaf, signer, directives, why) in [
         ("gone", "signer", "", "certificate status \"revoked\" in the OCSP response"),
         ("a", "stranger", "", "OCSP_basic_verify() failed"),
@@ -183,7 +183,7 @@ fn a_responder_that_fails_hurts_no_handshake_and_is_asked_again() {
 }
 
 #[test]
-fn whom_nobody_can_be_asked_about_is_warned_of() {
+fn a_certificate_without_a_usable_responder_is_warned_of() {
     let home = home();
     for (leaf, directives, why) in [
         ("plain", "", "no OCSP responder URL in the certificate \"@DIR@/plain.pem\""),

@@ -221,7 +221,7 @@ fn plain_http_on_the_tls_port_can_be_redirected() {
 }
 
 #[test]
-fn noise_on_the_tls_port_disturbs_nobody() {
+fn noise_on_the_tls_port_disturbs_no_client() {
     let server = site("");
     for seed in 1..60 {
         let mut client = H1TestClient::connect(server.https());

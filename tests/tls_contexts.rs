@@ -20,7 +20,7 @@ const HAPPENED: [&str; 5] =
     ["resumed by certificate", "let in", "let in by certificate", "refused", "rejected"];
 
 #[test]
-fn nobody_reaches_a_server_whose_rules_his_handshake_did_not_meet() {
+fn no_client_reaches_a_server_whose_rules_its_handshake_did_not_satisfy() {
     let only = std::env::var("BOLIDE_TLS_SEED").ok().map(|seed| seed.parse::<u32>().unwrap());
     let (from, to) = only.map_or((0, SEEDS), |seed| (seed, seed + 1));
     let (from, to) = (from.to_string(), to.to_string());

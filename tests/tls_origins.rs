@@ -466,7 +466,7 @@ fn variables_tell_of_the_attempt_and_the_usual_port_is_443() {
 }
 
 #[test]
-fn certificates_of_old_kinds_are_taken_where_nobody_asks() {
+fn old_certificates_are_accepted_without_verification() {
     let home = home();
     let mut origins = Origins::start(&home, "old");
     let (at, old) = (origins.open("good"), origins.open("tls12"));

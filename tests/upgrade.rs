@@ -75,7 +75,7 @@ fn transfer(server: &TestServer, proto: Proto) -> JoinHandle<Vec<u8>> {
 }
 
 #[test]
-fn a_hand_over_refuses_nobody_and_cuts_no_answer() {
+fn an_upgrade_refuses_no_connection_and_truncates_no_response() {
     let mut server = TestServer::workers(BOLIDE, 2, &block());
     let big = fs::read(server.www("big.bin")).unwrap();
     let end = Arc::new(AtomicBool::new(false));

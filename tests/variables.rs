@@ -100,7 +100,7 @@ fn the_real_root_follows_links_when_they_change() {
 }
 
 #[test]
-fn names_that_nobody_defines_and_circles_are_told() {
+fn invalid_variable_names_and_circles_are_reported() {
     let home = Home::new(BOLIDE);
     let rows = [
         ("return 200 $nothing;", "unknown \"nothing\" variable"),

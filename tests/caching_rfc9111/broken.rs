@@ -36,7 +36,7 @@ fn an_answer_that_is_cut_is_not_kept() {
 }
 
 #[test]
-fn what_comes_after_the_end_is_nobodys() {
+fn bytes_after_the_declared_length_are_dropped() {
     let lab = Lab::auto();
     let path = lab.path();
     let head = format!("{KEEP}\nContent-Length: 4");

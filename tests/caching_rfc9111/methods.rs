@@ -48,7 +48,7 @@ fn other_methods_reach_the_application_and_leave_nothing() {
 }
 
 #[test]
-fn a_get_with_a_body_is_not_the_get_that_everybody_asks() {
+fn a_get_with_a_body_does_not_share_the_response_of_a_plain_get() {
     let lab = Lab::auto();
     let path = lab.page(KEEP);
     assert_eq!(run(&lab.send("GET", &path, "poison")), 1);

@@ -156,7 +156,7 @@ fn an_origin_that_says_nothing_or_nonsense_is_hidden() {
 }
 
 #[test]
-fn by_itself_a_server_sends_nothing_stale_that_nobody_permits() {
+fn by_default_a_server_sends_nothing_stale_without_permission() {
     let lab = Lab::new("page_cache auto; cache_status on;");
     let next = "Cache-Control: max-age=60";
     let expires = format!("Date: {}\nExpires: {}", http_date(0), http_date(1));

@@ -20,7 +20,7 @@ fn any_final_status_is_kept_if_the_answer_says_for_how_long() {
 }
 
 #[test]
-fn a_status_that_nobody_understands_is_not_kept_where_that_matters() {
+fn an_unknown_status_is_not_stored_where_that_matters() {
     let rows = [
         ("Status: 299\nCache-Control: must-understand, max-age=60", false),
         ("Status: 599\nCache-Control: must-understand, max-age=60", false),

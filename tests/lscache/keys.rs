@@ -207,7 +207,7 @@ fn a_page_that_depends_on_too_much_is_not_kept() {
 
 // Cache poisoning: fields that applications trust and keys usually lack.
 #[test]
-fn a_page_that_a_client_s_claims_shaped_is_nobody_else_s_page() {
+fn a_page_that_a_client_s_fields_shaped_reaches_no_other_client() {
     let rig = Rig::new("page_cache auto; underscores_in_headers on;");
     rig.app.say("/", PUBLIC);
     for (at, claim) in [

@@ -257,7 +257,7 @@ fn a_page_may_be_public_for_some_and_private_for_others() {
 
 // A login meanwhile: the guest's fetch stays the guest's.
 #[test]
-fn who_logs_in_while_a_page_is_fetched_does_not_get_it_and_nobody_gets_his() {
+fn a_login_during_a_fetch_mixes_no_pages() {
     let php = TestPhp::start(4);
     let address = php.address();
     let server = http(&format!(

@@ -47,7 +47,7 @@ fn smuggled(origin: &TestUpstream) -> usize {
 }
 
 #[test]
-fn a_request_that_can_be_read_in_two_ways_reaches_nobody() {
+fn an_ambiguous_request_reaches_no_upstream() {
     let origin = TestUpstream::start();
     let lenient = "ignore_invalid_headers off; underscores_in_headers on;";
     for (location, more) in [("", ""), ("proxy_request_buffering off;", lenient)] {
@@ -216,7 +216,7 @@ fn line_ends_in_variables_split_no_answer() {
 }
 
 #[test]
-fn what_stands_behind_an_answer_is_nobodys() {
+fn bytes_behind_an_upstream_response_reach_no_client() {
     const EVIL: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil";
     let origin = TestUpstream::scripted(|peer| {
         while let Ok(request) = peer.request() {

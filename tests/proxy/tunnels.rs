@@ -182,7 +182,7 @@ fn a_tunnel_outlives_a_reload_and_a_graceful_end() {
 }
 
 #[test]
-fn nobody_switches_who_was_not_asked_or_cannot() {
+fn an_unsuitable_request_switches_no_connection() {
     let origin = echo();
     let asks = "proxy_set_header Upgrade raw; proxy_set_header Connection upgrade;";
     let server = serve(&origin, asks, "");

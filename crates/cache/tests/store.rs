@@ -65,7 +65,7 @@ fn filled(front: &mut Front, key: &CacheKey<'_>, names: &[&str]) -> Arc<Object> 
 const ME: Waiter = Waiter { worker: 0, exchange: 1 };
 
 #[test]
-fn a_fill_knows_whether_anybody_reads_it() {
+fn a_fill_knows_whether_it_has_a_reader() {
     let store = store();
     let (mut one, mut two) = (store.front(0), store.front(1));
     let keys = url(store.namespace(b"a"), "/");

@@ -313,7 +313,7 @@ fn a_post_flushes_its_session_unless_exempted() {
 
 proptest! {
     #[test]
-    fn nothing_private_is_ever_kept_for_everybody(
+    fn a_private_response_is_never_stored_as_public(
         words in proptest::collection::vec(
             "(X-LiteSpeed-Cache-Control|Cache-Control|CDN-Cache-Control|Surrogate-Control): \
              (private|private,max-age=9|no-store|max-age=9, private|public)", 0..4),

@@ -18,7 +18,7 @@ fn environment(pairs: &[(&str, &str)]) -> Environment {
 }
 
 #[test]
-fn control_decides_for_whom_and_how_long() {
+fn control_decides_the_scope_and_the_lifetime() {
     use CacheScope::{Private, Public};
     type Kept = Result<(CacheScope, u32), StoreRefusal>;
     let rows: [(&str, Kept); 20] = [

@@ -122,7 +122,7 @@ fn guesses_are_made_only_when_asked_for() {
 }
 
 #[test]
-fn vary_is_honoured_where_nobody_speaks_lscache() {
+fn vary_is_honoured_without_lscache_fields() {
     let rows: [(&str, Result<&[&str], StoreRefusal>); 8] = [
         ("", Ok(&[])),
         ("Vary: Accept-Encoding", Ok(&[])),
@@ -305,7 +305,7 @@ fn a_conditional_request_carries_the_objects_validators_only() {
 }
 
 #[test]
-fn fields_go_where_they_are_nobodys_business() {
+fn fields_that_are_private_to_a_hop_or_a_cache_are_removed() {
     let all = "Connection: X-Hop, close|X-Hop: 1|Keep-Alive: 1|TE: x|Trailer: x|Upgrade: x|\
                Transfer-Encoding: chunked|Content-Length: 5|Age: 3|ETag: \"a\"|Date: d|\
                Last-Modified: d|Set-Cookie: a=1|LSC-Cookie: b=1|X-LiteSpeed-Tag: t|\

@@ -145,7 +145,7 @@ fn a_tunnel_that_breaks_resets_the_connection() {
 }
 
 #[test]
-fn what_nobody_reads_is_thrown_away_and_its_end_told() {
+fn discarded_bytes_of_a_switched_stream_are_dropped_until_its_end() {
     let (mut bench, stream) = switched(ASK);
     bench.conn.discard_body(stream);
     let bytes = vec![b'x'; BODY_WINDOW as usize + 10];

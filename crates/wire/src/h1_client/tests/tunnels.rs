@@ -29,7 +29,7 @@ fn everything_behind_101_is_the_body_until_the_end() {
 }
 
 #[test]
-fn a_switch_that_nobody_asked_for_is_refused() {
+fn a_switch_without_an_upgrade_field_is_refused() {
     let refused = "invalid upstream sent invalid status \\\"101\\\"";
     assert_eq!(told(SWITCH), [refused]);
 }

@@ -177,7 +177,7 @@ fn data_is_cut_by_chunk_size_room_and_turns() {
 }
 
 #[test]
-fn each_bound_stream_is_told_one_end_whoever_ends_it() {
+fn each_bound_stream_gets_one_end() {
     // The peer reset it before `bind`.
     let mut bench = Bench::new();
     bench.send(&[get(1), rst(1, 8)].concat());

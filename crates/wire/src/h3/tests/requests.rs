@@ -141,7 +141,7 @@ fn trailers_are_checked_and_dropped() {
 }
 
 #[test]
-fn malformed_heads_reset_the_stream_and_nobody_hears_of_them() {
+fn malformed_heads_reset_the_stream_without_an_event() {
     let mut world = World::new();
     for (stream, lines) in [
         &[GET[0], GET[1], GET[2]][..],
