@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn a_site_is_served_to_whom_it_is_told() {
+    fn a_site_listens_on_the_given_addresses() {
         let listen = |words: &[&str]| match args(words).map(|all| all.command) {
             Ok(CliCommand::Serve(serve)) => {
                 let all: Vec<String> = serve.listen.iter().map(ToString::to_string).collect();

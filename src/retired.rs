@@ -59,7 +59,7 @@ mod tests {
     use super::Retired;
 
     #[test]
-    fn what_a_worker_holds_is_kept_and_then_dropped_here() {
+    fn objects_held_by_a_worker_are_dropped_here_afterwards() {
         let mut retired = Retired::default();
         let logs = Arc::new(HashMap::new());
         let (worker, gone) = (Arc::clone(&logs), Arc::downgrade(&logs));

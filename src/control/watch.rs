@@ -64,7 +64,7 @@ mod tests {
     use super::WorkerWatch;
 
     #[test]
-    fn a_turn_that_stands_is_told_once_and_a_stopped_process_is_none() {
+    fn a_hanging_turn_is_reported_once_and_a_stopped_process_is_not() {
         let (post, _inbox) = Inbox::new().unwrap();
         let mut now = Instant::from_nanos(0);
         let mut watch = WorkerWatch::new(post.pulse(), now);

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!             start               ready
-//!   (nobody) ──────► next ─────────────────► current ──────► old ──► (gone)
+//!    (none)  ──────► next ─────────────────► current ──────► old ──► (gone)
 //!       ▲             │ ends: told,            │ dies         finishes its requests
 //!       └─ retry ─────┴─ current stays         └─► another is started at once
 //! ```

@@ -307,7 +307,7 @@ mod tests {
     use super::{LINE_MAX, child, line_end, printable, settings};
 
     #[test]
-    fn settings_belong_to_who_reads_them_and_their_directory_to_us() {
+    fn settings_belong_to_their_reader_and_their_directory_to_us() {
         let (own, _) = bolide_io::process::own_ids();
         let uid = if bolide_io::process::is_root() { 65_534 } else { own };
         let reader = child::ChildAccount { name: "nobody".to_owned(), uid, gid: uid };

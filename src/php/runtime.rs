@@ -144,7 +144,7 @@ mod tests {
     use std::os::unix::fs::{chown, symlink};
 
     #[test]
-    fn only_directories_of_ours_that_nobody_holds_are_swept() {
+    fn only_our_own_unlocked_directories_are_swept() {
         let base = bolide_testkit::site::temp_dir();
         let make = |name: &str| {
             fs::create_dir(base.join(name)).unwrap();

@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_in_memory_comes_back_from_the_file_in_order_and_twice_if_kept() {
+    fn bytes_beyond_memory_come_back_from_the_file_in_order_and_twice_if_retained() {
         for retain in [Retain::Yes, Retain::No] {
             let mut spool = Spool::new(LIMITS, retain);
             let mut disk = Vec::new();

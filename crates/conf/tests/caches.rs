@@ -104,7 +104,7 @@ fn purging_is_spelled_in_three_ways() {
 }
 
 #[test]
-fn pages_are_not_cached_unless_somebody_says_so() {
+fn pages_are_not_cached_by_default() {
     let off = page("");
     assert_eq!((off.mode, off.status_header), (PageMode::Off, StatusHeader::LiteSpeed));
     assert!(off.esi && off.autoflush && !off.respect_request && off.never.is_none());

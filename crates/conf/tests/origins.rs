@@ -105,7 +105,7 @@ fn a_pass_is_not_inherited_and_a_return_comes_before_it() {
 }
 
 #[test]
-fn a_group_has_its_servers_and_what_each_is_told() {
+fn a_group_has_its_servers_with_their_parameters() {
     let http = http(
         "upstream a { least_conn; \
            server 10.0.0.1 weight=5 max_fails=0 fail_timeout=1m max_conns=9; \
@@ -191,7 +191,7 @@ fn every_setting_of_an_origin_is_read() {
 }
 
 #[test]
-fn sizes_that_nobody_wrote_follow_those_that_somebody_wrote() {
+fn default_sizes_follow_configured_ones() {
     let inside = "fastcgi_buffer_size 12k; server { location /a { } \
         location /b { fastcgi_buffers 8 32k; location /b/c { fastcgi_busy_buffers_size 40k; } } \
         location /d { fastcgi_busy_buffers_size 28k; location /d/e { fastcgi_buffers 16 8k; } } }";
@@ -278,7 +278,7 @@ fn a_pool_is_a_group_with_one_socket_and_as_many_turns_as_children() {
 }
 
 #[test]
-fn php_gets_parameters_when_nobody_wrote_any() {
+fn php_gets_default_parameters() {
     let inside = "php_pool p { } server { \
         location /a { php_pass p; location /a/b { fastcgi_pass unix:/s; } } \
         location /c { lsapi_pass unix:/s; } \

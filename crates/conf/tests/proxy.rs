@@ -98,7 +98,7 @@ fn lists_are_inherited_whole_or_not_at_all_and_off_empties_them() {
 }
 
 #[test]
-fn what_is_wrong_is_told_in_nginxs_words() {
+fn errors_have_nginxs_words() {
     let uri = "\"proxy_pass\" cannot have URI part in location given by regular expression, or \
                inside named location, or inside \"if\" statement, or inside \"limit_except\" block";
     let placed = "\"proxy_redirect default\" should be placed after the \"proxy_pass\" directive";

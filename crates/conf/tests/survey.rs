@@ -64,14 +64,14 @@ fn entries_of_value_blocks_are_no_directives_and_those_of_groups_are() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_told_without_a_place_of_its_own() {
+fn a_missing_file_is_reported_without_a_place() {
     let missing = survey(&Files::default(), Path::new("/conf/nginx.conf"), &options());
     assert!(missing.findings.is_empty() && !missing.is_fine());
     assert!(missing.others[0].message.contains("No such file"), "{missing:?}");
 }
 
 #[test]
-fn what_other_modules_keep_out_is_marked_though_nobody_here_knows_them() {
+fn access_directives_of_unknown_modules_are_marked() {
     let survey =
         of("events {}\nhttp { server { modsecurity on; access_by_lua_file a; slice 1m; } }");
     let guards: Vec<_> =

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_read_is_told() {
+    fn unreadable_markup_is_reported() {
         let mut cutter = Cutter::new(EsiLimits::default());
         cutter.feed(Bytes::from_static(b"<esi:inline name='/x' <b>secret</b>"), |_| {});
         assert!(cutter.is_doubtful());

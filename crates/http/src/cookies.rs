@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_can_be_seen_is_told() {
+    fn an_excess_of_cookies_is_reported() {
         for (count, is_cut) in [(512, false), (513, true)] {
             let mut request = FieldMap::new();
             request.push(Name::Cookie, "a;".repeat(count - 1).as_bytes());

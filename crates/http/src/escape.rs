@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn controls_of_every_kind_are_told_as_numbers_and_other_text_stays() {
+    fn controls_of_every_kind_are_escaped_and_other_text_stays() {
         let rows: [(&[u8], &[u8]); 6] = [
             (b"plain \"x\\y\"", b"plain \"x\\y\""),
             (b"a\nb\r\0\x1b[31m\x7f", b"a\\x0Ab\\x0D\\x00\\x1B[31m\\x7F"),

@@ -54,7 +54,7 @@ mod tests {
     use super::says_so;
 
     #[test]
-    fn proxies_are_told_from_clients() {
+    fn proxies_are_distinguished_from_clients() {
         for name in ["Via", "x-forwarded-for", "X-Forwarded", "X-REAL-IP", "forwarded", "cf-ray"] {
             assert!(says_so(name.as_bytes()), "{name}");
         }

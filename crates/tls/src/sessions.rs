@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_that_is_too_large_is_not_kept() {
+    fn a_session_that_is_too_large_is_not_stored() {
         let stamp = SessionStamp { lifetime: 60, context: None };
         let stamped = StampedSessions { sessions: Sessions::new(8), stamp };
         assert!(stamped.put(key(1), vec![0; SESSION_MAX]));

@@ -198,7 +198,7 @@ impl Fetch {
             PeerChoice::Busy if self.group.as_ref().is_some_and(|group| group.queue.is_some()) => {
                 self.wait(ctx);
             }
-            PeerChoice::Busy | PeerChoice::Nobody => self.find_nobody(ctx),
+            PeerChoice::Busy | PeerChoice::Nobody => self.find_no_server(ctx),
         }
     }
 
@@ -259,7 +259,7 @@ impl Fetch {
 
     fn wait(&mut self, ctx: &mut FetchCtx<'_>) {
         let Some(group) = self.group.clone() else { return };
-        let Some(queue) = group.queue else { return self.find_nobody(ctx) };
+        let Some(queue) = group.queue else { return self.find_no_server(ctx) };
         let Ok(before) = ctx.pools.join(&group, ctx.me, queue.len) else {
             self.log(LogLevel::Error, messages::QUEUE_FULL, messages::CONNECTING, ctx);
             return self.turn_away(ctx);
@@ -286,7 +286,7 @@ impl Fetch {
             }
             PeerChoice::Nobody => {
                 self.stop_waiting(&group, ctx);
-                self.find_nobody(ctx);
+                self.find_no_server(ctx);
             }
         }
     }
@@ -309,7 +309,7 @@ impl Fetch {
         ctx.pools.release(group);
     }
 
-    fn find_nobody(&mut self, ctx: &mut FetchCtx<'_>) {
+    fn find_no_server(&mut self, ctx: &mut FetchCtx<'_>) {
         self.log(LogLevel::Error, messages::NO_LIVE, messages::CONNECTING, ctx);
         self.tell_group_attempt(502, ctx);
         self.refuse(ConnectRefused { status: 502, retry_after: None, cause: Cause::Error }, ctx);

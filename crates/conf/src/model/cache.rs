@@ -613,7 +613,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_machine_itself_may_purge_unless_told_otherwise() {
+    fn only_the_local_machine_may_purge_by_default() {
         let mut page = PageCache::default();
         let ip = |text: &str| text.parse().ok();
         let may = |page: &PageCache, client, peer| {

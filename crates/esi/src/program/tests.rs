@@ -160,7 +160,7 @@ fn inlines_keep_their_bodies_unread() {
 }
 
 #[test]
-fn excess_and_mistakes_are_told() {
+fn excess_and_mistakes_are_reported() {
     let kinds = |page: &str, limits: EsiLimits| -> Vec<ProblemKind> {
         let program = parse(Bytes::copy_from_slice(page.as_bytes()), limits);
         program.problems.iter().map(|problem| problem.kind).collect()

@@ -47,7 +47,7 @@ fn file(known: Known) -> Rc<OpenFile> {
 }
 
 #[test]
-fn an_entry_is_relied_upon_until_its_time_and_kept_if_nothing_changed() {
+fn an_entry_is_valid_until_its_time_and_stays_if_nothing_changed() {
     let (mut table, policy) = (table(), ProbePolicy::default());
     assert!(matches!(table.lookup(b"/a", at(0), &policy), Known::Unknown));
     let first = file(put(&mut table, "/a", content(1, "one"), &policy, at(0)));
@@ -145,7 +145,7 @@ fn a_stricter_rule_for_links_is_not_satisfied_by_a_laxer_look() {
 }
 
 #[test]
-fn directories_and_mere_looks_are_told_apart_from_files() {
+fn directories_and_stat_lookups_are_distinct_from_files() {
     let (mut table, policy) = (table(), ProbePolicy::default());
     let directory = Meta { kind: FileKind::Directory, ..Meta::default() };
     let known = put(&mut table, "/d", Probed::Seen(directory), &policy, at(0));
@@ -196,7 +196,7 @@ fn entries_in_use_outlive_a_flood_of_others() {
 }
 
 #[test]
-fn a_sweep_drops_what_nobody_used() {
+fn a_sweep_drops_unused_entries() {
     let (mut table, policy) = (table(), ProbePolicy::default());
     put(&mut table, "/a", content(1, "x"), &policy, at(0));
     put(&mut table, "/b", content(1, "x"), &policy, at(0));

@@ -96,7 +96,7 @@ fn a_targeted_field_is_a_dictionary_or_ignored() {
 }
 
 #[test]
-fn surrogates_are_told_lifetime_grace_and_content() {
+fn surrogate_control_has_lifetime_grace_and_content() {
     let read = |line: &'static str| surrogate(std::iter::once(line.as_bytes())).unwrap();
     let both = read("max-age=30+60, content=\"ESI/1.0\"");
     assert_eq!(both.control.max_age, Some(30));

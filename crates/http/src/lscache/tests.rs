@@ -6,7 +6,7 @@ use super::{
 use proptest::prelude::{any, proptest};
 
 #[test]
-fn control_says_for_whom_and_how_long() {
+fn control_has_an_audience_and_a_lifetime() {
     use CacheScope::{Private, Public};
     let rows: [(&str, Option<CacheScope>, Option<u32>); 24] = [
         ("", None, None),

@@ -52,7 +52,7 @@ fn a_call_to_a_unix_socket_stands_at_once_and_carries_bytes() {
 }
 
 #[test]
-fn a_call_to_nobody_tells_the_error_number() {
+fn a_connect_without_a_listener_returns_the_error_number() {
     let mut io = Epoll::new().unwrap();
     let missing = io.connect(Callee::Unix(b"/nonexistent/bolide.sock"), None);
     assert_eq!(missing.map_err(|failure| failure.errno).map(|call| call.stands), Err(libc::ENOENT));

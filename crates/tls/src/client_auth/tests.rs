@@ -99,7 +99,7 @@ fn fault(auth: &ClientAuth, chain: &[&Made]) -> Option<ClientCertFault> {
 }
 
 #[test]
-fn who_is_trusted_alone_signs_nobody_else_in() {
+fn a_certificate_trusted_by_itself_authorises_no_other() {
     for is_ca in [IsCa::ExplicitNoCa, IsCa::NoCa] {
         let pinned = self_signed(named("pinned", is_ca));
         let forged = pinned.sign(leaf("forged"));
@@ -209,7 +209,7 @@ fn the_newest_list_of_an_issuer_counts_wherever_it_stands() {
 }
 
 #[test]
-fn who_is_trusted_alone_needs_a_good_list_where_there_are_lists() {
+fn a_certificate_trusted_by_itself_needs_a_good_crl_if_there_are_crls() {
     let pinned = self_signed(leaf("pinned"));
     let (stranger, other) = (self_signed(leaf("pinned")), self_signed(ca("other")));
     let judge = |crl: String| fault(&trusting(&[&pinned], &[crl]), &[&pinned]);

@@ -158,7 +158,7 @@ fn answers_of_the_issuer_and_of_its_delegate_are_good() {
 }
 
 #[test]
-fn nobody_else_answers() {
+fn no_other_key_may_answer() {
     for answer in [STRANGER, OUTSIDER] {
         assert_eq!(question().judge(&der(answer), NOW), Err(OcspFault::Unsigned));
     }
@@ -183,7 +183,7 @@ fn an_answer_holds_for_its_time() {
 }
 
 #[test]
-fn a_changed_answer_is_nobodys() {
+fn a_changed_response_is_invalid() {
     let good = der(DIRECT);
     // The certificates after the signature are not needed here.
     for at in 0..good.len() {

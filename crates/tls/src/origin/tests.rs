@@ -116,7 +116,7 @@ fn sessions_are_taken_up_again_where_that_is_wanted() {
 }
 
 #[test]
-fn a_name_is_told_only_where_that_is_wanted_and_an_address_never() {
+fn a_name_is_sent_only_if_configured_and_an_address_never() {
     let (server, _) = server(BOTH);
     for (tells_name, name, told) in [
         (true, "b.example", Some("b.example")),
@@ -134,7 +134,7 @@ fn a_name_is_told_only_where_that_is_wanted_and_an_address_never() {
 }
 
 #[test]
-fn an_origin_is_who_it_should_be_or_nginx_words_say_why_not() {
+fn an_upstream_has_the_expected_name_or_fails_in_nginxs_words() {
     let (server, chain) = server(BOTH);
     let (other, _) = self_signed(&["a.example"]).unwrap();
     // All certificates made here have the same subject.
@@ -158,7 +158,7 @@ fn an_origin_is_who_it_should_be_or_nginx_words_say_why_not() {
 }
 
 #[test]
-fn what_is_no_tls_is_told_in_openssls_words() {
+fn a_stream_without_tls_fails_in_openssls_words() {
     let tls = OriginTls::new(&options(), None).unwrap();
     let mut session = tls.session(b"a.example", None).unwrap();
     let fault = session.receive(b"HTTP/1.1 400 Bad Request\r\n", &mut Vec::new()).unwrap_err();

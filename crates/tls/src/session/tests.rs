@@ -342,7 +342,7 @@ fn a_session_is_resumed_by_another_acceptor_that_shares_the_tickets() {
 }
 
 #[test]
-fn a_close_is_told_to_the_other_side() {
+fn a_close_reaches_the_other_side() {
     for version in [&TLS12, &TLS13] {
         let acceptor = acceptor(&AcceptorOptions::default());
         let mut pair = meet(&acceptor, &Visitor::new(version, BOTH, &[]), "a.example").unwrap();
@@ -462,7 +462,7 @@ fn the_name_of_a_refused_session_is_not_the_next_ones() {
 }
 
 #[test]
-fn a_hello_that_somebody_else_looked_at_names_nobody_here() {
+fn a_hello_of_another_session_sets_no_name_here() {
     let acceptor = acceptor(&AcceptorOptions::default());
     let visitor = Visitor::new(&TLS13, BOTH, &[]);
     let hello_of = |name: &str| {

@@ -238,7 +238,7 @@ fn every_way_to_choose_asks_everybody_once_and_then_the_backups() {
 }
 
 #[test]
-fn who_failed_too_often_is_left_alone_and_then_tried_by_one_request() {
+fn a_server_that_failed_too_often_is_probed_by_one_request() {
     let shaky = UpstreamServer { max_fails: 2, ..server(1) };
     let mut bench = Bench::new(upstream(Balance::RoundRobin, vec![shaky, server(2)]));
     assert!(!bench.fail(0), "once is not twice");

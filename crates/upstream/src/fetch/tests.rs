@@ -235,7 +235,7 @@ fn an_attempt_tells_times_and_sizes() {
 }
 
 #[test]
-fn connect_failures_are_told_in_nginx_s_words() {
+fn connect_failures_are_logged_in_nginxs_words() {
     let mut bench = Bench::of(vec![server(1), unix("/x")]);
     bench.start(request(patient()));
     assert_eq!(
@@ -326,7 +326,7 @@ fn each_part_has_its_time_limit() {
 }
 
 #[test]
-fn no_time_runs_while_the_client_is_who_is_slow() {
+fn no_timeout_runs_while_the_client_is_slow() {
     let mut bench = Bench::of(vec![server(1)]);
     bench.start(request(patient()));
     bench.wakes([FetchWake::Connected(1), FetchWake::Sent { bytes: 1, left: Left::Unready }]);
@@ -411,7 +411,7 @@ fn tries_and_time_for_other_servers_are_bounded() {
 }
 
 #[test]
-fn nothing_is_tried_again_once_a_head_was_told() {
+fn no_retry_follows_a_delivered_head() {
     let mut bench = Bench::of(vec![server(1), server(2)]);
     bench.start(request(patient()));
     bench.wakes([FetchWake::Connected(1), SENT, FetchWake::Event(head(200))]);
@@ -435,7 +435,7 @@ fn serve(bench: &mut Bench, link: u64) -> Vec<String> {
 }
 
 #[test]
-fn connections_are_kept_for_the_same_server_and_the_oldest_makes_room() {
+fn idle_connections_serve_the_same_server_and_the_oldest_makes_room() {
     let mut bench = Bench::of(vec![server(1)]);
     assert_eq!(serve(&mut bench, 11), ["connect 127.0.0.1:1"]);
     assert_eq!(serve(&mut bench, 11), ["reuse 11"]);
@@ -462,7 +462,7 @@ fn connections_are_kept_for_the_same_server_and_the_oldest_makes_room() {
 }
 
 #[test]
-fn a_connection_is_kept_for_so_many_requests_and_so_long() {
+fn a_connection_has_limits_of_requests_and_time() {
     let mut group = upstream(Balance::RoundRobin, vec![server(1)]);
     group.keepalive.requests = 2;
     group.keepalive.time = Duration::from_secs(50);
@@ -482,7 +482,7 @@ fn a_connection_is_kept_for_so_many_requests_and_so_long() {
 }
 
 #[test]
-fn a_kept_connection_that_is_gone_costs_nothing_but_a_new_one() {
+fn a_lost_idle_connection_costs_only_a_new_one() {
     let mut bench = Bench::of(vec![server(1), server(2)]);
     serve(&mut bench, 1);
     serve(&mut bench, 2);
@@ -511,7 +511,7 @@ fn a_kept_connection_that_is_gone_costs_nothing_but_a_new_one() {
 }
 
 #[test]
-fn a_connection_is_not_kept_unless_the_whole_request_left() {
+fn a_connection_is_closed_unless_the_whole_request_was_sent() {
     let mut bench = Bench::of(vec![server(1)]);
     bench.start(request(keeping()));
     let told = bench.wakes([FetchWake::Connected(1), FetchWake::Event(head(200)), END]);
@@ -544,7 +544,7 @@ fn the_error_stream_goes_to_the_log_and_can_spoil_the_answer() {
 }
 
 #[test]
-fn who_finds_all_servers_busy_waits_in_order() {
+fn requests_queue_in_order_while_all_servers_are_busy() {
     let mut bench = Bench::new(queueing(vec![limited(1, 1)], 2));
     assert_eq!(bench.start(request(patient())), ["connect 127.0.0.1:1"]);
     assert!(bench.start(request(patient())).is_empty());
@@ -575,7 +575,7 @@ fn who_finds_all_servers_busy_waits_in_order() {
 }
 
 #[test]
-fn who_waits_for_too_long_is_sent_away() {
+fn a_request_that_waits_too_long_is_refused() {
     let mut bench = Bench::new(queueing(vec![limited(1, 1)], 2));
     bench.start(request(patient()));
     bench.start(request(patient()));
@@ -585,7 +585,7 @@ fn who_waits_for_too_long_is_sent_away() {
 }
 
 #[test]
-fn the_first_who_waits_finds_a_server_that_nobody_told_of() {
+fn the_first_of_the_queue_finds_a_free_server_without_a_notice() {
     let mut servers = vec![limited(1, 1), limited(2, 1)];
     servers[1].fail_timeout = Duration::from_secs(2);
     let mut bench = Bench::new(queueing(servers, 2));
@@ -622,7 +622,7 @@ fn a_place_that_the_first_cannot_use_goes_to_the_next() {
 }
 
 #[test]
-fn without_a_client_the_application_is_told_to_stop_unless_it_must_not_be() {
+fn without_a_client_the_application_is_aborted_unless_configured_otherwise() {
     let mut bench = Bench::of(vec![server(1)]);
     bench.start(request(patient()));
     assert_eq!(

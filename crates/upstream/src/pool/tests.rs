@@ -118,7 +118,7 @@ impl Worker<'_> {
 }
 
 #[test]
-fn nobody_waits_for_a_place_that_is_free_whatever_the_workers_do_at_once() {
+fn no_request_waits_for_a_free_place_under_concurrency() {
     let group = queueing(vec![limited(1, PLACES)], 1000);
     let shared = Shared {
         groups: UpstreamGroups::new(&[group], None),
@@ -153,7 +153,7 @@ fn nobody_waits_for_a_place_that_is_free_whatever_the_workers_do_at_once() {
 }
 
 #[test]
-fn a_turn_that_comes_too_late_is_passed_to_a_worker_where_somebody_waits() {
+fn a_late_turn_passes_to_a_worker_with_waiting_requests() {
     let groups = UpstreamGroups::new(&[queueing(vec![limited(1, 1)], 10)], None);
     let group = groups.iter().next().unwrap();
     let (mut here, mut there) = (LinkPools::new(0), LinkPools::new(1));

@@ -74,7 +74,7 @@ fn what_was_seen_of_a_hello_is_not_looked_at_again() {
 }
 
 #[test]
-fn who_is_shown_no_certificate_learns_that_nobody_knows_the_name() {
+fn a_client_without_a_certificate_gets_unrecognized_name() {
     let mut certs = ServerCerts::new();
     let nobody = certs.add(Vec::new());
     certs.set_default(nobody);

@@ -76,7 +76,7 @@ fn what_is_missing_here_is_missing_for_every_origin() {
 }
 
 #[test]
-fn a_kept_connection_is_for_those_who_want_the_same() {
+fn an_idle_connection_serves_requests_with_the_same_tls_settings() {
     let mut bench = Bench::of(vec![server(1)]);
     let keep = |bench: &mut Bench, request, link| {
         bench.start(request);
@@ -96,7 +96,7 @@ fn a_kept_connection_is_for_those_who_want_the_same() {
 const COLLIDING: [&str; 2] = ["nopdaiilocmmchgf", "akdbgbkljgaclpdj"];
 
 #[test]
-fn kept_connections_are_told_apart_by_all_that_was_wanted() {
+fn idle_connections_are_distinguished_by_every_tls_setting() {
     let secure = |site, settings, name: &str, certificate: Option<&str>| {
         let pem = |text: &str| text.as_bytes().into();
         let certificate = certificate.map(|text| [pem(text), pem("key")]);
