@@ -396,6 +396,10 @@ impl World {
         match self.scenario {
             Scenario::CacheChange if self.chance.one_in(2) => self.jump(),
             Scenario::CacheDisk => self.harm(now),
+            Scenario::QuicDeath if self.deaths_left > 0 && self.chance.one_in(2) => {
+                self.kernel.borrow_mut().net.deaths += 1;
+                self.restart(false);
+            }
             scenario if scenario.has_upkeep() && self.layout.number < 6 => self.keep_up(now),
             scenario if scenario.reloads() && self.layout.number < 6 => self.reload(now),
             scenario if scenario.drains() => {

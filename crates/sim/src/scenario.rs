@@ -55,6 +55,8 @@ pub enum Scenario {
     QuicReload,
     /// The server is told to quit in the middle.
     QuicDrain,
+    /// The server dies and starts again, between turns, while configurations change.
+    QuicDeath,
     /// Applications behind it that die, hang and talk nonsense.
     QuicTangle,
     /// Ports with TLS and the PROXY protocol, clients with certificates, and applications that are
@@ -137,7 +139,7 @@ pub const MILLI: u64 = 1_000_000;
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Calm,
         Self::Clients,
         Self::Disk,
@@ -161,6 +163,7 @@ impl Scenario {
         Self::QuicRough,
         Self::QuicReload,
         Self::QuicDrain,
+        Self::QuicDeath,
         Self::QuicTangle,
         Self::Secure,
         Self::Upkeep,
@@ -195,6 +198,7 @@ impl Scenario {
             Self::QuicRough => "quic-rough",
             Self::QuicReload => "quic-reload",
             Self::QuicDrain => "quic-drain",
+            Self::QuicDeath => "quic-death",
             Self::QuicTangle => "quic-tangle",
             Self::Secure => "secure",
             Self::Upkeep => "upkeep",
@@ -234,7 +238,12 @@ impl Scenario {
     pub const fn has_quic(self) -> bool {
         matches!(
             self,
-            Self::Quic | Self::QuicRough | Self::QuicReload | Self::QuicDrain | Self::QuicTangle
+            Self::Quic
+                | Self::QuicDeath
+                | Self::QuicRough
+                | Self::QuicReload
+                | Self::QuicDrain
+                | Self::QuicTangle
         )
     }
 
@@ -281,6 +290,7 @@ impl Scenario {
             Self::Reload
                 | Self::QuicReload
                 | Self::Mix
+                | Self::QuicDeath
                 | Self::Upkeep
                 | Self::Dearth
                 | Self::CacheChange
@@ -295,7 +305,7 @@ impl Scenario {
         let disk = Faults { open_in: 8, race_in: 10, read_in: 60, short_read_in: 3, ..calm };
         match self {
             Self::Calm | Self::Reload | Self::Drain | Self::Audiences => calm,
-            Self::Quic | Self::QuicReload | Self::QuicDrain => calm,
+            Self::Quic | Self::QuicReload | Self::QuicDrain | Self::QuicDeath => calm,
             Self::QuicRough => Faults { short_read_in: 4, ..calm },
             Self::Apps | Self::Assembly => Faults { short_read_in: 3, ..calm },
             Self::Cache | Self::CacheTight => Faults { short_read_in: 4, ..calm },
@@ -382,7 +392,7 @@ impl Scenario {
             Self::Quic => quic,
             Self::QuicRough => Habits { sabotage_in: 3, read_max: 32 * 1024, ..quic },
             Self::QuicReload => Habits { sabotage_in: 10, ..quic },
-            Self::QuicDrain => quic,
+            Self::QuicDrain | Self::QuicDeath => quic,
             Self::QuicTangle => {
                 Habits { weights: Weights::Apps, sabotage_in: 4, read_max: 32 * 1024, ..quic }
             }

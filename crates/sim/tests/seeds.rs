@@ -170,6 +170,11 @@ fn a_reload_loses_no_request_over_quic() {
 }
 
 #[test]
+fn the_death_of_a_server_is_told_to_clients_of_quic_at_once() {
+    try_all(Scenario::QuicDeath);
+}
+
+#[test]
 fn a_network_that_loses_datagrams_costs_no_answer_but_its_own() {
     try_all(Scenario::QuicRough);
 }

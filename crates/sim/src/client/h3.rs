@@ -405,6 +405,14 @@ impl SimH3Client {
         let loses = loses(kernel, line);
         let silent = kernel.nanos.saturating_sub(line.conn.heard);
         match reason {
+            // RFC 9000 §10.3: the next server knows what the last one promised.
+            ConnectionError::Reset if kernel.net.deaths > 0 => return Verdict::Again,
+            ConnectionError::TimedOut if kernel.net.deaths > 0 && line.talk.streams.is_empty() => {
+                return Verdict::Again;
+            }
+            _ => {}
+        }
+        match reason {
             // The server waited for what never left here.
             ConnectionError::Reset | ConnectionError::TimedOut if line.conn.is_stuck() => {
                 Verdict::Again
@@ -486,7 +494,8 @@ impl SimH3Client {
 
     /// The server does not answer the handshake.
     fn give_up(&mut self, kernel: &mut Kernel, line: &Line) -> SimAct {
-        if !kernel.net.weather.loses() && !kernel.has_lost_ports && !kernel.draining {
+        let is_excused = kernel.has_lost_ports || kernel.draining || kernel.net.deaths > 0;
+        if !kernel.net.weather.loses() && !is_excused {
             self.base.complain(kernel, "a handshake comes to nothing");
         }
         kernel.abandon_host(line.conn.host);

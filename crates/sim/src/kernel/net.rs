@@ -166,6 +166,8 @@ pub struct Net {
     sent: u64,
     /// Nothing passes until then.
     gap_until: u64,
+    /// Servers that have died.
+    pub deaths: u64,
     /// Datagrams of clients, which an attacker may replay.
     pub samples: Vec<Vec<u8>>,
 }
@@ -181,6 +183,7 @@ impl Net {
             flying: BTreeMap::new(),
             sent: 0,
             gap_until: 0,
+            deaths: 0,
             samples: Vec::new(),
         }
     }

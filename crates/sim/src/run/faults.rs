@@ -70,7 +70,7 @@ impl World {
             anchor: &self.anchor,
             limits: self.limits,
             layout: &self.layout,
-            has_trees: true,
+            has_trees: self.scenario.has_trees(),
             seed: self.seed,
             life: self.deaths,
         };
