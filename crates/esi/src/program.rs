@@ -197,7 +197,7 @@ impl ProblemKind {
 /// Reads a page chunk by chunk.
 ///
 /// ```
-/// let mut parser = bolide_esi::Parser::new(bolide_esi::Limits::default());
+/// let mut parser = bolide_esi::EsiParser::new(bolide_esi::EsiLimits::default());
 /// parser.feed(bytes::Bytes::from_static(b"<p><esi:inc"));
 /// parser.feed(bytes::Bytes::from_static(b"lude src='/a'/></p>"));
 /// assert_eq!(parser.finish().includes().next().map(|i| &i.src[..]), Some(&b"/a"[..]));

@@ -148,12 +148,12 @@ pub struct SpliceSeal {
 /// A page being sent: the bytes before, between and after the parts.
 ///
 /// ```
-/// # use bolide_esi::splice::{Joint, Part};
+/// # use bolide_esi::splice::{Joint, SplicePart};
 /// # use bolide_http::negotiate::Coding;
 /// let mut joint = Joint::new(Coding::Gzip);
 /// let mut body = joint.head().to_vec();
 /// for text in [&b"a page "[..], b"and a fragment"] {
-///     let part = Part::stored(Coding::Gzip, text);
+///     let part = SplicePart::stored(Coding::Gzip, text);
 ///     joint.add(&part);
 ///     body.extend_from_slice(part.bytes());
 /// }
