@@ -102,7 +102,7 @@ pub(crate) enum AnswerBody {
     Stream(Box<CompressedFile>),
     /// What an origin sends.
     Origin(Box<Inflow>),
-    /// What somebody else's fetch brings.
+    /// What another exchange's fetch brings.
     Growing(Box<Growth>),
     /// A page that is put together.
     Assembly(Box<PageAssembly>),

@@ -3,11 +3,12 @@
 //! ```text
 //!   Undecided ──▶ Collected   all of it in memory and a file, then the origin is asked
 //!       │    └──▶ Streamed    each piece goes to the origin, which gives its room back
-//!       └───────▶ Refused     nobody wants it
+//!       └───────▶ Refused     it is discarded
 //! ```
 //!
-//! Owns what arrived before anybody decided, and what is collected. Easiest to break: the client's
-//! room is given back exactly once for each byte, and not before the byte has found its place.
+//! Owns what arrived before its use was decided, and what is collected. Easiest to break: the
+//! client's room is given back exactly once for each byte, and not before the byte has found its
+//! place.
 
 use bolide_base::{Retain, Spool, SpoolLimits};
 use bytes::Bytes;
@@ -24,7 +25,7 @@ enum Plan {
     Collected,
     /// It goes to the origin as it comes.
     Streamed,
-    /// Nobody gets it.
+    /// It is discarded.
     Refused,
 }
 
@@ -60,7 +61,7 @@ struct Named {
 pub(crate) enum FileHolds {
     /// What did not fit in memory.
     Rest,
-    /// All of what does not fit in memory, for somebody will read the file.
+    /// All of what does not fit in memory: the file will be read.
     Everything,
     /// All of any body, in a file with a name.
     Always {
@@ -109,7 +110,7 @@ impl RequestUpload {
         self.is_complete
     }
 
-    /// Whether somebody wanted the body.
+    /// Whether the body was used.
     pub(crate) fn is_wanted(&self) -> bool {
         self.plan != Plan::Undecided
     }
@@ -179,7 +180,7 @@ impl RequestUpload {
         UploadProgress::Complete
     }
 
-    /// Gives back the room of what nobody will look at.
+    /// Gives back the room of what is discarded.
     pub(crate) fn give_back(&mut self, effects: &mut Vec<StepEffect>) {
         let early: usize = self.early.iter().map(Bytes::len).sum();
         let len = early + std::mem::take(&mut self.owed);
@@ -189,7 +190,7 @@ impl RequestUpload {
         }
     }
 
-    /// Nobody gets the body, whatever becomes of the request: what came is forgotten, and what
+    /// The body is discarded, whatever becomes of the request: what came is forgotten, and what
     /// still comes is thrown away.
     pub(crate) fn refuse(&mut self, effects: &mut Vec<StepEffect>) {
         self.give_back(effects);
@@ -209,18 +210,18 @@ impl RequestUpload {
         }
     }
 
-    /// Whether somebody wanted the body, so that its bytes belong to the request's length. What
+    /// Whether the body was used, so that its bytes belong to the request's length. What
     /// nginx throws away over HTTP/1 is not counted.
     pub(crate) const fn counts(&self) -> bool {
         !matches!(self.plan, Plan::Undecided)
     }
 
-    /// Whether nobody gets the body.
+    /// Whether the body is discarded.
     pub(crate) fn is_refused(&self) -> bool {
         self.plan == Plan::Refused
     }
 
-    /// Starts to hand pieces on; the spool that whoever sends them fills.
+    /// Starts to hand pieces on; the spool that their sender fills.
     pub(crate) fn stream(&mut self, memory: usize) -> Spool {
         self.plan = Plan::Streamed;
         let mut spool = Spool::new(SpoolLimits { memory, file: 0 }, Retain::No);

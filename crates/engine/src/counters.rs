@@ -1,6 +1,6 @@
 //! What each worker counts for `stub_status` and `$connections_*`.
 //!
-//! A tally belongs to one worker, which alone writes it; whoever asks adds up those of all. Nothing
+//! A tally belongs to one worker, which alone writes it; a reader adds up those of all. Nothing
 //! here is exact while others are at work.
 
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl RequestTallies {
         Self(all.collect())
     }
 
-    /// The tally of one worker; one that nobody reads, if there is no such.
+    /// The tally of one worker; one that is never read, if there is no such.
     #[must_use]
     pub fn of(&self, worker: u16) -> Arc<Tally> {
         self.0.get(usize::from(worker)).cloned().unwrap_or_default()

@@ -100,9 +100,9 @@ pub struct TlsFacts {
     pub server_name: Option<Box<str>>,
     /// Whether a session was resumed.
     pub reused: bool,
-    /// Ciphers and groups that the client offered, where somebody wants to know.
+    /// Ciphers and groups that the client offered, where a variable or a log names them.
     pub offers: Option<Box<(Box<str>, Box<str>)>>,
-    /// What the session is called, where somebody wants to know.
+    /// What the session is called, where a variable or a log names them.
     pub session_id: Option<Box<[u8]>>,
     /// How our side signed.
     pub signature: &'static str,
@@ -256,7 +256,7 @@ pub struct StepCtx<'a> {
     pub cache: Option<&'a mut bolide_cache::Front>,
     /// Names this exchange to those who wake it with `Filled`.
     pub me: u64,
-    /// What the kernel says of the connection; where no variable names it, nobody asks.
+    /// What the kernel says of the connection; asked only where a variable names it.
     pub tcp: Option<TcpInfo>,
 }
 

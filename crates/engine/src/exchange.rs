@@ -66,7 +66,7 @@ enum ExchangeState {
     Collecting(RequestStep),
     /// An origin was asked; its head is on its way.
     Fetching,
-    /// Somebody else asked for the same; the head is on its way.
+    /// Another exchange asked for the same; the head is on its way.
     Coalescing,
     /// Heads of fragments are on their way, which the page's own waits for.
     Assembling,

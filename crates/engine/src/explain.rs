@@ -35,7 +35,7 @@ pub use trial::{TrialLook, TrialSeen, explain};
 pub use url::Url;
 pub use why::Why;
 
-/// A request that nobody sent.
+/// A request that no client sent.
 #[derive(Clone, Debug)]
 pub struct ExplainRequest {
     /// The method.
@@ -98,7 +98,7 @@ pub enum PhaseOutcome {
     Answers(u16),
     /// This origin is asked.
     Asks(String),
-    /// Somebody else's fetch is waited for.
+    /// Another exchange's fetch is waited for (coalescing).
     Joins,
     /// The connection is closed without an answer.
     Closes,
@@ -193,7 +193,7 @@ pub fn recent(store: &Store, mut wanted: impl FnMut(&Recent) -> bool) -> Vec<Rec
 }
 
 /// The listen that a request for this scheme and port reaches, the one that knows `host` first;
-/// none if nobody listens there.
+/// none if no socket listens there.
 #[must_use]
 pub fn listen_of(site: &Site, scheme: Scheme, port: u16, host: &[u8]) -> Option<usize> {
     let mut captures = crate::captures::Captures::default();

@@ -1,4 +1,4 @@
-//! Whom a request comes from when those who hand it on say so: `X-Forwarded-For` and its like.
+//! The client that a request comes from, as proxies say: `X-Forwarded-For` and its like.
 //!
 //! Owns nginx's reading of such fields: from the end, as far as those who wrote are believed.
 //! Easiest to break: a word that is no address ends the search, and what was found so far holds.
@@ -12,7 +12,7 @@ use crate::ctx::ClientAddress;
 /// What came of one field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// Nobody who is believed wrote it, or there is no address at its end.
+    /// No trusted proxy wrote it, or there is no address at its end.
     Nothing,
     /// An address; what stands before it, in fields before this one, may be asked, too.
     Found,

@@ -1,7 +1,7 @@
 //! Texts and host names with wildcards, found in nginx's order: exact, longest `*.suffix`, longest
 //! `prefix.*`.
 //!
-//! Whoever asks brings the text in lower case.
+//! The caller gives the text in lower case.
 
 use bolide_conf::model::MapKey;
 

@@ -184,7 +184,7 @@ impl Logs {
         self.tid
     }
 
-    /// Lines that were dropped because nobody drained their target.
+    /// Lines that were dropped because their target was not drained.
     #[must_use]
     pub const fn lost(&self) -> u64 {
         self.lost

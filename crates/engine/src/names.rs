@@ -63,7 +63,7 @@ impl ServerNames {
         self.find_named(host, captures).unwrap_or(self.default)
     }
 
-    /// The same, none when nobody claims it or there is only one server.
+    /// The same, none when no server has it or there is only one server.
     #[inline]
     pub(crate) fn find_named(&self, host: &[u8], captures: &mut Captures) -> Option<u32> {
         if self.sole {

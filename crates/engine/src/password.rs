@@ -44,7 +44,7 @@ impl PasswordCheck {
     }
 
     /// Names password and hash together without telling either; it depends on `secret`, so that
-    /// nobody can compute it beforehand.
+    /// it cannot be computed beforehand.
     #[must_use]
     pub fn fingerprint(&self, secret: &[u8; 32]) -> [u8; 32] {
         Sha256::new()

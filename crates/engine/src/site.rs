@@ -112,7 +112,7 @@ pub(crate) struct CompiledLocation {
     pub(crate) guarded: bool,
     /// Whether who asks decides which file, page or kept answer is meant.
     pub(crate) turns_on_client: bool,
-    /// Whether somebody may be kept out.
+    /// Whether access may be refused.
     pub(crate) keeps_out: bool,
     /// The origin that answers, if one does.
     pub(crate) pass: Option<Arc<UpstreamPass>>,
@@ -330,7 +330,7 @@ impl Site {
         self.looks
     }
 
-    /// `$hostname`; empty if nobody said.
+    /// `$hostname`; empty if unknown.
     pub(crate) const fn hostname(&self) -> &str {
         &self.hostname
     }

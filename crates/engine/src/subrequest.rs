@@ -1,7 +1,7 @@
 //! What a request is to the server: a client's, or one that the server makes inside itself.
 //!
-//! Owns the closed set of purposes, so that no request has two. Who asks for whom is the worker's
-//! business (`crates/worker/src/subrequests.rs`).
+//! Owns the closed set of purposes, so that no request has two. The worker owns the tree of parents
+//! and children (`crates/worker/src/subrequests.rs`).
 
 use crate::content::esi::Lineage;
 use crate::content::parts::Inclusion;

@@ -217,7 +217,7 @@ impl<'a> VariableScope<'a> {
                 }
                 _ => maybe(out, (!head.method_text.is_empty()).then_some(&head.method_text)),
             },
-            // What is asked inside was sent by nobody.
+            // No client sent a subrequest.
             Var::RequestLength if request.role.is_subrequest() => number(out, 0),
             Var::RequestLength => {
                 let counts = head.version >= HttpVersion::Http2 || request.upload.counts();

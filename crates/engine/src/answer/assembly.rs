@@ -131,7 +131,7 @@ impl PageAssembly {
         assembly
     }
 
-    /// A page that somebody else fetches.
+    /// A page that another exchange fetches.
     pub(crate) fn growing(growth: Growth) -> Self {
         Self::new(ScriptState::growing(growth))
     }

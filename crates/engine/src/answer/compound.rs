@@ -1,7 +1,7 @@
 //! A body with other answers in it: pages with SSI, and what `addition` puts around bodies.
 //!
 //! Owns the order in which texts and answers leave, and how far a page is read ahead of them.
-//! Commands are done by whoever has the request ([`crate::content::parts`]): reading stops at each.
+//! The owner of the request does commands ([`crate::content::parts`]): reading stops at each.
 //! Easiest to break: as in nginx, a page is read on before the answers that it asked for are, so
 //! that they see what it set.
 

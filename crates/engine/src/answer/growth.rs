@@ -1,4 +1,4 @@
-//! The body of an answer that somebody else's fetch brings, read while it comes.
+//! The body of an answer that another exchange's fetch brings, read while it comes.
 
 use bolide_base::SendChain;
 use bolide_cache::{Follower, GrowthRead, Waited, Waiter};

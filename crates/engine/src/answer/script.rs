@@ -47,7 +47,7 @@ pub(super) struct KeptScript {
     coding: Option<Coding>,
 }
 
-/// A page that somebody else fetches.
+/// A page that another exchange fetches.
 #[derive(Debug)]
 pub(super) struct GrowingScript {
     growth: Growth,

@@ -1,7 +1,7 @@
 //! `Cache-Status` (RFC 9211): the way that a request went, in our member of the list.
 //!
 //! Owns the words; what is known of the way is noted where it is taken. Easiest to break: an answer
-//! has either `hit` or `fwd`, and one that was made for nobody else has neither.
+//! has either `hit` or `fwd`, and one that no other client may have has neither.
 
 use bolide_cache::Object;
 use bolide_cache::rules::{Bypass, StoreRefusal};

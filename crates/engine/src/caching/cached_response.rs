@@ -155,7 +155,7 @@ impl Exchange {
         NextStep::Respond
     }
 
-    /// Answers with what somebody else fetches, as it comes.
+    /// Answers with what another exchange fetches, as it comes.
     pub(crate) fn serve_growing(
         &mut self,
         follower: Follower,
@@ -279,7 +279,7 @@ fn cached_form(
     (choice, form)
 }
 
-/// Hides what was kept for caches in front from everybody else.
+/// Hides what was kept for caches in front from all other clients.
 fn hide_controls(
     request: &Request,
     fields: &mut FieldMap,
@@ -347,7 +347,7 @@ pub(crate) fn say_asked(
     ctx: &StepCtx<'_>,
 ) {
     let Some(caching) = &location.caching else { return };
-    // What others fetch is kept, as far as anybody knows.
+    // What others fetch is taken for stored.
     let stored = cache.is_kept() || cache.way.is_collapsed;
     let cached = answer.cached;
     let page = &caching.conf.page;

@@ -78,8 +78,8 @@ impl Exchange {
     }
 }
 
-/// Whether a cache in front of this one holds the connection, which is believed. Whom it asks for
-/// is of no account: `set_real_ip_from` names that client, and a client may be anywhere.
+/// Whether a cache in front of this one holds the connection, which is trusted. The client
+/// behind it is of no account: `set_real_ip_from` names that one, and a client may be anywhere.
 pub(crate) fn is_trusted(page: &PageCache, conn: &ConnInfo) -> bool {
     if page.trusted.is_empty() {
         return false;

@@ -6,8 +6,8 @@
 //!                ▼  (under another key, if the answer says so)
 //!             begun ── pieces ──▶ committed at the end; abandoned if it breaks or grows too large
 //! ```
-//! Owns the permit and outlives the client that asked. Easiest to break: whoever ends the permit
-//! hands on whom to wake.
+//! Owns the permit and outlives the client that asked. Easiest to break: the end of the permit
+//! names the exchanges to wake.
 
 mod fate;
 mod inlines;
@@ -99,7 +99,7 @@ pub struct Fill {
     pub(crate) revalidates: bool,
     /// Who is asked whether the answer is kept, where that is not settled.
     pub(crate) judge: Option<Box<Judge>>,
-    /// Whether the permit is for a key of its own, where nobody waits.
+    /// Whether the permit is for a key of its own, where no exchange waits.
     pub(crate) is_past: bool,
     /// Whether the application drives the cache.
     pub(crate) is_page: bool,
@@ -154,7 +154,7 @@ impl Fill {
         self.keeping
     }
 
-    /// Hears what the origin did, and says whom to wake.
+    /// Hears what the origin did, and names the exchanges to wake.
     pub fn hear(&mut self, news: &OriginNews, now: Now) -> Wakes {
         let now_ms = now.unix_millis;
         match news {
@@ -405,12 +405,12 @@ impl Fill {
             return (Some(permit), Wakes::default());
         }
         if scope == CacheScope::Private && own.session().is_none() && !self.is_past {
-            // Whoever asks for it next has one of his own, and need not wait in line for it.
+            // The next client that asks has a response of its own and need not wait for this one.
             self.store.remember_pass(&own, now_ms + PASS_MS);
         }
         let moved = match caching.is_page() {
             true => permit.move_to(&key),
-            // As in nginx, whoever is last is kept.
+            // As in nginx, the last one is stored.
             false => permit.move_over(&key),
         };
         (moved.permit, moved.wakes)
@@ -590,7 +590,7 @@ fn kept_head(
 ) -> (ObjectHead, Tags) {
     let mut fields = answer.clone();
     rules::for_store(&mut fields, caching.policy.mode);
-    // RFC 9110 §6.6.1: whoever counts from the date to `Expires` needs the date of the answer.
+    // RFC 9110 §6.6.1: a recipient that counts from Date to Expires needs the date of the answer.
     let own = answer.get(Name::Date);
     if let Some(date) = own.filter(|_| caching.is_page()) {
         fields.push(Name::Date, date);

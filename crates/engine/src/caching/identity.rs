@@ -165,7 +165,7 @@ pub(crate) fn push_session(out: &mut Vec<u8>, cookies: &Cookies<'_>, patterns: &
     rules::session(out, cookies, is_session);
 }
 
-/// The key for everybody or for a session.
+/// The public key or that of a session.
 pub(crate) fn key_of<'a>(
     keys: &'a KeyBuilder,
     session: Option<SessionKey<'a>>,

@@ -56,14 +56,14 @@ impl CacheTransaction {
         self.keeping == StoreIntent::Yes
     }
 
-    /// Whether the fetch that begins may be kept: it is made as if nobody had asked for a part.
+    /// Whether the fetch that begins may be kept: it is made without conditions and ranges.
     pub(crate) const fn is_to_keep(&self) -> bool {
         matches!(self.state, CacheState::Filling { .. })
     }
 }
 
 impl Exchange {
-    /// Whether it waits for what somebody else fetches.
+    /// Whether it waits for what another exchange fetches.
     #[must_use]
     pub fn is_coalescing(&self) -> bool {
         let waits = |body: &AnswerBody| match body {
@@ -393,7 +393,7 @@ impl Exchange {
                 None
             }
             Lookup::Pass => {
-                // Nobody waits for it, and it is kept if it turns out that it may be.
+                // Other exchanges do not wait for it. It is stored if its fields permit.
                 self.cache.why = Why::Remembered;
                 self.answer.cached = UpstreamCacheStatus::Miss;
                 take_over(&mut self.request, &mut self.cache, caching, ctx);

@@ -265,7 +265,7 @@ impl CacheNamespaces {
         let mut pages = Vec::new();
         for (at, server) in http.servers.iter().enumerate() {
             let id = store.namespace(site_name(http, server).as_bytes());
-            // Without a name, nobody knows that two are the same site.
+            // Without a name, it is unknown whether two are the same site.
             let is_other = server.primary_name.is_empty() && pages.contains(&id);
             pages.push(match is_other {
                 true => store.namespace(format!("page:#{at}").as_bytes()),

@@ -85,8 +85,8 @@ fn give_back(permit: FillPermit, ctx: &mut StepCtx<'_>) {
 }
 
 /// What is left of a look-up for a client whose answer is most likely for it alone (RFC 9111
-/// §3.5): nobody waits for that, it renews nothing, and what becomes of it is remembered of no
-/// page. None is a question to the origin, whose answer is kept if it says that it may be.
+/// §3.5): no other exchange waits for it, it renews nothing, and its fate is remembered of no page.
+/// None is a question to the origin, whose answer is kept if it says that it may be.
 pub(crate) fn set_apart(
     request: &mut Request,
     answer: &mut Answer,

@@ -23,7 +23,7 @@ use crate::site::Site;
 /// How long a way is relied upon: files that decide it may come and go.
 const LASTS_MS: u64 = 1000;
 
-/// What proves that a fragment is for everybody: the settings that it was looked up by.
+/// What proves that a fragment is public: the settings that it was looked up by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenShortcut(usize);
 
@@ -63,7 +63,7 @@ impl Exchange {
         OpenShortcut::of(site.location(self.request.location).caching.as_ref()?)
     }
 
-    /// For a fragment that is a kept answer: what shows that anybody would have got it.
+    /// For a fragment that is a kept answer: what shows that it is public.
     #[must_use]
     pub fn is_open_fragment(&self) -> Option<OpenShortcut> {
         let object = self.answer.object.as_ref()?;

@@ -24,7 +24,7 @@ pub(crate) enum UpstreamCacheStatus {
     Expired,
     /// Old, because the origin failed or is asked in the background.
     Stale,
-    /// Old, because somebody asks the origin.
+    /// Old, because another exchange asks the upstream server.
     Updating,
     /// The origin said that it is still good.
     Revalidated,
@@ -131,7 +131,7 @@ pub(crate) struct CacheTransaction {
     pub(super) is_private_absent: bool,
     /// What becomes of the answer that comes.
     pub(super) keeping: StoreIntent,
-    /// Whether the origin was asked as if nobody had a condition or wanted a part.
+    /// Whether the origin was asked without the client's conditions and ranges.
     pub(crate) is_whole: bool,
     /// Why the store has the part that it has.
     pub(crate) why: Why,
@@ -144,7 +144,7 @@ pub(crate) struct CacheTransaction {
 }
 
 impl CacheTransaction {
-    /// Forgets the request; a permit that is left goes to nobody.
+    /// Forgets the request; a permit that is left is dropped.
     pub(crate) fn clear(&mut self) {
         if self.looked.is_none() {
             return;
@@ -156,7 +156,7 @@ impl CacheTransaction {
         (self.rounds, self.recalls, self.is_private_absent) = (0, 0, false);
     }
 
-    /// Gives up a right to ask that nobody used.
+    /// Gives up an unused right to ask.
     pub(crate) fn let_go(&mut self) {
         if matches!(self.state, CacheState::Filling { .. }) {
             self.state = CacheState::Passed;

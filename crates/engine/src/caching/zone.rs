@@ -1,8 +1,8 @@
 //! nginx's zones: what `fastcgi_cache*` make of what a look-up found.
 //!
 //! Owns `lock`, `min_uses`, `use_stale`, `background_update` and `max_range_offset`; how long an
-//! answer is good is the business of the rules. Easiest to break: whoever asks without being the
-//! one who fills keeps what it gets all the same, except after `lock_timeout`.
+//! answer is good is the business of the rules. Easiest to break: an exchange that asks beside
+//! the one that fills stores its response all the same, except after `lock_timeout`.
 
 use std::sync::Arc;
 
@@ -105,7 +105,7 @@ impl Exchange {
         self.cache.state = CacheState::Filling { permit, past: false };
     }
 
-    /// Asks while somebody else does, and keeps what comes.
+    /// Asks beside another exchange, and stores what comes.
     fn ask_beside(&mut self, stale: Option<Arc<Object>>, caching: &Caching, ctx: &mut StepCtx<'_>) {
         let is_scarce =
             !self.count_use(self.cache.keys.public().hash(), caching) && stale.is_none();

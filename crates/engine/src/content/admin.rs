@@ -1,8 +1,8 @@
-//! `bolide_admin`: what the cache has and does, as JSON, for those whom an `allow` names.
+//! `bolide_admin`: what the cache has and does, as JSON, for clients that an `allow` names.
 //!
 //! Owns who may and what is asked: `?explain=URL` (with `method`, `cookie`, `header`, `from` and
-//! `listen`), `?request=ID`, and figures without either. Easiest to break: where nobody is named,
-//! nobody may; and a trial waits for the disk as any request does.
+//! `listen`), `?request=ID`, and figures without either. Easiest to break: where no client is
+//! named, none may; and a trial waits for the disk as any request does.
 
 use bolide_conf::model::cache::is_allowed;
 use bolide_http::Method;

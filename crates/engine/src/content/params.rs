@@ -328,7 +328,7 @@ pub(crate) fn push_script(scope: &VariableScope<'_>, out: &mut Vec<u8>) {
     scope.push_path(scope.location(), &name, out);
 }
 
-/// Whom a text with variables named: a group, or an address.
+/// What a text with variables named: a group, or an address.
 pub(crate) fn parse_target(text: &[u8], site: &Site) -> Option<PassTarget> {
     let groups = &site.http()?.upstreams;
     let known = |kind| matches!(kind, UpstreamKind::Block | UpstreamKind::Pool(_));

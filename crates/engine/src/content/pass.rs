@@ -73,7 +73,7 @@ impl PassRequest {
         self.head_at = now.mono;
     }
 
-    /// Nobody waits for the rest of the answer.
+    /// The rest of the answer is not used.
     fn close_attempt(&mut self, now: bolide_base::Now) {
         if let Some(last) = self.attempts.last_mut()
             && !last.is_over
@@ -260,7 +260,7 @@ impl Exchange {
         NextStep::Fetch
     }
 
-    /// What the origin is asked: as if for anybody if the answer is meant for the store, and on
+    /// What the origin is asked: without conditions if the answer is meant for the store, and on
     /// condition that it is not `old`.
     pub(crate) fn origin_request(
         &mut self,

@@ -1,8 +1,8 @@
-//! What an origin that speaks HTTP is asked: whom a text of variables names, the request line, the
-//! fields.
+//! The request to an HTTP upstream server: which server a text of variables names, the request
+//! line, the fields.
 //!
 //! Easiest to break: a field that configuration names must win over the client's, even where its
-//! value is empty; and framing is said by nobody but us.
+//! value is empty; and only the framing layer writes framing fields.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ impl ProxyPlan {
         self.settings.body.as_ref()
     }
 
-    /// Whether a body can be sent whose length nobody knows yet.
+    /// Whether a body of unknown length can be sent.
     pub(crate) fn sends_chunks(&self) -> bool {
         self.settings.version == ProxyVersion::V11
     }
@@ -73,11 +73,11 @@ pub(crate) struct Asking<'a> {
     pub(crate) as_get: bool,
     /// What is asked to be confirmed.
     pub(crate) old: Option<&'a bolide_cache::Object>,
-    /// The length of the body; none if nobody knows.
+    /// The length of the body; none if unknown.
     pub(crate) body_len: Option<u64>,
 }
 
-/// Whom the address `text`, made of variables, names.
+/// The server that the address `text`, made of variables, names.
 ///
 /// # Errors
 ///

@@ -147,8 +147,8 @@ impl Exchange {
         NextStep::Respond
     }
 
-    /// Sends the compressed form `key`, orders it if nobody has yet, or gives `None` where the
-    /// file has to leave as it is.
+    /// Sends the compressed form `key`, has it made if need be, or gives `None` where the file
+    /// has to leave as it is.
     fn send_compressed(
         &mut self,
         file: &Rc<OpenFile>,

@@ -1,5 +1,5 @@
 //! Whether a request may reach its server at all, before any location is looked for: methods that
-//! nobody serves, what may be a replay, and clients that did not show who they are.
+//! no server has, what may be a replay, and clients that did not show who they are.
 
 use bolide_base::client_cert::ClientCertFault;
 use bolide_conf::model::VerifyClient;
@@ -71,7 +71,7 @@ const OTHER_NAME: RequestRefusal = RequestRefusal {
              negotiated",
 };
 
-/// The server that a connection has before it is known for whom a request is: that of the name in
+/// The server that a connection has before the Host of a request is known: that of the name in
 /// its handshake, else the default one; none if that name is the request's, too. As in nginx, a
 /// request line is read by its rules.
 pub(super) fn first_server(request: &Request, site: &Site, conn: &ConnInfo) -> Option<u32> {

@@ -1,6 +1,6 @@
 //! What a client does besides asking: its body comes, breaks the rules, or it leaves.
 //!
-//! Easiest to break: what nobody takes of a body is given back all the same, or the client stalls.
+//! Easiest to break: what is not used of a body is given back all the same, or the client stalls.
 
 use bolide_conf::model::{CloseSettings, LogLevel};
 use bolide_http::{HttpVersion, Name, RequestBody, RequestHead};
@@ -24,7 +24,7 @@ impl Exchange {
         }
         self.request.upload.give_back(ctx.effects);
         if !self.request.upload.is_wanted() {
-            // As in nginx, what nobody reads does not count.
+            // As in nginx, what is not read does not count.
             self.request.body_received = 0;
         }
         let goes_on = self.request.upload.is_streamed() && self.answer.is_fetching();
@@ -33,7 +33,7 @@ impl Exchange {
         }
     }
 
-    /// Body bytes that nobody collects: they are kept until it is known who wants them, handed to
+    /// Body bytes before their use is known: they are kept until then, handed to
     /// the origin, or thrown away. They count until an answer is given.
     pub(super) fn take_body(
         &mut self,

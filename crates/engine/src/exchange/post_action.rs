@@ -1,10 +1,10 @@
-//! `post_action`: what is done behind an answer, by the same request, for nobody.
+//! `post_action`: what is done behind an answer, by the same request, without a client.
 //!
 //! ```text
 //!   finish ──post_action──▶ (steps, waits) ──an answer──▶ its own post_action, or conclude
 //! ```
 //!
-//! Owns what the client got while later locations make answers that nobody pulls, and the end of
+//! Owns what the client got while later locations make answers that are not sent, and the end of
 //! those. The connection is rid of the exchange (`Effect::Outlive`) before anything is done, so
 //! nothing here may be for the client. Easiest to break: it goes on at most as often as redirects
 //! inside the server are left.
@@ -103,7 +103,7 @@ impl Exchange {
         self.enter_named(name, site, ctx)
     }
 
-    /// Such an answer is there: nobody gets it.
+    /// Such an answer is there: it is discarded.
     pub(super) fn end_post_action(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
         self.answer.drop_fetch(ctx);
         self.answer.body = AnswerBody::Empty;

@@ -1,4 +1,4 @@
-//! A request as somebody describes it, made one that a site could get.
+//! A request as an operator describes it, made one that a site could get.
 
 use bolide_conf::model::{Listen, ListenAddress, ListenTransport};
 use bolide_http::Scheme;

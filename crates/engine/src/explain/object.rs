@@ -109,7 +109,7 @@ impl Candidate {
     }
 }
 
-/// What the store has under the URL of `keys`, for everybody and for the session.
+/// What the store has under the URL of `keys`, public and of the session.
 pub(super) fn candidates(
     store: &Store,
     keys: &KeyBuilder,

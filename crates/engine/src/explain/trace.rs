@@ -115,7 +115,7 @@ pub(super) fn written<'a>(
 }
 
 impl Exchange {
-    /// Whether this is a trial run, which must change nothing that anybody shares.
+    /// Whether this is a trial run, which must change no shared state.
     #[inline]
     pub(crate) const fn is_dry(&self) -> bool {
         self.trace.is_some()

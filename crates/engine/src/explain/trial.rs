@@ -211,7 +211,7 @@ impl ExplainTrial {
                         self.exchange.take_for_granted();
                         self.next = Some(Wake::Fragment);
                     }
-                    // Whoever asks next makes it.
+                    // The next request makes it.
                     StepEffect::CompressObject(object, coding, _) => object.unclaim_variant(coding),
                     StepEffect::Deadline(_) if !self.exchange.is_coalescing() => {
                         self.next = Some(Wake::Deadline);
@@ -227,7 +227,7 @@ impl ExplainTrial {
         })
     }
 
-    /// Whom the location asks.
+    /// The upstream that the location asks.
     fn origin(&self) -> String {
         let location = self.site.location(self.exchange.request.location);
         let Some(pass) = &location.pass else { return String::new() };

@@ -22,11 +22,11 @@ pub enum Why {
     LongKey,
     /// There is no such zone.
     NoZone,
-    /// Nothing for everybody is looked up here.
+    /// No public response is looked up here.
     NotPublic,
     /// An answer under this key was not to be kept, a short while ago.
     Remembered,
-    /// Somebody asks the origin, and nobody waits for that here.
+    /// Another exchange asks the upstream server, and this location does not wait.
     Busy,
     /// It waited for others more often than is good.
     Tired,

@@ -1,7 +1,7 @@
 //! The head of a page that is put together from fragments.
 //!
 //! Owns what such a page cannot promise: validators, ranges, and a length unless it is sent as it
-//! was a moment ago. Easiest to break: the mark by which the store knows ESI is shown to nobody.
+//! was a moment ago. Easiest to break: the mark by which the store knows ESI never leaves.
 
 use std::sync::Arc;
 
@@ -119,7 +119,7 @@ impl Exchange {
         Some(assemble(&self.answer, &self.cache, ctx))
     }
 
-    /// Answers with a page that somebody else fetches, its fragments in it.
+    /// Answers with a page that another exchange fetches, its fragments in it.
     pub(crate) fn serve_growing_page(
         &mut self,
         follower: Follower,
@@ -161,7 +161,7 @@ impl Exchange {
         let assembly = PageAssembly::inflow(Inflow::new(limits, None), len);
         self.answer_assembled(status, assembly, coding);
         if self.request.head().method == Method::Head {
-            // Nobody waits for a body that nobody gets.
+            // The body of a HEAD response is not fetched to its end.
             self.answer.drop_fetch(ctx);
         }
         assemble(&self.answer, &self.cache, ctx)

@@ -1,7 +1,7 @@
 //! What origin and `add_trailer` say behind the body.
 //!
 //! Owns whether an answer has trailers and what they are worth, which is known at its last byte;
-//! refuses parts of other answers, whose ends nobody sees.
+//! refuses parts of other answers, whose ends no client sees.
 
 use bolide_http::hop_by_hop::is_no_trailer;
 use bolide_http::{BodyLen, FieldMap, HttpVersion, Method, Name};

@@ -1,6 +1,6 @@
 //! The rest of the server, as far as a page with ESI asks it for fragments.
 //!
-//! Answers come in the reverse order of the questions, so that whoever confuses them is found out.
+//! Answers come in the reverse order of the questions, so that a mix-up is found.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! An invented origin and a client that has a body: what a worker would do between the two.
 //!
-//! It says what it was told to say, checks that nobody asks for more than one thing at a time, and
+//! It says what it was told to say, checks that one thing is asked for at a time, and
 //! keeps what it was asked.
 
 use std::collections::VecDeque;
@@ -78,7 +78,7 @@ pub struct FuzzGot {
     pub group: Option<u32>,
     /// Whether it may be made twice.
     pub is_idempotent: bool,
-    /// Whether nobody waited for the end of its answer.
+    /// Whether the end of its answer was not waited for.
     pub dropped: bool,
     /// What `hash` goes by.
     pub affinity: Vec<u8>,

@@ -493,7 +493,7 @@ impl FuzzWorld {
                 let absent = Recalled::Found(bolide_cache::Lookup::Miss(*permit));
                 self.wake(Wake::Recalled(Box::new(absent)));
             }
-            // There is one exchange, which waits for nobody; nothing is done behind its back.
+            // There is one exchange, which waits for no other; nothing is done behind its back.
             StepEffect::News(_) => {}
             StepEffect::AuthSubrequest => unreachable!("this world asks nobody"),
             StepEffect::Refresh(..) => unreachable!("this world has no background"),
@@ -659,7 +659,7 @@ impl FuzzWorld {
         self.with(|exchange, ctx| exchange.step(wake, ctx));
     }
 
-    /// Does commands of SSI, once; whether there were any. Nobody answers parts here.
+    /// Does commands of SSI, once; whether there were any. Parts are not answered here.
     fn do_commands(&mut self) -> bool {
         let is_wanted = self.exchange.wants_fragments();
         if is_wanted {

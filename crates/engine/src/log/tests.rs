@@ -294,7 +294,7 @@ proptest! {
                 Op::Reload(bits) => logs.set_buffers(some_buffers(bits)),
             }
         }
-        // Whoever sleeps until the next deadline finds something, until only lines are left that
+        // A sleeper finds something due at the next deadline, until only lines are left that
         // are gathered without a time.
         take(&mut logs, at(now), Due::Only, 255, &mut got);
         for _ in 0..100 {

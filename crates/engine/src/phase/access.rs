@@ -55,8 +55,8 @@ impl Exchange {
             return Self::admitted(location);
         }
         if self.request.role.part().is_some() {
-            // As in nginx, whoever may have a page may have all of it; but what others would have
-            // been refused is kept for nobody else.
+            // As in nginx, a client that may have a page may have all of it; but what others would
+            // have been refused is not stored for them.
             self.request.is_vouched_for = true;
             return Self::admitted(location);
         }

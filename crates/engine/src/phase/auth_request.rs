@@ -66,7 +66,7 @@ impl Request {
         caching.filter(|caching| {
             let conf = &caching.conf;
             let has_key = conf.key.is_some() || conf.page.key.is_some();
-            // As in nginx, what nobody gets is not kept, or it would be asked for only once.
+            // As in nginx, an answer without a client is not stored, or it would be asked for once.
             self.role.post_action().is_none()
                 && (self.role.auth().is_none() || !caching.is_page() && has_key)
         })
@@ -149,7 +149,7 @@ impl Exchange {
         self.verdict = Some(verdict);
     }
 
-    /// A trial asks nobody: the request is let in.
+    /// A trial starts no subrequest: access is granted.
     pub(crate) fn take_for_granted(&mut self) {
         let known = self.request.captures.get_mut().clone();
         self.verdict = Some(Box::new(AuthVerdict { status: 200, known, ..AuthVerdict::default() }));

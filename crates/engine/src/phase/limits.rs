@@ -101,7 +101,7 @@ struct Excess {
 }
 
 impl Exchange {
-    /// Where the request is counted: whoever works for it holds that until it is done.
+    /// Where the request is counted: the hold lasts until the request is done.
     #[must_use]
     pub fn held(&self) -> LimitHold {
         self.request.limited.held.clone()
@@ -114,7 +114,7 @@ impl Exchange {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
-        // A trial is nobody's request.
+        // A trial is no client's request.
         if self.is_dry() {
             return None;
         }

@@ -1,4 +1,4 @@
-//! `set_real_ip_from`: the client is whom a believed one says it asks for.
+//! `set_real_ip_from`: the client is the one that a trusted proxy names.
 //!
 //! It holds for one request, from where it was found out on: for the server when the request
 //! begins, for a location before access is checked. What was found once is not looked for again.

@@ -24,7 +24,7 @@ enum Missing {
     Absent,
     /// The fields are cut off before it.
     Broken,
-    /// Nobody knows the name.
+    /// The name is unknown.
     Unknown,
 }
 

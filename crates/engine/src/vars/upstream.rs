@@ -128,7 +128,7 @@ impl VariableScope<'_> {
         }
     }
 
-    /// `$content_length`: of a body whose length nobody told, what was collected.
+    /// `$content_length`: of a body without a declared length, what was collected.
     pub(super) fn content_length(&self, out: &mut Vec<u8>) -> VariableValue {
         let request = self.request;
         match request.head().body {

@@ -26,7 +26,7 @@ impl Fill {
     /// What becomes of a permit whose answer is not kept.
     pub(super) fn passing(&self, now_ms: u64) -> AbandonReason {
         let waits = self.caching().is_some_and(|caching| caching.is_page() || caching.conf.lock);
-        // Without a lock nobody waits, and the next answer may be another one.
+        // Without a lock no exchange waits, and the next answer may be another one.
         match waits && !self.is_past {
             true => AbandonReason::Uncacheable { until_ms: now_ms + PASS_MS },
             false => AbandonReason::Gone,

@@ -2,8 +2,8 @@
 //! the page that they came with.
 //!
 //! Owns what `<esi:inline>` means. Easiest to break: an inline may be for the session that asked
-//! alone, so that it must be gone before anybody else sees the page; and it never is the answer of
-//! its address, because what an application writes into a page may be a client's words.
+//! alone, so that it must be gone before another client sees the page; and it never is the answer
+//! of its address, because what an application writes into a page may be a client's words.
 
 use bolide_base::Now;
 use bolide_cache::rules::KeyPiece;
@@ -32,7 +32,7 @@ pub(crate) struct InlineCutting {
     fields: FieldMap,
     /// The session that asked; empty if it has none.
     session: Vec<u8>,
-    /// Whether the page is kept for everybody.
+    /// Whether the page is public.
     is_public: bool,
     kept: u32,
 }
@@ -87,7 +87,7 @@ impl Fill {
         wakes
     }
 
-    /// Keeps an inline for the includes of its page: for everybody only if the page is.
+    /// Keeps an inline for the includes of its page: publicly only if the page is public.
     fn keep_inline(
         &self,
         inline: &Inline,
