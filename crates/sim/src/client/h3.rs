@@ -56,6 +56,8 @@ struct Line {
     talk: Talk,
     manner: Manner,
     depth: usize,
+    /// Nanoseconds between its signs of life; 0: none.
+    pings: u64,
     /// Streams may be used.
     is_ready: bool,
     /// What is sent now may be refused as a whole.
@@ -170,6 +172,7 @@ impl SimH3Client {
             talk: Talk::default(),
             manner,
             depth: chance.between(1, 2 * habits.depth_max) as usize,
+            pings: transport.pings,
             is_ready: false,
             is_early: false,
             is_spoiled: false,
@@ -407,9 +410,17 @@ impl SimH3Client {
         match reason {
             // RFC 9000 §10.3: the next server knows what the last one promised.
             ConnectionError::Reset if kernel.net.deaths > 0 => return Verdict::Again,
-            ConnectionError::TimedOut if kernel.net.deaths > 0 && line.talk.streams.is_empty() => {
-                return Verdict::Again;
+            // Who gives signs of life well within the timeout gets a reset for the first of them.
+            ConnectionError::TimedOut
+                if kernel.net.deaths > 0
+                    && line.is_ready
+                    && !kernel.has_lost_ports
+                    && !loses
+                    && (1..kernel.patience.idle / 4).contains(&line.pings) =>
+            {
+                return Verdict::Wrong("no reset tells of the server's death".to_owned());
             }
+            ConnectionError::TimedOut if kernel.net.deaths > 0 => return Verdict::Again,
             _ => {}
         }
         match reason {
