@@ -202,7 +202,6 @@ _PATTERNS: dict[str, list[str]] = {
         "php X-Accel: */../x",
         "php X-Accel: GET /say.php?h[]=X-Accel-Redirect%3A",
         "php X-Accel: *//other/x",
-        "php X-Accel: *file.txt | If-Modified-Since: *",
         "php X-Accel: */loop",
         "php X-Accel: *%252520/style.css",
         "php *: *=X-Accel-Charset%3A*",

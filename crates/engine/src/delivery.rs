@@ -236,6 +236,9 @@ pub(crate) enum DeliveryRefusal {
 
 /// Decides what leaves of `representation`. `ranges` is empty unless [`DeliveredBytes::Parts`]
 /// leave.
+///
+/// PERF: callers name the source, so inlined its rules are constants.
+#[inline]
 pub(crate) fn decide(
     representation: &Representation<'_>,
     method: Method,
@@ -281,6 +284,7 @@ pub(crate) const fn has_no_content(status: u16) -> bool {
 }
 
 /// The validators that conditions are compared with.
+#[inline]
 fn comparable<'a>(
     representation: &Representation<'a>,
     rules: SourceRules,
@@ -300,6 +304,7 @@ fn comparable<'a>(
     validator
 }
 
+#[inline]
 fn since(configured: ModifiedSince, rules: SourceRules) -> ModifiedSince {
     match configured {
         ModifiedSince::Exact if rules.later_dates => ModifiedSince::Before,
@@ -308,6 +313,7 @@ fn since(configured: ModifiedSince, rules: SourceRules) -> ModifiedSince {
 }
 
 /// The bytes that `Range` selects, and whether the representation has ranges at all.
+#[inline]
 fn select(
     representation: &Representation<'_>,
     rules: SourceRules,
@@ -334,6 +340,7 @@ fn select(
     Ok((bytes, true))
 }
 
+#[inline]
 fn length(delivery: &Delivery, representation: &Representation<'_>, method: Method) -> BodyLen {
     let known = match (delivery.bytes, representation.transfer) {
         (DeliveredBytes::Nothing, _) => return BodyLen::None,

@@ -83,7 +83,7 @@ pub(crate) fn leaves_root(
     (request.has_dots || location.roams) && strays(request, answer, location, site, ctx)
 }
 
-/// As [`Self::leaves_root`] for a location that roams, as far as it is known when the location
+/// As [`leaves_root`] for a location that roams, as far as it is known when the location
 /// is: before an `if` may ask whether the file is there.
 pub(crate) fn leaves_alias(
     request: &Request,
