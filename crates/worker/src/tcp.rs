@@ -181,12 +181,20 @@ impl TcpConn {
 
     /// Whether a close_notify is to be seen now: one that came with requests is not before all of
     /// them have been.
+    #[inline]
     pub(crate) fn has_end(&self) -> bool {
+        // PERF: asked at each read and each write, and nearly always answered here.
         let has_come = self.session.as_ref().is_some_and(|session| session.peer_closed());
+        has_come && self.is_end_due()
+    }
+
+    /// Whether the close_notify that has come is the next thing to be seen.
+    #[cold]
+    fn is_end_due(&self) -> bool {
         let takes_more = self.framing.as_ref().is_none_or(ConnFraming::wants_input);
         let is_last =
             self.input.is_empty() || takes_more && self.unsent.is_empty() && !self.is_held();
-        has_come && !self.eof && !self.lingering && is_last
+        !self.eof && !self.lingering && is_last
     }
 
     /// Whether an HTTP/1 response is on its way.
