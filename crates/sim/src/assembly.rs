@@ -3,7 +3,7 @@
 
 use crate::origin::{Deeds, application_answer};
 
-/// A page or a fragment: the token of whoever asks, bytes of its filling, levels below it.
+/// A page or a fragment: the token of its reader, bytes of its filling, levels below it.
 #[derive(Clone, Debug)]
 pub struct AssemblyPiece {
     token: String,

@@ -2,7 +2,7 @@
 //! each small and quick.
 //!
 //! Two servers are given the same requests at the same time. One keeps what it may; the other has a
-//! store in which nothing fits, and so tells what nobody's visit before has any part in. The oracle
+//! store in which nothing fits, and so tells what no earlier visit has a part in. The oracle
 //! compares. Here nothing else goes wrong: no client misbehaves, no network breaks.
 
 mod machine;

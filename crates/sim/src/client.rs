@@ -88,7 +88,7 @@ pub struct Base {
     pub todo: VecDeque<SimAsk>,
     /// Complete and right answers.
     pub answered: usize,
-    /// Requests that nobody owes an answer.
+    /// Requests that are owed no answer.
     pub forgiven: usize,
     /// What went wrong.
     pub complaints: Vec<String>,

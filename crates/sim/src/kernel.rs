@@ -89,7 +89,7 @@ pub struct Kernel {
     desks: Vec<Desk>,
     next_socket: i32,
     pub(crate) calls: u64,
-    /// Calls of the workers that nobody has answered yet, with whom they called.
+    /// Calls of the workers without an answer yet, with their destinations.
     pub(crate) callers: VecDeque<(i32, String)>,
     /// What went wrong with applications.
     pub deeds: Deeds,
@@ -297,7 +297,7 @@ impl Kernel {
         Ok(ConnectCall { fd: Fd(fd), stands })
     }
 
-    /// Takes who waits, if anybody does.
+    /// Takes the waiting connection, if there is one.
     ///
     /// # Errors
     ///
@@ -374,7 +374,7 @@ impl Kernel {
         if all.is_empty() { None } else { Some(all[self.chance.index(all.len())]) }
     }
 
-    /// Somebody put mail into the box of `worker`.
+    /// There is mail in the box of `worker`.
     pub fn ring(&mut self, worker: usize) {
         self.desks[worker].is_ringing = true;
     }

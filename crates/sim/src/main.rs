@@ -48,7 +48,7 @@ fn main() -> ExitCode {
     let wanted = match read() {
         Ok(wanted) => wanted,
         Err(error) => {
-            // Nobody is left to tell when standard output is closed.
+            // A closed standard output has no reader.
             let _ = write!(out, "{error}\n{USAGE}");
             return ExitCode::from(2);
         }

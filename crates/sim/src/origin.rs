@@ -57,7 +57,7 @@ pub enum Deed {
 #[derive(Debug, Default)]
 pub struct Deeds {
     bad: BTreeMap<String, Vec<Deed>>,
-    /// Calls that nobody took.
+    /// Calls that were not taken.
     pub refusals: u64,
     /// Handshakes in which an application says nothing any more.
     pub stalls: u64,

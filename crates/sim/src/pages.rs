@@ -1,8 +1,8 @@
-//! The pages that are kept: what each application said when, for whom, and what was dropped.
+//! The pages that are kept: what each application said when, its audience, and what was dropped.
 //!
 //! Every answer of the application is a version of its own: it has a number, tells what it was made
-//! from and for whom, and its bytes follow from that. So whoever sees a body knows which version it
-//! is, whether it is whole, whether the asker may see it, and whether a purge came in between.
+//! from and its audience, and its bytes follow from that. So a reader of a body knows which version
+//! it is, whether it is whole, whether the asker may see it, and whether a purge came in between.
 //!
 //! The rule that everything rests on: a version that was made before a purge began may not be given
 //! to a request that began when the purge had been acknowledged.
@@ -34,9 +34,9 @@ pub enum PagePlace {
     Brief,
     /// Kept by nginx's directives, with everything that there is.
     Zone,
-    /// Kept when it was asked for twice, and asked for at once by everybody.
+    /// Kept when it was asked for twice, and asked for at once by all.
     Rare,
-    /// Kept; who waits in line does so for a second, and nobody asks in the background.
+    /// Kept; who waits in line does so for a second, and no background fetch begins.
     Lone,
     /// Put together from others.
     Whole,
@@ -130,7 +130,7 @@ impl PagePlace {
         page % 2 == 1 && matches!(self, Self::Page | Self::Http | Self::Own | Self::Zone)
     }
 
-    /// Whether nobody else may be asking for it as long as somebody does. Where copies are told
+    /// Whether only one exchange may ask for it at a time. Where copies are told
     /// apart, what tells them apart may have been forgotten.
     const fn coalesces(self, page: usize) -> bool {
         matches!(self, Self::Page | Self::Http | Self::Zone) && !self.varies(page)
@@ -140,7 +140,7 @@ impl PagePlace {
 /// Who may see a version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Whom {
-    /// Everybody.
+    /// All visitors.
     All,
     /// The session with this cookie.
     Session(String),
@@ -159,7 +159,7 @@ pub struct PageVersion {
     pub page: usize,
     /// The language that it was made for, if that matters.
     pub lang: Option<String>,
-    /// For whom.
+    /// Its audience.
     pub whom: Whom,
     /// When.
     pub born: u64,
@@ -198,9 +198,9 @@ impl PageVersion {
 /// What is dropped by one purge.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reach {
-    /// A page wherever the page cache has it for everybody.
+    /// A page wherever the page cache has it publicly.
     Tag(usize),
-    /// All that the page cache has for everybody.
+    /// All that the page cache has publicly.
     All,
     /// One address: its port, and the session of who sent it.
     Url(PagePlace, usize, u16, Option<String>),
@@ -279,7 +279,7 @@ struct Fetching {
 const WAY_MAX: u64 = 5_000_000_000;
 
 /// Nanoseconds after which a purge outlasts a loss of power: a second, and somewhat more until
-/// somebody gets round to it.
+/// its turn comes.
 const FLUSHED_WITHIN: u64 = 1_500_000_000;
 
 /// All versions and purges of a run.
@@ -450,7 +450,7 @@ impl PageModel {
             (206, Some((first, last))) => {
                 let last = last.min(whole.len() as u64 - 1);
                 let told = format!("bytes {first}-{last}/{}", whole.len());
-                // Where it was told a wrong length, nobody knows better yet.
+                // Where it was told a wrong length, that is not known yet.
                 if answer.field("content-range") != Some(&told) && !deeds.cut(&ask.token()) {
                     return Err(format!("{:?}, not {told}", answer.field("content-range")));
                 }

@@ -1,4 +1,4 @@
-//! One run: workers and clients take turns until everybody has left, then the books are checked.
+//! One run: workers and clients take turns until all have left, then the invariants are checked.
 
 mod chores;
 mod faults;
@@ -41,7 +41,7 @@ pub struct RunReport {
     pub complaints: Vec<String>,
     /// Complete and right answers.
     pub answered: usize,
-    /// Requests that nobody owed an answer.
+    /// Requests that were owed no answer.
     pub forgiven: usize,
     /// Answers that were taken from files of the cache; in plays, those that were kept.
     pub recalls: u64,
@@ -93,7 +93,7 @@ struct Round {
     all_left: bool,
     /// When the next thing happens.
     next: Option<u64>,
-    /// When the disk writer's next turn is due, which keeps nobody waiting.
+    /// When the disk writer's next turn is due, which delays no client.
     looks_after: Option<u64>,
 }
 
@@ -115,7 +115,7 @@ struct World {
     deaths: u64,
     /// Deaths that are left in this act.
     deaths_left: u64,
-    /// Counts those who come after everybody has left.
+    /// Counts clients that come after all others have left.
     act: u64,
     limits: StoreLimits,
     layout: Layout,
@@ -256,7 +256,7 @@ impl World {
     }
 
     /// Lets some of what could happen happen. When nothing could: the time of the next thing, or
-    /// nothing when everybody has left.
+    /// nothing when all have left.
     fn round(&mut self) -> Option<Option<u64>> {
         let mut round = Round { all_left: true, any: self.disturb(), ..Round::default() };
         let mut order: Vec<usize> = (0..self.clients.len() + self.server.turners()).collect();
@@ -288,7 +288,7 @@ impl World {
         if round.any || self.server.compute(&self.kernel) {
             return None;
         }
-        // Only when everybody has left do timers and changes not matter any more.
+        // Only when all have left do timers and changes not matter any more.
         if round.all_left {
             return Some(None);
         }
@@ -475,7 +475,7 @@ impl World {
         }
     }
 
-    /// Everybody has left: nothing may be left of them.
+    /// All have left: nothing may be left of them.
     fn check(&mut self) {
         for (number, worker) in self.server.workers.iter().enumerate() {
             let live = worker.live();

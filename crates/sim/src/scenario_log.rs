@@ -25,7 +25,7 @@ impl ScenarioLog {
         Self { telling, text: String::new() }
     }
 
-    /// Tells one line; `line` is only made when somebody listens.
+    /// Tells one line; `line` is only made for a listener.
     pub fn tell(&mut self, nanos: u64, line: impl FnOnce() -> String) {
         if self.telling == Telling::Aloud {
             let (seconds, micros) = (nanos / 1_000_000_000, nanos / 1000 % 1_000_000);

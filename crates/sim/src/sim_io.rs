@@ -25,7 +25,7 @@ const EEXIST: i32 = 17;
 const EMFILE: i32 = 24;
 const ENOSPC: i32 = 28;
 
-/// The kernel as everybody holds it.
+/// The kernel as all workers and clients share it.
 pub type SharedKernel = Rc<RefCell<Kernel>>;
 
 /// Descriptors of the real kernel that stand for invented ones: they are never read or written.

@@ -51,7 +51,7 @@ const PLAYS: u64 = 10;
 fn try_plays(first: u64) {
     let plays = (0..seeds() * PLAYS).map(|play| 1 + first + 2 * play);
     let (answered, kept) = try_seeds(Scenario::Audiences, plays);
-    // Where nothing is kept, nobody can be given what was made for somebody else.
+    // Where nothing is kept, no client can be given what was made for another.
     assert!(kept * 2 > seeds() * PLAYS, "{kept} kept answers of {answered}");
 }
 

@@ -100,7 +100,7 @@ impl<I: Io> Worker<I> {
         absent(permit)
     }
 
-    /// Writes purges to the journals before anybody is told of them.
+    /// Writes purges to the journals before they are acknowledged.
     #[inline]
     pub(crate) fn note_purges(&mut self) {
         if self.core.cache.as_ref().is_some_and(|front| front.store().has_unwritten_purges()) {
@@ -131,8 +131,8 @@ pub fn write_purges(io: &mut impl Io, store: &Store) {
     });
 }
 
-/// What the disk has for the permit of a trial, which nobody waits for. Memory stays as it is, and
-/// so does what is of no use on disk.
+/// What the disk has for the permit of a trial, which no client waits for. Memory stays as it is,
+/// and so does what is of no use on disk.
 pub fn glance(io: &mut impl Io, permit: FillPermit, now: bolide_base::Now) -> Lookup {
     let Some(disk_query) = permit.disk_query() else { return Lookup::Miss(permit) };
     let path = disk_query.path();

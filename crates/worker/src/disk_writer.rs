@@ -29,7 +29,7 @@ use walk::{DiskWalkCheck, Walk};
 
 /// How long a tree that could not be written is left alone.
 const REST: Duration = Duration::from_secs(60);
-/// How often trees are looked at when nobody calls.
+/// How often trees are looked at without a call.
 const ROUND: Duration = Duration::from_secs(1);
 /// The pause between two steps of a walk.
 const BREATH: Duration = Duration::from_millis(2);

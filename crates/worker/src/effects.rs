@@ -136,7 +136,7 @@ impl<I: Io> Worker<I> {
     /// Sends a head that another one follows.
     fn interim(&mut self, key: SlabKey<ActiveExchange>, head: &bolide_http::ResponseHead) {
         let Some(live) = self.core.exchanges.get(key) else { return };
-        // Whoever is gone or answered already has no use for it.
+        // An exchange that is gone or has answered has no use for it.
         match live.owner {
             Owner::Tcp(conn) => {
                 if let Some(framing) = self.conns.get_mut(conn).and_then(|c| c.framing.as_mut()) {

@@ -86,7 +86,7 @@ impl ActiveExchange {
 /// How the request body of an exchange comes in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UploadState {
-    /// Nothing more comes, or nobody wants it.
+    /// Nothing more comes, or it is discarded.
     Over,
     /// More is wanted of the client.
     Coming {
@@ -233,7 +233,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Nothing more comes of a request body, or nobody wants it.
+    /// Nothing more comes of a request body, or it is discarded.
     pub(crate) fn end_upload(&mut self, user: StreamOwner) {
         if let Some(live) = self.core.exchanges.get_mut(SlabKey::from_bits(user)) {
             live.upload = UploadState::Over;
@@ -577,7 +577,7 @@ impl<I: Io> Worker<I> {
         self.scratch.gone = users;
     }
 
-    /// Ends an exchange that has nobody to answer.
+    /// Ends an exchange without a client.
     pub(crate) fn give_up(&mut self, key: SlabKey<ActiveExchange>) {
         self.step(key, Wake::ClientGone);
         self.dismiss(key);
@@ -659,7 +659,7 @@ impl<I: Io> Worker<I> {
         let ignores = match fetch {
             Some(fetch) => fetch.fetch.request().settings.ignore_client_abort,
             None if live.exchange.is_held_back() => false,
-            // What needs nobody else is there soon.
+            // What this worker does alone is there soon.
             None if !live.children.iter().any(|child| self.asks_others(*child)) => return,
             None => {
                 live.exchange.settings().is_some_and(|settings| settings.origin.ignore_client_abort)

@@ -25,7 +25,7 @@ use crate::worker::Worker;
 #[derive(Debug)]
 pub(crate) struct LiveFetch {
     pub(crate) fetch: Fetch,
-    /// Who waits for the answer; nobody when the client left and the origin may finish.
+    /// The exchange that waits for the answer; none when the client left and the fetch goes on.
     pub(crate) exchange: Option<SlabKey<ActiveExchange>>,
     /// What listens for the store.
     pub(crate) fill: Option<Box<Fill>>,
@@ -213,7 +213,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Nobody wants the answer any more.
+    /// The answer is not used any more.
     pub(crate) fn drop_fetch(&mut self, key: SlabKey<ActiveExchange>) {
         // What it told already must not be taken for news of the next one.
         self.origins.news.retain(|(told, wake)| {
@@ -405,8 +405,8 @@ const fn slot_of(key: SlabKey<LiveFetch>) -> usize {
     (key.to_bits() & 0xffff_ffff) as usize
 }
 
-/// Whether the answer to `request` has no body, by what an HTTP origin is really asked: whoever
-/// believes otherwise takes what follows on the connection for something else.
+/// Whether the answer to `request` has no body, by the method that an HTTP upstream server gets: a
+/// proxy that believes otherwise takes what follows on the connection for something else.
 fn answers_head(request: &OriginRequest) -> Option<bool> {
     request.params.get(b":method").map(|method| method == b"HEAD")
 }

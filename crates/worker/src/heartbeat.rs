@@ -122,7 +122,7 @@ impl Pulse {
 }
 
 /// Whether turns ask for one another although nothing happens: a fault of ours that must not cost
-/// others the core. Whoever moves bytes turn by turn is reported something now and then, so the
+/// others the core. A connection that moves bytes reports an event now and then, so the
 /// bound is far above what a right worker comes to.
 #[derive(Debug, Default)]
 pub(crate) struct Unrest {

@@ -7,7 +7,7 @@
 //!      └────────────────┴─────────────────┴──────────────────────────┴──▶ (closed)
 //! ```
 //! A link belongs to one fetch or to the pool. Easiest to break: what is read is told to the fetch
-//! that the link belongs to at that moment, and to nobody once it was let go.
+//! that the link belongs to at that moment, and to none once it was released.
 
 use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
@@ -172,7 +172,7 @@ impl<I: Io> Worker<I> {
             Throttle::new(bolide_engine::Rate { per_second: request.rate, after: 0 }, now);
         (link.is_started, live.pulled) = (true, 0);
         self.mark_link(key);
-        // Origins that speak first, or have died, were reported before anybody listened.
+        // Origins that speak first, or have died, were reported before a fetch listened.
         self.read_again(key);
     }
 
@@ -211,7 +211,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Closes a connection that nobody uses.
+    /// Closes an idle connection.
     pub(crate) fn close_link(&mut self, key: SlabKey<UpstreamLink>) {
         if let Some(mut link) = self.origins.links.remove(key) {
             // Within a record of ours it could not be understood.
@@ -314,7 +314,7 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// One read, if whoever wants the answer has room.
+    /// One read, if the reader of the answer has room.
     pub(crate) fn receive_link(&mut self, key: SlabKey<UpstreamLink>) {
         let Some(link) = self.origins.links.get_mut(key) else { return };
         let Some(fetch) = link.fetch.filter(|_| link.is_started && link.readable) else { return };
@@ -358,7 +358,7 @@ impl<I: Io> Worker<I> {
             return true;
         }
         let waiting = live.exchange.and_then(|key| self.core.exchanges.get_mut(key));
-        // Nobody waits for what an origin says to a client that has left.
+        // No exchange waits for what an upstream server says to a client that has left.
         let Some(waiting) = waiting else { return true };
         if waiting.exchange.wants_origin() {
             return true;

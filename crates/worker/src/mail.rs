@@ -73,8 +73,8 @@ struct Slot {
 pub struct Post(Arc<Slot>);
 
 impl Mail {
-    /// How many notes may lie in a box that still takes this one. Orders, and what somebody waits
-    /// for, are always taken: their number is bounded by who sends them.
+    /// How many notes may lie in a box that still takes this one. Orders, and notes that an
+    /// exchange waits for, are always taken: their senders bound their number.
     const fn room(&self) -> usize {
         match self {
             Self::Datagram(_) => DATAGRAMS_BELOW,

@@ -79,7 +79,7 @@ impl QuicStreams for QuicStreamTable<'_> {
     }
 
     fn finish(&mut self, stream: u64) {
-        // A stream that the peer has stopped has nobody to finish for.
+        // A stream that the peer has stopped needs no end.
         let _ = self.0.finish(stream);
     }
 

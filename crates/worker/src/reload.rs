@@ -1,8 +1,8 @@
 //! A worker goes over to another configuration.
 //!
 //! Easiest to break: nothing here may depend on how many servers a configuration has, nor may the
-//! worker be the last who holds the old one, or it would take it apart in its turn; whoever posts
-//! configurations keeps them until nobody else does.
+//! worker be the last who holds the old one, or it would free it in its turn; the poster of
+//! configurations keeps them until it is the last owner.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -19,11 +19,11 @@ use crate::worker::Worker;
 pub(crate) enum SubrequestEnd {
     /// All of it went into the page: so many bytes.
     Sent(u64),
-    /// Nobody wants the rest.
+    /// The rest is not used.
     Unwanted,
 }
 
-/// What is to be done for pages and fragments when nobody pulls.
+/// What is to be done for pages and fragments between pulls.
 #[derive(Debug, Default)]
 pub(crate) struct SubrequestTree {
     /// Fragments that are over.

@@ -5,7 +5,7 @@
 //!   Calling ───────▶ Handshaking ────────────────────▶ Standing ───▶ Busy …
 //!                        └── refused, bad, late ──▶ (closed)
 //! ```
-//! Easiest to break: what leaves a link that has a session is sealed, whoever sends it; and no
+//! Easiest to break: what leaves a link that has a session is sealed on every path; and no
 //! request begins before the origin was judged.
 
 use std::sync::{Arc, Weak};
@@ -29,7 +29,7 @@ use crate::worker::Worker;
 pub(crate) struct Secrets(Vec<(Weak<Site>, Arc<[OriginTls]>)>);
 
 impl Secrets {
-    /// Learns what a configuration says; forgets what nobody can ask for any more.
+    /// Learns what a configuration says; forgets what cannot be asked for any more.
     pub(crate) fn learn(&mut self, generation: &Generation) {
         self.0.retain(|(site, _)| site.strong_count() > 0);
         self.0.push((Arc::downgrade(&generation.site), Arc::clone(&generation.origin_tls)));

@@ -29,7 +29,7 @@ pub(crate) enum PollToken {
     Fetch(u32),
     /// A QUIC connection whose client waits for an origin.
     Ping(SlabKey<QuicConn>),
-    /// Connections to origins that nobody uses.
+    /// Idle connections to upstream servers.
     Links,
     /// An exchange whose client owes it more of a request body.
     Body(SlabKey<ActiveExchange>),

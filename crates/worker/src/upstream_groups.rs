@@ -56,7 +56,7 @@ pub(crate) struct Origins {
     pub(crate) turns: Turns,
     /// News that did not fit into a mailbox: worker and exchange.
     pub(crate) unsent: Vec<bolide_cache::Waiter>,
-    /// Fetches that nobody listens to any more.
+    /// Fetches whose exchange has gone.
     pub(crate) unheard: Vec<SlabKey<LiveFetch>>,
     /// Fetches whose answers are for the store alone.
     pub(crate) unwaited: crate::abandoned_fills::AbandonedFills,
@@ -110,7 +110,7 @@ impl Origins {
             && self.unsent.is_empty())
     }
 
-    /// Whether somebody is to be told something before the turn goes on.
+    /// Whether news waits for an exchange before the turn goes on.
     #[inline]
     fn is_unsettled(&self) -> bool {
         !self.news.is_empty()
@@ -191,7 +191,7 @@ impl<I: Io> Worker<I> {
         self.settle_origins();
     }
 
-    /// Closes the connections that nobody uses.
+    /// Closes idle connections.
     pub(crate) fn drain_origins(&mut self) {
         for key in self.origins.links.keys().collect::<Vec<_>>() {
             if self.origins.links.get(key).is_some_and(|link| link.fetch.is_none()) {

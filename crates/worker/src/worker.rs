@@ -52,7 +52,7 @@ pub struct Startup<I> {
     pub logs: OpenLogs,
     /// Its mailbox.
     pub inbox: Inbox,
-    /// Everybody's mailboxes, its own included.
+    /// The mailboxes of all workers, its own included.
     pub posts: Arc<Vec<Post>>,
     /// Where slow computations are done.
     pub jobs: Jobs,
@@ -487,7 +487,7 @@ impl<I: Io> Worker<I> {
     }
 
     /// Counts for tests: live requests to origins, connections to them, and those of the latter
-    /// that nobody uses.
+    /// that are idle.
     #[must_use]
     pub fn live_origins(&self) -> (usize, usize, usize) {
         let Origins { fetches, links, pools, .. } = &self.origins;

@@ -169,7 +169,7 @@ impl AudienceMachine {
         }
     }
 
-    /// Lets whoever has something to do take a turn; whether anybody had.
+    /// Lets those with work take a turn; whether there was work.
     fn turn(&mut self) -> bool {
         let mut any = false;
         for number in 0..self.server.turners() {

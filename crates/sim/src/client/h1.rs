@@ -284,7 +284,7 @@ impl Conn {
         line(&format!("{} {} HTTP/{version}", ask.method(), ask.target()));
         line("Host: site");
         if ask.upload != SimUpload::None && base.chance.one_in(4) {
-            // Nobody has to wait for the server to say so (RFC 9110 §10.1.1).
+            // A client need not wait for the server to say so (RFC 9110 §10.1.1).
             line("Expect: 100-continue");
         }
         for (name, value) in ask.fields() {

@@ -118,7 +118,7 @@ impl SimDisk {
         self.note(path, now, DiskSeen::File(content));
     }
 
-    /// Writes other bytes into the file under `path`; whoever has it open sees them.
+    /// Writes other bytes into the file under `path`; open descriptors see them.
     pub fn rewrite(&mut self, path: &str, bytes: Vec<u8>, now: u64) {
         let Some(inode) = self.paths.get(path).and_then(|number| self.inodes.get_mut(number))
         else {

@@ -122,7 +122,7 @@ impl Weather {
 pub struct Datagram {
     /// Who sent it, as its receiver sees it.
     pub from: SocketAddr,
-    /// To whom.
+    /// Its destination.
     pub to: SocketAddr,
     /// The two ECN bits.
     pub ecn: u8,

@@ -57,9 +57,9 @@ pub struct SimSocket {
     pub(crate) watch: Option<(usize, u64)>,
     /// Something changed that its watcher has not been told of.
     pub(crate) edge: bool,
-    /// The kernel itself killed it: nobody is owed anything.
+    /// The kernel itself killed it: nothing is owed.
     pub killed: bool,
-    /// A call of a worker that nobody answers, and the error number.
+    /// A call of a worker without an answer, and the error number.
     pub(crate) refused: Option<i32>,
 }
 
@@ -89,7 +89,7 @@ impl SimSocket {
         }
     }
 
-    /// Whether nobody has ended or broken it.
+    /// Whether it is neither ended nor broken.
     pub(crate) const fn is_whole(&self) -> bool {
         self.closed.is_none() && !self.client_gone && !self.dead && !self.reset
     }

@@ -1,7 +1,7 @@
 //! The same applications behind HTTP/1: a request becomes the pairs that they know, and what they
 //! say gets a status line and a frame.
 //!
-//! It sends no body whose end only a close tells: nobody could know then that it was cut.
+//! It sends no body whose end only a close tells: a cut could not be seen then.
 
 use super::{After, Conn, Deed, SimUpstream, param};
 

@@ -13,7 +13,7 @@ pub(super) struct PageReply {
     pub(super) body: Vec<u8>,
 }
 
-/// What was asked, and by whom.
+/// The question and its client.
 struct Question<'a> {
     place: PagePlace,
     page: usize,
@@ -31,7 +31,7 @@ impl Question<'_> {
         Whom::Visitor(self.cookie("visitor").unwrap_or_default())
     }
 
-    /// For whom the answer is, and what says so.
+    /// The audience of the answer, and what says so.
     fn audience(&self, chance: &mut Chance, age_max: u64) -> (Whom, String) {
         let page = self.page;
         let age = chance.between(1, age_max);

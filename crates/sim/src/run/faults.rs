@@ -93,7 +93,7 @@ impl World {
         kernel.tell(|| format!("the clock jumps by {by} ms"));
     }
 
-    /// When everybody has left: whether others come, to another server that finds what the last one
+    /// When all have left: whether others come, to another server that finds what the last one
     /// has written.
     pub(super) fn begin_act(&mut self) -> bool {
         if !self.scenario.has_trees() || self.act + 1 == ACTS {

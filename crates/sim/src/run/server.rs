@@ -135,7 +135,7 @@ impl SimServer {
         }
     }
 
-    /// Tells the kernel of mail that somebody sent to others.
+    /// Tells the kernel of mail between workers.
     fn ring_bells(&self, kernel: &RefCell<Kernel>) {
         for (worker, post) in self.posts.iter().enumerate() {
             if post.has_mail() {

@@ -41,7 +41,7 @@ pub(super) struct JournalDraft {
 
 impl<I: Io> DiskWriter<I> {
     /// Opens trees. Their journals, and those that are open already, are told the number that
-    /// this process counts from before anybody uses it.
+    /// this process counts from before it is used.
     pub(super) fn open(&mut self, trees: Vec<Arc<DiskTree>>) {
         // What this process has purged before it was told of them hits them as well.
         let are_late = self.store.has_purged();
@@ -92,15 +92,15 @@ impl<I: Io> DiskWriter<I> {
         debug_assert!(is_far || charge.walk.is_none(), "a walk that has ended is forgotten");
     }
 
-    /// Brings the number that is counted from to the medium: after a loss of power, nobody may use
-    /// it again.
+    /// Brings the number that is counted from to the medium: after a loss of power, no process may
+    /// use it again.
     fn tell_start(&mut self, charge: &mut Charge) {
         if flush(&mut self.io, &charge.tree).is_err() || self.sync(&charge.tree).is_err() {
             self.renew_journal(charge, 0);
         }
     }
 
-    /// Brings a journal to the medium. One of which nobody knows what is there is given up.
+    /// Brings a journal to the medium. One with unknown content is given up.
     fn sync(&mut self, tree: &DiskTree) -> Result<(), FileFailure> {
         let Some(file) = tree.journal_file() else { return Ok(()) };
         let synced = self.io.sync(&file);
@@ -414,7 +414,7 @@ impl<I: Io> DiskWriter<I> {
         Ok(bytes)
     }
 
-    /// Copies purges after `cutoff`, and the greatest number that anybody has counted from.
+    /// Copies purges after `cutoff`, and the greatest number that was counted from.
     fn copy_entries(&self, bytes: &[u8], cutoff: u64, out: &mut Vec<u8>) -> JournalRead {
         let unix_ms = self.now.unix_millis;
         let mut last = self.own.last().map_or(0, |own| own << 32);

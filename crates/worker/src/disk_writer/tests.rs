@@ -146,7 +146,7 @@ fn a_purge_that_comes_before_its_shelf_is_open_outlives_the_process() {
     let file = Life::start(&directory.0).keep();
     let mut life = Life::new(&directory.0);
     life.store.purge_all(life.site, TagPurge::Dead);
-    // A worker tells nobody of it before this.
+    // No worker acknowledges it before this.
     flush(&mut Epoll::new().unwrap(), &life.tree).unwrap();
     assert!(!directory.journal().exists(), "nobody believes what lies there");
     life.disk_writer.settle(Now::default());
@@ -317,7 +317,7 @@ fn purges_in_a_journal_that_another_process_has_replaced_are_heard() {
     old.go_on();
     old.go_on();
     assert!(!old.has());
-    // And back, with nobody taking the other's away again.
+    // And back, with neither taking the other's away again.
     new.go_on();
     let file = new.keep();
     old.store.purge_all(old.site, TagPurge::Dead);

@@ -14,7 +14,7 @@ const ENTRIES: usize = 512;
 const DIRECTORIES: usize = 64;
 /// Files whose heads are read in one step.
 const CHECKED: usize = 64;
-/// Seconds after which nobody finishes a file any more.
+/// Seconds after which an unfinished file is abandoned.
 const UNFINISHED: i64 = 60;
 /// Purges that are always remembered.
 const PURGES: usize = 4096;

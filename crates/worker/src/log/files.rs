@@ -153,7 +153,7 @@ impl LogFiles {
             LogTarget::Stderr => {
                 let Some(file) = &self.stderr else { return LogFileReport::all(batch.lines) };
                 let done = io.append_shared(file, batch.lines);
-                // Whom to tell that nobody can be told?
+                // The log that would say so is the one that fails.
                 let bytes = if done.errno.is_some() { batch.lines.len() } else { done.bytes };
                 return LogFileReport { bytes, ..LogFileReport::default() };
             }
@@ -413,7 +413,7 @@ fn open(io: &mut impl Io, path: &[u8]) -> Result<(LogFile, (u64, u64)), FileFail
     Ok((LogFile { file, is_regular: stat.is_regular }, (stat.device, stat.inode)))
 }
 
-/// Whoever makes up names must have a site: nothing is opened for one whose root is not there.
+/// A name made of variables needs a site: nothing is opened for one whose root is not there.
 fn test_root(io: &mut impl Io, root: &[u8]) -> Result<(), FileFailure> {
     const ENOTDIR: i32 = 20;
     if io.open(&look(root))?.stat.is_dir {

@@ -11,7 +11,7 @@ use crate::chance::Chance;
 use crate::client::Sabotage;
 use crate::client::pipe::Pipe;
 
-/// Windows before anybody said anything.
+/// Windows before any SETTINGS.
 const WINDOW: i64 = 65_535;
 /// The largest frame that we said we take.
 const FRAME_MAX: usize = 16_384;
