@@ -57,7 +57,7 @@ fn connect(pid: u32, whose: &str) -> Result<UnixStream, String> {
     }
     let refused = || format!("{whose} is not ours to command: its owner or root may");
     let path = runtime::control_of(pid).ok_or_else(refused)?;
-    UnixStream::connect(&path).map_err(|error| match error.kind() {
+    runtime::connect(pid, &path).map_err(|error| match error.kind() {
         std::io::ErrorKind::PermissionDenied => refused(),
         _ => format!("{}: {error}", path.display()),
     })

@@ -1,7 +1,6 @@
 //! `bolide php status` and `bolide php restart`: the commands to a running server, and its replies.
 
 use std::io::{Read as _, Write as _};
-use std::os::unix::net::UnixStream;
 use std::path::Path;
 
 use super::runtime;
@@ -25,7 +24,7 @@ pub(crate) fn send(pid: u32, pid_file: &Path, command: &PhpCommand) -> Result<()
         one(format!("the server {pid} of \"{from}\" does not run, or is not ours to command"))
     })?;
     let failed = |error: std::io::Error| one(format!("{}: {error}", path.display()));
-    let mut socket = UnixStream::connect(&path).map_err(failed)?;
+    let mut socket = runtime::connect(pid, &path).map_err(failed)?;
     let line = match command {
         PhpCommand::Status => STATUS.to_owned(),
         // Done before any server is contacted.

@@ -4,6 +4,7 @@
 use std::fs::{self, File};
 use std::io::{Error, ErrorKind, Result};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -92,20 +93,52 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// The command socket of the running server `pid`; `None` when it belongs to another account.
 #[expect(clippy::disallowed_methods, reason = "a command is a process of its own")]
 pub(crate) fn control_of(pid: u32) -> Option<PathBuf> {
+    let own = format!("{PREFIX}{}-", own_pid(pid));
     let mut waited = Duration::ZERO;
     loop {
         // An unreadable process is not ours, or has ended.
         let open = fs::read_dir(format!("/proc/{pid}/fd")).ok()?;
+        // A server that starts also opens the locks of others, to see whether they still run.
+        let is_own = |path: &Path| {
+            let directory = path.parent().and_then(Path::file_name);
+            directory.is_some_and(|name| name.to_string_lossy().starts_with(&own))
+        };
         let lock = open
             .flatten()
             .filter_map(|entry| fs::read_link(entry.path()).ok())
-            .find(|path| path.file_name().is_some_and(|name| name == LOCK));
+            .find(|path| path.file_name().is_some_and(|name| name == LOCK) && is_own(path));
         let control = lock.map(|lock| lock.with_file_name(CONTROL));
         if waited >= PATIENCE || control.as_ref().is_some_and(|path| path.exists()) {
             return control;
         }
         std::thread::sleep(PAUSE);
         waited += PAUSE;
+    }
+}
+
+/// What the process calls itself: it may live in a pid namespace of its own.
+fn own_pid(pid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
+    pids.and_then(|pids| pids.split_whitespace().last()?.parse().ok()).unwrap_or(pid)
+}
+
+/// Connects to the command socket of the running server `pid`, which may not listen on it yet.
+#[expect(clippy::disallowed_methods, reason = "a command is a process of its own")]
+pub(crate) fn connect(pid: u32, control: &Path) -> Result<UnixStream> {
+    let mut waited = Duration::ZERO;
+    loop {
+        match UnixStream::connect(control) {
+            Err(error)
+                if error.kind() == ErrorKind::ConnectionRefused
+                    && waited < PATIENCE
+                    && bolide_io::process::is_running(pid) =>
+            {
+                std::thread::sleep(PAUSE);
+                waited += PAUSE;
+            }
+            done => return done,
+        }
     }
 }
 
@@ -142,6 +175,32 @@ mod tests {
     use super::{File, LOCK, sweep};
     use std::fs;
     use std::os::unix::fs::{chown, symlink};
+
+    #[test]
+    fn a_command_finds_no_other_server_by_a_lock_that_is_looked_at() {
+        let base = bolide_testkit::site::temp_dir();
+        let pid = std::process::id();
+        let open = |name: String| {
+            let directory = base.join(name);
+            fs::create_dir(&directory).unwrap();
+            fs::write(directory.join(super::CONTROL), "").unwrap();
+            fs::write(directory.join(LOCK), "").unwrap();
+            File::options().read(true).open(directory.join(LOCK)).unwrap()
+        };
+        // The first descriptor that is found leads to another server.
+        let _other = open(format!("bolide-{}-0", pid + 1));
+        let _own = open(format!("bolide-{pid}-0"));
+        let found = super::control_of(pid).unwrap();
+        assert_eq!(found, base.join(format!("bolide-{pid}-0")).join(super::CONTROL));
+    }
+
+    #[test]
+    fn a_command_does_not_wait_for_a_dead_server() {
+        let path = bolide_testkit::site::temp_dir().join("control");
+        drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
+        let refused = super::connect(999_999_999, &path).unwrap_err();
+        assert_eq!(refused.kind(), std::io::ErrorKind::ConnectionRefused);
+    }
 
     #[test]
     fn only_our_own_unlocked_directories_are_swept() {
