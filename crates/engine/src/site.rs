@@ -197,6 +197,14 @@ struct Hidden {
 }
 
 impl CompiledLocation {
+    /// Whether an error page answers for an upstream server's `status` (`*_intercept_errors`).
+    pub(crate) fn intercepts(&self, status: u16) -> bool {
+        let settings = &self.settings;
+        settings.origin.intercept_errors
+            && status >= 300
+            && settings.error_pages.iter().any(|page| page.status == status)
+    }
+
     /// Whether clients do not see the origin's field `name`.
     pub(crate) fn hides(&self, name: bolide_http::Name) -> bool {
         self.pass.as_ref().is_some_and(|pass| pass.hidden.names.contains(&name))

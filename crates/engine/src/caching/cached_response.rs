@@ -97,11 +97,7 @@ impl Exchange {
 
     /// `fastcgi_intercept_errors` is about kept answers as well.
     fn intercepted(&self, status: u16, location: &CompiledLocation) -> Option<NextStep> {
-        let settings = &location.settings;
-        let is_caught = settings.origin.intercept_errors
-            && status >= 300
-            && settings.error_pages.iter().any(|page| page.status == status);
-        is_caught.then_some(NextStep::Fail(status))
+        location.intercepts(status).then_some(NextStep::Fail(status))
     }
 
     pub(crate) fn serve_head(

@@ -7,10 +7,7 @@
 
 use bolide_conf::vars::{Template, TemplatePart};
 
-use crate::answer::Answer;
-use crate::ctx::StepCtx;
-use crate::request::Request;
-use crate::site::{CompiledLocation, Site};
+use crate::site::CompiledLocation;
 use crate::vars::VariableScope;
 
 /// Whether an origin answers that is asked for an address, not for a file.
@@ -51,50 +48,29 @@ pub(crate) fn written_climbs(template: &Template) -> usize {
     climbs(&text)
 }
 
-fn strays(
-    request: &Request,
-    answer: &Answer,
-    location: &CompiledLocation,
-    site: &Site,
-    ctx: &StepCtx<'_>,
-) -> bool {
-    let scope = VariableScope::new(request, answer, site, ctx);
+fn strays(scope: &VariableScope<'_>, location: &CompiledLocation) -> bool {
     let mut path = Vec::new();
     scope.push_root(location, &mut path);
     let root = climbs(&path);
-    if root > 0 && location.fixed_root.is_none() && root_strays(&scope, location, root) {
+    if root > 0 && location.fixed_root.is_none() && root_strays(scope, location, root) {
         return true;
     }
     path.clear();
-    scope.push_path(location, &request.uri, &mut path);
+    scope.push_path(location, &scope.request.uri, &mut path);
     climbs(&path) > root
 }
 
 /// Whether the request's file lies elsewhere than below the directory of its location. To be
 /// asked when nothing that variables follow can change any more.
 #[inline]
-pub(crate) fn leaves_root(
-    request: &Request,
-    answer: &Answer,
-    location: &CompiledLocation,
-    site: &Site,
-    ctx: &StepCtx<'_>,
-) -> bool {
-    (request.has_dots || location.roams) && strays(request, answer, location, site, ctx)
+pub(crate) fn leaves_root(scope: &VariableScope<'_>, location: &CompiledLocation) -> bool {
+    (scope.request.has_dots || location.roams) && strays(scope, location)
 }
 
 /// As [`leaves_root`] for a location that roams, as far as it is known when the location
 /// is: before an `if` may ask whether the file is there.
-pub(crate) fn leaves_alias(
-    request: &Request,
-    answer: &Answer,
-    location: &CompiledLocation,
-    site: &Site,
-    ctx: &StepCtx<'_>,
-) -> bool {
-    location.fixed_root.is_some()
-        && !is_proxied(location)
-        && strays(request, answer, location, site, ctx)
+pub(crate) fn leaves_alias(scope: &VariableScope<'_>, location: &CompiledLocation) -> bool {
+    location.fixed_root.is_some() && !is_proxied(location) && strays(scope, location)
 }
 
 #[cfg(test)]

@@ -48,7 +48,9 @@ impl Exchange {
         let Some(try_files) = &location.try_files else {
             return NextStep::Step(RequestStep::Content);
         };
-        if index == 0 && leaves_root(&self.request, &self.answer, location, site, ctx) {
+        if index == 0
+            && leaves_root(&VariableScope::new(&self.request, &self.answer, site, ctx), location)
+        {
             return NextStep::Fail(404);
         }
         if self.request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
@@ -153,7 +155,9 @@ impl Exchange {
         let location = site.location(self.request.location);
         // The files of `try_files` have been judged one by one.
         let is_open = location.try_files.is_none() && !confine::is_proxied(location);
-        if is_open && leaves_root(&self.request, &self.answer, location, site, ctx) {
+        if is_open
+            && leaves_root(&VariableScope::new(&self.request, &self.answer, site, ctx), location)
+        {
             return NextStep::Fail(404);
         }
         if location.purges_key

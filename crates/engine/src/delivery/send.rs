@@ -8,8 +8,7 @@ use bolide_http::{BodyLen, Name};
 use bytes::Bytes;
 
 use super::{DeliveredBytes, Delivery, DeliveryRefusal, Representation, decide, push_range};
-use crate::answer::Answer;
-use crate::answer::{AnswerBody, BytesFrom, MultipartBody};
+use crate::answer::{Answer, AnswerBody, BytesFrom, MultipartBody};
 use crate::ctx::StepCtx;
 use crate::exchange::{Exchange, NextStep};
 
@@ -38,12 +37,10 @@ impl Exchange {
 
     /// Makes `text` the body of a response whose fields are written.
     pub(crate) fn give_text(&mut self, text: Bytes) {
-        let head = self.request.head();
         let representation = Representation::text(self.answer.head.status, text.len() as u64);
-        let decided =
-            decide(&representation, head.method, &Conditions::default(), &mut self.ranges);
-        debug_assert!(decided.is_ok(), "a text has no conditions and no ranges");
-        if let Ok(delivery) = decided {
+        let delivered = self.deliver(&representation);
+        debug_assert!(delivered.is_ok(), "a text has no conditions and no ranges");
+        if let Ok(delivery) = delivered {
             give_coded(&mut self.answer, &delivery, text);
         }
     }

@@ -12,6 +12,7 @@ use crate::phase::rewrite::begin_rewrite;
 use crate::request::Request;
 use crate::route::LocationMatch;
 use crate::site::{CompiledLocation, Site};
+use crate::vars::VariableScope;
 
 use super::admit;
 use super::{Exchange, ExchangeState, NextStep, RequestStep};
@@ -172,8 +173,9 @@ impl Exchange {
             self.request.upload.refuse(ctx.effects);
             return Some(NextStep::Fail(413));
         }
-        (location.roams && leaves_alias(&self.request, &self.answer, location, site, ctx))
-            .then_some(NextStep::Fail(404))
+        (location.roams
+            && leaves_alias(&VariableScope::new(&self.request, &self.answer, site, ctx), location))
+        .then_some(NextStep::Fail(404))
     }
 
     /// What comes after the checks of access.

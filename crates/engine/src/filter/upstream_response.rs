@@ -59,10 +59,7 @@ impl Exchange {
             }
         }
         let settings = &location.settings;
-        if settings.origin.intercept_errors
-            && status >= 300
-            && settings.error_pages.iter().any(|page| page.status == status)
-        {
+        if location.intercepts(status) {
             self.answer.drop_fetch(ctx);
             match status {
                 401 => self.answer.carry(&head.fields, |name| name == Name::WwwAuthenticate),
