@@ -36,7 +36,7 @@ impl Thread {
         line.unwrap_or_default().split_whitespace().collect()
     }
 
-    /// Whether it runs as `nobody` without any capability.
+    /// Whether it runs under the account `nobody` without any capability.
     fn has_given_up(&self, uid: &str, gid: &str) -> bool {
         let caps = ["CapInh:", "CapPrm:", "CapEff:", "CapAmb:"];
         self.line("Uid:") == [uid; 4]

@@ -168,7 +168,8 @@ fn a_directory_is_served_without_rights_links_of_others_hidden_files_and_sources
     if !bolide_testkit::server::is_root() {
         return;
     }
-    // A file of nobody behind a symbolic link of root's, and a file that only root may read.
+    // A file of the account `nobody` behind a symbolic link of root's, and a file that only root
+    // may read.
     std::fs::write(at("theirs"), "secret").unwrap();
     std::os::unix::fs::chown(at("theirs"), Some(65_534), None).unwrap();
     std::os::unix::fs::symlink(at("theirs"), at("foreign.txt")).unwrap();

@@ -1,4 +1,4 @@
-//! Pages with SSI: how much of what they order is done before anybody else has his turn.
+//! Pages with SSI: how much of what they order is done before another request has its turn.
 
 use bolide_engine::fuzz::{FuzzWorld, Say, request};
 use bolide_http::Method;

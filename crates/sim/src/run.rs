@@ -299,7 +299,7 @@ impl World {
             round.sooner(self.next_event);
         }
         let Some(next) = round.next else {
-            self.complaints.push("everybody waits for something that never happens".to_owned());
+            self.complaints.push("all wait for an event that never happens".to_owned());
             return Some(None);
         };
         Some(Some(round.looks_after.map_or(next, |at| next.min(at))))

@@ -148,7 +148,7 @@ pub fn is_root() -> bool {
 /// The part before `http` in the configurations of [`TestServer::with`].
 #[must_use]
 pub fn prelude(workers: u32) -> String {
-    // As root, nginx would run workers as nobody; tests need no second user.
+    // As root, nginx would run workers under the account `nobody`; tests need no second account.
     let user = if is_root() { "user root;\n" } else { "" };
     format!(
         "{user}worker_processes {workers};\ndaemon off;\npid @DIR@/logs/pid;\n\

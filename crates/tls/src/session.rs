@@ -95,7 +95,7 @@ enum Stage {
     /// This crate: TLS 1.3 after the handshake.
     Records(Box<Records>),
     /// None; the session has failed.
-    Nobody,
+    Failed,
 }
 
 impl Stage {
@@ -302,7 +302,7 @@ impl TlsSession {
 
     /// Records the library's facts, and takes its keys where this crate handles the records.
     fn establish(&mut self) -> Result<(), Error> {
-        let Stage::Library(conn) = std::mem::replace(&mut self.stage, Stage::Nobody) else {
+        let Stage::Library(conn) = std::mem::replace(&mut self.stage, Stage::Failed) else {
             return Ok(());
         };
         let mut facts = facts_of(&conn);
@@ -342,7 +342,7 @@ impl TlsSession {
                 }
                 Ok(())
             }
-            Stage::Hello(_) | Stage::Nobody => Err(Error::HandshakeNotComplete.into()),
+            Stage::Hello(_) | Stage::Failed => Err(Error::HandshakeNotComplete.into()),
         }
     }
 
@@ -355,7 +355,7 @@ impl TlsSession {
         match &mut self.stage {
             Stage::Records(records) => records.close(out),
             Stage::Library(conn) if !conn.is_handshaking() => close(conn, out),
-            Stage::Library(_) | Stage::Hello(_) | Stage::Nobody => {}
+            Stage::Library(_) | Stage::Hello(_) | Stage::Failed => {}
         }
     }
 

@@ -25,7 +25,7 @@ pub(crate) enum PeerChoice {
     /// Some servers are up, but all of these are busy.
     Busy,
     /// No server is available.
-    Nobody,
+    NoServer,
 }
 
 /// The choices that one request has made.
@@ -90,7 +90,7 @@ impl Scales<'_> {
                 && !peer.health.is_resting(peer.rule, self.now)
         };
         let is_busy = group.peers.iter().enumerate().any(busy);
-        if is_busy { PeerChoice::Busy } else { PeerChoice::Nobody }
+        if is_busy { PeerChoice::Busy } else { PeerChoice::NoServer }
     }
 
     /// Records a failure of the server with this index; true when it is unavailable from now on.
@@ -110,7 +110,7 @@ impl Scales<'_> {
     fn only(&self) -> PeerChoice {
         let peer = &self.group.peers[0];
         match peer.lease() {
-            _ if peer.down => PeerChoice::Nobody,
+            _ if peer.down => PeerChoice::NoServer,
             Some(lease) => PeerChoice::Peer(0, lease),
             None => PeerChoice::Busy,
         }

@@ -198,12 +198,12 @@ impl Fetch {
             PeerChoice::Busy if self.group.as_ref().is_some_and(|group| group.queue.is_some()) => {
                 self.wait(ctx);
             }
-            PeerChoice::Busy | PeerChoice::Nobody => self.find_no_server(ctx),
+            PeerChoice::Busy | PeerChoice::NoServer => self.find_no_server(ctx),
         }
     }
 
     fn draw(&mut self, ctx: &mut FetchCtx<'_>) -> PeerChoice {
-        let Some(group) = &self.group else { return PeerChoice::Nobody };
+        let Some(group) = &self.group else { return PeerChoice::NoServer };
         let mut scales = Scales {
             group,
             pools: ctx.pools,
@@ -284,7 +284,7 @@ impl Fetch {
                 ctx.pools.leave(&group, ctx.me);
                 self.ask(peer, lease, ctx);
             }
-            PeerChoice::Nobody => {
+            PeerChoice::NoServer => {
                 self.stop_waiting(&group, ctx);
                 self.find_no_server(ctx);
             }

@@ -35,12 +35,12 @@ pub(crate) fn connect_failed(address: &PeerAddress, errno: i32) -> (LogLevel, Ve
         PeerAddress::Unix(_) => true,
         PeerAddress::Inet(_) => matches!(errno, 1 | 13 | 22 | 97 | 99 | 101),
     };
-    let whom = if at_once { format!(" to {address}") } else { String::new() };
+    let target = if at_once { format!(" to {address}") } else { String::new() };
     let level = match errno {
         11 | 100 | 101 | 104 | 110..=113 => LogLevel::Error,
         _ => LogLevel::Crit,
     };
-    (level, format!("connect(){whom} failed ({})", reason(errno)).into_bytes())
+    (level, format!("connect(){target} failed ({})", reason(errno)).into_bytes())
 }
 
 /// The bind to this local address failed.

@@ -180,7 +180,7 @@ impl World {
         assert_eq!(is_finished, life.fetch.is_over(), "{told}");
         if is_finished {
             assert_eq!(life.held, Held::Nothing, "the connection was let go; {told}");
-            assert!(life.terminal || life.abandoned, "somebody waits for an end; {told}");
+            assert!(life.terminal || life.abandoned, "an exchange waits for an end; {told}");
             self.lives.remove(&name);
             self.finished += 1;
         }

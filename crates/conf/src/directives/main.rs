@@ -19,7 +19,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     value("user", M, Args::between(1, 2), user)
         .doc("The user, and group, that workers run as.", "user www-data;")
         .takes("NAME [NAME]")
-        .without("`nobody`, if root starts the server"),
+        .without("the account `nobody`, if root starts the server"),
     value("pid", M, Args::ONE, pid)
         .doc("The file with the process ID of the running server.", "pid /run/bolide.pid;")
         .takes("FILE")

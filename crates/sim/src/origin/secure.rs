@@ -134,8 +134,12 @@ impl Secured {
     pub(super) fn judge_asker(&self) -> Option<&'static str> {
         let shows = self.conn.peer_certificates().is_some();
         match self.who {
-            Application::Impostor => Some("an application that is somebody else is asked"),
-            Application::Asks if !shows => Some("an application is asked by nobody"),
+            Application::Impostor => {
+                Some("an application with another certificate name gets a request")
+            }
+            Application::Asks if !shows => {
+                Some("an application gets a request without a client certificate")
+            }
             Application::Asks | Application::Right => None,
         }
     }

@@ -44,7 +44,7 @@ impl Bench {
     fn hold(&mut self, affinity: &[u8]) -> Option<(usize, Lease)> {
         match self.scales(affinity).choose(&mut BalanceCursor::default()) {
             PeerChoice::Peer(index, lease) => Some((index, lease)),
-            PeerChoice::Busy | PeerChoice::Nobody => None,
+            PeerChoice::Busy | PeerChoice::NoServer => None,
         }
     }
 
@@ -277,7 +277,10 @@ fn a_full_server_is_not_asked_and_a_full_group_is_busy() {
     assert!(matches!(bench.scales(b"").choose(&mut BalanceCursor::default()), PeerChoice::Busy));
     bench.fail(0);
     bench.fail(1);
-    assert!(matches!(bench.scales(b"").choose(&mut BalanceCursor::default()), PeerChoice::Nobody));
+    assert!(matches!(
+        bench.scales(b"").choose(&mut BalanceCursor::default()),
+        PeerChoice::NoServer
+    ));
     drop(held);
     bench.later(11);
     assert!(bench.hold(b"").is_some());

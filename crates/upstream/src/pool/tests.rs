@@ -142,7 +142,7 @@ fn no_request_waits_for_a_free_place_under_concurrency() {
                 while shared.remaining.load(Ordering::SeqCst) > 0 {
                     let happened = worker.round(me) || worker.fetches.is_empty();
                     quiet = if happened { 0 } else { quiet + 1 };
-                    assert!(quiet < ROUNDS_MAX, "somebody waits and nobody is asked");
+                    assert!(quiet < ROUNDS_MAX, "an exchange waits and no server is asked");
                     std::thread::yield_now();
                 }
             });

@@ -11,7 +11,7 @@ fn said(input: &str) -> Option<(String, String)> {
             let ProxyHeader { source, source_port, target, target_port, .. } = *header;
             Some((format!("{source} {source_port}"), format!("{target} {target_port}")))
         }
-        Ok(ProxyRead::Header(None, _)) => Some(("nobody".to_owned(), String::new())),
+        Ok(ProxyRead::Header(None, _)) => Some(("no client".to_owned(), String::new())),
         _ => None,
     }
 }
@@ -23,9 +23,9 @@ fn a_line_says_who_asks() {
         ("PROXY TCP6 ::1 ::2 0 080\r\n", "::1 0", "::2 80"),
         ("PROXY TCP4 999.2.3.4 abc 1 2\r\n", "999.2.3.4 1", "abc 2"),
         ("PROXY TCP4  5.6.7.8 1 2\r\n", " 1", "5.6.7.8 2"),
-        ("PROXY UNKNOWN\r\n", "nobody", ""),
-        ("PROXY UNKNOWN a b\nc\r\n", "nobody", ""),
-        ("PROXY UNKNOWNx\r\n", "nobody", ""),
+        ("PROXY UNKNOWN\r\n", "no client", ""),
+        ("PROXY UNKNOWN a b\nc\r\n", "no client", ""),
+        ("PROXY UNKNOWNx\r\n", "no client", ""),
     ] {
         assert_eq!(said(line), Some((source.to_owned(), target.to_owned())), "{line}");
     }
