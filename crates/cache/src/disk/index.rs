@@ -231,10 +231,10 @@ impl Index {
         !self.is_whole() || self.private[group].load(Ordering::Acquire) > 0
     }
 
-    fn account(&self, added: u32, gone: u32, count: i64) {
-        self.blocks.fetch_add(u64::from(added), Ordering::Relaxed);
-        let before = self.blocks.fetch_sub(u64::from(gone), Ordering::Relaxed);
-        assert!(before >= u64::from(gone), "the blocks are those of the files");
+    /// Changes the sums, each by one addition, so that no reader sees a replaced file twice.
+    fn account(&self, blocks: i64, count: i64) {
+        let before = self.blocks.fetch_add(blocks.cast_unsigned(), Ordering::Relaxed);
+        assert!(before.checked_add_signed(blocks).is_some(), "the blocks are those of the files");
         let before = self.count.fetch_add(count.cast_unsigned(), Ordering::Relaxed);
         assert!(before.checked_add_signed(count).is_some(), "the count is that of the files");
     }
@@ -244,21 +244,20 @@ impl Index {
     pub(crate) fn note(&self, hash: FileHash, bytes: u64, now: u32, age: Age) {
         let blocks = u32::try_from(bytes.div_ceil(BLOCK)).unwrap_or(u32::MAX);
         let mut part = lock(self.part(hash));
-        let mut gone = 0;
-        if let Some(place) = part.find(split(hash)) {
-            if age == Age::Found {
-                return;
-            }
-            gone = part.remove(place).blocks;
-            self.account(0, 0, -1);
-        } else {
+        let known = part.find(split(hash));
+        if known.is_some() && age == Age::Found {
+            return;
+        }
+        let replaced = known.map(|place| part.remove(place));
+        if replaced.is_none() {
             self.count_private(hash, 1);
         }
         let hash = split(hash);
         let entry = IndexEntry { hash, chain: NONE, older: NONE, newer: NONE, blocks, used: now };
         part.insert(entry, age);
         // Under the lock: a removal must not be counted before the file is.
-        self.account(blocks, gone, 1);
+        let gone = replaced.map_or(0, |entry| entry.blocks);
+        self.account(i64::from(blocks) - i64::from(gone), i64::from(replaced.is_none()));
     }
 
     /// Records a use of a file, if it is known.
@@ -279,7 +278,7 @@ impl Index {
         if let Some(place) = part.find(split(hash)) {
             let gone = part.remove(place);
             drop(part);
-            self.account(0, gone.blocks, -1);
+            self.account(-i64::from(gone.blocks), -1);
             self.count_private(hash, u32::MAX);
         }
     }
