@@ -3,11 +3,13 @@
 //! Owns how much of a body has left; the invariant that is easiest to break is that a body of a
 //! stated length yields exactly that many bytes.
 
+mod allowed;
 mod assembly;
 mod compound;
 mod growth;
 mod inflow;
 mod outside;
+mod pass_request;
 mod reworked;
 mod script;
 pub(crate) mod strand;
@@ -20,16 +22,16 @@ use bolide_http::{FieldMap, Name, ResponseHead};
 use bytes::Bytes;
 
 use crate::caching::UpstreamCacheStatus;
-use crate::content::allow::Allowed;
-use crate::content::pass::PassRequest;
 
 pub use assembly::Pulled;
 
+pub(crate) use allowed::Allowed;
 pub(crate) use assembly::PageAssembly;
 pub(crate) use compound::{Compound, CompoundReader, PartOrder};
 pub(crate) use growth::Growth;
 pub(crate) use inflow::{Flush, Inflow};
 pub(crate) use outside::FromFile;
+pub(crate) use pass_request::PassRequest;
 pub(crate) use reworked::{Reworked, Work};
 pub(crate) use strand::Strand;
 pub(crate) use substitute::{Pair, Substitute};

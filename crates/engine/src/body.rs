@@ -10,10 +10,10 @@
 //! client's room is given back exactly once for each byte, and not before the byte has found its
 //! place.
 
+mod room;
+
 use bolide_base::{Retain, Spool, SpoolLimits};
 use bytes::Bytes;
-
-use crate::ctx::StepEffect;
 
 /// What becomes of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,33 +120,6 @@ impl RequestUpload {
         self.plan == Plan::Streamed
     }
 
-    /// Starts to collect: so many bytes in memory, more in a file.
-    pub(crate) fn collect(
-        &mut self,
-        memory: usize,
-        file: FileHolds,
-        effects: &mut Vec<StepEffect>,
-    ) -> UploadProgress {
-        self.named = match file {
-            FileHolds::Always { is_removed } => {
-                Some(Box::new(Named { path: Box::default(), is_removed }))
-            }
-            FileHolds::Rest | FileHolds::Everything => None,
-        };
-        let memory = if self.named.is_some() { 0 } else { memory };
-        let limits = SpoolLimits { memory, file: u64::MAX };
-        self.plan = Plan::Collected;
-        self.spool = Some(Box::new(Spool::new(limits, Retain::Yes)));
-        self.whole_above = (file != FileHolds::Rest).then_some(memory);
-        for bytes in std::mem::take(&mut self.early) {
-            self.push(bytes);
-        }
-        if !self.is_complete {
-            effects.push(StepEffect::WantBody(bolide_base::limits::CONN_WINDOW));
-        }
-        self.settle(effects)
-    }
-
     /// Takes a piece of a body that is collected.
     pub(crate) fn push(&mut self, bytes: Bytes) {
         self.owed += bytes.len();
@@ -155,49 +128,6 @@ impl RequestUpload {
                 spool.spill();
             }
             spool.push(bytes);
-        }
-    }
-
-    /// Where the collection stands; room is given back when all bytes have their place.
-    pub(crate) fn settle(&mut self, effects: &mut Vec<StepEffect>) -> UploadProgress {
-        let Some(spool) = &mut self.spool else { return UploadProgress::Failed };
-        if spool.is_broken() {
-            return UploadProgress::Failed;
-        }
-        // A file with a name is there even if the body is empty.
-        let is_missing = self.is_complete && self.named.is_some() && spool.file().is_none();
-        if spool.wants_writing() || is_missing {
-            return UploadProgress::Writing;
-        }
-        if self.owed > 0 {
-            effects.push(StepEffect::BodyConsumed(self.owed));
-            self.owed = 0;
-        }
-        if !self.is_complete {
-            return UploadProgress::Waiting;
-        }
-        spool.finish();
-        UploadProgress::Complete
-    }
-
-    /// Gives back the room of what is discarded.
-    pub(crate) fn give_back(&mut self, effects: &mut Vec<StepEffect>) {
-        let early: usize = self.early.iter().map(Bytes::len).sum();
-        let len = early + std::mem::take(&mut self.owed);
-        self.early.clear();
-        if len > 0 {
-            effects.push(StepEffect::BodyConsumed(len));
-        }
-    }
-
-    /// The body is discarded, whatever becomes of the request: what came is forgotten, and what
-    /// still comes is thrown away.
-    pub(crate) fn refuse(&mut self, effects: &mut Vec<StepEffect>) {
-        self.give_back(effects);
-        self.plan = Plan::Refused;
-        self.spool = None;
-        if !self.is_complete {
-            effects.push(StepEffect::DiscardBody);
         }
     }
 

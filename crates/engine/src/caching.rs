@@ -5,12 +5,14 @@
 //! `begin_fill` when it is, `stale_if_error` when it fails, `serve_kept` to answer. Keys are made
 //! in `identity` alone; what may be stored is decided in `fill`.
 
+mod arrival;
 pub(crate) mod cache_status;
 pub(crate) mod cached_response;
 pub(crate) mod cdn_cache_control;
 mod coded_form;
 pub(crate) mod disk_lookup;
 pub(crate) mod fill;
+pub(crate) mod fronts;
 pub(crate) mod hit_memo;
 pub(crate) mod identity;
 pub(crate) mod lookup;
@@ -23,6 +25,7 @@ pub(crate) mod shortcut;
 mod transaction;
 pub(crate) mod zone;
 
+pub(crate) use arrival::{InternalTurn, RequestArrival, varying_origin};
 pub(crate) use policy::{CacheNamespaces, CacheSpace, Caching, STALE_FOR_EVER, StaleCause};
 pub(crate) use transaction::{CacheTransaction, UpstreamCacheStatus};
 pub use transaction::{Recalled, StoreIntent};

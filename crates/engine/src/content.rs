@@ -3,6 +3,7 @@
 pub(crate) mod admin;
 pub(crate) mod allow;
 pub(crate) mod bind;
+pub(crate) mod climbs;
 pub(crate) mod confine;
 pub(crate) mod error;
 pub(crate) mod esi;

@@ -2,160 +2,26 @@
 //!
 //! The vocabulary between worker and exchange: values only, nothing here acts.
 
-use std::net::SocketAddr;
-use std::ops::Deref;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use bolide_base::prng::Prng;
-use bolide_base::{ClientCert, Now, TcpInfo};
-use bolide_http::Scheme;
-use bolide_upstream::UpstreamGroups;
+use bolide_base::{Now, TcpInfo};
 use bytes::Bytes;
 
+use crate::answer::Answer;
+use crate::caching::Recalled;
 use crate::caching::fill::Fill;
 use crate::counters::RequestTallies;
 use crate::log::Logs;
 use crate::password::PasswordCheck;
+use crate::request::Request;
 use crate::site::Site;
+use crate::vars::VariableScope;
 
-/// A site as one worker holds it: cloning it for a request touches no counter of another core.
-#[derive(Clone, Debug)]
-#[allow(
-    clippy::redundant_allocation,
-    reason = "the inner counts are shared by cores, the outer is not"
-)]
-pub struct SiteRef(Rc<(Arc<Site>, Arc<UpstreamGroups>)>);
-
-impl SiteRef {
-    /// Wraps a site and its origins for this worker; do it once per worker and configuration.
-    #[must_use]
-    pub fn new(site: Arc<Site>, groups: Arc<UpstreamGroups>) -> Self {
-        Self(Rc::new((site, groups)))
-    }
-
-    /// The groups of origins that the site names.
-    #[must_use]
-    pub fn groups(&self) -> &Arc<UpstreamGroups> {
-        &self.0.1
-    }
-
-    /// The shared site.
-    #[must_use]
-    pub fn shared(&self) -> &Arc<Site> {
-        &self.0.0
-    }
-}
-
-impl Deref for SiteRef {
-    type Target = Site;
-
-    #[inline]
-    fn deref(&self) -> &Site {
-        &self.0.0
-    }
-}
-
-/// One end of a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClientAddress {
-    /// IP address and port.
-    Inet(SocketAddr),
-    /// A unix socket.
-    Unix,
-}
-
-impl ClientAddress {
-    /// The port; 0 for unix sockets.
-    #[must_use]
-    pub const fn port(self) -> u16 {
-        match self {
-            Self::Inet(addr) => addr.port(),
-            Self::Unix => 0,
-        }
-    }
-
-    /// The address; none for unix sockets.
-    #[must_use]
-    pub const fn ip(self) -> Option<std::net::IpAddr> {
-        match self {
-            Self::Inet(addr) => Some(addr.ip()),
-            Self::Unix => None,
-        }
-    }
-}
-
-/// What the handshake settled.
-#[derive(Clone, Debug, Default)]
-pub struct TlsFacts {
-    /// `TLSv1.3`
-    pub protocol: &'static str,
-    /// OpenSSL's or the RFC's name of the cipher.
-    pub cipher: &'static str,
-    /// The key exchange group.
-    pub curve: &'static str,
-    /// The protocol that ALPN chose; empty if none.
-    pub alpn: &'static str,
-    /// The name that the client asked for.
-    pub server_name: Option<Box<str>>,
-    /// Whether a session was resumed.
-    pub reused: bool,
-    /// Ciphers and groups that the client offered, where a variable or a log names them.
-    pub offers: Option<Box<(Box<str>, Box<str>)>>,
-    /// What the session is called, where a variable or a log names them.
-    pub session_id: Option<Box<[u8]>>,
-    /// How our side signed.
-    pub signature: &'static str,
-    /// How the client signed.
-    pub client_signature: &'static str,
-    /// What the client's certificate says and is worth, where one is asked for.
-    pub client: Option<Arc<ClientCert>>,
-}
-
-/// What is known of a connection, the same for all its requests.
-#[derive(Clone, Debug)]
-pub struct ConnInfo {
-    /// `$connection`
-    pub serial: u64,
-    /// The client.
-    pub remote: ClientAddress,
-    /// The address that the client reached.
-    pub local: ClientAddress,
-    /// Index into the configuration's listens.
-    pub listen: usize,
-    /// Whether TLS or QUIC is spoken.
-    pub scheme: Scheme,
-    /// The handshake's outcome, if there was one.
-    pub tls: Option<TlsFacts>,
-    /// What the PROXY protocol said of the client, if it did.
-    pub proxy: Option<Box<ProxyFacts>>,
-    /// When the connection was accepted.
-    pub started: Now,
-}
-
-/// What a balancer says of a connection that it hands on (PROXY protocol).
-#[derive(Clone, Debug, Default)]
-pub struct ProxyFacts {
-    /// The client's address as text, maybe not a good one.
-    pub source: Box<str>,
-    /// The client's port.
-    pub source_port: u16,
-    /// The address that the client reached.
-    pub target: Box<str>,
-    /// The port that the client reached.
-    pub target_port: u16,
-    /// Further fields of version 2: type, two bytes of length, value, and again.
-    pub fields: Box<[u8]>,
-}
-
-/// Why framing refused a request or its body.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RequestRefusal {
-    /// The status, nginx's internal codes 494 to 497 included.
-    pub status: u16,
-    /// For the error log, in nginx's words: `client sent invalid method`.
-    pub reason: &'static str,
-}
+pub use crate::connection::{
+    Around, ClientAddress, ConnInfo, ProxyFacts, RequestRefusal, TlsFacts,
+};
+pub use crate::site::SiteRef;
 
 /// Why an exchange is stepped.
 #[derive(Debug)]
@@ -187,7 +53,7 @@ pub enum Wake {
     /// Something has become of a fragment that it waits for.
     Fragment,
     /// What the disk had for `Effect::Recall`.
-    Recalled(Box<crate::caching::Recalled>),
+    Recalled(Box<Recalled>),
     /// Nothing can be sent any more.
     ClientGone,
     /// The client took nothing for too long and is sent away; that is logged already.
@@ -260,19 +126,27 @@ pub struct StepCtx<'a> {
     pub tcp: Option<TcpInfo>,
 }
 
-/// What there is to know beside an exchange whose answer leaves.
-#[derive(Clone, Copy, Debug)]
-pub struct Around<'a> {
-    /// The turn's time.
-    pub now: &'a Now,
-    /// The turn's time as text.
-    pub clock: &'a bolide_http::date::DateClock,
-    /// The connection.
-    pub conn: &'a ConnInfo,
-    /// Connections and requests of the process.
-    pub counters: &'a RequestTallies,
-    /// `$pid`
-    pub pid: u32,
+impl<'a> VariableScope<'a> {
+    /// The scope of a request within a step.
+    pub(crate) fn new(
+        request: &'a Request,
+        answer: &'a Answer,
+        site: &'a Site,
+        ctx: &StepCtx<'a>,
+    ) -> Self {
+        Self {
+            request,
+            answer,
+            sent: None,
+            site,
+            conn: ctx.conn,
+            now: ctx.now,
+            clock: ctx.clock,
+            counters: ctx.counters,
+            pid: ctx.logs.pid(),
+            tcp: ctx.tcp,
+        }
+    }
 }
 
 /// What an exchange wants done. The worker does it; the exchange never does.

@@ -3,86 +3,21 @@
 //!
 //! A value is kept until the request ends, unless the map is `volatile`.
 
-use bolide_conf::model::{Definition, Geo, Http, MapKey, SplitClients};
 use bolide_conf::vars::{Template, TemplatePart, Var};
 use bolide_http::Name;
 
 use crate::captures::CapturePattern;
 use crate::keys::VariableKeys;
-use crate::patterns::{Patterns, Sieves};
 use crate::request::RequestNote;
 use crate::vars::{VariableScope, VariableValue};
 
 mod addressed;
+mod definition;
+
+pub(crate) use definition::{CompiledMap, Derived};
 
 /// LIMIT: buffers that a request keeps for values on their way.
 const SPARE_MAX: usize = 4;
-
-/// What a variable is worth where nothing was assigned to it.
-#[derive(Debug)]
-pub(crate) enum Derived {
-    Captured,
-    Assigned,
-    Map(Box<CompiledMap>),
-    Geo(Box<Geo>),
-    Split(Box<SplitClients>),
-}
-
-/// A `map`.
-#[derive(Debug)]
-pub(crate) struct CompiledMap {
-    source: Template,
-    hostnames: bool,
-    volatile: bool,
-    default: Template,
-    keys: VariableKeys,
-    regexes: Patterns<u32>,
-    values: Vec<Template>,
-}
-
-impl Derived {
-    /// Compiles all definitions of a configuration.
-    pub(crate) fn all(http: &Http, sieves: &mut Sieves) -> Vec<Self> {
-        let definitions = http.definitions.iter();
-        definitions.map(|definition| Self::new(definition, &http.named, sieves)).collect()
-    }
-
-    fn new(definition: &Definition, names: &[String], sieves: &mut Sieves) -> Self {
-        let Definition::Map(map) = definition else {
-            return match definition {
-                Definition::Assigned => Self::Assigned,
-                Definition::Geo(geo) => Self::Geo(geo.clone()),
-                Definition::Split(split) => Self::Split(split.clone()),
-                _ => Self::Captured,
-            };
-        };
-        let mut keys = VariableKeys::default();
-        let mut regexes = Patterns::default();
-        for (index, (key, _)) in map.rows.iter().enumerate() {
-            match key {
-                MapKey::Regex(regex) => {
-                    regexes.push(CapturePattern::new(regex, names), index as u32);
-                }
-                key => keys.add(key, index as u32),
-            }
-        }
-        regexes.seal(sieves);
-        Self::Map(Box::new(CompiledMap {
-            source: map.source.clone(),
-            hostnames: map.hostnames,
-            volatile: map.volatile,
-            default: map.default.clone(),
-            keys,
-            regexes,
-            values: map.rows.iter().map(|(_, value)| value.clone()).collect(),
-        }))
-    }
-
-    /// Whether reading it may change what `$1` is.
-    pub(crate) fn captures(&self) -> bool {
-        matches!(self, Self::Map(map) if !map.regexes.is_empty())
-    }
-}
 
 impl VariableScope<'_> {
     /// Appends what a variable of the configuration is worth.

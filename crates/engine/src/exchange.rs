@@ -32,19 +32,19 @@ pub(crate) mod end;
 mod machine;
 pub(crate) mod pace;
 pub(crate) mod post_action;
+mod rate;
 mod respond;
+mod step;
 mod steps;
 
 use crate::answer::Answer;
 use crate::caching::CacheTransaction;
 use crate::explain::{ExplainTrial, Trace};
-use crate::phase::auth_request::AuthVerdict;
-use crate::phase::rewrite::RewriteCursor;
 use crate::request::Request;
+use crate::subrequest::AuthVerdict;
 
-pub(crate) use client::stays;
-pub use pace::Rate;
-pub(crate) use post_action::PostActionState;
+pub use rate::Rate;
+pub(crate) use step::{NextStep, RequestStep};
 
 /// Where an exchange stands between two wakes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -78,73 +78,6 @@ enum ExchangeState {
     Settling,
     /// The log lines are written.
     Done,
-}
-
-/// What is to be done next with a request, in nginx's order of phases.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RequestStep {
-    /// The server block's own rewrite phase, if it has one.
-    Server,
-    /// The search for a location.
-    Find,
-    /// The location is known: `internal`, body size.
-    Location,
-    /// The rewrite phase of a server block or location, from an instruction on.
-    Rewrite(RewriteCursor),
-    /// `allow`, `deny`, `auth_basic`, `auth_request`
-    Access,
-    /// `try_files`, from this candidate on.
-    TryFiles(usize),
-    /// Files: what kind of path is it?
-    Content,
-    /// `index`, from this name on.
-    Index(usize),
-    /// Whether the directory is there whose index is not.
-    IndexDirectory(usize),
-    /// `autoindex`
-    Listing,
-    /// A file.
-    File,
-    /// An origin: what has to be known and had before it is asked.
-    Origin,
-    /// The origin is asked.
-    Ask,
-}
-
-/// Where a step leads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum NextStep {
-    /// To another step.
-    Step(RequestStep),
-    /// Nowhere until a look at the disk is done; then this step again.
-    Probe(RequestStep),
-    /// Nowhere until a compressed form is made; then this step again.
-    Compress(RequestStep),
-    /// Nowhere until a password is checked; then this step again.
-    CheckPassword(RequestStep),
-    /// Nowhere until the deadline.
-    Delay,
-    /// Nowhere until the request body is here; then to this step.
-    Collect(RequestStep),
-    /// Nowhere until the origin says more.
-    Fetch,
-    /// Nowhere until the fill that is waited for moves.
-    Coalesce,
-    /// Nowhere until the heads of the page's fragments are there.
-    Assemble,
-    /// Nowhere until it is known whether the request may come in.
-    AwaitAuth,
-    /// To an error answer.
-    Fail(u16),
-    /// To a redirect to the address in `Exchange::location`; error pages may apply.
-    Redirect(u16),
-    /// To the server's own page for this status, whatever `error_page` says.
-    Page(u16),
-    /// The answer is complete.
-    Respond,
-    /// The connection is closed without an answer.
-    /// It is logged with this status.
-    CloseWithoutResponse(u16),
 }
 
 /// One request in work, and its answer. Exchanges are pooled: all buffers are kept.

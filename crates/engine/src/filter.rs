@@ -5,6 +5,7 @@
 pub(crate) mod compress;
 pub(crate) mod esi;
 pub(crate) mod headers;
+pub(crate) mod passed_fields;
 pub(crate) mod proxied;
 pub(crate) mod rework;
 mod trailers;

@@ -14,8 +14,8 @@ use bolide_http::date::DateClock;
 use bolide_http::digits::push_decimal;
 use bolide_http::escape::{escape_controls, push_json, push_log};
 
+use crate::answer::Answer;
 use crate::ctx::{ConnInfo, StepCtx};
-use crate::exchange::Exchange;
 use crate::log::{LogTarget, Logs, VariableFile};
 use crate::request::Request;
 use crate::site::Site;
@@ -145,14 +145,15 @@ pub(crate) fn error(
 
 /// Writes an `[error]` line about the origin that is asked.
 pub(crate) fn error_at_origin(
-    exchange: &Exchange,
+    request: &Request,
+    answer: &Answer,
     site: &Site,
     ctx: &mut StepCtx<'_>,
     text: impl Fn(&mut Vec<u8>),
 ) {
-    let peer = exchange.peer();
+    let peer = answer.peer();
     let origin = peer.as_ref().map(|(scheme, peer)| (*scheme, &**peer));
-    error_about(&exchange.request, origin, site, ctx, LogLevel::Error, text);
+    error_about(request, origin, site, ctx, LogLevel::Error, text);
 }
 
 /// As [`error`]; `origin` is the protocol and the address of who was asked.
@@ -406,13 +407,18 @@ impl Request {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) {
-        let level = crate::exchange::client::level_of(refusal.reason);
+        let level = level_of(refusal.reason);
         let fields = if reading.ends_with(" line") { LogFields::Unread } else { LogFields::Read };
         error_within(self, (None, fields), site, ctx, level, |out| {
             out.extend_from_slice(refusal.reason.as_bytes());
             out.extend_from_slice(reading.as_bytes());
         });
     }
+}
+
+/// How bad nginx thinks it is.
+fn level_of(reason: &str) -> LogLevel {
+    if reason.contains("chunked body") { LogLevel::Error } else { LogLevel::Info }
 }
 
 #[cfg(test)]

@@ -8,17 +8,15 @@ use bolide_base::{Now, Spool};
 use bolide_http::{FieldMap, HttpVersion, Method, RequestBody, RequestHead};
 
 use crate::body::RequestUpload;
-use crate::caching::identity::RequestArrival;
+use crate::caching::RequestArrival;
 use crate::captures::{Captures, MatchFailure};
-use crate::content::confine;
-use crate::content::esi::Lineage;
-use crate::content::parts::SubrequestPlace;
+use crate::content::climbs::climbs;
 use crate::ctx::{ClientAddress, ConnInfo, SiteRef};
 use crate::phase::limits::Limited;
 use crate::phase::secure_link::CompiledSecureLink;
 use crate::route::LocationIndex;
-use crate::subrequest::{RequestRole, Subrequest};
-use crate::vars::system::RealRoot;
+use crate::subrequest::{Lineage, RequestRole, Subrequest, SubrequestPlace};
+use crate::vars::RealRoot;
 
 /// Something that went wrong while a variable was evaluated.
 #[derive(Debug)]
@@ -362,7 +360,7 @@ impl Request {
 
     /// Looks whether a path that the configuration made has dot segments; one of a client has none.
     pub(crate) fn note_dots(&mut self) {
-        self.has_dots = confine::climbs(&self.uri) > 0;
+        self.has_dots = climbs(&self.uri) > 0;
     }
 }
 

@@ -19,6 +19,9 @@ use crate::phase::rewrite::Op;
 use crate::route::{LocationIndex, RouteLevel};
 
 mod compile;
+mod shared;
+
+pub use shared::SiteRef;
 
 /// A compiled configuration: immutable, one per generation, shared by all workers.
 #[derive(Debug)]

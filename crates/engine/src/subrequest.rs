@@ -3,10 +3,17 @@
 //! Owns the closed set of purposes, so that no request has two. The worker owns the tree of parents
 //! and children (`crates/worker/src/subrequests.rs`).
 
-use crate::content::esi::Lineage;
-use crate::content::parts::Inclusion;
-use crate::exchange::PostActionState;
-use crate::phase::auth_request::AuthSubrequest;
+mod auth;
+mod inclusion;
+mod lineage;
+
+use bolide_http::{BodyLen, FieldMap};
+
+pub use auth::{AuthSubrequest, AuthVerdict};
+pub use inclusion::Inclusion;
+pub(crate) use inclusion::{Failing, SubrequestPlace};
+pub use lineage::Lineage;
+pub(crate) use lineage::{FragmentAncestry, FragmentFamily, is_same_site};
 
 /// A request that the server makes inside itself, and what for.
 #[derive(Debug)]
@@ -76,4 +83,11 @@ impl RequestRole {
             _ => None,
         }
     }
+}
+
+/// What the client was told, for the log.
+#[derive(Debug)]
+pub(crate) struct PostActionState {
+    pub(crate) fields: FieldMap,
+    pub(crate) body: BodyLen,
 }

@@ -4,6 +4,7 @@
 
 mod date;
 mod proxy_protocol;
+mod real_root;
 mod sent;
 pub(crate) mod system;
 mod tls;
@@ -21,11 +22,13 @@ use bolide_http::fields::Field;
 use bolide_http::{FieldMap, HttpVersion, Name, Scheme};
 
 use crate::answer::Answer;
+use crate::connection::{Around, ClientAddress, ConnInfo};
 use crate::counters::{RequestTallies, TallyCount};
 use crate::credentials::push_basic;
-use crate::ctx::{Around, ClientAddress, ConnInfo, StepCtx};
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
+
+pub(crate) use real_root::RealRoot;
 
 /// Everything a variable may look at.
 #[derive(Clone, Copy)]
@@ -68,27 +71,6 @@ impl VariableValue {
 }
 
 impl<'a> VariableScope<'a> {
-    /// The scope of a request within a step.
-    pub(crate) fn new(
-        request: &'a Request,
-        answer: &'a Answer,
-        site: &'a Site,
-        ctx: &StepCtx<'a>,
-    ) -> Self {
-        Self {
-            request,
-            answer,
-            sent: None,
-            site,
-            conn: ctx.conn,
-            now: ctx.now,
-            clock: ctx.clock,
-            counters: ctx.counters,
-            pid: ctx.logs.pid(),
-            tcp: ctx.tcp,
-        }
-    }
-
     /// The scope of a request whose answer leaves.
     pub(crate) const fn around(
         request: &'a Request,

@@ -5,7 +5,6 @@
 //! application understands it, not as a client chose to spell it.
 
 use bolide_cache::rules::{self, Environment, Gate};
-use bolide_conf::model::cache::is_allowed;
 use bolide_conf::model::{PageCache, PageMode, VaryBy};
 use bolide_http::cookies::{Cookies, php_name};
 use bolide_http::lscache::CacheScope as Whose;
@@ -15,10 +14,10 @@ use crate::answer::Answer;
 use crate::caching::CacheTransaction;
 use crate::caching::Caching;
 use crate::caching::UpstreamCacheStatus;
+use crate::caching::fronts::is_trusted;
 use crate::caching::identity::push_session;
 use crate::caching::lookup::is_any;
-use crate::caching::purge::ip;
-use crate::ctx::{ConnInfo, StepCtx};
+use crate::ctx::StepCtx;
 use crate::exchange::Exchange;
 use crate::explain::Why;
 use crate::request::Request;
@@ -76,15 +75,6 @@ impl Exchange {
         }
         Some(gate)
     }
-}
-
-/// Whether a cache in front of this one holds the connection, which is trusted. The client
-/// behind it is of no account: `set_real_ip_from` names that one, and a client may be anywhere.
-pub(crate) fn is_trusted(page: &PageCache, conn: &ConnInfo) -> bool {
-    if page.trusted.is_empty() {
-        return false;
-    }
-    is_allowed(&page.trusted, ip(conn.remote))
 }
 
 /// `CacheEnable` and `CacheDisable`: the last that fits holds for each of the two kinds.

@@ -36,11 +36,10 @@ use crate::caching::identity::{
     key_of, page_key, push_named, push_session, unvaried_key, zone_key,
 };
 use crate::caching::no_vary_search;
-use crate::caching::revalidate::is_about;
 use crate::caching::{Caching, STALE_FOR_EVER, StaleCause};
-use crate::ctx::SiteRef;
-use crate::filter::upstream_response::is_buffered;
+use crate::filter::passed_fields::is_buffered;
 use crate::route::LocationIndex;
+use crate::site::SiteRef;
 
 use fate::PASS_MS;
 pub(crate) use judge::Judge;
@@ -275,7 +274,7 @@ impl Fill {
             && self.revalidates
             && let Some(old) = permit.stale().cloned()
         {
-            if !is_about(caching, &old, &head.fields) {
+            if !caching.is_about(&old, &head.fields) {
                 return permit.abandon(AbandonReason::Gone);
             }
             return self.freshen(permit, &old, head, caching, now_ms);

@@ -8,86 +8,13 @@
 
 use bolide_cache::rules::{self, Facts, KeyPiece};
 use bolide_cache::{KeyBuilder, NamespaceId, SessionKey};
-use bolide_conf::Template;
-use bolide_conf::model::{PassTo, QueryPattern, VaryBy};
+use bolide_conf::model::{QueryPattern, VaryBy};
 use bolide_http::FieldMap;
 use bolide_http::cookies::Cookies;
 
-use crate::answer::Answer;
 use crate::caching::Caching;
-use crate::ctx::StepCtx;
-use crate::request::Request;
-use crate::site::Site;
+use crate::caching::arrival::varying_origin;
 use crate::vars::VariableScope;
-
-/// A turn inside the server that was taken for what an application or an error said.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum InternalTurn {
-    /// `error_page` for this status.
-    ErrorPage(u16),
-    /// `X-Accel-Redirect`
-    Accel,
-}
-
-/// How a request arrived where it is answered.
-#[derive(Debug, Default)]
-pub(crate) struct RequestArrival {
-    /// The turns that it took.
-    turns: Vec<u8>,
-    /// Whether its path or location depended on more than its address.
-    is_turned: bool,
-    /// Whether access was refused to it on its way.
-    is_refused: bool,
-}
-
-impl RequestArrival {
-    /// Forgets the request.
-    #[inline]
-    pub(crate) fn clear(&mut self) {
-        self.turns.clear();
-        (self.is_turned, self.is_refused) = (false, false);
-    }
-
-    /// It is answered elsewhere, for what was said of it.
-    pub(crate) fn turn(&mut self, turn: InternalTurn) {
-        self.is_turned = true;
-        match turn {
-            InternalTurn::ErrorPage(status) => {
-                self.turns.push(b'e');
-                self.turns.extend_from_slice(&status.to_le_bytes());
-            }
-            InternalTurn::Accel => self.turns.push(b'x'),
-        }
-    }
-
-    /// Its path or location depended on more than its address: an `if`, a `rewrite`, a variable.
-    pub(crate) const fn bend(&mut self) {
-        self.is_turned = true;
-    }
-
-    /// Access was refused to it.
-    pub(crate) const fn refuse(&mut self) {
-        self.is_refused = true;
-    }
-
-    /// Whether its path or location depended on more than its address.
-    pub(crate) const fn is_turned(&self) -> bool {
-        self.is_turned
-    }
-
-    /// Whether access was refused to it on its way.
-    pub(crate) const fn is_refused(&self) -> bool {
-        self.is_refused
-    }
-}
-
-/// The text that says which origin is asked, if that may depend on more than the address.
-pub(crate) fn varying_origin(to: &PassTo) -> Option<&Template> {
-    match to {
-        PassTo::Text(template) if !template.follows_target() => Some(template),
-        PassTo::Text(_) | PassTo::Group(_) => None,
-    }
-}
 
 /// Makes `keys` that of a page at `url`, with what tells requests apart before an answer is there;
 /// `value` stands in place of the vary value of rewrite rules.
@@ -178,17 +105,11 @@ pub(crate) fn key_of<'a>(
 
 /// Writes how the request arrived, for the key of its answer; to be called where that depended
 /// on more than the address. In zones, whose keys the configuration makes, only turns count.
-pub(crate) fn write_arrival(
-    request: &Request,
-    answer: &Answer,
-    caching: &Caching,
-    site: &Site,
-    ctx: &StepCtx<'_>,
-    out: &mut Vec<u8>,
-) {
+pub(crate) fn write_arrival(scope: &VariableScope<'_>, caching: &Caching, out: &mut Vec<u8>) {
     out.clear();
+    let request = scope.request;
     let arrival = &request.arrival;
-    let location = site.location(request.location);
+    let location = scope.location();
     if !caching.is_page() && arrival.turns.is_empty() {
         return;
     }
@@ -199,7 +120,6 @@ pub(crate) fn write_arrival(
     out.extend_from_slice(&request.uri);
     out.push(b'?');
     out.extend_from_slice(request.args());
-    let scope = VariableScope::new(request, answer, site, ctx);
     if location.fixed_root.is_none() {
         out.push(b'\0');
         scope.push_root(location, out);

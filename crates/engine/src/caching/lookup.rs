@@ -3,6 +3,8 @@
 //! Owns the decision between serving, waiting and asking; what an upstream server's answer becomes
 //! is the business of `fill`.
 
+mod narrow;
+
 use std::sync::Arc;
 
 use bolide_cache::rules::{self, Facts, Gate, KeyPiece};
@@ -27,7 +29,6 @@ use crate::caching::identity::{
 };
 use crate::caching::request_cache_control::set_apart;
 use crate::caching::request_cache_control::wants_far_part;
-use crate::caching::revalidate::can_revalidate;
 use crate::caching::transaction::{CacheState, StoreIntent, UpstreamCacheStatus};
 use crate::caching::zone::miss_zone;
 use crate::caching::{CacheSpace, Caching};
@@ -151,7 +152,8 @@ impl Exchange {
         self.cache.arrival.clear();
         if self.request.arrival.is_turned() || site.location(location).varies_origin {
             let mut arrival = std::mem::take(&mut self.cache.arrival);
-            write_arrival(&self.request, &self.answer, caching, site, ctx, &mut arrival);
+            let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
+            write_arrival(&scope, caching, &mut arrival);
             self.cache.arrival = arrival;
         }
         read_controls(&mut self.request, &mut self.answer, &mut self.cache, caching, site, ctx);
@@ -502,7 +504,9 @@ impl Exchange {
         };
         let url = permit.as_ref().map(|permit| permit.key().url().to_vec());
         let is_judged = !caching.is_page() && !caching.conf.no_cache.is_empty();
-        let judge = is_judged.then(|| Judge::new(self, cached, ctx));
+        let judge = is_judged.then(|| {
+            Judge::new(&VariableScope::new(&self.request, &self.answer, site, ctx), cached)
+        });
         Some(Box::new(Fill {
             store: site.kept()?.store.clone(),
             site: own.clone(),
@@ -543,7 +547,7 @@ impl Exchange {
         let is_get =
             self.request.head().method == Method::Get || self.request.asks_for_whole(caching);
         let stale = permit.stale().cloned();
-        let revalidates = stale.as_ref().is_some_and(|old| can_revalidate(caching, old));
+        let revalidates = stale.as_ref().is_some_and(|old| caching.can_revalidate(old));
         let asked = if is_get && !has_body {
             let fill =
                 self.fill_of(Some(permit), (revalidates, UpstreamCacheStatus::Expired), site, ctx);
@@ -641,7 +645,7 @@ fn keep_permit(
         ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
         return;
     }
-    cache.revalidates = cache.stale.as_ref().is_some_and(|old| can_revalidate(caching, old));
+    cache.revalidates = cache.stale.as_ref().is_some_and(|old| caching.can_revalidate(old));
     cache.state = CacheState::Filling { permit, past: false };
 }
 

@@ -5,16 +5,9 @@
 
 use std::sync::Arc;
 
-use bolide_cache::{AbandonReason, KeyBuilder, Lookup, NamespaceId, Object, Store};
+use bolide_cache::{KeyBuilder, NamespaceId, Object, Store};
 use bolide_http::FieldMap;
-use bolide_http::cookies::Cookies;
 use bolide_http::no_vary_search::NoVarySearch;
-
-use crate::caching::Caching;
-use crate::caching::identity::page_key;
-use crate::ctx::{StepCtx, StepEffect};
-use crate::exchange::Exchange;
-use crate::site::Site;
 
 /// The field.
 const FIELD: &[u8] = b"No-Vary-Search";
@@ -76,39 +69,6 @@ pub(crate) fn kept_url(store: &Arc<Store>, namespace: NamespaceId, url: &[u8]) -
     let marker = store.find_fresh(&keys.public(), 0)?;
     let other = narrowed(url, &read(&marker)?);
     (other != url).then_some(other)
-}
-
-impl Exchange {
-    /// What was found; none if that is nothing because the key has arguments that do not matter.
-    /// Then it has them no longer, and another look is due.
-    pub(super) fn narrow(
-        &mut self,
-        found: Lookup,
-        caching: &Caching,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Option<Lookup> {
-        let Lookup::Miss(permit) = found else { return Some(found) };
-        if !caching.is_page() || caching.conf.page.key.is_some() {
-            return Some(Lookup::Miss(permit));
-        }
-        let namespace = permit.key().namespace();
-        let url = permit.key().url().to_vec();
-        let other = match memchr::memchr(b'?', &url) {
-            Some(_) => {
-                ctx.cache.as_ref().and_then(|front| kept_url(front.store(), namespace, &url))
-            }
-            None => None,
-        };
-        let Some(other) = other else { return Some(Lookup::Miss(permit)) };
-        ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
-        let mut keys = std::mem::take(&mut self.cache.keys);
-        let facts = self.facts(site, ctx);
-        let cookies = Cookies::of(facts.fields);
-        page_key(&mut keys, (namespace, &other), &facts, caching, &cookies, None);
-        self.cache.keys = keys;
-        None
-    }
 }
 
 #[cfg(test)]

@@ -121,6 +121,22 @@ impl Caching {
         self.conf.use_stale.updating || now_ms < self.said_until(old, ControlTarget::Updating)
     }
 
+    /// Whether an origin is asked to confirm `old` instead of sending it again.
+    pub(crate) fn can_revalidate(&self, old: &Object) -> bool {
+        let has_validator = old.etag().is_some() || old.last_modified().is_some();
+        self.conf.revalidate || self.is_page() && has_validator && old.status() == 200
+    }
+
+    /// Whether `confirmation` is about `old`.
+    pub(crate) fn is_about(&self, old: &Object, confirmation: &FieldMap) -> bool {
+        // nginx takes whatever comes for a confirmation.
+        if !self.is_page() {
+            return true;
+        }
+        let modified = old.last_modified().map(|at| bolide_http::date::http_date(at as i64));
+        rules::is_same(old.etag(), modified.as_ref().map(|text| &text[..]), confirmation)
+    }
+
     /// Until when the answer itself allowed that it is sent although it is old (RFC 5861).
     fn said_until(&self, old: &Object, what: ControlTarget) -> u64 {
         if self.policy.ignore.cache_control {

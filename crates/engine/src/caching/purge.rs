@@ -12,9 +12,10 @@ use bytes::Bytes;
 
 use crate::caching::Caching;
 use crate::caching::fill::carry_out;
+use crate::caching::fronts::ip;
 use crate::caching::identity::key_of;
 use crate::caching::lookup::is_any;
-use crate::ctx::{ClientAddress, StepCtx};
+use crate::ctx::StepCtx;
 use crate::exchange::{Exchange, NextStep};
 use crate::filter::headers::HeadDraft;
 use crate::site::Site;
@@ -291,13 +292,5 @@ impl Exchange {
         self.fill(status, &draft, site, ctx);
         self.give_text(Bytes::from(text));
         NextStep::Respond
-    }
-}
-
-/// A client's address; none over a unix socket.
-pub(super) fn ip(remote: ClientAddress) -> Option<std::net::IpAddr> {
-    match remote {
-        ClientAddress::Inet(addr) => Some(addr.ip().to_canonical()),
-        ClientAddress::Unix => None,
     }
 }

@@ -18,22 +18,6 @@ use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::site::Site;
 
-/// Whether an origin is asked to confirm `old` instead of sending it again.
-pub(crate) fn can_revalidate(caching: &Caching, old: &Object) -> bool {
-    let has_validator = old.etag().is_some() || old.last_modified().is_some();
-    caching.conf.revalidate || caching.is_page() && has_validator && old.status() == 200
-}
-
-/// Whether `confirmation` is about `old`.
-pub(crate) fn is_about(caching: &Caching, old: &Object, confirmation: &FieldMap) -> bool {
-    // nginx takes whatever comes for a confirmation.
-    if !caching.is_page() {
-        return true;
-    }
-    let modified = old.last_modified().map(|at| bolide_http::date::http_date(at as i64));
-    rules::is_same(old.etag(), modified.as_ref().map(|text| &text[..]), confirmation)
-}
-
 impl CacheTransaction {
     /// The object that the origin is asked to confirm, if it is.
     pub(crate) fn to_revalidate(&self) -> Option<&Arc<Object>> {
@@ -56,7 +40,7 @@ impl Exchange {
         let old = self.cache.stale.take()?;
         self.cache.revalidates = false;
         self.answer.drop_fetch(ctx);
-        if !is_about(caching, &old, &head.fields) {
+        if !caching.is_about(&old, &head.fields) {
             take_over(&mut self.request, &mut self.cache, caching, ctx);
             return Some(NextStep::Step(RequestStep::Ask));
         }

@@ -4,43 +4,21 @@
 
 use bolide_http::{Method, Name};
 
-use crate::answer::Answer;
+use crate::answer::{Allowed, Answer};
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
-
-/// Methods by what answers them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Allowed {
-    /// Files and what else the server makes itself.
-    Reading,
-    /// Origins, which decide for themselves about the rest.
-    All,
-}
-
-impl Allowed {
-    fn of(location: &CompiledLocation) -> Self {
-        if location.pass.is_some() { Self::All } else { Self::Reading }
-    }
-
-    const fn methods(self) -> &'static [&'static str] {
-        match self {
-            Self::Reading => &["GET", "HEAD"],
-            Self::All => &["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"],
-        }
-    }
-}
 
 /// Remembers who refused the method; an error page may come from elsewhere.
 #[cold]
 pub(crate) fn note_refused_method(request: &mut Request, answer: &mut Answer, site: &Site) {
-    answer.allowed = Some(Allowed::of(site.location(request.location)));
+    answer.allowed = Some(allowed_at(site.location(request.location)));
 }
 
 /// RFC 9110 §15.5.6: a 405 says what is allowed; all but the method that was not.
 #[cold]
 pub(crate) fn say_allowed(request: &mut Request, answer: &mut Answer, site: &Site) {
     let is_ours = !answer.is_from_origin() && answer.object.is_none();
-    let here = || is_ours.then(|| Allowed::of(site.location(request.location)));
+    let here = || is_ours.then(|| allowed_at(site.location(request.location)));
     let Some(allowed) = answer.allowed.or_else(here) else { return };
     let fields = &mut answer.head.fields;
     if fields.get(Name::Allow).is_some() {
@@ -55,4 +33,8 @@ pub(crate) fn say_allowed(request: &mut Request, answer: &mut Answer, site: &Sit
     };
     let left: Vec<&str> = allowed.methods().iter().filter(is_left).copied().collect();
     fields.push(Name::Allow, left.join(", ").as_bytes());
+}
+
+fn allowed_at(location: &CompiledLocation) -> Allowed {
+    if location.pass.is_some() { Allowed::All } else { Allowed::Reading }
 }

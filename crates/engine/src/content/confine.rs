@@ -7,6 +7,7 @@
 
 use bolide_conf::vars::{Template, TemplatePart};
 
+use crate::content::climbs::climbs;
 use crate::site::CompiledLocation;
 use crate::vars::VariableScope;
 
@@ -24,15 +25,6 @@ fn root_strays(scope: &VariableScope<'_>, location: &CompiledLocation, climbed: 
         scope.write(var, &mut first);
     }
     climbed > written_climbs(template) + climbs(&first)
-}
-
-/// The steps upwards in `path`.
-pub(crate) fn climbs(path: &[u8]) -> usize {
-    // PERF: two dots in a row are rare.
-    if !memchr::memchr_iter(b'.', path).any(|at| path.get(at + 1) == Some(&b'.')) {
-        return 0;
-    }
-    path.split(|&byte| byte == b'/').filter(|segment| *segment == b"..").count()
 }
 
 /// The steps upwards that the configuration itself writes.

@@ -3,8 +3,8 @@
 use bolide_conf::model::{ErrorPage, Overwrite};
 use bolide_http::Method;
 
+use crate::caching::InternalTurn;
 use crate::caching::cache_status::tell_failed;
-use crate::caching::identity::InternalTurn;
 use crate::content::allow::note_refused_method;
 use crate::content::listing::compress_text;
 use crate::ctx::StepCtx;

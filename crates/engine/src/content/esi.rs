@@ -15,11 +15,12 @@ use bolide_http::{BodyLen, HttpVersion, Name, RequestHead};
 
 use crate::answer::Answer;
 use crate::answer::{AnswerBody, ByteSpan, BytesFrom, PageAssembly, Pulled};
-use crate::ctx::{ClientAddress, ConnInfo, SiteRef};
+use crate::ctx::{ConnInfo, SiteRef};
 use crate::exchange::Exchange;
-use crate::phase::limits::LimitDetail;
 use crate::request::Request;
-use crate::subrequest::{RequestRole, Subrequest};
+use crate::subrequest::{
+    FragmentAncestry, FragmentFamily, Lineage, RequestRole, Subrequest, is_same_site,
+};
 
 /// LIMIT: fragments in one another.
 const DEPTH_MAX: u8 = 5;
@@ -31,69 +32,6 @@ const SIZE_MAX: u64 = 256 * 1024 * 1024;
 /// Whether a field of the request concerns the page and no fragment.
 const fn is_about_page(name: Name) -> bool {
     name.is_about_content() || matches!(name, Name::AcceptEncoding | Name::ContentType)
-}
-
-/// What all fragments of one page share.
-#[derive(Debug)]
-struct FragmentFamily {
-    /// Path and query that the client asked for.
-    page: Vec<u8>,
-    /// The page's type.
-    content_type: Vec<u8>,
-    /// Fragments that were asked for.
-    count: Cell<u32>,
-    /// Bytes that came of them.
-    size: Cell<u64>,
-    /// What `limit_req` and `limit_conn` said of the page: its fragments are not counted again.
-    told: [LimitDetail; 2],
-    /// Where the page was asked for, as its site counts it.
-    listen: usize,
-}
-
-/// A page, or a fragment in it.
-#[derive(Debug)]
-struct Generation {
-    target: Vec<u8>,
-    /// 0 for the page.
-    depth: u8,
-    parent: Option<Rc<Self>>,
-}
-
-impl Generation {
-    fn is_or_descends_from(&self, target: &[u8]) -> bool {
-        self.target == target
-            || self.parent.as_ref().is_some_and(|parent| parent.is_or_descends_from(target))
-    }
-}
-
-/// Where a fragment comes from.
-#[derive(Clone, Debug)]
-pub struct Lineage {
-    family: Rc<FragmentFamily>,
-    own: Rc<Generation>,
-    /// What the include says about looking it up.
-    pub(crate) control: LsCacheControl,
-    /// The URL part of the key of the text that includes it; empty if that has none.
-    includer: Vec<u8>,
-    /// Who asks for the page, where the connection's other end only hands on.
-    real: Option<ClientAddress>,
-}
-
-impl Lineage {
-    /// `ESI_REFERER`
-    pub(crate) fn page(&self) -> &[u8] {
-        &self.family.page
-    }
-
-    /// The URL part of the key of the text that includes this one; empty if that has none.
-    pub(crate) fn includer(&self) -> &[u8] {
-        &self.includer
-    }
-
-    /// `ESI_CONTENT_TYPE`
-    pub(crate) fn content_type(&self) -> &[u8] {
-        &self.family.content_type
-    }
 }
 
 impl Request {
@@ -129,7 +67,7 @@ impl Exchange {
         };
         let lineage = Lineage {
             family: Rc::new(family),
-            own: Rc::new(Generation { target: head.target.clone(), depth: 0, parent: None }),
+            own: Rc::new(FragmentAncestry { target: head.target.clone(), depth: 0, parent: None }),
             control: LsCacheControl::default(),
             includer: Vec::new(),
             real: self.request.real,
@@ -194,7 +132,7 @@ impl Exchange {
             family.count.set(family.count.get() + 1);
             inherit(head, self.request.head(), &target);
             let (depth, parent) = (lineage.own.depth + 1, Some(lineage.own.clone()));
-            let own = Rc::new(Generation { target, depth, parent });
+            let own = Rc::new(FragmentAncestry { target, depth, parent });
             return Some(Box::new(Lineage {
                 family: family.clone(),
                 own,
@@ -301,19 +239,6 @@ fn inherit(head: &mut RequestHead, page: &RequestHead, target: &[u8]) {
     }
     head.wire_size = page.wire_size;
     head.early = page.early;
-}
-
-/// Whether an authority in an address means the host that the page is from: on the port that
-/// was asked for or reached, or on that of either scheme.
-pub(crate) fn is_same_site(authority: &[u8], host: &[u8], ports: [u16; 2]) -> bool {
-    let mut name = Vec::new();
-    match bolide_http::host::normalise(authority, &mut name) {
-        Ok(port) => {
-            name == host
-                && port.is_none_or(|port| matches!(port, 80 | 443) || ports.contains(&port))
-        }
-        Err(_) => false,
-    }
 }
 
 /// Answers as a fragment with a kept answer, of which the page needs no more than the body and

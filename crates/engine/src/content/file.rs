@@ -11,6 +11,7 @@ use bolide_files::{FileKind, Known, OpenFailure, OpenFile, ProbePolicy, Want};
 use bolide_http::Method;
 use bolide_http::escape::{UriPart, push_uri};
 
+use crate::content::climbs::climbs;
 use crate::content::confine;
 use crate::content::confine::leaves_root;
 use crate::ctx::{StepCtx, StepEffect};
@@ -117,9 +118,9 @@ impl Exchange {
         scope.push_root(location, &mut path);
         let mark = path.len();
         path.extend_from_slice(name);
-        let added = confine::climbs(&path);
-        let is_below = added == 0
-            || added <= confine::climbs(&path[..mark]) + confine::written_climbs(&candidate.path);
+        let added = climbs(&path);
+        let is_below =
+            added == 0 || added <= climbs(&path[..mark]) + confine::written_climbs(&candidate.path);
         self.path = path;
         is_below
     }

@@ -4,29 +4,25 @@
 //! fields, which shares its variables and passes no checks of access. Easiest to break: pages that
 //! include one another end somewhere.
 
-use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use bolide_conf::regex::{LetterCase, Regex};
 use bolide_conf::vars::Var;
 use bolide_http::{BodyLen, HttpVersion, Method, RequestHead};
-use bolide_ssi::{
-    Matched, Moment, SharedText, SsiAct, SsiCommand, SsiEvent, SsiFault, SsiInclude, SsiWorld,
-};
+use bolide_ssi::{Matched, Moment, SsiAct, SsiCommand, SsiEvent, SsiFault, SsiInclude, SsiWorld};
 use bytes::Bytes;
 
 use crate::answer::Answer;
 use crate::answer::{CompoundReader, PartOrder, Pulled};
 use crate::captures::Captures;
-use crate::ctx::{ClientAddress, SiteRef, StepCtx};
+use crate::ctx::{SiteRef, StepCtx};
 use crate::exchange::{Exchange, NextStep};
 use crate::filter::headers::HeadDraft;
 use crate::filter::upstream_response::is_unsafe;
-use crate::phase::limits::LimitDetail;
 use crate::request::Request;
 use crate::site::Site;
-use crate::subrequest::{RequestRole, Subrequest};
+use crate::subrequest::{Failing, Inclusion, RequestRole, Subrequest, SubrequestPlace};
 use crate::vars::{VariableScope, VariableValue};
 
 /// LIMIT, as in nginx: answers in one another.
@@ -36,51 +32,6 @@ const COUNT_MAX: u32 = 8192;
 
 /// LIMIT: work of commands at a time, as `take_work` counts it.
 const WORK_MAX: usize = 128 * 1024;
-
-/// What a page and all its parts share.
-#[derive(Debug, Default)]
-pub(crate) struct SubrequestPlace {
-    shared: Rc<RefCell<SharedText>>,
-    /// Parts that were asked for.
-    count: Cell<u32>,
-}
-
-/// What is given where a part fails.
-#[derive(Clone, Debug)]
-enum Failing {
-    /// The page for the failure.
-    Page,
-    /// This text.
-    Stub(Arc<Vec<u8>>),
-    /// Nothing.
-    Nothing,
-}
-
-/// What makes a request a part of another one.
-#[derive(Clone, Debug)]
-pub struct Inclusion {
-    /// The path, decoded.
-    pub(crate) uri: Vec<u8>,
-    /// The query.
-    pub(crate) args: Option<Vec<u8>>,
-    /// Both as an address.
-    pub(crate) target: Vec<u8>,
-    family: Rc<SubrequestPlace>,
-    /// How many others it is in.
-    depth: u8,
-    failing: Failing,
-    /// Whether what stands for it, should there be nothing of it, is its own affair.
-    has_stub: bool,
-    /// What the other one knew; both share their variables.
-    known: Captures,
-    id: [u64; 2],
-    /// Who asks, if that is not who is connected.
-    real: Option<ClientAddress>,
-    /// Where the request came in, as its site counts it.
-    listen: usize,
-    /// What limits said of the request; as in nginx, none is counted twice.
-    told: [LimitDetail; 2],
-}
 
 /// What the head of a part's answer says to the page.
 #[derive(Debug)]

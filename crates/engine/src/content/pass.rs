@@ -6,13 +6,11 @@
 
 use std::sync::Arc;
 
-use bolide_base::{Instant, Spool};
+use bolide_base::Spool;
 use bolide_conf::model::{Balance, BodyFiles, LogLevel, PassTo, Protocol, ProxyUrl, UpstreamId};
 use bolide_http::hop_by_hop::is_no_trailer;
-use bolide_http::{FieldMap, Method, Name, OriginHead, RequestBody, ResponseHead};
-use bolide_upstream::{
-    Attempt, Cause, ConnectRefused, OriginNews, OriginRequest, request::PassTarget,
-};
+use bolide_http::{Method, Name, OriginHead, RequestBody, ResponseHead};
+use bolide_upstream::{Cause, ConnectRefused, OriginNews, OriginRequest, request::PassTarget};
 
 use crate::answer::Answer;
 use crate::answer::AnswerBody;
@@ -28,78 +26,6 @@ use crate::request::Request;
 use crate::site::{CompiledLocation, Site, UpstreamPass};
 use crate::vars::VariableScope;
 
-/// What is known of the origins that were asked for one answer.
-#[derive(Debug, Default)]
-pub(crate) struct PassRequest {
-    /// All attempts, in order.
-    pub(crate) attempts: Vec<Attempt>,
-    /// Where in `attempts` later requests to origins begin.
-    pub(crate) later: Vec<usize>,
-    /// The fields of the newest head.
-    pub(crate) fields: FieldMap,
-    /// What stood behind its body.
-    pub(crate) trailers: FieldMap,
-    /// When it came; until then, when the origin was asked.
-    head_at: Instant,
-    /// Whether a fetch is under way.
-    is_running: bool,
-    /// Whether its answer is the client's.
-    is_answering: bool,
-    /// `X-Accel-Limit-Rate`
-    pub(crate) rate: Option<u64>,
-    /// What is spoken.
-    scheme: &'static str,
-}
-
-impl PassRequest {
-    /// Whether a fetch is under way.
-    pub(crate) const fn is_running(&self) -> bool {
-        self.is_running
-    }
-
-    /// Whether what the origin sends is what the client gets.
-    pub(crate) const fn is_answering(&self) -> bool {
-        self.is_answering
-    }
-
-    /// Notes that what the origin sends is what the client gets.
-    pub(crate) const fn set_answering(&mut self) {
-        self.is_answering = true;
-    }
-
-    /// Keeps the fields of a head.
-    pub(crate) fn note_head(&mut self, fields: &FieldMap, now: bolide_base::Now) {
-        self.fields.copy_from(fields);
-        self.head_at = now.mono;
-    }
-
-    /// The rest of the answer is not used.
-    fn close_attempt(&mut self, now: bolide_base::Now) {
-        if let Some(last) = self.attempts.last_mut()
-            && !last.is_over
-        {
-            last.is_over = true;
-            let since = now.mono.since(self.head_at).as_millis() as u64;
-            // Before a head, the attempt is as old as the request to it.
-            last.response_ms = last.header_ms.unwrap_or(0) + since;
-        }
-    }
-
-    /// Keeps how an attempt stands.
-    pub(crate) fn note(&mut self, attempt: Attempt) {
-        let first = self.later.last().copied().unwrap_or(0);
-        let count = self.attempts.len();
-        match self.attempts.get_mut(first..).and_then(<[_]>::last_mut) {
-            Some(last) if !last.is_over => *last = attempt,
-            _ if count < first + ATTEMPTS_MAX => self.attempts.push(attempt),
-            _ => {}
-        }
-    }
-}
-
-/// Attempts that are remembered of one request to a group.
-const ATTEMPTS_MAX: usize = 64;
-
 impl Answer {
     /// Lets go of the fetch that is under way, if there is one.
     pub(crate) fn drop_fetch(&mut self, ctx: &mut StepCtx<'_>) {
@@ -109,6 +35,12 @@ impl Answer {
             asked.close_attempt(ctx.now);
             ctx.effects.push(StepEffect::FetchDrop);
         }
+    }
+
+    /// Who is asked, with the protocol's name.
+    pub(crate) fn peer(&self) -> Option<(&'static str, Arc<str>)> {
+        let asked = self.origin.as_ref()?;
+        Some((asked.scheme, asked.attempts.last()?.peer.clone()))
     }
 
     /// Whether a fetch is under way.
@@ -418,12 +350,6 @@ impl Exchange {
             }
         }
         ctx.effects.push(StepEffect::Interim(interim));
-    }
-
-    /// Who is asked, with the protocol's name.
-    pub(crate) fn peer(&self) -> Option<(&'static str, Arc<str>)> {
-        let asked = self.answer.origin.as_ref()?;
-        Some((asked.scheme, asked.attempts.last()?.peer.clone()))
     }
 }
 

@@ -4,18 +4,21 @@
 //! Easiest to break: a field that configuration names must win over the client's, even where its
 //! value is empty; and only the framing layer writes framing fields.
 
+mod plan;
+
 use std::sync::Arc;
 
-use bolide_conf::model::{ProxyField, ProxySettings, ProxyUrl, ProxyVersion};
-use bolide_conf::vars::Template;
+use bolide_conf::model::{ProxyUrl, ProxyVersion};
 use bolide_http::escape::{UriPart, push_uri};
 use bolide_http::{Hops, Method, Name, Params, RequestBody};
 use bolide_upstream::request::PassTarget;
 
+use crate::caching::fronts::is_trusted;
 use crate::content::params::parse_target;
-use crate::filter::proxied::Rewriter;
 use crate::site::Site;
 use crate::vars::VariableScope;
+
+pub(crate) use plan::ProxyPlan;
 
 /// Fields that are ours to say, beside those of one connection.
 const OURS: [&[u8]; 3] = [b"host", b"expect", b"content-length"];
@@ -30,39 +33,6 @@ const CONDITIONS: [&[u8]; 6] = [
     b"range",
     b"if-range",
 ];
-
-/// What is known beforehand about requests of a location to an origin that speaks HTTP.
-#[derive(Debug)]
-pub(crate) struct ProxyPlan {
-    settings: Arc<ProxySettings>,
-    /// Names of fields that configuration decides about, in lower case.
-    decided: Vec<Box<[u8]>>,
-    /// What becomes of answers.
-    pub(crate) rewriter: Rewriter,
-}
-
-impl ProxyPlan {
-    /// What `settings` say.
-    pub(crate) fn new(settings: &Arc<ProxySettings>, rewriter: Rewriter) -> Self {
-        let lower = |field: &ProxyField| field.name.to_ascii_lowercase().into();
-        let decided = settings.fields.iter().map(lower).collect();
-        Self { settings: Arc::clone(settings), decided, rewriter }
-    }
-
-    fn decides(&self, name: &[u8]) -> bool {
-        self.decided.iter().any(|decided| decided.eq_ignore_ascii_case(name))
-    }
-
-    /// `proxy_set_body`
-    pub(crate) fn body(&self) -> Option<&Template> {
-        self.settings.body.as_ref()
-    }
-
-    /// Whether a body of unknown length can be sent.
-    pub(crate) fn sends_chunks(&self) -> bool {
-        self.settings.version == ProxyVersion::V11
-    }
-}
 
 /// What is asked, beside what the client asked.
 #[derive(Clone, Copy, Debug)]
@@ -171,10 +141,7 @@ pub(crate) fn write(
         return;
     }
     let is_believed = scope.site.store().is_none()
-        || crate::caching::cdn_cache_control::is_trusted(
-            &scope.location().settings.cache.page,
-            scope.conn,
-        );
+        || is_trusted(&scope.location().settings.cache.page, scope.conn);
     let hops = Hops::of(&request.head().fields);
     for field in request.head().fields.iter() {
         let is = |names: &[&[u8]]| is_any(names, field.text);

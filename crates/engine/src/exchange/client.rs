@@ -3,7 +3,7 @@
 //! Easiest to break: what is not used of a body is given back all the same, or the client stalls.
 
 use bolide_conf::model::{CloseSettings, LogLevel};
-use bolide_http::{HttpVersion, Name, RequestBody, RequestHead};
+use bolide_http::{HttpVersion, RequestBody};
 use bytes::Bytes;
 
 use super::steps::{is_too_large, note_request};
@@ -222,7 +222,7 @@ impl Exchange {
             (false, false) => return,
         };
         if !site.location(self.request.location).settings.origin.ignore_client_abort || sends {
-            let peer = self.peer().filter(|_| asks);
+            let peer = self.answer.peer().filter(|_| asks);
             let origin = peer.as_ref().map(|(scheme, peer)| (*scheme, &**peer));
             log_lines::error_about(&self.request, origin, site, ctx, LogLevel::Info, |out| {
                 out.extend_from_slice(text.as_bytes());
@@ -272,25 +272,5 @@ impl Exchange {
             self.answer.drop_fetch(ctx);
         }
         self.finish(site, ctx)
-    }
-}
-
-/// How bad nginx thinks it is.
-pub(crate) fn level_of(reason: &str) -> LogLevel {
-    if reason.contains("chunked body") { LogLevel::Error } else { LogLevel::Info }
-}
-
-/// Whether an HTTP/1 client wants its connection kept.
-pub(crate) fn stays(head: &RequestHead) -> bool {
-    let asks = |option: &[u8]| {
-        head.fields.iter().filter(|field| field.name == Name::Connection).any(|field| {
-            let mut options = field.value.split(|&byte| byte == b',');
-            options.any(|item| item.trim_ascii().eq_ignore_ascii_case(option))
-        })
-    };
-    match head.version {
-        HttpVersion::Http11 => !asks(b"close"),
-        HttpVersion::Http10 => asks(b"keep-alive") && !asks(b"close"),
-        _ => false,
     }
 }

@@ -2,19 +2,10 @@
 
 use bolide_conf::Template;
 
-use super::{Exchange, ExchangeState};
+use super::{Exchange, ExchangeState, Rate};
 use crate::ctx::StepCtx;
 use crate::site::Site;
 use crate::vars::VariableScope;
-
-/// `limit_rate` and `limit_rate_after`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rate {
-    /// Bytes per second; 0 is no limit.
-    pub per_second: u64,
-    /// Bytes that leave before the limit holds.
-    pub after: u64,
-}
 
 impl Exchange {
     /// How fast the body may leave, evaluated now; what is no size is logged and limits nothing.

@@ -10,7 +10,7 @@
 //! inside the server are left.
 
 use bolide_conf::model::LogLevel;
-use bolide_http::{BodyLen, FieldMap, RequestBody};
+use bolide_http::{FieldMap, RequestBody};
 
 use super::steps::PROBES_MAX;
 use super::{Exchange, ExchangeState, NextStep};
@@ -23,14 +23,7 @@ use crate::explain::ring::note_decision;
 use crate::log_lines;
 use crate::request::Request;
 use crate::site::Site;
-use crate::subrequest::RequestRole;
-
-/// What the client was told, for the log.
-#[derive(Debug)]
-pub(crate) struct PostActionState {
-    fields: FieldMap,
-    body: BodyLen,
-}
+use crate::subrequest::{PostActionState, RequestRole};
 
 impl Exchange {
     /// Goes on where the location's `post_action` says, if anything may.

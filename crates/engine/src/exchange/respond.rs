@@ -12,8 +12,8 @@ use crate::media_types::MediaType;
 use crate::site::Site;
 use crate::vars::VariableScope;
 
-use super::client::stays;
 use super::{Exchange, ExchangeState};
+use crate::persistence::stays;
 
 impl Exchange {
     pub(super) fn respond(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {

@@ -9,29 +9,13 @@ use bolide_conf::model::{
     Http, LocationConf, LocationId as ModelId, Matcher, RewriteOp, SetTarget, WrittenLocation,
 };
 
+use super::notes::{Trace, TraceStep};
 use crate::caching::Caching;
 use crate::exchange::{Exchange, NextStep};
 use crate::phase::rewrite::{Op, RewriteOutcome};
 use crate::request::Request;
 use crate::route::{LocationIndex, LocationMatch};
 use crate::site::Site;
-
-/// One thing that happened on the way.
-#[derive(Clone, Debug)]
-pub struct TraceStep {
-    /// What, in words.
-    pub text: String,
-    /// Which line of the configuration made it happen.
-    pub place: Option<SourcePlace>,
-}
-
-/// What a trial run has written down.
-#[derive(Debug, Default)]
-pub(crate) struct Trace {
-    pub(super) steps: Vec<TraceStep>,
-    /// Path and query before an instruction.
-    before: (Vec<u8>, Vec<u8>),
-}
 
 pub(super) fn show(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)

@@ -8,7 +8,8 @@ use bolide_files::{FileTable, Probe, Probed};
 use bolide_http::date::DateClock;
 use bolide_http::{FieldMap, Method, Name, RequestHead, Scheme};
 
-use super::trace::{TraceStep, name_of, show, written};
+use super::notes::TraceStep;
+use super::trace::{name_of, show, written};
 use super::{
     Chosen, ExplainRequest, Explanation, KeyParts, PhaseOutcome, Switch, advice, object, recent,
     ring,

@@ -1,12 +1,10 @@
 //! Addresses and cookies in answers of origins that speak HTTP become ours: `proxy_redirect`,
 //! `proxy_cookie_domain`, `proxy_cookie_path`, `proxy_cookie_flags`.
 
-use std::borrow::Cow;
-use std::sync::Arc;
+mod rules;
 
-use bolide_conf::model::{
-    CookieFlags, CookieName, Http, ProxySettings, ProxyUrl, Redirect, Replacement,
-};
+use std::borrow::Cow;
+
 use bolide_conf::vars::Template;
 use bolide_http::{FieldMap, Name, OriginHead};
 
@@ -14,61 +12,10 @@ use crate::captures::CapturePattern;
 use crate::filter::headers::push_absolute;
 use crate::vars::VariableScope;
 
-/// What is replaced, and by what.
-#[derive(Debug)]
-enum Rule {
-    /// The address of `proxy_pass` by the prefix of the location.
-    Default(Arc<ProxyUrl>),
-    Text(Template, Template),
-    Pattern(CapturePattern, Template),
-}
-
-/// Whose flags change.
-#[derive(Debug)]
-enum Whose {
-    Text(Template),
-    Pattern(CapturePattern),
-}
-
-/// The rules of a location.
-#[derive(Debug, Default)]
-pub(crate) struct Rewriter {
-    redirects: Vec<Rule>,
-    domains: Vec<Rule>,
-    paths: Vec<Rule>,
-    flags: Vec<(Whose, Vec<Template>)>,
-}
+pub(crate) use rules::Rewriter;
+use rules::{Rule, Whose};
 
 impl Rewriter {
-    /// The rules that `settings` have for the origin at `url`.
-    pub(crate) fn new(settings: &ProxySettings, url: Option<&Arc<ProxyUrl>>, http: &Http) -> Self {
-        let replacement = |rule: &Replacement| match rule {
-            Replacement::Text { from, to } => Rule::Text(from.clone(), to.clone()),
-            Replacement::Pattern { regex, to } => {
-                Rule::Pattern(CapturePattern::new(regex, &http.named), to.clone())
-            }
-        };
-        let redirect = |rule: &Redirect| match rule {
-            Redirect::Default => url.map(|url| Rule::Default(Arc::clone(url))),
-            Redirect::Rule(rule) => Some(replacement(rule)),
-        };
-        let flags = |rule: &CookieFlags| {
-            let whose = match &rule.name {
-                CookieName::Text(name) => Whose::Text(name.clone()),
-                CookieName::Pattern(regex) => {
-                    Whose::Pattern(CapturePattern::new(regex, &http.named))
-                }
-            };
-            (whose, rule.flags.clone())
-        };
-        Self {
-            redirects: settings.redirects.iter().filter_map(redirect).collect(),
-            domains: settings.cookie_domains.iter().map(replacement).collect(),
-            paths: settings.cookie_paths.iter().map(replacement).collect(),
-            flags: settings.cookie_flags.iter().map(flags).collect(),
-        }
-    }
-
     /// Whether it has anything to say about cookies.
     fn has_cookies(&self) -> bool {
         !self.domains.is_empty() || !self.paths.is_empty() || !self.flags.is_empty()

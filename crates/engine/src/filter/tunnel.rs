@@ -29,7 +29,7 @@ impl Exchange {
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         if !self.request.may_tunnel() || !self.request.upload.is_streamed() {
-            log_lines::error_at_origin(self, site, ctx, |out| {
+            log_lines::error_at_origin(&self.request, &self.answer, site, ctx, |out| {
                 out.extend_from_slice(b"upstream switched protocols for a client that cannot");
             });
             self.answer.drop_fetch(ctx);

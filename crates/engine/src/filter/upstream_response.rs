@@ -4,16 +4,15 @@
 //! Easiest to break: framing fields of the origin never become fields of ours.
 
 use bolide_base::SpoolLimits;
-use bolide_conf::model::{CharsetOf, OriginSettings};
+use bolide_conf::model::CharsetOf;
 use bolide_http::conditional::Validator;
-use bolide_http::hop_by_hop::is_hop;
 use bolide_http::{BodyLen, FieldMap, Method, Name, OriginHead, Scheme};
 
 use crate::answer::Answer;
 use crate::answer::{AnswerBody, Flush, Inflow};
 use crate::caching::CacheTransaction;
+use crate::caching::InternalTurn;
 use crate::caching::cached_response::say_asked;
-use crate::caching::identity::InternalTurn;
 use crate::caching::{Caching, StaleCause};
 use crate::ctx::StepCtx;
 use crate::delivery::{
@@ -23,6 +22,7 @@ use crate::delivery::{
 use crate::exchange::{Exchange, NextStep};
 use crate::filter::compress::{self, CodingChoice};
 use crate::filter::headers;
+use crate::filter::passed_fields::{is_buffered, push_passed};
 use crate::log_lines;
 use crate::media_types::MediaType;
 use crate::request::Request;
@@ -93,7 +93,7 @@ impl Exchange {
         let mut decoded = Vec::with_capacity(path.len());
         bolide_http::uri::push_decoded(&mut decoded, path);
         if is_unsafe(path) || is_unsafe(&decoded) {
-            log_lines::error_at_origin(self, site, ctx, |out| {
+            log_lines::error_at_origin(&self.request, &self.answer, site, ctx, |out| {
                 out.extend_from_slice(b"unsafe URI \"");
                 bolide_http::escape::push_log(out, target);
                 out.extend_from_slice(
@@ -306,70 +306,6 @@ pub(crate) fn advertises_ranges(head: &OriginHead, location: &CompiledLocation) 
     location.caching.as_ref().is_some_and(Caching::is_page)
         || location.settings.origin.force_ranges
         || head.fields.get(Name::AcceptRanges).is_some()
-}
-
-/// Whether an answer is read ahead of the client.
-pub(crate) fn is_buffered(head: &OriginHead, origin: &OriginSettings) -> bool {
-    let said = head.fields.get_text(b"X-Accel-Buffering");
-    match said.filter(|_| !origin.ignore_headers.buffering) {
-        Some(value) if value.eq_ignore_ascii_case(b"no") => false,
-        Some(value) if value.eq_ignore_ascii_case(b"yes") => true,
-        _ => origin.buffering,
-    }
-}
-
-/// Copies what a client would see of it.
-pub(crate) fn push_shown(fields: &mut FieldMap, head: &OriginHead, location: &CompiledLocation) {
-    if let Some(value) = head.fields.get(Name::ContentType)
-        && !location.hides(Name::ContentType)
-    {
-        fields.push(Name::ContentType, value);
-    }
-    push_passed(fields, head, CodingChoice::default(), &Delivery::whole(head.status), location);
-}
-
-/// Copies what the client may see.
-fn push_passed(
-    fields: &mut FieldMap,
-    head: &OriginHead,
-    choice: CodingChoice,
-    delivery: &Delivery,
-    location: &CompiledLocation,
-) {
-    let says_ranges = choice.coding.is_some()
-        || delivery.accept_ranges
-        || delivery.is_partial()
-        || location.settings.origin.force_ranges;
-    for field in head.fields.iter() {
-        match field.name {
-            Name::ContentType | Name::ContentLength => continue,
-            // RFC 9110 §7.8: only this says which protocol it is.
-            Name::Upgrade if head.status == 101 => {}
-            name if is_hop(name) => continue,
-            Name::AcceptRanges if says_ranges => continue,
-            Name::Etag if choice.coding.is_some() => {
-                push_weak(fields, field.value);
-                continue;
-            }
-            Name::Other if location.hides_text(field.text) => continue,
-            Name::Date if location.keeps_dates() => {}
-            name if location.hides(name) => continue,
-            _ => {}
-        }
-        fields.push_parsed(field.name, field.text, field.value);
-    }
-}
-
-/// RFC 9110 §8.8.1: a coded form is equivalent to the original, not the same bytes.
-fn push_weak(fields: &mut FieldMap, etag: &[u8]) {
-    if etag.starts_with(b"W/\"") {
-        fields.push(Name::Etag, etag);
-    } else if etag.len() >= 2 && etag.starts_with(b"\"") {
-        fields.push_writing(Name::Etag, |out| {
-            out.extend_from_slice(b"W/");
-            out.extend_from_slice(etag);
-        });
-    }
 }
 
 /// Fields of the origin that stay when `X-Accel-Redirect` replaces its answer, as in nginx.

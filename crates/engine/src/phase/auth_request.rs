@@ -4,58 +4,20 @@
 //! what follows from its verdict. Easiest to break: the question passes no checks of its own,
 //! shares no key with the page that it is about, and of its answer only the head counts.
 
-use std::sync::Arc;
-
-use bolide_conf::model::{AuthRequest, Satisfy, SetTarget};
+use bolide_conf::model::Satisfy;
 use bolide_http::{Name, RequestHead};
 
 use crate::caching::Caching;
-use crate::captures::Captures;
 use crate::content::parts::inherit;
-use crate::ctx::{ClientAddress, SiteRef, StepCtx, StepEffect};
+use crate::ctx::{SiteRef, StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep};
-use crate::limit::LimitHold;
 use crate::phase::access::forbid;
 use crate::phase::access::refuse_stranger;
-use crate::phase::limits::LimitDetail;
 use crate::phase::rewrite::assign;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
-use crate::subrequest::{RequestRole, Subrequest};
+use crate::subrequest::{AuthSubrequest, AuthVerdict, RequestRole, Subrequest};
 use crate::vars::VariableScope;
-
-/// What makes a request a question.
-#[derive(Clone, Debug)]
-pub struct AuthSubrequest {
-    /// The path that is asked, as written.
-    pub(crate) uri: Arc<[u8]>,
-    /// What is read of the answer.
-    rule: Arc<AuthRequest>,
-    /// What the request knew; a question shares its variables.
-    known: Captures,
-    id: [u64; 2],
-    /// Who asks for what it is about, if that is not who is connected.
-    real: Option<ClientAddress>,
-    /// Where the request came in, as its site counts it.
-    listen: usize,
-    /// What limits said of the request; as in nginx, none is counted twice.
-    told: [LimitDetail; 2],
-}
-
-/// What came of a question.
-#[derive(Debug, Default)]
-pub struct AuthVerdict {
-    status: u16,
-    /// `WWW-Authenticate` of the origin that was asked.
-    challenges: Vec<Vec<u8>>,
-    /// `auth_request_set`
-    values: Vec<(SetTarget, Vec<u8>)>,
-    known: Captures,
-    /// What limits said of both.
-    told: [LimitDetail; 2],
-    /// Where the question is counted: for as long as the request, as in nginx.
-    held: LimitHold,
-}
 
 impl Request {
     /// What is kept of answers to this request. Questions have the target of what they are about:

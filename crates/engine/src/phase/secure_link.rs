@@ -1,5 +1,7 @@
 //! `$secure_link`: whether a link proves by a hash that it was given out.
 
+mod known;
+
 use bolide_conf::model::SecureLink;
 use bolide_conf::vars::Template;
 use md5::{Digest as _, Md5};
@@ -8,29 +10,10 @@ use crate::credentials::push_base64;
 use crate::request::RequestNote;
 use crate::vars::{VariableScope, VariableValue};
 
+pub(crate) use known::CompiledSecureLink;
+
 /// Letters of the longest hash that is looked at.
 const HASH_MAX: usize = 24;
-
-/// What a request knows of its link once it was asked.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct CompiledSecureLink {
-    /// `$secure_link`; the inner value is none if the link proves nothing.
-    value: Option<Option<Box<[u8]>>>,
-    /// `$secure_link_expires`
-    expires: Option<Box<[u8]>>,
-    /// Whether that was read, and is what it was then.
-    is_told: bool,
-    /// Whether `$secure_link` was asked for.
-    is_weighed: bool,
-}
-
-impl CompiledSecureLink {
-    /// Forgets everything.
-    pub(crate) fn clear(&mut self) {
-        (self.value, self.expires) = (None, None);
-        (self.is_told, self.is_weighed) = (false, false);
-    }
-}
 
 impl VariableScope<'_> {
     /// `$secure_link`, weighed when it is read first. A link whose proof needs it proves nothing.

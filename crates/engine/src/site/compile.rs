@@ -13,16 +13,14 @@ use bolide_http::Name;
 use bolide_http::conditional::ModifiedSince;
 use bolide_http::uri::MergeSlashes;
 
-use crate::caching::Caching;
-
 use super::{
     Builtin, ClientTrust, CompiledLocation, CompiledServer, HeaderRule, Hidden, Listening, Silent,
     Site, UpstreamPass,
 };
-use crate::caching::identity::varying_origin;
+use crate::caching::{Caching, varying_origin};
 use crate::captures::CapturePattern;
 use crate::content::params::ParamPlan;
-use crate::content::proxied;
+use crate::content::proxied::ProxyPlan;
 use crate::delivery::DeliveryRules;
 use crate::derived::Derived;
 use crate::filter::proxied::Rewriter;
@@ -254,7 +252,7 @@ fn origin(
         plan,
         proxied: is_http.then(|| {
             let rewriter = Rewriter::new(&settings.proxy, pass.url.as_ref(), http);
-            Box::new(proxied::ProxyPlan::new(&settings.proxy, rewriter))
+            Box::new(ProxyPlan::new(&settings.proxy, rewriter))
         }),
         secure: None,
         hidden,

@@ -7,7 +7,7 @@ use bolide_http::status::is_bodiless;
 use bolide_http::{BodyLen, HttpVersion, Method, Name};
 
 use super::{VariableScope, VariableValue, joined, joined_from, number, text};
-use crate::exchange::stays;
+use crate::persistence::stays;
 
 impl VariableScope<'_> {
     /// Appends what the answer says in the field `name`.

@@ -11,24 +11,6 @@ use crate::log_lines::push_errno;
 use crate::request::RequestNote;
 use crate::site::Site;
 
-/// Where the root of a request's location leads.
-#[derive(Debug, Default)]
-pub(crate) struct RealRoot {
-    path: Vec<u8>,
-    /// The error number of the system, if it leads nowhere.
-    failed: i32,
-    /// Whether that was told.
-    told: std::cell::Cell<bool>,
-}
-
-impl RealRoot {
-    /// Forgets where the last request's led.
-    pub(crate) fn clear(&mut self) {
-        self.path.clear();
-        self.failed = 0;
-    }
-}
-
 impl Exchange {
     /// Finds out where the root of the location leads, if a variable may want to know; true when
     /// that has to be waited for.

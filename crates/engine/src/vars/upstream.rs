@@ -8,9 +8,9 @@ use bolide_http::{Name, RequestBody};
 use bolide_upstream::Attempt;
 
 use super::{VariableScope, VariableValue, joined, maybe, millis, number, push_status, text};
+use crate::answer::PassRequest;
 use crate::caching::UpstreamCacheStatus;
 use crate::content::params::script;
-use crate::content::pass::PassRequest;
 use crate::content::proxied;
 
 impl VariableScope<'_> {

@@ -17,6 +17,7 @@ use bytes::Bytes;
 use super::{Fill, key_of};
 use crate::caching::Caching;
 use crate::caching::identity::{for_inlines, page_key, push_piece, unvaried_key};
+use crate::subrequest::is_same_site;
 
 /// LIMIT: inlines of one page that are kept.
 const INLINES_MAX: u32 = 64;
@@ -114,9 +115,8 @@ impl Fill {
             },
         };
         let facts = self.question.facts();
-        let is_own = |authority: &[u8]| {
-            crate::content::esi::is_same_site(authority, facts.host, [facts.port, facts.port])
-        };
+        let is_own =
+            |authority: &[u8]| is_same_site(authority, facts.host, [facts.port, facts.port]);
         let Ok(target) = bolide_esi::source::resolve(&inline.name, facts.target, is_own) else {
             return Wakes::default();
         };

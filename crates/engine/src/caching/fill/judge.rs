@@ -10,11 +10,10 @@ use bolide_upstream::Attempt;
 
 use crate::answer::Answer;
 use crate::caching::UpstreamCacheStatus;
+use crate::connection::ConnInfo;
 use crate::counters::RequestTallies;
-use crate::ctx::{ConnInfo, StepCtx};
-use crate::exchange::Exchange;
 use crate::filter::headers::push_configured;
-use crate::filter::upstream_response::push_shown;
+use crate::filter::passed_fields::push_shown;
 use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
@@ -31,16 +30,16 @@ pub(crate) struct Judge {
 }
 
 impl Judge {
-    /// Remembers what `exchange` asks about.
-    pub(crate) fn new(exchange: &Exchange, cached: UpstreamCacheStatus, ctx: &StepCtx<'_>) -> Self {
+    /// Remembers what the request of `scope` asks about.
+    pub(crate) fn new(scope: &VariableScope<'_>, cached: UpstreamCacheStatus) -> Self {
         let answer = Answer { cached, ..Answer::default() };
         Self {
-            request: exchange.request.snapshot(),
+            request: scope.request.snapshot(),
             answer,
-            conn: ctx.conn.clone(),
-            clock: ctx.clock.clone(),
-            counters: ctx.counters.clone(),
-            pid: ctx.logs.pid(),
+            conn: scope.conn.clone(),
+            clock: scope.clock.clone(),
+            counters: scope.counters.clone(),
+            pid: scope.pid,
         }
     }
 

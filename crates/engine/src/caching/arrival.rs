@@ -1,0 +1,73 @@
+//! How a request arrived where it is answered, as far as that tells its answer from others.
+
+use bolide_conf::Template;
+use bolide_conf::model::PassTo;
+
+/// A turn inside the server that was taken for what an application or an error said.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum InternalTurn {
+    /// `error_page` for this status.
+    ErrorPage(u16),
+    /// `X-Accel-Redirect`
+    Accel,
+}
+
+/// How a request arrived where it is answered.
+#[derive(Debug, Default)]
+pub(crate) struct RequestArrival {
+    /// The turns that it took.
+    pub(super) turns: Vec<u8>,
+    /// Whether its path or location depended on more than its address.
+    is_turned: bool,
+    /// Whether access was refused to it on its way.
+    is_refused: bool,
+}
+
+impl RequestArrival {
+    /// Forgets the request.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.turns.clear();
+        (self.is_turned, self.is_refused) = (false, false);
+    }
+
+    /// It is answered elsewhere, for what was said of it.
+    pub(crate) fn turn(&mut self, turn: InternalTurn) {
+        self.is_turned = true;
+        match turn {
+            InternalTurn::ErrorPage(status) => {
+                self.turns.push(b'e');
+                self.turns.extend_from_slice(&status.to_le_bytes());
+            }
+            InternalTurn::Accel => self.turns.push(b'x'),
+        }
+    }
+
+    /// Its path or location depended on more than its address: an `if`, a `rewrite`, a variable.
+    pub(crate) const fn bend(&mut self) {
+        self.is_turned = true;
+    }
+
+    /// Access was refused to it.
+    pub(crate) const fn refuse(&mut self) {
+        self.is_refused = true;
+    }
+
+    /// Whether its path or location depended on more than its address.
+    pub(crate) const fn is_turned(&self) -> bool {
+        self.is_turned
+    }
+
+    /// Whether access was refused to it on its way.
+    pub(crate) const fn is_refused(&self) -> bool {
+        self.is_refused
+    }
+}
+
+/// The text that says which origin is asked, if that may depend on more than the address.
+pub(crate) fn varying_origin(to: &PassTo) -> Option<&Template> {
+    match to {
+        PassTo::Text(template) if !template.follows_target() => Some(template),
+        PassTo::Text(_) | PassTo::Group(_) => None,
+    }
+}

@@ -1,0 +1,44 @@
+//! Another look without the arguments that make no other page.
+
+use bolide_cache::{AbandonReason, Lookup};
+use bolide_http::cookies::Cookies;
+
+use crate::caching::Caching;
+use crate::caching::identity::page_key;
+use crate::caching::no_vary_search::kept_url;
+use crate::ctx::{StepCtx, StepEffect};
+use crate::exchange::Exchange;
+use crate::site::Site;
+
+impl Exchange {
+    /// What was found; none if that is nothing because the key has arguments that do not matter.
+    /// Then it has them no longer, and another look is due.
+    pub(super) fn narrow(
+        &mut self,
+        found: Lookup,
+        caching: &Caching,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<Lookup> {
+        let Lookup::Miss(permit) = found else { return Some(found) };
+        if !caching.is_page() || caching.conf.page.key.is_some() {
+            return Some(Lookup::Miss(permit));
+        }
+        let namespace = permit.key().namespace();
+        let url = permit.key().url().to_vec();
+        let other = match memchr::memchr(b'?', &url) {
+            Some(_) => {
+                ctx.cache.as_ref().and_then(|front| kept_url(front.store(), namespace, &url))
+            }
+            None => None,
+        };
+        let Some(other) = other else { return Some(Lookup::Miss(permit)) };
+        ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
+        let mut keys = std::mem::take(&mut self.cache.keys);
+        let facts = self.facts(site, ctx);
+        let cookies = Cookies::of(facts.fields);
+        page_key(&mut keys, (namespace, &other), &facts, caching, &cookies, None);
+        self.cache.keys = keys;
+        None
+    }
+}

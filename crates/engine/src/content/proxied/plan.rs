@@ -1,0 +1,41 @@
+//! What is known of requests to an origin that speaks HTTP when the configuration is compiled.
+
+use std::sync::Arc;
+
+use bolide_conf::model::{ProxyField, ProxySettings, ProxyVersion};
+use bolide_conf::vars::Template;
+
+use crate::filter::proxied::Rewriter;
+
+/// What is known beforehand about requests of a location to an origin that speaks HTTP.
+#[derive(Debug)]
+pub(crate) struct ProxyPlan {
+    pub(super) settings: Arc<ProxySettings>,
+    /// Names of fields that configuration decides about, in lower case.
+    decided: Vec<Box<[u8]>>,
+    /// What becomes of answers.
+    pub(crate) rewriter: Rewriter,
+}
+
+impl ProxyPlan {
+    /// What `settings` say.
+    pub(crate) fn new(settings: &Arc<ProxySettings>, rewriter: Rewriter) -> Self {
+        let lower = |field: &ProxyField| field.name.to_ascii_lowercase().into();
+        let decided = settings.fields.iter().map(lower).collect();
+        Self { settings: Arc::clone(settings), decided, rewriter }
+    }
+
+    pub(super) fn decides(&self, name: &[u8]) -> bool {
+        self.decided.iter().any(|decided| decided.eq_ignore_ascii_case(name))
+    }
+
+    /// `proxy_set_body`
+    pub(crate) fn body(&self) -> Option<&Template> {
+        self.settings.body.as_ref()
+    }
+
+    /// Whether a body of unknown length can be sent.
+    pub(crate) fn sends_chunks(&self) -> bool {
+        self.settings.version == ProxyVersion::V11
+    }
+}

@@ -1,0 +1,74 @@
+//! What the configuration says of its own variables, compiled.
+
+use bolide_conf::model::{Definition, Geo, Http, MapKey, SplitClients};
+use bolide_conf::vars::Template;
+
+use crate::captures::CapturePattern;
+use crate::keys::VariableKeys;
+use crate::patterns::{Patterns, Sieves};
+
+/// What a variable is worth where nothing was assigned to it.
+#[derive(Debug)]
+pub(crate) enum Derived {
+    Captured,
+    Assigned,
+    Map(Box<CompiledMap>),
+    Geo(Box<Geo>),
+    Split(Box<SplitClients>),
+}
+
+/// A `map`.
+#[derive(Debug)]
+pub(crate) struct CompiledMap {
+    pub(super) source: Template,
+    pub(super) hostnames: bool,
+    pub(super) volatile: bool,
+    pub(super) default: Template,
+    pub(super) keys: VariableKeys,
+    pub(super) regexes: Patterns<u32>,
+    pub(super) values: Vec<Template>,
+}
+
+impl Derived {
+    /// Compiles all definitions of a configuration.
+    pub(crate) fn all(http: &Http, sieves: &mut Sieves) -> Vec<Self> {
+        let definitions = http.definitions.iter();
+        definitions.map(|definition| Self::new(definition, &http.named, sieves)).collect()
+    }
+
+    fn new(definition: &Definition, names: &[String], sieves: &mut Sieves) -> Self {
+        let Definition::Map(map) = definition else {
+            return match definition {
+                Definition::Assigned => Self::Assigned,
+                Definition::Geo(geo) => Self::Geo(geo.clone()),
+                Definition::Split(split) => Self::Split(split.clone()),
+                _ => Self::Captured,
+            };
+        };
+        let mut keys = VariableKeys::default();
+        let mut regexes = Patterns::default();
+        for (index, (key, _)) in map.rows.iter().enumerate() {
+            match key {
+                MapKey::Regex(regex) => {
+                    regexes.push(CapturePattern::new(regex, names), index as u32);
+                }
+                key => keys.add(key, index as u32),
+            }
+        }
+        regexes.seal(sieves);
+        Self::Map(Box::new(CompiledMap {
+            source: map.source.clone(),
+            hostnames: map.hostnames,
+            volatile: map.volatile,
+            default: map.default.clone(),
+            keys,
+            regexes,
+            values: map.rows.iter().map(|(_, value)| value.clone()).collect(),
+        }))
+    }
+
+    /// Whether reading it may change what `$1` is.
+    pub(crate) fn captures(&self) -> bool {
+        matches!(self, Self::Map(map) if !map.regexes.is_empty())
+    }
+}

@@ -1,0 +1,70 @@
+//! The words for what is to be done next with a request.
+
+use crate::phase::rewrite::RewriteCursor;
+
+/// What is to be done next with a request, in nginx's order of phases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RequestStep {
+    /// The server block's own rewrite phase, if it has one.
+    Server,
+    /// The search for a location.
+    Find,
+    /// The location is known: `internal`, body size.
+    Location,
+    /// The rewrite phase of a server block or location, from an instruction on.
+    Rewrite(RewriteCursor),
+    /// `allow`, `deny`, `auth_basic`, `auth_request`
+    Access,
+    /// `try_files`, from this candidate on.
+    TryFiles(usize),
+    /// Files: what kind of path is it?
+    Content,
+    /// `index`, from this name on.
+    Index(usize),
+    /// Whether the directory is there whose index is not.
+    IndexDirectory(usize),
+    /// `autoindex`
+    Listing,
+    /// A file.
+    File,
+    /// An origin: what has to be known and had before it is asked.
+    Origin,
+    /// The origin is asked.
+    Ask,
+}
+
+/// Where a step leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NextStep {
+    /// To another step.
+    Step(RequestStep),
+    /// Nowhere until a look at the disk is done; then this step again.
+    Probe(RequestStep),
+    /// Nowhere until a compressed form is made; then this step again.
+    Compress(RequestStep),
+    /// Nowhere until a password is checked; then this step again.
+    CheckPassword(RequestStep),
+    /// Nowhere until the deadline.
+    Delay,
+    /// Nowhere until the request body is here; then to this step.
+    Collect(RequestStep),
+    /// Nowhere until the origin says more.
+    Fetch,
+    /// Nowhere until the fill that is waited for moves.
+    Coalesce,
+    /// Nowhere until the heads of the page's fragments are there.
+    Assemble,
+    /// Nowhere until it is known whether the request may come in.
+    AwaitAuth,
+    /// To an error answer.
+    Fail(u16),
+    /// To a redirect to the address in `Exchange::location`; error pages may apply.
+    Redirect(u16),
+    /// To the server's own page for this status, whatever `error_page` says.
+    Page(u16),
+    /// The answer is complete.
+    Respond,
+    /// The connection is closed without an answer.
+    /// It is logged with this status.
+    CloseWithoutResponse(u16),
+}

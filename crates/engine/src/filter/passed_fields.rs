@@ -1,0 +1,73 @@
+//! Which fields of an origin's answer the client sees, and how it says that it may be read ahead.
+
+use bolide_conf::model::OriginSettings;
+use bolide_http::hop_by_hop::is_hop;
+use bolide_http::{FieldMap, Name, OriginHead};
+
+use crate::delivery::Delivery;
+use crate::filter::compress::CodingChoice;
+use crate::site::CompiledLocation;
+
+/// Whether an answer is read ahead of the client.
+pub(crate) fn is_buffered(head: &OriginHead, origin: &OriginSettings) -> bool {
+    let said = head.fields.get_text(b"X-Accel-Buffering");
+    match said.filter(|_| !origin.ignore_headers.buffering) {
+        Some(value) if value.eq_ignore_ascii_case(b"no") => false,
+        Some(value) if value.eq_ignore_ascii_case(b"yes") => true,
+        _ => origin.buffering,
+    }
+}
+
+/// Copies what a client would see of it.
+pub(crate) fn push_shown(fields: &mut FieldMap, head: &OriginHead, location: &CompiledLocation) {
+    if let Some(value) = head.fields.get(Name::ContentType)
+        && !location.hides(Name::ContentType)
+    {
+        fields.push(Name::ContentType, value);
+    }
+    push_passed(fields, head, CodingChoice::default(), &Delivery::whole(head.status), location);
+}
+
+/// Copies what the client may see.
+pub(super) fn push_passed(
+    fields: &mut FieldMap,
+    head: &OriginHead,
+    choice: CodingChoice,
+    delivery: &Delivery,
+    location: &CompiledLocation,
+) {
+    let says_ranges = choice.coding.is_some()
+        || delivery.accept_ranges
+        || delivery.is_partial()
+        || location.settings.origin.force_ranges;
+    for field in head.fields.iter() {
+        match field.name {
+            Name::ContentType | Name::ContentLength => continue,
+            // RFC 9110 §7.8: only this says which protocol it is.
+            Name::Upgrade if head.status == 101 => {}
+            name if is_hop(name) => continue,
+            Name::AcceptRanges if says_ranges => continue,
+            Name::Etag if choice.coding.is_some() => {
+                push_weak(fields, field.value);
+                continue;
+            }
+            Name::Other if location.hides_text(field.text) => continue,
+            Name::Date if location.keeps_dates() => {}
+            name if location.hides(name) => continue,
+            _ => {}
+        }
+        fields.push_parsed(field.name, field.text, field.value);
+    }
+}
+
+/// RFC 9110 §8.8.1: a coded form is equivalent to the original, not the same bytes.
+fn push_weak(fields: &mut FieldMap, etag: &[u8]) {
+    if etag.starts_with(b"W/\"") {
+        fields.push(Name::Etag, etag);
+    } else if etag.len() >= 2 && etag.starts_with(b"\"") {
+        fields.push_writing(Name::Etag, |out| {
+            out.extend_from_slice(b"W/");
+            out.extend_from_slice(etag);
+        });
+    }
+}

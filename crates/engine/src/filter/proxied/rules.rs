@@ -1,0 +1,66 @@
+//! What of an origin's addresses and cookies is replaced, and by what, as the configuration says.
+
+use std::sync::Arc;
+
+use bolide_conf::model::{
+    CookieFlags, CookieName, Http, ProxySettings, ProxyUrl, Redirect, Replacement,
+};
+use bolide_conf::vars::Template;
+
+use crate::captures::CapturePattern;
+
+/// What is replaced, and by what.
+#[derive(Debug)]
+pub(super) enum Rule {
+    /// The address of `proxy_pass` by the prefix of the location.
+    Default(Arc<ProxyUrl>),
+    Text(Template, Template),
+    Pattern(CapturePattern, Template),
+}
+
+/// Whose flags change.
+#[derive(Debug)]
+pub(super) enum Whose {
+    Text(Template),
+    Pattern(CapturePattern),
+}
+
+/// The rules of a location.
+#[derive(Debug, Default)]
+pub(crate) struct Rewriter {
+    pub(super) redirects: Vec<Rule>,
+    pub(super) domains: Vec<Rule>,
+    pub(super) paths: Vec<Rule>,
+    pub(super) flags: Vec<(Whose, Vec<Template>)>,
+}
+
+impl Rewriter {
+    /// The rules that `settings` have for the origin at `url`.
+    pub(crate) fn new(settings: &ProxySettings, url: Option<&Arc<ProxyUrl>>, http: &Http) -> Self {
+        let replacement = |rule: &Replacement| match rule {
+            Replacement::Text { from, to } => Rule::Text(from.clone(), to.clone()),
+            Replacement::Pattern { regex, to } => {
+                Rule::Pattern(CapturePattern::new(regex, &http.named), to.clone())
+            }
+        };
+        let redirect = |rule: &Redirect| match rule {
+            Redirect::Default => url.map(|url| Rule::Default(Arc::clone(url))),
+            Redirect::Rule(rule) => Some(replacement(rule)),
+        };
+        let flags = |rule: &CookieFlags| {
+            let whose = match &rule.name {
+                CookieName::Text(name) => Whose::Text(name.clone()),
+                CookieName::Pattern(regex) => {
+                    Whose::Pattern(CapturePattern::new(regex, &http.named))
+                }
+            };
+            (whose, rule.flags.clone())
+        };
+        Self {
+            redirects: settings.redirects.iter().filter_map(redirect).collect(),
+            domains: settings.cookie_domains.iter().map(replacement).collect(),
+            paths: settings.cookie_paths.iter().map(replacement).collect(),
+            flags: settings.cookie_flags.iter().map(flags).collect(),
+        }
+    }
+}
