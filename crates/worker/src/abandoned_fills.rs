@@ -10,9 +10,10 @@ use bolide_base::limits::{UNWAITED_FILLS_MAX, UNWAITED_FILLS_PER_ORIGIN_MAX};
 use bolide_io::Io;
 use bolide_upstream::PassTarget;
 
+use crate::env::WorkerEnv;
+use crate::exchange_table::Exchanges;
 use crate::fetches::LiveFetch;
 use crate::upstream_groups::Origins;
-use crate::worker::Worker;
 
 /// The fills of this worker that none of its clients waits for.
 #[derive(Debug, Default)]
@@ -67,11 +68,15 @@ impl Origins {
     }
 }
 
-impl<I: Io> Worker<I> {
+impl Origins {
     /// Ends the fills that are too many: of one origin, or of all. Those that were left first have
     /// got furthest, and stay.
-    pub(crate) fn end_unwaited(&mut self) {
-        let Origins { unwaited, fetches, .. } = &mut self.origins;
+    pub(crate) fn end_unwaited<I: Io>(
+        &mut self,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) {
+        let Self { unwaited, fetches, .. } = self;
         unwaited.has_grown = false;
         unwaited.all.retain(|key| fetches.get(*key).is_some_and(is_left));
         let mut counts: Vec<(&PassTarget, usize)> = Vec::new();
@@ -91,27 +96,36 @@ impl<I: Io> Worker<I> {
                 None => counts.push((target, 1)),
             }
         }
-        surplus.into_iter().for_each(|key| self.end_fill(key));
-        let unwaited = &mut self.origins.unwaited;
+        surplus.into_iter().for_each(|key| self.end_fill(key, env, exchanges));
+        let unwaited = &mut self.unwaited;
         unwaited.is_due = unwaited.has_grown || unwaited.all.len() > UNWAITED_FILLS_PER_ORIGIN_MAX;
     }
 
     /// Ends the fill that was left last, to make room for a client; whether there was one.
-    pub(crate) fn end_last_unwaited(&mut self) -> bool {
-        let Origins { unwaited, fetches, .. } = &self.origins;
+    pub(crate) fn end_last_unwaited<I: Io>(
+        &mut self,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) -> bool {
+        let Self { unwaited, fetches, .. } = self;
         let is_one = |key: &&SlabKey<LiveFetch>| fetches.get(**key).is_some_and(is_unwaited);
         let Some(key) = unwaited.all.iter().rfind(is_one).copied() else { return false };
-        self.end_fill(key);
+        self.end_fill(key, env, exchanges);
         true
     }
 
-    fn end_fill(&mut self, key: SlabKey<LiveFetch>) {
-        self.origins.unwaited.all.retain(|known| *known != key);
-        self.origins.unwaited.ended += 1;
-        let Some(live) = self.origins.fetches.get_mut(key) else { return };
+    fn end_fill<I: Io>(
+        &mut self,
+        key: SlabKey<LiveFetch>,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) {
+        self.unwaited.all.retain(|known| *known != key);
+        self.unwaited.ended += 1;
+        let Some(live) = self.fetches.get_mut(key) else { return };
         let wakes = live.fill.as_mut().map(|fill| fill.let_go()).unwrap_or_default();
-        self.post(wakes);
-        self.abandon_fetch(key);
+        env.news.post(wakes);
+        self.abandon_fetch(key, env, exchanges);
     }
 }
 

@@ -1,21 +1,21 @@
-//! Accepting connections, and pausing when accept4() fails.
+//! Listening sockets, and pausing when accept4() fails.
 //!
 //! Owns which listeners epoll watches. Easiest to break: a connection that is not accepted stays
 //! queued, and a watched listener is then reported in every turn. So after a failed accept4() the
 //! listeners are unwatched until a descriptor is free or 500 ms have passed, as in nginx.
 
+use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bolide_base::Instant;
-use bolide_base::deadline_queue::Armed;
-use bolide_base::limits::ACCEPTS_PER_TURN;
+use bolide_base::deadline_queue::{Armed, DeadlineQueue};
 use bolide_conf::model::LogLevel;
-use bolide_engine::TallyCount;
-use bolide_io::{Accepted, Interest, Io};
+use bolide_io::listen::Listener;
+use bolide_io::{Fd, Interest, Io};
 
 use crate::log::describe;
 use crate::token::PollToken;
-use crate::worker::Worker;
 
 /// How long listeners rest unless a descriptor of ours becomes free before, as in nginx.
 const REST: Duration = Duration::from_millis(500);
@@ -26,9 +26,20 @@ const ENFILE: i32 = 23;
 const EMFILE: i32 = 24;
 const ENOBUFS: i32 = 105;
 
-/// Whether clients are taken.
+/// A listening stream socket.
+#[derive(Debug)]
+struct ListenSlot {
+    socket: Arc<Listener>,
+    listen: usize,
+    /// Clients that wait are reported.
+    is_watched: bool,
+}
+
+/// The listening stream sockets of a worker, and whether clients are taken.
 #[derive(Debug, Default)]
-pub(crate) struct Accepting {
+pub(crate) struct Listeners {
+    /// Their tokens are places in it, which they keep.
+    slots: Vec<Option<ListenSlot>>,
     /// When listeners that rest are watched again at the latest.
     rests_until: Option<Instant>,
     /// When it was told last that clients cannot be taken.
@@ -36,101 +47,127 @@ pub(crate) struct Accepting {
     armed: Armed,
 }
 
-impl Accepting {
+/// Whether an accept4() failed for want of something that the end of a connection gives back.
+pub(crate) const fn is_dearth(errno: i32) -> bool {
+    matches!(errno, EMFILE | ENFILE | ENOBUFS | ENOMEM)
+}
+
+impl Listeners {
     /// Whether listeners rest.
+    #[inline]
     pub(crate) const fn rests(&self) -> bool {
         self.rests_until.is_some()
     }
-}
 
-impl<I: Io> Worker<I> {
-    /// Takes waiting clients, a bounded number per turn.
-    pub(crate) fn accept(&mut self, slot: usize) {
-        let Some(Some(listener)) = self.listeners.get(slot) else { return };
-        // What was reported before it was put to rest is no news.
-        if !listener.is_watched {
-            return;
-        }
-        let (fd, listen) = (listener.socket.fd(), listener.listen);
-        for _ in 0..ACCEPTS_PER_TURN {
-            match self.io.accept(fd) {
-                Accepted::Client(client) => {
-                    self.tally.add(TallyCount::Accepted);
-                    self.admit(listen, &client);
-                }
-                Accepted::QueueEmpty => return,
-                Accepted::Gone => {}
-                Accepted::Failed(errno) => {
-                    self.tell_refused(errno);
-                    let is_dearth = matches!(errno, EMFILE | ENFILE | ENOBUFS | ENOMEM);
-                    if !is_dearth || !(self.end_last_unwaited() || self.shed_idle()) {
-                        return self.rest_listeners();
-                    }
-                }
-            }
-        }
+    /// The socket at a place, and the listen that it belongs to. None where clients are not to be
+    /// taken: what was reported before a listener was put to rest is no news.
+    pub(crate) fn at(&self, slot: usize) -> Option<(Fd, usize)> {
+        let listener = self.slots.get(slot)?.as_ref().filter(|listener| listener.is_watched)?;
+        Some((listener.socket.fd(), listener.listen))
     }
 
-    /// Logs in nginx's words that clients cannot be taken; once for each rest, however often
+    /// What to log, in nginx's words, as clients cannot be taken; once for each rest, however often
     /// descriptors become free meanwhile.
-    fn tell_refused(&mut self, errno: i32) {
-        let now = self.now.mono;
-        if self.accepting.told.is_some_and(|told| now < told.after(REST)) {
-            return;
+    pub(crate) fn tell_refused(&mut self, errno: i32, now: Instant) -> Option<(LogLevel, String)> {
+        if self.told.is_some_and(|told| now < told.after(REST)) {
+            return None;
         }
-        self.accepting.told = Some(now);
+        self.told = Some(now);
         let level = if matches!(errno, EMFILE | ENFILE) { LogLevel::Crit } else { LogLevel::Alert };
-        self.log_server(level, &format!("accept4() failed {}", describe(errno)));
+        Some((level, format!("accept4() failed {}", describe(errno))))
     }
 
     /// Stops accepting for a while.
-    fn rest_listeners(&mut self) {
-        for listener in self.listeners.iter_mut().flatten().filter(|one| one.is_watched) {
-            self.io.unwatch(listener.socket.fd());
+    pub(crate) fn put_to_rest(
+        &mut self,
+        io: &mut impl Io,
+        now: Instant,
+        wheel: &mut DeadlineQueue,
+    ) {
+        for listener in self.slots.iter_mut().flatten().filter(|one| one.is_watched) {
+            io.unwatch(listener.socket.fd());
             listener.is_watched = false;
         }
-        self.rest();
+        self.rest(now, wheel);
     }
 
     /// Sees to it that listeners which rest are watched again in time.
-    fn rest(&mut self) {
-        let until = self.now.mono.after(REST);
-        self.accepting.rests_until = Some(until);
-        self.wheel.arm(&mut self.accepting.armed, until, PollToken::Accepting.pack());
+    fn rest(&mut self, now: Instant, wheel: &mut DeadlineQueue) {
+        let until = now.after(REST);
+        self.rests_until = Some(until);
+        wheel.arm(&mut self.armed, until, PollToken::Accepting.pack());
     }
 
     /// Watches the listeners that are not watched; those that the kernel refuses to watch rest.
-    pub(crate) fn watch_listeners(&mut self) {
-        self.accepting.rests_until = None;
+    pub(crate) fn watch(&mut self, io: &mut impl Io, now: Instant, wheel: &mut DeadlineQueue) {
+        self.rests_until = None;
         let mut are_watched = true;
-        for (slot, place) in self.listeners.iter_mut().enumerate() {
+        for (slot, place) in self.slots.iter_mut().enumerate() {
             let Some(listener) = place.as_mut().filter(|one| !one.is_watched) else { continue };
             let token = PollToken::Listener(slot as u32).pack();
-            listener.is_watched = self.io.watch(listener.socket.fd(), token, Interest::Level);
+            listener.is_watched = io.watch(listener.socket.fd(), token, Interest::Level);
             are_watched &= listener.is_watched;
         }
         if !are_watched {
-            self.rest();
+            self.rest(now, wheel);
         }
+        debug_assert!(
+            self.rests() || self.slots.iter().flatten().all(|one| one.is_watched),
+            "a listener is watched, or will be"
+        );
     }
 
-    /// A descriptor of ours became free.
-    #[inline]
-    pub(crate) fn note_freed(&mut self) {
-        if self.accepting.rests() {
-            self.watch_listeners();
-        }
-    }
-
-    /// Listeners may have rested for long enough.
-    pub(crate) fn expire_accepting(&mut self, at: Instant) {
-        self.accepting.armed.fired(at);
-        match self.accepting.rests_until {
-            Some(until) if until > self.now.mono => {
-                self.wheel.arm(&mut self.accepting.armed, until, PollToken::Accepting.pack());
+    /// Listeners may have rested for long enough; whether they have.
+    pub(crate) fn expire(&mut self, at: Instant, now: Instant, wheel: &mut DeadlineQueue) -> bool {
+        self.armed.fired(at);
+        match self.rests_until {
+            Some(until) if until > now => {
+                wheel.arm(&mut self.armed, until, PollToken::Accepting.pack());
+                false
             }
-            Some(_) => self.watch_listeners(),
-            None => {}
+            Some(_) => true,
+            None => false,
+        }
+    }
+
+    /// Takes over the sockets of a configuration and forgets the others; those that it has in
+    /// common with the one before stay as they are. What is new is not watched yet.
+    pub(crate) fn replace(
+        &mut self,
+        io: &mut impl Io,
+        sockets: impl Iterator<Item = (usize, Arc<Listener>)>,
+    ) {
+        let known = self.slots.iter().enumerate();
+        let known = known.filter_map(|(slot, known)| Some((known.as_ref()?.socket.fd(), slot)));
+        let mut old: HashMap<Fd, usize> = known.collect();
+        let mut fresh = Vec::new();
+        for (listen, socket) in sockets {
+            if let Some(slot) = old.remove(&socket.fd()) {
+                if let Some(known) = &mut self.slots[slot] {
+                    (known.socket, known.listen) = (socket, listen);
+                }
+            } else {
+                fresh.push(ListenSlot { socket, listen, is_watched: false });
+            }
+        }
+        for (fd, slot) in old {
+            io.unwatch(fd);
+            self.slots[slot] = None;
+        }
+        let mut free = 0;
+        for slot in fresh {
+            free += self.slots[free..].iter().take_while(|known| known.is_some()).count();
+            match self.slots.get_mut(free) {
+                Some(place) => *place = Some(slot),
+                None => self.slots.push(Some(slot)),
+            }
+        }
+    }
+
+    /// Takes no more clients.
+    pub(crate) fn close(&mut self, io: &mut impl Io) {
+        for slot in std::mem::take(&mut self.slots).into_iter().flatten() {
+            io.unwatch(slot.socket.fd());
         }
     }
 }

@@ -6,8 +6,8 @@ use bolide_files::Meta;
 use bolide_io::Io;
 use bolide_wire::{BodySource, Pull, StreamOwner};
 
-use crate::exchanges::ActiveExchange;
-use crate::subrequests::SubrequestTree;
+use crate::exchange_table::ActiveExchange;
+use crate::subrequest_tree::SubrequestTree;
 
 /// Bytes read from a file in one call.
 const READ_MAX: usize = 128 * 1024;

@@ -9,14 +9,14 @@ use bolide_engine::{Recalled, Wake};
 use bolide_io::{FileFailure, Io, OpenRequest, SymlinkRule};
 use bytes::Bytes;
 
-use crate::worker::Worker;
+use crate::env::WorkerEnv;
 
 const ENOENT: i32 = 2;
 const ENOTDIR: i32 = 20;
 /// Bytes in which a head is looked for.
 const HEAD_READ: usize = 16 * 1024;
 
-impl<I: Io> Worker<I> {
+impl<I: Io> WorkerEnv<I> {
     /// Looks on disk for what a permit is about.
     pub(crate) fn recall(&mut self, permit: FillPermit) -> Wake {
         let Some(disk_query) = permit.disk_query() else { return absent(permit) };
@@ -41,7 +41,7 @@ impl<I: Io> Worker<I> {
         if let Some(content) = opened.content {
             return match disk_query.restore(permit, &Bytes::from(content), now_ms, now) {
                 Recall::Restored(wakes) => {
-                    self.post(wakes);
+                    self.news.post(wakes);
                     Wake::Recalled(Box::new(Recalled::Kept))
                 }
                 Recall::Unfit(permit, unfit) => self.turn_away(permit, &disk_query, unfit),
@@ -81,7 +81,7 @@ impl<I: Io> Worker<I> {
         };
         let times = object.times();
         let found = if verdict == TagVerdict::Good && now_ms < times.expires_ms {
-            self.post(permit.abandon(bolide_cache::AbandonReason::Gone));
+            self.news.post(permit.abandon(bolide_cache::AbandonReason::Gone));
             Lookup::Hit(object)
         } else if now_ms < times.stale_until_ms() {
             Lookup::Stale(object, Some(permit))
@@ -98,28 +98,6 @@ impl<I: Io> Worker<I> {
             disk_query.note_gone();
         }
         absent(permit)
-    }
-
-    /// Writes purges to the journals before they are acknowledged.
-    #[inline]
-    pub(crate) fn note_purges(&mut self) {
-        if self.core.cache.as_ref().is_some_and(|front| front.store().has_unwritten_purges()) {
-            self.write_purges();
-        }
-    }
-
-    fn write_purges(&mut self) {
-        let Some(front) = &self.core.cache else { return };
-        let store = front.store().clone();
-        write_purges(&mut self.io, &store);
-        self.disk_writer.ring();
-    }
-
-    /// Tells the disk writer what there is to do.
-    pub(crate) fn wake_disk_writer(&self) {
-        if self.core.cache.as_ref().is_some_and(|front| front.store().take_call()) {
-            self.disk_writer.ring();
-        }
     }
 }
 

@@ -1,102 +1,21 @@
 //! From framing events to exchanges and back.
 
-use std::time::Duration;
-
-use bolide_base::{Bound, Instant, SlabKey};
+use bolide_base::{Bound, SlabKey};
 use bolide_conf::model::LogLevel;
-use bolide_engine::{ConnInfo, Exchange, SiteRef, StepCtx, TallyCount, TlsFacts, Wake};
+use bolide_engine::{ConnInfo, SiteRef, StepCtx, TallyCount, Wake};
 use bolide_http::{RequestBody, RequestHead};
 use bolide_io::Io;
 use bolide_wire::{StreamId, StreamOwner, WireEvent};
 
-use crate::effects::StreamAct;
-use crate::fetches::LiveFetch;
-use crate::framing::{ConnFraming, Cut};
-use crate::log::Subject;
-use crate::post_actions::{PostAction, room_behind};
+use crate::exchange_table::{ActiveExchange, Owner, UploadState};
+use crate::framing::{ConnFraming, Cut, StreamAct};
+use crate::post_actions::room_behind;
 use crate::quic_conn::QuicConn;
+use crate::subject::Subject;
 use crate::tcp::TcpConn;
 use crate::throttle::Throttle;
 use crate::token::PollToken;
 use crate::worker::Worker;
-
-/// Exchanges kept for reuse, so that a warm worker allocates none.
-const SPARE_MAX: usize = 1024;
-
-/// Which connection an exchange answers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Owner {
-    /// HTTP/1 or HTTP/2.
-    Tcp(SlabKey<TcpConn>),
-    /// HTTP/3.
-    Quic(SlabKey<QuicConn>),
-    /// None: it is part of this one's answer.
-    Parent(SlabKey<ActiveExchange>),
-    /// None any more: its answer is over.
-    PostAction(SlabKey<PostAction>),
-}
-
-/// An exchange in flight, and where its answer goes.
-#[derive(Debug)]
-pub(crate) struct ActiveExchange {
-    pub(crate) exchange: Box<Exchange>,
-    pub(crate) owner: Owner,
-    pub(crate) stream: StreamId,
-    /// The pace of its answer, if that is limited.
-    pub(crate) throttle: Option<Throttle>,
-    /// The request to an origin that is under way for it.
-    pub(crate) fetch: Option<SlabKey<LiveFetch>>,
-    /// What listens for the store to the fetch that is about to begin.
-    pub(crate) fill: Option<Box<bolide_engine::Fill>>,
-    /// The origin is not read because the answer has no room.
-    pub(crate) paused: bool,
-    /// When bytes of the answer left last, while the origin is not read.
-    pub(crate) moved: Instant,
-    /// Whether a look is due at how long that was ago.
-    pub(crate) watched: bool,
-    pub(crate) upload: UploadState,
-    /// The fragments that it waits for.
-    pub(crate) children: Vec<SlabKey<Self>>,
-}
-
-impl ActiveExchange {
-    /// One that begins at `now`, without a request body.
-    pub(crate) const fn new(
-        exchange: Box<Exchange>,
-        owner: Owner,
-        stream: StreamId,
-        now: Instant,
-    ) -> Self {
-        Self {
-            exchange,
-            owner,
-            stream,
-            throttle: None,
-            fetch: None,
-            fill: None,
-            paused: false,
-            moved: now,
-            watched: false,
-            upload: UploadState::Over,
-            children: Vec::new(),
-        }
-    }
-}
-
-/// How the request body of an exchange comes in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum UploadState {
-    /// Nothing more comes, or it is discarded.
-    Over,
-    /// More is wanted of the client.
-    Coming {
-        /// When bytes came last.
-        since: Instant,
-        /// Bytes that we have not given the room back of; as long as there are any, the client
-        /// may be waiting for us.
-        owed: usize,
-    },
-}
 
 /// A request body that stands still.
 const LATE_BODY: bolide_engine::RequestRefusal = bolide_engine::RequestRefusal {
@@ -114,14 +33,14 @@ impl<I: Io> Worker<I> {
     /// Handles what the framing of a connection has told.
     pub(crate) fn handle_events(&mut self, owner: Owner) {
         let mut bound = Bound::new();
-        while !self.scratch.events.is_empty() && bound.goes_on() {
-            let mut events = std::mem::take(&mut self.scratch.events);
+        while !self.env.scratch.events.is_empty() && bound.goes_on() {
+            let mut events = std::mem::take(&mut self.env.scratch.events);
             for event in events.drain(..) {
                 self.handle_event(owner, event);
             }
             // Steps may have told more; that stands in a new list, which is handled next.
-            if self.scratch.events.is_empty() {
-                self.scratch.events = events;
+            if self.env.scratch.events.is_empty() {
+                self.env.scratch.events = events;
             }
         }
     }
@@ -141,22 +60,22 @@ impl<I: Io> Worker<I> {
                 if let Owner::Tcp(key) = owner
                     && self.is_broken_preface(key, &head)
                 {
-                    self.core.heads.put(head);
+                    self.env.heads.put(head);
                     return self.close(key, bolide_io::Reset::No);
                 }
                 let wake = Wake::Refused(convert(refusal));
                 self.begin(owner, stream, head, wake);
             }
             WireEvent::Body { user, bytes } => {
-                self.note_body(user, bytes.len());
+                self.exchanges.note_body(user, bytes.len(), self.env.now.mono);
                 self.wake(user, Wake::Body(bytes));
             }
             WireEvent::BodyEnd { user } => {
-                self.end_upload(user);
+                self.exchanges.end_upload(user);
                 self.wake(user, Wake::BodyEnd);
             }
             WireEvent::BodyRefused { user, refusal } => {
-                self.end_upload(user);
+                self.exchanges.end_upload(user);
                 self.wake(user, Wake::BodyRefused(convert(refusal)));
             }
             WireEvent::Reset { user } => self.wake(user, Wake::ClientGone),
@@ -186,7 +105,7 @@ impl<I: Io> Worker<I> {
     /// Wakes an exchange, or keeps the wake for after its start.
     fn wake(&mut self, user: StreamOwner, wake: Wake) {
         let key = SlabKey::from_bits(user);
-        let early = &mut self.scratch.early;
+        let early = &mut self.env.scratch.early;
         if !early.iter().any(|(waiting, _)| *waiting == key) {
             return self.step(key, wake);
         }
@@ -202,110 +121,76 @@ impl<I: Io> Worker<I> {
     /// Starts exchanges whose request bodies came with their heads, so that a body which breaks the
     /// rules at once is answered as nginx answers it.
     pub(crate) fn start_early(&mut self) {
-        let mut early = std::mem::take(&mut self.scratch.early);
+        let mut early = std::mem::take(&mut self.env.scratch.early);
         for (key, wake) in early.drain(..) {
             self.step(key, wake);
             self.invite_body(key);
         }
-        self.scratch.early = early;
+        self.env.scratch.early = early;
     }
 
     /// Tells a client that waits for it that its request body is wanted; not if it is answered.
     /// From now on it must not stand still for too long.
     fn invite_body(&mut self, key: SlabKey<ActiveExchange>) {
-        let Some(live) = self.core.exchanges.get(key) else { return };
+        let Some(live) = self.exchanges.live.get(key) else { return };
         if live.upload == UploadState::Over {
             return;
         }
-        let timeout = body_timeout(live);
+        let timeout = live.body_timeout();
         if live.exchange.expects_continue() {
             self.with_stream(key, StreamAct::Continue);
         }
-        self.wheel.arm_once(self.now.mono.after(timeout), PollToken::Body(key).pack());
-    }
-
-    fn note_body(&mut self, user: StreamOwner, len: usize) {
-        let now = self.now.mono;
-        let live = self.core.exchanges.get_mut(SlabKey::from_bits(user));
-        if let Some(UploadState::Coming { since, owed }) = live.map(|live| &mut live.upload) {
-            *since = now;
-            *owed += len;
-        }
-    }
-
-    /// Nothing more comes of a request body, or it is discarded.
-    pub(crate) fn end_upload(&mut self, user: StreamOwner) {
-        if let Some(live) = self.core.exchanges.get_mut(SlabKey::from_bits(user)) {
-            live.upload = UploadState::Over;
-        }
-    }
-
-    /// Room for more of a request body was given back.
-    pub(crate) fn note_consumed(&mut self, key: SlabKey<ActiveExchange>, len: usize) {
-        let now = self.now.mono;
-        let live = self.core.exchanges.get_mut(key);
-        if let Some(UploadState::Coming { since, owed }) = live.map(|live| &mut live.upload) {
-            *since = now;
-            *owed = owed.saturating_sub(len);
-        }
+        self.env.wheel.arm_once(self.env.now.mono.after(timeout), PollToken::Body(key).pack());
     }
 
     /// A request body may have stood still for too long: its stream ends without an answer, as in
     /// nginx, and is logged with 408.
     pub(crate) fn expire_body(&mut self, key: SlabKey<ActiveExchange>) {
-        let now = self.now.mono;
-        let Some(live) = self.core.exchanges.get(key) else { return };
+        let now = self.env.now.mono;
+        let Some(live) = self.exchanges.live.get(key) else { return };
         let UploadState::Coming { since, owed } = live.upload else { return };
-        let timeout = body_timeout(live);
+        let timeout = live.body_timeout();
         let due = if owed > 0 { now.after(timeout) } else { since.after(timeout) };
         if due > now {
-            return self.wheel.arm_once(due, PollToken::Body(key).pack());
+            return self.env.wheel.arm_once(due, PollToken::Body(key).pack());
         }
         let (owner, stream) = (live.owner, live.stream);
         self.step(key, Wake::BodyRefused(LATE_BODY));
         self.cut_off(key, owner, stream);
     }
 
-    /// Begins to watch whether the client takes what its origin waits for it to take. The
-    /// connection as a whole is no measure: its other streams may be alive.
-    pub(crate) fn watch_stall(&mut self, key: SlabKey<ActiveExchange>) {
-        let now = self.now.mono;
-        let Some(live) = self.core.exchanges.get_mut(key) else { return };
-        live.moved = now;
-        if !std::mem::replace(&mut live.watched, true) {
-            let due = now.after(send_timeout(live));
-            self.wheel.arm_once(due, PollToken::Stall(key).pack());
-        }
-    }
-
     /// A client may have taken nothing for too long of what an origin waits for it to take.
     pub(crate) fn expire_stall(&mut self, key: SlabKey<ActiveExchange>) {
-        let now = self.now.mono;
-        let Some(live) = self.core.exchanges.get_mut(key) else { return };
+        let now = self.env.now.mono;
+        let Some(live) = self.exchanges.live.get_mut(key) else { return };
         live.watched = live.paused;
         if !live.paused {
             return;
         }
-        let timeout = send_timeout(live);
+        let timeout = live.send_timeout();
         // One that we hold ourselves may be slow.
         let due = if live.throttle.is_some() { now } else { live.moved }.after(timeout);
         if due > now {
-            return self.wheel.arm_once(due, PollToken::Stall(key).pack());
+            return self.env.wheel.arm_once(due, PollToken::Stall(key).pack());
         }
         // A fragment whose turn has not come may be slow, too.
-        let Some((root, is_pulled)) = self.root(key) else { return };
+        let Some((root, is_pulled)) = self.exchanges.root(key) else { return };
         if !is_pulled {
-            return self.wheel.arm_once(now.after(timeout), PollToken::Stall(key).pack());
+            return self.env.wheel.arm_once(now.after(timeout), PollToken::Stall(key).pack());
         }
         if let Some(subject) = self.subject_of(root) {
-            self.log_conn(LogLevel::Info, &subject, "client timed out (110: Connection timed out)");
+            self.env.log_conn(
+                LogLevel::Info,
+                &subject,
+                "client timed out (110: Connection timed out)",
+            );
         }
         self.cut_stream(root);
     }
 
     /// The connection by which an answer leaves.
     pub(crate) fn subject_of(&self, key: SlabKey<ActiveExchange>) -> Option<Subject> {
-        match self.root_owner(Owner::Parent(key))? {
+        match self.exchanges.root_owner(Owner::Parent(key))? {
             Owner::Tcp(conn) => self.conns.get(conn).map(TcpConn::subject),
             Owner::Quic(conn) => self.quics.get(conn).map(QuicConn::subject),
             Owner::PostAction(post_action) => {
@@ -317,7 +202,7 @@ impl<I: Io> Worker<I> {
 
     /// Ends the stream of a client that is late, which was logged.
     pub(crate) fn cut_stream(&mut self, key: SlabKey<ActiveExchange>) {
-        if let Some(live) = self.core.exchanges.get(key) {
+        if let Some(live) = self.exchanges.live.get(key) {
             self.cut_off(key, live.owner, live.stream);
         }
     }
@@ -352,13 +237,13 @@ impl<I: Io> Worker<I> {
     fn begin(&mut self, owner: Owner, stream: StreamId, head: Box<RequestHead>, wake: Wake) {
         let Some(site) = self.current_site(owner) else { return };
         let has_body = head.body != RequestBody::None;
-        let mut exchange = self.core.spare.pop().unwrap_or_else(|| Box::new(Exchange::new()));
+        let mut exchange = self.exchanges.take_spare();
         exchange.start(head, site);
-        let mut live = ActiveExchange::new(exchange, owner, stream, self.now.mono);
+        let mut live = ActiveExchange::new(exchange, owner, stream, self.env.now.mono);
         if has_body {
-            live.upload = UploadState::Coming { since: self.now.mono, owed: 0 };
+            live.upload = UploadState::Coming { since: self.env.now.mono, owed: 0 };
         }
-        let key = match self.core.exchanges.insert(live) {
+        let key = match self.exchanges.live.insert(live) {
             Ok(key) => key,
             Err(live) => {
                 debug_assert!(false, "streams are bounded below the slab: {:?}", live.stream);
@@ -370,7 +255,7 @@ impl<I: Io> Worker<I> {
                 if let Some(conn) = self.conns.get_mut(conn) {
                     conn.exchanges += 1;
                     if let Some(count) = conn.counted.take() {
-                        self.tally.remove(count);
+                        self.env.tally.remove(count);
                     }
                     if let Some(framing) = &mut conn.framing {
                         framing.bind(stream, key.to_bits());
@@ -381,7 +266,7 @@ impl<I: Io> Worker<I> {
                 if let Some(conn) = self.quics.get_mut(conn) {
                     conn.exchanges += 1;
                     conn.h3.bind(stream, key.to_bits());
-                    let age = self.now.mono.since(conn.info.started.mono);
+                    let age = self.env.now.mono.since(conn.info.started.mono);
                     if age > conn.settings().keepalive_time && !conn.h3.is_closing() {
                         conn.h3.announce_end();
                     }
@@ -389,10 +274,10 @@ impl<I: Io> Worker<I> {
             }
             Owner::Parent(_) | Owner::PostAction(_) => {}
         }
-        self.tally.add(TallyCount::Requests);
-        self.tally.add(TallyCount::Writing);
+        self.env.tally.add(TallyCount::Requests);
+        self.env.tally.add(TallyCount::Writing);
         if has_body && matches!(wake, Wake::Start) && matches!(owner, Owner::Tcp(_)) {
-            return self.scratch.early.push((key, wake));
+            return self.env.scratch.early.push((key, wake));
         }
         self.step(key, wake);
         if has_body {
@@ -410,7 +295,7 @@ impl<I: Io> Worker<I> {
 
     /// The site that answers: the newest, unless it no longer listens where the client came in.
     fn current_site(&mut self, owner: Owner) -> Option<SiteRef> {
-        let newest = &self.generation;
+        let newest = &self.env.generation;
         let (info, generation, profile) = match owner {
             Owner::Tcp(key) => {
                 let conn = self.conns.get_mut(key)?;
@@ -423,13 +308,13 @@ impl<I: Io> Worker<I> {
             Owner::Parent(_) | Owner::PostAction(_) => return None,
         };
         if generation.number == newest.number {
-            return Some(self.site.clone());
+            return Some(self.env.site.clone());
         }
         if let Some(listen) = newest.same_listen(generation, info.listen) {
             info.listen = listen;
             *generation = newest.clone();
             *profile = newest.profile(info);
-            return Some(self.site.clone());
+            return Some(self.env.site.clone());
         }
         Some(SiteRef::new(generation.site.clone(), generation.groups.clone()))
     }
@@ -442,14 +327,14 @@ impl<I: Io> Worker<I> {
         {
             let Some((live, mut ctx)) = self.lend(key) else { return };
             live.exchange.step(wake, &mut ctx);
-            self.note_purges();
-            let mut effects = std::mem::take(&mut self.core.effects);
+            self.env.note_purges();
+            let mut effects = std::mem::take(&mut self.exchanges.effects);
             for effect in effects.drain(..) {
                 let then = self.perform(key, effect);
                 debug_assert!(next.is_none() || then.is_none(), "one wish per step is answered");
                 next = next.or(then);
             }
-            self.core.effects = effects;
+            self.exchanges.effects = effects;
         }
     }
 
@@ -458,17 +343,17 @@ impl<I: Io> Worker<I> {
         &mut self,
         key: SlabKey<ActiveExchange>,
     ) -> Option<(&mut ActiveExchange, StepCtx<'_>)> {
-        let mut owner = self.core.exchanges.get(key)?.owner;
+        let mut owner = self.exchanges.live.get(key)?.owner;
         if matches!(owner, Owner::Parent(_)) {
-            owner = self.root_owner(owner)?;
+            owner = self.exchanges.root_owner(owner)?;
         }
-        let live = self.core.exchanges.get_mut(key)?;
+        let live = self.exchanges.live.get_mut(key)?;
         let mut tcp = None;
         let (info, requests, behind): (&ConnInfo, u64, u32) = match owner {
             Owner::Tcp(conn) => {
                 let conn = self.conns.get(conn)?;
-                if self.reads_tcp {
-                    tcp = self.io.tcp_info(conn.fd);
+                if self.env.reads_tcp {
+                    tcp = self.env.io.tcp_info(conn.fd);
                 }
                 let requests = conn.framing.as_ref().map_or(0, |framing| framing.requests());
                 (&conn.info, requests, conn.post_actions)
@@ -484,17 +369,21 @@ impl<I: Io> Worker<I> {
             Owner::Parent(_) => return None,
         };
         let ctx = StepCtx {
-            now: self.now,
-            clock: &self.clock,
+            now: self.env.now,
+            clock: &self.env.clock,
             conn: info,
-            files: &mut self.core.files,
-            prng: &mut self.core.prng,
-            logs: &mut self.core.logs,
-            effects: &mut self.core.effects,
+            files: &mut self.env.files,
+            prng: &mut self.env.prng,
+            logs: &mut self.env.logs,
+            effects: &mut self.exchanges.effects,
             requests_on_conn: requests,
-            behind: room_behind(self.post_actions.live(), self.generation.connections_max, behind),
-            counters: &self.tallies,
-            cache: self.core.cache.as_mut(),
+            behind: room_behind(
+                self.post_actions.live(),
+                self.env.generation.connections_max,
+                behind,
+            ),
+            counters: &self.env.tallies,
+            cache: self.env.kept.front.as_mut(),
             me: key.to_bits(),
             tcp,
         };
@@ -503,26 +392,26 @@ impl<I: Io> Worker<I> {
 
     /// Sets the pace of an answer whose location has `limit_rate`.
     pub(crate) fn pace(&mut self, key: SlabKey<ActiveExchange>) {
-        let now = self.now.mono;
+        let now = self.env.now.mono;
         let Some((live, mut ctx)) = self.lend(key) else { return };
         live.throttle = Throttle::new(live.exchange.rate(&mut ctx), now);
     }
 
     /// Frees an exchange whose log lines are written.
     pub(crate) fn retire(&mut self, key: SlabKey<ActiveExchange>) {
-        let Some(live) = self.core.exchanges.get_mut(key) else { return };
+        let Some(live) = self.exchanges.live.get_mut(key) else { return };
         for child in std::mem::take(&mut live.children) {
             self.give_up(child);
         }
-        let Some(mut live) = self.core.exchanges.remove(key) else { return };
+        let Some(mut live) = self.exchanges.live.remove(key) else { return };
         if let Some(path) = live.exchange.take_body_file() {
-            let _ = self.io.unlink(&path);
+            let _ = self.env.io.unlink(&path);
         }
         if let Some(fetch) = live.fetch {
-            self.abandon_fetch(fetch);
+            self.origins.abandon_fetch(fetch, &mut self.env, &mut self.exchanges);
         }
         if !matches!(live.owner, Owner::Parent(_)) {
-            self.tally.remove(TallyCount::Writing);
+            self.env.tally.remove(TallyCount::Writing);
         }
         match live.owner {
             Owner::Tcp(conn) => {
@@ -538,10 +427,8 @@ impl<I: Io> Worker<I> {
             Owner::Parent(page) => self.leave_page(key, page),
             Owner::PostAction(post_action) => self.end_post_action(post_action),
         }
-        self.core.heads.put(live.exchange.take_request());
-        if self.core.spare.len() < SPARE_MAX {
-            self.core.spare.push(live.exchange);
-        }
+        self.env.heads.put(live.exchange.take_request());
+        self.exchanges.put_spare(live.exchange);
     }
 
     /// Tells every exchange of a connection that is gone.
@@ -549,7 +436,7 @@ impl<I: Io> Worker<I> {
         if self.owned(owner) == 0 {
             return;
         }
-        let mut users = std::mem::take(&mut self.scratch.gone);
+        let mut users = std::mem::take(&mut self.env.scratch.gone);
         self.users(owner, &mut users);
         for user in users.drain(..) {
             self.give_up(SlabKey::from_bits(user));
@@ -557,24 +444,24 @@ impl<I: Io> Worker<I> {
         // PERF: those whose streams are over and whose origins are not are few, and the search
         // visits all exchanges.
         if self.owned(owner) > 0 {
-            let all = self.core.exchanges.keys();
-            let owned = |key| self.core.exchanges.get(key).is_some_and(|live| live.owner == owner);
+            let all = self.exchanges.live.keys();
+            let owned = |key| self.exchanges.live.get(key).is_some_and(|live| live.owner == owner);
             users.extend(all.filter(|&key| owned(key)).map(SlabKey::to_bits));
             for user in users.drain(..) {
                 self.give_up(SlabKey::from_bits(user));
             }
         }
-        self.scratch.gone = users;
+        self.env.scratch.gone = users;
     }
 
     /// Ends the exchanges of a connection that is closed because its client is late.
     pub(crate) fn send_away(&mut self, owner: Owner) {
-        let mut users = std::mem::take(&mut self.scratch.gone);
+        let mut users = std::mem::take(&mut self.env.scratch.gone);
         self.users(owner, &mut users);
         for user in users.drain(..) {
             self.step(SlabKey::from_bits(user), Wake::SendTimeout);
         }
-        self.scratch.gone = users;
+        self.env.scratch.gone = users;
     }
 
     /// Ends an exchange without a client.
@@ -585,7 +472,7 @@ impl<I: Io> Worker<I> {
 
     /// Frees an exchange whose client has left, unless it goes on without one.
     fn dismiss(&mut self, key: SlabKey<ActiveExchange>) {
-        if !self.outlives(key) {
+        if !self.exchanges.outlives(key) {
             self.retire(key);
         }
     }
@@ -617,31 +504,13 @@ impl<I: Io> Worker<I> {
     /// Whether a client has to wait for us: for an origin, until its rate allows it, or for a body
     /// whose time is kept apart.
     pub(crate) fn is_waited_for(&mut self, owner: Owner) -> bool {
-        let mut users = std::mem::take(&mut self.scratch.gone);
+        let mut users = std::mem::take(&mut self.env.scratch.gone);
         self.users(owner, &mut users);
-        let waits = users.drain(..).any(|user| self.has_to_wait(SlabKey::from_bits(user)));
-        self.scratch.gone = users;
+        let waits = users
+            .drain(..)
+            .any(|user| self.exchanges.has_to_wait(SlabKey::from_bits(user), &self.env.news));
+        self.env.scratch.gone = users;
         waits
-    }
-
-    /// Whether an exchange, or one that it waits for, can do nothing now whatever its client does.
-    fn has_to_wait(&self, key: SlabKey<ActiveExchange>) -> bool {
-        self.core.exchanges.get(key).is_some_and(|live| {
-            live.fetch.is_some() && !live.paused
-                || live.exchange.is_coalescing()
-                || live.exchange.is_held_back()
-                || live.upload != UploadState::Over
-                || live.children.iter().any(|child| self.has_to_wait(*child))
-                || self.origins.news.iter().any(|(told, _)| *told == key)
-        })
-    }
-
-    /// Whether an exchange that is part of another one, or a part of it, needs an origin or waits.
-    fn asks_others(&self, key: SlabKey<ActiveExchange>) -> bool {
-        self.has_to_wait(key)
-            || self.core.exchanges.get(key).is_some_and(|live| {
-                live.fetch.is_some() || live.children.iter().any(|child| self.asks_others(*child))
-            })
     }
 
     /// A client that hung up while an origin makes its answer is not waited for; as in nginx, even
@@ -652,7 +521,7 @@ impl<I: Io> Worker<I> {
         // In a tunnel only one side of it has ended.
         let has_left = (conn.eof || conn.hung_up) && !framing.is_tunnel();
         let user = framing.users().next().filter(|_| has_left);
-        let live = user.and_then(|user| self.core.exchanges.get(SlabKey::from_bits(user)));
+        let live = user.and_then(|user| self.exchanges.live.get(SlabKey::from_bits(user)));
         // The rest of a body may stand before the end.
         let Some(live) = live.filter(|live| live.upload == UploadState::Over) else { return };
         let fetch = live.fetch.and_then(|fetch| self.origins.fetches.get(fetch));
@@ -660,7 +529,13 @@ impl<I: Io> Worker<I> {
             Some(fetch) => fetch.fetch.request().settings.ignore_client_abort,
             None if live.exchange.is_held_back() => false,
             // What this worker does alone is there soon.
-            None if !live.children.iter().any(|child| self.asks_others(*child)) => return,
+            None if !live
+                .children
+                .iter()
+                .any(|child| self.exchanges.asks_others(*child, &self.env.news)) =>
+            {
+                return;
+            }
             None => {
                 live.exchange.settings().is_some_and(|settings| settings.origin.ignore_client_abort)
             }
@@ -672,38 +547,6 @@ impl<I: Io> Worker<I> {
     }
 }
 
-pub(crate) fn send_timeout(live: &ActiveExchange) -> Duration {
-    let timeout = live.exchange.settings().map(|settings| settings.send_timeout);
-    timeout.unwrap_or_default().max(Duration::from_millis(1))
-}
-
-fn body_timeout(live: &ActiveExchange) -> Duration {
-    let timeout = live.exchange.settings().map(|settings| settings.client_body_timeout);
-    timeout.unwrap_or_default().max(Duration::from_millis(1))
-}
-
 const fn convert(refusal: bolide_wire::WireRefusal) -> bolide_engine::RequestRefusal {
     bolide_engine::RequestRefusal { status: refusal.status, reason: refusal.reason }
-}
-
-/// What a finished handshake settled, as the engine names it.
-pub(crate) fn tls_facts(session: &mut bolide_tls::TlsSession) -> TlsFacts {
-    TlsFacts {
-        protocol: session.protocol(),
-        cipher: session.cipher(),
-        curve: session.curve(),
-        alpn: match session.alpn() {
-            Some(b"h2") => "h2",
-            Some(b"http/1.1") => "http/1.1",
-            Some(b"http/1.0") => "http/1.0",
-            _ => "",
-        },
-        server_name: session.server_name().map(Box::from),
-        reused: session.is_resumed(),
-        client: session.take_client_cert().map(Into::into),
-        offers: session.take_offers().map(Box::new),
-        session_id: session.take_session_id(),
-        signature: session.signature(),
-        client_signature: session.client_signature(),
-    }
 }

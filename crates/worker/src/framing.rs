@@ -30,6 +30,17 @@ pub(crate) enum Cut {
     Connection,
 }
 
+/// What is done to one stream, whichever framing carries it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum StreamAct {
+    Continue,
+    Ready,
+    Discard,
+    /// It is read, with a window of so many bytes.
+    Wanted(u32),
+    Consumed(usize),
+}
+
 /// What the first bytes of a connection say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FirstBytes {

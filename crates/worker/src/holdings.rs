@@ -77,12 +77,12 @@ impl<I: Io> Worker<I> {
         let quic_states = self.udp.iter_mut().map(|udp| udp.endpoint.ids().count()).sum();
         let origins = &self.origins;
         let _ = teller.try_send(Holdings {
-            worker: self.number,
-            generation: self.generation.number,
+            worker: self.env.number,
+            generation: self.env.generation.number,
             tcp: Slots::of(&self.conns),
             quic: Slots::of(&self.quics),
             quic_states,
-            exchanges: Slots::of(&self.core.exchanges),
+            exchanges: Slots::of(&self.exchanges.live),
             post_actions: Slots::of(&self.post_actions),
             fetches: Slots::of(&origins.fetches),
             links: Slots::of(&origins.links),
@@ -90,8 +90,8 @@ impl<I: Io> Worker<I> {
             unwaited_fills: origins.unwaited_fills(),
             ended_fills: origins.unwaited.ended(),
             queued: origins.pools.queued(),
-            deadlines: self.wheel.len(),
-            intake: match (self.draining, self.accepting.rests()) {
+            deadlines: self.env.wheel.len(),
+            intake: match (self.env.draining, self.env.listeners.rests()) {
                 (true, _) => IntakeState::Draining,
                 (false, true) => IntakeState::Paused,
                 (false, false) => IntakeState::Accepting,

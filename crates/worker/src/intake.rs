@@ -3,14 +3,15 @@
 use std::collections::VecDeque;
 
 use bolide_base::deadline_queue::Armed;
-use bolide_base::limits::RECEIVE_SIZE;
+use bolide_base::limits::{ACCEPTS_PER_TURN, RECEIVE_SIZE};
 use bolide_base::{Bound, SlabKey};
 use bolide_conf::model::LogLevel;
 use bolide_engine::{ConnInfo, TallyCount};
 use bolide_http::Scheme;
-use bolide_io::{Interest, Io, ReceivedBytes, Reset, SocketPeers};
+use bolide_io::{Accepted, Interest, Io, ReceivedBytes, Reset, SocketPeers};
 
-use crate::exchanges::Owner;
+use crate::accepting::is_dearth;
+use crate::exchange_table::Owner;
 use crate::framing::{ConnFraming, FirstBytes, first_bytes};
 use crate::lateness::Lateness;
 use crate::proxy_preface::Opening;
@@ -23,9 +24,37 @@ use crate::worker::Worker;
 const SHEDS_TRIED: usize = 16;
 
 impl<I: Io> Worker<I> {
+    /// Takes waiting clients, a bounded number per turn.
+    pub(crate) fn accept(&mut self, slot: usize) {
+        let Some((fd, listen)) = self.env.listeners.at(slot) else { return };
+        for _ in 0..ACCEPTS_PER_TURN {
+            match self.env.io.accept(fd) {
+                Accepted::Client(client) => {
+                    self.env.tally.add(TallyCount::Accepted);
+                    self.admit(listen, &client);
+                }
+                Accepted::QueueEmpty => return,
+                Accepted::Gone => {}
+                Accepted::Failed(errno) => {
+                    self.env.tell_refused(errno);
+                    let may_go_on = is_dearth(errno) && self.make_room();
+                    if !may_go_on {
+                        return self.env.rest_listeners();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Ends something that a new connection is worth more than; false if there is nothing.
+    fn make_room(&mut self) -> bool {
+        let origins = &mut self.origins;
+        origins.end_last_unwaited(&mut self.env, &mut self.exchanges) || self.shed_idle()
+    }
+
     /// Makes a connection of a client, if there is room for one.
     pub(crate) fn admit(&mut self, listen: usize, client: &SocketPeers) {
-        let max = self.generation.connections_max as usize;
+        let max = self.env.generation.connections_max as usize;
         // As in nginx, upstream connections count; those of fills without a client give way.
         let live = self.conns.live() + self.post_actions.live();
         // The fills are counted one by one only where that decides.
@@ -33,39 +62,39 @@ impl<I: Io> Worker<I> {
             let more = self.origins.unwaited_fills();
             live + more >= max && self.clients() + more >= max
         };
-        if full && !self.end_last_unwaited() && !self.shed_idle() {
-            self.log_server(LogLevel::Alert, "worker_connections are not enough");
-            return self.io.close(client.fd, Reset::Yes);
+        if full && !self.make_room() {
+            self.env.log_server(LogLevel::Alert, "worker_connections are not enough");
+            return self.env.io.close(client.fd, Reset::Yes);
         }
-        let settings = &self.generation.listens[listen];
+        let settings = &self.env.generation.listens[listen];
         let opening = if settings.proxy_protocol { Opening::Proxy } else { Opening::First };
         let session = match &settings.tls {
             Some(acceptor) => match bolide_tls::TlsSession::new(acceptor) {
                 Ok(session) => Some(Box::new(session)),
-                Err(_) => return self.io.close(client.fd, Reset::Yes),
+                Err(_) => return self.env.io.close(client.fd, Reset::Yes),
             },
             None => None,
         };
-        self.serial += 1;
+        let serial = self.env.next_serial();
         let info = Box::new(ConnInfo {
-            serial: self.serial,
+            serial,
             remote: peer(&client.remote),
             local: peer(&client.local),
             listen,
             scheme: if session.is_some() { Scheme::Https } else { Scheme::Http },
             tls: None,
             proxy: None,
-            started: self.now,
+            started: self.env.now,
         });
         let conn = TcpConn {
             fd: client.fd,
             info,
-            generation: self.generation.clone(),
+            generation: self.env.generation.clone(),
             profile: Profile::default(),
             asked: None,
             idle_max: None,
             manners: None,
-            linger_until: self.now.mono,
+            linger_until: self.env.now.mono,
             framing: None,
             session,
             input: Vec::new(),
@@ -85,7 +114,7 @@ impl<I: Io> Worker<I> {
             outdated: false,
             waiting: TcpWait::Head,
             counted: None,
-            deadline: self.now.mono,
+            deadline: self.env.now.mono,
             armed: Armed::default(),
             lateness: Lateness::default(),
             exchanges: 0,
@@ -93,11 +122,11 @@ impl<I: Io> Worker<I> {
         };
         let key = match self.conns.insert(conn) {
             Ok(key) => key,
-            Err(conn) => return self.io.close(conn.fd, Reset::Yes),
+            Err(conn) => return self.env.io.close(conn.fd, Reset::Yes),
         };
-        self.tally.add(TallyCount::Handled);
-        self.tally.add(TallyCount::Active);
-        if !self.io.watch(client.fd, PollToken::Tcp(key).pack(), Interest::Edge) {
+        self.env.tally.add(TallyCount::Handled);
+        self.env.tally.add(TallyCount::Active);
+        if !self.env.io.watch(client.fd, PollToken::Tcp(key).pack(), Interest::Edge) {
             return self.close(key, Reset::Yes);
         }
         self.rearm(key);
@@ -114,9 +143,9 @@ impl<I: Io> Worker<I> {
         let secured = conn.session.is_some();
         let kept = if secured { &mut conn.cipher } else { &mut conn.input };
         let held = kept.len();
-        let (before, room) = self.scratch.received(0..held + RECEIVE_SIZE).split_at_mut(held);
+        let (before, room) = self.env.scratch.received(0..held + RECEIVE_SIZE).split_at_mut(held);
         before.copy_from_slice(kept);
-        match self.io.receive(conn.fd, room) {
+        match self.env.io.receive(conn.fd, room) {
             ReceivedBytes::Bytes(n) => {
                 // The end of the stream is reported only once, maybe together with these bytes.
                 conn.readable = n == RECEIVE_SIZE || conn.hung_up;
@@ -147,7 +176,7 @@ impl<I: Io> Worker<I> {
         let Some(conn) = self.conns.get_mut(key) else { return };
         if conn.opening == Opening::First {
             conn.opening = Opening::Over;
-            let first = self.scratch.received[0];
+            let first = self.env.scratch.received[0];
             if conn.session.is_some() && !bolide_tls::opens_handshake(first) {
                 conn.session = None;
                 conn.plain_on_tls = true;
@@ -156,9 +185,9 @@ impl<I: Io> Worker<I> {
         if conn.session.is_some() {
             self.open(key, len);
         } else {
-            let bytes = std::mem::take(&mut self.scratch.received);
+            let bytes = std::mem::take(&mut self.env.scratch.received);
             self.feed(key, &bytes[..len]);
-            self.scratch.received = bytes;
+            self.env.scratch.received = bytes;
         }
         self.after_input(key);
     }
@@ -167,14 +196,14 @@ impl<I: Io> Worker<I> {
     fn open(&mut self, key: SlabKey<TcpConn>, len: usize) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         let Some(session) = &mut conn.session else { return };
-        let mut plain = std::mem::take(&mut self.scratch.plain);
+        let mut plain = std::mem::take(&mut self.env.scratch.plain);
         plain.clear();
         plain.extend_from_slice(&conn.input);
         let held = plain.len();
         conn.input.clear();
-        let sealed = &mut self.scratch.sealed;
+        let sealed = &mut self.env.scratch.sealed;
         sealed.clear();
-        let cipher = &mut self.scratch.received[..len];
+        let cipher = &mut self.env.scratch.received[..len];
         let was_handshaking = session.is_handshaking();
         if was_handshaking {
             crate::handshake_client::set_connecting_client(&conn.generation, &conn.info);
@@ -187,7 +216,7 @@ impl<I: Io> Worker<I> {
         match result {
             Ok(received) => {
                 if received.consumed < len {
-                    conn.cipher = self.scratch.received[received.consumed..len].to_vec();
+                    conn.cipher = self.env.scratch.received[received.consumed..len].to_vec();
                 }
                 if was_handshaking && !session.is_handshaking() {
                     self.secured(key);
@@ -201,20 +230,24 @@ impl<I: Io> Worker<I> {
             }
             Err(error) => {
                 let subject = conn.subject();
-                let text = self.complain(&subject).unwrap_or_else(|| error.to_string());
-                self.log_conn(LogLevel::Info, &subject, &format!("{text} while SSL handshaking"));
+                let text = self.env.complain(&subject).unwrap_or_else(|| error.to_string());
+                self.env.log_conn(
+                    LogLevel::Info,
+                    &subject,
+                    &format!("{text} while SSL handshaking"),
+                );
                 self.flush(key);
                 self.close(key, Reset::No);
             }
         }
-        self.scratch.plain = plain;
+        self.env.scratch.plain = plain;
     }
 
     /// The handshake is done: the protocol is known, and who is called.
     fn secured(&mut self, key: SlabKey<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         let Some(session) = &mut conn.session else { return };
-        conn.info.tls = Some(crate::exchanges::tls_facts(session));
+        conn.info.tls = Some(crate::tcp::tls_facts(session));
         conn.profile = conn.generation.profile(&conn.info);
         let limits = conn.generation.listens[conn.info.listen].limits(conn.profile);
         session.limit_records(limits.record_size);
@@ -230,7 +263,7 @@ impl<I: Io> Worker<I> {
         while bound.goes_on() {
             let before = from;
             self.feed_some(key, bytes, &mut from);
-            if self.scratch.early.is_empty() {
+            if self.env.scratch.early.is_empty() {
                 break;
             }
             self.start_early();
@@ -264,23 +297,23 @@ impl<I: Io> Worker<I> {
             let profile = conn.asked.unwrap_or(conn.profile);
             let settings = conn.generation.listens[conn.info.listen].limits(profile);
             let asks_host = settings.h1.asks_host;
-            let (heads, events) = (&mut self.core.heads, &mut self.scratch.events);
-            let taken = framing.receive(settings, self.now, &bytes[*from..], heads, events);
+            let (heads, events) = (&mut self.env.heads, &mut self.env.scratch.events);
+            let taken = framing.receive(settings, self.env.now, &bytes[*from..], heads, events);
             let wasted = framing.take_wasted();
-            if wasted > 0 && self.wasters.are_too_many(conn.info.remote, wasted, self.now) {
+            if wasted > 0 && self.env.wasters.are_too_many(conn.info.remote, wasted, self.env.now) {
                 framing.calm_down(events);
             }
             match taken {
-                Ok(0) if self.scratch.events.is_empty() => return,
+                Ok(0) if self.env.scratch.events.is_empty() => return,
                 Ok(n) => {
                     *from += n;
                     if asks_host {
-                        conn.hear_host(!self.scratch.events.is_empty());
+                        conn.hear_host(!self.env.scratch.events.is_empty());
                     }
                 }
                 Err(error) => {
                     let subject = conn.subject();
-                    self.log_conn(LogLevel::Info, &subject, error.reason);
+                    self.env.log_conn(LogLevel::Info, &subject, error.reason);
                     *from = bytes.len();
                 }
             }
@@ -298,7 +331,7 @@ impl<I: Io> Worker<I> {
         if conn.lingering || matches!(framing, ConnFraming::H2(_)) || is_rest {
             return self.close(key, Reset::No);
         }
-        framing.handle_eof(&mut self.scratch.events);
+        framing.handle_eof(&mut self.env.scratch.events);
         self.handle_events(Owner::Tcp(key));
         self.mark_dirty(key);
         self.leave_if_alone(key);

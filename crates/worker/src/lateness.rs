@@ -15,7 +15,7 @@ use bolide_io::Io;
 use bolide_quic::Transferred;
 use bolide_wire::{Awaiting, StreamId};
 
-use crate::exchanges::{Owner, send_timeout};
+use crate::exchange_table::{ActiveExchange, Owner};
 use crate::quic_conn::QuicConn;
 use crate::settings::WorkerLimits;
 use crate::tcp::TcpConn;
@@ -88,7 +88,7 @@ impl<I: Io> Worker<I> {
             Owner::Quic(key) => PollToken::LateQuic(key),
             Owner::Parent(_) | Owner::PostAction(_) => return,
         };
-        self.wheel.arm_once(self.now.mono.after(after), token.pack());
+        self.env.wheel.arm_once(self.env.now.mono.after(after), token.pack());
     }
 
     fn lateness_of(&mut self, owner: Owner) -> Option<(&mut Lateness, &WorkerLimits)> {
@@ -110,7 +110,7 @@ impl<I: Io> Worker<I> {
     /// Looks at the streams of a connection, and ends those whose client is late.
     pub(crate) fn look_for_late(&mut self, owner: Owner) {
         let Some(WaitingStreams { all, is_idle, moved }) = self.awaiting(owner) else { return };
-        let now = self.now.mono;
+        let now = self.env.now.mono;
         let Some((lateness, limits)) = self.lateness_of(owner) else { return };
         let header_timeout = limits.header_timeout;
         let mut next = limits.manners.send_timeout.min(header_timeout);
@@ -120,8 +120,8 @@ impl<I: Io> Worker<I> {
         let seen = Vec::new();
         let (mut after, mut late) = (Lateness { is_armed: !is_idle, seen, moved }, Vec::new());
         for one in all {
-            let live = one.user.and_then(|user| self.core.exchanges.get(SlabKey::from_bits(user)));
-            let timeout = live.map_or(header_timeout, send_timeout);
+            let live = one.user.and_then(|user| self.exchanges.live.get(SlabKey::from_bits(user)));
+            let timeout = live.map_or(header_timeout, ActiveExchange::send_timeout);
             let since = before.since(&one, now);
             if now.since(since) >= timeout && !is_drained {
                 late.push(one);
@@ -176,7 +176,7 @@ impl<I: Io> Worker<I> {
         };
         let Some(subject) = subject else { return };
         let text = format!("client timed out (110: Connection timed out){doing}");
-        self.log_conn(LogLevel::Info, &subject, &text);
+        self.env.log_conn(LogLevel::Info, &subject, &text);
         match (late.user, owner) {
             (Some(user), _) => self.cut_stream(SlabKey::from_bits(user)),
             (None, Owner::Quic(key)) => self.reset_quic(key, late.stream),

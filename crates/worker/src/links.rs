@@ -19,13 +19,14 @@ use bolide_io::{Callee, ConnectCall, Fd, Interest, Io, Readiness, ReceivedBytes,
 use bolide_upstream::{FetchFate, FetchWake, Left};
 use bolide_wire::{BodySource, OriginConn, OriginError, OriginEvent, Pull, StreamOwner};
 
+use crate::env::WorkerEnv;
+use crate::exchange_table::Exchanges;
 use crate::fetches::LiveFetch;
 use crate::output::{SHARE_MIN, advance, keep_rest, segment_len};
 use crate::throttle::Throttle;
 use crate::tls_conn::Secured;
 use crate::token::PollToken;
 use crate::upstream_groups::Origins;
-use crate::worker::Worker;
 
 /// Bytes read from the file of a request body in one call.
 const READ_MAX: usize = 64 * 1024;
@@ -68,14 +69,15 @@ pub(crate) struct UpstreamLink {
     is_slowed: bool,
 }
 
-impl<I: Io> Worker<I> {
+impl Origins {
     /// Calls an origin on behalf of a fetch.
-    pub(crate) fn call_origin(
+    pub(crate) fn call_origin<I: Io>(
         &mut self,
         fetch: SlabKey<LiveFetch>,
         to: &PeerAddress,
+        env: &mut WorkerEnv<I>,
     ) -> Option<FetchWake> {
-        let live = self.origins.fetches.get(fetch)?;
+        let live = self.fetches.get(fetch)?;
         let request = live.fetch.request();
         let conn = match request.protocol {
             Protocol::FastCgi => OriginConn::fcgi(),
@@ -92,7 +94,7 @@ impl<I: Io> Worker<I> {
             PeerAddress::Unix(path) => Callee::Unix(path.as_os_str().as_bytes()),
         };
         let from = request.from.as_ref().map(|from| from.at);
-        let ConnectCall { fd, stands } = match self.io.connect(callee, from) {
+        let ConnectCall { fd, stands } = match env.io.connect(callee, from) {
             Ok(call) => call,
             Err(failure) if failure.call == "bind" => {
                 return Some(FetchWake::BindFailed(failure.errno));
@@ -115,36 +117,41 @@ impl<I: Io> Worker<I> {
             throttle: None,
             is_slowed: false,
         };
-        let key = match self.origins.links.insert(link) {
+        let key = match self.links.insert(link) {
             Ok(key) => key,
             Err(link) => {
-                self.io.close(link.fd, Reset::No);
+                env.io.close(link.fd, Reset::No);
                 return Some(FetchWake::ConnectFailed(ENOBUFS));
             }
         };
-        if !self.io.watch(fd, PollToken::Link(key).pack(), Interest::Edge) {
-            self.close_link(key);
+        if !env.io.watch(fd, PollToken::Link(key).pack(), Interest::Edge) {
+            self.close_link(key, env);
             return Some(FetchWake::ConnectFailed(ENOBUFS));
         }
         if keeps_alive {
-            self.io.keep_alive(fd);
+            env.io.keep_alive(fd);
         }
-        self.origins.fetches.get_mut(fetch)?.link = Some(key);
+        self.fetches.get_mut(fetch)?.link = Some(key);
         stands.then(|| self.greet(key))
     }
 
     /// Takes an idle connection back into use.
-    pub(crate) fn reuse_link(&mut self, fetch: SlabKey<LiveFetch>, name: u64) -> Option<FetchWake> {
+    pub(crate) fn reuse_link<I: Io>(
+        &mut self,
+        fetch: SlabKey<LiveFetch>,
+        name: u64,
+        env: &mut WorkerEnv<I>,
+    ) -> Option<FetchWake> {
         let key = SlabKey::from_bits(name);
-        let idle = self.origins.links.get_mut(key).filter(|link| link.fetch.is_none());
+        let idle = self.links.get_mut(key).filter(|link| link.fetch.is_none());
         let Some(link) = idle else { return Some(FetchWake::Gone) };
-        let live = self.origins.fetches.get_mut(fetch)?;
+        let live = self.fetches.get_mut(fetch)?;
         let mut byte = [0];
         let is_fit = match (live.fetch.request().protocol, &link.conn) {
             // What came since, reported or not, must not become the answer to this request.
             (Protocol::Http, OriginConn::Http(_)) => {
                 link.is_as_secret(live.fetch.request().secure.as_deref())
-                    && self.io.receive(link.fd, &mut byte) == ReceivedBytes::Blocked
+                    && env.io.receive(link.fd, &mut byte) == ReceivedBytes::Blocked
             }
             (Protocol::FastCgi, OriginConn::Fcgi(_)) | (Protocol::Lsapi, OriginConn::Lsapi(_)) => {
                 true
@@ -153,7 +160,7 @@ impl<I: Io> Worker<I> {
             _ => false,
         };
         if !is_fit {
-            self.close_link(key);
+            self.close_link(key, env);
             return Some(FetchWake::Gone);
         }
         link.fetch = Some(fetch);
@@ -162,9 +169,9 @@ impl<I: Io> Worker<I> {
     }
 
     /// Begins the request of a fetch on its connection.
-    pub(crate) fn start_link(&mut self, fetch: SlabKey<LiveFetch>) {
-        let now = self.now.mono;
-        let Some((live, key, link)) = self.origins.with_link(fetch) else { return };
+    pub(crate) fn start_link<I: Io>(&mut self, fetch: SlabKey<LiveFetch>, env: &mut WorkerEnv<I>) {
+        let now = env.now.mono;
+        let Some((live, key, link)) = self.with_link(fetch) else { return };
         let request = live.fetch.request();
         let settings = live.conn_settings();
         link.conn.start(&request.params, request.body_len, &settings);
@@ -177,187 +184,222 @@ impl<I: Io> Worker<I> {
     }
 
     /// Lets go of the connection of a fetch.
-    pub(crate) fn release_link(&mut self, fetch: SlabKey<LiveFetch>, fate: FetchFate) {
-        let Some(live) = self.origins.fetches.get_mut(fetch) else { return };
+    pub(crate) fn release_link<I: Io>(
+        &mut self,
+        fetch: SlabKey<LiveFetch>,
+        fate: FetchFate,
+        env: &mut WorkerEnv<I>,
+    ) {
+        let Some(live) = self.fetches.get_mut(fetch) else { return };
         let Some(key) = live.link.take() else { return };
-        let Some(link) = self.origins.links.get_mut(key) else { return };
+        let Some(link) = self.links.get_mut(key) else { return };
         link.fetch = None;
         (link.is_started, link.throttle, link.is_slowed) = (false, None, false);
         let reusable = link.conn.is_idle() && link.unsent.is_empty() && !link.hung_up;
         match fate {
-            FetchFate::Keep if reusable && !self.draining => {
+            FetchFate::Keep if reusable && !env.draining => {
                 // What is there already would be taken for the answer to the next request.
-                self.drop_idle(key);
-                self.arm_links();
+                self.drop_idle(key, env);
+                self.arm_links(env);
             }
             FetchFate::Keep => {
-                self.origins.pools.forget(key.to_bits());
-                self.close_link(key);
+                self.pools.forget(key.to_bits());
+                self.close_link(key, env);
             }
-            FetchFate::Close => self.close_link(key),
+            FetchFate::Close => self.close_link(key, env),
             FetchFate::Abort => {
                 link.conn.abort();
                 // Within a record of ours it could not be understood.
                 if link.stands && link.unsent.is_empty() && link.secured.is_none() {
-                    let chain = &mut self.origins.chain;
+                    let chain = &mut self.chain;
                     chain.configure(CopyPolicy::Contiguous, false);
                     link.conn.transmit(SEND_PER_TURN, chain, 0, &mut NoBody);
                     // An origin that has no room for a few bytes finds out by the close.
-                    let _ = self.io.send(link.fd, chain);
+                    let _ = env.io.send(link.fd, chain);
                     chain.clear();
                 }
-                self.close_link(key);
+                self.close_link(key, env);
             }
         }
     }
 
     /// Closes an idle connection.
-    pub(crate) fn close_link(&mut self, key: SlabKey<UpstreamLink>) {
-        if let Some(mut link) = self.origins.links.remove(key) {
+    pub(crate) fn close_link<I: Io>(&mut self, key: SlabKey<UpstreamLink>, env: &mut WorkerEnv<I>) {
+        if let Some(mut link) = self.links.remove(key) {
             // Within a record of ours it could not be understood.
             if link.secured.is_some() && link.unsent.is_empty() {
                 link.queue_goodbye();
                 if let Some(goodbye) = link.unsent.front() {
-                    let _ = self.io.send_segment(link.fd, goodbye);
+                    let _ = env.io.send_segment(link.fd, goodbye);
                 }
             }
-            self.io.close(link.fd, Reset::No);
-            self.note_freed();
+            env.close(link.fd, Reset::No);
         }
     }
 
     /// Something became possible on a connection to an origin.
-    pub(crate) fn wake_link(&mut self, key: SlabKey<UpstreamLink>, report: Readiness) {
-        let Some(link) = self.origins.links.get_mut(key) else { return };
+    pub(crate) fn wake_link<I: Io>(
+        &mut self,
+        key: SlabKey<UpstreamLink>,
+        report: Readiness,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) {
+        let Some(link) = self.links.get_mut(key) else { return };
         link.readable |= report.readable || report.hangup;
         link.hung_up |= report.hangup;
         if !link.stands {
-            return self.conclude_call(key);
+            return self.conclude_call(key, env, exchanges);
         }
         if link.fetch.is_none() {
-            return self.drop_idle(key);
+            return self.drop_idle(key, env);
         }
         if report.writable && link.blocked {
             link.blocked = false;
             self.mark_link(key);
         }
-        if !self.in_handshake(key, Self::receive_handshake) {
-            self.receive_link(key);
+        self.read_link(key, env, exchanges);
+    }
+
+    /// Goes on with the handshake, or reads of the answer.
+    pub(crate) fn read_link<I: Io>(
+        &mut self,
+        key: SlabKey<UpstreamLink>,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) {
+        if !self.receive_handshake(key, env, exchanges) {
+            self.receive_link(key, env, exchanges);
         }
     }
 
-    fn conclude_call(&mut self, key: SlabKey<UpstreamLink>) {
-        let Some(link) = self.origins.links.get_mut(key) else { return };
-        let Some(fetch) = link.fetch else { return self.close_link(key) };
-        match self.io.connect_result(link.fd) {
+    fn conclude_call<I: Io>(
+        &mut self,
+        key: SlabKey<UpstreamLink>,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) {
+        let Some(link) = self.links.get_mut(key) else { return };
+        let Some(fetch) = link.fetch else { return self.close_link(key, env) };
+        match env.io.connect_result(link.fd) {
             Ok(()) => {
                 link.stands = true;
                 let wake = self.greet(key);
-                self.step_fetch(fetch, wake);
+                self.step_fetch(fetch, wake, env, exchanges);
             }
             Err(errno) => {
-                if let Some(live) = self.origins.fetches.get_mut(fetch) {
+                if let Some(live) = self.fetches.get_mut(fetch) {
                     live.link = None;
                 }
-                self.close_link(key);
-                self.step_fetch(fetch, FetchWake::ConnectFailed(errno));
+                self.close_link(key, env);
+                self.step_fetch(fetch, FetchWake::ConnectFailed(errno), env, exchanges);
             }
         }
     }
 
     /// An idle connection that says anything has ended, or is of no more use.
-    fn drop_idle(&mut self, key: SlabKey<UpstreamLink>) {
-        let Some(link) = self.origins.links.get_mut(key) else { return };
+    fn drop_idle<I: Io>(&mut self, key: SlabKey<UpstreamLink>, env: &mut WorkerEnv<I>) {
+        let Some(link) = self.links.get_mut(key) else { return };
         if !link.readable {
             return;
         }
         let mut byte = [0];
-        if self.io.receive(link.fd, &mut byte) == ReceivedBytes::Blocked {
+        if env.io.receive(link.fd, &mut byte) == ReceivedBytes::Blocked {
             link.readable = false;
             return;
         }
-        self.origins.pools.forget(key.to_bits());
-        self.close_link(key);
+        self.pools.forget(key.to_bits());
+        self.close_link(key, env);
     }
 
     /// Closes what has been idle for too long, and arms the next look.
-    pub(crate) fn expire_links(&mut self) {
-        while let Some(name) = self.origins.pools.expire(self.now.mono) {
-            self.close_idle(name);
+    pub(crate) fn expire_links<I: Io>(&mut self, env: &mut WorkerEnv<I>) {
+        while let Some(name) = self.pools.expire(env.now.mono) {
+            self.close_idle(name, env);
         }
-        self.arm_links();
+        self.arm_links(env);
     }
 
     /// Closes an idle connection that the pool no longer knows.
-    pub(crate) fn close_idle(&mut self, name: u64) {
+    pub(crate) fn close_idle<I: Io>(&mut self, name: u64, env: &mut WorkerEnv<I>) {
         let key = SlabKey::from_bits(name);
-        if self.origins.links.get(key).is_some_and(|link| link.fetch.is_none()) {
-            self.close_link(key);
+        if self.links.get(key).is_some_and(|link| link.fetch.is_none()) {
+            self.close_link(key, env);
         }
     }
 
     /// Sees to it that idle connections are looked at in time.
-    pub(crate) fn arm_links(&mut self) {
-        if let Some(at) = self.origins.pools.next_expiry() {
-            self.wheel.arm(&mut self.origins.armed, at, PollToken::Links.pack());
+    pub(crate) fn arm_links<I: Io>(&mut self, env: &mut WorkerEnv<I>) {
+        if let Some(at) = self.pools.next_expiry() {
+            env.wheel.arm(&mut self.armed, at, PollToken::Links.pack());
         }
     }
 
     /// Lets a connection be read though nothing is reported.
     pub(crate) fn read_again(&mut self, key: SlabKey<UpstreamLink>) {
-        if let Some(link) = self.origins.links.get_mut(key)
+        if let Some(link) = self.links.get_mut(key)
             && link.readable
             && !link.queued
         {
             link.queued = true;
-            self.origins.again.push(key);
+            self.again.push(key);
         }
     }
 
     /// One read, if the reader of the answer has room.
-    pub(crate) fn receive_link(&mut self, key: SlabKey<UpstreamLink>) {
-        let Some(link) = self.origins.links.get_mut(key) else { return };
+    pub(crate) fn receive_link<I: Io>(
+        &mut self,
+        key: SlabKey<UpstreamLink>,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) {
+        let Some(link) = self.links.get_mut(key) else { return };
         let Some(fetch) = link.fetch.filter(|_| link.is_started && link.readable) else { return };
-        if !self.may_read(fetch) || self.tell_early(key, fetch) {
+        if !self.may_read(fetch, env, exchanges) || self.tell_early(key, fetch, env, exchanges) {
             return;
         }
-        let Some(room) = self.room_of(key, fetch) else { return };
-        let Some(link) = self.origins.links.get_mut(key) else { return };
-        let scratch = self.scratch.received(0..room);
-        match self.io.receive(link.fd, scratch) {
+        let Some(room) = self.room_of(key, fetch, env, exchanges) else { return };
+        let Some(link) = self.links.get_mut(key) else { return };
+        let scratch = env.scratch.received(0..room);
+        match env.io.receive(link.fd, scratch) {
             ReceivedBytes::Bytes(n) => {
                 link.readable = n == room || link.hung_up;
                 if link.secured.is_some() {
-                    return self.receive_sealed(key, fetch, n);
+                    return self.receive_sealed(key, fetch, n, env, exchanges);
                 }
                 if let Some(throttle) = &mut link.throttle {
                     throttle.advance(n as u64);
                 }
-                let result = link.conn.receive(&scratch[..n], &mut self.origins.events);
-                self.step_fetch(fetch, FetchWake::Received(n as u64));
-                self.tell_fetch(key, fetch, result.map(drop));
+                let result = link.conn.receive(&scratch[..n], &mut self.events);
+                self.step_fetch(fetch, FetchWake::Received(n as u64), env, exchanges);
+                self.tell_fetch(key, fetch, result.map(drop), env, exchanges);
                 self.read_again(key);
             }
             ReceivedBytes::Blocked => link.readable = false,
             ReceivedBytes::End => {
                 (link.readable, link.hung_up) = (false, true);
-                let result = link.conn.handle_eof(&mut self.origins.events);
-                self.tell_fetch(key, fetch, result);
+                let result = link.conn.handle_eof(&mut self.events);
+                self.tell_fetch(key, fetch, result, env, exchanges);
             }
             ReceivedBytes::Dead => {
                 (link.readable, link.hung_up) = (false, true);
-                self.step_fetch(fetch, FetchWake::ReceiveFailed(ECONNRESET));
+                self.step_fetch(fetch, FetchWake::ReceiveFailed(ECONNRESET), env, exchanges);
             }
         }
     }
 
     /// Whether the exchange has room for more of the answer; it is woken when it has again.
-    fn may_read(&mut self, fetch: SlabKey<LiveFetch>) -> bool {
-        let Some(live) = self.origins.fetches.get(fetch) else { return false };
+    fn may_read<I: Io>(
+        &mut self,
+        fetch: SlabKey<LiveFetch>,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) -> bool {
+        let Some(live) = self.fetches.get(fetch) else { return false };
         if live.is_filling() {
             return true;
         }
-        let waiting = live.exchange.and_then(|key| self.core.exchanges.get_mut(key));
+        let waiting = live.exchange.and_then(|key| exchanges.live.get_mut(key));
         // No exchange waits for what an upstream server says to a client that has left.
         let Some(waiting) = waiting else { return true };
         if waiting.exchange.wants_origin() {
@@ -365,43 +407,53 @@ impl<I: Io> Worker<I> {
         }
         if !waiting.paused {
             waiting.paused = true;
-            if let Some(key) = live.exchange {
-                self.watch_stall(key);
+            if let Some(key) = live.exchange
+                && let Some(at) = exchanges.watch_stall(key, env.now.mono)
+            {
+                env.wake_at(at, PollToken::Stall(key));
             }
-            self.step_fetch(fetch, FetchWake::Paused);
+            self.step_fetch(fetch, FetchWake::Paused, env, exchanges);
         }
         false
     }
 
     /// Bytes that may be read now; none while the pace of the origin holds it.
-    fn room_of(&mut self, key: SlabKey<UpstreamLink>, fetch: SlabKey<LiveFetch>) -> Option<usize> {
-        let now = self.now.mono;
-        let link = self.origins.links.get_mut(key)?;
+    fn room_of<I: Io>(
+        &mut self,
+        key: SlabKey<UpstreamLink>,
+        fetch: SlabKey<LiveFetch>,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) -> Option<usize> {
+        let now = env.now.mono;
+        let link = self.links.get_mut(key)?;
         let Some(throttle) = &link.throttle else { return Some(RECEIVE_SIZE) };
         let room = throttle.allowed(now).min(RECEIVE_SIZE);
         let was_slowed = std::mem::replace(&mut link.is_slowed, room == 0);
         if room == 0 {
-            self.wheel.arm_once(throttle.next(now), PollToken::Link(key).pack());
+            env.wheel.arm_once(throttle.next(now), PollToken::Link(key).pack());
         }
         match (was_slowed, room == 0) {
-            (false, true) => self.step_fetch(fetch, FetchWake::Paused),
-            (true, false) => self.step_fetch(fetch, FetchWake::Resumed),
+            (false, true) => self.step_fetch(fetch, FetchWake::Paused, env, exchanges),
+            (true, false) => self.step_fetch(fetch, FetchWake::Resumed, env, exchanges),
             _ => {}
         }
         (room > 0).then_some(room)
     }
 
     /// Tells a fetch what was heard, as long as the connection is its own.
-    pub(crate) fn tell_fetch(
+    pub(crate) fn tell_fetch<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
         fetch: SlabKey<LiveFetch>,
         result: Result<(), OriginError>,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
     ) {
-        let mut events = std::mem::take(&mut self.origins.events);
+        let mut events = std::mem::take(&mut self.events);
         let is_http = |link: &UpstreamLink| matches!(link.conn, OriginConn::Http(_));
         if matches!(result, Err(OriginError::Invalid(_)))
-            && self.origins.links.get(key).is_some_and(is_http)
+            && self.links.get(key).is_some_and(is_http)
             && events.iter().any(|event| matches!(event, OriginEvent::Head(_)))
         {
             // A client that has nothing yet gets an honest error.
@@ -409,39 +461,45 @@ impl<I: Io> Worker<I> {
         }
         let broken = result.err().map(FetchWake::Broken);
         for wake in events.drain(..).map(FetchWake::Event).chain(broken) {
-            if self.origins.fetches.get(fetch).is_none_or(|live| live.link != Some(key)) {
+            if self.fetches.get(fetch).is_none_or(|live| live.link != Some(key)) {
                 break;
             }
-            self.step_fetch(fetch, wake);
+            self.step_fetch(fetch, wake, env, exchanges);
         }
-        self.origins.events = events;
+        self.events = events;
     }
 
     /// Puts a connection among those that may write this turn.
     pub(crate) fn mark_link(&mut self, key: SlabKey<UpstreamLink>) {
-        if let Some(link) = self.origins.links.get_mut(key)
+        if let Some(link) = self.links.get_mut(key)
             && !link.dirty
         {
             link.dirty = true;
-            self.origins.dirty.push(key);
+            self.dirty.push(key);
         }
     }
 
     /// Writes what a connection has to say, once.
-    pub(crate) fn transmit_link(&mut self, key: SlabKey<UpstreamLink>) {
-        let Some(link) = self.origins.links.get_mut(key) else { return };
+    pub(crate) fn transmit_link<I: Io>(
+        &mut self,
+        key: SlabKey<UpstreamLink>,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) {
+        let Some(link) = self.links.get_mut(key) else { return };
         link.dirty = false;
-        if self.in_handshake(key, Self::transmit_handshake) {
+        if self.transmit_handshake(key, env, exchanges) {
             return;
         }
-        let Some(link) = self.origins.links.get_mut(key) else { return };
+        let Some(link) = self.links.get_mut(key) else { return };
         let Some(fetch) = link.fetch.filter(|_| link.is_started && !link.blocked) else { return };
         let mut bytes = 0;
-        let alive = self.flush_link(key, &mut bytes) && self.send_more(key, fetch, &mut bytes);
+        let alive =
+            self.flush_link(key, &mut bytes, env) && self.send_more(key, fetch, &mut bytes, env);
         if !alive {
-            return self.step_fetch(fetch, FetchWake::SendFailed(EPIPE));
+            return self.step_fetch(fetch, FetchWake::SendFailed(EPIPE), env, exchanges);
         }
-        let Some(link) = self.origins.links.get(key) else { return };
+        let Some(link) = self.links.get(key) else { return };
         let left = if !link.unsent.is_empty() {
             Left::Blocked
         } else if link.conn.is_request_sent() {
@@ -453,35 +511,40 @@ impl<I: Io> Worker<I> {
         };
         if link.unsent.is_empty() {
             let (is_broken, more) = (link.conn.is_broken(), link.conn.has_output());
-            self.give_room_back(fetch);
+            self.note_room(fetch);
             if is_broken {
-                return self.step_fetch(fetch, FetchWake::SendFailed(EPROTO));
+                return self.step_fetch(fetch, FetchWake::SendFailed(EPROTO), env, exchanges);
             }
             if more {
                 self.mark_link(key);
             }
-            self.end_tunnel_side(key);
+            self.end_tunnel_side(key, env);
         }
-        self.step_fetch(fetch, FetchWake::Sent { bytes, left });
+        self.step_fetch(fetch, FetchWake::Sent { bytes, left }, env, exchanges);
     }
 
     /// Tells the origin of a tunnel that the client has nothing more to say.
-    fn end_tunnel_side(&mut self, key: SlabKey<UpstreamLink>) {
-        let Some(link) = self.origins.links.get_mut(key) else { return };
+    fn end_tunnel_side<I: Io>(&mut self, key: SlabKey<UpstreamLink>, env: &mut WorkerEnv<I>) {
+        let Some(link) = self.links.get_mut(key) else { return };
         if link.conn.is_tunnel() && link.conn.is_request_sent() {
             link.queue_goodbye();
             let fd = link.fd;
-            self.flush_link(key, &mut 0);
-            self.io.shut_write(fd);
+            self.flush_link(key, &mut 0, env);
+            env.io.shut_write(fd);
         }
     }
 
     /// Sends what earlier turns left over; false when the connection is dead.
-    pub(crate) fn flush_link(&mut self, key: SlabKey<UpstreamLink>, bytes: &mut u64) -> bool {
-        let Some(link) = self.origins.links.get_mut(key) else { return false };
+    pub(crate) fn flush_link<I: Io>(
+        &mut self,
+        key: SlabKey<UpstreamLink>,
+        bytes: &mut u64,
+        env: &mut WorkerEnv<I>,
+    ) -> bool {
+        let Some(link) = self.links.get_mut(key) else { return false };
         while let Some(segment) = link.unsent.front_mut() {
             let len = segment_len(segment);
-            match self.io.send_segment(link.fd, segment) {
+            match env.io.send_segment(link.fd, segment) {
                 Sent::Bytes(n) if n < len => {
                     advance(segment, n);
                     link.blocked = true;
@@ -499,13 +562,14 @@ impl<I: Io> Worker<I> {
     }
 
     /// Pulls and sends some of the request; false when the connection is dead.
-    fn send_more(
+    fn send_more<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
         fetch: SlabKey<LiveFetch>,
         bytes: &mut u64,
+        env: &mut WorkerEnv<I>,
     ) -> bool {
-        let Origins { links, fetches, chain, .. } = &mut self.origins;
+        let Self { links, fetches, chain, .. } = self;
         let (Some(link), Some(live)) = (links.get_mut(key), fetches.get_mut(fetch)) else {
             return true;
         };
@@ -518,16 +582,16 @@ impl<I: Io> Worker<I> {
             false,
         );
         let spool = live.fetch.body_mut();
-        let mut body = RequestBody { spool, io: &mut self.io, pulled: 0 };
+        let mut body = RequestBody { spool, io: &mut env.io, pulled: 0 };
         link.conn.transmit(SEND_PER_TURN, chain, fetch.to_bits(), &mut body);
         live.pulled += body.pulled;
         let len = chain.len();
         if len > 0 && link.queue_sealed(chain.contiguous().unwrap_or_default()) {
             chain.clear();
             chain.shrink(CHAIN_KEPT);
-            return self.flush_link(key, bytes);
+            return self.flush_link(key, bytes, env);
         }
-        let sent = if len > 0 { self.io.send(link.fd, chain) } else { Sent::Bytes(0) };
+        let sent = if len > 0 { env.io.send(link.fd, chain) } else { Sent::Bytes(0) };
         if let Sent::Bytes(n) = sent {
             *bytes += n;
             if n < len {

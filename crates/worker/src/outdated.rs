@@ -5,7 +5,8 @@
 use bolide_engine::ConnInfo;
 use bolide_io::Io;
 
-use crate::{Generation, Worker};
+use crate::generation::Generation;
+use crate::worker::Worker;
 
 impl Generation {
     /// Whether a client of `older` would be judged otherwise now, or maybe is being judged.
@@ -32,7 +33,7 @@ impl<I: Io> Worker<I> {
     /// Ends such connections with their requests. Over TCP, one that has asked nothing yet was
     /// promised an answer by being accepted, and gets one.
     pub(crate) fn drain_outdated(&mut self) {
-        let newest = self.generation.clone();
+        let newest = self.env.generation.clone();
         for key in self.conns.keys().collect::<Vec<_>>() {
             let Some(conn) = self.conns.get_mut(key) else { continue };
             if !newest.judges_otherwise(&conn.generation, &conn.info) {

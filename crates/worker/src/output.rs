@@ -8,7 +8,7 @@ use bolide_io::{Io, Reset, Sent};
 use bytes::Bytes;
 
 use crate::bodies::{Bodies, is_same};
-use crate::exchanges::Owner;
+use crate::exchange_table::Owner;
 use crate::tcp::{ROOM_MIN, TcpConn};
 use crate::worker::Worker;
 
@@ -37,12 +37,12 @@ impl<I: Io> Worker<I> {
         }
         self.gather(key);
         let Some(conn) = self.conns.get_mut(key) else { return };
-        if !self.scratch.chain.is_empty() {
+        if !self.env.scratch.chain.is_empty() {
             let sealed = match &mut conn.session {
                 Some(session) => {
-                    self.scratch.sealed.clear();
-                    let plain = self.scratch.chain.contiguous().unwrap_or_default();
-                    if session.seal(plain, &mut self.scratch.sealed).is_err() {
+                    self.env.scratch.sealed.clear();
+                    let plain = self.env.scratch.chain.contiguous().unwrap_or_default();
+                    if session.seal(plain, &mut self.env.scratch.sealed).is_err() {
                         return self.close(key, Reset::Yes);
                     }
                     true
@@ -50,7 +50,7 @@ impl<I: Io> Worker<I> {
                 None => false,
             };
             self.scratch_to_socket(key, sealed);
-            self.scratch.chain.clear();
+            self.env.scratch.chain.clear();
         }
         self.after_output(key);
     }
@@ -61,35 +61,35 @@ impl<I: Io> Worker<I> {
         let Some(framing) = &conn.framing else { return };
         let plain = framing.is_plain_h1() && conn.session.is_none();
         let weave = if plain { CopyPolicy::Shared(SHARE_MIN) } else { CopyPolicy::Contiguous };
-        self.scratch.chain.configure(weave, plain);
+        self.env.scratch.chain.configure(weave, plain);
         let room = conn.room;
         let mut bound = Bound::new();
         while bound.goes_on()
             && let Some(conn) = self.conns.get_mut(key)
         {
             let Some(framing) = &mut conn.framing else { break };
-            let left = (room as u64).saturating_sub(self.scratch.chain.len()) as usize;
+            let left = (room as u64).saturating_sub(self.env.scratch.chain.len()) as usize;
             let mut bodies = Bodies {
-                exchanges: &mut self.core.exchanges,
-                io: &mut self.io,
-                paced: &mut self.scratch.paced,
-                roomy: &mut self.origins.roomy,
-                family: &mut self.origins.family,
+                exchanges: &mut self.exchanges.live,
+                io: &mut self.env.io,
+                paced: &mut self.env.scratch.paced,
+                roomy: &mut self.exchanges.roomy,
+                family: &mut self.exchanges.family,
                 around: bolide_engine::Around {
-                    now: &self.now,
-                    clock: &self.clock,
+                    now: &self.env.now,
+                    clock: &self.env.clock,
                     conn: &conn.info,
-                    counters: &self.tallies,
-                    pid: self.core.logs.pid(),
+                    counters: &self.env.tallies,
+                    pid: self.env.logs.pid(),
                 },
             };
-            let (chain, events) = (&mut self.scratch.chain, &mut self.scratch.events);
-            framing.transmit(self.now, left, chain, events, &mut bodies);
+            let (chain, events) = (&mut self.env.scratch.chain, &mut self.env.scratch.events);
+            framing.transmit(self.env.now, left, chain, events, &mut bodies);
             let pipelined =
                 !conn.input.is_empty() && framing.wants_input() && !framing.is_closing();
-            self.arm_paced();
+            self.env.arm_paced();
             self.handle_events(Owner::Tcp(key));
-            if !pipelined || self.scratch.chain.len() >= room as u64 {
+            if !pipelined || self.env.scratch.chain.len() >= room as u64 {
                 break;
             }
             // The next request of a pipeline: its answer leaves with this turn's write.
@@ -109,15 +109,16 @@ impl<I: Io> Worker<I> {
         let Some(conn) = self.conns.get_mut(key) else { return };
         let sent = if sealed {
             let mut records = SendChain::new(CopyPolicy::Contiguous);
-            std::mem::swap(&mut self.scratch.records, &mut records);
-            records.push_writing(|buffer| std::mem::swap(buffer, &mut self.scratch.sealed));
-            let sent = self.io.send(conn.fd, &records);
-            std::mem::swap(&mut self.scratch.records, &mut records);
+            std::mem::swap(&mut self.env.scratch.records, &mut records);
+            records.push_writing(|buffer| std::mem::swap(buffer, &mut self.env.scratch.sealed));
+            let sent = self.env.io.send(conn.fd, &records);
+            std::mem::swap(&mut self.env.scratch.records, &mut records);
             sent
         } else {
-            self.io.send(conn.fd, &self.scratch.chain)
+            self.env.io.send(conn.fd, &self.env.scratch.chain)
         };
-        let chain = if sealed { &mut self.scratch.records } else { &mut self.scratch.chain };
+        let chain =
+            if sealed { &mut self.env.scratch.records } else { &mut self.env.scratch.chain };
         match sent {
             Sent::Bytes(n) if n == chain.len() => {
                 conn.room = (conn.room * 2).min(ROOM_MAX);
@@ -127,17 +128,17 @@ impl<I: Io> Worker<I> {
                 conn.room = usize::try_from(n).unwrap_or(ROOM_MAX).clamp(ROOM_MIN, ROOM_MAX);
                 keep_rest(chain, n, &mut conn.unsent);
                 // A file that shrank ends a send as a full socket does, but nothing follows.
-                if !is_intact(&mut self.io, conn.unsent.front()) {
-                    self.scratch.records.clear();
+                if !is_intact(&mut self.env.io, conn.unsent.front()) {
+                    self.env.scratch.records.clear();
                     return self.close(key, Reset::Yes);
                 }
             }
             Sent::Dead | Sent::FileFailed => {
-                self.scratch.records.clear();
+                self.env.scratch.records.clear();
                 return self.close(key, Reset::Yes);
             }
         }
-        self.scratch.records.clear();
+        self.env.scratch.records.clear();
     }
 
     /// Sends what earlier turns left over; true when nothing is left.
@@ -145,11 +146,11 @@ impl<I: Io> Worker<I> {
         let Some(conn) = self.conns.get_mut(key) else { return false };
         while let Some(segment) = conn.unsent.front_mut() {
             let len = segment_len(segment);
-            if !is_intact(&mut self.io, Some(segment)) {
+            if !is_intact(&mut self.env.io, Some(segment)) {
                 self.close(key, Reset::Yes);
                 return false;
             }
-            match self.io.send_segment(conn.fd, segment) {
+            match self.env.io.send_segment(conn.fd, segment) {
                 Sent::Bytes(n) if n == len => {
                     conn.unsent.pop_front();
                 }
@@ -180,7 +181,7 @@ impl<I: Io> Worker<I> {
             self.handle_end(key);
         }
         let Some(conn) = self.conns.get_mut(key) else { return };
-        if (self.draining || conn.outdated)
+        if (self.env.draining || conn.outdated)
             && let Some(framing) = &mut conn.framing
             && framing.requests() > 0
         {
@@ -218,7 +219,7 @@ impl<I: Io> Worker<I> {
     /// The last answer has left: ends the connection so that the peer can read it.
     fn finish(&mut self, key: SlabKey<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
-        say_goodbye(&mut self.io, conn);
+        say_goodbye(&mut self.env.io, conn);
         let manners = *conn.manners();
         let lingers = conn.framing.as_ref().is_some_and(|framing| match manners.lingering {
             LingeringClose::Off if framing.is_plain_h1() => false,
@@ -230,9 +231,9 @@ impl<I: Io> Worker<I> {
         }
         // Closing with unread bytes would make the kernel reset the connection, and the client
         // might lose the answer with it.
-        self.io.shut_write(conn.fd);
+        self.env.io.shut_write(conn.fd);
         conn.lingering = true;
-        conn.linger_until = self.now.mono.after(manners.lingering_time);
+        conn.linger_until = self.env.now.mono.after(manners.lingering_time);
         conn.input = Vec::new();
         self.again.push(key);
         self.rearm(key);

@@ -8,7 +8,7 @@ use bolide_base::{Instant, SlabKey};
 use bolide_engine::Wake;
 use bolide_io::{Io, Reset};
 
-use crate::exchanges::{ActiveExchange, Owner};
+use crate::exchange_table::{ActiveExchange, Owner};
 use crate::framing::{ConnFraming, Cut};
 use crate::tcp::TcpConn;
 use crate::token::PollToken;
@@ -24,16 +24,17 @@ pub(crate) struct Overtime {
 impl<I: Io> Worker<I> {
     /// Lets what is under way go on for as long as the configuration says that is being replaced.
     pub(crate) fn begin_overtime(&mut self) {
-        let limit = self.generation.site.config().main.worker_shutdown_timeout;
-        let Some(limit) = limit.filter(|_| self.core.exchanges.live() > 0) else { return };
-        let (ends, exchanges) = (self.now.mono.after(limit), self.core.exchanges.keys().collect());
+        let limit = self.env.generation.site.config().main.worker_shutdown_timeout;
+        let Some(limit) = limit.filter(|_| self.exchanges.live.live() > 0) else { return };
+        let (ends, exchanges) =
+            (self.env.now.mono.after(limit), self.exchanges.live.keys().collect());
         self.overtime.push(Overtime { ends, exchanges });
-        self.wheel.arm_once(ends, PollToken::Overtime.pack());
+        self.env.wheel.arm_once(ends, PollToken::Overtime.pack());
     }
 
     /// Some of it may have gone on for too long.
     pub(crate) fn end_overtime(&mut self) {
-        let now = self.now.mono;
+        let now = self.env.now.mono;
         let over = self.overtime.extract_if(.., |overtime| overtime.ends <= now);
         for key in over.flat_map(|overtime| overtime.exchanges).collect::<Vec<_>>() {
             self.cut(key);
@@ -42,14 +43,14 @@ impl<I: Io> Worker<I> {
 
     /// Ends every request, whatever it does.
     pub(crate) fn cut_all(&mut self) {
-        for key in self.core.exchanges.keys().collect::<Vec<_>>() {
+        for key in self.exchanges.live.keys().collect::<Vec<_>>() {
             self.cut(key);
         }
     }
 
     /// Ends a request, whatever it does, and logs it; parts of others end with them.
     fn cut(&mut self, key: SlabKey<ActiveExchange>) {
-        let Some(live) = self.core.exchanges.get(key) else { return };
+        let Some(live) = self.exchanges.live.get(key) else { return };
         let (owner, stream) = (live.owner, live.stream);
         if matches!(owner, Owner::Parent(_)) {
             return;

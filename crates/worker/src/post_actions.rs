@@ -11,21 +11,10 @@ use bolide_base::limits::STREAMS_PER_CONN_MAX;
 use bolide_engine::{Behind, Wake};
 use bolide_io::Io;
 
-use crate::exchanges::{ActiveExchange, Owner, UploadState};
+use crate::exchange_table::{ActiveExchange, Owner, PostAction, UploadState};
 use crate::framing::ConnFraming;
-use crate::log::Subject;
 use crate::tcp::TcpConn;
 use crate::worker::Worker;
-
-/// What is remembered of a connection for an exchange that it is rid of.
-#[derive(Debug)]
-pub(crate) struct PostAction {
-    pub(crate) subject: Subject,
-    /// Requests on the connection when its answer was over.
-    pub(crate) requests: u64,
-    /// The connection, which may be gone.
-    conn: Owner,
-}
 
 impl TcpConn {
     /// Whether what comes next waits for what is done behind earlier answers.
@@ -52,7 +41,7 @@ impl<I: Io> Worker<I> {
     /// has to be woken with.
     pub(crate) fn outlive(&mut self, key: SlabKey<ActiveExchange>) -> Option<Wake> {
         self.drop_fetch(key);
-        let live = self.core.exchanges.get_mut(key)?;
+        let live = self.exchanges.live.get_mut(key)?;
         let conn = live.owner;
         (live.throttle, live.upload) = (None, UploadState::Over);
         for child in std::mem::take(&mut live.children) {
@@ -75,16 +64,10 @@ impl<I: Io> Worker<I> {
         let (subject, requests) = known?;
         let post_action = self.post_actions.insert(PostAction { subject, requests, conn });
         debug_assert!(post_action.is_ok(), "there are as many places as for exchanges");
-        if let (Ok(post_action), Some(live)) = (post_action, self.core.exchanges.get_mut(key)) {
+        if let (Ok(post_action), Some(live)) = (post_action, self.exchanges.live.get_mut(key)) {
             live.owner = Owner::PostAction(post_action);
         }
         None
-    }
-
-    /// Whether an exchange goes on though its client has left.
-    pub(crate) fn outlives(&self, key: SlabKey<ActiveExchange>) -> bool {
-        let live = self.core.exchanges.get(key);
-        live.is_some_and(|live| matches!(live.owner, Owner::PostAction(_)))
     }
 
     /// Such an exchange is over.

@@ -25,7 +25,7 @@ impl<I: Io> Worker<I> {
     /// are left then. Nothing if they are to wait, or the connection is gone.
     pub(crate) fn take_proxy(&mut self, key: SlabKey<TcpConn>, len: usize) -> Option<usize> {
         let conn = self.conns.get_mut(key)?;
-        let received = &mut self.scratch.received;
+        let received = &mut self.env.scratch.received;
         match bolide_wire::proxy::read(&received[..len]) {
             Ok(bolide_wire::proxy::ProxyRead::Header(header, used)) => {
                 conn.info.proxy = header.map(|header| Box::new(facts(*header)));
@@ -49,7 +49,7 @@ impl<I: Io> Worker<I> {
             Err(broken) => {
                 let (subject, text) = (conn.subject(), broken.message(&received[..len]));
                 if let Some(text) = text {
-                    self.log_conn(LogLevel::Error, &subject, &text);
+                    self.env.log_conn(LogLevel::Error, &subject, &text);
                 }
                 self.close(key, Reset::No);
                 None

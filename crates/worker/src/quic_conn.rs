@@ -9,10 +9,10 @@ use bolide_quic::ConnId;
 use bolide_wire::h3::{self, QuicStreams, StreamGone};
 use bytes::Bytes;
 
-use crate::Generation;
+use crate::generation::Generation;
 use crate::lateness::Lateness;
-use crate::log::Subject;
 use crate::settings::{Profile, WorkerLimits};
+use crate::subject::Subject;
 
 /// One connection of one of the worker's UDP sockets.
 #[derive(Debug)]

@@ -4,32 +4,32 @@
 //! worker be the last who holds the old one, or it would free it in its turn; the poster of
 //! configurations keeps them until it is the last owner.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use bolide_engine::SiteRef;
-use bolide_io::{Fd, Io};
+use bolide_io::Io;
 
-use crate::worker::ListenSlot;
-use crate::{Generation, OpenLogs, Worker};
+use crate::generation::Generation;
+use crate::log::OpenLogs;
+use crate::worker::Worker;
 
 impl<I: Io> Worker<I> {
     /// Answers new requests by another configuration; connections stay.
     pub(crate) fn configure(&mut self, generation: Arc<Generation>, logs: OpenLogs) {
         self.begin_overtime();
-        self.site = SiteRef::new(generation.site.clone(), generation.groups.clone());
+        self.env.site = SiteRef::new(generation.site.clone(), generation.groups.clone());
         self.origins.secrets.learn(&generation);
-        self.reads_tcp = generation.site.looks().tcp_info;
+        self.env.reads_tcp = generation.site.looks().tcp_info;
         while let Some(idle) = self.origins.pools.expire_unknown(&generation.groups) {
-            self.close_idle(idle);
+            self.origins.close_idle(idle, &mut self.env);
         }
-        if self.core.cache.is_none() {
-            self.core.cache = generation.site.store().map(|store| store.front(self.number));
+        if self.env.kept.front.is_none() {
+            self.env.kept.front = generation.site.store().map(|store| store.front(self.env.number));
         }
-        self.write_logs(bolide_engine::Due::Everything);
-        self.log_files.configure(&self.generation, logs);
-        self.core.logs.set_buffers(generation.site.log_buffers());
-        self.generation = generation;
+        self.env.write_logs(bolide_engine::Due::Everything);
+        self.env.log_files.configure(&self.env.generation, logs);
+        self.env.logs.set_buffers(generation.site.log_buffers());
+        self.env.generation = generation;
         self.drain_outdated();
         self.bring_along();
         self.listen();
@@ -38,7 +38,7 @@ impl<I: Io> Worker<I> {
     /// Lets connections that ask nothing just now go over at once: a quiet one would hold the old
     /// configuration for as long as it is kept.
     fn bring_along(&mut self) {
-        let newest = self.generation.clone();
+        let newest = self.env.generation.clone();
         let same = |older: &Generation, listen| newest.same_listen(older, listen);
         for key in self.conns.keys().collect::<Vec<_>>() {
             let Some(conn) = self.conns.get_mut(key) else { continue };
@@ -70,37 +70,15 @@ impl<I: Io> Worker<I> {
     /// Watches the sockets of the configuration in force and forgets the others; those that it has
     /// in common with the one before stay as they are.
     pub(crate) fn listen(&mut self) {
-        let generation = self.generation.clone();
-        let sockets = generation.sockets.take(self.number);
-        let known = self.listeners.iter().enumerate();
-        let known = known.filter_map(|(slot, known)| Some((known.as_ref()?.socket.fd(), slot)));
-        let mut old: HashMap<Fd, usize> = known.collect();
-        let mut fresh = Vec::new();
-        for &(listen, ref socket) in &sockets {
-            if generation.is_quic(listen) {
-                self.listen_udp(listen, socket);
-            } else if let Some(slot) = old.remove(&socket.fd()) {
-                if let Some(known) = &mut self.listeners[slot] {
-                    (known.socket, known.listen) = (socket.clone(), listen);
-                }
-            } else {
-                let is_watched = false;
-                fresh.push(ListenSlot { socket: socket.clone(), listen, is_watched });
-            }
+        let generation = self.env.generation.clone();
+        let sockets = generation.sockets.take(self.env.number);
+        let (quic, tcp): (Vec<_>, Vec<_>) =
+            sockets.iter().cloned().partition(|(listen, _)| generation.is_quic(*listen));
+        for (listen, socket) in &quic {
+            self.listen_udp(*listen, socket);
         }
-        for (fd, slot) in old {
-            self.io.unwatch(fd);
-            self.listeners[slot] = None;
-        }
-        let mut free = 0;
-        for slot in fresh {
-            free += self.listeners[free..].iter().take_while(|known| known.is_some()).count();
-            match self.listeners.get_mut(free) {
-                Some(place) => *place = Some(slot),
-                None => self.listeners.push(Some(slot)),
-            }
-        }
-        self.watch_listeners();
+        self.env.listeners.replace(&mut self.env.io, tcp.into_iter());
+        self.env.watch_listeners();
         self.forget_udp(&sockets);
     }
 }

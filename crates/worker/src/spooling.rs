@@ -4,12 +4,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use bolide_base::{FileRef, SlabKey, Spool};
-use bolide_conf::model::{LogLevel, TempPath};
+use bolide_conf::model::TempPath;
 use bolide_engine::{SpoolPlace, Wake};
 use bolide_io::{FileFailure, Io};
 
-use crate::exchanges::ActiveExchange;
-use crate::worker::Worker;
+use crate::env::WorkerEnv;
+use crate::exchange_table::ActiveExchange;
 
 /// Bytes written for one exchange in one turn.
 const WRITE_PER_TURN: usize = 512 * 1024;
@@ -26,25 +26,50 @@ enum Spooled {
     Failed(FileFailure),
 }
 
-impl<I: Io> Worker<I> {
-    /// Writes what the bodies of an exchange hold too much of; wakes it when that is done.
-    pub(crate) fn spool(&mut self, key: SlabKey<ActiveExchange>, place: SpoolPlace) {
-        let Some(live) = self.core.exchanges.get_mut(key) else { return };
-        let Some(spool) = live.exchange.spool_mut() else { return };
+/// What of bodies is to be written.
+#[derive(Debug, Default)]
+pub(crate) struct Spooling {
+    /// Exchanges whose bodies go to a file, and where that is made.
+    waiting: Vec<(SlabKey<ActiveExchange>, SpoolPlace)>,
+    /// The number in the name of the last file of a body.
+    body_files: u32,
+}
+
+impl Spooling {
+    /// Whether nothing is left for the next turn.
+    pub(crate) const fn is_idle(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// What was too much for one turn.
+    pub(crate) fn take(&mut self) -> Vec<(SlabKey<ActiveExchange>, SpoolPlace)> {
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Writes what the bodies of an exchange hold too much of; it is woken when that is done. What
+    /// went wrong, in words for the log.
+    pub(crate) fn spool<I: Io>(
+        &mut self,
+        key: SlabKey<ActiveExchange>,
+        place: SpoolPlace,
+        live: &mut ActiveExchange,
+        env: &mut WorkerEnv<I>,
+    ) -> Option<String> {
+        let spool = live.exchange.spool_mut()?;
         let mut made = None;
         let spooled = match &place {
             SpoolPlace::Named(dir) if spool.file().is_none() => {
-                match create(&mut self.io, dir, &mut self.origins.body_files) {
+                match create(&mut env.io, dir, &mut self.body_files) {
                     Ok((path, file)) => {
                         made = Some(path);
                         spool.written(file, 0);
-                        write(&mut self.io, spool, Path::new(""))
+                        write(&mut env.io, spool, Path::new(""))
                     }
                     Err(failure) => Spooled::Failed(failure),
                 }
             }
-            SpoolPlace::Named(_) => write(&mut self.io, spool, Path::new("")),
-            SpoolPlace::Unnamed(dir) => write(&mut self.io, spool, dir),
+            SpoolPlace::Named(_) => write(&mut env.io, spool, Path::new("")),
+            SpoolPlace::Unnamed(dir) => write(&mut env.io, spool, dir),
         };
         if let Spooled::Failed(_) = spooled {
             spool.fail();
@@ -52,35 +77,32 @@ impl<I: Io> Worker<I> {
         if let Some(path) = made {
             live.exchange.note_body_file(path);
         }
-        match spooled {
-            Spooled::Part => return self.origins.spooling.push((key, place)),
-            Spooled::All => {}
-            Spooled::Failed(failure) => {
-                let dir = match &place {
-                    SpoolPlace::Named(dir) => &*dir.path,
-                    SpoolPlace::Unnamed(dir) => &**dir,
-                };
-                self.log_failure(key, &failure, dir);
+        let trouble = match spooled {
+            Spooled::Part => {
+                debug_assert!(
+                    self.waiting.iter().all(|(waiting, _)| *waiting != key),
+                    "an exchange waits for one spool"
+                );
+                self.waiting.push((key, place));
+                return None;
             }
-        }
-        self.origins.news.push_back((key, Wake::Spooled));
+            Spooled::All => None,
+            Spooled::Failed(failure) => Some(describe(&failure, &place)),
+        };
+        env.news.tell(key, Wake::Spooled);
+        trouble
     }
+}
 
-    /// Goes on with what was too much for one turn.
-    pub(crate) fn continue_spooling(&mut self) {
-        for (key, place) in std::mem::take(&mut self.origins.spooling) {
-            self.spool(key, place);
-        }
-    }
-
-    fn log_failure(&mut self, key: SlabKey<ActiveExchange>, failure: &FileFailure, dir: &Path) {
-        let Some(subject) = self.subject_of(key) else { return };
-        let words = std::io::Error::from_raw_os_error(failure.errno).to_string();
-        let words = words.split(" (os error").next().unwrap_or_default();
-        let (call, errno, dir) = (failure.call, failure.errno, dir.display());
-        let text = format!("{call}() of a temporary file in \"{dir}\" failed ({errno}: {words})");
-        self.log_conn(LogLevel::Crit, &subject, &text);
-    }
+fn describe(failure: &FileFailure, place: &SpoolPlace) -> String {
+    let dir = match place {
+        SpoolPlace::Named(dir) => &*dir.path,
+        SpoolPlace::Unnamed(dir) => &**dir,
+    };
+    let words = std::io::Error::from_raw_os_error(failure.errno).to_string();
+    let words = words.split(" (os error").next().unwrap_or_default();
+    let (call, errno, dir) = (failure.call, failure.errno, dir.display());
+    format!("{call}() of a temporary file in \"{dir}\" failed ({errno}: {words})")
 }
 
 /// Writes a bounded part of what is due; a file without a name is made with the first byte.

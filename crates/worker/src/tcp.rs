@@ -13,15 +13,15 @@ use std::time::Duration;
 use bolide_base::deadline_queue::Armed;
 use bolide_base::{Instant, Segment};
 use bolide_conf::model::CloseSettings;
-use bolide_engine::{ConnInfo, TallyCount};
+use bolide_engine::{ConnInfo, TallyCount, TlsFacts};
 use bolide_io::Fd;
 
-use crate::Generation;
 use crate::framing::ConnFraming;
+use crate::generation::Generation;
 use crate::lateness::Lateness;
-use crate::log::Subject;
 use crate::proxy_preface::Opening;
 use crate::settings::{Profile, WorkerLimits};
+use crate::subject::Subject;
 
 /// Bytes of the first write of a connection; it grows while the client takes all at once.
 pub(crate) const ROOM_MIN: usize = 32 * 1024;
@@ -209,5 +209,27 @@ impl TcpConn {
                 .framing
                 .as_ref()
                 .is_some_and(|framing| framing.is_closing() && !framing.has_output())
+    }
+}
+
+/// What a finished handshake settled, as the engine names it.
+pub(crate) fn tls_facts(session: &mut bolide_tls::TlsSession) -> TlsFacts {
+    TlsFacts {
+        protocol: session.protocol(),
+        cipher: session.cipher(),
+        curve: session.curve(),
+        alpn: match session.alpn() {
+            Some(b"h2") => "h2",
+            Some(b"http/1.1") => "http/1.1",
+            Some(b"http/1.0") => "http/1.0",
+            _ => "",
+        },
+        server_name: session.server_name().map(Box::from),
+        reused: session.is_resumed(),
+        client: session.take_client_cert().map(Into::into),
+        offers: session.take_offers().map(Box::new),
+        session_id: session.take_session_id(),
+        signature: session.signature(),
+        client_signature: session.client_signature(),
     }
 }

@@ -7,7 +7,8 @@ use bolide_base::limits::DEADLINES_PER_TURN;
 use bolide_conf::model::LogLevel;
 use bolide_io::{Io, Reset};
 
-use crate::exchanges::Owner;
+use crate::env::WorkerEnv;
+use crate::exchange_table::Owner;
 use crate::framing::ConnFraming;
 use crate::heartbeat::Doing;
 use crate::tcp::{TcpConn, TcpWait};
@@ -21,8 +22,8 @@ impl<I: Io> Worker<I> {
         let waiting = conn.now_waiting();
         let counts = conn.counts_as(waiting);
         if counts != conn.counted {
-            conn.counted.into_iter().for_each(|count| self.tally.remove(count));
-            counts.into_iter().for_each(|count| self.tally.add(count));
+            conn.counted.into_iter().for_each(|count| self.env.tally.remove(count));
+            counts.into_iter().for_each(|count| self.env.tally.add(count));
             conn.counted = counts;
         }
         // A head must be complete within one timeout, however slowly its bytes drip.
@@ -37,12 +38,12 @@ impl<I: Io> Worker<I> {
             TcpWait::Exchange => settings.body_timeout,
             TcpWait::Room => conn.manners().send_timeout,
             TcpWait::Linger => {
-                let left = conn.linger_until.since(self.now.mono);
+                let left = conn.linger_until.since(self.env.now.mono);
                 conn.manners().lingering_timeout.min(left)
             }
         };
-        conn.deadline = self.now.mono.after(timeout.max(Duration::from_millis(1)));
-        self.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
+        conn.deadline = self.env.now.mono.after(timeout.max(Duration::from_millis(1)));
+        self.env.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
         if waiting == TcpWait::Exchange && matches!(conn.framing, Some(ConnFraming::H2(_))) {
             self.watch_for_late(Owner::Tcp(key));
         }
@@ -51,26 +52,36 @@ impl<I: Io> Worker<I> {
     /// Handles what is due, a bounded number per turn: the rest is due in the next. Whether that
     /// was all.
     pub(crate) fn expire(&mut self) -> bool {
+        let now = self.env.now.mono;
         for _ in 0..DEADLINES_PER_TURN {
-            let Some((at, word)) = self.wheel.expire(self.now.mono) else { return true };
+            let Some((at, word)) = self.env.wheel.expire(now) else { return true };
             let token = PollToken::unpack(word);
             self.does(token.map_or(Doing::OtherDeadline, PollToken::deadline_doing));
             match token {
                 Some(PollToken::Tcp(key)) => self.expire_tcp(key, at),
                 Some(PollToken::Quic(key)) => self.expire_quic(key, at),
                 Some(PollToken::Exchange(key)) => self.expire_exchange_of(key),
-                Some(PollToken::Fetch(slot)) => self.expire_fetch(slot, at),
-                Some(PollToken::Link(key)) => self.receive_link(key),
+                Some(PollToken::Fetch(slot)) => {
+                    self.origins.expire_fetch(slot, at, &mut self.env, &mut self.exchanges);
+                }
+                Some(PollToken::Link(key)) => {
+                    self.origins.receive_link(key, &mut self.env, &mut self.exchanges);
+                }
                 Some(PollToken::Ping(key)) => self.expire_ping(key),
                 Some(PollToken::Body(key)) => self.expire_body(key),
                 Some(PollToken::Stall(key)) => self.expire_stall(key),
                 Some(PollToken::Overtime) => self.end_overtime(),
                 Some(PollToken::LateTcp(key)) => self.look_for_late(Owner::Tcp(key)),
                 Some(PollToken::LateQuic(key)) => self.look_for_late(Owner::Quic(key)),
-                Some(PollToken::Accepting) => self.expire_accepting(at),
+                Some(PollToken::Accepting) => {
+                    let WorkerEnv { listeners, wheel, .. } = &mut self.env;
+                    if listeners.expire(at, now, wheel) {
+                        self.env.watch_listeners();
+                    }
+                }
                 Some(PollToken::Links) => {
                     self.origins.armed.fired(at);
-                    self.expire_links();
+                    self.origins.expire_links(&mut self.env);
                 }
                 _ => debug_assert!(false, "listeners have no deadlines"),
             }
@@ -81,8 +92,8 @@ impl<I: Io> Worker<I> {
     fn expire_tcp(&mut self, key: SlabKey<TcpConn>, at: bolide_base::Instant) {
         let Some(conn) = self.conns.get_mut(key) else { return };
         conn.armed.fired(at);
-        if conn.deadline > self.now.mono {
-            self.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
+        if conn.deadline > self.env.now.mono {
+            self.env.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
             return;
         }
         let waiting = conn.waiting;
@@ -116,8 +127,8 @@ impl<I: Io> Worker<I> {
         let Some(framing) = self.conns.get_mut(key).and_then(|conn| conn.framing.as_mut()) else {
             return false;
         };
-        framing.handle_timeout(&mut self.core.heads, &mut self.scratch.events);
-        if self.scratch.events.is_empty() {
+        framing.handle_timeout(&mut self.env.heads, &mut self.env.scratch.events);
+        if self.env.scratch.events.is_empty() {
             return false;
         }
         self.handle_events(Owner::Tcp(key));
@@ -130,7 +141,7 @@ impl<I: Io> Worker<I> {
     fn expire_exchange(&mut self, key: SlabKey<TcpConn>) {
         let is_ours = self.is_waited_for(Owner::Tcp(key));
         let Some(conn) = self.conns.get_mut(key) else { return };
-        conn.deadline = self.now.mono.after(conn.settings().body_timeout);
+        conn.deadline = self.env.now.mono.after(conn.settings().body_timeout);
         // What was answered in this turn has not left.
         let is_ours = is_ours || conn.dirty || conn.is_held();
         let listens = |framing: &ConnFraming| {
@@ -142,7 +153,7 @@ impl<I: Io> Worker<I> {
             self.send_away(Owner::Tcp(key));
             return self.close(key, Reset::No);
         }
-        self.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
+        self.env.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
     }
 
     /// Closes a connection whose client is late.
@@ -157,12 +168,12 @@ impl<I: Io> Worker<I> {
         let Some(conn) = self.conns.get(key) else { return };
         let subject = conn.subject();
         let text = format!("client timed out (110: Connection timed out){doing}");
-        self.log_conn(LogLevel::Info, &subject, &text);
+        self.env.log_conn(LogLevel::Info, &subject, &text);
     }
 
     fn rearm_soon(&mut self, key: SlabKey<TcpConn>) {
         let Some(conn) = self.conns.get_mut(key) else { return };
-        conn.deadline = self.now.mono.after(conn.manners().lingering_timeout);
-        self.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
+        conn.deadline = self.env.now.mono.after(conn.manners().lingering_timeout);
+        self.env.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
     }
 }

@@ -18,11 +18,12 @@ use bolide_tls::{OriginSession, OriginTls};
 use bolide_upstream::{FetchWake, OriginRequest, Secure};
 use bytes::Bytes;
 
+use crate::env::WorkerEnv;
+use crate::exchange_table::Exchanges;
 use crate::fetches::LiveFetch;
 use crate::generation::Generation;
 use crate::links::UpstreamLink;
 use crate::upstream_groups::Origins;
-use crate::worker::Worker;
 
 /// What TLS to origins is like, by the site that says so.
 #[derive(Debug, Default)]
@@ -145,10 +146,10 @@ impl UpstreamLink {
     }
 }
 
-impl<I: Io> Worker<I> {
+impl Origins {
     /// The connection stands: what its fetch is told, or first of all the origin.
     pub(crate) fn greet(&mut self, key: SlabKey<UpstreamLink>) -> FetchWake {
-        match self.origins.links.get_mut(key) {
+        match self.links.get_mut(key) {
             Some(link) if link.secured.is_some() => {
                 link.queue_own_words();
                 self.mark_link(key);
@@ -160,45 +161,58 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Whether the handshake is what the link is about; if so, `act` goes on with it.
-    pub(crate) fn in_handshake(
+    /// The fetch for which a link shakes hands, if that is what the link is about.
+    fn in_handshake(&self, key: SlabKey<UpstreamLink>) -> Option<SlabKey<LiveFetch>> {
+        let link = self.links.get(key)?;
+        link.fetch.filter(|_| link.is_handshaking())
+    }
+
+    /// Writes our part of the handshake, if that is what the link is about.
+    pub(crate) fn transmit_handshake<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
-        act: fn(&mut Self, SlabKey<UpstreamLink>, SlabKey<LiveFetch>),
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
     ) -> bool {
-        let Some(link) = self.origins.links.get(key) else { return false };
-        let Some(fetch) = link.fetch.filter(|_| link.is_handshaking()) else { return false };
-        act(self, key, fetch);
+        let Some(fetch) = self.in_handshake(key) else { return false };
+        let Some(link) = self.links.get(key) else { return false };
+        let alive = link.blocked || self.flush_link(key, &mut 0, env);
+        if !alive {
+            let text = "peer closed connection in SSL handshake (32: Broken pipe)";
+            self.step_fetch(fetch, FetchWake::Insecure(text.to_owned()), env, exchanges);
+        }
         true
     }
 
-    /// Writes our part of the handshake.
-    pub(crate) fn transmit_handshake(
+    /// Goes on with the handshake, if that is what the link is about.
+    pub(crate) fn receive_handshake<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
-        fetch: SlabKey<LiveFetch>,
-    ) {
-        let Some(link) = self.origins.links.get(key) else { return };
-        let alive = link.blocked || self.flush_link(key, &mut 0);
-        if !alive {
-            let text = "peer closed connection in SSL handshake (32: Broken pipe)";
-            self.step_fetch(fetch, FetchWake::Insecure(text.to_owned()));
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) -> bool {
+        let fetch = self.in_handshake(key);
+        if let Some(fetch) = fetch {
+            self.read_handshake(key, fetch, env, exchanges);
         }
+        fetch.is_some()
     }
 
     /// Reads the origin's part of the handshake, and judges him at its end.
-    pub(crate) fn receive_handshake(
+    fn read_handshake<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
         fetch: SlabKey<LiveFetch>,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
     ) {
-        let Some(link) = self.origins.links.get_mut(key) else { return };
+        let Some(link) = self.links.get_mut(key) else { return };
         if !link.readable {
             return;
         }
         let room = bolide_base::limits::RECEIVE_SIZE;
-        let scratch = self.scratch.received(0..room);
-        let n = match self.io.receive(link.fd, scratch) {
+        let scratch = env.scratch.received(0..room);
+        let n = match env.io.receive(link.fd, scratch) {
             ReceivedBytes::Bytes(n) => n,
             ReceivedBytes::Blocked => {
                 link.readable = false;
@@ -211,7 +225,7 @@ impl<I: Io> Worker<I> {
                     _ => "",
                 };
                 let text = format!("peer closed connection in SSL handshake{why}");
-                return self.step_fetch(fetch, FetchWake::Insecure(text));
+                return self.step_fetch(fetch, FetchWake::Insecure(text), env, exchanges);
             }
         };
         let Some(secured) = &mut link.secured else { return };
@@ -231,43 +245,47 @@ impl<I: Io> Worker<I> {
         link.queue_own_words();
         if let Some(text) = fault {
             // The alert tells the origin why; one that has no room for it finds out by the close.
-            self.flush_link(key, &mut 0);
-            return self.step_fetch(fetch, FetchWake::Insecure(text));
+            self.flush_link(key, &mut 0, env);
+            return self.step_fetch(fetch, FetchWake::Insecure(text), env, exchanges);
         }
         self.mark_link(key);
         self.read_again(key);
         if is_good {
-            self.step_fetch(fetch, FetchWake::Connected(key.to_bits()));
+            self.step_fetch(fetch, FetchWake::Connected(key.to_bits()), env, exchanges);
         }
     }
 
     /// Whether the origin said something before it was asked; it is told now.
-    pub(crate) fn tell_early(
+    pub(crate) fn tell_early<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
         fetch: SlabKey<LiveFetch>,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
     ) -> bool {
-        let secured = self.origins.links.get(key).and_then(|link| link.secured.as_ref());
+        let secured = self.links.get(key).and_then(|link| link.secured.as_ref());
         let has_some = secured.is_some_and(|secured| !secured.early.is_empty());
         if has_some {
-            self.receive_sealed(key, fetch, 0);
+            self.receive_sealed(key, fetch, 0, env, exchanges);
         }
         has_some
     }
 
     /// Takes `n` bytes of records from the scratch buffer.
-    pub(crate) fn receive_sealed(
+    pub(crate) fn receive_sealed<I: Io>(
         &mut self,
         key: SlabKey<UpstreamLink>,
         fetch: SlabKey<LiveFetch>,
         n: usize,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
     ) {
-        let Origins { links, plain, events, .. } = &mut self.origins;
+        let Self { links, plain, events, .. } = self;
         let Some(link) = links.get_mut(key) else { return };
         let Some(secured) = &mut link.secured else { return };
         plain.clear();
         plain.append(&mut secured.early);
-        let opened = secured.session.receive(&self.scratch.received[..n], plain);
+        let opened = secured.session.receive(&env.scratch.received[..n], plain);
         let is_over = secured.session.peer_closed();
         let bytes = plain.len() as u64;
         let result = link.conn.receive(plain, events).map(drop);
@@ -284,25 +302,25 @@ impl<I: Io> Worker<I> {
             self.mark_link(key);
         }
         if bytes > 0 {
-            self.step_fetch(fetch, FetchWake::Received(bytes));
+            self.step_fetch(fetch, FetchWake::Received(bytes), env, exchanges);
         }
-        self.tell_fetch(key, fetch, result);
+        self.tell_fetch(key, fetch, result, env, exchanges);
         if !self.owns(fetch, key) {
             return;
         }
         if let Err(fault) = opened {
             let text = format!("SSL_read() failed ({fault})");
-            return self.step_fetch(fetch, FetchWake::Insecure(text));
+            return self.step_fetch(fetch, FetchWake::Insecure(text), env, exchanges);
         }
         if is_over {
-            let Some(link) = self.origins.links.get_mut(key) else { return };
-            let result = link.conn.handle_eof(&mut self.origins.events);
-            return self.tell_fetch(key, fetch, result);
+            let Some(link) = self.links.get_mut(key) else { return };
+            let result = link.conn.handle_eof(&mut self.events);
+            return self.tell_fetch(key, fetch, result, env, exchanges);
         }
         self.read_again(key);
     }
 
     fn owns(&self, fetch: SlabKey<LiveFetch>, key: SlabKey<UpstreamLink>) -> bool {
-        self.origins.fetches.get(fetch).is_some_and(|live| live.link == Some(key))
+        self.fetches.get(fetch).is_some_and(|live| live.link == Some(key))
     }
 }

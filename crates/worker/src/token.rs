@@ -2,7 +2,7 @@
 
 use bolide_base::SlabKey;
 
-use crate::exchanges::ActiveExchange;
+use crate::exchange_table::ActiveExchange;
 use crate::heartbeat::Doing;
 use crate::links::UpstreamLink;
 use crate::quic_conn::QuicConn;

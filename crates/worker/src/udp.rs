@@ -14,12 +14,13 @@ use bolide_quic::{ConnId, Endpoint, QuicArrival, QuicEvent, QuicOutgoing, ReadEn
 use bolide_wire::{StreamId, h3};
 use bytes::Bytes;
 
-use crate::effects::StreamAct;
-use crate::exchanges::Owner;
+use crate::exchange_table::Owner;
+use crate::framing::StreamAct;
 use crate::mail::{Mail, Strayed};
-use crate::quic_conn::{QuicConn, QuicStreamTable, tls_facts};
+use crate::quic_conn::{QuicConn, QuicStreamTable};
 use crate::settings::Profile;
 use crate::token::PollToken;
+use crate::udp_sockets::UdpSocket;
 use crate::worker::Worker;
 
 /// Receive calls on one socket in one turn.
@@ -40,27 +41,6 @@ const H3_NO_ERROR: u64 = 0x100;
 /// H3_REQUEST_INCOMPLETE (RFC 9114 §8.1).
 const H3_REQUEST_INCOMPLETE: u64 = 0x10d;
 
-/// A UDP socket with its QUIC endpoint.
-#[derive(Debug)]
-pub(crate) struct UdpSocket {
-    pub(crate) socket: Arc<Listener>,
-    /// What it is bound to.
-    at: Option<SocketAddr>,
-    pub(crate) listen: usize,
-    pub(crate) endpoint: Endpoint,
-    /// The worker's key of each connection, by the index in the endpoint's.
-    keys: Vec<Option<SlabKey<QuicConn>>>,
-    /// The configuration still listens here.
-    pub(crate) wanted: bool,
-}
-
-/// Our end of a connection whose datagrams reach `ip`.
-pub(crate) fn local_end(udp: &UdpSocket, ip: Option<std::net::IpAddr>) -> ClientAddress {
-    udp.at.map_or(ClientAddress::Unix, |bound| {
-        ClientAddress::Inet((ip.unwrap_or_else(|| bound.ip()), bound.port()).into())
-    })
-}
-
 /// Buffers of the UDP side.
 #[derive(Debug, Default)]
 pub(crate) struct UdpScratch {
@@ -70,46 +50,30 @@ pub(crate) struct UdpScratch {
     woken: Vec<(usize, ConnId)>,
 }
 
-const fn index(id: ConnId) -> usize {
-    (id.to_bits() & 0xffff_ffff) as usize
-}
-
-impl UdpSocket {
-    fn key(&self, id: ConnId) -> Option<SlabKey<QuicConn>> {
-        self.keys.get(index(id)).copied().flatten()
-    }
-
-    fn set_key(&mut self, id: ConnId, key: Option<SlabKey<QuicConn>>) {
-        let index = index(id);
-        if self.keys.len() <= index {
-            self.keys.resize(index + 1, None);
-        }
-        self.keys[index] = key;
-    }
-}
-
 impl<I: Io> Worker<I> {
     /// Listens on a UDP socket, or refreshes what is listened on already.
     pub(crate) fn listen_udp(&mut self, listen: usize, socket: &Arc<Listener>) {
-        let settings = &self.generation.listens[listen];
+        let settings = &self.env.generation.listens[listen];
         let Some(tls) = settings.tls.as_ref().and_then(bolide_tls::Acceptor::quic) else {
-            return self.log_server(LogLevel::Error, "no TLS 1.3 certificate for a quic listener");
+            return self
+                .env
+                .log_server(LogLevel::Error, "no TLS 1.3 certificate for a quic listener");
         };
         if let Some(known) = self.udp.find_mut(|udp| udp.socket.fd() == socket.fd()) {
             (known.listen, known.wanted) = (listen, true);
             if let Err(error) = known.endpoint.set_server_config(&settings.quic, tls) {
-                self.log_server(LogLevel::Error, &error.to_string());
+                self.env.log_server(LogLevel::Error, &error.to_string());
             }
             return;
         }
-        let number = u8::try_from(self.number).unwrap_or(u8::MAX);
-        let (keys, clock) = (&self.generation.quic_keys, self.quic_clock);
+        let number = u8::try_from(self.env.number).unwrap_or(u8::MAX);
+        let (keys, clock) = (&self.env.generation.quic_keys, self.quic_clock);
         let endpoint = match Endpoint::new(&settings.quic, tls, number, keys, clock) {
             Ok(endpoint) => endpoint,
-            Err(error) => return self.log_server(LogLevel::Error, &error.to_string()),
+            Err(error) => return self.env.log_server(LogLevel::Error, &error.to_string()),
         };
         let token = PollToken::Udp(self.udp.vacancy() as u32).pack();
-        if self.io.watch(socket.fd(), token, Interest::Level) {
+        if self.env.io.watch(socket.fd(), token, Interest::Level) {
             let (socket, at) = (socket.clone(), socket.local().ok());
             let keys = Vec::new();
             self.udp.insert(UdpSocket { socket, at, listen, endpoint, keys, wanted: true });
@@ -121,20 +85,22 @@ impl<I: Io> Worker<I> {
         let mut scratch = std::mem::take(&mut self.udp_scratch);
         for _ in 0..BATCHES_PER_TURN {
             let Some(udp) = self.udp.get_mut(slot) else { break };
-            let received = self.io.receive_datagrams(udp.socket.fd(), &mut scratch.batch);
-            let workers = self.posts.len() as u8;
+            let received = self.env.io.receive_datagrams(udp.socket.fd(), &mut scratch.batch);
+            let workers = self.env.news.posts.len() as u8;
             for (message, bytes) in scratch.batch.messages() {
                 let from =
                     QuicArrival { remote: message.remote, local: message.local, ecn: message.ecn };
                 for datagram in bytes.chunks(message.stride.max(1)) {
-                    let owner = bolide_quic::owner(datagram, &self.generation.quic_keys, workers);
-                    if let Some(owner) = owner.filter(|owner| u16::from(*owner) != self.number) {
-                        stray(&self.posts, owner, udp.at, message, datagram);
+                    let owner =
+                        bolide_quic::owner(datagram, &self.env.generation.quic_keys, workers);
+                    if let Some(owner) = owner.filter(|owner| u16::from(*owner) != self.env.number)
+                    {
+                        stray(&self.env.news.posts, owner, udp.at, message, datagram);
                         continue;
                     }
                     let out = &mut scratch.outgoing;
-                    crate::handshake_client::set_datagram_sender(&self.generation, udp, from);
-                    if let Some(id) = udp.endpoint.receive(self.now, from, datagram, out)
+                    crate::handshake_client::set_datagram_sender(&self.env.generation, udp, from);
+                    if let Some(id) = udp.endpoint.receive(self.env.now, from, datagram, out)
                         && scratch.woken.last() != Some(&(slot, id))
                     {
                         scratch.woken.push((slot, id));
@@ -166,9 +132,9 @@ impl<I: Io> Worker<I> {
         let Strayed { at, message, bytes } = strayed;
         let Some(slot) = self.udp.position(|udp| udp.at == at) else { return };
         let from = QuicArrival { remote: message.remote, local: message.local, ecn: message.ecn };
-        crate::handshake_client::set_datagram_sender(&self.generation, &self.udp[slot], from);
+        crate::handshake_client::set_datagram_sender(&self.env.generation, &self.udp[slot], from);
         let mut outgoing = std::mem::take(&mut self.udp_scratch.outgoing);
-        let id = self.udp[slot].endpoint.receive(self.now, from, &bytes, &mut outgoing);
+        let id = self.udp[slot].endpoint.receive(self.env.now, from, &bytes, &mut outgoing);
         self.send_trains(slot, &mut outgoing);
         self.udp_scratch.outgoing = outgoing;
         if let Some(key) = id.and_then(|id| self.quic_key(slot, id)) {
@@ -185,25 +151,25 @@ impl<I: Io> Worker<I> {
             return Some(key);
         }
         let conn = udp.endpoint.conn(id)?;
-        self.serial += 1;
+        let serial = self.env.next_serial();
         let ip = conn.local();
         let remote = conn.remote();
-        let local = local_end(udp, ip);
+        let local = udp.local_end(ip);
         let info = Box::new(ConnInfo {
-            serial: self.serial,
+            serial,
             remote: ClientAddress::Inet(remote),
             local,
             listen: udp.listen,
             scheme: Scheme::Https,
             tls: None,
             proxy: None,
-            started: self.now,
+            started: self.env.now,
         });
         let conn = QuicConn {
             slot,
             id,
             info,
-            generation: self.generation.clone(),
+            generation: self.env.generation.clone(),
             profile: Profile::default(),
             close_at: None,
             told_last: false,
@@ -221,7 +187,7 @@ impl<I: Io> Worker<I> {
         };
         let key = self.quics.insert(conn).ok()?;
         for count in [TallyCount::Accepted, TallyCount::Handled, TallyCount::Active] {
-            self.tally.add(count);
+            self.env.tally.add(count);
         }
         udp.set_key(id, Some(key));
         Some(key)
@@ -247,7 +213,7 @@ impl<I: Io> Worker<I> {
         let result = match event {
             QuicEvent::Connected { .. } => {
                 let settings = &conn.generation.listens[conn.info.listen];
-                conn.info.tls = Some(tls_facts(transport, settings.tls.as_ref()));
+                conn.info.tls = Some(crate::quic_conn::tls_facts(transport, settings.tls.as_ref()));
                 conn.profile = conn.generation.profile(&conn.info);
                 if !settings.limits(conn.profile).http3 {
                     // The library offers `h3` to every name; RFC 9114 §8.1: the client may retry
@@ -264,15 +230,15 @@ impl<I: Io> Worker<I> {
                 Ok(())
             }
             QuicEvent::Stopped(stream, code) => {
-                conn.h3.handle_stopped(stream, code, &mut self.scratch.events)
+                conn.h3.handle_stopped(stream, code, &mut self.env.scratch.events)
             }
             QuicEvent::Confirmed | QuicEvent::UniAvailable => Ok(()),
             QuicEvent::Lost(lost) => {
                 conn.lost = true;
                 if let bolide_quic::Lost::Failed(..) = lost {
                     let subject = conn.subject();
-                    let _ = self.complain(&subject);
-                    self.log_conn(LogLevel::Info, &subject, &format!("QUIC connection {lost}"));
+                    let _ = self.env.complain(&subject);
+                    self.env.log_conn(LogLevel::Info, &subject, &format!("QUIC connection {lost}"));
                 }
                 return self.orphan(Owner::Quic(key));
             }
@@ -308,7 +274,7 @@ impl<I: Io> Worker<I> {
             let mut chunks = std::mem::take(&mut self.udp_scratch.chunks);
             let end = transport.read(stream, READ_MAX, &mut chunks);
             let settings = &conn.generation.listens[conn.info.listen].limits(conn.profile).h3;
-            let (heads, events) = (&mut self.core.heads, &mut self.scratch.events);
+            let (heads, events) = (&mut self.env.heads, &mut self.env.scratch.events);
             let mut result = Ok(());
             let count = chunks.len();
             for (number, chunk) in chunks.drain(..).enumerate() {
@@ -326,7 +292,7 @@ impl<I: Io> Worker<I> {
             }
             self.udp_scratch.chunks = chunks;
             let wasted = conn.h3.take_wasted();
-            if wasted > 0 && self.wasters.are_too_many(conn.info.remote, wasted, self.now) {
+            if wasted > 0 && self.env.wasters.are_too_many(conn.info.remote, wasted, self.env.now) {
                 result = result.and(Err(h3::EXCESSIVE_LOAD));
             }
             let failed = result.is_err();
@@ -345,7 +311,7 @@ impl<I: Io> Worker<I> {
         {
             let subject = conn.subject();
             self.close_quic_with(key, error.code, error.reason);
-            self.log_conn(LogLevel::Info, &subject, error.reason);
+            self.env.log_conn(LogLevel::Info, &subject, error.reason);
         }
     }
 
@@ -357,7 +323,7 @@ impl<I: Io> Worker<I> {
     fn close_quic_with(&mut self, key: SlabKey<QuicConn>, code: u64, reason: &'static str) {
         let Some(conn) = self.quics.get_mut(key) else { return };
         if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
-            transport.close(self.now, code, Bytes::from_static(reason.as_bytes()));
+            transport.close(self.env.now, code, Bytes::from_static(reason.as_bytes()));
         }
         conn.lost = true;
         self.mark_quic(key);
@@ -367,7 +333,7 @@ impl<I: Io> Worker<I> {
     fn forget_quic(&mut self, key: SlabKey<QuicConn>) {
         self.orphan(Owner::Quic(key));
         if let Some(conn) = self.quics.remove(key) {
-            self.tally.remove(TallyCount::Active);
+            self.env.tally.remove(TallyCount::Active);
             self.udp[conn.slot].set_key(conn.id, None);
         }
     }
@@ -386,8 +352,8 @@ impl<I: Io> Worker<I> {
     pub(crate) fn ping_while_waiting(&mut self, key: SlabKey<QuicConn>) {
         let Some(conn) = self.quics.get_mut(key) else { return };
         if !std::mem::replace(&mut conn.pings, true) {
-            let at = self.now.mono.after(PING_EVERY);
-            self.wheel.arm_once(at, PollToken::Ping(key).pack());
+            let at = self.env.now.mono.after(PING_EVERY);
+            self.env.wheel.arm_once(at, PollToken::Ping(key).pack());
         }
     }
 
@@ -497,26 +463,26 @@ impl<I: Io> Worker<I> {
         if conn.h3.has_output() {
             let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) else { return };
             let mut bodies = crate::bodies::Bodies {
-                exchanges: &mut self.core.exchanges,
-                io: &mut self.io,
-                paced: &mut self.scratch.paced,
-                roomy: &mut self.origins.roomy,
-                family: &mut self.origins.family,
+                exchanges: &mut self.exchanges.live,
+                io: &mut self.env.io,
+                paced: &mut self.env.scratch.paced,
+                roomy: &mut self.exchanges.roomy,
+                family: &mut self.exchanges.family,
                 around: bolide_engine::Around {
-                    now: &self.now,
-                    clock: &self.clock,
+                    now: &self.env.now,
+                    clock: &self.env.clock,
                     conn: &conn.info,
-                    counters: &self.tallies,
-                    pid: self.core.logs.pid(),
+                    counters: &self.env.tallies,
+                    pid: self.env.logs.pid(),
                 },
             };
             let settings = &conn.generation.listens[conn.info.listen].limits(conn.profile).h3;
-            self.scratch.chain.configure(CopyPolicy::Shared(1024), false);
-            let (chain, events) = (&mut self.scratch.chain, &mut self.scratch.events);
+            self.env.scratch.chain.configure(CopyPolicy::Shared(1024), false);
+            let (chain, events) = (&mut self.env.scratch.chain, &mut self.env.scratch.events);
             let streams = &mut QuicStreamTable(transport);
             conn.h3.transmit(settings, ROOM, chain, events, &mut bodies, streams);
             chain.clear();
-            self.arm_paced();
+            self.env.arm_paced();
             self.settle_quic(key, Ok(()));
         }
         if self.quics.get(key).is_some_and(|conn| conn.h3.is_closing() && !conn.lost) {
@@ -534,14 +500,14 @@ impl<I: Io> Worker<I> {
             _ if !is_served => conn.close_at = None,
             None => {
                 let grace = 2 * transport.round_trip() + ACK_DELAY;
-                conn.close_at = Some(self.now.mono.after(grace));
+                conn.close_at = Some(self.env.now.mono.after(grace));
             }
-            Some(at) if at > self.now.mono => {}
+            Some(at) if at > self.env.now.mono => {}
             Some(_) if !std::mem::replace(&mut conn.told_last, true) => {
                 // RFC 9114 §5.2: at last the client learns which requests were processed.
                 conn.h3.shutdown(&mut QuicStreamTable(transport));
                 let grace = 2 * transport.round_trip() + ACK_DELAY;
-                conn.close_at = Some(self.now.mono.after(grace));
+                conn.close_at = Some(self.env.now.mono.after(grace));
             }
             Some(_) => {
                 conn.close_at = None;
@@ -561,7 +527,7 @@ impl<I: Io> Worker<I> {
     fn pack_quic(&mut self, key: SlabKey<QuicConn>, outgoing: &mut QuicOutgoing) {
         let Some(conn) = self.quics.get_mut(key) else { return };
         let (slot, id) = (conn.slot, conn.id);
-        let rest = self.udp[slot].endpoint.transmit(id, self.now, TRAIN_MAX, outgoing);
+        let rest = self.udp[slot].endpoint.transmit(id, self.env.now, TRAIN_MAX, outgoing);
         let framing_waits = conn.h3.has_output() && !conn.lost;
         if rest == Rest::More || framing_waits {
             self.mark_quic(key);
@@ -580,9 +546,9 @@ impl<I: Io> Worker<I> {
         let Some(conn) = self.quics.get_mut(key) else { return };
         let deadline = self.udp[conn.slot].endpoint.deadline(conn.id);
         // One that has come is acted on when the connection writes, which it is marked for.
-        let close_at = conn.close_at.filter(|at| !conn.lost && *at > self.now.mono);
+        let close_at = conn.close_at.filter(|at| !conn.lost && *at > self.env.now.mono);
         if let Some(deadline) = [deadline, close_at].into_iter().flatten().min() {
-            self.wheel.arm(&mut conn.armed, deadline, PollToken::Quic(key).pack());
+            self.env.wheel.arm(&mut conn.armed, deadline, PollToken::Quic(key).pack());
         }
         if conn.h3.streams_open() > 0 {
             self.watch_for_late(Owner::Quic(key));
@@ -593,12 +559,12 @@ impl<I: Io> Worker<I> {
         let Some(conn) = self.quics.get_mut(key) else { return };
         conn.armed.fired(at);
         let (slot, id) = (conn.slot, conn.id);
-        if conn.close_at.is_some_and(|at| at <= self.now.mono) && !conn.lost {
+        if conn.close_at.is_some_and(|at| at <= self.env.now.mono) && !conn.lost {
             self.mark_quic(key);
         }
         let endpoint = &mut self.udp[slot].endpoint;
-        if endpoint.deadline(id).is_some_and(|deadline| deadline <= self.now.mono) {
-            endpoint.handle_deadline(id, self.now);
+        if endpoint.deadline(id).is_some_and(|deadline| deadline <= self.env.now.mono) {
+            endpoint.handle_deadline(id, self.env.now);
             self.handle_quic(key);
         } else {
             self.rearm_quic(key);
@@ -622,7 +588,7 @@ impl<I: Io> Worker<I> {
                 };
             }
             // What the socket does not take is lost, as on any network; the protocol repairs it.
-            let _ = self.io.send_datagrams(udp.socket.fd(), &out[..trains.len()]);
+            let _ = self.env.io.send_datagrams(udp.socket.fd(), &out[..trains.len()]);
         }
         outgoing.clear();
     }

@@ -4,17 +4,61 @@
 //! Easiest to break: a connection knows its socket by its place, so a place becomes free only when
 //! no connection is left there, and not in the middle of a turn.
 
+use std::net::{IpAddr, SocketAddr};
 use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
+use bolide_base::SlabKey;
+use bolide_engine::ClientAddress;
 use bolide_io::Io;
 use bolide_io::listen::Listener;
+use bolide_quic::{ConnId, Endpoint};
 
-use crate::udp::UdpSocket;
+use crate::quic_conn::QuicConn;
 use crate::worker::Worker;
 
 /// What a socket that is going is listed as: nothing.
 const NO_LISTEN: usize = usize::MAX;
+
+/// A UDP socket with its QUIC endpoint.
+#[derive(Debug)]
+pub(crate) struct UdpSocket {
+    pub(crate) socket: Arc<Listener>,
+    /// What it is bound to.
+    pub(crate) at: Option<SocketAddr>,
+    pub(crate) listen: usize,
+    pub(crate) endpoint: Endpoint,
+    /// The worker's key of each connection, by the index in the endpoint's.
+    pub(crate) keys: Vec<Option<SlabKey<QuicConn>>>,
+    /// The configuration still listens here.
+    pub(crate) wanted: bool,
+}
+
+const fn index(id: ConnId) -> usize {
+    (id.to_bits() & 0xffff_ffff) as usize
+}
+
+impl UdpSocket {
+    /// Our end of a connection whose datagrams reach `ip`.
+    pub(crate) fn local_end(&self, ip: Option<IpAddr>) -> ClientAddress {
+        self.at.map_or(ClientAddress::Unix, |bound| {
+            ClientAddress::Inet((ip.unwrap_or_else(|| bound.ip()), bound.port()).into())
+        })
+    }
+
+    /// The key of a connection of the endpoint, if it had one; maybe that of an earlier one.
+    pub(crate) fn key(&self, id: ConnId) -> Option<SlabKey<QuicConn>> {
+        self.keys.get(index(id)).copied().flatten()
+    }
+
+    pub(crate) fn set_key(&mut self, id: ConnId, key: Option<SlabKey<QuicConn>>) {
+        let index = index(id);
+        if self.keys.len() <= index {
+            self.keys.resize(index + 1, None);
+        }
+        self.keys[index] = key;
+    }
+}
 
 /// Sockets by their places.
 #[derive(Debug, Default)]
@@ -112,7 +156,7 @@ impl<I: Io> Worker<I> {
             if is_used {
                 is_leaving = true;
             } else {
-                self.io.unwatch(udp.socket.fd());
+                self.env.io.unwatch(udp.socket.fd());
                 *held = None;
             }
         }

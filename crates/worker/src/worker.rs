@@ -1,39 +1,33 @@
 //! Everything one core owns, and the turn that moves it: learn, think, speak once.
 
-use std::collections::HashMap;
-use std::ops::Range;
 use std::sync::Arc;
 
-use bolide_base::deadline_queue::DeadlineQueue;
 use bolide_base::limits::{CONNS_MAX, EXCHANGES_MAX};
-use bolide_base::prng::Prng;
-use bolide_base::{CopyPolicy, Now, SendChain, Slab, SlabKey};
+use bolide_base::{Slab, SlabKey};
 use bolide_conf::model::LogLevel;
-use bolide_engine::{Exchange, Logs, RequestTallies, SiteRef, StepEffect, Tally, TallyCount};
-use bolide_http::date::DateClock;
-use bolide_io::listen::Listener;
+use bolide_engine::{Logs, RequestTallies, TallyCount};
 use bolide_io::{Interest, Io, Readiness, Reset};
-use bolide_wire::{HeadPool, WireEvent};
 
-use crate::Generation;
-use crate::accepting::Accepting;
-use crate::exchanges::{ActiveExchange, Owner};
+use crate::background::Background;
+use crate::env::{EnvParts, WorkerEnv};
+use crate::exchange_table::{Exchanges, Owner, PostAction};
 use crate::framing::ConnFraming;
+use crate::generation::Generation;
 use crate::heartbeat::{Doing, Pulse, Unrest};
 use crate::jobs::Jobs;
+use crate::kept_answers::KeptAnswers;
 use crate::log::{LogFiles, OpenLogs};
 use crate::mail::{Inbox, Mail, Post};
+use crate::news::News;
 use crate::output::say_goodbye;
 use crate::overtime::Overtime;
-use crate::post_actions::PostAction;
 use crate::quic_conn::QuicConn;
+use crate::spooling::Spooling;
 use crate::tcp::TcpConn;
 use crate::token::PollToken;
 use crate::udp::UdpScratch;
 use crate::udp_sockets::UdpSockets;
 use crate::upstream_groups::Origins;
-use crate::verified::{Fingerprint, Verified};
-use crate::waste::WasteByAddress;
 
 /// Notes read in one turn.
 const MAIL_PER_TURN: usize = 256;
@@ -66,79 +60,15 @@ pub struct Startup<I> {
     pub disk_writer: bolide_io::wake::Bell,
 }
 
-/// A listening stream socket.
-#[derive(Debug)]
-pub(crate) struct ListenSlot {
-    pub(crate) socket: Arc<Listener>,
-    pub(crate) listen: usize,
-    /// Clients that wait are reported.
-    pub(crate) is_watched: bool,
-}
-
-/// What exchanges are made of and lent.
-#[derive(Debug)]
-pub(crate) struct Core {
-    pub(crate) exchanges: Slab<ActiveExchange>,
-    #[expect(clippy::vec_box, reason = "an exchange moves by pointer between slab and spares")]
-    pub(crate) spare: Vec<Box<Exchange>>,
-    pub(crate) heads: HeadPool,
-    pub(crate) files: bolide_files::FileTable,
-    pub(crate) logs: Logs,
-    pub(crate) prng: Prng,
-    pub(crate) effects: Vec<StepEffect>,
-    /// Kept answers, if any are kept.
-    pub(crate) cache: Option<bolide_cache::Front>,
-}
-
-/// Buffers that every connection uses for the length of one call.
-#[derive(Debug)]
-pub(crate) struct Scratch {
-    pub(crate) received: Vec<u8>,
-    pub(crate) plain: Vec<u8>,
-    pub(crate) sealed: Vec<u8>,
-    pub(crate) records: SendChain,
-    pub(crate) chain: SendChain,
-    pub(crate) events: Vec<WireEvent>,
-    pub(crate) replies: bolide_wire::h1::Replies,
-    /// Owners of streams, for the length of one search.
-    pub(crate) gone: Vec<bolide_wire::StreamOwner>,
-    /// Exchanges that start when the bytes at hand are taken, and what came for them.
-    pub(crate) early: Vec<(SlabKey<ActiveExchange>, bolide_engine::Wake)>,
-    /// Streams whose pace holds them until then.
-    pub(crate) paced: Vec<(bolide_wire::StreamOwner, bolide_base::Instant)>,
-}
-
-impl Scratch {
-    /// The bytes at `range` of the buffer that sockets are read into, which grows to have them.
-    #[inline]
-    pub(crate) fn received(&mut self, range: Range<usize>) -> &mut [u8] {
-        if self.received.len() < range.end {
-            self.received.resize(range.end, 0);
-        }
-        &mut self.received[range]
-    }
-}
-
 /// One core's worker.
 #[derive(Debug)]
 pub struct Worker<I> {
-    pub(crate) io: I,
-    pub(crate) number: u16,
-    pub(crate) now: Now,
-    pub(crate) clock: DateClock,
-    pub(crate) offset: (u64, i32),
-    pub(crate) generation: Arc<Generation>,
-    pub(crate) site: SiteRef,
-    /// Whether a variable names what the kernel says of connections.
-    pub(crate) reads_tcp: bool,
-    pub(crate) inbox: Inbox,
-    pub(crate) posts: Arc<Vec<Post>>,
-    pub(crate) jobs: Jobs,
-    /// Their tokens are places in it, which they keep.
-    pub(crate) listeners: Vec<Option<ListenSlot>>,
-    pub(crate) accepting: Accepting,
+    pub(crate) env: WorkerEnv<I>,
+    pub(crate) exchanges: Exchanges,
+    pub(crate) origins: Origins,
+    pub(crate) background: Background,
+    pub(crate) spooling: Spooling,
     pub(crate) udp: UdpSockets,
-    pub(crate) wasters: WasteByAddress,
     pub(crate) conns: Slab<TcpConn>,
     pub(crate) quics: Slab<QuicConn>,
     /// Exchanges that have outlived their answers.
@@ -146,31 +76,13 @@ pub struct Worker<I> {
     /// Requests of older configurations that may go on for a while only.
     pub(crate) overtime: Vec<Overtime>,
     pub(crate) quic_clock: bolide_quic::QuicClock,
-    pub(crate) core: Core,
-    pub(crate) scratch: Scratch,
     pub(crate) udp_scratch: UdpScratch,
-    pub(crate) origins: Origins,
-    pub(crate) wheel: DeadlineQueue,
-    pub(crate) serial: u64,
-    /// What it counts itself, and what all workers do.
-    pub(crate) tally: Arc<Tally>,
-    pub(crate) tallies: RequestTallies,
-    pub(crate) log_files: LogFiles,
-    /// Who waits for which password to be checked by a background thread, by ticket.
-    pub(crate) checking: HashMap<u64, (SlabKey<ActiveExchange>, Fingerprint)>,
-    pub(crate) verified: Verified,
-    /// Orders to compress that a background thread works on, by ticket.
-    pub(crate) compressing: HashMap<u64, (SlabKey<ActiveExchange>, bolide_files::CompressJob)>,
-    /// Kept answers that are compressed, by ticket.
-    pub(crate) coding: HashMap<u64, (Arc<bolide_cache::Object>, bolide_http::negotiate::Coding)>,
-    pub(crate) tickets: u64,
-    pub(crate) disk_writer: bolide_io::wake::Bell,
     pub(crate) dirty: Vec<SlabKey<TcpConn>>,
     pub(crate) again: Vec<SlabKey<TcpConn>>,
     pub(crate) again_output: Vec<SlabKey<TcpConn>>,
     pub(crate) dirty_quic: Vec<SlabKey<QuicConn>>,
+    inbox: Inbox,
     ready: Vec<Readiness>,
-    pub(crate) draining: bool,
     done: bool,
     pulse: Arc<Pulse>,
     /// Counts turns.
@@ -183,82 +95,49 @@ impl<I: Io> Worker<I> {
     pub fn new(startup: Startup<I>) -> Self {
         let Startup { number, io, generation, logs, inbox, posts, jobs, .. } = startup;
         let Startup { seed, ids, clock, disk_writer, .. } = startup;
-        let core = Core {
-            exchanges: Slab::with_capacity(EXCHANGES_MAX),
-            spare: Vec::new(),
-            heads: HeadPool::default(),
-            files: bolide_files::FileTable::new(seed),
-            logs: Logs::new(ids.0, ids.1),
-            prng: Prng::new(seed),
-            effects: Vec::new(),
-            cache: generation.site.store().map(|store| store.front(number)),
-        };
-        let scratch = Scratch {
-            received: Vec::new(),
-            plain: Vec::new(),
-            sealed: Vec::new(),
-            records: SendChain::new(CopyPolicy::Contiguous),
-            chain: SendChain::new(CopyPolicy::Contiguous),
-            events: Vec::new(),
-            replies: bolide_wire::h1::Replies::default(),
-            gone: Vec::new(),
-            early: Vec::new(),
-            paced: Vec::new(),
-        };
         let pulse = inbox.pulse();
+        let front = generation.site.store().map(|store| store.front(number));
+        let secret = *generation.quic_keys.secret();
         let tallies = RequestTallies::new(posts.iter().map(Post::tally));
         let mut worker = Self {
-            io,
-            number,
-            now: Now::default(),
-            clock: DateClock::new(Now::default(), 0),
-            offset: (u64::MAX, 0),
-            site: SiteRef::new(generation.site.clone(), generation.groups.clone()),
-            reads_tcp: generation.site.looks().tcp_info,
-            log_files: LogFiles::new(logs),
-            generation: generation.clone(),
-            inbox,
-            posts,
-            jobs,
-            listeners: Vec::new(),
-            accepting: Accepting::default(),
+            exchanges: Exchanges::new(),
+            origins: Origins::new(number),
+            background: Background::new(jobs, number, secret),
+            spooling: Spooling::default(),
             udp: UdpSockets::default(),
-            wasters: WasteByAddress::default(),
             conns: Slab::with_capacity(CONNS_MAX),
             quics: Slab::with_capacity(CONNS_MAX),
             post_actions: Slab::with_capacity(EXCHANGES_MAX),
             overtime: Vec::new(),
             quic_clock: clock,
-            core,
-            scratch,
             udp_scratch: UdpScratch::default(),
-            origins: Origins::new(number),
-            wheel: DeadlineQueue::default(),
-            serial: u64::from(number) << 48,
-            tally: tallies.of(number),
-            tallies,
-            checking: HashMap::new(),
-            verified: Verified::new(*generation.quic_keys.secret()),
-            compressing: HashMap::new(),
-            coding: HashMap::new(),
-            tickets: 0,
-            disk_writer,
             dirty: Vec::new(),
             again: Vec::new(),
             again_output: Vec::new(),
             dirty_quic: Vec::new(),
+            inbox,
             ready: Vec::new(),
-            draining: false,
             done: false,
             pulse,
             turns: 0,
             unrest: Unrest::default(),
+            env: WorkerEnv::new(EnvParts {
+                io,
+                number,
+                news: News::new(number, posts),
+                kept: KeptAnswers::new(front, disk_writer),
+                logs: Logs::new(ids.0, ids.1),
+                log_files: LogFiles::new(logs),
+                generation,
+                tallies,
+                seed,
+            }),
         };
         let bell = worker.inbox.bell().fd();
-        let watched = worker.io.watch(bell, PollToken::Mail.pack(), Interest::Level);
+        let watched = worker.env.io.watch(bell, PollToken::Mail.pack(), Interest::Level);
         debug_assert!(watched, "a new epoll instance takes a descriptor");
-        worker.core.logs.set_buffers(worker.generation.site.log_buffers());
-        worker.origins.secrets.learn(&worker.generation);
+        worker.env.logs.set_buffers(worker.env.generation.site.log_buffers());
+        worker.origins.secrets.learn(&worker.env.generation);
         worker.listen();
         worker
     }
@@ -268,7 +147,7 @@ impl<I: Io> Worker<I> {
         while !self.done {
             self.turn();
         }
-        self.write_last_logs();
+        self.env.write_last_logs();
         self.does(Doing::Waiting);
     }
 
@@ -277,21 +156,21 @@ impl<I: Io> Worker<I> {
         let more_input = !self.again.is_empty();
         let more_output = !self.again_output.is_empty() || !self.dirty.is_empty();
         let more_quic = !self.dirty_quic.is_empty();
-        let is_busy = more_input || more_output || more_quic || self.origins.is_busy();
+        let is_busy = more_input || more_output || more_quic || self.is_busy();
         let until = if is_busy {
-            Some(self.unrest.next_turn(self.now.mono))
+            Some(self.unrest.next_turn(self.env.now.mono))
         } else {
-            [self.wheel.next(), self.core.logs.next_deadline()].into_iter().flatten().min()
+            [self.env.wheel.next(), self.env.logs.next_deadline()].into_iter().flatten().min()
         };
         let mut ready = std::mem::take(&mut self.ready);
         self.does(Doing::Waiting);
-        self.now = self.io.wait(until, &mut ready);
+        let now = self.env.io.wait(until, &mut ready);
         self.turns += 1;
         self.does(Doing::Beginning);
+        self.env.tell_time(now);
         if self.unrest.note(is_busy && ready.is_empty()) {
-            self.log_server(LogLevel::Alert, "turns follow one another though nothing happens");
+            self.env.log_server(LogLevel::Alert, "turns follow one another though nothing happens");
         }
-        self.tell_time();
         let mut again = std::mem::take(&mut self.again);
         for key in std::mem::take(&mut self.again_output) {
             self.mark_dirty(key);
@@ -320,16 +199,16 @@ impl<I: Io> Worker<I> {
         self.does(Doing::Quic);
         self.transmit_quic();
         self.does(Doing::Cache);
-        self.tend_cache();
+        self.env.tend_cache();
         self.does(Doing::Logs);
-        self.write_logs(bolide_engine::Due::Only);
+        self.env.write_logs(bolide_engine::Due::Only);
         debug_assert!(
-            !is_all || self.wheel.next().is_none_or(|at| at > self.now.mono),
+            !is_all || self.env.wheel.next().is_none_or(|at| at > self.env.now.mono),
             "a turn leaves a deadline that has passed"
         );
         let alone = self.conns.live() == 0 && self.quics.live() == 0;
         let alone = alone && self.post_actions.live() == 0;
-        if self.draining && alone && self.origins.fetches.live() == 0 {
+        if self.env.draining && alone && self.origins.fetches.live() == 0 {
             self.done = true;
         }
     }
@@ -340,17 +219,6 @@ impl<I: Io> Worker<I> {
         self.pulse.note(self.turns, what);
     }
 
-    fn tell_time(&mut self) {
-        // The zone's offset changes at full quarters of an hour at most.
-        let quarter = self.now.unix_seconds() / 900;
-        if self.offset.0 != quarter {
-            let offset = bolide_io::process::utc_offset_seconds(self.now.unix_seconds());
-            self.offset = (quarter, offset);
-            self.clock.set_zone(&bolide_io::process::zone_name(self.now.unix_seconds()));
-        }
-        self.clock.update(self.now, self.offset.1);
-    }
-
     fn dispatch(&mut self, report: Readiness) {
         let token = PollToken::unpack(report.token);
         self.does(token.map_or(Doing::Beginning, PollToken::report_doing));
@@ -359,7 +227,9 @@ impl<I: Io> Worker<I> {
             Some(PollToken::Listener(slot)) => self.accept(slot as usize),
             Some(PollToken::Udp(slot)) => self.receive_datagrams(slot as usize),
             Some(PollToken::Tcp(key)) => self.wake_conn(key, report),
-            Some(PollToken::Link(key)) => self.wake_link(key, report),
+            Some(PollToken::Link(key)) => {
+                self.origins.wake_link(key, report, &mut self.env, &mut self.exchanges);
+            }
             Some(
                 PollToken::Quic(_)
                 | PollToken::Exchange(_)
@@ -401,15 +271,15 @@ impl<I: Io> Worker<I> {
 
     fn read_mail(&mut self) {
         let bell = self.inbox.bell().fd();
-        self.io.drain(bell);
+        self.env.io.drain(bell);
         for _ in 0..MAIL_PER_TURN {
             let Some(mail) = self.inbox.take() else { return };
             match mail {
                 Mail::Configure(generation, logs) => self.configure(generation, logs),
-                Mail::Tidy => self.log_files.tidy(),
+                Mail::Tidy => self.env.log_files.tidy(),
                 Mail::Reopen(files) => {
-                    self.write_logs(bolide_engine::Due::Everything);
-                    self.log_files.reopen(files);
+                    self.env.write_logs(bolide_engine::Due::Everything);
+                    self.env.log_files.reopen(files);
                 }
                 Mail::Quit => self.drain_all(),
                 Mail::Stop => self.done = true,
@@ -418,12 +288,15 @@ impl<I: Io> Worker<I> {
                     self.done = true;
                 }
                 Mail::Tell(teller) => self.tell_holdings(&teller),
-                Mail::Finished(finished) => self.handle_finished(finished),
+                Mail::Finished(finished) => {
+                    let WorkerEnv { files, kept, .. } = &mut self.env;
+                    if let Some((key, wake)) = self.background.finish(finished, files, kept) {
+                        self.step(key, wake);
+                    }
+                }
                 Mail::Datagram(strayed) => self.handle_strayed(*strayed),
                 Mail::News { exchange } => {
-                    self.origins
-                        .news
-                        .push_back((SlabKey::from_bits(exchange), bolide_engine::Wake::Filled));
+                    self.env.news.tell(SlabKey::from_bits(exchange), bolide_engine::Wake::Filled);
                 }
                 Mail::Turn { group } => {
                     self.origins.pools.handle_notice(group);
@@ -437,11 +310,9 @@ impl<I: Io> Worker<I> {
     /// Takes no new connections and ends idle ones; the others end with their requests. Those that
     /// have asked nothing yet were promised an answer by being accepted: the second call ends them.
     fn drain_all(&mut self) {
-        let spares_fresh = !self.draining;
-        self.draining = true;
-        for slot in std::mem::take(&mut self.listeners).into_iter().flatten() {
-            self.io.unwatch(slot.socket.fd());
-        }
+        let spares_fresh = !self.env.draining;
+        self.env.draining = true;
+        self.env.listeners.close(&mut self.env.io);
         for key in self.conns.keys().collect::<Vec<_>>() {
             let Some(conn) = self.conns.get_mut(key) else { continue };
             if spares_fresh && conn.framing.as_ref().is_none_or(|framing| framing.requests() == 0) {
@@ -454,7 +325,7 @@ impl<I: Io> Worker<I> {
             self.mark_dirty(key);
         }
         self.drain_quic(spares_fresh);
-        self.drain_origins();
+        self.origins.drain_origins(&mut self.env);
     }
 
     /// Ends a connection and everything that it asked for.
@@ -465,19 +336,18 @@ impl<I: Io> Worker<I> {
             // complete.
             let is_whole = |framing: &ConnFraming| framing.is_idle() || !framing.is_plain_h1();
             if reset == Reset::No && conn.framing.as_ref().is_none_or(is_whole) {
-                say_goodbye(&mut self.io, &mut conn);
+                say_goodbye(&mut self.env.io, &mut conn);
             }
-            self.tally.remove(TallyCount::Active);
-            conn.counted.into_iter().for_each(|count| self.tally.remove(count));
-            self.io.close(conn.fd, reset);
-            self.note_freed();
+            self.env.tally.remove(TallyCount::Active);
+            conn.counted.into_iter().for_each(|count| self.env.tally.remove(count));
+            self.env.close(conn.fd, reset);
         }
     }
 
     /// Counts for tests: live connections and exchanges.
     #[must_use]
     pub fn live(&self) -> (usize, usize) {
-        (self.conns.live() + self.quics.live(), self.core.exchanges.live())
+        (self.conns.live() + self.quics.live(), self.exchanges.live.live())
     }
 
     /// Counts for tests: live QUIC connections, and those of them that the transport still knows.

@@ -13,8 +13,7 @@ use bolide_conf::model::{LogFileCache, LogLevel, Syslog, SyslogServer};
 use bolide_engine::{Batch, LogTarget, Site, VariableFile, datagrams};
 use bolide_io::{Callee, FileFailure, Io, OpenRequest, SymlinkRule};
 
-use super::OpenLogs;
-use crate::Generation;
+use crate::generation::Generation;
 
 /// LIMIT: troubles that are remembered so that they are not told again.
 const TOLD_MAX: usize = 512;
@@ -24,6 +23,9 @@ const WRITE_TOLD: Duration = Duration::from_secs(60);
 const SEND_TOLD: Duration = Duration::from_secs(1);
 /// Bytes that a pipe takes as a whole or not at all.
 const PIPE_PIECE: usize = 4096;
+
+/// Open log files by absolute path; shared by all workers, replaced as a whole.
+pub type OpenLogs = Arc<HashMap<Vec<u8>, LogFile>>;
 
 /// A log that is open.
 #[derive(Clone, Debug)]

@@ -1,0 +1,149 @@
+//! What a background thread computes for exchanges and for the store, and who waits for it.
+//!
+//! Owns the tickets. What is short, or finds the thread's queue full, is computed in the turn.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bolide_base::SlabKey;
+use bolide_cache::Object;
+use bolide_engine::{PasswordCheck, Wake};
+use bolide_files::{CompressJob, FileTable, VariantKey};
+use bolide_http::negotiate::Coding;
+use bytes::Bytes;
+
+use crate::exchange_table::ActiveExchange;
+use crate::jobs::{FinishedJob, Job, Jobs, Output, Task};
+use crate::kept_answers::KeptAnswers;
+use crate::verified::{Fingerprint, Verified};
+
+/// Files up to this many bytes are compressed in the turn: a thread would answer later.
+const COMPRESS_AT_ONCE: usize = 16 * 1024;
+
+/// Jobs of one worker.
+#[derive(Debug)]
+pub(crate) struct Background {
+    jobs: Jobs,
+    worker: u16,
+    /// The ticket of the next job.
+    next: u64,
+    /// Which exchange waits for which password to be checked, by ticket.
+    checking: HashMap<u64, (SlabKey<ActiveExchange>, Fingerprint)>,
+    verified: Verified,
+    /// Orders to compress, by ticket.
+    compressing: HashMap<u64, (SlabKey<ActiveExchange>, CompressJob)>,
+    /// Kept answers that are compressed, by ticket.
+    coding: HashMap<u64, (Arc<Object>, Coding)>,
+}
+
+impl Background {
+    /// No job yet. `secret` is this process's.
+    pub(crate) fn new(jobs: Jobs, worker: u16, secret: [u8; 32]) -> Self {
+        Self {
+            jobs,
+            worker,
+            next: 0,
+            checking: HashMap::new(),
+            verified: Verified::new(secret),
+            compressing: HashMap::new(),
+            coding: HashMap::new(),
+        }
+    }
+
+    /// Has a task computed; its ticket, or none if the thread has too much to do.
+    fn submit(&mut self, task: Task) -> Option<u64> {
+        let ticket = self.next;
+        debug_assert!(!self.is_pending(ticket), "no two jobs have one ticket");
+        if !self.jobs.submit(Job { worker: self.worker, ticket, task }) {
+            return None;
+        }
+        self.next += 1;
+        Some(ticket)
+    }
+
+    fn is_pending(&self, ticket: u64) -> bool {
+        self.checking.contains_key(&ticket)
+            || self.compressing.contains_key(&ticket)
+            || self.coding.contains_key(&ticket)
+    }
+
+    /// Compresses a file for an exchange; the wake that it leads to at once, if any.
+    pub(crate) fn compress(
+        &mut self,
+        key: SlabKey<ActiveExchange>,
+        job: CompressJob,
+        files: &mut FileTable,
+    ) -> Option<Wake> {
+        if job.data().len() > COMPRESS_AT_ONCE
+            && let Some(ticket) = self.submit(Task::Compress(job.key(), job.data().clone()))
+        {
+            self.compressing.insert(ticket, (key, job));
+            return None;
+        }
+        let output = job.run();
+        files.finish_job(&job, output);
+        Some(Wake::Compressed)
+    }
+
+    /// Has a kept answer compressed by the thread; if that has too much to do, the next request
+    /// asks again.
+    pub(crate) fn compress_object(&mut self, object: Arc<Object>, key: VariantKey) {
+        let data = object.body().unwrap_or_else(|| {
+            let mut whole = Vec::with_capacity(object.body_len() as usize);
+            object.pieces().for_each(|piece| whole.extend_from_slice(piece));
+            Bytes::from(whole)
+        });
+        debug_assert!(data.len() as u64 == object.body_len(), "an object is compressed whole");
+        match self.submit(Task::Compress(key, data)) {
+            Some(ticket) => drop(self.coding.insert(ticket, (object, key.coding))),
+            None => object.unclaim_variant(key.coding),
+        }
+    }
+
+    /// Checks a password for an exchange; the wake that it leads to at once, if any.
+    pub(crate) fn check_password(
+        &mut self,
+        key: SlabKey<ActiveExchange>,
+        check: &PasswordCheck,
+    ) -> Option<Wake> {
+        if check.is_slow() {
+            let fingerprint = self.verified.fingerprint(check);
+            if self.verified.knows(&fingerprint) {
+                return Some(Wake::PasswordChecked(true));
+            }
+            if let Some(ticket) = self.submit(Task::Check(check.clone())) {
+                self.checking.insert(ticket, (key, fingerprint));
+                return None;
+            }
+        }
+        Some(Wake::PasswordChecked(check.run()))
+    }
+
+    /// Keeps what a background job made; which exchange waits for it.
+    pub(crate) fn finish(
+        &mut self,
+        finished: FinishedJob,
+        files: &mut FileTable,
+        kept: &KeptAnswers,
+    ) -> Option<(SlabKey<ActiveExchange>, Wake)> {
+        debug_assert!(finished.ticket < self.next, "what is finished was submitted");
+        match finished.output {
+            Output::Compressed(output) => {
+                if let Some((object, coding)) = self.coding.remove(&finished.ticket) {
+                    kept.keep_variant(&object, coding, output);
+                    return None;
+                }
+                let (key, job) = self.compressing.remove(&finished.ticket)?;
+                files.finish_job(&job, output);
+                Some((key, Wake::Compressed))
+            }
+            Output::Checked(is_right) => {
+                let (key, fingerprint) = self.checking.remove(&finished.ticket)?;
+                if is_right {
+                    self.verified.note(fingerprint);
+                }
+                Some((key, Wake::PasswordChecked(is_right)))
+            }
+        }
+    }
+}

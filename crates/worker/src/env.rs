@@ -1,0 +1,248 @@
+//! What every part of a worker is lent: the door, the time of the turn, deadlines, logs, the
+//! configuration in force, counters and buffers.
+//!
+//! Owns these, and nothing of a connection, an exchange or a fetch.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use bolide_base::deadline_queue::DeadlineQueue;
+use bolide_base::prng::Prng;
+use bolide_base::{CopyPolicy, Instant, Now, SendChain, SlabKey};
+use bolide_conf::model::LogLevel;
+use bolide_engine::{Logs, RequestTallies, SiteRef, Tally, Wake};
+use bolide_http::date::DateClock;
+use bolide_io::{Fd, Io, Reset};
+use bolide_wire::{HeadPool, StreamOwner, WireEvent};
+
+use crate::accepting::Listeners;
+use crate::exchange_table::ActiveExchange;
+use crate::generation::Generation;
+use crate::kept_answers::KeptAnswers;
+use crate::log::LogFiles;
+use crate::news::News;
+use crate::subject::Subject;
+use crate::token::PollToken;
+use crate::waste::WasteByAddress;
+
+/// What nginx says of a handshake without a certificate, beside why there is none.
+const NO_CERTIFICATE: &str =
+    "SSL_do_handshake() failed (SSL: error:0A000179:SSL routines::cert cb error)";
+
+/// What the parts of a worker share.
+#[derive(Debug)]
+pub(crate) struct WorkerEnv<I> {
+    pub(crate) io: I,
+    pub(crate) number: u16,
+    pub(crate) now: Now,
+    pub(crate) clock: DateClock,
+    /// The zone's offset, and the quarter of an hour for which it was asked.
+    offset: (u64, i32),
+    pub(crate) generation: Arc<Generation>,
+    pub(crate) site: SiteRef,
+    /// Whether a variable names what the kernel says of connections.
+    pub(crate) reads_tcp: bool,
+    /// The worker takes no new connections, and ends with its last one.
+    pub(crate) draining: bool,
+    pub(crate) wheel: DeadlineQueue,
+    pub(crate) listeners: Listeners,
+    pub(crate) news: News,
+    pub(crate) kept: KeptAnswers,
+    pub(crate) wasters: WasteByAddress,
+    pub(crate) heads: HeadPool,
+    /// The open files.
+    pub(crate) files: bolide_files::FileTable,
+    pub(crate) logs: Logs,
+    pub(crate) log_files: LogFiles,
+    pub(crate) prng: Prng,
+    /// The number of the last connection.
+    pub(crate) serial: u64,
+    /// What it counts itself, and what all workers do.
+    pub(crate) tally: Arc<Tally>,
+    pub(crate) tallies: RequestTallies,
+    pub(crate) scratch: Scratch,
+}
+
+/// What a [`WorkerEnv`] is made of.
+pub(crate) struct EnvParts<I> {
+    pub(crate) io: I,
+    pub(crate) number: u16,
+    pub(crate) generation: Arc<Generation>,
+    pub(crate) news: News,
+    pub(crate) kept: KeptAnswers,
+    pub(crate) logs: Logs,
+    pub(crate) log_files: LogFiles,
+    pub(crate) tallies: RequestTallies,
+    pub(crate) seed: u64,
+}
+
+impl<I: Io> WorkerEnv<I> {
+    pub(crate) fn new(parts: EnvParts<I>) -> Self {
+        let EnvParts { io, number, generation, news, kept, logs, log_files, tallies, seed } = parts;
+        Self {
+            io,
+            number,
+            now: Now::default(),
+            clock: DateClock::new(Now::default(), 0),
+            offset: (u64::MAX, 0),
+            site: SiteRef::new(generation.site.clone(), generation.groups.clone()),
+            reads_tcp: generation.site.looks().tcp_info,
+            draining: false,
+            generation,
+            wheel: DeadlineQueue::default(),
+            listeners: Listeners::default(),
+            news,
+            kept,
+            wasters: WasteByAddress::default(),
+            heads: HeadPool::default(),
+            files: bolide_files::FileTable::new(seed),
+            logs,
+            log_files,
+            prng: Prng::new(seed),
+            serial: u64::from(number) << 48,
+            tally: tallies.of(number),
+            tallies,
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// The next number of a connection.
+    pub(crate) const fn next_serial(&mut self) -> u64 {
+        self.serial += 1;
+        debug_assert!(self.serial >> 48 == self.number as u64, "numbers tell their worker");
+        self.serial
+    }
+
+    /// Takes over the time of this turn.
+    pub(crate) fn tell_time(&mut self, now: Now) {
+        debug_assert!(now.mono >= self.now.mono, "time goes on");
+        self.now = now;
+        // The zone's offset changes at full quarters of an hour at most.
+        let quarter = now.unix_seconds() / 900;
+        if self.offset.0 != quarter {
+            let offset = bolide_io::process::utc_offset_seconds(now.unix_seconds());
+            self.offset = (quarter, offset);
+            self.clock.set_zone(&bolide_io::process::zone_name(now.unix_seconds()));
+        }
+        self.clock.update(now, self.offset.1);
+    }
+
+    /// Wakes the owner of a token once, so long from now.
+    pub(crate) fn wake_at(&mut self, at: Instant, token: PollToken) {
+        self.wheel.arm_once(at, token.pack());
+    }
+
+    /// Closes a descriptor that counted: listeners that rest for want of one are watched again.
+    pub(crate) fn close(&mut self, fd: Fd, reset: Reset) {
+        self.io.close(fd, reset);
+        if self.listeners.rests() {
+            self.watch_listeners();
+        }
+    }
+
+    /// Watches the listeners that are not watched; those that the kernel refuses to watch rest.
+    pub(crate) fn watch_listeners(&mut self) {
+        self.listeners.watch(&mut self.io, self.now.mono, &mut self.wheel);
+    }
+
+    /// Logs that clients cannot be taken, unless that was told lately.
+    pub(crate) fn tell_refused(&mut self, errno: i32) {
+        if let Some((level, text)) = self.listeners.tell_refused(errno, self.now.mono) {
+            self.log_server(level, &text);
+        }
+    }
+
+    /// Stops accepting for a while.
+    pub(crate) fn rest_listeners(&mut self) {
+        self.listeners.put_to_rest(&mut self.io, self.now.mono, &mut self.wheel);
+    }
+
+    /// Writes purges to the journals before they are acknowledged.
+    #[inline]
+    pub(crate) fn note_purges(&mut self) {
+        self.kept.note_purges(&mut self.io);
+    }
+
+    /// What the store is owed in each turn.
+    pub(crate) fn tend_cache(&mut self) {
+        if let Some(wakes) = self.kept.tend(self.now) {
+            self.news.post_again(wakes);
+        }
+    }
+
+    /// Wakes streams when their pace lets them go on.
+    pub(crate) fn arm_paced(&mut self) {
+        while let Some((user, at)) = self.scratch.paced.pop() {
+            self.wheel.arm_once(at, PollToken::Exchange(SlabKey::from_bits(user)).pack());
+        }
+    }
+
+    /// Logs something about the server itself.
+    pub(crate) fn log_server(&mut self, level: LogLevel, text: &str) {
+        self.log_server_bytes(level, None, text.as_bytes());
+    }
+
+    /// The same, about the connection of this number.
+    pub(crate) fn log_server_bytes(&mut self, level: LogLevel, serial: Option<u64>, text: &[u8]) {
+        self.site.log_server(level, serial, text, self.now, &self.clock, &mut self.logs);
+    }
+
+    /// Logs something about a connection, with its client and the address that it reached.
+    pub(crate) fn log_conn(&mut self, level: LogLevel, subject: &Subject, text: &str) {
+        let (info, site) = (subject.info(), &subject.generation().site);
+        site.log_conn(info, level, text, self.now, &self.clock, &mut self.logs);
+    }
+
+    /// Logs why there was no certificate for a client, if that is so; what else to say then.
+    pub(crate) fn complain(&mut self, subject: &Subject) -> Option<String> {
+        let why = bolide_tls::take_complaint()?;
+        self.log_conn(LogLevel::Error, subject, &format!("{why} while SSL handshaking"));
+        Some(NO_CERTIFICATE.to_owned())
+    }
+}
+
+/// Buffers that every connection uses for the length of one call.
+#[derive(Debug)]
+pub(crate) struct Scratch {
+    pub(crate) received: Vec<u8>,
+    pub(crate) plain: Vec<u8>,
+    pub(crate) sealed: Vec<u8>,
+    pub(crate) records: SendChain,
+    pub(crate) chain: SendChain,
+    pub(crate) events: Vec<WireEvent>,
+    pub(crate) replies: bolide_wire::h1::Replies,
+    /// Owners of streams, for the length of one search.
+    pub(crate) gone: Vec<StreamOwner>,
+    /// Exchanges that start when the bytes at hand are taken, and what came for them.
+    pub(crate) early: Vec<(SlabKey<ActiveExchange>, Wake)>,
+    /// Streams whose pace holds them until then.
+    pub(crate) paced: Vec<(StreamOwner, Instant)>,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self {
+            received: Vec::new(),
+            plain: Vec::new(),
+            sealed: Vec::new(),
+            records: SendChain::new(CopyPolicy::Contiguous),
+            chain: SendChain::new(CopyPolicy::Contiguous),
+            events: Vec::new(),
+            replies: bolide_wire::h1::Replies::default(),
+            gone: Vec::new(),
+            early: Vec::new(),
+            paced: Vec::new(),
+        }
+    }
+}
+
+impl Scratch {
+    /// The bytes at `range` of the buffer that sockets are read into, which grows to have them.
+    #[inline]
+    pub(crate) fn received(&mut self, range: Range<usize>) -> &mut [u8] {
+        if self.received.len() < range.end {
+            self.received.resize(range.end, 0);
+        }
+        &mut self.received[range]
+    }
+}

@@ -1,0 +1,353 @@
+//! Requests to upstream servers: what exchanges want of them, what they want done, and their
+//! deadlines.
+
+use bolide_base::deadline_queue::Armed;
+use bolide_base::limits::UNWAITED_FILLS_MAX;
+use bolide_base::{Bound, Instant, SlabKey};
+use bolide_engine::{Exchange, Fill, Wake};
+use bolide_io::Io;
+use bolide_upstream::{
+    Cause, ConnectRefused, Fetch, FetchCtx, FetchEffect, FetchFate, FetchWake, OriginNews,
+    OriginRequest,
+};
+use bytes::Bytes;
+
+use crate::env::WorkerEnv;
+use crate::exchange_table::{ActiveExchange, Exchanges};
+use crate::fetches::LiveFetch;
+use crate::links::UpstreamLink;
+use crate::mail::Mail;
+use crate::token::PollToken;
+use crate::upstream_groups::Origins;
+
+impl Origins {
+    /// An exchange asks an upstream server; false if no fetch can be begun.
+    pub(crate) fn begin_fetch<I: Io>(
+        &mut self,
+        key: SlabKey<ActiveExchange>,
+        request: Box<OriginRequest>,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) -> bool {
+        let Some(live) = exchanges.live.get_mut(key) else { return false };
+        debug_assert!(live.fetch.is_none(), "an exchange asks one origin at a time");
+        let fill = live.fill.take();
+        let answers_head = answers_head(&request).unwrap_or_else(|| {
+            // What is kept is asked for whole.
+            live.exchange.method() == bolide_http::Method::Head
+                && !fill.as_ref().is_some_and(|fill| fill.is_filling())
+        });
+        let fetch = self.new_fetch(&live.exchange, request, answers_head);
+        let Some(fetch) = fetch else { return false };
+        let fetch = LiveFetch { exchange: Some(key), fill, ..fetch };
+        let Ok(fetch) = self.fetches.insert(fetch) else {
+            let refused = ConnectRefused { status: 503, retry_after: None, cause: Cause::Busy };
+            env.news.tell(key, Wake::Origin(OriginNews::Failed(refused)));
+            return false;
+        };
+        live.fetch = Some(fetch);
+        live.paused = false;
+        self.step_fetch(fetch, FetchWake::Start, env, exchanges);
+        true
+    }
+
+    /// An upstream server is asked for the store alone.
+    pub(crate) fn begin_refresh<I: Io>(
+        &mut self,
+        key: SlabKey<ActiveExchange>,
+        request: Box<OriginRequest>,
+        fill: Box<Fill>,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) {
+        let Some(live) = exchanges.live.get(key) else { return };
+        let answers_head = answers_head(&request).unwrap_or(false);
+        let Some(fetch) = self.new_fetch(&live.exchange, request, answers_head) else { return };
+        let fetch = LiveFetch { fill: Some(fill), ..fetch };
+        if self.unwaited_fills() >= UNWAITED_FILLS_MAX {
+            // The stale object serves on; the next request tries to revalidate it again.
+            return;
+        }
+        if let Ok(fetch) = self.fetches.insert(fetch) {
+            self.unwaited.push(fetch);
+            self.step_fetch(fetch, FetchWake::Start, env, exchanges);
+        }
+    }
+
+    /// A fetch on behalf of an exchange, for no exchange and no fill yet.
+    fn new_fetch(
+        &self,
+        exchange: &Exchange,
+        request: Box<OriginRequest>,
+        answers_head: bool,
+    ) -> Option<LiveFetch> {
+        let site = exchange.site()?;
+        Some(LiveFetch {
+            groups: site.groups().clone(),
+            tls: self.secrets.find(site.shared(), &request),
+            exchange: None,
+            fill: None,
+            link: None,
+            pulled: 0,
+            given: 0,
+            answers_head,
+            deadline: None,
+            _held: exchange.held(),
+            fetch: Fetch::new(request),
+        })
+    }
+
+    /// More of the request body, for the fetch of an exchange; gives back what has no fetch.
+    ///
+    /// # Errors
+    ///
+    /// No upstream server is asked any more.
+    pub(crate) fn feed_fetch(
+        &mut self,
+        fetch: Option<SlabKey<LiveFetch>>,
+        bytes: Bytes,
+    ) -> Result<(), Bytes> {
+        let live = fetch.and_then(|fetch| self.fetches.get_mut(fetch));
+        let Some(live) = live else { return Err(bytes) };
+        live.fetch.body_mut().push(bytes);
+        let link = live.link;
+        self.resume_body(link);
+        Ok(())
+    }
+
+    /// The request body of a fetch is complete.
+    pub(crate) fn finish_body(&mut self, fetch: SlabKey<LiveFetch>) {
+        let Some(live) = self.fetches.get_mut(fetch) else { return };
+        live.fetch.body_mut().finish();
+        let link = live.link;
+        self.resume_body(link);
+    }
+
+    fn resume_body(&mut self, link: Option<SlabKey<UpstreamLink>>) {
+        let Some(key) = link else { return };
+        if let Some(found) = self.links.get_mut(key) {
+            found.conn.body_ready();
+            self.mark_link(key);
+        }
+    }
+
+    /// Notes the room of what left of a request body.
+    pub(crate) fn note_room(&mut self, fetch: SlabKey<LiveFetch>) {
+        let Some(live) = self.fetches.get_mut(fetch) else { return };
+        // A second attempt sends bytes whose room was given back by the first.
+        let due = live.pulled.saturating_sub(live.given);
+        let Some(key) = live.exchange.filter(|_| due > 0) else { return };
+        live.given = live.pulled;
+        self.freed.push((key, due as usize));
+    }
+
+    /// Lets a fetch end without its exchange.
+    pub(crate) fn abandon_fetch<I: Io>(
+        &mut self,
+        fetch: SlabKey<LiveFetch>,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) {
+        if let Some(live) = self.fetches.get_mut(fetch) {
+            live.exchange = None;
+            // The store wants it, and maybe others do.
+            if live.is_filling() {
+                self.unwaited.push(fetch);
+                return;
+            }
+        }
+        self.step_fetch(fetch, FetchWake::Abandoned, env, exchanges);
+        // It may go on for an origin that is to finish what it began.
+        self.reread_fetch(fetch);
+    }
+
+    /// The answer's reader has room again.
+    pub(crate) fn resume_fetch<I: Io>(
+        &mut self,
+        key: SlabKey<ActiveExchange>,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) {
+        let Some(live) = exchanges.live.get_mut(key) else { return };
+        if !std::mem::take(&mut live.paused) {
+            return;
+        }
+        let Some(fetch) = live.fetch else { return };
+        self.step_fetch(fetch, FetchWake::Resumed, env, exchanges);
+        self.reread_fetch(fetch);
+    }
+
+    /// Lets the connection of a fetch be read though nothing is reported.
+    fn reread_fetch(&mut self, fetch: SlabKey<LiveFetch>) {
+        if let Some(link) = self.fetches.get(fetch).and_then(|live| live.link) {
+            self.read_again(link);
+        }
+    }
+
+    /// Steps a fetch and does what it wants done.
+    pub(crate) fn step_fetch<I: Io>(
+        &mut self,
+        key: SlabKey<LiveFetch>,
+        wake: FetchWake,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) {
+        self.stepped = true;
+        let (mut next, mut bound) = (Some(wake), Bound::new());
+        while bound.goes_on()
+            && let Some(wake) = next.take()
+        {
+            let Some(live) = self.fetches.get_mut(key) else { return };
+            let mut ctx = FetchCtx {
+                now: env.now,
+                me: key.to_bits(),
+                prng: &mut env.prng,
+                groups: &live.groups,
+                pools: &mut self.pools,
+                effects: &mut self.effects,
+            };
+            live.fetch.step(wake, &mut ctx);
+            let mut effects = std::mem::take(&mut self.effects);
+            for effect in effects.drain(..) {
+                let then = self.perform_fetch(key, effect, env, exchanges);
+                debug_assert!(next.is_none() || then.is_none(), "one wish per step is answered");
+                next = next.or(then);
+            }
+            self.effects = effects;
+        }
+    }
+
+    fn perform_fetch<I: Io>(
+        &mut self,
+        key: SlabKey<LiveFetch>,
+        effect: FetchEffect,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) -> Option<FetchWake> {
+        match effect {
+            FetchEffect::Connect(to) => return self.call_origin(key, &to, env),
+            FetchEffect::Reuse(name) => return self.reuse_link(key, name, env),
+            FetchEffect::Send => self.start_link(key, env),
+            FetchEffect::Deadline(at) => {
+                if let Some(live) = self.fetches.get_mut(key) {
+                    live.deadline = Some(at);
+                    self.arm_fetch(key, at, env);
+                }
+            }
+            FetchEffect::Tell(news) => self.tell(key, news, env, exchanges),
+            FetchEffect::Release(fate) => self.release_link(key, fate, env),
+            FetchEffect::Evict(name) => self.close_idle(name, env),
+            FetchEffect::Finish => self.end_fetch(key, env, exchanges),
+        }
+        None
+    }
+
+    fn tell<I: Io>(
+        &mut self,
+        key: SlabKey<LiveFetch>,
+        news: OriginNews,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) {
+        let Some(live) = self.fetches.get_mut(key) else { return };
+        let listener = live.exchange;
+        if let Some(fill) = &mut live.fill {
+            let was_filling = fill.is_filling();
+            let wakes = fill.hear(&news, env.now);
+            let is_filling = fill.is_filling();
+            if matches!(news, OriginNews::Head(_))
+                && let Some(waiting) = listener.and_then(|key| exchanges.live.get_mut(key))
+            {
+                waiting.exchange.note_kept(fill);
+            }
+            if was_filling && !is_filling && listener.is_none() {
+                self.unheard.push(key);
+            }
+            env.note_purges();
+            env.news.post(wakes);
+        }
+        if let Some(exchange) = listener {
+            env.news.tell(exchange, Wake::Origin(news));
+        }
+    }
+
+    fn end_fetch<I: Io>(
+        &mut self,
+        key: SlabKey<LiveFetch>,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) {
+        self.release_link(key, FetchFate::Close, env);
+        let Some(live) = self.fetches.remove(key) else { return };
+        if let Some(exchange) = live.exchange {
+            exchanges.note_fetch_over(exchange, key);
+        }
+    }
+
+    /// PERF: the entry belongs to the slot, not to its tenant, or every short request would leave
+    /// one behind for the length of a timeout.
+    fn arm_fetch<I: Io>(&mut self, key: SlabKey<LiveFetch>, at: Instant, env: &mut WorkerEnv<I>) {
+        let slot = slot_of(key);
+        let all = &mut self.armed_slots;
+        if all.len() <= slot {
+            all.resize_with(slot + 1, Armed::default);
+        }
+        env.wheel.arm(&mut all[slot], at, PollToken::Fetch(slot as u32).pack());
+    }
+
+    /// The moment that a fetch in this slot asked for may have come.
+    pub(crate) fn expire_fetch<I: Io>(
+        &mut self,
+        slot: u32,
+        at: Instant,
+        env: &mut WorkerEnv<I>,
+        exchanges: &mut Exchanges,
+    ) {
+        if let Some(armed) = self.armed_slots.get_mut(slot as usize) {
+            armed.fired(at);
+        }
+        let Some(key) = self.fetches.key_at(slot) else { return };
+        let Some(live) = self.fetches.get_mut(key) else { return };
+        match live.deadline {
+            Some(deadline) if deadline <= env.now.mono => {
+                live.deadline = None;
+                self.step_fetch(key, FetchWake::Deadline, env, exchanges);
+            }
+            Some(deadline) => self.arm_fetch(key, deadline, env),
+            None => {}
+        }
+    }
+
+    /// Wakes those whose turn in the queue of a group has come.
+    pub(crate) fn take_turns<I: Io>(&mut self, env: &mut WorkerEnv<I>, exchanges: &mut Exchanges) {
+        let mut turns = std::mem::take(&mut self.turns);
+        let mut bound = Bound::new();
+        while bound.goes_on() {
+            self.pools.take_turns(&mut turns);
+            if turns.wake.is_empty() && turns.tell.is_empty() {
+                break;
+            }
+            for notice in turns.tell.drain(..) {
+                if let Some(post) = env.news.posts.get(notice.worker) {
+                    // A full box belongs to a worker that will look at its queue anyway.
+                    let _ = post.send(Mail::Turn { group: notice.group });
+                }
+            }
+            for fetch in std::mem::take(&mut turns.wake) {
+                self.step_fetch(SlabKey::from_bits(fetch), FetchWake::Turn, env, exchanges);
+            }
+        }
+        self.turns = turns;
+    }
+}
+
+/// Where in the slab a fetch lives.
+const fn slot_of(key: SlabKey<LiveFetch>) -> usize {
+    (key.to_bits() & 0xffff_ffff) as usize
+}
+
+/// Whether the answer to `request` has no body, by the method that an HTTP upstream server gets: a
+/// proxy that believes otherwise takes what follows on the connection for something else.
+fn answers_head(request: &OriginRequest) -> Option<bool> {
+    request.params.get(b":method").map(|method| method == b"HEAD")
+}

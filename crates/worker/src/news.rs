@@ -1,0 +1,90 @@
+//! Word for exchanges: what they are woken with, on this worker and on others.
+//!
+//! News never reach an exchange from within a step of its own: they stand in a queue that is
+//! emptied between two reports. What waits on another worker is told by mail.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bolide_base::SlabKey;
+use bolide_cache::{Waiter, Wakes};
+use bolide_engine::Wake;
+use bolide_upstream::OriginNews;
+
+use crate::exchange_table::ActiveExchange;
+use crate::mail::{Mail, Post};
+
+/// What exchanges are to be woken with, in order.
+#[derive(Debug)]
+pub(crate) struct News {
+    /// The number of this worker.
+    number: u16,
+    /// The mailboxes of all workers, that of this one included.
+    pub(crate) posts: Arc<Vec<Post>>,
+    queue: VecDeque<(SlabKey<ActiveExchange>, Wake)>,
+    /// News that did not fit into a mailbox.
+    unsent: Vec<Waiter>,
+}
+
+impl News {
+    /// No news yet, for the worker of this number.
+    pub(crate) fn new(number: u16, posts: Arc<Vec<Post>>) -> Self {
+        debug_assert!(usize::from(number) < posts.len(), "a worker has a mailbox");
+        Self { number, posts, queue: VecDeque::new(), unsent: Vec::new() }
+    }
+
+    /// Wakes an exchange later in this turn.
+    pub(crate) fn tell(&mut self, key: SlabKey<ActiveExchange>, wake: Wake) {
+        self.queue.push_back((key, wake));
+    }
+
+    /// The oldest news.
+    pub(crate) fn take(&mut self) -> Option<(SlabKey<ActiveExchange>, Wake)> {
+        self.queue.pop_front()
+    }
+
+    /// Whether no exchange of this worker is to be woken.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
+    /// Whether every note to another worker is in its mailbox.
+    pub(crate) const fn is_sent(&self) -> bool {
+        self.unsent.is_empty()
+    }
+
+    /// Whether there are news for this exchange.
+    pub(crate) fn has_for(&self, key: SlabKey<ActiveExchange>) -> bool {
+        self.queue.iter().any(|(told, _)| *told == key)
+    }
+
+    /// Forgets what an upstream server had for an exchange, but for lines of the log: it must not
+    /// be taken for news of the next fetch.
+    pub(crate) fn forget_answer(&mut self, key: SlabKey<ActiveExchange>) {
+        self.queue.retain(|(told, wake)| {
+            *told != key
+                || !matches!(wake, Wake::Origin(news) if !matches!(news, OriginNews::Log { .. }))
+        });
+    }
+
+    /// Wakes the exchanges that wait for a fill, on whichever worker they are.
+    pub(crate) fn post(&mut self, wakes: Wakes) {
+        for waiter in wakes.0 {
+            if waiter.worker == self.number {
+                self.tell(SlabKey::from_bits(waiter.exchange), Wake::Filled);
+                continue;
+            }
+            let Some(post) = self.posts.get(usize::from(waiter.worker)) else { continue };
+            if post.send(Mail::News { exchange: waiter.exchange }).is_err() {
+                self.unsent.push(waiter);
+            }
+        }
+    }
+
+    /// Posts these, and again what did not fit into a mailbox before.
+    pub(crate) fn post_again(&mut self, mut wakes: Wakes) {
+        wakes.0.append(&mut self.unsent);
+        self.post(wakes);
+    }
+}
