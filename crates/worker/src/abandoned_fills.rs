@@ -15,51 +15,6 @@ use crate::exchange_table::Exchanges;
 use crate::fetches::LiveFetch;
 use crate::upstream_groups::Origins;
 
-/// The fills of this worker that none of its clients waits for.
-#[derive(Debug, Default)]
-pub(crate) struct AbandonedFills {
-    /// In the order in which they were left; some may be over, and some joined.
-    all: Vec<SlabKey<LiveFetch>>,
-    /// One was left since they were counted.
-    has_grown: bool,
-    /// They are to be counted.
-    is_due: bool,
-    /// How many were ended because there were too many.
-    ended: usize,
-}
-
-impl AbandonedFills {
-    /// The last client of `fetch` on this worker left.
-    pub(crate) fn push(&mut self, fetch: SlabKey<LiveFetch>) {
-        if !self.all.contains(&fetch) {
-            self.all.push(fetch);
-            (self.has_grown, self.is_due) = (true, true);
-        }
-    }
-
-    /// Whether they are to be counted: one was left, or one that was joined may have lost its last
-    /// reader.
-    #[inline]
-    pub(crate) const fn is_due(&self) -> bool {
-        self.is_due
-    }
-
-    /// Whether one was left since they were counted.
-    pub(crate) const fn has_grown(&self) -> bool {
-        self.has_grown
-    }
-
-    /// An upper bound of their number, known without counting.
-    pub(crate) const fn at_most(&self) -> usize {
-        self.all.len()
-    }
-
-    /// How many were ended.
-    pub(crate) const fn ended(&self) -> usize {
-        self.ended
-    }
-}
-
 impl Origins {
     /// Counts the fills that no client of any worker waits for.
     pub(crate) fn unwaited_fills(&self) -> usize {

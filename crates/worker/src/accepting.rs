@@ -89,6 +89,7 @@ impl Listeners {
             listener.is_watched = false;
         }
         self.rest(now, wheel);
+        debug_assert!(self.rests(), "what is not watched is watched again");
     }
 
     /// Sees to it that listeners which rest are watched again in time.
@@ -158,7 +159,10 @@ impl Listeners {
         for slot in fresh {
             free += self.slots[free..].iter().take_while(|known| known.is_some()).count();
             match self.slots.get_mut(free) {
-                Some(place) => *place = Some(slot),
+                Some(place) => {
+                    debug_assert!(place.is_none(), "a listener keeps its place");
+                    *place = Some(slot);
+                }
                 None => self.slots.push(Some(slot)),
             }
         }

@@ -2,104 +2,13 @@
 //! cache.
 
 use bolide_base::{ChainStamp, FileRef};
+use bolide_cache::disk::DiskTree;
 use bolide_cache::disk::format::{FIXED, HEAD_MAX, head_size};
-use bolide_cache::disk::{DiskQuery, DiskTree, READ_MAX, Recall, Unfit};
 use bolide_cache::{FillPermit, Lookup, ObjectKind, Store, TagVerdict};
-use bolide_engine::{Recalled, Wake};
 use bolide_io::{FileFailure, Io, OpenRequest, SymlinkRule};
-use bytes::Bytes;
 
-use crate::env::WorkerEnv;
-
-const ENOENT: i32 = 2;
-const ENOTDIR: i32 = 20;
 /// Bytes in which a head is looked for.
 const HEAD_READ: usize = 16 * 1024;
-
-impl<I: Io> WorkerEnv<I> {
-    /// Looks on disk for what a permit is about.
-    pub(crate) fn recall(&mut self, permit: FillPermit) -> Wake {
-        let Some(disk_query) = permit.disk_query() else { return absent(permit) };
-        let path = disk_query.path();
-        let request = OpenRequest {
-            path: &path,
-            symlinks: SymlinkRule::Follow,
-            content_max: READ_MAX,
-            stat_only: false,
-        };
-        let now = (self.now.mono.as_nanos() / 1_000_000_000) as u32;
-        let opened = match self.io.open(&request) {
-            Ok(opened) => opened,
-            Err(failure) => {
-                if matches!(failure.errno, ENOENT | ENOTDIR) {
-                    disk_query.note_gone();
-                }
-                return absent(permit);
-            }
-        };
-        let now_ms = self.now.unix_millis;
-        if let Some(content) = opened.content {
-            return match disk_query.restore(permit, &Bytes::from(content), now_ms, now) {
-                Recall::Restored(wakes) => {
-                    self.news.post(wakes);
-                    Wake::Recalled(Box::new(Recalled::Kept))
-                }
-                Recall::Unfit(permit, unfit) => self.turn_away(permit, &disk_query, unfit),
-            };
-        }
-        let Some(file) = opened.file else { return absent(permit) };
-        let stamp = ChainStamp {
-            size: opened.stat.size,
-            mtime_seconds: opened.stat.mtime_seconds,
-            mtime_nanos: opened.stat.mtime_nanos,
-        };
-        self.recall_large(permit, &disk_query, (file, stamp), now)
-    }
-
-    /// A body that is larger than what is read at once stays where it is.
-    fn recall_large(
-        &mut self,
-        permit: FillPermit,
-        disk_query: &DiskQuery,
-        opened: (FileRef, ChainStamp),
-        now: u32,
-    ) -> Wake {
-        let Some(head) = read_head(&mut self.io, &opened.0) else {
-            return self.turn_away(permit, disk_query, Unfit::Dead);
-        };
-        let now_ms = self.now.unix_millis;
-        let (object, verdict) = match disk_query.judge(&permit, &head, now_ms) {
-            Ok((record, _)) if record.size() as u64 + record.body_len != opened.1.size => {
-                return self.turn_away(permit, disk_query, Unfit::Dead);
-            }
-            // What a URL varies by is no answer.
-            Ok((record, _)) if record.kind != ObjectKind::Content => return absent(permit),
-            // What is put together from parts is read whole, or not at all.
-            Ok((record, _)) if bolide_cache::is_esi(record.head) => return absent(permit),
-            Ok((record, verdict)) => (disk_query.outline(&permit, &record, opened, now), verdict),
-            Err(unfit) => return self.turn_away(permit, disk_query, unfit),
-        };
-        let times = object.times();
-        let found = if verdict == TagVerdict::Good && now_ms < times.expires_ms {
-            self.news.post(permit.abandon(bolide_cache::AbandonReason::Gone));
-            Lookup::Hit(object)
-        } else if now_ms < times.stale_until_ms() {
-            Lookup::Stale(object, Some(permit))
-        } else {
-            Lookup::Miss(permit)
-        };
-        Wake::Recalled(Box::new(Recalled::Found(found)))
-    }
-
-    fn turn_away(&mut self, permit: FillPermit, disk_query: &DiskQuery, unfit: Unfit) -> Wake {
-        if unfit == Unfit::Dead {
-            // If it cannot be taken away, it will be turned away again.
-            let _ = self.io.unlink(&disk_query.path());
-            disk_query.note_gone();
-        }
-        absent(permit)
-    }
-}
 
 /// Writes purges to the journals. Every thread that purged calls it before it acknowledges the
 /// purge. The disk writer logs and repeats what fails; no later process trusts the files before.
@@ -141,10 +50,6 @@ pub fn glance(io: &mut impl Io, permit: FillPermit, now: bolide_base::Now) -> Lo
     } else {
         Lookup::Miss(permit)
     }
-}
-
-fn absent(permit: FillPermit) -> Wake {
-    Wake::Recalled(Box::new(Recalled::Found(Lookup::Miss(permit))))
 }
 
 /// The whole head of a file; none if it is none of ours.

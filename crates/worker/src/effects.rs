@@ -11,17 +11,11 @@ use bytes::Bytes;
 use crate::exchange_table::{ActiveExchange, Owner};
 use crate::framing::StreamAct;
 use crate::look::look;
+use crate::requests::Requests;
+use crate::throttle::Throttle;
 use crate::token::PollToken;
-use crate::worker::Worker;
 
-impl<I: Io> Worker<I> {
-    /// Finds out where a path leads through symbolic links.
-    fn resolve(&mut self, path: Box<[u8]>) -> Wake {
-        let real = self.env.io.real_path(&path).map(Vec::into_boxed_slice);
-        self.env.files.real.insert(path, real, self.env.now.mono);
-        Wake::Probed
-    }
-
+impl<I: Io> Requests<I> {
     /// Does one thing; the wake that it leads to at once, if any.
     pub(crate) fn perform(
         &mut self,
@@ -32,69 +26,55 @@ impl<I: Io> Worker<I> {
             StepEffect::Probe(probe) => {
                 let found = look(&mut self.env.io, &probe);
                 self.env.files.insert_probe(&probe, found, self.env.now);
-                Some(Wake::Probed)
+                return Some(Wake::Probed);
             }
-            StepEffect::Resolve(path) => Some(self.resolve(path)),
-            StepEffect::Compress(job) => self.background.compress(key, job, &mut self.env.files),
-            StepEffect::CheckPassword(check) => self.background.check_password(key, &check),
-            StepEffect::Respond => self.respond(key),
-            StepEffect::Fragments => self.start_fragments(key),
-            StepEffect::AuthSubrequest => self.start_auth_subrequest(key),
-            StepEffect::Ready => self.tell_stream(key, StreamAct::Ready),
+            StepEffect::Resolve(path) => {
+                let real = self.env.io.real_path(&path).map(Vec::into_boxed_slice);
+                self.env.files.real.insert(path, real, self.env.now.mono);
+                return Some(Wake::Probed);
+            }
+            StepEffect::Compress(job) => {
+                return self.background.compress(key, job, &mut self.env.files);
+            }
+            StepEffect::CheckPassword(check) => return self.background.check_password(key, &check),
+            StepEffect::Respond => return self.respond(key),
+            StepEffect::Fragments => return self.start_fragments(key),
+            StepEffect::AuthSubrequest => return self.start_auth_subrequest(key),
+            StepEffect::Ready => self.with_stream(key, StreamAct::Ready),
             StepEffect::DiscardBody => {
                 self.exchanges.end_upload(key.to_bits());
-                self.tell_stream(key, StreamAct::Discard)
+                self.with_stream(key, StreamAct::Discard);
             }
-            StepEffect::WantBody(window) => self.tell_stream(key, StreamAct::Wanted(window)),
-            StepEffect::BodyConsumed(bytes) => self.tell_stream(key, StreamAct::Consumed(bytes)),
-            StepEffect::Spool(place) => {
-                self.spool(key, place);
-                None
-            }
+            StepEffect::WantBody(window) => self.with_stream(key, StreamAct::Wanted(window)),
+            StepEffect::BodyConsumed(bytes) => self.with_stream(key, StreamAct::Consumed(bytes)),
+            StepEffect::Spool(place) => self.spool(key, place),
             StepEffect::Fill(fill) => {
                 if let Some(live) = self.exchanges.live.get_mut(key) {
                     live.fill = Some(fill);
                 }
-                None
             }
             StepEffect::Refresh(request, fill) => {
                 self.origins.begin_refresh(key, request, fill, &mut self.env, &mut self.exchanges);
-                None
             }
-            StepEffect::Recall(permit) => Some(self.env.recall(*permit)),
-            StepEffect::News(wakes) => {
-                self.env.news.post(wakes);
-                None
-            }
+            StepEffect::Recall(permit) => return Some(self.env.recall(*permit)),
+            StepEffect::News(wakes) => self.env.news.post(wakes),
             StepEffect::CompressObject(object, coding, level) => {
                 self.background.compress_object(object, VariantKey { coding, level });
-                None
             }
-            StepEffect::Fetch(request) => {
-                self.begin_fetch(key, request);
-                None
-            }
-            StepEffect::FetchBody(bytes) => {
-                self.feed_fetch(key, bytes);
-                None
-            }
-            StepEffect::FetchBodyEnd => {
-                self.finish_fetch_body(key);
-                None
-            }
+            StepEffect::Fetch(request) => self.begin_fetch(key, request),
+            StepEffect::FetchBody(bytes) => self.feed_fetch(key, bytes),
+            StepEffect::FetchBodyEnd => self.finish_fetch_body(key),
             // Before each read it is asked whether there is room.
-            StepEffect::FetchMore(false) => None,
+            StepEffect::FetchMore(false) => {}
             StepEffect::FetchMore(true) => {
                 self.origins.resume_fetch(key, &mut self.env, &mut self.exchanges);
-                None
             }
-            StepEffect::FetchDrop => {
-                self.drop_fetch(key);
-                None
-            }
+            StepEffect::FetchDrop => self.drop_fetch(key),
             StepEffect::Interim(head) => {
-                self.interim(key, &head);
-                None
+                if let Some(live) = self.exchanges.live.get(key) {
+                    let replies = &mut self.env.scratch.replies;
+                    self.clients.interim(live.owner, live.stream, &head, replies);
+                }
             }
             StepEffect::Deadline(at) => {
                 self.env.wheel.arm_once(at, PollToken::Exchange(key).pack());
@@ -102,53 +82,24 @@ impl<I: Io> Worker<I> {
                 if let Some(Owner::Quic(conn)) =
                     owner.and_then(|owner| self.exchanges.root_owner(owner))
                 {
-                    self.ping_while_waiting(conn);
+                    self.clients.quic.ping_while_waiting(conn, &mut self.env);
                 }
-                None
             }
             StepEffect::CloseSilently => self.close_silently(key),
             StepEffect::Outlive => self.outlive(key),
-            StepEffect::Finish => {
-                self.retire(key);
-                None
-            }
-        }
-    }
-
-    /// Ends a connection whose request is not answered.
-    fn close_silently(&mut self, key: SlabKey<ActiveExchange>) -> Option<Wake> {
-        let live = self.exchanges.live.get(key)?;
-        let owner = live.owner;
-        let settings = live.exchange.settings();
-        let resets = settings.is_some_and(|settings| settings.reset_timedout_connection);
-        self.retire(key);
-        match owner {
-            Owner::Tcp(conn) => self.close(conn, if resets { Reset::Yes } else { Reset::No }),
-            Owner::Quic(conn) => self.close_quic(conn),
-            Owner::Parent(_) | Owner::PostAction(_) => {}
+            StepEffect::Finish => self.retire(key),
         }
         None
     }
 
-    /// Sends a head that another one follows.
-    fn interim(&mut self, key: SlabKey<ActiveExchange>, head: &bolide_http::ResponseHead) {
+    /// Ends a connection whose request is not answered.
+    fn close_silently(&mut self, key: SlabKey<ActiveExchange>) {
         let Some(live) = self.exchanges.live.get(key) else { return };
-        // An exchange that is gone or has answered has no use for it.
-        match live.owner {
-            Owner::Tcp(conn) => {
-                if let Some(framing) = self.conns.get_mut(conn).and_then(|c| c.framing.as_mut()) {
-                    let _ = framing.respond(live.stream, head, &mut self.env.scratch.replies);
-                    self.mark_dirty(conn);
-                }
-            }
-            Owner::Quic(conn) => {
-                if let Some(found) = self.quics.get_mut(conn) {
-                    let _ = found.h3.respond(live.stream, head);
-                    self.mark_quic(conn);
-                }
-            }
-            Owner::Parent(_) | Owner::PostAction(_) => {}
-        }
+        let owner = live.owner;
+        let settings = live.exchange.settings();
+        let resets = settings.is_some_and(|settings| settings.reset_timedout_connection);
+        self.retire(key);
+        self.close_owner(owner, if resets { Reset::Yes } else { Reset::No });
     }
 
     fn respond(&mut self, key: SlabKey<ActiveExchange>) -> Option<Wake> {
@@ -157,7 +108,7 @@ impl<I: Io> Worker<I> {
         let paced = live.exchange.is_paced();
         let answered = match live.owner {
             Owner::Tcp(conn) => {
-                let owner = self.conns.get_mut(conn)?;
+                let owner = self.clients.tcp.conns.get_mut(conn)?;
                 let framing = owner.framing.as_mut()?;
                 if framing.is_plain_h1() {
                     // As nginx has it: over HTTP/1 the location says how long the client may idle.
@@ -167,37 +118,23 @@ impl<I: Io> Worker<I> {
                     }
                 }
                 let answered = framing.respond(live.stream, head, &mut self.env.scratch.replies);
-                self.mark_dirty(conn);
+                self.clients.tcp.mark_dirty(conn);
                 answered
             }
             Owner::Quic(conn) => {
-                let answered = self.quics.get_mut(conn)?.h3.respond(live.stream, head);
-                self.mark_quic(conn);
+                let answered = self.clients.quic.conns.get_mut(conn)?.h3.respond(live.stream, head);
+                self.clients.quic.mark(conn);
                 answered
             }
             Owner::PostAction(_) => return None,
             // Only the page has a pace.
             Owner::Parent(page) => return self.respond_fragment(key, page),
         };
-        if paced {
-            self.pace(key);
+        if paced && let Some((live, mut ctx)) = self.lend(key) {
+            let rate = live.exchange.rate(&mut ctx);
+            live.throttle = Throttle::new(rate, ctx.now.mono);
         }
         answered.is_err().then_some(Wake::ClientGone)
-    }
-
-    /// The moment has come that an exchange, or the pace of its answer, waited for.
-    pub(crate) fn expire_exchange_of(&mut self, key: SlabKey<ActiveExchange>) {
-        let Some(live) = self.exchanges.live.get(key) else { return };
-        if live.throttle.is_some() {
-            self.with_stream(key, StreamAct::Ready);
-        } else {
-            self.step(key, Wake::Deadline);
-        }
-    }
-
-    fn tell_stream(&mut self, key: SlabKey<ActiveExchange>, act: StreamAct) -> Option<Wake> {
-        self.with_stream(key, act);
-        None
     }
 
     pub(crate) fn with_stream(&mut self, key: SlabKey<ActiveExchange>, act: StreamAct) {
@@ -205,28 +142,9 @@ impl<I: Io> Worker<I> {
             self.exchanges.note_consumed(key, bytes, self.env.now.mono);
         }
         let Some(live) = self.exchanges.live.get(key) else { return };
-        let stream = live.stream;
         match live.owner {
-            Owner::Tcp(conn) => {
-                let Some(framing) = self.conns.get_mut(conn).and_then(|c| c.framing.as_mut())
-                else {
-                    return;
-                };
-                match act {
-                    StreamAct::Continue => framing.send_continue(stream),
-                    StreamAct::Ready => framing.body_ready(stream),
-                    StreamAct::Discard => framing.discard_body(stream),
-                    StreamAct::Wanted(window) => framing.body_wanted(stream, window),
-                    StreamAct::Consumed(bytes) => framing.body_consumed(stream, bytes),
-                }
-                self.mark_dirty(conn);
-            }
-            Owner::Quic(conn) => {
-                self.quic_stream(conn, stream, act);
-                self.mark_quic(conn);
-            }
             Owner::Parent(page) if matches!(act, StreamAct::Ready) => self.with_stream(page, act),
-            Owner::Parent(_) | Owner::PostAction(_) => {}
+            owner => self.clients.act(owner, live.stream, act),
         }
     }
 
@@ -235,9 +153,9 @@ impl<I: Io> Worker<I> {
         let is_begun = self.origins.begin_fetch(key, request, &mut self.env, &mut self.exchanges);
         let owner = self.exchanges.live.get(key).map(|live| live.owner).filter(|_| is_begun);
         let Some(owner) = owner.and_then(|owner| self.exchanges.root_owner(owner)) else { return };
-        self.check_client(owner);
+        self.exchanges.left.extend(self.clients.hung_up(owner));
         if let Owner::Quic(conn) = owner {
-            self.ping_while_waiting(conn);
+            self.clients.quic.ping_while_waiting(conn, &mut self.env);
         }
     }
 
@@ -257,16 +175,7 @@ impl<I: Io> Worker<I> {
             self.origins.finish_body(fetch);
         }
         if let Some(owner) = self.exchanges.root_owner(owner) {
-            self.check_client(owner);
-        }
-    }
-
-    /// A client that hung up before there was something to wait for is not reported again.
-    fn check_client(&mut self, owner: Owner) {
-        if let Owner::Tcp(key) = owner
-            && self.conns.get(key).is_some_and(|conn| conn.hung_up || conn.eof)
-        {
-            self.exchanges.left.push(key);
+            self.exchanges.left.extend(self.clients.hung_up(owner));
         }
     }
 

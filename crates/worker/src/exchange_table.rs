@@ -159,6 +159,7 @@ impl Exchanges {
         let live = self.live.get_mut(key);
         if let Some(UploadState::Coming { since, owed }) = live.map(|live| &mut live.upload) {
             *since = now;
+            debug_assert!(*owed >= len, "no more room is given back than was taken");
             *owed = owed.saturating_sub(len);
         }
     }
@@ -260,6 +261,15 @@ impl Exchanges {
 }
 
 impl ActiveExchange {
+    /// One whose answer goes to another one.
+    pub(crate) const fn part_of(
+        page: SlabKey<Self>,
+        exchange: Box<Exchange>,
+        now: Instant,
+    ) -> Self {
+        Self::new(exchange, Owner::Parent(page), StreamId(0), now)
+    }
+
     /// How long its client may take nothing.
     pub(crate) fn send_timeout(&self) -> Duration {
         let timeout = self.exchange.settings().map(|settings| settings.send_timeout);

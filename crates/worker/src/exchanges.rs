@@ -1,27 +1,18 @@
 //! From framing events to exchanges and back.
 
 use bolide_base::{Bound, SlabKey};
-use bolide_conf::model::LogLevel;
-use bolide_engine::{ConnInfo, SiteRef, StepCtx, TallyCount, Wake};
+use bolide_engine::{StepCtx, TallyCount, Wake};
 use bolide_http::{RequestBody, RequestHead};
-use bolide_io::Io;
+use bolide_io::{Io, Reset};
 use bolide_wire::{StreamId, StreamOwner, WireEvent};
 
+use crate::clients::{AskingConn, room_behind};
 use crate::exchange_table::{ActiveExchange, Owner, UploadState};
 use crate::framing::{ConnFraming, Cut, StreamAct};
-use crate::post_actions::room_behind;
-use crate::quic_conn::QuicConn;
+use crate::requests::Requests;
 use crate::subject::Subject;
 use crate::tcp::TcpConn;
-use crate::throttle::Throttle;
 use crate::token::PollToken;
-use crate::worker::Worker;
-
-/// A request body that stands still.
-const LATE_BODY: bolide_engine::RequestRefusal = bolide_engine::RequestRefusal {
-    status: 408,
-    reason: "client timed out (110: Connection timed out)",
-};
 
 /// What the request line of HTTP spoken to a TLS socket is answered with (nginx's 497).
 const PLAIN_ON_TLS: bolide_engine::RequestRefusal = bolide_engine::RequestRefusal {
@@ -29,7 +20,7 @@ const PLAIN_ON_TLS: bolide_engine::RequestRefusal = bolide_engine::RequestRefusa
     reason: "client sent plain HTTP request to HTTPS port",
 };
 
-impl<I: Io> Worker<I> {
+impl<I: Io> Requests<I> {
     /// Handles what the framing of a connection has told.
     pub(crate) fn handle_events(&mut self, owner: Owner) {
         let mut bound = Bound::new();
@@ -50,7 +41,9 @@ impl<I: Io> Worker<I> {
         match event {
             WireEvent::Request { stream, head } => {
                 let refused = match owner {
-                    Owner::Tcp(key) => self.conns.get(key).is_some_and(|conn| conn.plain_on_tls),
+                    Owner::Tcp(key) => {
+                        self.clients.tcp.conns.get(key).is_some_and(|conn| conn.plain_on_tls)
+                    }
                     Owner::Quic(_) | Owner::Parent(_) | Owner::PostAction(_) => false,
                 };
                 let wake = if refused { Wake::Refused(PLAIN_ON_TLS) } else { Wake::Start };
@@ -58,10 +51,10 @@ impl<I: Io> Worker<I> {
             }
             WireEvent::Refused { stream, head, refusal } => {
                 if let Owner::Tcp(key) = owner
-                    && self.is_broken_preface(key, &head)
+                    && self.clients.tcp.is_broken_preface(key, &head)
                 {
                     self.env.heads.put(head);
-                    return self.close(key, bolide_io::Reset::No);
+                    return self.close(key, Reset::No);
                 }
                 let wake = Wake::Refused(convert(refusal));
                 self.begin(owner, stream, head, wake);
@@ -84,22 +77,6 @@ impl<I: Io> Worker<I> {
                 self.wake(user, Wake::Sent { body_bytes, head_bytes });
             }
         }
-    }
-
-    /// Whether the first line of a connection that may speak HTTP/2 in the clear is neither its
-    /// preface nor like any request: three words, no path, no version. RFC 9113 §3.4: such a
-    /// connection is closed; a page in HTTP/1 would be read as a frame.
-    fn is_broken_preface(&self, key: SlabKey<TcpConn>, head: &RequestHead) -> bool {
-        let mut words = head.line.split(|&byte| byte == b' ');
-        let shape = (words.next(), words.next(), words.next(), words.next());
-        let (Some(_), Some(path), Some(version), None) = shape else { return false };
-        let unlike = !path.contains(&b'/') && !version.contains(&b'/');
-        unlike
-            && self.conns.get(key).is_some_and(|conn| {
-                let first = conn.framing.as_ref().is_some_and(|framing| framing.requests() <= 1);
-                let clear = conn.session.is_none() && !conn.plain_on_tls;
-                first && clear && conn.settings().http2
-            })
     }
 
     /// Wakes an exchange, or keeps the wake for after its start.
@@ -143,61 +120,9 @@ impl<I: Io> Worker<I> {
         self.env.wheel.arm_once(self.env.now.mono.after(timeout), PollToken::Body(key).pack());
     }
 
-    /// A request body may have stood still for too long: its stream ends without an answer, as in
-    /// nginx, and is logged with 408.
-    pub(crate) fn expire_body(&mut self, key: SlabKey<ActiveExchange>) {
-        let now = self.env.now.mono;
-        let Some(live) = self.exchanges.live.get(key) else { return };
-        let UploadState::Coming { since, owed } = live.upload else { return };
-        let timeout = live.body_timeout();
-        let due = if owed > 0 { now.after(timeout) } else { since.after(timeout) };
-        if due > now {
-            return self.env.wheel.arm_once(due, PollToken::Body(key).pack());
-        }
-        let (owner, stream) = (live.owner, live.stream);
-        self.step(key, Wake::BodyRefused(LATE_BODY));
-        self.cut_off(key, owner, stream);
-    }
-
-    /// A client may have taken nothing for too long of what an origin waits for it to take.
-    pub(crate) fn expire_stall(&mut self, key: SlabKey<ActiveExchange>) {
-        let now = self.env.now.mono;
-        let Some(live) = self.exchanges.live.get_mut(key) else { return };
-        live.watched = live.paused;
-        if !live.paused {
-            return;
-        }
-        let timeout = live.send_timeout();
-        // One that we hold ourselves may be slow.
-        let due = if live.throttle.is_some() { now } else { live.moved }.after(timeout);
-        if due > now {
-            return self.env.wheel.arm_once(due, PollToken::Stall(key).pack());
-        }
-        // A fragment whose turn has not come may be slow, too.
-        let Some((root, is_pulled)) = self.exchanges.root(key) else { return };
-        if !is_pulled {
-            return self.env.wheel.arm_once(now.after(timeout), PollToken::Stall(key).pack());
-        }
-        if let Some(subject) = self.subject_of(root) {
-            self.env.log_conn(
-                LogLevel::Info,
-                &subject,
-                "client timed out (110: Connection timed out)",
-            );
-        }
-        self.cut_stream(root);
-    }
-
     /// The connection by which an answer leaves.
     pub(crate) fn subject_of(&self, key: SlabKey<ActiveExchange>) -> Option<Subject> {
-        match self.exchanges.root_owner(Owner::Parent(key))? {
-            Owner::Tcp(conn) => self.conns.get(conn).map(TcpConn::subject),
-            Owner::Quic(conn) => self.quics.get(conn).map(QuicConn::subject),
-            Owner::PostAction(post_action) => {
-                self.post_actions.get(post_action).map(|e| e.subject.clone())
-            }
-            Owner::Parent(_) => None,
-        }
+        self.clients.subject(self.exchanges.root_owner(Owner::Parent(key))?)
     }
 
     /// Ends the stream of a client that is late, which was logged.
@@ -208,34 +133,19 @@ impl<I: Io> Worker<I> {
     }
 
     /// The same, where the exchange may have left its stream.
-    fn cut_off(&mut self, key: SlabKey<ActiveExchange>, owner: Owner, stream: StreamId) {
-        let cut = self.reset_stream(owner, stream);
+    pub(crate) fn cut_off(&mut self, key: SlabKey<ActiveExchange>, owner: Owner, stream: StreamId) {
+        let cut = self.clients.reset_stream(owner, stream);
         self.step(key, Wake::SendTimeout);
         self.dismiss(key);
         match owner {
             Owner::Tcp(conn) if cut == Cut::Connection => self.close_timed_out(conn),
-            Owner::Tcp(conn) => self.mark_dirty(conn),
+            Owner::Tcp(conn) => self.clients.tcp.mark_dirty(conn),
             Owner::Quic(_) | Owner::Parent(_) | Owner::PostAction(_) => {}
         }
     }
 
-    /// Ends a stream in the middle of whatever it does; says what has to end with it.
-    pub(crate) fn reset_stream(&mut self, owner: Owner, stream: StreamId) -> Cut {
-        match owner {
-            Owner::Tcp(conn) => {
-                let framing = self.conns.get_mut(conn).and_then(|conn| conn.framing.as_mut());
-                framing.map_or(Cut::Connection, |framing| framing.reset(stream))
-            }
-            Owner::Quic(conn) => {
-                self.reset_quic(conn, stream);
-                Cut::Stream
-            }
-            Owner::Parent(_) | Owner::PostAction(_) => Cut::Stream,
-        }
-    }
-
     fn begin(&mut self, owner: Owner, stream: StreamId, head: Box<RequestHead>, wake: Wake) {
-        let Some(site) = self.current_site(owner) else { return };
+        let Some(site) = self.clients.current_site(owner, &self.env) else { return };
         let has_body = head.body != RequestBody::None;
         let mut exchange = self.exchanges.take_spare();
         exchange.start(head, site);
@@ -247,33 +157,10 @@ impl<I: Io> Worker<I> {
             Ok(key) => key,
             Err(live) => {
                 debug_assert!(false, "streams are bounded below the slab: {:?}", live.stream);
-                return self.abandon(owner);
+                return self.close_owner(owner, Reset::Yes);
             }
         };
-        match owner {
-            Owner::Tcp(conn) => {
-                if let Some(conn) = self.conns.get_mut(conn) {
-                    conn.exchanges += 1;
-                    if let Some(count) = conn.counted.take() {
-                        self.env.tally.remove(count);
-                    }
-                    if let Some(framing) = &mut conn.framing {
-                        framing.bind(stream, key.to_bits());
-                    }
-                }
-            }
-            Owner::Quic(conn) => {
-                if let Some(conn) = self.quics.get_mut(conn) {
-                    conn.exchanges += 1;
-                    conn.h3.bind(stream, key.to_bits());
-                    let age = self.env.now.mono.since(conn.info.started.mono);
-                    if age > conn.settings().keepalive_time && !conn.h3.is_closing() {
-                        conn.h3.announce_end();
-                    }
-                }
-            }
-            Owner::Parent(_) | Owner::PostAction(_) => {}
-        }
+        self.clients.bind(owner, stream, key.to_bits(), &self.env);
         self.env.tally.add(TallyCount::Requests);
         self.env.tally.add(TallyCount::Writing);
         if has_body && matches!(wake, Wake::Start) && matches!(owner, Owner::Tcp(_)) {
@@ -285,46 +172,13 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    fn abandon(&mut self, owner: Owner) {
-        match owner {
-            Owner::Tcp(key) => self.close(key, bolide_io::Reset::Yes),
-            Owner::Quic(key) => self.close_quic(key),
-            Owner::Parent(_) | Owner::PostAction(_) => {}
-        }
-    }
-
-    /// The site that answers: the newest, unless it no longer listens where the client came in.
-    fn current_site(&mut self, owner: Owner) -> Option<SiteRef> {
-        let newest = &self.env.generation;
-        let (info, generation, profile) = match owner {
-            Owner::Tcp(key) => {
-                let conn = self.conns.get_mut(key)?;
-                (&mut *conn.info, &mut conn.generation, &mut conn.profile)
-            }
-            Owner::Quic(key) => {
-                let conn = self.quics.get_mut(key)?;
-                (&mut *conn.info, &mut conn.generation, &mut conn.profile)
-            }
-            Owner::Parent(_) | Owner::PostAction(_) => return None,
-        };
-        if generation.number == newest.number {
-            return Some(self.env.site.clone());
-        }
-        if let Some(listen) = newest.same_listen(generation, info.listen) {
-            info.listen = listen;
-            *generation = newest.clone();
-            *profile = newest.profile(info);
-            return Some(self.env.site.clone());
-        }
-        Some(SiteRef::new(generation.site.clone(), generation.groups.clone()))
-    }
-
     /// Steps an exchange and performs what it wants done.
     pub(crate) fn step(&mut self, key: SlabKey<ActiveExchange>, wake: Wake) {
         let (mut next, mut bound) = (Some(wake), Bound::new());
         while bound.goes_on()
             && let Some(wake) = next.take()
         {
+            debug_assert!(self.exchanges.effects.is_empty(), "effects do not outlive a step");
             let Some((live, mut ctx)) = self.lend(key) else { return };
             live.exchange.step(wake, &mut ctx);
             self.env.note_purges();
@@ -348,25 +202,10 @@ impl<I: Io> Worker<I> {
             owner = self.exchanges.root_owner(owner)?;
         }
         let live = self.exchanges.live.get_mut(key)?;
-        let mut tcp = None;
-        let (info, requests, behind): (&ConnInfo, u64, u32) = match owner {
-            Owner::Tcp(conn) => {
-                let conn = self.conns.get(conn)?;
-                if self.env.reads_tcp {
-                    tcp = self.env.io.tcp_info(conn.fd);
-                }
-                let requests = conn.framing.as_ref().map_or(0, |framing| framing.requests());
-                (&conn.info, requests, conn.post_actions)
-            }
-            Owner::Quic(conn) => {
-                let conn = self.quics.get(conn)?;
-                (&conn.info, conn.h3.requests(), conn.post_actions)
-            }
-            Owner::PostAction(post_action) => {
-                let post_action = self.post_actions.get(post_action)?;
-                (post_action.subject.info(), post_action.requests, 0)
-            }
-            Owner::Parent(_) => return None,
+        let AskingConn { info, fd, requests, behind } = self.clients.asker(owner)?;
+        let tcp = match fd {
+            Some(fd) if self.env.reads_tcp => self.env.io.tcp_info(fd),
+            _ => None,
         };
         let ctx = StepCtx {
             now: self.env.now,
@@ -378,7 +217,7 @@ impl<I: Io> Worker<I> {
             effects: &mut self.exchanges.effects,
             requests_on_conn: requests,
             behind: room_behind(
-                self.post_actions.live(),
+                self.clients.post_actions.live(),
                 self.env.generation.connections_max,
                 behind,
             ),
@@ -390,13 +229,6 @@ impl<I: Io> Worker<I> {
         Some((live, ctx))
     }
 
-    /// Sets the pace of an answer whose location has `limit_rate`.
-    pub(crate) fn pace(&mut self, key: SlabKey<ActiveExchange>) {
-        let now = self.env.now.mono;
-        let Some((live, mut ctx)) = self.lend(key) else { return };
-        live.throttle = Throttle::new(live.exchange.rate(&mut ctx), now);
-    }
-
     /// Frees an exchange whose log lines are written.
     pub(crate) fn retire(&mut self, key: SlabKey<ActiveExchange>) {
         let Some(live) = self.exchanges.live.get_mut(key) else { return };
@@ -404,6 +236,7 @@ impl<I: Io> Worker<I> {
             self.give_up(child);
         }
         let Some(mut live) = self.exchanges.live.remove(key) else { return };
+        debug_assert!(live.children.is_empty(), "parts end before the page");
         if let Some(path) = live.exchange.take_body_file() {
             let _ = self.env.io.unlink(&path);
         }
@@ -414,18 +247,9 @@ impl<I: Io> Worker<I> {
             self.env.tally.remove(TallyCount::Writing);
         }
         match live.owner {
-            Owner::Tcp(conn) => {
-                if let Some(conn) = self.conns.get_mut(conn) {
-                    conn.exchanges -= 1;
-                }
-            }
-            Owner::Quic(conn) => {
-                if let Some(conn) = self.quics.get_mut(conn) {
-                    conn.exchanges -= 1;
-                }
-            }
+            Owner::Tcp(_) | Owner::Quic(_) => self.clients.note_retired(live.owner),
             Owner::Parent(page) => self.leave_page(key, page),
-            Owner::PostAction(post_action) => self.end_post_action(post_action),
+            Owner::PostAction(post_action) => self.clients.end_post_action(post_action),
         }
         self.env.heads.put(live.exchange.take_request());
         self.exchanges.put_spare(live.exchange);
@@ -433,17 +257,17 @@ impl<I: Io> Worker<I> {
 
     /// Tells every exchange of a connection that is gone.
     pub(crate) fn orphan(&mut self, owner: Owner) {
-        if self.owned(owner) == 0 {
+        if self.clients.owned(owner) == 0 {
             return;
         }
         let mut users = std::mem::take(&mut self.env.scratch.gone);
-        self.users(owner, &mut users);
+        self.clients.users(owner, &mut users);
         for user in users.drain(..) {
             self.give_up(SlabKey::from_bits(user));
         }
         // PERF: those whose streams are over and whose origins are not are few, and the search
         // visits all exchanges.
-        if self.owned(owner) > 0 {
+        if self.clients.owned(owner) > 0 {
             let all = self.exchanges.live.keys();
             let owned = |key| self.exchanges.live.get(key).is_some_and(|live| live.owner == owner);
             users.extend(all.filter(|&key| owned(key)).map(SlabKey::to_bits));
@@ -457,7 +281,7 @@ impl<I: Io> Worker<I> {
     /// Ends the exchanges of a connection that is closed because its client is late.
     pub(crate) fn send_away(&mut self, owner: Owner) {
         let mut users = std::mem::take(&mut self.env.scratch.gone);
-        self.users(owner, &mut users);
+        self.clients.users(owner, &mut users);
         for user in users.drain(..) {
             self.step(SlabKey::from_bits(user), Wake::SendTimeout);
         }
@@ -477,35 +301,11 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// How many exchanges a connection owns.
-    fn owned(&self, owner: Owner) -> u32 {
-        match owner {
-            Owner::Tcp(key) => self.conns.get(key).map_or(0, |conn| conn.exchanges),
-            Owner::Quic(key) => self.quics.get(key).map_or(0, |conn| conn.exchanges),
-            Owner::Parent(_) | Owner::PostAction(_) => 0,
-        }
-    }
-
-    /// Appends who owns the open streams of a connection.
-    fn users(&self, owner: Owner, into: &mut Vec<StreamOwner>) {
-        match owner {
-            Owner::Tcp(key) => {
-                if let Some(framing) = self.conns.get(key).and_then(|conn| conn.framing.as_ref()) {
-                    framing.users(into);
-                }
-            }
-            Owner::Quic(key) => {
-                into.extend(self.quics.get(key).into_iter().flat_map(|conn| conn.h3.users()));
-            }
-            Owner::Parent(_) | Owner::PostAction(_) => {}
-        }
-    }
-
     /// Whether a client has to wait for us: for an origin, until its rate allows it, or for a body
     /// whose time is kept apart.
     pub(crate) fn is_waited_for(&mut self, owner: Owner) -> bool {
         let mut users = std::mem::take(&mut self.env.scratch.gone);
-        self.users(owner, &mut users);
+        self.clients.users(owner, &mut users);
         let waits = users
             .drain(..)
             .any(|user| self.exchanges.has_to_wait(SlabKey::from_bits(user), &self.env.news));
@@ -516,7 +316,7 @@ impl<I: Io> Worker<I> {
     /// A client that hung up while an origin makes its answer is not waited for; as in nginx, even
     /// if it only ended its own side.
     pub(crate) fn leave_if_alone(&mut self, key: SlabKey<TcpConn>) {
-        let Some(conn) = self.conns.get(key) else { return };
+        let Some(conn) = self.clients.tcp.conns.get(key) else { return };
         let Some(ConnFraming::H1(framing)) = &conn.framing else { return };
         // In a tunnel only one side of it has ended.
         let has_left = (conn.eof || conn.hung_up) && !framing.is_tunnel();
@@ -543,7 +343,7 @@ impl<I: Io> Worker<I> {
         if ignores {
             return;
         }
-        self.close(key, bolide_io::Reset::No);
+        self.close(key, Reset::No);
     }
 }
 

@@ -8,7 +8,7 @@ use bolide_upstream::{Fetch, UpstreamGroups};
 use bolide_wire::OriginConnSettings;
 
 use crate::exchange_table::ActiveExchange;
-use crate::links::UpstreamLink;
+use crate::upstream_link::UpstreamLink;
 
 /// A request to an origin in flight.
 #[derive(Debug)]

@@ -15,10 +15,10 @@ use bytes::Bytes;
 use crate::env::WorkerEnv;
 use crate::exchange_table::{ActiveExchange, Exchanges};
 use crate::fetches::LiveFetch;
-use crate::links::UpstreamLink;
 use crate::mail::Mail;
 use crate::token::PollToken;
 use crate::upstream_groups::Origins;
+use crate::upstream_link::UpstreamLink;
 
 impl Origins {
     /// An exchange asks an upstream server; false if no fetch can be begun.
@@ -197,6 +197,7 @@ impl Origins {
         while bound.goes_on()
             && let Some(wake) = next.take()
         {
+            debug_assert!(self.effects.is_empty(), "effects do not outlive a step");
             let Some(live) = self.fetches.get_mut(key) else { return };
             let mut ctx = FetchCtx {
                 now: env.now,
@@ -267,6 +268,10 @@ impl Origins {
             env.news.post(wakes);
         }
         if let Some(exchange) = listener {
+            debug_assert!(
+                exchanges.live.get(exchange).is_none_or(|waiting| waiting.fetch == Some(key)),
+                "a fetch tells the exchange that asked for it"
+            );
             env.news.tell(exchange, Wake::Origin(news));
         }
     }
@@ -279,6 +284,7 @@ impl Origins {
     ) {
         self.release_link(key, FetchFate::Close, env);
         let Some(live) = self.fetches.remove(key) else { return };
+        debug_assert!(live.link.is_none(), "a fetch lets go of its link before it ends");
         if let Some(exchange) = live.exchange {
             exchanges.note_fetch_over(exchange, key);
         }

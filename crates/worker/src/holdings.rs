@@ -1,11 +1,6 @@
 //! The resources that one worker holds, for `bolide status`: figures only, and nothing changes.
 
-use std::sync::mpsc::SyncSender;
-
 use bolide_base::Slab;
-use bolide_io::Io;
-
-use crate::worker::Worker;
 
 /// How full a slab is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,36 +61,10 @@ pub struct Holdings {
 }
 
 impl Slots {
-    fn of<T>(slab: &Slab<T>) -> Self {
-        Self { used: slab.live(), made: slab.made(), max: slab.capacity() }
-    }
-}
-
-impl<I: Io> Worker<I> {
-    /// Sends its figures; the receiver may be gone.
-    pub(crate) fn tell_holdings(&mut self, teller: &SyncSender<Holdings>) {
-        let quic_states = self.udp.iter_mut().map(|udp| udp.endpoint.ids().count()).sum();
-        let origins = &self.origins;
-        let _ = teller.try_send(Holdings {
-            worker: self.env.number,
-            generation: self.env.generation.number,
-            tcp: Slots::of(&self.conns),
-            quic: Slots::of(&self.quics),
-            quic_states,
-            exchanges: Slots::of(&self.exchanges.live),
-            post_actions: Slots::of(&self.post_actions),
-            fetches: Slots::of(&origins.fetches),
-            links: Slots::of(&origins.links),
-            links_idle: origins.pools.idle(),
-            unwaited_fills: origins.unwaited_fills(),
-            ended_fills: origins.unwaited.ended(),
-            queued: origins.pools.queued(),
-            deadlines: self.env.wheel.len(),
-            intake: match (self.env.draining, self.env.listeners.rests()) {
-                (true, _) => IntakeState::Draining,
-                (false, true) => IntakeState::Paused,
-                (false, false) => IntakeState::Accepting,
-            },
-        });
+    /// Of this slab.
+    pub(crate) const fn of<T>(slab: &Slab<T>) -> Self {
+        let (used, made, max) = (slab.live(), slab.made(), slab.capacity());
+        debug_assert!(used <= made && made <= max as usize, "a slab that is full refuses");
+        Self { used, made, max }
     }
 }

@@ -106,6 +106,7 @@ impl Jobs {
             return false;
         }
         waiting.push_back(job);
+        debug_assert!(waiting.len() <= JOBS_MAX, "no more jobs wait than may");
         self.0.bell.notify_one();
         true
     }

@@ -13,20 +13,21 @@ use std::collections::VecDeque;
 use std::os::unix::ffi::OsStrExt;
 
 use bolide_base::limits::{RECEIVE_SIZE, SEND_PER_TURN};
-use bolide_base::{CopyPolicy, Segment, SendChain, SlabKey, Spool, SpoolPiece};
+use bolide_base::{CopyPolicy, SendChain, SlabKey, Spool, SpoolPiece};
 use bolide_conf::model::{PeerAddress, Protocol};
-use bolide_io::{Callee, ConnectCall, Fd, Interest, Io, Readiness, ReceivedBytes, Reset, Sent};
+use bolide_io::{Callee, ConnectCall, Interest, Io, Readiness, ReceivedBytes, Reset, Sent};
 use bolide_upstream::{FetchFate, FetchWake, Left};
 use bolide_wire::{BodySource, OriginConn, OriginError, OriginEvent, Pull, StreamOwner};
 
 use crate::env::WorkerEnv;
 use crate::exchange_table::Exchanges;
 use crate::fetches::LiveFetch;
-use crate::output::{SHARE_MIN, advance, keep_rest, segment_len};
+use crate::segments::{SHARE_MIN, advance, keep_rest, segment_len};
 use crate::throttle::Throttle;
 use crate::tls_conn::Secured;
 use crate::token::PollToken;
 use crate::upstream_groups::Origins;
+use crate::upstream_link::UpstreamLink;
 
 /// Bytes read from the file of a request body in one call.
 const READ_MAX: usize = 64 * 1024;
@@ -37,37 +38,6 @@ const ECONNRESET: i32 = 104;
 const EPROTO: i32 = 71;
 /// Bytes of the shared buffer that are kept between requests.
 const CHAIN_KEPT: usize = 256 * 1024;
-
-/// A connection to an origin.
-#[derive(Debug)]
-pub(crate) struct UpstreamLink {
-    pub(crate) fd: Fd,
-    pub(crate) conn: OriginConn,
-    /// Whose request it carries; the pool's if none.
-    pub(crate) fetch: Option<SlabKey<LiveFetch>>,
-    /// Who seals and opens; none: it is spoken in the clear.
-    pub(crate) secured: Option<Box<Secured>>,
-    /// The call was answered.
-    pub(crate) stands: bool,
-    /// A request is under way.
-    is_started: bool,
-    /// What the socket did not take.
-    pub(crate) unsent: VecDeque<Segment>,
-    /// The socket may hold bytes to read.
-    pub(crate) readable: bool,
-    /// The last send was not taken whole.
-    pub(crate) blocked: bool,
-    /// The origin was reported to have ended its side.
-    pub(crate) hung_up: bool,
-    /// It stands in the list of those that may write this turn.
-    dirty: bool,
-    /// It stands in the list of those that are read again.
-    pub(crate) queued: bool,
-    /// The pace at which the origin may be read, if that is limited.
-    pub(crate) throttle: Option<Throttle>,
-    /// The pace holds it, and the fetch was told.
-    is_slowed: bool,
-}
 
 impl Origins {
     /// Calls an origin on behalf of a fetch.
@@ -163,6 +133,8 @@ impl Origins {
             self.close_link(key, env);
             return Some(FetchWake::Gone);
         }
+        debug_assert!(link.stands && !link.is_started, "what is idle stands and asks nothing");
+        debug_assert!(live.link.is_none(), "a fetch has one link");
         link.fetch = Some(fetch);
         live.link = Some(key);
         Some(FetchWake::Connected(name))
@@ -172,6 +144,11 @@ impl Origins {
     pub(crate) fn start_link<I: Io>(&mut self, fetch: SlabKey<LiveFetch>, env: &mut WorkerEnv<I>) {
         let now = env.now.mono;
         let Some((live, key, link)) = self.with_link(fetch) else { return };
+        debug_assert!(link.stands && !link.is_started, "a link asks one thing at a time");
+        debug_assert!(
+            link.secured.as_ref().is_none_or(|secured| secured.is_good),
+            "no request begins before the origin was judged"
+        );
         let request = live.fetch.request();
         let settings = live.conn_settings();
         link.conn.start(&request.params, request.body_len, &settings);
@@ -193,6 +170,7 @@ impl Origins {
         let Some(live) = self.fetches.get_mut(fetch) else { return };
         let Some(key) = live.link.take() else { return };
         let Some(link) = self.links.get_mut(key) else { return };
+        debug_assert!(link.fetch == Some(fetch), "a link serves one fetch");
         link.fetch = None;
         (link.is_started, link.throttle, link.is_slowed) = (false, None, false);
         let reusable = link.conn.is_idle() && link.unsent.is_empty() && !link.hung_up;
@@ -341,6 +319,7 @@ impl Origins {
             && link.readable
             && !link.queued
         {
+            debug_assert!(!self.again.contains(&key), "a link stands in a list once");
             link.queued = true;
             self.again.push(key);
         }
@@ -474,6 +453,7 @@ impl Origins {
         if let Some(link) = self.links.get_mut(key)
             && !link.dirty
         {
+            debug_assert!(!self.dirty.contains(&key), "a link stands in a list once");
             link.dirty = true;
             self.dirty.push(key);
         }

@@ -75,6 +75,7 @@ impl News {
                 self.tell(SlabKey::from_bits(waiter.exchange), Wake::Filled);
                 continue;
             }
+            debug_assert!(usize::from(waiter.worker) < self.posts.len(), "a waiter has a worker");
             let Some(post) = self.posts.get(usize::from(waiter.worker)) else { continue };
             if post.send(Mail::News { exchange: waiter.exchange }).is_err() {
                 self.unsent.push(waiter);

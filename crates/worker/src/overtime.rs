@@ -9,7 +9,7 @@ use bolide_engine::Wake;
 use bolide_io::{Io, Reset};
 
 use crate::exchange_table::{ActiveExchange, Owner};
-use crate::framing::{ConnFraming, Cut};
+use crate::framing::Cut;
 use crate::tcp::TcpConn;
 use crate::token::PollToken;
 use crate::worker::Worker;
@@ -24,17 +24,20 @@ pub(crate) struct Overtime {
 impl<I: Io> Worker<I> {
     /// Lets what is under way go on for as long as the configuration says that is being replaced.
     pub(crate) fn begin_overtime(&mut self) {
-        let limit = self.env.generation.site.config().main.worker_shutdown_timeout;
-        let Some(limit) = limit.filter(|_| self.exchanges.live.live() > 0) else { return };
-        let (ends, exchanges) =
-            (self.env.now.mono.after(limit), self.exchanges.live.keys().collect());
+        let limit = self.requests.env.generation.site.config().main.worker_shutdown_timeout;
+        let Some(limit) = limit.filter(|_| self.requests.exchanges.live.live() > 0) else { return };
+        let (ends, exchanges) = (
+            self.requests.env.now.mono.after(limit),
+            self.requests.exchanges.live.keys().collect(),
+        );
+        debug_assert!(ends >= self.requests.env.now.mono, "what is under way may go on");
         self.overtime.push(Overtime { ends, exchanges });
-        self.env.wheel.arm_once(ends, PollToken::Overtime.pack());
+        self.requests.env.wheel.arm_once(ends, PollToken::Overtime.pack());
     }
 
     /// Some of it may have gone on for too long.
     pub(crate) fn end_overtime(&mut self) {
-        let now = self.env.now.mono;
+        let now = self.requests.env.now.mono;
         let over = self.overtime.extract_if(.., |overtime| overtime.ends <= now);
         for key in over.flat_map(|overtime| overtime.exchanges).collect::<Vec<_>>() {
             self.cut(key);
@@ -43,38 +46,34 @@ impl<I: Io> Worker<I> {
 
     /// Ends every request, whatever it does.
     pub(crate) fn cut_all(&mut self) {
-        for key in self.exchanges.live.keys().collect::<Vec<_>>() {
+        for key in self.requests.exchanges.live.keys().collect::<Vec<_>>() {
             self.cut(key);
         }
     }
 
     /// Ends a request, whatever it does, and logs it; parts of others end with them.
     fn cut(&mut self, key: SlabKey<ActiveExchange>) {
-        let Some(live) = self.exchanges.live.get(key) else { return };
+        let Some(live) = self.requests.exchanges.live.get(key) else { return };
         let (owner, stream) = (live.owner, live.stream);
         if matches!(owner, Owner::Parent(_)) {
             return;
         }
         // Where the answer is over and only its origin is not, newer requests may follow it.
-        let has_left = matches!(owner, Owner::Tcp(conn) if self.is_h1_without(conn, key));
-        let cut = if has_left { Cut::Stream } else { self.reset_stream(owner, stream) };
-        self.step(key, Wake::TimeUp);
+        let tcp = &self.requests.clients.tcp;
+        let has_left = matches!(owner, Owner::Tcp(conn) if tcp.is_h1_without(conn, key.to_bits()));
+        let cut =
+            if has_left { Cut::Stream } else { self.requests.clients.reset_stream(owner, stream) };
+        self.requests.step(key, Wake::TimeUp);
         match owner {
             Owner::Tcp(key) if cut == Cut::Connection => {
                 // The end of the connection may be the end of the response (RFC 9112 §6.3): a part
                 // must not look like the whole.
-                let conn = self.conns.get(key);
+                let conn = self.requests.clients.tcp.conns.get(key);
                 let is_begun = conn.is_some_and(TcpConn::is_answering);
-                self.close(key, if is_begun { Reset::Yes } else { Reset::No });
+                self.requests.close(key, if is_begun { Reset::Yes } else { Reset::No });
             }
-            Owner::Tcp(conn) => self.mark_dirty(conn),
+            Owner::Tcp(conn) => self.requests.clients.tcp.mark_dirty(conn),
             Owner::Quic(_) | Owner::Parent(_) | Owner::PostAction(_) => {}
         }
-    }
-
-    /// Whether a connection speaks HTTP/1 and is done with an exchange.
-    fn is_h1_without(&self, conn: SlabKey<TcpConn>, key: SlabKey<ActiveExchange>) -> bool {
-        let framing = self.conns.get(conn).and_then(|conn| conn.framing.as_ref());
-        matches!(framing, Some(ConnFraming::H1(h1)) if h1.users().all(|user| user != key.to_bits()))
     }
 }

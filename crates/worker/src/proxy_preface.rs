@@ -2,57 +2,48 @@
 //!
 //! Owns what a connection is told of its client, once, before TLS or HTTP see anything.
 
-use bolide_base::SlabKey;
 use bolide_conf::model::LogLevel;
-use bolide_io::{Io, Reset};
+use bolide_io::Io;
 
-use crate::tcp::TcpConn;
-use crate::worker::Worker;
+use crate::env::WorkerEnv;
+use crate::tcp::{Opening, TcpConn};
 
-/// How far a connection has come before its client speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Opening {
-    /// A header of the PROXY protocol is due.
-    Proxy,
-    /// No byte of the client itself was seen.
-    First,
-    /// The client has spoken.
-    Over,
-}
-
-impl<I: Io> Worker<I> {
+impl TcpConn {
     /// Takes the PROXY protocol's header off the first `len` bytes that were received; how many
-    /// are left then. Nothing if they are to wait, or the connection is gone.
-    pub(crate) fn take_proxy(&mut self, key: SlabKey<TcpConn>, len: usize) -> Option<usize> {
-        let conn = self.conns.get_mut(key)?;
-        let received = &mut self.env.scratch.received;
+    /// are left then. None if they are to wait.
+    ///
+    /// # Errors
+    ///
+    /// It is no such header; that was logged.
+    pub(crate) fn take_proxy<I: Io>(
+        &mut self,
+        len: usize,
+        env: &mut WorkerEnv<I>,
+    ) -> Result<Option<usize>, ()> {
+        debug_assert!(self.opening == Opening::Proxy, "a header comes once");
+        let received = &mut env.scratch.received;
         match bolide_wire::proxy::read(&received[..len]) {
             Ok(bolide_wire::proxy::ProxyRead::Header(header, used)) => {
-                conn.info.proxy = header.map(|header| Box::new(facts(*header)));
-                conn.opening = Opening::First;
+                debug_assert!(used <= len, "a header lies in what was read");
+                self.info.proxy = header.map(|header| Box::new(facts(*header)));
+                self.opening = Opening::First;
                 received.copy_within(used..len, 0);
-                if used == len {
-                    self.after_input(key);
-                    return None;
-                }
-                Some(len - used)
+                Ok((used < len).then(|| len - used))
             }
             Ok(bolide_wire::proxy::ProxyRead::More) => {
                 let begun = received[..len].to_vec();
-                match &conn.session {
-                    Some(_) => conn.cipher = begun,
-                    None => conn.input = begun,
+                match &self.session {
+                    Some(_) => self.cipher = begun,
+                    None => self.input = begun,
                 }
-                self.after_input(key);
-                None
+                Ok(None)
             }
             Err(broken) => {
-                let (subject, text) = (conn.subject(), broken.message(&received[..len]));
+                let (subject, text) = (self.subject(), broken.message(&received[..len]));
                 if let Some(text) = text {
-                    self.env.log_conn(LogLevel::Error, &subject, &text);
+                    env.log_conn(LogLevel::Error, &subject, &text);
                 }
-                self.close(key, Reset::No);
-                None
+                Err(())
             }
         }
     }

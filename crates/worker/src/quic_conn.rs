@@ -56,6 +56,20 @@ impl QuicConn {
         self.generation.listens[self.info.listen].limits(self.profile)
     }
 
+    /// Starts the framing, as the handshake is over; false if HTTP/3 is not spoken here.
+    pub(crate) fn start(&mut self, transport: &mut bolide_quic::QuicConnection) -> bool {
+        debug_assert!(!self.started, "a handshake ends once");
+        let settings = &self.generation.listens[self.info.listen];
+        self.info.tls = Some(tls_facts(transport, settings.tls.as_ref()));
+        self.profile = self.generation.profile(&self.info);
+        if !settings.limits(self.profile).http3 {
+            return false;
+        }
+        self.h3.start(&settings.limits(self.profile).h3, &mut QuicStreamTable(transport));
+        self.started = true;
+        true
+    }
+
     /// As the log tells of it.
     pub(crate) fn subject(&self) -> Subject {
         Subject::of(&self.info, &self.generation)

@@ -121,6 +121,7 @@ impl ListenSettings {
 
     /// What connections of this profile are held to.
     pub(crate) fn limits(&self, profile: Profile) -> &WorkerLimits {
+        debug_assert!(usize::from(profile.0) <= self.others.len(), "a profile is of its listen");
         let other = usize::from(profile.0).checked_sub(1).and_then(|at| self.others.get(at));
         other.unwrap_or(&self.limits)
     }

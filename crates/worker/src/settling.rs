@@ -1,30 +1,32 @@
 //! News find their exchanges, and what upstream servers are owed is done, between two reports.
 
-use bolide_base::{Bound, SlabKey};
+use bolide_base::Bound;
 use bolide_io::Io;
 
 use crate::framing::StreamAct;
-use crate::links::UpstreamLink;
-use crate::worker::Worker;
+use crate::requests::Requests;
 
-impl<I: Io> Worker<I> {
+impl<I: Io> Requests<I> {
     /// Wakes the exchanges that origins have news for, and the fetches whose turn it is.
     #[inline]
     pub(crate) fn settle_origins(&mut self) {
         let mut bound = Bound::new();
-        while self.is_unsettled() && bound.goes_on() {
+        while (!self.env.news.is_empty()
+            || self.exchanges.is_unsettled()
+            || self.origins.is_unsettled())
+            && bound.goes_on()
+        {
             self.settle_some();
         }
     }
 
-    /// Whether news waits for an exchange before the turn goes on.
-    #[inline]
-    fn is_unsettled(&self) -> bool {
-        !self.env.news.is_empty() || self.exchanges.is_unsettled() || self.origins.is_unsettled()
+    /// Whether the next turn has something to do though nothing is reported.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.clients.tcp.is_busy() || !self.clients.quic.dirty.is_empty() || self.owes_origins()
     }
 
-    /// Whether the next turn has something to do for requests though nothing is reported.
-    pub(crate) fn is_busy(&self) -> bool {
+    /// Whether something is owed to upstream servers, or to exchanges because of them.
+    fn owes_origins(&self) -> bool {
         self.origins.is_busy()
             || !self.spooling.is_idle()
             || self.exchanges.is_busy()
@@ -52,21 +54,13 @@ impl<I: Io> Worker<I> {
         }
     }
 
-    /// Writes to an upstream server, and gives clients the room back of what left.
-    fn transmit_link(&mut self, key: SlabKey<UpstreamLink>) {
-        self.origins.transmit_link(key, &mut self.env, &mut self.exchanges);
-        while let Some((exchange, bytes)) = self.origins.freed.pop() {
-            self.with_stream(exchange, StreamAct::Consumed(bytes));
-        }
-    }
-
     /// What origins are owed in this turn: reads that were put off, files, writes.
     pub(crate) fn turn_origins(&mut self) {
         if self.origins.unwaited.is_due() {
             self.origins.end_unwaited(&mut self.env, &mut self.exchanges);
         }
         self.settle_origins();
-        if !self.is_busy() {
+        if !self.owes_origins() {
             return;
         }
         for key in std::mem::take(&mut self.exchanges.roomy) {
@@ -84,7 +78,11 @@ impl<I: Io> Worker<I> {
         }
         self.settle_origins();
         for key in std::mem::take(&mut self.origins.dirty) {
-            self.transmit_link(key);
+            self.origins.transmit_link(key, &mut self.env, &mut self.exchanges);
+            // Clients get the room back of what left of their bodies.
+            while let Some((exchange, bytes)) = self.origins.freed.pop() {
+                self.with_stream(exchange, StreamAct::Consumed(bytes));
+            }
         }
         self.settle_origins();
     }

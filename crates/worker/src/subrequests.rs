@@ -5,15 +5,15 @@
 //! over. Easiest to break: a parent that goes takes its children with it, and theirs.
 
 use bolide_base::{CopyPolicy, SendChain, SlabKey};
-use bolide_engine::{Exchange, Pulled, Wake};
+use bolide_engine::{Pulled, Wake};
 use bolide_io::Io;
-use bolide_wire::{BodySource, Pull, StreamId};
+use bolide_wire::{BodySource, Pull};
 
 use crate::bodies::{Bodies, pull_through};
-use crate::exchange_table::{ActiveExchange, Owner};
+use crate::exchange_table::ActiveExchange;
 use crate::framing::StreamAct;
+use crate::requests::Requests;
 use crate::subrequest_tree::SubrequestEnd;
-use crate::worker::Worker;
 
 impl<I: Io> Bodies<'_, I> {
     /// Pulls from a page that is put together.
@@ -66,7 +66,7 @@ impl<I: Io> Bodies<'_, I> {
     }
 }
 
-impl<I: Io> Worker<I> {
+impl<I: Io> Requests<I> {
     /// Asks for the fragments that a page wants now; the wake that it leads to at once, if any.
     pub(crate) fn start_fragments(&mut self, page: SlabKey<ActiveExchange>) -> Option<Wake> {
         let before = self.exchanges.family.starting.replace(page);
@@ -95,11 +95,13 @@ impl<I: Io> Worker<I> {
         let mut exchange = self.exchanges.take_spare();
         let is_part = matches!(child, bolide_engine::Subrequest::Part(_));
         exchange.start_child(head, site, child);
-        let child = self.exchanges.live.insert(self.part_of(page, exchange));
+        let child =
+            self.exchanges.live.insert(ActiveExchange::part_of(page, exchange, self.env.now.mono));
         let parent = self.exchanges.live.get_mut(page)?;
         match child {
             Ok(child) => {
                 parent.exchange.bind_child(child.to_bits(), is_part);
+                debug_assert!(!parent.children.contains(&child), "a part has one page");
                 parent.children.push(child);
                 Some(child)
             }
@@ -108,15 +110,6 @@ impl<I: Io> Worker<I> {
                 None
             }
         }
-    }
-
-    /// An exchange whose answer goes to another one.
-    pub(crate) const fn part_of(
-        &self,
-        page: SlabKey<ActiveExchange>,
-        exchange: Box<Exchange>,
-    ) -> ActiveExchange {
-        ActiveExchange::new(exchange, Owner::Parent(page), StreamId(0), self.env.now.mono)
     }
 
     /// Starts the authorization subrequest of an exchange; the wake that follows at once, if any.
@@ -132,7 +125,9 @@ impl<I: Io> Worker<I> {
         };
         let mut exchange = self.exchanges.take_spare();
         exchange.start_child(head, site, auth);
-        let Ok(child) = self.exchanges.live.insert(self.part_of(asker, exchange)) else {
+        let Ok(child) =
+            self.exchanges.live.insert(ActiveExchange::part_of(asker, exchange, self.env.now.mono))
+        else {
             return Some(Wake::Fragment);
         };
         self.exchanges.live.get_mut(asker)?.children.push(child);

@@ -14,12 +14,12 @@ use bolide_base::deadline_queue::Armed;
 use bolide_base::{Instant, Segment};
 use bolide_conf::model::CloseSettings;
 use bolide_engine::{ConnInfo, TallyCount, TlsFacts};
-use bolide_io::Fd;
+use bolide_io::{Fd, Io};
+use bytes::Bytes;
 
 use crate::framing::ConnFraming;
 use crate::generation::Generation;
 use crate::lateness::Lateness;
-use crate::proxy_preface::Opening;
 use crate::settings::{Profile, WorkerLimits};
 use crate::subject::Subject;
 
@@ -39,6 +39,17 @@ pub(crate) enum TcpWait {
     Room,
     /// The client to stop sending after the last answer.
     Linger,
+}
+
+/// How far a connection has come before its client speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    /// A header of the PROXY protocol is due.
+    Proxy,
+    /// No byte of the client itself was seen.
+    First,
+    /// The client has spoken.
+    Over,
 }
 
 /// One connection.
@@ -126,6 +137,25 @@ impl TcpConn {
             let listen = &self.generation.listens[self.info.listen];
             let server = self.generation.site.server_asked(self.info.listen, host);
             self.asked = Some(listen.profile(server));
+        }
+    }
+
+    /// Whether what comes next waits for what is done behind earlier answers.
+    pub(crate) fn is_held(&self) -> bool {
+        self.post_actions > 0
+            && matches!(&self.framing, Some(ConnFraming::H1(framing)) if !framing.is_closing())
+    }
+
+    /// RFC 8446 §6.1: a close_notify is sent before the end of our side, unless an alert was.
+    pub(crate) fn say_goodbye(&mut self, io: &mut impl Io) {
+        let Some(session) = self.session.as_mut().filter(|_| self.unsent.is_empty()) else {
+            return;
+        };
+        let mut goodbye = Vec::new();
+        session.close(&mut goodbye);
+        if !goodbye.is_empty() {
+            // A peer that has no room for two dozen bytes does not wait for them either.
+            let _ = io.send_segment(self.fd, &Segment::Bytes(Bytes::from(goodbye)));
         }
     }
 

@@ -4,9 +4,9 @@ use bolide_base::SlabKey;
 
 use crate::exchange_table::ActiveExchange;
 use crate::heartbeat::Doing;
-use crate::links::UpstreamLink;
 use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
+use crate::upstream_link::UpstreamLink;
 
 /// The owner of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,7 @@ impl PollToken {
             Self::LateTcp(key) => (14, key.to_bits()),
             Self::LateQuic(key) => (15, key.to_bits()),
         };
+        debug_assert!(bits <= BITS, "generations of slabs leave the top byte free");
         kind << KIND_SHIFT | bits & BITS
     }
 

@@ -10,15 +10,13 @@ use std::sync::Arc;
 
 use bolide_base::SlabKey;
 use bolide_engine::ClientAddress;
-use bolide_io::Io;
 use bolide_io::listen::Listener;
 use bolide_quic::{ConnId, Endpoint};
 
 use crate::quic_conn::QuicConn;
-use crate::worker::Worker;
 
 /// What a socket that is going is listed as: nothing.
-const NO_LISTEN: usize = usize::MAX;
+pub(crate) const NO_LISTEN: usize = usize::MAX;
 
 /// A UDP socket with its QUIC endpoint.
 #[derive(Debug)]
@@ -63,7 +61,7 @@ impl UdpSocket {
 /// Sockets by their places.
 #[derive(Debug, Default)]
 pub(crate) struct UdpSockets {
-    places: Vec<Option<UdpSocket>>,
+    pub(crate) places: Vec<Option<UdpSocket>>,
     /// Some socket is only there for its last connections.
     pub(crate) is_leaving: bool,
 }
@@ -100,7 +98,10 @@ impl UdpSockets {
     pub(crate) fn insert(&mut self, udp: UdpSocket) {
         let place = self.vacancy();
         match self.places.get_mut(place) {
-            Some(free) => *free = Some(udp),
+            Some(free) => {
+                debug_assert!(free.is_none(), "a socket keeps its place");
+                *free = Some(udp);
+            }
             None => self.places.push(Some(udp)),
         }
     }
@@ -117,49 +118,5 @@ impl Index<usize> for UdpSockets {
 impl IndexMut<usize> for UdpSockets {
     fn index_mut(&mut self, place: usize) -> &mut UdpSocket {
         self.places[place].as_mut().expect("a socket is there as long as its connections")
-    }
-}
-
-impl<I: Io> Worker<I> {
-    /// Lets those sockets go that the configuration no longer names.
-    pub(crate) fn forget_udp(&mut self, sockets: &[(usize, Arc<Listener>)]) {
-        let mut is_leaving = false;
-        for udp in self.udp.iter_mut() {
-            udp.wanted = sockets.iter().any(|(_, socket)| socket.fd() == udp.socket.fd());
-            if !udp.wanted {
-                udp.listen = NO_LISTEN;
-                udp.endpoint.stop_accepting();
-                is_leaving = true;
-            }
-        }
-        self.udp.is_leaving = is_leaving;
-        if !is_leaving {
-            return;
-        }
-        for key in self.quics.keys().collect::<Vec<_>>() {
-            if self.quics.get(key).is_some_and(|conn| !self.udp[conn.slot].wanted) {
-                self.end_quic(key);
-            }
-        }
-    }
-
-    /// Closes what no connection is left on.
-    pub(crate) fn let_sockets_go(&mut self) {
-        let mut is_leaving = false;
-        for (place, held) in self.udp.places.iter_mut().enumerate() {
-            let Some(udp) = held.as_ref().filter(|udp| !udp.wanted) else { continue };
-            let is_used = udp.endpoint.live() > 0
-                || self
-                    .quics
-                    .keys()
-                    .any(|key| self.quics.get(key).is_some_and(|conn| conn.slot == place));
-            if is_used {
-                is_leaving = true;
-            } else {
-                self.env.io.unwatch(udp.socket.fd());
-                *held = None;
-            }
-        }
-        self.udp.is_leaving = is_leaving;
     }
 }

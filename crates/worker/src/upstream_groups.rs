@@ -13,8 +13,8 @@ use bolide_wire::OriginEvent;
 use crate::env::WorkerEnv;
 use crate::exchange_table::ActiveExchange;
 use crate::fetches::LiveFetch;
-use crate::links::UpstreamLink;
 use crate::tls_conn::Secrets;
+use crate::upstream_link::UpstreamLink;
 
 /// Requests to origins and connections to them.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(crate) struct Origins {
     /// Fetches whose exchange has gone.
     pub(crate) unheard: Vec<SlabKey<LiveFetch>>,
     /// Fetches whose answers are for the store alone.
-    pub(crate) unwaited: crate::abandoned_fills::AbandonedFills,
+    pub(crate) unwaited: AbandonedFills,
 }
 
 impl Origins {
@@ -68,7 +68,7 @@ impl Origins {
             events: Vec::new(),
             turns: Turns::default(),
             unheard: Vec::new(),
-            unwaited: crate::abandoned_fills::AbandonedFills::default(),
+            unwaited: AbandonedFills::default(),
         }
     }
 
@@ -104,5 +104,50 @@ impl Origins {
                 self.close_link(key, env);
             }
         }
+    }
+}
+
+/// The fills of this worker that none of its clients waits for.
+#[derive(Debug, Default)]
+pub(crate) struct AbandonedFills {
+    /// In the order in which they were left; some may be over, and some joined.
+    pub(crate) all: Vec<SlabKey<LiveFetch>>,
+    /// One was left since they were counted.
+    pub(crate) has_grown: bool,
+    /// They are to be counted.
+    pub(crate) is_due: bool,
+    /// How many were ended because there were too many.
+    pub(crate) ended: usize,
+}
+
+impl AbandonedFills {
+    /// The last client of `fetch` on this worker left.
+    pub(crate) fn push(&mut self, fetch: SlabKey<LiveFetch>) {
+        if !self.all.contains(&fetch) {
+            self.all.push(fetch);
+            (self.has_grown, self.is_due) = (true, true);
+        }
+    }
+
+    /// Whether they are to be counted: one was left, or one that was joined may have lost its last
+    /// reader.
+    #[inline]
+    pub(crate) const fn is_due(&self) -> bool {
+        self.is_due
+    }
+
+    /// Whether one was left since they were counted.
+    pub(crate) const fn has_grown(&self) -> bool {
+        self.has_grown
+    }
+
+    /// An upper bound of their number, known without counting.
+    pub(crate) const fn at_most(&self) -> usize {
+        self.all.len()
+    }
+
+    /// How many were ended.
+    pub(crate) const fn ended(&self) -> usize {
+        self.ended
     }
 }

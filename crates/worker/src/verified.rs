@@ -43,6 +43,7 @@ impl Verified {
             self.known.push(fingerprint);
             return;
         }
+        debug_assert!(self.known.len() == KNOWN_MAX, "what is full stays full");
         self.known[self.oldest] = fingerprint;
         self.oldest = (self.oldest + 1) % KNOWN_MAX;
     }

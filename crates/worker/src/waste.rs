@@ -54,6 +54,7 @@ impl WasteByAddress {
         if self.0.len() >= KNOWN_MAX {
             self.forget(now);
         }
+        debug_assert!(self.0.len() < KNOWN_MAX, "addresses are forgotten in time");
         let fresh = Wasted { count: 0, paid_until: now.mono };
         let wasted = self.0.entry(network(ip)).or_insert(fresh);
         wasted.rest(now);

@@ -288,6 +288,7 @@ impl LogFiles {
         }
         let fresh = Own { log: None, identity, uses: 1, used: now, checked: now };
         let own = self.own.entry(path.to_vec()).or_insert(fresh);
+        debug_assert!(own.checked <= now, "a name was looked at in the past");
         (own.identity, own.checked) = (identity, now);
         own.log = (own.uses >= cache.min_uses).then(|| log.clone());
     }
@@ -349,6 +350,7 @@ impl LogFiles {
             self.told.clear();
         }
         self.told.insert(what.to_vec(), now);
+        debug_assert!(self.told.len() <= TOLD_MAX, "troubles are forgotten in time");
         true
     }
 }

@@ -1,0 +1,366 @@
+//! The connections of all clients, whichever transport they use, and what exchanges do to them.
+//!
+//! Owns the two sides and what is remembered of connections for exchanges that outlive their
+//! answers. Knows exchanges by their keys only.
+
+use std::sync::Arc;
+
+use bolide_base::limits::{EXCHANGES_MAX, STREAMS_PER_CONN_MAX};
+use bolide_base::{Slab, SlabKey};
+use bolide_engine::{Behind, ConnInfo, SiteRef};
+use bolide_http::ResponseHead;
+use bolide_io::Fd;
+use bolide_wire::h1::Replies;
+use bolide_wire::{StreamId, StreamOwner};
+
+use crate::env::WorkerEnv;
+use crate::exchange_table::{Owner, PostAction};
+use crate::framing::{ConnFraming, Cut, StreamAct};
+use crate::generation::Generation;
+use crate::quic_conn::QuicConn;
+use crate::quic_side::QuicSide;
+use crate::subject::Subject;
+use crate::tcp::TcpConn;
+use crate::tcp_side::TcpSide;
+
+/// The connections of all clients.
+#[derive(Debug)]
+pub(crate) struct Clients {
+    pub(crate) tcp: TcpSide,
+    pub(crate) quic: QuicSide,
+    /// Exchanges that have outlived their answers.
+    pub(crate) post_actions: Slab<PostAction>,
+}
+
+/// What a step may know of the connection that it is for.
+pub(crate) struct AskingConn<'a> {
+    pub(crate) info: &'a ConnInfo,
+    /// Its stream socket, if it has one.
+    pub(crate) fd: Option<Fd>,
+    /// Requests on the connection so far.
+    pub(crate) requests: u64,
+    /// Exchanges of the connection that outlive their answers.
+    pub(crate) behind: u32,
+}
+
+impl Clients {
+    pub(crate) fn new(quic: QuicSide) -> Self {
+        Self { tcp: TcpSide::new(), quic, post_actions: Slab::with_capacity(EXCHANGES_MAX) }
+    }
+
+    /// As the log tells of the connection of an owner.
+    pub(crate) fn subject(&self, owner: Owner) -> Option<Subject> {
+        match owner {
+            Owner::Tcp(conn) => self.tcp.conns.get(conn).map(TcpConn::subject),
+            Owner::Quic(conn) => self.quic.conns.get(conn).map(QuicConn::subject),
+            Owner::PostAction(post_action) => {
+                self.post_actions.get(post_action).map(|past| past.subject.clone())
+            }
+            Owner::Parent(_) => None,
+        }
+    }
+
+    /// Ends a stream in the middle of whatever it does; says what has to end with it.
+    pub(crate) fn reset_stream(&mut self, owner: Owner, stream: StreamId) -> Cut {
+        match owner {
+            Owner::Tcp(conn) => {
+                let framing = self.tcp.conns.get_mut(conn).and_then(|conn| conn.framing.as_mut());
+                framing.map_or(Cut::Connection, |framing| framing.reset(stream))
+            }
+            Owner::Quic(conn) => {
+                self.quic.reset(conn, stream);
+                Cut::Stream
+            }
+            Owner::Parent(_) | Owner::PostAction(_) => Cut::Stream,
+        }
+    }
+
+    /// Sends a head that another one follows. An exchange that is gone or has answered has no use
+    /// for it.
+    pub(crate) fn interim(
+        &mut self,
+        owner: Owner,
+        stream: StreamId,
+        head: &ResponseHead,
+        replies: &mut Replies,
+    ) {
+        match owner {
+            Owner::Tcp(conn) => {
+                let framing = self.tcp.conns.get_mut(conn).and_then(|conn| conn.framing.as_mut());
+                if let Some(framing) = framing {
+                    let _ = framing.respond(stream, head, replies);
+                    self.tcp.mark_dirty(conn);
+                }
+            }
+            Owner::Quic(conn) => {
+                if let Some(found) = self.quic.conns.get_mut(conn) {
+                    let _ = found.h3.respond(stream, head);
+                    self.quic.mark(conn);
+                }
+            }
+            Owner::Parent(_) | Owner::PostAction(_) => {}
+        }
+    }
+
+    /// The connection of an owner, if its client hung up before there was something to wait for:
+    /// that is not reported again.
+    pub(crate) fn hung_up(&self, owner: Owner) -> Option<SlabKey<TcpConn>> {
+        let Owner::Tcp(key) = owner else { return None };
+        let conn = self.tcp.conns.get(key)?;
+        (conn.hung_up || conn.eof).then_some(key)
+    }
+
+    /// Does one thing to one stream; false if the owner is no connection that has a framing.
+    pub(crate) fn act(&mut self, owner: Owner, stream: StreamId, act: StreamAct) {
+        match owner {
+            Owner::Tcp(conn) => {
+                let framing = self.tcp.conns.get_mut(conn).and_then(|conn| conn.framing.as_mut());
+                let Some(framing) = framing else { return };
+                match act {
+                    StreamAct::Continue => framing.send_continue(stream),
+                    StreamAct::Ready => framing.body_ready(stream),
+                    StreamAct::Discard => framing.discard_body(stream),
+                    StreamAct::Wanted(window) => framing.body_wanted(stream, window),
+                    StreamAct::Consumed(bytes) => framing.body_consumed(stream, bytes),
+                }
+                self.tcp.mark_dirty(conn);
+            }
+            Owner::Quic(conn) => {
+                self.quic.act(conn, stream, act);
+                self.quic.mark(conn);
+            }
+            Owner::Parent(_) | Owner::PostAction(_) => {}
+        }
+    }
+
+    /// A connection has one exchange less.
+    pub(crate) fn note_retired(&mut self, owner: Owner) {
+        let exchanges = match owner {
+            Owner::Tcp(conn) => self.tcp.conns.get_mut(conn).map(|conn| &mut conn.exchanges),
+            Owner::Quic(conn) => self.quic.conns.get_mut(conn).map(|conn| &mut conn.exchanges),
+            Owner::Parent(_) | Owner::PostAction(_) => None,
+        };
+        if let Some(exchanges) = exchanges {
+            debug_assert!(*exchanges > 0, "a connection counts its exchanges");
+            *exchanges -= 1;
+        }
+    }
+
+    /// A connection is rid of an exchange that goes on behind its answer; what is remembered of the
+    /// connection then.
+    pub(crate) fn note_outlived(&mut self, conn: Owner) -> Option<SlabKey<PostAction>> {
+        self.note_retired(conn);
+        let (subject, requests) = match conn {
+            Owner::Tcp(key) => {
+                let conn = self.tcp.conns.get_mut(key)?;
+                conn.post_actions += 1;
+                let requests = conn.framing.as_ref().map_or(0, ConnFraming::requests);
+                (conn.subject(), requests)
+            }
+            Owner::Quic(key) => {
+                let conn = self.quic.conns.get_mut(key)?;
+                conn.post_actions += 1;
+                (conn.subject(), conn.h3.requests())
+            }
+            Owner::Parent(_) | Owner::PostAction(_) => return None,
+        };
+        let post_action = self.post_actions.insert(PostAction { subject, requests, conn });
+        debug_assert!(post_action.is_ok(), "there are as many places as for exchanges");
+        post_action.ok()
+    }
+
+    /// The site that answers: the newest, unless it no longer listens where the client came in.
+    pub(crate) fn current_site<I>(&mut self, owner: Owner, env: &WorkerEnv<I>) -> Option<SiteRef> {
+        let newest = &env.generation;
+        let (info, generation, profile) = match owner {
+            Owner::Tcp(key) => {
+                let conn = self.tcp.conns.get_mut(key)?;
+                (&mut *conn.info, &mut conn.generation, &mut conn.profile)
+            }
+            Owner::Quic(key) => {
+                let conn = self.quic.conns.get_mut(key)?;
+                (&mut *conn.info, &mut conn.generation, &mut conn.profile)
+            }
+            Owner::Parent(_) | Owner::PostAction(_) => return None,
+        };
+        if generation.number == newest.number {
+            return Some(env.site.clone());
+        }
+        if let Some(listen) = newest.same_listen(generation, info.listen) {
+            info.listen = listen;
+            *generation = newest.clone();
+            *profile = newest.profile(info);
+            return Some(env.site.clone());
+        }
+        Some(SiteRef::new(generation.site.clone(), generation.groups.clone()))
+    }
+
+    /// How many exchanges a connection owns.
+    pub(crate) fn owned(&self, owner: Owner) -> u32 {
+        match owner {
+            Owner::Tcp(key) => self.tcp.conns.get(key).map_or(0, |conn| conn.exchanges),
+            Owner::Quic(key) => self.quic.conns.get(key).map_or(0, |conn| conn.exchanges),
+            Owner::Parent(_) | Owner::PostAction(_) => 0,
+        }
+    }
+
+    /// Appends who owns the open streams of a connection.
+    pub(crate) fn users(&self, owner: Owner, into: &mut Vec<StreamOwner>) {
+        match owner {
+            Owner::Tcp(key) => {
+                if let Some(framing) =
+                    self.tcp.conns.get(key).and_then(|conn| conn.framing.as_ref())
+                {
+                    framing.users(into);
+                }
+            }
+            Owner::Quic(key) => {
+                into.extend(self.quic.conns.get(key).into_iter().flat_map(|conn| conn.h3.users()));
+            }
+            Owner::Parent(_) | Owner::PostAction(_) => {}
+        }
+    }
+
+    /// Such an exchange is over.
+    pub(crate) fn end_post_action(&mut self, post_action: SlabKey<PostAction>) {
+        let Some(post_action) = self.post_actions.remove(post_action) else { return };
+        match post_action.conn {
+            Owner::Tcp(key) => {
+                if let Some(conn) = self.tcp.conns.get_mut(key) {
+                    debug_assert!(conn.post_actions > 0, "a connection counts what it is rid of");
+                    conn.post_actions -= 1;
+                    self.tcp.mark_dirty(key);
+                }
+            }
+            Owner::Quic(key) => {
+                if let Some(conn) = self.quic.conns.get_mut(key) {
+                    debug_assert!(conn.post_actions > 0, "a connection counts what it is rid of");
+                    conn.post_actions -= 1;
+                }
+            }
+            Owner::Parent(_) | Owner::PostAction(_) => {}
+        }
+    }
+
+    /// Connections of clients, and exchanges that have outlived theirs.
+    pub(crate) fn count(&self) -> usize {
+        let alone = |post_action: &PostAction| match post_action.conn {
+            Owner::Tcp(conn) => self.tcp.conns.get(conn).is_none(),
+            Owner::Quic(conn) => self.quic.conns.get(conn).is_none(),
+            Owner::Parent(_) | Owner::PostAction(_) => false,
+        };
+        let post_actions = self.post_actions.keys().filter_map(|key| self.post_actions.get(key));
+        self.tcp.conns.live() + post_actions.filter(|post_action| alone(post_action)).count()
+    }
+
+    /// Tells a stream which exchange owns it.
+    pub(crate) fn bind<I>(
+        &mut self,
+        owner: Owner,
+        stream: StreamId,
+        user: StreamOwner,
+        env: &WorkerEnv<I>,
+    ) {
+        match owner {
+            Owner::Tcp(conn) => {
+                if let Some(conn) = self.tcp.conns.get_mut(conn) {
+                    conn.exchanges += 1;
+                    if let Some(count) = conn.counted.take() {
+                        env.tally.remove(count);
+                    }
+                    debug_assert!(conn.framing.is_some(), "a request comes from a framing");
+                    if let Some(framing) = &mut conn.framing {
+                        framing.bind(stream, user);
+                    }
+                }
+            }
+            Owner::Quic(conn) => {
+                if let Some(conn) = self.quic.conns.get_mut(conn) {
+                    debug_assert!(conn.started, "a request comes from a framing");
+                    conn.exchanges += 1;
+                    conn.h3.bind(stream, user);
+                    let age = env.now.mono.since(conn.info.started.mono);
+                    if age > conn.settings().keepalive_time && !conn.h3.is_closing() {
+                        conn.h3.announce_end();
+                    }
+                }
+            }
+            Owner::Parent(_) | Owner::PostAction(_) => {}
+        }
+    }
+
+    /// Lets connections that ask nothing just now go over at once: a quiet one would hold the old
+    /// configuration for as long as it is kept.
+    pub(crate) fn bring_along(&mut self, newest: &Arc<Generation>) {
+        let same = |older: &Generation, listen| newest.same_listen(older, listen);
+        for key in self.tcp.conns.keys().collect::<Vec<_>>() {
+            let Some(conn) = self.tcp.conns.get_mut(key) else { continue };
+            if conn.exchanges == 0
+                && !conn.outdated
+                && let Some(listen) = same(&conn.generation, conn.info.listen)
+                // What is still being agreed on was begun by the old one's terms.
+                && (conn.framing.is_some()
+                    || conn.session.is_none() && newest.listens[listen].tls.is_none())
+            {
+                conn.info.listen = listen;
+                conn.generation = newest.clone();
+                conn.profile = newest.profile(&conn.info);
+            }
+        }
+        for key in self.quic.conns.keys().collect::<Vec<_>>() {
+            let Some(conn) = self.quic.conns.get_mut(key) else { continue };
+            if conn.exchanges == 0
+                && conn.started
+                && let Some(listen) = same(&conn.generation, conn.info.listen)
+            {
+                conn.info.listen = listen;
+                conn.generation = newest.clone();
+                conn.profile = newest.profile(&conn.info);
+            }
+        }
+    }
+
+    /// What a step may know of the connection of an owner.
+    #[inline]
+    pub(crate) fn asker(&self, owner: Owner) -> Option<AskingConn<'_>> {
+        Some(match owner {
+            Owner::Tcp(conn) => {
+                let conn = self.tcp.conns.get(conn)?;
+                let requests = conn.framing.as_ref().map_or(0, ConnFraming::requests);
+                AskingConn {
+                    info: &conn.info,
+                    fd: Some(conn.fd),
+                    requests,
+                    behind: conn.post_actions,
+                }
+            }
+            Owner::Quic(conn) => {
+                let conn = self.quic.conns.get(conn)?;
+                let requests = conn.h3.requests();
+                AskingConn { info: &conn.info, fd: None, requests, behind: conn.post_actions }
+            }
+            Owner::PostAction(post_action) => {
+                let past = self.post_actions.get(post_action)?;
+                AskingConn {
+                    info: past.subject.info(),
+                    fd: None,
+                    requests: past.requests,
+                    behind: 0,
+                }
+            }
+            Owner::Parent(_) => return None,
+        })
+    }
+}
+
+/// Whether another one may be begun: `all` are under way, `own` of them of the same connection.
+#[inline]
+pub(crate) const fn room_behind(all: usize, max: u32, own: u32) -> Behind {
+    if all >= max as usize {
+        Behind::Full
+    } else if own >= STREAMS_PER_CONN_MAX {
+        Behind::Crowded
+    } else {
+        Behind::Room
+    }
+}

@@ -1,0 +1,79 @@
+//! Deadlines of exchanges: the moment that one waits for, a request body that stands still, and a
+//! client that takes nothing of what an upstream server waits for it to take.
+
+use bolide_base::SlabKey;
+use bolide_conf::model::LogLevel;
+use bolide_engine::Wake;
+use bolide_io::Io;
+
+use crate::exchange_table::{ActiveExchange, UploadState};
+use crate::framing::StreamAct;
+use crate::token::PollToken;
+use crate::worker::Worker;
+
+/// A request body that stands still.
+const LATE_BODY: bolide_engine::RequestRefusal = bolide_engine::RequestRefusal {
+    status: 408,
+    reason: "client timed out (110: Connection timed out)",
+};
+
+impl<I: Io> Worker<I> {
+    /// The moment has come that an exchange, or the pace of its answer, waited for.
+    pub(crate) fn expire_exchange_of(&mut self, key: SlabKey<ActiveExchange>) {
+        let Some(live) = self.requests.exchanges.live.get(key) else { return };
+        if live.throttle.is_some() {
+            self.requests.with_stream(key, StreamAct::Ready);
+        } else {
+            self.requests.step(key, Wake::Deadline);
+        }
+    }
+
+    /// A request body may have stood still for too long: its stream ends without an answer, as in
+    /// nginx, and is logged with 408.
+    pub(crate) fn expire_body(&mut self, key: SlabKey<ActiveExchange>) {
+        let now = self.requests.env.now.mono;
+        let Some(live) = self.requests.exchanges.live.get(key) else { return };
+        let UploadState::Coming { since, owed } = live.upload else { return };
+        let timeout = live.body_timeout();
+        let due = if owed > 0 { now.after(timeout) } else { since.after(timeout) };
+        if due > now {
+            return self.requests.env.wheel.arm_once(due, PollToken::Body(key).pack());
+        }
+        let (owner, stream) = (live.owner, live.stream);
+        self.requests.step(key, Wake::BodyRefused(LATE_BODY));
+        self.requests.cut_off(key, owner, stream);
+    }
+
+    /// A client may have taken nothing for too long of what an origin waits for it to take.
+    pub(crate) fn expire_stall(&mut self, key: SlabKey<ActiveExchange>) {
+        let now = self.requests.env.now.mono;
+        let Some(live) = self.requests.exchanges.live.get_mut(key) else { return };
+        live.watched = live.paused;
+        if !live.paused {
+            return;
+        }
+        let timeout = live.send_timeout();
+        // One that we hold ourselves may be slow.
+        let due = if live.throttle.is_some() { now } else { live.moved }.after(timeout);
+        if due > now {
+            return self.requests.env.wheel.arm_once(due, PollToken::Stall(key).pack());
+        }
+        // A fragment whose turn has not come may be slow, too.
+        let Some((root, is_pulled)) = self.requests.exchanges.root(key) else { return };
+        if !is_pulled {
+            return self
+                .requests
+                .env
+                .wheel
+                .arm_once(now.after(timeout), PollToken::Stall(key).pack());
+        }
+        if let Some(subject) = self.requests.subject_of(root) {
+            self.requests.env.log_conn(
+                LogLevel::Info,
+                &subject,
+                "client timed out (110: Connection timed out)",
+            );
+        }
+        self.requests.cut_stream(root);
+    }
+}

@@ -1,0 +1,568 @@
+//! The connections of clients over QUIC: their table, their sockets and endpoints, their deadlines,
+//! and which of them send in this turn.
+//!
+//! Owns these. What the framing told stands in the scratch buffers; who carries it to exchanges is
+//! above. Easiest to break: a connection that is lost or gone may still have exchanges, which end
+//! behind it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bolide_base::limits::CONNS_MAX;
+use bolide_base::{Instant, Now, Slab, SlabKey};
+use bolide_conf::model::LogLevel;
+use bolide_engine::{ClientAddress, ConnInfo, TallyCount};
+use bolide_http::Scheme;
+use bolide_io::listen::Listener;
+use bolide_io::{DatagramOut, Interest, Io, UdpBatch};
+use bolide_quic::{ConnId, Endpoint, QuicArrival, QuicClock, QuicEvent, QuicOutgoing, ReadEnd};
+use bolide_wire::{ConnError, StreamId, h3};
+use bytes::Bytes;
+
+use crate::env::WorkerEnv;
+use crate::framing::StreamAct;
+use crate::handshake_client::set_datagram_sender;
+use crate::mail::{Mail, Strayed};
+use crate::quic_conn::{QuicConn, QuicStreamTable};
+use crate::settings::Profile;
+use crate::token::PollToken;
+use crate::udp_sockets::{NO_LISTEN, UdpSocket, UdpSockets};
+
+/// Receive calls on one socket in one turn.
+const BATCHES_PER_TURN: usize = 4;
+/// Bytes read from one stream at a time.
+const READ_MAX: usize = 256 * 1024;
+/// How often a client that waits for an origin is asked for a sign of life: well within the idle
+/// timeouts of browsers.
+const PING_EVERY: Duration = Duration::from_secs(10);
+/// Trains gathered before they are sent.
+pub(crate) const TRAINS_MAX: usize = 32;
+/// How long a client may take to confirm what it got (RFC 9000 §18.2).
+const ACK_DELAY: Duration = Duration::from_millis(25);
+/// H3_REQUEST_INCOMPLETE (RFC 9114 §8.1).
+const H3_REQUEST_INCOMPLETE: u64 = 0x10d;
+
+/// Connections of clients over QUIC, and the sockets that they share.
+#[derive(Debug)]
+pub(crate) struct QuicSide {
+    pub(crate) conns: Slab<QuicConn>,
+    pub(crate) udp: UdpSockets,
+    /// Connections that may send this turn.
+    pub(crate) dirty: Vec<SlabKey<QuicConn>>,
+    clock: QuicClock,
+    pub(crate) scratch: UdpScratch,
+}
+
+/// Buffers of the UDP side.
+#[derive(Debug, Default)]
+pub(crate) struct UdpScratch {
+    batch: UdpBatch,
+    pub(crate) outgoing: QuicOutgoing,
+    chunks: Vec<Bytes>,
+    pub(crate) woken: Vec<(usize, ConnId)>,
+}
+
+/// What one read of a stream came to.
+#[derive(Debug)]
+pub(crate) struct StreamRead {
+    /// What the framing says of it.
+    pub(crate) result: Result<(), ConnError>,
+    /// The stream may hold more.
+    pub(crate) has_more: bool,
+}
+
+impl QuicSide {
+    /// No socket and no connection yet.
+    pub(crate) fn new(clock: QuicClock) -> Self {
+        Self {
+            conns: Slab::with_capacity(CONNS_MAX),
+            udp: UdpSockets::default(),
+            dirty: Vec::new(),
+            clock,
+            scratch: UdpScratch::default(),
+        }
+    }
+
+    /// An event of the transport of a connection.
+    pub(crate) fn poll_event(&mut self, key: SlabKey<QuicConn>) -> Option<QuicEvent> {
+        let conn = self.conns.get(key)?;
+        self.udp[conn.slot].endpoint.poll_event(conn.id)
+    }
+
+    /// Puts the connection among those that may send this turn.
+    pub(crate) fn mark(&mut self, key: SlabKey<QuicConn>) {
+        if let Some(conn) = self.conns.get_mut(key)
+            && !conn.dirty
+        {
+            conn.dirty = true;
+            self.dirty.push(key);
+        }
+    }
+
+    /// Listens on a UDP socket, or refreshes what is listened on already.
+    pub(crate) fn listen<I: Io>(
+        &mut self,
+        listen: usize,
+        socket: &Arc<Listener>,
+        env: &mut WorkerEnv<I>,
+    ) {
+        let settings = &env.generation.listens[listen];
+        let Some(tls) = settings.tls.as_ref().and_then(bolide_tls::Acceptor::quic) else {
+            return env.log_server(LogLevel::Error, "no TLS 1.3 certificate for a quic listener");
+        };
+        if let Some(known) = self.udp.find_mut(|udp| udp.socket.fd() == socket.fd()) {
+            (known.listen, known.wanted) = (listen, true);
+            if let Err(error) = known.endpoint.set_server_config(&settings.quic, tls) {
+                env.log_server(LogLevel::Error, &error.to_string());
+            }
+            return;
+        }
+        let number = u8::try_from(env.number).unwrap_or(u8::MAX);
+        let (keys, clock) = (&env.generation.quic_keys, self.clock);
+        let endpoint = match Endpoint::new(&settings.quic, tls, number, keys, clock) {
+            Ok(endpoint) => endpoint,
+            Err(error) => return env.log_server(LogLevel::Error, &error.to_string()),
+        };
+        let token = PollToken::Udp(self.udp.vacancy() as u32).pack();
+        if env.io.watch(socket.fd(), token, Interest::Level) {
+            let (socket, at) = (socket.clone(), socket.local().ok());
+            let keys = Vec::new();
+            self.udp.insert(UdpSocket { socket, at, listen, endpoint, keys, wanted: true });
+        }
+    }
+
+    /// Takes waiting datagrams; the connections that they woke stand in the scratch buffer.
+    pub(crate) fn receive_datagrams<I: Io>(&mut self, slot: usize, env: &mut WorkerEnv<I>) {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        for _ in 0..BATCHES_PER_TURN {
+            let Some(udp) = self.udp.get_mut(slot) else { break };
+            let received = env.io.receive_datagrams(udp.socket.fd(), &mut scratch.batch);
+            let workers = env.news.posts.len() as u8;
+            for (message, bytes) in scratch.batch.messages() {
+                let from =
+                    QuicArrival { remote: message.remote, local: message.local, ecn: message.ecn };
+                for datagram in bytes.chunks(message.stride.max(1)) {
+                    let owner = bolide_quic::owner(datagram, &env.generation.quic_keys, workers);
+                    if let Some(owner) = owner.filter(|owner| u16::from(*owner) != env.number) {
+                        stray(&env.news.posts, owner, udp.at, message, datagram);
+                        continue;
+                    }
+                    let out = &mut scratch.outgoing;
+                    set_datagram_sender(&env.generation, udp, from);
+                    if let Some(id) = udp.endpoint.receive(env.now, from, datagram, out)
+                        && scratch.woken.last() != Some(&(slot, id))
+                    {
+                        scratch.woken.push((slot, id));
+                    }
+                }
+            }
+            self.send_trains(slot, &mut scratch.outgoing, env);
+            if received < UdpBatch::CAPACITY {
+                break;
+            }
+        }
+        self.scratch = scratch;
+    }
+
+    /// Takes a datagram that another worker received for us; the connection that it woke.
+    pub(crate) fn take_strayed<I: Io>(
+        &mut self,
+        strayed: Strayed,
+        env: &mut WorkerEnv<I>,
+    ) -> Option<SlabKey<QuicConn>> {
+        let Strayed { at, message, bytes } = strayed;
+        let slot = self.udp.position(|udp| udp.at == at)?;
+        let from = QuicArrival { remote: message.remote, local: message.local, ecn: message.ecn };
+        set_datagram_sender(&env.generation, &self.udp[slot], from);
+        let mut outgoing = std::mem::take(&mut self.scratch.outgoing);
+        let id = self.udp[slot].endpoint.receive(env.now, from, &bytes, &mut outgoing);
+        self.send_trains(slot, &mut outgoing, env);
+        self.scratch.outgoing = outgoing;
+        id.and_then(|id| self.key(slot, id, env))
+    }
+
+    /// The worker's connection of an endpoint's; made when it is new.
+    pub(crate) fn key<I: Io>(
+        &mut self,
+        slot: usize,
+        id: ConnId,
+        env: &mut WorkerEnv<I>,
+    ) -> Option<SlabKey<QuicConn>> {
+        let udp = &mut self.udp[slot];
+        if let Some(key) = udp.key(id)
+            && self.conns.get(key).is_some_and(|conn| conn.id == id)
+        {
+            return Some(key);
+        }
+        let conn = udp.endpoint.conn(id)?;
+        let serial = env.next_serial();
+        let ip = conn.local();
+        let remote = conn.remote();
+        let local = udp.local_end(ip);
+        let info = Box::new(ConnInfo {
+            serial,
+            remote: ClientAddress::Inet(remote),
+            local,
+            listen: udp.listen,
+            scheme: Scheme::Https,
+            tls: None,
+            proxy: None,
+            started: env.now,
+        });
+        let conn = QuicConn {
+            slot,
+            id,
+            info,
+            generation: env.generation.clone(),
+            profile: Profile::default(),
+            close_at: None,
+            told_last: false,
+            h3: h3::H3Conn::new(),
+            started: false,
+            dirty: false,
+            lost: false,
+            waiting: Vec::new(),
+            armed: Default::default(),
+            lateness: Default::default(),
+            pings: false,
+            moved: false,
+            exchanges: 0,
+            post_actions: 0,
+        };
+        let key = self.conns.insert(conn).ok()?;
+        for count in [TallyCount::Accepted, TallyCount::Handled, TallyCount::Active] {
+            env.tally.add(count);
+        }
+        udp.set_key(id, Some(key));
+        Some(key)
+    }
+
+    /// Reads what a stream has and gives it to the framing; none if that takes nothing now.
+    pub(crate) fn read_stream<I: Io>(
+        &mut self,
+        key: SlabKey<QuicConn>,
+        stream: u64,
+        env: &mut WorkerEnv<I>,
+    ) -> Option<StreamRead> {
+        let conn = self.conns.get_mut(key)?;
+        if !conn.started || conn.lost {
+            return None;
+        }
+        if !conn.h3.wants_stream(stream) {
+            if !conn.waiting.contains(&stream) {
+                conn.waiting.push(stream);
+            }
+            return None;
+        }
+        let transport = self.udp[conn.slot].endpoint.conn(conn.id)?;
+        if !conn.moved && conn.info.remote.ip() != Some(transport.remote().ip()) {
+            // Who may come in was settled by the old address. What is under way goes on; what
+            // is asked from now on is rejected unprocessed and can be asked anew (RFC 9114
+            // §4.1.1), over a connection whose address the handshake proves.
+            conn.moved = true;
+            conn.h3.shutdown(&mut QuicStreamTable(transport));
+            conn.h3.shutdown(&mut QuicStreamTable(transport));
+        }
+        let early = transport.is_early();
+        let mut chunks = std::mem::take(&mut self.scratch.chunks);
+        let end = transport.read(stream, READ_MAX, &mut chunks);
+        let settings = &conn.generation.listens[conn.info.listen].limits(conn.profile).h3;
+        let (heads, events) = (&mut env.heads, &mut env.scratch.events);
+        let mut result = Ok(());
+        let count = chunks.len();
+        for (number, chunk) in chunks.drain(..).enumerate() {
+            let fin = end == ReadEnd::Finished && number + 1 == count;
+            if result.is_ok() {
+                result = conn.h3.receive(settings, stream, chunk, fin, early, heads, events);
+            }
+        }
+        if count == 0 && end == ReadEnd::Finished && result.is_ok() {
+            let nothing = Bytes::new();
+            result = conn.h3.receive(settings, stream, nothing, true, early, heads, events);
+        }
+        if let (ReadEnd::Reset(code), Ok(())) = (end, result) {
+            result = conn.h3.handle_reset(stream, code, events);
+        }
+        self.scratch.chunks = chunks;
+        let wasted = conn.h3.take_wasted();
+        if wasted > 0 && env.wasters.are_too_many(conn.info.remote, wasted, env.now) {
+            result = result.and(Err(h3::EXCESSIVE_LOAD));
+        }
+        let has_more = result.is_ok() && end == ReadEnd::Full;
+        Some(StreamRead { result, has_more })
+    }
+
+    /// Closes a connection for good; its exchanges have to end.
+    pub(crate) fn close(
+        &mut self,
+        key: SlabKey<QuicConn>,
+        code: u64,
+        reason: &'static str,
+        now: Now,
+    ) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
+            transport.close(now, code, Bytes::from_static(reason.as_bytes()));
+        }
+        conn.lost = true;
+        self.mark(key);
+    }
+
+    /// Forgets a connection whose exchanges have ended.
+    pub(crate) fn remove<I: Io>(&mut self, key: SlabKey<QuicConn>, env: &WorkerEnv<I>) {
+        if let Some(conn) = self.conns.remove(key) {
+            debug_assert!(conn.exchanges == 0, "exchanges end before their connection");
+            debug_assert!(
+                self.udp[conn.slot].key(conn.id) == Some(key),
+                "a socket knows its connections"
+            );
+            env.tally.remove(TallyCount::Active);
+            self.udp[conn.slot].set_key(conn.id, None);
+        }
+    }
+
+    /// Sees to it that a client that waits for an origin does not count its connection idle.
+    pub(crate) fn ping_while_waiting<I: Io>(
+        &mut self,
+        key: SlabKey<QuicConn>,
+        env: &mut WorkerEnv<I>,
+    ) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        if !std::mem::replace(&mut conn.pings, true) {
+            let at = env.now.mono.after(PING_EVERY);
+            env.wheel.arm_once(at, PollToken::Ping(key).pack());
+        }
+    }
+
+    /// Asks a client for a sign of life that may have been waiting for an upstream server for a
+    /// while, which `waits` says.
+    pub(crate) fn ping<I: Io>(
+        &mut self,
+        key: SlabKey<QuicConn>,
+        waits: bool,
+        env: &mut WorkerEnv<I>,
+    ) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        conn.pings = false;
+        if !waits || conn.lost {
+            return;
+        }
+        if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
+            transport.ping();
+        }
+        self.mark(key);
+        self.ping_while_waiting(key, env);
+    }
+
+    /// Cuts a request off that did not arrive in time.
+    pub(crate) fn reset(&mut self, key: SlabKey<QuicConn>, stream: StreamId) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
+            conn.h3.reset(stream, H3_REQUEST_INCOMPLETE, &mut QuicStreamTable(transport));
+        }
+        self.mark(key);
+    }
+
+    /// Does one thing to one stream.
+    pub(crate) fn act(&mut self, key: SlabKey<QuicConn>, stream: StreamId, act: StreamAct) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        match act {
+            StreamAct::Continue => conn.h3.send_continue(stream),
+            StreamAct::Ready => conn.h3.body_ready(stream),
+            // QUIC's own windows are open from the first.
+            StreamAct::Wanted(_) => {}
+            StreamAct::Consumed(bytes) => conn.h3.body_consumed(stream, bytes),
+            StreamAct::Discard => {
+                if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
+                    conn.h3.discard_body(stream, &mut QuicStreamTable(transport));
+                }
+            }
+        }
+    }
+
+    /// Whether a connection is to be closed: its client was told to go away and has all that it
+    /// asked for. What it may have asked before it heard of that is waited for.
+    pub(crate) fn is_to_close<I: Io>(
+        &mut self,
+        key: SlabKey<QuicConn>,
+        env: &WorkerEnv<I>,
+    ) -> bool {
+        let is_served = self.is_served(key);
+        let Some(conn) = self.conns.get_mut(key) else { return false };
+        let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) else { return false };
+        match conn.close_at {
+            _ if !is_served => conn.close_at = None,
+            None => {
+                let grace = 2 * transport.round_trip() + ACK_DELAY;
+                conn.close_at = Some(env.now.mono.after(grace));
+            }
+            Some(at) if at > env.now.mono => {}
+            Some(_) if !std::mem::replace(&mut conn.told_last, true) => {
+                // RFC 9114 §5.2: at last the client learns which requests were processed.
+                conn.h3.shutdown(&mut QuicStreamTable(transport));
+                let grace = 2 * transport.round_trip() + ACK_DELAY;
+                conn.close_at = Some(env.now.mono.after(grace));
+            }
+            Some(_) => {
+                conn.close_at = None;
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Whether the client has all that it asked for.
+    fn is_served(&mut self, key: SlabKey<QuicConn>) -> bool {
+        let Some(conn) = self.conns.get(key) else { return true };
+        let transport = self.udp[conn.slot].endpoint.conn(conn.id);
+        conn.h3.is_idle() && transport.is_none_or(|transport| !transport.owes())
+    }
+
+    /// Sets the deadline of a connection.
+    pub(crate) fn rearm<I: Io>(&mut self, key: SlabKey<QuicConn>, env: &mut WorkerEnv<I>) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        let deadline = self.udp[conn.slot].endpoint.deadline(conn.id);
+        // One that has come is acted on when the connection writes, which it is marked for.
+        let close_at = conn.close_at.filter(|at| !conn.lost && *at > env.now.mono);
+        if let Some(deadline) = [deadline, close_at].into_iter().flatten().min() {
+            env.wheel.arm(&mut conn.armed, deadline, PollToken::Quic(key).pack());
+        }
+        if conn.h3.streams_open() > 0 {
+            let limits = conn.generation.listens[conn.info.listen].limits(conn.profile);
+            if let Some(at) = conn.lateness.watch(limits, env.now.mono) {
+                env.wake_at(at, PollToken::LateQuic(key));
+            }
+        }
+    }
+
+    /// The deadline of a connection may have come; whether its transport has events.
+    pub(crate) fn expire<I: Io>(
+        &mut self,
+        key: SlabKey<QuicConn>,
+        at: Instant,
+        env: &mut WorkerEnv<I>,
+    ) -> bool {
+        let Some(conn) = self.conns.get_mut(key) else { return false };
+        conn.armed.fired(at);
+        let (slot, id) = (conn.slot, conn.id);
+        if conn.close_at.is_some_and(|at| at <= env.now.mono) && !conn.lost {
+            self.mark(key);
+        }
+        let endpoint = &mut self.udp[slot].endpoint;
+        if endpoint.deadline(id).is_some_and(|deadline| deadline <= env.now.mono) {
+            endpoint.handle_deadline(id, env.now);
+            return true;
+        }
+        self.rearm(key, env);
+        false
+    }
+
+    /// Sends what was packed for the connections of one socket.
+    pub(crate) fn send_trains<I: Io>(
+        &mut self,
+        slot: usize,
+        outgoing: &mut QuicOutgoing,
+        env: &mut WorkerEnv<I>,
+    ) {
+        if outgoing.is_empty() {
+            return;
+        }
+        let Some(udp) = self.udp.get_mut(slot) else { return outgoing.clear() };
+        for trains in outgoing.trains().chunks(TRAINS_MAX) {
+            let mut out = [EMPTY; TRAINS_MAX];
+            for (to, train) in out.iter_mut().zip(trains) {
+                *to = DatagramOut {
+                    bytes: &train.bytes,
+                    segment: train.segment,
+                    remote: train.remote,
+                    local: train.local,
+                    ecn: train.ecn,
+                };
+            }
+            // What the socket does not take is lost, as on any network; the protocol repairs it.
+            let _ = env.io.send_datagrams(udp.socket.fd(), &out[..trains.len()]);
+        }
+        outgoing.clear();
+    }
+
+    /// Ends a connection with its requests; whether it is to be closed at once, as it has none.
+    pub(crate) fn end(&mut self, key: SlabKey<QuicConn>) -> bool {
+        let Some(conn) = self.conns.get_mut(key) else { return false };
+        if !conn.started {
+            return true;
+        }
+        // A request may be on its way: the client is told before the connection closes.
+        if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
+            conn.h3.shutdown(&mut QuicStreamTable(transport));
+            self.mark(key);
+        }
+        false
+    }
+
+    /// Lets those sockets go that the configuration no longer names; which connections have to end.
+    pub(crate) fn forget_others(
+        &mut self,
+        sockets: &[(usize, Arc<Listener>)],
+    ) -> Vec<SlabKey<QuicConn>> {
+        let mut is_leaving = false;
+        for udp in self.udp.iter_mut() {
+            udp.wanted = sockets.iter().any(|(_, socket)| socket.fd() == udp.socket.fd());
+            if !udp.wanted {
+                udp.listen = NO_LISTEN;
+                udp.endpoint.stop_accepting();
+                is_leaving = true;
+            }
+        }
+        self.udp.is_leaving = is_leaving;
+        if !is_leaving {
+            return Vec::new();
+        }
+        let is_unwanted = |key: &SlabKey<QuicConn>| {
+            self.conns.get(*key).is_some_and(|conn| !self.udp[conn.slot].wanted)
+        };
+        self.conns.keys().filter(is_unwanted).collect()
+    }
+
+    /// Closes what no connection is left on.
+    pub(crate) fn let_sockets_go<I: Io>(&mut self, env: &mut WorkerEnv<I>) {
+        let mut is_leaving = false;
+        for (place, held) in self.udp.places.iter_mut().enumerate() {
+            let Some(udp) = held.as_ref().filter(|udp| !udp.wanted) else { continue };
+            let is_used = udp.endpoint.live() > 0
+                || self
+                    .conns
+                    .keys()
+                    .any(|key| self.conns.get(key).is_some_and(|conn| conn.slot == place));
+            if is_used {
+                is_leaving = true;
+            } else {
+                env.io.unwatch(udp.socket.fd());
+                *held = None;
+            }
+        }
+        self.udp.is_leaving = is_leaving;
+    }
+}
+
+const EMPTY: DatagramOut<'static> = DatagramOut {
+    bytes: &[],
+    segment: 0,
+    remote: SocketAddr::V4(std::net::SocketAddrV4::new(std::net::Ipv4Addr::UNSPECIFIED, 0)),
+    local: None,
+    ecn: 0,
+};
+
+fn stray(
+    posts: &[crate::mail::Post],
+    owner: u8,
+    at: Option<SocketAddr>,
+    message: bolide_io::DatagramIn,
+    datagram: &[u8],
+) {
+    if let Some(post) = posts.get(usize::from(owner)) {
+        let strayed = Strayed { at, message, bytes: datagram.to_vec() };
+        // A full box loses a datagram, as a full socket does.
+        let _ = post.send(Mail::Datagram(Box::new(strayed)));
+    }
+}

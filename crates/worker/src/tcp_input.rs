@@ -1,0 +1,357 @@
+//! From the socket: a new connection, one read per turn, TLS, the framing.
+
+use std::collections::VecDeque;
+
+use bolide_base::deadline_queue::Armed;
+use bolide_base::limits::RECEIVE_SIZE;
+use bolide_base::{Segment, SlabKey};
+use bolide_conf::model::LogLevel;
+use bolide_engine::ConnInfo;
+use bolide_http::Scheme;
+use bolide_io::{Io, ReceivedBytes, SocketPeers};
+use bytes::Bytes;
+
+use crate::env::{Scratch, WorkerEnv};
+use crate::framing::{ConnFraming, FirstBytes, first_bytes};
+use crate::handshake_client::set_connecting_client;
+use crate::lateness::Lateness;
+use crate::settings::Profile;
+use crate::tcp::{Opening, ROOM_MIN, TcpConn, TcpWait};
+use crate::tcp_side::TcpSide;
+
+/// What the bytes are that a connection received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Received {
+    /// Nothing to go on with.
+    Nothing,
+    /// So many bytes of TLS records.
+    Sealed(usize),
+    /// So many bytes for the framing.
+    Plain(usize),
+    /// The client broke the rules of what comes first.
+    Broken,
+}
+
+/// What became of TLS records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unsealed {
+    /// The connection is in the clear, or gone.
+    Nothing,
+    /// What they held stands in the scratch buffer, which may be for the framing.
+    Plain {
+        /// Whether there is something for the framing.
+        has_some: bool,
+    },
+    /// The session has failed.
+    Failed,
+}
+
+/// What the end of a client's side leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AtEof {
+    /// The connection is gone.
+    Nothing,
+    /// It is closed.
+    Close,
+    /// The framing was told.
+    Told,
+}
+
+impl TcpConn {
+    /// A connection that a client has just made.
+    ///
+    /// # Errors
+    ///
+    /// No TLS session can be made.
+    pub(crate) fn accepted<I: Io>(
+        listen: usize,
+        client: &SocketPeers,
+        env: &mut WorkerEnv<I>,
+    ) -> Result<Self, bolide_tls::TlsError> {
+        let settings = &env.generation.listens[listen];
+        let opening = if settings.proxy_protocol { Opening::Proxy } else { Opening::First };
+        let session = match &settings.tls {
+            Some(acceptor) => Some(Box::new(bolide_tls::TlsSession::new(acceptor)?)),
+            None => None,
+        };
+        let serial = env.next_serial();
+        let info = Box::new(ConnInfo {
+            serial,
+            remote: peer(&client.remote),
+            local: peer(&client.local),
+            listen,
+            scheme: if session.is_some() { Scheme::Https } else { Scheme::Http },
+            tls: None,
+            proxy: None,
+            started: env.now,
+        });
+        Ok(Self {
+            fd: client.fd,
+            info,
+            generation: env.generation.clone(),
+            profile: Profile::default(),
+            asked: None,
+            idle_max: None,
+            manners: None,
+            linger_until: env.now.mono,
+            framing: None,
+            session,
+            input: Vec::new(),
+            cipher: Vec::new(),
+            unsent: VecDeque::new(),
+            room: ROOM_MIN,
+            readable: true,
+            blocked: false,
+            dirty: false,
+            eof: false,
+            hung_up: false,
+            lingering: false,
+            fresh: true,
+            opening,
+            plain_on_tls: false,
+            draining: false,
+            outdated: false,
+            waiting: TcpWait::Head,
+            counted: None,
+            deadline: env.now.mono,
+            armed: Armed::default(),
+            lateness: Lateness::default(),
+            exchanges: 0,
+            post_actions: 0,
+        })
+    }
+}
+
+impl TcpSide {
+    /// One read, if the connection can use it: to the end of what it kept, in the scratch buffer.
+    pub(crate) fn read<I: Io>(
+        &mut self,
+        key: SlabKey<TcpConn>,
+        env: &mut WorkerEnv<I>,
+    ) -> Option<ReceivedBytes> {
+        let conn = self.conns.get_mut(key).filter(|conn| conn.wants_input())?;
+        let secured = conn.session.is_some();
+        let kept = if secured { &mut conn.cipher } else { &mut conn.input };
+        let held = kept.len();
+        let (before, room) = env.scratch.received(0..held + RECEIVE_SIZE).split_at_mut(held);
+        before.copy_from_slice(kept);
+        Some(match env.io.receive(conn.fd, room) {
+            ReceivedBytes::Bytes(n) => {
+                debug_assert!(n > 0 && n <= RECEIVE_SIZE, "a read gives bytes that have room");
+                // The end of the stream is reported only once, maybe together with these bytes.
+                conn.readable = n == RECEIVE_SIZE || conn.hung_up;
+                // Nothing that was kept is needed twice; the memory goes back at once, so that an
+                // idle connection holds none.
+                *kept = Vec::new();
+                ReceivedBytes::Bytes(held + n)
+            }
+            ReceivedBytes::Blocked => {
+                conn.readable = false;
+                ReceivedBytes::Blocked
+            }
+            end @ (ReceivedBytes::End | ReceivedBytes::Dead) => end,
+        })
+    }
+
+    /// Takes what comes before the client's own bytes off `len` bytes in the scratch buffer.
+    pub(crate) fn open<I: Io>(
+        &mut self,
+        key: SlabKey<TcpConn>,
+        mut len: usize,
+        env: &mut WorkerEnv<I>,
+    ) -> Received {
+        let Some(conn) = self.conns.get_mut(key) else { return Received::Nothing };
+        if conn.lingering {
+            if conn.readable {
+                self.again.push(key);
+            }
+            self.rearm(key, env);
+            return Received::Nothing;
+        }
+        conn.fresh = false;
+        if conn.opening == Opening::Proxy {
+            match conn.take_proxy(len, env) {
+                Ok(Some(left)) => len = left,
+                Ok(None) => {
+                    self.after_input(key, env);
+                    return Received::Nothing;
+                }
+                Err(()) => return Received::Broken,
+            }
+        }
+        let Some(conn) = self.conns.get_mut(key) else { return Received::Nothing };
+        if conn.opening == Opening::First {
+            conn.opening = Opening::Over;
+            let first = env.scratch.received[0];
+            if conn.session.is_some() && !bolide_tls::opens_handshake(first) {
+                conn.session = None;
+                conn.plain_on_tls = true;
+            }
+        }
+        if conn.session.is_some() { Received::Sealed(len) } else { Received::Plain(len) }
+    }
+
+    /// Opens TLS records: `len` bytes in the scratch buffer.
+    pub(crate) fn unseal<I: Io>(
+        &mut self,
+        key: SlabKey<TcpConn>,
+        len: usize,
+        env: &mut WorkerEnv<I>,
+    ) -> Unsealed {
+        let Some(conn) = self.conns.get_mut(key) else { return Unsealed::Nothing };
+        let Some(session) = &mut conn.session else { return Unsealed::Nothing };
+        let Scratch { plain, sealed, received, .. } = &mut env.scratch;
+        plain.clear();
+        plain.extend_from_slice(&conn.input);
+        let held = plain.len();
+        conn.input.clear();
+        sealed.clear();
+        let cipher = &mut received[..len];
+        let was_handshaking = session.is_handshaking();
+        if was_handshaking {
+            set_connecting_client(&conn.generation, &conn.info);
+        }
+        let result = session.receive(cipher, plain, sealed);
+        if !sealed.is_empty() {
+            conn.unsent.push_back(Segment::Bytes(Bytes::copy_from_slice(sealed)));
+        }
+        match result {
+            Ok(done) => {
+                debug_assert!(done.consumed <= len, "a session takes what there is");
+                if done.consumed < len {
+                    conn.cipher = received[done.consumed..len].to_vec();
+                }
+                let has_some = plain.len() > held || held > 0;
+                if was_handshaking && !session.is_handshaking() {
+                    conn.secured();
+                }
+                Unsealed::Plain { has_some }
+            }
+            Err(error) => {
+                let subject = conn.subject();
+                let text = env.complain(&subject).unwrap_or_else(|| error.to_string());
+                env.log_conn(LogLevel::Info, &subject, &format!("{text} while SSL handshaking"));
+                Unsealed::Failed
+            }
+        }
+    }
+
+    /// Lets the framing take some of `bytes`: how many it took. None if it takes nothing now.
+    pub(crate) fn take<I: Io>(
+        &mut self,
+        key: SlabKey<TcpConn>,
+        bytes: &[u8],
+        env: &mut WorkerEnv<I>,
+    ) -> Option<usize> {
+        let conn = self.conns.get_mut(key)?;
+        if conn.framing.is_none() {
+            conn.framing = Some(choose(conn, bytes)?);
+        }
+        let held = conn.is_held();
+        let framing = conn.framing.as_mut()?;
+        if held || !framing.wants_input() {
+            return None;
+        }
+        let profile = conn.asked.unwrap_or(conn.profile);
+        let settings = conn.generation.listens[conn.info.listen].limits(profile);
+        let asks_host = settings.h1.asks_host;
+        let (heads, events) = (&mut env.heads, &mut env.scratch.events);
+        let taken = framing.receive(settings, env.now, bytes, heads, events);
+        let wasted = framing.take_wasted();
+        if wasted > 0 && env.wasters.are_too_many(conn.info.remote, wasted, env.now) {
+            framing.calm_down(events);
+        }
+        let taken = match taken {
+            Ok(0) if env.scratch.events.is_empty() => return None,
+            Ok(n) => {
+                debug_assert!(n <= bytes.len(), "a framing takes what there is");
+                if asks_host {
+                    conn.hear_host(!env.scratch.events.is_empty());
+                }
+                n
+            }
+            Err(error) => {
+                let subject = conn.subject();
+                env.log_conn(LogLevel::Info, &subject, error.reason);
+                bytes.len()
+            }
+        };
+        self.mark_dirty(key);
+        Some(taken)
+    }
+
+    /// Keeps plain bytes that the framing has not taken.
+    pub(crate) fn keep(&mut self, key: SlabKey<TcpConn>, rest: &[u8]) {
+        if let Some(conn) = self.conns.get_mut(key)
+            && !rest.is_empty()
+        {
+            debug_assert!(!conn.lingering, "after the last answer nothing is kept");
+            conn.input.clear();
+            conn.input.extend_from_slice(rest);
+        }
+    }
+
+    /// The peer will send no more.
+    pub(crate) fn handle_eof<I: Io>(
+        &mut self,
+        key: SlabKey<TcpConn>,
+        env: &mut WorkerEnv<I>,
+    ) -> AtEof {
+        let Some(conn) = self.conns.get_mut(key) else { return AtEof::Nothing };
+        (conn.eof, conn.readable) = (true, false);
+        let Some(framing) = &mut conn.framing else { return AtEof::Close };
+        let is_rest = framing.is_idle() && conn.unsent.is_empty();
+        if conn.lingering || matches!(framing, ConnFraming::H2(_)) || is_rest {
+            return AtEof::Close;
+        }
+        framing.handle_eof(&mut env.scratch.events);
+        AtEof::Told
+    }
+
+    /// What is to be sent after bytes were read, and whether more are.
+    pub(crate) fn after_input<I: Io>(&mut self, key: SlabKey<TcpConn>, env: &mut WorkerEnv<I>) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        if !conn.unsent.is_empty() {
+            self.mark_dirty(key);
+        }
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        if conn.wants_input() {
+            self.again.push(key);
+        }
+        self.rearm(key, env);
+    }
+}
+
+impl TcpConn {
+    /// The handshake is done: the protocol is known, and which server is called.
+    fn secured(&mut self) {
+        let Some(session) = &mut self.session else { return };
+        self.info.tls = Some(crate::tcp::tls_facts(session));
+        self.profile = self.generation.profile(&self.info);
+        let limits = self.generation.listens[self.info.listen].limits(self.profile);
+        session.limit_records(limits.record_size);
+        debug_assert!(self.framing.is_none(), "nothing was read in the clear before");
+        self.framing = Some(match session.alpn() {
+            Some(b"h2") => ConnFraming::h2(),
+            _ => ConnFraming::h1(),
+        });
+    }
+}
+
+fn choose(conn: &TcpConn, bytes: &[u8]) -> Option<ConnFraming> {
+    if conn.plain_on_tls || !conn.settings().http2 {
+        return Some(ConnFraming::h1());
+    }
+    match first_bytes(bytes) {
+        FirstBytes::Http1 => Some(ConnFraming::h1()),
+        FirstBytes::Http2 => Some(ConnFraming::h2()),
+        FirstBytes::Unclear => None,
+    }
+}
+
+const fn peer(end: &bolide_io::SocketPeer) -> bolide_engine::ClientAddress {
+    match end {
+        bolide_io::SocketPeer::Inet(at) => bolide_engine::ClientAddress::Inet(*at),
+        bolide_io::SocketPeer::Unix => bolide_engine::ClientAddress::Unix,
+    }
+}

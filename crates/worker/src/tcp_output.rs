@@ -1,0 +1,197 @@
+//! To the socket: what earlier turns left over, one gathered write per turn, and what follows it.
+
+use bolide_base::{CopyPolicy, Segment, SendChain, SlabKey};
+use bolide_conf::model::LingeringClose;
+use bolide_io::{Io, Reset, Sent};
+
+use crate::bodies::is_same;
+use crate::env::WorkerEnv;
+use crate::segments::{advance, keep_rest, segment_len};
+use crate::tcp::{ROOM_MIN, TcpConn};
+use crate::tcp_side::TcpSide;
+
+/// Bytes that may be pulled for one connection in one turn.
+const ROOM_MAX: usize = 256 * 1024;
+
+/// How far what earlier turns left over was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Flushed {
+    /// Nothing is left.
+    All,
+    /// The socket is full, or more follows in the next turn.
+    Part,
+    /// The connection is dead.
+    Dead,
+}
+
+impl TcpSide {
+    /// Sends what earlier turns left over.
+    pub(crate) fn flush<I: Io>(
+        &mut self,
+        key: SlabKey<TcpConn>,
+        env: &mut WorkerEnv<I>,
+    ) -> Flushed {
+        let Some(conn) = self.conns.get_mut(key) else { return Flushed::Part };
+        while let Some(segment) = conn.unsent.front_mut() {
+            let len = segment_len(segment);
+            if !is_intact(&mut env.io, Some(segment)) {
+                return Flushed::Dead;
+            }
+            match env.io.send_segment(conn.fd, segment) {
+                Sent::Bytes(n) if n == len => {
+                    conn.unsent.pop_front();
+                }
+                Sent::Bytes(n) => {
+                    advance(segment, n);
+                    // sendfile moves a bounded piece at a time; only a send of nothing means full.
+                    let more = matches!(segment, Segment::File(_)) && n > 0;
+                    conn.blocked = !more;
+                    if more {
+                        self.again_output.push(key);
+                    }
+                    self.rearm(key, env);
+                    return Flushed::Part;
+                }
+                Sent::Dead | Sent::FileFailed => return Flushed::Dead,
+            }
+        }
+        conn.blocked = false;
+        Flushed::All
+    }
+
+    /// Sends what the scratch chain holds, sealed if the connection is secret; keeps what the
+    /// socket does not take. False when the connection is dead.
+    pub(crate) fn send<I: Io>(&mut self, key: SlabKey<TcpConn>, env: &mut WorkerEnv<I>) -> bool {
+        let Some(conn) = self.conns.get_mut(key) else { return true };
+        let sealed = match &mut conn.session {
+            Some(session) => {
+                env.scratch.sealed.clear();
+                let plain = env.scratch.chain.contiguous().unwrap_or_default();
+                if session.seal(plain, &mut env.scratch.sealed).is_err() {
+                    return false;
+                }
+                true
+            }
+            None => false,
+        };
+        let is_alive = self.scratch_to_socket(key, sealed, env);
+        env.scratch.records.clear();
+        is_alive
+    }
+
+    /// Sends the sealed bytes, or the chain itself, and keeps what the socket does not take.
+    fn scratch_to_socket<I: Io>(
+        &mut self,
+        key: SlabKey<TcpConn>,
+        sealed: bool,
+        env: &mut WorkerEnv<I>,
+    ) -> bool {
+        let Some(conn) = self.conns.get_mut(key) else { return true };
+        debug_assert!(conn.unsent.is_empty(), "what was left over is sent before");
+        let sent = if sealed {
+            let mut records = SendChain::new(CopyPolicy::Contiguous);
+            std::mem::swap(&mut env.scratch.records, &mut records);
+            records.push_writing(|buffer| std::mem::swap(buffer, &mut env.scratch.sealed));
+            let sent = env.io.send(conn.fd, &records);
+            std::mem::swap(&mut env.scratch.records, &mut records);
+            sent
+        } else {
+            env.io.send(conn.fd, &env.scratch.chain)
+        };
+        let chain = if sealed { &mut env.scratch.records } else { &mut env.scratch.chain };
+        match sent {
+            Sent::Bytes(n) if n == chain.len() => {
+                conn.room = (conn.room * 2).min(ROOM_MAX);
+            }
+            Sent::Bytes(n) => {
+                debug_assert!(n < chain.len(), "a socket takes no more than there is");
+                conn.blocked = true;
+                conn.room = usize::try_from(n).unwrap_or(ROOM_MAX).clamp(ROOM_MIN, ROOM_MAX);
+                keep_rest(chain, n, &mut conn.unsent);
+                // A file that shrank ends a send as a full socket does, but nothing follows.
+                return is_intact(&mut env.io, conn.unsent.front());
+            }
+            Sent::Dead | Sent::FileFailed => return false,
+        }
+        true
+    }
+
+    /// Decides what follows a write: more of it, the next request, or the end, which is returned
+    /// as the way to close it.
+    pub(crate) fn after_output<I: Io>(
+        &mut self,
+        key: SlabKey<TcpConn>,
+        env: &mut WorkerEnv<I>,
+    ) -> Option<Reset> {
+        let conn = self.conns.get_mut(key)?;
+        if (env.draining || conn.outdated)
+            && let Some(framing) = &mut conn.framing
+            && framing.requests() > 0
+        {
+            conn.draining = true;
+            framing.shutdown();
+        }
+        let Some(framing) = &conn.framing else {
+            self.rearm(key, env);
+            return None;
+        };
+        if framing.is_broken() && conn.unsent.is_empty() {
+            return Some(Reset::Yes);
+        }
+        if conn.is_finished() {
+            return self.finish(key, env);
+        }
+        let idle = framing.is_idle();
+        if idle && conn.unsent.is_empty() && conn.input.is_empty() {
+            if conn.eof || conn.draining && framing.requests() == 0 {
+                return Some(Reset::No);
+            }
+            if conn.draining {
+                return self.finish(key, env);
+            }
+        }
+        let next_piece = matches!(conn.unsent.front(), Some(Segment::File(_))) && !conn.blocked;
+        if next_piece || framing.has_output() && conn.unsent.is_empty() {
+            self.again_output.push(key);
+        }
+        if conn.wants_input() {
+            self.again.push(key);
+        }
+        self.rearm(key, env);
+        None
+    }
+
+    /// The last answer has left: ends the connection so that the peer can read it, or says how to
+    /// close it.
+    fn finish<I: Io>(&mut self, key: SlabKey<TcpConn>, env: &mut WorkerEnv<I>) -> Option<Reset> {
+        let conn = self.conns.get_mut(key)?;
+        debug_assert!(conn.unsent.is_empty() && !conn.lingering, "all of the answer has left");
+        conn.say_goodbye(&mut env.io);
+        let manners = *conn.manners();
+        let lingers = conn.framing.as_ref().is_some_and(|framing| match manners.lingering {
+            LingeringClose::Off if framing.is_plain_h1() => false,
+            LingeringClose::Always => true,
+            LingeringClose::Off | LingeringClose::On => framing.needs_lingering(),
+        });
+        if conn.eof || !lingers && !conn.draining {
+            return Some(Reset::No);
+        }
+        // Closing with unread bytes would make the kernel reset the connection, and the client
+        // might lose the answer with it.
+        env.io.shut_write(conn.fd);
+        conn.lingering = true;
+        conn.linger_until = env.now.mono.after(manners.lingering_time);
+        conn.input = Vec::new();
+        self.again.push(key);
+        self.rearm(key, env);
+        None
+    }
+}
+
+/// Whether what is to be sent is still what its head announced.
+fn is_intact(io: &mut impl Io, segment: Option<&Segment>) -> bool {
+    match segment {
+        Some(Segment::File(range)) => is_same(io, &range.file, range.stamp),
+        Some(Segment::Inline(..) | Segment::Bytes(_)) | None => true,
+    }
+}

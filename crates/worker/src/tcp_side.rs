@@ -1,0 +1,304 @@
+//! The connections of clients over stream sockets: their table, their deadlines, and which of them
+//! read or write in this turn.
+//!
+//! Owns these. Ends no connection on its own account: its exchanges have to end first, so the turn
+//! is told how it is to end.
+
+use std::time::Duration;
+
+use bolide_base::limits::CONNS_MAX;
+use bolide_base::{Instant, Slab, SlabKey};
+use bolide_conf::model::LogLevel;
+use bolide_engine::TallyCount;
+use bolide_http::RequestHead;
+use bolide_io::{Interest, Io, Reset};
+use bolide_wire::StreamOwner;
+
+use crate::env::WorkerEnv;
+use crate::framing::ConnFraming;
+use crate::generation::Generation;
+use crate::tcp::{TcpConn, TcpWait};
+use crate::token::PollToken;
+
+/// Connections of clients over stream sockets.
+#[derive(Debug)]
+pub(crate) struct TcpSide {
+    pub(crate) conns: Slab<TcpConn>,
+    /// Connections that may write this turn.
+    pub(crate) dirty: Vec<SlabKey<TcpConn>>,
+    /// Connections that are read again though nothing is reported.
+    pub(crate) again: Vec<SlabKey<TcpConn>>,
+    /// Connections that write again though nothing is reported.
+    pub(crate) again_output: Vec<SlabKey<TcpConn>>,
+}
+
+/// What a deadline of a connection that has come leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TcpExpiry {
+    /// Nothing, or nothing any more.
+    Nothing,
+    /// Its exchanges are looked at.
+    Exchange,
+    /// It is closed without a word.
+    Close,
+    /// Its client is late with a head.
+    Head,
+    /// Its client takes nothing.
+    Room,
+}
+
+impl TcpSide {
+    /// No connection yet.
+    pub(crate) const fn new() -> Self {
+        Self {
+            conns: Slab::with_capacity(CONNS_MAX),
+            dirty: Vec::new(),
+            again: Vec::new(),
+            again_output: Vec::new(),
+        }
+    }
+
+    /// Whether the next turn has something to do though nothing is reported.
+    pub(crate) const fn is_busy(&self) -> bool {
+        !(self.again.is_empty() && self.again_output.is_empty() && self.dirty.is_empty())
+    }
+
+    /// Takes a connection in and has its socket watched.
+    ///
+    /// # Errors
+    ///
+    /// There is no room, or the kernel does not watch it; the latter leaves it in the table.
+    pub(crate) fn insert<I: Io>(
+        &mut self,
+        conn: TcpConn,
+        env: &mut WorkerEnv<I>,
+    ) -> Result<SlabKey<TcpConn>, Option<SlabKey<TcpConn>>> {
+        let fd = conn.fd;
+        let Ok(key) = self.conns.insert(conn) else {
+            env.io.close(fd, Reset::Yes);
+            return Err(None);
+        };
+        env.tally.add(TallyCount::Handled);
+        env.tally.add(TallyCount::Active);
+        if !env.io.watch(fd, PollToken::Tcp(key).pack(), Interest::Edge) {
+            return Err(Some(key));
+        }
+        Ok(key)
+    }
+
+    /// Closes a connection that has no exchange any more.
+    pub(crate) fn remove<I: Io>(
+        &mut self,
+        key: SlabKey<TcpConn>,
+        reset: Reset,
+        env: &mut WorkerEnv<I>,
+    ) {
+        let Some(mut conn) = self.conns.remove(key) else { return };
+        debug_assert!(conn.exchanges == 0, "exchanges end before their connection");
+        // The end of a body may be the end of the connection: one that was cut must not look
+        // complete.
+        let is_whole = |framing: &ConnFraming| framing.is_idle() || !framing.is_plain_h1();
+        if reset == Reset::No && conn.framing.as_ref().is_none_or(is_whole) {
+            conn.say_goodbye(&mut env.io);
+        }
+        env.tally.remove(TallyCount::Active);
+        conn.counted.into_iter().for_each(|count| env.tally.remove(count));
+        env.close(conn.fd, reset);
+    }
+
+    /// Puts the connection among those that may write this turn.
+    pub(crate) fn mark_dirty(&mut self, key: SlabKey<TcpConn>) {
+        if let Some(conn) = self.conns.get_mut(key)
+            && !conn.dirty
+        {
+            conn.dirty = true;
+            self.dirty.push(key);
+        }
+    }
+
+    /// Whether the connection may write this turn.
+    pub(crate) fn is_dirty(&self, key: SlabKey<TcpConn>) -> bool {
+        self.conns.get(key).is_some_and(|conn| conn.dirty)
+    }
+
+    /// Sets the deadline that belongs to what the connection waits for now.
+    pub(crate) fn rearm<I: Io>(&mut self, key: SlabKey<TcpConn>, env: &mut WorkerEnv<I>) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        let waiting = conn.now_waiting();
+        let counts = conn.counts_as(waiting);
+        if counts != conn.counted {
+            conn.counted.into_iter().for_each(|count| env.tally.remove(count));
+            counts.into_iter().for_each(|count| env.tally.add(count));
+            conn.counted = counts;
+        }
+        // A head must be complete within one timeout, however slowly its bytes drip.
+        if waiting == TcpWait::Head && conn.waiting == TcpWait::Head && !conn.fresh {
+            return;
+        }
+        debug_assert!(
+            !conn.blocked || !conn.unsent.is_empty(),
+            "a socket that is full has something to take"
+        );
+        conn.waiting = waiting;
+        let settings = conn.settings();
+        let timeout = match waiting {
+            TcpWait::Head => settings.header_timeout,
+            TcpWait::Request => conn.idle_max.unwrap_or(settings.keepalive_timeout),
+            TcpWait::Exchange => settings.body_timeout,
+            TcpWait::Room => conn.manners().send_timeout,
+            TcpWait::Linger => {
+                let left = conn.linger_until.since(env.now.mono);
+                conn.manners().lingering_timeout.min(left)
+            }
+        };
+        conn.deadline = env.now.mono.after(timeout.max(Duration::from_millis(1)));
+        debug_assert!(conn.deadline > env.now.mono, "a deadline lies ahead when it is set");
+        env.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
+        if waiting == TcpWait::Exchange && matches!(conn.framing, Some(ConnFraming::H2(_))) {
+            let limits = conn.generation.listens[conn.info.listen].limits(conn.profile);
+            if let Some(at) = conn.lateness.watch(limits, env.now.mono) {
+                env.wake_at(at, PollToken::LateTcp(key));
+            }
+        }
+    }
+
+    fn rearm_soon<I: Io>(&mut self, key: SlabKey<TcpConn>, env: &mut WorkerEnv<I>) {
+        let Some(conn) = self.conns.get_mut(key) else { return };
+        conn.deadline = env.now.mono.after(conn.manners().lingering_timeout);
+        env.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
+    }
+
+    /// The deadline of a connection may have come: what that leads to.
+    pub(crate) fn expire<I: Io>(
+        &mut self,
+        key: SlabKey<TcpConn>,
+        at: Instant,
+        env: &mut WorkerEnv<I>,
+    ) -> TcpExpiry {
+        let Some(conn) = self.conns.get_mut(key) else { return TcpExpiry::Nothing };
+        conn.armed.fired(at);
+        if conn.deadline > env.now.mono {
+            env.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
+            return TcpExpiry::Nothing;
+        }
+        match conn.waiting {
+            // A quiet end: HTTP/2 clients are told by GOAWAY which requests were served.
+            TcpWait::Request => {
+                let ends_politely = conn.framing.as_mut().is_some_and(|framing| {
+                    framing.shutdown();
+                    framing.has_output()
+                });
+                if !ends_politely {
+                    return TcpExpiry::Close;
+                }
+                self.mark_dirty(key);
+                self.rearm_soon(key, env);
+                TcpExpiry::Nothing
+            }
+            TcpWait::Exchange => TcpExpiry::Exchange,
+            TcpWait::Linger => TcpExpiry::Close,
+            TcpWait::Head => TcpExpiry::Head,
+            TcpWait::Room => TcpExpiry::Room,
+        }
+    }
+
+    /// The client takes nothing or sends nothing, or an exchange waits for something of ours, which
+    /// `is_ours` says; whether the client is late.
+    pub(crate) fn expire_exchange<I: Io>(
+        &mut self,
+        key: SlabKey<TcpConn>,
+        is_ours: bool,
+        env: &mut WorkerEnv<I>,
+    ) -> bool {
+        let Some(conn) = self.conns.get_mut(key) else { return false };
+        conn.deadline = env.now.mono.after(conn.settings().body_timeout);
+        // What was answered in this turn has not left.
+        let is_ours = is_ours || conn.dirty || conn.is_held();
+        let listens = |framing: &ConnFraming| {
+            (framing.wants_input() && !framing.is_tunnel()) || framing.is_draining()
+        };
+        let waits_for_client = conn.framing.as_ref().is_some_and(listens) && !conn.readable;
+        if waits_for_client && !is_ours {
+            return true;
+        }
+        env.wheel.arm(&mut conn.armed, conn.deadline, PollToken::Tcp(key).pack());
+        false
+    }
+
+    /// Logs that the client of a connection is late.
+    pub(crate) fn log_timeout<I: Io>(
+        &self,
+        key: SlabKey<TcpConn>,
+        doing: &str,
+        env: &mut WorkerEnv<I>,
+    ) {
+        let Some(conn) = self.conns.get(key) else { return };
+        let text = format!("client timed out (110: Connection timed out){doing}");
+        env.log_conn(LogLevel::Info, &conn.subject(), &text);
+    }
+
+    /// A connection that waits for its client's next request, if there is one.
+    pub(crate) fn find_idle(&self) -> Option<SlabKey<TcpConn>> {
+        self.conns.keys().find(|&key| self.is_idle(key))
+    }
+
+    /// Whether a connection waits for its client's next request.
+    pub(crate) fn is_idle(&self, key: SlabKey<TcpConn>) -> bool {
+        self.conns.get(key).is_some_and(|conn| conn.now_waiting() == TcpWait::Request)
+    }
+
+    /// Whether a connection speaks HTTP/1 and is done with an exchange.
+    pub(crate) fn is_h1_without(&self, conn: SlabKey<TcpConn>, user: StreamOwner) -> bool {
+        let framing = self.conns.get(conn).and_then(|conn| conn.framing.as_ref());
+        matches!(framing, Some(ConnFraming::H1(h1)) if h1.users().all(|other| other != user))
+    }
+
+    /// Whether the first line of a connection that may speak HTTP/2 in the clear is neither its
+    /// preface nor like any request: three words, no path, no version. RFC 9113 §3.4: such a
+    /// connection is closed; a page in HTTP/1 would be read as a frame.
+    pub(crate) fn is_broken_preface(&self, key: SlabKey<TcpConn>, head: &RequestHead) -> bool {
+        let mut words = head.line.split(|&byte| byte == b' ');
+        let shape = (words.next(), words.next(), words.next(), words.next());
+        let (Some(_), Some(path), Some(version), None) = shape else { return false };
+        let unlike = !path.contains(&b'/') && !version.contains(&b'/');
+        unlike
+            && self.conns.get(key).is_some_and(|conn| {
+                let first = conn.framing.as_ref().is_some_and(|framing| framing.requests() <= 1);
+                let clear = conn.session.is_none() && !conn.plain_on_tls;
+                first && clear && conn.settings().http2
+            })
+    }
+
+    /// Ends connections with their requests. Those that have asked nothing yet were promised an
+    /// answer by being accepted, and may be spared.
+    pub(crate) fn drain(&mut self, spares_fresh: bool) {
+        for key in self.conns.keys().collect::<Vec<_>>() {
+            let Some(conn) = self.conns.get_mut(key) else { continue };
+            if spares_fresh && conn.framing.as_ref().is_none_or(|framing| framing.requests() == 0) {
+                continue;
+            }
+            conn.draining = true;
+            if let Some(framing) = &mut conn.framing {
+                framing.shutdown();
+            }
+            self.mark_dirty(key);
+        }
+    }
+
+    /// Ends with their requests the connections whose clients `newest` would judge otherwise. One
+    /// that has asked nothing yet was promised an answer by being accepted, and gets one.
+    pub(crate) fn drain_outdated(&mut self, newest: &Generation) {
+        for key in self.conns.keys().collect::<Vec<_>>() {
+            let Some(conn) = self.conns.get_mut(key) else { continue };
+            if !newest.judges_otherwise(&conn.generation, &conn.info) {
+                continue;
+            }
+            conn.outdated = true;
+            if let Some(framing) = conn.framing.as_mut().filter(|framing| framing.requests() > 0) {
+                conn.draining = true;
+                framing.shutdown();
+                self.mark_dirty(key);
+            }
+        }
+    }
+}
