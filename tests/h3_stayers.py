@@ -105,6 +105,13 @@ async def origin(peer):
 
 
 @case
+async def unreachable(peer):
+    """An origin whose kernel leaves the connection unanswered."""
+    peer.control()
+    return await ask(peer, path("/unreachable"))
+
+
+@case
 async def large_body(peer):
     """A body that is too large, and goes on."""
     peer.control()

@@ -184,6 +184,54 @@ def h1_fastcgi(conn):
     return str(conn.status())
 
 
+@over_h1("unreachable")
+def h1_unreachable(conn):
+    conn.send(get("/unreachable"))
+    return str(conn.status())
+
+
+@over_h1("unreachable_fastcgi")
+def h1_unreachable_fastcgi(conn):
+    conn.send(get("/unreachable_fastcgi"))
+    return str(conn.status())
+
+
+def upload(conn, path):
+    """Sends more than the kernel buffers towards an origin that reads nothing."""
+    conn.send(post(path, 64 << 20))
+    body = threading.Thread(target=conn.send, args=(b"x" * (64 << 20),), daemon=True)
+    body.start()
+    return str(conn.status())
+
+
+@over_h1("send")
+def h1_send(conn):
+    return upload(conn, "/send")
+
+
+@over_h1("send_fastcgi")
+def h1_send_fastcgi(conn):
+    return upload(conn, "/send_fastcgi")
+
+
+def tries(conn, path):
+    """Of six servers that do not answer, the time is enough for two at most."""
+    conn.send(get(path))
+    head = conn.until(b"\r\n\r\n").decode("latin-1")
+    tried = next(line for line in head.split("\r\n") if line.startswith("X-Tried:"))
+    return f"{head.split(' ')[1]} {'few' if tried.count(',') < 2 else 'many'}"
+
+
+@over_h1("next")
+def h1_next(conn):
+    return tries(conn, "/next")
+
+
+@over_h1("next_fastcgi")
+def h1_next_fastcgi(conn):
+    return tries(conn, "/next_fastcgi")
+
+
 @over_h1("rate")
 def h1_rate(conn):
     conn.send(get("/paced/big.bin"))
@@ -386,6 +434,13 @@ def h2_streams(port, cert):
 def h2_origin(port, cert):
     conn = Http2(port, cert)
     conn.ask(1, "/silent")
+    return conn.outcome(1)
+
+
+@over_h2("unreachable")
+def h2_unreachable(port, cert):
+    conn = Http2(port, cert)
+    conn.ask(1, "/unreachable")
     return conn.outcome(1)
 
 

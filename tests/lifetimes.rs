@@ -14,6 +14,8 @@ use bolide_testkit::{Companion, Proto, TestServer};
 use crate::http;
 
 const CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/lifetimes.py");
+/// A listener whose queue is full: the kernel leaves further connections to it unanswered.
+const FULL_LISTENER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/full_listener.py");
 const H3_CLIENTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/h3_stayers.py");
 
 /// A limit, the ports of its server (cleartext, and TLS with QUIC), and the results of its clients:
@@ -68,6 +70,15 @@ const ROWS: &[Row] = &[
     // proxy_read_timeout and fastcgi_read_timeout
     row("origin", MAIN, "504", "whole", "status 504"),
     row("fastcgi", MAIN, "504", "", ""),
+    // proxy_connect_timeout and fastcgi_connect_timeout
+    row("unreachable", MAIN, "504", "whole", "status 504"),
+    row("unreachable_fastcgi", MAIN, "504", "", ""),
+    // proxy_send_timeout and fastcgi_send_timeout
+    row("send", MAIN, "504", "", ""),
+    row("send_fastcgi", MAIN, "504", "", ""),
+    // proxy_next_upstream_timeout and fastcgi_next_upstream_timeout
+    row("next", MAIN, "504 few", "", ""),
+    row("next_fastcgi", MAIN, "504 few", "", ""),
     // limit_rate
     row("rate", MAIN, "200", "some", "some"),
     // limit_conn
@@ -78,7 +89,7 @@ const ROWS: &[Row] = &[
     row("streams", MAIN, "", "reset", ""),
 ];
 
-fn conf(silent: u16) -> String {
+fn conf(silent: u16, full: &str) -> String {
     let listens = |(plain, tls): (usize, usize)| {
         let port = |n: usize| ["@HTTP@".to_owned(), "@HTTPS@".to_owned()].get(n).cloned();
         let port = |n: usize| port(n).unwrap_or_else(|| format!("@P{n}@"));
@@ -94,6 +105,7 @@ fn conf(silent: u16) -> String {
          keepalive_timeout 300s; large_client_header_buffers 4 8k;
          limit_conn_zone $server_port zone=alone:1m;
          limit_req_zone $server_port zone=seldom:1m rate=1r/m;
+         upstream silent {{ {} }}
          server {{ {main}
              http2_max_concurrent_streams 8;
              location /upload {{
@@ -111,13 +123,32 @@ fn conf(silent: u16) -> String {
              location /application {{
                  fastcgi_read_timeout 1s; fastcgi_pass 127.0.0.1:{silent};
              }}
+             location = /unreachable {{ proxy_connect_timeout 1s; proxy_pass http://{full}; }}
+             location = /unreachable_fastcgi {{ fastcgi_connect_timeout 1s; fastcgi_pass {full}; }}
+             client_max_body_size 0;
+             location = /send {{
+                 proxy_request_buffering off; proxy_send_timeout 1s; proxy_pass http://silent;
+             }}
+             location = /send_fastcgi {{
+                 fastcgi_request_buffering off; fastcgi_send_timeout 1s; fastcgi_pass silent;
+             }}
+             add_header X-Tried $upstream_addr always;
+             location = /next {{
+                 proxy_next_upstream_timeout 1s; proxy_read_timeout 600ms;
+                 proxy_pass http://silent;
+             }}
+             location = /next_fastcgi {{
+                 fastcgi_next_upstream_timeout 1s; fastcgi_read_timeout 600ms;
+                 fastcgi_pass silent;
+             }}
              location /paced/ {{ alias @DIR@/www/; limit_rate 1k; }}
              location /alone/ {{ alias @DIR@/www/; limit_rate 1k; limit_conn alone 1; }}
              location /seldom {{ limit_req zone=seldom; try_files /hello.txt =404; }} }}
          server {{ {heads} client_header_timeout 1s; }}
          server {{ {requests} keepalive_requests 3; }}
          server {{ {age} keepalive_time 1s; }}
-         server {{ {idle} keepalive_timeout 1s; }}"
+         server {{ {idle} keepalive_timeout 1s; }}",
+        format!("server 127.0.0.1:{silent} max_fails=0;").repeat(6),
     )
 }
 
@@ -140,7 +171,8 @@ fn stay(
 fn a_connection_that_stays_at_a_limit_blocks_no_other() {
     // Accepts connections into its queue, and never responds.
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
-    let server = http(&conf(silent.local_addr().unwrap().port()));
+    let full = Companion::start(FULL_LISTENER, [""; 0]);
+    let server = http(&conf(silent.local_addr().unwrap().port(), &full.line()));
     // More than the kernel buffers for a client that reads nothing.
     std::fs::File::create(server.www("huge")).unwrap().set_len(200 << 20).unwrap();
     let (mut stream, mut quic) = (Vec::new(), Vec::new());
