@@ -137,6 +137,14 @@ pub(crate) struct MultipartBody {
 }
 
 impl AnswerBody {
+    /// Drops what is left, without a call where nothing is.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        if !matches!(self, Self::Empty) {
+            *self = Self::Empty;
+        }
+    }
+
     /// Whether other answers may go into it.
     pub(crate) const fn may_have_parts(&self) -> bool {
         matches!(self, Self::Assembly(_) | Self::Reworked(_) | Self::Compound(_))
@@ -509,7 +517,7 @@ impl Answer {
     /// Forgets the last answer and keeps its memory.
     pub(crate) fn clear(&mut self) {
         self.head.clear();
-        self.body = AnswerBody::Empty;
+        self.body.clear();
         self.forced_status = 0;
         self.bare_status = 0;
         self.is_responded = false;

@@ -6,7 +6,6 @@
 use bolide_upstream::OriginNews;
 
 use super::{Exchange, ExchangeState};
-use crate::answer::AnswerBody;
 use crate::content::pass::take_more;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::explain::ring::note_decision;
@@ -93,7 +92,7 @@ impl Exchange {
         if !self.request.notes.get_mut().is_empty() {
             self.request.log_notes(site, ctx);
         }
-        self.answer.body = AnswerBody::Empty;
+        self.answer.body.clear();
         self.request.limited.let_go();
         ctx.effects.push(StepEffect::Finish);
         ExchangeState::Done

@@ -3,7 +3,7 @@
 use bolide_base::{SendChain, Spool};
 use bolide_http::{Method, RequestHead, ResponseHead};
 
-use crate::answer::{AnswerBody, BodyPiece, Inflow};
+use crate::answer::{BodyPiece, Inflow};
 use crate::ctx::{SiteRef, StepCtx, StepEffect, Wake};
 use crate::site::Site;
 
@@ -210,7 +210,7 @@ impl Exchange {
 
     /// Takes the head back for its pool and lets go of the site and the body.
     pub fn take_request(&mut self) -> Box<RequestHead> {
-        self.answer.body = AnswerBody::Empty;
+        self.answer.body.clear();
         self.answer.origin = None;
         self.answer.object = None;
         self.cache.clear();
