@@ -8,6 +8,9 @@ use std::hash::{BuildHasherDefault, Hasher};
 /// A table from configured bytes to `V`.
 pub(crate) type NameTable<V> = HashMap<Box<[u8]>, V, BuildHasherDefault<WordHasher>>;
 
+/// A table from words to `V`.
+pub(crate) type WordTable<V> = HashMap<u64, V, BuildHasherDefault<WordHasher>>;
+
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Eight bytes per multiplication.
@@ -33,6 +36,11 @@ impl Hasher for WordHasher {
             tail[..rest.len()].copy_from_slice(rest);
             self.mix(u64::from_le_bytes(tail));
         }
+    }
+
+    #[inline]
+    fn write_u64(&mut self, value: u64) {
+        self.mix(value);
     }
 
     #[inline]

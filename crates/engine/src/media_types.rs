@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use bolide_conf::model::{CharsetOf, LocationSettings, Precompressed};
 
-use crate::hash::NameTable;
+use crate::hash::{NameTable, WordTable};
 
+/// The bytes of an extension that fits a word.
+const SHORT_MAX: usize = 7;
 /// Longer extensions have no type of their own.
 const EXTENSION_MAX: usize = 32;
 
@@ -48,9 +50,44 @@ impl MediaType {
     }
 }
 
+/// The extension of a path, as a word where it is short: a look-up copies and compares no bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ShortExtension {
+    /// The last segment has none, or begins with its only dot.
+    None,
+    /// The bytes in lower case, the last one on top, below a bit that tells their number.
+    Word(u64),
+    /// It has more than [`SHORT_MAX`] bytes.
+    Longer,
+}
+
+impl ShortExtension {
+    #[inline]
+    fn of_path(path: &[u8]) -> Self {
+        let mut word = 1;
+        for (at, &byte) in path.iter().enumerate().rev().take(SHORT_MAX + 1) {
+            match byte {
+                b'.' if at == 0 || path[at - 1] == b'/' || word == 1 => return Self::None,
+                b'.' => return Self::Word(word),
+                b'/' => return Self::None,
+                _ => word = word << 8 | u64::from(byte.to_ascii_lowercase()),
+            }
+        }
+        if path.len() > SHORT_MAX { Self::Longer } else { Self::None }
+    }
+
+    /// The word of an extension, if it fits.
+    fn of(extension: &[u8]) -> Option<u64> {
+        let lower = extension.iter().rev().map(u8::to_ascii_lowercase).map(u64::from);
+        (extension.len() <= SHORT_MAX).then(|| lower.fold(1, |word, byte| word << 8 | byte))
+    }
+}
+
 /// The content types of a location.
 #[derive(Debug)]
 pub(crate) struct MediaTypes {
+    by_short_extension: WordTable<u16>,
+    /// By extensions of more than [`SHORT_MAX`] bytes.
     by_extension: NameTable<u16>,
     kinds: Vec<MediaType>,
 }
@@ -62,7 +99,11 @@ const HTML: u16 = 1;
 
 impl MediaTypes {
     fn new(settings: &LocationSettings) -> Self {
-        let mut made = Self { by_extension: NameTable::default(), kinds: Vec::new() };
+        let mut made = Self {
+            by_short_extension: WordTable::default(),
+            by_extension: NameTable::default(),
+            kinds: Vec::new(),
+        };
         made.kinds.push(kind(settings, &settings.default_type));
         made.kinds.push(kind(settings, &Arc::from(&b"text/html"[..])));
         for (extension, media) in settings.types.iter() {
@@ -71,7 +112,10 @@ impl MediaTypes {
                 made.kinds.push(kind(settings, media));
                 made.kinds.len() - 1
             });
-            made.by_extension.insert(extension.clone(), place as u16);
+            match ShortExtension::of(extension) {
+                Some(word) => drop(made.by_short_extension.insert(word, place as u16)),
+                None => drop(made.by_extension.insert(extension.clone(), place as u16)),
+            }
         }
         made
     }
@@ -79,18 +123,24 @@ impl MediaTypes {
     /// The type of a path, by the extension of its last segment.
     #[inline]
     pub(crate) fn of_path(&self, path: &[u8]) -> &MediaType {
-        let extension = bolide_http::types::extension(path);
-        let mut lower = [0_u8; EXTENSION_MAX];
-        let place = match lower.get_mut(..extension.len()) {
-            Some(lower) if !extension.is_empty() => {
-                for (to, from) in lower.iter_mut().zip(extension) {
-                    *to = from.to_ascii_lowercase();
-                }
-                self.by_extension.get(&*lower).copied().unwrap_or(DEFAULT)
+        let place = match ShortExtension::of_path(path) {
+            ShortExtension::None => DEFAULT,
+            ShortExtension::Word(word) => {
+                self.by_short_extension.get(&word).copied().unwrap_or(DEFAULT)
             }
-            _ => DEFAULT,
+            ShortExtension::Longer => self.by_longer_extension(path),
         };
         &self.kinds[usize::from(place)]
+    }
+
+    fn by_longer_extension(&self, path: &[u8]) -> u16 {
+        let extension = bolide_http::types::extension(path);
+        let mut lower = [0_u8; EXTENSION_MAX];
+        let Some(lower) = lower.get_mut(..extension.len()) else { return DEFAULT };
+        for (to, from) in lower.iter_mut().zip(extension) {
+            *to = from.to_ascii_lowercase();
+        }
+        self.by_extension.get(&*lower).copied().unwrap_or(DEFAULT)
     }
 
     /// The type that is called `media`, if files here can have it.
@@ -200,7 +250,36 @@ impl MediaTypeCache {
 
 #[cfg(test)]
 mod tests {
-    use super::media;
+    use proptest::prelude::*;
+
+    use super::{SHORT_MAX, ShortExtension, media};
+
+    proptest! {
+        /// Paths of few characters, so that dots, slashes and long names meet.
+        #[test]
+        fn a_short_extension_is_that_of_the_path(path in "[a-cA-C./]{0,14}") {
+            let extension = bolide_http::types::extension(path.as_bytes());
+            match ShortExtension::of_path(path.as_bytes()) {
+                ShortExtension::None => prop_assert!(extension.is_empty()),
+                ShortExtension::Word(word) => {
+                    prop_assert!(!extension.is_empty());
+                    prop_assert_eq!(ShortExtension::of(extension), Some(word));
+                }
+                ShortExtension::Longer => {
+                    prop_assert!(extension.is_empty() || extension.len() > SHORT_MAX);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_two_extensions_share_a_word() {
+        let words = [&b"gz"[..], b"zg", b"g", b"\0g", b"g\0", b"", b"\0"];
+        let words = words.map(|extension| ShortExtension::of(extension).unwrap());
+        let all: std::collections::HashSet<u64> = words.into_iter().collect();
+        assert_eq!(all.len(), words.len());
+        assert_eq!(ShortExtension::of(b"GZ"), ShortExtension::of(b"gz"));
+    }
 
     #[test]
     fn a_type_ends_at_its_parameters() {
