@@ -118,6 +118,10 @@ impl VariableScope<'_> {
     fn pick(&self, map: &CompiledMap, text: &[u8], out: &mut Vec<u8>) {
         let text = if map.hostnames { text.strip_suffix(b".").unwrap_or(text) } else { text };
         let found = self.find_key(&map.keys, text).or_else(|| {
+            // As in nginx, an empty value has its own key or the default, and no expression.
+            if text.is_empty() {
+                return None;
+            }
             let matches = |pattern: &CapturePattern| {
                 let mut captures = self.request.captures.borrow_mut();
                 let matched = captures.capture(pattern, text);

@@ -476,6 +476,8 @@ MAPS = r"""
     map $arg_a $dollar { one $host; two ${uri}x; default "q$arg_b?"; }
     map "$arg_a:$request_method" $pair { "one:GET" get; ~^one:(?<m>.+) $m; }
     map $http_x_map $field { "~^(.)(.)" "$2$1"; default none; }
+    map $arg_a $by_rule { "~^$" matched; ~. filled; default d; }
+    map $arg_a $host_by_rule { hostnames; ~^ matched; default d; }
 """
 http(
     "map",
@@ -485,7 +487,8 @@ http(
             listen 127.0.0.1:@P0@;
             location /c { if ($uri ~ ^/c(.*)$) { return 200 "$1|$plain|$1"; } }
             location / {
-                return 200 "$plain|$host_of|$both|$of_plain|$nothing|$flight|$dollar|$pair|$field";
+                return 200 "$plain|$host_of|$both|$of_plain|$nothing|$flight|$dollar|$pair|$field|\
+$by_rule|$host_by_rule";
             }
         }
     """,
@@ -493,6 +496,7 @@ http(
         f"GET /?a={a}"
         for a in (
             "",
+            ".",
             "one",
             "ONE",
             "two",
