@@ -204,8 +204,8 @@ fn options(
     let conf = &server.tls;
     let mut options = AcceptorOptions {
         order: match conf.prefer_server_ciphers {
-            Some(false) => CipherOrder::Client,
-            None | Some(true) => CipherOrder::Server,
+            Some(true) => CipherOrder::Server,
+            None | Some(false) => CipherOrder::Client,
         },
         early_data: if conf.early_data { EarlyData::SingleUse } else { EarlyData::Off },
         ..AcceptorOptions::default()
@@ -224,5 +224,6 @@ fn offer_alike(one: &TlsConf, other: &TlsConf) -> bool {
     one.protocols == other.protocols
         && one.ciphers == other.ciphers
         && one.conf_commands == other.conf_commands
-        && one.prefer_server_ciphers == other.prefer_server_ciphers
+        && one.prefer_server_ciphers.unwrap_or(false)
+            == other.prefer_server_ciphers.unwrap_or(false)
 }

@@ -217,3 +217,48 @@ fn a_reload_with_other_authorities_ends_what_the_former_ones_let_in() {
     assert_eq!(String::from_utf8_lossy(&rest), "");
     client.wait().unwrap();
 }
+
+#[test]
+fn certificates_of_version_1_are_served_and_judged_in_every_version_of_http() {
+    let home = Home::new(BOLIDE);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/nginx/client_certs.sh");
+    let _made = run("sh", [Path::new(script), &home.dir().join("clients")]).succeeded();
+    let listen = "listen 127.0.0.1:@HTTPS@ ssl; listen 127.0.0.1:@HTTPS@ quic";
+    let clients = "@DIR@/clients";
+    let conf = format!(
+        "{}http {{ http2 on; ssl_verify_client optional; ssl_verify_depth 2;
+         ssl_certificate {clients}/oldleaf.crt; ssl_certificate_key {clients}/oldleaf.key;
+         ssl_client_certificate {clients}/olds.crt;
+         error_page 495 =200 /why;
+         server {{ listen 127.0.0.1:@HTTP@; {listen} reuseport; server_name any.test;
+             location / {{ return 200 $ssl_client_verify; }} }}
+         server {{ {listen}; server_name listed.test; ssl_crl {clients}/both1.crl;
+             ssl_certificate {clients}/$ssl_server_name.crt;
+             ssl_certificate_key {clients}/$ssl_server_name.key;
+             location / {{ return 200 $ssl_client_verify; }} }} }}",
+        bolide_testkit::server::prelude(1)
+    );
+    for end in ["crt", "key"] {
+        let dir = home.dir().join("clients");
+        std::fs::copy(dir.join(format!("oldown.{end}")), dir.join(format!("listed.test.{end}")))
+            .unwrap();
+    }
+    let server = TestServer::start(home, &conf);
+    let failed = |why: &str| format!("FAILED:{why} 200");
+    for version in ["--http1.1", "--http2", "--http3-only"] {
+        let ask = |name, stem| ask(&server, version, name, Some(stem), &[]);
+        for good in ["oldleaf", "oldroot", "authority", "signer", "one", "oldgone"] {
+            assert_eq!(ask("any.test", good), "SUCCESS 200", "{version} {good}");
+        }
+        let purpose = failed("unsuitable certificate purpose");
+        assert_eq!(ask("any.test", "below"), purpose, "{version}");
+        assert_eq!(ask("any.test", "mute"), purpose, "{version}");
+        assert_eq!(ask("listed.test", "oldleaf"), "SUCCESS 200", "{version}");
+        assert_eq!(ask("listed.test", "one"), "SUCCESS 200", "{version}");
+        assert_eq!(ask("listed.test", "oldgone"), failed("certificate revoked"), "{version}");
+    }
+    assert!(
+        ask(&server, "--tlsv1.2", "any.test", Some("oldleaf"), &["--tls-max", "1.2"])
+            .starts_with("SUCCESS")
+    );
+}

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bolide_conf::model::{TlsConf, VerifyClient};
-use bolide_tls::{ClientAuth, ClientAuthError, ClientAuthFiles};
+use bolide_tls::{ClientAuth, ClientAuthError, ClientAuthFile, ClientAuthFiles};
 
 use super::certificates::openssl_words;
 
@@ -41,15 +41,23 @@ pub(super) fn authorities(
         crl: crl_text.as_deref(),
     };
     ClientAuth::new(&files, depth).map_err(|error| {
-        let (path, what, call, kind) = match error {
-            ClientAuthError::Client => (told, "certificate", "X509_AUX", "TRUSTED CERTIFICATE"),
-            ClientAuthError::Trusted => (trusted, "certificate", "X509_AUX", "TRUSTED CERTIFICATE"),
-            ClientAuthError::Crl => (crl, "CRL", "X509_CRL", "X509 CRL"),
+        let (file, why) = match error {
+            ClientAuthError::Empty(file) => (file, "0480006C:PEM routines::no start line"),
+            ClientAuthError::Malformed(file) => {
+                (file, "0688010A:asn1 encoding routines::nested asn1 error")
+            }
+            ClientAuthError::NoMemory => return "no memory for certificates".to_owned(),
         };
+        let (path, what, call, kind) = match file {
+            ClientAuthFile::Client => (told, "certificate", "X509_AUX", "TRUSTED CERTIFICATE"),
+            ClientAuthFile::Trusted => (trusted, "certificate", "X509_AUX", "TRUSTED CERTIFICATE"),
+            ClientAuthFile::Crl => (crl, "CRL", "X509_CRL", "X509 CRL"),
+        };
+        let is_empty = matches!(error, ClientAuthError::Empty(_));
+        let wanted = if is_empty { format!(":Expecting: {kind}") } else { String::new() };
         let path = path.unwrap_or(Path::new("")).display();
         format!(
-            "cannot load {what} \"{path}\": PEM_read_bio_{call}() failed (SSL: \
-             error:0480006C:PEM routines::no start line:Expecting: {kind})"
+            "cannot load {what} \"{path}\": PEM_read_bio_{call}() failed (SSL: error:{why}{wanted})"
         )
     })
 }

@@ -80,6 +80,31 @@ sub served serverca '/CN=served' "$LEAF"
 cat pin.crt any.crt short.crt serverca.crt > pins.crt
 openssl ca -config ca.cnf -cert root.crt -keyfile root.key -revoke revoked.crt 2>/dev/null
 openssl ca -config ca.cnf -cert root.crt -keyfile root.key -gencrl -out root.crl 2>/dev/null
+# Version 1, and authorities as leaves.
+old() {
+    key -keyout "$1.key" -out "$1.csr" -subj "/CN=$1"
+    openssl x509 -req -in "$1.csr" -CA "$2.crt" -CAkey "$2.key" -set_serial "$3" -days 3650 \
+        -out "$1.crt" 2>/dev/null
+}
+key -keyout oldroot.key -out oldroot.csr -subj /CN=oldroot
+openssl x509 -req -in oldroot.csr -signkey oldroot.key -days 3650 -out oldroot.crt 2>/dev/null
+old oldleaf root 701
+old oldgone root 702
+old oldmid root 703
+old below oldmid 704
+cat oldmid.crt >> below.crt
+old oldown oldroot 705
+sub authority mid '/CN=authority' 'basicConstraints=CA:TRUE\n'
+sub signer mid '/CN=signer' 'basicConstraints=CA:TRUE\nkeyUsage=digitalSignature,keyCertSign\n'
+sub mute mid '/CN=mute' "$CA"
+cat root.crt mid.crt oldroot.crt > olds.crt
+grep -v crlnumber ca.cnf > lists.cnf
+openssl ca -config lists.cnf -cert mid.crt -keyfile mid.key -gencrl -out mid1.crl 2>/dev/null
+openssl ca -config lists.cnf -cert root.crt -keyfile root.key -revoke oldgone.crt 2>/dev/null
+openssl ca -config lists.cnf -cert root.crt -keyfile root.key -gencrl -out root1.crl 2>/dev/null
+openssl ca -config lists.cnf -cert root.crt -keyfile root.key -revoke mid.crt 2>/dev/null
+openssl ca -config lists.cnf -cert root.crt -keyfile root.key -gencrl -out nomid1.crl 2>/dev/null
+(echo before; cat mid1.crl; echo between; cat root1.crl; echo behind) > both1.crl
 # For servers: behind one between, keys that need a password, answers of the authority, parameters.
 sub deep mid '/CN=localhost' 'basicConstraints=CA:FALSE\n'
 cat mid.crt >> deep.crt

@@ -19,6 +19,8 @@ pub enum ClientCertFault {
     NotYetValid,
     /// 10: certificate has expired.
     Expired,
+    /// 11: CRL is not yet valid.
+    CrlNotYetValid,
     /// 12: CRL has expired.
     CrlExpired,
     /// 18: self-signed certificate.
@@ -37,10 +39,36 @@ pub enum ClientCertFault {
     PathTooLong,
     /// 26: unsuitable certificate purpose.
     WrongPurpose,
+    /// 32: key usage does not include certificate signing.
+    SignsNoCertificates,
+    /// 33: unable to get CRL issuer certificate.
+    NoCrlIssuer,
     /// 34: unhandled critical extension.
     UnknownCritical,
+    /// 35: key usage does not include CRL signing.
+    SignsNoLists,
+    /// 36: unhandled critical CRL extension.
+    UnknownCriticalCrl,
+    /// 41: invalid or inconsistent certificate extension.
+    BadExtension,
+    /// 44: different CRL scope.
+    OtherCrlScope,
     /// 47: permitted subtree violation.
     NotPermitted,
+    /// 48: excluded subtree violation.
+    Excluded,
+    /// 51: unsupported name constraint type.
+    UnknownConstraint,
+    /// 52: unsupported or invalid name constraint syntax.
+    BadConstraint,
+    /// 53: unsupported or invalid name syntax.
+    BadName,
+    /// 66: EE certificate key too weak.
+    WeakKey,
+    /// 67: CA certificate key too weak.
+    WeakAuthority,
+    /// 68: CA signature digest algorithm too weak.
+    WeakDigest,
     /// 79: invalid CA certificate.
     NotAuthority,
 }
@@ -64,6 +92,7 @@ impl ClientCertFault {
                 words!(9, "certificate is not yet valid or the system clock is incorrect")
             }
             Self::Expired => words!(10, "certificate has expired"),
+            Self::CrlNotYetValid => words!(11, "CRL is not yet valid"),
             Self::CrlExpired => words!(12, "CRL has expired"),
             Self::SelfSigned => words!(18, "self-signed certificate"),
             Self::SelfSignedInChain => words!(19, "self-signed certificate in certificate chain"),
@@ -73,8 +102,23 @@ impl ClientCertFault {
             Self::Revoked => words!(23, "certificate revoked"),
             Self::PathTooLong => words!(25, "path length constraint exceeded"),
             Self::WrongPurpose => words!(26, "unsuitable certificate purpose"),
+            Self::SignsNoCertificates => {
+                words!(32, "key usage does not include certificate signing")
+            }
+            Self::NoCrlIssuer => words!(33, "unable to get CRL issuer certificate"),
             Self::UnknownCritical => words!(34, "unhandled critical extension"),
+            Self::SignsNoLists => words!(35, "key usage does not include CRL signing"),
+            Self::UnknownCriticalCrl => words!(36, "unhandled critical CRL extension"),
+            Self::BadExtension => words!(41, "invalid or inconsistent certificate extension"),
+            Self::OtherCrlScope => words!(44, "different CRL scope"),
             Self::NotPermitted => words!(47, "permitted subtree violation"),
+            Self::Excluded => words!(48, "excluded subtree violation"),
+            Self::UnknownConstraint => words!(51, "unsupported name constraint type"),
+            Self::BadConstraint => words!(52, "unsupported or invalid name constraint syntax"),
+            Self::BadName => words!(53, "unsupported or invalid name syntax"),
+            Self::WeakKey => words!(66, "EE certificate key too weak"),
+            Self::WeakAuthority => words!(67, "CA certificate key too weak"),
+            Self::WeakDigest => words!(68, "CA signature digest algorithm too weak"),
             Self::NotAuthority => words!(79, "invalid CA certificate"),
         }
     }

@@ -57,8 +57,6 @@ pub const STAND_MS: u64 = 5000;
 /// Milliseconds that workers may take to stop; the process exits without the others.
 pub const STOP_MS: u64 = 4000;
 /// Certificates that a client may send beside its own, to build the chain to an authority.
-pub const CLIENT_CHAIN_MAX: usize = 8;
-/// Certificates with the same subject that chain building tries: each one multiplies the paths.
-pub const CLIENT_NAMESAKES_MAX: usize = 2;
+pub const CLIENT_CHAIN_MAX: usize = 32;
 /// Bytes of a client's own certificate; variables hold several forms of it.
 pub const CLIENT_CERT_SIZE_MAX: usize = 16 * 1024;

@@ -32,7 +32,7 @@ pub struct Versions {
 /// Whose order of ciphers takes precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CipherOrder {
-    /// The server's: `ssl_prefer_server_ciphers on`, and the default because it picks AES-128-GCM.
+    /// The server's: `ssl_prefer_server_ciphers on`.
     Server,
     /// The client's.
     Client,
@@ -80,7 +80,7 @@ impl Default for AcceptorOptions {
             ciphers: names::default_ciphers(),
             ciphersuites: names::default_ciphersuites(),
             curves: names::default_curves(),
-            order: CipherOrder::Server,
+            order: CipherOrder::Client,
             tickets: None,
             sessions: None,
             session_lifetime: 300,

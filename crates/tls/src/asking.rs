@@ -8,12 +8,13 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::{DigitallySignedStruct, DistinguishedName, Error, SignatureScheme};
 
+use crate::signed::{check_tls12, check_tls13};
 use crate::{ServerCerts, certs};
 
 /// Accepts every chain whose key signs the handshake; its verification comes afterwards.
@@ -71,7 +72,7 @@ impl ClientCertVerifier for Asker {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         CLIENT_SIGNED.set(Some(signed.scheme));
-        verify_tls12_signature(message, cert, signed, &self.algorithms)
+        check_tls12(message, cert, signed, &self.algorithms)
     }
 
     fn verify_tls13_signature(
@@ -81,7 +82,7 @@ impl ClientCertVerifier for Asker {
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         CLIENT_SIGNED.set(Some(signed.scheme));
-        verify_tls13_signature(message, cert, signed, &self.algorithms)
+        check_tls13(message, cert, signed, &self.algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

@@ -8,9 +8,10 @@ use rustls::crypto::aws_lc_rs::sign::any_supported_type;
 use rustls::pki_types::pem::{Error as PemError, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, SubjectPublicKeyInfoDer};
 use rustls::sign::{CertifiedKey, Signer, SigningKey};
-use rustls::{Error, InconsistentKeys, SignatureAlgorithm, SignatureScheme};
+use rustls::{Error, SignatureAlgorithm, SignatureScheme};
 
 use crate::SealState;
+use crate::der::cert_parts;
 use crate::sealed::{self, Shut};
 
 /// A chain, leaf first, and the key that signs for it. Cheap to clone.
@@ -78,7 +79,8 @@ impl std::error::Error for CertError {}
 
 impl LoadedCertificate {
     /// Reads a PEM chain (leaf first) and a PEM key (PKCS#8, PKCS#1 or SEC1); other sections of
-    /// either input are skipped. An encrypted key is tried with each of `passwords`.
+    /// either input are skipped. An encrypted key is tried with each of `passwords`. What the
+    /// certificates say is not judged: any version, dates and extensions are served.
     ///
     /// # Errors
     ///
@@ -90,16 +92,16 @@ impl LoadedCertificate {
         if chain.is_empty() {
             return Err(CertError::NoCertificate);
         }
+        let broken = || CertError::BadCertificate("malformed encoding".to_owned());
+        let parts = chain.iter().map(|der| cert_parts(der)).collect::<Option<Vec<_>>>();
+        let parts = parts.ok_or_else(broken)?;
         let key = read_key(key, passwords)?;
         let key = any_supported_type(&key).map_err(|error| CertError::BadKey(words(&error)))?;
-        let certified = CertifiedKey::new(chain, Arc::new(NotingKey(key)));
-        match certified.keys_match() {
-            Ok(()) | Err(Error::InconsistentKeys(InconsistentKeys::Unknown)) => {}
-            Err(Error::InconsistentKeys(InconsistentKeys::KeyMismatch)) => {
-                return Err(CertError::KeyMismatch);
-            }
-            Err(error) => return Err(CertError::BadCertificate(words(&error))),
+        let own = key.public_key();
+        if own.is_some_and(|own| own.as_ref() != parts[0].public_key) {
+            return Err(CertError::KeyMismatch);
         }
+        let certified = CertifiedKey::new(chain, Arc::new(NotingKey(key)));
         Ok(Self { made: Arc::new(certified), staple: None })
     }
 

@@ -7,19 +7,11 @@ use std::io::{Error, Read, Result, Write};
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs, verify_tls13_signature_with_raw_key,
-};
-use rustls::pki_types::{
-    CertificateDer, ServerName, SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer, UnixTime,
-};
-use rustls::{
-    CertificateError, ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme,
-    StreamOwned,
-};
-use webpki::RawPublicKeyEntity;
-use x509_parser::certificate::X509Certificate;
-use x509_parser::prelude::FromDer;
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ClientConnection, DigitallySignedStruct, SignatureScheme, StreamOwned};
+
+use crate::signed::{check_tls12, check_tls13};
 
 /// A session with our own server over a blocking stream.
 #[derive(Debug)]
@@ -92,20 +84,7 @@ impl ServerCertVerifier for Anybody {
         cert: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        let key = key_of(cert)?;
-        let entity = RawPublicKeyEntity::try_from(&key)
-            .map_err(|_| rustls::Error::from(CertificateError::BadEncoding))?;
-        let mut known = self.0.mapping.iter().filter(|(scheme, _)| *scheme == signed.scheme);
-        let is_good = known.any(|(_, algorithms)| {
-            let verify = |algorithm: &&'static dyn SignatureVerificationAlgorithm| {
-                entity.verify_signature(*algorithm, message, signed.signature()).is_ok()
-            };
-            algorithms.iter().any(verify)
-        });
-        match is_good {
-            true => Ok(HandshakeSignatureValid::assertion()),
-            false => Err(CertificateError::BadSignature.into()),
-        }
+        check_tls12(message, cert, signed, &self.0)
     }
 
     fn verify_tls13_signature(
@@ -114,19 +93,10 @@ impl ServerCertVerifier for Anybody {
         cert: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> std::result::Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature_with_raw_key(message, &key_of(cert)?, signed, &self.0)
+        check_tls13(message, cert, signed, &self.0)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.0.supported_schemes()
     }
-}
-
-/// The key of a certificate of any version; the library parses version 3 only.
-fn key_of<'a>(
-    cert: &'a CertificateDer<'_>,
-) -> std::result::Result<SubjectPublicKeyInfoDer<'a>, rustls::Error> {
-    let (_, cert) = X509Certificate::from_der(cert.as_ref())
-        .map_err(|_| rustls::Error::from(CertificateError::BadEncoding))?;
-    Ok(SubjectPublicKeyInfoDer::from(cert.tbs_certificate.subject_pki.raw))
 }

@@ -2,6 +2,7 @@
 
 /// Tags in use.
 pub(crate) const INTEGER: u8 = 0x02;
+pub(crate) const BITS: u8 = 0x03;
 pub(crate) const OCTETS: u8 = 0x04;
 pub(crate) const NULL: u8 = 0x05;
 pub(crate) const OBJECT: u8 = 0x06;
@@ -38,6 +39,31 @@ pub(crate) fn take<'a>(rest: &mut &'a [u8], tag: u8) -> Option<&'a [u8]> {
 /// The contents of a DER value, without tag and length; empty when it is truncated.
 pub(crate) fn inside(mut der: &[u8]) -> &[u8] {
     element(&mut der).map_or(&[], |(_, inside)| inside)
+}
+
+/// Parts of a certificate, each with its tag.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct CertParts<'a> {
+    pub(crate) subject: &'a [u8],
+    pub(crate) public_key: &'a [u8],
+}
+
+/// The parts of a certificate of any version, which `der` is all of (RFC 5280 §4.1).
+pub(crate) fn cert_parts(mut der: &[u8]) -> Option<CertParts<'_>> {
+    let mut cert = take(&mut der, SEQUENCE)?;
+    let mut signed = take(&mut cert, SEQUENCE)?;
+    take(&mut cert, SEQUENCE)?;
+    take(&mut cert, BITS)?;
+    if !der.is_empty() || !cert.is_empty() {
+        return None;
+    }
+    // Version 1 names none.
+    let _ = take(&mut signed, context(0));
+    take(&mut signed, INTEGER)?;
+    let mut part = || (signed.first() == Some(&SEQUENCE)).then(|| element(&mut signed)).flatten();
+    let [_algorithm, _issuer, _validity, subject, public_key] =
+        [part()?.0, part()?.0, part()?.0, part()?.0, part()?.0];
+    Some(CertParts { subject, public_key })
 }
 
 /// A positive number that fits.

@@ -5,7 +5,6 @@
 mod acceptor;
 mod alerts;
 mod asking;
-mod authority;
 mod by_name;
 mod cert;
 mod certs;
@@ -28,13 +27,15 @@ mod session;
 mod sessions;
 mod signed;
 mod tickets;
+mod verdict;
 mod warm;
+mod x509;
 
 pub use acceptor::{Acceptor, AcceptorError, AcceptorOptions, CipherOrder, EarlyData, Versions};
 pub use cert::{CertError, LoadedCertificate, Staple, certificates_in};
 pub use certs::{CertSet, ServerCerts, take_complaint};
 pub use client::TlsClient;
-pub use client_auth::{ClientAuth, ClientAuthError, ClientAuthFiles};
+pub use client_auth::{ClientAuth, ClientAuthError, ClientAuthFile, ClientAuthFiles};
 pub use ocsp::{OcspFault, OcspQuestion, responder};
 pub use origin::{OriginFault, OriginOptions, OriginSession, OriginTls};
 pub use sealed::SealState;

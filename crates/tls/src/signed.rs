@@ -1,11 +1,63 @@
-//! Whether a key signed a certificate or a revocation list, outside any chain.
+//! Whether a key signed a certificate or an OCSP response, outside any chain, or a handshake.
 //!
-//! Both are a sequence of the signed data, the algorithm and the signature (RFC 5280 §4.1, §5.1).
-//! Dates, names and purposes are not read here.
+//! The first two are a sequence of the signed data, the algorithm and the signature (RFC 5280 §4.1,
+//! RFC 6960 §4.2.1). Dates, names, versions and purposes are not read here.
 
+use rustls::client::danger::HandshakeSignatureValid;
 use rustls::crypto::aws_lc_rs::default_provider;
+use rustls::crypto::{WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
+use rustls::pki_types::{CertificateDer, SignatureVerificationAlgorithm, SubjectPublicKeyInfoDer};
+use rustls::{CertificateError, DigitallySignedStruct, Error};
+use webpki::RawPublicKeyEntity;
 
-use crate::der::element;
+use crate::der::{cert_parts, element};
+
+/// Checks that the key of a certificate of any version signed a handshake of TLS 1.2; the library
+/// itself reads version 3 only.
+///
+/// # Errors
+///
+/// It did not, or the certificate or the signature is of an unknown kind.
+pub(crate) fn check_tls12(
+    message: &[u8],
+    cert: &CertificateDer<'_>,
+    signed: &DigitallySignedStruct,
+    known: &WebPkiSupportedAlgorithms,
+) -> Result<HandshakeSignatureValid, Error> {
+    let key = key_of(cert)?;
+    let entity = RawPublicKeyEntity::try_from(&key)
+        .map_err(|_| Error::from(CertificateError::BadEncoding))?;
+    let mut fitting = known.mapping.iter().filter(|(scheme, _)| *scheme == signed.scheme);
+    let is_good = fitting.any(|(_, algorithms)| {
+        let verify = |algorithm: &&'static dyn SignatureVerificationAlgorithm| {
+            entity.verify_signature(*algorithm, message, signed.signature()).is_ok()
+        };
+        algorithms.iter().any(verify)
+    });
+    match is_good {
+        true => Ok(HandshakeSignatureValid::assertion()),
+        false => Err(CertificateError::BadSignature.into()),
+    }
+}
+
+/// The same for TLS 1.3.
+///
+/// # Errors
+///
+/// As [`check_tls12`].
+pub(crate) fn check_tls13(
+    message: &[u8],
+    cert: &CertificateDer<'_>,
+    signed: &DigitallySignedStruct,
+    known: &WebPkiSupportedAlgorithms,
+) -> Result<HandshakeSignatureValid, Error> {
+    verify_tls13_signature_with_raw_key(message, &key_of(cert)?, signed, known)
+}
+
+fn key_of<'a>(cert: &'a CertificateDer<'_>) -> Result<SubjectPublicKeyInfoDer<'a>, Error> {
+    let parts = cert_parts(cert).ok_or(CertificateError::BadEncoding)?;
+    Ok(SubjectPublicKeyInfoDer::from(parts.public_key))
+}
 
 /// The result of checking a signature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,6 +26,9 @@ KINDS = [
 ]
 # Against one server, that knows some of their issuers.
 ODD = ["netscape", "mailed", "hosted", "pin", "forged", "any", "shorted", "served"]
+# Against servers with authorities of both versions: old certificates, and authorities as leaves.
+OLD = ["oldleaf", "oldgone", "oldmid", "below", "oldown", "oldroot", "root", "mid", "authority"]
+OLD += ["signer", "mute", "one", "good", "self", None]
 NAMES = words("""
     v_start v_end v_remain s_dn i_dn s_dn_legacy i_dn_legacy serial fingerprint cert
     raw_cert escaped_cert
@@ -57,6 +60,14 @@ AUTH = {
         "ssl_client_certificate @DIR@/clients/mid.crt;"
     ),
 }
+OLD_AUTH = "ssl_verify_client optional; ssl_client_certificate @DIR@/clients/olds.crt; "
+AUTH |= {
+    "i.test": OLD_AUTH + "ssl_verify_depth 2;",
+    "j.test": OLD_AUTH + "ssl_verify_depth 2; ssl_crl @DIR@/clients/both1.crl;",
+    "k.test": OLD_AUTH + "ssl_verify_depth 2; ssl_crl @DIR@/clients/root1.crl;",
+    "l.test": OLD_AUTH + "ssl_verify_depth 2; ssl_crl @DIR@/clients/nomid1.crl;",
+    "m.test": OLD_AUTH + "ssl_verify_depth 0;",
+}
 SERVERS = "".join(
     f"""
         server {{
@@ -79,10 +90,14 @@ def identity(name: str, kind: str | None) -> tuple[str, str | None]:
 PAIRS = [
     identity(name, kind) for name in AUTH for kind in KINDS if (name, kind) != ("c.test", "two")
 ]
+PAIRS = [(name, kind) for (name, kind) in PAIRS if name < "i"]
 PAIRS += [identity("h.test", kind) for kind in ODD]
+PAIRS += [identity(f"{name}.test", kind) for name in "ijklm" for kind in OLD]
 OWN = ["GET / | Host: %s | Connection: close"]
 OTHERS = ["a.test", "b.test", "c.test", "x.test"]
-CASES_OF_OTHERS = [f"GET / | Host: {name} | Connection: close" for name in [*AUTH, "nobody.test"]]
+CASES_OF_OTHERS = [
+    f"GET / | Host: {name} | Connection: close" for name in [*AUTH, "nobody.test"]
+]
 
 
 def site(
@@ -121,6 +136,8 @@ MISTAKES += [
         "ssl_crl /none;",
         "ssl_crl @DIR@/clients/root.crt;",
         "ssl_crl @DIR@/clients/root.crl;",
+        "ssl_crl @DIR@/clients/both1.crl;",
+        "ssl_certificate @DIR@/clients/oldleaf.crt; ssl_certificate_key @DIR@/clients/good.key;",
         "ssl_verify_client x;",
         "ssl_verify_client on; ssl_verify_client on;",
         "ssl_verify_depth x;",

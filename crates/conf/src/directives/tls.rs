@@ -75,7 +75,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     })
     .doc("Whether the server's order of ciphers takes precedence.", "ssl_prefer_server_ciphers on;")
     .takes("on | off")
-    .without("on, in the server's order, which begins with AES-128"),
+    .without("off, in the client's order"),
     value("ssl_ecdh_curve", HS, Args::ONE, |r, node| {
         r.tls().conf.ecdh_curve = show(node.arg(0)).into_owned();
         Ok(())

@@ -238,12 +238,12 @@ fn the_variables_are_spelt_as_openssl_spells_them() {
     let acceptor = acceptor(&AcceptorOptions::default());
     let pair = meet(&acceptor, &Visitor::new(&TLS13, BOTH, &[]), "a.example").unwrap();
     let shown = (pair.server.protocol(), pair.server.cipher(), pair.server.curve());
-    assert_eq!(shown, ("TLSv1.3", "TLS_AES_128_GCM_SHA256", "X25519MLKEM768"));
+    assert_eq!(shown, ("TLSv1.3", "TLS_AES_256_GCM_SHA384", "X25519MLKEM768"));
     assert_eq!(pair.server.server_name(), Some("a.example"));
     assert!(!pair.server.is_resumed());
     let pair = meet(&acceptor, &Visitor::new(&TLS12, BOTH, &[]), "A.Example").unwrap();
     let shown = (pair.server.protocol(), pair.server.cipher(), pair.server.curve());
-    assert_eq!(shown, ("TLSv1.2", "ECDHE-ECDSA-AES128-GCM-SHA256", "X25519"));
+    assert_eq!(shown, ("TLSv1.2", "ECDHE-ECDSA-AES256-GCM-SHA384", "X25519"));
     assert_eq!(pair.server.server_name(), Some("a.example"));
     let pair = meet(&acceptor, &Visitor::new(&TLS13, BOTH, &[]), "127.0.0.1").unwrap();
     assert_eq!(pair.server.server_name(), None);
@@ -266,10 +266,14 @@ fn the_configured_ciphers_groups_and_versions_are_obeyed() {
     let versions = Versions { tls12: false, tls13: true };
     let only13 = acceptor(&AcceptorOptions { versions, ..options.clone() });
     assert!(meet(&only13, &Visitor::new(&TLS12, BOTH, &[]), "a.example").is_err());
-    let order = CipherOrder::Client;
-    let theirs = acceptor(&AcceptorOptions { order, ..AcceptorOptions::default() });
-    let pair = meet(&theirs, &Visitor::new(&TLS13, BOTH, &[]), "a.example").unwrap();
-    assert_eq!(pair.server.cipher(), "TLS_AES_256_GCM_SHA384");
+    for (order, cipher) in [
+        (CipherOrder::Client, "TLS_AES_256_GCM_SHA384"),
+        (CipherOrder::Server, "TLS_AES_128_GCM_SHA256"),
+    ] {
+        let acceptor = acceptor(&AcceptorOptions { order, ..AcceptorOptions::default() });
+        let pair = meet(&acceptor, &Visitor::new(&TLS13, BOTH, &[]), "a.example").unwrap();
+        assert_eq!(pair.server.cipher(), cipher);
+    }
     let versions = Versions { tls12: false, tls13: false };
     let options = AcceptorOptions { versions, ..options };
     assert!(Acceptor::new(&Arc::new(ServerCerts::new()), &options).is_err());

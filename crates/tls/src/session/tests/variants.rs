@@ -39,7 +39,7 @@ fn each_server_offers_its_own_however_the_hello_is_cut() {
             pair.run().map(|()| (pair.server.protocol(), pair.server.cipher()))
         };
         assert_eq!(ask("a.example", &TLS12).unwrap().0, "TLSv1.2");
-        assert_eq!(ask("a.example", &TLS13).unwrap().1, "TLS_AES_128_GCM_SHA256");
+        assert_eq!(ask("a.example", &TLS13).unwrap().1, "TLS_AES_256_GCM_SHA384");
         assert_eq!(ask("strict.example", &TLS13).unwrap().1, "TLS_CHACHA20_POLY1305_SHA256");
         assert!(ask("strict.example", &TLS12).is_err());
     }
