@@ -8,7 +8,7 @@ from ..mistake import MISTAKES
 from ..site import Case, Tls, http
 from ..text import words
 
-KINDS = [
+KINDS: list[str | None] = [
     None,
     "good",
     "expired",
@@ -27,7 +27,17 @@ KINDS = [
 # Against one server, that knows some of their issuers.
 ODD = ["netscape", "mailed", "hosted", "pin", "forged", "any", "shorted", "served"]
 # Against servers with authorities of both versions: old certificates, and authorities as leaves.
-OLD = ["oldleaf", "oldgone", "oldmid", "below", "oldown", "oldroot", "root", "mid", "authority"]
+OLD: list[str | None] = [
+    "oldleaf",
+    "oldgone",
+    "oldmid",
+    "below",
+    "oldown",
+    "oldroot",
+    "root",
+    "mid",
+    "authority",
+]
 OLD += ["signer", "mute", "one", "good", "self", None]
 NAMES = words("""
     v_start v_end v_remain s_dn i_dn s_dn_legacy i_dn_legacy serial fingerprint cert
@@ -95,9 +105,7 @@ PAIRS += [identity("h.test", kind) for kind in ODD]
 PAIRS += [identity(f"{name}.test", kind) for name in "ijklm" for kind in OLD]
 OWN = ["GET / | Host: %s | Connection: close"]
 OTHERS = ["a.test", "b.test", "c.test", "x.test"]
-CASES_OF_OTHERS = [
-    f"GET / | Host: {name} | Connection: close" for name in [*AUTH, "nobody.test"]
-]
+CASES_OF_OTHERS = [f"GET / | Host: {name} | Connection: close" for name in [*AUTH, "nobody.test"]]
 
 
 def site(
