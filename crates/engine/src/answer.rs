@@ -511,6 +511,18 @@ pub(crate) struct Answer {
     pub(crate) cached: UpstreamCacheStatus,
     /// The kept answer that it is.
     pub(crate) object: Option<std::sync::Arc<bolide_cache::Object>>,
+    /// The address of a redirect; empty if there is none.
+    pub(crate) location: Vec<u8>,
+    /// `WWW-Authenticate`; empty if there is none.
+    pub(crate) challenge: Vec<u8>,
+    /// For whatever is written on the way to it.
+    pub(crate) scratch: Vec<u8>,
+    /// For ranges.
+    pub(crate) ranges: Vec<ByteRange>,
+    /// Bytes of the file of which impossible ranges were asked.
+    pub(crate) unsatisfied: Option<u64>,
+    /// Whether a compressed form was waited for already.
+    pub(crate) waited_for_form: bool,
 }
 
 impl Answer {
@@ -532,6 +544,16 @@ impl Answer {
         self.allowed = None;
         self.cached = UpstreamCacheStatus::No;
         self.object = None;
+        self.forget_draft();
+    }
+
+    /// Forgets what was noted for an answer that another one takes the place of.
+    #[inline]
+    pub(crate) fn forget_draft(&mut self) {
+        self.location.clear();
+        self.challenge.clear();
+        self.unsatisfied = None;
+        self.waited_for_form = false;
     }
 
     /// Keeps fields of an origin's answer for the one that takes its place.

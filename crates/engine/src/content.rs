@@ -15,5 +15,6 @@ pub(crate) mod pass;
 pub(crate) mod pixel;
 pub(crate) mod proxied;
 pub(crate) mod returned;
+pub(crate) mod search;
 pub(crate) mod static_answer;
 pub(crate) mod upstream_tls;

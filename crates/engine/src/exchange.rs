@@ -39,9 +39,10 @@ mod steps;
 
 use crate::answer::Answer;
 use crate::caching::CacheTransaction;
-use crate::explain::{ExplainTrial, Trace};
+use crate::content::search::FileSearch;
+use crate::explain::ExplainTrial;
+use crate::phase::checks::AccessChecks;
 use crate::request::Request;
-use crate::subrequest::AuthVerdict;
 
 pub use rate::Rate;
 pub(crate) use step::{NextStep, RequestStep};
@@ -87,30 +88,12 @@ pub struct Exchange {
     probes_left: u8,
     pub(crate) request: Request,
     pub(crate) answer: Answer,
-    /// A path on disk.
-    pub(crate) path: Vec<u8>,
-    /// The address of a redirect; empty if there is none.
-    pub(crate) location: Vec<u8>,
-    /// What came of checking a password, until it is looked at.
-    pub(crate) password: Option<bool>,
-    /// What came of asking another location, until it is looked at.
-    pub(crate) verdict: Option<Box<AuthVerdict>>,
-    /// `WWW-Authenticate`; empty if there is none.
-    pub(crate) challenge: Vec<u8>,
-    /// For whatever a step needs.
-    pub(crate) scratch: Vec<u8>,
-    /// For ranges.
-    pub(crate) ranges: Vec<bolide_http::range::ByteRange>,
-    /// Whether a compressed form was waited for already.
-    pub(crate) waited_for_form: bool,
-    /// Whether a listing was asked for already.
-    pub(crate) waited_for_listing: bool,
-    /// Bytes of the file of which impossible ranges were asked.
-    pub(crate) unsatisfied: Option<u64>,
+    /// Where its file is looked for.
+    pub(crate) search: FileSearch,
+    /// What came of checks of access.
+    pub(crate) access: AccessChecks,
     /// What it knows of the store.
     pub(crate) cache: CacheTransaction,
-    /// Where a trial run writes its way down; none for requests of clients.
-    pub(crate) trace: Option<Box<Trace>>,
     /// A trial that waits for a look at the disk.
     pub(crate) trial: Option<Box<ExplainTrial>>,
 }

@@ -3,7 +3,7 @@
 //! Owns the trial: an exchange that is stepped as a worker would, with a table of its own and a
 //! store that only looks, so that what is said here cannot differ from what is done. It sends
 //! nothing and changes nothing. Easiest to break: what an exchange does to shared things, it must
-//! not do when `Exchange::is_dry` says so.
+//! not do when `Request::is_dry` says so.
 
 mod advice;
 mod asked;
@@ -12,7 +12,7 @@ pub mod machine;
 mod notes;
 mod object;
 pub(crate) mod ring;
-mod trace;
+pub(crate) mod trace;
 mod trial;
 mod url;
 pub(crate) mod why;

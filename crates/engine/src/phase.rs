@@ -3,6 +3,7 @@
 pub(crate) mod access;
 pub(crate) mod auth;
 pub(crate) mod auth_request;
+pub(crate) mod checks;
 pub(crate) mod limits;
 pub(crate) mod real_ip;
 pub(crate) mod referer;

@@ -10,11 +10,13 @@ use bolide_http::{FieldMap, HttpVersion, Method, RequestBody, RequestHead};
 use crate::body::RequestUpload;
 use crate::caching::RequestArrival;
 use crate::captures::{Captures, MatchFailure};
+use crate::connection::{ClientAddress, ConnInfo};
 use crate::content::climbs::climbs;
-use crate::ctx::{ClientAddress, ConnInfo, SiteRef};
+use crate::explain::Trace;
 use crate::phase::limits::Limited;
 use crate::phase::secure_link::CompiledSecureLink;
 use crate::route::LocationIndex;
+use crate::site::SiteRef;
 use crate::subrequest::{Lineage, RequestRole, Subrequest, SubrequestPlace};
 use crate::vars::RealRoot;
 
@@ -124,6 +126,8 @@ pub(crate) struct Request {
     pub(crate) limited: Limited,
     /// What is known of a link that proves itself; reading a variable may change it.
     pub(crate) link: RefCell<CompiledSecureLink>,
+    /// Where a trial run writes its way down; none for requests of clients.
+    pub(crate) trace: Option<Box<Trace>>,
 }
 
 /// The host that was normalised last.

@@ -46,7 +46,7 @@ fn forward(answer: &Answer, cache: &CacheTransaction) -> (Forward, Option<&'stat
 /// Of an answer out of the store.
 pub(crate) fn tell_kept(
     answer: &mut Answer,
-    cache: &mut CacheTransaction,
+    cache: &CacheTransaction,
     object: &Object,
     caching: &Caching,
     now_ms: u64,
@@ -71,7 +71,7 @@ pub(crate) fn tell_kept(
 }
 
 /// Of an answer that an origin gives, or that another one's fetch brings.
-pub(crate) fn tell_asked(answer: &mut Answer, cache: &mut CacheTransaction, caching: &Caching) {
+pub(crate) fn tell_asked(answer: &mut Answer, cache: &CacheTransaction, caching: &Caching) {
     if caching.conf.page.cache_status.is_none() {
         return;
     }
@@ -98,9 +98,9 @@ pub(crate) fn tell_asked(answer: &mut Answer, cache: &mut CacheTransaction, cach
 
 /// Of an error of ours.
 pub(crate) fn tell_failed(
-    request: &mut Request,
+    request: &Request,
     answer: &mut Answer,
-    cache: &mut CacheTransaction,
+    cache: &CacheTransaction,
     location: &CompiledLocation,
 ) {
     let Some(caching) = &location.caching else { return };

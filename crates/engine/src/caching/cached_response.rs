@@ -26,10 +26,11 @@ use crate::delivery::send::give_coded;
 use crate::delivery::{
     DeliveredBytes, Representation, RepresentationSource, Transfer, has_no_content,
 };
-use crate::exchange::{Exchange, NextStep};
+use crate::exchange::NextStep;
 use crate::filter::compress;
 use crate::filter::compress::CodingChoice;
-use crate::filter::upstream_response::advertises_ranges;
+use crate::filter::esi::assembles;
+use crate::filter::upstream_response::{PassedHead, advertises_ranges};
 use crate::media_types::MediaType;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
@@ -45,77 +46,83 @@ impl Request {
     }
 }
 
-impl Exchange {
+impl CacheTransaction {
     /// Answers with a kept object.
     pub(crate) fn serve_kept(
         &mut self,
+        request: &Request,
+        answer: &mut Answer,
         object: Arc<Object>,
         cached: UpstreamCacheStatus,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        let location = site.location(self.request.location);
-        self.answer.cached = cached;
+        let location = site.location(request.location);
+        answer.cached = cached;
         if location.is_decorated {
             // For `$upstream_http_*` in what is added.
-            self.answer.object = Some(object.clone());
+            answer.object = Some(object.clone());
         }
-        let is_page = object.is_esi() && Self::assembles(location);
+        let is_page = object.is_esi() && assembles(location);
         if cached == UpstreamCacheStatus::Hit {
             let next = match is_page {
-                true => self.serve_warm_page(&object, site, ctx),
-                false
-                    if self.request.role.is_subrequest() && self.request.role.part().is_none() =>
-                {
-                    serve_fragment(&mut self.answer, &object).then_some(NextStep::Respond)
+                true => self.serve_warm_page(request, answer, &object, site, ctx),
+                false if request.role.is_subrequest() && request.role.part().is_none() => {
+                    serve_fragment(answer, &object).then_some(NextStep::Respond)
                 }
-                false => self.serve_warm(&object, site, ctx).then_some(NextStep::Respond),
+                false => self
+                    .serve_warm(request, answer, &object, site, ctx)
+                    .then_some(NextStep::Respond),
             };
             if let Some(next) = next {
-                self.answer.object = Some(object);
+                answer.object = Some(object);
                 return next;
             }
         }
-        if let Some(next) = self.intercepted(object.status(), location) {
+        if let Some(next) = intercepted(object.status(), location) {
             return next;
         }
-        let mut head = std::mem::take(&mut self.cache.head);
+        let mut head = std::mem::take(&mut self.head);
         head.fields.clear();
         object.fields(&mut head.fields);
-        hide_controls(&self.request, &mut head.fields, location, ctx);
+        hide_controls(request, &mut head.fields, location, ctx);
         head.status = object.status();
         let next = if is_page {
-            self.serve_assembled(&object, &mut head, site, ctx)
+            self.serve_assembled(request, answer, &object, &mut head, site, ctx)
         } else {
             push_validators(&object, &mut head.fields);
-            self.serve_head(&object, &head, site, ctx)
+            self.serve_head(request, answer, &object, &head, site, ctx)
         };
-        self.cache.head = head;
-        self.answer.object = Some(object);
+        self.head = head;
+        answer.object = Some(object);
         next
     }
+}
 
-    /// `fastcgi_intercept_errors` is about kept answers as well.
-    fn intercepted(&self, status: u16, location: &CompiledLocation) -> Option<NextStep> {
-        location.intercepts(status).then_some(NextStep::Fail(status))
-    }
+/// `fastcgi_intercept_errors` is about kept answers as well.
+fn intercepted(status: u16, location: &CompiledLocation) -> Option<NextStep> {
+    location.intercepts(status).then_some(NextStep::Fail(status))
+}
 
+impl CacheTransaction {
     pub(crate) fn serve_head(
-        &mut self,
+        &self,
+        request: &Request,
+        answer: &mut Answer,
         object: &Arc<Object>,
         head: &OriginHead,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        let location = site.location(self.request.location);
-        let status = self.answer.status_or(head.status);
+        let location = site.location(request.location);
+        let status = answer.status_or(head.status);
         let len = object.body_len();
         let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
         let kind = &*location.kinds.of_value(content_type, &location.settings);
-        let (choice, form) = cached_form(&self.request, object, head, kind, location, ctx);
+        let (choice, form) = cached_form(request, object, head, kind, location, ctx);
         let transfer = match &form {
             CodedForm::Coded(bytes) => Transfer::Coded { length: Some(bytes.len() as u64) },
-            _ if reworks_cached(&self.request, head, kind, len, location) => Transfer::Reworked,
+            _ if reworks_cached(request, head, kind, len, location) => Transfer::Reworked,
             _ => Transfer::Identity,
         };
         let representation = Representation {
@@ -127,7 +134,7 @@ impl Exchange {
             rules: location.rules,
             advertises_ranges: advertises_ranges(head, location),
         };
-        let delivery = match self.deliver(&representation) {
+        let delivery = match answer.deliver(request, &representation) {
             Ok(delivery) => delivery,
             Err(next) => return next,
         };
@@ -136,17 +143,22 @@ impl Exchange {
             CodedForm::Plain => (None, true),
             CodedForm::Later => (None, false),
         };
-        let fields = self.passed_fields(head, kind, choice, &delivery, site, ctx);
+        let fields = answer.passed_fields(
+            request,
+            PassedHead { head, kind, choice, delivery: &delivery },
+            site,
+            ctx,
+        );
         let memo =
             hit_memo::HitMemo { status: delivery.status, head, body: body.as_ref(), is_final };
-        remember_warm(&self.request, &self.answer, object, &memo, &fields, site, ctx);
+        remember_warm(request, answer, object, &memo, &fields, site, ctx);
         let modified = head.fields.get(Name::LastModified).and_then(bolide_http::date::parse);
-        self.answer.head.body = BodyLen::Exact(len);
-        self.decorate(fields, delivery.status, modified, site, ctx);
-        say_kept(&mut self.answer, &mut self.cache, object, location, ctx.now.unix_millis);
+        answer.head.body = BodyLen::Exact(len);
+        answer.decorate(request, fields, delivery.status, modified, site, ctx);
+        say_kept(answer, self, object, location, ctx.now.unix_millis);
         match body {
-            Some(form) => give_coded(&mut self.answer, &delivery, form),
-            None => self.give_bytes(&delivery, source(object), len, ctx),
+            Some(form) => give_coded(answer, &delivery, form),
+            None => answer.give_bytes(&delivery, source(object), len, ctx),
         }
         NextStep::Respond
     }
@@ -154,27 +166,36 @@ impl Exchange {
     /// Answers with what another exchange fetches, as it comes.
     pub(crate) fn serve_growing(
         &mut self,
+        request: &Request,
+        answer: &mut Answer,
         follower: Follower,
         waiter: Waiter,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        let location = site.location(self.request.location);
+        let location = site.location(request.location);
         let Some(kept) = follower.head() else { return NextStep::Fail(502) };
         if location.caching.as_ref().is_some_and(|caching| !caching.is_page()) {
             // As in nginx, where who stood in line finds it kept.
-            self.answer.cached = UpstreamCacheStatus::Hit;
+            answer.cached = UpstreamCacheStatus::Hit;
         }
-        if let Some(next) = self.intercepted(kept.status, location) {
+        if let Some(next) = intercepted(kept.status, location) {
             return next;
         }
-        let mut head = std::mem::take(&mut self.cache.head);
+        let mut head = std::mem::take(&mut self.head);
         head.fields.copy_from(&kept.fields);
         head.status = kept.status;
         let mark = head.fields.get_text(bolide_cache::ESI_MARK.0);
-        if mark == Some(bolide_cache::ESI_MARK.1) && Self::assembles(location) {
-            let next = self.serve_growing_page(follower, waiter, &mut head, site, ctx);
-            self.cache.head = head;
+        if mark == Some(bolide_cache::ESI_MARK.1) && assembles(location) {
+            let next = self.serve_growing_page(
+                request,
+                answer,
+                Growth::new(follower, waiter),
+                &mut head,
+                site,
+                ctx,
+            );
+            self.head = head;
             return next;
         }
         let len = kept.length;
@@ -189,12 +210,12 @@ impl Exchange {
             });
         }
         let ttl = kept.times.ttl_seconds(ctx.now.unix_millis);
-        self.cache.way.is_collapsed = true;
-        self.cache.way.status = kept.status;
-        self.cache.way.ttl = u32::try_from(ttl).ok();
+        self.way.is_collapsed = true;
+        self.way.status = kept.status;
+        self.way.ttl = u32::try_from(ttl).ok();
         let representation = Representation {
             source: RepresentationSource::Filling { page: is_page(location) },
-            status: self.answer.status_or(head.status),
+            status: answer.status_or(head.status),
             length: len,
             transfer: Transfer::Identity,
             validator: Validator {
@@ -204,20 +225,26 @@ impl Exchange {
             rules: location.rules,
             advertises_ranges: false,
         };
-        let delivery = match self.deliver(&representation) {
+        let delivery = match answer.deliver(request, &representation) {
             Ok(delivery) => delivery,
             Err(next) => {
-                self.cache.head = head;
+                self.head = head;
                 return next;
             }
         };
         let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
         let kind = location.kinds.of_value(content_type, &location.settings);
-        self.fill_from_origin(&head, &kind, CodingChoice::default(), &delivery, site, ctx);
-        self.cache.head = head;
-        say_asked(&mut self.request, &mut self.answer, &mut self.cache, location, ctx);
-        self.answer.head.body = delivery.length;
-        self.answer.body = match delivery.bytes {
+        let passed = PassedHead {
+            head: &head,
+            kind: &kind,
+            choice: CodingChoice::default(),
+            delivery: &delivery,
+        };
+        answer.fill_from_origin(request, passed, site, ctx);
+        self.head = head;
+        say_asked(request, answer, self, location, ctx);
+        answer.head.body = delivery.length;
+        answer.body = match delivery.bytes {
             DeliveredBytes::Nothing => AnswerBody::Empty,
             _ => AnswerBody::Growing(Box::new(Growth::new(follower, waiter))),
         };
@@ -304,7 +331,7 @@ fn reworks_cached(
 /// `Age`, and what the configuration lets clients know.
 pub(crate) fn say_kept(
     answer: &mut Answer,
-    cache: &mut CacheTransaction,
+    cache: &CacheTransaction,
     object: &Object,
     location: &CompiledLocation,
     now_ms: u64,
@@ -336,9 +363,9 @@ pub(crate) fn say_kept(
 
 /// What is said about the cache in an answer that an origin gives.
 pub(crate) fn say_asked(
-    request: &mut Request,
+    request: &Request,
     answer: &mut Answer,
-    cache: &mut CacheTransaction,
+    cache: &CacheTransaction,
     location: &CompiledLocation,
     ctx: &StepCtx<'_>,
 ) {

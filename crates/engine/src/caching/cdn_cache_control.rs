@@ -18,7 +18,6 @@ use crate::caching::fronts::is_trusted;
 use crate::caching::identity::push_session;
 use crate::caching::lookup::is_any;
 use crate::ctx::StepCtx;
-use crate::exchange::Exchange;
 use crate::explain::Why;
 use crate::request::Request;
 use crate::site::Site;
@@ -41,20 +40,22 @@ impl Request {
     }
 }
 
-impl Exchange {
+impl CacheTransaction {
     /// Where it may be looked up and kept, unless the cache has no part in the request.
     pub(super) fn open_gate(
         &mut self,
+        request: &Request,
+        answer: &mut Answer,
         caching: &Caching,
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> Option<Gate> {
-        let has_session = !self.cache.session.is_empty();
-        let facts = self.facts(site, ctx);
+        let has_session = !self.session.is_empty();
+        let facts = self.facts(request, site, ctx);
         let gate = match rules::gate(&caching.policy, &facts, has_session) {
             Ok(gate) => gate,
             Err(bypass) => {
-                self.cache.why = Why::Rule(bypass);
+                self.why = Why::Rule(bypass);
                 return None;
             }
         };
@@ -65,12 +66,12 @@ impl Exchange {
         if let Some(never) = &page.never
             && is_never(never, facts.target, facts.fields)
         {
-            self.cache.why = Why::Preset;
+            self.why = Why::Preset;
             return None;
         }
-        if is_any(&self.request, &self.answer, &page.bypass, site, ctx) {
-            self.cache.why = Why::Condition;
-            self.answer.cached = UpstreamCacheStatus::Bypass;
+        if is_any(request, answer, &page.bypass, site, ctx) {
+            self.why = Why::Condition;
+            answer.cached = UpstreamCacheStatus::Bypass;
             return None;
         }
         Some(gate)
@@ -153,8 +154,8 @@ fn set_by_configuration(
 
 /// Gathers what is said of the request before it is looked up.
 pub(crate) fn read_controls(
-    request: &mut Request,
-    answer: &mut Answer,
+    request: &Request,
+    answer: &Answer,
     cache: &mut CacheTransaction,
     caching: &Caching,
     site: &Site,

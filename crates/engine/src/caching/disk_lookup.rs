@@ -5,10 +5,11 @@
 use bolide_cache::{AbandonReason, FillPermit, Lookup, SessionKey};
 
 use super::lookup::follow_private;
+use crate::answer::Answer;
 use crate::caching::CacheTransaction;
 use crate::caching::{Caching, Recalled};
 use crate::ctx::{StepCtx, StepEffect};
-use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::exchange::{NextStep, RequestStep};
 use crate::request::Request;
 use crate::site::Site;
 
@@ -32,26 +33,32 @@ impl CacheTransaction {
     }
 }
 
-impl Exchange {
+impl CacheTransaction {
     /// Goes on with what the disk has.
     pub(crate) fn recalled(
         &mut self,
+        request: &mut Request,
+        answer: &mut Answer,
         recalled: Recalled,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        let Some(caching) = &site.location(self.request.location).caching else {
+        let Some(caching) = &site.location(request.location).caching else {
             return NextStep::Fail(500);
         };
         let next = match recalled {
-            Recalled::Kept => self.look_again(caching, site, ctx),
-            Recalled::Found(found) => self.take_recalled(found, caching, site, ctx),
+            Recalled::Kept => self.look_again(request, answer, caching, site, ctx),
+            Recalled::Found(found) => {
+                self.take_recalled(request, answer, found, caching, site, ctx)
+            }
         };
         next.unwrap_or(NextStep::Step(RequestStep::Origin))
     }
 
     fn take_recalled(
         &mut self,
+        request: &mut Request,
+        answer: &mut Answer,
         found: Lookup,
         caching: &Caching,
         site: &Site,
@@ -63,13 +70,13 @@ impl Exchange {
                 if permit.key().session().is_some() =>
             {
                 ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
-                self.cache.is_private_absent = true;
-                self.look_again(caching, site, ctx)
+                self.is_private_absent = true;
+                self.look_again(request, answer, caching, site, ctx)
             }
             found => {
                 // It is not there: that was the last look.
-                self.cache.recalls = RECALLS_MAX;
-                self.take_found(found, caching, site, ctx)
+                self.recalls = RECALLS_MAX;
+                self.take_found(request, answer, found, caching, site, ctx)
             }
         }
     }
@@ -77,7 +84,7 @@ impl Exchange {
 
 /// Has the disk asked for an object of the session.
 pub(crate) fn recall_private(
-    request: &mut Request,
+    request: &Request,
     cache: &mut CacheTransaction,
     site: &Site,
     ctx: &mut StepCtx<'_>,

@@ -14,29 +14,31 @@ use bytes::Bytes;
 
 use crate::answer::Answer;
 use crate::answer::AnswerBody;
+use crate::caching::CacheTransaction;
 use crate::caching::UpstreamCacheStatus;
 use crate::caching::cached_response::say_kept;
 use crate::ctx::StepCtx;
-use crate::exchange::Exchange;
 use crate::filter::compress;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
-impl Exchange {
+impl CacheTransaction {
     /// Answers as before, if this worker did so under the same circumstances.
     pub(crate) fn serve_warm(
-        &mut self,
+        &self,
+        request: &Request,
+        answer: &mut Answer,
         object: &Arc<Object>,
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> bool {
-        let location = site.location(self.request.location);
-        let Some(tag) = warm_tag(&self.request, &self.answer, location, site, ctx) else {
+        let location = site.location(request.location);
+        let Some(tag) = warm_tag(request, answer, location, site, ctx) else {
             return false;
         };
         let Some(front) = ctx.cache.as_deref() else { return false };
         let Some(memo) = front.memo(object, tag) else { return false };
-        let mut fields = std::mem::take(&mut self.answer.head.fields);
+        let mut fields = std::mem::take(&mut answer.head.fields);
         fields.copy_from(&memo.fields);
         if memo.own_date {
             // All dates have 29 bytes (RFC 9110 §5.6.7).
@@ -44,11 +46,10 @@ impl Exchange {
             debug_assert!(is_written, "a remembered answer of ours has a date");
         }
         let body = memo.body.clone();
-        self.answer.head.body = BodyLen::Exact(body.len() as u64);
-        self.answer.body =
-            if body.is_empty() { AnswerBody::Empty } else { AnswerBody::memory(body) };
-        self.decorate(fields, 200, object.last_modified(), site, ctx);
-        say_kept(&mut self.answer, &mut self.cache, object, location, ctx.now.unix_millis);
+        answer.head.body = BodyLen::Exact(body.len() as u64);
+        answer.body = if body.is_empty() { AnswerBody::Empty } else { AnswerBody::memory(body) };
+        answer.decorate(request, fields, 200, object.last_modified(), site, ctx);
+        say_kept(answer, self, object, location, ctx.now.unix_millis);
         true
     }
 }

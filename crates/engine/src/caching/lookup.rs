@@ -82,175 +82,203 @@ impl Exchange {
         self.cache.refusal = fill.refusal();
         self.cache.way.ttl = fill.ttl();
     }
+}
 
+impl CacheTransaction {
     /// Answers out of the store, waits, or leaves it to the origin (none).
     pub(crate) fn look_up_cached(
         &mut self,
+        request: &mut Request,
+        answer: &mut Answer,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
-        let caching = self.request.caching(site)?;
-        if self.cache.looked == Some(self.request.location) {
+        let caching = request.caching(site)?;
+        if self.looked == Some(request.location) {
             return None;
         }
-        self.answer.object = None;
-        let Some(space) = self.begin_page(self.request.location, caching, site, ctx) else {
-            return miss_zone(&self.request, &self.answer, caching, site, ctx);
+        answer.object = None;
+        let Some(space) = self.begin_page(request, answer, request.location, caching, site, ctx)
+        else {
+            return miss_zone(request, answer, caching, site, ctx);
         };
-        if let Some(next) = self.ordered_purge(caching, space, site, ctx) {
-            self.cache.why = Why::Purge;
+        if let Some(next) = self.ordered_purge(request, answer, caching, space, site, ctx) {
+            self.why = Why::Purge;
             return Some(next);
         }
-        self.autoflush(caching, space, site, ctx);
+        self.autoflush(request, caching, space, site, ctx);
         // What comes for a body is not what comes for an address.
-        let is_asking = matches!(self.request.method, Method::Get | Method::Head);
-        let has_body =
-            !matches!(self.request.head().body, RequestBody::None | RequestBody::Length(0));
+        let is_asking = matches!(request.method, Method::Get | Method::Head);
+        let has_body = !matches!(request.head().body, RequestBody::None | RequestBody::Length(0));
         let other = has_body.then_some(Why::Body);
-        let other = other.or(self.request.stands_in.then_some(Why::StandsIn));
-        let other = other.or(self.request.arrival.is_refused().then_some(Why::Refused));
+        let other = other.or(request.stands_in.then_some(Why::StandsIn));
+        let other = other.or(request.arrival.is_refused().then_some(Why::Refused));
         if let Some(why) = other.filter(|_| caching.is_page() && is_asking) {
-            self.cache.why = why;
+            self.why = why;
             return None;
         }
-        match self.open_gate(caching, site, ctx) {
-            Some(gate) => self.cache.gate = Some(gate),
+        match self.open_gate(request, answer, caching, site, ctx) {
+            Some(gate) => self.gate = Some(gate),
             None => return None,
         }
-        self.build_key(caching, space, site, ctx);
-        if !self.cache.keys.is_usable() {
-            self.cache.why = Why::LongKey;
+        self.build_key(request, answer, caching, space, site, ctx);
+        if !self.keys.is_usable() {
+            self.why = Why::LongKey;
             return None;
         }
-        if !caching.is_page()
-            && is_any(&self.request, &self.answer, &caching.conf.bypass, site, ctx)
-        {
-            self.cache.why = Why::Condition;
-            self.answer.cached = UpstreamCacheStatus::Bypass;
-            take_over(&mut self.request, &mut self.cache, caching, ctx);
+        if !caching.is_page() && is_any(request, answer, &caching.conf.bypass, site, ctx) {
+            self.why = Why::Condition;
+            answer.cached = UpstreamCacheStatus::Bypass;
+            take_over(request, self, caching, ctx);
             return None;
         }
-        self.look_up(caching, site, ctx)
+        self.look_up(request, answer, caching, site, ctx)
     }
 
     /// Notes whose turn it is, and what is said of the request there.
     pub(super) fn begin_page(
         &mut self,
+        request: &Request,
+        answer: &Answer,
         location: LocationIndex,
         caching: &Caching,
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> Option<NamespaceId> {
-        self.cache.looked = Some(location);
-        self.cache.forget();
+        self.looked = Some(location);
+        self.forget();
         ctx.cache.as_ref()?;
-        self.cache.space = space(&self.request, &self.answer, caching, site, ctx);
-        self.cache.why = Why::NoZone;
-        self.cache.space?;
-        self.cache.why = Why::Asked;
+        self.space = space(request, answer, caching, site, ctx);
+        self.why = Why::NoZone;
+        self.space?;
+        self.why = Why::Asked;
         // PERF: most requests arrive where their address alone leads them.
-        self.cache.arrival.clear();
-        if self.request.arrival.is_turned() || site.location(location).varies_origin {
-            let mut arrival = std::mem::take(&mut self.cache.arrival);
-            let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
+        self.arrival.clear();
+        if request.arrival.is_turned() || site.location(location).varies_origin {
+            let mut arrival = std::mem::take(&mut self.arrival);
+            let scope = VariableScope::new(request, answer, site, ctx);
             write_arrival(&scope, caching, &mut arrival);
-            self.cache.arrival = arrival;
+            self.arrival = arrival;
         }
-        read_controls(&mut self.request, &mut self.answer, &mut self.cache, caching, site, ctx);
-        self.cache.space
+        read_controls(request, answer, self, caching, site, ctx);
+        self.space
     }
 
-    pub(crate) fn facts<'a>(&'a self, site: &'a Site, ctx: &StepCtx<'_>) -> Facts<'a> {
+    pub(crate) fn facts<'a>(
+        &'a self,
+        request: &'a Request,
+        site: &'a Site,
+        ctx: &StepCtx<'_>,
+    ) -> Facts<'a> {
         Facts {
-            method: self.request.method,
-            fields: &self.request.head().fields,
+            method: request.method,
+            fields: &request.head().fields,
             scheme: ctx.conn.scheme,
-            host: &self.request.host,
+            host: &request.host,
             port: ctx.conn.local.port(),
-            server: site.server(self.request.server).name.as_bytes(),
-            target: self.request.address(),
-            authority: &self.request.head().authority,
-            arrival: &self.cache.arrival,
-            environment: &self.cache.environment,
+            server: site.server(request.server).name.as_bytes(),
+            target: request.address(),
+            authority: &request.head().authority,
+            arrival: &self.arrival,
+            environment: &self.environment,
         }
     }
 
     pub(super) fn build_key(
         &mut self,
+        request: &Request,
+        answer: &Answer,
         caching: &Caching,
         space: NamespaceId,
         site: &Site,
         ctx: &StepCtx<'_>,
     ) {
-        let mut keys = std::mem::take(&mut self.cache.keys);
-        let mut text = std::mem::take(&mut self.cache.text);
+        let mut keys = std::mem::take(&mut self.keys);
+        let mut text = std::mem::take(&mut self.text);
         text.clear();
         let template = match caching.is_page() {
             true => caching.conf.page.key.as_ref(),
             false => caching.conf.key.as_ref().or(caching.conf.page.key.as_ref()),
         };
         match template {
-            Some(template) => VariableScope::new(&self.request, &self.answer, site, ctx)
-                .expand(template, &mut text),
-            None => rules::url(&mut text, &self.facts(site, ctx), &caching.policy),
+            Some(template) => {
+                VariableScope::new(request, answer, site, ctx).expand(template, &mut text);
+            }
+            None => rules::url(&mut text, &self.facts(request, site, ctx), &caching.policy),
         }
         match caching.is_page() {
             true => {
-                let facts = self.facts(site, ctx);
+                let facts = self.facts(request, site, ctx);
                 let cookies = Cookies::of(facts.fields);
                 page_key(&mut keys, (space, &text), &facts, caching, &cookies, None);
             }
-            false => zone_key(&mut keys, (space, &text), &self.cache.arrival),
+            false => zone_key(&mut keys, (space, &text), &self.arrival),
         }
-        self.cache.text = text;
-        self.cache.keys = keys;
+        self.text = text;
+        self.keys = keys;
     }
 
     pub(super) fn look_up(
         &mut self,
+        request: &mut Request,
+        answer: &mut Answer,
         caching: &Caching,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
-        let gate = self.cache.gate?;
+        let gate = self.gate?;
         let open = caching.conf.page.lookup;
-        if let Some(object) = self.find_inline(gate, caching, site, ctx) {
-            return Some(self.serve_kept(object, UpstreamCacheStatus::Hit, site, ctx));
+        if let Some(object) = self.find_inline(request, gate, caching, site, ctx) {
+            return Some(self.serve_kept(
+                request,
+                answer,
+                object,
+                UpstreamCacheStatus::Hit,
+                site,
+                ctx,
+            ));
         }
         if gate.private
             && open.private
-            && let Some(object) = self.find_private(site, ctx)
+            && let Some(object) = self.find_private(request, site, ctx)
         {
-            return Some(self.serve_kept(object, UpstreamCacheStatus::Hit, site, ctx));
+            return Some(self.serve_kept(
+                request,
+                answer,
+                object,
+                UpstreamCacheStatus::Hit,
+                site,
+                ctx,
+            ));
         }
         if gate.private
             && open.private
-            && let Some(next) = recall_private(&mut self.request, &mut self.cache, site, ctx)
+            && let Some(next) = recall_private(request, self, site, ctx)
         {
             return Some(next);
         }
         if !(gate.public && open.public) {
-            self.cache.why = Why::NotPublic;
-            self.answer.cached = UpstreamCacheStatus::Miss;
+            self.why = Why::NotPublic;
+            answer.cached = UpstreamCacheStatus::Miss;
             // What is not looked up is kept all the same.
-            take_over(&mut self.request, &mut self.cache, caching, ctx);
+            take_over(request, self, caching, ctx);
             return None;
         }
         let now_ms = ctx.now.unix_millis;
         for _ in 0..VARY_ROUNDS {
             let front = ctx.cache.as_deref_mut()?;
-            let key = self.cache.keys.public();
-            self.cache.hash = key.hash();
+            let key = self.keys.public();
+            self.hash = key.hash();
             match front.lookup(&key, now_ms) {
                 Lookup::Vary(names) => {
-                    self.cache.way.is_varied = true;
-                    let fields = &self.request.head().fields;
+                    self.way.is_varied = true;
+                    let fields = &request.head().fields;
                     let cookies = Cookies::of(fields);
-                    push_named(&mut self.cache.keys, names.vary_names(), fields, &cookies);
+                    push_named(&mut self.keys, names.vary_names(), fields, &cookies);
                 }
                 found => {
-                    if let Some(found) = self.narrow(found, caching, site, ctx) {
-                        return self.take_found(found, caching, site, ctx);
+                    if let Some(found) = self.narrow(request, found, caching, site, ctx) {
+                        return self.take_found(request, answer, found, caching, site, ctx);
                     }
                 }
             }
@@ -261,57 +289,64 @@ impl Exchange {
     /// The session's own object, if a fresh one is there. Whether an answer that has to be asked
     /// for is private is known when it is there; an old one is not renewed behind the client's
     /// back, who might miss a cookie.
-    fn find_private(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> Option<Arc<Object>> {
-        let session = SessionKey::new(&self.cache.session)?;
-        let fields = &self.request.head().fields;
-        let keys = &mut self.cache.keys;
+    fn find_private(
+        &mut self,
+        request: &Request,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<Arc<Object>> {
+        let session = SessionKey::new(&self.session)?;
+        let fields = &request.head().fields;
+        let keys = &mut self.keys;
         let mark = keys.mark();
         let found = follow_private(keys, session, fields, ctx);
         keys.rewind(mark);
-        found.flatten().or_else(|| self.find_unvaried(Whose::Private, site, ctx))
+        found.flatten().or_else(|| self.find_unvaried(request, Whose::Private, site, ctx))
     }
 
     /// The one copy of a page that says `no-vary`.
     fn find_unvaried(
         &mut self,
+        request: &Request,
         whose: Whose,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<Arc<Object>> {
-        if self.cache.environment.control.no_vary {
+        if self.environment.control.no_vary {
             return None;
         }
-        let mut keys = std::mem::take(&mut self.cache.unvaried);
-        let own = self.cache.keys.public();
-        unvaried_key(&mut keys, (own.namespace(), own.url()), &self.facts(site, ctx));
+        let mut keys = std::mem::take(&mut self.unvaried);
+        let own = self.keys.public();
+        unvaried_key(&mut keys, (own.namespace(), own.url()), &self.facts(request, site, ctx));
         let session = match whose {
             Whose::Public => Some(None),
-            Whose::Private => SessionKey::new(&self.cache.session).map(Some),
+            Whose::Private => SessionKey::new(&self.session).map(Some),
         };
         let front = ctx.cache.as_deref_mut();
         let found = front.zip(session).and_then(|(front, session)| {
             front.find_fresh(&key_of(&keys, session), ctx.now.unix_millis)
         });
-        self.cache.unvaried = keys;
+        self.unvaried = keys;
         found
     }
 
     /// What the text that includes this fragment brought along for it.
     fn find_inline(
-        &mut self,
+        &self,
+        request: &Request,
         gate: Gate,
         caching: &Caching,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<Arc<Object>> {
-        let lineage = self.request.role.fragment()?;
+        let lineage = request.role.fragment()?;
         if lineage.includer().is_empty() || !caching.is_page() {
             return None;
         }
-        let own = self.cache.keys.public();
+        let own = self.keys.public();
         let place = (own.namespace(), own.url());
-        let facts = for_inlines(&self.facts(site, ctx));
-        let session = SessionKey::new(&self.cache.session).filter(|_| gate.private);
+        let facts = for_inlines(&self.facts(request, site, ctx));
+        let session = SessionKey::new(&self.session).filter(|_| gate.private);
         let mut keys = KeyBuilder::default();
         let front = ctx.cache.as_deref_mut()?;
         for varies in [true, false] {
@@ -335,102 +370,115 @@ impl Exchange {
 
     pub(super) fn take_found(
         &mut self,
+        request: &mut Request,
+        answer: &mut Answer,
         found: Lookup,
         caching: &Caching,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
         let found = match found {
-            Lookup::Miss(permit) => match self.cache.recall(permit, ctx) {
+            Lookup::Miss(permit) => match self.recall(permit, ctx) {
                 Ok(next) => return Some(next),
                 Err(permit) => Lookup::Miss(permit),
             },
             found => found,
         };
         if !caching.is_page() {
-            return self.take_zone(found, caching, site, ctx);
+            return self.take_zone(request, answer, found, caching, site, ctx);
         }
         let found = match caching.policy.honour_request {
-            true => match self.obey(found, caching, site, ctx) {
+            true => match self.obey(request, answer, found, caching, site, ctx) {
                 Ok(found) => found,
                 Err(next) => return next,
             },
             false => found,
         };
-        let found = match self.request.is_proved(site) {
-            true => set_apart(
-                &mut self.request,
-                &mut self.answer,
-                &mut self.cache,
-                found,
-                caching,
-                ctx,
-            )?,
+        let found = match request.is_proved(site) {
+            true => set_apart(request, answer, self, found, caching, ctx)?,
             false => found,
         };
         match found {
             Lookup::Hit(object) => {
-                Some(self.serve_kept(object, UpstreamCacheStatus::Hit, site, ctx))
+                Some(self.serve_kept(request, answer, object, UpstreamCacheStatus::Hit, site, ctx))
             }
-            Lookup::Stale(object, None) => {
-                Some(self.serve_kept(object, UpstreamCacheStatus::Updating, site, ctx))
-            }
+            Lookup::Stale(object, None) => Some(self.serve_kept(
+                request,
+                answer,
+                object,
+                UpstreamCacheStatus::Updating,
+                site,
+                ctx,
+            )),
             Lookup::Stale(object, Some(permit)) => {
-                self.refresh(permit, caching, site, ctx);
-                Some(self.serve_kept(object, UpstreamCacheStatus::Stale, site, ctx))
+                self.refresh(request, answer, permit, caching, site, ctx);
+                Some(self.serve_kept(
+                    request,
+                    answer,
+                    object,
+                    UpstreamCacheStatus::Stale,
+                    site,
+                    ctx,
+                ))
             }
             Lookup::Miss(permit) => {
-                if let Some(object) = self.find_unvaried(Whose::Public, site, ctx) {
+                if let Some(object) = self.find_unvaried(request, Whose::Public, site, ctx) {
                     ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
-                    return Some(self.serve_kept(object, UpstreamCacheStatus::Hit, site, ctx));
+                    return Some(self.serve_kept(
+                        request,
+                        answer,
+                        object,
+                        UpstreamCacheStatus::Hit,
+                        site,
+                        ctx,
+                    ));
                 }
-                keep_permit(
-                    &mut self.request,
-                    &mut self.answer,
-                    &mut self.cache,
-                    permit,
-                    caching,
-                    ctx,
-                );
+                keep_permit(request, answer, self, permit, caching, ctx);
                 None
             }
             Lookup::Pass => {
                 // Other exchanges do not wait for it. It is stored if its fields permit.
-                self.cache.why = Why::Remembered;
-                self.answer.cached = UpstreamCacheStatus::Miss;
-                take_over(&mut self.request, &mut self.cache, caching, ctx);
+                self.why = Why::Remembered;
+                answer.cached = UpstreamCacheStatus::Miss;
+                take_over(request, self, caching, ctx);
                 None
             }
-            Lookup::Join(follower) if self.cache.rounds < ROUNDS_MAX => {
-                self.answer.cached = UpstreamCacheStatus::Miss;
-                self.cache.state = CacheState::Waiting(follower);
-                Some(self.follow(site, ctx))
+            Lookup::Join(follower) if self.rounds < ROUNDS_MAX => {
+                answer.cached = UpstreamCacheStatus::Miss;
+                self.state = CacheState::Waiting(follower);
+                Some(self.follow(request, answer, site, ctx))
             }
             Lookup::Join(_) | Lookup::Failed(_) | Lookup::Vary(_) => {
                 let is_busy = matches!(found, Lookup::Join(_));
-                self.cache.why = if is_busy { Why::Tired } else { Why::Remembered };
-                self.answer.cached = UpstreamCacheStatus::Miss;
+                self.why = if is_busy { Why::Tired } else { Why::Remembered };
+                answer.cached = UpstreamCacheStatus::Miss;
                 None
             }
         }
     }
 
     /// Looks at the fill that it waits for.
-    pub(crate) fn follow(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        let Some(caching) = &site.location(self.request.location).caching else {
+    pub(crate) fn follow(
+        &mut self,
+        request: &mut Request,
+        answer: &mut Answer,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let Some(caching) = &site.location(request.location).caching else {
             return NextStep::Fail(500);
         };
         let waiter = waiter(ctx);
         loop {
-            let CacheState::Waiting(follower) = &mut self.cache.state else {
+            let CacheState::Waiting(follower) = &mut self.state else {
                 return NextStep::Step(RequestStep::Origin);
             };
             match follower.poll() {
                 Follow::Head => break,
                 Follow::Again => {
-                    self.cache.state = CacheState::Passed;
-                    self.cache.rounds += 1;
-                    let next = self.look_again(caching, site, ctx);
+                    self.state = CacheState::Passed;
+                    self.rounds += 1;
+                    let next = self.look_again(request, answer, caching, site, ctx);
                     return next.unwrap_or(NextStep::Step(RequestStep::Origin));
                 }
                 Follow::Waiting => match follower.wait(waiter) {
@@ -439,84 +487,85 @@ impl Exchange {
                 },
             }
         }
-        let CacheState::Waiting(follower) = std::mem::take(&mut self.cache.state) else {
+        let CacheState::Waiting(follower) = std::mem::take(&mut self.state) else {
             return NextStep::Fail(500);
         };
-        self.serve_growing(follower, waiter, site, ctx)
+        self.serve_growing(request, answer, follower, waiter, site, ctx)
     }
 
     pub(super) fn look_again(
         &mut self,
+        request: &mut Request,
+        answer: &mut Answer,
         caching: &Caching,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
-        if let Some(space) = self.cache.space {
-            self.build_key(caching, space, site, ctx);
+        if let Some(space) = self.space {
+            self.build_key(request, answer, caching, space, site, ctx);
         }
-        self.look_up(caching, site, ctx)
+        self.look_up(request, answer, caching, site, ctx)
     }
 
     /// What the fetch that is about to begin is heard by.
-    pub(crate) fn take_fill(&mut self, site: &Site, ctx: &StepCtx<'_>) -> Option<Box<Fill>> {
-        let caching = site.location(self.request.location).caching.as_ref()?;
-        if self.cache.looked != Some(self.request.location) {
+    pub(crate) fn take_fill(
+        &mut self,
+        request: &Request,
+        answer: &Answer,
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) -> Option<Box<Fill>> {
+        let caching = site.location(request.location).caching.as_ref()?;
+        if self.looked != Some(request.location) {
             return None;
         }
-        let (permit, is_past) = match std::mem::take(&mut self.cache.state) {
+        let (permit, is_past) = match std::mem::take(&mut self.state) {
             CacheState::Filling { permit, past } => (Some(permit), past),
             CacheState::Waiting(_) | CacheState::Passed => (None, false),
         };
-        self.cache.is_whole = permit.is_some();
+        self.is_whole = permit.is_some();
         // Without a permit, only the application's purges matter.
         if permit.is_none() && !caching.is_page() {
             return None;
         }
-        let question = (self.cache.revalidates, self.answer.cached);
-        let fill = self.fill_of(permit, question, site, ctx)?;
+        let question = (self.revalidates, answer.cached);
+        let fill = self.fill_of(request, answer, permit, question, site, ctx)?;
         Some(Box::new(Fill { is_past, ..*fill }))
     }
 
     fn fill_of(
         &self,
+        request: &Request,
+        answer: &Answer,
         permit: Option<FillPermit>,
         (revalidates, cached): (bool, UpstreamCacheStatus),
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> Option<Box<Fill>> {
-        let own: &SiteRef = self.request.site.as_ref()?;
-        let caching = site.location(self.request.location).caching.as_ref()?;
+        let own: &SiteRef = request.site.as_ref()?;
+        let caching = site.location(request.location).caching.as_ref()?;
         let question = RequestSnapshot {
-            method: if self.request.asks_for_whole(caching) {
-                Method::Get
-            } else {
-                self.request.method
-            },
-            fields: self.request.head().fields.clone(),
+            method: if request.asks_for_whole(caching) { Method::Get } else { request.method },
+            fields: request.head().fields.clone(),
             scheme: ctx.conn.scheme,
-            host: self.request.host.clone(),
+            host: request.host.clone(),
             port: ctx.conn.local.port(),
-            server: site.server(self.request.server).name.as_bytes().to_vec(),
-            target: self.request.address().to_vec(),
-            authority: self.request.head().authority.clone(),
-            arrival: self.cache.arrival.clone(),
-            environment: self.cache.environment.clone(),
+            server: site.server(request.server).name.as_bytes().to_vec(),
+            target: request.address().to_vec(),
+            authority: request.head().authority.clone(),
+            arrival: self.arrival.clone(),
+            environment: self.environment.clone(),
         };
         let url = permit.as_ref().map(|permit| permit.key().url().to_vec());
         let is_judged = !caching.is_page() && !caching.conf.no_cache.is_empty();
-        let judge = is_judged.then(|| {
-            Judge::new(&VariableScope::new(&self.request, &self.answer, site, ctx), cached)
-        });
+        let judge =
+            is_judged.then(|| Judge::new(&VariableScope::new(request, answer, site, ctx), cached));
         Some(Box::new(Fill {
             store: site.kept()?.store.clone(),
             site: own.clone(),
-            location: self.request.location,
-            namespace: self.cache.space?,
-            stale: permit
-                .as_ref()
-                .and_then(FillPermit::stale)
-                .or(self.cache.stale.as_ref())
-                .cloned(),
+            location: request.location,
+            namespace: self.space?,
+            stale: permit.as_ref().and_then(FillPermit::stale).or(self.stale.as_ref()).cloned(),
             permit,
             question: Box::new(question),
             url: url.unwrap_or_default(),
@@ -537,29 +586,37 @@ impl Exchange {
 
     /// Has the origin asked in the background.
     pub(super) fn refresh(
-        &mut self,
+        &self,
+        request: &mut Request,
+        answer: &Answer,
         permit: FillPermit,
         caching: &Caching,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) {
-        let has_body = self.request.head().body != RequestBody::None;
-        let is_get =
-            self.request.head().method == Method::Get || self.request.asks_for_whole(caching);
+        let has_body = request.head().body != RequestBody::None;
+        let is_get = request.head().method == Method::Get || request.asks_for_whole(caching);
         let stale = permit.stale().cloned();
         let revalidates = stale.as_ref().is_some_and(|old| caching.can_revalidate(old));
         let asked = if is_get && !has_body {
-            let fill =
-                self.fill_of(Some(permit), (revalidates, UpstreamCacheStatus::Expired), site, ctx);
+            let fill = self.fill_of(
+                request,
+                answer,
+                Some(permit),
+                (revalidates, UpstreamCacheStatus::Expired),
+                site,
+                ctx,
+            );
             let old = stale.as_ref().filter(|_| revalidates);
-            let request = self.origin_request(true, old, site, ctx).ok();
-            request.zip(fill)
+            let question =
+                answer.origin_request(request, &self.environment, true, old, site, ctx).ok();
+            question.zip(fill)
         } else {
             ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
             None
         };
-        if let Some((request, fill)) = asked {
-            ctx.effects.push(StepEffect::Refresh(Box::new(request), fill));
+        if let Some((question, fill)) = asked {
+            ctx.effects.push(StepEffect::Refresh(Box::new(question), fill));
         }
     }
 }
@@ -630,7 +687,7 @@ pub(crate) fn is_any(
 
 /// It is this exchange's turn to ask; what comes is kept, if the configuration lets it.
 fn keep_permit(
-    request: &mut Request,
+    request: &Request,
     answer: &mut Answer,
     cache: &mut CacheTransaction,
     permit: FillPermit,
@@ -651,7 +708,7 @@ fn keep_permit(
 
 /// Asks past the store, and keeps what comes in place of what is there.
 pub(crate) fn take_over(
-    request: &mut Request,
+    request: &Request,
     cache: &mut CacheTransaction,
     caching: &Caching,
     ctx: &mut StepCtx<'_>,

@@ -11,7 +11,7 @@ use crate::caching::Caching;
 use crate::caching::UpstreamCacheStatus;
 use crate::caching::lookup::take_over;
 use crate::ctx::{StepCtx, StepEffect};
-use crate::exchange::{Exchange, NextStep};
+use crate::exchange::NextStep;
 use crate::explain::Why;
 use crate::request::Request;
 use crate::site::Site;
@@ -24,13 +24,15 @@ impl Request {
     }
 }
 
-impl Exchange {
+impl CacheTransaction {
     /// What is left of a look-up after the client's wishes.
     ///
     /// # Errors
     /// What comes instead; none is a question to the origin.
     pub(super) fn obey(
         &mut self,
+        request: &Request,
+        answer: &mut Answer,
         found: Lookup,
         caching: &Caching,
         site: &Site,
@@ -47,12 +49,12 @@ impl Exchange {
                 .filter(|(name, _)| name.eq_ignore_ascii_case(b"cache-control"));
             CacheControl::of(lines.map(|(_, value)| value)).forbids_stale()
         });
-        let control = RequestControl::of(&self.request.head().fields);
+        let control = RequestControl::of(&request.head().fields);
         let times = object.as_ref().map(|object| object.times());
         match rules::judge(&control, times.as_ref(), is_strict, ctx.now.unix_millis) {
             Instructions::Refuse => {
-                self.cache.why = Why::Anew;
-                self.cache.way.is_refused = true;
+                self.why = Why::Anew;
+                self.way.is_refused = true;
                 if let Lookup::Miss(permit) | Lookup::Stale(_, Some(permit)) = found {
                     give_back(permit, ctx);
                 }
@@ -61,16 +63,23 @@ impl Exchange {
             Instructions::Serve => match (found, object) {
                 (Lookup::Miss(permit), Some(object)) => {
                     give_back(permit, ctx);
-                    self.cache.way.stand_in = Some(b"max-stale");
-                    Err(Some(self.serve_kept(object, UpstreamCacheStatus::Stale, site, ctx)))
+                    self.way.stand_in = Some(b"max-stale");
+                    Err(Some(self.serve_kept(
+                        request,
+                        answer,
+                        object,
+                        UpstreamCacheStatus::Stale,
+                        site,
+                        ctx,
+                    )))
                 }
                 (found, _) => Ok(found),
             },
             Instructions::Ask => match found {
                 Lookup::Hit(_) | Lookup::Stale(_, None) => {
-                    self.cache.why = Why::Anew;
-                    self.answer.cached = UpstreamCacheStatus::Bypass;
-                    take_over(&mut self.request, &mut self.cache, caching, ctx);
+                    self.why = Why::Anew;
+                    answer.cached = UpstreamCacheStatus::Bypass;
+                    take_over(request, self, caching, ctx);
                     Err(None)
                 }
                 Lookup::Stale(_, Some(permit)) => Ok(Lookup::Miss(permit)),
@@ -88,7 +97,7 @@ fn give_back(permit: FillPermit, ctx: &mut StepCtx<'_>) {
 /// §3.5): no other exchange waits for it, it renews nothing, and its fate is remembered of no page.
 /// None is a question to the origin, whose answer is kept if it says that it may be.
 pub(crate) fn set_apart(
-    request: &mut Request,
+    request: &Request,
     answer: &mut Answer,
     cache: &mut CacheTransaction,
     found: Lookup,

@@ -10,12 +10,15 @@ use bolide_cache::rules;
 use bolide_cache::{AbandonReason, Lookup, Object};
 use bolide_http::{FieldMap, Name, OriginHead};
 
+use crate::answer::Answer;
 use crate::caching::CacheTransaction;
 use crate::caching::UpstreamCacheStatus;
 use crate::caching::lookup::take_over;
 use crate::caching::{Caching, StaleCause};
 use crate::ctx::{StepCtx, StepEffect};
-use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::exchange::{NextStep, RequestStep};
+use crate::filter::esi::assembles;
+use crate::request::Request;
 use crate::site::Site;
 
 impl CacheTransaction {
@@ -25,31 +28,40 @@ impl CacheTransaction {
     }
 }
 
-impl Exchange {
+impl CacheTransaction {
     /// What becomes of a 304 that we asked for (RFC 9111 §4.3.3).
     pub(crate) fn revalidated(
         &mut self,
+        request: &Request,
+        answer: &mut Answer,
         head: &OriginHead,
         caching: &Caching,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
-        if !self.cache.revalidates {
+        if !self.revalidates {
             return None;
         }
-        let old = self.cache.stale.take()?;
-        self.cache.revalidates = false;
-        self.answer.drop_fetch(ctx);
+        let old = self.stale.take()?;
+        self.revalidates = false;
+        answer.drop_fetch(ctx);
         if !caching.is_about(&old, &head.fields) {
-            take_over(&mut self.request, &mut self.cache, caching, ctx);
+            take_over(request, self, caching, ctx);
             return Some(NextStep::Step(RequestStep::Ask));
         }
         // RFC 9111 §4.3.4: the answer has the new fields at once, in nginx's zones, too.
         let now_ms = ctx.now.unix_millis;
-        let key = self.cache.keys.public();
+        let key = self.keys.public();
         match ctx.cache.as_deref_mut()?.lookup(&key, now_ms) {
             Lookup::Hit(new) => {
-                return Some(self.serve_kept(new, UpstreamCacheStatus::Revalidated, site, ctx));
+                return Some(self.serve_kept(
+                    request,
+                    answer,
+                    new,
+                    UpstreamCacheStatus::Revalidated,
+                    site,
+                    ctx,
+                ));
             }
             Lookup::Miss(permit) | Lookup::Stale(_, Some(permit)) => {
                 ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
@@ -62,47 +74,51 @@ impl Exchange {
         let mut told = OriginHead { status: old.status(), ..OriginHead::default() };
         old.fields(&mut told.fields);
         rules::freshen(&mut told.fields, &confirmation);
-        Some(self.serve_revalidated(&old, &told, site, ctx))
+        Some(self.serve_revalidated(request, answer, &old, &told, site, ctx))
     }
 
     /// The old object, where it may stand in for what there would be.
     pub(crate) fn stale_if_error(
         &mut self,
+        request: &Request,
+        answer: &mut Answer,
         trouble: StaleCause,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
-        let caching = site.location(self.request.location).caching.as_ref()?;
-        let stale = self.cache.stale.as_ref()?;
+        let caching = site.location(request.location).caching.as_ref()?;
+        let stale = self.stale.as_ref()?;
         if !caching.may_serve_stale(stale, trouble, ctx.now.unix_millis) {
             return None;
         }
-        let object = self.cache.stale.take()?;
-        self.answer.drop_fetch(ctx);
-        self.cache.way.stand_in = Some(b"stale-if-error");
-        Some(self.serve_kept(object, UpstreamCacheStatus::Stale, site, ctx))
+        let object = self.stale.take()?;
+        answer.drop_fetch(ctx);
+        self.way.stand_in = Some(b"stale-if-error");
+        Some(self.serve_kept(request, answer, object, UpstreamCacheStatus::Stale, site, ctx))
     }
 
     /// Answers with an object whose fields an origin has just renewed.
     fn serve_revalidated(
-        &mut self,
+        &self,
+        request: &Request,
+        answer: &mut Answer,
         object: &Arc<Object>,
         told: &OriginHead,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        self.answer.cached = UpstreamCacheStatus::Revalidated;
+        answer.cached = UpstreamCacheStatus::Revalidated;
         let mut head = told.clone();
-        let location = site.location(self.request.location);
-        let next = if object.is_esi() && Self::assembles(location) {
-            self.serve_assembled(object, &mut head, site, ctx)
+        let location = site.location(request.location);
+        let next = if object.is_esi() && assembles(location) {
+            self.serve_assembled(request, answer, object, &mut head, site, ctx)
         } else {
             push_validators(object, &mut head.fields);
-            self.serve_head(object, &head, site, ctx)
+            self.serve_head(request, answer, object, &head, site, ctx)
         };
         // RFC 9111 §4.2.3: the age is counted from the confirmation.
-        self.answer.head.fields.remove(Name::Age);
-        self.answer.object = Some(object.clone());
+        answer.head.fields.remove(Name::Age);
+        answer.object = Some(object.clone());
         next
     }
 }

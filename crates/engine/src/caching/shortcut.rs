@@ -58,11 +58,11 @@ impl Shortcut {
     }
 }
 
-impl Exchange {
-    fn open(&self, site: &Site) -> Option<OpenShortcut> {
-        OpenShortcut::of(site.location(self.request.location).caching.as_ref()?)
-    }
+fn opens(request: &Request, site: &Site) -> Option<OpenShortcut> {
+    OpenShortcut::of(site.location(request.location).caching.as_ref()?)
+}
 
+impl Exchange {
     /// For a fragment that is a kept answer: what shows that it is public.
     #[must_use]
     pub fn is_open_fragment(&self) -> Option<OpenShortcut> {
@@ -74,7 +74,7 @@ impl Exchange {
             && is_of_address(object.vary())
             && !object.is_esi()
             && object.iter_fields().all(|(name, _)| !name.eq_ignore_ascii_case(b"set-cookie"));
-        self.open(self.request.site.as_deref()?).filter(|_| is_open)
+        opens(&self.request, self.request.site.as_deref()?).filter(|_| is_open)
     }
 
     /// For a kept page: where a shortcut to the fragment that `child` asked for would stand.
@@ -89,23 +89,29 @@ impl Exchange {
         let assembly = self.answer.body.assembly()?;
         let number = assembly.number_of(child)?;
         let tag = [site.serial(), u64::from(self.request.location)];
-        (self.open(site) == Some(open)).then(|| Shortcut { page: page.clone(), number, tag })
+        (opens(&self.request, site) == Some(open)).then(|| Shortcut {
+            page: page.clone(),
+            number,
+            tag,
+        })
     }
+}
 
+impl CacheTransaction {
     /// Puts the fragments of a kept page in their places, to which there are shortcuts.
     pub(crate) fn take_shortcuts(
-        &mut self,
+        &self,
+        request: &Request,
+        answer: &mut Answer,
         page: &Arc<Object>,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) {
-        if !takes_shortcuts(&self.request, &self.answer, &self.cache, page)
-            || self.open(site).is_none()
-        {
+        if !takes_shortcuts(request, answer, self, page) || opens(request, site).is_none() {
             return;
         }
-        let tag = [site.serial(), u64::from(self.request.location)];
-        let Some(assembly) = self.answer.body.assembly_mut() else { return };
+        let tag = [site.serial(), u64::from(request.location)];
+        let Some(assembly) = answer.body.assembly_mut() else { return };
         let Some(front) = ctx.cache.as_deref_mut() else { return };
         let now_ms = ctx.now.unix_millis;
         assembly.place(|number| Some(front.shortcut(page, (number, tag), now_ms)?.0));
@@ -115,15 +121,14 @@ impl Exchange {
     /// together under the circumstances of `tag`, or put together now.
     pub(crate) fn whole(
         &self,
+        request: &Request,
+        answer: &Answer,
         page: &Arc<Object>,
-        tag: [u64; 2],
-        coding: Option<(Coding, i8)>,
+        (tag, coding): ([u64; 2], Option<(Coding, i8)>),
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<Arc<Whole>> {
-        if !takes_shortcuts(&self.request, &self.answer, &self.cache, page)
-            || self.open(site).is_none()
-        {
+        if !takes_shortcuts(request, answer, self, page) || opens(request, site).is_none() {
             return None;
         }
         let front = ctx.cache.as_deref_mut()?;
@@ -131,7 +136,7 @@ impl Exchange {
         if let Some(whole) = front.whole(page, tag, now_ms) {
             return Some(whole);
         }
-        let place = [site.serial(), u64::from(self.request.location)];
+        let place = [site.serial(), u64::from(request.location)];
         let found = |number| front.shortcut(page, (number, place), now_ms);
         let whole = Arc::new(strand::put_together(page, coding, found)?);
         front.keep_whole(page, tag, &whole);

@@ -18,8 +18,9 @@ use crate::caching::UpstreamCacheStatus;
 use crate::caching::lookup::take_over;
 use crate::caching::{CacheSpace, Caching};
 use crate::ctx::{StepCtx, StepEffect};
-use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::exchange::{NextStep, RequestStep};
 use crate::explain::Why;
+use crate::explain::trace::count_use;
 use crate::log_lines;
 use crate::request::Request;
 use crate::site::Site;
@@ -32,10 +33,12 @@ impl Request {
     }
 }
 
-impl Exchange {
+impl CacheTransaction {
     /// Answers with what a zone has, waits, or leaves it to the origin (none).
     pub(super) fn take_zone(
         &mut self,
+        request: &mut Request,
+        answer: &mut Answer,
         found: Lookup,
         caching: &Caching,
         site: &Site,
@@ -43,23 +46,30 @@ impl Exchange {
     ) -> Option<NextStep> {
         match found {
             Lookup::Hit(object) => {
-                return Some(self.serve_kept(object, UpstreamCacheStatus::Hit, site, ctx));
+                return Some(self.serve_kept(
+                    request,
+                    answer,
+                    object,
+                    UpstreamCacheStatus::Hit,
+                    site,
+                    ctx,
+                ));
             }
             Lookup::Failed(status) => {
-                self.answer.cached = UpstreamCacheStatus::Hit;
+                answer.cached = UpstreamCacheStatus::Hit;
                 return Some(NextStep::Fail(status));
             }
             Lookup::Stale(object, permit) => {
-                return self.take_old(object, permit, caching, site, ctx);
+                return self.take_old(request, answer, (object, permit), caching, site, ctx);
             }
-            Lookup::Miss(permit) => self.fill_zone(permit, caching, ctx),
+            Lookup::Miss(permit) => self.fill_zone(request, answer, permit, caching, ctx),
             Lookup::Join(follower) if caching.conf.lock => {
-                return self.wait_for_fill(follower, caching, site, ctx);
+                return self.wait_for_fill(request, answer, follower, caching, site, ctx);
             }
             Lookup::Join(_) | Lookup::Pass | Lookup::Vary(_) => {
                 let is_busy = matches!(found, Lookup::Join(_));
-                self.cache.why = if is_busy { Why::Busy } else { Why::Remembered };
-                self.ask_beside(None, caching, ctx);
+                self.why = if is_busy { Why::Busy } else { Why::Remembered };
+                self.ask_beside(request, answer, None, caching, ctx);
             }
         }
         None
@@ -67,8 +77,9 @@ impl Exchange {
 
     fn take_old(
         &mut self,
-        object: Arc<Object>,
-        permit: Option<FillPermit>,
+        request: &mut Request,
+        answer: &mut Answer,
+        (object, permit): (Arc<Object>, Option<FillPermit>),
         caching: &Caching,
         site: &Site,
         ctx: &mut StepCtx<'_>,
@@ -77,51 +88,80 @@ impl Exchange {
         match permit {
             Some(permit) if serves && caching.conf.background_update => {
                 permit.note_asked(ctx.now.mono);
-                self.refresh(permit, caching, site, ctx);
-                return Some(self.serve_kept(object, UpstreamCacheStatus::Stale, site, ctx));
+                self.refresh(request, answer, permit, caching, site, ctx);
+                return Some(self.serve_kept(
+                    request,
+                    answer,
+                    object,
+                    UpstreamCacheStatus::Stale,
+                    site,
+                    ctx,
+                ));
             }
-            Some(permit) => self.fill_zone(permit, caching, ctx),
+            Some(permit) => self.fill_zone(request, answer, permit, caching, ctx),
             None if serves => {
-                return Some(self.serve_kept(object, UpstreamCacheStatus::Updating, site, ctx));
+                return Some(self.serve_kept(
+                    request,
+                    answer,
+                    object,
+                    UpstreamCacheStatus::Updating,
+                    site,
+                    ctx,
+                ));
             }
-            None => self.ask_beside(Some(object), caching, ctx),
+            None => self.ask_beside(request, answer, Some(object), caching, ctx),
         }
         None
     }
 
     /// It is this exchange's turn to ask; what comes is kept, if the configuration lets it.
-    fn fill_zone(&mut self, permit: FillPermit, caching: &Caching, ctx: &mut StepCtx<'_>) {
+    fn fill_zone(
+        &mut self,
+        request: &Request,
+        answer: &mut Answer,
+        permit: FillPermit,
+        caching: &Caching,
+        ctx: &mut StepCtx<'_>,
+    ) {
         permit.note_asked(ctx.now.mono);
         let stale = permit.stale().cloned();
-        let is_scarce = !self.count_use(permit.key().hash(), caching) && stale.is_none();
-        self.answer.cached =
+        let is_scarce = !count_use(request, permit.key().hash(), caching) && stale.is_none();
+        answer.cached =
             if stale.is_some() { UpstreamCacheStatus::Expired } else { UpstreamCacheStatus::Miss };
-        self.cache.stale = stale;
-        if is_scarce || is_far_range(&self.request, caching) {
+        self.stale = stale;
+        if is_scarce || is_far_range(request, caching) {
             ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
             return;
         }
-        revalidate(&mut self.answer, &mut self.cache, caching);
-        self.cache.state = CacheState::Filling { permit, past: false };
+        revalidate(answer, self, caching);
+        self.state = CacheState::Filling { permit, past: false };
     }
 
     /// Asks beside another exchange, and stores what comes.
-    fn ask_beside(&mut self, stale: Option<Arc<Object>>, caching: &Caching, ctx: &mut StepCtx<'_>) {
-        let is_scarce =
-            !self.count_use(self.cache.keys.public().hash(), caching) && stale.is_none();
-        self.answer.cached =
+    fn ask_beside(
+        &mut self,
+        request: &Request,
+        answer: &mut Answer,
+        stale: Option<Arc<Object>>,
+        caching: &Caching,
+        ctx: &mut StepCtx<'_>,
+    ) {
+        let is_scarce = !count_use(request, self.keys.public().hash(), caching) && stale.is_none();
+        answer.cached =
             if stale.is_some() { UpstreamCacheStatus::Expired } else { UpstreamCacheStatus::Miss };
-        self.cache.stale = stale;
-        if is_scarce || is_far_range(&self.request, caching) {
+        self.stale = stale;
+        if is_scarce || is_far_range(request, caching) {
             return;
         }
-        revalidate(&mut self.answer, &mut self.cache, caching);
-        take_over(&mut self.request, &mut self.cache, caching, ctx);
+        revalidate(answer, self, caching);
+        take_over(request, self, caching, ctx);
     }
 
     /// `fastcgi_cache_lock`: waits for who fills, until it takes too long.
     fn wait_for_fill(
         &mut self,
+        request: &mut Request,
+        answer: &mut Answer,
         follower: Follower,
         caching: &Caching,
         site: &Site,
@@ -132,35 +172,41 @@ impl Exchange {
         let left = caching.conf.lock_age.saturating_sub(now.mono.since(asked));
         if left.is_zero() {
             ctx.cache.as_deref()?.supersede(follower.growing());
-            return self.look_up(caching, site, ctx);
+            return self.look_up(request, answer, caching, site, ctx);
         }
-        self.answer.cached = UpstreamCacheStatus::Miss;
+        answer.cached = UpstreamCacheStatus::Miss;
         let timeout = caching.conf.lock_timeout;
-        let until = *self.cache.until.get_or_insert_with(|| now.mono.after(timeout));
+        let until = *self.until.get_or_insert_with(|| now.mono.after(timeout));
         if until <= now.mono {
             return None;
         }
-        if self.cache.rounds >= ROUNDS_MAX {
-            self.cache.why = Why::Tired;
-            self.ask_beside(None, caching, ctx);
+        if self.rounds >= ROUNDS_MAX {
+            self.why = Why::Tired;
+            self.ask_beside(request, answer, None, caching, ctx);
             return None;
         }
         ctx.effects.push(StepEffect::Deadline(until.min(now.mono.after(left))));
-        self.cache.state = CacheState::Waiting(follower);
-        Some(self.follow(site, ctx))
+        self.state = CacheState::Waiting(follower);
+        Some(self.follow(request, answer, site, ctx))
     }
 
     /// A moment has come that who stands in line waits for.
-    pub(crate) fn stop_waiting(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        self.cache.state = CacheState::Passed;
-        let caching = site.location(self.request.location).caching.as_ref();
+    pub(crate) fn stop_waiting(
+        &mut self,
+        request: &mut Request,
+        answer: &mut Answer,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        self.state = CacheState::Passed;
+        let caching = site.location(request.location).caching.as_ref();
         if let Some(caching) = caching.filter(|caching| !caching.is_page())
-            && self.cache.until.is_some_and(|until| ctx.now.mono < until)
+            && self.until.is_some_and(|until| ctx.now.mono < until)
         {
-            let next = self.look_again(caching, site, ctx);
+            let next = self.look_again(request, answer, caching, site, ctx);
             return next.unwrap_or(NextStep::Step(RequestStep::Origin));
         }
-        log_lines::error(&self.request, site, ctx, LogLevel::Info, |out| {
+        log_lines::error(request, site, ctx, LogLevel::Info, |out| {
             out.extend_from_slice(b"cache lock timeout");
         });
         NextStep::Step(RequestStep::Origin)

@@ -8,10 +8,12 @@ use bolide_conf::model::cache::is_allowed;
 use bolide_http::Method;
 use bytes::Bytes;
 
+use crate::answer::Answer;
 use crate::ctx::{ClientAddress, StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::explain::{ExplainTrial, ExplainUrl, Json, TrialProgress, machine, recent};
 use crate::filter::headers::HeadDraft;
+use crate::request::Request;
 use crate::site::Site;
 
 /// LIMIT: tags of a store up to which they are looked through for an explanation, in a turn.
@@ -30,8 +32,8 @@ impl Exchange {
         if !matches!(self.request.method, Method::Get | Method::Head) {
             return NextStep::Fail(405);
         }
-        if self.is_dry() {
-            return self.tell(200, &Json::Null, site, ctx);
+        if self.request.is_dry() {
+            return self.answer.tell(&self.request, 200, &Json::Null, site, ctx);
         }
         let args = arguments(self.request.args());
         let value = |name: &str| args.iter().find(|arg| arg.0 == name.as_bytes());
@@ -52,7 +54,13 @@ impl Exchange {
             return self.try_out(&asked, site, ctx);
         }
         let Some(store) = site.store() else {
-            return self.tell(404, &error("the server has no cache"), site, ctx);
+            return self.answer.tell(
+                &self.request,
+                404,
+                &error("the server has no cache"),
+                site,
+                ctx,
+            );
         };
         let told = match value("request") {
             Some((_, id)) => {
@@ -62,7 +70,7 @@ impl Exchange {
             }
             None => machine::stats(store, &site.spaces()),
         };
-        self.tell(200, &told, site, ctx)
+        self.answer.tell(&self.request, 200, &told, site, ctx)
     }
 
     /// Goes on with the trial of this request, or begins it.
@@ -75,7 +83,9 @@ impl Exchange {
                 let Some(own) = self.request.site.clone() else { return NextStep::Fail(500) };
                 let question = match asked.question(site) {
                     Ok(question) => question,
-                    Err(why) => return self.tell(400, &error(&why), site, ctx),
+                    Err(why) => {
+                        return self.answer.tell(&self.request, 400, &error(&why), site, ctx);
+                    }
                 };
                 let mut trial =
                     Box::new(ExplainTrial::new(own, question, ctx.now, ctx.clock.clone()));
@@ -99,17 +109,26 @@ impl Exchange {
             }
             TrialProgress::Done(outcome) => {
                 let told = machine::story(site, &trial.report(outcome));
-                self.tell(200, &told, site, ctx)
+                self.answer.tell(&self.request, 200, &told, site, ctx)
             }
         }
     }
+}
 
-    fn tell(&mut self, status: u16, told: &Json, site: &Site, ctx: &StepCtx<'_>) -> NextStep {
+impl Answer {
+    fn tell(
+        &mut self,
+        request: &Request,
+        status: u16,
+        told: &Json,
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) -> NextStep {
         let text = told.line();
         let draft = HeadDraft { content_type: b"application/json", ..HeadDraft::default() };
-        self.fill(status, &draft, site, ctx);
-        self.answer.head.fields.push(bolide_http::Name::CacheControl, b"no-store");
-        self.give_text(Bytes::from(text));
+        self.fill(request, status, &draft, site, ctx);
+        self.head.fields.push(bolide_http::Name::CacheControl, b"no-store");
+        self.give_text(request, Bytes::from(text));
         NextStep::Respond
     }
 }

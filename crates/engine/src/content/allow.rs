@@ -10,13 +10,13 @@ use crate::site::{CompiledLocation, Site};
 
 /// Remembers who refused the method; an error page may come from elsewhere.
 #[cold]
-pub(crate) fn note_refused_method(request: &mut Request, answer: &mut Answer, site: &Site) {
+pub(crate) fn note_refused_method(request: &Request, answer: &mut Answer, site: &Site) {
     answer.allowed = Some(allowed_at(site.location(request.location)));
 }
 
 /// RFC 9110 §15.5.6: a 405 says what is allowed; all but the method that was not.
 #[cold]
-pub(crate) fn say_allowed(request: &mut Request, answer: &mut Answer, site: &Site) {
+pub(crate) fn say_allowed(request: &Request, answer: &mut Answer, site: &Site) {
     let is_ours = !answer.is_from_origin() && answer.object.is_none();
     let here = || is_ours.then(|| allowed_at(site.location(request.location)));
     let Some(allowed) = answer.allowed.or_else(here) else { return };

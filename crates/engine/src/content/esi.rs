@@ -15,6 +15,7 @@ use bolide_http::{BodyLen, HttpVersion, Name, RequestHead};
 
 use crate::answer::Answer;
 use crate::answer::{AnswerBody, ByteSpan, BytesFrom, PageAssembly, Pulled};
+use crate::caching::CacheTransaction;
 use crate::ctx::{ConnInfo, SiteRef};
 use crate::exchange::Exchange;
 use crate::request::Request;
@@ -44,37 +45,31 @@ impl Request {
     }
 }
 
-impl Exchange {
-    /// Begins the lineage of a page that has no parent.
-    fn found_family(&mut self) {
-        if self.request.lineage().is_some() {
-            return;
-        }
-        let head = self.request.head();
-        let family = FragmentFamily {
-            page: head.target.clone(),
-            content_type: self
-                .answer
-                .head
-                .fields
-                .get(Name::ContentType)
-                .unwrap_or_default()
-                .to_vec(),
-            count: Cell::new(0),
-            size: Cell::new(0),
-            told: self.request.limited.details(),
-            listen: self.request.listen,
-        };
-        let lineage = Lineage {
-            family: Rc::new(family),
-            own: Rc::new(FragmentAncestry { target: head.target.clone(), depth: 0, parent: None }),
-            control: LsCacheControl::default(),
-            includer: Vec::new(),
-            real: self.request.real,
-        };
-        self.request.own_lineage = Some(Box::new(lineage));
+/// Begins the lineage of a page that has no parent.
+fn found_family(request: &mut Request, answer: &Answer) {
+    if request.lineage().is_some() {
+        return;
     }
+    let head = request.head();
+    let family = FragmentFamily {
+        page: head.target.clone(),
+        content_type: answer.head.fields.get(Name::ContentType).unwrap_or_default().to_vec(),
+        count: Cell::new(0),
+        size: Cell::new(0),
+        told: request.limited.details(),
+        listen: request.listen,
+    };
+    let lineage = Lineage {
+        family: Rc::new(family),
+        own: Rc::new(FragmentAncestry { target: head.target.clone(), depth: 0, parent: None }),
+        control: LsCacheControl::default(),
+        includer: Vec::new(),
+        real: request.real,
+    };
+    request.own_lineage = Some(Box::new(lineage));
+}
 
+impl Exchange {
     /// Whether it is a part of another one's answer.
     #[must_use]
     pub const fn is_fragment(&self) -> bool {
@@ -95,29 +90,33 @@ impl Exchange {
     pub const fn body_sent(&self) -> u64 {
         self.answer.body_sent
     }
+}
 
+impl Answer {
     /// Makes `head` the request for the next fragment. It is to be started and named with
     /// [`Self::bind_fragment`], or given up with [`Self::refuse_fragment`].
-    pub fn next_fragment(
+    pub(crate) fn next_fragment(
         &mut self,
+        request: &mut Request,
+        cache: &CacheTransaction,
         head: &mut RequestHead,
         conn: &ConnInfo,
     ) -> Option<Box<Lineage>> {
-        if !self.answer.body.assembly().is_some_and(PageAssembly::wants_fragments) {
+        if !self.body.assembly().is_some_and(PageAssembly::wants_fragments) {
             return None;
         }
-        self.found_family();
+        found_family(request, self);
         loop {
-            let assembly = self.answer.body.assembly_mut()?;
+            let assembly = self.body.assembly_mut()?;
             if !assembly.wants_fragments() {
                 return None;
             }
             let (include, src) = assembly.next_wanted()?;
             let control = include.control;
-            let lineage = self.request.lineage()?;
+            let lineage = request.lineage()?;
             let port = conn.local.port();
             let is_own = |authority: &[u8]| {
-                is_same_site(authority, &self.request.host, [self.request.port.unwrap_or(0), port])
+                is_same_site(authority, &request.host, [request.port.unwrap_or(0), port])
             };
             let target = bolide_esi::source::resolve(src, &lineage.own.target, is_own).ok();
             let family = &lineage.family;
@@ -130,33 +129,35 @@ impl Exchange {
                 continue;
             };
             family.count.set(family.count.get() + 1);
-            inherit(head, self.request.head(), &target);
+            inherit(head, request.head(), &target);
             let (depth, parent) = (lineage.own.depth + 1, Some(lineage.own.clone()));
             let own = Rc::new(FragmentAncestry { target, depth, parent });
             return Some(Box::new(Lineage {
                 family: family.clone(),
                 own,
                 control,
-                includer: self.cache.url().to_vec(),
+                includer: cache.url().to_vec(),
                 real: lineage.real,
             }));
         }
     }
 
     /// Names the exchange that asks for the fragment.
-    pub fn bind_fragment(&mut self, child: u64) {
-        if let Some(assembly) = self.answer.body.assembly_mut() {
+    pub(crate) fn bind_fragment(&mut self, child: u64) {
+        if let Some(assembly) = self.body.assembly_mut() {
             assembly.bind(child);
         }
     }
 
     /// The fragment is not asked for.
-    pub fn refuse_fragment(&mut self) {
-        if let Some(assembly) = self.answer.body.assembly_mut() {
+    pub(crate) fn refuse_fragment(&mut self) {
+        if let Some(assembly) = self.body.assembly_mut() {
             assembly.refuse();
         }
     }
+}
 
+impl Exchange {
     /// Whether this answer is good for a page: to be asked of a fragment when its head is there.
     #[must_use]
     pub fn is_good_fragment(&self) -> bool {
@@ -210,15 +211,22 @@ impl Exchange {
             assembly.lose(child);
         }
     }
+}
 
+impl Answer {
     /// Takes what was pulled of the fragment that [`crate::BodyPiece::Fragment`] named; false if no
     /// more of it is wanted.
-    pub fn take_fragment(&mut self, bytes: &[u8], pulled: Pulled) -> bool {
-        if let Some(lineage) = self.request.lineage() {
+    pub(crate) fn take_fragment(
+        &mut self,
+        request: &Request,
+        bytes: &[u8],
+        pulled: Pulled,
+    ) -> bool {
+        if let Some(lineage) = request.lineage() {
             let size = &lineage.family.size;
             size.set(size.get() + bytes.len() as u64);
         }
-        let assembly = self.answer.body.assembly_mut();
+        let assembly = self.body.assembly_mut();
         assembly.is_some_and(|assembly| assembly.take(bytes, pulled))
     }
 }

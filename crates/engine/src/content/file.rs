@@ -11,11 +11,15 @@ use bolide_files::{FileKind, Known, OpenFailure, OpenFile, ProbePolicy, Want};
 use bolide_http::Method;
 use bolide_http::escape::{UriPart, push_uri};
 
+use crate::answer::Answer;
+use crate::caching::purge::purge_key;
 use crate::content::climbs::climbs;
 use crate::content::confine;
 use crate::content::confine::leaves_root;
+use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::explain::trace::{trace_fallback, trace_try};
 use crate::filter::compress::{self, Sibling};
 use crate::filter::headers::push_absolute;
 use crate::log_lines;
@@ -37,80 +41,82 @@ pub(crate) enum FileLookup {
     Asked,
 }
 
-impl Exchange {
+impl FileSearch {
     /// `try_files`, from candidate `index` on.
     pub(crate) fn try_files(
         &mut self,
+        request: &mut Request,
+        answer: &mut Answer,
         index: usize,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        let location = site.location(self.request.location);
+        let location = site.location(request.location);
         let Some(try_files) = &location.try_files else {
             return NextStep::Step(RequestStep::Content);
         };
-        if index == 0
-            && leaves_root(&VariableScope::new(&self.request, &self.answer, site, ctx), location)
-        {
+        if index == 0 && leaves_root(&VariableScope::new(request, answer, site, ctx), location) {
             return NextStep::Fail(404);
         }
-        if self.request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
-            return alias_rewritten(&mut self.request, site, ctx);
+        if request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
+            return alias_rewritten(request, site, ctx);
         }
         for (index, candidate) in try_files.files.iter().enumerate().skip(index) {
-            let mut name = std::mem::take(&mut self.scratch);
-            let is_below = self.candidate(candidate, location, &mut name, site, ctx);
+            let mut name = std::mem::take(&mut answer.scratch);
+            let is_below = self.candidate(request, answer, candidate, &mut name, site, ctx);
             // What is found will be sent, most likely; so it is opened at once.
             let want = if candidate.directory { Want::Stat } else { Want::OPEN };
             let look = match is_below {
-                true => self.look(location, want, site, ctx),
+                true => self.look(request, answer, location, want, site, ctx),
                 false => FileLookup::Failed(OpenFailure::NotFound),
             };
             let fits = match look {
                 FileLookup::Asked => {
-                    self.scratch = name;
+                    answer.scratch = name;
                     return NextStep::Probe(RequestStep::TryFiles(index));
                 }
                 FileLookup::Directory => candidate.directory,
                 FileLookup::File(_) | FileLookup::Other => !candidate.directory,
                 FileLookup::Failed(failure) => {
                     if !is_absence(failure) {
-                        self.log_failure(LogLevel::Crit, "stat()", failure, site, ctx);
+                        self.log_failure(request, LogLevel::Crit, "stat()", failure, site, ctx);
                     }
                     false
                 }
             };
-            self.trace_try(&name, candidate.directory, fits, site);
+            trace_try(request, &self.path, &name, candidate.directory, fits, site);
             if fits {
-                settle_on(&mut self.request, &name, candidate, location);
+                settle_on(request, &name, candidate, location);
             }
-            self.scratch = name;
+            answer.scratch = name;
             if fits {
                 return NextStep::Step(RequestStep::Content);
             }
         }
-        self.fall_back(&try_files.fallback, site, ctx)
+        fall_back(request, answer, &try_files.fallback, site, ctx)
     }
 
     /// Writes the candidate's name and the path it stands for; whether that is below the root, or
     /// the configuration itself leads elsewhere.
     fn candidate(
         &mut self,
+        request: &Request,
+        answer: &Answer,
         candidate: &TryFile,
-        location: &CompiledLocation,
         name: &mut Vec<u8>,
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> bool {
+        let location = site.location(request.location);
         name.clear();
         let mut path = std::mem::take(&mut self.path);
         path.clear();
-        let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
+        let scope = VariableScope::new(request, answer, site, ctx);
         scope.expand(&candidate.path, name);
         // Under an alias an evaluated `$uri` still begins with the location's own prefix.
         if let Mapping::Without(len) = location.settings.root.mapping
             && candidate.path.as_text().is_none()
-            && let Some(prefix) = self.request.uri.get(..len)
+            && let Some(prefix) = request.uri.get(..len)
             && name.starts_with(prefix)
         {
             name.drain(..len);
@@ -124,33 +130,38 @@ impl Exchange {
         self.path = path;
         is_below
     }
+}
 
-    fn fall_back(&mut self, fallback: &Fallback, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        self.trace_fallback(site);
-        match fallback {
-            Fallback::Status(status) => NextStep::Fail(*status),
-            Fallback::Named(name) => self.enter_named(name, site, ctx),
-            Fallback::Uri(template) => {
-                let mut target = std::mem::take(&mut self.scratch);
-                target.clear();
-                VariableScope::new(&self.request, &self.answer, site, ctx)
-                    .expand(template, &mut target);
-                let next = match target.first() {
-                    Some(b'@') => self.enter_named(&target, site, ctx),
-                    _ => self.redirect_inside(&target, site, ctx),
-                };
-                if self.request.args.is_none()
-                    && matches!(next, NextStep::Step(RequestStep::Server))
-                {
-                    // As in nginx, an empty query, not none.
-                    self.request.set_args(b"");
-                }
-                self.scratch = target;
-                next
+fn fall_back(
+    request: &mut Request,
+    answer: &mut Answer,
+    fallback: &Fallback,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> NextStep {
+    trace_fallback(request, site);
+    match fallback {
+        Fallback::Status(status) => NextStep::Fail(*status),
+        Fallback::Named(name) => request.enter_named(name, site, ctx),
+        Fallback::Uri(template) => {
+            let mut target = std::mem::take(&mut answer.scratch);
+            target.clear();
+            VariableScope::new(request, answer, site, ctx).expand(template, &mut target);
+            let next = match target.first() {
+                Some(b'@') => request.enter_named(&target, site, ctx),
+                _ => request.redirect_inside(&target, site, ctx),
+            };
+            if request.args.is_none() && matches!(next, NextStep::Step(RequestStep::Server)) {
+                // As in nginx, an empty query, not none.
+                request.set_args(b"");
             }
+            answer.scratch = target;
+            next
         }
     }
+}
 
+impl Exchange {
     /// Which of nginx's content handlers takes the path.
     pub(crate) fn content(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let location = site.location(self.request.location);
@@ -162,7 +173,7 @@ impl Exchange {
             return NextStep::Fail(404);
         }
         if location.purges_key
-            && let Some(next) = self.purge_key(site, ctx)
+            && let Some(next) = purge_key(&mut self.answer, &self.request, site, ctx)
         {
             return next;
         }
@@ -173,7 +184,8 @@ impl Exchange {
             return self.builtin(builtin, site, ctx);
         }
         if location.caching.is_some()
-            && let Some(next) = self.purge_from_here(site, ctx)
+            && let Some(next) =
+                self.cache.purge_from_here(&self.request, &mut self.answer, site, ctx)
         {
             return next;
         }
@@ -181,56 +193,72 @@ impl Exchange {
             return NextStep::Fail(405);
         }
         if self.request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
-            return alias_rewritten(&mut self.request, site, ctx);
+            return alias_rewritten(&self.request, site, ctx);
         }
         let is_directory = self.request.uri.last() == Some(&b'/');
         NextStep::Step(if is_directory { RequestStep::Index(0) } else { RequestStep::File })
     }
+}
 
+impl FileSearch {
     /// `index`, from name `index` on.
-    pub(crate) fn index(&mut self, index: usize, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        let location = site.location(self.request.location);
+    pub(crate) fn index(
+        &mut self,
+        request: &mut Request,
+        answer: &mut Answer,
+        index: usize,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let location = site.location(request.location);
         let Some(template) = location.settings.index.get(index) else {
             return NextStep::Step(RequestStep::Listing);
         };
-        let mut target = std::mem::take(&mut self.scratch);
+        let mut target = std::mem::take(&mut answer.scratch);
         target.clear();
-        target.extend_from_slice(&self.request.uri);
+        target.extend_from_slice(&request.uri);
         let mark = target.len();
-        VariableScope::new(&self.request, &self.answer, site, ctx).expand(template, &mut target);
+        VariableScope::new(request, answer, site, ctx).expand(template, &mut target);
         let next = if target.get(mark) == Some(&b'/') {
-            self.go_to_index(&target[mark..], site, ctx)
+            request.go_to_index(&target[mark..], site, ctx)
         } else {
-            self.map_path(site, ctx);
+            self.map_path(request, answer, site, ctx);
             self.path.extend_from_slice(&target[mark..]);
-            match self.look(location, Want::OPEN, site, ctx) {
+            match self.look(request, answer, location, Want::OPEN, site, ctx) {
                 FileLookup::Asked => NextStep::Probe(RequestStep::Index(index)),
                 FileLookup::File(_) | FileLookup::Directory | FileLookup::Other => {
-                    self.go_to_index(&target, site, ctx)
+                    request.go_to_index(&target, site, ctx)
                 }
-                FileLookup::Failed(failure) => self.index_failed(index, failure, site, ctx),
+                FileLookup::Failed(failure) => {
+                    self.index_failed(request, index, failure, site, ctx)
+                }
             }
         };
-        self.scratch = target;
+        answer.scratch = target;
         next
     }
+}
 
+impl Request {
     /// Starts over with the index's own path; the query stays.
     fn go_to_index(&mut self, target: &[u8], site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        let args = self.request.args.take();
+        let args = self.args.take();
         let next = self.redirect_inside(target, site, ctx);
         if matches!(next, NextStep::Step(_)) {
             // A `?` in a name is part of the name here.
-            self.request.uri.clear();
-            self.request.uri.extend_from_slice(target);
-            self.request.note_dots();
+            self.uri.clear();
+            self.uri.extend_from_slice(target);
+            self.note_dots();
         }
-        self.request.args = args;
+        self.args = args;
         next
     }
+}
 
+impl FileSearch {
     fn index_failed(
-        &mut self,
+        &self,
+        request: &Request,
         index: usize,
         failure: OpenFailure,
         site: &Site,
@@ -241,7 +269,7 @@ impl Exchange {
             OpenFailure::PermissionDenied
             | OpenFailure::NotADirectory
             | OpenFailure::NameTooLong => {
-                self.log_index(failure, site, ctx);
+                self.log_index(request, failure, site, ctx);
                 NextStep::Fail(if failure == OpenFailure::PermissionDenied { 403 } else { 404 })
             }
             OpenFailure::NotFound if index == 0 => {
@@ -249,7 +277,7 @@ impl Exchange {
             }
             OpenFailure::NotFound => NextStep::Step(RequestStep::Index(index + 1)),
             OpenFailure::Other(_) => {
-                self.log_failure(LogLevel::Crit, "open()", failure, site, ctx);
+                self.log_failure(request, LogLevel::Crit, "open()", failure, site, ctx);
                 NextStep::Fail(500)
             }
         }
@@ -258,16 +286,18 @@ impl Exchange {
     /// Tells an absent directory from an absent index, once.
     pub(crate) fn index_directory(
         &mut self,
+        request: &Request,
+        answer: &mut Answer,
         index: usize,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        let location = site.location(self.request.location);
-        self.map_path(site, ctx);
+        let location = site.location(request.location);
+        self.map_path(request, answer, site, ctx);
         if self.path.len() > 1 && self.path.last() == Some(&b'/') {
             self.path.pop();
         }
-        match self.look(location, Want::Stat, site, ctx) {
+        match self.look(request, answer, location, Want::Stat, site, ctx) {
             FileLookup::Asked => NextStep::Probe(RequestStep::IndexDirectory(index)),
             FileLookup::Directory | FileLookup::Failed(OpenFailure::PermissionDenied) => {
                 NextStep::Step(RequestStep::Index(index + 1))
@@ -276,23 +306,22 @@ impl Exchange {
                 self.path.push(b'/');
                 // nginx names the index that it looked for.
                 if let Some(template) = location.settings.index.get(index) {
-                    let mut name = std::mem::take(&mut self.scratch);
+                    let mut name = std::mem::take(&mut answer.scratch);
                     name.clear();
-                    VariableScope::new(&self.request, &self.answer, site, ctx)
-                        .expand(template, &mut name);
+                    VariableScope::new(request, answer, site, ctx).expand(template, &mut name);
                     self.path.extend_from_slice(&name);
-                    self.scratch = name;
+                    answer.scratch = name;
                 }
-                self.log_index(OpenFailure::NotFound, site, ctx);
+                self.log_index(request, OpenFailure::NotFound, site, ctx);
                 NextStep::Fail(404)
             }
             FileLookup::Failed(failure) => {
-                self.log_failure(LogLevel::Crit, "stat()", failure, site, ctx);
+                self.log_failure(request, LogLevel::Crit, "stat()", failure, site, ctx);
                 NextStep::Fail(500)
             }
             FileLookup::File(_) | FileLookup::Other => {
                 let path = &self.path;
-                log_lines::error(&self.request, site, ctx, LogLevel::Alert, |out| {
+                log_lines::error(request, site, ctx, LogLevel::Alert, |out| {
                     out.push(b'"');
                     out.extend_from_slice(path);
                     out.extend_from_slice(b"\" is not a directory");
@@ -303,27 +332,33 @@ impl Exchange {
     }
 
     /// A path that does not end in a slash.
-    pub(crate) fn file(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        let location = site.location(self.request.location);
-        self.map_path(site, ctx);
-        let original = match self.look(location, Want::OPEN, site, ctx) {
+    pub(crate) fn file(
+        &mut self,
+        request: &Request,
+        answer: &mut Answer,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let location = site.location(request.location);
+        self.map_path(request, answer, site, ctx);
+        let original = match self.look(request, answer, location, Want::OPEN, site, ctx) {
             FileLookup::Asked => return NextStep::Probe(RequestStep::File),
-            FileLookup::Directory => return self.directory_redirect(site, ctx),
-            FileLookup::Other => return self.not_regular(site, ctx),
+            FileLookup::Directory => return answer.directory_redirect(request, site, ctx),
+            FileLookup::Other => return self.not_regular(request, site, ctx),
             FileLookup::Failed(OpenFailure::NotFound) if location.coded => {
                 Err(OpenFailure::NotFound)
             }
-            FileLookup::Failed(failure) => return self.open_failed(failure, site, ctx),
+            FileLookup::Failed(failure) => return self.open_failed(request, failure, site, ctx),
             FileLookup::File(file) => Ok(file),
         };
-        if self.request.method == Method::Post {
+        if request.method == Method::Post {
             return match original {
                 Ok(_) => NextStep::Fail(405),
-                Err(failure) => self.open_failed(failure, site, ctx),
+                Err(failure) => self.open_failed(request, failure, site, ctx),
             };
         }
         let client = if location.coded {
-            compress::client_codings(&self.request, location)
+            compress::client_codings(request, location)
         } else {
             bolide_http::negotiate::Codings::NONE
         };
@@ -334,11 +369,11 @@ impl Exchange {
                 if good_for == Sibling::Useless {
                     continue;
                 }
-                match self.sibling(coding, original.as_ref().ok(), site, ctx) {
+                match self.sibling(request, answer, coding, original.as_ref().ok(), site, ctx) {
                     FileLookup::Asked => return NextStep::Probe(RequestStep::File),
                     FileLookup::File(file) if good_for == Sibling::Wanted => {
                         let varies = compress::depends_on_client(location, coding);
-                        return self.send_stored(&file, coding, varies, site, ctx);
+                        return answer.send_stored(request, &file, coding, varies, site, ctx);
                     }
                     FileLookup::File(_) => has_sibling = true,
                     FileLookup::Directory | FileLookup::Other | FileLookup::Failed(_) => {}
@@ -346,55 +381,78 @@ impl Exchange {
             }
         }
         match original {
-            Ok(file) => self.send(&file, client, has_sibling, site, ctx),
-            Err(failure) => self.open_failed(failure, site, ctx),
+            Ok(file) => answer.send(request, &file, client, has_sibling, site, ctx),
+            Err(failure) => self.open_failed(request, failure, site, ctx),
         }
     }
 
     /// What is known of the file's sibling with the suffix of `coding`.
     fn sibling(
         &mut self,
+        request: &Request,
+        answer: &Answer,
         coding: bolide_http::negotiate::Coding,
         original: Option<&Rc<OpenFile>>,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> FileLookup {
-        let location = site.location(self.request.location);
+        let location = site.location(request.location);
         if original.is_some_and(|file| file.lacks_sibling(coding)) {
             return FileLookup::Failed(OpenFailure::NotFound);
         }
         let len = self.path.len();
         self.path.extend_from_slice(coding.suffix().as_bytes());
-        let look = self.look(location, Want::OPEN, site, ctx);
+        let look = self.look(request, answer, location, Want::OPEN, site, ctx);
         self.path.truncate(len);
         if let (FileLookup::Failed(_), Some(file)) = (&look, original) {
             file.note_missing_sibling(coding);
         }
         look
     }
+}
 
+impl Answer {
     /// Sends the client to the same path with a slash behind it.
-    pub(crate) fn directory_redirect(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+    pub(crate) fn directory_redirect(
+        &mut self,
+        request: &Request,
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) -> NextStep {
         let mut target = std::mem::take(&mut self.scratch);
         target.clear();
-        push_uri(&mut target, &self.request.uri, UriPart::Path);
+        push_uri(&mut target, &request.uri, UriPart::Path);
         target.push(b'/');
-        if let Some(args) = &self.request.args
+        if let Some(args) = &request.args
             && !args.is_empty()
         {
             target.push(b'?');
             target.extend_from_slice(args);
         }
-        self.location.clear();
-        let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
-        push_absolute(&scope, &target, &mut self.location);
+        self.write_redirect(request, &target, site, ctx);
         self.scratch = target;
         NextStep::Redirect(301)
     }
 
-    fn not_regular(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+    /// Writes the address of a redirect to `path`.
+    pub(crate) fn write_redirect(
+        &mut self,
+        request: &Request,
+        path: &[u8],
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) {
+        let mut address = std::mem::take(&mut self.location);
+        address.clear();
+        push_absolute(&VariableScope::new(request, self, site, ctx), path, &mut address);
+        self.location = address;
+    }
+}
+
+impl FileSearch {
+    fn not_regular(&self, request: &Request, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let path = &self.path;
-        log_lines::error(&self.request, site, ctx, LogLevel::Crit, |out| {
+        log_lines::error(request, site, ctx, LogLevel::Crit, |out| {
             out.push(b'"');
             out.extend_from_slice(path);
             out.extend_from_slice(b"\" is not a regular file");
@@ -402,41 +460,50 @@ impl Exchange {
         NextStep::Fail(404)
     }
 
-    /// Whether `self.path`, of which only the kind is known, is a regular file.
+    /// Whether `self.search.path`, of which only the kind is known, is a regular file.
     pub(crate) fn is_regular(&self, location: &CompiledLocation, ctx: &mut StepCtx<'_>) -> bool {
         let known = ctx.files.lookup(&self.path, ctx.now, &location.policy);
         matches!(known, Known::Seen(meta) if meta.kind == FileKind::File)
     }
 
     pub(crate) fn open_failed(
-        &mut self,
+        &self,
+        request: &Request,
         failure: OpenFailure,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        let location = site.location(self.request.location);
+        let location = site.location(request.location);
         let status = failure.status();
         if status != 404 || location.settings.log_not_found {
             let level = if status == 500 { LogLevel::Crit } else { LogLevel::Error };
-            self.log_failure(level, "open()", failure, site, ctx);
+            self.log_failure(request, level, "open()", failure, site, ctx);
         }
         NextStep::Fail(status)
     }
 
     /// Writes the path of the file that the request maps to.
     #[inline]
-    pub(crate) fn map_path(&mut self, site: &Site, ctx: &StepCtx<'_>) {
+    pub(crate) fn map_path(
+        &mut self,
+        request: &Request,
+        answer: &Answer,
+        site: &Site,
+        ctx: &StepCtx<'_>,
+    ) {
         let mut path = std::mem::take(&mut self.path);
         path.clear();
-        let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
-        scope.push_path(scope.location(), &self.request.uri, &mut path);
+        let scope = VariableScope::new(request, answer, site, ctx);
+        scope.push_path(scope.location(), &request.uri, &mut path);
         self.path = path;
     }
 
-    /// What the table knows of `self.path`; asks for a look where it does not know enough.
+    /// What the table knows of `self.search.path`; asks for a look where it does not know enough.
     #[inline]
     pub(crate) fn look(
         &self,
+        request: &Request,
+        answer: &Answer,
         location: &CompiledLocation,
         want: Want,
         site: &Site,
@@ -447,7 +514,7 @@ impl Exchange {
             None => &location.policy,
             Some(from) => {
                 let mut start = Vec::new();
-                VariableScope::new(&self.request, &self.answer, site, ctx).expand(from, &mut start);
+                VariableScope::new(request, answer, site, ctx).expand(from, &mut start);
                 let symlinks = location.policy.symlinks.beginning_at(&self.path, &start);
                 special = ProbePolicy { symlinks, ..location.policy };
                 &special
@@ -472,6 +539,7 @@ impl Exchange {
 
     pub(crate) fn log_failure(
         &self,
+        request: &Request,
         level: LogLevel,
         call: &str,
         failure: OpenFailure,
@@ -479,7 +547,7 @@ impl Exchange {
         ctx: &mut StepCtx<'_>,
     ) {
         let path = &self.path;
-        log_lines::error(&self.request, site, ctx, level, |out| {
+        log_lines::error(request, site, ctx, level, |out| {
             out.extend_from_slice(call.as_bytes());
             out.extend_from_slice(b" \"");
             out.extend_from_slice(path);
@@ -488,14 +556,20 @@ impl Exchange {
         });
     }
 
-    fn log_index(&self, failure: OpenFailure, site: &Site, ctx: &mut StepCtx<'_>) {
+    fn log_index(
+        &self,
+        request: &Request,
+        failure: OpenFailure,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) {
         let words: &[u8] = match failure {
             OpenFailure::PermissionDenied => b"\" is forbidden ",
-            _ if !site.location(self.request.location).settings.log_not_found => return,
+            _ if !site.location(request.location).settings.log_not_found => return,
             _ => b"\" is not found ",
         };
         let path = &self.path;
-        self.request.log_error(site, ctx, |out| {
+        request.log_error(site, ctx, |out| {
             out.push(b'"');
             out.extend_from_slice(path);
             out.extend_from_slice(words);
@@ -525,7 +599,7 @@ fn settle_on(request: &mut Request, name: &[u8], candidate: &TryFile, location: 
 
 /// As in nginx: what of a rewritten path belongs to the location cannot be told.
 #[cold]
-fn alias_rewritten(request: &mut Request, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+fn alias_rewritten(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
     let http = site.http();
     let location = http.and_then(|http| http.locations.get(request.location as usize));
     log_lines::error(request, site, ctx, LogLevel::Alert, |out| {

@@ -7,10 +7,11 @@ use bolide_http::Method;
 use bytes::Bytes;
 
 use crate::answer::Answer;
+use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::delivery::Representation;
 use crate::delivery::send::give_coded;
-use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::exchange::{NextStep, RequestStep};
 use crate::filter::compress;
 use crate::filter::headers::HeadDraft;
 use crate::log_lines;
@@ -18,16 +19,22 @@ use crate::media_types::kind;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
-impl Exchange {
+impl FileSearch {
     /// Lists the directory that the path names, if that is allowed.
-    pub(crate) fn listing(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        let location = site.location(self.request.location);
-        let allowed = location.settings.autoindex.on
-            && matches!(self.request.method, Method::Get | Method::Head);
-        self.map_path(site, ctx);
+    pub(crate) fn listing(
+        &mut self,
+        request: &Request,
+        answer: &mut Answer,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let location = site.location(request.location);
+        let allowed =
+            location.settings.autoindex.on && matches!(request.method, Method::Get | Method::Head);
+        self.map_path(request, answer, site, ctx);
         if !allowed {
             let path = &self.path;
-            self.request.log_error(site, ctx, |out| {
+            request.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"directory index of \"");
                 out.extend_from_slice(path);
                 out.extend_from_slice(b"\" is forbidden");
@@ -38,12 +45,12 @@ impl Exchange {
             self.path.pop();
         }
         if let Some(entries) = ctx.files.listing(&self.path, ctx.now) {
-            return self.send_listing(entries.to_vec(), location, site, ctx);
+            return answer.send_listing(request, entries.to_vec(), location, site, ctx);
         }
         if self.waited_for_listing
             && let Known::Missing(failure) = ctx.files.lookup(&self.path, ctx.now, &location.policy)
         {
-            return self.listing_failed(failure, site, ctx);
+            return self.listing_failed(request, failure, site, ctx);
         }
         self.waited_for_listing = true;
         let probe = ctx.files.probe(&self.path, Want::List, &location.policy);
@@ -52,17 +59,18 @@ impl Exchange {
     }
 
     fn listing_failed(
-        &mut self,
+        &self,
+        request: &Request,
         failure: bolide_files::OpenFailure,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         let status = failure.status();
-        let location = site.location(self.request.location);
+        let location = site.location(request.location);
         if status != 404 || location.settings.log_not_found {
             let level = if status == 500 { LogLevel::Crit } else { LogLevel::Error };
             let path = &self.path;
-            log_lines::error(&self.request, site, ctx, level, |out| {
+            log_lines::error(request, site, ctx, level, |out| {
                 out.extend_from_slice(b"opendir() \"");
                 out.extend_from_slice(path);
                 out.extend_from_slice(b"\" failed ");
@@ -71,9 +79,12 @@ impl Exchange {
         }
         NextStep::Fail(status)
     }
+}
 
+impl Answer {
     fn send_listing(
         &mut self,
+        request: &Request,
         mut entries: Vec<DirEntry>,
         location: &CompiledLocation,
         site: &Site,
@@ -87,11 +98,11 @@ impl Exchange {
             AutoindexFormat::Xml => Format::Xml,
         };
         let asked = match format {
-            Format::Jsonp => crate::vars::argument(self.request.args(), b"callback"),
+            Format::Jsonp => crate::vars::argument(request.args(), b"callback"),
             _ => None,
         };
         let Ok(callback) = callback(asked) else {
-            self.request.log_error(site, ctx, |out| {
+            request.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"client sent invalid callback name");
             });
             return NextStep::Fail(400);
@@ -111,7 +122,7 @@ impl Exchange {
         };
         sort(&mut entries);
         let mut text = Vec::new();
-        write(&mut text, &self.request.uri, &entries, &style, callback);
+        write(&mut text, &request.uri, &entries, &style, callback);
         let media = content_type(format, callback).as_bytes().into();
         let mut kind = kind(&location.settings, &media);
         if format == Format::Xml {
@@ -119,37 +130,31 @@ impl Exchange {
             kind.value = Box::from(&b"text/xml; charset=utf-8"[..]);
             kind.charset_varies = false;
         }
-        self.send_text(&kind, 200, Bytes::from(text), site, ctx)
+        self.send_text(request, &kind, 200, Bytes::from(text), site, ctx)
     }
 
     /// Answers with a text made for this request, compressed if configuration and client agree.
     pub(crate) fn send_text(
         &mut self,
+        request: &Request,
         kind: &crate::media_types::MediaType,
         status: u16,
         text: Bytes,
         site: &Site,
-        ctx: &mut StepCtx<'_>,
+        ctx: &StepCtx<'_>,
     ) -> NextStep {
-        let location = site.location(self.request.location);
-        let status = self.answer.status_or(status);
+        let location = site.location(request.location);
+        let status = self.status_or(status);
         let mut draft = HeadDraft::default();
-        let body = compress_text(
-            &mut self.request,
-            &mut self.answer,
-            kind,
-            status,
-            text,
-            &mut draft,
-            location,
-        );
-        let delivery = match self.deliver(&Representation::text(status, body.len() as u64)) {
+        let body = compress_text(request, self, kind, status, text, &mut draft, location);
+        let delivery = match self.deliver(request, &Representation::text(status, body.len() as u64))
+        {
             Ok(delivery) => delivery,
             Err(next) => return next,
         };
-        self.answer.head.body = delivery.length;
-        self.fill_typed(kind, delivery.status, &draft, site, ctx);
-        give_coded(&mut self.answer, &delivery, body);
+        self.head.body = delivery.length;
+        self.fill_typed(request, kind, delivery.status, &draft, site, ctx);
+        give_coded(self, &delivery, body);
         NextStep::Respond
     }
 }
@@ -159,7 +164,7 @@ const TEXT_COMPRESSED_MAX: u64 = 64 * 1024;
 
 /// `text` as it leaves; what that means for the head is noted in `draft`.
 pub(crate) fn compress_text(
-    request: &mut Request,
+    request: &Request,
     answer: &mut Answer,
     kind: &crate::media_types::MediaType,
     status: u16,

@@ -110,7 +110,8 @@ impl Exchange {
     ) -> Option<Subrequest> {
         let assembly = self.answer.body.assembly();
         if assembly.is_some_and(|assembly| assembly.wants_fragments())
-            && let Some(lineage) = self.next_fragment(head, ctx.conn)
+            && let Some(lineage) =
+                self.answer.next_fragment(&mut self.request, &self.cache, head, ctx.conn)
         {
             return Some(Subrequest::Fragment(lineage));
         }
@@ -167,7 +168,7 @@ impl Exchange {
     pub fn bind_child(&mut self, child: u64, is_part: bool) {
         match self.answer.body.compound_mut().filter(|_| is_part) {
             Some(compound) => compound.bind(child),
-            None => self.bind_fragment(child),
+            None => self.answer.bind_fragment(child),
         }
     }
 
@@ -175,7 +176,7 @@ impl Exchange {
     pub fn refuse_child(&mut self, is_part: bool) {
         match self.answer.body.compound_mut().filter(|_| is_part) {
             Some(compound) => compound.refuse(),
-            None => self.refuse_fragment(),
+            None => self.answer.refuse_fragment(),
         }
     }
 
@@ -234,27 +235,30 @@ impl Exchange {
     pub fn take_child(&mut self, child: u64, bytes: &[u8], pulled: Pulled) -> bool {
         match self.answer.body.compound_mut().filter(|compound| compound.owns(child)) {
             Some(compound) => compound.take(child, bytes, pulled),
-            None => self.take_fragment(bytes, pulled),
+            None => self.answer.take_fragment(&self.request, bytes, pulled),
         }
     }
+}
 
+impl Answer {
     /// What a part gives instead of a page for its failure.
     pub(crate) fn fail_part(
         &mut self,
+        request: &mut Request,
         status: u16,
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> Option<NextStep> {
-        let inclusion = self.request.role.part_mut()?;
+        let inclusion = request.role.part_mut()?;
         let text = match &inclusion.failing {
             Failing::Page => return None,
             Failing::Nothing => Bytes::new(),
             Failing::Stub(text) => Bytes::copy_from_slice(text),
         };
         inclusion.has_stub = true;
-        let html = site.location(self.request.location).kinds.html();
-        self.fill_typed(html, status, &HeadDraft::default(), site, ctx);
-        self.give_text(text);
+        let html = site.location(request.location).kinds.html();
+        self.fill_typed(request, html, status, &HeadDraft::default(), site, ctx);
+        self.give_text(request, text);
         Some(NextStep::Respond)
     }
 }
@@ -381,7 +385,7 @@ fn depth(request: &Request) -> u8 {
 }
 
 /// Shows what stands for a command that cannot be done.
-fn show_error(request: &mut Request, answer: &mut Answer, site: &Site) {
+fn show_error(request: &Request, answer: &mut Answer, site: &Site) {
     let is_silent = site.location(request.location).settings.filters.ssi.silent_errors;
     let Some(compound) = answer.body.compound_mut().filter(|_| !is_silent) else { return };
     let Some(reader) = compound.reader_mut() else { return };

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use bolide_base::Spool;
+use bolide_cache::rules::Environment;
 use bolide_conf::model::{Balance, BodyFiles, LogLevel, PassTo, Protocol, ProxyUrl, UpstreamId};
 use bolide_http::hop_by_hop::is_no_trailer;
 use bolide_http::{Method, Name, OriginHead, RequestBody, ResponseHead};
@@ -15,9 +16,11 @@ use bolide_upstream::{Cause, ConnectRefused, OriginNews, OriginRequest, request:
 use crate::answer::Answer;
 use crate::answer::AnswerBody;
 use crate::body::{FileHolds, UploadProgress};
+use crate::caching::CacheTransaction;
 use crate::caching::StaleCause;
 use crate::content::bind::bind_to;
 use crate::content::file::FileLookup;
+use crate::content::search::FileSearch;
 use crate::content::{params, proxied, upstream_tls};
 use crate::ctx::{ClientAddress, SpoolPlace, StepCtx, StepEffect, Wake};
 use crate::exchange::{Exchange, NextStep, RequestStep};
@@ -27,6 +30,11 @@ use crate::site::{CompiledLocation, Site, UpstreamPass};
 use crate::vars::VariableScope;
 
 impl Answer {
+    /// Whether more of the origin's answer may be read now.
+    pub(crate) fn wants_origin(&self) -> bool {
+        self.body.inflow().is_none_or(|inflow| !inflow.spool().is_full())
+    }
+
     /// Lets go of the fetch that is under way, if there is one.
     pub(crate) fn drop_fetch(&mut self, ctx: &mut StepCtx<'_>) {
         if let Some(asked) = &mut self.origin
@@ -56,17 +64,19 @@ impl Exchange {
         let Some(pass) = &location.pass else { return NextStep::Fail(500) };
         // The key of a kept answer has it.
         if pass.proxied.is_some()
-            && let Err(next) = self.target(pass, site, ctx)
+            && let Err(next) = self.request.target(&self.answer, pass, site, ctx)
         {
             return next;
         }
         if location.caching.is_some()
-            && let Some(next) = self.look_up_cached(site, ctx)
+            && let Some(next) =
+                self.cache.look_up_cached(&mut self.request, &mut self.answer, site, ctx)
         {
             return next;
         }
         if pass.is_pool
-            && let Some(next) = self.check_script(location, site, ctx)
+            && let Some(next) =
+                self.search.check_script(&self.request, &self.answer, location, site, ctx)
         {
             return next;
         }
@@ -97,44 +107,51 @@ impl Exchange {
         let progress = self.request.upload.collect(memory, holds, ctx.effects);
         collected(&mut self.request, progress, RequestStep::Ask, location, ctx)
     }
+}
 
+impl FileSearch {
     /// A pool's scripts are files; nothing else is ever run.
     fn check_script(
         &mut self,
+        request: &Request,
+        answer: &Answer,
         location: &CompiledLocation,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
         let mut path = std::mem::take(&mut self.path);
         path.clear();
-        params::push_script(&VariableScope::new(&self.request, &self.answer, site, ctx), &mut path);
+        params::push_script(&VariableScope::new(request, answer, site, ctx), &mut path);
         self.path = path;
-        match self.look(location, bolide_files::Want::Stat, site, ctx) {
+        match self.look(request, answer, location, bolide_files::Want::Stat, site, ctx) {
             FileLookup::Asked => Some(NextStep::Probe(RequestStep::Origin)),
             FileLookup::File(_) => None,
             FileLookup::Other if self.is_regular(location, ctx) => None,
-            FileLookup::Failed(failure) => Some(self.open_failed(failure, site, ctx)),
+            FileLookup::Failed(failure) => Some(self.open_failed(request, failure, site, ctx)),
             FileLookup::Directory | FileLookup::Other => Some(NextStep::Fail(403)),
         }
     }
+}
 
+impl Request {
     /// Goes on collecting.
     pub(crate) fn collect(
         &mut self,
+        answer: &Answer,
         step: RequestStep,
         wake: Wake,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        let location = site.location(self.request.location);
+        let location = site.location(self.location);
         match wake {
             Wake::Body(bytes) => {
                 let len = bytes.len();
-                self.request.body_received += len as u64;
-                let was_writing = self.request.upload.spool().is_some_and(Spool::wants_writing);
-                self.request.upload.push(bytes);
-                if self.is_body_too_large(len, site, ctx) {
-                    self.request.upload.refuse(ctx.effects);
+                self.body_received += len as u64;
+                let was_writing = self.upload.spool().is_some_and(Spool::wants_writing);
+                self.upload.push(bytes);
+                if self.is_body_too_large(answer, len, site, ctx) {
+                    self.upload.refuse(ctx.effects);
                     return NextStep::Fail(413);
                 }
                 if was_writing {
@@ -142,34 +159,49 @@ impl Exchange {
                 }
             }
             Wake::BodyEnd => {
-                self.request.upload.finish();
-                if self.request.upload.spool().is_some_and(Spool::wants_writing) {
+                self.upload.finish();
+                if self.upload.spool().is_some_and(Spool::wants_writing) {
                     return NextStep::Collect(step);
                 }
             }
             _ => {}
         }
-        let progress = self.request.upload.settle(ctx.effects);
-        collected(&mut self.request, progress, step, location, ctx)
+        let progress = self.upload.settle(ctx.effects);
+        collected(self, progress, step, location, ctx)
     }
+}
 
+impl Answer {
     /// Asks the origin.
-    pub(crate) fn ask(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        let location = site.location(self.request.location);
+    pub(crate) fn ask(
+        &mut self,
+        request: &mut Request,
+        cache: &mut CacheTransaction,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let location = site.location(request.location);
         let Some(pass) = &location.pass else { return NextStep::Fail(500) };
-        let old = self.cache.to_revalidate().cloned();
-        let request = match self.origin_request(self.cache.is_to_keep(), old.as_ref(), site, ctx) {
-            Ok(request) => request,
+        let old = cache.to_revalidate().cloned();
+        let question = match self.origin_request(
+            request,
+            &cache.environment,
+            cache.is_to_keep(),
+            old.as_ref(),
+            site,
+            ctx,
+        ) {
+            Ok(question) => question,
             Err(next) => return next,
         };
         let fill = match &location.caching {
-            Some(_) => self.take_fill(site, ctx),
+            Some(_) => cache.take_fill(request, self, site, ctx),
             None => None,
         };
         if location.caching.is_none() {
-            self.answer.object = None;
+            self.object = None;
         }
-        let asked = self.answer.origin.get_or_insert_default();
+        let asked = self.origin.get_or_insert_default();
         if !asked.attempts.is_empty() {
             asked.later.push(asked.attempts.len());
         }
@@ -182,47 +214,48 @@ impl Exchange {
         asked.scheme = match pass.conf.protocol {
             Protocol::FastCgi => "fastcgi",
             Protocol::Lsapi => "lsapi",
-            Protocol::Http if request.secure.is_some() => "https",
+            Protocol::Http if question.secure.is_some() => "https",
             Protocol::Http => "http",
         };
         if let Some(fill) = fill {
             ctx.effects.push(StepEffect::Fill(fill));
         }
-        ctx.effects.push(StepEffect::Fetch(Box::new(request)));
+        ctx.effects.push(StepEffect::Fetch(Box::new(question)));
         NextStep::Fetch
     }
 
     /// What the origin is asked: without conditions if the answer is meant for the store, and on
     /// condition that it is not `old`.
     pub(crate) fn origin_request(
-        &mut self,
+        &self,
+        request: &mut Request,
+        environment: &Environment,
         is_to_keep: bool,
         old: Option<&Arc<bolide_cache::Object>>,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Result<OriginRequest, NextStep> {
-        let location = site.location(self.request.location);
+        let location = site.location(request.location);
         let Some(pass) = &location.pass else { return Err(NextStep::Fail(500)) };
-        let target = self.target(pass, site, ctx)?;
+        let target = request.target(self, pass, site, ctx)?;
         let settings = &location.settings;
-        let (body, body_len) =
-            body_to_send(&mut self.request, &mut self.answer, location, site, ctx);
-        if self.request.upload.is_streamed() && !self.request.upload.is_complete() {
+        let (body, body_len) = body_to_send(request, self, location, site, ctx);
+        if request.upload.is_streamed() && !request.upload.is_complete() {
             ctx.effects.push(StepEffect::WantBody(bolide_base::limits::BODY_WINDOW));
         }
         let as_get = location
             .caching
             .as_ref()
-            .is_some_and(|caching| is_to_keep && self.request.asks_for_whole(caching));
-        let from = bind_to(&self.request, &self.answer, &settings.origin, site, ctx);
+            .is_some_and(|caching| is_to_keep && request.asks_for_whole(caching));
+        let from = bind_to(request, self, &settings.origin, site, ctx);
         let mut params = bolide_http::Params::with_room();
-        let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
+        let scope = VariableScope::new(request, self, site, ctx);
         if let Some((plan, url)) = pass.proxied.as_deref().zip(scope.proxy_url()) {
             let old = old.map(|old| &**old);
             let asking = proxied::Asking { is_to_keep, as_get, old, body_len };
             proxied::write(&scope, plan, url, asking, &mut params);
         } else {
-            params::write(&scope, pass, is_to_keep, &self.cache.environment, &mut params);
+            params::write(&scope, pass, is_to_keep, environment, &mut params);
             if let Some(old) = old {
                 params::write_conditions(old, &mut params);
             }
@@ -236,13 +269,13 @@ impl Exchange {
         };
         let secure = upstream_tls::of(&scope, pass)?;
         let rate = rate(&scope, settings.origin.limit_rate.as_ref());
-        let body = match asks_upgrade(&params) && self.request.may_tunnel() {
-            true => self.request.open_tunnel(settings.client_body_buffer_size),
+        let body = match asks_upgrade(&params) && request.may_tunnel() {
+            true => request.open_tunnel(settings.client_body_buffer_size),
             false => body,
         };
-        self.request.origin_target.clear();
+        request.origin_target.clear();
         if let Some(text) = params.get(b":target") {
-            self.request.origin_target.extend_from_slice(text);
+            request.origin_target.extend_from_slice(text);
         }
         Ok(OriginRequest {
             affinity,
@@ -252,16 +285,19 @@ impl Exchange {
             params,
             body,
             body_len,
-            is_idempotent: !matches!(self.request.method, Method::Post | Method::Patch)
-                && self.request.head().method_text != b"LOCK",
+            is_idempotent: !matches!(request.method, Method::Post | Method::Patch)
+                && request.head().method_text != b"LOCK",
             from,
             rate,
             secure,
         })
     }
+}
 
+impl Request {
     fn target(
         &mut self,
+        answer: &Answer,
         pass: &UpstreamPass,
         site: &Site,
         ctx: &mut StepCtx<'_>,
@@ -271,18 +307,17 @@ impl Exchange {
             PassTo::Text(template) => template,
         };
         let mut text = Vec::new();
-        VariableScope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
+        VariableScope::new(self, answer, site, ctx).expand(template, &mut text);
         if text.is_empty() && pass.proxied.is_none() {
-            self.request
-                .log_error(site, ctx, |out| out.extend_from_slice(b"no host in upstream \"\""));
+            self.log_error(site, ctx, |out| out.extend_from_slice(b"no host in upstream \"\""));
             return Err(NextStep::Fail(500));
         }
         if pass.proxied.is_some() {
             let named = proxied::target(&text, site);
-            return note_target(&mut self.request, named, site, ctx);
+            return note_target(self, named, site, ctx);
         }
         params::parse_target(&text, site).ok_or_else(|| {
-            self.request.log_error(site, ctx, |out| {
+            self.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"no resolver defined to resolve ");
                 let host = text.split(|byte| *byte == b':').next().unwrap_or_default();
                 out.extend_from_slice(host);
@@ -290,67 +325,77 @@ impl Exchange {
             NextStep::Fail(502)
         })
     }
+}
 
+impl Answer {
     /// What the origin did before there was an answer.
     pub(crate) fn take_news(
         &mut self,
+        request: &mut Request,
+        cache: &mut CacheTransaction,
         news: OriginNews,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         match news {
             OriginNews::Early(head) => {
-                self.push_early(&head, site.location(self.request.location), ctx);
+                push_early(&head, site.location(request.location), ctx);
                 NextStep::Fetch
             }
-            OriginNews::Head(head) => self.take_origin_head(&head, site, ctx),
+            OriginNews::Head(head) => self.take_origin_head(request, cache, &head, site, ctx),
             OriginNews::Failed(refused) => {
-                if let Some(asked) = &mut self.answer.origin {
+                if let Some(asked) = &mut self.origin {
                     asked.is_running = false;
                 }
-                match self.stale_if_error(StaleCause::Failed(refused.cause), site, ctx) {
+                match cache.stale_if_error(
+                    request,
+                    self,
+                    StaleCause::Failed(refused.cause),
+                    site,
+                    ctx,
+                ) {
                     Some(next) => next,
-                    None => take_refusal(&mut self.answer, refused),
+                    None => take_refusal(self, refused),
                 }
             }
             OriginNews::End => {
                 debug_assert!(false, "a head comes before the end");
                 take_refusal(
-                    &mut self.answer,
+                    self,
                     ConnectRefused { status: 502, retry_after: None, cause: Cause::Error },
                 )
             }
             OriginNews::Body(_) | OriginNews::Trailers(_) => NextStep::Fetch,
             news @ (OriginNews::Attempt(_) | OriginNews::Log { .. }) => {
-                note_news(&mut self.request, &mut self.answer, news, site, ctx);
+                note_news(request, self, news, site, ctx);
                 NextStep::Fetch
             }
         }
     }
 
     /// Part of the answer was written to its file.
-    pub(crate) fn answer_spooled(&mut self, ctx: &mut StepCtx<'_>) {
-        if self.wants_origin() && self.answer.is_fetching() {
+    pub(crate) fn answer_spooled(&self, ctx: &mut StepCtx<'_>) {
+        if self.wants_origin() && self.is_fetching() {
             ctx.effects.push(StepEffect::FetchMore(true));
         }
-        tell_ready(&self.answer, ctx);
+        tell_ready(self, ctx);
     }
+}
 
-    /// RFC 9110 §15.2: a head that another one follows goes on to the client, with all that is not
-    /// about one connection.
-    fn push_early(&self, head: &OriginHead, location: &CompiledLocation, ctx: &mut StepCtx<'_>) {
-        let mut interim = Box::new(ResponseHead { status: head.status, ..ResponseHead::default() });
-        for field in head.fields.iter().filter(|field| !is_no_trailer(field.name)) {
-            let is_hidden = match field.name {
-                Name::Other => location.hides_text(field.text),
-                name => location.hides(name),
-            };
-            if !is_hidden {
-                interim.fields.push_parsed(field.name, field.text, field.value);
-            }
+/// RFC 9110 §15.2: a head that another one follows goes on to the client, with all that is not
+/// about one connection.
+fn push_early(head: &OriginHead, location: &CompiledLocation, ctx: &mut StepCtx<'_>) {
+    let mut interim = Box::new(ResponseHead { status: head.status, ..ResponseHead::default() });
+    for field in head.fields.iter().filter(|field| !is_no_trailer(field.name)) {
+        let is_hidden = match field.name {
+            Name::Other => location.hides_text(field.text),
+            name => location.hides(name),
+        };
+        if !is_hidden {
+            interim.fields.push_parsed(field.name, field.text, field.value);
         }
-        ctx.effects.push(StepEffect::Interim(interim));
     }
+    ctx.effects.push(StepEffect::Interim(interim));
 }
 
 /// Whether an HTTP origin is asked for another protocol.
@@ -414,7 +459,7 @@ fn collected(
 /// The body that goes to the origin, and its length as far as it is known.
 fn body_to_send(
     request: &mut Request,
-    answer: &mut Answer,
+    answer: &Answer,
     location: &CompiledLocation,
     site: &Site,
     ctx: &StepCtx<'_>,
@@ -484,7 +529,7 @@ fn note_target(
 /// Lets something be done to the body; what it holds too much of goes to a file, and when it is
 /// full the origin has to wait.
 fn fill_body(
-    request: &mut Request,
+    request: &Request,
     answer: &mut Answer,
     site: &Site,
     ctx: &mut StepCtx<'_>,
@@ -506,7 +551,7 @@ fn fill_body(
 }
 
 fn note_news(
-    request: &mut Request,
+    request: &Request,
     answer: &mut Answer,
     news: OriginNews,
     site: &Site,
@@ -539,7 +584,7 @@ fn note_news(
 
 /// What the origin did while its answer leaves.
 pub(crate) fn take_more(
-    request: &mut Request,
+    request: &Request,
     answer: &mut Answer,
     news: OriginNews,
     site: &Site,

@@ -7,12 +7,14 @@ use bolide_http::Method;
 use bolide_http::conditional::Validator;
 use bytes::Bytes;
 
+use crate::answer::Answer;
 use crate::counters::TallyCount;
 use crate::ctx::StepCtx;
 use crate::delivery::send::give_coded;
 use crate::delivery::{Representation, RepresentationSource, Transfer};
 use crate::exchange::{Exchange, NextStep};
 use crate::filter::headers::HeadDraft;
+use crate::request::Request;
 use crate::site::{Builtin, Site};
 
 /// A GIF of one transparent pixel, as nginx sends it.
@@ -34,13 +36,15 @@ impl Exchange {
     ) -> NextStep {
         match builtin {
             Builtin::Admin => self.admin(site, ctx),
-            Builtin::EmptyGif => self.pixel(site, ctx),
-            Builtin::StubStatus => self.stub_status(site, ctx),
+            Builtin::EmptyGif => self.answer.pixel(&self.request, site, ctx),
+            Builtin::StubStatus => self.answer.stub_status(&self.request, site, ctx),
         }
     }
+}
 
-    fn stub_status(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        if !matches!(self.request.method, Method::Get | Method::Head) {
+impl Answer {
+    fn stub_status(&mut self, request: &Request, site: &Site, ctx: &StepCtx<'_>) -> NextStep {
+        if !matches!(request.method, Method::Get | Method::Head) {
             return NextStep::Fail(405);
         }
         let sum = |count| ctx.counters.sum(count);
@@ -55,17 +59,17 @@ impl Exchange {
             sum(TallyCount::Writing),
             sum(TallyCount::Waiting)
         );
-        let settings = &site.location(self.request.location).settings;
+        let settings = &site.location(request.location).settings;
         let kind = crate::media_types::kind(settings, &Arc::from(PLAIN));
-        self.send_text(&kind, 200, Bytes::from(text), site, ctx)
+        self.send_text(request, &kind, 200, Bytes::from(text), site, ctx)
     }
 
-    fn pixel(&mut self, site: &Site, ctx: &StepCtx<'_>) -> NextStep {
-        if !matches!(self.request.method, Method::Get | Method::Head) {
+    fn pixel(&mut self, request: &Request, site: &Site, ctx: &StepCtx<'_>) -> NextStep {
+        if !matches!(request.method, Method::Get | Method::Head) {
             return NextStep::Fail(405);
         }
-        let location = site.location(self.request.location);
-        let status = self.answer.status_or(200);
+        let location = site.location(request.location);
+        let status = self.status_or(200);
         let draft = HeadDraft {
             content_type: b"image/gif",
             last_modified: Some(CHANGED.0),
@@ -81,16 +85,16 @@ impl Exchange {
             rules: location.rules,
             advertises_ranges: false,
         };
-        let delivery = match self.deliver(&representation) {
+        let delivery = match self.deliver(request, &representation) {
             Ok(delivery) => delivery,
             Err(next) => return next,
         };
         if delivery.is_not_modified {
-            return self.not_modified(&draft, site, ctx);
+            return self.not_modified(request, &draft, site, ctx);
         }
-        self.answer.head.body = delivery.length;
-        self.fill(delivery.status, &draft, site, ctx);
-        give_coded(&mut self.answer, &delivery, Bytes::from_static(PIXEL));
+        self.head.body = delivery.length;
+        self.fill(request, delivery.status, &draft, site, ctx);
+        give_coded(self, &delivery, Bytes::from_static(PIXEL));
         NextStep::Respond
     }
 }

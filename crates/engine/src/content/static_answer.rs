@@ -7,14 +7,16 @@ use bolide_http::BodyLen;
 use bolide_http::conditional::Validator;
 use bolide_http::negotiate::{Coding, Codings};
 
+use crate::answer::Answer;
 use crate::answer::{AnswerBody, BytesFrom, CompressedFile};
 use crate::ctx::{StepCtx, StepEffect};
 use crate::delivery::{Representation, RepresentationSource, Transfer, remove_content_fields};
-use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::exchange::{NextStep, RequestStep};
 use crate::filter::compress;
 use crate::filter::headers::HeadDraft;
 use crate::filter::rework::reworks_file;
 use crate::media_types::MediaType;
+use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
 /// How a file's bytes are coded when they leave.
@@ -36,72 +38,80 @@ impl Coded {
     }
 }
 
-impl Exchange {
+/// What a file leaves as.
+#[derive(Clone, Copy)]
+struct FileForm<'a> {
+    kind: &'a MediaType,
+    coded: Coded,
+    /// Whether another client may get it in another coding.
+    varies: bool,
+}
+
+impl Answer {
     /// Sends a file, compressed if configuration and client agree on it.
     pub(crate) fn send(
         &mut self,
+        request: &Request,
         file: &Rc<OpenFile>,
         client: Codings,
         has_sibling: bool,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        let location = site.location(self.request.location);
-        let kind = location.kinds.of_path(&self.request.uri);
+        let location = site.location(request.location);
+        let kind = location.kinds.of_path(&request.uri);
         let mut varies = has_sibling;
         if location.coded {
-            let status = self.answer.status_or(200);
+            let status = self.status_or(200);
             let choice = compress::choose(location, kind, status, Some(file.meta.size), client);
             varies |= choice.varies;
             if let Some(coding) = choice.coding {
                 let level = compress::level(location, coding);
-                if let Some(next) =
-                    self.send_compressed(file, kind, VariantKey { coding, level }, site, ctx)
-                {
+                if let Some(next) = self.send_compressed(
+                    request,
+                    file,
+                    kind,
+                    VariantKey { coding, level },
+                    site,
+                    ctx,
+                ) {
                     return next;
                 }
             }
         }
-        self.send_plain(file, kind, Coded::No, varies, site, ctx)
+        self.send_plain(request, file, FileForm { kind, coded: Coded::No, varies }, site, ctx)
     }
 
     /// Sends a file that holds a coded form of the one asked for.
     pub(crate) fn send_stored(
         &mut self,
+        request: &Request,
         file: &Rc<OpenFile>,
         coding: Coding,
         varies: bool,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        let kinds = &site.location(self.request.location).kinds;
-        let kind = kinds.of_path(&self.request.uri);
-        self.send_plain(file, kind, Coded::Stored(coding), varies, site, ctx)
+        let kinds = &site.location(request.location).kinds;
+        let kind = kinds.of_path(&request.uri);
+        let coded = Coded::Stored(coding);
+        self.send_plain(request, file, FileForm { kind, coded, varies }, site, ctx)
     }
 
     #[inline]
     fn send_plain(
         &mut self,
+        request: &Request,
         file: &Rc<OpenFile>,
-        kind: &MediaType,
-        coded: Coded,
-        varies: bool,
+        FileForm { kind, coded, varies }: FileForm<'_>,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        let location = site.location(self.request.location);
-        let status = self.answer.status_or(200);
+        let location = site.location(request.location);
+        let status = self.status_or(200);
         let with_etag = location.settings.etag;
         let is_reworked = location.reworks
-            && reworks_file(
-                &self.request,
-                &self.answer,
-                kind,
-                coded.token(),
-                file.meta.size,
-                site,
-                ctx,
-            );
+            && reworks_file(request, self, kind, coded.token(), file.meta.size, site, ctx);
         let representation = Representation {
             source: RepresentationSource::File,
             status,
@@ -111,7 +121,7 @@ impl Exchange {
             rules: location.rules,
             advertises_ranges: true,
         };
-        let delivery = match self.deliver(&representation) {
+        let delivery = match self.deliver(request, &representation) {
             Ok(delivery) => delivery,
             Err(next) => return next,
         };
@@ -123,11 +133,11 @@ impl Exchange {
             ..dated(file)
         };
         if delivery.is_not_modified {
-            return self.not_modified(&draft, site, ctx);
+            return self.not_modified(request, &draft, site, ctx);
         }
         // As in nginx, `add_header` sees what the whole would be.
-        self.answer.head.body = BodyLen::Exact(file.meta.size);
-        self.fill_typed(kind, delivery.status, &draft, site, ctx);
+        self.head.body = BodyLen::Exact(file.meta.size);
+        self.fill_typed(request, kind, delivery.status, &draft, site, ctx);
         self.give_bytes(&delivery, source(file), file.meta.size, ctx);
         NextStep::Respond
     }
@@ -135,15 +145,16 @@ impl Exchange {
     /// RFC 9110 §15.4.5: a 304 carries the validators and what configuration adds.
     pub(crate) fn not_modified(
         &mut self,
+        request: &Request,
         draft: &HeadDraft<'_>,
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> NextStep {
         let draft = HeadDraft { ranges: false, encoding: "", content_type: b"", ..*draft };
-        remove_content_fields(&mut self.answer.carried);
-        self.answer.head.body = BodyLen::None;
-        self.fill(304, &draft, site, ctx);
-        self.answer.body = AnswerBody::Empty;
+        remove_content_fields(&mut self.carried);
+        self.head.body = BodyLen::None;
+        self.fill(request, 304, &draft, site, ctx);
+        self.body = AnswerBody::Empty;
         NextStep::Respond
     }
 
@@ -151,13 +162,14 @@ impl Exchange {
     /// has to leave as it is.
     fn send_compressed(
         &mut self,
+        request: &Request,
         file: &Rc<OpenFile>,
         kind: &MediaType,
         key: VariantKey,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
-        let location = site.location(self.request.location);
+        let location = site.location(request.location);
         let variant = file.variant(key);
         let length = match &variant {
             FileVariant::Ready(form) => Some(form.len() as u64),
@@ -166,7 +178,7 @@ impl Exchange {
         };
         let representation = Representation {
             source: RepresentationSource::CodedFile,
-            status: self.answer.status_or(200),
+            status: self.status_or(200),
             length: Some(file.meta.size),
             transfer: Transfer::Coded { length },
             // nginx evaluates preconditions before it compresses, so against the strong tag.
@@ -174,19 +186,19 @@ impl Exchange {
             rules: location.rules,
             advertises_ranges: false,
         };
-        let delivery = match self.deliver(&representation) {
+        let delivery = match self.deliver(request, &representation) {
             Ok(delivery) => delivery,
             Err(next) => return Some(next),
         };
         if delivery.is_not_modified {
             let etag = representation.validator.etag;
             let draft = HeadDraft { etag, varies: true, ..dated(file) };
-            return Some(self.not_modified(&draft, site, ctx));
+            return Some(self.not_modified(request, &draft, site, ctx));
         }
         let body = match variant {
             FileVariant::Ready(form) => {
                 let sizes = (file.meta.size, form.len() as u64);
-                self.answer.compression = Some((key.coding.token(), sizes.0, sizes.1));
+                self.compression = Some((key.coding.token(), sizes.0, sizes.1));
                 AnswerBody::memory(form)
             }
             _ => match &file.body {
@@ -211,10 +223,10 @@ impl Exchange {
             varies: true,
             ..dated(file)
         };
-        self.answer.head.body = BodyLen::Exact(file.meta.size);
-        self.fill_typed(kind, delivery.status, &draft, site, ctx);
-        self.answer.head.body = delivery.length;
-        self.answer.body = body;
+        self.head.body = BodyLen::Exact(file.meta.size);
+        self.fill_typed(request, kind, delivery.status, &draft, site, ctx);
+        self.head.body = delivery.length;
+        self.body = body;
         Some(NextStep::Respond)
     }
 }

@@ -10,16 +10,18 @@ use bytes::Bytes;
 use super::{DeliveredBytes, Delivery, DeliveryRefusal, Representation, decide, push_range};
 use crate::answer::{Answer, AnswerBody, BytesFrom, MultipartBody};
 use crate::ctx::StepCtx;
-use crate::exchange::{Exchange, NextStep};
+use crate::exchange::NextStep;
+use crate::request::Request;
 
-impl Exchange {
+impl Answer {
     /// What leaves of `representation` for this request, or the error response.
     #[inline]
     pub(crate) fn deliver(
         &mut self,
+        request: &Request,
         representation: &Representation<'_>,
     ) -> Result<Delivery, NextStep> {
-        let head = self.request.head();
+        let head = request.head();
         // PERF: most texts and errors need no look at the fields.
         let conditions = match representation.source.is_conditional() {
             true => Conditions::of(&head.fields),
@@ -36,12 +38,12 @@ impl Exchange {
     }
 
     /// Makes `text` the body of a response whose fields are written.
-    pub(crate) fn give_text(&mut self, text: Bytes) {
-        let representation = Representation::text(self.answer.head.status, text.len() as u64);
-        let delivered = self.deliver(&representation);
+    pub(crate) fn give_text(&mut self, request: &Request, text: Bytes) {
+        let representation = Representation::text(self.head.status, text.len() as u64);
+        let delivered = self.deliver(request, &representation);
         debug_assert!(delivered.is_ok(), "a text has no conditions and no ranges");
         if let Ok(delivery) = delivered {
-            give_coded(&mut self.answer, &delivery, text);
+            give_coded(self, &delivery, text);
         }
     }
 
@@ -55,13 +57,13 @@ impl Exchange {
         length: u64,
         ctx: &mut StepCtx<'_>,
     ) {
-        self.answer.head.body = delivery.length;
-        self.answer.body = match delivery.bytes {
+        self.head.body = delivery.length;
+        self.body = match delivery.bytes {
             DeliveredBytes::Nothing => AnswerBody::Empty,
             DeliveredBytes::Whole if length == 0 => AnswerBody::Empty,
             DeliveredBytes::Whole => AnswerBody::whole(source, length),
             DeliveredBytes::Part(range) => {
-                push_range(&mut self.answer.head.fields, delivery, length);
+                push_range(&mut self.head.fields, delivery, length);
                 AnswerBody::span(source, range)
             }
             DeliveredBytes::Parts => self.multipart(source, length, ctx),
@@ -70,7 +72,7 @@ impl Exchange {
 
     /// Several ranges as `multipart/byteranges` (RFC 9110 §14.6).
     fn multipart(&mut self, source: BytesFrom, length: u64, ctx: &mut StepCtx<'_>) -> AnswerBody {
-        let fields = &mut self.answer.head.fields;
+        let fields = &mut self.head.fields;
         let content_type = fields.get(Name::ContentType).unwrap_or_default();
         let boundary = Boundary::new(ctx.prng.next_u64());
         let multipart = Multipart { boundary, content_type, length };
@@ -83,7 +85,7 @@ impl Exchange {
         let mut end = Vec::new();
         multipart.push_end(&mut end);
         frames.push(end);
-        self.answer.head.body = BodyLen::Exact(multipart.body_len(&self.ranges));
+        self.head.body = BodyLen::Exact(multipart.body_len(&self.ranges));
         let mut content_type = Vec::with_capacity(64);
         boundary.push_content_type(&mut content_type);
         fields.set(Name::ContentType, &content_type);
@@ -94,7 +96,7 @@ impl Exchange {
     /// Adds `Content-Range` to the 416 that is being written, if that is what it is.
     pub(crate) fn push_unsatisfied(&mut self) {
         if let Some(length) = self.unsatisfied.take() {
-            let fields = &mut self.answer.head.fields;
+            let fields = &mut self.head.fields;
             fields.push_writing(Name::ContentRange, |out| push_unsatisfied(out, length));
         }
     }

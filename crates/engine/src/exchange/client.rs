@@ -8,31 +8,35 @@ use bytes::Bytes;
 
 use super::steps::{is_too_large, note_request};
 use super::{Exchange, ExchangeState, NextStep, admit};
+use crate::answer::Answer;
 use crate::content::pass::cut_answer;
 use crate::content::pass::detach_fetch;
 use crate::ctx::{RequestRefusal, StepCtx, StepEffect};
 use crate::log_lines;
 use crate::phase::limits::delayed;
+use crate::request::Request;
 use crate::site::Site;
 
-impl Exchange {
+impl Request {
     /// What still comes of the request body is of no use, unless an origin reads it.
     #[inline]
-    pub(super) fn discard_rest(&mut self, ctx: &mut StepCtx<'_>) {
-        if self.request.head().body == RequestBody::None || self.request.upload.is_refused() {
+    pub(super) fn discard_rest(&mut self, answer: &Answer, ctx: &mut StepCtx<'_>) {
+        if self.head().body == RequestBody::None || self.upload.is_refused() {
             return;
         }
-        self.request.upload.give_back(ctx.effects);
-        if !self.request.upload.is_wanted() {
+        self.upload.give_back(ctx.effects);
+        if !self.upload.is_wanted() {
             // As in nginx, what is not read does not count.
-            self.request.body_received = 0;
+            self.body_received = 0;
         }
-        let goes_on = self.request.upload.is_streamed() && self.answer.is_fetching();
-        if !self.request.upload.is_complete() && !goes_on {
+        let goes_on = self.upload.is_streamed() && answer.is_fetching();
+        if !self.upload.is_complete() && !goes_on {
             ctx.effects.push(StepEffect::DiscardBody);
         }
     }
+}
 
+impl Exchange {
     /// Body bytes before their use is known: they are kept until then, handed to
     /// the origin, or thrown away. They count until an answer is given.
     pub(super) fn take_body(
@@ -59,7 +63,7 @@ impl Exchange {
         let Some(site) = self.request.site.clone() else { return state };
         let len = bytes.len();
         self.request.upload.keep(bytes);
-        if self.is_body_too_large(len, &site, ctx) {
+        if self.request.is_body_too_large(&self.answer, len, &site, ctx) {
             return self.run(NextStep::Page(413), ctx);
         }
         state
@@ -73,7 +77,7 @@ impl Exchange {
         ctx: &mut StepCtx<'_>,
     ) -> ExchangeState {
         let Some(site) = self.request.site.clone() else { return state };
-        if !self.is_body_too_large(bytes.len(), &site, ctx) {
+        if !self.request.is_body_too_large(&self.answer, bytes.len(), &site, ctx) {
             ctx.effects.push(StepEffect::FetchBody(bytes));
             return state;
         }
@@ -107,19 +111,26 @@ impl Exchange {
         }
         state
     }
+}
 
+impl Request {
     /// Whether more came of the request body, `len` of it just now, than may come; it is logged.
-    pub(crate) fn is_body_too_large(&self, len: usize, site: &Site, ctx: &mut StepCtx<'_>) -> bool {
-        let received = self.request.body_received;
+    pub(crate) fn is_body_too_large(
+        &self,
+        answer: &Answer,
+        len: usize,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> bool {
+        let received = self.body_received;
         // What is said in a tunnel is no request body.
-        if self.answer.is_tunnel() || !is_too_large(site.location(self.request.location), received)
-        {
+        if answer.is_tunnel() || !is_too_large(site.location(self.location), received) {
             return false;
         }
-        self.request.log_error(site, ctx, |out| {
+        self.log_error(site, ctx, |out| {
             out.extend_from_slice(b"client intended to send too large chunked body: ");
             // As in nginx, which counts chunks: what had come, and what comes.
-            if self.request.head().version < HttpVersion::Http2 {
+            if self.head().version < HttpVersion::Http2 {
                 bolide_http::digits::push_decimal(out, received - len as u64);
                 out.push(b'+');
                 bolide_http::digits::push_decimal(out, len as u64);
@@ -130,7 +141,9 @@ impl Exchange {
         });
         true
     }
+}
 
+impl Exchange {
     /// How its connection ends, where that depends on the location that answers.
     #[inline]
     #[must_use]

@@ -38,12 +38,12 @@ impl Exchange {
         ctx: &mut StepCtx<'_>,
     ) -> ExchangeState {
         let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
-        take_more(&mut self.request, &mut self.answer, news, &site, ctx);
+        take_more(&self.request, &mut self.answer, news, &site, ctx);
         if self.answer.is_fetching() {
             return state;
         }
         if self.request.upload.is_streamed() && state == ExchangeState::Delivering {
-            self.discard_rest(ctx);
+            self.request.discard_rest(&self.answer, ctx);
         }
         if state == ExchangeState::Settling { self.finish(&site, ctx) } else { state }
     }
@@ -83,12 +83,12 @@ impl Exchange {
     /// Writes the log lines; nothing comes behind it.
     pub(super) fn conclude(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
         note_decision(&self.request, &self.answer, &self.cache, ctx);
-        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut scratch = std::mem::take(&mut self.answer.scratch);
         let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
         if !self.request.role.is_subrequest() || scope.location().settings.log_subrequest {
             log_lines::access(&scope, ctx, &mut scratch);
         }
-        self.scratch = scratch;
+        self.answer.scratch = scratch;
         if !self.request.notes.get_mut().is_empty() {
             self.request.log_notes(site, ctx);
         }

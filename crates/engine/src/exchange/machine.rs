@@ -2,9 +2,12 @@
 
 use bolide_base::{SendChain, Spool};
 use bolide_http::{Method, RequestHead, ResponseHead};
+use bolide_upstream::OriginNews;
 
-use crate::answer::{BodyPiece, Inflow};
+use crate::answer::{Answer, BodyPiece, Inflow};
+use crate::caching::CacheTransaction;
 use crate::ctx::{SiteRef, StepCtx, StepEffect, Wake};
+use crate::request::Request;
 use crate::site::Site;
 
 use super::steps::PROBES_MAX;
@@ -25,14 +28,9 @@ impl Exchange {
         );
         self.request.begin(head, site);
         self.answer.clear();
-        self.location.clear();
-        self.challenge.clear();
-        self.password = None;
-        self.verdict = None;
+        self.access.clear();
         self.probes_left = PROBES_MAX;
-        self.waited_for_form = false;
-        self.waited_for_listing = false;
-        self.unsatisfied = None;
+        self.search.waited_for_listing = false;
         self.cache.clear();
         self.state = ExchangeState::Received;
     }
@@ -48,7 +46,7 @@ impl Exchange {
                 self.run(NextStep::Step(step), ctx)
             }
             (ExchangeState::Checking(step), Wake::PasswordChecked(is_right)) => {
-                self.password = Some(is_right);
+                self.access.password = Some(is_right);
                 self.run(NextStep::Step(step), ctx)
             }
             (ExchangeState::Delaying, Wake::Deadline) => self.end_delay(ctx),
@@ -66,44 +64,39 @@ impl Exchange {
             (
                 ExchangeState::Collecting(step),
                 wake @ (Wake::Body(_) | Wake::BodyEnd | Wake::Spooled),
-            ) => self.go_on(|exchange, site, ctx| exchange.collect(step, wake, site, ctx), ctx),
-            (ExchangeState::Fetching, Wake::Origin(news)) => {
-                self.go_on(|exchange, site, ctx| exchange.take_news(news, site, ctx), ctx)
-            }
+            ) => self.collect(step, wake, ctx),
+            (ExchangeState::Fetching, Wake::Origin(news)) => self.take_news(news, ctx),
             (state @ (ExchangeState::Delivering | ExchangeState::Settling), Wake::Origin(news)) => {
                 self.hear(state, news, ctx)
             }
             (ExchangeState::Coalescing, Wake::Filled) => {
-                self.go_on(|exchange, site, ctx| exchange.follow(site, ctx), ctx)
+                self.ask_cache(CacheTransaction::follow, ctx)
             }
-            (ExchangeState::Coalescing, Wake::Recalled(what)) => {
-                self.go_on(|exchange, site, ctx| exchange.recalled(*what, site, ctx), ctx)
-            }
+            (ExchangeState::Coalescing, Wake::Recalled(what)) => self.ask_cache(
+                |cache, request, answer, site, ctx| {
+                    cache.recalled(request, answer, *what, site, ctx)
+                },
+                ctx,
+            ),
             (ExchangeState::Coalescing, Wake::Deadline) => {
-                self.go_on(|exchange, site, ctx| exchange.stop_waiting(site, ctx), ctx)
+                self.ask_cache(CacheTransaction::stop_waiting, ctx)
             }
             (
                 ExchangeState::Assembling,
                 wake @ (Wake::Fragment | Wake::Filled | Wake::Origin(_)),
-            ) => self.go_on(|exchange, site, ctx| exchange.assemble_on(wake, site, ctx), ctx),
-            (ExchangeState::AwaitingAuth, Wake::Fragment) => {
-                // As in nginx, a question that is not answered ends the connection.
-                let lost = self.verdict.is_none();
-                self.run(
-                    if lost {
-                        NextStep::CloseWithoutResponse(444)
-                    } else {
-                        NextStep::Step(RequestStep::Access)
-                    },
-                    ctx,
-                )
-            }
+            ) => self.ask_cache(
+                |cache, request, answer, site, ctx| {
+                    cache.assemble_on(request, answer, wake, site, ctx)
+                },
+                ctx,
+            ),
+            (ExchangeState::AwaitingAuth, Wake::Fragment) => self.hear_verdict(ctx),
             (ExchangeState::Delivering, Wake::Filled | Wake::Fragment) => {
                 ctx.effects.push(StepEffect::Ready);
                 ExchangeState::Delivering
             }
             (state @ (ExchangeState::Delivering | ExchangeState::Assembling), Wake::Spooled) => {
-                self.answer_spooled(ctx);
+                self.answer.answer_spooled(ctx);
                 state
             }
             (state, Wake::Body(bytes)) => self.take_body(state, bytes, ctx),
@@ -122,6 +115,56 @@ impl Exchange {
             ) => self.refuse_body(state, refusal, ctx),
             (state, _) => state,
         };
+    }
+
+    /// Goes on collecting the request body.
+    fn collect(&mut self, step: RequestStep, wake: Wake, ctx: &mut StepCtx<'_>) -> ExchangeState {
+        self.go_on(
+            |Self { request, answer, .. }, site, ctx| {
+                request.collect(answer, step, wake, site, ctx)
+            },
+            ctx,
+        )
+    }
+
+    /// What the origin did before there was an answer.
+    fn take_news(&mut self, news: OriginNews, ctx: &mut StepCtx<'_>) -> ExchangeState {
+        self.go_on(
+            |Self { answer, request, cache, .. }, site, ctx| {
+                answer.take_news(request, cache, news, site, ctx)
+            },
+            ctx,
+        )
+    }
+
+    /// Something has become of the question whether the request may come in. As in nginx, one that
+    /// is not answered ends the connection.
+    fn hear_verdict(&mut self, ctx: &mut StepCtx<'_>) -> ExchangeState {
+        let next = match self.access.verdict {
+            Some(_) => NextStep::Step(RequestStep::Access),
+            None => NextStep::CloseWithoutResponse(444),
+        };
+        self.run(next, ctx)
+    }
+
+    /// Makes a step of the store.
+    fn ask_cache(
+        &mut self,
+        step: impl FnOnce(
+            &mut CacheTransaction,
+            &mut Request,
+            &mut Answer,
+            &Site,
+            &mut StepCtx<'_>,
+        ) -> NextStep,
+        ctx: &mut StepCtx<'_>,
+    ) -> ExchangeState {
+        self.go_on(
+            |Self { cache, request, answer, .. }, site, ctx| {
+                step(cache, request, answer, site, ctx)
+            },
+            ctx,
+        )
     }
 
     /// Makes a step that leads somewhere.
@@ -191,7 +234,7 @@ impl Exchange {
     /// `Effect::FetchMore` had forbidden it.
     #[must_use]
     pub fn wants_origin(&self) -> bool {
-        self.answer.body.inflow().is_none_or(|inflow| !inflow.spool().is_full())
+        self.answer.wants_origin()
     }
 
     /// The request's method as sent; a `HEAD` answer has no body.

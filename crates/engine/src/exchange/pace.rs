@@ -3,7 +3,9 @@
 use bolide_conf::Template;
 
 use super::{Exchange, ExchangeState, Rate};
+use crate::answer::Answer;
 use crate::ctx::StepCtx;
+use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
 
@@ -14,30 +16,47 @@ impl Exchange {
         let Some(site) = self.request.site.clone() else { return Rate::default() };
         let settings = &site.location(self.request.location).settings;
         let asked = self.answer.origin.as_ref().and_then(|asked| asked.rate);
-        let per_second = asked
-            .or(self.request.limit_rate)
-            .unwrap_or_else(|| self.bytes(settings.limit_rate.as_ref(), &site, ctx));
+        let per_second = asked.or(self.request.limit_rate).unwrap_or_else(|| {
+            bytes(&self.request, &self.answer, settings.limit_rate.as_ref(), &site, ctx)
+        });
         if per_second == 0 {
             return Rate::default();
         }
-        Rate { per_second, after: self.bytes(settings.limit_rate_after.as_ref(), &site, ctx) }
-    }
-
-    fn bytes(&self, template: Option<&Template>, site: &Site, ctx: &mut StepCtx<'_>) -> u64 {
-        let Some(template) = template else { return 0 };
-        let mut text = Vec::new();
-        VariableScope::new(&self.request, &self.answer, site, ctx).expand(template, &mut text);
-        let size = bolide_conf::value::size(&text);
-        if size.is_none() {
-            self.request.log_error(site, ctx, |out| {
-                out.extend_from_slice(b"invalid size \"");
-                out.extend_from_slice(&text);
-                out.push(b'"');
-            });
+        Rate {
+            per_second,
+            after: bytes(
+                &self.request,
+                &self.answer,
+                settings.limit_rate_after.as_ref(),
+                &site,
+                ctx,
+            ),
         }
-        size.unwrap_or(0)
     }
+}
 
+fn bytes(
+    request: &Request,
+    answer: &Answer,
+    template: Option<&Template>,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> u64 {
+    let Some(template) = template else { return 0 };
+    let mut text = Vec::new();
+    VariableScope::new(request, answer, site, ctx).expand(template, &mut text);
+    let size = bolide_conf::value::size(&text);
+    if size.is_none() {
+        request.log_error(site, ctx, |out| {
+            out.extend_from_slice(b"invalid size \"");
+            out.extend_from_slice(&text);
+            out.push(b'"');
+        });
+    }
+    size.unwrap_or(0)
+}
+
+impl Exchange {
     /// Whether [`Self::rate`] may limit anything.
     #[must_use]
     pub fn is_paced(&self) -> bool {

@@ -34,7 +34,7 @@ impl Exchange {
         ctx: &mut StepCtx<'_>,
     ) -> Option<ExchangeState> {
         let target = site.location(self.request.location).settings.post_action.clone()?;
-        if self.request.role.is_subrequest() || self.trace.is_some() {
+        if self.request.role.is_subrequest() || self.request.is_dry() {
             return None;
         }
         if self.request.role.post_action().is_none() {
@@ -42,14 +42,14 @@ impl Exchange {
                 note_crowd(&self.request, site, ctx);
                 return None;
             }
-            begin_post_action(&mut self.request, &mut self.answer, &mut self.cache, ctx);
+            begin_post_action(&mut self.request, &mut self.answer, &self.cache, ctx);
         } else if self.request.redirects_left == 0 {
             return None;
         }
         self.forget_answer();
         let next = match target.first() {
-            Some(b'/') => self.follow_path(&target, site, ctx),
-            _ => self.follow_name(&target, site, ctx),
+            Some(b'/') => self.request.follow_path(&target, site, ctx),
+            _ => self.request.follow_name(&target, site, ctx),
         };
         Some(self.run(next, ctx))
     }
@@ -60,33 +60,33 @@ impl Exchange {
         self.answer.carried.clear();
         self.answer.retry_after = None;
         self.answer.object = None;
-        self.location.clear();
-        self.challenge.clear();
-        (self.password, self.verdict) = (None, None);
+        self.answer.forget_draft();
+        self.access.clear();
         self.probes_left = PROBES_MAX;
-        (self.waited_for_form, self.waited_for_listing) = (false, false);
-        self.unsatisfied = None;
+        self.search.waited_for_listing = false;
         self.request.is_vouched_for = false;
         self.cache.clear();
     }
+}
 
+impl Request {
     /// As in nginx, all of what is written is the path, and the query is gone.
     fn follow_path(&mut self, path: &[u8], site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let next = self.redirect_inside(path, site, ctx);
         if matches!(next, NextStep::Step(_)) {
-            self.request.uri.clear();
-            self.request.uri.extend_from_slice(path);
-            self.request.note_dots();
-            self.request.drop_args();
+            self.uri.clear();
+            self.uri.extend_from_slice(path);
+            self.note_dots();
+            self.drop_args();
         }
         next
     }
 
     /// The path and the query stay.
     fn follow_name(&mut self, name: &[u8], site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        if self.request.head().target.is_empty() && self.request.redirects_left > 1 {
-            let _counted = self.request.spend_redirect();
-            self.request.log_error(site, ctx, |out| {
+        if self.head().target.is_empty() && self.redirects_left > 1 {
+            let _counted = self.spend_redirect();
+            self.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"empty URI in redirect to named location \"");
                 out.extend_from_slice(name);
                 out.push(b'"');
@@ -95,7 +95,9 @@ impl Exchange {
         }
         self.enter_named(name, site, ctx)
     }
+}
 
+impl Exchange {
     /// Such an answer is there: it is discarded.
     pub(super) fn end_post_action(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
         self.answer.drop_fetch(ctx);
@@ -146,7 +148,7 @@ pub(crate) fn is_bodiless(request: &Request) -> bool {
 fn begin_post_action(
     request: &mut Request,
     answer: &mut Answer,
-    cache: &mut CacheTransaction,
+    cache: &CacheTransaction,
     ctx: &mut StepCtx<'_>,
 ) {
     note_decision(request, answer, cache, ctx);

@@ -2,6 +2,7 @@
 
 use bolide_http::{Method, Name, Scheme};
 
+use crate::answer::Answer;
 use crate::answer::AnswerBody;
 use crate::content::allow::say_allowed;
 use crate::ctx::{StepCtx, StepEffect};
@@ -9,6 +10,7 @@ use crate::filter::esi::take_cookies;
 use crate::filter::headers::{self, FieldPlace, HeadDraft};
 use crate::filter::rework::rework;
 use crate::media_types::MediaType;
+use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
 
@@ -25,9 +27,9 @@ impl Exchange {
             rework(&mut self.request, &mut self.answer, site, ctx);
         }
         if self.answer.head.status == 405 {
-            say_allowed(&mut self.request, &mut self.answer, site);
+            say_allowed(&self.request, &mut self.answer, site);
         }
-        self.announce_end(site);
+        self.answer.announce_end(&self.request, site);
         let settings = &site.location(self.request.location).settings;
         let age = self.request.started.mono.since(ctx.conn.started.mono);
         self.answer.head.close |= settings.keepalive_timeout.is_zero()
@@ -56,7 +58,7 @@ impl Exchange {
         if self.answer.is_fetching() && !self.answer.is_from_origin() {
             self.answer.drop_fetch(ctx);
         }
-        self.discard_rest(ctx);
+        self.request.discard_rest(&self.answer, ctx);
         take_cookies(&mut self.answer);
         self.cache.let_go();
         self.answer.is_responded = true;
@@ -66,20 +68,23 @@ impl Exchange {
         }
         ExchangeState::Delivering
     }
+}
 
+impl Answer {
     /// Fills the head with what `draft` and the location say.
     #[inline]
     pub(crate) fn fill(
         &mut self,
+        request: &Request,
         status: u16,
         draft: &HeadDraft<'_>,
         site: &Site,
         ctx: &StepCtx<'_>,
     ) {
-        let location = site.location(self.request.location);
-        let mut fields = std::mem::take(&mut self.answer.head.fields);
+        let location = site.location(request.location);
+        let mut fields = std::mem::take(&mut self.head.fields);
         fields.clear();
-        let place = FieldPlace { location, date: ctx.clock.http(), carried: &self.answer.carried };
+        let place = FieldPlace { location, date: ctx.clock.http(), carried: &self.carried };
         headers::push_draft(&mut fields, status, draft, place);
         if draft.location.is_none() && !self.location.is_empty() {
             // An error page stands in for a redirect.
@@ -88,22 +93,23 @@ impl Exchange {
         if !self.challenge.is_empty() {
             fields.push(Name::WwwAuthenticate, &self.challenge);
         }
-        self.answer.head.status = status;
+        self.head.status = status;
         if location.is_decorated || ctx.conn.scheme == Scheme::Https {
             let mut scratch = std::mem::take(&mut self.scratch);
-            let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
+            let scope = VariableScope::new(request, self, site, ctx);
             let modified = draft.modified_at;
             // As in nginx, what turns out to be a 416 is furnished like the 206 it might have been.
             let meant = if self.unsatisfied.is_some() { 206 } else { status };
             headers::push_configured(&mut fields, &scope, meant, modified, &mut scratch);
             self.scratch = scratch;
         }
-        self.answer.head.fields = fields;
+        self.head.fields = fields;
     }
 
     /// As [`Self::fill`], with the content type of `kind`.
     pub(crate) fn fill_typed(
         &mut self,
+        request: &Request,
         kind: &MediaType,
         status: u16,
         draft: &HeadDraft<'_>,
@@ -112,6 +118,7 @@ impl Exchange {
     ) {
         if !kind.charset_varies {
             return self.fill(
+                request,
                 status,
                 &HeadDraft { content_type: &kind.value, ..*draft },
                 site,
@@ -119,16 +126,16 @@ impl Exchange {
             );
         }
         let mut value = kind.value.to_vec();
-        let charset = &site.location(self.request.location).settings.charset.charset;
+        let charset = &site.location(request.location).settings.charset.charset;
         if let bolide_conf::model::CharsetOf::Name(name) = charset {
             let mark = value.len();
             value.extend_from_slice(b"; charset=");
             let empty = value.len();
-            VariableScope::new(&self.request, &self.answer, site, ctx).expand(name, &mut value);
+            VariableScope::new(request, self, site, ctx).expand(name, &mut value);
             if value.len() == empty {
                 value.truncate(mark);
             }
         }
-        self.fill(status, &HeadDraft { content_type: &value, ..*draft }, site, ctx);
+        self.fill(request, status, &HeadDraft { content_type: &value, ..*draft }, site, ctx);
     }
 }

@@ -7,8 +7,9 @@ use crate::caching::CacheTransaction;
 use crate::content::confine::leaves_alias;
 use crate::ctx::{RequestRefusal, StepCtx};
 use crate::exchange::post_action::is_bodiless;
+use crate::explain::trace::trace_location;
 use crate::phase::real_ip::resolve_real_ip;
-use crate::phase::rewrite::begin_rewrite;
+use crate::phase::rewrite::{begin_rewrite, rewrite};
 use crate::request::Request;
 use crate::route::LocationMatch;
 use crate::site::{CompiledLocation, Site};
@@ -41,15 +42,18 @@ impl Exchange {
         loop {
             if !self.request.notes.get_mut().is_empty() {
                 self.request.log_notes(&site, ctx);
-                next =
-                    fail_undecided(&mut self.request, &mut self.answer, &mut self.cache, next, ctx);
+                next = fail_undecided(&self.request, &mut self.answer, &mut self.cache, next, ctx);
             }
             next = match next {
                 NextStep::Step(step) => self.perform(step, &site, ctx),
                 NextStep::Fail(444) => NextStep::CloseWithoutResponse(444),
-                NextStep::Fail(status) => self.fail(status, &site, ctx),
+                NextStep::Fail(status) => {
+                    self.answer.fail(&mut self.request, &self.cache, status, &site, ctx)
+                }
                 NextStep::Redirect(status) => self.redirect(status, &site, ctx),
-                NextStep::Page(status) => self.own_page(status, &site, ctx),
+                NextStep::Page(status) => {
+                    self.answer.own_page(&self.request, &self.cache, status, &site, ctx)
+                }
                 NextStep::Probe(step) => match self.probes_left.checked_sub(1) {
                     Some(left) => {
                         self.probes_left = left;
@@ -78,16 +82,26 @@ impl Exchange {
             RequestStep::Server => self.serve(site, ctx),
             RequestStep::Find => self.locate(site, ctx),
             RequestStep::Location => self.enter(site, ctx),
-            RequestStep::Rewrite(cursor) => self.rewrite(cursor, site, ctx),
-            RequestStep::Access => self.admit(site, ctx),
-            RequestStep::TryFiles(index) => self.try_files(index, site, ctx),
+            RequestStep::Rewrite(cursor) => {
+                rewrite(&mut self.request, &mut self.answer, &mut self.search, cursor, site, ctx)
+            }
+            RequestStep::Access => {
+                self.access.admit(&mut self.request, &mut self.answer, &mut self.search, site, ctx)
+            }
+            RequestStep::TryFiles(index) => {
+                self.search.try_files(&mut self.request, &mut self.answer, index, site, ctx)
+            }
             RequestStep::Content => self.content(site, ctx),
-            RequestStep::Index(index) => self.index(index, site, ctx),
-            RequestStep::IndexDirectory(index) => self.index_directory(index, site, ctx),
-            RequestStep::Listing => self.listing(site, ctx),
-            RequestStep::File => self.file(site, ctx),
+            RequestStep::Index(index) => {
+                self.search.index(&mut self.request, &mut self.answer, index, site, ctx)
+            }
+            RequestStep::IndexDirectory(index) => {
+                self.search.index_directory(&self.request, &mut self.answer, index, site, ctx)
+            }
+            RequestStep::Listing => self.search.listing(&self.request, &mut self.answer, site, ctx),
+            RequestStep::File => self.search.file(&self.request, &mut self.answer, site, ctx),
             RequestStep::Origin => self.origin(site, ctx),
-            RequestStep::Ask => self.ask(site, ctx),
+            RequestStep::Ask => self.answer.ask(&mut self.request, &mut self.cache, site, ctx),
         }
     }
 
@@ -98,7 +112,7 @@ impl Exchange {
             return self.locate(site, ctx);
         }
         self.request.location = root;
-        if self.resolve_root(site, ctx) {
+        if self.search.resolve_root(&mut self.request, &self.answer, site, ctx) {
             return NextStep::Probe(RequestStep::Server);
         }
         begin_rewrite(&mut self.request, root)
@@ -116,79 +130,87 @@ impl Exchange {
         };
         self.request.uri_changed = false;
         self.request.rewritten_here = false;
-        self.trace_location(found, site);
+        trace_location(&mut self.request, found, site);
         if let Some(failure) = failure {
             self.request.log_match_failure(&failure, site, ctx);
             return NextStep::Fail(500);
         }
         match found {
-            LocationMatch::WithSlash(_) => match self.check_location(site, ctx) {
-                Some(next) => next,
-                None => self.directory_redirect(site, ctx),
-            },
+            LocationMatch::WithSlash(_) => {
+                match self.request.check_location(&self.answer, site, ctx) {
+                    Some(next) => next,
+                    None => self.answer.directory_redirect(&self.request, site, ctx),
+                }
+            }
             LocationMatch::Location(_) | LocationMatch::Nothing => self.enter(site, ctx),
         }
     }
 
     /// Starts at a location.
     fn enter(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        if self.resolve_root(site, ctx) {
+        if self.search.resolve_root(&mut self.request, &self.answer, site, ctx) {
             return NextStep::Probe(RequestStep::Location);
         }
-        if let Some(next) = self.check_location(site, ctx) {
+        if let Some(next) = self.request.check_location(&self.answer, site, ctx) {
             return next;
         }
         // As in nginx, a server block in the part of a location has no rewrite phase left.
         if site.location(self.request.location).program.is_empty()
             || self.request.location == site.server(self.request.server).root
         {
-            return self.admit(site, ctx);
+            return self.access.admit(
+                &mut self.request,
+                &mut self.answer,
+                &mut self.search,
+                site,
+                ctx,
+            );
         }
         let location = self.request.location;
         begin_rewrite(&mut self.request, location)
     }
+}
 
+impl Request {
     /// What is checked as soon as the location is known.
-    fn check_location(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> Option<NextStep> {
-        let mut location = site.location(self.request.location);
-        if location.internal && !self.request.internal {
+    fn check_location(
+        &mut self,
+        answer: &Answer,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Option<NextStep> {
+        let mut location = site.location(self.location);
+        if location.internal && !self.internal {
             return Some(NextStep::Fail(404));
         }
         if let Some(except) = &location.except
             && let Some(other) = self.except(except)
         {
-            self.request.location = other;
+            self.location = other;
             location = site.location(other);
         }
-        if !self.request.in_error_page
-            && !is_bodiless(&self.request)
-            && let RequestBody::Length(len) = self.request.head().body
+        if !self.in_error_page
+            && !is_bodiless(self)
+            && let RequestBody::Length(len) = self.head().body
             && is_too_large(location, len)
         {
-            self.request.log_error(site, ctx, |out| {
+            self.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"client intended to send too large body: ");
                 bolide_http::digits::push_decimal(out, len);
                 out.extend_from_slice(b" bytes");
             });
-            self.request.upload.refuse(ctx.effects);
+            self.upload.refuse(ctx.effects);
             return Some(NextStep::Fail(413));
         }
-        (location.roams
-            && leaves_alias(&VariableScope::new(&self.request, &self.answer, site, ctx), location))
-        .then_some(NextStep::Fail(404))
+        (location.roams && leaves_alias(&VariableScope::new(self, answer, site, ctx), location))
+            .then_some(NextStep::Fail(404))
     }
+}
 
-    /// What comes after the checks of access.
-    pub(crate) const fn admitted(location: &CompiledLocation) -> NextStep {
-        match location.try_files {
-            Some(_) => NextStep::Step(RequestStep::TryFiles(0)),
-            None => NextStep::Step(RequestStep::Content),
-        }
-    }
-
+impl Exchange {
     /// A redirect that content asked for; nginx lets `error_page` catch these statuses, too.
     fn redirect(&mut self, status: u16, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        self.fail(status, site, ctx)
+        self.answer.fail(&mut self.request, &self.cache, status, site, ctx)
     }
 }
 
@@ -201,7 +223,7 @@ pub(super) fn is_too_large(location: &CompiledLocation, len: u64) -> bool {
 /// `default`, which may admit a client that the match would have refused.
 #[cold]
 fn fail_undecided(
-    request: &mut Request,
+    request: &Request,
     answer: &mut Answer,
     cache: &mut CacheTransaction,
     next: NextStep,

@@ -11,7 +11,7 @@ use bolide_conf::model::{
 
 use super::notes::{Trace, TraceStep};
 use crate::caching::Caching;
-use crate::exchange::{Exchange, NextStep};
+use crate::exchange::NextStep;
 use crate::phase::rewrite::{Op, RewriteOutcome};
 use crate::request::Request;
 use crate::route::{LocationIndex, LocationMatch};
@@ -98,14 +98,14 @@ pub(super) fn written<'a>(
     blocks.into_iter().find_map(|block| block.iter().rev().find(known))
 }
 
-impl Exchange {
+impl Request {
     /// Whether this is a trial run, which must change no shared state.
     #[inline]
     pub(crate) const fn is_dry(&self) -> bool {
         self.trace.is_some()
     }
 
-    fn trace(&mut self, place: Option<SourcePlace>, text: impl FnOnce(&Self) -> String) {
+    fn note_step(&mut self, place: Option<SourcePlace>, text: impl FnOnce(&Self) -> String) {
         if self.trace.is_none() {
             return;
         }
@@ -114,134 +114,146 @@ impl Exchange {
             trace.steps.push(TraceStep { text, place });
         }
     }
+}
 
-    #[inline]
-    pub(crate) fn trace_location(&mut self, found: LocationMatch, site: &Site) {
-        if self.is_dry()
-            && let Some(location) = model(site, self.request.location)
-        {
-            let why = why_this(&location.matcher, found);
-            let text = |exchange: &Self| {
-                let path = show(&exchange.request.uri).into_owned();
-                format!("\"{path}\" goes to {}: {why}", name_of(location))
-            };
-            self.trace(Some(location.place.clone()), text);
-        }
-    }
-
-    #[inline]
-    pub(crate) fn trace_named(&mut self, site: &Site) {
-        if self.is_dry()
-            && let Some(location) = model(site, self.request.location)
-        {
-            self.trace(Some(location.place.clone()), |_| format!("goes to {}", name_of(location)));
-        }
-    }
-
-    #[inline]
-    pub(crate) fn trace_before(&mut self) {
-        if let Some(trace) = &mut self.trace {
-            trace.before = (self.request.uri.clone(), self.request.args().to_vec());
-        }
-    }
-
-    /// What an instruction of the rewrite phase did.
-    #[inline]
-    pub(crate) fn trace_op(
-        &mut self,
-        (program, at): (LocationIndex, usize),
-        op: &Op,
-        outcome: &RewriteOutcome,
-        site: &Site,
-    ) {
-        if self.is_dry() && !matches!(outcome, RewriteOutcome::Wait) {
-            let place =
-                model(site, program).and_then(|block| block.rewrite_places.get(at)).cloned();
-            self.trace(place, |exchange| exchange.op_text(op, outcome, site));
-        }
-    }
-
-    fn op_text(&self, op: &Op, outcome: &RewriteOutcome, site: &Site) -> String {
-        let (uri, args) = (&self.request.uri, self.request.args());
-        let now = match args {
-            b"" => show(uri).into_owned(),
-            args => format!("{}?{}", show(uri), show(args)),
+#[inline]
+pub(crate) fn trace_location(request: &mut Request, found: LocationMatch, site: &Site) {
+    if request.is_dry()
+        && let Some(location) = model(site, request.location)
+    {
+        let why = why_this(&location.matcher, found);
+        let text = |request: &Request| {
+            let path = show(&request.uri).into_owned();
+            format!("\"{path}\" goes to {}: {why}", name_of(location))
         };
-        let same = |trace: &Trace| trace.before.0 == *uri && trace.before.1 == args;
-        let is_same = self.trace.as_deref().is_some_and(same);
-        match (op, outcome) {
-            (Op::Rewrite(rule), RewriteOutcome::Leave(NextStep::Redirect(status))) => {
-                let to = show(&self.location);
-                format!("rewrite {} matches: {status} to {to}", show(rule.pattern.source()))
-            }
-            (Op::Rewrite(rule), RewriteOutcome::Go(_)) if is_same => {
-                format!("rewrite {} changes nothing", show(rule.pattern.source()))
-            }
-            (Op::Rewrite(rule), _) => {
-                format!("rewrite {} makes it \"{now}\"", show(rule.pattern.source()))
-            }
-            (Op::Return(returned), _) => format!("return {}", returned.status),
-            (Op::Set { target: SetTarget::Args, .. }, _) => format!("set makes it \"{now}\""),
-            (Op::Set { target: SetTarget::LimitRate, .. }, _) => "set $limit_rate".to_owned(),
-            (Op::Set { target: SetTarget::Named(slot), .. }, _) => {
-                let name = site.http().and_then(|http| http.named.get(usize::from(*slot)));
-                let captures = self.request.captures.borrow();
-                let value = captures.named(*slot).unwrap_or_default();
-                format!("set ${} to \"{}\"", name.map_or("", |name| name), show(value))
-            }
-            (Op::If { inner, .. }, RewriteOutcome::Go(further)) if *inner > 0 && *further > 1 => {
-                "if: it is false".to_owned()
-            }
-            (Op::If { inner: 0, location, .. }, _) if *location != Some(self.request.location) => {
-                "if: it is false".to_owned()
-            }
-            (Op::If { .. }, _) => "if: it is true".to_owned(),
-            (Op::Break, _) => "break".to_owned(),
+        request.note_step(Some(location.place.clone()), text);
+    }
+}
+
+#[inline]
+pub(crate) fn trace_named(request: &mut Request, site: &Site) {
+    if request.is_dry()
+        && let Some(location) = model(site, request.location)
+    {
+        let text = |_: &Request| format!("goes to {}", name_of(location));
+        request.note_step(Some(location.place.clone()), text);
+    }
+}
+
+#[inline]
+pub(crate) fn trace_before(request: &mut Request) {
+    if let Some(trace) = &mut request.trace {
+        trace.before = (request.uri.clone(), request.args.clone().unwrap_or_default());
+    }
+}
+
+/// What an instruction of the rewrite phase did; `redirect` is the address that it may have made.
+#[inline]
+pub(crate) fn trace_op(
+    request: &mut Request,
+    redirect: &[u8],
+    (program, at): (LocationIndex, usize),
+    op: &Op,
+    outcome: &RewriteOutcome,
+    site: &Site,
+) {
+    if request.is_dry() && !matches!(outcome, RewriteOutcome::Wait) {
+        let place = model(site, program).and_then(|block| block.rewrite_places.get(at)).cloned();
+        request.note_step(place, |request| op_text(request, redirect, op, outcome, site));
+    }
+}
+
+fn op_text(
+    request: &Request,
+    redirect: &[u8],
+    op: &Op,
+    outcome: &RewriteOutcome,
+    site: &Site,
+) -> String {
+    let (uri, args) = (&request.uri, request.args());
+    let now = match args {
+        b"" => show(uri).into_owned(),
+        args => format!("{}?{}", show(uri), show(args)),
+    };
+    let same = |trace: &Trace| trace.before.0 == *uri && trace.before.1 == args;
+    let is_same = request.trace.as_deref().is_some_and(same);
+    match (op, outcome) {
+        (Op::Rewrite(rule), RewriteOutcome::Leave(NextStep::Redirect(status))) => {
+            let to = show(redirect);
+            format!("rewrite {} matches: {status} to {to}", show(rule.pattern.source()))
         }
-    }
-
-    #[inline]
-    pub(crate) fn trace_try(&mut self, name: &[u8], directory: bool, fits: bool, site: &Site) {
-        if self.is_dry() {
-            let is = match (directory, fits) {
-                (false, true) => "is there",
-                (false, false) => "is not there",
-                (true, true) => "is a directory",
-                (true, false) => "is no directory",
-            };
-            let place = place_of(&self.request, "try_files", site);
-            self.trace(place, |exchange| {
-                let path = show(&exchange.path);
-                format!("try_files: \"{}\" {is} ({path})", show(name))
-            });
+        (Op::Rewrite(rule), RewriteOutcome::Go(_)) if is_same => {
+            format!("rewrite {} changes nothing", show(rule.pattern.source()))
         }
-    }
-
-    #[inline]
-    pub(crate) fn trace_fallback(&mut self, site: &Site) {
-        if self.is_dry() {
-            let place = place_of(&self.request, "try_files", site);
-            self.trace(place, |_| "try_files: its last word holds".to_owned());
+        (Op::Rewrite(rule), _) => {
+            format!("rewrite {} makes it \"{now}\"", show(rule.pattern.source()))
         }
-    }
-
-    #[inline]
-    pub(crate) fn trace_jump(&mut self, target: &[u8]) {
-        self.trace(None, |_| format!("starts over with \"{}\"", show(target)));
-    }
-
-    #[inline]
-    pub(crate) fn trace_failure(&mut self, status: u16, site: &Site) {
-        if self.is_dry() {
-            let place = model(site, self.request.location).map(|location| location.place.clone());
-            self.trace(place, |_| format!("is to be answered with {status}"));
+        (Op::Return(returned), _) => format!("return {}", returned.status),
+        (Op::Set { target: SetTarget::Args, .. }, _) => format!("set makes it \"{now}\""),
+        (Op::Set { target: SetTarget::LimitRate, .. }, _) => "set $limit_rate".to_owned(),
+        (Op::Set { target: SetTarget::Named(slot), .. }, _) => {
+            let name = site.http().and_then(|http| http.named.get(usize::from(*slot)));
+            let captures = request.captures.borrow();
+            let value = captures.named(*slot).unwrap_or_default();
+            format!("set ${} to \"{}\"", name.map_or("", |name| name), show(value))
         }
+        (Op::If { inner, .. }, RewriteOutcome::Go(further)) if *inner > 0 && *further > 1 => {
+            "if: it is false".to_owned()
+        }
+        (Op::If { inner: 0, location, .. }, _) if *location != Some(request.location) => {
+            "if: it is false".to_owned()
+        }
+        (Op::If { .. }, _) => "if: it is true".to_owned(),
+        (Op::Break, _) => "break".to_owned(),
     }
+}
 
-    /// Counts one more use of a key for `…_min_uses`; whether it was used often enough to be kept.
-    pub(crate) fn count_use(&self, key: u128, caching: &Caching) -> bool {
-        if self.is_dry() { caching.would_keep(key) } else { caching.count_use(key) }
+#[inline]
+pub(crate) fn trace_try(
+    request: &mut Request,
+    path: &[u8],
+    name: &[u8],
+    directory: bool,
+    fits: bool,
+    site: &Site,
+) {
+    if request.is_dry() {
+        let is = match (directory, fits) {
+            (false, true) => "is there",
+            (false, false) => "is not there",
+            (true, true) => "is a directory",
+            (true, false) => "is no directory",
+        };
+        let place = place_of(request, "try_files", site);
+        request
+            .note_step(place, |_| format!("try_files: \"{}\" {is} ({})", show(name), show(path)));
     }
+}
+
+#[inline]
+pub(crate) fn trace_fallback(request: &mut Request, site: &Site) {
+    if request.is_dry() {
+        let place = place_of(request, "try_files", site);
+        request.note_step(place, |_| "try_files: its last word holds".to_owned());
+    }
+}
+
+#[inline]
+pub(crate) fn trace_jump(request: &mut Request, target: &[u8]) {
+    request.note_step(None, |_| format!("starts over with \"{}\"", show(target)));
+}
+
+#[inline]
+pub(crate) fn trace_failure(request: &mut Request, status: u16, site: &Site) {
+    if request.is_dry() {
+        let place = model(site, request.location).map(|location| location.place.clone());
+        request.note_step(place, |_| format!("is to be answered with {status}"));
+    }
+}
+
+/// Counts one more use of a key for `…_min_uses`; whether it was used often enough to be kept.
+pub(crate) fn count_use(request: &Request, key: u128, caching: &Caching) -> bool {
+    if request.is_dry() { caching.would_keep(key) } else { caching.count_use(key) }
 }
 
 fn place_of(request: &Request, name: &str, site: &Site) -> Option<SourcePlace> {

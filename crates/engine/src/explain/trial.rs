@@ -112,7 +112,7 @@ impl ExplainTrial {
     /// A trial that has not begun.
     pub(crate) fn new(site: SiteRef, question: ExplainRequest, now: Now, clock: DateClock) -> Self {
         let mut exchange = Exchange::new();
-        exchange.trace = Some(Box::default());
+        exchange.request.trace = Some(Box::default());
         exchange.start(head(&question), site.clone());
         Self {
             conn: ConnInfo {
@@ -149,7 +149,7 @@ impl ExplainTrial {
             _ => "neither memory nor the disk has anything under the key",
         };
         let text = text.to_owned();
-        if let Some(trace) = &mut self.exchange.trace {
+        if let Some(trace) = &mut self.exchange.request.trace {
             trace.steps.push(TraceStep { text, place: None });
         }
         self.next = Some(Wake::Recalled(Box::new(Recalled::Found(found))));
@@ -209,7 +209,7 @@ impl ExplainTrial {
                         self.next = Some(Wake::PasswordChecked(check.run()));
                     }
                     StepEffect::AuthSubrequest => {
-                        self.exchange.take_for_granted();
+                        self.exchange.access.take_for_granted(&mut self.exchange.request);
                         self.next = Some(Wake::Fragment);
                     }
                     // The next request makes it.
@@ -252,7 +252,7 @@ impl ExplainTrial {
         let question = &question;
         let now_ms = self.now.unix_millis;
         let log = self.log_steps();
-        let trace = self.exchange.trace.take();
+        let trace = self.exchange.request.trace.take();
         let exchange = &self.exchange;
         let server = exchange.request.server;
         let id = self.location();

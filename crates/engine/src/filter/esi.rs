@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bolide_base::SpoolLimits;
 use bolide_cache::rules::{self, AnswerFacts};
-use bolide_cache::{Follower, Memo, Object, Waiter};
+use bolide_cache::{Memo, Object};
 use bolide_conf::model::CharsetOf;
 use bolide_http::negotiate::Coding;
 use bolide_http::{BodyLen, FieldMap, Method, Name, OriginHead};
@@ -22,9 +22,10 @@ use crate::caching::hit_memo::warm_tag;
 use crate::content::pass::take_more;
 use crate::ctx::{StepCtx, StepEffect, Wake};
 use crate::delivery::{Delivery, Representation, has_no_content};
-use crate::exchange::{Exchange, NextStep};
+use crate::exchange::NextStep;
 use crate::filter::compress;
 use crate::filter::compress::CodingChoice;
+use crate::filter::upstream_response::PassedHead;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
@@ -34,26 +35,27 @@ const PAGE_MAX: usize = 10 * 1024 * 1024;
 /// LIMIT: bytes of a kept page whose literals are compressed.
 const PARTS_MAX: u64 = 1024 * 1024;
 
-impl Exchange {
-    /// Whether pages of this location are put together.
-    pub(crate) fn assembles(location: &CompiledLocation) -> bool {
-        let caching = location.caching.as_ref();
-        caching.is_some_and(|caching| caching.is_page() && caching.conf.page.esi)
-    }
+/// Whether pages of this location are put together.
+pub(crate) fn assembles(location: &CompiledLocation) -> bool {
+    let caching = location.caching.as_ref();
+    caching.is_some_and(|caching| caching.is_page() && caching.conf.page.esi)
+}
 
+impl CacheTransaction {
     /// Whether what the origin begins to send is to be put together.
     pub(crate) fn is_esi_page(
         &self,
+        request: &Request,
         head: &OriginHead,
         location: &CompiledLocation,
         ctx: &StepCtx<'_>,
         site: &Site,
     ) -> bool {
-        let Some(caching) = location.caching.as_ref().filter(|_| Self::assembles(location)) else {
+        let Some(caching) = location.caching.as_ref().filter(|_| assembles(location)) else {
             return false;
         };
         let now_ms = ctx.now.unix_millis;
-        let answer = AnswerFacts {
+        let told = AnswerFacts {
             status: head.status,
             fields: &head.fields,
             body_len: None,
@@ -61,40 +63,44 @@ impl Exchange {
             arrived: now_ms,
         };
         head.fields.get(Name::ContentEncoding).is_none()
-            && rules::is_esi(&caching.policy, &self.facts(site, ctx), &answer)
+            && rules::is_esi(&caching.policy, &self.facts(request, site, ctx), &told)
     }
 
     /// Answers with a kept page, its fragments in it.
     pub(crate) fn serve_assembled(
-        &mut self,
+        &self,
+        request: &Request,
+        answer: &mut Answer,
         object: &Arc<Object>,
         head: &mut OriginHead,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        let location = site.location(self.request.location);
+        let location = site.location(request.location);
         let is_small = object.body_len() <= PARTS_MAX;
-        let keep = Some(object).filter(|_| self.answer.cached == UpstreamCacheStatus::Hit);
-        let (status, coding) = self.fill_assembled(head, (is_small, keep), site, ctx);
+        let keep = Some(object).filter(|_| answer.cached == UpstreamCacheStatus::Hit);
+        let (status, coding) = answer.fill_assembled(request, head, (is_small, keep), site, ctx);
         if let Some((coding, level)) = coding {
             object.make_parts(coding, level);
         }
-        say_kept(&mut self.answer, &mut self.cache, object, location, ctx.now.unix_millis);
-        self.answer_assembled(status, PageAssembly::kept(object.clone()), coding);
-        assemble(&self.answer, &self.cache, ctx)
+        say_kept(answer, self, object, location, ctx.now.unix_millis);
+        answer.answer_assembled(request, status, PageAssembly::kept(object.clone()), coding);
+        assemble(answer, self, ctx)
     }
 
     /// Answers with a kept page as before, if this worker did so under the same circumstances.
     pub(crate) fn serve_warm_page(
-        &mut self,
+        &self,
+        request: &Request,
+        answer: &mut Answer,
         object: &Arc<Object>,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
-        let location = site.location(self.request.location);
-        let tag = warm_tag(&self.request, &self.answer, location, site, ctx)?;
+        let location = site.location(request.location);
+        let tag = warm_tag(request, answer, location, site, ctx)?;
         let memo = ctx.cache.as_deref()?.memo(object, tag)?;
-        let mut fields = std::mem::take(&mut self.answer.head.fields);
+        let mut fields = std::mem::take(&mut answer.head.fields);
         fields.copy_from(&memo.fields);
         if memo.own_date {
             let is_written = fields.overwrite(Name::Date, ctx.clock.http());
@@ -103,54 +109,57 @@ impl Exchange {
         let coding = fields.get(Name::ContentEncoding).and_then(|token| {
             Coding::ALL.into_iter().find(|coding| coding.token().as_bytes() == token)
         });
-        self.decorate(fields, 200, None, site, ctx);
-        say_kept(&mut self.answer, &mut self.cache, object, location, ctx.now.unix_millis);
+        answer.decorate(request, fields, 200, None, site, ctx);
+        say_kept(answer, self, object, location, ctx.now.unix_millis);
         let coding = coding.map(|coding| (coding, compress::level(location, coding)));
         if let Some((coding, level)) = coding {
             object.make_parts(coding, level);
         }
-        if let Some(whole) = self.whole(object, tag, coding, site, ctx) {
-            self.answer.head.body = BodyLen::Exact(whole.len());
-            self.answer.body = AnswerBody::Whole(Strand::new(whole));
+        if let Some(whole) = self.whole(request, answer, object, (tag, coding), site, ctx) {
+            answer.head.body = BodyLen::Exact(whole.len());
+            answer.body = AnswerBody::Whole(Strand::new(whole));
             return Some(NextStep::Respond);
         }
-        self.answer_assembled(200, PageAssembly::kept(object.clone()), coding);
-        self.take_shortcuts(object, site, ctx);
-        Some(assemble(&self.answer, &self.cache, ctx))
+        answer.answer_assembled(request, 200, PageAssembly::kept(object.clone()), coding);
+        self.take_shortcuts(request, answer, object, site, ctx);
+        Some(assemble(answer, self, ctx))
     }
 
     /// Answers with a page that another exchange fetches, its fragments in it.
     pub(crate) fn serve_growing_page(
-        &mut self,
-        follower: Follower,
-        waiter: Waiter,
+        &self,
+        request: &Request,
+        answer: &mut Answer,
+        growth: Growth,
         head: &mut OriginHead,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        let location = site.location(self.request.location);
-        let (status, coding) = self.fill_assembled(head, (true, None), site, ctx);
-        say_asked(&mut self.request, &mut self.answer, &mut self.cache, location, ctx);
-        let assembly = PageAssembly::growing(Growth::new(follower, waiter));
-        self.answer_assembled(status, assembly, coding);
-        assemble(&self.answer, &self.cache, ctx)
+        let location = site.location(request.location);
+        let (status, coding) = answer.fill_assembled(request, head, (true, None), site, ctx);
+        say_asked(request, answer, self, location, ctx);
+        let assembly = PageAssembly::growing(growth);
+        answer.answer_assembled(request, status, assembly, coding);
+        assemble(answer, self, ctx)
     }
 
     /// Answers with what an origin begins to send, its fragments in it.
     pub(crate) fn send_esi(
-        &mut self,
+        &self,
+        request: &Request,
+        answer: &mut Answer,
         head: &OriginHead,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        let location = site.location(self.request.location);
+        let location = site.location(request.location);
         let origin = &location.settings.origin;
         let len = head.fields.get(Name::ContentLength);
         let len = len.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
         let mut head = head.clone();
-        let (status, coding) = self.fill_assembled(&mut head, (true, None), site, ctx);
-        say_asked(&mut self.request, &mut self.answer, &mut self.cache, location, ctx);
-        if let Some(asked) = &mut self.answer.origin {
+        let (status, coding) = answer.fill_assembled(request, &mut head, (true, None), site, ctx);
+        say_asked(request, answer, self, location, ctx);
+        if let Some(asked) = &mut answer.origin {
             asked.set_answering();
         }
         let memory = origin.buffer_size + origin.buffers.0 as usize * origin.buffers.1;
@@ -159,64 +168,76 @@ impl Exchange {
             file => SpoolLimits { memory, file },
         };
         let assembly = PageAssembly::inflow(Inflow::new(limits, None), len);
-        self.answer_assembled(status, assembly, coding);
-        if self.request.head().method == Method::Head {
+        answer.answer_assembled(request, status, assembly, coding);
+        if request.head().method == Method::Head {
             // The body of a HEAD response is not fetched to its end.
-            self.answer.drop_fetch(ctx);
+            answer.drop_fetch(ctx);
         }
-        assemble(&self.answer, &self.cache, ctx)
+        assemble(answer, self, ctx)
     }
+}
 
+impl Answer {
     /// Writes the head of a page that is put together; its status, and the coding that it leaves
     /// in with its level.
     fn fill_assembled(
         &mut self,
+        request: &Request,
         head: &mut OriginHead,
         (may_be_coded, keep): (bool, Option<&Arc<Object>>),
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> (u16, Option<(Coding, i8)>) {
         strip(&mut head.fields);
-        let location = site.location(self.request.location);
-        let status = self.answer.status_or(if head.status == 0 { 200 } else { head.status });
+        let location = site.location(request.location);
+        let status = self.status_or(if head.status == 0 { 200 } else { head.status });
         let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
         let kind = location.kinds.of_value(content_type, &location.settings);
         let mut choice = CodingChoice::default();
         if location.coded && !has_no_content(status) {
             let now = ctx.now.unix_seconds();
-            let client = compress::codings_for_origin(&self.request, location, &head.fields, now);
+            let client = compress::codings_for_origin(request, location, &head.fields, now);
             choice = compress::choose(location, &kind, status, None, client);
             choice.coding = choice.coding.filter(|_| may_be_coded);
         }
-        let fields = self.passed_fields(head, &kind, choice, &Delivery::whole(status), site, ctx);
+        let delivery = Delivery::whole(status);
+        let passed = PassedHead { head, kind: &kind, choice, delivery: &delivery };
+        let fields = self.passed_fields(request, passed, site, ctx);
         if let Some(object) = keep.filter(|_| status == 200) {
             let own_date = location.dates(&head.fields);
-            remember_page(&self.request, &self.answer, object, &fields, own_date, site, ctx);
+            remember_page(request, self, object, &fields, own_date, site, ctx);
         }
-        self.decorate(fields, status, None, site, ctx);
+        self.decorate(request, fields, status, None, site, ctx);
         let coding = choice.coding;
         (status, coding.map(|coding| (coding, compress::level(location, coding))))
     }
+}
 
+impl CacheTransaction {
     /// Something has become of the page, or of a fragment whose head is waited for.
     pub(crate) fn assemble_on(
-        &mut self,
+        &self,
+        request: &Request,
+        answer: &mut Answer,
         wake: Wake,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         if let Wake::Origin(news) = wake {
-            take_more(&mut self.request, &mut self.answer, news, site, ctx);
+            take_more(request, answer, news, site, ctx);
         }
-        if let Some(assembly) = self.answer.body.assembly_mut() {
+        if let Some(assembly) = answer.body.assembly_mut() {
             assembly.read_on();
         }
-        assemble(&self.answer, &self.cache, ctx)
+        assemble(answer, self, ctx)
     }
+}
 
+impl Answer {
     /// Gives the body of a page that is put together.
     fn answer_assembled(
         &mut self,
+        request: &Request,
         status: u16,
         mut assembly: PageAssembly,
         coding: Option<(Coding, i8)>,
@@ -226,11 +247,11 @@ impl Exchange {
         }
         // What was read before that would leave without the coding.
         assembly.read_on();
-        let delivered = self.deliver(&Representation::assembled(status, None));
+        let delivered = self.deliver(request, &Representation::assembled(status, None));
         debug_assert!(delivered.is_ok(), "an assembled page has no conditions and no ranges");
         let length = delivered.map_or(BodyLen::None, |delivery| delivery.length);
-        self.answer.head.body = length;
-        self.answer.body = match length {
+        self.head.body = length;
+        self.body = match length {
             BodyLen::None => AnswerBody::Empty,
             _ => AnswerBody::Assembly(Box::new(assembly)),
         };

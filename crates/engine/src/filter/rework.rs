@@ -78,7 +78,7 @@ fn weaken(fields: &mut FieldMap) {
     }
 }
 
-fn wrap(request: &mut Request, answer: &mut Answer, work: Work) {
+fn wrap(request: &Request, answer: &mut Answer, work: Work) {
     if work.decoder.is_none() && work.substitute.is_none() && work.encoder.is_none() {
         return;
     }

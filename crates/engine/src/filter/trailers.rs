@@ -6,43 +6,44 @@
 use bolide_http::hop_by_hop::is_no_trailer;
 use bolide_http::{BodyLen, FieldMap, HttpVersion, Method, Name};
 
+use crate::answer::Answer;
 use crate::ctx::Around;
 use crate::exchange::Exchange;
 use crate::filter::headers::is_safe;
+use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
 
-impl Exchange {
+impl Answer {
     /// Says in the head how the body will end.
     #[inline]
-    pub(crate) fn announce_end(&mut self, site: &Site) {
-        let location = site.location(self.request.location);
-        let head = &mut self.answer.head;
+    pub(crate) fn announce_end(&mut self, request: &Request, site: &Site) {
+        let location = site.location(request.location);
+        let head = &mut self.head;
         head.unchunked = !location.settings.chunked_transfer_encoding;
         head.chunk_size = location.settings.http2_chunk_size;
-        if head.body == BodyLen::Unknown && self.request.head().method != Method::Head {
+        if head.body == BodyLen::Unknown && request.head().method != Method::Head {
             // What nothing else ends, the end of the connection does.
-            let version = self.request.head().version;
+            let version = request.head().version;
             head.close |=
                 version < HttpVersion::Http11 || version == HttpVersion::Http11 && head.unchunked;
         }
-        if !location.is_trailed
-            || self.request.role.auth().is_some()
-            || self.request.role.is_subrequest()
-        {
+        if !location.is_trailed || request.role.auth().is_some() || request.role.is_subrequest() {
             return;
         }
         // Of what had a length nothing can stand behind it.
         let may_pass = location.settings.origin.proxy.pass_trailers
-            && self.answer.head.body == BodyLen::Unknown
-            && self.answer.origin.as_ref().is_some_and(|asked| asked.is_answering());
+            && self.head.body == BodyLen::Unknown
+            && self.origin.as_ref().is_some_and(|asked| asked.is_answering());
         // As in nginx, an empty value counts here, and what turns out to be a 416 was a 206.
-        let safe = is_safe(self.answer.head.status) || self.unsatisfied.is_some();
+        let safe = is_safe(self.head.status) || self.unsatisfied.is_some();
         let adds = !location.trailers.is_empty();
-        self.answer.head.trailed =
+        self.head.trailed =
             may_pass || adds && safe || location.trailers.iter().any(|trailer| trailer.conf.always);
     }
+}
 
+impl Exchange {
     /// Adds what stands behind the body to `fields`, and remembers it for the log.
     #[cold]
     pub fn trailers(&mut self, around: &Around<'_>, fields: &mut FieldMap) {
@@ -54,7 +55,7 @@ impl Exchange {
         {
             push_passed(location, &asked.trailers, fields);
         }
-        let mut scratch = std::mem::take(&mut self.scratch);
+        let mut scratch = std::mem::take(&mut self.answer.scratch);
         for trailer in location.trailers.iter().filter(|trailer| safe || trailer.conf.always) {
             scratch.clear();
             VariableScope::around(&self.request, &self.answer, &site, around)
@@ -66,7 +67,7 @@ impl Exchange {
                 fields.push_parsed(trailer.name, &trailer.conf.name, &scratch);
             }
         }
-        self.scratch = scratch;
+        self.answer.scratch = scratch;
         self.answer.trailers.copy_from(fields);
     }
 }

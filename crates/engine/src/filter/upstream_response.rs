@@ -19,7 +19,7 @@ use crate::delivery::{
     DeliveredBytes, Delivery, DeliveryRules, Representation, RepresentationSource, Transfer,
     has_no_content, push_range, remove_content_fields,
 };
-use crate::exchange::{Exchange, NextStep};
+use crate::exchange::NextStep;
 use crate::filter::compress::{self, CodingChoice};
 use crate::filter::headers;
 use crate::filter::passed_fields::{is_buffered, push_passed};
@@ -29,30 +29,41 @@ use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
 
-impl Exchange {
+/// The head of an origin's response on its way to the client.
+#[derive(Clone, Copy)]
+pub(crate) struct PassedHead<'a> {
+    pub(crate) head: &'a OriginHead,
+    pub(crate) kind: &'a MediaType,
+    pub(crate) choice: CodingChoice,
+    pub(crate) delivery: &'a Delivery,
+}
+
+impl Answer {
     /// Answers with what the origin begins to say, or does what it asks for.
     pub(crate) fn take_origin_head(
         &mut self,
+        request: &mut Request,
+        cache: &mut CacheTransaction,
         head: &OriginHead,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        let location = site.location(self.request.location);
+        let location = site.location(request.location);
         let status = match head.status {
             // RFC 3875 §6.2.3: a Location without a status is a redirect.
             0 if head.fields.get(Name::Location).is_some() => 302,
             0 => 200,
             status => status,
         };
-        if let Some(asked) = &mut self.answer.origin {
+        if let Some(asked) = &mut self.origin {
             asked.note_head(&head.fields, ctx.now);
         }
         if let Some(caching) = &location.caching {
-            self.cache.way.status = status;
-            self.invalidate_zone(status, caching, site, ctx);
+            cache.way.status = status;
+            cache.invalidate_zone(request, self, status, caching, site, ctx);
             let next = match status {
-                304 => self.revalidated(head, caching, site, ctx),
-                _ => self.stale_if_error(StaleCause::Status(status), site, ctx),
+                304 => cache.revalidated(request, self, head, caching, site, ctx),
+                _ => cache.stale_if_error(request, self, StaleCause::Status(status), site, ctx),
             };
             if let Some(next) = next {
                 return next;
@@ -60,10 +71,10 @@ impl Exchange {
         }
         let settings = &location.settings;
         if location.intercepts(status) {
-            self.answer.drop_fetch(ctx);
+            self.drop_fetch(ctx);
             match status {
-                401 => self.answer.carry(&head.fields, |name| name == Name::WwwAuthenticate),
-                405 => self.answer.carry(&head.fields, |name| name == Name::Allow),
+                401 => self.carry(&head.fields, |name| name == Name::WwwAuthenticate),
+                405 => self.carry(&head.fields, |name| name == Name::Allow),
                 _ => {}
             }
             return NextStep::Fail(status);
@@ -72,143 +83,142 @@ impl Exchange {
         if !ignored.redirect
             && let Some(target) = head.fields.get_text(b"X-Accel-Redirect")
         {
-            self.answer.drop_fetch(ctx);
-            self.answer.carry(&head.fields, outlives_redirect);
-            return self.accel_redirect(target, site, ctx);
+            self.drop_fetch(ctx);
+            self.carry(&head.fields, outlives_redirect);
+            return accel_redirect(request, self, target, site, ctx);
         }
-        self.send_origin(status, head, site, ctx)
+        self.send_origin(request, cache, status, head, site, ctx)
     }
+}
 
-    /// `X-Accel-Redirect`: the answer is another one of ours.
-    fn accel_redirect(&mut self, target: &[u8], site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        self.request.is_straight = false;
-        self.request.arrival.turn(InternalTurn::Accel);
-        if target.first() == Some(&b'@') {
-            return self.enter_named(target, site, ctx);
-        }
-        let (path, args) = match memchr::memchr(b'?', target) {
-            Some(mark) => (&target[..mark], &target[mark + 1..]),
-            None => (target, &b""[..]),
-        };
-        let mut decoded = Vec::with_capacity(path.len());
-        bolide_http::uri::push_decoded(&mut decoded, path);
-        if is_unsafe(path) || is_unsafe(&decoded) {
-            log_lines::error_at_origin(&self.request, &self.answer, site, ctx, |out| {
-                out.extend_from_slice(b"unsafe URI \"");
-                bolide_http::escape::push_log(out, target);
-                out.extend_from_slice(
-                    b"\" was detected while reading response header from upstream",
-                );
-            });
-            return NextStep::Fail(404);
-        }
-        if self.request.method != Method::Head {
-            self.request.method = Method::Get;
-        }
-        let next = self.redirect_inside(path, site, ctx);
-        if matches!(next, NextStep::Step(_)) {
-            // A `?` that was written as `%3F` is part of the path.
-            self.request.uri.clear();
-            self.request.uri.extend_from_slice(&decoded);
-            self.request.note_dots();
-            if !args.is_empty() {
-                self.request.set_args(args);
-            }
-        }
-        next
+/// `X-Accel-Redirect`: the answer is another one of ours.
+fn accel_redirect(
+    request: &mut Request,
+    answer: &Answer,
+    target: &[u8],
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> NextStep {
+    request.is_straight = false;
+    request.arrival.turn(InternalTurn::Accel);
+    if target.first() == Some(&b'@') {
+        return request.enter_named(target, site, ctx);
     }
+    let (path, args) = match memchr::memchr(b'?', target) {
+        Some(mark) => (&target[..mark], &target[mark + 1..]),
+        None => (target, &b""[..]),
+    };
+    let mut decoded = Vec::with_capacity(path.len());
+    bolide_http::uri::push_decoded(&mut decoded, path);
+    if is_unsafe(path) || is_unsafe(&decoded) {
+        log_lines::error_at_origin(request, answer, site, ctx, |out| {
+            out.extend_from_slice(b"unsafe URI \"");
+            bolide_http::escape::push_log(out, target);
+            out.extend_from_slice(b"\" was detected while reading response header from upstream");
+        });
+        return NextStep::Fail(404);
+    }
+    if request.method != Method::Head {
+        request.method = Method::Get;
+    }
+    let next = request.redirect_inside(path, site, ctx);
+    if matches!(next, NextStep::Step(_)) {
+        // A `?` that was written as `%3F` is part of the path.
+        request.uri.clear();
+        request.uri.extend_from_slice(&decoded);
+        request.note_dots();
+        if !args.is_empty() {
+            request.set_args(args);
+        }
+    }
+    next
+}
 
+impl Answer {
     /// Answers with what the origin says.
     fn send_origin(
         &mut self,
+        request: &Request,
+        cache: &CacheTransaction,
         status: u16,
         head: &OriginHead,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        if self.request.role.post_action().is_some() {
-            self.answer.head.status = self.answer.status_or(status);
+        if request.role.post_action().is_some() {
+            self.head.status = self.status_or(status);
             return NextStep::Respond;
         }
-        let location = site.location(self.request.location);
+        let location = site.location(request.location);
         if status == 101 {
-            return self.send_tunnel(head, site, ctx);
+            return self.send_tunnel(request, head, site, ctx);
         }
-        if self.is_esi_page(head, location, ctx, site) {
-            return self.send_esi(head, site, ctx);
+        if cache.is_esi_page(request, head, location, ctx, site) {
+            return cache.send_esi(request, self, head, site, ctx);
         }
-        let status = self.answer.status_or(status);
+        let status = self.status_or(status);
         let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
         let kind = &*location.kinds.of_value(content_type, &location.settings);
         let (mut choice, transfer) =
-            transfer_of(&self.request, status, head, kind, location, ctx.now.unix_seconds());
+            transfer_of(request, status, head, kind, location, ctx.now.unix_seconds());
         let length = head.fields.get(Name::ContentLength).and_then(number);
         let representation =
-            upstream_representation(&self.cache, status, length, transfer, head, location);
-        let delivery = match self.deliver(&representation) {
+            upstream_representation(cache, status, length, transfer, head, location);
+        let delivery = match self.deliver(request, &representation) {
             Ok(delivery) => delivery,
             Err(next) => {
-                self.answer.drop_fetch(ctx);
+                self.drop_fetch(ctx);
                 return next;
             }
         };
         if delivery.is_not_modified {
             choice = CodingChoice::default();
-            self.answer.drop_fetch(ctx);
+            self.drop_fetch(ctx);
         }
-        self.answer.head.body = length.map_or(BodyLen::Unknown, BodyLen::Exact);
-        self.fill_from_origin(head, kind, choice, &delivery, site, ctx);
+        self.head.body = length.map_or(BodyLen::Unknown, BodyLen::Exact);
+        let passed = PassedHead { head, kind, choice, delivery: &delivery };
+        self.fill_from_origin(request, passed, site, ctx);
         if location.caching.is_some() {
-            say_asked(&mut self.request, &mut self.answer, &mut self.cache, location, ctx);
+            say_asked(request, self, cache, location, ctx);
         }
         if let Some(length) = length {
-            push_range(&mut self.answer.head.fields, &delivery, length);
+            push_range(&mut self.head.fields, &delivery, length);
         }
-        answer_with_inflow(
-            &mut self.request,
-            &mut self.answer,
-            head,
-            choice,
-            &delivery,
-            location,
-            ctx,
-        );
+        answer_with_inflow(request, self, head, choice, &delivery, location, ctx);
         NextStep::Respond
     }
 
     /// Writes the head of a response that an upstream server gives.
     pub(crate) fn fill_from_origin(
         &mut self,
-        head: &OriginHead,
-        kind: &MediaType,
-        choice: CodingChoice,
-        delivery: &Delivery,
+        request: &Request,
+        passed: PassedHead<'_>,
         site: &Site,
-        ctx: &mut StepCtx<'_>,
+        ctx: &StepCtx<'_>,
     ) {
-        let fields = self.passed_fields(head, kind, choice, delivery, site, ctx);
+        let fields = self.passed_fields(request, passed, site, ctx);
+        let PassedHead { head, delivery, .. } = passed;
         let modified = head.fields.get(Name::LastModified).and_then(bolide_http::date::parse);
-        self.decorate(fields, delivery.status, modified, site, ctx);
+        self.decorate(request, fields, delivery.status, modified, site, ctx);
     }
 
     /// The fields of such an answer, as far as they depend on it and the location.
     pub(crate) fn passed_fields(
         &mut self,
-        head: &OriginHead,
-        kind: &MediaType,
-        choice: CodingChoice,
-        delivery: &Delivery,
+        request: &Request,
+        passed: PassedHead<'_>,
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> FieldMap {
-        let location = site.location(self.request.location);
+        let PassedHead { head, kind, choice, delivery } = passed;
+        let location = site.location(request.location);
         let plan = location.pass.as_ref().and_then(|pass| pass.proxied.as_ref());
         let rewritten = plan.map(|plan| {
-            let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
+            let scope = VariableScope::new(request, self, site, ctx);
             plan.rewriter.apply(head, &scope)
         });
         let head = rewritten.as_deref().unwrap_or(head);
-        let mut fields = std::mem::take(&mut self.answer.head.fields);
+        let mut fields = std::mem::take(&mut self.head.fields);
         fields.clear();
         if location.adds(Name::Server, &head.fields) {
             fields.push(Name::Server, location.signature.text().as_bytes());
@@ -219,7 +229,7 @@ impl Exchange {
         if let Some(value) = head.fields.get(Name::ContentType)
             && !location.hides(Name::ContentType)
         {
-            self.push_content_type(value, head, kind, &mut fields, site, ctx);
+            self.push_content_type(request, (head, value), kind, &mut fields, site, ctx);
         }
         if choice.varies && location.settings.gzip.vary {
             fields.push(Name::Vary, b"Accept-Encoding");
@@ -240,38 +250,39 @@ impl Exchange {
     /// Adds what the configuration says, and makes `fields` those of the answer.
     pub(crate) fn decorate(
         &mut self,
+        request: &Request,
         mut fields: FieldMap,
         status: u16,
         modified: Option<u64>,
         site: &Site,
         ctx: &StepCtx<'_>,
     ) {
-        let location = site.location(self.request.location);
-        self.answer.head.status = status;
+        let location = site.location(request.location);
+        self.head.status = status;
         // What an origin said before it handed the request on.
-        if !self.answer.carried.is_empty() {
-            push_carried(&mut fields, &self.answer.carried);
+        if !self.carried.is_empty() {
+            push_carried(&mut fields, &self.carried);
         }
         if location.is_decorated || ctx.conn.scheme == Scheme::Https {
             let mut scratch = std::mem::take(&mut self.scratch);
-            let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
+            let scope = VariableScope::new(request, self, site, ctx);
             headers::push_configured(&mut fields, &scope, status, modified, &mut scratch);
             self.scratch = scratch;
         }
-        self.answer.head.fields = fields;
+        self.head.fields = fields;
     }
 
     /// The origin's type, with a charset where configuration or the origin wants one.
     fn push_content_type(
         &mut self,
-        value: &[u8],
-        head: &OriginHead,
+        request: &Request,
+        (head, value): (&OriginHead, &[u8]),
         kind: &MediaType,
         fields: &mut FieldMap,
         site: &Site,
         ctx: &StepCtx<'_>,
     ) {
-        let settings = &site.location(self.request.location).settings;
+        let settings = &site.location(request.location).settings;
         let mut text = std::mem::take(&mut self.scratch);
         text.clear();
         text.extend_from_slice(value);
@@ -286,8 +297,7 @@ impl Exchange {
             match (named, &settings.charset.charset) {
                 (Some(name), _) => text.extend_from_slice(name),
                 (None, CharsetOf::Name(name)) if settings.charset.types.contains(&kind.media) => {
-                    VariableScope::new(&self.request, &self.answer, site, ctx)
-                        .expand(name, &mut text);
+                    VariableScope::new(request, self, site, ctx).expand(name, &mut text);
                 }
                 (None, _) => {}
             }
@@ -403,7 +413,7 @@ fn upstream_representation<'a>(
 
 /// Makes the body that what comes from the origin goes through.
 fn answer_with_inflow(
-    request: &mut Request,
+    request: &Request,
     answer: &mut Answer,
     head: &OriginHead,
     choice: CodingChoice,

@@ -43,10 +43,10 @@ impl Fragments {
     /// Asks for what the page wants.
     pub fn begin(&mut self, page: &mut Exchange, conn: &ConnInfo) {
         let mut head = RequestHead::default();
-        while page.next_fragment(&mut head, conn).is_some() {
+        while page.answer.next_fragment(&mut page.request, &page.cache, &mut head, conn).is_some() {
             let target = String::from_utf8_lossy(&head.target).into_owned();
             self.names += 1;
-            page.bind_fragment(self.names);
+            page.answer.bind_fragment(self.names);
             self.asked.push(target.clone());
             self.open.push((self.names, target));
             self.most_at_once = self.most_at_once.max(self.open.len() + self.running.len());
@@ -80,7 +80,7 @@ impl Fragments {
         let later = rest.split_off(rest.len().min(max));
         let (now, end) = (std::mem::replace(rest, later), *end);
         let pulled = if rest.is_empty() { end } else { Pulled::Some };
-        if !page.take_fragment(&now, pulled) || pulled != Pulled::Some {
+        if !page.answer.take_fragment(&page.request, &now, pulled) || pulled != Pulled::Some {
             self.running.remove(&name);
         }
     }

@@ -6,86 +6,111 @@ use std::net::IpAddr;
 use bolide_conf::model::{AccessRule, AccessVerdict, LogLevel, Satisfy, Who};
 
 use super::auth::AuthAnswer;
+use crate::answer::Answer;
+use crate::content::search::FileSearch;
 use crate::ctx::{ClientAddress, StepCtx, StepEffect};
-use crate::exchange::{Exchange, NextStep};
+use crate::exchange::{NextStep, RequestStep};
 use crate::log_lines;
+use crate::phase::auth_request::ask_whether;
+use crate::phase::checks::AccessChecks;
+use crate::phase::limits::limit;
 use crate::phase::real_ip::find_client;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
-impl Exchange {
+impl AccessChecks {
     /// Makes the checks that the location asks for, in nginx's order.
     #[inline]
-    pub(crate) fn admit(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        let location = site.location(self.request.location);
+    pub(crate) fn admit(
+        &mut self,
+        request: &mut Request,
+        answer: &mut Answer,
+        search: &mut FileSearch,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let location = site.location(request.location);
         if !location.guarded {
-            return Self::admitted(location);
+            return admitted(location);
         }
-        let next = self.check_access(location, site, ctx);
+        let next = self.check_access(request, answer, search, location, site, ctx);
         if matches!(next, NextStep::Fail(_)) {
-            self.request.arrival.refuse();
+            request.arrival.refuse();
         }
         next
     }
 
     fn check_access(
         &mut self,
+        request: &mut Request,
+        answer: &mut Answer,
+        search: &mut FileSearch,
         location: &CompiledLocation,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        find_client(&mut self.request, site, ctx);
+        find_client(request, site, ctx);
         if location.turns_on_client {
-            self.request.is_straight = false;
-            self.request.arrival.bend();
+            request.is_straight = false;
+            request.arrival.bend();
         }
         if !location.keeps_out {
-            return Self::admitted(location);
+            return admitted(location);
         }
-        self.request.is_straight = false;
+        request.is_straight = false;
         if let Some(verdict) = self.verdict.take() {
-            return self.heed(*verdict, location, site, ctx);
+            return answer.heed(request, *verdict, location, site, ctx);
         }
         if !location.settings.limits.is_empty()
-            && let Some(next) = self.limit(&location.settings.limits, site, ctx)
+            && let Some(next) = limit(request, answer, &location.settings.limits, site, ctx)
         {
             return next;
         }
-        if self.request.role.auth().is_some() {
-            return Self::admitted(location);
+        if request.role.auth().is_some() {
+            return admitted(location);
         }
-        if self.request.role.part().is_some() {
+        if request.role.part().is_some() {
             // As in nginx, a client that may have a page may have all of it; but what others would
             // have been refused is not stored for them.
-            self.request.is_vouched_for = true;
-            return Self::admitted(location);
+            request.is_vouched_for = true;
+            return admitted(location);
         }
         let asks = location.settings.auth_request.uri.is_some();
-        let verdict = judge(&location.settings.access, self.request.client(ctx.conn));
+        let verdict = judge(&location.settings.access, request.client(ctx.conn));
         let any = location.settings.satisfy == Satisfy::Any;
         match verdict {
-            Some(AccessVerdict::Allow) if any => return self.satisfied(site),
-            Some(AccessVerdict::Deny) if !any => return forbid(&self.request, site, ctx),
+            Some(AccessVerdict::Allow) if any => return answer.satisfied(request, site),
+            Some(AccessVerdict::Deny) if !any => return forbid(request, site, ctx),
             _ => {}
         }
         let denied = verdict == Some(AccessVerdict::Deny);
-        match self.authenticate(site, ctx) {
+        match self.authenticate(request, answer, search, site, ctx) {
             AuthAnswer::Wait(next) => next,
-            AuthAnswer::Passed if any => self.satisfied(site),
-            AuthAnswer::Passed | AuthAnswer::NotAsked if asks => Self::ask_whether(ctx),
-            AuthAnswer::Refused(401 | 403) if any && asks => Self::ask_whether(ctx),
-            AuthAnswer::NotAsked if denied => forbid(&self.request, site, ctx),
-            AuthAnswer::Passed | AuthAnswer::NotAsked => Self::admitted(location),
-            AuthAnswer::Refused(403) if any => forbid(&self.request, site, ctx),
-            AuthAnswer::Refused(401) => refuse_stranger(&self.request, location, site, ctx),
+            AuthAnswer::Passed if any => answer.satisfied(request, site),
+            AuthAnswer::Passed | AuthAnswer::NotAsked if asks => ask_whether(ctx),
+            AuthAnswer::Refused(401 | 403) if any && asks => ask_whether(ctx),
+            AuthAnswer::NotAsked if denied => forbid(request, site, ctx),
+            AuthAnswer::Passed | AuthAnswer::NotAsked => admitted(location),
+            AuthAnswer::Refused(403) if any => forbid(request, site, ctx),
+            AuthAnswer::Refused(401) => refuse_stranger(request, location, site, ctx),
             AuthAnswer::Refused(status) => NextStep::Fail(status),
         }
     }
+}
 
+impl Answer {
     /// One check is enough and was passed: no password is asked for.
-    pub(super) fn satisfied(&mut self, site: &Site) -> NextStep {
+    pub(super) fn satisfied(&mut self, request: &Request, site: &Site) -> NextStep {
         self.challenge.clear();
-        Self::admitted(site.location(self.request.location))
+        admitted(site.location(request.location))
+    }
+}
+
+/// What comes after the checks of access.
+pub(crate) const fn admitted(location: &CompiledLocation) -> NextStep {
+    match location.try_files {
+        Some(_) => NextStep::Step(RequestStep::TryFiles(0)),
+        None => NextStep::Step(RequestStep::Content),
     }
 }
 

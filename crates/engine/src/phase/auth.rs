@@ -6,11 +6,14 @@ use bolide_conf::model::LogLevel;
 use bolide_files::{Known, OpenFailure, Want};
 use bytes::Bytes;
 
+use crate::answer::Answer;
+use crate::content::search::FileSearch;
 use crate::credentials::push_basic;
 use crate::ctx::{StepCtx, StepEffect};
-use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::exchange::{NextStep, RequestStep};
 use crate::log_lines;
 use crate::password::PasswordCheck;
+use crate::phase::checks::AccessChecks;
 use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
@@ -30,24 +33,31 @@ pub(super) enum AuthAnswer {
     Wait(NextStep),
 }
 
-impl Exchange {
+impl AccessChecks {
     /// Asks for a password if the location wants one.
-    pub(super) fn authenticate(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> AuthAnswer {
-        let settings = &site.location(self.request.location).settings;
+    pub(super) fn authenticate(
+        &mut self,
+        request: &Request,
+        answer: &mut Answer,
+        search: &mut FileSearch,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> AuthAnswer {
+        let settings = &site.location(request.location).settings;
         let (Some(realm), Some(file)) = (&settings.auth_basic, &settings.auth_basic_user_file)
         else {
             return AuthAnswer::NotAsked;
         };
-        let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
-        let mut text = std::mem::take(&mut self.scratch);
+        let mut text = std::mem::take(&mut answer.scratch);
         text.clear();
+        let scope = VariableScope::new(request, answer, site, ctx);
         scope.expand(realm, &mut text);
         let is_off = text == b"off";
-        let credentials = if is_off { None } else { credentials(&self.request) };
-        let answer = match &credentials {
+        let credentials = if is_off { None } else { credentials(request) };
+        let outcome = match &credentials {
             _ if is_off => AuthAnswer::NotAsked,
             None => {
-                log_lines::error(&self.request, site, ctx, LogLevel::Info, |out| {
+                log_lines::error(request, site, ctx, LogLevel::Info, |out| {
                     out.extend_from_slice(
                         b"no user/password was provided for basic authentication",
                     );
@@ -55,47 +65,49 @@ impl Exchange {
                 AuthAnswer::Refused(401)
             }
             Some((user, password)) => {
-                let mut path = std::mem::take(&mut self.path);
+                let mut path = std::mem::take(&mut search.path);
                 path.clear();
                 scope.expand(file, &mut path);
-                self.path = path;
-                self.check_user(user, password, site, ctx)
+                search.path = path;
+                self.check_user(request, search, user, password, site, ctx)
             }
         };
-        if matches!(answer, AuthAnswer::Refused(401)) {
-            self.challenge.clear();
-            self.challenge.extend_from_slice(b"Basic realm=\"");
-            self.challenge.extend_from_slice(&text);
-            self.challenge.push(b'"');
+        if matches!(outcome, AuthAnswer::Refused(401)) {
+            answer.challenge.clear();
+            answer.challenge.extend_from_slice(b"Basic realm=\"");
+            answer.challenge.extend_from_slice(&text);
+            answer.challenge.push(b'"');
         }
-        self.scratch = text;
-        answer
+        answer.scratch = text;
+        outcome
     }
 
     fn check_user(
         &mut self,
+        request: &Request,
+        search: &FileSearch,
         user: &[u8],
         password: &[u8],
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> AuthAnswer {
-        let content = match self.user_file(site, ctx) {
+        let content = match self.user_file(request, search, site, ctx) {
             Ok(content) => content,
-            Err(answer) => {
-                if matches!(answer, AuthAnswer::Refused(_)) {
+            Err(outcome) => {
+                if matches!(outcome, AuthAnswer::Refused(_)) {
                     self.password = None;
                 }
-                return answer;
+                return outcome;
             }
         };
         let Some(hash) = hash_of(&content, user) else {
-            self.log_user(user, b"\" was not found in \"", site, ctx);
+            self.log_user(request, search, user, b"\" was not found in \"", site, ctx);
             return AuthAnswer::Refused(401);
         };
         match self.password.take() {
             Some(true) => AuthAnswer::Passed,
             Some(false) => {
-                self.log_user(user, b"\": password mismatch", site, ctx);
+                self.log_user(request, search, user, b"\": password mismatch", site, ctx);
                 AuthAnswer::Refused(401)
             }
             None => {
@@ -105,15 +117,21 @@ impl Exchange {
         }
     }
 
-    /// The content of the file that is named by `self.path`.
-    fn user_file(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> Result<Bytes, AuthAnswer> {
+    /// The content of the file that is named by `self.search.path`.
+    fn user_file(
+        &self,
+        request: &Request,
+        search: &FileSearch,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Result<Bytes, AuthAnswer> {
         let policy = bolide_files::ProbePolicy::default();
-        let failure = match ctx.files.lookup(&self.path, ctx.now, &policy) {
+        let failure = match ctx.files.lookup(&search.path, ctx.now, &policy) {
             Known::File(file) => match file.content() {
                 Some(content) => return Ok(content.clone()),
                 None => {
-                    let path = &self.path;
-                    log_lines::error(&self.request, site, ctx, LogLevel::Crit, |out| {
+                    let path = &search.path;
+                    log_lines::error(request, site, ctx, LogLevel::Crit, |out| {
                         out.push(b'"');
                         out.extend_from_slice(path);
                         out.extend_from_slice(b"\" is too large for a file of passwords");
@@ -122,25 +140,40 @@ impl Exchange {
                 }
             },
             Known::Directory(_) | Known::Seen(_) => {
-                self.log_failure(LogLevel::Crit, "pread()", OpenFailure::Other(EISDIR), site, ctx);
+                search.log_failure(
+                    request,
+                    LogLevel::Crit,
+                    "pread()",
+                    OpenFailure::Other(EISDIR),
+                    site,
+                    ctx,
+                );
                 return Err(AuthAnswer::Refused(500));
             }
             Known::Missing(failure) => failure,
             Known::Stale | Known::Unknown => {
-                let probe = ctx.files.probe(&self.path, Want::OPEN, &policy);
+                let probe = ctx.files.probe(&search.path, Want::OPEN, &policy);
                 ctx.effects.push(StepEffect::Probe(probe));
                 return Err(AuthAnswer::Wait(NextStep::Probe(RequestStep::Access)));
             }
         };
         let is_absent = failure == OpenFailure::NotFound;
         let level = if is_absent { LogLevel::Error } else { LogLevel::Crit };
-        self.log_failure(level, "open()", failure, site, ctx);
+        search.log_failure(request, level, "open()", failure, site, ctx);
         Err(AuthAnswer::Refused(if is_absent { 403 } else { 500 }))
     }
 
-    fn log_user(&self, user: &[u8], words: &[u8], site: &Site, ctx: &mut StepCtx<'_>) {
-        let path = &self.path;
-        self.request.log_error(site, ctx, |out| {
+    fn log_user(
+        &self,
+        request: &Request,
+        search: &FileSearch,
+        user: &[u8],
+        words: &[u8],
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) {
+        let path = &search.path;
+        request.log_error(site, ctx, |out| {
             out.extend_from_slice(b"user \"");
             out.extend_from_slice(user);
             out.extend_from_slice(words);

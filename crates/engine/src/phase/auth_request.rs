@@ -7,12 +7,15 @@
 use bolide_conf::model::Satisfy;
 use bolide_http::{Name, RequestHead};
 
+use crate::answer::Answer;
 use crate::caching::Caching;
 use crate::content::parts::inherit;
 use crate::ctx::{SiteRef, StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep};
+use crate::phase::access::admitted;
 use crate::phase::access::forbid;
 use crate::phase::access::refuse_stranger;
+use crate::phase::checks::AccessChecks;
 use crate::phase::rewrite::assign;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
@@ -41,13 +44,15 @@ impl Exchange {
     pub const fn is_auth_subrequest(&self) -> bool {
         self.request.role.auth().is_some()
     }
+}
 
-    /// Asks whether the request may come in.
-    pub(super) fn ask_whether(ctx: &mut StepCtx<'_>) -> NextStep {
-        ctx.effects.push(StepEffect::AuthSubrequest);
-        NextStep::AwaitAuth
-    }
+/// Asks whether the request may come in.
+pub(super) fn ask_whether(ctx: &mut StepCtx<'_>) -> NextStep {
+    ctx.effects.push(StepEffect::AuthSubrequest);
+    NextStep::AwaitAuth
+}
 
+impl Exchange {
     /// Makes `head` the question that [`StepEffect::AuthSubrequest`] is about.
     pub fn next_auth(&mut self, head: &mut RequestHead) -> Option<Subrequest> {
         let settings = self.settings()?;
@@ -108,46 +113,51 @@ impl Exchange {
     pub fn take_verdict(&mut self, mut verdict: Box<AuthVerdict>) {
         self.request.limited.tell(verdict.told);
         self.request.limited.hold(std::mem::take(&mut verdict.held));
-        self.verdict = Some(verdict);
+        self.access.verdict = Some(verdict);
     }
+}
 
+impl AccessChecks {
     /// A trial starts no subrequest: access is granted.
-    pub(crate) fn take_for_granted(&mut self) {
-        let known = self.request.captures.get_mut().clone();
+    pub(crate) fn take_for_granted(&mut self, request: &mut Request) {
+        let known = request.captures.get_mut().clone();
         self.verdict = Some(Box::new(AuthVerdict { status: 200, known, ..AuthVerdict::default() }));
     }
+}
 
+impl Answer {
     /// Goes on with the checks of access.
     pub(super) fn heed(
         &mut self,
+        request: &mut Request,
         verdict: AuthVerdict,
         location: &CompiledLocation,
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         let any = location.settings.satisfy == Satisfy::Any;
-        self.request.captures.get_mut().adopt(verdict.known);
-        self.request.is_vouched_for = true;
+        request.captures.get_mut().adopt(verdict.known);
+        request.is_vouched_for = true;
         for (target, value) in &verdict.values {
-            assign(&mut self.request, *target, value, site, ctx);
+            assign(request, *target, value, site, ctx);
         }
         match verdict.status {
-            200..=299 if any => self.satisfied(site),
-            200..=299 => Self::admitted(location),
+            200..=299 if any => self.satisfied(request, site),
+            200..=299 => admitted(location),
             401 => {
                 for challenge in &verdict.challenges {
-                    self.answer.carried.push(Name::WwwAuthenticate, challenge);
+                    self.carried.push(Name::WwwAuthenticate, challenge);
                 }
-                refuse_stranger(&self.request, location, site, ctx)
+                refuse_stranger(request, location, site, ctx)
             }
             // A password that was asked for in vain may still be given.
             403 if any && !self.challenge.is_empty() => {
-                refuse_stranger(&self.request, location, site, ctx)
+                refuse_stranger(request, location, site, ctx)
             }
-            403 if any => forbid(&self.request, site, ctx),
+            403 if any => forbid(request, site, ctx),
             403 => NextStep::Fail(403),
             status => {
-                self.request.log_error(site, ctx, |out| {
+                request.log_error(site, ctx, |out| {
                     out.extend_from_slice(b"auth request unexpected status: ");
                     bolide_http::digits::push_decimal(out, u64::from(status));
                 });

@@ -12,6 +12,7 @@ use bolide_conf::model::{Except, LimitKind, LimitRules, LimitTerms, LogLevel, Re
 use bolide_http::Method;
 use bolide_http::digits::push_decimal;
 
+use crate::answer::Answer;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::limit::{LimitEntry, LimitHold, LimitPlace, LimitVerdict};
@@ -41,174 +42,180 @@ impl Exchange {
     pub fn held(&self) -> LimitHold {
         self.request.limited.held.clone()
     }
+}
 
-    /// Counts the request; where that leads, if not on.
-    pub(crate) fn limit(
-        &mut self,
-        limits: &LimitRules,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Option<NextStep> {
-        // A trial is no client's request.
-        if self.is_dry() {
-            return None;
-        }
-        if !limits.requests.is_empty() && self.request.limited.requests == LimitDetail::Nothing {
-            let next = self.limit_requests(limits, site, ctx);
-            if next.is_some() {
-                return next;
-            }
-        }
-        if !limits.connections.is_empty()
-            && self.request.limited.connections == LimitDetail::Nothing
-        {
-            return self.limit_connections(limits, site, ctx);
-        }
-        None
+/// Counts the request; where that leads, if not on.
+pub(crate) fn limit(
+    request: &mut Request,
+    answer: &mut Answer,
+    limits: &LimitRules,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Option<NextStep> {
+    // A trial is no client's request.
+    if request.is_dry() {
+        return None;
     }
+    if !limits.requests.is_empty() && request.limited.requests == LimitDetail::Nothing {
+        let next = limit_requests(request, answer, limits, site, ctx);
+        if next.is_some() {
+            return next;
+        }
+    }
+    if !limits.connections.is_empty() && request.limited.connections == LimitDetail::Nothing {
+        return limit_connections(request, answer, limits, site, ctx);
+    }
+    None
+}
 
+impl Request {
     /// Where a `limit_except` leads a request by another method than those that it names.
     pub(crate) fn except(&self, except: &Except) -> Option<LocationIndex> {
-        let sent = self.request.head();
+        let sent = self.head();
         // Behind an error page, what was sent is read as a GET; questions and parts are some.
-        let name: &[u8] = match (self.request.method, sent.method) {
-            _ if self.request.role.auth().is_some() || self.request.role.part().is_some() => b"GET",
+        let name: &[u8] = match (self.method, sent.method) {
+            _ if self.role.auth().is_some() || self.role.part().is_some() => b"GET",
             (Method::Get, sent) if sent != Method::Get => b"GET",
             _ => &sent.method_text,
         };
         let named = except.methods.iter().any(|method| method.as_bytes() == name);
         (!named).then_some(except.location.0)
     }
+}
 
-    fn limit_requests(
-        &mut self,
-        limits: &LimitRules,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Option<NextStep> {
-        let terms = limits.requests_terms;
-        let now_ms = ctx.now.mono.as_nanos() / 1_000_000;
-        let mut pinned: Vec<(RequestLimit, u32)> = Vec::new();
-        let (mut counted, mut refused) = (None, None);
-        for (at, limit) in limits.requests.iter().enumerate() {
-            let Some(key) = self.key_of(limit.zone.index(), REQUESTS_KEY_MAX, site, ctx) else {
-                continue;
-            };
-            let is_last = at + 1 == limits.requests.len();
-            let place = if is_last { LimitPlace::Last } else { LimitPlace::Inner };
-            let zone = site.limit_zone(limit.zone);
-            let verdict = zone.check_limit(&key, (rate(site, *limit), limit.burst), place, now_ms);
-            self.scratch = key;
-            match verdict {
-                LimitVerdict::Counted(excess) => counted = Some((*limit, excess)),
-                LimitVerdict::Pinned(record) => pinned.push((*limit, record)),
-                LimitVerdict::Busy(excess) => refused = Some((*limit, Some(excess))),
-                LimitVerdict::Full => refused = Some((*limit, None)),
-            }
-            if refused.is_some() {
-                break;
-            }
+fn limit_requests(
+    request: &mut Request,
+    answer: &mut Answer,
+    limits: &LimitRules,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Option<NextStep> {
+    let terms = limits.requests_terms;
+    let now_ms = ctx.now.mono.as_nanos() / 1_000_000;
+    let mut pinned: Vec<(RequestLimit, u32)> = Vec::new();
+    let (mut counted, mut refused) = (None, None);
+    for (at, limit) in limits.requests.iter().enumerate() {
+        let Some(key) = key_of(request, answer, limit.zone.index(), REQUESTS_KEY_MAX, site, ctx)
+        else {
+            continue;
+        };
+        let is_last = at + 1 == limits.requests.len();
+        let place = if is_last { LimitPlace::Last } else { LimitPlace::Inner };
+        let zone = site.limit_zone(limit.zone);
+        let verdict = zone.check_limit(&key, (rate(site, *limit), limit.burst), place, now_ms);
+        answer.scratch = key;
+        match verdict {
+            LimitVerdict::Counted(excess) => counted = Some((*limit, excess)),
+            LimitVerdict::Pinned(record) => pinned.push((*limit, record)),
+            LimitVerdict::Busy(excess) => refused = Some((*limit, Some(excess))),
+            LimitVerdict::Full => refused = Some((*limit, None)),
         }
-        if let Some((limit, excess)) = refused {
-            for (limit, record) in pinned {
-                site.limit_zone(limit.zone).unpin(record);
-            }
-            return reject(&mut self.request, limit, excess, terms, site, ctx);
+        if refused.is_some() {
+            break;
         }
-        let mut worst: Option<Excess> = None;
-        let inner = pinned.iter().rev().map(|(limit, record)| {
-            (*limit, site.limit_zone(limit.zone).charge(*record, rate(site, *limit), now_ms))
-        });
-        for (limit, thousandths) in counted.into_iter().chain(inner) {
-            let ahead = thousandths.saturating_sub(limit.delay);
-            let delay_ms = ahead.saturating_mul(1000) / rate(site, limit).max(1);
-            if worst.is_none_or(|worst| delay_ms > worst.delay_ms) {
-                worst = Some(Excess { thousandths, limit, delay_ms });
-            }
-        }
-        hold_back(&mut self.request, worst?, terms, site, ctx)
     }
-
-    fn limit_connections(
-        &mut self,
-        limits: &LimitRules,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Option<NextStep> {
-        let terms = limits.connections_terms;
-        for limit in &limits.connections {
-            let Some(key) = self.key_of(limit.zone.index(), CONNECTIONS_KEY_MAX, site, ctx) else {
-                continue;
-            };
-            self.request.limited.connections = LimitDetail::Passed;
-            let entry = site.limit_zone(limit.zone).enter(&key, limit.most);
-            self.scratch = key;
-            let name = site.limit_zone_name(limit.zone);
-            match entry {
-                LimitEntry::Entered(ticket) => {
-                    self.request.limited.held.add(ticket);
-                    continue;
-                }
-                LimitEntry::Busy => {
-                    log_lines::error(&self.request, site, ctx, terms.level, |out| {
-                        out.extend_from_slice(b"limiting connections");
-                        out.extend_from_slice(if terms.dry_run { b", dry run," } else { b"" });
-                        out.extend_from_slice(b" by zone \"");
-                        out.extend_from_slice(name);
-                        out.push(b'"');
-                    });
-                }
-                LimitEntry::Full => {
-                    log_lines::error(&self.request, site, ctx, LogLevel::Crit, |out| {
-                        out.extend_from_slice(
-                            b"ngx_slab_alloc() failed: no memory in limit_conn_zone \"",
-                        );
-                        out.extend_from_slice(name);
-                        out.push(b'"');
-                    });
-                }
-            }
-            self.request.limited.let_go();
-            if terms.dry_run {
-                self.request.limited.connections = LimitDetail::RejectedDryRun;
-                return None;
-            }
-            self.request.limited.connections = LimitDetail::Rejected;
-            return Some(NextStep::Fail(terms.status));
+    if let Some((limit, excess)) = refused {
+        for (limit, record) in pinned {
+            site.limit_zone(limit.zone).unpin(record);
         }
-        None
+        return reject(request, limit, excess, terms, site, ctx);
     }
-
-    /// The key of a zone for this request, in the scratch memory; none if it is not counted.
-    fn key_of(
-        &mut self,
-        zone: usize,
-        most: usize,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Option<Vec<u8>> {
-        let zone = site.http()?.limit_zones.get(zone)?;
-        let mut key = std::mem::take(&mut self.scratch);
-        key.clear();
-        VariableScope::new(&self.request, &self.answer, site, ctx).expand(&zone.key, &mut key);
-        if key.len() > most {
-            self.request.log_error(site, ctx, |out| {
-                out.extend_from_slice(b"the value of the \"");
-                out.extend_from_slice(&zone.key_text);
-                out.extend_from_slice(b"\" key is more than ");
-                push_decimal(out, most as u64);
-                out.extend_from_slice(b" bytes: \"");
-                out.extend_from_slice(&key);
-                out.push(b'"');
-            });
-            key.clear();
+    let mut worst: Option<Excess> = None;
+    let inner = pinned.iter().rev().map(|(limit, record)| {
+        (*limit, site.limit_zone(limit.zone).charge(*record, rate(site, *limit), now_ms))
+    });
+    for (limit, thousandths) in counted.into_iter().chain(inner) {
+        let ahead = thousandths.saturating_sub(limit.delay);
+        let delay_ms = ahead.saturating_mul(1000) / rate(site, limit).max(1);
+        if worst.is_none_or(|worst| delay_ms > worst.delay_ms) {
+            worst = Some(Excess { thousandths, limit, delay_ms });
         }
-        if key.is_empty() {
-            self.scratch = key;
+    }
+    hold_back(request, worst?, terms, site, ctx)
+}
+
+fn limit_connections(
+    request: &mut Request,
+    answer: &mut Answer,
+    limits: &LimitRules,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Option<NextStep> {
+    let terms = limits.connections_terms;
+    for limit in &limits.connections {
+        let Some(key) = key_of(request, answer, limit.zone.index(), CONNECTIONS_KEY_MAX, site, ctx)
+        else {
+            continue;
+        };
+        request.limited.connections = LimitDetail::Passed;
+        let entry = site.limit_zone(limit.zone).enter(&key, limit.most);
+        answer.scratch = key;
+        let name = site.limit_zone_name(limit.zone);
+        match entry {
+            LimitEntry::Entered(ticket) => {
+                request.limited.held.add(ticket);
+                continue;
+            }
+            LimitEntry::Busy => {
+                log_lines::error(request, site, ctx, terms.level, |out| {
+                    out.extend_from_slice(b"limiting connections");
+                    out.extend_from_slice(if terms.dry_run { b", dry run," } else { b"" });
+                    out.extend_from_slice(b" by zone \"");
+                    out.extend_from_slice(name);
+                    out.push(b'"');
+                });
+            }
+            LimitEntry::Full => {
+                log_lines::error(request, site, ctx, LogLevel::Crit, |out| {
+                    out.extend_from_slice(
+                        b"ngx_slab_alloc() failed: no memory in limit_conn_zone \"",
+                    );
+                    out.extend_from_slice(name);
+                    out.push(b'"');
+                });
+            }
+        }
+        request.limited.let_go();
+        if terms.dry_run {
+            request.limited.connections = LimitDetail::RejectedDryRun;
             return None;
         }
-        Some(key)
+        request.limited.connections = LimitDetail::Rejected;
+        return Some(NextStep::Fail(terms.status));
     }
+    None
+}
+
+/// The key of a zone for this request, in the scratch memory; none if it is not counted.
+fn key_of(
+    request: &Request,
+    answer: &mut Answer,
+    zone: usize,
+    most: usize,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Option<Vec<u8>> {
+    let zone = site.http()?.limit_zones.get(zone)?;
+    let mut key = std::mem::take(&mut answer.scratch);
+    key.clear();
+    VariableScope::new(request, answer, site, ctx).expand(&zone.key, &mut key);
+    if key.len() > most {
+        request.log_error(site, ctx, |out| {
+            out.extend_from_slice(b"the value of the \"");
+            out.extend_from_slice(&zone.key_text);
+            out.extend_from_slice(b"\" key is more than ");
+            push_decimal(out, most as u64);
+            out.extend_from_slice(b" bytes: \"");
+            out.extend_from_slice(&key);
+            out.push(b'"');
+        });
+        key.clear();
+    }
+    if key.is_empty() {
+        answer.scratch = key;
+        return None;
+    }
+    Some(key)
 }
 
 /// The rate of a limit's zone.

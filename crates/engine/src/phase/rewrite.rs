@@ -12,10 +12,12 @@ use bolide_conf::vars::Template;
 use bolide_files::{FileKind, Known, OpenFailure, Want};
 use bolide_http::escape::push_log;
 
+use crate::answer::Answer;
 use crate::captures::{CapturePattern, MatchFailure};
+use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};
-use crate::exchange::{Exchange, NextStep, RequestStep};
-use crate::filter::headers::push_absolute;
+use crate::exchange::{NextStep, RequestStep};
+use crate::explain::trace::{trace_before, trace_op};
 use crate::log_lines;
 use crate::request::Request;
 use crate::request::RequestNote;
@@ -92,256 +94,265 @@ impl Request {
     }
 }
 
-impl Exchange {
-    /// Runs instructions from `cursor` on.
-    pub(crate) fn rewrite(
-        &mut self,
-        cursor: RewriteCursor,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> NextStep {
-        let ops = &site.location(cursor.program).program;
-        let mut at = cursor.op as usize;
-        while let Some(op) = ops.get(at) {
-            self.trace_before();
-            let outcome = match op {
-                Op::Rewrite(rule) => self.apply_rule(rule, cursor.program, site, ctx),
-                Op::Return(returned) => RewriteOutcome::Leave(self.returned(returned, site, ctx)),
-                Op::Set { target, value } => self.set(*target, value, site, ctx),
-                Op::If { test, inner, location } => {
-                    match self.holds(test, cursor.program, site, ctx) {
-                        Ok(true) => {
-                            if let Some(inner) = *location {
-                                self.request.location = inner;
-                                self.request.arrival.bend();
-                            }
-                            RewriteOutcome::Go(1)
+/// Runs instructions from `cursor` on.
+pub(crate) fn rewrite(
+    request: &mut Request,
+    answer: &mut Answer,
+    search: &mut FileSearch,
+    cursor: RewriteCursor,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> NextStep {
+    let ops = &site.location(cursor.program).program;
+    let mut at = cursor.op as usize;
+    while let Some(op) = ops.get(at) {
+        trace_before(request);
+        let outcome = match op {
+            Op::Rewrite(rule) => apply_rule(request, answer, rule, cursor.program, site, ctx),
+            Op::Return(returned) => {
+                RewriteOutcome::Leave(answer.returned(request, returned, site, ctx))
+            }
+            Op::Set { target, value } => set_variable(request, answer, *target, value, site, ctx),
+            Op::If { test, inner, location } => {
+                match holds(request, answer, search, test, cursor.program, site, ctx) {
+                    Ok(true) => {
+                        if let Some(inner) = *location {
+                            request.location = inner;
+                            request.arrival.bend();
                         }
-                        Ok(false) => RewriteOutcome::Go(1 + inner),
-                        Err(outcome) => outcome,
+                        RewriteOutcome::Go(1)
                     }
-                }
-                Op::Break => {
-                    self.request.uri_changed = false;
-                    RewriteOutcome::End
-                }
-            };
-            self.trace_op((cursor.program, at), op, &outcome, site);
-            match outcome {
-                RewriteOutcome::Go(further) => at += further,
-                RewriteOutcome::End => break,
-                RewriteOutcome::Leave(next) => return next,
-                RewriteOutcome::Wait => {
-                    return NextStep::Probe(RequestStep::Rewrite(RewriteCursor {
-                        op: at as u32,
-                        ..cursor
-                    }));
+                    Ok(false) => RewriteOutcome::Go(1 + inner),
+                    Err(outcome) => outcome,
                 }
             }
-            if !self.request.notes.get_mut().is_empty() {
-                self.request.log_notes(site, ctx);
-                if self.request.is_undecided.get() {
-                    return NextStep::Fail(500);
-                }
+            Op::Break => {
+                request.uri_changed = false;
+                RewriteOutcome::End
             }
-        }
-        end_rewrite(&mut self.request, cursor.program, site, ctx)
-    }
-
-    /// A `rewrite`.
-    fn apply_rule(
-        &mut self,
-        rule: &CompiledRewrite,
-        program: LocationIndex,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> RewriteOutcome {
-        let matched = self.request.captures.get_mut().capture(&rule.pattern, &self.request.uri);
-        if let Some(failure) = self.request.captures.get_mut().take_failure() {
-            self.request.log_match_failure(&failure, site, ctx);
-            return RewriteOutcome::Leave(NextStep::Fail(500));
-        }
-        if site.location(program).settings.rewrite_log {
-            log_match(&self.request, &rule.pattern, &self.request.uri, matched, site, ctx);
-        }
-        if !matched {
-            self.request.captures.get_mut().forget_groups();
-            return RewriteOutcome::Go(1);
-        }
-        self.request.encodes_groups = false;
-        match rule.conf.then {
-            Then::Redirect(status) => {
-                self.redirect_by(&rule.conf, program, site, ctx);
-                RewriteOutcome::Leave(NextStep::Redirect(status))
-            }
-            then => match self.change_uri(&rule.conf, program, site, ctx) {
-                Some(next) => RewriteOutcome::Leave(next),
-                None if then == Then::Continue => RewriteOutcome::Go(1),
-                None => RewriteOutcome::End,
-            },
-        }
-    }
-
-    /// Writes the address of a redirect.
-    fn redirect_by(
-        &mut self,
-        rule: &RewriteRule,
-        program: LocationIndex,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) {
-        let mut text = std::mem::take(&mut self.scratch);
-        text.clear();
-        let groups =
-            if is_encoded(&self.request) { CaptureGroups::Encoded } else { CaptureGroups::Plain };
-        VariableScope::new(&self.request, &self.answer, site, ctx)
-            .expand_as(&rule.path, groups, &mut text);
-        decode_redirect(&mut text);
-        let args = self.request.args();
-        if rule.keeps_args && !args.is_empty() {
-            text.push(if rule.has_mark { b'&' } else { b'?' });
-            text.extend_from_slice(args);
-        }
-        if site.location(program).settings.rewrite_log {
-            log_lines::error(&self.request, site, ctx, LogLevel::Notice, |out| {
-                out.extend_from_slice(b"rewritten redirect: \"");
-                out.extend_from_slice(&text);
-                out.push(b'"');
-            });
-        }
-        self.location.clear();
-        let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
-        push_absolute(&scope, &text, &mut self.location);
-        self.scratch = text;
-    }
-
-    /// Changes path and arguments; where that leads if it cannot be done.
-    fn change_uri(
-        &mut self,
-        rule: &RewriteRule,
-        program: LocationIndex,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Option<NextStep> {
-        let mut path = std::mem::take(&mut self.scratch);
-        path.clear();
-        let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
-        scope.expand(&rule.path, &mut path);
-        let path_len = path.len();
-        let args = match &rule.args {
-            Some(template) => {
-                let groups = if is_encoded(&self.request) {
-                    CaptureGroups::Encoded
-                } else {
-                    CaptureGroups::Plain
-                };
-                scope.expand_as(template, groups, &mut path);
-                let old = self.request.args();
-                if rule.keeps_args && !old.is_empty() {
-                    path.push(b'&');
-                    path.extend_from_slice(old);
-                }
-                Some(&path[path_len..])
-            }
-            None if rule.keeps_args => None,
-            None => Some(&b""[..]),
         };
-        if let Some(args) = args {
-            self.request.set_args(args);
+        trace_op(request, &answer.location, (cursor.program, at), op, &outcome, site);
+        match outcome {
+            RewriteOutcome::Go(further) => at += further,
+            RewriteOutcome::End => break,
+            RewriteOutcome::Leave(next) => return next,
+            RewriteOutcome::Wait => {
+                return NextStep::Probe(RequestStep::Rewrite(RewriteCursor {
+                    op: at as u32,
+                    ..cursor
+                }));
+            }
         }
-        self.request.uri.clear();
-        self.request.uri.extend_from_slice(&path[..path_len]);
-        self.request.note_dots();
-        self.scratch = path;
-        self.request.internal = true;
-        self.request.arrival.bend();
-        self.request.uri_changed = rule.then != Then::Break;
-        self.request.rewritten_here |= rule.then == Then::Break;
-        if site.location(program).settings.rewrite_log {
-            let request = &self.request;
-            log_lines::error(request, site, ctx, LogLevel::Notice, |out| {
-                out.extend_from_slice(b"rewritten data: \"");
-                out.extend_from_slice(&request.uri);
-                out.extend_from_slice(b"\", args: \"");
-                out.extend_from_slice(request.args());
-                out.push(b'"');
-            });
+        if !request.notes.get_mut().is_empty() {
+            request.log_notes(site, ctx);
+            if request.is_undecided.get() {
+                return NextStep::Fail(500);
+            }
         }
-        if !self.request.uri.is_empty() {
-            return None;
+    }
+    end_rewrite(request, cursor.program, site, ctx)
+}
+
+/// A `rewrite`.
+fn apply_rule(
+    request: &mut Request,
+    answer: &mut Answer,
+    rule: &CompiledRewrite,
+    program: LocationIndex,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> RewriteOutcome {
+    let matched = request.captures.get_mut().capture(&rule.pattern, &request.uri);
+    if let Some(failure) = request.captures.get_mut().take_failure() {
+        request.log_match_failure(&failure, site, ctx);
+        return RewriteOutcome::Leave(NextStep::Fail(500));
+    }
+    if site.location(program).settings.rewrite_log {
+        log_match(request, &rule.pattern, &request.uri, matched, site, ctx);
+    }
+    if !matched {
+        request.captures.get_mut().forget_groups();
+        return RewriteOutcome::Go(1);
+    }
+    request.encodes_groups = false;
+    match rule.conf.then {
+        Then::Redirect(status) => {
+            redirect_by(request, answer, &rule.conf, program, site, ctx);
+            RewriteOutcome::Leave(NextStep::Redirect(status))
         }
-        // What its variables were not worth is told first.
-        self.request.log_notes(site, ctx);
-        self.request.log_error(site, ctx, |out| {
-            out.extend_from_slice(b"the rewritten URI has a zero length");
+        then => match change_uri(request, answer, &rule.conf, program, site, ctx) {
+            Some(next) => RewriteOutcome::Leave(next),
+            None if then == Then::Continue => RewriteOutcome::Go(1),
+            None => RewriteOutcome::End,
+        },
+    }
+}
+
+/// Writes the address of a redirect.
+fn redirect_by(
+    request: &Request,
+    answer: &mut Answer,
+    rule: &RewriteRule,
+    program: LocationIndex,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) {
+    let mut text = std::mem::take(&mut answer.scratch);
+    text.clear();
+    let groups = if is_encoded(request) { CaptureGroups::Encoded } else { CaptureGroups::Plain };
+    VariableScope::new(request, answer, site, ctx).expand_as(&rule.path, groups, &mut text);
+    decode_redirect(&mut text);
+    let args = request.args();
+    if rule.keeps_args && !args.is_empty() {
+        text.push(if rule.has_mark { b'&' } else { b'?' });
+        text.extend_from_slice(args);
+    }
+    if site.location(program).settings.rewrite_log {
+        log_lines::error(request, site, ctx, LogLevel::Notice, |out| {
+            out.extend_from_slice(b"rewritten redirect: \"");
+            out.extend_from_slice(&text);
+            out.push(b'"');
         });
-        Some(NextStep::Fail(500))
     }
+    answer.write_redirect(request, &text, site, ctx);
+    answer.scratch = text;
+}
 
-    /// A `set`.
-    fn set(
-        &mut self,
-        target: SetTarget,
-        value: &Template,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> RewriteOutcome {
-        let mut text = std::mem::take(&mut self.scratch);
-        text.clear();
-        self.value(value, &mut text, site, ctx);
-        assign(&mut self.request, target, &text, site, ctx);
-        self.scratch = text;
-        RewriteOutcome::Go(1)
-    }
-
-    /// Appends what a text of the phase is worth.
-    fn value(&self, template: &Template, out: &mut Vec<u8>, site: &Site, ctx: &StepCtx<'_>) {
-        let encodes = self.request.encodes_groups && is_encoded(&self.request);
-        let groups = if encodes { CaptureGroups::Encoded } else { CaptureGroups::Plain };
-        VariableScope::new(&self.request, &self.answer, site, ctx).expand_as(template, groups, out);
-    }
-
-    /// Whether a condition holds; else what it leads to.
-    fn holds(
-        &mut self,
-        test: &CompiledTest,
-        program: LocationIndex,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> Result<bool, RewriteOutcome> {
-        if let CompiledTest::Is(test, path, wanted) = test {
-            return Ok(wanted.meets(self.is_file(*test, path, site, ctx)?));
+/// Changes path and arguments; where that leads if it cannot be done.
+fn change_uri(
+    request: &mut Request,
+    answer: &mut Answer,
+    rule: &RewriteRule,
+    program: LocationIndex,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Option<NextStep> {
+    let mut path = std::mem::take(&mut answer.scratch);
+    path.clear();
+    let scope = VariableScope::new(request, answer, site, ctx);
+    scope.expand(&rule.path, &mut path);
+    let path_len = path.len();
+    let args = match &rule.args {
+        Some(template) => {
+            let groups =
+                if is_encoded(request) { CaptureGroups::Encoded } else { CaptureGroups::Plain };
+            scope.expand_as(template, groups, &mut path);
+            let old = request.args();
+            if rule.keeps_args && !old.is_empty() {
+                path.push(b'&');
+                path.extend_from_slice(old);
+            }
+            Some(&path[path_len..])
         }
-        let mut text = std::mem::take(&mut self.scratch);
-        text.clear();
-        let var = match test {
-            CompiledTest::True(var)
-            | CompiledTest::Equal(var, ..)
-            | CompiledTest::Match(var, ..) => var,
-            CompiledTest::Is(..) => return Ok(false),
-        };
-        VariableScope::new(&self.request, &self.answer, site, ctx).write(var, &mut text);
-        let holds = match test {
-            CompiledTest::True(_) | CompiledTest::Is(..) => {
-                Ok(!text.is_empty() && text[..] != *b"0")
-            }
-            CompiledTest::Equal(_, operand, wanted) => {
-                let len = text.len();
-                self.value(operand, &mut text, site, ctx);
-                Ok(wanted.meets(text[..len] == text[len..]))
-            }
-            CompiledTest::Match(_, pattern, wanted) => {
-                test_match(&mut self.request, pattern, &text, program, site, ctx)
-                    .map(|holds| wanted.meets(holds))
-            }
-        };
-        self.scratch = text;
-        holds
+        None if rule.keeps_args => None,
+        None => Some(&b""[..]),
+    };
+    if let Some(args) = args {
+        request.set_args(args);
     }
+    request.uri.clear();
+    request.uri.extend_from_slice(&path[..path_len]);
+    request.note_dots();
+    answer.scratch = path;
+    request.internal = true;
+    request.arrival.bend();
+    request.uri_changed = rule.then != Then::Break;
+    request.rewritten_here |= rule.then == Then::Break;
+    if site.location(program).settings.rewrite_log {
+        let request = &*request;
+        log_lines::error(request, site, ctx, LogLevel::Notice, |out| {
+            out.extend_from_slice(b"rewritten data: \"");
+            out.extend_from_slice(&request.uri);
+            out.extend_from_slice(b"\", args: \"");
+            out.extend_from_slice(request.args());
+            out.push(b'"');
+        });
+    }
+    if !request.uri.is_empty() {
+        return None;
+    }
+    // What its variables were not worth is told first.
+    request.log_notes(site, ctx);
+    request.log_error(site, ctx, |out| {
+        out.extend_from_slice(b"the rewritten URI has a zero length");
+    });
+    Some(NextStep::Fail(500))
+}
 
+/// A `set`.
+fn set_variable(
+    request: &mut Request,
+    answer: &mut Answer,
+    target: SetTarget,
+    value: &Template,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> RewriteOutcome {
+    let mut text = std::mem::take(&mut answer.scratch);
+    text.clear();
+    push_value(request, answer, value, &mut text, site, ctx);
+    assign(request, target, &text, site, ctx);
+    answer.scratch = text;
+    RewriteOutcome::Go(1)
+}
+
+/// Appends what a text of the phase is worth.
+fn push_value(
+    request: &Request,
+    answer: &Answer,
+    template: &Template,
+    out: &mut Vec<u8>,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) {
+    let encodes = request.encodes_groups && is_encoded(request);
+    let groups = if encodes { CaptureGroups::Encoded } else { CaptureGroups::Plain };
+    VariableScope::new(request, answer, site, ctx).expand_as(template, groups, out);
+}
+
+/// Whether a condition holds; else what it leads to.
+fn holds(
+    request: &mut Request,
+    answer: &mut Answer,
+    search: &mut FileSearch,
+    test: &CompiledTest,
+    program: LocationIndex,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Result<bool, RewriteOutcome> {
+    if let CompiledTest::Is(test, path, wanted) = test {
+        return Ok(wanted.meets(search.is_file(request, answer, *test, path, site, ctx)?));
+    }
+    let mut text = std::mem::take(&mut answer.scratch);
+    text.clear();
+    let var = match test {
+        CompiledTest::True(var) | CompiledTest::Equal(var, ..) | CompiledTest::Match(var, ..) => {
+            var
+        }
+        CompiledTest::Is(..) => return Ok(false),
+    };
+    VariableScope::new(request, answer, site, ctx).write(var, &mut text);
+    let holds = match test {
+        CompiledTest::True(_) | CompiledTest::Is(..) => Ok(!text.is_empty() && text[..] != *b"0"),
+        CompiledTest::Equal(_, operand, wanted) => {
+            let len = text.len();
+            push_value(request, answer, operand, &mut text, site, ctx);
+            Ok(wanted.meets(text[..len] == text[len..]))
+        }
+        CompiledTest::Match(_, pattern, wanted) => {
+            test_match(request, pattern, &text, program, site, ctx).map(|holds| wanted.meets(holds))
+        }
+    };
+    answer.scratch = text;
+    holds
+}
+
+impl FileSearch {
     /// Asks the table about a path.
     fn is_file(
         &mut self,
+        request: &Request,
+        answer: &Answer,
         test: FileTest,
         path: &Template,
         site: &Site,
@@ -349,14 +360,14 @@ impl Exchange {
     ) -> Result<bool, RewriteOutcome> {
         let mut name = std::mem::take(&mut self.path);
         name.clear();
-        self.value(path, &mut name, site, ctx);
+        push_value(request, answer, path, &mut name, site, ctx);
         // For the system a name ends at its first NUL.
         name.truncate(memchr::memchr(0, &name).unwrap_or(name.len()));
         self.path = name;
         if self.path.is_empty() {
             return Ok(false);
         }
-        let policy = &site.location(self.request.location).policy;
+        let policy = &site.location(request.location).policy;
         let meta = match ctx.files.lookup(&self.path, ctx.now, policy) {
             Known::File(file) => file.meta,
             Known::Directory(meta) | Known::Seen(meta) => meta,
@@ -366,7 +377,7 @@ impl Exchange {
                     OpenFailure::NotFound | OpenFailure::NotADirectory | OpenFailure::NameTooLong
                 );
                 if !is_absent {
-                    self.log_failure(LogLevel::Crit, "stat()", failure, site, ctx);
+                    self.log_failure(request, LogLevel::Crit, "stat()", failure, site, ctx);
                 }
                 return Ok(false);
             }

@@ -5,24 +5,32 @@
 use bolide_base::TcpInfo;
 
 use super::{VariableScope, VariableValue, number, text};
+use crate::answer::Answer;
+use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};
-use crate::exchange::Exchange;
 use crate::log_lines::push_errno;
+use crate::request::Request;
 use crate::request::RequestNote;
 use crate::site::Site;
 
-impl Exchange {
+impl FileSearch {
     /// Finds out where the root of the location leads, if a variable may want to know; true when
     /// that has to be waited for.
-    pub(crate) fn resolve_root(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> bool {
+    pub(crate) fn resolve_root(
+        &mut self,
+        request: &mut Request,
+        answer: &Answer,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> bool {
         if !site.looks().real_root {
             return false;
         }
         let mut asked = std::mem::take(&mut self.path);
         asked.clear();
-        let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
+        let scope = VariableScope::new(request, answer, site, ctx);
         scope.push_root(scope.location(), &mut asked);
-        let real = &mut self.request.real_root;
+        let real = &mut request.real_root;
         real.path.clear();
         let waits = match ctx.files.real.find(&asked, ctx.now.mono) {
             Some(Ok(path)) => {

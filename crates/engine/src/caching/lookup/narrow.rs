@@ -3,18 +3,20 @@
 use bolide_cache::{AbandonReason, Lookup};
 use bolide_http::cookies::Cookies;
 
+use crate::caching::CacheTransaction;
 use crate::caching::Caching;
 use crate::caching::identity::page_key;
 use crate::caching::no_vary_search::kept_url;
 use crate::ctx::{StepCtx, StepEffect};
-use crate::exchange::Exchange;
+use crate::request::Request;
 use crate::site::Site;
 
-impl Exchange {
+impl CacheTransaction {
     /// What was found; none if that is nothing because the key has arguments that do not matter.
     /// Then it has them no longer, and another look is due.
     pub(super) fn narrow(
         &mut self,
+        request: &Request,
         found: Lookup,
         caching: &Caching,
         site: &Site,
@@ -34,11 +36,11 @@ impl Exchange {
         };
         let Some(other) = other else { return Some(Lookup::Miss(permit)) };
         ctx.effects.push(StepEffect::News(permit.abandon(AbandonReason::Gone)));
-        let mut keys = std::mem::take(&mut self.cache.keys);
-        let facts = self.facts(site, ctx);
+        let mut keys = std::mem::take(&mut self.keys);
+        let facts = self.facts(request, site, ctx);
         let cookies = Cookies::of(facts.fields);
         page_key(&mut keys, (namespace, &other), &facts, caching, &cookies, None);
-        self.cache.keys = keys;
+        self.keys = keys;
         None
     }
 }

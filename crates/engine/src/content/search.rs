@@ -1,0 +1,10 @@
+//! The path on disk that a request is looked for at.
+
+/// What an exchange knows of the files that may answer it. Its buffer is kept between requests.
+#[derive(Debug, Default)]
+pub(crate) struct FileSearch {
+    /// A path on disk.
+    pub(crate) path: Vec<u8>,
+    /// Whether a listing was asked for already.
+    pub(crate) waited_for_listing: bool,
+}
