@@ -20,6 +20,18 @@ fn a_private_page_answers_its_own_session_only() {
     assert_eq!(rig.seen("/", "Cookie: lsc_private=aaaaaaaaaaaaaaaA\r\n"), miss(7));
 }
 
+// A session whose cookies are longer than a key may be has no private cache: what is private to it
+// is stored nowhere, least of all where every client finds it.
+#[test]
+fn a_session_that_is_too_long_for_a_key_has_no_private_cache() {
+    let rig = Rig::new("page_cache auto;");
+    rig.app.say("/", PRIVATE);
+    let long = format!("Cookie: lsc_private={}\r\n", "l".repeat(1500));
+    assert_eq!((rig.seen("/", &long), rig.seen("/", &long)), (past(1), past(2)));
+    assert_eq!((rig.seen("/", ""), rig.seen("/", ONE)), (past(3), miss(4)));
+    assert_eq!((rig.seen("/", &long), rig.seen("/", ONE)), (past(5), own(4)));
+}
+
 // §3: the session cookies and their precedence.
 #[test]
 fn a_session_is_known_by_all_of_its_cookies() {

@@ -4,6 +4,7 @@
 //! Easiest to break: what keeps a request out of the cache is matched against the path as the
 //! application understands it, not as a client chose to spell it.
 
+use bolide_cache::SessionKey;
 use bolide_cache::rules::{self, Environment, Gate};
 use bolide_conf::model::{PageCache, PageMode, VaryBy};
 use bolide_http::cookies::{Cookies, php_name};
@@ -50,7 +51,7 @@ impl CacheTransaction {
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> Option<Gate> {
-        let has_session = !self.session.is_empty();
+        let has_session = SessionKey::new(&self.session).is_some();
         let facts = self.facts(request, site, ctx);
         let gate = match rules::gate(&caching.policy, &facts, has_session) {
             Ok(gate) => gate,

@@ -254,7 +254,9 @@ impl Fill {
             arrived: now_ms,
         };
         let facts = question.facts();
-        let mut decision = rules::decide(&caching.policy, &facts, &answer, !session.is_empty());
+        // One that is too long for a key has no private cache.
+        let own = SessionKey::new(&session);
+        let mut decision = rules::decide(&caching.policy, &facts, &answer, own.is_some());
         self.purge(&decision.purges, &facts, caching, &session);
         self.flush_again(&facts, caching);
         decision.esi &= head.fields.get(Name::ContentEncoding).is_none();
@@ -310,11 +312,10 @@ impl Fill {
             self.url = kept.unwrap_or_else(|| std::mem::take(&mut self.url));
         }
         let settled = Settled { cookies: &cookies, scope, session: &session, now_ms };
-        let (key, wakes) = self.settle_key(permit, &decision, &settled, caching);
+        let (key, mut wakes) = self.settle_key(permit, &decision, &settled, caching);
         let Some(moved) = key else { return wakes };
         permit = moved;
         self.may_be_empty = !self.is_page || status != 200;
-        let mut wakes = wakes;
         let length = told.filter(|_| self.cutting.is_none());
         let (kept, mut tags) = kept_head(status, &head.fields, &decision, caching, now_ms, length);
         self.tag_address(&mut tags, caching);
@@ -390,6 +391,11 @@ impl Fill {
             CacheScope::Public => None,
             CacheScope::Private => SessionKey::new(session),
         };
+        // What one visitor has would become every visitor's.
+        assert!(
+            scope == CacheScope::Public || session.is_some(),
+            "a private answer is kept for a session or not at all"
+        );
         if !decision.vary.is_empty() {
             let names: Vec<&[u8]> = decision.vary.iter().map(|name| &**name).collect();
             if !self.store.remember_vary(&key_of(&keys, session), &names) {
