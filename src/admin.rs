@@ -23,7 +23,7 @@ use bolide_engine::explain::{ExplainRequest, ExplainSpace, ExplainUrl};
 use bolide_io::epoll::Epoll;
 use bolide_worker::Generation;
 
-use crate::control::PurgeAccount;
+use crate::account::PurgeAccount;
 use crate::messages::err;
 use line_protocol::Words;
 use status::Scene;

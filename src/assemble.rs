@@ -10,7 +10,9 @@ use bolide_engine::Site;
 use bolide_upstream::UpstreamGroups;
 use bolide_worker::{Generation, GenerationSockets, Handout, ListenSettings, OpenLogs};
 
+use crate::sockets::OpenSocket;
 use crate::tls_setup::{self, TlsState};
+use crate::upgrade;
 
 /// The state that outlives generations.
 #[derive(Debug)]
@@ -21,6 +23,23 @@ pub(crate) struct SharedParts {
     pub(crate) store: OnceLock<Arc<bolide_cache::Store>>,
     /// Where requests are counted.
     pub(crate) zones: bolide_engine::Zones,
+}
+
+/// The state that outlives generations, made for the first.
+///
+/// # Errors
+///
+/// No keys can be made or taken over.
+pub(crate) fn shared(open: &mut OpenSocket, config: &Config) -> Result<SharedParts, Vec<String>> {
+    let tls = TlsState::new().map_err(|text| vec![text])?;
+    let workers = worker_count(config);
+    let quic_keys = Arc::new(upgrade::quic_keys(open, config, workers).map_err(|text| vec![text])?);
+    Ok(SharedParts {
+        tls,
+        quic_keys,
+        store: OnceLock::new(),
+        zones: bolide_engine::Zones::default(),
+    })
 }
 
 /// The number of workers that a configuration requests.

@@ -2,32 +2,14 @@
 //! configuration. It opens nothing that the configuration names and starts nothing; `-t` does that.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bolide_conf::survey::{Finding, Standing, Survey};
 
-use crate::cli::Invocation;
+use crate::invocation::{CheckDetail, CheckOptions, Invocation};
 use crate::messages::{err, out};
 use crate::reading;
 use crate::source::DiskSource;
-
-/// The part to show.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CheckDetail {
-    /// The differences from nginx.
-    Differences,
-    /// Every directive.
-    Everything,
-}
-
-/// `check` as it was asked for.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct CheckOptions {
-    /// The file, relative to the working directory; otherwise that of `-c`.
-    pub(crate) file: Option<PathBuf>,
-    pub(crate) detail: CheckDetail,
-}
 
 /// Prints the report; success only if a server would start with the configuration.
 pub(crate) fn run(invocation: &Invocation, check: &CheckOptions) -> ExitCode {

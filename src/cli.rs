@@ -9,21 +9,19 @@ use std::path::{Path, PathBuf};
 use bolide_io::signal::Signal;
 use lexopt::prelude::*;
 
-pub(crate) use admin::{ADMIN_HELP, Admin};
+pub(crate) use admin::ADMIN_HELP;
 
-use crate::check::{CheckDetail, CheckOptions};
+use crate::invocation::{
+    CheckDetail, CheckOptions, CliCommand, CliPurpose, Invocation, LOOPBACK, PREFIX, PhpCommand,
+    Scripts, Serve, Show,
+};
 
-/// The base of relative paths, unless `-p` sets it.
-pub(crate) const PREFIX: &str = "/etc/bolide";
 /// The configuration below the prefix, unless `-c` sets it: the first that exists.
 const CONF_FILES: [&str; 3] = ["bolide.conf", "nginx.conf", "conf/nginx.conf"];
 
 /// All addresses of this machine.
 const EVERYWHERE: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
-/// The addresses that only this machine reaches.
-pub(crate) const LOOPBACK: [IpAddr; 2] =
-    [IpAddr::V4(Ipv4Addr::LOCALHOST), IpAddr::V6(Ipv6Addr::LOCALHOST)];
 
 /// The text of nginx's help, with our name.
 pub(crate) const HELP: &str = "\
@@ -67,95 +65,6 @@ Commands:
   cache         : list, purge and warm the cache of the running server;
                   see bolide explain --help
 ";
-
-/// The command to run.
-#[derive(Debug)]
-pub(crate) enum CliCommand {
-    /// Print the requested information and exit.
-    Show(Show),
-    /// Check the configuration; also print it. The output of `-v` and similar options comes first.
-    Test { dump: bool, show: Option<Show> },
-    /// Send a signal to the running server.
-    Signal(Signal),
-    /// Serve by a configuration file.
-    Run,
-    /// Serve a directory without a configuration file.
-    Serve(Serve),
-    /// Report the treatment of a configuration.
-    Check(CheckOptions),
-    /// Send a command to the php pools of the running server.
-    Php(PhpCommand),
-    /// Send a command to the running server.
-    Admin(Admin),
-    /// Print the help of these commands.
-    AdminHelp,
-}
-
-/// Information about the program, in order of length; each includes the ones before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Show {
-    /// The version.
-    Version,
-    /// How it was built.
-    Build,
-    /// The help.
-    Help,
-}
-
-/// Commands for the php pools of a running server.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum PhpCommand {
-    /// Report the state.
-    Status,
-    /// Restart: the one with this name, or all.
-    Restart(Option<String>),
-    /// Internal: run between the server and this lsphp.
-    Keep(PathBuf),
-}
-
-/// Whether `serve` runs scripts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Scripts {
-    /// Files only.
-    None,
-    /// PHP.
-    Php,
-}
-
-/// The purpose of the configuration that `serve` makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum CliPurpose {
-    /// Serves by it.
-    Serve,
-    /// Prints it.
-    Print,
-}
-
-/// `serve` and `demo`.
-#[derive(Debug)]
-pub(crate) struct Serve {
-    pub(crate) root: Option<PathBuf>,
-    pub(crate) scripts: Scripts,
-    pub(crate) purpose: CliPurpose,
-    /// The listening addresses; the default is the loopback.
-    pub(crate) listen: Vec<IpAddr>,
-    /// The ports, if given.
-    pub(crate) http: Option<u16>,
-    pub(crate) https: Option<u16>,
-}
-
-/// The command with all options.
-#[derive(Debug)]
-pub(crate) struct Invocation {
-    pub(crate) command: CliCommand,
-    pub(crate) prefix: PathBuf,
-    pub(crate) conf: PathBuf,
-    /// Whether `-c` was there.
-    pub(crate) names_conf: bool,
-    pub(crate) globals: String,
-    pub(crate) error_log: Option<PathBuf>,
-    pub(crate) quiet: bool,
-}
 
 /// Reads the arguments.
 ///

@@ -3,8 +3,7 @@
 mod crew;
 mod watch;
 
-use std::path::{Path, PathBuf};
-use std::process::{Child, ExitCode};
+use std::process::Child;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -14,20 +13,19 @@ use bolide_io::epoll::Epoll;
 use bolide_io::signal::{Signal, Signals, Taken};
 use bolide_worker::Mail;
 
+use crate::account::{self, PurgeAccount, make_temp_dirs};
+use crate::admin::Office;
 use crate::admin::status::{COMMAND, Scene};
-use crate::admin::{self, Office};
 use crate::assemble::{self, SharedParts};
-use crate::cli::{ADMIN_HELP, CliCommand, CliPurpose, Invocation, PhpCommand};
 use crate::control_log::ControlLog;
 use crate::disk_writer_thread::{self, DiskWriterThread};
-use crate::messages::{err, out};
+use crate::invocation::Invocation;
 use crate::php::{self, PhpDesk, PhpPools};
 use crate::pid::PidFile;
 use crate::reading;
 use crate::retired::Retired;
 use crate::sockets::{OpenSocket, SocketNames};
-use crate::tls_setup::TlsState;
-use crate::{check, serve, signalling, start, testing, upgrade, version};
+use crate::{start, upgrade};
 use crew::{Crew, Orders};
 
 /// How often the control thread wakes from waiting for signals.
@@ -38,98 +36,6 @@ const STOP_MAX: Duration = Duration::from_millis(bolide_base::limits::STOP_MS);
 
 /// Exit status that requests a restart (EX_SOFTWARE of sysexits.h).
 const RESTART_STATUS: i32 = 70;
-
-/// The default account of workers when root starts the server.
-pub(crate) const NOBODY: &str = "nobody";
-
-/// The message for a file without `events`.
-pub(crate) const NO_EVENTS: &str = "no \"events\" section in configuration";
-
-/// Runs a command to its end.
-pub(crate) fn run(invocation: &Invocation) -> ExitCode {
-    match &invocation.command {
-        CliCommand::Show(what) => {
-            version::show(*what);
-            ExitCode::SUCCESS
-        }
-        CliCommand::Test { dump, show } => testing::run(invocation, *dump, *show),
-        CliCommand::Signal(signal) => signalling::send(invocation, *signal),
-        CliCommand::Run => start::by_file(invocation),
-        CliCommand::Serve(options) if options.purpose == CliPurpose::Print => {
-            finish(serve::prepare(options).map(|ready| out(ready.text.as_bytes())))
-        }
-        CliCommand::Serve(options) => finish(serve::prepare(options).and_then(|ready| {
-            let reading = reading::of_text(&ready.conf, &ready.text)?;
-            start::by_reading(invocation, reading, &ready.greeting)
-        })),
-        CliCommand::Php(PhpCommand::Keep(program)) => php::keeper::run(program),
-        CliCommand::Check(request) => check::run(invocation, request),
-        CliCommand::Admin(request) => admin::client::run(invocation, request),
-        CliCommand::AdminHelp => {
-            out(ADMIN_HELP.as_bytes());
-            ExitCode::SUCCESS
-        }
-        CliCommand::Php(command) => finish(
-            signalling::running(invocation)
-                .and_then(|(pid, path)| php::command::send(pid, &path, command)),
-        ),
-    }
-}
-
-fn finish(result: Result<(), Vec<String>>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(texts) => {
-            for text in texts {
-                err(&format!("bolide: [emerg] {text}"));
-            }
-            ExitCode::FAILURE
-        }
-    }
-}
-
-pub(crate) fn shared(open: &mut OpenSocket, config: &Config) -> Result<SharedParts, Vec<String>> {
-    let tls = TlsState::new().map_err(|text| vec![text])?;
-    let workers = assemble::worker_count(config);
-    let quic_keys = Arc::new(upgrade::quic_keys(open, config, workers).map_err(|text| vec![text])?);
-    Ok(SharedParts {
-        tls,
-        quic_keys,
-        store: std::sync::OnceLock::new(),
-        zones: bolide_engine::Zones::default(),
-    })
-}
-
-/// The account that workers run under: name, user and group number.
-pub(crate) type PurgeAccount = (String, u32, u32);
-
-pub(crate) fn account(config: &Config) -> Result<Option<PurgeAccount>, Vec<String>> {
-    if !bolide_io::process::is_root() {
-        return Ok(None);
-    }
-    let Some(user) = &config.main.user else {
-        let (uid, gid) = bolide_io::process::find_user(NOBODY, None)
-            .ok_or_else(|| vec![format!("getpwnam(\"{NOBODY}\") failed")])?;
-        return Ok(Some((NOBODY.to_owned(), uid, gid)));
-    };
-    match bolide_io::process::find_user(user, config.main.group.as_deref()) {
-        Some((uid, gid)) => Ok(Some((user.clone(), uid, gid))),
-        None => {
-            let group = config.main.group.as_deref().unwrap_or_default();
-            let call = match bolide_io::process::find_user(user, None) {
-                Some(_) => format!("getgrnam(\"{group}\")"),
-                None => format!("getpwnam(\"{user}\")"),
-            };
-            let bolide_conf::SourcePlace { file, line } = &config.main.user_place;
-            Err(vec![format!("{call} failed in {file}:{line}")])
-        }
-    }
-}
-
-pub(crate) fn make_temp_dirs(config: &Config) -> Result<(), Vec<String>> {
-    let owner = account(config)?.map(|(_, uid, gid)| (uid, gid));
-    crate::temp_dirs::make(config, owner).map_err(|text| vec![text])
-}
 
 /// Whether the server went to the background. In the foreground a terminal resize sends WINCH,
 /// which must not stop it from accepting.
@@ -490,7 +396,7 @@ impl<'a> ControlThread<'a> {
         let plan = self.pools.prepare(Arc::make_mut(&mut reading.config))?;
         let draft = assemble::draft(&reading.config, &self.shared)?;
         make_temp_dirs(&reading.config)?;
-        let account = account(&reading.config)?;
+        let account = account::account(&reading.config)?;
         let logs = assemble::open_logs_anew(&reading.config, self.log.open());
         let logs = logs.map_err(|text| vec![text])?;
         let log = ControlLog::new(&reading.config, &logs);
@@ -560,9 +466,4 @@ impl<'a> ControlThread<'a> {
         self.disk_writer.log_to(ControlLog::new(&self.config, &logs));
         self.every_crew(|crew| crew.post_all(|| Mail::Reopen(logs.clone())));
     }
-}
-
-/// The directory of a file.
-pub(crate) fn parent(path: &Path) -> PathBuf {
-    path.parent().unwrap_or(Path::new("/")).to_path_buf()
 }

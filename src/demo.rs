@@ -24,7 +24,7 @@ pub(crate) fn unpack(state: &Path) -> Result<PathBuf> {
     let root = state.join("demo");
     for (name, content) in FILES {
         let path = root.join(name);
-        std::fs::create_dir_all(crate::control::parent(&path))?;
+        std::fs::create_dir_all(crate::source::parent(&path))?;
         std::fs::write(path, content)?;
     }
     Ok(root)

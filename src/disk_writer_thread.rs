@@ -11,7 +11,7 @@ use bolide_io::epoll::Epoll;
 use bolide_io::wake::Bell;
 use bolide_worker::Generation;
 
-use crate::control::PurgeAccount;
+use crate::account::PurgeAccount;
 use crate::control_log::ControlLog;
 
 /// How long pending writes may delay the exit.

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 
 use bolide_conf::model::LogLevel;
 
-use crate::cli::Invocation;
 use crate::control_log::line;
+use crate::invocation::Invocation;
 use crate::messages::err;
 use crate::sockets::describe;
 

@@ -1,14 +1,17 @@
 //! The process: command line, configuration, control. Nothing here answers a request.
 
+mod account;
 mod admin;
 mod assemble;
 mod check;
 mod cli;
+mod commands;
 mod control;
 mod control_log;
 mod demo;
 mod disk_writer_thread;
 mod early_log;
+mod invocation;
 mod messages;
 mod php;
 mod pid;
@@ -34,7 +37,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     match cli::parse(std::env::args_os()) {
-        Ok(invocation) => control::run(&invocation),
+        Ok(invocation) => commands::run(&invocation),
         Err(text) => {
             messages::err(&format!("bolide: {text}"));
             ExitCode::FAILURE

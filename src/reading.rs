@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use bolide_conf::model::{Config, LogLevel};
 
-use crate::cli::Invocation;
 use crate::early_log::EarlyLog;
+use crate::invocation::Invocation;
 use crate::php;
 use crate::source::DiskSource;
 
@@ -69,7 +69,7 @@ pub(crate) fn options_of(invocation: &Invocation) -> bolide_conf::LoadOptions {
 pub(crate) fn of_text(name: &Path, text: &str) -> Result<Reading, Vec<String>> {
     let write = |error: std::io::Error| vec![format!("{}: {error}", name.display())];
     std::fs::write(name, text).map_err(write)?;
-    let options = options(crate::control::parent(name));
+    let options = options(crate::source::parent(name));
     Ok(sort(bolide_conf::parse(&DiskSource, name, &options))?)
 }
 

@@ -7,8 +7,8 @@ mod ports;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::cli::{Scripts, Serve};
 use crate::demo;
+use crate::invocation::{Scripts, Serve};
 
 use self::ports::ServePorts;
 

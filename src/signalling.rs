@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use bolide_conf::model::LogLevel;
 use bolide_io::signal::{self, Signal};
 
-use crate::cli::Invocation;
 use crate::early_log::EarlyLog;
+use crate::invocation::Invocation;
 use crate::reading;
 use crate::sockets::describe;
 

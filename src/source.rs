@@ -3,7 +3,12 @@
 use std::ffi::OsString;
 use std::io::Result;
 use std::net::{IpAddr, ToSocketAddrs};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+
+/// The directory of a file.
+pub(crate) fn parent(path: &Path) -> PathBuf {
+    path.parent().unwrap_or(Path::new("/")).to_path_buf()
+}
 
 /// The files of this machine.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use std::time::Duration;
 use bolide_conf::model::{LogLevel, TlsConf};
 use bolide_tls::{LoadedCertificate, OcspQuestion, Staple};
 
-use crate::control::PurgeAccount;
+use crate::account::PurgeAccount;
 use crate::control_log::ControlLog;
 use crate::tls_setup::openssl_words;
 

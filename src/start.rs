@@ -9,16 +9,16 @@ use bolide_io::process::ChildWait;
 use bolide_io::signal;
 
 use crate::assemble;
-use crate::cli::Invocation;
-use crate::control::{self, ControlParts, ControlThread, Ground};
+use crate::control::{ControlParts, ControlThread, Ground};
 use crate::control_log::ControlLog;
 use crate::early_log::EarlyLog;
+use crate::invocation::Invocation;
 use crate::messages::{err, out};
 use crate::php::PhpPools;
 use crate::pid::PidFile;
 use crate::reading::{self, Reading};
 use crate::sockets::{OpenSocket, describe};
-use crate::{upgrade, version};
+use crate::{account, upgrade, version};
 
 /// Serves by the configuration file until told to end.
 pub(crate) fn by_file(invocation: &Invocation) -> ExitCode {
@@ -68,7 +68,7 @@ fn run(
         early.tell(LogLevel::Emerg, &texts);
         Told
     };
-    let account = control::account(&reading.config).map_err(told_early)?;
+    let account = account::account(&reading.config).map_err(told_early)?;
     let mut pools = PhpPools::default();
     let plan = pools.prepare(Arc::make_mut(&mut reading.config)).map_err(told_early)?;
     let config = reading.config;
@@ -76,14 +76,14 @@ fn run(
     drop(reading.files);
     set_environment(&config);
     let mut open = OpenSocket::default();
-    let shared = control::shared(&mut open, &config).map_err(told_early)?;
+    let shared = assemble::shared(&mut open, &config).map_err(told_early)?;
     let draft = assemble::draft(&config, &shared).map_err(told_early)?;
     early.tell(LogLevel::Warn, &draft.warnings);
     upgrade::adopt(&mut open);
     let workers = assemble::worker_count(&config);
     // Before any socket listens: a client that gets a response may signal us at once.
     signal::block();
-    control::make_temp_dirs(&config).map_err(told_early)?;
+    account::make_temp_dirs(&config).map_err(told_early)?;
     let granted = bolide_io::process::open_files();
     // Logs and sockets may be more than the system grants at first; a failure is reported later.
     let _ = bolide_io::process::raise_open_files();

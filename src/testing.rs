@@ -5,13 +5,15 @@ use std::process::ExitCode;
 use bolide_conf::model::{Config, LogLevel};
 use bolide_io::listen::Listener;
 
-use crate::cli::{Invocation, Show};
-use crate::control;
 use crate::early_log::EarlyLog;
+use crate::invocation::{Invocation, Show};
 use crate::messages::{err, out};
 use crate::reading::{self, Reading};
 use crate::sockets::{self, OpenSocket};
-use crate::{assemble, php, version};
+use crate::{account, assemble, php, version};
+
+/// The message for a file without `events`.
+const NO_EVENTS: &str = "no \"events\" section in configuration";
 
 /// Reports whether the configuration is valid; `dump` also prints it.
 pub(crate) fn run(invocation: &Invocation, dump: bool, show: Option<Show>) -> ExitCode {
@@ -63,9 +65,9 @@ pub(crate) fn run(invocation: &Invocation, dump: bool, show: Option<Show>) -> Ex
 
 fn judge(invocation: &Invocation, log: &EarlyLog) -> Result<(Reading, Vec<String>), Vec<String>> {
     let reading = reading::of_file(invocation).map_err(|mistakes| mistakes.warn(log))?;
-    control::account(&reading.config)?;
+    account::account(&reading.config)?;
     php::check(&reading.config)?;
-    let shared = control::shared(&mut OpenSocket::default(), &reading.config)?;
+    let shared = assemble::shared(&mut OpenSocket::default(), &reading.config)?;
     let draft = assemble::draft(&reading.config, &shared)?;
     Ok((reading, draft.warnings))
 }
@@ -77,13 +79,13 @@ fn is_seen_late(text: &str) -> bool {
         "unknown thread pool",
         "the number of \"worker_processes\"",
     ];
-    text == control::NO_EVENTS || starts.iter().any(|start| text.starts_with(start))
+    text == NO_EVENTS || starts.iter().any(|start| text.starts_with(start))
 }
 
 /// Checks the settings that depend on this machine: files, directories, addresses.
 fn try_outside(config: &Config) -> Result<(), Vec<String>> {
     crate::pid::check(&config.main.pid)?;
-    control::make_temp_dirs(config)?;
+    account::make_temp_dirs(config)?;
     assemble::open_logs(config).map_err(|text| vec![text])?;
     let listens = config.http.iter().flat_map(|http| &http.listens);
     for listen in listens {

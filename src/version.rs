@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use crate::cli::{HELP, PREFIX, Show};
+use crate::cli::HELP;
+use crate::invocation::{PREFIX, Show};
 use crate::messages::err;
 
 /// The name and the version.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::line_protocol::Words;
 use super::{AdminDesk, ERROR, OK, warm};
-use crate::cli::{Admin, Invocation};
+use crate::invocation::{Admin, Invocation};
 use crate::messages::{err, out};
 use crate::php::runtime;
 use crate::reading;

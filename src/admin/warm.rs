@@ -16,7 +16,7 @@ use bolide_http::Scheme;
 
 use super::line_protocol::Words;
 use super::tell::show;
-use crate::cli::Invocation;
+use crate::invocation::Invocation;
 use crate::messages::{err, out};
 use crate::reading;
 

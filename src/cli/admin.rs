@@ -2,10 +2,11 @@
 
 use lexopt::prelude::*;
 
-use super::{CliCommand, Globals, text};
+use super::{Globals, text};
 use crate::admin::line_protocol::Words;
 use crate::admin::status::COMMAND;
 use crate::admin::warm::Warm;
+use crate::invocation::{Admin, CliCommand};
 
 /// The text of `--help` after one of these commands.
 pub(crate) const ADMIN_HELP: &str = "\
@@ -59,15 +60,6 @@ status         : the resources of the server: connections, requests, deadlines
 --zone         : only in this zone of fastcgi_cache_path
 --json         : print JSON
 ";
-
-/// A command for a running server.
-#[derive(Debug)]
-pub(crate) enum Admin {
-    /// It answers these words itself.
-    Ask { words: Words, pid: Option<u32> },
-    /// It gets requests for pages.
-    Warm(Warm),
-}
 
 /// The options of a command: those with a value, those without, those that may repeat.
 struct Options {

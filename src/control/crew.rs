@@ -8,8 +8,8 @@ use bolide_conf::model::{CpuAffinity, LogLevel};
 use bolide_io::epoll::Epoll;
 use bolide_worker::{Doing, Inbox, Jobs, Mail, Post, Startup, Worker};
 
-use super::PurgeAccount;
 use super::watch::WorkerWatch;
+use crate::account::PurgeAccount;
 use crate::admin::status::Members;
 use crate::control_log::ControlLog;
 use crate::messages::err;

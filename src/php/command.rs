@@ -4,7 +4,7 @@ use std::io::{Read as _, Write as _};
 use std::path::Path;
 
 use super::runtime;
-use crate::cli::PhpCommand;
+use crate::invocation::PhpCommand;
 use crate::messages::out;
 
 /// Requests a line per pool.

@@ -121,7 +121,7 @@ fn workers_account(config: &Config) -> Option<ChildAccount> {
     if !bolide_io::process::is_root() {
         return None;
     }
-    let name = config.main.user.clone().unwrap_or_else(|| crate::control::NOBODY.to_owned());
+    let name = config.main.user.clone().unwrap_or_else(|| crate::account::NOBODY.to_owned());
     let (uid, gid) = bolide_io::process::find_user(&name, config.main.group.as_deref())?;
     Some(ChildAccount { name, uid, gid })
 }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use bolide_io::listen::{ListenSocketOptions, Listener, SocketAddress};
 
-use crate::cli::{CliPurpose, LOOPBACK, Serve};
+use crate::invocation::{CliPurpose, LOOPBACK, Serve};
 
 /// The usual ports.
 const HTTP: u16 = 8080;

@@ -8,8 +8,8 @@ use std::io::Read as _;
 
 use crate::assembly::AssemblyPiece;
 use crate::chance::Chance;
+use crate::deeds::{Deeds, application_answer};
 use crate::kernel::disk::{Content, DiskSeen, SimDisk};
-use crate::origin::{Deeds, application_answer};
 use crate::pages::{DROPS, PageModel, PagePlace, SIZES, whole};
 use crate::upkeep::CREDENTIALS;
 
@@ -86,12 +86,6 @@ pub const UPKEEP_APPS: &[&str] = &["/app", "/filed", "/filed"];
 /// The one that is never who it should be.
 pub const FALSE: &str = "/false";
 
-/// The byte of a request body at this place.
-#[must_use]
-pub const fn upload_byte(at: usize) -> u8 {
-    b'a' + ((at * 7 + at / 251) % 26) as u8
-}
-
 /// The body of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SimUpload {
@@ -160,7 +154,7 @@ impl SimAsk {
         }
         let files: &[&'static str] = match weights {
             Weights::Large => &["/www/big.bin", "/www/big.txt", "/www/style.css"],
-            _ => &crate::site::FILES[1..6],
+            _ => &crate::site_files::FILES[1..6],
         };
         let file = What::File(files[chance.index(files.len())]);
         if weights == Weights::Assemblies && !chance.one_in(8) {

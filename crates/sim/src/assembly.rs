@@ -1,7 +1,7 @@
 //! Pages that are put together from fragments, two levels deep: what an application says of them,
 //! and which answers are right when some of the fragments fail.
 
-use crate::origin::{Deeds, application_answer};
+use crate::deeds::{Deeds, application_answer};
 
 /// A page or a fragment: the token of its reader, bytes of its filling, levels below it.
 #[derive(Clone, Debug)]

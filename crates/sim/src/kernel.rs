@@ -18,7 +18,7 @@ use bolide_base::{Instant, Now};
 use bolide_io::{ConnectCall, Fd, Readiness};
 
 use crate::chance::Chance;
-use crate::origin::Deeds;
+use crate::deeds::Deeds;
 use crate::pages::PageModel;
 use crate::scenario::Faults;
 use crate::scenario_log::{ScenarioLog, Telling};

@@ -11,6 +11,7 @@ pub mod assembly;
 pub mod audiences;
 pub mod chance;
 pub mod client;
+pub mod deeds;
 pub mod gates;
 pub mod kernel;
 pub mod origin;
@@ -21,7 +22,9 @@ pub mod scenario_log;
 pub mod secrets;
 pub mod sim_io;
 pub mod site;
+pub mod site_files;
 pub mod upkeep;
+pub mod weather;
 
 pub use run::{RunReport, run};
 pub use scenario::Scenario;

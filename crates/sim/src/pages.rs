@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 
 use crate::ask::{SimAnswer, SimAsk, What};
-use crate::origin::Deeds;
+use crate::deeds::Deeds;
 
 /// Where pages are, each with settings and an application of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -26,7 +26,8 @@ use crate::origin::SimUpstream;
 use crate::scenario::{Habits, MILLI, Scenario};
 use crate::scenario_log::Telling;
 use crate::sim_io::{Anchor, SharedKernel, SimIo};
-use crate::site::{self, DIRECTORIES, FILES, Layout};
+use crate::site::{self, Layout};
+use crate::site_files::{self, DIRECTORIES, FILES};
 use server::{Birth, SimServer};
 
 /// Rounds after which a run is called endless.
@@ -152,7 +153,7 @@ impl World {
             kernel.disk.make_directory(directory);
         }
         for path in FILES {
-            kernel.disk.replace(path, site::content(path, &mut chance), 0);
+            kernel.disk.replace(path, site_files::content(path, &mut chance), 0);
         }
         kernel.disk.remove("/www/missing", 0);
         let words = |error: std::io::Error| error.to_string();
@@ -374,7 +375,7 @@ impl World {
 
     fn change_file(&mut self, now: u64) {
         let path = FILES[self.chance.index(FILES.len())];
-        let bytes = site::content(path, &mut self.chance);
+        let bytes = site_files::content(path, &mut self.chance);
         let mut kernel = self.kernel.borrow_mut();
         let kind = self.chance.below(4);
         kernel.tell(|| {

@@ -2,8 +2,16 @@
 
 use crate::ask::Weights;
 use crate::chance::Chance;
-use crate::kernel::net::Weather;
-use crate::origin::Speech;
+use crate::weather::Weather;
+
+/// What applications speak.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speech {
+    /// FastCGI
+    FastCgi,
+    /// HTTP/1.1
+    Http,
+}
 
 /// A family of worlds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

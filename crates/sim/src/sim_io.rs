@@ -440,7 +440,7 @@ impl Io for SimIo {
         let file = kernel.disk.open(&path, FileRef::new(copy));
         if kernel.chance.one_in(kernel.faults.race_in) {
             // Rewritten between the look at the attributes and the read.
-            let bytes = crate::site::content(&path, &mut kernel.chance);
+            let bytes = crate::site_files::content(&path, &mut kernel.chance);
             kernel.disk.rewrite(&path, bytes, kernel.nanos);
             kernel.tell(|| format!("open {path}: rewritten meanwhile"));
             return Ok(Opened { file, stat, content: None });

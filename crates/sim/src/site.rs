@@ -19,8 +19,8 @@ use bolide_worker::{Generation, ListenSettings, OpenLogs};
 use crate::chance::Chance;
 use crate::gates;
 use crate::kernel::{Kernel, logs};
-use crate::origin::Speech;
 use crate::pages::LOCATIONS;
+use crate::scenario::Speech;
 use crate::secrets::streams;
 use crate::sim_io::Anchor;
 use crate::upkeep;
@@ -29,36 +29,6 @@ use crate::upkeep;
 const CONF: &str = "/conf/nginx.conf";
 /// Where both logs go.
 const LOG: &str = "/logs/log";
-
-/// Files by path, and whether they change during a run.
-pub const FILES: &[&str] = &[
-    "/www/index.html",
-    "/www/small.txt",
-    "/www/style.css",
-    "/www/big.bin",
-    "/www/big.txt",
-    "/www/empty.txt",
-    "/www/docs/index.html",
-];
-
-/// Directories.
-pub const DIRECTORIES: &[&str] = &["/www", "/www/docs"];
-
-/// A new content for `path`, unlike every other one but often of the same size.
-#[must_use]
-pub fn content(path: &str, chance: &mut Chance) -> Vec<u8> {
-    let size = match path {
-        "/www/empty.txt" => return Vec::new(),
-        "/www/small.txt" => 40 + chance.below(3),
-        "/www/style.css" => 20_000 + 1000 * chance.below(3),
-        "/www/big.bin" | "/www/big.txt" => 300_000 + 10_000 * chance.below(3),
-        _ => 1000 + chance.below(3),
-    };
-    let line = format!("{path} {:016x}\n", chance.below(u64::MAX));
-    let mut bytes = line.repeat(size as usize / line.len() + 1).into_bytes();
-    bytes.truncate(size as usize);
-    bytes
-}
 
 /// A directory that pages are kept in, with some limit.
 pub fn page_path(chance: &mut Chance) -> &'static str {

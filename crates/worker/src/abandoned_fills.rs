@@ -52,6 +52,7 @@ impl Origins {
             }
         }
         surplus.into_iter().for_each(|key| self.end_fill(key, env, exchanges));
+        debug_assert!(self.unwaited_fills() <= UNWAITED_FILLS_MAX, "what is too many has ended");
         let unwaited = &mut self.unwaited;
         unwaited.is_due = unwaited.has_grown || unwaited.all.len() > UNWAITED_FILLS_PER_ORIGIN_MAX;
     }

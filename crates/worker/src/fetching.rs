@@ -125,9 +125,9 @@ impl Origins {
 
     fn resume_body(&mut self, link: Option<SlabKey<UpstreamLink>>) {
         let Some(key) = link else { return };
-        if let Some(found) = self.links.get_mut(key) {
+        if let Some(found) = self.links.table.get_mut(key) {
             found.conn.body_ready();
-            self.mark_link(key);
+            self.links.mark_link(key);
         }
     }
 
@@ -180,7 +180,7 @@ impl Origins {
     /// Lets the connection of a fetch be read though nothing is reported.
     fn reread_fetch(&mut self, fetch: SlabKey<LiveFetch>) {
         if let Some(link) = self.fetches.get(fetch).and_then(|live| live.link) {
-            self.read_again(link);
+            self.links.read_again(link);
         }
     }
 
@@ -204,7 +204,7 @@ impl Origins {
                 me: key.to_bits(),
                 prng: &mut env.prng,
                 groups: &live.groups,
-                pools: &mut self.pools,
+                pools: &mut self.links.pools,
                 effects: &mut self.effects,
             };
             live.fetch.step(wake, &mut ctx);
@@ -237,7 +237,7 @@ impl Origins {
             }
             FetchEffect::Tell(news) => self.tell(key, news, env, exchanges),
             FetchEffect::Release(fate) => self.release_link(key, fate, env),
-            FetchEffect::Evict(name) => self.close_idle(name, env),
+            FetchEffect::Evict(name) => self.links.close_idle(name, env),
             FetchEffect::Finish => self.end_fetch(key, env, exchanges),
         }
         None
@@ -329,7 +329,7 @@ impl Origins {
         let mut turns = std::mem::take(&mut self.turns);
         let mut bound = Bound::new();
         while bound.goes_on() {
-            self.pools.take_turns(&mut turns);
+            self.links.pools.take_turns(&mut turns);
             if turns.wake.is_empty() && turns.tell.is_empty() {
                 break;
             }

@@ -32,6 +32,7 @@ mod log;
 mod look;
 mod mail;
 mod news;
+mod origin_links;
 mod outdated;
 mod output;
 mod overtime;

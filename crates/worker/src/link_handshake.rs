@@ -19,26 +19,6 @@ use crate::upstream_groups::Origins;
 use crate::upstream_link::UpstreamLink;
 
 impl Origins {
-    /// The connection stands: what its fetch is told, or first of all the origin.
-    pub(crate) fn greet(&mut self, key: SlabKey<UpstreamLink>) -> FetchWake {
-        match self.links.get_mut(key) {
-            Some(link) if link.secured.is_some() => {
-                link.queue_own_words();
-                self.mark_link(key);
-                // Who speaks first, or hangs up, was reported with the connection.
-                self.read_again(key);
-                FetchWake::Handshaking
-            }
-            _ => FetchWake::Connected(key.to_bits()),
-        }
-    }
-
-    /// The fetch for which a link shakes hands, if that is what the link is about.
-    fn in_handshake(&self, key: SlabKey<UpstreamLink>) -> Option<SlabKey<LiveFetch>> {
-        let link = self.links.get(key)?;
-        link.fetch.filter(|_| link.is_handshaking())
-    }
-
     /// Writes our part of the handshake, if that is what the link is about.
     pub(crate) fn transmit_handshake<I: Io>(
         &mut self,
@@ -46,9 +26,9 @@ impl Origins {
         env: &mut WorkerEnv<I>,
         exchanges: &mut Exchanges,
     ) -> bool {
-        let Some(fetch) = self.in_handshake(key) else { return false };
-        let Some(link) = self.links.get(key) else { return false };
-        let alive = link.blocked || self.flush_link(key, &mut 0, env);
+        let Some(fetch) = self.links.in_handshake(key) else { return false };
+        let Some(link) = self.links.table.get(key) else { return false };
+        let alive = link.blocked || self.links.flush_link(key, &mut 0, env);
         if !alive {
             let text = "peer closed connection in SSL handshake (32: Broken pipe)";
             self.step_fetch(fetch, FetchWake::Insecure(text.to_owned()), env, exchanges);
@@ -63,7 +43,7 @@ impl Origins {
         env: &mut WorkerEnv<I>,
         exchanges: &mut Exchanges,
     ) -> bool {
-        let fetch = self.in_handshake(key);
+        let fetch = self.links.in_handshake(key);
         if let Some(fetch) = fetch {
             self.read_handshake(key, fetch, env, exchanges);
         }
@@ -78,7 +58,7 @@ impl Origins {
         env: &mut WorkerEnv<I>,
         exchanges: &mut Exchanges,
     ) {
-        let Some(link) = self.links.get_mut(key) else { return };
+        let Some(link) = self.links.table.get_mut(key) else { return };
         if !link.readable {
             return;
         }
@@ -117,11 +97,11 @@ impl Origins {
         link.queue_own_words();
         if let Some(text) = fault {
             // The alert tells the origin why; one that has no room for it finds out by the close.
-            self.flush_link(key, &mut 0, env);
+            self.links.flush_link(key, &mut 0, env);
             return self.step_fetch(fetch, FetchWake::Insecure(text), env, exchanges);
         }
-        self.mark_link(key);
-        self.read_again(key);
+        self.links.mark_link(key);
+        self.links.read_again(key);
         if is_good {
             self.step_fetch(fetch, FetchWake::Connected(key.to_bits()), env, exchanges);
         }
@@ -135,7 +115,7 @@ impl Origins {
         env: &mut WorkerEnv<I>,
         exchanges: &mut Exchanges,
     ) -> bool {
-        let secured = self.links.get(key).and_then(|link| link.secured.as_ref());
+        let secured = self.links.table.get(key).and_then(|link| link.secured.as_ref());
         let has_some = secured.is_some_and(|secured| !secured.early.is_empty());
         if has_some {
             self.receive_sealed(key, fetch, 0, env, exchanges);
@@ -153,7 +133,7 @@ impl Origins {
         exchanges: &mut Exchanges,
     ) {
         let Self { links, plain, events, .. } = self;
-        let Some(link) = links.get_mut(key) else { return };
+        let Some(link) = links.table.get_mut(key) else { return };
         let Some(secured) = &mut link.secured else { return };
         plain.clear();
         plain.append(&mut secured.early);
@@ -171,7 +151,7 @@ impl Origins {
             (link.readable, link.hung_up) = (false, true);
         }
         if has_words {
-            self.mark_link(key);
+            self.links.mark_link(key);
         }
         if bytes > 0 {
             self.step_fetch(fetch, FetchWake::Received(bytes), env, exchanges);
@@ -185,11 +165,11 @@ impl Origins {
             return self.step_fetch(fetch, FetchWake::Insecure(text), env, exchanges);
         }
         if is_over {
-            let Some(link) = self.links.get_mut(key) else { return };
+            let Some(link) = self.links.table.get_mut(key) else { return };
             let result = link.conn.handle_eof(&mut self.events);
             return self.tell_fetch(key, fetch, result, env, exchanges);
         }
-        self.read_again(key);
+        self.links.read_again(key);
     }
 
     fn owns(&self, fetch: SlabKey<LiveFetch>, key: SlabKey<UpstreamLink>) -> bool {

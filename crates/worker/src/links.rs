@@ -22,7 +22,7 @@ use bolide_wire::{BodySource, OriginConn, OriginError, OriginEvent, Pull, Stream
 use crate::env::WorkerEnv;
 use crate::exchange_table::Exchanges;
 use crate::fetches::LiveFetch;
-use crate::segments::{SHARE_MIN, advance, keep_rest, segment_len};
+use crate::segments::{SHARE_MIN, keep_rest};
 use crate::throttle::Throttle;
 use crate::tls_conn::Secured;
 use crate::token::PollToken;
@@ -87,7 +87,7 @@ impl Origins {
             throttle: None,
             is_slowed: false,
         };
-        let key = match self.links.insert(link) {
+        let key = match self.links.table.insert(link) {
             Ok(key) => key,
             Err(link) => {
                 env.io.close(link.fd, Reset::No);
@@ -95,14 +95,14 @@ impl Origins {
             }
         };
         if !env.io.watch(fd, PollToken::Link(key).pack(), Interest::Edge) {
-            self.close_link(key, env);
+            self.links.close_link(key, env);
             return Some(FetchWake::ConnectFailed(ENOBUFS));
         }
         if keeps_alive {
             env.io.keep_alive(fd);
         }
         self.fetches.get_mut(fetch)?.link = Some(key);
-        stands.then(|| self.greet(key))
+        stands.then(|| self.links.greet(key))
     }
 
     /// Takes an idle connection back into use.
@@ -113,7 +113,7 @@ impl Origins {
         env: &mut WorkerEnv<I>,
     ) -> Option<FetchWake> {
         let key = SlabKey::from_bits(name);
-        let idle = self.links.get_mut(key).filter(|link| link.fetch.is_none());
+        let idle = self.links.table.get_mut(key).filter(|link| link.fetch.is_none());
         let Some(link) = idle else { return Some(FetchWake::Gone) };
         let live = self.fetches.get_mut(fetch)?;
         let mut byte = [0];
@@ -130,7 +130,7 @@ impl Origins {
             _ => false,
         };
         if !is_fit {
-            self.close_link(key, env);
+            self.links.close_link(key, env);
             return Some(FetchWake::Gone);
         }
         debug_assert!(link.stands && !link.is_started, "what is idle stands and asks nothing");
@@ -155,9 +155,9 @@ impl Origins {
         link.throttle =
             Throttle::new(bolide_engine::Rate { per_second: request.rate, after: 0 }, now);
         (link.is_started, live.pulled) = (true, 0);
-        self.mark_link(key);
+        self.links.mark_link(key);
         // Origins that speak first, or have died, were reported before a fetch listened.
-        self.read_again(key);
+        self.links.read_again(key);
     }
 
     /// Lets go of the connection of a fetch.
@@ -169,7 +169,7 @@ impl Origins {
     ) {
         let Some(live) = self.fetches.get_mut(fetch) else { return };
         let Some(key) = live.link.take() else { return };
-        let Some(link) = self.links.get_mut(key) else { return };
+        let Some(link) = self.links.table.get_mut(key) else { return };
         debug_assert!(link.fetch == Some(fetch), "a link serves one fetch");
         link.fetch = None;
         (link.is_started, link.throttle, link.is_slowed) = (false, None, false);
@@ -177,14 +177,14 @@ impl Origins {
         match fate {
             FetchFate::Keep if reusable && !env.draining => {
                 // What is there already would be taken for the answer to the next request.
-                self.drop_idle(key, env);
-                self.arm_links(env);
+                self.links.drop_idle(key, env);
+                self.links.arm_links(env);
             }
             FetchFate::Keep => {
-                self.pools.forget(key.to_bits());
-                self.close_link(key, env);
+                self.links.pools.forget(key.to_bits());
+                self.links.close_link(key, env);
             }
-            FetchFate::Close => self.close_link(key, env),
+            FetchFate::Close => self.links.close_link(key, env),
             FetchFate::Abort => {
                 link.conn.abort();
                 // Within a record of ours it could not be understood.
@@ -196,22 +196,8 @@ impl Origins {
                     let _ = env.io.send(link.fd, chain);
                     chain.clear();
                 }
-                self.close_link(key, env);
+                self.links.close_link(key, env);
             }
-        }
-    }
-
-    /// Closes an idle connection.
-    pub(crate) fn close_link<I: Io>(&mut self, key: SlabKey<UpstreamLink>, env: &mut WorkerEnv<I>) {
-        if let Some(mut link) = self.links.remove(key) {
-            // Within a record of ours it could not be understood.
-            if link.secured.is_some() && link.unsent.is_empty() {
-                link.queue_goodbye();
-                if let Some(goodbye) = link.unsent.front() {
-                    let _ = env.io.send_segment(link.fd, goodbye);
-                }
-            }
-            env.close(link.fd, Reset::No);
         }
     }
 
@@ -223,18 +209,18 @@ impl Origins {
         env: &mut WorkerEnv<I>,
         exchanges: &mut Exchanges,
     ) {
-        let Some(link) = self.links.get_mut(key) else { return };
+        let Some(link) = self.links.table.get_mut(key) else { return };
         link.readable |= report.readable || report.hangup;
         link.hung_up |= report.hangup;
         if !link.stands {
             return self.conclude_call(key, env, exchanges);
         }
         if link.fetch.is_none() {
-            return self.drop_idle(key, env);
+            return self.links.drop_idle(key, env);
         }
         if report.writable && link.blocked {
             link.blocked = false;
-            self.mark_link(key);
+            self.links.mark_link(key);
         }
         self.read_link(key, env, exchanges);
     }
@@ -257,71 +243,21 @@ impl Origins {
         env: &mut WorkerEnv<I>,
         exchanges: &mut Exchanges,
     ) {
-        let Some(link) = self.links.get_mut(key) else { return };
-        let Some(fetch) = link.fetch else { return self.close_link(key, env) };
+        let Some(link) = self.links.table.get_mut(key) else { return };
+        let Some(fetch) = link.fetch else { return self.links.close_link(key, env) };
         match env.io.connect_result(link.fd) {
             Ok(()) => {
                 link.stands = true;
-                let wake = self.greet(key);
+                let wake = self.links.greet(key);
                 self.step_fetch(fetch, wake, env, exchanges);
             }
             Err(errno) => {
                 if let Some(live) = self.fetches.get_mut(fetch) {
                     live.link = None;
                 }
-                self.close_link(key, env);
+                self.links.close_link(key, env);
                 self.step_fetch(fetch, FetchWake::ConnectFailed(errno), env, exchanges);
             }
-        }
-    }
-
-    /// An idle connection that says anything has ended, or is of no more use.
-    fn drop_idle<I: Io>(&mut self, key: SlabKey<UpstreamLink>, env: &mut WorkerEnv<I>) {
-        let Some(link) = self.links.get_mut(key) else { return };
-        if !link.readable {
-            return;
-        }
-        let mut byte = [0];
-        if env.io.receive(link.fd, &mut byte) == ReceivedBytes::Blocked {
-            link.readable = false;
-            return;
-        }
-        self.pools.forget(key.to_bits());
-        self.close_link(key, env);
-    }
-
-    /// Closes what has been idle for too long, and arms the next look.
-    pub(crate) fn expire_links<I: Io>(&mut self, env: &mut WorkerEnv<I>) {
-        while let Some(name) = self.pools.expire(env.now.mono) {
-            self.close_idle(name, env);
-        }
-        self.arm_links(env);
-    }
-
-    /// Closes an idle connection that the pool no longer knows.
-    pub(crate) fn close_idle<I: Io>(&mut self, name: u64, env: &mut WorkerEnv<I>) {
-        let key = SlabKey::from_bits(name);
-        if self.links.get(key).is_some_and(|link| link.fetch.is_none()) {
-            self.close_link(key, env);
-        }
-    }
-
-    /// Sees to it that idle connections are looked at in time.
-    pub(crate) fn arm_links<I: Io>(&mut self, env: &mut WorkerEnv<I>) {
-        if let Some(at) = self.pools.next_expiry() {
-            env.wheel.arm(&mut self.armed, at, PollToken::Links.pack());
-        }
-    }
-
-    /// Lets a connection be read though nothing is reported.
-    pub(crate) fn read_again(&mut self, key: SlabKey<UpstreamLink>) {
-        if let Some(link) = self.links.get_mut(key)
-            && link.readable
-            && !link.queued
-        {
-            debug_assert!(!self.again.contains(&key), "a link stands in a list once");
-            link.queued = true;
-            self.again.push(key);
         }
     }
 
@@ -332,13 +268,13 @@ impl Origins {
         env: &mut WorkerEnv<I>,
         exchanges: &mut Exchanges,
     ) {
-        let Some(link) = self.links.get_mut(key) else { return };
+        let Some(link) = self.links.table.get_mut(key) else { return };
         let Some(fetch) = link.fetch.filter(|_| link.is_started && link.readable) else { return };
         if !self.may_read(fetch, env, exchanges) || self.tell_early(key, fetch, env, exchanges) {
             return;
         }
         let Some(room) = self.room_of(key, fetch, env, exchanges) else { return };
-        let Some(link) = self.links.get_mut(key) else { return };
+        let Some(link) = self.links.table.get_mut(key) else { return };
         let scratch = env.scratch.received(0..room);
         match env.io.receive(link.fd, scratch) {
             ReceivedBytes::Bytes(n) => {
@@ -352,7 +288,7 @@ impl Origins {
                 let result = link.conn.receive(&scratch[..n], &mut self.events);
                 self.step_fetch(fetch, FetchWake::Received(n as u64), env, exchanges);
                 self.tell_fetch(key, fetch, result.map(drop), env, exchanges);
-                self.read_again(key);
+                self.links.read_again(key);
             }
             ReceivedBytes::Blocked => link.readable = false,
             ReceivedBytes::End => {
@@ -405,7 +341,7 @@ impl Origins {
         exchanges: &mut Exchanges,
     ) -> Option<usize> {
         let now = env.now.mono;
-        let link = self.links.get_mut(key)?;
+        let link = self.links.table.get_mut(key)?;
         let Some(throttle) = &link.throttle else { return Some(RECEIVE_SIZE) };
         let room = throttle.allowed(now).min(RECEIVE_SIZE);
         let was_slowed = std::mem::replace(&mut link.is_slowed, room == 0);
@@ -432,7 +368,7 @@ impl Origins {
         let mut events = std::mem::take(&mut self.events);
         let is_http = |link: &UpstreamLink| matches!(link.conn, OriginConn::Http(_));
         if matches!(result, Err(OriginError::Invalid(_)))
-            && self.links.get(key).is_some_and(is_http)
+            && self.links.table.get(key).is_some_and(is_http)
             && events.iter().any(|event| matches!(event, OriginEvent::Head(_)))
         {
             // A client that has nothing yet gets an honest error.
@@ -448,17 +384,6 @@ impl Origins {
         self.events = events;
     }
 
-    /// Puts a connection among those that may write this turn.
-    pub(crate) fn mark_link(&mut self, key: SlabKey<UpstreamLink>) {
-        if let Some(link) = self.links.get_mut(key)
-            && !link.dirty
-        {
-            debug_assert!(!self.dirty.contains(&key), "a link stands in a list once");
-            link.dirty = true;
-            self.dirty.push(key);
-        }
-    }
-
     /// Writes what a connection has to say, once.
     pub(crate) fn transmit_link<I: Io>(
         &mut self,
@@ -466,20 +391,20 @@ impl Origins {
         env: &mut WorkerEnv<I>,
         exchanges: &mut Exchanges,
     ) {
-        let Some(link) = self.links.get_mut(key) else { return };
+        let Some(link) = self.links.table.get_mut(key) else { return };
         link.dirty = false;
         if self.transmit_handshake(key, env, exchanges) {
             return;
         }
-        let Some(link) = self.links.get_mut(key) else { return };
+        let Some(link) = self.links.table.get_mut(key) else { return };
         let Some(fetch) = link.fetch.filter(|_| link.is_started && !link.blocked) else { return };
         let mut bytes = 0;
-        let alive =
-            self.flush_link(key, &mut bytes, env) && self.send_more(key, fetch, &mut bytes, env);
+        let alive = self.links.flush_link(key, &mut bytes, env)
+            && self.send_more(key, fetch, &mut bytes, env);
         if !alive {
             return self.step_fetch(fetch, FetchWake::SendFailed(EPIPE), env, exchanges);
         }
-        let Some(link) = self.links.get(key) else { return };
+        let Some(link) = self.links.table.get(key) else { return };
         let left = if !link.unsent.is_empty() {
             Left::Blocked
         } else if link.conn.is_request_sent() {
@@ -496,49 +421,11 @@ impl Origins {
                 return self.step_fetch(fetch, FetchWake::SendFailed(EPROTO), env, exchanges);
             }
             if more {
-                self.mark_link(key);
+                self.links.mark_link(key);
             }
-            self.end_tunnel_side(key, env);
+            self.links.end_tunnel_side(key, env);
         }
         self.step_fetch(fetch, FetchWake::Sent { bytes, left }, env, exchanges);
-    }
-
-    /// Tells the origin of a tunnel that the client has nothing more to say.
-    fn end_tunnel_side<I: Io>(&mut self, key: SlabKey<UpstreamLink>, env: &mut WorkerEnv<I>) {
-        let Some(link) = self.links.get_mut(key) else { return };
-        if link.conn.is_tunnel() && link.conn.is_request_sent() {
-            link.queue_goodbye();
-            let fd = link.fd;
-            self.flush_link(key, &mut 0, env);
-            env.io.shut_write(fd);
-        }
-    }
-
-    /// Sends what earlier turns left over; false when the connection is dead.
-    pub(crate) fn flush_link<I: Io>(
-        &mut self,
-        key: SlabKey<UpstreamLink>,
-        bytes: &mut u64,
-        env: &mut WorkerEnv<I>,
-    ) -> bool {
-        let Some(link) = self.links.get_mut(key) else { return false };
-        while let Some(segment) = link.unsent.front_mut() {
-            let len = segment_len(segment);
-            match env.io.send_segment(link.fd, segment) {
-                Sent::Bytes(n) if n < len => {
-                    advance(segment, n);
-                    link.blocked = true;
-                    *bytes += link.credit(n);
-                    return true;
-                }
-                Sent::Bytes(n) => {
-                    link.unsent.pop_front();
-                    *bytes += link.credit(n);
-                }
-                Sent::Dead | Sent::FileFailed => return false,
-            }
-        }
-        true
     }
 
     /// Pulls and sends some of the request; false when the connection is dead.
@@ -550,7 +437,7 @@ impl Origins {
         env: &mut WorkerEnv<I>,
     ) -> bool {
         let Self { links, fetches, chain, .. } = self;
-        let (Some(link), Some(live)) = (links.get_mut(key), fetches.get_mut(fetch)) else {
+        let (Some(link), Some(live)) = (links.table.get_mut(key), fetches.get_mut(fetch)) else {
             return true;
         };
         if !link.unsent.is_empty() || !link.conn.has_output() {
@@ -569,7 +456,7 @@ impl Origins {
         if len > 0 && link.queue_sealed(chain.contiguous().unwrap_or_default()) {
             chain.clear();
             chain.shrink(CHAIN_KEPT);
-            return self.flush_link(key, bytes, env);
+            return self.links.flush_link(key, bytes, env);
         }
         let sent = if len > 0 { env.io.send(link.fd, chain) } else { Sent::Bytes(0) };
         if let Sent::Bytes(n) = sent {

@@ -21,8 +21,9 @@ impl<I: Io> Worker<I> {
         self.requests.env.site = SiteRef::new(generation.site.clone(), generation.groups.clone());
         self.requests.origins.secrets.learn(&generation);
         self.requests.env.reads_tcp = generation.site.looks().tcp_info;
-        while let Some(idle) = self.requests.origins.pools.expire_unknown(&generation.groups) {
-            self.requests.origins.close_idle(idle, &mut self.requests.env);
+        while let Some(idle) = self.requests.origins.links.pools.expire_unknown(&generation.groups)
+        {
+            self.requests.origins.links.close_idle(idle, &mut self.requests.env);
         }
         if self.requests.env.kept.front.is_none() {
             self.requests.env.kept.front =

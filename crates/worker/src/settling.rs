@@ -66,8 +66,8 @@ impl<I: Io> Requests<I> {
         for key in std::mem::take(&mut self.exchanges.roomy) {
             self.origins.resume_fetch(key, &mut self.env, &mut self.exchanges);
         }
-        for key in std::mem::take(&mut self.origins.again) {
-            if let Some(link) = self.origins.links.get_mut(key) {
+        for key in std::mem::take(&mut self.origins.links.again) {
+            if let Some(link) = self.origins.links.table.get_mut(key) {
                 link.queued = false;
             }
             self.origins.read_link(key, &mut self.env, &mut self.exchanges);
@@ -77,7 +77,7 @@ impl<I: Io> Requests<I> {
             self.spool(key, place);
         }
         self.settle_origins();
-        for key in std::mem::take(&mut self.origins.dirty) {
+        for key in std::mem::take(&mut self.origins.links.dirty) {
             self.origins.transmit_link(key, &mut self.env, &mut self.exchanges);
             // Clients get the room back of what left of their bodies.
             while let Some((exchange, bytes)) = self.origins.freed.pop() {

@@ -243,6 +243,7 @@ impl TcpSide {
         bytes: &[u8],
         env: &mut WorkerEnv<I>,
     ) -> Option<usize> {
+        debug_assert!(!bytes.is_empty(), "a framing is given something");
         let conn = self.conns.get_mut(key)?;
         if conn.framing.is_none() {
             conn.framing = Some(choose(conn, bytes)?);

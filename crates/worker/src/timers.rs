@@ -46,8 +46,8 @@ impl<I: Io> Worker<I> {
                     }
                 }
                 Some(PollToken::Links) => {
-                    self.requests.origins.armed.fired(at);
-                    self.requests.origins.expire_links(&mut self.requests.env);
+                    self.requests.origins.links.armed.fired(at);
+                    self.requests.origins.links.expire_links(&mut self.requests.env);
                 }
                 _ => debug_assert!(false, "listeners have no deadlines"),
             }

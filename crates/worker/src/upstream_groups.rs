@@ -4,15 +4,14 @@
 //! emptied between two reports.
 
 use bolide_base::deadline_queue::Armed;
-use bolide_base::limits::{EXCHANGES_MAX, LINKS_MAX};
+use bolide_base::limits::EXCHANGES_MAX;
 use bolide_base::{CopyPolicy, SendChain, Slab, SlabKey};
-use bolide_io::Io;
-use bolide_upstream::{FetchEffect, LinkPools, Turns};
+use bolide_upstream::{FetchEffect, Turns};
 use bolide_wire::OriginEvent;
 
-use crate::env::WorkerEnv;
 use crate::exchange_table::ActiveExchange;
 use crate::fetches::LiveFetch;
+use crate::origin_links::OriginLinks;
 use crate::tls_conn::Secrets;
 use crate::upstream_link::UpstreamLink;
 
@@ -20,20 +19,13 @@ use crate::upstream_link::UpstreamLink;
 #[derive(Debug)]
 pub(crate) struct Origins {
     pub(crate) fetches: Slab<LiveFetch>,
-    pub(crate) links: Slab<UpstreamLink>,
-    pub(crate) pools: LinkPools,
+    pub(crate) links: OriginLinks,
     /// What TLS to origins is like.
     pub(crate) secrets: Secrets,
     /// A fetch was stepped since turns were taken.
     pub(crate) stepped: bool,
     /// The deadline of each slot of fetches.
     pub(crate) armed_slots: Vec<Armed>,
-    /// When idle links are looked at.
-    pub(crate) armed: Armed,
-    /// Links that may write this turn.
-    pub(crate) dirty: Vec<SlabKey<UpstreamLink>>,
-    /// Links that are read again though nothing is reported.
-    pub(crate) again: Vec<SlabKey<UpstreamLink>>,
     /// Room of request bodies that left, to be given back to the streams of their clients.
     pub(crate) freed: Vec<(SlabKey<ActiveExchange>, usize)>,
     /// Buffers for the length of one call.
@@ -53,14 +45,10 @@ impl Origins {
     pub(crate) fn new(worker: u16) -> Self {
         Self {
             fetches: Slab::with_capacity(EXCHANGES_MAX),
-            links: Slab::with_capacity(LINKS_MAX),
-            pools: LinkPools::new(usize::from(worker)),
+            links: OriginLinks::new(worker),
             secrets: Secrets::default(),
             stepped: false,
             armed_slots: Vec::new(),
-            armed: Armed::default(),
-            dirty: Vec::new(),
-            again: Vec::new(),
             freed: Vec::new(),
             chain: SendChain::new(CopyPolicy::Contiguous),
             plain: Vec::new(),
@@ -74,8 +62,8 @@ impl Origins {
 
     /// Whether the next turn has something to do though nothing is reported.
     pub(crate) fn is_busy(&self) -> bool {
-        !(self.again.is_empty()
-            && self.dirty.is_empty()
+        !(self.links.again.is_empty()
+            && self.links.dirty.is_empty()
             && self.unheard.is_empty()
             && !self.unwaited.has_grown())
     }
@@ -93,17 +81,11 @@ impl Origins {
     ) -> Option<(&mut LiveFetch, SlabKey<UpstreamLink>, &mut UpstreamLink)> {
         let live = self.fetches.get_mut(fetch)?;
         let key = live.link?;
-        Some((live, key, self.links.get_mut(key)?))
-    }
-
-    /// Closes idle connections.
-    pub(crate) fn drain_origins<I: Io>(&mut self, env: &mut WorkerEnv<I>) {
-        for key in self.links.keys().collect::<Vec<_>>() {
-            if self.links.get(key).is_some_and(|link| link.fetch.is_none()) {
-                self.pools.forget(key.to_bits());
-                self.close_link(key, env);
-            }
-        }
+        debug_assert!(
+            self.links.table.get(key).is_none_or(|link| link.fetch == Some(fetch)),
+            "a link and its fetch name each other"
+        );
+        Some((live, key, self.links.table.get_mut(key)?))
     }
 }
 

@@ -283,7 +283,7 @@ impl<I: Io> Worker<I> {
                         .tell(SlabKey::from_bits(exchange), bolide_engine::Wake::Filled);
                 }
                 Mail::Turn { group } => {
-                    self.requests.origins.pools.handle_notice(group);
+                    self.requests.origins.links.pools.handle_notice(group);
                     self.requests.origins.stepped = true;
                 }
             }
@@ -299,7 +299,7 @@ impl<I: Io> Worker<I> {
         self.requests.env.listeners.close(&mut self.requests.env.io);
         self.requests.clients.tcp.drain(spares_fresh);
         self.drain_quic(spares_fresh);
-        self.requests.origins.drain_origins(&mut self.requests.env);
+        self.requests.origins.links.drain(&mut self.requests.env);
     }
 
     /// Counts for tests: live connections and exchanges.
@@ -320,7 +320,7 @@ impl<I: Io> Worker<I> {
     /// that are idle.
     #[must_use]
     pub fn live_origins(&self) -> (usize, usize, usize) {
-        let Origins { fetches, links, pools, .. } = &self.requests.origins;
-        (fetches.live(), links.live(), pools.idle())
+        let Origins { fetches, links, .. } = &self.requests.origins;
+        (fetches.live(), links.table.live(), links.pools.idle())
     }
 }

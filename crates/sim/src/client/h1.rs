@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 
-use crate::ask::{Era, SimAnswer, SimAsk, SimUpload, upload_byte};
+use crate::ask::{Era, SimAnswer, SimAsk, SimUpload};
 use crate::client::pipe::{Pipe, Wrote};
 use crate::client::secure::Waits;
 use crate::client::{Base, Sabotage, SimAct, truth};
+use crate::deeds::upload_byte;
 use crate::kernel::{Kernel, SocketGot};
 use crate::scenario::MILLI;
 

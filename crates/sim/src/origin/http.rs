@@ -3,7 +3,8 @@
 //!
 //! It sends no body whose end only a close tells: a cut could not be seen then.
 
-use super::{After, Conn, Deed, SimUpstream, param};
+use super::{After, Conn, SimUpstream, param};
+use crate::deeds::Deed;
 
 /// What is still to come of a request's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,8 @@
 //! What an application says of the pages that are kept.
 
-use super::{Deed, param};
+use super::param;
 use crate::chance::Chance;
+use crate::deeds::Deed;
 use crate::kernel::Kernel;
 use crate::pages::{PageModel, PagePlace, Whom, drops};
 

@@ -2,7 +2,7 @@
 
 use super::{PageModel, PagePlace, PageVersion};
 use crate::ask::SimAsk;
-use crate::origin::Deeds;
+use crate::deeds::Deeds;
 
 /// What the pages of [`PagePlace::Whole`] are made of.
 const PARTS: [&[(PagePlace, usize)]; 4] = [

@@ -6,10 +6,11 @@ use bolide_wire::hpack::{FieldToken, HpackDecoder, Sink, Traits};
 
 use super::announced;
 use super::frame::{self, END_HEADERS, END_STREAM, PADDED, SimH2Frame, kind};
-use crate::ask::{SimAnswer, SimAsk, upload_byte};
+use crate::ask::{SimAnswer, SimAsk};
 use crate::chance::Chance;
 use crate::client::Sabotage;
 use crate::client::pipe::Pipe;
+use crate::deeds::upload_byte;
 
 /// Windows before any SETTINGS.
 const WINDOW: i64 = 65_535;

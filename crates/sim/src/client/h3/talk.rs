@@ -9,8 +9,9 @@ use quinn_proto::Dir;
 
 use super::conn::{SimH3Conn, SimH3More, SimH3Read};
 use super::frame::{self, code, kind, setting, uni};
-use crate::ask::{SimAnswer, SimAsk, SimUpload, upload_byte};
+use crate::ask::{SimAnswer, SimAsk, SimUpload};
 use crate::chance::Chance;
+use crate::deeds::upload_byte;
 
 /// Bytes of an upload in one frame, at most.
 const DATA_MAX: usize = 20_000;

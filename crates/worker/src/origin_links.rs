@@ -1,0 +1,195 @@
+//! Connections to upstream servers: their table, those that are idle, and which of them read or
+//! write in this turn.
+//!
+//! Owns these. Which request a link carries is its fetch's to say.
+
+use bolide_base::deadline_queue::Armed;
+use bolide_base::limits::LINKS_MAX;
+use bolide_base::{Slab, SlabKey};
+use bolide_io::{Io, ReceivedBytes, Reset, Sent};
+use bolide_upstream::{FetchWake, LinkPools};
+
+use crate::env::WorkerEnv;
+use crate::fetches::LiveFetch;
+use crate::segments::{advance, segment_len};
+use crate::token::PollToken;
+use crate::upstream_link::UpstreamLink;
+
+/// Connections to upstream servers.
+#[derive(Debug)]
+pub(crate) struct OriginLinks {
+    pub(crate) table: Slab<UpstreamLink>,
+    pub(crate) pools: LinkPools,
+    /// When idle links are looked at.
+    pub(crate) armed: Armed,
+    /// Links that may write this turn.
+    pub(crate) dirty: Vec<SlabKey<UpstreamLink>>,
+    /// Links that are read again though nothing is reported.
+    pub(crate) again: Vec<SlabKey<UpstreamLink>>,
+}
+
+impl OriginLinks {
+    /// None yet, for the worker of this number.
+    pub(crate) fn new(worker: u16) -> Self {
+        Self {
+            table: Slab::with_capacity(LINKS_MAX),
+            pools: LinkPools::new(usize::from(worker)),
+            armed: Armed::default(),
+            dirty: Vec::new(),
+            again: Vec::new(),
+        }
+    }
+
+    /// Closes an idle connection.
+    pub(crate) fn close_link<I: Io>(&mut self, key: SlabKey<UpstreamLink>, env: &mut WorkerEnv<I>) {
+        if let Some(mut link) = self.table.remove(key) {
+            // Within a record of ours it could not be understood.
+            if link.secured.is_some() && link.unsent.is_empty() {
+                link.queue_goodbye();
+                if let Some(goodbye) = link.unsent.front() {
+                    let _ = env.io.send_segment(link.fd, goodbye);
+                }
+            }
+            env.close(link.fd, Reset::No);
+        }
+    }
+
+    /// An idle connection that says anything has ended, or is of no more use.
+    pub(crate) fn drop_idle<I: Io>(&mut self, key: SlabKey<UpstreamLink>, env: &mut WorkerEnv<I>) {
+        let Some(link) = self.table.get_mut(key) else { return };
+        debug_assert!(link.fetch.is_none(), "what serves a fetch is not idle");
+        if !link.readable {
+            return;
+        }
+        let mut byte = [0];
+        if env.io.receive(link.fd, &mut byte) == ReceivedBytes::Blocked {
+            link.readable = false;
+            return;
+        }
+        self.pools.forget(key.to_bits());
+        self.close_link(key, env);
+    }
+
+    /// Closes what has been idle for too long, and arms the next look.
+    pub(crate) fn expire_links<I: Io>(&mut self, env: &mut WorkerEnv<I>) {
+        while let Some(name) = self.pools.expire(env.now.mono) {
+            self.close_idle(name, env);
+        }
+        self.arm_links(env);
+    }
+
+    /// Closes an idle connection that the pool no longer knows.
+    pub(crate) fn close_idle<I: Io>(&mut self, name: u64, env: &mut WorkerEnv<I>) {
+        let key = SlabKey::from_bits(name);
+        debug_assert!(
+            self.table.get(key).is_none_or(|link| link.fetch.is_none()),
+            "the pool names what is idle"
+        );
+        if self.table.get(key).is_some_and(|link| link.fetch.is_none()) {
+            self.close_link(key, env);
+        }
+    }
+
+    /// Sees to it that idle connections are looked at in time.
+    pub(crate) fn arm_links<I: Io>(&mut self, env: &mut WorkerEnv<I>) {
+        if let Some(at) = self.pools.next_expiry() {
+            env.wheel.arm(&mut self.armed, at, PollToken::Links.pack());
+        }
+    }
+
+    /// Lets a connection be read though nothing is reported.
+    pub(crate) fn read_again(&mut self, key: SlabKey<UpstreamLink>) {
+        if let Some(link) = self.table.get_mut(key)
+            && link.readable
+            && !link.queued
+        {
+            debug_assert!(!self.again.contains(&key), "a link stands in a list once");
+            link.queued = true;
+            self.again.push(key);
+        }
+    }
+
+    /// Puts a connection among those that may write this turn.
+    pub(crate) fn mark_link(&mut self, key: SlabKey<UpstreamLink>) {
+        if let Some(link) = self.table.get_mut(key)
+            && !link.dirty
+        {
+            debug_assert!(!self.dirty.contains(&key), "a link stands in a list once");
+            link.dirty = true;
+            self.dirty.push(key);
+        }
+    }
+
+    /// Tells the origin of a tunnel that the client has nothing more to say.
+    pub(crate) fn end_tunnel_side<I: Io>(
+        &mut self,
+        key: SlabKey<UpstreamLink>,
+        env: &mut WorkerEnv<I>,
+    ) {
+        let Some(link) = self.table.get_mut(key) else { return };
+        if link.conn.is_tunnel() && link.conn.is_request_sent() {
+            link.queue_goodbye();
+            let fd = link.fd;
+            self.flush_link(key, &mut 0, env);
+            env.io.shut_write(fd);
+        }
+    }
+
+    /// Sends what earlier turns left over; false when the connection is dead.
+    pub(crate) fn flush_link<I: Io>(
+        &mut self,
+        key: SlabKey<UpstreamLink>,
+        bytes: &mut u64,
+        env: &mut WorkerEnv<I>,
+    ) -> bool {
+        let Some(link) = self.table.get_mut(key) else { return false };
+        while let Some(segment) = link.unsent.front_mut() {
+            let len = segment_len(segment);
+            match env.io.send_segment(link.fd, segment) {
+                Sent::Bytes(n) if n < len => {
+                    advance(segment, n);
+                    link.blocked = true;
+                    *bytes += link.credit(n);
+                    return true;
+                }
+                Sent::Bytes(n) => {
+                    link.unsent.pop_front();
+                    *bytes += link.credit(n);
+                }
+                Sent::Dead | Sent::FileFailed => return false,
+            }
+        }
+        true
+    }
+
+    /// The fetch for which a link shakes hands, if that is what the link is about.
+    pub(crate) fn in_handshake(&self, key: SlabKey<UpstreamLink>) -> Option<SlabKey<LiveFetch>> {
+        let link = self.table.get(key)?;
+        link.fetch.filter(|_| link.is_handshaking())
+    }
+
+    /// The connection stands: what its fetch is told, or first of all the origin.
+    pub(crate) fn greet(&mut self, key: SlabKey<UpstreamLink>) -> FetchWake {
+        debug_assert!(self.table.get(key).is_some_and(|link| link.stands), "the call was answered");
+        match self.table.get_mut(key) {
+            Some(link) if link.secured.is_some() => {
+                link.queue_own_words();
+                self.mark_link(key);
+                // Who speaks first, or hangs up, was reported with the connection.
+                self.read_again(key);
+                FetchWake::Handshaking
+            }
+            _ => FetchWake::Connected(key.to_bits()),
+        }
+    }
+
+    /// Closes idle connections.
+    pub(crate) fn drain<I: Io>(&mut self, env: &mut WorkerEnv<I>) {
+        for key in self.table.keys().collect::<Vec<_>>() {
+            if self.table.get(key).is_some_and(|link| link.fetch.is_none()) {
+                self.pools.forget(key.to_bits());
+                self.close_link(key, env);
+            }
+        }
+    }
+}

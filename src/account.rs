@@ -1,0 +1,47 @@
+//! The account that workers run as.
+
+use bolide_conf::model::Config;
+
+/// The default account of workers when root starts the server.
+pub(crate) const NOBODY: &str = "nobody";
+
+/// The account that workers run as: name, user and group number.
+pub(crate) type PurgeAccount = (String, u32, u32);
+
+/// The account that a configuration names; none if this process has no rights to give up.
+///
+/// # Errors
+///
+/// There is no such account, in nginx's words.
+pub(crate) fn account(config: &Config) -> Result<Option<PurgeAccount>, Vec<String>> {
+    if !bolide_io::process::is_root() {
+        return Ok(None);
+    }
+    let Some(user) = &config.main.user else {
+        let (uid, gid) = bolide_io::process::find_user(NOBODY, None)
+            .ok_or_else(|| vec![format!("getpwnam(\"{NOBODY}\") failed")])?;
+        return Ok(Some((NOBODY.to_owned(), uid, gid)));
+    };
+    match bolide_io::process::find_user(user, config.main.group.as_deref()) {
+        Some((uid, gid)) => Ok(Some((user.clone(), uid, gid))),
+        None => {
+            let group = config.main.group.as_deref().unwrap_or_default();
+            let call = match bolide_io::process::find_user(user, None) {
+                Some(_) => format!("getgrnam(\"{group}\")"),
+                None => format!("getpwnam(\"{user}\")"),
+            };
+            let bolide_conf::SourcePlace { file, line } = &config.main.user_place;
+            Err(vec![format!("{call} failed in {file}:{line}")])
+        }
+    }
+}
+
+/// Makes the directories of temporary files for that account.
+///
+/// # Errors
+///
+/// There is no such account, or a directory cannot be made.
+pub(crate) fn make_temp_dirs(config: &Config) -> Result<(), Vec<String>> {
+    let owner = account(config)?.map(|(_, uid, gid)| (uid, gid));
+    crate::temp_dirs::make(config, owner).map_err(|text| vec![text])
+}
