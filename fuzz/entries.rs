@@ -25,6 +25,7 @@ pub(crate) const ALL: &[(&str, Entry)] = &[
     ("proxy", bolide_wire::proxy::fuzz::header),
     ("qpack", qpack),
     ("quic", quic),
+    ("resolver", bolide_resolver::fuzz::script),
     ("rules", bolide_cache::rules::fuzz::rules),
     ("ssi", bolide_ssi::fuzz::page),
     ("tls", tls),

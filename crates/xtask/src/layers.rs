@@ -16,6 +16,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("wire", &["base", "http"]),
     ("tls", &["base"]),
     ("quic", &["base"]),
+    ("resolver", &["base"]),
     ("conf", &["base", "http"]),
     ("files", &["base", "http"]),
     ("upstream", &["base", "http", "wire", "conf"]),
@@ -25,14 +26,14 @@ const TABLE: &[(&str, &[&str])] = &[
         "worker",
         &[
             "base", "http", "wire", "conf", "files", "upstream", "esi", "ssi", "cache", "engine",
-            "io", "tls", "quic",
+            "io", "tls", "quic", "resolver",
         ],
     ),
     (
         "sim",
         &[
             "base", "http", "wire", "conf", "files", "upstream", "esi", "ssi", "cache", "engine",
-            "io", "tls", "quic", "worker", "testkit",
+            "io", "tls", "quic", "resolver", "worker", "testkit",
         ],
     ),
     ("testkit", &[]),

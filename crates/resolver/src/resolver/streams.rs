@@ -1,0 +1,96 @@
+//! Streams to servers: what is sent over them, and messages cut out of what comes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bolide_base::{Instant, Now};
+
+use super::{NameQuery, Resolver, ResolverEffect, Transport};
+
+/// How long a stream stays open after the last question was sent over it.
+const STREAM_AFTER: Duration = Duration::from_secs(5);
+
+/// What came of a stream and is no whole message yet.
+#[derive(Debug, Default)]
+pub(super) struct DnsStream {
+    /// Fewer bytes than the length of a message and one message have.
+    received: Vec<u8>,
+    /// When it is given up; `None` if it is closed.
+    until: Option<Instant>,
+}
+
+impl DnsStream {
+    pub(super) const fn until(&self) -> Option<Instant> {
+        self.until
+    }
+}
+
+impl Resolver {
+    /// Bytes of the stream to a server.
+    pub fn receive_stream(&mut self, server: usize, bytes: &[u8], now: Now) {
+        let Some(stream) = self.streams.get_mut(server) else { return };
+        let mut all = std::mem::take(&mut stream.received);
+        all.extend_from_slice(bytes);
+        let mut rest = &all[..];
+        while let Some((message, behind)) = cut(rest) {
+            self.receive(server, message, Transport::Stream, now);
+            rest = behind;
+            // One line for the log is enough about a server that sends nothing over and over.
+            if message.is_empty() {
+                self.handle_closed(server);
+                return self.effects.push_back(ResolverEffect::Close(server));
+            }
+        }
+        if let Some(stream) = self.streams.get_mut(server) {
+            stream.received = rest.to_vec();
+        }
+    }
+
+    /// The stream to a server is closed, or could not be opened.
+    pub fn handle_closed(&mut self, server: usize) {
+        if let Some(stream) = self.streams.get_mut(server) {
+            *stream = DnsStream::default();
+        }
+    }
+
+    /// Bytes of a question were sent over the stream to a server.
+    pub fn handle_written(&mut self, server: usize, now: Now) {
+        if let Some(stream) = self.streams.get_mut(server) {
+            stream.until = Some(now.mono.after(STREAM_AFTER));
+        }
+    }
+
+    pub(super) fn expire_streams(&mut self, now: Now) {
+        for (server, stream) in self.streams.iter_mut().enumerate() {
+            if stream.until.is_some_and(|until| until <= now.mono) {
+                *stream = DnsStream::default();
+                self.effects.push_back(ResolverEffect::Close(server));
+            }
+        }
+    }
+
+    pub(super) fn push_query(
+        &mut self,
+        name: Arc<[u8]>,
+        serial: u64,
+        server: usize,
+        mut messages: Vec<(Transport, Vec<u8>)>,
+    ) {
+        for (transport, message) in &mut messages {
+            if *transport == Transport::Stream {
+                let len = (message.len() as u16).to_be_bytes();
+                message.splice(0..0, len);
+            }
+        }
+        if !messages.is_empty() {
+            let query = NameQuery { name, serial, server, messages };
+            self.effects.push_back(ResolverEffect::Send(query));
+        }
+    }
+}
+
+/// The first message of a stream, and what stands behind it.
+fn cut(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (len, behind) = bytes.split_first_chunk::<2>()?;
+    behind.split_at_checked(usize::from(u16::from_be_bytes(*len)))
+}
