@@ -369,5 +369,6 @@ fn server(path: &Arc<Path>, children: u32) -> UpstreamServer {
         fail_timeout: Duration::from_secs(10),
         backup: false,
         down: false,
+        resolve: None,
     }
 }

@@ -61,6 +61,7 @@ mod purges;
 mod quic_listens;
 mod real_ip;
 mod reload;
+mod resolver;
 mod rewrite;
 mod rfc9110;
 mod rfc9112;

@@ -329,7 +329,7 @@ fn collect_hosts(
             b"listen" | b"set_real_ip_from" | b"debug_connection" => {
                 host_of(node.arg(0)).into_iter().for_each(&mut look_up);
             }
-            b"server" if node.block.is_none() => {
+            b"server" if node.block.is_none() && node.args().all(|arg| arg != b"resolve") => {
                 host_of(node.arg(0)).into_iter().for_each(&mut look_up);
             }
             // Without a port it is the name of a group.

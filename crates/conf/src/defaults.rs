@@ -124,7 +124,7 @@ pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
         http2_chunk_size: bolide_http::CHUNK_SIZE,
         chunked_transfer_encoding: true,
         msie_padding: true,
-        resolver: Arc::default(),
+        resolver: None,
         resolver_timeout: Duration::from_secs(30),
         origin: Arc::new(origin(options)),
         cache: Arc::default(),

@@ -67,6 +67,7 @@ mod upstream;
 mod zstd;
 
 pub use modules::configure_arguments;
+pub use peer::{PeerAddressText, cut as cut_address};
 
 pub(crate) use cache::CacheDraft;
 pub(crate) use cache_zone::{HeldPath, SharedZone};

@@ -12,7 +12,7 @@ use crate::model::{
     ListenTransport, LocationId, LogLevel, Matcher, OriginSettings, Pass, Protocol, ServerName,
     SourcePlace, TlsConf, VerifyClient, Workers, ZoneUse,
 };
-use crate::reader::{ConfReader, show};
+use crate::reader::{ConfReader, HttpDraft, show};
 
 /// The prefixes of two families of directives.
 const FASTCGI: &str = "fastcgi_";
@@ -51,6 +51,7 @@ impl ConfReader {
         if self.http.settings.is_none() {
             return;
         }
+        settle_resolvers(&mut self.http);
         self.check_groups(ended);
         self.check_origins();
         self.check_locations();
@@ -322,6 +323,29 @@ impl ConfReader {
                 }
             }
         }
+    }
+}
+
+/// Groups with names that are looked up while serving ask as the `http` block does.
+fn settle_resolvers(http: &mut HttpDraft) {
+    let Some(settings) = http.settings.clone() else { return };
+    for group in &mut http.upstreams {
+        if group.servers.iter().all(|server| server.resolve.is_none()) {
+            continue;
+        }
+        group.resolver = group.resolver.take().or_else(|| settings.resolver.clone());
+        group.resolver_timeout.get_or_insert(settings.resolver_timeout);
+        let (name, place) = (&group.name, &group.place);
+        let shown = format!("upstream \"{name}\" in {}:{}", place.file, place.line);
+        let message = if !group.is_shared {
+            format!("resolving names at run time requires {shown} to be in shared memory")
+        } else if group.resolver.is_none() {
+            format!("no resolver defined to resolve names at run time in {shown}")
+        } else {
+            continue;
+        };
+        // The order of the block does not matter: nginx ends at the first one.
+        http.upstream_faults.push((DirectiveNode::default(), message, place.clone()));
     }
 }
 

@@ -28,6 +28,7 @@ pub mod value;
 pub mod vars;
 
 pub use diagnostic::Diagnostic;
+pub use directives::{PeerAddressText, cut_address};
 pub use model::{Config, LogLevel, SourcePlace};
 pub use regex::{LetterCase, Regex};
 pub use source::{ConfSource, LoadOptions};

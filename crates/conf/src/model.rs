@@ -20,6 +20,7 @@ pub mod log;
 pub mod origin;
 pub mod origin_tls;
 pub mod proxy;
+pub mod resolver;
 pub mod rewrite;
 pub mod server;
 pub mod settings;
@@ -61,6 +62,7 @@ pub use proxy::{
     CookieFlags, CookieName, ProxyField, ProxySettings, ProxyUrl, ProxyVersion, Redirect,
     Replacement,
 };
+pub use resolver::NameServers;
 pub use rewrite::{FileTest, IfTest, RewriteOp, RewriteRule, SetTarget, Then};
 pub use server::{Http2, Http3, ServerConf, ServerId, ServerName, ServerSettings};
 pub use settings::{
@@ -75,7 +77,8 @@ pub use tls::{
     SessionCache, TlsConf, VerifyClient,
 };
 pub use upstream::{
-    Balance, Keepalive, PeerAddress, Queue, Upstream, UpstreamId, UpstreamKind, UpstreamServer,
+    Balance, Keepalive, PeerAddress, Queue, RunTimeName, Upstream, UpstreamId, UpstreamKind,
+    UpstreamServer,
 };
 
 /// A whole configuration.

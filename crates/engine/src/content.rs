@@ -17,4 +17,5 @@ pub(crate) mod proxied;
 pub(crate) mod returned;
 pub(crate) mod search;
 pub(crate) mod static_answer;
+pub(crate) mod target;
 pub(crate) mod upstream_tls;

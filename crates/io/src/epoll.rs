@@ -249,6 +249,22 @@ impl Io for Epoll {
         sys::connect_datagrams(to)
     }
 
+    fn call_datagrams(&mut self, to: SocketAddr) -> Result<Fd, FileFailure> {
+        sys::call_datagrams(to)
+    }
+
+    fn receive_datagram(&mut self, fd: Fd, into: &mut [u8]) -> Result<Option<usize>, i32> {
+        match sys::receive(fd.0, into) {
+            Ok(n) => Ok(Some(n)),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(errno(&error)),
+        }
+    }
+
+    fn send_datagram(&mut self, fd: Fd, bytes: &[u8]) -> Result<(), i32> {
+        sys::send(fd.0, bytes, sys::MoreToRead::No).map(|_| ()).map_err(|error| errno(&error))
+    }
+
     fn append(&mut self, log: &FileRef, bytes: &[u8]) -> Appended {
         crate::file::append(log, bytes)
     }

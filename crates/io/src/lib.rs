@@ -191,6 +191,24 @@ pub trait Io {
     ///
     /// The kernel's error; `connect` if the address has no listener.
     fn open_datagrams(&mut self, to: Callee<'_>) -> Result<FileRef, FileFailure>;
+    /// A socket whose datagrams go to one address and come from it. It is watched by level.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn call_datagrams(&mut self, to: SocketAddr) -> Result<Fd, FileFailure>;
+    /// Receives one datagram, as much of it as there is room for; `None` if none is waiting.
+    ///
+    /// # Errors
+    ///
+    /// The error number of the system, such as that of an earlier datagram that was refused.
+    fn receive_datagram(&mut self, fd: Fd, into: &mut [u8]) -> Result<Option<usize>, i32>;
+    /// Sends one datagram.
+    ///
+    /// # Errors
+    ///
+    /// The error number of the system; also if there is no room now.
+    fn send_datagram(&mut self, fd: Fd, bytes: &[u8]) -> Result<(), i32>;
     /// Writes to a log, or one datagram, as far as that is possible without waiting.
     fn append(&mut self, log: &FileRef, bytes: &[u8]) -> Appended;
     /// As [`Self::append`], in small pieces, for a file that other processes write to as well and

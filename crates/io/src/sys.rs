@@ -24,8 +24,8 @@ pub(crate) use process::{
     user_name, utc_offset_seconds, zone_name,
 };
 pub(crate) use socket::{
-    MoreToRead, SockOpt, accept, attach_reuseport_filter, bind, bind_unix, close, connect,
-    connect_datagrams, datagram_socket, listen, local_address, receive, send, send_pieces,
+    MoreToRead, SockOpt, accept, attach_reuseport_filter, bind, bind_unix, call_datagrams, close,
+    connect, connect_datagrams, datagram_socket, listen, local_address, receive, send, send_pieces,
     set_buffer, set_inheritable, set_linger_zero, set_option, set_reuse, shut_write, socket_error,
     stream_socket, take_inherited, tcp_info, unix_socket,
 };

@@ -664,6 +664,18 @@ impl Io for SimIo {
         self.open_log_as(SYSLOG, "connect")
     }
 
+    fn call_datagrams(&mut self, _to: SocketAddr) -> Result<Fd, FileFailure> {
+        Err(failure(ENOENT, "connect"))
+    }
+
+    fn receive_datagram(&mut self, _fd: Fd, _into: &mut [u8]) -> Result<Option<usize>, i32> {
+        Err(EIO)
+    }
+
+    fn send_datagram(&mut self, _fd: Fd, _bytes: &[u8]) -> Result<(), i32> {
+        Err(EIO)
+    }
+
     fn append_shared(&mut self, log: &FileRef, bytes: &[u8]) -> Appended {
         self.append(log, bytes)
     }

@@ -100,6 +100,9 @@ impl Scales<'_> {
             return false;
         }
         let rests = peer.health.note_failure(peer.rule, self.now);
+        if !self.group.is_pooled() {
+            return rests;
+        }
         if let Some(loss) = peer.weight.checked_div(peer.rule.max_fails) {
             let weight = self.pools.weight(peer);
             weight.effective = 0.max(weight.effective - i64::from(loss));
@@ -153,6 +156,11 @@ impl Scales<'_> {
         wanted: impl Fn(&Self, usize) -> bool,
     ) -> Option<usize> {
         let group = self.group;
+        if !group.is_pooled() {
+            // One request knows them, so that there is no turn to remember.
+            let mut range = range;
+            return range.find(|&index| self.can_be_asked(cursor, index) && wanted(self, index));
+        }
         let mut best: Option<(usize, i64)> = None;
         let mut total = 0;
         for index in range {

@@ -2,6 +2,9 @@
 //!
 //! The vocabulary between worker and fetch: values only, nothing here acts.
 
+use std::net::IpAddr;
+use std::sync::Arc;
+
 use bolide_base::prng::Prng;
 use bolide_base::{Instant, Now};
 use bolide_conf::model::PeerAddress;
@@ -9,13 +12,16 @@ use bolide_wire::{OriginError, OriginEvent};
 
 use crate::groups::UpstreamGroups;
 use crate::pool::LinkPools;
-use crate::request::OriginNews;
+use crate::request::{NameTarget, OriginNews};
 
 /// Why a fetch is stepped.
 #[derive(Debug)]
 pub enum FetchWake {
     /// It was made.
     Start,
+    /// The name of its target was looked up: the addresses, or why there are none, in the words of
+    /// the log.
+    Resolved(Result<Arc<[IpAddr]>, String>),
     /// The requested connection is established; the worker's name for it.
     Connected(u64),
     /// The connect failed, and there is nothing to release: the error number of the system.
@@ -74,6 +80,8 @@ pub enum Left {
 /// The effects of a fetch. The worker performs them in order; the fetch never does.
 #[derive(Debug)]
 pub enum FetchEffect {
+    /// Look the name of the target up, and wake with `Resolved`, unless the fetch finishes before.
+    Resolve(Box<NameTarget>),
     /// Connect there, wake with `Connected`, `ConnectFailed` or `BindFailed`.
     Connect(PeerAddress),
     /// Take the idle connection of this name; wake with `Connected`, or with `Gone`.

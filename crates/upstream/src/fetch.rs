@@ -33,10 +33,11 @@ use crate::request::{Attempt, Cause, ConnectRefused, OriginNews, OriginRequest, 
 use crate::retry::UpstreamFault;
 use crate::trial::{TrialLink, UpstreamTrial};
 
+mod queueing;
+mod resolving;
+
 /// How often the first fetch of the queue checks for a free place, even without a notice.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-/// The longest `Retry-After`, in seconds, for a client that found the queue full.
-const RETRY_AFTER_MAX: u64 = 60;
 
 /// One request to an upstream.
 #[derive(Debug)]
@@ -58,6 +59,8 @@ pub struct Fetch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FetchState {
     New,
+    /// The name of the server is looked up.
+    Resolving,
     /// Waits for a place until then.
     Queued(Instant),
     Connecting,
@@ -133,6 +136,9 @@ impl Fetch {
             (_, FetchWake::Abandoned) => self.handle_abandoned(ctx),
             (_, FetchWake::Deadline) => self.handle_deadline(ctx),
             (FetchState::New, FetchWake::Start) => self.start(ctx),
+            (FetchState::Resolving, FetchWake::Resolved(found)) => {
+                self.handle_resolved(found, ctx);
+            }
             (FetchState::Queued(_), FetchWake::Turn) => self.look_again(ctx),
             (FetchState::Connecting, FetchWake::Connected(name)) => {
                 self.handle_connected(name, ctx);
@@ -168,10 +174,10 @@ impl Fetch {
     }
 
     fn start(&mut self, ctx: &mut FetchCtx<'_>) {
-        self.begun = ctx.now.mono;
         let group = match &self.request.target {
             PassTarget::Group(id) => ctx.groups.group(*id).map(Arc::clone),
             PassTarget::Address(address) => Some(Arc::new(Group::of_address(address))),
+            PassTarget::Name(_) => return self.start_resolving(ctx),
         };
         let Some(group) = group else {
             self.refuse(
@@ -180,6 +186,12 @@ impl Fetch {
             );
             return;
         };
+        self.begin(group, ctx);
+    }
+
+    /// The servers are known: the first attempt begins.
+    fn begin(&mut self, group: Arc<Group>, ctx: &mut FetchCtx<'_>) {
+        self.begun = ctx.now.mono;
         let limit = self.request.settings.next_upstream_tries;
         self.tries = if limit == 0 { group.tries() } else { group.tries().min(limit) };
         let behind_others = ctx.pools.is_queued(&group);
@@ -257,70 +269,10 @@ impl Fetch {
         }
     }
 
-    fn wait(&mut self, ctx: &mut FetchCtx<'_>) {
-        let Some(group) = self.group.clone() else { return };
-        let Some(queue) = group.queue else { return self.find_no_server(ctx) };
-        let Ok(before) = ctx.pools.join(&group, ctx.me, queue.len) else {
-            self.log(LogLevel::Error, messages::QUEUE_FULL, messages::CONNECTING, ctx);
-            return self.turn_away(ctx);
-        };
-        self.state = FetchState::Queued(ctx.now.mono.after(queue.timeout));
-        // A place that became free before we were marked as waiting was offered to no fetch.
-        if before == 0 {
-            self.look_again(ctx);
-        }
-    }
-
-    /// Is queued: takes a place if there is one now.
-    fn look_again(&mut self, ctx: &mut FetchCtx<'_>) {
-        let Some(group) = self.group.clone() else { return };
-        match self.draw(ctx) {
-            // A place may be free at a server that already failed this request.
-            PeerChoice::Busy if group.has_place(ctx.now.mono) => {
-                ctx.pools.pass_turn(&group, ctx.me);
-            }
-            PeerChoice::Busy => {}
-            PeerChoice::Peer(peer, lease) => {
-                ctx.pools.leave(&group, ctx.me);
-                self.ask(peer, lease, ctx);
-            }
-            PeerChoice::NoServer => {
-                self.stop_waiting(&group, ctx);
-                self.find_no_server(ctx);
-            }
-        }
-    }
-
-    fn keep_waiting(&mut self, until: Instant, ctx: &mut FetchCtx<'_>) {
-        let Some(group) = self.group.clone() else { return };
-        if ctx.pools.is_first(&group, ctx.me) {
-            self.look_again(ctx);
-        }
-        if self.state == FetchState::Queued(until) && until <= ctx.now.mono {
-            self.log(LogLevel::Error, messages::TIMED_OUT, messages::WAITING, ctx);
-            self.stop_waiting(&group, ctx);
-            self.turn_away(ctx);
-        }
-    }
-
-    /// Leaves the queue without a place: the turn may have been ours, so another fetch must check.
-    fn stop_waiting(&mut self, group: &Group, ctx: &mut FetchCtx<'_>) {
-        ctx.pools.leave(group, ctx.me);
-        ctx.pools.release(group);
-    }
-
     fn find_no_server(&mut self, ctx: &mut FetchCtx<'_>) {
         self.log(LogLevel::Error, messages::NO_LIVE, messages::CONNECTING, ctx);
         self.tell_group_attempt(502, ctx);
         self.refuse(ConnectRefused { status: 502, retry_after: None, cause: Cause::Error }, ctx);
-    }
-
-    fn turn_away(&mut self, ctx: &mut FetchCtx<'_>) {
-        let queue = self.group.as_ref().and_then(|group| group.queue);
-        let seconds = queue.map_or(1, |queue| queue.timeout.as_millis().div_ceil(1000) as u64);
-        self.tell_group_attempt(503, ctx);
-        let retry_after = Some(seconds.clamp(1, RETRY_AFTER_MAX) as u32);
-        self.refuse(ConnectRefused { status: 503, retry_after, cause: Cause::Busy }, ctx);
     }
 
     fn handle_connected(&mut self, name: u64, ctx: &mut FetchCtx<'_>) {

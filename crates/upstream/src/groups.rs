@@ -198,11 +198,16 @@ impl Group {
     /// A group of one address that is not in the configuration.
     #[must_use]
     pub fn of_address(address: &PeerAddress) -> Self {
-        let name: Arc<str> = address.to_string().into();
-        let peer = UpstreamPeer {
+        Self::of_addresses(address.to_string().into(), std::slice::from_ref(address))
+    }
+
+    /// A group of addresses that is not in the configuration: equal ones, asked in their order.
+    #[must_use]
+    pub fn of_addresses(name: Arc<str>, addresses: &[PeerAddress]) -> Self {
+        let peer = |address: &PeerAddress| UpstreamPeer {
             number: UNPOOLED,
             address: address.clone(),
-            name: Arc::clone(&name),
+            name: address.to_string().into(),
             server: 0,
             server_name: Arc::clone(&name),
             weight: 1,
@@ -211,13 +216,13 @@ impl Group {
             rule: HealthRule { max_fails: 1, fail_timeout: Duration::from_secs(10) },
             health: Arc::default(),
         };
+        let peers: Vec<UpstreamPeer> = addresses.iter().map(peer).collect();
         Self {
-            name,
             kind: UpstreamKind::Address,
             number: UNPOOLED,
             balance: Balance::RoundRobin,
-            peers: vec![peer],
-            primary: 1,
+            primary: peers.len(),
+            peers,
             keepalive: Keepalive {
                 idle_max: 0,
                 requests: 0,
@@ -227,6 +232,7 @@ impl Group {
             queue: None,
             waiting: Arc::default(),
             points: Vec::new(),
+            name,
         }
     }
 

@@ -19,9 +19,11 @@ mod trial;
 pub use ctx::{FetchCtx, FetchEffect, FetchFate, FetchWake, Left};
 pub use fetch::Fetch;
 pub use groups::{Group, UpstreamGroups};
+pub use messages::reason;
 pub use pool::{LinkPools, Notice, Turns};
 pub use request::{
-    Attempt, Cause, ConnectRefused, LocalAddress, OriginNews, OriginRequest, PassTarget, Secure,
+    Attempt, Cause, ConnectRefused, LocalAddress, NameTarget, OriginNews, OriginRequest,
+    PassTarget, Secure,
 };
 
 #[cfg(test)]

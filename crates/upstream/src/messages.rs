@@ -68,8 +68,9 @@ pub(crate) fn stderr(protocol: Protocol, text: &[u8]) -> Option<Vec<u8>> {
     Some(line)
 }
 
-/// `111: Connection refused`
-fn reason(errno: i32) -> String {
+/// An error number with its words, as in nginx's log: `111: Connection refused`.
+#[must_use]
+pub fn reason(errno: i32) -> String {
     let text = std::io::Error::from_raw_os_error(errno).to_string();
     let words = text.split(" (os error").next().unwrap_or_default();
     format!("{errno}: {words}")

@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bolide_base::Spool;
-use bolide_conf::model::{LogLevel, OriginSettings, PeerAddress, Protocol};
+use bolide_conf::model::{LogLevel, NameServers, OriginSettings, PeerAddress, Protocol};
 use bolide_http::{FieldMap, OriginHead, Params};
 use bytes::Bytes;
 
@@ -66,6 +67,21 @@ pub enum PassTarget {
     Group(bolide_conf::model::UpstreamId),
     /// An address computed from variables.
     Address(PeerAddress),
+    /// A name computed from variables, to be looked up.
+    Name(Box<NameTarget>),
+}
+
+/// A name to be looked up for one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NameTarget {
+    /// The host.
+    pub host: Box<[u8]>,
+    /// The port of its addresses.
+    pub port: u16,
+    /// The servers to ask.
+    pub servers: Arc<NameServers>,
+    /// `resolver_timeout`
+    pub timeout: Duration,
 }
 
 /// News for an exchange about its upstream request.
@@ -123,6 +139,8 @@ pub enum Cause {
     InvalidHead,
     /// All are busy.
     Busy,
+    /// The name of the server is not known.
+    Unresolved,
 }
 
 /// One attempt, for `$upstream_*`. Times are milliseconds since the attempt began.

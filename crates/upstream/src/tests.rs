@@ -382,6 +382,7 @@ impl Life {
         told: &str,
     ) {
         match effect {
+            FetchEffect::Resolve(_) => panic!("no name is asked for; {told}"),
             FetchEffect::Connect(_) => {
                 assert_eq!(self.held, Held::Nothing, "{told}");
                 self.held = Held::Fresh;

@@ -8,6 +8,7 @@ use bolide_upstream::{Fetch, UpstreamGroups};
 use bolide_wire::OriginConnSettings;
 
 use crate::exchange_table::ActiveExchange;
+use crate::lookups::NameLookup;
 use crate::upstream_link::UpstreamLink;
 
 /// A request to an origin in flight.
@@ -20,6 +21,8 @@ pub(crate) struct LiveFetch {
     pub(crate) fill: Option<Box<Fill>>,
     /// The connection that it uses.
     pub(crate) link: Option<SlabKey<UpstreamLink>>,
+    /// The name that it waits for.
+    pub(crate) lookup: Option<NameLookup>,
     /// The groups of the configuration that its exchange is answered by.
     pub(crate) groups: Arc<UpstreamGroups>,
     /// What TLS to origins is like there, if it is wanted.

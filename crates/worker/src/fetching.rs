@@ -88,6 +88,7 @@ impl Origins {
             exchange: None,
             fill: None,
             link: None,
+            lookup: None,
             pulled: 0,
             given: 0,
             answers_head,
@@ -226,6 +227,7 @@ impl Origins {
         exchanges: &mut Exchanges,
     ) -> Option<FetchWake> {
         match effect {
+            FetchEffect::Resolve(target) => self.begin_lookup(key, &target, env),
             FetchEffect::Connect(to) => return self.call_origin(key, &to, env),
             FetchEffect::Reuse(name) => return self.reuse_link(key, name, env),
             FetchEffect::Send => self.start_link(key, env),
@@ -285,6 +287,9 @@ impl Origins {
         self.release_link(key, FetchFate::Close, env);
         let Some(live) = self.fetches.remove(key) else { return };
         debug_assert!(live.link.is_none(), "a fetch lets go of its link before it ends");
+        if let Some(lookup) = live.lookup {
+            self.leave_lookup(lookup, env);
+        }
         if let Some(exchange) = live.exchange {
             exchanges.note_fetch_over(exchange, key);
         }

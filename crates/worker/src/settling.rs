@@ -40,6 +40,9 @@ impl<I: Io> Requests<I> {
         {
             self.step(key, wake);
         }
+        while let Some((key, wake)) = self.origins.named.pop_front() {
+            self.origins.step_fetch(key, wake, &mut self.env, &mut self.exchanges);
+        }
         while let Some(key) = self.exchanges.left.pop() {
             self.leave_if_alone(key);
         }

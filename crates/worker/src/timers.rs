@@ -7,6 +7,7 @@ use bolide_io::{Io, Reset};
 use crate::env::WorkerEnv;
 use crate::exchange_table::Owner;
 use crate::heartbeat::Doing;
+use crate::naming::expire_names;
 use crate::tcp::TcpConn;
 use crate::tcp_side::TcpExpiry;
 use crate::token::PollToken;
@@ -44,6 +45,10 @@ impl<I: Io> Worker<I> {
                     if listeners.expire(at, now, wheel) {
                         self.requests.env.watch_listeners();
                     }
+                }
+                Some(PollToken::NamesDue(place)) => {
+                    let (origins, env, _) = self.requests.upstream();
+                    expire_names(origins, place, at, env);
                 }
                 Some(PollToken::Links) => {
                     self.requests.origins.links.armed.fired(at);

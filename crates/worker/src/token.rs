@@ -4,6 +4,7 @@ use bolide_base::SlabKey;
 
 use crate::exchange_table::ActiveExchange;
 use crate::heartbeat::Doing;
+use crate::name_sockets::NameSocket;
 use crate::quic_conn::QuicConn;
 use crate::tcp::TcpConn;
 use crate::upstream_link::UpstreamLink;
@@ -43,6 +44,10 @@ pub(crate) enum PollToken {
     LateTcp(SlabKey<TcpConn>),
     /// Streams of a QUIC connection that do.
     LateQuic(SlabKey<QuicConn>),
+    /// A socket to a name server.
+    Names(NameSocket),
+    /// The resolver in this place.
+    NamesDue(u32),
 }
 
 /// The top byte of a generation is lent to the kind; 24 bits of generation are left, so a key
@@ -69,6 +74,8 @@ impl PollToken {
             Self::Accepting => (13, 0),
             Self::LateTcp(key) => (14, key.to_bits()),
             Self::LateQuic(key) => (15, key.to_bits()),
+            Self::Names(socket) => (16, socket.to_bits()),
+            Self::NamesDue(place) => (17, u64::from(place)),
         };
         debug_assert!(bits <= BITS, "generations of slabs leave the top byte free");
         kind << KIND_SHIFT | bits & BITS
@@ -82,6 +89,7 @@ impl PollToken {
             Self::Udp(_) | Self::Quic(_) | Self::Ping(_) => Doing::Datagrams,
             Self::Tcp(_) | Self::LateTcp(_) | Self::LateQuic(_) => Doing::Reading,
             Self::Link(_) | Self::Links | Self::Fetch(_) => Doing::Origins,
+            Self::Names(_) | Self::NamesDue(_) => Doing::Origins,
             Self::Exchange(_) | Self::Body(_) | Self::Stall(_) | Self::Overtime => Doing::Reading,
         }
     }
@@ -93,6 +101,7 @@ impl PollToken {
             Self::Quic(_) | Self::Ping(_) | Self::LateQuic(_) => Doing::QuicDeadline,
             Self::Exchange(_) | Self::Body(_) | Self::Stall(_) => Doing::RequestDeadline,
             Self::Link(_) | Self::Links | Self::Fetch(_) => Doing::OriginDeadline,
+            Self::Names(_) | Self::NamesDue(_) => Doing::OriginDeadline,
             Self::Mail | Self::Listener(_) | Self::Udp(_) => Doing::OtherDeadline,
             Self::Overtime | Self::Accepting => Doing::OtherDeadline,
         }
@@ -117,6 +126,8 @@ impl PollToken {
             13 => Self::Accepting,
             14 => Self::LateTcp(SlabKey::from_bits(bits)),
             15 => Self::LateQuic(SlabKey::from_bits(bits)),
+            16 => Self::Names(NameSocket::from_bits(bits)),
+            17 => Self::NamesDue(bits as u32),
             _ => return None,
         })
     }
@@ -146,6 +157,7 @@ mod tests {
             PollToken::Accepting,
             PollToken::LateTcp(SlabKey::from_bits(13)),
             PollToken::LateQuic(SlabKey::from_bits(14)),
+            PollToken::NamesDue(15),
         ] {
             assert_eq!(PollToken::unpack(token.pack()), Some(token));
         }

@@ -3,14 +3,18 @@
 //! News for an exchange never reach it from within a step of its own: they stand in a queue that is
 //! emptied between two reports.
 
+use std::collections::VecDeque;
+
 use bolide_base::deadline_queue::Armed;
 use bolide_base::limits::EXCHANGES_MAX;
 use bolide_base::{CopyPolicy, SendChain, Slab, SlabKey};
-use bolide_upstream::{FetchEffect, Turns};
+use bolide_upstream::{FetchEffect, FetchWake, Turns};
 use bolide_wire::OriginEvent;
 
 use crate::exchange_table::ActiveExchange;
 use crate::fetches::LiveFetch;
+use crate::lookups::Lookups;
+use crate::name_sockets::NameSocket;
 use crate::origin_links::OriginLinks;
 use crate::tls_conn::Secrets;
 use crate::upstream_link::UpstreamLink;
@@ -20,6 +24,10 @@ use crate::upstream_link::UpstreamLink;
 pub(crate) struct Origins {
     pub(crate) fetches: Slab<LiveFetch>,
     pub(crate) links: OriginLinks,
+    /// Names that are looked up.
+    pub(crate) lookups: Lookups,
+    /// What fetches are to be woken with whose names were looked up.
+    pub(crate) named: VecDeque<(SlabKey<LiveFetch>, FetchWake)>,
     /// What TLS to origins is like.
     pub(crate) secrets: Secrets,
     /// A fetch was stepped since turns were taken.
@@ -41,11 +49,13 @@ pub(crate) struct Origins {
 }
 
 impl Origins {
-    /// Nothing yet, for the worker of this number.
-    pub(crate) fn new(worker: u16) -> Self {
+    /// Nothing yet, for the worker of this number; `token` is that of a socket to a name server.
+    pub(crate) fn new(worker: u16, token: fn(NameSocket) -> u64) -> Self {
         Self {
             fetches: Slab::with_capacity(EXCHANGES_MAX),
             links: OriginLinks::new(worker),
+            lookups: Lookups::new(token),
+            named: VecDeque::new(),
             secrets: Secrets::default(),
             stepped: false,
             armed_slots: Vec::new(),
@@ -64,6 +74,7 @@ impl Origins {
     pub(crate) fn is_busy(&self) -> bool {
         !(self.links.again.is_empty()
             && self.links.dirty.is_empty()
+            && self.named.is_empty()
             && self.unheard.is_empty()
             && !self.unwaited.has_grown())
     }
@@ -71,7 +82,7 @@ impl Origins {
     /// Whether something is to be done before the turn goes on.
     #[inline]
     pub(crate) fn is_unsettled(&self) -> bool {
-        self.stepped || !self.unheard.is_empty()
+        self.stepped || !self.unheard.is_empty() || !self.named.is_empty()
     }
 
     /// A fetch with its connection.

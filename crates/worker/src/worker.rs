@@ -94,7 +94,7 @@ impl<I: Io> Worker<I> {
         });
         let requests = Requests {
             exchanges: Exchanges::new(),
-            origins: Origins::new(number),
+            origins: Origins::new(number, |socket| PollToken::Names(socket).pack()),
             background: Background::new(jobs, number, secret),
             spooling: Spooling::default(),
             clients: Clients::new(QuicSide::new(clock)),
@@ -210,11 +210,16 @@ impl<I: Io> Worker<I> {
                 let (origins, env, exchanges) = self.requests.upstream();
                 origins.wake_link(key, report, env, exchanges);
             }
+            Some(PollToken::Names(socket)) => {
+                let (origins, env, _) = self.requests.upstream();
+                origins.wake_names(socket, report, env);
+            }
             Some(
                 PollToken::Quic(_)
                 | PollToken::Exchange(_)
                 | PollToken::Body(_)
-                | PollToken::Fetch(_),
+                | PollToken::Fetch(_)
+                | PollToken::NamesDue(_),
             )
             | Some(
                 PollToken::Links | PollToken::Ping(_) | PollToken::Stall(_) | PollToken::Overtime,

@@ -10,7 +10,8 @@ use crate::directive::{
     size, value,
 };
 use crate::model::{
-    IfModifiedSince, KeepaliveDisable, LingeringClose, LocationSettings, Satisfy, ServerTokens,
+    IfModifiedSince, KeepaliveDisable, LingeringClose, LocationSettings, NameServers, PeerAddress,
+    Satisfy, ServerTokens,
 };
 use crate::reader::{
     ConfReader, DUPLICATE, INVALID, ReadFault, ReadResult, invalid_value, show, size as bytes,
@@ -20,6 +21,9 @@ use crate::vars::Template;
 
 const H: Contexts = Contexts::HTTP;
 const HSL: Contexts = Contexts::HSL;
+
+/// The port of a name server without one.
+const NAMES_PORT: u16 = 53;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
     block("http", Contexts::MAIN, Args::NONE, http)
@@ -133,13 +137,14 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .doc("Without effect: error pages are not padded for old MSIE.", "msie_padding off;"),
     list("resolver", HSL, Args::at_least(1), resolver)
         .doc(
-            "Without effect: names are resolved when the configuration is read.",
-            "resolver 127.0.0.53 valid=30s;",
+            "The servers asked for names that variables give, and for `server … resolve`. Answers \
+             are good for their TTL, or for `valid`; `status_zone` is without effect.",
+            "resolver 127.0.0.53 valid=30s ipv6=off;",
         )
         .takes("HOST… [valid=SECONDS] [ipv4=on|off] [ipv6=on|off] [status_zone=NAME]")
         .without("none"),
     millis("resolver_timeout", HSL, |r| &mut r.settings().resolver_timeout)
-        .doc("Without effect: how long a lookup may take.", "resolver_timeout 5s;"),
+        .doc("How long a request waits for a name.", "resolver_timeout 5s;"),
     value("aio", HSL, Args::ONE, aio)
         .doc("Without effect: the way to read files is chosen automatically.", "aio threads;")
         .takes("on | off | threads[=NAME]")
@@ -295,47 +300,70 @@ fn resolver(r: &mut ConfReader, node: &Node) -> ReadResult {
     if r.again {
         return Err(DUPLICATE);
     }
-    let words = name_servers(r, node)?;
-    r.settings().resolver = Arc::new(words);
+    let servers = name_servers(r, node)?;
+    r.settings().resolver = servers;
     Ok(())
 }
 
-/// Checks name servers and their parameters.
-pub(super) fn name_servers(r: &ConfReader, node: &Node) -> Result<Vec<String>, ReadFault> {
-    let (mut words, mut has_server) = (Vec::new(), false);
+/// Reads name servers and their parameters; `None` if only sockets are named, which answer no
+/// questions.
+pub(super) fn name_servers(
+    r: &ConfReader,
+    node: &Node,
+) -> Result<Option<Arc<NameServers>>, ReadFault> {
+    let mut made = NameServers { servers: Vec::new(), valid: None, ipv4: true, ipv6: true };
+    let mut has_server = false;
     for word in node.args() {
         let text = show(word);
         let (name, value) = text.split_once('=').unwrap_or((&text, ""));
         let fits = match name {
-            "valid" => values::time(value.as_bytes(), Unit::Seconds).is_some(),
-            "ipv4" | "ipv6" => matches!(value, "on" | "off"),
+            "valid" => {
+                let time = values::time(value.as_bytes(), Unit::Seconds);
+                // As in nginx, 0 is the TTL.
+                made.valid = time.map(|time| time.as_secs()).filter(|seconds| *seconds > 0);
+                time.is_some()
+            }
+            "ipv4" => on_or_off(value, &mut made.ipv4),
+            "ipv6" => on_or_off(value, &mut made.ipv6),
             "status_zone" => !value.is_empty(),
             _ => {
-                let fault = |why| ReadFault::Text(format!("{why} in resolver \"{text}\""));
-                match cut(word) {
-                    Ok(PeerAddressText::Unix(_)) => {}
-                    Ok(PeerAddressText::Inet { host, port }) => {
-                        look_up(r, &host, port.unwrap_or(53)).map_err(fault)?;
-                    }
-                    Err(why) => return Err(fault(why)),
-                }
                 has_server = true;
+                add_name_server(r, word, &mut made)
+                    .map_err(|why| ReadFault::Text(format!("{why} in resolver \"{text}\"")))?;
                 true
             }
         };
         if !fits {
             return Err(ReadFault::Text(format!("invalid parameter: {text}")));
         }
-        words.push(text.into_owned());
     }
     if !has_server {
         return Err(ReadFault::Text("no name servers defined".to_owned()));
     }
-    let off = |family: &str| words.iter().any(|word| *word == format!("{family}=off"));
-    if off("ipv4") && off("ipv6") {
+    if !made.ipv4 && !made.ipv6 {
         return Err(ReadFault::Text("\"ipv4\" and \"ipv6\" cannot both be \"off\"".to_owned()));
     }
-    Ok(words)
+    Ok(Some(made).filter(|made| !made.servers.is_empty()).map(Arc::new))
+}
+
+fn on_or_off(value: &str, into: &mut bool) -> bool {
+    *into = value == "on";
+    matches!(value, "on" | "off")
+}
+
+/// Adds a server; all addresses of a name.
+fn add_name_server(
+    r: &ConfReader,
+    word: &[u8],
+    made: &mut NameServers,
+) -> Result<(), &'static str> {
+    let PeerAddressText::Inet { host, port } = cut(word)? else { return Ok(()) };
+    let addresses = look_up(r, &host, port.unwrap_or(NAMES_PORT))?;
+    made.servers.extend(addresses.iter().filter_map(|address| match address {
+        PeerAddress::Inet(address) => Some(*address),
+        PeerAddress::Unix(_) => None,
+    }));
+    Ok(())
 }
 
 fn aio(r: &mut ConfReader, node: &Node) -> ReadResult {

@@ -16,7 +16,7 @@ pub(super) const UNIX_PATH_MAX: usize = 107;
 
 /// An address, split but not resolved.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum PeerAddressText {
+pub enum PeerAddressText {
     /// `unix:PATH`
     Unix(Arc<Path>),
     /// `HOST`, `HOST:PORT`
@@ -28,8 +28,12 @@ pub(super) enum PeerAddressText {
     },
 }
 
-/// Splits an address; an error has nginx's words.
-pub(super) fn cut(word: &[u8]) -> Result<PeerAddressText, &'static str> {
+/// Splits an address.
+///
+/// # Errors
+///
+/// It is none; nginx's words.
+pub fn cut(word: &[u8]) -> Result<PeerAddressText, &'static str> {
     if let Some(path) = strip_unix(word) {
         return match path.len() {
             0 => Err("no path in the unix domain socket"),

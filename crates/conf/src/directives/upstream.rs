@@ -8,9 +8,7 @@ use super::pass::{self, GroupKey};
 use super::peer::{self, PeerAddressText};
 use crate::ast::Node;
 use crate::diagnostic::Diagnostic;
-use crate::directive::{
-    Args, Contexts, DirectiveForm, DirectiveSpec, Inheritance, accepted, leaf, millis, own, value,
-};
+use crate::directive::{Args, Contexts, DirectiveSpec, Inheritance, leaf, millis, own, value};
 use crate::model::{
     Balance, Keepalive, LogLevel, PeerAddress, Queue, SourcePlace, Upstream, UpstreamKind,
     UpstreamServer,
@@ -28,10 +26,14 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         )
         .takes("NAME"),
     own("server", U, Args::at_least(1), server)
-        .doc("A server of the group.", "server 10.0.0.2:9000 weight=5 max_fails=3;")
+        .doc(
+            "A server of the group. With `resolve`, its name is looked up while serving, and again \
+             when the answer is no longer good; the group needs a `zone` and a `resolver`.",
+            "server 10.0.0.2:9000 weight=5 max_fails=3;",
+        )
         .takes(
             "HOST [weight=NUMBER] [max_conns=NUMBER] [max_fails=NUMBER] [fail_timeout=SECONDS] \
-         [backup] [down] [PARAMETER…]",
+         [backup] [down] [resolve]",
         )
         .without("none; `weight` and `max_fails` default to 1, `fail_timeout` to 10s"),
     own("least_conn", U, Args::NONE, |r, _| balance(r, Balance::LeastConn))
@@ -86,16 +88,22 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         )
         .takes("NAME [SIZE]")
         .without("none"),
-    accepted(
-        "resolver",
-        U,
-        Args::at_least(1),
-        DirectiveForm::Check(|r, node| name_servers(r, node).map(|_| ())),
-    )
-    .doc("Without effect: name servers for `resolve`.", "resolver 127.0.0.53;")
-    .takes("HOST… [valid=SECONDS] [ipv4=on|off] [ipv6=on|off] [status_zone=NAME]"),
-    accepted("resolver_timeout", U, Args::ONE, DirectiveForm::Millis)
-        .doc("Without effect: the timeout of name resolution.", "resolver_timeout 5s;"),
+    value("resolver", U, Args::at_least(1), |r, node| {
+        let servers = name_servers(r, node)?;
+        group(r).resolver = servers;
+        Ok(())
+    })
+    .doc("The servers asked for names with `resolve`.", "resolver 127.0.0.53 valid=10s;")
+    .takes("HOST… [valid=SECONDS] [ipv4=on|off] [ipv6=on|off] [status_zone=NAME]")
+    .without("that of the `http` block"),
+    value("resolver_timeout", U, Args::ONE, |r, node| {
+        let time = values::time(node.arg(0), Unit::Millis).ok_or(INVALID)?;
+        group(r).resolver_timeout = Some(time);
+        Ok(())
+    })
+    .doc("How long a name with `resolve` is waited for.", "resolver_timeout 5s;")
+    .takes("TIME")
+    .without("that of the `http` block"),
 ];
 
 /// The largest effective weight: `hash … consistent` stores points for each unit.
@@ -126,6 +134,9 @@ pub(super) fn empty(name: &str, kind: UpstreamKind, place: SourcePlace) -> Upstr
             timeout: Duration::from_secs(60),
         },
         queue: None,
+        resolver: None,
+        resolver_timeout: None,
+        is_shared: false,
         place,
     }
 }
@@ -141,6 +152,7 @@ pub(super) fn server_of(name: &str, addresses: Vec<PeerAddress>) -> UpstreamServ
         fail_timeout: Duration::from_secs(10),
         backup: false,
         down: false,
+        resolve: None,
     }
 }
 
@@ -181,11 +193,14 @@ fn server(r: &mut ConfReader, node: &Node) -> ReadResult {
         PeerAddressText::Unix(path) => vec![PeerAddress::Unix(path)],
         PeerAddressText::Inet { host, port } => {
             let is_name = host.parse::<std::net::Ipv4Addr>().is_err() && !host.starts_with('[');
-            if let (true, Some(parameter)) = (is_name, at_run_time) {
-                let text = format!("parameter \"{parameter}\" is not implemented yet");
-                return Err(ReadFault::Text(text));
+            let port = port.unwrap_or(80);
+            match at_run_time {
+                Some(parameter) if is_name => {
+                    let text = format!("parameter \"{parameter}\" is not implemented yet");
+                    return Err(ReadFault::Text(text));
+                }
+                _ => peer::look_up(r, &host, port).map_err(in_upstream)?,
             }
-            peer::look_up(r, &host, port.unwrap_or(80)).map_err(in_upstream)?
         }
     };
     group(r).servers.push(made);
@@ -227,7 +242,9 @@ fn parameter(
             made.backup = true;
         }
         b"down" => made.down = true,
-        b"resolve" => *at_run_time = Some("resolve"),
+        b"resolve" => {
+            at_run_time.get_or_insert("resolve");
+        }
         b"service=" => *at_run_time = Some("service"),
         b"route=" | b"drain" => {
             let shown = show(word);
@@ -310,5 +327,6 @@ fn zone(r: &mut ConfReader, node: &Node) -> ReadResult {
         }
         size = bytes;
     }
+    group(r).is_shared = true;
     share(r, name, SharedZone { size, used_by: Use::Group })
 }

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::resolver::NameServers;
 use super::{
     AccessLogs, AccessRule, AuthRequest, BodyFiles, Brotli, CacheSettings, ErrorLog, Filters, Gzip,
     LimitRules, LogFileCache, OriginSettings, RealIp, Referers, SecureLink, TempPath, TypeSet,
@@ -162,8 +163,8 @@ pub struct LocationSettings {
     pub chunked_transfer_encoding: bool,
     /// `msie_padding`
     pub msie_padding: bool,
-    /// `resolver`: addresses and parameters as written.
-    pub resolver: Arc<Vec<String>>,
+    /// `resolver`
+    pub resolver: Option<Arc<NameServers>>,
     /// `resolver_timeout`
     pub resolver_timeout: Duration,
     /// The upstream settings of the location: `fastcgi_*`, or `proxy_*` for HTTP.

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::SourcePlace;
+use super::{NameServers, SourcePlace};
 use crate::vars::Template;
 
 /// An index into [`super::Http::upstreams`].
@@ -35,6 +35,12 @@ pub struct Upstream {
     pub keepalive: Keepalive,
     /// Requests that may queue when all servers are busy (`max_conns`), and how long.
     pub queue: Option<Queue>,
+    /// `resolver`, or that of the `http` block, if names of servers are looked up at run time.
+    pub resolver: Option<Arc<NameServers>>,
+    /// `resolver_timeout`, or that of the `http` block.
+    pub resolver_timeout: Option<Duration>,
+    /// `zone`
+    pub is_shared: bool,
     /// Where it was written.
     pub place: SourcePlace,
 }
@@ -92,6 +98,17 @@ pub struct UpstreamServer {
     pub backup: bool,
     /// `down`
     pub down: bool,
+    /// `resolve`: the name is looked up while serving, again and again.
+    pub resolve: Option<RunTimeName>,
+}
+
+/// The name of a server that is looked up while serving.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunTimeName {
+    /// The host.
+    pub host: Arc<str>,
+    /// The port of its addresses.
+    pub port: u16,
 }
 
 /// The address of an upstream server.

@@ -112,6 +112,8 @@ impl Caching {
             StaleCause::Failed(Cause::Timeout) => stale.timeout,
             StaleCause::Failed(Cause::InvalidHead) => stale.invalid_header,
             StaleCause::Failed(Cause::Busy) => stale.error || stale.http_503,
+            // As in nginx, this is no failure of an upstream server.
+            StaleCause::Failed(Cause::Unresolved) => return false,
         };
         is_covered || now_ms < self.said_until(old, ControlTarget::Errors)
     }

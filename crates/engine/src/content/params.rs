@@ -5,16 +5,12 @@
 
 mod plan;
 
-use std::net::SocketAddr;
-use std::path::Path;
-
 use bolide_cache::rules::Environment;
-use bolide_conf::model::{PageCache, PeerAddress, UpstreamId, UpstreamKind, VaryBy};
+use bolide_conf::model::{PageCache, VaryBy};
 use bolide_http::{FieldMap, Hops, HttpVersion, Name, Params, RequestBody};
-use bolide_upstream::request::PassTarget;
 
 use crate::caching::fronts::is_trusted;
-use crate::site::{Site, UpstreamPass};
+use crate::site::UpstreamPass;
 use crate::vars::VariableScope;
 
 pub(crate) use plan::ParamPlan;
@@ -270,24 +266,6 @@ pub(crate) fn push_script(scope: &VariableScope<'_>, out: &mut Vec<u8>) {
     let mut name = script.name.to_vec();
     name.extend_from_slice(script.index);
     scope.push_path(scope.location(), &name, out);
-}
-
-/// What a text with variables named: a group, or an address.
-pub(crate) fn parse_target(text: &[u8], site: &Site) -> Option<PassTarget> {
-    let groups = &site.http()?.upstreams;
-    let known = |kind| matches!(kind, UpstreamKind::Block | UpstreamKind::Pool(_));
-    let group = groups
-        .iter()
-        .position(|group| known(group.kind) && group.name.as_bytes().eq_ignore_ascii_case(text));
-    if let Some(index) = group {
-        return Some(PassTarget::Group(UpstreamId(index as u32)));
-    }
-    let text = std::str::from_utf8(text).ok()?;
-    if let Some(path) = text.strip_prefix("unix:") {
-        let path = path.strip_suffix(':').unwrap_or(path);
-        return Some(PassTarget::Address(PeerAddress::Unix(Path::new(path).into())));
-    }
-    text.parse::<SocketAddr>().ok().map(|address| PassTarget::Address(PeerAddress::Inet(address)))
 }
 
 #[cfg(test)]

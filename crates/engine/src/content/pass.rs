@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bolide_base::Spool;
 use bolide_cache::rules::Environment;
-use bolide_conf::model::{Balance, BodyFiles, LogLevel, PassTo, Protocol, ProxyUrl, UpstreamId};
+use bolide_conf::model::{Balance, BodyFiles, LogLevel, PassTo, Protocol, UpstreamId};
 use bolide_http::hop_by_hop::is_no_trailer;
 use bolide_http::{Method, Name, OriginHead, RequestBody, ResponseHead};
 use bolide_upstream::{Cause, ConnectRefused, OriginNews, OriginRequest, request::PassTarget};
@@ -21,6 +21,7 @@ use crate::caching::StaleCause;
 use crate::content::bind::bind_to;
 use crate::content::file::FileLookup;
 use crate::content::search::FileSearch;
+use crate::content::target::{self, NoTarget};
 use crate::content::{params, proxied, upstream_tls};
 use crate::ctx::{ClientAddress, SpoolPlace, StepCtx, StepEffect, Wake};
 use crate::exchange::{Exchange, NextStep, RequestStep};
@@ -64,7 +65,7 @@ impl Exchange {
         let Some(pass) = &location.pass else { return NextStep::Fail(500) };
         // The key of a kept answer has it.
         if pass.proxied.is_some()
-            && let Err(next) = self.request.target(&self.answer, pass, site, ctx)
+            && let Err(next) = read_address(&mut self.request, &self.answer, pass, site, ctx)
         {
             return next;
         }
@@ -265,7 +266,7 @@ impl Answer {
         }
         let affinity = match &target {
             PassTarget::Group(id) => affinity(&scope, *id),
-            PassTarget::Address(_) => Vec::new(),
+            PassTarget::Address(_) | PassTarget::Name(_) => Vec::new(),
         };
         let secure = upstream_tls::of(&scope, pass)?;
         let rate = rate(&scope, settings.origin.limit_rate.as_ref());
@@ -302,28 +303,16 @@ impl Request {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Result<PassTarget, NextStep> {
-        let template = match &pass.conf.to {
-            PassTo::Group(id) => return Ok(PassTarget::Group(*id)),
-            PassTo::Text(template) => template,
+        if let PassTo::Group(id) = &pass.conf.to {
+            return Ok(PassTarget::Group(*id));
+        }
+        let text = read_address(self, answer, pass, site, ctx)?.unwrap_or_default();
+        let location = site.location(self.location);
+        let found = match self.proxy_url.as_deref().filter(|_| pass.proxied.is_some()) {
+            Some(url) => proxied::target(url, location, site),
+            None => target::find(&text, &text, None, location, site),
         };
-        let mut text = Vec::new();
-        VariableScope::new(self, answer, site, ctx).expand(template, &mut text);
-        if text.is_empty() && pass.proxied.is_none() {
-            self.log_error(site, ctx, |out| out.extend_from_slice(b"no host in upstream \"\""));
-            return Err(NextStep::Fail(500));
-        }
-        if pass.proxied.is_some() {
-            let named = proxied::target(&text, site);
-            return note_target(self, named, site, ctx);
-        }
-        params::parse_target(&text, site).ok_or_else(|| {
-            self.log_error(site, ctx, |out| {
-                out.extend_from_slice(b"no resolver defined to resolve ");
-                let host = text.split(|byte| *byte == b':').next().unwrap_or_default();
-                out.extend_from_slice(host);
-            });
-            NextStep::Fail(502)
-        })
+        found.map_err(|no| find_no_target(self, &no, site, ctx))
     }
 }
 
@@ -506,24 +495,35 @@ fn tell_ready(answer: &Answer, ctx: &mut StepCtx<'_>) {
     }
 }
 
-/// Keeps what the address of an HTTP origin says besides who is asked.
-fn note_target(
+/// Evaluates an address with variables, and keeps what it says besides who is asked.
+fn read_address(
     request: &mut Request,
-    named: Result<(PassTarget, ProxyUrl), Vec<u8>>,
+    answer: &Answer,
+    pass: &UpstreamPass,
     site: &Site,
     ctx: &mut StepCtx<'_>,
-) -> Result<PassTarget, NextStep> {
-    match named {
-        Ok((target, url)) => {
-            request.proxy_url = Some(Arc::new(url));
-            Ok(target)
-        }
-        Err(text) => {
-            request.log_error(site, ctx, |out| out.extend_from_slice(&text));
-            let is_unknown = text.starts_with(b"no resolver");
-            Err(NextStep::Fail(if is_unknown { 502 } else { 500 }))
-        }
+) -> Result<Option<Vec<u8>>, NextStep> {
+    let PassTo::Text(template) = &pass.conf.to else { return Ok(None) };
+    let mut text = Vec::new();
+    VariableScope::new(request, answer, site, ctx).expand(template, &mut text);
+    if pass.proxied.is_none() {
+        return Ok(Some(text));
     }
+    match proxied::read_url(&text) {
+        Ok(url) => request.proxy_url = Some(Arc::new(url)),
+        Err(no) => return Err(find_no_target(request, &no, site, ctx)),
+    }
+    Ok(Some(text))
+}
+
+fn find_no_target(
+    request: &Request,
+    no: &NoTarget,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> NextStep {
+    request.log_error(site, ctx, |out| out.extend_from_slice(&no.line));
+    NextStep::Fail(no.status)
 }
 
 /// Lets something be done to the body; what it holds too much of goes to a file, and when it is

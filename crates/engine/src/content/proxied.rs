@@ -14,8 +14,8 @@ use bolide_http::{Hops, Method, Name, Params, RequestBody};
 use bolide_upstream::request::PassTarget;
 
 use crate::caching::fronts::is_trusted;
-use crate::content::params::parse_target;
-use crate::site::Site;
+use crate::content::target::{self, NoTarget};
+use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
 
 pub(crate) use plan::ProxyPlan;
@@ -47,41 +47,50 @@ pub(crate) struct Asking<'a> {
     pub(crate) body_len: Option<u64>,
 }
 
-/// The server that the address `text`, made of variables, names.
+/// Reads the address `text`, made of variables.
 ///
 /// # Errors
 ///
-/// What is wrong with it, for the error log.
-pub(crate) fn target(text: &[u8], site: &Site) -> Result<(PassTarget, ProxyUrl), Vec<u8>> {
-    let shown = |words: &str, text: &[u8]| [words.as_bytes(), b" \"", text, b"\""].concat();
-    let no_url = || shown("invalid URL prefix in", text);
+/// It is none.
+pub(crate) fn read_url(text: &[u8]) -> Result<ProxyUrl, NoTarget> {
+    let no_url = || NoTarget::invalid("invalid URL prefix in", text);
     let cut = bolide_conf::proxy_url::parse(text).map_err(|_| no_url())?;
     if cut.rest.is_empty() {
         return Err(no_url());
     }
     if cut.origin.is_empty() {
-        return Err(shown("no host in upstream", cut.rest));
+        return Err(NoTarget::invalid("no host in upstream", cut.rest));
     }
     if !matches!(std::str::from_utf8(cut.port).map(str::parse::<u16>), Ok(Ok(1..)))
         && !cut.port.is_empty()
     {
-        return Err(shown("invalid port in upstream", cut.rest));
+        return Err(NoTarget::invalid("invalid port in upstream", cut.rest));
     }
-    let target = parse_target(cut.origin, site)
-        .or_else(|| parse_target(&[cut.origin, b":", cut.port].concat(), site));
-    let target = target.ok_or_else(|| {
-        let host = cut.origin.split(|byte| *byte == b':').next().unwrap_or_default();
-        [b"no resolver defined to resolve ", host].concat()
-    })?;
-    let url = ProxyUrl {
+    Ok(ProxyUrl {
         secure: cut.secure,
         host: cut.host.into(),
         port: cut.port.into(),
         uri: cut.uri.map(Arc::from),
         replaces: Arc::default(),
         written: text.into(),
+    })
+}
+
+/// The server that an address names which [`read_url`] has read.
+///
+/// # Errors
+///
+/// It cannot be asked.
+pub(crate) fn target(
+    url: &ProxyUrl,
+    location: &CompiledLocation,
+    site: &Site,
+) -> Result<PassTarget, NoTarget> {
+    let Ok(cut) = bolide_conf::proxy_url::parse(&url.written) else {
+        return Err(NoTarget::invalid("invalid URL prefix in", &url.written));
     };
-    Ok((target, url))
+    let usual = if cut.secure { 443 } else { 80 };
+    target::find(cut.origin, cut.rest, Some(usual), location, site)
 }
 
 /// Writes what the origin is asked.

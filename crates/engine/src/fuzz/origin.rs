@@ -141,7 +141,7 @@ impl FuzzUpstream {
             body_len,
             group: match target {
                 PassTarget::Group(id) => Some(id.0),
-                PassTarget::Address(_) => None,
+                PassTarget::Address(_) | PassTarget::Name(_) => None,
             },
             is_idempotent,
             dropped: false,

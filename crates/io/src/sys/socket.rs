@@ -182,6 +182,20 @@ pub(crate) fn connect(
     Ok(ConnectCall { fd: Fd(socket.into_raw_fd()), stands })
 }
 
+/// A socket whose datagrams go to one address and come from it; its holder closes it.
+pub(crate) fn call_datagrams(to: SocketAddr) -> std::result::Result<Fd, FileFailure> {
+    let failed = |call| {
+        move |error: Error| FileFailure { errno: error.raw_os_error().unwrap_or_default(), call }
+    };
+    let socket = datagram_socket(to.is_ipv6()).map_err(failed("socket"))?;
+    let (storage, len) = to_storage(&to);
+    let fd = socket.as_raw_fd();
+    // SAFETY: the storage is initialised for `len` bytes and outlives the call.
+    check(unsafe { libc::connect(fd, (&raw const storage).cast(), len) })
+        .map_err(failed("connect"))?;
+    Ok(Fd(socket.into_raw_fd()))
+}
+
 /// A socket whose datagrams go to one address.
 pub(crate) fn connect_datagrams(to: Callee<'_>) -> std::result::Result<FileRef, FileFailure> {
     let failed = |call| {

@@ -121,6 +121,7 @@ impl Bench {
 
 fn line(effect: &FetchEffect) -> String {
     match effect {
+        FetchEffect::Resolve(name) => format!("resolve {}", String::from_utf8_lossy(&name.host)),
         FetchEffect::Connect(address) => format!("connect {address}"),
         FetchEffect::Reuse(link) => format!("reuse {link}"),
         FetchEffect::Send => "send".to_owned(),
@@ -654,4 +655,54 @@ fn an_address_that_variables_made_is_asked_once() {
     assert_eq!(bench.start(asked), ["connect 127.0.0.1:7"]);
     let told = bench.wakes([FetchWake::Connected(1), SENT, FetchWake::Event(head(200)), END]);
     assert_eq!(told[0], "close", "there is no pool for it");
+}
+
+/// A request to a name.
+fn named(settings: OriginSettings) -> Box<OriginRequest> {
+    let mut asked = request(settings);
+    asked.target = crate::PassTarget::Name(Box::new(crate::NameTarget {
+        host: (*b"a.test.").into(),
+        port: 81,
+        servers: Arc::new(bolide_conf::model::NameServers {
+            servers: Vec::new(),
+            valid: None,
+            ipv4: true,
+            ipv6: true,
+        }),
+        timeout: Duration::from_secs(30),
+    }));
+    asked
+}
+
+#[test]
+fn each_address_of_a_name_is_tried_once_in_its_order() {
+    let mut bench = Bench::of(vec![server(1)]);
+    assert_eq!(bench.start(named(patient())), ["resolve a.test."]);
+    let found = [[127, 0, 0, 9], [127, 0, 0, 8], [127, 0, 0, 7]].map(std::net::IpAddr::from);
+    let told = bench.wakes([FetchWake::Resolved(Ok(found.into()))]);
+    assert!(told.contains(&"connect 127.0.0.9:81".to_owned()), "{told:?}");
+    let told = bench.wakes([FetchWake::ConnectFailed(111)]);
+    assert!(told.contains(&"connect 127.0.0.8:81".to_owned()), "{told:?}");
+    let told = bench.wakes([FetchWake::ConnectFailed(111)]);
+    assert!(told.contains(&"connect 127.0.0.7:81".to_owned()), "{told:?}");
+    let told = bench.wakes([FetchWake::ConnectFailed(111)]);
+    assert!(told.contains(&"failed 502".to_owned()), "{told:?}");
+    assert_eq!(bench.conns(), 0);
+}
+
+#[test]
+fn a_name_that_is_not_found_is_a_bad_gateway() {
+    let mut bench = Bench::of(vec![server(1)]);
+    bench.start(named(patient()));
+    let told = bench.wakes([FetchWake::Resolved(Err("3: Host not found".to_owned()))]);
+    let line = "Error: a.test could not be resolved (3: Host not found)";
+    assert!(told.iter().any(|told| told.contains(line)), "{told:?}");
+    assert_eq!(told[told.len() - 2..], ["failed 502", "finish"]);
+}
+
+#[test]
+fn who_leaves_during_the_lookup_leaves_at_once() {
+    let mut bench = Bench::of(vec![server(1)]);
+    bench.start(named(patient()));
+    assert_eq!(bench.wakes([FetchWake::Abandoned]), ["finish"]);
 }

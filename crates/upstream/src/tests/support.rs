@@ -54,6 +54,7 @@ pub(crate) fn server(port: u16) -> UpstreamServer {
         fail_timeout: Duration::from_secs(10),
         backup: false,
         down: false,
+        resolve: None,
     }
 }
 
@@ -86,6 +87,9 @@ pub(crate) fn upstream(balance: Balance, servers: Vec<UpstreamServer>) -> Upstre
             timeout: Duration::from_secs(60),
         },
         queue: None,
+        resolver: None,
+        resolver_timeout: None,
+        is_shared: false,
         place: SourcePlace::default(),
     }
 }

@@ -1,0 +1,317 @@
+//! Resolvers of a worker with their sockets, and what waits for names.
+//!
+//! A resolver belongs to one `resolver` directive of one configuration. Easiest to break: what
+//! waits is named by a number of its own, so that a late verdict finds nothing.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bolide_base::deadline_queue::Armed;
+use bolide_base::prng::Prng;
+use bolide_base::{Bound, Instant, Now};
+use bolide_conf::model::NameServers;
+use bolide_io::{Io, Readiness};
+use bolide_resolver::{
+    Families, NameQuery, ResolveFailure, ResolveVerdict, Resolver, ResolverEffect,
+    ResolverSettings, Transport,
+};
+
+use crate::name_sockets::{DATAGRAM_SIZE, DATAGRAMS_PER_TURN, NameServer, NameSocket, failed};
+
+/// LIMIT: resolvers of one worker, and servers of one resolver.
+const RESOLVERS_MAX: usize = 1 << 14;
+const SERVERS_MAX: usize = 1 << 15;
+
+/// All resolvers of a worker.
+#[derive(Debug)]
+pub(crate) struct Lookups {
+    resolvers: Vec<Option<LiveResolver>>,
+    waiting: HashMap<u64, LookupWaiter>,
+    serial: u64,
+    news: Vec<LookupNews>,
+    /// The token of a socket.
+    token: fn(NameSocket) -> u64,
+}
+
+/// A name that is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct NameLookup {
+    resolver: u32,
+    serial: u64,
+}
+
+/// What waits for a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LookupWaiter {
+    /// A request to an upstream: the bits of its key.
+    Fetch(u64),
+}
+
+/// What the worker is told.
+#[derive(Debug)]
+pub(crate) enum LookupNews {
+    /// What became of a name.
+    Found(LookupWaiter, ResolveVerdict),
+    /// A line of the error log.
+    Log(String),
+    /// The resolver in this place has something to do then.
+    Due(u32, Instant),
+}
+
+/// A resolver with its sockets.
+#[derive(Debug)]
+struct LiveResolver {
+    settings: Arc<NameServers>,
+    machine: Resolver,
+    servers: Vec<NameServer>,
+    armed: Armed,
+}
+
+impl LiveResolver {
+    fn new(settings: Arc<NameServers>, prng: Prng) -> Self {
+        let families = match (settings.ipv4, settings.ipv6) {
+            (true, false) => Families::V4,
+            (false, true) => Families::V6,
+            _ => Families::Both,
+        };
+        let servers: Vec<NameServer> =
+            settings.servers.iter().take(SERVERS_MAX).map(|at| NameServer::new(*at)).collect();
+        debug_assert!(!servers.is_empty(), "a resolver has a server");
+        let valid = settings.valid;
+        let machine = ResolverSettings { servers: servers.len(), valid, families };
+        let machine = Resolver::new(machine, prng);
+        Self { settings, machine, servers, armed: Armed::default() }
+    }
+
+    /// Whether no configuration has it any more, and nothing waits for it.
+    fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.settings) == 1 && self.machine.waiting() == 0
+    }
+
+    /// Sends messages until one of them cannot be sent; the error is for the log.
+    fn send(
+        &mut self,
+        mut query: NameQuery,
+        token: impl Fn(Transport) -> u64,
+        now: Now,
+        io: &mut impl Io,
+    ) -> Result<(), String> {
+        let number = query.server;
+        let Some(server) = self.servers.get_mut(number) else { return Ok(()) };
+        for (transport, bytes) in std::mem::take(&mut query.messages) {
+            let sent = match transport {
+                Transport::Datagram => server.send_datagram(io, token(transport), &bytes),
+                Transport::Stream => {
+                    self.machine.handle_written(number, now);
+                    server.send_stream(io, token(transport), bytes)
+                }
+            };
+            if let Err(why) = sent {
+                if transport == Transport::Stream && server.stream.is_none() {
+                    self.machine.handle_closed(number);
+                }
+                self.machine.handle_unsent(&query);
+                return Err(resolving(&why, server));
+            }
+        }
+        Ok(())
+    }
+
+    fn receive_datagrams(
+        &mut self,
+        number: usize,
+        now: Now,
+        io: &mut impl Io,
+    ) -> Result<(), String> {
+        let mut buffer = [0; DATAGRAM_SIZE];
+        let Some(server) = self.servers.get_mut(number) else { return Ok(()) };
+        for _ in 0..DATAGRAMS_PER_TURN {
+            let Some(fd) = server.datagrams else { return Ok(()) };
+            match io.receive_datagram(fd, &mut buffer) {
+                Ok(Some(n)) => self.machine.receive_datagram(number, &buffer[..n], now),
+                Ok(None) => return Ok(()),
+                Err(errno) => {
+                    server.close_datagrams(io);
+                    return Err(resolving(&failed("recv", errno), server));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn wake_stream(
+        &mut self,
+        number: usize,
+        report: Readiness,
+        now: Now,
+        io: &mut impl Io,
+    ) -> Result<(), String> {
+        let Some(server) = self.servers.get_mut(number) else { return Ok(()) };
+        let news = server.wake_stream(io, report);
+        if news.wrote {
+            self.machine.handle_written(number, now);
+        }
+        self.machine.receive_stream(number, &news.received, now);
+        if news.is_over {
+            self.machine.handle_closed(number);
+        }
+        match news.refused {
+            Some(errno) => Err(resolving(&failed("connect", errno), server)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn resolving(why: &str, server: &NameServer) -> String {
+    format!("{why} while resolving, resolver: {}", server.at)
+}
+
+impl Lookups {
+    /// None yet; `token` is what reports about a socket come with.
+    pub(crate) fn new(token: fn(NameSocket) -> u64) -> Self {
+        Self { resolvers: Vec::new(), waiting: HashMap::new(), serial: 0, news: Vec::new(), token }
+    }
+
+    /// What there is to tell.
+    pub(crate) fn take_news(&mut self) -> Vec<LookupNews> {
+        std::mem::take(&mut self.news)
+    }
+
+    /// The deadline of the resolver in this place.
+    pub(crate) fn armed(&mut self, place: u32) -> Option<&mut Armed> {
+        self.resolver(place).map(|live| &mut live.armed)
+    }
+
+    /// Asks for a host, of these servers and for so long; a new resolver draws from `seed`.
+    pub(crate) fn ask(
+        &mut self,
+        waiter: LookupWaiter,
+        (host, servers, timeout): (&[u8], &Arc<NameServers>, Duration),
+        seed: u64,
+        now: Now,
+        io: &mut impl Io,
+    ) -> Option<NameLookup> {
+        self.serial += 1;
+        let serial = self.serial;
+        let found = self.find(servers).or_else(|| self.open(servers, Prng::new(seed), io));
+        let Some(resolver) = found else {
+            let result = Err(ResolveFailure::ServerFailure);
+            let verdict = ResolveVerdict { waiter: serial, result, good_until: now.mono };
+            self.news.push(LookupNews::Log("too many resolvers".to_owned()));
+            self.news.push(LookupNews::Found(waiter, verdict));
+            return None;
+        };
+        let earlier = self.waiting.insert(serial, waiter);
+        debug_assert!(earlier.is_none(), "each question has a number of its own");
+        self.resolver(resolver)?.machine.ask(serial, host, timeout, now);
+        self.settle(resolver, now, io);
+        Some(NameLookup { resolver, serial })
+    }
+
+    /// What waits does not want to know any more.
+    pub(crate) fn leave(&mut self, lookup: NameLookup, now: Now, io: &mut impl Io) {
+        if self.waiting.remove(&lookup.serial).is_none() {
+            return;
+        }
+        if let Some(live) = self.resolver(lookup.resolver) {
+            live.machine.leave(lookup.serial, now);
+            self.settle(lookup.resolver, now, io);
+        }
+    }
+
+    /// Something happened at a socket.
+    pub(crate) fn wake(
+        &mut self,
+        socket: NameSocket,
+        report: Readiness,
+        now: Now,
+        io: &mut impl Io,
+    ) {
+        let number = socket.server as usize;
+        let Some(live) = self.resolver(socket.resolver) else { return };
+        let done = match socket.transport {
+            Transport::Datagram => live.receive_datagrams(number, now, io),
+            Transport::Stream => live.wake_stream(number, report, now, io),
+        };
+        self.news.extend(done.err().map(LookupNews::Log));
+        self.settle(socket.resolver, now, io);
+    }
+
+    /// The resolver in this place has something to do.
+    pub(crate) fn expire(&mut self, place: u32, now: Now, io: &mut impl Io) {
+        if let Some(live) = self.resolver(place) {
+            live.machine.expire(now);
+            self.settle(place, now, io);
+        }
+    }
+
+    /// Does what a resolver wants done.
+    fn settle(&mut self, place: u32, now: Now, io: &mut impl Io) {
+        let token = self.token;
+        let mut bound = Bound::new();
+        while bound.goes_on() {
+            let Some(live) = self.resolver(place) else { return };
+            match live.machine.poll_effect() {
+                Some(ResolverEffect::Send(query)) => {
+                    let server = query.server as u32;
+                    let token =
+                        |transport| token(NameSocket { resolver: place, server, transport });
+                    let sent = live.send(query, token, now, io);
+                    self.news.extend(sent.err().map(LookupNews::Log));
+                }
+                Some(ResolverEffect::Close(server)) => {
+                    if let Some(server) = live.servers.get_mut(server) {
+                        server.close_stream(io);
+                    }
+                }
+                Some(ResolverEffect::Tell(verdict)) => {
+                    debug_assert!(self.waiting.contains_key(&verdict.waiter), "told once");
+                    if let Some(waiter) = self.waiting.remove(&verdict.waiter) {
+                        self.news.push(LookupNews::Found(waiter, verdict));
+                    }
+                }
+                Some(ResolverEffect::Log(line)) => self.news.push(LookupNews::Log(line)),
+                None => break,
+            }
+        }
+        if let Some(at) = self.resolver(place).and_then(|live| live.machine.next_deadline()) {
+            self.news.push(LookupNews::Due(place, at));
+        }
+    }
+
+    /// The place of the resolver of a directive.
+    fn find(&self, settings: &Arc<NameServers>) -> Option<u32> {
+        let is_it = |live: &LiveResolver| Arc::ptr_eq(&live.settings, settings);
+        let found = self.resolvers.iter().position(|live| live.as_ref().is_some_and(is_it));
+        found.map(|place| place as u32)
+    }
+
+    fn resolver(&mut self, place: u32) -> Option<&mut LiveResolver> {
+        self.resolvers.get_mut(place as usize)?.as_mut()
+    }
+
+    fn open(&mut self, servers: &Arc<NameServers>, prng: Prng, io: &mut impl Io) -> Option<u32> {
+        self.close_unused(io);
+        let all = &mut self.resolvers;
+        let place = all.iter().position(Option::is_none).unwrap_or(all.len());
+        if place >= RESOLVERS_MAX {
+            return None;
+        }
+        if place == all.len() {
+            all.push(None);
+        }
+        debug_assert!(all[place].is_none(), "a place has one resolver");
+        all[place] = Some(LiveResolver::new(Arc::clone(servers), prng));
+        Some(place as u32)
+    }
+
+    /// Closes resolvers of configurations that are gone.
+    fn close_unused(&mut self, io: &mut impl Io) {
+        for place in &mut self.resolvers {
+            if let Some(mut old) = place.take_if(|live| live.is_unused()) {
+                old.servers.iter_mut().for_each(|server| server.close(io));
+            }
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Names that are looked up while serving: where resolvers meet requests, the log and deadlines.
+
+use bolide_base::{Instant, SlabKey};
+use bolide_conf::model::LogLevel;
+use bolide_io::{Io, Readiness};
+use bolide_upstream::{FetchWake, NameTarget};
+
+use crate::env::WorkerEnv;
+use crate::fetches::LiveFetch;
+use crate::lookups::{LookupNews, LookupWaiter, NameLookup};
+use crate::name_sockets::NameSocket;
+use crate::token::PollToken;
+use crate::upstream_groups::Origins;
+
+impl Origins {
+    /// A fetch wants its name to be looked up.
+    pub(crate) fn begin_lookup<I: Io>(
+        &mut self,
+        fetch: SlabKey<LiveFetch>,
+        target: &NameTarget,
+        env: &mut WorkerEnv<I>,
+    ) {
+        let waiter = LookupWaiter::Fetch(fetch.to_bits());
+        let seed = env.prng.next_u64();
+        let question = (&*target.host, &target.servers, target.timeout);
+        let lookup = self.lookups.ask(waiter, question, seed, env.now, &mut env.io);
+        if let Some(live) = self.fetches.get_mut(fetch) {
+            live.lookup = lookup;
+        }
+        settle_names(self, env);
+    }
+
+    /// A fetch is over, or does not want to know any more.
+    pub(crate) fn leave_lookup<I: Io>(&mut self, lookup: NameLookup, env: &mut WorkerEnv<I>) {
+        self.lookups.leave(lookup, env.now, &mut env.io);
+        settle_names(self, env);
+    }
+
+    /// Something happened at a socket to a name server.
+    pub(crate) fn wake_names<I: Io>(
+        &mut self,
+        socket: NameSocket,
+        report: Readiness,
+        env: &mut WorkerEnv<I>,
+    ) {
+        self.lookups.wake(socket, report, env.now, &mut env.io);
+        settle_names(self, env);
+    }
+}
+
+/// A resolver has something to do.
+pub(crate) fn expire_names<I: Io>(
+    origins: &mut Origins,
+    place: u32,
+    at: Instant,
+    env: &mut WorkerEnv<I>,
+) {
+    if let Some(armed) = origins.lookups.armed(place) {
+        armed.fired(at);
+    }
+    origins.lookups.expire(place, env.now, &mut env.io);
+    settle_names(origins, env);
+}
+
+/// Passes on what resolvers have to tell.
+fn settle_names<I: Io>(origins: &mut Origins, env: &mut WorkerEnv<I>) {
+    for news in origins.lookups.take_news() {
+        match news {
+            LookupNews::Found(LookupWaiter::Fetch(fetch), verdict) => {
+                let found = verdict.result.map_err(|failure| failure.to_string());
+                let wake = FetchWake::Resolved(found);
+                origins.named.push_back((SlabKey::from_bits(fetch), wake));
+            }
+            LookupNews::Log(line) => env.log_server(LogLevel::Error, &line),
+            LookupNews::Due(place, at) => {
+                if let Some(armed) = origins.lookups.armed(place) {
+                    env.wheel.arm(armed, at, PollToken::NamesDue(place).pack());
+                }
+            }
+        }
+    }
+}
