@@ -554,10 +554,22 @@ fn modules_whose_work_is_built_in_are_loaded_and_others_are_not() {
     let rows: &[(&str, i32, &str)] = &[
         ("load_module modules/ngx_http_brotli_static_module.so; events {}", 0, ""),
         (
-            "load_module modules/ngx_http_perl_module.so; events {}",
+            "load_module modules/ngx_http_none_module.so; events {}",
             1,
-            "[emerg] module \"modules/ngx_http_perl_module.so\" is not available: its work is not \
+            "[emerg] module \"modules/ngx_http_none_module.so\" is not available: its work is not \
              built in, and no file is loaded in DIR/m.conf:1",
+        ),
+        (
+            "load_module modules/ngx_stream_module.so; load_module modules/ngx_http_geoip2_module.so;
+             events {}",
+            0,
+            "[notice] module \"ngx_http_geoip2_module\" is not available: its directives and \
+             variables are unknown in DIR/m.conf:1",
+        ),
+        (
+            "load_module modules/ngx_http_perl_module.so; events {}\nhttp { perl_modules x; }",
+            1,
+            "[emerg] unknown directive \"perl_modules\" in DIR/m.conf:2",
         ),
         (
             "events {}\nload_module modules/ngx_http_brotli_static_module.so;",
@@ -573,7 +585,7 @@ fn modules_whose_work_is_built_in_are_loaded_and_others_are_not() {
     let mut failures = Vec::new();
     for (text, code, wanted) in rows {
         home.write("m.conf", text);
-        let done = home.run(&["-t", "-q", "-c", "m.conf"]);
+        let done = home.run(&["-t", "-c", "m.conf"]);
         if done.code != *code
             || !done.stderr.contains(&wanted.replace("DIR", home.dir().to_str().unwrap()))
         {

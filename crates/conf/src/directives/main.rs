@@ -1,11 +1,13 @@
 //! Directives of the main block: the process and its workers.
 
+use super::modules::{self, ModuleFile};
 use crate::ast::Node;
 use crate::choice::chosen;
+use crate::diagnostic::Diagnostic;
 use crate::directive::{
     Args, Contexts, DirectiveForm, DirectiveSpec, accepted, flag, list, own, value,
 };
-use crate::model::{CpuAffinity, Watchdog, Workers};
+use crate::model::{CpuAffinity, LogLevel, Watchdog, Workers};
 use crate::reader::{ConfReader, INVALID, ReadFault, ReadResult, show};
 use crate::value::{self as values, Unit};
 
@@ -93,7 +95,9 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .without("all variables stay"),
     own("load_module", M, Args::ONE, load_module)
         .doc(
-            "A module file; it is not loaded, and the module must be built in.",
+            "A module file, which is not loaded. Modules that are built in are at work anyway; others \
+             of nginx and of Debian's packages are passed over with a notice, and their directives \
+             are errors. An unknown file is an error.",
             "load_module modules/ngx_http_brotli_filter_module.so;",
         )
         .takes("FILE")
@@ -222,10 +226,20 @@ fn load_module(r: &mut ConfReader, node: &Node) -> ReadResult {
     let path = show(node.arg(0)).into_owned();
     let file = path.rsplit('/').next().unwrap_or(&path);
     let name = file.strip_suffix(".so").unwrap_or(file);
-    if !super::modules::is_built_in(name) {
-        return Err(ReadFault::Text(format!(
-            "module \"{path}\" is not available: its work is not built in, and no file is loaded"
-        )));
+    match modules::module_file(name) {
+        ModuleFile::BuiltIn => {}
+        ModuleFile::Unavailable => {
+            let text = format!(
+                "module \"{name}\" is not available: its directives and variables are unknown"
+            );
+            let notice = Diagnostic::new(LogLevel::Notice, text, Some(r.place(node)));
+            r.note(node.order, notice);
+        }
+        ModuleFile::Unknown => {
+            return Err(ReadFault::Text(format!(
+                "module \"{path}\" is not available: its work is not built in, and no file is loaded"
+            )));
+        }
     }
     name_once(r, "module", name, |name| format!("module \"{name}\" is already loaded"))
 }

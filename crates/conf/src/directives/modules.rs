@@ -75,6 +75,50 @@ const LOADED: &[(&str, &str)] = &[
     ("http_cache_purge_module", "fastcgi_cache_purge"),
 ];
 
+/// Further module files of nginx and of Debian's packages, without `ngx_` and `.so`. A package loads
+/// its module for every site; that no site uses one is no reason not to start.
+const ELSEWHERE: &[&str] = &[
+    "http_acme_module",
+    "http_auth_pam_module",
+    "http_dav_ext_module",
+    "http_echo_module",
+    "http_fancyindex_module",
+    "http_geoip2_module",
+    "http_headers_more_filter_module",
+    "http_js_module",
+    "http_lua_module",
+    "http_memc_module",
+    "http_modsecurity_module",
+    "http_ndk_module",
+    "http_passenger_module",
+    "http_redis2_module",
+    "http_set_misc_module",
+    "http_srcache_filter_module",
+    "http_subs_filter_module",
+    "http_uploadprogress_module",
+    "http_upstream_fair_module",
+    "http_vhost_traffic_status_module",
+    "mail_module",
+    "nchan_module",
+    "otel_module",
+    "rtmp_module",
+    "stream_geoip_module",
+    "stream_geoip2_module",
+    "stream_js_module",
+    "stream_lua_module",
+    "stream_module",
+];
+
+/// A module file as this server sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ModuleFile {
+    /// This server implements the module.
+    BuiltIn,
+    /// Its directives are errors, and it is none itself.
+    Unavailable,
+    Unknown,
+}
+
 /// nginx's configure arguments for the directives that this server has.
 pub fn configure_arguments() -> impl Iterator<Item = String> {
     let with = ON_REQUEST.iter().filter(|(_, directive)| is_here(directive));
@@ -83,11 +127,23 @@ pub fn configure_arguments() -> impl Iterator<Item = String> {
         .chain(without.map(|(module, _)| format!("--without-{module}")))
 }
 
-/// Whether this server implements a module file, such as `ngx_http_brotli_static_module`.
-pub(super) fn is_built_in(file: &str) -> bool {
-    let Some(name) = file.strip_prefix("ngx_") else { return false };
-    let known = LOADED.iter().chain(ON_REQUEST).chain(ALWAYS);
-    known.clone().any(|(module, directive)| *module == name && is_here(directive))
+/// What a module file, such as `ngx_http_brotli_static_module`, is to this server.
+pub(super) fn module_file(file: &str) -> ModuleFile {
+    let Some(name) = file.strip_prefix("ngx_") else {
+        // The development kit that Debian's lua module loads first.
+        return if file == "ndk_http_module" {
+            ModuleFile::Unavailable
+        } else {
+            ModuleFile::Unknown
+        };
+    };
+    let of_nginx = LOADED.iter().chain(ON_REQUEST).chain(ALWAYS);
+    match of_nginx.clone().find(|(module, _)| *module == name) {
+        Some((_, directive)) if is_here(directive) => ModuleFile::BuiltIn,
+        Some(_) => ModuleFile::Unavailable,
+        None if ELSEWHERE.contains(&name) => ModuleFile::Unavailable,
+        None => ModuleFile::Unknown,
+    }
 }
 
 fn is_here(directive: &str) -> bool {
