@@ -425,6 +425,7 @@ impl<'a> ControlThread<'a> {
                  their number"
             ));
         }
+        reading.notices.iter().for_each(|text| self.log.write(LogLevel::Notice, text));
         let number = self.generation.number + 1;
         let previous = Some(&*self.generation);
         let generation = assemble::generation(number, draft, per_worker, &self.shared, previous);

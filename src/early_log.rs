@@ -42,10 +42,19 @@ impl EarlyLog {
 
     /// Writes these texts.
     pub(crate) fn tell(&self, level: LogLevel, texts: &[String]) {
+        self.write(level, texts, level <= LogLevel::Warn);
+    }
+
+    /// Writes the notices of a configuration, as in nginx on the terminal as well.
+    pub(crate) fn tell_notices(&self, texts: &[String]) {
+        self.write(LogLevel::Notice, texts, true);
+    }
+
+    fn write(&self, level: LogLevel, texts: &[String], is_loud: bool) {
         for text in texts {
             match self {
                 Self::Terminal => err(line(level, text).trim_end()),
-                Self::File(_) if level <= LogLevel::Warn => {
+                Self::File(_) if is_loud => {
                     err(&format!("bolide: [{}] {text}", level.text()));
                 }
                 Self::File(_) => {}

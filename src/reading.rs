@@ -14,6 +14,8 @@ use crate::source::DiskSource;
 #[derive(Debug)]
 pub(crate) struct Reading {
     pub(crate) config: Arc<Config>,
+    /// What is worth knowing, and nothing is wrong with.
+    pub(crate) notices: Vec<String>,
     pub(crate) warnings: Vec<String>,
     /// Every file that was read, in order.
     pub(crate) files: Vec<(PathBuf, Vec<u8>)>,
@@ -84,7 +86,7 @@ fn options(prefix: PathBuf) -> bolide_conf::LoadOptions {
 }
 
 fn sort(outcome: bolide_conf::Loaded) -> Result<Reading, Mistakes> {
-    let (mut errors, mut warnings) = (Vec::new(), Vec::new());
+    let (mut errors, mut warnings, mut notices) = (Vec::new(), Vec::new(), Vec::new());
     for diagnostic in &outcome.diagnostics {
         let mut text = diagnostic.to_string();
         if let Some(help) = &diagnostic.help {
@@ -93,6 +95,8 @@ fn sort(outcome: bolide_conf::Loaded) -> Result<Reading, Mistakes> {
         }
         if diagnostic.is_fatal() {
             errors.push(text);
+        } else if diagnostic.level > LogLevel::Warn {
+            notices.push(text);
         } else if errors.is_empty() {
             warnings.push(text);
         }
@@ -100,7 +104,7 @@ fn sort(outcome: bolide_conf::Loaded) -> Result<Reading, Mistakes> {
     match outcome.config {
         Some(config) if errors.is_empty() => {
             warnings.extend(php::dangers(&config));
-            Ok(Reading { config: Arc::new(config), warnings, files: outcome.files })
+            Ok(Reading { config: Arc::new(config), notices, warnings, files: outcome.files })
         }
         _ => Err(Mistakes { warnings, errors }),
     }

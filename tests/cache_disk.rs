@@ -11,7 +11,7 @@ use bolide_cache::disk::format::Record;
 use bolide_cache::disk::{DiskTree, DiskTreeSettings, file_hash};
 
 use bolide_testkit::server::{Home, LISTEN, TYPES, prelude};
-use bolide_testkit::{AppSaid, Proto, Response, TestApp, TestServer, run, wait_until};
+use bolide_testkit::{AppSaid, Proto, Response, SetOnDrop, TestApp, TestServer, run, wait_until};
 
 use crate::BOLIDE;
 
@@ -485,13 +485,13 @@ fn a_hundred_deaths_in_the_middle_of_writing_leave_no_wrong_page() {
                     }
                 });
             }
+            let _over = SetOnDrop(&is_over);
             wait_until("pages to be served", || {
                 pages.purge(addr, (round * 5 + 1) % PAGES_MAX, &app);
                 pages.purge(addr, (round * 7) % PAGES_MAX, &app);
                 pages.served.load(Ordering::SeqCst) > before + 10 + round % 17
             });
             site.0.signal("KILL");
-            is_over.store(true, Ordering::SeqCst);
         });
         let _ended = site.0.wait_exit();
         site.0.start_again();

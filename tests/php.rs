@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use bolide_testkit::server::LISTEN;
-use bolide_testkit::{CurlReply, H1TestClient, Proto, TestPhp, TestServer, run, site, wait_until};
+use bolide_testkit::{
+    CurlReply, H1TestClient, Proto, SetOnDrop, TestPhp, TestServer, run, site, wait_until,
+};
 
 use crate::{http, report};
 
@@ -409,8 +411,8 @@ fn peak_while(server: &TestServer, work: impl FnOnce()) -> u64 {
                 std::thread::sleep(Duration::from_millis(50));
             }
         });
+        let _over = SetOnDrop(&over);
         work();
-        over.store(true, Ordering::Relaxed);
     });
     peak.into_inner()
 }

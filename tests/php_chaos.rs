@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use bolide_testkit::php::kill;
-use bolide_testkit::{H1TestClient, Proto, TestPhp, TestServer, pause, wait_until};
+use bolide_testkit::{H1TestClient, Proto, SetOnDrop, TestPhp, TestServer, pause, wait_until};
 
 use crate::BOLIDE;
 use crate::wordpress::Site;
@@ -119,9 +119,9 @@ fn under_load(server: &TestServer, trouble: impl FnOnce(&Tally)) -> Tally {
             let (tally, over) = (&tally, &over);
             scope.spawn(move || visit_by(server, proto, over, tally));
         }
+        let _over = SetOnDrop(&over);
         wait_until("the load to begin", || tally.of("200") > 10);
         trouble(&tally);
-        over.store(true, Ordering::Relaxed);
     });
     tally
 }

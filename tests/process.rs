@@ -569,7 +569,7 @@ fn modules_whose_work_is_built_in_are_loaded_and_others_are_not() {
         (
             "load_module modules/ngx_http_perl_module.so; events {}\nhttp { perl_modules x; }",
             1,
-            "[emerg] unknown directive \"perl_modules\" in DIR/m.conf:2",
+            "[emerg] \"perl_modules\" directive is not implemented yet in DIR/m.conf:2",
         ),
         (
             "events {}\nload_module modules/ngx_http_brotli_static_module.so;",

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use bolide_testkit::{Companion, TestServer, wait_until};
+use bolide_testkit::{Companion, SetOnDrop, TestServer, wait_until};
 
 use crate::BOLIDE;
 
@@ -32,9 +32,8 @@ fn hold(server: &TestServer) -> Companion {
                 bolide_testkit::pause(20);
             }
         });
-        let said = holder.line();
-        is_over.store(true, Ordering::Relaxed);
-        said
+        let _over = SetOnDrop(&is_over);
+        holder.line()
     });
     assert_eq!(said, "held", "missing: the permission to ptrace a process of one's own");
     holder

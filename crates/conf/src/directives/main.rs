@@ -95,9 +95,9 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .without("all variables stay"),
     own("load_module", M, Args::ONE, load_module)
         .doc(
-            "A module file, which is not loaded. Modules that are built in are at work anyway; others \
-             of nginx and of Debian's packages are passed over with a notice, and their directives \
-             are errors. An unknown file is an error.",
+            "A module file, which is not loaded. Modules that are built in are at work anyway; \
+             others of nginx and of Debian's packages are passed over with a notice, and their \
+             directives are errors. An unknown file is an error.",
             "load_module modules/ngx_http_brotli_filter_module.so;",
         )
         .takes("FILE")
@@ -237,7 +237,8 @@ fn load_module(r: &mut ConfReader, node: &Node) -> ReadResult {
         }
         ModuleFile::Unknown => {
             return Err(ReadFault::Text(format!(
-                "module \"{path}\" is not available: its work is not built in, and no file is loaded"
+                "module \"{path}\" is not available: its work is not built in, and no file is \
+                 loaded"
             )));
         }
     }

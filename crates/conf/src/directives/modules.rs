@@ -75,8 +75,8 @@ const LOADED: &[(&str, &str)] = &[
     ("http_cache_purge_module", "fastcgi_cache_purge"),
 ];
 
-/// Further module files of nginx and of Debian's packages, without `ngx_` and `.so`. A package loads
-/// its module for every site; that no site uses one is no reason not to start.
+/// Further module files of nginx and of Debian's packages, without `ngx_` and `.so`. A package
+/// loads its module for every site; that no site uses one is no reason not to start.
 const ELSEWHERE: &[&str] = &[
     "http_acme_module",
     "http_auth_pam_module",
