@@ -99,7 +99,6 @@ _PATTERNS: dict[str, list[str]] = {
     ],
     TARGETS: [
         "syntax: GET h-t+t.p*",
-        "syntax: GET http://[x]*",
         "hosts: GET ftp://*",
         "hosts: GET http://a_b/*",
     ],
@@ -127,7 +126,16 @@ _PATTERNS: dict[str, list[str]] = {
         "addition: * /text | If-None-Match: *",
     ],
     RANGES: ["plain: 40 ranges"],
-    MANY: ["inherits quic_host_key: *elsewhere 1 2", "inherits quic_host_key: *elsewhere 2 1"],
+    MANY: [
+        "inherits quic_host_key: *elsewhere 1 2",
+        "inherits quic_host_key: *elsewhere 2 1",
+        "malformed requests: h2 fields :scheme=",
+        "malformed requests: h2 fields :method=",
+        "malformed requests: h2 fields :path=",
+        "malformed requests over HTTP/3: h3 fields content-length=5",
+        "malformed requests*lead to a page of an origin: h? body /reads 10 9",
+        "malformed requests lead to a page of an origin: h2 body /streams 10 11",
+    ],
     BEHIND: ["post_action connections: *"],
     UNSAID: [
         "return: GET /crlf*",

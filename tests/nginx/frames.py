@@ -58,6 +58,7 @@ class Peer:
         ours: Iterable[tuple[int, int]] = (),
         timeout: float = 3,
         window: int = 0,
+        first: bytes | None = None,
     ) -> None:
         self.socket: socket.socket = socket.create_connection(("127.0.0.1", port), timeout)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -68,7 +69,9 @@ class Peer:
             context.set_alpn_protocols(["h2"])
             self.socket = context.wrap_socket(self.socket, server_hostname=name)
         self.bytes, self.timeout, self.ended = b"", timeout, ""
-        self.send(PREFACE + settings(ours))
+        # With `first` behind the preface no settings are acknowledged, either.
+        self.settles = first is None
+        self.send(PREFACE + (settings(ours) if first is None else first))
         if window:
             self.send(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", window)))
 
@@ -125,7 +128,7 @@ class Peer:
         except (OSError, ConnectionError):
             self.ended = "closed"
         else:
-            if found[0] == SETTINGS and not found[1] & ACK:
+            if self.settles and found[0] == SETTINGS and not found[1] & ACK:
                 self.send(frame(SETTINGS, ACK, 0))
             return found
         return None

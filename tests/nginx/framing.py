@@ -8,20 +8,27 @@ import socket
 import ssl
 import subprocess
 from collections.abc import Callable, Sequence
+from urllib.parse import unquote
 
 from . import quic, records
 from .frames import (
+    ACK,
     DATA,
+    END_HEADERS,
+    GOAWAY,
     HEADERS,
     INITIAL_WINDOW_SIZE,
     MAX_CONCURRENT_STREAMS,
     MAX_FRAME_SIZE,
+    PING,
     RST_STREAM,
     SETTINGS,
     STATUSES,
     WINDOW_UPDATE,
     Frame,
     Peer,
+    fields,
+    frame,
 )
 
 VERSIONS = {"1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3}
@@ -111,6 +118,129 @@ def h2_many(port: int, count: str, path: str) -> list[str]:
     peer.close()
     resets = [number(payload) for kind, *_, payload in found if kind == RST_STREAM]
     return [f"refused {resets.count(REFUSED_STREAM)}"]
+
+
+ORDINARY = {":method": "GET", ":scheme": "http", ":path": "/", ":authority": "a.test"}
+
+
+def pairs_of(words: Sequence[str], scheme: str) -> list[tuple[str, str]]:
+    """The fields of a request: the ordinary ones, changed by the words.
+
+    `name=value` changes or adds one, `name` alone takes one away, `+name=value` adds one behind.
+    """
+    pairs = dict(ORDINARY, **{":scheme": scheme})
+    behind: list[tuple[str, str]] = []
+    for word in words:
+        at = word.find("=", 1)
+        # `%` stands for bytes that no word can have.
+        name, value = (unquote(word[:at]), unquote(word[at + 1 :])) if at > 0 else (word, "")
+        if word.startswith("+"):
+            behind.append((name[1:], value))
+        elif at > 0:
+            pairs[name] = value
+        else:
+            del pairs[name]
+    return [*pairs.items(), *behind]
+
+
+def whole_of(found: Sequence[Frame], stream: int) -> list[str]:
+    """How an answer came: status, text, or how its stream ended without any.
+
+    Resets behind an answer are not told: one that a body followed depends on what came with it, and
+    the one behind the answer to a malformed request is ours alone.
+    """
+    lines = told_of(found, stream)
+    text = b"".join(payload for kind, _, at, payload in found if at == stream and kind == DATA)
+    if text and b"<html>" not in text:
+        lines.append(f"text {text.decode(errors='replace').strip()}")
+    if any(kind == GOAWAY for kind, *_ in found):
+        lines.append("goaway")
+    has_answer = any(line.startswith("status") for line in lines)
+    return [line for line in lines if not (has_answer and line in ("reset 0", "reset 1"))]
+
+
+def h2_fields(port: int, *words: str) -> list[str]:
+    """A request with fields of any kind, and one behind it."""
+    peer = Peer(port)
+    block = fields(pairs_of(words, "http"))
+    peer.send(frame(HEADERS, END_HEADERS | 1, 1, block))
+    found = peer.answer(1)
+    peer.ask(3, "/")
+    found += peer.answer(3)
+    peer.close()
+    return whole_of(found, 1) + ["then"] + whole_of(found, 3)
+
+
+def h2_body(port: int, path: str, length: str, *sent: str) -> list[str]:
+    """A body of pieces that need not have the length that was told; `5p9` has padding, `e` no end.
+
+    A small rest of the connection is asked for behind it.
+    """
+    peer = Peer(port)
+    peer.sync()
+    more = [] if length == "-" else [("content-length", length)]
+    peer.ask(1, path, "POST", False, more)
+    for number_, piece in enumerate(sent):
+        size, _, padding = piece.rstrip("e").partition("p")
+        ends = number_ + 1 == len(sent) and not piece.endswith("e")
+        text = b"x" * int(size)
+        if padding:
+            text = bytes([int(padding)]) + text + b"\0" * int(padding)
+        peer.send(frame(DATA, (1 if ends else 0) | (8 if padding else 0), 1, text))
+    found = peer.answer(1) + peer.sync()
+    peer.ask(3, "/")
+    found += peer.answer(3)
+    peer.close()
+    return whole_of(found, 1) + ["then"] + whole_of(found, 3)
+
+
+def h2_first(port: int, what: str) -> list[str]:
+    """Something else than SETTINGS behind the preface."""
+    frames = {
+        "ack": frame(SETTINGS, ACK, 0),
+        "nothing": b"",
+        "ping": frame(PING, 0, 0, b"12345678"),
+        "window": frame(WINDOW_UPDATE, 0, 0, b"\0\0\x10\0"),
+        "priority": frame(2, 0, 1, b"\0\0\0\0\0"),
+    }
+    peer = Peer(port, first=frames[what])
+    peer.ask(1, "/")
+    found = peer.answer(1)
+    peer.close()
+    return whole_of(found, 1)
+
+
+def h2_unsettled(port: int, method: str) -> list[str]:
+    """A request before the server's settings are acknowledged."""
+    peer = Peer(port, first=frame(SETTINGS, 0, 0))
+    peer.ask(1, "/reads", method, method == "GET")
+    if method == "POST":
+        peer.data(1, b"x", True)
+    found = peer.answer(1)
+    peer.close()
+    return whole_of(found, 1)
+
+
+def h3_fields(port: int, *words: str) -> list[str]:
+    """The same as `h2 fields` over HTTP/3."""
+    client = quic.Client(port, "a.test")
+    first = client.raw(quic.section(pairs_of(words, "https")))
+    again = client.raw(quic.section(pairs_of([], "https")))
+    client.close()
+    return [*first, "then", *again]
+
+
+def h3_body(port: int, path: str, length: str, *sent: str) -> list[str]:
+    """The same as `h2 body` over HTTP/3."""
+    client = quic.Client(port, "a.test")
+    words = [":method=POST", f":path={path}"]
+    words += [] if length == "-" else [f"+content-length={length}"]
+    first = client.raw(
+        quic.section(pairs_of(words, "https")), [b"x" * int(size.rstrip("e")) for size in sent]
+    )
+    again = client.raw(quic.section(pairs_of([], "https")))
+    client.close()
+    return [*first, "then", *again]
 
 
 def tls_records(port: int, name: str, path: str, version: str = "1.3") -> list[str]:
@@ -284,6 +414,12 @@ KINDS: dict[str, Callable[..., list[str]]] = {
     "h2 data": h2_data,
     "h2 upload": h2_upload,
     "h2 many": h2_many,
+    "h2 fields": h2_fields,
+    "h2 body": h2_body,
+    "h2 first": h2_first,
+    "h2 unsettled": h2_unsettled,
+    "h3 fields": h3_fields,
+    "h3 body": h3_body,
     "tls records": tls_records,
     "tls session": tls_session,
     "tls protocol": tls_protocol,

@@ -9,7 +9,7 @@ import socket
 import ssl
 import struct
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from aioquic.h3.connection import H3Connection
@@ -20,6 +20,34 @@ from aioquic.quic.connection import QuicConnection
 
 SOL_UDP, UDP_GRO = 17, 104
 RETRY = 3
+
+
+def varint(value: int) -> bytes:
+    """A number as QUIC writes it."""
+    return bytes([value]) if value < 64 else struct.pack(">H", value | 0x4000)
+
+
+def frame(kind: int, payload: bytes) -> bytes:
+    """A frame of HTTP/3."""
+    return varint(kind) + varint(len(payload)) + payload
+
+
+def prefixed(first: int, bits: int, value: int) -> bytes:
+    """A number with a prefix (RFC 7541 §5.1), which is small."""
+    most = (1 << bits) - 1
+    if value < most:
+        return bytes([first | value])
+    assert value - most < 128
+    return bytes([first | most, value - most])
+
+
+def section(pairs: Iterable[tuple[str, str]]) -> bytes:
+    """A field section of literals."""
+    out = b"\0\0"
+    for name, value in pairs:
+        out += prefixed(0x20, 3, len(name)) + name.encode() + prefixed(0, 7, len(value))
+        out += value.encode()
+    return out
 
 
 class Client:
@@ -40,6 +68,7 @@ class Client:
         self.statuses: dict[int, str] = {}
         self.bodies: dict[int, bytes] = {}
         self.ended: set[int] = set()
+        self.resets: dict[int, int] = {}
         # Why the connection is over, if it is.
         self.closed = ""
         self.open = False
@@ -107,6 +136,8 @@ class Client:
             if isinstance(event, events.HandshakeCompleted):
                 self.open = True
                 self.h3 = H3Connection(self.quic)
+            elif isinstance(event, events.StreamReset):
+                self.resets[event.stream_id] = event.error_code
             elif isinstance(event, events.ConnectionTerminated):
                 self.closed = f"{event.error_code:#x} {event.reason_phrase}".strip()
             for told in self.h3.handle_event(event) if self.h3 else []:
@@ -134,6 +165,22 @@ class Client:
         )
         self.until(lambda: stream in self.ended, timeout)
         return self.statuses.get(stream, self.closed or "silent"), len(self.bodies.get(stream, b""))
+
+    def raw(self, head: bytes, data: Sequence[bytes] = (), timeout: float = 5.0) -> list[str]:
+        """How a request of these frames is answered: status, text, code of a reset."""
+        if not self.h3 or self.closed:
+            return [f"closed {self.closed}"]
+        stream = self.quic.get_next_available_stream_id()
+        frames = frame(1, head) + b"".join(frame(0, piece) for piece in data)
+        self.quic.send_stream_data(stream, frames, end_stream=True)
+        self.until(lambda: stream in self.ended or stream in self.resets, timeout)
+        lines = [f"status {self.statuses[stream]}"] if stream in self.statuses else []
+        if stream in self.resets:
+            lines.append(f"reset {self.resets[stream]:#x}")
+        text = self.bodies.get(stream, b"")
+        if text and b"<html>" not in text:
+            lines.append(f"text {text.decode(errors='replace').strip()}")
+        return lines + ([f"closed {self.closed}"] if self.closed else [])
 
     def allowed(self) -> dict[str, float | None]:
         """The transport parameters of the server that its configuration speaks of."""

@@ -15,6 +15,8 @@ mod room;
 use bolide_base::{Retain, Spool, SpoolLimits};
 use bytes::Bytes;
 
+use crate::connection::RequestRefusal;
+
 /// What becomes of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Plan {
@@ -45,6 +47,8 @@ pub(crate) struct RequestUpload {
     owed: usize,
     /// Whether all of it arrived.
     is_complete: bool,
+    /// What was wrong with it before its use was known.
+    refusal: Option<RequestRefusal>,
 }
 
 /// A file with a name.
@@ -93,6 +97,17 @@ impl RequestUpload {
         self.named = None;
         self.owed = 0;
         self.is_complete = false;
+        self.refusal = None;
+    }
+
+    /// Notes that the body is wrong, which counts if it is used.
+    pub(crate) const fn note_refusal(&mut self, refusal: RequestRefusal) {
+        self.refusal = Some(refusal);
+    }
+
+    /// What was noted to be wrong with the body.
+    pub(crate) const fn take_refusal(&mut self) -> Option<RequestRefusal> {
+        self.refusal.take()
     }
 
     /// Keeps a piece until it is known what becomes of the body. The framing's window bounds them.

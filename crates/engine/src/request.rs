@@ -192,6 +192,14 @@ impl Request {
         self.held.as_deref().unwrap_or(&NO_HEAD)
     }
 
+    /// Sets the method's text.
+    pub(crate) fn set_method_text(&mut self, text: &[u8]) {
+        if let Some(head) = &mut self.held {
+            head.method_text.clear();
+            head.method_text.extend_from_slice(text);
+        }
+    }
+
     /// The same request for who looks at its variables later; its body is not in it.
     pub(crate) fn snapshot(&self) -> Self {
         Self {

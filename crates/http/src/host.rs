@@ -14,14 +14,40 @@ impl HostError {
 
 /// Writes the name in `authority` to `name` (cleared first) and returns its port, if any.
 ///
-/// IPv6 literals keep their brackets. Bytes above 0x7f pass, as in nginx. The delimiters of RFC
-/// 3986 that cannot be part of a host, user information among them, do not.
+/// Literals keep their brackets.
 ///
 /// # Errors
 ///
-/// An empty name, `..`, an invalid byte, a malformed literal or port.
+/// As [`is_valid`] says.
 pub fn normalise(authority: &[u8], name: &mut Vec<u8>) -> Result<Option<u16>, HostError> {
     name.clear();
+    let (host, port) = split(authority)?;
+    name.extend_from_slice(host);
+    name.make_ascii_lowercase();
+    Ok(port)
+}
+
+/// Whether `authority` is a host with or without a port, as nginx takes it: a name of unreserved
+/// characters, `%` and sub-delimiters (RFC 3986 §3.2.2), or a literal in brackets of these and
+/// colons; no two dots in a row, and no more than one at the end of a name; a port of any number of
+/// digits that is at most 65535.
+#[must_use]
+pub fn is_valid(authority: &[u8]) -> bool {
+    split(authority).is_ok()
+}
+
+/// Whether `authority` is valid and has the colon of a port, with or without digits.
+#[must_use]
+pub fn has_port(authority: &[u8]) -> bool {
+    let colon = match authority.first() {
+        Some(b'[') => memchr::memchr(b']', authority).map(|end| end + 1),
+        _ => memchr::memchr(b':', authority),
+    };
+    colon.is_some_and(|at| authority.get(at) == Some(&b':')) && is_valid(authority)
+}
+
+/// The host without its final dot, and the port.
+fn split(authority: &[u8]) -> Result<(&[u8], Option<u16>), HostError> {
     let len = match authority.first() {
         Some(b'[') => literal_len(authority)?,
         _ => name_len(authority)?,
@@ -33,12 +59,7 @@ pub fn normalise(authority: &[u8], name: &mut Vec<u8>) -> Result<Option<u16>, Ho
     };
     let host = &authority[..len];
     let host = host.strip_suffix(b".").unwrap_or(host);
-    if host.is_empty() {
-        return Err(HostError);
-    }
-    name.extend_from_slice(host);
-    name.make_ascii_lowercase();
-    Ok(port)
+    if host.is_empty() { Err(HostError) } else { Ok((host, port)) }
 }
 
 /// The role of a byte in a name.
@@ -56,7 +77,7 @@ const CLASSES: [Class; 256] = {
     let mut byte = 0_u8;
     loop {
         classes[byte as usize] = match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | 0x80.. => Class::Name,
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' => Class::Name,
             b'-' | b'_' | b'~' | b'%' | b'!' | b'$' | b'&' | b'\'' | b'(' | b')' => Class::Name,
             b'*' | b'+' | b',' | b';' | b'=' => Class::Name,
             b'.' => Class::Dot,
@@ -85,14 +106,21 @@ fn name_len(authority: &[u8]) -> Result<usize, HostError> {
     Ok(authority.len())
 }
 
+/// RFC 3986 §3.2.2: an address of IPv6 or of a version to come, which is not looked into.
 fn literal_len(authority: &[u8]) -> Result<usize, HostError> {
-    let end = memchr::memchr(b']', authority).ok_or(HostError)?;
-    let inside = &authority[1..end];
-    let is_literal = |byte: &u8| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.');
-    if inside.is_empty() || !inside.iter().all(is_literal) {
-        return Err(HostError);
+    let mut previous = Class::Name;
+    for (at, &byte) in authority.iter().enumerate().skip(1) {
+        let class = CLASSES[usize::from(byte)];
+        match class {
+            _ if byte == b'%' => return Err(HostError),
+            Class::Name | Class::Colon => {}
+            Class::Dot if previous != Class::Dot => {}
+            Class::Other if byte == b']' => return Ok(at + 1),
+            Class::Dot | Class::Other => return Err(HostError),
+        }
+        previous = class;
     }
-    Ok(end + 1)
+    Err(HostError)
 }
 
 fn port(digits: &[u8]) -> Result<u16, HostError> {
@@ -104,7 +132,7 @@ fn port(digits: &[u8]) -> Result<u16, HostError> {
 
 #[cfg(test)]
 mod tests {
-    use super::{HostError, normalise};
+    use super::{HostError, has_port, is_valid, normalise};
     use proptest::prelude::proptest;
 
     #[test]
@@ -118,6 +146,11 @@ mod tests {
             ("[::1]", "[::1]", None),
             ("127.0.0.1:80", "127.0.0.1", Some(80)),
             ("a_b", "a_b", None),
+            ("a%2e!$&'()*+,;=~", "a%2e!$&'()*+,;=~", None),
+            ("[v1.FE80::a+en1]", "[v1.fe80::a+en1]", None),
+            ("[a-._~!$&'()*+,;=z]:00080", "[a-._~!$&'()*+,;=z]", Some(80)),
+            ("a:065535", "a", Some(65535)),
+            ("[]", "[]", None),
         ];
         let mut name = Vec::new();
         for (authority, host, port) in cases {
@@ -129,12 +162,48 @@ mod tests {
     #[test]
     fn impossible_hosts_are_refused() {
         let cases = [
-            "", ".", ":80", "a..b", "a/b", "a b", "u@h", "a:80:80", "a:x", "a:65536", "[::1", "[]",
-            "[::1]x", "a]", "[g::1]", "a\\b", "a\u{0}",
+            "",
+            ".",
+            ":80",
+            "a..b",
+            "a/b",
+            "a b",
+            "u@h",
+            "a:80:80",
+            "a:x",
+            "a:65536",
+            "[::1",
+            "[",
+            "[::1]x",
+            "a]",
+            "[::1].",
+            "[a..b::1]",
+            "[a%b]",
+            "[a/b]",
+            "[a b]",
+            "a\\b",
+            "a\u{0}",
+            "a\u{7f}",
+            "a\u{e4}",
+            "[\u{e4}]",
+            "a..",
+            "a?",
+            "a#",
         ];
         for authority in cases {
             let result = normalise(authority.as_bytes(), &mut Vec::new());
             assert_eq!(result, Err(HostError), "{authority}");
+            assert!(!is_valid(authority.as_bytes()), "{authority}");
+        }
+    }
+
+    #[test]
+    fn a_port_is_announced_by_its_colon() {
+        for authority in ["a:80", "a:", "[::1]:80", "[::1]:"] {
+            assert!(has_port(authority.as_bytes()), "{authority}");
+        }
+        for authority in ["a", "[::1]", "a:65536", "a:x", ":80", "a/b:80", "http://a", ""] {
+            assert!(!has_port(authority.as_bytes()), "{authority}");
         }
     }
 

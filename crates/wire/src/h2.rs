@@ -35,7 +35,9 @@ pub use fuzz::fuzz;
 use std::time::Duration;
 
 use bolide_base::Instant;
-use bolide_base::limits::{BODY_WINDOW, CONN_WINDOW, HEAD_SIZE_MAX, STREAMS_PER_CONN_MAX};
+use bolide_base::limits::{
+    BODY_WINDOW, CONN_WINDOW, FIELDS_MAX, HEAD_SIZE_MAX, STREAMS_PER_CONN_MAX,
+};
 use bolide_http::Scheme;
 use bytes::Bytes;
 
@@ -48,9 +50,6 @@ use frame::{FrameKind, WINDOW_INITIAL};
 use replay::{ReplayH2, Responses};
 use streams::{Closed, H2Sending, H2Streams, HeldHead, Receiving};
 
-/// LIMIT: request body bytes that are discarded after the response is complete; then the stream is
-/// reset. Some clients report a reset during an upload as an error, and most uploads are shorter.
-const LINGER_MAX: u32 = 1024 * 1024;
 /// LIMIT: capacity that the queue keeps between uses.
 const QUEUE_KEPT: usize = 8192;
 /// LIMIT: priorities kept for streams that are not open yet (RFC 9218 §7.1).
@@ -67,6 +66,8 @@ pub struct H2Settings {
     pub head_size_max: usize,
     /// LIMIT: bytes of one name and value.
     pub field_size_max: usize,
+    /// LIMIT: `max_headers`: field lines of a head, without cookies.
+    pub fields_max: u32,
     /// The initial flow-control window of a stream: body bytes that the peer may send before the
     /// body is wanted.
     pub recv_window: u32,
@@ -87,6 +88,7 @@ impl Default for H2Settings {
             max_concurrent_streams: STREAMS_PER_CONN_MAX,
             head_size_max: HEAD_SIZE_MAX,
             field_size_max: 8 * 1024,
+            fields_max: FIELDS_MAX as u32,
             recv_window: BODY_WINDOW,
             underscores_in_headers: false,
             ignore_invalid_headers: true,
@@ -103,9 +105,7 @@ enum Phase {
     New,
     /// Our SETTINGS is queued, and the client's preface has not come.
     Preface,
-    /// The client's first SETTINGS has not come (RFC 9113 §3.4).
-    Settings,
-    /// All frames are allowed.
+    /// All frames are allowed. As in nginx, the first one need not be SETTINGS (RFC 9113 §3.4).
     Open,
     /// A connection error occurred. Only the queue is still sent.
     Dead,
@@ -150,10 +150,9 @@ struct Flow {
     recv: u32,
     /// Consumed bytes that no WINDOW_UPDATE has returned yet.
     credit: u32,
-    /// The initial window of new streams for receiving.
+    /// The initial window of new streams for receiving. Until the peer has acknowledged a smaller
+    /// one than the default, it may open no stream with a body.
     recv_initial: u32,
-    /// The initial window in our SETTINGS. It holds once the peer has acknowledged them.
-    recv_announced: u32,
 }
 
 /// One HTTP/2 connection. It is small while idle: tables and buffers are allocated on first use.
@@ -215,7 +214,6 @@ impl H2Conn {
                 recv: CONN_WINDOW,
                 credit: 0,
                 recv_initial: WINDOW_INITIAL,
-                recv_announced: WINDOW_INITIAL,
             },
             partial: Partial::default(),
             block: None,
@@ -243,9 +241,11 @@ impl H2Conn {
         let bound = self.streams.at(slot);
         bound.user = user;
         if let Some(held) = bound.held.take() {
-            let HeldHead { bytes, is_complete } = *held;
+            let HeldHead { bytes, is_complete, refusal } = *held;
             self.deferred.extend(bytes.into_iter().map(|bytes| WireEvent::Body { user, bytes }));
-            if is_complete {
+            if let Some(refusal) = refusal {
+                self.deferred.push(WireEvent::BodyRefused { user, refusal });
+            } else if is_complete {
                 self.deferred.push(WireEvent::BodyEnd { user });
             }
         }
@@ -400,9 +400,9 @@ impl H2Conn {
         self.streams.at(slot).recv_credit += bytes;
         let half = (self.granted(slot) / 2).max(0);
         let stream = self.streams.at(slot);
-        // A peer that has ended its side needs no window, and a body that will be reset gets none.
-        let is_over = stream.receiving == Receiving::Ended
-            || stream.discards && self.flow.recv_initial < WINDOW_INITIAL;
+        // A peer that has ended its side needs no window, and a body that nothing reads gets none:
+        // its stream is reset behind the response.
+        let is_over = stream.receiving == Receiving::Ended || stream.discards;
         if i64::from(stream.recv_credit) <= half || is_over {
             return;
         }
@@ -415,7 +415,7 @@ impl H2Conn {
         let is_coming = self.partial.stream == Some(self.streams.name(slot));
         let coming = if is_coming { self.partial.data } else { 0 };
         let stream = self.streams.at(slot);
-        let parts = [stream.recv_credit, stream.unread(), coming];
+        let parts = [stream.recv_credit, stream.outstanding, coming];
         i64::from(stream.recv_window) + parts.map(i64::from).iter().sum::<i64>()
     }
 
@@ -443,7 +443,7 @@ impl H2Conn {
     /// Removes a stream. Returns the owner if it needs a `Reset` event.
     fn drop_stream(&mut self, slot: u32, why: Closed) -> Option<StreamOwner> {
         let stream = self.streams.at(slot);
-        let unread = stream.unread();
+        let unread = stream.outstanding;
         if std::mem::take(&mut stream.is_scheduled) {
             self.sched.remove(slot);
         }
@@ -518,36 +518,38 @@ impl H2Conn {
         self.abuse.waste(code)
     }
 
-    /// Resets a stream whose response is complete: its window is too small for the client to send
-    /// the rest of the request.
-    fn refuse_rest(&mut self, slot: u32) {
-        let id = self.streams.id(slot);
-        self.drop_stream(slot, Closed::ByUs);
-        frame::push_u32(self.control(), FrameKind::RstStream, id, code::NO_ERROR);
-    }
-
-    /// The response is complete: reports it. The stream closes, or lingers until the peer ends its
-    /// side.
+    /// The response is complete: reports it. The stream closes; where the peer has not ended its
+    /// side, or the request was malformed, by a reset.
     fn finish(&mut self, slot: u32, events: &mut Vec<WireEvent>) {
+        let id = self.streams.id(slot);
         let stream = self.streams.at(slot);
         let (user, body_bytes, unread) = (stream.user, stream.sent, stream.outstanding);
-        let head_bytes = stream.told;
+        let (head_bytes, is_malformed) = (stream.told, stream.is_malformed);
         debug_assert!(matches!(stream.sending, H2Sending::Ended | H2Sending::Body));
         debug_assert!(
             matches!(stream.send_left, 0 | streams::UNKNOWN),
             "a response has its declared length"
         );
+        debug_assert!(!stream.is_scheduled, "a complete response has nothing to write");
         stream.outstanding = 0;
         stream.discards = true;
         stream.held = None;
+        let has_ended = stream.receiving == Receiving::Ended;
         self.streams.complete(slot);
         self.credit_conn(unread);
-        if self.streams.at(slot).receiving == Receiving::Ended {
-            self.streams.remove(slot, Closed::Ended);
-        } else if self.flow.recv_initial < WINDOW_INITIAL {
-            self.refuse_rest(slot);
+        if is_malformed || has_ended {
+            let why = if is_malformed { Closed::ByUs } else { Closed::Ended };
+            self.streams.remove(slot, why);
         }
-        self.abuse.complete();
+        if is_malformed || !has_ended {
+            // RFC 9113 §8.1, §8.1.1: the rest of the request is of no use, or it was malformed.
+            let code = if is_malformed { code::PROTOCOL_ERROR } else { code::NO_ERROR };
+            frame::push_u32(self.control(), FrameKind::RstStream, id, code);
+        }
+        if !is_malformed {
+            // A malformed request was wasted, whatever the response to it.
+            self.abuse.complete();
+        }
         if user != UNBOUND {
             events.push(WireEvent::Sent { user, body_bytes, head_bytes });
         }

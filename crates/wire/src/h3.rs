@@ -83,6 +83,8 @@ pub struct H3Settings {
     pub head_size_max: usize,
     /// LIMIT: bytes of one field.
     pub field_size_max: usize,
+    /// LIMIT: `max_headers`: field lines of a head, without cookies.
+    pub fields_max: u32,
     /// LIMIT: bytes of the dynamic table that the peer's encoder may use.
     pub table_capacity: usize,
     /// LIMIT: streams that may wait for insertions into that table.

@@ -2,11 +2,10 @@
 //!
 //! Owns every rule that the two protocols share: pseudo-header fields, names, values, `Host`,
 //! cookies, limits. It knows no compression and no frame. A decoder never stops in the middle of a
-//! section, because that would corrupt its dynamic table: the flaw is kept and the rest is read. A
-//! malformed request takes precedence over a refused one.
+//! section, because that would corrupt its dynamic table: the first flaw is kept and the rest is
+//! read.
 
-use bolide_base::limits::FIELDS_MAX;
-use bolide_http::{HttpVersion, Method, Name, RequestBody, RequestHead};
+use bolide_http::{HttpVersion, Method, Name, RequestBody, RequestHead, host};
 
 use crate::{Traits, WireRefusal};
 
@@ -92,6 +91,8 @@ pub struct PseudoRules {
     pub head_size_max: usize,
     /// LIMIT: bytes of one name and value.
     pub field_size_max: usize,
+    /// LIMIT: `max_headers`: field lines. Pseudo-fields, cookies and dropped fields do not count.
+    pub fields_max: u32,
     /// `underscores_in_headers`: names with `_` are valid.
     pub underscores_in_headers: bool,
     /// `ignore_invalid_headers`: fields with unusual but harmless names are dropped.
@@ -102,9 +103,20 @@ pub struct PseudoRules {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Flaw {
     /// A stream error (RFC 9113 §8.1.1, RFC 9114 §4.1.2): `PROTOCOL_ERROR`, `H3_MESSAGE_ERROR`.
+    /// As in nginx, a response with status 400 comes first; the text is for the error log.
     Malformed(&'static str),
     /// A request that gets an error response.
     Refused(WireRefusal),
+}
+
+impl Flaw {
+    /// The status of the response and the text for the error log.
+    pub(crate) const fn refusal(self) -> WireRefusal {
+        match self {
+            Self::Malformed(reason) => WireRefusal { status: 400, reason },
+            Self::Refused(refusal) => refusal,
+        }
+    }
 }
 
 /// Whether content can follow a section on its stream.
@@ -131,7 +143,7 @@ pub struct PseudoAssembly<'a> {
     rules: &'a PseudoRules,
     head: &'a mut RequestHead,
     seen: u8,
-    fields: usize,
+    fields: u32,
     size: usize,
     length: Option<u64>,
     flaw: Option<Flaw>,
@@ -158,15 +170,12 @@ impl<'a> PseudoAssembly<'a> {
     #[inline]
     pub fn checked(&mut self, label: Label<'_>, len: usize, traits: Traits, value: &[u8]) {
         self.size += len + FIELD_OVERHEAD;
-        self.fields += 1;
-        let is_too_much = len > self.rules.field_size_max
-            || self.size > self.rules.head_size_max
-            || self.fields > FIELDS_MAX;
+        let is_too_much = len > self.rules.field_size_max || self.size > self.rules.head_size_max;
         if is_too_much {
             return self.note_excess(label, len);
         }
         if traits.has(Traits::BAD_VALUE) {
-            return self.note(Flaw::Malformed("invalid field value"));
+            return self.note(Flaw::Malformed("client sent header with invalid value"));
         }
         match label {
             Label::Known(name) => self.known(name, value),
@@ -179,20 +188,15 @@ impl<'a> PseudoAssembly<'a> {
     fn note_excess(&mut self, label: Label<'_>, len: usize) {
         self.note(if len > self.rules.field_size_max {
             if label == Label::Path { TOO_LONG_URI } else { TOO_LONG_FIELD }
-        } else if self.size > self.rules.head_size_max {
-            TOO_LARGE
         } else {
-            TOO_MANY
+            TOO_LARGE
         });
     }
 
-    /// Keeps the first flaw; a malformed request replaces a refused one.
+    /// Keeps the first flaw, as nginx stops there.
     #[cold]
     fn note(&mut self, flaw: Flaw) {
-        if !matches!((self.flaw, flaw), (Some(Flaw::Malformed(_)), _) | (Some(_), Flaw::Refused(_)))
-        {
-            self.flaw = Some(flaw);
-        }
+        self.flaw.get_or_insert(flaw);
     }
 
     /// Completes the head: composes `line`, `Host`, `Cookie` and `body`, and checks the required
@@ -200,7 +204,7 @@ impl<'a> PseudoAssembly<'a> {
     ///
     /// # Errors
     ///
-    /// The worst flaw of the section. The head then holds its usable part.
+    /// The first flaw of the section. The head then holds its usable part, and no body.
     pub fn finish(mut self, following: Following) -> Result<(), Flaw> {
         self.begin_fields();
         self.settle_cookies();
@@ -211,14 +215,17 @@ impl<'a> PseudoAssembly<'a> {
             (None, Following::Perhaps) => RequestBody::Unknown,
         };
         self.head.expects_continue &= self.head.body != RequestBody::None;
+        let checked = self.flaw.map_or_else(|| self.check(), Err);
         // RFC 9113 §8.1.1, RFC 9114 §4.1.2: content-length must equal the sum of the DATA frames.
-        if let (Some(1..), Following::Nothing) = (self.length, following) {
-            self.note(Flaw::Malformed("content-length without content"));
+        let checked = match (checked, self.length, following) {
+            (Ok(()), Some(1..), Following::Nothing) => Err(Flaw::Malformed(CLOSED_EARLY)),
+            (checked, ..) => checked,
+        };
+        if checked.is_err() {
+            self.head.body = RequestBody::None;
+            self.head.expects_continue = false;
         }
-        match self.flaw {
-            Some(flaw) => Err(flaw),
-            None => self.check(),
-        }
+        checked
     }
 
     fn pseudo(&mut self, label: Label<'_>, value: &[u8]) {
@@ -228,32 +235,60 @@ impl<'a> PseudoAssembly<'a> {
             Label::Authority => SEEN_AUTHORITY,
             Label::Path => SEEN_PATH,
             // RFC 9113 §8.3, RFC 9114 §4.3: undefined and response pseudo-header fields.
-            _ => return self.note(Flaw::Malformed("unknown pseudo-field")),
+            _ => return self.note(Flaw::Malformed("client sent unknown pseudo-header")),
         };
         if self.seen & SEEN_FIELD != 0 {
-            return self.note(Flaw::Malformed("pseudo-field after a regular field"));
+            // RFC 9113 §8.3, RFC 9114 §4.3. nginx minds the order over HTTP/3 only.
+            return self.note(Flaw::Malformed("client sent out of order pseudo-headers"));
         }
         if self.seen & bit != 0 {
-            return self.note(Flaw::Malformed("repeated pseudo-field"));
+            return self.note(Flaw::Malformed(match label {
+                Label::Method => "client sent duplicate \":method\" header",
+                Label::Scheme => "client sent duplicate \":scheme\" header",
+                Label::Authority => "client sent duplicate host header",
+                _ => "client sent duplicate \":path\" header",
+            }));
         }
         self.seen |= bit;
         match label {
             Label::Method => {
                 self.head.method = Method::parse(value);
                 self.head.method_text.extend_from_slice(value);
-                if !value.iter().all(|byte| matches!(byte, b'A'..=b'Z' | b'_' | b'-')) {
+                if value.is_empty() {
+                    self.note(Flaw::Malformed("client sent empty \":method\" header"));
+                } else if !value.iter().all(|byte| matches!(byte, b'A'..=b'Z' | b'_' | b'-')) {
                     self.note(refused(400, "client sent invalid method"));
                 }
             }
-            Label::Scheme if !is_scheme(value) => self.note(Flaw::Malformed("invalid :scheme")),
+            Label::Scheme if !is_scheme(value) => {
+                self.note(Flaw::Malformed("client sent invalid \":scheme\" header"));
+            }
             Label::Authority => self.authority(value),
-            Label::Path => self.head.target.extend_from_slice(value),
+            Label::Path => self.path(value),
             _ => {}
         }
     }
 
+    /// RFC 9113 §8.3.1, RFC 9114 §4.3.1: the path is in origin form. As in nginx, the asterisk of
+    /// OPTIONS is none.
+    #[inline]
+    fn path(&mut self, value: &[u8]) {
+        if value.first() != Some(&b'/') {
+            self.note(Flaw::Malformed(if value.is_empty() {
+                "client sent empty \":path\" header"
+            } else {
+                "client sent invalid \":path\" header"
+            }));
+            return;
+        }
+        self.head.target.extend_from_slice(value);
+        if value.iter().any(|&byte| byte <= b' ' || byte == 0x7f) {
+            self.note(refused(400, "client sent invalid \":path\" header"));
+        }
+    }
+
     fn authority(&mut self, value: &[u8]) {
-        if is_host(value) {
+        if host::is_valid(value) {
             self.head.authority.extend_from_slice(value);
         } else {
             self.note(refused(400, "client sent invalid host header"));
@@ -263,19 +298,24 @@ impl<'a> PseudoAssembly<'a> {
     #[inline]
     fn known(&mut self, name: Name, value: &[u8]) {
         self.begin_fields();
+        if name == Name::Cookie {
+            return self.cookie(value);
+        }
+        self.count();
         match name {
             // RFC 9113 §8.2.2, RFC 9114 §4.2: connection-specific fields.
             Name::Connection
             | Name::KeepAlive
             | Name::ProxyConnection
             | Name::TransferEncoding
-            | Name::Upgrade => return self.note(Flaw::Malformed("connection-specific field")),
+            | Name::Upgrade => {
+                return self.note(Flaw::Malformed("client sent connection-specific header"));
+            }
             Name::Te if !value.eq_ignore_ascii_case(b"trailers") => {
-                return self.note(Flaw::Malformed("te other than trailers"));
+                return self.note(Flaw::Malformed("client sent \"TE\" header other than trailers"));
             }
             Name::ContentLength => return self.content_length(value),
             Name::Host => return self.host(value),
-            Name::Cookie => return self.cookie(value),
             Name::Expect if value.eq_ignore_ascii_case(b"100-continue") => {
                 self.head.expects_continue = true;
             }
@@ -287,12 +327,22 @@ impl<'a> PseudoAssembly<'a> {
     fn other(&mut self, text: &[u8], traits: Traits, value: &[u8]) {
         self.begin_fields();
         if traits.has(Traits::BAD_NAME) {
-            return self.note(Flaw::Malformed("invalid field name"));
+            return self.note(Flaw::Malformed("client sent invalid header name"));
         }
         let is_odd = traits.has(Traits::ODD_NAME)
             || (traits.has(Traits::UNDERSCORE) && !self.rules.underscores_in_headers);
         if !(is_odd && self.rules.ignore_invalid_headers) {
+            self.count();
             self.head.fields.push_parsed(Name::Other, text, value);
+        }
+    }
+
+    /// Counts a line that `max_headers` counts.
+    #[inline]
+    fn count(&mut self) {
+        self.fields += 1;
+        if self.fields > self.rules.fields_max {
+            self.note(TOO_MANY);
         }
     }
 
@@ -326,17 +376,17 @@ impl<'a> PseudoAssembly<'a> {
 
     fn content_length(&mut self, value: &[u8]) {
         match parse_length(value) {
-            Some(length) if self.length.is_none_or(|known| known == length) => {
-                self.length = Some(length);
+            Some(length) if self.length.is_none() => self.length = Some(length),
+            Some(_) => self.note(Flaw::Malformed("client sent duplicate header line")),
+            None => {
+                self.note(Flaw::Malformed("client sent invalid \"Content-Length\" header"));
             }
-            Some(_) => self.note(Flaw::Malformed("two content-lengths")),
-            None => self.note(Flaw::Malformed("invalid content-length")),
         }
     }
 
     fn host(&mut self, value: &[u8]) {
         if self.seen & SEEN_HOST != 0 {
-            return self.note(Flaw::Malformed("repeated host"));
+            return self.note(Flaw::Malformed("client sent duplicate host header"));
         }
         self.seen |= SEEN_HOST;
         if self.head.authority.is_empty() {
@@ -344,33 +394,32 @@ impl<'a> PseudoAssembly<'a> {
             if !self.head.authority.is_empty() {
                 self.head.fields.push(Name::Host, value);
             }
-        } else if !self.head.authority.eq_ignore_ascii_case(value) {
+        } else if self.head.authority != value {
             // RFC 9113 §8.3.1, RFC 9114 §4.3.1: the two must be equal.
-            self.note(Flaw::Malformed("host differs from :authority"));
+            self.note(Flaw::Malformed(
+                "client sent \":authority\" and \"Host\" headers with different values",
+            ));
         }
     }
 
     /// RFC 9113 §8.3.1, RFC 9114 §4.3.1: checks the fields that a request must have.
     fn check(&self) -> Result<(), Flaw> {
-        if self.head.method_text.is_empty() {
-            return Err(Flaw::Malformed("no :method"));
+        if self.seen & SEEN_METHOD == 0 {
+            return Err(Flaw::Malformed("client sent no \":method\" header"));
         }
         if self.head.method == Method::Connect {
             return Err(refused(405, "client sent CONNECT method"));
         }
         if self.seen & SEEN_SCHEME == 0 {
-            return Err(Flaw::Malformed("no :scheme"));
+            return Err(Flaw::Malformed("client sent no \":scheme\" header"));
         }
-        match (&self.head.target[..], self.head.method) {
-            (path @ [b'/', ..], _) if path.iter().any(|&byte| byte <= b' ' || byte == 0x7f) => {
-                return Err(refused(400, "client sent invalid \":path\" header"));
-            }
-            ([b'/', ..], _) | (b"*", Method::Options) => {}
-            _ => return Err(Flaw::Malformed("no :path in origin form")),
+        if self.seen & SEEN_PATH == 0 {
+            return Err(Flaw::Malformed("client sent no \":path\" header"));
         }
         if self.seen & (SEEN_AUTHORITY | SEEN_HOST) == 0 {
             // RFC 9113 §8.3.1, RFC 9114 §4.3.1: http and https require one of the two.
-            return Err(Flaw::Malformed("neither :authority nor host"));
+            let reason = "client sent neither \":authority\" nor \"Host\" header";
+            return Err(Flaw::Malformed(reason));
         }
         Ok(())
     }
@@ -418,15 +467,12 @@ pub const TOO_LARGE_REFUSAL: WireRefusal =
 const TOO_LARGE: Flaw = Flaw::Refused(TOO_LARGE_REFUSAL);
 const TOO_LONG_FIELD: Flaw = refused(494, "client sent too long header line");
 const TOO_MANY: Flaw = refused(494, "client sent too many header lines");
+/// The request ends before its declared length.
+pub(crate) const CLOSED_EARLY: &str = "client prematurely closed stream";
+/// The request goes on behind its declared length.
+pub(crate) const LARGER_THAN_DECLARED: &str =
+    "client intended to send body data larger than declared";
 const TOO_LONG_URI: Flaw = refused(414, "client sent too long URI");
-
-/// Whether `value` has only bytes that can be in a host with or without a port. RFC 9113 §8.3.1 and
-/// RFC 9114 §4.3.1 forbid user information.
-fn is_host(value: &[u8]) -> bool {
-    let is_wrong =
-        |byte: &u8| matches!(byte, 0..=b' ' | 0x7f | b'/' | b'@' | b'?' | b'#' | b'\\' | b',');
-    !value.is_empty() && !value.iter().any(is_wrong)
-}
 
 /// RFC 3986 §3.1: a letter, then letters, digits, `+`, `-` and `.`.
 fn is_scheme(value: &[u8]) -> bool {

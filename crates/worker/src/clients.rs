@@ -15,7 +15,7 @@ use bolide_wire::{StreamId, StreamOwner};
 
 use crate::env::WorkerEnv;
 use crate::exchange_table::{Owner, PostAction};
-use crate::framing::{ConnFraming, Cut, StreamAct};
+use crate::framing::{ConnFraming, Cut, ResetCause, StreamAct};
 use crate::generation::Generation;
 use crate::quic_conn::QuicConn;
 use crate::quic_side::QuicSide;
@@ -61,14 +61,19 @@ impl Clients {
     }
 
     /// Ends a stream in the middle of whatever it does; says what has to end with it.
-    pub(crate) fn reset_stream(&mut self, owner: Owner, stream: StreamId) -> Cut {
+    pub(crate) fn reset_stream(
+        &mut self,
+        owner: Owner,
+        stream: StreamId,
+        cause: ResetCause,
+    ) -> Cut {
         match owner {
             Owner::Tcp(conn) => {
                 let framing = self.tcp.conns.get_mut(conn).and_then(|conn| conn.framing.as_mut());
-                framing.map_or(Cut::Connection, |framing| framing.reset(stream))
+                framing.map_or(Cut::Connection, |framing| framing.reset(stream, cause))
             }
             Owner::Quic(conn) => {
-                self.quic.reset(conn, stream);
+                self.quic.reset(conn, stream, cause);
                 Cut::Stream
             }
             Owner::Parent(_) | Owner::PostAction(_) => Cut::Stream,

@@ -9,7 +9,7 @@ use bolide_upstream::OriginRequest;
 use bytes::Bytes;
 
 use crate::exchange_table::{ActiveExchange, Owner};
-use crate::framing::StreamAct;
+use crate::framing::{Cut, ResetCause, StreamAct};
 use crate::look::look;
 use crate::requests::Requests;
 use crate::throttle::Throttle;
@@ -92,14 +92,25 @@ impl<I: Io> Requests<I> {
         None
     }
 
-    /// Ends a connection whose request is not answered.
+    /// Ends the stream of a request that is not answered; its connection where it has only one.
     fn close_silently(&mut self, key: SlabKey<ActiveExchange>) {
         let Some(live) = self.exchanges.live.get(key) else { return };
-        let owner = live.owner;
+        let (owner, stream) = (live.owner, live.stream);
         let settings = live.exchange.settings();
         let resets = settings.is_some_and(|settings| settings.reset_timedout_connection);
         self.retire(key);
-        self.close_owner(owner, if resets { Reset::Yes } else { Reset::No });
+        let cut = self.clients.reset_stream(owner, stream, ResetCause::Unanswered);
+        debug_assert!(
+            cut == Cut::Stream || matches!(owner, Owner::Tcp(_)),
+            "only HTTP/1 has one stream"
+        );
+        match owner {
+            _ if cut == Cut::Connection => {
+                self.close_owner(owner, if resets { Reset::Yes } else { Reset::No });
+            }
+            Owner::Tcp(conn) => self.clients.tcp.mark_dirty(conn),
+            Owner::Quic(_) | Owner::Parent(_) | Owner::PostAction(_) => {}
+        }
     }
 
     fn respond(&mut self, key: SlabKey<ActiveExchange>) -> Option<Wake> {

@@ -8,7 +8,7 @@ use bolide_wire::{StreamId, StreamOwner, WireEvent};
 
 use crate::clients::{AskingConn, room_behind};
 use crate::exchange_table::{ActiveExchange, Owner, UploadState};
-use crate::framing::{ConnFraming, Cut, StreamAct};
+use crate::framing::{ConnFraming, Cut, ResetCause, StreamAct};
 use crate::requests::Requests;
 use crate::subject::Subject;
 use crate::tcp::TcpConn;
@@ -86,7 +86,13 @@ impl<I: Io> Requests<I> {
         if !early.iter().any(|(waiting, _)| *waiting == key) {
             return self.step(key, wake);
         }
-        if let Wake::BodyRefused(refusal) = wake {
+        let conn = match self.exchanges.live.get(key).map(|live| live.owner) {
+            Some(Owner::Tcp(conn)) => self.clients.tcp.conns.get(conn),
+            _ => None,
+        };
+        let framing = conn.and_then(|conn| conn.framing.as_ref());
+        let is_h1 = framing.is_some_and(ConnFraming::is_plain_h1);
+        if let (&Wake::BodyRefused(refusal), true) = (&wake, is_h1) {
             // The answer had not begun: it is the refusal, as if the head had been broken.
             early.retain(|(waiting, _)| *waiting != key);
             early.push((key, Wake::Refused(refusal)));
@@ -134,7 +140,7 @@ impl<I: Io> Requests<I> {
 
     /// The same, where the exchange may have left its stream.
     pub(crate) fn cut_off(&mut self, key: SlabKey<ActiveExchange>, owner: Owner, stream: StreamId) {
-        let cut = self.clients.reset_stream(owner, stream);
+        let cut = self.clients.reset_stream(owner, stream, ResetCause::ClientLate);
         self.step(key, Wake::SendTimeout);
         self.dismiss(key);
         match owner {

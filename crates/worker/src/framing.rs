@@ -20,8 +20,20 @@ pub(crate) enum ConnFraming {
 /// How an HTTP/2 client without ALPN announces itself (RFC 9113 §3.4).
 const PREFACE_START: &[u8] = b"PRI * HTTP/2.0\r\n";
 
-/// PROTOCOL_ERROR (RFC 9113 §7).
+/// PROTOCOL_ERROR and INTERNAL_ERROR (RFC 9113 §7).
 const PROTOCOL_ERROR: u32 = 1;
+const INTERNAL_ERROR: u32 = 2;
+
+/// Why a stream is reset before its response is complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ResetCause {
+    /// Its client does not send or take what it is waited for.
+    ClientLate,
+    /// It is told nothing (444).
+    Unanswered,
+    /// It is not served to its end.
+    Unserved,
+}
 
 /// What has to end with a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,12 +162,16 @@ impl ConnFraming {
     }
 
     /// Cuts a stream off; the whole connection where it has only one.
-    pub(crate) fn reset(&mut self, stream: StreamId) -> Cut {
+    pub(crate) fn reset(&mut self, stream: StreamId, cause: ResetCause) -> Cut {
         match self {
             Self::H1(_) => Cut::Connection,
             Self::H2(conn) => {
                 // As nginx does, whatever RFC 9113 §7 would call it.
-                conn.reset(stream, PROTOCOL_ERROR);
+                let code = match cause {
+                    ResetCause::ClientLate | ResetCause::Unanswered => PROTOCOL_ERROR,
+                    ResetCause::Unserved => INTERNAL_ERROR,
+                };
+                conn.reset(stream, code);
                 Cut::Stream
             }
         }

@@ -8,6 +8,7 @@ use bolide_wire::Awaiting;
 
 use crate::clients::Clients;
 use crate::exchange_table::{ActiveExchange, Owner};
+use crate::framing::ResetCause;
 use crate::lateness::{Lateness, WaitingStreams};
 use crate::quic_conn::QuicConn;
 use crate::requests::Requests;
@@ -94,7 +95,9 @@ impl<I: Io> Worker<I> {
         self.requests.env.log_conn(LogLevel::Info, &subject, &text);
         match (late.user, owner) {
             (Some(user), _) => self.requests.cut_stream(SlabKey::from_bits(user)),
-            (None, Owner::Quic(key)) => self.requests.clients.quic.reset(key, late.stream),
+            (None, Owner::Quic(key)) => {
+                self.requests.clients.quic.reset(key, late.stream, ResetCause::ClientLate);
+            }
             (None, _) => {}
         }
     }

@@ -9,7 +9,7 @@ use bolide_engine::Wake;
 use bolide_io::{Io, Reset};
 
 use crate::exchange_table::{ActiveExchange, Owner};
-use crate::framing::Cut;
+use crate::framing::{Cut, ResetCause};
 use crate::tcp::TcpConn;
 use crate::token::PollToken;
 use crate::worker::Worker;
@@ -61,8 +61,11 @@ impl<I: Io> Worker<I> {
         // Where the answer is over and only its origin is not, newer requests may follow it.
         let tcp = &self.requests.clients.tcp;
         let has_left = matches!(owner, Owner::Tcp(conn) if tcp.is_h1_without(conn, key.to_bits()));
-        let cut =
-            if has_left { Cut::Stream } else { self.requests.clients.reset_stream(owner, stream) };
+        let cut = if has_left {
+            Cut::Stream
+        } else {
+            self.requests.clients.reset_stream(owner, stream, ResetCause::Unserved)
+        };
         self.requests.step(key, Wake::TimeUp);
         match owner {
             Owner::Tcp(key) if cut == Cut::Connection => {

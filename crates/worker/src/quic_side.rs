@@ -21,7 +21,7 @@ use bolide_wire::{ConnError, StreamId, h3};
 use bytes::Bytes;
 
 use crate::env::WorkerEnv;
-use crate::framing::StreamAct;
+use crate::framing::{ResetCause, StreamAct};
 use crate::handshake_client::set_datagram_sender;
 use crate::mail::{Mail, Strayed};
 use crate::quic_conn::{QuicConn, QuicStreamTable};
@@ -40,8 +40,9 @@ const PING_EVERY: Duration = Duration::from_secs(10);
 pub(crate) const TRAINS_MAX: usize = 32;
 /// How long a client may take to confirm what it got (RFC 9000 §18.2).
 const ACK_DELAY: Duration = Duration::from_millis(25);
-/// H3_REQUEST_INCOMPLETE (RFC 9114 §8.1).
-const H3_REQUEST_INCOMPLETE: u64 = 0x10d;
+/// H3_GENERAL_PROTOCOL_ERROR and H3_INTERNAL_ERROR (RFC 9114 §8.1).
+const H3_GENERAL_PROTOCOL_ERROR: u64 = 0x101;
+const H3_INTERNAL_ERROR: u64 = 0x102;
 
 /// Connections of clients over QUIC, and the sockets that they share.
 #[derive(Debug)]
@@ -355,11 +356,17 @@ impl QuicSide {
         self.ping_while_waiting(key, env);
     }
 
-    /// Cuts a request off that did not arrive in time.
-    pub(crate) fn reset(&mut self, key: SlabKey<QuicConn>, stream: StreamId) {
+    /// Cuts a request off.
+    pub(crate) fn reset(&mut self, key: SlabKey<QuicConn>, stream: StreamId, cause: ResetCause) {
         let Some(conn) = self.conns.get_mut(key) else { return };
+        debug_assert!(conn.started, "a stream is of a framing that has begun");
+        let code = match cause {
+            // As nginx does, whatever RFC 9114 §8.1 would call it.
+            ResetCause::ClientLate | ResetCause::Unanswered => H3_GENERAL_PROTOCOL_ERROR,
+            ResetCause::Unserved => H3_INTERNAL_ERROR,
+        };
         if let Some(transport) = self.udp[conn.slot].endpoint.conn(conn.id) {
-            conn.h3.reset(stream, H3_REQUEST_INCOMPLETE, &mut QuicStreamTable(transport));
+            conn.h3.reset(stream, code, &mut QuicStreamTable(transport));
         }
         self.mark(key);
     }

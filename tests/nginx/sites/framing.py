@@ -86,7 +86,7 @@ site(
     "HTTP/2: how much of a body may come",
     BODIES % "http2_body_preread_size 1m;",
     0,
-    ["h2 settings"],
+    ["h2 settings"] + [f"h2 upload {upload}" for upload in (*UPLOADS[:3], "/answers 90000 200")],
 )
 site(
     "HTTP/2: the preread size is inherited",
@@ -112,6 +112,165 @@ site(
 """,
     1,
     ["h2 settings a.test", "h2 settings b.test", "h2 settings c.test"],
+)
+ERRANT = [
+    "X-Upper=1",
+    "x%20y=1",
+    "x:y=1",
+    "x%7fy=1",
+    "x%01=1",
+    "x=a%00b",
+    "x=a%0ab",
+    "x=a%0db",
+    "x=a%01b",
+    "x!y=1",
+    "x_y=1",
+    ":status=200",
+    ":foo=1",
+    "+:method=GET",
+    "+:path=/",
+    ":scheme=",
+    ":scheme=ht%20tp",
+    ":scheme=1http",
+    ":scheme=a+b-c.1",
+    ":method=",
+    ":method=get",
+    ":method=G%20T",
+    ":method=G_-T",
+    ":path=",
+    ":path=x",
+    ":path=*",
+    ":path=* :method=OPTIONS",
+    ":path=/a%20b",
+    ":path=/a%7f",
+    ":path=/a%01",
+    ":method",
+    ":scheme",
+    ":path",
+    ":authority",
+    ":authority +host=b.test",
+    ":authority +host=",
+    ":authority +host=b.test +host=b.test",
+    ":authority=",
+    ":authority=a/b",
+    ":authority=a@b",
+    ":authority=a..b",
+    ":authority=a:1:2",
+    ":authority=a:65536",
+    ":authority=A.:080",
+    ":authority=[v1.fe80::a+en1]:1",
+    ":authority=a,b;c=%25",
+    "+host=a.test",
+    "+host=A.test",
+    "+host=a.test:80",
+    "content-length=x",
+    "content-length=",
+    "content-length=-1",
+    "content-length=0 +content-length=0",
+    "content-length=5",
+    "content-length=0",
+    ":method=CONNECT",
+    ":method=TRACE",
+    ":path=/gone",
+    ":path=/caught",
+    ":path=/none",
+    "X=1 x=a%00 :path=*",
+]
+LENGTHS = [
+    "/reads 10 9",
+    "/reads 10 10",
+    "/reads 10 11",
+    "/reads 10 4 4",
+    "/reads 10 4 6 0",
+    "/reads 10 4 7 5",
+    "/reads 0 1",
+    "/reads - 5",
+    "/streams 10 9",
+    "/streams 10 11",
+    "/answers 10 9",
+    "/answers 10 11",
+    "/hello.txt 10 9",
+    "/caught 10 9",
+]
+MALFORMED = """
+    %s
+    server {
+        listen 127.0.0.1:@P0@; http2 on;
+        listen 127.0.0.1:@P1@ quic;
+        listen 127.0.0.1:@P1@ ssl;
+        server_name a.test;
+        root @DIR@/www;
+        location = / { return 200 "home $http_x"; }
+        location /answers { return 200 there; }
+        location /gone { return 444; }
+        location /caught { error_page 404 = /gone; return 404; }
+        location /reads { proxy_pass http://127.0.0.1:@P2@/; }
+        location /streams { proxy_request_buffering off; proxy_pass http://127.0.0.1:@P2@/; }
+        location /error { internal; proxy_pass http://127.0.0.1:@P2@/error; }
+    }
+    server {
+        listen 127.0.0.1:@P2@;
+        location / { return 200 "origin $request_method $content_length"; }
+    }
+"""
+site(
+    "malformed requests",
+    MALFORMED % "",
+    0,
+    [f"h2 fields {words}" for words in ERRANT] + [f"h2 body {words}" for words in LENGTHS],
+)
+site(
+    "malformed requests over HTTP/3",
+    MALFORMED % "",
+    1,
+    [f"h3 fields {words}" for words in ERRANT]
+    + ["h3 fields :path x=1 +:path=/"]
+    + [f"h3 body {words}" for words in LENGTHS],
+)
+site(
+    "malformed requests lead to a page of an origin",
+    MALFORMED % "error_page 400 /error;",
+    0,
+    ["h2 fields X=1", "h2 fields :path", "h2 fields :method", "h2 fields :authority"]
+    + ["h2 body /reads 10 9", "h2 body /streams 10 11", "h2 body /answers 10 9"],
+)
+site(
+    "malformed requests over HTTP/3 lead to a page of an origin",
+    MALFORMED % "error_page 400 /error;",
+    1,
+    ["h3 fields X=1", "h3 fields :path", "h3 fields :method", "h3 body /reads 10 9"],
+)
+site(
+    "HTTP/2: max_headers",
+    MALFORMED % "max_headers 3;",
+    0,
+    [
+        "h2 fields a=1 b=2 c=3 +cookie=a +cookie=b x_y=1 +cookie=c",
+        "h2 fields a=1 b=2 c=3 d=4",
+        "h2 fields a=1 b=2 +host=a.test content-length=0",
+    ],
+)
+site(
+    "HTTP/3: max_headers",
+    MALFORMED % "max_headers 3;",
+    1,
+    [
+        "h3 fields a=1 b=2 c=3 +cookie=a +cookie=b x_y=1 +cookie=c",
+        "h3 fields a=1 b=2 c=3 d=4",
+    ],
+)
+site(
+    "HTTP/2: what comes first",
+    BODIES % "",
+    0,
+    [f"h2 first {what}" for what in ("ack", "nothing", "ping", "window", "priority")]
+    + ["h2 unsettled GET", "h2 unsettled POST"],
+)
+site(
+    "HTTP/2: what comes before a small window is known",
+    BODIES % "http2_body_preread_size 65534;",
+    0,
+    ["h2 unsettled GET", "h2 unsettled POST"],
 )
 site(
     "sizes of records",

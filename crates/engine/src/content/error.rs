@@ -19,6 +19,14 @@ use crate::site::Site;
 use crate::vars::VariableScope;
 
 impl Request {
+    /// Gives a name to the method of a request that came without any, and is answered by another
+    /// location.
+    fn name_method(&mut self) {
+        if self.head().method_text.is_empty() {
+            self.set_method_text(b"GET");
+        }
+    }
+
     /// Counts one redirect inside the server; the one that brings the count to zero fails.
     pub(crate) fn spend_redirect(&mut self) -> bool {
         self.redirects_left = self.redirects_left.saturating_sub(1);
@@ -86,6 +94,7 @@ impl Answer {
             Some(b'/') => {
                 if request.method != Method::Head {
                     request.method = Method::Get;
+                    request.name_method();
                 }
                 request.redirect_inside(&target, site, ctx)
             }

@@ -93,15 +93,19 @@ impl Exchange {
             files => FileHolds::Always { is_removed: files == BodyFiles::Removed },
         };
         let head = self.request.head();
+        let is_empty = head.body == RequestBody::None;
         // A length of nothing makes an empty file.
-        let has_body = (head.body != RequestBody::None
+        let has_body = (!is_empty
             || matches!(holds, FileHolds::Always { .. })
                 && head.fields.get(Name::ContentLength).is_some())
             && !self.request.upload.is_refused();
+        if has_body && let Some(next) = self.request.refuse_early(site, ctx) {
+            return next;
+        }
         if !has_body || streams || self.request.upload.spool().is_some() {
             return NextStep::Step(RequestStep::Ask);
         }
-        if head.body == RequestBody::None {
+        if is_empty {
             self.request.upload.finish();
         }
         let memory = location.settings.client_body_buffer_size;

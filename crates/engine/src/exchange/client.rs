@@ -191,9 +191,13 @@ impl Exchange {
         ctx: &mut StepCtx<'_>,
     ) -> ExchangeState {
         let Some(site) = self.request.site.clone() else { return state };
+        let is_late = refusal.status == 408;
+        if !is_late && self.request.head().version >= HttpVersion::Http2 {
+            return refuse_length(self, state, refusal, &site, ctx);
+        }
         self.request.log_refusal(refusal, "", &site, ctx);
         self.answer.drop_fetch(ctx);
-        if refusal.status == 408 {
+        if is_late {
             // As in nginx, a client that does not send its body is not answered.
             self.answer.bare_status = 408;
             return self.finish(&site, ctx);
@@ -285,5 +289,50 @@ impl Exchange {
             self.answer.drop_fetch(ctx);
         }
         self.finish(site, ctx)
+    }
+}
+
+/// The body of a request over HTTP/2 or HTTP/3 has not the length that was declared: 400, if it is
+/// read at all.
+fn refuse_length(
+    exchange: &mut Exchange,
+    state: ExchangeState,
+    refusal: RequestRefusal,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> ExchangeState {
+    let Exchange { request, answer, .. } = exchange;
+    if !request.upload.is_wanted() {
+        request.upload.note_refusal(refusal);
+        return state;
+    }
+    request.log_length(refusal, site, ctx);
+    request.upload.refuse(ctx.effects);
+    if answer.is_responded {
+        return exchange.cut_off(state, site, ctx);
+    }
+    answer.drop_fetch(ctx);
+    exchange.run(NextStep::Fail(refusal.status), ctx)
+}
+
+impl Request {
+    /// Logs what is wrong with the length of a body; nginx tells how much of it came.
+    fn log_length(&self, refusal: RequestRefusal, site: &Site, ctx: &mut StepCtx<'_>) {
+        let mut reading = String::new();
+        if let RequestBody::Length(declared) = self.head().body
+            && self.body_received < declared
+        {
+            let received = self.body_received;
+            reading = format!(": only {received} out of {declared} bytes of request body received");
+        }
+        self.log_refusal(refusal, &reading, site, ctx);
+    }
+
+    /// Fails a request whose body is to be read and was refused before.
+    pub(crate) fn refuse_early(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> Option<NextStep> {
+        let refusal = self.upload.take_refusal()?;
+        self.log_length(refusal, site, ctx);
+        self.upload.refuse(ctx.effects);
+        Some(NextStep::Fail(refusal.status))
     }
 }

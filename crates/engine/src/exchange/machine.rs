@@ -113,6 +113,12 @@ impl Exchange {
                 | ExchangeState::Assembling),
                 Wake::BodyRefused(refusal),
             ) => self.refuse_body(state, refusal, ctx),
+            (
+                state @ (ExchangeState::Delivering | ExchangeState::Settling),
+                Wake::BodyRefused(refusal),
+            ) if self.request.upload.is_streamed() && self.answer.is_fetching() => {
+                self.refuse_body(state, refusal, ctx)
+            }
             (state, _) => state,
         };
     }

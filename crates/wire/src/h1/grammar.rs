@@ -124,50 +124,6 @@ pub(super) fn push_decimal(out: &mut Vec<u8>, mut value: u64) {
     }
 }
 
-/// Whether `text` is a host with an optional port (RFC 3986 §3.2.2, §3.2.3) that nginx accepts: not
-/// empty, and without an empty label in its middle.
-pub(super) fn is_host(text: &[u8]) -> bool {
-    let (host, port) = match text {
-        [b'[', rest @ ..] => {
-            let Some(end) = memchr::memchr(b']', rest) else { return false };
-            let literal = &rest[..end];
-            if !literal.contains(&b':')
-                || !literal.iter().all(|b| b.is_ascii_hexdigit() || matches!(b, b':' | b'.'))
-            {
-                return false;
-            }
-            (literal, &rest[end + 1..])
-        }
-        _ => {
-            let (host, port) = text.split_at(memchr::memchr(b':', text).unwrap_or(text.len()));
-            if !is_registered_name(host) {
-                return false;
-            }
-            (host, port)
-        }
-    };
-    let port_fits = match port {
-        [] => true,
-        [b':', digits @ ..] => digits.len() <= 5 && digits.iter().all(u8::is_ascii_digit),
-        _ => false,
-    };
-    port_fits && !host.is_empty()
-}
-
-fn is_registered_name(host: &[u8]) -> bool {
-    let mut before = 0;
-    for &byte in host {
-        let fits = matches!(byte, b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' | b'-' | b'_' | b'~')
-            || matches!(byte, b'!' | b'$'..=b'.' | b';' | b'=');
-        // Two dots in a row could name a parent directory in a path.
-        if !fits || (byte == b'.' && before == b'.') {
-            return false;
-        }
-        before = byte;
-    }
-    true
-}
-
 /// Whether a list of tokens has `token`, ignoring case.
 pub(super) fn list_has(list: &[u8], token: &[u8]) -> bool {
     list.split(|&byte| byte == b',').any(|item| trim(item).eq_ignore_ascii_case(token))
@@ -175,21 +131,8 @@ pub(super) fn list_has(list: &[u8], token: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{has_control, has_control_slow, is_host, parse_decimal, push_decimal};
+    use super::{has_control, has_control_slow, parse_decimal, push_decimal};
     use proptest::prelude::{any, prop_assert_eq, proptest};
-
-    #[test]
-    fn hosts_are_names_or_literals_with_digits_as_port() {
-        for good in ["a", "a.b:80", "a.b.", "x_y", "127.0.0.1:", "[::1]", "[2001:db8::1]:443"] {
-            assert!(is_host(good.as_bytes()), "{good}");
-        }
-        let bad = ["", ":80", "..", "a..b", "a:b", "a:123456", "a/b", "a b", "a@b", "[", "[]"];
-        for bad in
-            bad.into_iter().chain(["[::1", "[::1]x", "a:80:80", "\u{e4}", "a\\", "a?", "[g:]"])
-        {
-            assert!(!is_host(bad.as_bytes()), "{bad}");
-        }
-    }
 
     proptest! {
         #[test]

@@ -17,7 +17,7 @@ use memchr::memchr;
 
 use super::H1Settings;
 use super::grammar::{
-    FOREIGN, PLAIN, UNDERSCORE, has_line_control, is_host, list_has, parse_decimal, scan_name, trim,
+    FOREIGN, PLAIN, UNDERSCORE, has_line_control, list_has, parse_decimal, scan_name, trim,
 };
 use super::line::{self, METHOD_SIZE_MAX, TargetAuthority};
 use crate::{HeadPool, WireRefusal};
@@ -384,7 +384,7 @@ impl H1HeadParser {
     }
 
     fn note_host(&self, value: &[u8], head: &mut RequestHead) -> Result<(), WireRefusal> {
-        if !is_host(value) {
+        if !bolide_http::host::is_valid(value) {
             return Err(INVALID_HOST);
         }
         if self.marks & marks::ABSOLUTE == 0 {

@@ -2,10 +2,10 @@
 //!
 //! Invalid lines are refused with nginx's texts. Exactly one space separates the parts.
 
-use bolide_http::{HttpVersion, Method, RequestHead};
+use bolide_http::{HttpVersion, Method, RequestHead, host};
 use memchr::{memchr, memchr2};
 
-use super::grammar::{has_control, is_host};
+use super::grammar::has_control;
 use crate::WireRefusal;
 
 const INVALID_METHOD: WireRefusal =
@@ -84,8 +84,13 @@ fn parse_target(target: &[u8], head: &mut RequestHead) -> Result<TargetAuthority
         [b'/', ..] if head.method == Method::Connect => return Err(INVALID_REQUEST),
         [b'/', ..] => None,
         b"*" if head.method == Method::Options => None,
-        // The authority form is refused with its method, once the head is complete.
-        [_, ..] if head.method == Method::Connect => None,
+        // What is right is refused with its method, once the head is complete.
+        [_, ..] if head.method == Method::Connect => {
+            if !host::has_port(target) {
+                return Err(INVALID_REQUEST);
+            }
+            None
+        }
         _ => Some(strip_scheme(target).ok_or(INVALID_REQUEST)?),
     };
     let Some(absolute) = absolute else {
@@ -97,7 +102,7 @@ fn parse_target(target: &[u8], head: &mut RequestHead) -> Result<TargetAuthority
     if !is_spelled_plainly(authority) {
         return Err(INVALID_REQUEST);
     }
-    if !is_host(authority) {
+    if !host::is_valid(authority) {
         return Err(INVALID_HOST);
     }
     head.authority.extend_from_slice(authority);

@@ -4,11 +4,11 @@
 //! Each handler checks size and stream, charges the cost of the frame, and then applies it.
 
 use super::abuse::Chatter;
-use super::frame::{self, FRAME_SIZES, FrameHeader, FrameKind, WINDOW_INITIAL, WINDOW_MAX};
+use super::frame::{self, FRAME_SIZES, FrameHeader, FrameKind, WINDOW_MAX};
 use super::frame::{code, flag, setting};
 use super::recv::{H2RecvTurn, error, protocol};
 use super::streams::{Closed, H2Sending};
-use super::{EARLY_MAX, H2Conn, Phase};
+use super::{EARLY_MAX, H2Conn};
 use crate::sched::Priority;
 use crate::{ConnError, WireEvent};
 
@@ -31,17 +31,10 @@ impl H2Conn {
             ));
         }
         if is_ack {
-            if self.phase == Phase::Settings {
-                return Err(protocol("client sent no SETTINGS frame first"));
-            }
-            if !self.settings_are_acked {
-                self.settings_are_acked = true;
-                self.apply_our_window();
-            }
+            self.settings_are_acked = true;
             return Ok(());
         }
         self.abuse.charge(Chatter::Settings, turn.now)?;
-        self.phase = Phase::Open;
         let (entries, _) = payload.as_chunks::<6>();
         for &[a, b, c, d, e, f] in entries {
             let (id, value) = (u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, f]));
@@ -96,25 +89,6 @@ impl H2Conn {
             self.schedule(slot);
         }
         Ok(())
-    }
-
-    /// Applies our initial window, now that the peer has acknowledged it.
-    fn apply_our_window(&mut self) {
-        let ours = self.flow.recv_announced;
-        let delta = i64::from(ours) - i64::from(self.flow.recv_initial);
-        debug_assert!(delta <= 0 && ours.max(WINDOW_INITIAL) == self.flow.recv_initial);
-        self.flow.recv_initial = ours;
-        for slot in 0..self.streams.slots() {
-            if self.streams.is_open(slot) {
-                let stream = self.streams.at(slot);
-                stream.recv_window = stream.recv_window.saturating_add(delta as i32);
-                if !stream.is_active() && ours < WINDOW_INITIAL {
-                    self.refuse_rest(slot);
-                } else if stream.recv_full > 0 {
-                    self.open_window(slot);
-                }
-            }
-        }
     }
 
     /// RFC 9113 §6.7.

@@ -6,26 +6,16 @@
 use bolide_http::{HttpVersion, Name, RequestHead};
 
 use super::H2Settings;
+use crate::Traits;
 use crate::hpack::{FieldToken, Sink};
 use crate::pseudo::{self, Flaw, Following, Label, PseudoRules};
 use crate::sched::Priority;
-use crate::{Traits, WireRefusal};
-
-/// The result of a field block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum HeadVerdict {
-    /// A request.
-    Accepted,
-    /// A request that gets an error response.
-    Refused(WireRefusal),
-    /// RFC 9113 §8.1.1: a stream error.
-    Malformed,
-}
 
 /// The properties of a finished head that the connection needs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct FinishedHead {
-    pub(super) verdict: HeadVerdict,
+    /// Why it is no request that can be served, if so.
+    pub(super) flaw: Option<Flaw>,
     pub(super) priority: Option<Priority>,
 }
 
@@ -35,6 +25,7 @@ pub(super) const fn rules(settings: &H2Settings) -> PseudoRules {
         version: HttpVersion::Http2,
         head_size_max: settings.head_size_max,
         field_size_max: settings.field_size_max,
+        fields_max: settings.fields_max,
         underscores_in_headers: settings.underscores_in_headers,
         ignore_invalid_headers: settings.ignore_invalid_headers,
     }
@@ -51,13 +42,9 @@ impl<'a> HeadAssembly<'a> {
     }
 
     /// Checks the required fields and completes the head.
-    pub(super) fn finish(self, ends_stream: bool) -> HeadVerdict {
+    pub(super) fn finish(self, ends_stream: bool) -> Option<Flaw> {
         let following = if ends_stream { Following::Nothing } else { Following::Perhaps };
-        match self.0.finish(following) {
-            Ok(()) => HeadVerdict::Accepted,
-            Err(Flaw::Refused(refusal)) => HeadVerdict::Refused(refusal),
-            Err(Flaw::Malformed(_)) => HeadVerdict::Malformed,
-        }
+        self.0.finish(following).err()
     }
 }
 

@@ -6,12 +6,13 @@
 use bolide_http::RequestHead;
 
 use super::abuse::{BLOCK_FACTOR, CONTINUATIONS_MAX, calm};
-use super::frame::{self, FrameHeader, FrameKind, WINDOW_MAX, code, flag};
-use super::head::{FinishedHead, HeadAssembly, HeadVerdict, Swallow, Trailers, priority, rules};
+use super::frame::{self, FrameHeader, WINDOW_INITIAL, WINDOW_MAX, code, flag};
+use super::head::{FinishedHead, HeadAssembly, Swallow, Trailers, priority, rules};
 use super::recv::{H2RecvTurn, error, protocol};
 use super::streams::{Closed, H2Stream, Receiving};
 use super::{Block, H2Conn};
 use crate::hpack::{HpackError, Sink};
+use crate::pseudo::Flaw;
 use crate::{ConnError, WireEvent};
 
 /// The properties of a HEADERS frame that precede its field block.
@@ -130,25 +131,21 @@ impl H2Conn {
         let mut trailers = Trailers::default();
         self.decode(turn, block, &mut trailers)?;
         let stream = self.streams.at(slot);
-        let wrong = if stream.receiving == Receiving::Ended {
+        if stream.receiving == Receiving::Ended {
             // RFC 9113 §5.1: half-closed (remote).
-            Some(code::STREAM_CLOSED)
-        } else {
-            let is_short = stream.recv_left != super::streams::UNKNOWN && stream.recv_left > 0;
-            // RFC 9113 §8.1: trailers end the stream and have no pseudo-header fields.
-            let is_wrong = !opening.ends_stream
-                || trailers.are_malformed
-                || opening.is_self_dependent
-                || is_short;
-            is_wrong.then_some(code::PROTOCOL_ERROR)
-        };
-        match wrong {
-            Some(code) => self.stream_error(opening.stream, code, turn.events),
-            None => {
-                self.end_body(slot, turn.events);
-                Ok(())
-            }
+            return self.stream_error(opening.stream, code::STREAM_CLOSED, turn.events);
         }
+        if opening.is_self_dependent {
+            return self.stream_error(opening.stream, code::PROTOCOL_ERROR, turn.events);
+        }
+        // RFC 9113 §8.1: trailers end the stream and have no pseudo-header fields.
+        if trailers.are_malformed || !opening.ends_stream {
+            if opening.ends_stream {
+                stream.receiving = Receiving::Ended;
+            }
+            return self.spoil(slot, "client sent invalid trailers", turn.events).map(|_| ());
+        }
+        self.end_body(slot, turn.events)
     }
 
     /// Opens a stream.
@@ -170,17 +167,28 @@ impl H2Conn {
             // RFC 9113 §5.1.2: REFUSED_STREAM lets the client retry.
             return self.stream_error(id, code::REFUSED_STREAM, turn.events);
         }
+        // As in nginx: the client may not know yet that its bodies have a smaller window.
+        if !self.settings_are_acked
+            && !opening.ends_stream
+            && turn.settings.recv_window < WINDOW_INITIAL
+        {
+            self.decode(turn, block, &mut Swallow)?;
+            return self.stream_error(id, code::REFUSED_STREAM, turn.events);
+        }
         self.requests += 1;
         self.abuse.pay_request();
         let mut head = turn.heads.take();
         let finished = self.decode_head(turn, opening, block, &mut head)?;
         self.last_taken = id;
         head.wire_size = block.len() as u32;
-        if finished.verdict == HeadVerdict::Malformed || opening.is_self_dependent {
+        if opening.is_self_dependent {
             turn.heads.put(head);
             return self.stream_error(id, code::PROTOCOL_ERROR, turn.events);
         }
         self.open(turn, opening, finished, head);
+        if let Some(Flaw::Malformed(_)) = finished.flaw {
+            self.abuse.waste(code::PROTOCOL_ERROR)?;
+        }
         let age = self.started.map(|at| turn.now.mono.since(at)).unwrap_or_default();
         if self.requests >= turn.settings.keepalive_requests || age > turn.settings.keepalive_time {
             self.shutdown();
@@ -188,12 +196,10 @@ impl H2Conn {
         Ok(())
     }
 
-    /// Resets a lingering stream, if there is one.
+    /// Forgets a lingering stream, if there is one.
     fn make_room(&mut self) -> bool {
         let Some(slot) = self.streams.lingering() else { return false };
-        let id = self.streams.id(slot);
-        self.drop_stream(slot, Closed::ByUs);
-        frame::push_u32(self.control(), FrameKind::RstStream, id, code::NO_ERROR);
+        self.streams.remove(slot, Closed::ByUs);
         true
     }
 
@@ -221,14 +227,15 @@ impl H2Conn {
             }
             self.early.retain(|(id, _)| *id > opening.stream);
         }
-        let refusal = match finished.verdict {
-            HeadVerdict::Refused(refusal) => Some(refusal),
-            HeadVerdict::Accepted | HeadVerdict::Malformed => None,
-        };
-        stream.discards = refusal.is_some();
+        debug_assert!(
+            finished.flaw.is_none() || head.body == bolide_http::RequestBody::None,
+            "a refused head has no body"
+        );
+        stream.discards = finished.flaw.is_some();
+        stream.is_malformed = matches!(finished.flaw, Some(Flaw::Malformed(_)));
         let stream = self.streams.insert(opening.stream, stream);
-        turn.events.push(match refusal {
-            Some(refusal) => WireEvent::Refused { stream, head, refusal },
+        turn.events.push(match finished.flaw {
+            Some(flaw) => WireEvent::Refused { stream, head, refusal: flaw.refusal() },
             None => WireEvent::Request { stream, head },
         });
     }
@@ -245,16 +252,14 @@ impl H2Conn {
         if opening.ends_stream
             && let Some(priority) = self.known_requests.find(generation, block, head)
         {
-            return Ok(FinishedHead { verdict: HeadVerdict::Accepted, priority });
+            return Ok(FinishedHead { flaw: None, priority });
         }
         let rules = rules(turn.settings);
         let mut assembly = HeadAssembly::new(&rules, head);
         self.decode(turn, block, &mut assembly)?;
-        let verdict = assembly.finish(opening.ends_stream);
-        let finished = FinishedHead { verdict, priority: priority(head) };
-        if opening.ends_stream
-            && finished.verdict == HeadVerdict::Accepted
-            && self.decoder.generation() == generation
+        let flaw = assembly.finish(opening.ends_stream);
+        let finished = FinishedHead { flaw, priority: priority(head) };
+        if opening.ends_stream && finished.flaw.is_none() && self.decoder.generation() == generation
         {
             self.known_requests.note(generation, block, head, finished.priority);
         }

@@ -10,9 +10,10 @@ use super::abuse::{CONTROL_QUEUED_MAX, Chatter, calm};
 use super::frame::{self, FrameHeader, FrameKind, HEADER_LEN, PREFACE, WINDOW_INITIAL, WINDOW_MAX};
 use super::frame::{code, flag, setting};
 use super::streams::{Closed, Receiving, UNKNOWN};
-use super::{H2Conn, H2Settings, LINGER_MAX, Partial, Phase, check_accounts};
+use super::{H2Conn, H2Settings, Partial, Phase, check_accounts};
 use crate::conn::UNBOUND;
-use crate::{ConnError, HeadPool, WireEvent};
+use crate::pseudo::{CLOSED_EARLY, LARGER_THAN_DECLARED};
+use crate::{ConnError, HeadPool, WireEvent, WireRefusal};
 
 /// The arguments of the current call, for all handlers.
 pub(super) struct H2RecvTurn<'a> {
@@ -57,7 +58,7 @@ impl H2Conn {
                 self.receive_preface(&mut turn, input)
             }
             Phase::Preface => self.receive_preface(&mut turn, input),
-            Phase::Settings | Phase::Open => self.receive_frames(&mut turn, input),
+            Phase::Open => self.receive_frames(&mut turn, input),
         };
         let result = result.inspect_err(|error| self.fail(*error, turn.events));
         check_accounts(self);
@@ -68,9 +69,7 @@ impl H2Conn {
     fn start(&mut self, settings: &H2Settings) {
         self.phase = Phase::Preface;
         let recv_window = settings.recv_window.min(WINDOW_MAX);
-        // The peer may use the default window until it acknowledges our settings.
-        self.flow.recv_initial = recv_window.max(WINDOW_INITIAL);
-        self.flow.recv_announced = recv_window;
+        self.flow.recv_initial = recv_window;
         let head_size_max = u32::try_from(settings.head_size_max).unwrap_or(u32::MAX);
         let ours = [
             (setting::MAX_CONCURRENT_STREAMS, settings.max_concurrent_streams),
@@ -93,7 +92,7 @@ impl H2Conn {
         input: &[u8],
     ) -> Result<usize, ConnError> {
         if let Some(rest) = input.strip_prefix(PREFACE) {
-            self.phase = Phase::Settings;
+            self.phase = Phase::Open;
             return Ok(PREFACE.len() + self.receive_frames(turn, rest)?);
         }
         if PREFACE.starts_with(input) {
@@ -109,7 +108,7 @@ impl H2Conn {
     ) -> Result<usize, ConnError> {
         let mut rest = input;
         loop {
-            if !self.receive_partial(turn, &mut rest) {
+            if !self.receive_partial(turn, &mut rest)? {
                 break;
             }
             let Some(bytes) = rest.first_chunk::<HEADER_LEN>() else { break };
@@ -153,10 +152,6 @@ impl H2Conn {
             && (header.kind != FrameKind::Continuation || header.stream != block.stream)
         {
             return Err(protocol("client interrupted a header block"));
-        }
-        // RFC 9113 §3.4: the first frame MUST be a SETTINGS frame.
-        if self.phase == Phase::Settings && header.kind != FrameKind::Settings {
-            return Err(protocol("client sent no SETTINGS frame first"));
         }
         Ok(())
     }
@@ -225,7 +220,7 @@ impl H2Conn {
             self.credit_stream(slot, used + padding);
         }
         if data == 0 && padding == 0 {
-            self.end_data(turn);
+            self.end_data(turn)?;
         }
         Ok(Some(used as usize))
     }
@@ -257,32 +252,60 @@ impl H2Conn {
         let wrong = if stream.receiving == Receiving::Ended {
             // RFC 9113 §5.1: half-closed (remote).
             Some(code::STREAM_CLOSED)
-        } else if stream.recv_window < header.len as i32 {
-            Some(code::FLOW_CONTROL_ERROR)
         } else {
-            let left = stream.recv_left;
-            let is_short = left != UNKNOWN
-                && (u64::from(data) > left
-                    || (header.has(flag::END_STREAM) && u64::from(data) < left));
-            // RFC 9113 §8.1.1: DATA that does not add up to content-length is malformed.
-            is_short.then_some(code::PROTOCOL_ERROR)
+            (stream.recv_window < header.len as i32).then_some(code::FLOW_CONTROL_ERROR)
         };
         if let Some(code) = wrong {
             return self.stream_error(id, code, turn.events).map(|()| None);
         }
         stream.recv_window -= header.len as i32;
         if stream.recv_left != UNKNOWN {
-            stream.recv_left -= u64::from(data);
+            match stream.recv_left.checked_sub(u64::from(data)) {
+                Some(left) => stream.recv_left = left,
+                None => return self.spoil(slot, LARGER_THAN_DECLARED, turn.events),
+            }
         }
+        Ok(Some(slot))
+    }
+
+    /// RFC 9113 §8.1.1: a request turns out to be malformed by what follows its head. As in nginx,
+    /// the owner that reads the body responds with 400; the reset comes behind the response. The
+    /// slot of the stream, if that goes on.
+    #[cold]
+    pub(super) fn spoil(
+        &mut self,
+        slot: u32,
+        reason: &'static str,
+        events: &mut Vec<WireEvent>,
+    ) -> Result<Option<u32>, ConnError> {
+        let stream = self.streams.at(slot);
+        if !stream.is_active() {
+            let id = self.streams.id(slot);
+            return self.stream_error(id, code::PROTOCOL_ERROR, events).map(|()| None);
+        }
+        stream.recv_left = UNKNOWN;
+        stream.is_malformed = true;
+        if !std::mem::replace(&mut stream.discards, true) {
+            let refusal = WireRefusal { status: 400, reason };
+            match stream.user {
+                UNBOUND => stream.held.get_or_insert_default().refusal = Some(refusal),
+                user => events.push(WireEvent::BodyRefused { user, refusal }),
+            }
+        }
+        self.abuse.waste(code::PROTOCOL_ERROR)?;
         Ok(Some(slot))
     }
 
     /// Continues a frame that comes in pieces; `false` if it needs more bytes.
     #[inline]
-    fn receive_partial(&mut self, turn: &mut H2RecvTurn<'_>, rest: &mut &[u8]) -> bool {
+    fn receive_partial(
+        &mut self,
+        turn: &mut H2RecvTurn<'_>,
+        rest: &mut &[u8],
+    ) -> Result<bool, ConnError> {
         let Partial { data, padding, ignored, .. } = self.partial;
         if data | padding | ignored == 0 {
-            return true;
+            return Ok(true);
         }
         let ignored_now = take(rest, ignored).len() as u32;
         self.partial.ignored -= ignored_now;
@@ -297,12 +320,12 @@ impl H2Conn {
         let Partial { data: data_left, padding: padding_left, ignored: ignored_left, .. } =
             self.partial;
         if data_left | padding_left | ignored_left != 0 {
-            return false;
+            return Ok(false);
         }
         if data | padding != 0 {
-            self.end_data(turn);
+            self.end_data(turn)?;
         }
-        true
+        Ok(true)
     }
 
     fn receive_data(&mut self, turn: &mut H2RecvTurn<'_>, bytes: &[u8]) {
@@ -315,31 +338,30 @@ impl H2Conn {
         if !stream.discards {
             return self.deliver(slot, bytes, turn.events);
         }
-        if !stream.is_active() {
-            stream.outstanding += len;
-        }
-        let is_too_much = !stream.is_active() && stream.outstanding > LINGER_MAX;
-        self.credit_stream(slot, len);
         self.credit_conn(len);
-        if is_too_much {
-            // RFC 9113 §8.1: the response is complete, so the server may stop reading the request.
-            self.refuse_rest(slot);
-        }
     }
 
     /// A DATA frame is complete.
-    fn end_data(&mut self, turn: &mut H2RecvTurn<'_>) {
+    fn end_data(&mut self, turn: &mut H2RecvTurn<'_>) -> Result<(), ConnError> {
         let Partial { stream, ends, .. } = std::mem::take(&mut self.partial);
         let open = stream.and_then(|stream| self.streams.slot(stream));
-        if let (Some(slot), true) = (open, ends) {
-            self.end_body(slot, turn.events);
+        match (open, ends) {
+            (Some(slot), true) => self.end_body(slot, turn.events),
+            _ => Ok(()),
         }
     }
 
     /// The peer ended its side of a stream.
-    pub(super) fn end_body(&mut self, slot: u32, events: &mut Vec<WireEvent>) {
+    pub(super) fn end_body(
+        &mut self,
+        slot: u32,
+        events: &mut Vec<WireEvent>,
+    ) -> Result<(), ConnError> {
         let stream = self.streams.at(slot);
         stream.receiving = Receiving::Ended;
+        if !matches!(stream.recv_left, 0 | UNKNOWN) {
+            return self.spoil(slot, CLOSED_EARLY, events).map(|_| ());
+        }
         if !stream.is_active() {
             self.streams.remove(slot, Closed::Ended);
         } else if !stream.discards {
@@ -348,6 +370,7 @@ impl H2Conn {
                 user => events.push(WireEvent::BodyEnd { user }),
             }
         }
+        Ok(())
     }
 }
 

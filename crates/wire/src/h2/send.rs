@@ -142,13 +142,9 @@ impl H2Conn {
         check_accounts(self);
     }
 
-    /// Appends the queue, and reports the responses that end in it.
+    /// Appends the queue, and reports the responses that end in it, with the resets behind them.
     fn flush_queue(&mut self, out: &mut SendChain, events: &mut Vec<WireEvent>) {
-        if !self.queue.is_empty() {
-            out.push_slice(&self.queue);
-            self.queue.clear();
-            self.queue.shrink_to(QUEUE_KEPT);
-        }
+        drain(&mut self.queue, out);
         self.control_queued = 0;
         if self.ended.is_empty() {
             return;
@@ -161,6 +157,8 @@ impl H2Conn {
             }
         }
         self.ended = ended;
+        drain(&mut self.queue, out);
+        self.control_queued = 0;
     }
 
     fn unschedule(&mut self, slot: u32) {
@@ -311,6 +309,15 @@ impl H2Conn {
             let flags = if chunks.peek().is_none() { flag::END_HEADERS } else { 0 };
             frame::push(&mut self.queue, FrameKind::Continuation, flags, id, chunk);
         }
+    }
+}
+
+/// Moves the queue to the output.
+fn drain(queue: &mut Vec<u8>, out: &mut SendChain) {
+    if !queue.is_empty() {
+        out.push_slice(queue);
+        queue.clear();
+        queue.shrink_to(QUEUE_KEPT);
     }
 }
 

@@ -3,9 +3,12 @@
 //! ```text
 //!             HEADERS                        END_STREAM sent, peer done
 //!   idle ───────────────► open (active) ───────────────────────────────► closed (remembered)
-//!                            │    END_STREAM sent, peer not done            ▲
+//!                            │    END_STREAM and RST_STREAM sent            ▲
 //!                            └────────────► lingering (no user) ────────────┘
 //! ```
+//!
+//! A lingering stream is closed for its client. Its slot stays while there is room, because what
+//! was on its way may still break a rule.
 //!
 //! INVARIANT: `ids[slot] == 0` exactly where a slot is free. A [`StreamId`] packs slot and id, so
 //! that it becomes stale with its stream.
@@ -14,7 +17,7 @@ use bytes::Bytes;
 
 use crate::conn::UNBOUND;
 use crate::sched::Priority;
-use crate::{Awaiting, StreamId, StreamOwner};
+use crate::{Awaiting, StreamId, StreamOwner, WireRefusal};
 
 /// The length is unknown.
 pub(super) const UNKNOWN: u64 = u64::MAX;
@@ -48,6 +51,8 @@ pub(super) enum Receiving {
 pub(super) struct HeldHead {
     pub(super) bytes: Vec<Bytes>,
     pub(super) is_complete: bool,
+    /// The body does not have the length that its head declares.
+    pub(super) refusal: Option<WireRefusal>,
 }
 
 /// One open stream.
@@ -65,6 +70,8 @@ pub(super) struct H2Stream {
     pub(super) is_head: bool,
     /// The request body is discarded.
     pub(super) discards: bool,
+    /// RFC 9113 §8.1.1: the request is malformed, so that a reset follows its response.
+    pub(super) is_malformed: bool,
     /// The response ends with trailer fields.
     pub(super) trailed: bool,
     /// LIMIT: bytes of a DATA payload.
@@ -77,7 +84,7 @@ pub(super) struct H2Stream {
     pub(super) recv_full: u32,
     /// Consumed bytes that no WINDOW_UPDATE has returned yet.
     pub(super) recv_credit: u32,
-    /// Bytes reported and not consumed; while lingering, bytes discarded.
+    /// Bytes reported and not consumed.
     pub(super) outstanding: u32,
     /// Body bytes to come by `content-length`, or [`UNKNOWN`].
     pub(super) recv_left: u64,
@@ -101,6 +108,7 @@ impl H2Stream {
             is_pending: false,
             is_head: false,
             discards: false,
+            is_malformed: false,
             trailed: false,
             chunk_size: 0,
             send_window,
@@ -119,12 +127,6 @@ impl H2Stream {
     /// Whether the response is incomplete.
     pub(super) fn is_active(&self) -> bool {
         self.sending != H2Sending::Complete
-    }
-
-    /// Bytes reported and not consumed.
-    pub(super) fn unread(&self) -> u32 {
-        // The bytes that a lingering stream discarded are credited already.
-        if self.is_active() { self.outstanding } else { 0 }
     }
 
     /// Whether the stream could write now.
@@ -246,7 +248,7 @@ impl H2Streams {
         &mut self.slots[slot as usize]
     }
 
-    /// The response is complete. The stream lingers until the peer ends its side or it is removed.
+    /// The response is complete. The stream lingers until it is removed.
     pub(super) fn complete(&mut self, slot: u32) {
         let stream = self.at(slot);
         debug_assert!(stream.is_active(), "a response completes once");
@@ -294,7 +296,7 @@ impl H2Streams {
 
     /// Bytes of open streams that are reported and not consumed.
     pub(super) fn unread(&self) -> u32 {
-        self.taken().map(H2Stream::unread).sum()
+        self.taken().map(|stream| stream.outstanding).sum()
     }
 
     /// The number of streams that are marked as scheduled.
@@ -339,8 +341,11 @@ impl H2Streams {
         (0..self.ids.len()).filter(lingers).min_by_key(|&slot| self.ids[slot]).map(|s| s as u32)
     }
 
-    /// Frees memory while no stream is open.
+    /// Frees memory while no stream is active.
     pub(super) fn shrink(&mut self) {
+        while let Some(slot) = self.lingering() {
+            self.remove(slot, Closed::ByUs);
+        }
         if self.open == 0 {
             self.ids = Vec::new();
             self.slots = Vec::new();

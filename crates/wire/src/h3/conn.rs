@@ -153,10 +153,15 @@ impl H3Conn {
         }
         if stream.recv.phase != H3StreamPhase::Ended {
             // RFC 9114 §4.1: a server may stop reading once its response is complete.
-            quic.stop(stream.id, code::NO_ERROR);
+            let is_malformed = stream.is_malformed;
+            let code = if is_malformed { code::MESSAGE_ERROR } else { code::NO_ERROR };
+            quic.stop(stream.id, code);
             self.decoder.cancel(stream.id);
         }
-        self.load.refund();
+        if !stream.is_malformed {
+            // A malformed request was wasted, whatever the response to it.
+            self.load.refund();
+        }
         self.forget(slot);
     }
 
@@ -246,7 +251,9 @@ impl H3Conn {
             let Some(unread) = stream.recv.unread.take() else { continue };
             let user = stream.user;
             events.extend(unread.chunks.into_iter().map(|bytes| WireEvent::Body { user, bytes }));
-            if unread.is_ended {
+            if let Some(refusal) = unread.refusal {
+                events.push(WireEvent::BodyRefused { user, refusal });
+            } else if unread.is_ended {
                 events.push(WireEvent::BodyEnd { user });
             }
         }

@@ -15,6 +15,7 @@ pub const fn settings() -> H3Settings {
         max_concurrent_streams: 8,
         head_size_max: 600,
         field_size_max: 300,
+        fields_max: 50,
         table_capacity: 220,
         blocked_streams: 2,
         underscores_in_headers: false,

@@ -150,13 +150,15 @@ impl H3Intake<'_> {
         match (kind, recv.phase) {
             (kind::DATA, H3StreamPhase::Body) => {
                 let total = recv.received.checked_add(len);
-                if recv.length.is_some_and(|length| total.is_none_or(|total| total > length)) {
-                    return Err(H3Fault::Stream(code::MESSAGE_ERROR));
-                }
+                let is_larger =
+                    recv.length.is_some_and(|length| total.is_none_or(|total| total > length));
                 if len == 0 {
                     self.load.charge(load::ODD)?;
                 } else {
                     recv.frame = H3Frame::Data(len);
+                }
+                if is_larger {
+                    self.spoil(stream, pseudo::LARGER_THAN_DECLARED)?;
                 }
                 Ok(())
             }
@@ -271,6 +273,7 @@ impl H3Intake<'_> {
             version: HttpVersion::Http3,
             head_size_max: self.settings.head_size_max,
             field_size_max: self.settings.field_size_max,
+            fields_max: self.settings.fields_max,
             underscores_in_headers: self.settings.underscores_in_headers,
             ignore_invalid_headers: self.settings.ignore_invalid_headers,
         };
@@ -295,14 +298,14 @@ impl H3Intake<'_> {
                 self.cache.required = required;
                 self.announce(stream, head, section.len());
             }
-            Err(Flaw::Refused(refusal)) => {
+            Err(flaw) => {
                 head.early = stream.recv.is_early;
                 head.wire_size = section.len() as u32;
-                self.refuse(stream, head, refusal);
-            }
-            Err(Flaw::Malformed(_)) => {
-                self.heads.put(head);
-                return Err(H3Fault::Stream(code::MESSAGE_ERROR));
+                stream.is_malformed = matches!(flaw, Flaw::Malformed(_));
+                self.refuse(stream, head, flaw.refusal());
+                if stream.is_malformed {
+                    self.load.charge(load::WASTED)?;
+                }
             }
         }
         Ok(Section::Complete { required })
@@ -338,6 +341,25 @@ impl H3Intake<'_> {
         self.events.push(WireEvent::Refused { stream: self.name, head, refusal });
     }
 
+    /// RFC 9114 §4.1.2: a request turns out to be malformed by what follows its head. As in nginx,
+    /// the owner that reads the body responds with 400.
+    #[cold]
+    fn spoil(&mut self, stream: &mut H3Stream, reason: &'static str) -> Result<(), ConnError> {
+        debug_assert!(stream.is_announced, "only a request turns out to be malformed");
+        stream.is_malformed = true;
+        stream.recv.length = None;
+        if std::mem::take(&mut stream.recv.wants_body) {
+            let refusal = WireRefusal { status: 400, reason };
+            if stream.user == UNBOUND || stream.recv.unread.is_some() {
+                stream.recv.unread.get_or_insert_with(Box::<Unread>::default).refusal =
+                    Some(refusal);
+            } else {
+                self.events.push(WireEvent::BodyRefused { user: stream.user, refusal });
+            }
+        }
+        self.load.charge(load::WASTED)
+    }
+
     /// RFC 9114 §4.3: trailers are decoded to keep QPACK in step, checked, and dropped.
     fn trailers(&mut self, stream: &mut H3Stream, section: &[u8]) -> Result<Section, H3Fault> {
         let mut flaw = Ok(());
@@ -350,7 +372,9 @@ impl H3Intake<'_> {
             Ok(Section::Complete { required }) => {
                 self.decoder.acknowledge(stream.id, required);
                 stream.recv.phase = H3StreamPhase::Trailed;
-                flaw.map_err(|_| H3Fault::Stream(code::MESSAGE_ERROR))?;
+                if flaw.is_err() {
+                    self.spoil(stream, "client sent invalid trailers")?;
+                }
                 Ok(Section::Complete { required })
             }
             Ok(blocked) => Ok(blocked),
@@ -405,10 +429,10 @@ impl H3Intake<'_> {
             return Err(H3Fault::Stream(code::REQUEST_INCOMPLETE));
         }
         // RFC 9114 §4.1.2: the sum of the DATA frames must equal content-length.
-        if recv.length.is_some_and(|length| length != recv.received) {
-            return Err(H3Fault::Stream(code::MESSAGE_ERROR));
-        }
         recv.phase = H3StreamPhase::Ended;
+        if recv.length.is_some_and(|length| length != recv.received) {
+            return Ok(self.spoil(stream, pseudo::CLOSED_EARLY)?);
+        }
         if recv.wants_body {
             if stream.user == UNBOUND || recv.unread.is_some() {
                 recv.unread.get_or_insert_with(Box::<Unread>::default).is_ended = true;

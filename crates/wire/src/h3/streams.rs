@@ -22,7 +22,7 @@ use bytes::Bytes;
 
 use crate::conn::UNBOUND;
 use crate::sched::Priority;
-use crate::{Awaiting, StreamId, StreamOwner};
+use crate::{Awaiting, StreamId, StreamOwner, WireRefusal};
 
 /// The state of the peer's side of a request stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,8 @@ pub(super) struct HeldH3Head {
 pub(super) struct Unread {
     pub(super) chunks: Vec<Bytes>,
     pub(super) is_ended: bool,
+    /// The body does not have the length that its head declares.
+    pub(super) refusal: Option<WireRefusal>,
 }
 
 /// The receiving side of a stream.
@@ -162,6 +164,8 @@ pub(super) struct H3Stream {
     pub(super) fate: H3StreamFate,
     pub(super) is_announced: bool,
     pub(super) is_head_request: bool,
+    /// RFC 9114 §4.1.2: the request is malformed, which ends its stream behind the response.
+    pub(super) is_malformed: bool,
     pub(super) priority: Priority,
     /// Whether QUIC needs the new `priority`.
     pub(super) has_new_priority: bool,
@@ -179,6 +183,7 @@ impl H3Stream {
             fate: H3StreamFate::Open,
             is_announced: false,
             is_head_request: false,
+            is_malformed: false,
             priority: Priority::default(),
             has_new_priority: false,
             is_priority_pinned: false,

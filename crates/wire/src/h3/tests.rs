@@ -25,6 +25,7 @@ fn settings() -> H3Settings {
         max_concurrent_streams: 100,
         head_size_max: 4000,
         field_size_max: 2000,
+        fields_max: 1000,
         table_capacity: 4096,
         blocked_streams: 2,
         underscores_in_headers: false,

@@ -9,6 +9,7 @@ const RULES: PseudoRules = PseudoRules {
     version: HttpVersion::Http3,
     head_size_max: 1000,
     field_size_max: 400,
+    fields_max: 1000,
     underscores_in_headers: false,
     ignore_invalid_headers: true,
 };
@@ -101,7 +102,7 @@ fn content_length_becomes_the_body_and_expect_is_noticed() {
 }
 
 #[test]
-fn malformed_messages_are_stream_errors() {
+fn malformed_messages_are_told_apart() {
     for more in [
         (":path", "/again"),
         ("connection", "close"),
@@ -133,6 +134,8 @@ fn malformed_messages_are_stream_errors() {
         assert!(malformed(&get_with(&[more])), "{more:?}");
     }
     assert!(malformed(&get_with(&[("content-length", "0"), ("content-length", "1")])));
+    assert!(malformed(&get_with(&[("content-length", "0"), ("content-length", "0")])));
+    assert!(malformed(&get_with(&[("host", "A.example")])));
     assert!(malformed(&get_with(&[("host", "a.example"), ("host", "a.example")])));
     for missing in 0..4 {
         let mut lines = GET.to_vec();
@@ -171,7 +174,33 @@ fn what_a_user_may_have_meant_is_answered_with_an_error() {
     assert!(malformed(&many));
     let mut options = with(0, "OPTIONS");
     options[3].1 = "*";
-    assert_eq!(assemble(&RULES, Following::Nothing, &options).1, Ok(()));
+    assert!(malformed(&options));
+}
+
+#[test]
+fn the_first_flaw_counts_and_leaves_no_body() {
+    let long = "x".repeat(401);
+    let lines = [GET[0], GET[1], GET[2], GET[3], ("x", &long), ("X", "1")];
+    assert_eq!(status(&lines), 494);
+    let lines = [GET[0], GET[1], GET[2], GET[3], ("X", "1"), ("x", &long)];
+    assert!(malformed(&lines));
+    let (head, done) = assemble(
+        &RULES,
+        Following::Perhaps,
+        &get_with(&[("content-length", "5"), ("expect", "100-continue"), ("X", "1")]),
+    );
+    assert!(done.is_err() && head.body == RequestBody::None && !head.expects_continue);
+}
+
+#[test]
+fn lines_that_are_kept_count_but_for_cookies() {
+    let rules = PseudoRules { fields_max: 2, ..RULES };
+    let count = |more: &[(&'static str, &'static str)]| {
+        assemble(&rules, Following::Nothing, &get_with(more)).1.is_ok()
+    };
+    assert!(count(&[("cookie", "a"), ("cookie", "b"), ("a_b", "1"), ("x", "1"), ("y", "1")]));
+    assert!(count(&[("content-length", "0"), ("host", "a.example")]));
+    assert!(!count(&[("content-length", "0"), ("host", "a.example"), ("x", "1")]));
 }
 
 #[test]

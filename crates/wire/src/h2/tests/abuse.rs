@@ -74,6 +74,22 @@ fn requests_that_are_cancelled_at_once_end_the_connection() {
 }
 
 #[test]
+fn the_responses_to_malformed_requests_earn_nothing() {
+    let mut bench = Bench::new();
+    let mut id = 1;
+    while bench.error.is_none() {
+        bench.send(&headers(id, END, &block(&GET[1..])));
+        if bench.error.is_none() {
+            bench.answer(id, 1);
+            bench.out();
+        }
+        id += 2;
+    }
+    assert_eq!(id / 2, WASTES_MAX + 1);
+    assert_eq!(bench.conn.take_wasted(), WASTES_MAX + 1);
+}
+
+#[test]
 fn a_client_that_also_asks_and_waits_is_left_alone() {
     let mut bench = Bench::open(H2Settings { keepalive_requests: 10_000, ..H2Settings::default() });
     for i in 0..2000_u32 {

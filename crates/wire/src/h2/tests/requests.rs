@@ -3,7 +3,7 @@
 use bolide_http::{Method, RequestBody};
 
 use super::super::code::PROTOCOL_ERROR;
-use super::{Bench, END, GET, H2Settings, POST, block, frame, get, headers, with};
+use super::{Bench, END, GET, H2Settings, POST, block, data, frame, get, headers, with};
 
 #[test]
 fn a_head_is_what_nginx_would_make_of_it() {
@@ -49,7 +49,7 @@ fn the_host_comes_from_either_field() {
         (bench.fields(), &bench.head().authority[..]),
         (vec!["Host: b".to_owned(), "Accept: x".to_owned()], &b"b"[..])
     );
-    bench.send(&headers(3, END, &with(&GET, &[("host", "A")])));
+    bench.send(&headers(3, END, &with(&GET, &[("host", "a")])));
     assert_eq!(
         (bench.fields(), &bench.head().authority[..]),
         (vec!["Host: a".to_owned()], &b"a"[..])
@@ -80,16 +80,50 @@ fn the_body_is_announced_by_length_and_flags() {
 }
 
 fn check_malformed(fields: &[(&str, &str)]) {
-    let mut bench = Bench::new();
-    bench.send(&headers(1, END, &block(fields)));
-    assert_eq!(bench.out(), [format!("RST_STREAM 1 {PROTOCOL_ERROR}")], "{fields:?}");
-    assert!(bench.events().is_empty() && bench.conn.is_idle());
-    bench.send(&get(3));
-    assert_eq!(bench.events().len(), 1);
+    for flags in [END, 0] {
+        let mut bench = Bench::new();
+        let inserting = [&block(fields)[..], &[0x40, 1, b'x', 1, b'y']].concat();
+        bench.send(&headers(1, flags, &inserting));
+        let events = bench.events();
+        assert!(events[0].starts_with("refused 1 ") && events[0].contains(" 400 "), "{events:?}");
+        assert_eq!(bench.head().body, RequestBody::None);
+        assert!(bench.out().is_empty());
+        // What still comes is dropped, and the response is followed by a reset.
+        bench.send(&data(1, 0, b"x")[..if flags == 0 { 10 } else { 0 }]);
+        bench.answer(1, 5);
+        let told = ["HEADERS 1 :status=200 content-length=5", "DATA 1 5 end"].map(str::to_owned);
+        let reset = format!("RST_STREAM 1 {PROTOCOL_ERROR}");
+        assert_eq!(bench.out(), [&told[..], &[reset]].concat(), "{fields:?}");
+        assert!(bench.events() == ["sent 1 5"] && bench.conn.is_idle());
+        bench.send(&headers(3, END, &[&block(&GET)[..], &[0xbe]].concat()));
+        assert_eq!(bench.fields(), ["Host: a", "x: y"], "the tables are in step");
+    }
 }
 
 #[test]
-fn malformed_requests_cost_their_stream() {
+fn the_first_flaw_of_a_head_is_told() {
+    let mut bench = Bench::new();
+    bench.send(&headers(1, END, &with(&GET, &[("content-length", "x"), ("X", "1")])));
+    let line = "refused 1 GET / HTTP/2.0 400 client sent invalid \"Content-Length\" header";
+    assert_eq!(bench.events(), [line]);
+}
+
+#[test]
+fn regular_lines_are_counted() {
+    let settings = || H2Settings { fields_max: 3, ..H2Settings::default() };
+    let three = [("cookie", "a"), ("x", "1"), ("y", "1"), ("cookie", "b"), ("z_z", "1")];
+    let told = |more: &[(&'static str, &'static str)]| {
+        let mut bench = Bench::open(settings());
+        bench.send(&headers(1, END, &with(&GET, more)));
+        bench.events().remove(0)
+    };
+    assert!(told(&[&three[..], &[("host", "a")]].concat()).starts_with("request"));
+    let four = told(&[&three[..], &[("accept", "x"), ("z", "1")]].concat());
+    assert!(four.ends_with("494 client sent too many header lines"), "{four}");
+}
+
+#[test]
+fn malformed_requests_are_answered_and_cost_their_stream() {
     let [method, scheme, path, authority] = GET;
     for fields in [
         vec![scheme, path, authority],
@@ -132,16 +166,18 @@ fn malformed_requests_cost_their_stream() {
         ("upgrade", "x"),
         ("te", "gzip"),
         ("te", "trailers, gzip"),
-        ("content-length", "1"),
         ("content-length", "x"),
         ("content-length", "+0"),
         ("content-length", ""),
         ("content-length", "99999999999999999999"),
         ("host", "b"),
+        ("host", "A"),
+        ("host", "a:80"),
     ] {
         check_malformed(&[&GET[..], &[more]].concat());
     }
     check_malformed(&with_two("content-length", "0", "1"));
+    check_malformed(&with_two("content-length", "0", "0"));
     check_malformed(&with_two("host", "a", "a"));
 }
 
@@ -203,14 +239,6 @@ fn refusals_carry_nginx_statuses_and_what_could_be_read() {
 }
 
 #[test]
-fn options_may_ask_for_the_server_itself() {
-    let mut bench = Bench::new();
-    let fields = [(":method", "OPTIONS"), (":scheme", "http"), (":path", "*"), (":authority", "a")];
-    bench.send(&headers(1, END, &block(&fields)));
-    assert_eq!(bench.events(), ["request 1 OPTIONS * HTTP/2.0"]);
-}
-
-#[test]
 fn a_repeated_block_gives_the_same_head_until_the_table_changes() {
     let mut bench = Bench::new();
     // Indexed method, scheme, path; authority inserted; user-agent inserted.
@@ -230,7 +258,8 @@ fn a_repeated_block_gives_the_same_head_until_the_table_changes() {
         END,
         &[&first[..7], &[1, b'v', 0x41, 1, b'b', 0x7a, 1, b'w']].concat(),
     ));
-    assert_eq!(bench.out(), [format!("RST_STREAM 11 {PROTOCOL_ERROR}")]);
+    let told = "refused 11 GET / HTTP/2.0 400 client sent out of order pseudo-headers";
+    assert_eq!(bench.events().last().unwrap(), told);
     bench.send(&headers(13, END, &again));
     assert_eq!(bench.fields(), ["Host: b", "User-Agent: w"]);
     // With a body to come it is another request.

@@ -190,7 +190,7 @@ fn endures(max: usize, mut step: impl FnMut(&mut World, u64) -> u64) -> (usize, 
 fn useless_work_is_not_done_for_ever() {
     let max = 5000;
     let error = code::EXCESSIVE_LOAD;
-    let floods: [(&str, (usize, u64)); 8] = [
+    let floods: [(&str, (usize, u64)); 9] = [
         ("unknown frames", endures(max, |world, _| world.code(0, &[0x21, 0], false))),
         (
             "empty DATA",
@@ -210,6 +210,18 @@ fn useless_work_is_not_done_for_ever() {
         ),
         ("broken requests", endures(max, |world, i| world.code(i * 4, b"", true))),
         (
+            "malformed requests that are answered",
+            endures(max, |world, i| {
+                let code = world.code(i * 4, &headers(&GET[1..]), true);
+                if let Some(crate::WireEvent::Refused { stream, .. }) = world.events.pop() {
+                    let head = super::response(400, bolide_http::BodyLen::None);
+                    world.conn.respond(stream, &head).unwrap();
+                    world.transmit();
+                }
+                code
+            }),
+        ),
+        (
             "table churn",
             endures(max, |world, i| {
                 world.code(6, if i == 0 { b"\x02\x3f\xbd\x01" } else { b"\x3f\xbd\x01" }, false)
@@ -223,7 +235,9 @@ fn useless_work_is_not_done_for_ever() {
     ];
     for (what, (count, code)) in floods {
         assert_eq!(code, error, "{what}");
-        let least = if what == "broken requests" { 19 } else { 99 };
+        let is_waste = what.starts_with("broken") || what.starts_with("malformed");
+        let least = if is_waste { 19 } else { 99 };
+        assert!(!is_waste || count < 30, "{what}: {count} are many");
         assert!(count >= least, "{what}: a little of it is no crime, {count}");
     }
     let huge = join(&[&[0x21], &varints(&[1 << 40])]);

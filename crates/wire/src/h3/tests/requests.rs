@@ -92,13 +92,33 @@ fn a_body_of_known_length_must_have_it() {
     for (stream, body, fin) in [(4, &b"ab"[..], true), (8, b"abcd", false)] {
         world.request(stream, stream, &head("3"), false);
         world.receive(stream, &data(body), fin).unwrap();
-        assert_eq!(told(&world.take_events()).last(), Some(&format!("reset {stream}")));
+        assert_eq!(told(&world.take_events()).last(), Some(&format!("body refused {stream}")));
     }
+    world.receive(8, &data(b"more"), false).unwrap();
+    assert!(world.take_events().is_empty(), "what still comes is dropped");
+    assert_eq!(world.conn.streams_open(), 3);
+}
+
+#[test]
+fn a_wrong_length_before_bind_is_told_after_it() {
+    let head = headers(&[POST[0], POST[1], POST[2], POST[3], ("content-length", "4")]);
+    let mut world = World::new();
+    world.request(0, 7, &join(&[&head, &data(b"abc")]), true);
     world.transmit();
-    let mut resets = world.quic.resets.clone();
-    resets.sort_unstable();
-    assert_eq!(resets, [(4, code::MESSAGE_ERROR), (8, code::MESSAGE_ERROR)]);
-    assert_eq!(world.conn.streams_open(), 1);
+    assert_eq!(told(&world.take_events()), ["body 7 abc", "body refused 7"]);
+}
+
+#[test]
+fn the_response_to_a_malformed_request_is_whole_and_ends_its_stream() {
+    let mut world = World::new();
+    let head = headers(&[POST[0], POST[1], POST[2], POST[3], ("content-length", "1")]);
+    let (stream, _) = world.request(0, 1, &head, false);
+    world.receive(0, &data(b"abc"), false).unwrap();
+    world.conn.respond(stream, &super::response(400, BodyLen::None)).unwrap();
+    world.transmit();
+    assert_eq!(told(&world.take_events()), ["body refused 1", "sent 1 0"]);
+    assert_eq!((&world.quic.finished[..], &world.quic.resets[..]), (&[0][..], &[][..]));
+    assert_eq!(world.quic.stops, [(0, code::MESSAGE_ERROR)]);
 }
 
 #[test]
@@ -135,13 +155,11 @@ fn trailers_are_checked_and_dropped() {
     assert_eq!(told(&world.take_events()), ["body 1 a", "end 1"]);
     world.request(4, 2, &headers(&POST), false);
     world.receive(4, &headers(&[(":path", "/")]), true).unwrap();
-    assert_eq!(told(&world.take_events()), ["reset 2"]);
-    world.transmit();
-    assert_eq!(world.quic.resets, [(4, code::MESSAGE_ERROR)]);
+    assert_eq!(told(&world.take_events()), ["body refused 2"]);
 }
 
 #[test]
-fn malformed_heads_reset_the_stream_without_an_event() {
+fn malformed_heads_are_refused_with_400() {
     let mut world = World::new();
     for (stream, lines) in [
         &[GET[0], GET[1], GET[2]][..],
@@ -155,10 +173,15 @@ fn malformed_heads_reset_the_stream_without_an_event() {
     {
         world.receive(stream as u64 * 4, &headers(lines), true).unwrap();
     }
-    assert!(world.events.is_empty());
+    let events = world.take_events();
+    assert_eq!(told(&events), ["refused 400"; 5]);
+    for (event, user) in events.into_iter().zip(0..) {
+        let WireEvent::Refused { stream, .. } = event else { panic!() };
+        world.conn.bind(stream, user);
+        world.conn.respond(stream, &super::response(400, BodyLen::None)).unwrap();
+    }
     world.transmit();
-    assert_eq!(world.quic.resets.len(), 5);
-    assert!(world.quic.resets.iter().all(|(_, code)| *code == code::MESSAGE_ERROR));
+    assert_eq!(world.quic.finished.len(), 5);
     assert!(world.quic.stops.is_empty(), "the peer's side was over");
     assert!(world.conn.is_idle());
 }
@@ -265,9 +288,7 @@ fn a_stream_that_dies_waiting_is_cancelled_and_counted_no_more() {
     world.receive(2, &first, false).unwrap();
     assert_eq!(world.take_events().len(), 1);
     world.receive(2, &second, false).unwrap();
-    assert_eq!(told(&world.take_events()).len(), 0, "no path among the lines: malformed");
-    world.transmit();
-    assert!(world.quic.resets.contains(&(4, code::MESSAGE_ERROR)));
+    assert_eq!(told(&world.take_events()), ["refused 400"], "no path among the lines: malformed");
 }
 
 #[test]
@@ -432,7 +453,8 @@ fn play(cuts: &[usize]) -> (Vec<String>, Vec<u8>) {
 #[test]
 fn the_script_tells_what_it_should() {
     let (told, instructions) = play(&[10_000]);
-    assert_eq!(told.len(), 4);
+    assert_eq!(told.len(), 5);
+    assert_eq!(told[4], "refused 400");
     assert!(told[0].starts_with("request GET /one HTTP/3.0"));
     assert!(told[1].starts_with("request POST /p HTTP/3.0"));
     assert_eq!(told[2], format!("body 16 {}end", "a".repeat(100)));
