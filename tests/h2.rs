@@ -7,11 +7,15 @@ use bolide_testkit::{Proto, run};
 
 use crate::site;
 
+/// Where a request without its end is not answered: behind an answer its stream would be reset, and
+/// what h2spec looks for on such streams is decided by which comes first.
+const READ: &str = "location = /read { proxy_pass http://127.0.0.1:@HTTP@/page.html; }";
+
 /// Runs h2spec and checks that each of its tests passed.
 fn h2spec(server: &bolide_testkit::TestServer, port: u16, more: &[&str]) {
     let report = server.home().dir().join("h2spec.xml");
     let (port, file) = (port.to_string(), report.to_str().unwrap());
-    let mut args = vec!["-h", "127.0.0.1", "-p", &port, "-P", "/page.html", "-o", "3", "-j", file];
+    let mut args = vec!["-h", "127.0.0.1", "-p", &port, "-P", "/read", "-o", "3", "-j", file];
     args.extend(more);
     let done = run("h2spec", args);
     let xml = fs::read_to_string(&report).unwrap_or_else(|e| panic!("no report: {e}\n{done}"));
@@ -30,13 +34,13 @@ fn h2spec(server: &bolide_testkit::TestServer, port: u16, more: &[&str]) {
 
 #[test]
 fn h2spec_passes_by_prior_knowledge() {
-    let server = site("");
+    let server = site(READ);
     h2spec(&server, server.http().port(), &[]);
 }
 
 #[test]
 fn h2spec_passes_over_tls() {
-    let server = site("");
+    let server = site(READ);
     h2spec(&server, server.https().port(), &["-t", "-k"]);
 }
 

@@ -154,7 +154,7 @@ fn an_answer_is_passed_on_while_it_arrives() {
         head.extend(client.take(1).unwrap());
     }
     origin.release();
-    let rest = client.take("\r\n0006\r\nsecond\r\n0\r\n\r\n".len()).unwrap();
+    let rest = client.take("\r\n6\r\nsecond\r\n0\r\n\r\n".len()).unwrap();
     assert!(String::from_utf8(rest).unwrap().ends_with("6\r\nsecond\r\n0\r\n\r\n"));
 }
 

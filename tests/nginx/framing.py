@@ -243,6 +243,21 @@ def h3_body(port: int, path: str, length: str, *sent: str) -> list[str]:
     return [*first, "then", *again]
 
 
+def h3_last(port: int, path: str, count: str) -> list[str]:
+    """So many requests one behind the other, and what GOAWAY says behind each."""
+    client = quic.Client(port, "a.test")
+    lines = []
+    for number_ in range(int(count)):
+        status, _ = client.get(path)
+        is_last = number_ + 1 == int(count)
+        client.until(client.goaways, 1 if is_last else 0.05)
+        lines.append(f"{status} {client.goaways()}")
+    client.until(lambda: client.closed, 3)
+    client.close()
+    # Only the code counts, not the words.
+    return [*lines, f"closed {client.closed.split(' ')[0]}"]
+
+
 def tls_records(port: int, name: str, path: str, version: str = "1.3") -> list[str]:
     """The largest record of an answer, and all of its body."""
     client = records.Client(port, name, VERSIONS[version])
@@ -420,6 +435,7 @@ KINDS: dict[str, Callable[..., list[str]]] = {
     "h2 unsettled": h2_unsettled,
     "h3 fields": h3_fields,
     "h3 body": h3_body,
+    "h3 last": h3_last,
     "tls records": tls_records,
     "tls session": tls_session,
     "tls protocol": tls_protocol,

@@ -20,11 +20,18 @@ from aioquic.quic.connection import QuicConnection
 
 SOL_UDP, UDP_GRO = 17, 104
 RETRY = 3
+GOAWAY = 7
 
 
 def varint(value: int) -> bytes:
     """A number as QUIC writes it."""
     return bytes([value]) if value < 64 else struct.pack(">H", value | 0x4000)
+
+
+def number(data: bytes, at: int) -> tuple[int, int]:
+    """A number of QUIC at a place, and the place behind it."""
+    size = 1 << (data[at] >> 6)
+    return int.from_bytes(data[at : at + size], "big") & ((1 << (8 * size - 2)) - 1), at + size
 
 
 def frame(kind: int, payload: bytes) -> bytes:
@@ -69,6 +76,7 @@ class Client:
         self.bodies: dict[int, bytes] = {}
         self.ended: set[int] = set()
         self.resets: dict[int, int] = {}
+        self.unis: dict[int, bytes] = {}
         # Why the connection is over, if it is.
         self.closed = ""
         self.open = False
@@ -133,6 +141,9 @@ class Client:
     def handle(self) -> None:
         """Notes what QUIC has seen."""
         while event := self.quic.next_event():
+            if isinstance(event, events.StreamDataReceived) and event.stream_id % 4 == 3:
+                held = self.unis.get(event.stream_id, b"")
+                self.unis[event.stream_id] = held + event.data
             if isinstance(event, events.HandshakeCompleted):
                 self.open = True
                 self.h3 = H3Connection(self.quic)
@@ -181,6 +192,19 @@ class Client:
         if text and b"<html>" not in text:
             lines.append(f"text {text.decode(errors='replace').strip()}")
         return lines + ([f"closed {self.closed}"] if self.closed else [])
+
+    def goaways(self) -> list[int]:
+        """What GOAWAY frames named, all numbers being small."""
+        named = []
+        for data in self.unis.values():
+            at = 1 if data[:1] == b"\0" else len(data)
+            while at + 1 < len(data):
+                (kind, at), (size, _) = number(data, at), number(data, number(data, at)[1])
+                at = number(data, at)[1]
+                if kind == GOAWAY and at + size <= len(data):
+                    named.append(number(data, at)[0])
+                at += size
+        return named
 
     def allowed(self) -> dict[str, float | None]:
         """The transport parameters of the server that its configuration speaks of."""

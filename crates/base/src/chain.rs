@@ -49,6 +49,14 @@ pub enum CopyPolicy {
     Shared(usize),
 }
 
+/// A chunk that was begun and whose size is not known yet.
+#[derive(Clone, Copy, Debug)]
+pub struct ChunkMark {
+    mark: usize,
+    digits: usize,
+    before: u64,
+}
+
 /// A gather list that keeps its allocations between uses.
 #[derive(Debug)]
 pub struct SendChain {
@@ -177,6 +185,57 @@ impl SendChain {
         self.buffer[mark..mark + bytes.len()].copy_from_slice(bytes);
     }
 
+    /// Drops `count` inline bytes at an earlier [`Self::mark`]. Inline bytes stay behind them.
+    pub fn cut(&mut self, mark: usize, count: usize) {
+        if count == 0 {
+            return;
+        }
+        self.buffer.drain(mark..mark + count);
+        self.len -= count as u64;
+        for segment in self.segments.iter_mut().rev() {
+            match segment {
+                Segment::Inline(_, end) if *end <= mark => break,
+                Segment::Inline(start, end) => {
+                    *end -= count;
+                    if *start > mark {
+                        *start -= count;
+                    }
+                }
+                Segment::Bytes(_) | Segment::File(_) => {}
+            }
+        }
+    }
+
+    /// Appends the size line of a chunk (RFC 9112 §7.1) with room for the digits of `max`; to be
+    /// settled by [`Self::end_chunk`].
+    pub fn begin_chunk(&mut self, max: usize) -> ChunkMark {
+        let digits = (usize::BITS - max.leading_zeros()).div_ceil(4) as usize;
+        let chunk = ChunkMark { mark: self.mark(), digits, before: 0 };
+        self.push_slice(&b"0000000000000000\r\n"[16 - digits..]);
+        ChunkMark { before: self.len, ..chunk }
+    }
+
+    /// Writes the size of what was appended since `chunk` began, without leading zeros as nginx
+    /// does, and the line end behind the content; drops the size line of an empty chunk. Returns
+    /// the size.
+    pub fn end_chunk(&mut self, chunk: ChunkMark) -> u64 {
+        let ChunkMark { mark, digits, before } = chunk;
+        let size = self.len - before;
+        if size == 0 {
+            self.rewind(mark);
+            return 0;
+        }
+        debug_assert!(size >> (4 * digits) == 0, "the size of a chunk fits its reserved digits");
+        let used = (u64::BITS - size.leading_zeros()).div_ceil(4) as usize;
+        for at in 0..used {
+            let nibble = size >> (4 * (used - 1 - at)) & 0xf;
+            self.buffer[mark + digits - used + at] = b"0123456789abcdef"[nibble as usize];
+        }
+        self.push_slice(b"\r\n");
+        self.cut(mark, digits - used);
+        size
+    }
+
     /// Drops everything since `mark`, all of which must be inline.
     pub fn rewind(&mut self, mark: usize) {
         let dropped = self.buffer.len() - mark;
@@ -233,7 +292,7 @@ impl SendChain {
 
 #[cfg(test)]
 mod tests {
-    use super::{CopyPolicy, SendChain};
+    use super::{CopyPolicy, Segment, SendChain};
     use bytes::Bytes;
 
     #[test]
@@ -249,6 +308,34 @@ mod tests {
         chain.rewind(mark);
         assert_eq!((chain.contiguous(), chain.len()), (Some(&b"ab"[..]), 2));
         assert_eq!(chain.segments().len(), 1);
+    }
+
+    #[test]
+    fn the_size_of_a_chunk_has_no_leading_zeros() {
+        let join = |chain: &SendChain| {
+            let pieces = chain.segments().iter().flat_map(|segment| match segment {
+                Segment::Inline(start, end) => chain.inline(*start, *end).to_vec(),
+                Segment::Bytes(bytes) => bytes.to_vec(),
+                Segment::File(_) => Vec::new(),
+            });
+            pieces.collect::<Vec<u8>>()
+        };
+        for policy in [CopyPolicy::Contiguous, CopyPolicy::Shared(20)] {
+            for (len, line) in [(1, "1"), (15, "f"), (16, "10"), (255, "ff"), (4096, "1000")] {
+                let mut chain = SendChain::new(policy);
+                chain.push_slice(b"head");
+                let chunk = chain.begin_chunk(70_000);
+                chain.push_slice(b"a");
+                chain.push_bytes(&Bytes::from(vec![b'b'; len - 1]));
+                assert_eq!(chain.end_chunk(chunk), len as u64);
+                let empty = chain.begin_chunk(70_000);
+                assert_eq!(chain.end_chunk(empty), 0);
+                let wanted = format!("heada{}", "b".repeat(len - 1));
+                let wanted = wanted.replacen("head", &format!("head{line}\r\n"), 1) + "\r\n";
+                assert_eq!(join(&chain), wanted.as_bytes(), "{len}");
+                assert_eq!(chain.len(), wanted.len() as u64);
+            }
+        }
     }
 
     #[test]

@@ -197,6 +197,8 @@ pub enum StepEffect {
     FetchMore(bool),
     /// Nothing more of the origin's answer is wanted.
     FetchDrop,
+    /// Send `100 Continue` (RFC 9110 §15.2.1).
+    Continue,
     /// Send a head that another one follows (103), if the protocol has such.
     Interim(Box<bolide_http::ResponseHead>),
     /// Wake with `Deadline` then.

@@ -192,6 +192,11 @@ impl Request {
         self.held.as_deref().unwrap_or(&NO_HEAD)
     }
 
+    /// Whether the client expects `100 Continue` and was not told; it is told once at most.
+    pub(crate) fn take_expectation(&mut self) -> bool {
+        self.held.as_mut().is_some_and(|head| std::mem::take(&mut head.expects_continue))
+    }
+
     /// Sets the method's text.
     pub(crate) fn set_method_text(&mut self, text: &[u8]) {
         if let Some(head) = &mut self.held {

@@ -73,7 +73,8 @@ pub struct RequestHead {
     pub line: Vec<u8>,
     /// The body that follows.
     pub body: RequestBody,
-    /// Whether the client waits for `100 Continue`.
+    /// Whether the client expects `100 Continue`, over HTTP/1.1; as in nginx, it is not sent over
+    /// HTTP/2 and HTTP/3.
     pub expects_continue: bool,
     /// Bytes of the head on the wire, for `$request_length`.
     pub wire_size: u32,

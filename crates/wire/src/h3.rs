@@ -33,6 +33,7 @@ use crate::qpack::{QpackDecoder, QpackEncoder};
 use crate::sched::{Priority, Sched};
 use crate::{
     Awaiting, BodySource, ConnError, HeadPool, RespondError, StreamId, StreamOwner, WireEvent,
+    WireRefusal, pseudo,
 };
 
 use control::{ControlNews, H3ControlStream, Uni};
@@ -93,7 +94,7 @@ pub struct H3Settings {
     pub underscores_in_headers: bool,
     /// `ignore_invalid_headers`.
     pub ignore_invalid_headers: bool,
-    /// `keepalive_requests`: requests after which the connection closes gracefully.
+    /// `keepalive_requests`: the request with this number is the last.
     pub keepalive_requests: u64,
 }
 
@@ -236,7 +237,25 @@ impl H3Conn {
             return Ok(());
         };
         self.charge_cancelled(slot)?;
+        let name = self.streams.name(slot);
         if let Some(stream) = self.streams.at(slot) {
+            if stream.recv.phase == H3StreamPhase::Blocked && !stream.is_announced {
+                // As in nginx, the request counts, and is answered.
+                debug_assert!(stream.recv.held.is_some(), "a blocked stream holds its section");
+                self.blocked.retain(|&other| other != slot);
+                stream.recv.held = None;
+                stream.recv.phase = H3StreamPhase::Ended;
+                stream.is_announced = true;
+                stream.is_malformed = true;
+                self.requests += 1;
+                self.decoder.cancel(stream.id);
+                let mut head = Box::<bolide_http::RequestHead>::default();
+                head.version = bolide_http::HttpVersion::Http3;
+                head.early = stream.recv.is_early;
+                let refusal = WireRefusal { status: 400, reason: pseudo::CLOSED_EARLY };
+                events.push(WireEvent::Refused { stream: name, head, refusal });
+                return Ok(());
+            }
             // The peer's side is over and needs no STOP_SENDING, but QPACK needs a Stream
             // Cancellation.
             if stream.recv.phase != H3StreamPhase::Ended {
@@ -390,15 +409,6 @@ impl H3Conn {
         Ok(())
     }
 
-    /// Sends `100 (Continue)`, unless the final response has begun.
-    pub fn send_continue(&mut self, stream: StreamId) {
-        let Some((slot, stream)) = self.streams.find(stream) else { return };
-        if !stream.send.is_answered && stream.fate == H3StreamFate::Open {
-            stream.send.rest.push_back(Bytes::from_static(send::CONTINUE));
-            self.queue(slot);
-        }
-    }
-
     /// A body that was pending has bytes again.
     pub fn body_ready(&mut self, stream: StreamId) {
         if let Some((slot, stream)) = self.streams.find(stream) {
@@ -429,7 +439,6 @@ impl H3Conn {
     /// `scratch` is empty before and after.
     pub fn transmit(
         &mut self,
-        settings: &H3Settings,
         room: usize,
         scratch: &mut SendChain,
         events: &mut Vec<WireEvent>,
@@ -439,9 +448,6 @@ impl H3Conn {
         debug_assert!(scratch.is_empty(), "the scratch chain is lent empty");
         self.obey_orders(quic);
         self.tell_late(events);
-        if self.goaway.is_none() && self.requests >= settings.keepalive_requests {
-            self.announce_end();
-        }
         let (mut room, mut bound) = (room, Bound::new());
         while bound.goes_on()
             && let Some(slot) = self.sched.first()
@@ -489,7 +495,8 @@ impl H3Conn {
     /// The first call accepts requests that may be in flight; the second one does not.
     pub fn shutdown(&mut self, quic: &mut impl QuicStreams) {
         match self.goaway {
-            None => self.announce_end(),
+            // What may be in flight is accepted.
+            None => self.send_goaway(self.next_id + 4 * u64::from(self.streams_max)),
             Some(id) if id > self.next_id => self.send_goaway(self.next_id),
             Some(_) => {}
         }

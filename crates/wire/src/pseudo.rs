@@ -214,7 +214,6 @@ impl<'a> PseudoAssembly<'a> {
             (Some(length), Following::Perhaps) => RequestBody::Length(length),
             (None, Following::Perhaps) => RequestBody::Unknown,
         };
-        self.head.expects_continue &= self.head.body != RequestBody::None;
         let checked = self.flaw.map_or_else(|| self.check(), Err);
         // RFC 9113 §8.1.1, RFC 9114 §4.1.2: content-length must equal the sum of the DATA frames.
         let checked = match (checked, self.length, following) {
@@ -223,7 +222,6 @@ impl<'a> PseudoAssembly<'a> {
         };
         if checked.is_err() {
             self.head.body = RequestBody::None;
-            self.head.expects_continue = false;
         }
         checked
     }
@@ -316,9 +314,6 @@ impl<'a> PseudoAssembly<'a> {
             }
             Name::ContentLength => return self.content_length(value),
             Name::Host => return self.host(value),
-            Name::Expect if value.eq_ignore_ascii_case(b"100-continue") => {
-                self.head.expects_continue = true;
-            }
             _ => {}
         }
         self.head.fields.push(name, value);

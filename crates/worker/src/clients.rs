@@ -285,7 +285,7 @@ impl Clients {
                     conn.exchanges += 1;
                     conn.h3.bind(stream, user);
                     let age = env.now.mono.since(conn.info.started.mono);
-                    if age > conn.settings().keepalive_time && !conn.h3.is_closing() {
+                    if age > conn.settings().keepalive_time {
                         conn.h3.announce_end();
                     }
                 }

@@ -45,6 +45,7 @@ impl<I: Io> Requests<I> {
                 self.exchanges.end_upload(key.to_bits());
                 self.with_stream(key, StreamAct::Discard);
             }
+            StepEffect::Continue => self.with_stream(key, StreamAct::Continue),
             StepEffect::WantBody(window) => self.with_stream(key, StreamAct::Wanted(window)),
             StepEffect::BodyConsumed(bytes) => self.with_stream(key, StreamAct::Consumed(bytes)),
             StepEffect::Spool(place) => self.spool(key, place),

@@ -8,7 +8,7 @@ use bolide_wire::{StreamId, StreamOwner, WireEvent};
 
 use crate::clients::{AskingConn, room_behind};
 use crate::exchange_table::{ActiveExchange, Owner, UploadState};
-use crate::framing::{ConnFraming, Cut, ResetCause, StreamAct};
+use crate::framing::{ConnFraming, Cut, ResetCause};
 use crate::requests::Requests;
 use crate::subject::Subject;
 use crate::tcp::TcpConn;
@@ -107,22 +107,18 @@ impl<I: Io> Requests<I> {
         let mut early = std::mem::take(&mut self.env.scratch.early);
         for (key, wake) in early.drain(..) {
             self.step(key, wake);
-            self.invite_body(key);
+            self.watch_body(key);
         }
         self.env.scratch.early = early;
     }
 
-    /// Tells a client that waits for it that its request body is wanted; not if it is answered.
-    /// From now on it must not stand still for too long.
-    fn invite_body(&mut self, key: SlabKey<ActiveExchange>) {
+    /// From now on a request body that is read must not stand still for too long.
+    fn watch_body(&mut self, key: SlabKey<ActiveExchange>) {
         let Some(live) = self.exchanges.live.get(key) else { return };
         if live.upload == UploadState::Over {
             return;
         }
         let timeout = live.body_timeout();
-        if live.exchange.expects_continue() {
-            self.with_stream(key, StreamAct::Continue);
-        }
         self.env.wheel.arm_once(self.env.now.mono.after(timeout), PollToken::Body(key).pack());
     }
 
@@ -174,7 +170,7 @@ impl<I: Io> Requests<I> {
         }
         self.step(key, wake);
         if has_body {
-            self.invite_body(key);
+            self.watch_body(key);
         }
     }
 

@@ -220,9 +220,8 @@ impl<I: Io> Worker<I> {
                     pid: env.logs.pid(),
                 },
             };
-            let settings = &conn.generation.listens[conn.info.listen].limits(conn.profile).h3;
             let streams = &mut QuicStreamTable(transport);
-            conn.h3.transmit(settings, ROOM, chain, events, &mut bodies, streams);
+            conn.h3.transmit(ROOM, chain, events, &mut bodies, streams);
             chain.clear();
             env.arm_paced();
             self.settle_quic(key, Ok(()));

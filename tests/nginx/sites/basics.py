@@ -7,6 +7,27 @@ from . import requests as r
 server("plain", "", r.PATHS + r.METHODS + r.CONDITIONS + r.RANGES)
 server("syntax", "", r.REQUEST_LINES + r.HEADERS + r.HOSTS + r.CONNECTIONS + r.BODIES)
 
+server("names in requests", "location = / { return 200 '$host'; }", r.NAMES)
+http(
+    "clients that wait for 100",
+    """
+    server {
+        listen 127.0.0.1:@P0@;
+        root @DIR@/www;
+        location = /file { alias @DIR@/www/hello.txt; }
+        location /text { return 200 text; }
+        location /moved { return 301 /; }
+        location /words { return 404 words; }
+        location /none { return 404; }
+        location /denied { deny all; }
+        location /own { error_page 403 /hello.txt; return 403; }
+        location /passed { proxy_ignore_client_abort on; proxy_pass http://127.0.0.1:@P1@; }
+    }
+    server { listen 127.0.0.1:@P1@; location / { return 200 "origin $http_expect"; } }
+""",
+    r.WAITING,
+)
+
 server(
     "header options",
     "underscores_in_headers on; location / { return 200 '$http_a_b|$http_x'; }",

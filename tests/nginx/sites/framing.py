@@ -241,6 +241,12 @@ site(
     ["h3 fields X=1", "h3 fields :path", "h3 fields :method", "h3 body /reads 10 9"],
 )
 site(
+    "HTTP/3: the last request",
+    MALFORMED % "keepalive_requests 3;",
+    1,
+    ["h3 last /answers 3", "h3 last /reads 3", "h3 fields x=1"],
+)
+site(
     "HTTP/2: max_headers",
     MALFORMED % "max_headers 3;",
     0,

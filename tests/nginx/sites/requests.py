@@ -772,3 +772,44 @@ BODIES: list[Case] = [
     b"POST /hello.txt HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\nhello",
     post(b"Expect: 100-continue\r\nContent-Length: 5", b"hello", method=b"PUT"),
 ]
+WAITING: list[Case] = [
+    f"{method} {path} | Expect: {expects}{more}"
+    for path in ("/file", "/text", "/moved", "/words", "/none", "/denied", "/own", "/passed", "/")
+    for method, more in (("GET", ""), ("POST", " | Content-Length: 0"))
+    for expects in ("100-continue", "100-CONTINUE", "x")
+]
+NAMES: list[Case] = [
+    f"GET / | Host: {host}"
+    for host in (
+        "[v1.fe80::a+en1]",
+        "[x]:1",
+        "[]",
+        "[a%b]",
+        "[a..b::1]",
+        "[::1].",
+        "[A.]",
+        "a~!$&'()*+,;=%25",
+        "a:065535",
+        "a:65536",
+        "a:99999999999",
+        "a.:",
+        "a..",
+    )
+]
+NAMES += [
+    f"{line} | Host: a.test"
+    for line in (
+        "GET http://[v1.fe80::a+en1]/",
+        "GET http://[ab..cd::1]/",
+        "GET http://a:065535/",
+        "CONNECT a",
+        "CONNECT a:",
+        "CONNECT a:65536",
+        "CONNECT [::1]:80",
+        "CONNECT [::1]",
+        "CONNECT /",
+        "CONNECT http://a:80",
+        "CONNECT :80",
+        "CONNECT a..b:80",
+    )
+]

@@ -53,6 +53,7 @@ impl Answer {
             return next;
         }
         trace_failure(request, status, site);
+        request.take_expectation();
         if status == 405 {
             note_refused_method(request, self, site);
         }

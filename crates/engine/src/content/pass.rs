@@ -63,6 +63,7 @@ impl Exchange {
     pub(crate) fn origin(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let location = site.location(self.request.location);
         let Some(pass) = &location.pass else { return NextStep::Fail(500) };
+        self.request.tell_to_go_on(ctx);
         // The key of a kept answer has it.
         if pass.proxied.is_some()
             && let Err(next) = read_address(&mut self.request, &self.answer, pass, site, ctx)

@@ -15,11 +15,14 @@ impl Answer {
     /// Answers as a `return` says.
     pub(crate) fn returned(
         &mut self,
-        request: &Request,
+        request: &mut Request,
         returned: &Return,
         site: &Site,
-        ctx: &StepCtx<'_>,
+        ctx: &mut StepCtx<'_>,
     ) -> NextStep {
+        if returned.status < 400 || matches!(&returned.body, ReturnBody::Text(_)) {
+            request.tell_to_go_on(ctx);
+        }
         match &returned.body {
             _ if returned.status == 444 => NextStep::CloseWithoutResponse(444),
             ReturnBody::None if matches!(returned.status, 408 | 499) => {

@@ -18,6 +18,14 @@ use crate::request::Request;
 use crate::site::Site;
 
 impl Request {
+    /// As in nginx, a client that expects it is told to go on when its body is to be read or thrown
+    /// away by what answers, whether there is one or not; never by an error.
+    pub(crate) fn tell_to_go_on(&mut self, ctx: &mut StepCtx<'_>) {
+        if self.take_expectation() {
+            ctx.effects.push(StepEffect::Continue);
+        }
+    }
+
     /// What still comes of the request body is of no use, unless an origin reads it.
     #[inline]
     pub(super) fn discard_rest(&mut self, answer: &Answer, ctx: &mut StepCtx<'_>) {

@@ -222,12 +222,6 @@ impl Exchange {
         self.request.site.as_ref()
     }
 
-    /// Whether the client waits to be told that it may send the request body.
-    #[must_use]
-    pub fn expects_continue(&self) -> bool {
-        self.state != ExchangeState::Idle && self.request.head().expects_continue
-    }
-
     /// What has bytes for a file, when `Effect::Spool` was asked for.
     pub fn spool_mut(&mut self) -> Option<&mut Spool> {
         match (self.state, &mut self.answer.body) {

@@ -58,6 +58,9 @@ impl Exchange {
         if self.answer.is_fetching() && !self.answer.is_from_origin() {
             self.answer.drop_fetch(ctx);
         }
+        if self.request.head().expects_continue {
+            self.request.tell_to_go_on(ctx);
+        }
         self.request.discard_rest(&self.answer, ctx);
         take_cookies(&mut self.answer);
         self.cache.let_go();

@@ -507,6 +507,9 @@ impl FuzzWorld {
                 assert!(turn.reply.is_none() && head.status == 103, "103 comes first");
                 turn.interim.push(fields_of(&head));
             }
+            StepEffect::Continue => {
+                assert!(turn.reply.is_none(), "100 comes before the answer");
+            }
             StepEffect::CloseSilently => {
                 assert!(turn.reply.is_none(), "answered twice");
                 turn.reply = Some(no_reply());

@@ -147,8 +147,11 @@ impl H1Conn {
             version: head.version,
             wants: if head.method == Method::Head { Wants::HeadOnly } else { Wants::Body },
         };
-        self.expectation =
-            if head.expects_continue { Expectation::Waiting } else { Expectation::None };
+        self.expectation = if head.expects_continue && head.body != RequestBody::None {
+            Expectation::Waiting
+        } else {
+            Expectation::None
+        };
         self.after = after;
         (self.user, self.reader, self.source) = (UNBOUND, Reader::Exchange, Source::Ready);
         (self.sent, self.drained, self.ahead) = (0, 0, 0);

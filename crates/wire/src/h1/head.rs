@@ -428,7 +428,7 @@ impl H1HeadParser {
             _ => {}
         }
         // RFC 9110 §10.1.1: the expectation of a 1.0 client is ignored.
-        head.expects_continue &= modern && head.body != RequestBody::None;
+        head.expects_continue &= modern;
         let stays = !has(marks::CLOSE) && (modern || has(marks::KEEP_ALIVE));
         Ok(if stays { After::KeepAlive } else { After::Close })
     }

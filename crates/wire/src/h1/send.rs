@@ -29,12 +29,9 @@ enum Flow {
 }
 
 impl H1Conn {
-    /// Queues `100 (Continue)` if the client waits for it and has not begun its body.
+    /// Queues `100 (Continue)`. As in nginx, whether a body is to come or not.
     pub fn send_continue(&mut self, stream: StreamId) {
-        if self.is_current(stream)
-            && self.answer == Answer::Wanted
-            && self.expectation == Expectation::Waiting
-        {
+        if self.is_current(stream) && self.answer == Answer::Wanted {
             self.expectation = Expectation::None;
             self.output.extend_from_slice(b"HTTP/1.1 100 Continue\r\n\r\n");
         }
@@ -210,7 +207,7 @@ impl H1Conn {
         self.flow(appended, pull)
     }
 
-    /// Appends one chunk. The size is patched into a reserved place before the content.
+    /// Appends one chunk.
     fn send_chunk(
         &mut self,
         room: usize,
@@ -218,25 +215,13 @@ impl H1Conn {
         bodies: &mut impl BodySource,
     ) -> Flow {
         let max = room.saturating_sub(CHUNK_OVERHEAD).clamp(1, CHUNK_SIZE_MAX);
-        let digits = (usize::BITS - max.leading_zeros()).div_ceil(4) as usize;
-        debug_assert!(max >> (4 * digits) == 0, "the size of a chunk fits its reserved digits");
-        let (mark, before) = (out.mark(), out.len());
-        out.push_slice(&b"00000000\r\n"[8 - digits..]);
+        let before = out.len();
+        let chunk = out.begin_chunk(max);
         let (appended, pull) = self.pull(max, out, bodies);
         if appended > max as u64 {
             return Flow::Broken;
         }
-        if appended == 0 {
-            out.rewind(mark);
-        } else {
-            let mut size = [0; 8];
-            for (at, digit) in size[..digits].iter_mut().enumerate() {
-                let nibble = appended >> (4 * (digits - 1 - at)) & 0xf;
-                *digit = b"0123456789abcdef"[nibble as usize];
-            }
-            out.patch(mark, &size[..digits]);
-            out.push_slice(b"\r\n");
-        }
+        out.end_chunk(chunk);
         if pull == Pull::End {
             out.push_slice(b"0\r\n");
             if std::mem::take(&mut self.trailed) {

@@ -15,10 +15,8 @@ use crate::{BodySource, Pull, StreamOwner};
 const PULL_MAX: usize = 64 * 1024;
 /// A piece shorter than this is not pulled just because the room ends.
 const CHUNK_MIN: usize = 256;
-/// The digits of a chunk size.
-const DIGITS: usize = 5;
-/// Bytes around the content of a chunk, and the last chunk.
-const CHUNK_OVERHEAD: usize = DIGITS + 2 + 2;
+/// Bytes around the content of a chunk, whose size has at most five digits.
+const CHUNK_OVERHEAD: usize = 5 + 2 + 2;
 const LAST_CHUNK: &[u8] = b"0\r\n\r\n";
 /// Bytes around a field, and around the parts of the request line.
 const FIELD_OVERHEAD: usize = 4;
@@ -119,31 +117,27 @@ fn shortest(max: usize, left: u64) -> usize {
     usize::try_from(left).map_or(max, |left| left.min(max))
 }
 
-/// Appends one chunk. The size is patched into a reserved place before the content.
+/// Appends one chunk of all that is there, and the last chunk if that is the end.
 fn send_chunk(
     max: usize,
     out: &mut SendChain,
     user: StreamOwner,
     body: &mut impl BodySource,
 ) -> Pull {
-    let mark = out.mark();
-    out.push_slice(b"00000\r\n");
+    let chunk = out.begin_chunk(max);
     let start = out.len();
-    let pull = body.pull(user, max, out);
-    let size = out.len() - start;
-    assert!(size >> (4 * DIGITS) == 0, "a chunk has the size that precedes it");
-    if size == 0 {
-        out.rewind(mark);
-    } else {
-        let digit =
-            |at: usize| b"0123456789abcdef"[(size >> (4 * (DIGITS - 1 - at)) & 15) as usize];
-        out.patch(mark, &std::array::from_fn::<u8, DIGITS, _>(digit));
-        out.push_slice(b"\r\n");
-    }
+    let pull = loop {
+        let before = out.len();
+        let pull = body.pull(user, max - (before - start) as usize, out);
+        let has_room = out.len() - start < max as u64;
+        if pull != Pull::More || out.len() == before || !has_room {
+            break pull;
+        }
+    };
+    assert!(out.len() - start <= max as u64, "a chunk has no more than was asked for");
+    out.end_chunk(chunk);
     if pull == Pull::End {
         out.push_slice(LAST_CHUNK);
     }
     pull
 }
-
-const _: () = assert!(PULL_MAX < 1 << (4 * DIGITS), "a size has so many digits");

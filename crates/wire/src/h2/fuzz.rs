@@ -66,7 +66,6 @@ impl World {
                 };
                 match user % 11 {
                     9 => conn.reset(stream, 8),
-                    10 => conn.send_continue(stream),
                     _ => {
                         // A stream that was reset in the same call refuses its response.
                         let _ = conn.respond(stream, &head);

@@ -8,7 +8,7 @@ use bolide_http::hop_by_hop::is_no_trailer;
 use bolide_http::{BodyLen, FieldMap, ResponseHead, status};
 
 use super::frame::{self, FrameHeader, FrameKind, HEADER_LEN, code, flag};
-use super::streams::{Closed, H2Sending, Receiving, UNKNOWN};
+use super::streams::{Closed, H2Sending, UNKNOWN};
 use super::{H2Conn, QUEUE_KEPT, check_accounts};
 use crate::{BodySource, Pull, RespondError, StreamId, WireEvent};
 
@@ -33,20 +33,6 @@ enum Written {
 }
 
 impl H2Conn {
-    /// Sends `100 (Continue)` if the request body is incomplete and the response has not begun.
-    pub fn send_continue(&mut self, stream: StreamId) {
-        let Some(slot) = self.streams.slot(stream) else { return };
-        let waiting = self.streams.at(slot);
-        if waiting.sending != H2Sending::Waiting || waiting.receiving == Receiving::Ended {
-            return;
-        }
-        let id = self.streams.id(slot);
-        let start = self.begin_head();
-        self.encoder.begin(&mut self.queue);
-        self.queue.extend_from_slice(b"\x08\x03100");
-        self.end_head(start, id, 0);
-    }
-
     /// Queues a response head. After an interim response (1xx) the stream waits for another head.
     ///
     /// # Errors

@@ -22,6 +22,7 @@ impl H3Conn {
         settings: &H3Settings,
         id: u64,
     ) -> Result<Option<u32>, ConnError> {
+        debug_assert!(id.is_multiple_of(4), "a request comes on a stream of the client's");
         let is_late = self.goaway.is_some_and(|goaway| id >= goaway);
         let limit = settings.max_concurrent_streams as usize + LINGERING_MAX;
         if is_late || self.streams.live() >= limit {
@@ -35,6 +36,10 @@ impl H3Conn {
         }
         self.next_id = self.next_id.max(id + 4);
         let slot = self.streams.insert(id);
+        // As in nginx, the number of the stream counts.
+        if id / 4 + 1 >= settings.keepalive_requests {
+            self.announce_end();
+        }
         if let Some(at) = self.early_priorities.iter().position(|(of, _)| *of == id) {
             let (_, priority) = self.early_priorities.remove(at);
             if let Some(stream) = self.streams.at(slot) {
@@ -274,9 +279,11 @@ impl H3Conn {
         }
     }
 
-    /// Sends GOAWAY with an id that accepts the requests which may be in flight.
+    /// Sends GOAWAY: no request is accepted behind those that have begun.
     pub fn announce_end(&mut self) {
-        self.send_goaway(self.next_id + 4 * u64::from(self.streams_max));
+        if self.goaway.is_none() {
+            self.send_goaway(self.next_id);
+        }
     }
 
     pub(super) fn send_goaway(&mut self, id: u64) {

@@ -106,7 +106,7 @@ pub fn conn(data: &[u8]) {
             6 => {
                 quic.room = usize::from(*place);
                 conn.handle_writable(stream);
-                conn.transmit(&settings, 100, &mut scratch, &mut events, &mut Bodies, &mut quic);
+                conn.transmit(100, &mut scratch, &mut events, &mut Bodies, &mut quic);
                 Ok(())
             }
             _ => {
@@ -147,7 +147,6 @@ fn answer(conn: &mut H3Conn, id: StreamId, how: u8, quic: &mut Quic) {
         1 => conn.body_consumed(id, 10),
         2 => conn.discard_body(id, quic),
         3 => conn.reset(id, 1, quic),
-        4 => conn.send_continue(id),
         _ => drop(conn.respond(id, &head)),
     }
 }

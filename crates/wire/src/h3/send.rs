@@ -14,8 +14,6 @@ use super::streams::{H3Body, H3Stream};
 use crate::qpack::{QpackEncoder, References};
 use crate::{BodySource, Pull};
 
-/// `HEADERS` with `:status: 100`: static table entry 63 after an empty prefix.
-pub(super) const CONTINUE: &[u8] = &[0x01, 0x04, 0x00, 0x00, 0xff, 0x00];
 /// LIMIT: bytes of an incremental response before others of its urgency have their turn.
 const QUANTUM: usize = 16 * 1024;
 /// LIMIT: bytes of a DATA frame header.

@@ -176,8 +176,8 @@ impl World {
 
     fn transmit_within(&mut self, room: usize) {
         let mut scratch = SendChain::new(CopyPolicy::Shared(1024));
-        let Self { settings, conn, quic, bodies, events, .. } = self;
-        conn.transmit(settings, room, &mut scratch, events, bodies, quic);
+        let Self { conn, quic, bodies, events, .. } = self;
+        conn.transmit(room, &mut scratch, events, bodies, quic);
         assert!(scratch.is_empty());
     }
 

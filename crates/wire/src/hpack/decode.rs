@@ -5,10 +5,11 @@
 
 use bolide_base::limits::FIELD_TABLE_SIZE;
 
+use super::huffman::{self, HuffmanPadding};
 use super::prefix::{self, IntError};
 use super::statics::{self, COUNT};
 use super::table::{ENTRY_OVERHEAD, StaticRow};
-use super::{FieldToken, HpackTable, Traits, huffman};
+use super::{FieldToken, HpackTable, Traits};
 
 /// The receiver of decoded fields.
 pub trait Sink {
@@ -253,6 +254,6 @@ fn string(block: &[u8], at: &mut usize, scratch: &mut Vec<u8>) -> Result<Text, H
         return Ok(Text::Block(start, end));
     }
     let from = scratch.len();
-    huffman::decode(bytes, scratch).map_err(|_| HpackError::Huffman)?;
+    huffman::decode(bytes, HuffmanPadding::Shortest, scratch).map_err(|_| HpackError::Huffman)?;
     Ok(Text::Scratch(from, scratch.len()))
 }

@@ -120,13 +120,35 @@ fn long_code(acc: u64) -> (u16, u32) {
     }
 }
 
+/// The padding that a string may end with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HuffmanPadding {
+    /// At most seven bits (RFC 7541 §5.2).
+    Shortest,
+    /// As in nginx, any that is shorter than the end-of-string symbol.
+    Any,
+}
+
+impl HuffmanPadding {
+    const fn bits_max(self) -> u32 {
+        match self {
+            Self::Shortest => 7,
+            Self::Any => LENGTH_MAX as u32 - 1,
+        }
+    }
+}
+
 /// Appends the decoded `input` to `out`; at most 8/5 of its length.
 ///
 /// # Errors
 ///
-/// [`HuffmanError`] on an end-of-string symbol, and on padding longer than seven bits or not all
-/// ones (RFC 7541 §5.2). `out` then has a part of the text.
-pub fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), HuffmanError> {
+/// [`HuffmanError`] on an end-of-string symbol, and on padding that is too long or not all ones
+/// (RFC 7541 §5.2). `out` then has a part of the text.
+pub fn decode(
+    input: &[u8],
+    padding: HuffmanPadding,
+    out: &mut Vec<u8>,
+) -> Result<(), HuffmanError> {
     let start = out.len();
     out.reserve(input.len() * 8 / 5 + 1);
     let (mut acc, mut have, mut at) = (0_u64, 0_u32, 0);
@@ -166,9 +188,9 @@ pub fn decode(input: &[u8], out: &mut Vec<u8>) -> Result<(), HuffmanError> {
         have += 8;
     }
     decode_some(&mut acc, &mut have, out)?;
-    let padding = !(u64::MAX.checked_shr(have).unwrap_or(0));
+    let ones = !(u64::MAX.checked_shr(have).unwrap_or(0));
     debug_assert!(out.len() - start <= input.len() * 8 / 5, "the shortest code has five bits");
-    if have > 7 || acc != padding { Err(HuffmanError) } else { Ok(()) }
+    if have > padding.bits_max() || acc != ones { Err(HuffmanError) } else { Ok(()) }
 }
 
 /// Decodes until `acc` has no whole code any more.
@@ -261,12 +283,32 @@ pub fn encode_in(bytes: &[u8], case: HuffmanCase, out: &mut Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::{HuffmanError, decode, encode, encoded_len};
+    use super::{HuffmanError, HuffmanPadding, decode, encode, encoded_len};
     use proptest::prelude::{any, prop_assert_eq, proptest};
 
     fn decoded(input: &[u8]) -> Result<Vec<u8>, HuffmanError> {
         let mut out = Vec::new();
-        decode(input, &mut out).map(|()| out)
+        decode(input, HuffmanPadding::Shortest, &mut out).map(|()| out)
+    }
+
+    #[test]
+    fn padding_may_have_whole_bytes_where_that_is_allowed() {
+        let lenient = |input: &[u8]| {
+            let mut out = Vec::new();
+            decode(input, HuffmanPadding::Any, &mut out).map(|()| out)
+        };
+        // `a` is 00011: 3, 11, 19, 27 bits of padding; the end symbol has 30.
+        for more in 0..4 {
+            let input = [&[0b0001_1111][..], &vec![0xff; more]].concat();
+            assert_eq!(lenient(&input), Ok(b"a".to_vec()), "{more}");
+            // The same behind what is read eight bytes at a time.
+            let input = [&[0x18, 0xc6, 0x31, 0x8c, 0x63][..], &input].concat();
+            assert_eq!(lenient(&input), Ok(b"aaaaaaaaa".to_vec()), "{more}");
+        }
+        for wrong in [&[0x1f, 0xff, 0xff, 0xff, 0xff][..], &[0x1f, 0xfe], &[0xff; 4]] {
+            assert_eq!(lenient(wrong), Err(HuffmanError), "{wrong:x?}");
+        }
+        assert_eq!(lenient(&[0xff; 3]), Ok(Vec::new()));
     }
 
     #[test]

@@ -9,7 +9,7 @@
 use super::known::ROWS;
 use super::table::QpackTable;
 use super::{BadInstruction, DecompressionFailed, ENTRY_OVERHEAD, integer};
-use crate::hpack::huffman;
+use crate::hpack::huffman::{self, HuffmanPadding};
 use crate::integer::push_integer;
 use crate::pseudo::Label;
 
@@ -396,7 +396,8 @@ impl<'a> Literal<'a> {
             Coding::Plain => Ok(Text::Borrowed(self.text)),
             Coding::Huffman => {
                 let start = scratch.len();
-                huffman::decode(self.text, scratch).map_err(|_| DecompressionFailed)?;
+                huffman::decode(self.text, HuffmanPadding::Any, scratch)
+                    .map_err(|_| DecompressionFailed)?;
                 Ok(Text::Scratch(start..scratch.len()))
             }
         }

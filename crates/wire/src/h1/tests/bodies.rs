@@ -155,12 +155,11 @@ fn a_large_unread_body_costs_the_connection() {
 }
 
 #[test]
-fn a_waiting_client_is_told_to_continue_once_and_only_before_its_body() {
+fn a_waiting_client_is_told_to_continue_and_one_that_does_not_wait_too() {
     let input = b"PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-Continue\r\nContent-Length: 1\r\n\r\n";
     let mut bench = Bench::new();
     let (stream, asked) = bench.request(input);
     assert!(asked.expects_continue);
-    bench.conn.send_continue(stream);
     bench.conn.send_continue(stream);
     assert!(bench.conn.has_output());
     let continued = "HTTP/1.1 100 Continue\r\n\r\n";
@@ -172,7 +171,17 @@ fn a_waiting_client_is_told_to_continue_once_and_only_before_its_body() {
     let (stream, _) = bench.request(&[&input[..], b"x"].concat());
     bench.receive(b"x");
     bench.conn.send_continue(stream);
-    assert!(!bench.conn.has_output());
+    assert_eq!(bench.transmit(&mut Pieces::default()), continued);
+    assert!(bench.answer(stream, b"").contains("Connection: keep-alive"));
+    bench.conn.send_continue(stream);
+    assert!(!bench.conn.has_output(), "the answer is over");
+
+    // Without a body there is nothing to wait for, and nothing that makes the next bytes unclear.
+    let mut bench = Bench::new();
+    let (stream, asked) =
+        bench.request(b"GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n");
+    assert!(asked.expects_continue);
+    assert!(bench.answer(stream, b"").contains("Connection: keep-alive"));
 
     // A client that got no 100 may or may not send its body.
     let mut bench = Bench::new();
@@ -186,7 +195,6 @@ fn other_expectations_and_those_of_old_clients_are_ignored() {
     for head in [
         "PUT / HTTP/1.1\r\nHost: a\r\nExpect: 200-ok\r\nContent-Length: 1\r\n\r\n",
         "PUT / HTTP/1.0\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n",
-        "PUT / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\nContent-Length: 0\r\n\r\n",
     ] {
         let (_, head) = Bench::new().request(head.as_bytes());
         assert!(!head.expects_continue);

@@ -75,7 +75,7 @@ fn an_unknown_length_is_chunked_and_an_empty_pull_leaves_no_trace() {
         bench.respond(stream, &head(200, BodyLen::Unknown)).unwrap();
         let mut pieces = Pieces(vec![(b"abc", Pull::More), (b"", Pull::Pending)]);
         let start = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\
-                     Connection: keep-alive\r\n\r\n003\r\nabc\r\n";
+                     Connection: keep-alive\r\n\r\n3\r\nabc\r\n";
         assert_eq!(bench.transmit_woven(weave, 4000, &mut pieces), start);
         assert!(!bench.conn.has_output());
         bench.conn.body_ready(stream);

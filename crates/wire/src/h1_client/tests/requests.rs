@@ -27,12 +27,17 @@ fn a_body_of_unknown_length_leaves_in_chunks() {
     let mut client = begun(&http_params(b"POST", b"/"), None);
     let mut pieces = vec![(&b"hello"[..], Pull::More), (b"", Pull::Pending)];
     let sent = transmit(&mut client, &mut Pieces(std::mem::take(&mut pieces)));
-    assert_eq!(sent, "POST / HTTP/1.1\r\n\r\n00005\r\nhello\r\n");
+    assert_eq!(sent, "POST / HTTP/1.1\r\n\r\n5\r\nhello\r\n");
     assert!(!client.has_output() && !client.is_request_sent());
     client.body_ready();
     let sent = transmit(&mut client, &mut Pieces(vec![(b"0123456789abcdefg", Pull::End)]));
-    assert_eq!(sent, "00011\r\n0123456789abcdefg\r\n0\r\n\r\n");
+    assert_eq!(sent, "11\r\n0123456789abcdefg\r\n0\r\n\r\n");
     assert!(client.is_request_sent());
+    // What is there at a time is one chunk.
+    let mut client = begun(&http_params(b"POST", b"/"), None);
+    let mut pieces = Pieces(vec![(b"hello", Pull::More), (b"world!", Pull::End)]);
+    let sent = transmit(&mut client, &mut pieces);
+    assert_eq!(sent, "POST / HTTP/1.1\r\n\r\nb\r\nhelloworld!\r\n0\r\n\r\n");
     let mut client = begun(&http_params(b"POST", b"/"), None);
     let sent = transmit(&mut client, &mut Pieces(vec![(b"", Pull::End)]));
     assert_eq!(sent, "POST / HTTP/1.1\r\n\r\n0\r\n\r\n");

@@ -64,7 +64,7 @@ fn the_body_is_announced_by_length_and_flags() {
         0,
         &with(&POST, &[("content-length", "7"), ("expect", "100-Continue")]),
     ));
-    assert_eq!((bench.head().body, bench.head().expects_continue), (RequestBody::Length(7), true));
+    assert_eq!((bench.head().body, bench.head().expects_continue), (RequestBody::Length(7), false));
     assert_eq!(bench.fields(), ["Host: a", "Expect: 100-Continue"]);
     bench.send(&headers(3, 0, &block(&POST)));
     assert_eq!((bench.head().body, bench.head().expects_continue), (RequestBody::Unknown, false));
@@ -74,9 +74,7 @@ fn the_body_is_announced_by_length_and_flags() {
         &with(&POST, &[("content-length", "0"), ("expect", "100-continue")]),
     ));
     assert_eq!((bench.head().body, bench.head().expects_continue), (RequestBody::None, false));
-    bench.conn.send_continue(bench.streams[&1]);
-    bench.conn.send_continue(bench.streams[&5]);
-    assert_eq!(bench.out(), ["HEADERS 1 :status=100"]);
+    assert!(bench.out().is_empty(), "as in nginx, 100 is for HTTP/1.1");
 }
 
 fn check_malformed(fields: &[(&str, &str)]) {

@@ -276,6 +276,7 @@ fn a_stream_that_dies_waiting_is_cancelled_and_counted_no_more() {
     world.receive(0, &waiting(2, 0x80), false).unwrap();
     world.receive(4, &waiting(2, 0x80), false).unwrap();
     world.conn.handle_reset(0, 1, &mut world.events).unwrap();
+    assert_eq!(told(&world.take_events()), ["refused 400"]);
     world.receive(8, &waiting(1, 0x80), true).unwrap();
     let mut blocked = World::new();
     for stream in [0, 4] {
@@ -343,14 +344,49 @@ fn a_priority_field_is_told_to_quic_and_an_update_overrides_it() {
 }
 
 #[test]
-fn a_graceful_end_lets_through_what_is_under_way_and_rejects_the_rest() {
+fn the_last_request_is_told_and_what_comes_behind_it_rejected() {
     let mut world = World::with(H3Settings { keepalive_requests: 2, ..settings() });
     let first = world.get(0, 1);
     world.transmit();
     assert!(!world.conn.is_closing());
-    let second = world.get(4, 2);
+    world.receive(4, &headers(&GET)[..3], false).unwrap();
     world.transmit();
-    assert!(world.conn.is_closing());
+    assert!(world.conn.is_closing(), "it begins");
+    let told = frames(&world.written(CONTROL)[1..])[1..].to_vec();
+    assert_eq!(told, [(kind::GOAWAY, varints(&[8]))]);
+    world.receive(8, &headers(&GET), true).unwrap();
+    world.transmit();
+    assert_eq!(world.quic.resets, [(8, code::REQUEST_REJECTED)]);
+    world.receive(4, &headers(&GET)[3..], true).unwrap();
+    let Some(WireEvent::Request { stream: second, .. }) = world.events.pop() else { panic!() };
+    world.conn.bind(second, 2);
+    for stream in [first, second] {
+        world.conn.respond(stream, &super::response(204, BodyLen::None)).unwrap();
+    }
+    world.transmit();
+    assert!(world.conn.is_idle());
+}
+
+#[test]
+fn a_request_that_is_reset_while_it_waits_is_answered() {
+    let mut world = World::new();
+    world.receive(0, &waiting(2, 0x80), false).unwrap();
+    world.conn.handle_reset(0, 1, &mut world.events).unwrap();
+    let Some(WireEvent::Refused { stream, refusal, .. }) = world.events.pop() else { panic!() };
+    assert_eq!(refusal.status, 400);
+    world.conn.bind(stream, 1);
+    world.conn.respond(stream, &super::response(400, BodyLen::None)).unwrap();
+    world.transmit();
+    assert_eq!((&world.quic.finished[..], &world.quic.stops[..]), (&[0][..], &[][..]));
+    assert_eq!(world.written(7), [0x03, 0x40], "the section is cancelled");
+    assert!(world.conn.is_idle());
+}
+
+#[test]
+fn a_graceful_end_lets_through_what_is_under_way_and_rejects_the_rest() {
+    let mut world = World::new();
+    let (first, second) = (world.get(0, 1), world.get(4, 2));
+    world.conn.shutdown(&mut world.quic);
     let goaways = |world: &World| frames(&world.written(CONTROL)[1..])[1..].to_vec();
     assert_eq!(goaways(&world), [(kind::GOAWAY, varints(&[8 + 400]))]);
     let third = world.get(8, 3);
@@ -517,7 +553,6 @@ fn a_stale_name_does_nothing() {
     world.conn.bind(stale, 1);
     world.conn.body_ready(stale);
     world.conn.body_consumed(stale, 1);
-    world.conn.send_continue(stale);
     world.conn.reset(stale, 1, &mut world.quic);
     world.conn.discard_body(stale, &mut world.quic);
     assert!(world.conn.is_idle() && world.quic.resets.is_empty());

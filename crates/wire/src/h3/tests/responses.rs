@@ -177,26 +177,26 @@ fn a_pending_body_goes_on_when_it_is_ready() {
 }
 
 #[test]
-fn continue_comes_before_the_answer_and_not_after_it() {
+fn interim_heads_come_before_the_answer_and_not_after_it() {
     let mut world = World::new();
     let (stream, _) = world.request(0, 1, &headers(&POST), false);
-    world.conn.send_continue(stream);
+    world.conn.respond(stream, &response(103, BodyLen::None)).unwrap();
     world.conn.respond(stream, &response(103, BodyLen::None)).unwrap();
     world.conn.respond(stream, &response(200, BodyLen::None)).unwrap();
-    world.conn.send_continue(stream);
+    assert!(world.conn.respond(stream, &response(103, BodyLen::None)).is_err());
     assert!(world.conn.respond(stream, &response(200, BodyLen::None)).is_err());
     world.transmit();
     let sent: Vec<_> = world.frames(0).iter().map(|(_, head)| lines(head)[0].1.clone()).collect();
-    assert_eq!(sent, ["100", "103", "200"]);
+    assert_eq!(sent, ["103", "103", "200"]);
     // The request is incomplete, and no longer needed.
     assert_eq!(world.quic.stops, [(0, code::NO_ERROR)]);
 }
 
 #[test]
-fn continue_may_leave_long_before_the_answer() {
+fn an_interim_head_may_leave_long_before_the_answer() {
     let mut world = World::new();
     let (stream, _) = world.request(0, 1, &headers(&POST), false);
-    world.conn.send_continue(stream);
+    world.conn.respond(stream, &response(103, BodyLen::None)).unwrap();
     world.transmit();
     assert_eq!(world.frames(0).len(), 1);
     assert!(!world.conn.has_output());
