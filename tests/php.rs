@@ -489,7 +489,10 @@ fn small_uploads_arrive_whole_by_each_protocol_and_framing() {
             let (path, sum) = upload(size);
             for proto in Proto::TLS {
                 for framing in [&[][..], &CHUNKED] {
-                    if proto != Proto::H1 && !framing.is_empty() {
+                    // php-fpm reads what it was told the length of: as with nginx, nothing of
+                    // what is streamed without one.
+                    let is_told = framing.is_empty() || !location.contains("request_buffering");
+                    if !is_told || proto != Proto::H1 && !framing.is_empty() {
                         continue;
                     }
                     let curl = server.curl(proto).args(["-T", path.to_str().unwrap()]);

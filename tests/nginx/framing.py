@@ -120,6 +120,28 @@ def h2_many(port: int, count: str, path: str) -> list[str]:
     return [f"refused {resets.count(REFUSED_STREAM)}"]
 
 
+def h1_body(port: int, path: str, when: str, told: str, *sizes: str) -> list[str]:
+    """A body of HTTP/1.1 that is there with its head, or comes when it is asked for."""
+    pieces = [b"x" * int(size) for size in sizes if int(size)]
+    length = sum(map(len, pieces))
+    framing = "Transfer-Encoding: chunked" if told == "chunks" else f"Content-Length: {length}"
+    expects = "Expect: 100-continue\r\n" if when == "late" else ""
+    head = f"POST {path} HTTP/1.1\r\nHost: a.test\r\nConnection: close\r\n{expects}{framing}"
+    body = b"".join(pieces)
+    if told == "chunks":
+        body = b"".join(b"%x\r\n%s\r\n" % (len(piece), piece) for piece in pieces)
+        body += b"0\r\n\r\n"
+    got = b""
+    with socket.create_connection(("127.0.0.1", port), 5) as peer:
+        peer.sendall(head.encode() + b"\r\n\r\n" + (b"" if when == "late" else body))
+        if when == "late":
+            got = peer.recv(65536)
+            peer.sendall(body)
+        while data := peer.recv(65536):
+            got += data
+    return [got.partition(b" ")[2][:3].decode(), got.rpartition(b"\r\n\r\n")[2].decode()]
+
+
 ORDINARY = {":method": "GET", ":scheme": "http", ":path": "/", ":authority": "a.test"}
 
 
@@ -429,6 +451,7 @@ KINDS: dict[str, Callable[..., list[str]]] = {
     "h2 data": h2_data,
     "h2 upload": h2_upload,
     "h2 many": h2_many,
+    "h1 body": h1_body,
     "h2 fields": h2_fields,
     "h2 body": h2_body,
     "h2 first": h2_first,

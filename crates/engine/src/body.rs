@@ -13,6 +13,7 @@
 mod room;
 
 use bolide_base::{Retain, Spool, SpoolLimits};
+use bolide_http::RequestBody;
 use bytes::Bytes;
 
 use crate::connection::RequestRefusal;
@@ -47,8 +48,17 @@ pub(crate) struct RequestUpload {
     owed: usize,
     /// Whether all of it arrived.
     is_complete: bool,
+    /// What came together with the head, and is handed over behind it.
+    foreseen: Foreseen,
     /// What was wrong with it before its use was known.
     refusal: Option<RequestRefusal>,
+}
+
+/// What is known of a body before it is handed over.
+#[derive(Clone, Copy, Debug, Default)]
+struct Foreseen {
+    bytes: usize,
+    is_whole: bool,
 }
 
 /// A file with a name.
@@ -97,6 +107,7 @@ impl RequestUpload {
         self.named = None;
         self.owed = 0;
         self.is_complete = false;
+        self.foreseen = Foreseen::default();
         self.refusal = None;
     }
 
@@ -108,6 +119,30 @@ impl RequestUpload {
     /// What was noted to be wrong with the body.
     pub(crate) const fn take_refusal(&mut self) -> Option<RequestRefusal> {
         self.refusal.take()
+    }
+
+    /// So many bytes are about to be handed over.
+    pub(crate) const fn foresee(&mut self, len: usize) {
+        self.foreseen.bytes += len;
+    }
+
+    /// What is about to be handed over is all of the body.
+    pub(crate) const fn foresee_end(&mut self) {
+        self.foreseen.is_whole = true;
+    }
+
+    /// Whether all of the body is there and fits in the buffer into which nginx reads what there
+    /// is before it asks an origin: a quarter more of a body whose length was declared.
+    pub(crate) fn is_at_hand(&self, declared: RequestBody, buffer: usize) -> bool {
+        let len = match (self.foreseen.is_whole, self.is_complete) {
+            (true, _) => self.foreseen.bytes,
+            (false, true) => self.early.iter().map(Bytes::len).sum(),
+            (false, false) => return false,
+        };
+        match declared {
+            RequestBody::Length(_) => len < buffer.saturating_add(buffer / 4),
+            RequestBody::Unknown | RequestBody::None => len <= buffer,
+        }
     }
 
     /// Keeps a piece until it is known what becomes of the body. The framing's window bounds them.

@@ -423,7 +423,6 @@ fn a_body_is_collected_in_memory_and_in_a_file() {
         (RequestBody::Length(50_000), "client_body_buffer_size 8k;"),
         (RequestBody::Unknown, "client_body_buffer_size 8k;"),
         (RequestBody::Unknown, "client_body_buffer_size 64k;"),
-        (RequestBody::Unknown, "fastcgi_request_buffering off;"),
         (RequestBody::Length(50_000), "fastcgi_request_buffering off;"),
     ] {
         let mut world = passing(&format!("fastcgi_param L $content_length; {inside}"));
@@ -435,6 +434,38 @@ fn a_body_is_collected_in_memory_and_in_a_file() {
         assert_eq!((reply.text().as_str(), reply.discards), ("done", false), "{inside}");
         assert_eq!(got.body_len, Some(50_000), "{body:?} {inside}");
         assert_eq!(got.param("L"), Some("50000"), "{body:?} {inside}");
+    }
+}
+
+#[test]
+fn a_body_that_is_all_there_is_collected_though_it_might_be_streamed() {
+    let (small, large) = ([&b"one"[..], b"two"], [&[b'x'; 4100][..], &[b'x'; 4100]]);
+    for (body, pieces, at_once, told, text) in [
+        (RequestBody::Unknown, small, true, Some(6), "onetwo"),
+        (RequestBody::Length(6), small, true, Some(6), "onetwo"),
+        (RequestBody::Unknown, small, false, None, ""),
+        (RequestBody::Length(6), small, false, Some(6), ""),
+        // It does not fit in the buffer, where a declared length may be somewhat longer.
+        (RequestBody::Unknown, large, true, None, ""),
+        (RequestBody::Length(8200), large, true, Some(8200), &"x".repeat(8200)),
+    ] {
+        let mut world = passing(
+            "fastcgi_request_buffering off; client_body_buffer_size 8k;
+             client_body_in_file_only on;
+             add_header X-B $request_body; add_header X-F $request_body_file;
+             fastcgi_param L $content_length if_not_empty;",
+        );
+        world.sends_at_once = at_once;
+        let says = [Say::AwaitBody, Say::head(0, &[]), Say::body("done"), Say::End];
+        world.origin.answers = vec![says.to_vec()];
+        let reply = world.ask_with_body(post("/p", body), &pieces);
+        let got = &world.origin.got[0];
+        assert_eq!(got.body, pieces.concat(), "{body:?} {at_once}");
+        assert_eq!(got.body_len, told, "{body:?} {at_once}");
+        let declared = told.map(|told| told.to_string());
+        assert_eq!(got.param("L"), declared.as_deref(), "{body:?} {at_once}");
+        assert_eq!(reply.field("X-B"), text, "{body:?} {at_once}");
+        assert_eq!(reply.field("X-F"), "", "it is in memory or nowhere");
     }
 }
 
@@ -453,7 +484,8 @@ fn a_body_that_is_too_large_is_refused_before_or_while_it_comes() {
     let mut head = post("/p", RequestBody::Unknown);
     head.version = HttpVersion::Http2;
     let got = world.ask_with_body(head, &[b"01234", b"567890"]);
-    assert_eq!((got.status, world.origin.got.len()), (413, 0));
+    assert_eq!((got.status, world.origin.got.len()), (413, 1));
+    assert!(world.origin.got[0].dropped, "it was asked while the body came");
 }
 
 #[test]
@@ -651,8 +683,10 @@ fn a_script_that_stands_in_for_a_413_is_asked_without_the_body() {
             let pieces: Vec<&[u8]> = vec![b"01234567"; 3];
             let got = world.ask_with_body(post("/p", body), &pieces);
             assert_eq!((got.status, got.text().as_str()), (413, "too much"), "{body:?} {more}");
-            assert_eq!(world.origin.got[0].param("U"), Some("/e"), "{body:?} {more}");
-            assert_eq!(world.origin.got[0].text(), "", "{body:?} {more}");
+            // What is streamed is told only while it comes that it is too much.
+            let last = world.origin.got.last().unwrap();
+            assert_eq!(last.param("U"), Some("/e"), "{body:?} {more}");
+            assert_eq!(last.text(), "", "{body:?} {more}");
         }
     }
 }

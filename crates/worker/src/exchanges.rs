@@ -86,6 +86,9 @@ impl<I: Io> Requests<I> {
         if !early.iter().any(|(waiting, _)| *waiting == key) {
             return self.step(key, wake);
         }
+        if let Some(live) = self.exchanges.live.get_mut(key) {
+            live.exchange.foresee(&wake);
+        }
         let conn = match self.exchanges.live.get(key).map(|live| live.owner) {
             Some(Owner::Tcp(conn)) => self.clients.tcp.conns.get(conn),
             _ => None,
@@ -102,8 +105,11 @@ impl<I: Io> Requests<I> {
     }
 
     /// Starts exchanges whose request bodies came with their heads, so that a body which breaks the
-    /// rules at once is answered as nginx answers it.
+    /// rules at once is answered as nginx answers it, and one that is all there is known to be.
     pub(crate) fn start_early(&mut self) {
+        if self.env.scratch.early.is_empty() {
+            return;
+        }
         let mut early = std::mem::take(&mut self.env.scratch.early);
         for (key, wake) in early.drain(..) {
             self.step(key, wake);
@@ -165,7 +171,7 @@ impl<I: Io> Requests<I> {
         self.clients.bind(owner, stream, key.to_bits(), &self.env);
         self.env.tally.add(TallyCount::Requests);
         self.env.tally.add(TallyCount::Writing);
-        if has_body && matches!(wake, Wake::Start) && matches!(owner, Owner::Tcp(_)) {
+        if has_body && matches!(wake, Wake::Start) {
             return self.env.scratch.early.push((key, wake));
         }
         self.step(key, wake);

@@ -57,7 +57,21 @@ impl<I: Io> Worker<I> {
             self.handle_quic_event(key, event);
             had_some = true;
         }
+        self.start_early(key);
         had_some
+    }
+
+    /// Starts requests with bodies, together with what came along of these.
+    fn start_early(&mut self, key: SlabKey<QuicConn>) {
+        if self.requests.env.scratch.early.is_empty() {
+            return;
+        }
+        let (quic, env) = self.requests.quic();
+        if let Some(conn) = quic.conns.get_mut(key) {
+            conn.h3.tell_late(&mut env.scratch.events);
+        }
+        self.requests.handle_events(Owner::Quic(key));
+        self.requests.start_early();
     }
 
     fn handle_quic_event(&mut self, key: SlabKey<QuicConn>, event: QuicEvent) {
@@ -86,11 +100,12 @@ impl<I: Io> Worker<I> {
             QuicEvent::Confirmed | QuicEvent::UniAvailable => Ok(()),
             QuicEvent::Lost(lost) => {
                 conn.lost = true;
+                let subject = conn.subject();
                 if let bolide_quic::Lost::Failed(..) = lost {
-                    let subject = conn.subject();
                     let _ = env.complain(&subject);
                     env.log_conn(LogLevel::Info, &subject, &format!("QUIC connection {lost}"));
                 }
+                self.start_early(key);
                 return self.requests.orphan(Owner::Quic(key));
             }
             QuicEvent::Gone => return self.requests.forget_quic(key),
@@ -120,6 +135,7 @@ impl<I: Io> Worker<I> {
             && let Some(conn) = self.requests.clients.quic.conns.get_mut(key)
         {
             let subject = conn.subject();
+            self.start_early(key);
             self.requests.close_quic_with(key, error.code, error.reason);
             self.requests.env.log_conn(LogLevel::Info, &subject, error.reason);
         }
@@ -189,6 +205,7 @@ impl<I: Io> Worker<I> {
         for stream in waiting {
             self.read_stream(key, stream);
         }
+        self.start_early(key);
         self.frame_quic(key);
         self.pack_quic(key, outgoing);
     }

@@ -240,6 +240,52 @@ site(
     1,
     ["h3 fields X=1", "h3 fields :path", "h3 fields :method", "h3 body /reads 10 9"],
 )
+THERE = """
+    upstream both { server 127.0.0.1:@P3@; server 127.0.0.1:@P2@ backup; }
+    client_body_buffer_size 8k;
+    server {
+        listen 127.0.0.1:@P0@; http2 on;
+        listen 127.0.0.1:@P1@ quic;
+        listen 127.0.0.1:@P1@ ssl;
+        proxy_request_buffering off; fastcgi_request_buffering off;
+        proxy_http_version 1.1;
+        proxy_next_upstream http_503 non_idempotent;
+        location / { proxy_pass http://127.0.0.1:@P2@; }
+        location /said {
+            client_body_in_file_only clean;
+            proxy_intercept_errors on; error_page 404 = @said;
+            proxy_pass http://127.0.0.1:@P2@/none;
+        }
+        location @said { return 200 "[$request_body][$request_body_file]"; }
+        location /next { proxy_pass http://both; }
+        location /old { proxy_http_version 1.0; proxy_pass http://127.0.0.1:@P2@; }
+    }
+    server {
+        listen 127.0.0.1:@P2@;
+        location / { return 200 "$http_transfer_encoding $http_content_length"; }
+        location /none { return 404; }
+    }
+    server { listen 127.0.0.1:@P3@; return 503; }
+"""
+site(
+    "bodies that are all there",
+    THERE,
+    0,
+    [
+        f"h1 body {path} {when} {told} {sizes}"
+        for path in ("/", "/said", "/next", "/old")
+        for when in ("there", "late")
+        for told, sizes in (("chunks", "5 6"), ("length", "10"), ("length", "0"), ("chunks", "0"))
+    ]
+    + [f"h1 body / there {sizes}" for sizes in ("chunks 20000", "length 9000")]
+    + [f"h2 body {path} {sizes}" for path in ("/", "/said") for sizes in ("- 5 6", "11 5 6")],
+)
+site(
+    "bodies that are all there over HTTP/3",
+    THERE,
+    1,
+    [f"h3 body {path} {sizes}" for path in ("/", "/said") for sizes in ("- 5 6", "11 5 6")],
+)
 site(
     "HTTP/3: the last request",
     MALFORMED % "keepalive_requests 3;",

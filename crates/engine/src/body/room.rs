@@ -28,7 +28,7 @@ impl RequestUpload {
         for bytes in std::mem::take(&mut self.early) {
             self.push(bytes);
         }
-        if !self.is_complete {
+        if !self.is_complete && !self.foreseen.is_whole {
             effects.push(StepEffect::WantBody(bolide_base::limits::CONN_WINDOW));
         }
         self.settle(effects)

@@ -82,13 +82,13 @@ impl Exchange {
         {
             return next;
         }
-        // RFC 3875 §4.1.2: a script is told the length before it gets the body.
-        let proxied = pass.proxied.as_deref();
-        let streams = !location.settings.origin.request_buffering
-            && location.settings.origin.pass_request_body
-            && (self.request.head().body != RequestBody::Unknown
-                || proxied.is_some_and(proxied::ProxyPlan::sends_chunks));
+        let streams = streams_body(pass, location, self.request.head().body);
+        let memory = location.settings.client_body_buffer_size;
+        let is_at_hand =
+            streams && self.request.upload.is_at_hand(self.request.head().body, memory);
         let holds = match location.settings.client_body_in_file_only {
+            // As in nginx, what was meant to be streamed is in memory or nowhere.
+            _ if streams => FileHolds::Rest,
             BodyFiles::Unnamed if site.names_body_file => FileHolds::Everything,
             BodyFiles::Unnamed => FileHolds::Rest,
             files => FileHolds::Always { is_removed: files == BodyFiles::Removed },
@@ -103,13 +103,13 @@ impl Exchange {
         if has_body && let Some(next) = self.request.refuse_early(site, ctx) {
             return next;
         }
-        if !has_body || streams || self.request.upload.spool().is_some() {
+        if !has_body || streams && !is_at_hand || self.request.upload.spool().is_some() {
             return NextStep::Step(RequestStep::Ask);
         }
         if is_empty {
             self.request.upload.finish();
         }
-        let memory = location.settings.client_body_buffer_size;
+        let memory = if streams { usize::MAX } else { memory };
         let progress = self.request.upload.collect(memory, holds, ctx.effects);
         collected(&mut self.request, progress, RequestStep::Ask, location, ctx)
     }
@@ -421,6 +421,18 @@ fn rate(scope: &VariableScope<'_>, template: Option<&bolide_conf::Template>) -> 
     let mut text = Vec::new();
     scope.expand(template, &mut text);
     bolide_conf::value::size(&text).unwrap_or(0)
+}
+
+/// Whether a request body goes on to the origin while it comes. One without a length does not
+/// where the protocol, or the scripts of a pool of ours, must be told one (RFC 3875 §4.1.2).
+fn streams_body(pass: &UpstreamPass, location: &CompiledLocation, body: RequestBody) -> bool {
+    let takes_unknown = match &pass.proxied {
+        Some(proxied) => proxied.sends_chunks(),
+        None => pass.conf.protocol == Protocol::FastCgi && !pass.is_pool,
+    };
+    !location.settings.origin.request_buffering
+        && location.settings.origin.pass_request_body
+        && (takes_unknown || body != RequestBody::Unknown)
 }
 
 /// What follows from how a collection of the request body stands; `step` when it is complete.

@@ -11,7 +11,7 @@ use super::{Exchange, ExchangeState, NextStep, admit};
 use crate::answer::Answer;
 use crate::content::pass::cut_answer;
 use crate::content::pass::detach_fetch;
-use crate::ctx::{RequestRefusal, StepCtx, StepEffect};
+use crate::ctx::{RequestRefusal, StepCtx, StepEffect, Wake};
 use crate::log_lines;
 use crate::phase::limits::delayed;
 use crate::request::Request;
@@ -91,21 +91,10 @@ impl Exchange {
         }
         self.request.upload.refuse(ctx.effects);
         if self.answer.is_responded {
-            return self.cut_off(state, &site, ctx);
+            return cut_off(self, state, &site, ctx);
         }
         self.answer.drop_fetch(ctx);
         self.run(NextStep::Fail(413), ctx)
-    }
-
-    /// The origin cannot get the rest of the request, and has begun its answer.
-    fn cut_off(
-        &mut self,
-        state: ExchangeState,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) -> ExchangeState {
-        cut_answer(&mut self.answer, ctx);
-        if state == ExchangeState::Settling { self.finish(site, ctx) } else { state }
     }
 
     pub(super) fn end_body(
@@ -158,6 +147,15 @@ impl Exchange {
     pub fn manners(&self) -> Option<CloseSettings> {
         let site = self.request.site.as_deref()?;
         site.manners_vary().then(|| site.location(self.request.location).settings.manners())
+    }
+
+    /// Takes note of what follows the start at once: the body, or a part of it.
+    pub const fn foresee(&mut self, wake: &Wake) {
+        match wake {
+            Wake::Body(bytes) => self.request.upload.foresee(bytes.len()),
+            Wake::BodyEnd => self.request.upload.foresee_end(),
+            _ => {}
+        }
     }
 
     /// Takes note of the file that `SpoolPlace::Named` asked for.
@@ -300,6 +298,17 @@ impl Exchange {
     }
 }
 
+/// The origin cannot get the rest of the request, and has begun its answer.
+fn cut_off(
+    exchange: &mut Exchange,
+    state: ExchangeState,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> ExchangeState {
+    cut_answer(&mut exchange.answer, ctx);
+    if state == ExchangeState::Settling { exchange.finish(site, ctx) } else { state }
+}
+
 /// The body of a request over HTTP/2 or HTTP/3 has not the length that was declared: 400, if it is
 /// read at all.
 fn refuse_length(
@@ -317,7 +326,7 @@ fn refuse_length(
     request.log_length(refusal, site, ctx);
     request.upload.refuse(ctx.effects);
     if answer.is_responded {
-        return exchange.cut_off(state, site, ctx);
+        return cut_off(exchange, state, site, ctx);
     }
     answer.drop_fetch(ctx);
     exchange.run(NextStep::Fail(refusal.status), ctx)

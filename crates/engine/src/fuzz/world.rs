@@ -298,6 +298,8 @@ pub struct FuzzWorld {
     body_ends: bool,
     /// Whether clients send their bodies when the answer has begun, and not before.
     pub sends_late: bool,
+    /// Whether bodies come together with heads.
+    pub sends_at_once: bool,
 }
 
 impl FuzzWorld {
@@ -341,6 +343,7 @@ impl FuzzWorld {
             client_body: Vec::new(),
             body_ends: false,
             sends_late: false,
+            sends_at_once: false,
         }
     }
 
@@ -420,6 +423,11 @@ impl FuzzWorld {
         self.pass(Duration::from_millis(1));
         let mut turn = Turn { method: head.method, ..Turn::default() };
         self.exchange.start(head, self.site.clone());
+        if self.sends_at_once {
+            let whole = Bytes::from(self.client_body.concat());
+            self.exchange.foresee(&Wake::Body(whole));
+            self.exchange.foresee(&Wake::BodyEnd);
+        }
         self.wake(refusal.map_or(Wake::Start, Wake::Refused));
         for _ in 0..100_000 {
             if self.effects.is_empty() && !self.go_on(&mut turn) {

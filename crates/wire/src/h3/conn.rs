@@ -248,8 +248,8 @@ impl H3Conn {
         }
     }
 
-    /// Reports the events that came before `bind`.
-    pub(super) fn tell_late(&mut self, events: &mut Vec<WireEvent>) {
+    /// Reports what came before `bind`; `transmit` does so, too.
+    pub fn tell_late(&mut self, events: &mut Vec<WireEvent>) {
         events.extend(self.late.drain(..).map(|user| WireEvent::Reset { user }));
         for slot in self.resumed.drain(..) {
             let Some(stream) = self.streams.at(slot) else { continue };
