@@ -487,32 +487,32 @@ async def _(peer):
     return await peer.outcome(peer.request(data))
 
 
-@conn_case("qpack_index_beyond_the_static_table", 0x200)
-async def _(peer):
+@case("reset 0x200")
+async def qpack_index_beyond_the_static_table(peer):
     peer.control()
     return await peer.outcome(peer.request(frame(HEADERS, b"\0\0" + prefix_int(0xC0, 6, 99))))
 
 
-@conn_case("qpack_index_into_an_empty_dynamic_table", 0x200)
-async def _(peer):
+@case("reset 0x200")
+async def qpack_index_into_an_empty_dynamic_table(peer):
     peer.control()
     return await peer.outcome(peer.request(frame(HEADERS, b"\0\0\x80")))
 
 
-@conn_case("qpack_insert_count_beyond_the_limit", 0x200)
-async def _(peer):
+@case("reset 0x200")
+async def qpack_insert_count_beyond_the_limit(peer):
     peer.control()
     return await peer.outcome(peer.request(frame(HEADERS, b"\xff\xff\x7f\0\x80")))
 
 
-@conn_case("qpack_section_cut_short", 0x200)
-async def _(peer):
+@case("reset 0x200")
+async def qpack_section_cut_short(peer):
     peer.control()
     return await peer.outcome(peer.request(frame(HEADERS, b"\0\0\x27\x00ab")))
 
 
-@conn_case("qpack_bad_huffman", 0x200)
-async def _(peer):
+@case("reset 0x200")
+async def qpack_bad_huffman(peer):
     peer.control()
     section = b"\0\0" + prefix_int(0x28, 3, 4) + b"\xff\xff\xff\xff" + b"\x01x"
     return await peer.outcome(peer.request(frame(HEADERS, section)))

@@ -252,6 +252,15 @@ def h3_fields(port: int, *words: str) -> list[str]:
     return [*first, "then", *again]
 
 
+def h3_section(port: int, section: str) -> list[str]:
+    """A field section of any bytes, and a request behind it."""
+    client = quic.Client(port, "a.test")
+    first = client.raw(bytes.fromhex(section))
+    again = client.raw(quic.section(pairs_of([], "https")))
+    client.close()
+    return [*first, "then", *again]
+
+
 def h3_body(port: int, path: str, length: str, *sent: str) -> list[str]:
     """The same as `h2 body` over HTTP/3."""
     client = quic.Client(port, "a.test")
@@ -458,6 +467,7 @@ KINDS: dict[str, Callable[..., list[str]]] = {
     "h2 unsettled": h2_unsettled,
     "h3 fields": h3_fields,
     "h3 body": h3_body,
+    "h3 section": h3_section,
     "h3 last": h3_last,
     "tls records": tls_records,
     "tls session": tls_session,

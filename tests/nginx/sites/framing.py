@@ -228,6 +228,12 @@ site(
     + [f"h3 body {words}" for words in LENGTHS],
 )
 site(
+    "HTTP/3: sections that cannot be decoded",
+    MALFORMED % "",
+    1,
+    [f"h3 section {section}" for section in ("0000ff24", "000080", "020080", "ffff7f0080")],
+)
+site(
     "malformed requests lead to a page of an origin",
     MALFORMED % "error_page 400 /error;",
     0,

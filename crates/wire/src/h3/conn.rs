@@ -98,6 +98,10 @@ impl H3Conn {
             Err(H3Fault::Stream(code)) => {
                 if is_over {
                     stream.recv.phase = H3StreamPhase::Ended;
+                    if code == crate::qpack::DECOMPRESSION_FAILED {
+                        // RFC 9204 §2.2.2.2: no section of the stream is acknowledged.
+                        self.decoder.cancel(stream.id);
+                    }
                 }
                 self.load.charge(load::WASTED)?;
                 self.abort(slot, code, events);

@@ -462,6 +462,8 @@ const fn unexpected(reason: &'static str) -> H3Fault {
     H3Fault::Conn(fatal(code::FRAME_UNEXPECTED, reason))
 }
 
+/// As in nginx, a section that cannot be decoded costs its stream: it has changed nothing of the
+/// table, though RFC 9204 §2.2.3 calls it an error of the connection.
 const fn undecodable() -> H3Fault {
-    H3Fault::Conn(fatal(qpack::DECOMPRESSION_FAILED, "field section cannot be decoded"))
+    H3Fault::Stream(qpack::DECOMPRESSION_FAILED)
 }

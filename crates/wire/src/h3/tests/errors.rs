@@ -2,6 +2,7 @@
 
 use super::super::frame::{code, kind};
 use super::{GET, POST, World, control, data, frame_of, headers, join, varints};
+use crate::WireEvent;
 use crate::h3::H3Settings;
 use crate::qpack;
 
@@ -157,17 +158,34 @@ fn frames_have_the_length_of_their_content() {
 #[test]
 fn qpack_errors_have_codes_of_their_own() {
     check(&[
-        ("section", &[(0, &frame_of(1, b"\0\0\xff\x24"), true)], qpack::DECOMPRESSION_FAILED),
-        ("no section", &[(0, &[1, 0], true)], qpack::DECOMPRESSION_FAILED),
-        (
-            "trailers",
-            &[(0, &headers(&POST), false), (0, &frame_of(1, b"\0\0\x80"), true)],
-            qpack::DECOMPRESSION_FAILED,
-        ),
         ("encoder", &[(2, b"\x02\x3f\xff\xff\x7f", false)], qpack::ENCODER_STREAM_ERROR),
         ("decoder", &[(2, b"\x03\x84", false)], qpack::DECODER_STREAM_ERROR),
         ("increment", &[(2, b"\x03\x01", false)], qpack::DECODER_STREAM_ERROR),
     ]);
+}
+
+#[test]
+fn a_section_that_cannot_be_decoded_costs_its_stream_as_in_nginx() {
+    let (bad, trailers) = (frame_of(1, b"\0\0\xff\x24"), frame_of(1, b"\0\0\x80"));
+    for (what, input, fin) in [
+        ("section", bad.clone(), true),
+        ("section of a stream that goes on", bad, false),
+        ("no section", vec![1, 0], true),
+        ("trailers", join(&[&headers(&POST), &trailers]), true),
+    ] {
+        let mut world = World::new();
+        assert_eq!(world.code(0, &input, fin), 0, "{what}");
+        for event in world.take_events() {
+            let WireEvent::Request { stream, .. } = event else { continue };
+            world.conn.bind(stream, 1);
+        }
+        world.transmit();
+        assert_eq!(world.quic.resets, [(0, qpack::DECOMPRESSION_FAILED)], "{what}");
+        assert_eq!(world.written(7), [0x03, 0x40], "{what}: the stream is cancelled once");
+        world.take_events();
+        assert_eq!(world.code(4, &headers(&GET), true), 0, "{what}");
+        assert_eq!(world.take_events().len(), 1, "{what}: the connection goes on");
+    }
 }
 
 /// The number of times that `step` succeeds before the connection ends, at most `max`.
