@@ -441,6 +441,16 @@ def quic_again(port: int, name: str, token: str | None = None) -> list[str]:
     return lines
 
 
+def quic_damaged(port: int, name: str, *tokens: str) -> list[str]:
+    """What is said to who has a token that is none."""
+    lines = []
+    for token in tokens:
+        client = quic.Client(port, name, token=bytes.fromhex(token))
+        client.close()
+        lines.append(f"closed {client.closed} retries {client.retries}")
+    return lines
+
+
 def quic_elsewhere(base: int, first: str, second: str) -> list[str]:
     """Whether who proved its address at the first port has to do so at the second."""
     [token] = quic_token(base + int(first), "a.test")
@@ -476,6 +486,7 @@ KINDS: dict[str, Callable[..., list[str]]] = {
     "tls shows": tls_shows,
     "tls staple": tls_staple,
     "tls staples": tls_staples,
+    "quic damaged": quic_damaged,
     "quic elsewhere": quic_elsewhere,
     "quic speaks": quic_speaks,
     "quic allows": quic_allows,

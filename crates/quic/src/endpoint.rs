@@ -17,10 +17,11 @@ use std::time::Duration;
 
 use bolide_base::{Bound, Instant, Now, Slab, SlabKey};
 use bytes::BytesMut;
-use quinn_proto::{DatagramEvent, EcnCodepoint, Incoming, ServerConfig};
+use quinn_proto::{DatagramEvent, EcnCodepoint, Incoming, ServerConfig, Transmit};
 
 use crate::clock::CivilTime;
 use crate::settings::{self, GsoCutting, PathMtu};
+use crate::token;
 use crate::{
     QuicClock, QuicConnection, QuicEvent, QuicOutgoing, QuicSettings, Retry, SettingsError,
     SharedKeys,
@@ -203,7 +204,9 @@ impl Endpoint {
                 self.exchange_events(id);
                 Some(id)
             }
-            DatagramEvent::NewConnection(incoming) => self.welcome(now, incoming, out),
+            DatagramEvent::NewConnection(incoming) => {
+                self.welcome(now, from, datagram, incoming, out)
+            }
             DatagramEvent::Response(transmit) => {
                 out.commit(&transmit);
                 None
@@ -222,11 +225,26 @@ impl Endpoint {
     }
 
     /// Accepts, validates or refuses a new connection.
-    fn welcome(&mut self, now: Now, incoming: Incoming, out: &mut QuicOutgoing) -> Option<ConnId> {
+    fn welcome(
+        &mut self,
+        now: Now,
+        from: QuicArrival,
+        datagram: &[u8],
+        incoming: Incoming,
+        out: &mut QuicOutgoing,
+    ) -> Option<ConnId> {
         let full = self.conns.live() >= self.server.conns_max as usize;
         if full || self.server.door == Admission::Shut {
             let transmit = self.inner.refuse(incoming, out.vacant());
             out.commit(&transmit);
+            return None;
+        }
+        let answer = out.vacant();
+        if token::refuse(datagram, &*self.keys.token, &*self.server.config.crypto, answer) {
+            let (destination, src_ip, size) = (from.remote, from.local, answer.len());
+            let refusal = Transmit { destination, ecn: None, size, segment_size: None, src_ip };
+            out.commit(&refusal);
+            self.inner.ignore(incoming);
             return None;
         }
         let checks = match self.server.retry {

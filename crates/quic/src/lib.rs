@@ -14,6 +14,7 @@ mod outgoing;
 mod padding;
 mod parameters;
 mod settings;
+mod token;
 
 pub use cid::{CID_LEN, WorkerNumbers, bpf_program, owner};
 pub use clock::QuicClock;

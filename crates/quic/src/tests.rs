@@ -8,8 +8,8 @@ use proptest::prelude::{any, proptest};
 use quinn_proto::{ConnectionError, StreamId, VarInt};
 
 use crate::{
-    Endpoint, Lost, QuicEvent, QuicOutgoing, QuicSettings, ReadEnd, Retry, SettingsError, fuzz,
-    owner,
+    Endpoint, Lost, QuicEvent, QuicOutgoing, QuicSettings, ReadEnd, Retry, SettingsError,
+    SharedKeys, fuzz, owner,
 };
 use net::{Early, Net, Weather, answer, server_tls};
 
@@ -106,6 +106,26 @@ fn a_token_is_bound_to_its_address_and_its_time() {
         assert_eq!(net.deliver(addr, &second, 0), None);
         assert_eq!(net.server.endpoint.live(), 0);
         assert!(!net.server.sent.is_empty(), "INVALID_TOKEN or another Retry");
+    }
+}
+
+#[test]
+fn a_token_that_cannot_be_decrypted_closes_whether_tokens_are_asked_for_or_not() {
+    for retry in [Retry::Always, Retry::UnderLoad(2000)] {
+        let asking = QuicSettings { retry: Retry::Always, ..QuicSettings::default() };
+        let mut net = Net::new(1, &asking);
+        let client = net.connect();
+        net.run(25);
+        assert!(net.clients[client].sent.len() >= 2, "the client has answered the Retry");
+        assert_eq!(net.server.endpoint.live(), 0, "that is on its way");
+        let settings = QuicSettings { retry, ..QuicSettings::default() };
+        let keys = SharedKeys::from_secret([9; 32]);
+        net.server.endpoint =
+            Endpoint::new(&settings, server_tls(Early::Off), 0, &keys, net.clock).unwrap();
+        net.run(1000);
+        let lost = net.clients[client].lost.as_ref().map(ToString::to_string);
+        assert!(lost.is_some_and(|lost| lost.contains("cannot decrypt token")), "{retry:?}");
+        assert_eq!(net.server.endpoint.live(), 0);
     }
 }
 

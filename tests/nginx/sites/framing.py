@@ -406,7 +406,11 @@ site(
     "HTTP/3: addresses are proven",
     QUIC % "quic_retry on; quic_gso off;",
     0,
-    ["quic get a.test /hello.txt", "quic again a.test"],
+    [
+        "quic get a.test /hello.txt",
+        "quic again a.test",
+        f"quic damaged a.test 00 {'5a' * 60} {'00' * 90}",
+    ],
 )
 site(
     "HTTP/3: addresses are proven everywhere",
@@ -418,7 +422,11 @@ site(
     "HTTP/3: addresses are believed",
     QUIC % "quic_retry off; quic_gso off;",
     0,
-    ["quic get a.test /hello.txt", "quic again a.test"],
+    [
+        "quic get a.test /hello.txt",
+        "quic again a.test",
+        f"quic damaged a.test 00 {'5a' * 60} {'00' * 90}",
+    ],
 )
 
 for size in ("0", "16", "17", "100m", "x", "-1"):

@@ -231,7 +231,7 @@ fn useless_work_is_not_done_for_ever() {
             "malformed requests that are answered",
             endures(max, |world, i| {
                 let code = world.code(i * 4, &headers(&GET[1..]), true);
-                if let Some(crate::WireEvent::Refused { stream, .. }) = world.events.pop() {
+                if let Some(WireEvent::Refused { stream, .. }) = world.events.pop() {
                     let head = super::response(400, bolide_http::BodyLen::None);
                     world.conn.respond(stream, &head).unwrap();
                     world.transmit();
