@@ -64,6 +64,7 @@ pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
         expires: Arc::new(Expires::Fixed(ExpiresRule::Off)),
         etag: true,
         if_modified_since: IfModifiedSince::Exact,
+        early_hints: Arc::default(),
         max_ranges: None,
         charset: Arc::new(charset()),
         autoindex: AUTOINDEX,

@@ -5,6 +5,7 @@ pub(crate) mod allow;
 pub(crate) mod bind;
 pub(crate) mod climbs;
 pub(crate) mod confine;
+pub(crate) mod early_hints;
 pub(crate) mod error;
 pub(crate) mod esi;
 pub(crate) mod file;

@@ -71,11 +71,12 @@ pub(crate) struct Request {
     pub(crate) spare: RefCell<Vec<Vec<u8>>>,
     /// Where the location's root leads, if a variable may want to know.
     pub(crate) real_root: RealRoot,
-    /// `$limit_rate` where something assigned to it.
-    pub(crate) limit_rate: Option<u64>,
+    /// `$limit_rate` where something assigned to it, or `X-Accel-Limit-Rate`: the last one counts,
+    /// wherever the request goes.
+    pub(crate) limit_rate: Cell<Option<u64>>,
     /// Whether `rewrite` changed the path, so that the location has to be looked for again.
     pub(crate) uri_changed: bool,
-    /// Whether `rewrite … break` changed the path, so that it may not belong to the location.
+    /// Whether a `rewrite` that a `break` followed changed the path, so that it may not belong to the location.
     pub(crate) rewritten_here: bool,
     /// Whether groups of an encoded path are encoded again when they are read.
     pub(crate) encodes_groups: bool,
@@ -158,7 +159,7 @@ impl Request {
         self.notes.get_mut().clear();
         self.depth.set(0);
         self.is_undecided.set(false);
-        self.limit_rate = None;
+        self.limit_rate.set(None);
         self.uri_changed = false;
         self.rewritten_here = false;
         self.has_dots = false;

@@ -56,9 +56,18 @@ fn an_answer_passes_with_its_fields_and_without_those_that_are_for_us() {
     ];
     let got = reply(&mut world, 0, &all, "hello");
     assert_eq!((got.status, got.text().as_str(), got.len), (200, "hello", BodyLen::Unknown));
-    let expected =
-        ["Content-Type: text/html", "X-One: 1", "X-One: 2", "Set-Cookie: a=b", "Trailer: x"];
+    let expected = [
+        "Content-Type: text/html",
+        "X-One: 1",
+        "X-One: 2",
+        "Set-Cookie: a=b",
+        "Upgrade: h2",
+        "Trailer: x",
+    ];
     assert_eq!(shown(&got), expected);
+    assert_eq!(shown(&reply(&mut world, 0, &["Content-Type: "], "hello")), [""; 0]);
+    let got = reply(&mut passing("fastcgi_hide_header Upgrade;"), 426, &["Upgrade: h2"], "");
+    assert_eq!(shown(&got), [""; 0]);
     let got = reply(&mut world, 404, &["Content-Length: 5", "ETag: \"x\""], "hello");
     assert_eq!((got.status, got.len), (404, BodyLen::Exact(5)));
     assert_eq!(shown(&got), ["ETag: \"x\""]);
@@ -329,17 +338,47 @@ fn ranges_are_cut_only_where_that_is_forced_and_conditions_are_the_applications(
 
 #[test]
 fn heads_before_the_answer_go_ahead_without_what_is_hidden() {
-    let mut world = passing("");
-    world.origin.answers = vec![vec![
-        Say::early(&["Link: </a.css>; rel=preload", "X-Accel-Expires: 1", "Keep-Alive: x"]),
-        Say::early(&["X-Step: 1", "Content-Length: 5"]),
-        Say::head(0, &[]),
-        Say::End,
-    ]];
-    let got = world.get("a.test", "/p");
-    let link = vec![("Link".to_owned(), "</a.css>; rel=preload".to_owned())];
-    let step = vec![("X-Step".to_owned(), "1".to_owned())];
-    assert_eq!((got.status, got.interim), (200, vec![link, step]));
+    let ask = |inside: &str, fields: &[(&str, &str)]| {
+        let mut world = passing(inside);
+        world.origin.answers = vec![vec![
+            Say::early(&["Link: </a.css>; rel=preload", "X-Accel-Expires: 1", "Keep-Alive: x"]),
+            Say::early(&["X-Step: 1", "Content-Length: 5"]),
+            Say::early(&[&format!("X-Long: {}", "x".repeat(900))]),
+            Say::head(0, &[]),
+            Say::End,
+        ]];
+        let got = world.ask(request(Method::Get, "a.test", "/p", fields));
+        assert_eq!(got.status, 200);
+        got.interim
+    };
+    let line = |name: &str, value: &str| vec![(name.to_owned(), value.to_owned())];
+    let two = [line("Link", "</a.css>; rel=preload"), line("X-Step", "1")];
+    let no = Vec::<Vec<(String, String)>>::new();
+    assert_eq!(ask("", &[]), no, "nothing asks for hints");
+    assert_eq!(ask("fastcgi_buffer_size 900; early_hints 0 $http_e;", &[]), no);
+    assert_eq!(ask("fastcgi_buffer_size 900; early_hints 0 $http_e;", &[("E", "1")]), two);
+    let all = ask("early_hints on;", &[]);
+    assert_eq!((&all[..2], all.len()), (&two[..], 3), "all of them fit into 4k");
+}
+
+#[test]
+fn a_rate_that_an_origin_named_goes_with_the_request_and_the_last_word_counts() {
+    let rate = |inside: &str, lines: &[&str]| {
+        let mut world = world(&format!(
+            "server {{ listen 80; server_name a.test; location / {{ {PASS} {inside} }}
+             location /own/ {{ internal; limit_rate 7; return 200 $limit_rate; }}
+             location /set/ {{ internal; set $limit_rate 3; return 200 $limit_rate; }} }}"
+        ));
+        reply(&mut world, 200, lines, "").text()
+    };
+    let (own, set) = ("X-Accel-Redirect: /own/a", "X-Accel-Redirect: /set/a");
+    assert_eq!(rate("", &[own]), "0");
+    assert_eq!(rate("", &[own, "X-Accel-Limit-Rate: 20000"]), "20000");
+    assert_eq!(rate("set $limit_rate 5;", &[own, "X-Accel-Limit-Rate: 20000"]), "20000");
+    assert_eq!(rate("set $limit_rate 5;", &[own, "X-Accel-Limit-Rate: +2"]), "5");
+    assert_eq!(rate("", &[set, "X-Accel-Limit-Rate: 20000"]), "3");
+    let ignores = "set $limit_rate 5; fastcgi_ignore_headers X-Accel-Limit-Rate;";
+    assert_eq!(rate(ignores, &[own, "X-Accel-Limit-Rate: 20000"]), "5");
 }
 
 #[test]

@@ -23,6 +23,8 @@ http {
         location /drop/ { rewrite ^/drop/(.*)$ /seen/$1? last; }
         location /flow/ { rewrite ^/flow/(.*)$ /mid/$1; rewrite ^/mid/(.*)$ /seen/$1/mid; }
         location /stay/ { rewrite ^/stay/(.*)$ /$1 break; }
+        location /other/ { rewrite ^ /there.txt; break; alias /srv/none/; }
+        location /as-it-was/ { break; rewrite ^ /there.txt; alias /srv/www/; }
         location /loop { rewrite ^ /loop; }
         location /temp { rewrite ^ /new redirect; }
         location /perm { rewrite ^ http://other.test/new permanent; }
@@ -89,6 +91,8 @@ const ROWS: &[(&str, u16, &str)] = &[
     ("/drop/x?o=2", 200, "/seen/x||"),
     ("/flow/x", 200, "/seen/x/mid||"),
     ("/stay/there.txt", 200, "there"),
+    ("/other/x", 500, ""),
+    ("/as-it-was/there.txt", 200, "there"),
     ("/loop", 500, ""),
     ("/temp", 302, "http://a.test/new"),
     ("/temp?q=1", 302, "http://a.test/new?q=1"),

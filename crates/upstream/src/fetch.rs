@@ -25,6 +25,7 @@ use bytes::Bytes;
 
 use crate::balance::{BalanceCursor, PeerChoice, Scales};
 use crate::ctx::{FetchCtx, FetchEffect, FetchFate, FetchWake, Left};
+use crate::duplicates::drop_duplicates;
 use crate::groups::Group;
 use crate::health::Lease;
 use crate::messages;
@@ -387,6 +388,9 @@ impl Fetch {
     fn handle_head(&mut self, mut head: Box<OriginHead>, ctx: &mut FetchCtx<'_>) {
         if self.state == FetchState::Answering {
             return;
+        }
+        for line in drop_duplicates(&mut head.fields) {
+            self.log(LogLevel::Warn, &line, messages::READING_HEAD, ctx);
         }
         // RFC 9110 §7.6.1: the client does not get the upstream's hop-by-hop fields.
         let hops = Hops::of(&head.fields);

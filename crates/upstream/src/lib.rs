@@ -6,6 +6,7 @@
 
 mod balance;
 pub mod ctx;
+mod duplicates;
 pub mod fetch;
 pub mod groups;
 mod hash;

@@ -28,6 +28,7 @@ TABLES = (
     "proxying",
     "secured",
     "overriding",
+    "wishes",
 )
 
 

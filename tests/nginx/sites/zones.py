@@ -288,10 +288,42 @@ zone(
         )
         for case in twice(fields[:12].replace(" ", "-"), fields, more=client)
     ]
+    + [
+        ask(f"coded{n}", *fields, more=f" | Accept-Encoding: {client}")
+        for n, fields in enumerate(
+            [
+                ["Vary: Accept-Encoding"],
+                ["Vary: , accept-ENCODING ,", "Content-Encoding: x"],
+                ["Vary: Accept-Encoding", "Vary: X-One", "Content-Encoding: gzip"],
+                ["Vary: accept-language Accept-Encoding"],
+            ]
+        )
+        for client in (
+            *("gzip", "br", "x", "a, b", "a,b", ",a , ,b,", "ab", "b,a", "A,b", ""),
+            *("a b", "gzip | X-One: ", "gzip | X-One: 1", "a | Accept-Encoding: b"),
+        )
+    ]
+    + [
+        ask("bytes", "Vary: X-One", more=f" | X-One: {client}")
+        for client in ("a, b", "a,b", "a | X-One: b", " | X-One: a", "a", "A", "")
+    ]
+    + [ask("bytes", "Vary: X-One")]
+    + [
+        ("two kinds of Vary " + client, ask("kinds", *fields, path="/keyed", more=client))
+        for client, fields in [
+            (" | X-One: 1", ["Vary: X-One"]),
+            (" | X-One: 2", ["Vary: X-One"]),
+            (" | X-One: 3 | X-Two: 1", ["Vary: X-Two"]),
+            (" | X-One: 4 | X-Two: 1", ["Vary: X-One"]),
+            (" | X-One: 1 | X-Two: 2", []),
+            (" | X-One: 1 | X-Two: 3", ["Vary: X-One"]),
+        ]
+    ]
     + twice("long", "Vary: " + "x" * 129)
     + twice("two", "Vary: A", "Vary: B", more=" | B: 1")
     + twice("two", "Vary: A", "Vary: B", more=" | B: 2")
     + twice("star", "Vary: A, *"),
+    rest="location /keyed { fastcgi_cache_key $arg_n; fastcgi_pass @PHPA@; }",
 )
 zone(
     "bypass",

@@ -597,7 +597,7 @@ fn has_common_coding(answer: &FieldMap) -> bool {
 }
 
 /// `Vary` without the fields by which one object has all variants.
-pub(crate) fn varied(answer: &FieldMap) -> VaryField {
+fn varied(answer: &FieldMap) -> VaryField {
     let vary = VaryField::of(answer);
     // A response that the upstream compressed exists in that coding only.
     let is_coded = answer

@@ -244,6 +244,9 @@ pub(crate) const COOKIE: &[u8] = b"cookie=";
 /// coding is valid for all requests that accept the same codings, however they spell it.
 pub(crate) const CODINGS: &[u8] = b"codings=";
 
+/// The prefix of a field by whose value as sent the zones of nginx tell requests apart.
+pub(crate) const SENT: &[u8] = b"sent=";
+
 /// Appends the value of a request for `name`, one of
 /// [`StoreDecision::vary`](super::StoreDecision::vary).
 pub fn named<'a>(out: &mut Vec<u8>, name: &'a [u8], fields: &FieldMap, cookies: &Cookies<'a>) {
@@ -256,11 +259,39 @@ pub fn named<'a>(out: &mut Vec<u8>, name: &'a [u8], fields: &FieldMap, cookies: 
         }
         return;
     }
+    if let Some(field) = name.strip_prefix(SENT) {
+        out.push(b's');
+        push_sent(out, field, fields);
+        return;
+    }
     match name.strip_prefix(COOKIE) {
         Some(cookie) => each_read_as(cookies, cookie, &mut |part: KeyPiece<'a>| part.push(out)),
         None => {
             out.push(b'n');
             bolide_http::vary::push_selecting(out, name, fields);
+        }
+    }
+}
+
+/// Appends the name and the value of a field as nginx compares it: byte by byte, its lines joined
+/// by commas. Of three lists only the words count. A field that is absent is like an empty one.
+fn push_sent(out: &mut Vec<u8>, name: &[u8], fields: &FieldMap) {
+    let is_list = matches!(name, b"accept-charset" | b"accept-encoding" | b"accept-language");
+    out.extend_from_slice(name);
+    out.push(b':');
+    let mut is_first = true;
+    let mut push = |word: &[u8]| {
+        if !std::mem::take(&mut is_first) {
+            out.push(b',');
+        }
+        out.extend_from_slice(word);
+    };
+    for line in fields.all_text(name) {
+        if is_list {
+            let words = line.split(|byte| b", ".contains(byte));
+            words.filter(|word| !word.is_empty()).for_each(&mut push);
+        } else {
+            push(line);
         }
     }
 }

@@ -43,7 +43,10 @@ const SHARED: &[&[u8]] = &[b"X-LiteSpeed-Cache-Control", b"X-LiteSpeed-Tag", b"X
 pub fn for_store(answer: &mut FieldMap, mode: Mode) {
     Hops::of(answer).remove_named(answer);
     for &name in OF_CONNECTIONS {
-        answer.remove(name);
+        // As in nginx, it is told from a zone, too.
+        if !(mode == Mode::Zone && name == Name::Upgrade) {
+            answer.remove(name);
+        }
     }
     answer.remove(Name::ContentLength);
     answer.remove(Name::Age);

@@ -3,12 +3,11 @@
 //! adds the rules of RFC 9111 that nginx lacks.
 
 use bolide_http::cache_control::{self, AccelExpires, CacheControl};
-use bolide_http::vary::VaryField;
 use bolide_http::{FieldMap, Method, Name, date};
 use memchr::memmem;
 
-use crate::rules::decide::{AnswerFacts, AnswerSource, StoreDecision, StoreRefusal, varied};
-use crate::rules::identity::Facts;
+use crate::rules::decide::{AnswerFacts, AnswerSource, StoreDecision, StoreRefusal};
+use crate::rules::identity::{Facts, SENT};
 use crate::rules::policy::CachePolicy;
 
 /// LIMIT: bytes of `Vary` with its lines joined, as in nginx.
@@ -51,14 +50,30 @@ pub(crate) fn decide(
     decision.ttl = seconds;
     decision.source = source;
     if !policy.ignore.vary {
-        let vary = varied(answer.fields);
-        let size: usize = answer.fields.all(Name::Vary).map(|line| line.len() + 2).sum();
-        if vary == VaryField::Anything || size > VARY_SIZE_MAX + 2 {
-            return Err(StoreRefusal::Vary);
-        }
-        decision.vary = vary.names().to_vec();
+        decision.vary = varied(answer.fields).ok_or(StoreRefusal::Vary)?;
     }
     Ok(())
+}
+
+/// The fields that `Vary` names, by which requests are told apart as they were sent; none if that
+/// is never the same, or too long. One stored variant has one coding, so `Accept-Encoding` counts.
+fn varied(answer: &FieldMap) -> Option<Vec<Box<[u8]>>> {
+    let size: usize = answer.all(Name::Vary).map(|line| line.len() + 2).sum();
+    if size > VARY_SIZE_MAX + 2 {
+        return None;
+    }
+    let mut names: Vec<Box<[u8]>> = Vec::new();
+    let words = answer.all(Name::Vary).flat_map(|line| line.split(|byte| b", ".contains(byte)));
+    for word in words.filter(|word| !word.is_empty()) {
+        if word == b"*" || !word.iter().all(|&byte| bolide_http::structured::is_token(byte)) {
+            return None;
+        }
+        let name = [SENT, &*word.to_ascii_lowercase()].concat().into_boxed_slice();
+        if let Err(place) = names.binary_search(&name) {
+            names.insert(place, name);
+        }
+    }
+    Some(names)
 }
 
 /// RFC 9111 §3.5: a response to an authenticated request that does not allow shared storage.

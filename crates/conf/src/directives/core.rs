@@ -150,14 +150,21 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .takes("on | off | threads[=NAME]")
         .default("off"),
     list("early_hints", HSL, Args::at_least(1), |r, node| {
-        node.args().try_for_each(|word| r.template(word).map(|_| ()))
+        let more = super::cache::texts(r, node)?;
+        let again = r.again;
+        let texts = &mut r.settings().early_hints;
+        if !again {
+            *texts = Arc::default();
+        }
+        Arc::make_mut(texts).extend(more);
+        Ok(())
     })
     .doc(
-        "Without effect: 103 responses of an upstream are always passed on.",
+        "103 responses of an upstream are passed on when one of these is neither empty nor `0`.",
         "early_hints $http2;",
     )
     .takes("TEXT…")
-    .without("103 responses are passed on"),
+    .without("none is passed on"),
     accepted("aio_write", HSL, Args::ONE, DirectiveForm::Flag)
         .doc("Without effect: temporary files are written automatically.", "aio_write on;"),
     accepted("read_ahead", HSL, Args::ONE, DirectiveForm::Size)

@@ -48,6 +48,8 @@ pub struct LocationSettings {
     pub etag: bool,
     /// `if_modified_since`
     pub if_modified_since: IfModifiedSince,
+    /// `early_hints`: a 103 of an upstream is passed on when one is neither empty nor `0`.
+    pub early_hints: Arc<Vec<Template>>,
     /// `max_ranges`; `None` is no limit, 0 disables ranges.
     pub max_ranges: Option<u32>,
     /// `charset`, `charset_types`, `source_charset`, `override_charset`

@@ -21,8 +21,8 @@ pub(crate) struct PassRequest {
     pub(crate) is_running: bool,
     /// Whether its answer is the client's.
     pub(crate) is_answering: bool,
-    /// `X-Accel-Limit-Rate`
-    pub(crate) rate: Option<u64>,
+    /// Bytes of heads that came before the answer's.
+    pub(crate) early_size: usize,
     /// What is spoken.
     pub(crate) scheme: &'static str,
 }

@@ -30,7 +30,7 @@ use crate::exchange::NextStep;
 use crate::filter::compress;
 use crate::filter::compress::CodingChoice;
 use crate::filter::esi::assembles;
-use crate::filter::upstream_response::{PassedHead, advertises_ranges};
+use crate::filter::upstream_response::{PassedHead, advertises_ranges, hear_rate};
 use crate::media_types::MediaType;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
@@ -79,12 +79,14 @@ impl CacheTransaction {
                 return next;
             }
         }
-        if let Some(next) = intercepted(object.status(), location) {
-            return next;
-        }
         let mut head = std::mem::take(&mut self.head);
         head.fields.clear();
         object.fields(&mut head.fields);
+        hear_rate(request, &head.fields, location);
+        if let Some(next) = intercepted(object.status(), location) {
+            self.head = head;
+            return next;
+        }
         hide_controls(request, &mut head.fields, location, ctx);
         head.status = object.status();
         let next = if is_page {
@@ -182,6 +184,7 @@ impl CacheTransaction {
         if let Some(next) = intercepted(kept.status, location) {
             return next;
         }
+        hear_rate(request, &kept.fields, location);
         let mut head = std::mem::take(&mut self.head);
         head.fields.copy_from(&kept.fields);
         head.status = kept.status;

@@ -80,6 +80,10 @@ pub(crate) fn remember_warm(
     if answer.cached != UpstreamCacheStatus::Hit || given.status != 200 || !given.is_final {
         return;
     }
+    // It is heard each time.
+    if given.head.fields.get_text(b"X-Accel-Limit-Rate").is_some() {
+        return;
+    }
     let charset = match &location.settings.charset.charset {
         CharsetOf::Name(name) => name.as_text().is_some(),
         _ => true,

@@ -9,8 +9,7 @@ use std::sync::Arc;
 use bolide_base::Spool;
 use bolide_cache::rules::Environment;
 use bolide_conf::model::{Balance, BodyFiles, LogLevel, PassTo, Protocol, UpstreamId};
-use bolide_http::hop_by_hop::is_no_trailer;
-use bolide_http::{Method, Name, OriginHead, RequestBody, ResponseHead};
+use bolide_http::{Method, Name, RequestBody};
 use bolide_upstream::{Cause, ConnectRefused, OriginNews, OriginRequest, request::PassTarget};
 
 use crate::answer::Answer;
@@ -216,7 +215,7 @@ impl Answer {
         asked.head_at = ctx.now.mono;
         asked.is_running = true;
         asked.is_answering = false;
-        asked.rate = None;
+        asked.early_size = 0;
         asked.scheme = match pass.conf.protocol {
             Protocol::FastCgi => "fastcgi",
             Protocol::Lsapi => "lsapi",
@@ -333,7 +332,7 @@ impl Answer {
     ) -> NextStep {
         match news {
             OriginNews::Early(head) => {
-                push_early(&head, site.location(request.location), ctx);
+                self.pass_early(request, &head, site, ctx);
                 NextStep::Fetch
             }
             OriginNews::Head(head) => self.take_origin_head(request, cache, &head, site, ctx),
@@ -374,22 +373,6 @@ impl Answer {
         }
         tell_ready(self, ctx);
     }
-}
-
-/// RFC 9110 §15.2: a head that another one follows goes on to the client, with all that is not
-/// about one connection.
-fn push_early(head: &OriginHead, location: &CompiledLocation, ctx: &mut StepCtx<'_>) {
-    let mut interim = Box::new(ResponseHead { status: head.status, ..ResponseHead::default() });
-    for field in head.fields.iter().filter(|field| !is_no_trailer(field.name)) {
-        let is_hidden = match field.name {
-            Name::Other => location.hides_text(field.text),
-            name => location.hides(name),
-        };
-        if !is_hidden {
-            interim.fields.push_parsed(field.name, field.text, field.value);
-        }
-    }
-    ctx.effects.push(StepEffect::Interim(interim));
 }
 
 /// Whether an HTTP origin is asked for another protocol.

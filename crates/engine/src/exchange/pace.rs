@@ -15,8 +15,7 @@ impl Exchange {
     pub fn rate(&self, ctx: &mut StepCtx<'_>) -> Rate {
         let Some(site) = self.request.site.clone() else { return Rate::default() };
         let settings = &site.location(self.request.location).settings;
-        let asked = self.answer.origin.as_ref().and_then(|asked| asked.rate);
-        let per_second = asked.or(self.request.limit_rate).unwrap_or_else(|| {
+        let per_second = self.request.limit_rate.get().unwrap_or_else(|| {
             bytes(&self.request, &self.answer, settings.limit_rate.as_ref(), &site, ctx)
         });
         if per_second == 0 {
@@ -61,8 +60,7 @@ impl Exchange {
     #[must_use]
     pub fn is_paced(&self) -> bool {
         self.settings().is_some_and(|settings| settings.limit_rate.is_some())
-            || self.request.limit_rate.is_some()
-            || self.answer.origin.as_ref().is_some_and(|asked| asked.rate.is_some())
+            || self.request.limit_rate.get().is_some()
     }
 
     /// Whether nothing happens until its time has come.

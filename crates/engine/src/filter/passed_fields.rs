@@ -43,8 +43,10 @@ pub(super) fn push_passed(
     for field in head.fields.iter() {
         match field.name {
             Name::ContentType | Name::ContentLength => continue,
-            // RFC 9110 §7.8: only this says which protocol it is.
-            Name::Upgrade if head.status == 101 => {}
+            // RFC 9110 §7.8: only this says which protocol there is; framings that have no such
+            // field leave it out.
+            Name::Upgrade if location.hides(Name::Upgrade) => continue,
+            Name::Upgrade => {}
             name if is_hop(name) => continue,
             Name::AcceptRanges if says_ranges => continue,
             Name::Etag if choice.coding.is_some() => {

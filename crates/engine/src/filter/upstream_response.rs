@@ -58,6 +58,7 @@ impl Answer {
         if let Some(asked) = &mut self.origin {
             asked.note_head(&head.fields, ctx.now);
         }
+        hear_rate(request, &head.fields, location);
         if let Some(caching) = &location.caching {
             cache.way.status = status;
             cache.invalidate_zone(request, self, status, caching, site, ctx);
@@ -88,6 +89,17 @@ impl Answer {
             return accel_redirect(request, self, target, site, ctx);
         }
         self.send_origin(request, cache, status, head, site, ctx)
+    }
+}
+
+/// `X-Accel-Limit-Rate` sets the pace of the request, wherever it goes from here.
+pub(crate) fn hear_rate(request: &Request, fields: &FieldMap, location: &CompiledLocation) {
+    if let Some(text) = fields.get_text(b"X-Accel-Limit-Rate")
+        && !location.settings.origin.ignore_headers.limit_rate
+        && text.iter().all(u8::is_ascii_digit)
+        && let Some(rate) = number(text)
+    {
+        request.limit_rate.set(Some(rate));
     }
 }
 
@@ -227,6 +239,7 @@ impl Answer {
             fields.push(Name::Date, ctx.clock.http());
         }
         if let Some(value) = head.fields.get(Name::ContentType)
+            && !value.is_empty()
             && !location.hides(Name::ContentType)
         {
             self.push_content_type(request, (head, value), kind, &mut fields, site, ctx);
@@ -423,13 +436,8 @@ fn answer_with_inflow(
 ) {
     let length = head.fields.get(Name::ContentLength).and_then(number);
     let origin = &location.settings.origin;
-    let ignored = origin.ignore_headers;
-    let said = |name: &[u8], ignored: bool| {
-        head.fields.get_text(name).filter(|value| !ignored && !value.is_empty())
-    };
     let buffers = is_buffered(head, origin);
     if let Some(asked) = &mut answer.origin {
-        asked.rate = said(b"X-Accel-Limit-Rate", ignored.limit_rate).and_then(number);
         asked.set_answering();
     }
     let limits = match buffers {

@@ -127,7 +127,7 @@ pub(crate) fn rewrite(
                 }
             }
             Op::Break => {
-                request.uri_changed = false;
+                request.rewritten_here |= std::mem::take(&mut request.uri_changed);
                 RewriteOutcome::End
             }
         };
@@ -534,7 +534,7 @@ pub(crate) fn assign(
         SetTarget::Named(slot) => request.captures.get_mut().assign(slot, text),
         SetTarget::Args => request.set_args(text),
         SetTarget::LimitRate => match bolide_conf::value::size(text) {
-            Some(rate) => request.limit_rate = Some(rate),
+            Some(rate) => request.limit_rate.set(Some(rate)),
             None => request.log_error(site, ctx, |out| {
                 out.extend_from_slice(b"invalid $limit_rate \"");
                 out.extend_from_slice(text);

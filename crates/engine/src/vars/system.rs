@@ -84,7 +84,7 @@ impl VariableScope<'_> {
 
     /// `$limit_rate`: what was assigned; the location's from when the answer leaves.
     pub(super) fn limit_rate(&self) -> u64 {
-        if let Some(rate) = self.request.limit_rate {
+        if let Some(rate) = self.request.limit_rate.get() {
             return rate;
         }
         match &self.location().settings.limit_rate {

@@ -127,6 +127,28 @@ fn names_of_a_url_are_cookies_or_fields() {
 }
 
 #[test]
+fn zones_tell_requests_apart_by_what_was_sent() {
+    let text = |name: &str, request: &str| {
+        let request = fields(request);
+        let mut out = Vec::new();
+        named(&mut out, format!("sent={name}").as_bytes(), &request, &Cookies::of(&request));
+        String::from_utf8(out).unwrap()
+    };
+    for same in ["a, b", "a,b", ",a , ,b,", "a|Accept-Encoding: b", "a b"] {
+        let request = format!("Accept-Encoding: {same}");
+        assert_eq!(text("accept-encoding", &request), "saccept-encoding:a,b", "{same}");
+    }
+    for other in ["ab", "b,a", "A,b", ""] {
+        let request = format!("Accept-Encoding: {other}");
+        assert_ne!(text("accept-encoding", &request), "saccept-encoding:a,b", "{other}");
+    }
+    assert_eq!(text("accept-charset", "Accept-Charset: x , y"), "saccept-charset:x,y");
+    assert_eq!(text("foo", "Foo: x , y|Foo: z"), "sfoo:x , y,z");
+    assert_eq!(text("foo", "Foo: |Foo: z"), "sfoo:,z");
+    assert_eq!((text("foo", "Foo: "), text("foo", "")), ("sfoo:".into(), "sfoo:".into()));
+}
+
+#[test]
 fn a_page_that_sets_its_vary_cookie_is_kept_under_the_new_value() {
     let request = fields("Cookie: _lscache_vary=old; x=1");
     let answer = fields("Set-Cookie: _lscache_vary=new; path=/|Set-Cookie: y=1");

@@ -86,7 +86,19 @@ fn methods_statuses_and_extensions() {
     let answer = "Cache-Control: max-age=5, stale-while-revalidate=7, stale-if-error=9";
     assert_eq!(Case { answer, ..case() }.decide().stale_if_error, 9);
     let answer = "Vary: Accept-Encoding, X-Foo";
-    assert_eq!(Case { answer, ..case() }.decide().vary, [Box::<[u8]>::from(*b"x-foo")]);
+    let vary = Case { answer, ..case() }.decide().vary;
+    let names = [&b"sent=accept-encoding"[..], b"sent=x-foo"];
+    assert_eq!(vary.iter().map(|name| &**name).collect::<Vec<_>>(), names);
+    for (answer, names) in [
+        ("Vary: , accept-LANGUAGE ,|Vary: Accept-Language", Some("sent=accept-language")),
+        ("Vary: b a|Content-Encoding: gzip", Some("sent=a,sent=b")),
+        ("Vary: a, *", None),
+        ("Vary: \"a\"", None),
+    ] {
+        let case = Case { answer, ..case() };
+        let found = case.refusal().is_none().then(|| case.decide().vary.join(&b','));
+        assert_eq!(found.as_deref(), names.map(str::as_bytes), "{answer}");
+    }
     let any =
         CachePolicy { valid: Valids(vec![Valid { statuses: Vec::new(), seconds: 3 }]), ..policy() };
     assert_eq!(Case { policy: any, status: 503, ..Case::default() }.decide().ttl, 3);

@@ -318,6 +318,7 @@ fn fields_that_are_private_to_a_hop_or_a_cache_are_removed() {
     };
     assert_eq!(left(Mode::Auto), ["CDN-Cache-Control", "Content-Type"]);
     let zone = left(Mode::Zone);
+    assert!(zone.contains(&"Upgrade".to_owned()), "it is told from a zone, too");
     assert!(zone.contains(&"ETag".to_owned()) && zone.contains(&"Set-Cookie".to_owned()));
     assert!(!zone.contains(&"X-Hop".to_owned()) && !zone.contains(&"Connection".to_owned()));
     let mut sent = fields(all);
