@@ -161,7 +161,6 @@ _PATTERNS: dict[str, list[str]] = {
         "padding: GET /none | User-Agent: *",
         "refresh: GET /*",
         "*: POST /hello.txt | User-Agent: *MSIE 6*",
-        "keepalive_disable safari: GET /hello.txt | User-Agent: *",
     ],
     BAD: ["headers added: GET /nl?x=a\tb"],
     ERRORS: [

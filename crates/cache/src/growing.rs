@@ -107,6 +107,8 @@ pub struct GrowingObject {
     count: AtomicU64,
     size: AtomicU64,
     waiters: Mutex<Vec<Waiter>>,
+    /// Those that wait for the end, not for the next bytes.
+    patient: Mutex<Vec<Waiter>>,
     followers: AtomicU64,
 }
 
@@ -127,6 +129,7 @@ impl GrowingObject {
             count: AtomicU64::new(0),
             size: AtomicU64::new(0),
             waiters: Mutex::default(),
+            patient: Mutex::default(),
             followers: AtomicU64::new(0),
         }
     }
@@ -222,7 +225,9 @@ impl GrowingObject {
         let before = self.state.swap(end, Ordering::AcqRel);
         assert!(matches!(before, ASKED | BEGUN), "a fill ends once");
         debug_assert!(!complete || before == BEGUN, "a complete fill has a head");
-        self.wake()
+        let mut wakes = self.wake();
+        wakes.0.append(&mut *lock(&self.patient));
+        wakes
     }
 
     fn wake(&self) -> Wakes {
@@ -312,6 +317,29 @@ impl Follower {
                 Follow::Head
             }
         }
+    }
+
+    /// The same for a follower that takes nothing before the end: [`Follow::Head`] says that the
+    /// response is complete.
+    #[must_use]
+    pub fn poll_end(&self) -> Follow {
+        match self.growing.state.load(Ordering::Acquire) {
+            COMPLETE => Follow::Head,
+            ABANDONED => Follow::Again,
+            _ => Follow::Waiting,
+        }
+    }
+
+    /// Registers a waiter for the end.
+    pub fn wait_end(&self, waiter: Waiter) -> Waited {
+        let mut patient = lock(&self.growing.patient);
+        if self.poll_end() != Follow::Waiting {
+            return Waited::Moved;
+        }
+        if !patient.contains(&waiter) {
+            patient.push(waiter);
+        }
+        Waited::Registered
     }
 
     /// The head, after [`Self::poll`] returned [`Follow::Head`].

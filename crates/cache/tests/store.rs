@@ -125,6 +125,32 @@ fn one_permit_per_key_and_the_others_join() {
 }
 
 #[test]
+fn a_patient_follower_is_woken_by_the_end_alone() {
+    for commits in [true, false] {
+        let store = store();
+        let site = store.namespace(b"a");
+        let (mut one, mut two) = (store.front(0), store.front(1));
+        let keys = url(site, "/");
+        let mut permit = permit(one.lookup(&keys.public(), 0));
+        let Lookup::Join(follower) = two.lookup(&keys.public(), 0) else { panic!("no join") };
+        assert_eq!(
+            (follower.poll_end(), follower.wait_end(ME)),
+            (Follow::Waiting, Waited::Registered)
+        );
+        assert_eq!(permit.begin(head(9), &tags(&[])), Wakes(Vec::new()));
+        assert_eq!(follower.poll_end(), Follow::Waiting);
+        assert_eq!(permit.append(Bytes::from_static(b"ab")), Wakes(Vec::new()));
+        let wakes = match commits {
+            true => permit.commit().wakes,
+            false => permit.abandon(AbandonReason::Gone),
+        };
+        assert_eq!(wakes, Wakes(vec![ME]));
+        assert_eq!(follower.wait_end(ME), Waited::Moved);
+        assert_eq!(follower.poll_end(), if commits { Follow::Head } else { Follow::Again });
+    }
+}
+
+#[test]
 fn a_dropped_permit_leaves_its_waiters_to_the_next_turn() {
     let store = store();
     let mut front = store.front(0);

@@ -212,6 +212,8 @@ pub struct Http {
     pub written: Vec<WrittenLocation>,
     /// Which variables that need a system call are used anywhere.
     pub looks: Looks,
+    /// Where names of files begin that variables gave without a slash.
+    pub bases: PathBases,
 }
 
 /// Variables whose values come from the kernel.
@@ -221,6 +223,15 @@ pub struct Looks {
     pub tcp_info: bool,
     /// `$realpath_root`
     pub real_root: bool,
+}
+
+/// Directories below which relative names are.
+#[derive(Clone, Debug, Default)]
+pub struct PathBases {
+    /// The prefix (`-p`): for `root` and `alias`.
+    pub prefix: Arc<[u8]>,
+    /// The directory of the configuration: for `auth_basic_user_file`.
+    pub conf: Arc<[u8]>,
 }
 
 impl Http {

@@ -20,9 +20,9 @@ use crate::directives::{
 use crate::model::{
     AddHeader, CacheSettings, CacheZone, Config, Definition, Events, Except, Handler, Http,
     LimitZone, Listen, ListenAddress, ListenTransport, LocationConf, LocationId, LocationSettings,
-    LogBuffer, LogFormat, LogLevel, Looks, Main, Matcher, OriginSettings, PageStore, PhpPool,
-    RewriteOp, ServerConf, ServerId, ServerName, ServerSettings, SourcePlace, TryFiles, Upstream,
-    UpstreamId, WrittenLocation,
+    LogBuffer, LogFormat, LogLevel, Looks, Main, Matcher, OriginSettings, PageStore, PathBases,
+    PhpPool, RewriteOp, ServerConf, ServerId, ServerName, ServerSettings, SourcePlace, TryFiles,
+    Upstream, UpstreamId, WrittenLocation,
 };
 use crate::regex::{LetterCase, Regex};
 use crate::source::LoadOptions;
@@ -690,6 +690,8 @@ impl ConfReader {
         let zones = draft.limit_zones.into_iter();
         let limit_zones =
             zones.map(|(_, zone)| zone.expect("a zone without size is refused")).collect();
+        let bytes = |path: &Path| Arc::from(path.as_os_str().as_encoded_bytes());
+        let bases = PathBases { prefix: bytes(&self.options.prefix), conf: bytes(&self.conf_dir) };
         let http = draft.settings.map(|settings| Http {
             settings,
             servers: draft.servers,
@@ -709,6 +711,7 @@ impl ConfReader {
             reads_offers: draft.reads_offers,
             written: draft.written,
             looks: draft.looks,
+            bases,
         });
         Some(Config { main: self.main, events: self.events, http })
     }

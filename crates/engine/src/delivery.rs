@@ -127,6 +127,15 @@ pub(crate) enum Transfer {
     Reworked,
 }
 
+/// The date that `If-Range` is compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RangeDate {
+    /// That of the representation.
+    Own,
+    /// What `add_header Last-Modified` put in its place, if that is a date.
+    Added(Option<u64>),
+}
+
 /// A representation that was selected for a request (RFC 9110 §3.2).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Representation<'a> {
@@ -140,6 +149,8 @@ pub(crate) struct Representation<'a> {
     pub(crate) transfer: Transfer,
     /// What tells its versions apart.
     pub(crate) validator: Validator<'a>,
+    /// What `If-Range` is compared with; other preconditions go by the validator, as in nginx.
+    pub(crate) range_date: RangeDate,
     /// What the location says of conditions and ranges.
     pub(crate) rules: DeliveryRules,
     /// Whether a 200 says that ranges are to be had.
@@ -164,6 +175,7 @@ impl Representation<'_> {
             length,
             transfer: Transfer::Identity,
             validator: Validator::default(),
+            range_date: RangeDate::Own,
             rules: DeliveryRules { max_ranges: 0, ..DeliveryRules::default() },
             advertises_ranges: false,
         }
@@ -326,6 +338,10 @@ fn select(
     if max == 0 || representation.transfer != Transfer::Identity {
         return Ok((DeliveredBytes::Whole, false));
     }
+    let validator = match representation.range_date {
+        RangeDate::Own => validator,
+        RangeDate::Added(last_modified) => Validator { last_modified, ..validator },
+    };
     let Some(field) = conditions.range.filter(|_| conditions.range_applies(validator)) else {
         return Ok((DeliveredBytes::Whole, true));
     };

@@ -148,6 +148,8 @@ pub(crate) struct CompiledLocation {
     pub(crate) trailers: Arc<[HeaderRule]>,
     /// Whether answers may have trailers: `add_trailer` or `proxy_pass_trailers`.
     pub(crate) is_trailed: bool,
+    /// Whether some `add_header` sets `Last-Modified`.
+    pub(crate) sets_last_modified: bool,
     /// Whether some `add_header` sets `Alt-Svc`.
     pub(crate) sets_alt_svc: bool,
     /// Whether any coding, made or stored, is on here.

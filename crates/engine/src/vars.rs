@@ -12,9 +12,10 @@ mod upstream;
 
 use std::io::Write as _;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use bolide_base::TcpInfo;
-use bolide_conf::model::Mapping;
+use bolide_conf::model::{Mapping, PathBases};
 use bolide_conf::vars::{FieldName, Template, TemplatePart, Var};
 use bolide_http::digits::push_decimal;
 use bolide_http::escape::{UriPart, push_uri};
@@ -129,7 +130,25 @@ impl<'a> VariableScope<'a> {
     pub(crate) fn push_root(&self, location: &CompiledLocation, out: &mut Vec<u8>) {
         match &location.fixed_root {
             Some(root) => out.extend_from_slice(root),
-            None => self.expand(&location.settings.root.path, out),
+            None => self.push_file(&location.settings.root.path, |bases| &bases.prefix, out),
+        }
+    }
+
+    /// Appends the name of a file that variables give; a relative one is below a directory.
+    pub(crate) fn push_file(
+        &self,
+        text: &Template,
+        base: fn(&PathBases) -> &Arc<[u8]>,
+        out: &mut Vec<u8>,
+    ) {
+        let start = out.len();
+        self.expand(text, out);
+        if out.get(start) != Some(&b'/')
+            && let Some(http) = self.site.http()
+        {
+            let base = base(&http.bases);
+            let slash = (base.last() != Some(&b'/')).then_some(b'/');
+            out.splice(start..start, base.iter().copied().chain(slash));
         }
     }
 

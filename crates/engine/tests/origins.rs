@@ -337,6 +337,18 @@ fn ranges_are_cut_only_where_that_is_forced_and_conditions_are_the_applications(
 }
 
 #[test]
+fn a_part_says_which_one_it_is_in_our_words_only() {
+    let lines = ["Content-Length: 5", "Content-Range: bytes 0-4/9", "Content-Type: text/html"];
+    let says = vec![Say::head(0, &lines), Say::body("hello"), Say::End];
+    let mut world = passing("fastcgi_force_ranges on;");
+    world.origin.answers = vec![says];
+    let got = world.ask(request(Method::Get, "a.test", "/p", &[("Range", "bytes=1-2")]));
+    let told = got.fields.iter().filter(|field| field.0 == "Content-Range").count();
+    assert_eq!((got.status, got.field("Content-Range"), told), (206, "bytes 1-2/5", 1));
+    assert_eq!(world.get("a.test", "/p").field("Content-Range"), "bytes 0-4/9");
+}
+
+#[test]
 fn heads_before_the_answer_go_ahead_without_what_is_hidden() {
     let ask = |inside: &str, fields: &[(&str, &str)]| {
         let mut world = passing(inside);

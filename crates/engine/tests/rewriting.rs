@@ -60,6 +60,9 @@ http {
         location /allow { allow 0.0.0.0/0; allow ::/0; deny all; }
         location /inner/ { deny all; location /inner/open { allow all; } }
         location /auth { auth_basic staff; auth_basic_user_file /srv/users; }
+        location /named { auth_basic staff; auth_basic_user_file $arg_file; }
+        location /below { root $arg_root; }
+        location /below/alias { alias $arg_root; }
         location /any { satisfy any; allow all; auth_basic staff; auth_basic_user_file /srv/users; }
         location /denied-any {
             satisfy any; deny all; auth_basic x; auth_basic_user_file /srv/users;
@@ -76,6 +79,9 @@ fn world() -> FuzzWorld {
     world.door.put("/srv/www/denied-any", b"in");
     world.door.put("/srv/www/allow", b"in");
     world.door.put("/srv/www/inner/open", b"in");
+    world.door.put("/srv/www/named", b"in");
+    world.door.put("/srv/www/below", b"in");
+    world.door.put("/etc/nginx/users-beside", b"al:{PLAIN}pw\n");
     world.door.put("/srv/users", b"al:{PLAIN}pw\nbo:$2y$04$nonsense\n");
     world
 }
@@ -121,6 +127,10 @@ const ROWS: &[(&str, u16, &str)] = &[
     ("/inner/x", 403, ""),
     ("/inner/open", 200, "in"),
     ("/auth", 401, ""),
+    ("/named?file=/srv/users", 401, ""),
+    ("/below?root=www", 200, "in"),
+    ("/below?root=/srv/www", 200, "in"),
+    ("/below/alias?root=www/there.txt", 200, "there"),
     ("/any", 200, "in"),
     ("/denied-any", 401, ""),
 ];
@@ -177,6 +187,8 @@ fn a_password_lets_in_and_nothing_else_does() {
     assert_eq!(ask("/auth", "Basic Ynk6cHc="), (401, staff.clone()));
     assert_eq!(ask("/auth", "Basic !"), (401, staff.clone()));
     assert_eq!(ask("/auth", "Bearer YWw6cHc="), (401, staff));
+    assert_eq!(ask("/named?file=users-beside", "Basic YWw6cHc="), (200, String::new()));
+    assert_eq!(ask("/named?file=none", "Basic YWw6cHc=").0, 403);
     assert_eq!(ask("/any", "Basic !"), (200, String::new()));
     assert_eq!(ask("/denied-any", "Basic YWw6cHc="), (200, String::new()));
 }

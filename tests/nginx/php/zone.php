@@ -11,6 +11,11 @@ if ($run >= 2) {
     if (isset($_GET['die2'])) posix_kill(getmypid(), 9);
     usleep((int) ($_GET['ms2'] ?? 0) * 1000);
 }
+if ($run == 1 && isset($_GET['ms1'])) {
+    echo "part\n";
+    flush();
+    usleep((int) $_GET['ms1'] * 1000);
+}
 usleep((int) ($_GET['ms'] ?? 0) * 1000);
 if (isset($_GET['confirm']) && (isset($_SERVER['HTTP_IF_NONE_MATCH']) || isset($_SERVER['HTTP_IF_MODIFIED_SINCE']))) {
     http_response_code(304);

@@ -29,6 +29,7 @@ TABLES = (
     "secured",
     "overriding",
     "wishes",
+    "names",
 )
 
 

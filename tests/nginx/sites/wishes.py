@@ -103,10 +103,14 @@ server(
     ],
     before="proxy_cache_path @LOGS@/paces keys_zone=one:1m; proxy_cache_key $request_uri;",
 )
-SINGLE = ("Content-Type Date Last-Modified ETag Server Location Refresh Expires X-Accel-Expires "
-          "X-Accel-Redirect X-Accel-Limit-Rate").split()
-OFTEN = ("X-A Vary Link Cache-Control Set-Cookie WWW-Authenticate Content-Disposition Upgrade "
-         "Accept-Ranges Content-Encoding X-Accel-Charset X-Accel-Buffering Content-Language").split()
+SINGLE = (
+    "Content-Type Date Last-Modified ETag Server Location Refresh Expires X-Accel-Expires "
+    "X-Accel-Redirect X-Accel-Limit-Rate"
+).split()
+OFTEN = (
+    "X-A Vary Link Cache-Control Set-Cookie WWW-Authenticate Content-Disposition Upgrade "
+    "Accept-Ranges Content-Encoding X-Accel-Charset X-Accel-Buffering Content-Language"
+).split()
 server(
     "fields that come again",
     """

@@ -121,6 +121,12 @@ SAID = [
     "X-Accel-Expires: 5x",
     "X-Accel-Expires: off",
     "X-Accel-Expires: @x",
+    "X-Accel-Expires: @0",
+    "X-Accel-Expires: @1",
+    ["X-Accel-Expires: @1", "Expires: Thu, 19 Nov 2099 08:52:00 GMT"],
+    ["Cache-Control: max-age=60", "X-Accel-Expires: @1000000000"],
+    ["X-Accel-Expires: @0", "Cache-Control: max-age=60"],
+    ["X-Accel-Expires: @0", "Cache-Control: no-store"],
     ["Cache-Control: max-age=60", "Expires: 0"],
     ["Expires: 0", "Cache-Control: max-age=60"],
     ["Cache-Control: no-cache", "Expires: Thu, 19 Nov 2099 08:52:00 GMT"],
@@ -504,12 +510,31 @@ AGED = [
         ask("sie3", "Cache-Control: max-age=2, stale-while-revalidate=60", path="/plain", die2=1),
     ]
 ]
+PAST = [
+    ask(f"past{n}", *fields, *DATED, path="/" + kind)
+    for kind in ("plain", "updating", "errors", "bg", "bgonly", "confirm")
+    for n, fields in enumerate(
+        [
+            ["X-Accel-Expires: @1"],
+            ["X-Accel-Expires: @1", "Cache-Control: stale-while-revalidate=2000000000"],
+            ["Cache-Control: no-cache, stale-while-revalidate=9", "X-Accel-Expires: @1"],
+        ]
+    )
+]
 zone(
     "old answers",
     "",
     AGED
     + [OLD]
     + [("old " + label[5:], case) for label, case in AGED]
+    + [(f"{when} {case}", case) for case in PAST for when in ("past", "then past")]
+    + [
+        case
+        for status in (200, 201, 301, 404)
+        for case in twice(
+            f"c{status}", "X-Accel-Expires: @1", DATED[0], path="/confirm", s=status, cond=1
+        )
+    ]
     + [0.4]
     + [("then " + label[5:], case) for label, case in AGED]
     + [ask("500", SHORT, path="/by", more=" | By: 1", from2=500)],
@@ -561,6 +586,15 @@ zone(
         *((f"two misses {case}", [case, case]) for case in SLOW),
         ("a lock that is old", [ask("age", path="/lockage", ms=1600)] * 2),
         ("after them", ask("age", path="/lockage", ms=1600)),
+        *(
+            case
+            for kind in ("lockage", "lockout", "plain")
+            for part in [ask("part", path="/" + kind, ms1=1600)]
+            for case in (
+                (f"an answer that hangs {part}", [part] * 2),
+                ("after it " + part, part),
+            )
+        ),
         OLD,
         *((f"two of what is old {case}", [case, case]) for case in SLOW[:3]),
         0.5,

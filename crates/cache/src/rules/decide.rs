@@ -147,6 +147,8 @@ pub struct StoreDecision {
     pub ttl: u32,
     /// The age on arrival in seconds.
     pub age: u32,
+    /// Seconds that it had expired for when it arrived, where it is stored all the same.
+    pub expired_for: u64,
     /// Seconds after `ttl` in which it may be sent while it is revalidated.
     pub stale_while_revalidate: u32,
     /// Seconds after `ttl` in which it may be sent on an upstream error.
@@ -183,6 +185,7 @@ impl StoreDecision {
             verdict: StoreVerdict::Refuse(StoreRefusal::NoLifetime),
             source: AnswerSource::Unspecified,
             ttl: 0,
+            expired_for: 0,
             age: 0,
             stale_while_revalidate: 0,
             stale_if_error: 0,
@@ -214,7 +217,9 @@ impl StoreDecision {
     pub const fn times(&self, now_ms: u64) -> Times {
         Times {
             created_ms: now_ms.saturating_sub(self.age as u64 * 1000),
-            expires_ms: now_ms.saturating_add(self.ttl as u64 * 1000),
+            expires_ms: now_ms
+                .saturating_add(self.ttl as u64 * 1000)
+                .saturating_sub(self.expired_for.saturating_mul(1000)),
             stale_seconds: self.stale_while_revalidate,
             error_seconds: self.stale_if_error,
         }
@@ -265,7 +270,9 @@ pub fn decide(
             "a private response is never stored as public"
         );
         debug_assert!(
-            decision.ttl > 0 || decision.stale_while_revalidate > 0,
+            decision.ttl > 0
+                || decision.stale_while_revalidate > 0
+                || decision.source == AnswerSource::AccelExpires,
             "a stored response has a lifetime"
         );
         debug_assert!(

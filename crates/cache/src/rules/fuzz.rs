@@ -6,8 +6,8 @@ use bolide_http::message::Scheme;
 use bolide_http::{FieldMap, Method};
 
 use crate::rules::{
-    AnswerFacts, CachePolicy, Environment, Facts, FreshState, Mode, StoreRefusal, StoreVerdict,
-    decide, gate, named, session, tags, url, vary_base,
+    AnswerFacts, AnswerSource, CachePolicy, Environment, Facts, FreshState, Mode, StoreRefusal,
+    StoreVerdict, decide, gate, named, session, tags, url, vary_base,
 };
 
 /// Parses `data` as lines `name: value` of a response, of a request if they begin with `>`, or of
@@ -54,7 +54,8 @@ pub fn rules(data: &[u8]) {
     match decision.verdict {
         StoreVerdict::Keep(scope) => {
             assert!(scope == CacheScope::Public || (has_session && mode != Mode::Zone));
-            assert!(decision.ttl > 0 || decision.stale_while_revalidate > 0);
+            let is_past = decision.source == AnswerSource::AccelExpires;
+            assert!(decision.ttl > 0 || decision.stale_while_revalidate > 0 || is_past);
             assert!(facts.method == Method::Get && !matches!(status, 103 | 206 | 304));
             assert!(!environment.is_off || mode == Mode::Zone);
         }

@@ -44,7 +44,8 @@ pub(crate) fn decide(
         seconds =
             seconds.saturating_sub(if source == AnswerSource::CacheControl { age } else { 0 });
     }
-    if seconds == 0 {
+    // A moment that has passed is an answer that may only be used where old ones may.
+    if seconds == 0 && source != AnswerSource::AccelExpires {
         return Err(StoreRefusal::Stale);
     }
     decision.ttl = seconds;
@@ -102,10 +103,12 @@ fn lifetime(
     match accel.and_then(cache_control::accel_expires) {
         Some(AccelExpires::Off) => return Err(StoreRefusal::NoStore),
         Some(AccelExpires::Seconds(seconds)) => return Ok((seconds, AnswerSource::AccelExpires)),
+        // As in nginx, the first moment of all is none.
+        Some(AccelExpires::Until(0)) | None => {}
         Some(AccelExpires::Until(moment)) => {
+            decision.expired_for = now.saturating_sub(moment);
             return Ok((until(moment), AnswerSource::AccelExpires));
         }
-        None => {}
     }
     if let Some(refusal) = said.refusal {
         return Err(refusal);
@@ -151,6 +154,13 @@ impl Said {
     }
 
     fn add(&mut self, line: &[u8]) -> Result<(), StoreRefusal> {
+        // These count where `X-Accel-Expires` outweighs the rest.
+        if let Some(seconds) = number_behind(line, b"stale-while-revalidate=")? {
+            (self.updating, self.errors) = (seconds, seconds);
+        }
+        if let Some(seconds) = number_behind(line, b"stale-if-error=")? {
+            self.errors = seconds;
+        }
         let words = [
             (&b"no-cache"[..], StoreRefusal::NoCache),
             (b"no-store", StoreRefusal::NoStore),
@@ -169,12 +179,6 @@ impl Said {
                 return Err(StoreRefusal::Stale);
             }
             self.seconds = Some(seconds);
-        }
-        if let Some(seconds) = number_behind(line, b"stale-while-revalidate=")? {
-            (self.updating, self.errors) = (seconds, seconds);
-        }
-        if let Some(seconds) = number_behind(line, b"stale-if-error=")? {
-            self.errors = seconds;
         }
         Ok(())
     }

@@ -52,7 +52,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     .default("1000"),
     list("keepalive_disable", HSL, Args::between(1, 2), keepalive_disable)
         .doc(
-            "Without effect: browsers whose keep-alive connections nginx closes after a POST.",
+            "Browsers whose connections close: old MSIE behind a POST, Safari behind each answer.",
             "keepalive_disable msie6;",
         )
         .takes("none | msie6 | safari…")

@@ -24,12 +24,13 @@ use crate::content::esi::serve_fragment;
 use crate::ctx::StepCtx;
 use crate::delivery::send::give_coded;
 use crate::delivery::{
-    DeliveredBytes, Representation, RepresentationSource, Transfer, has_no_content,
+    DeliveredBytes, RangeDate, Representation, RepresentationSource, Transfer, has_no_content,
 };
 use crate::exchange::NextStep;
 use crate::filter::compress;
 use crate::filter::compress::CodingChoice;
 use crate::filter::esi::assembles;
+use crate::filter::headers::range_date;
 use crate::filter::upstream_response::{PassedHead, advertises_ranges, hear_rate};
 use crate::media_types::MediaType;
 use crate::request::Request;
@@ -133,6 +134,7 @@ impl CacheTransaction {
             length: Some(len),
             transfer,
             validator: Validator { etag: object.etag(), last_modified: object.last_modified() },
+            range_date: range_date(request, answer, site, ctx),
             rules: location.rules,
             advertises_ranges: advertises_ranges(head, location),
         };
@@ -177,10 +179,6 @@ impl CacheTransaction {
     ) -> NextStep {
         let location = site.location(request.location);
         let Some(kept) = follower.head() else { return NextStep::Fail(502) };
-        if location.caching.as_ref().is_some_and(|caching| !caching.is_page()) {
-            // As in nginx, where who stood in line finds it kept.
-            answer.cached = UpstreamCacheStatus::Hit;
-        }
         if let Some(next) = intercepted(kept.status, location) {
             return next;
         }
@@ -225,6 +223,7 @@ impl CacheTransaction {
                 etag: Some(&kept.etag[..]).filter(|etag| !etag.is_empty()),
                 last_modified: kept.last_modified,
             },
+            range_date: RangeDate::Own,
             rules: location.rules,
             advertises_ranges: false,
         };

@@ -216,9 +216,9 @@ impl Fill {
         let Some(permit) = &mut self.permit else { return wakes };
         let limit = self.site.location(self.location).caching.as_ref();
         let fits = limit.is_some_and(|caching| self.size <= caching.policy.object_max);
-        // Who joined gets its answer whole, kept or not.
+        // A follower gets its answer whole, kept or not; a request that waits for a zone asks then.
         let goes_on = match fits && is_sure {
-            true => permit.is_storable() || permit.pass_on(None),
+            true => permit.is_storable() || self.is_page && permit.pass_on(None),
             false => is_sure && permit.pass_on(why.until_ms()),
         };
         if !goes_on {

@@ -473,18 +473,22 @@ impl CacheTransaction {
             let CacheState::Waiting(follower) = &mut self.state else {
                 return NextStep::Step(RequestStep::Origin);
             };
-            match follower.poll() {
-                Follow::Head => break,
-                Follow::Again => {
+            let is_page = caching.is_page();
+            match if is_page { follower.poll() } else { follower.poll_end() } {
+                Follow::Head if is_page => break,
+                // In nginx's zones, a request that waits finds it kept, or asks.
+                Follow::Head | Follow::Again => {
                     self.state = CacheState::Passed;
                     self.rounds += 1;
                     let next = self.look_again(request, answer, caching, site, ctx);
                     return next.unwrap_or(NextStep::Step(RequestStep::Origin));
                 }
-                Follow::Waiting => match follower.wait(waiter) {
-                    Waited::Registered => return NextStep::Coalesce,
-                    Waited::Moved => {}
-                },
+                Follow::Waiting => {
+                    match if is_page { follower.wait(waiter) } else { follower.wait_end(waiter) } {
+                        Waited::Registered => return NextStep::Coalesce,
+                        Waited::Moved => {}
+                    }
+                }
             }
         }
         let CacheState::Waiting(follower) = std::mem::take(&mut self.state) else {

@@ -18,8 +18,8 @@ use bolide_upstream::Cause;
 /// LIMIT: keys whose uses are counted for `fastcgi_cache_min_uses`.
 const USES_MAX: usize = 65_536;
 /// How long an object of a zone is there past its time, for who may serve or confirm it: until it
-/// is evicted.
-pub(crate) const STALE_FOR_EVER: u32 = 10 * 365 * 86_400;
+/// is evicted. 136 years, so that it is there as well if it expired in 1970.
+pub(crate) const STALE_FOR_EVER: u32 = u32::MAX;
 
 /// What there is instead of an answer worth having.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -126,7 +126,11 @@ impl Caching {
     /// Whether an origin is asked to confirm `old` instead of sending it again.
     pub(crate) fn can_revalidate(&self, old: &Object) -> bool {
         let has_validator = old.etag().is_some() || old.last_modified().is_some();
-        self.conf.revalidate || self.is_page() && has_validator && old.status() == 200
+        match self.is_page() {
+            true => self.conf.revalidate || has_validator && old.status() == 200,
+            // As in nginx, validators of other answers are not remembered.
+            false => self.conf.revalidate && matches!(old.status(), 200 | 206),
+        }
     }
 
     /// Whether `confirmation` is about `old`.

@@ -2,7 +2,8 @@
 //!
 //! Owns `lock`, `min_uses`, `use_stale`, `background_update` and `max_range_offset`; how long an
 //! answer is good is the business of the rules. Easiest to break: an exchange that asks beside
-//! the one that fills stores its response all the same, except after `lock_timeout`.
+//! the one that fills stores its response all the same, except after `lock_timeout`; one that waits
+//! takes nothing before the answer is complete, so that it can still ask for itself.
 
 use std::sync::Arc;
 
@@ -227,7 +228,7 @@ fn begins_behind(ranges: &[u8], limit: u64) -> bool {
 
 /// `fastcgi_cache_revalidate`
 fn revalidate(answer: &mut Answer, cache: &mut CacheTransaction, caching: &Caching) {
-    if caching.conf.revalidate && cache.stale.is_some() {
+    if cache.stale.as_ref().is_some_and(|old| caching.can_revalidate(old)) {
         cache.revalidates = true;
         answer.object = cache.stale.clone();
     }

@@ -23,6 +23,13 @@ fn root_strays(scope: &VariableScope<'_>, location: &CompiledLocation, climbed: 
     let mut first = Vec::new();
     if let Some(TemplatePart::Var(var)) = template.parts().first() {
         scope.write(var, &mut first);
+        // The prefix comes first.
+        if first.first() != Some(&b'/')
+            && let Some(http) = scope.site.http()
+        {
+            first.extend_from_slice(b"/");
+            first.extend_from_slice(&http.bases.prefix);
+        }
     }
     climbed > written_climbs(template) + climbs(&first)
 }

@@ -11,7 +11,7 @@ use crate::answer::Answer;
 use crate::counters::TallyCount;
 use crate::ctx::StepCtx;
 use crate::delivery::send::give_coded;
-use crate::delivery::{Representation, RepresentationSource, Transfer};
+use crate::delivery::{RangeDate, Representation, RepresentationSource, Transfer};
 use crate::exchange::{Exchange, NextStep};
 use crate::filter::headers::HeadDraft;
 use crate::request::Request;
@@ -82,6 +82,7 @@ impl Answer {
             length: Some(PIXEL.len() as u64),
             transfer: Transfer::Identity,
             validator: Validator { etag: None, last_modified: Some(CHANGED.1) },
+            range_date: RangeDate::Own,
             rules: location.rules,
             advertises_ranges: false,
         };

@@ -10,10 +10,12 @@ use bolide_http::negotiate::{Coding, Codings};
 use crate::answer::Answer;
 use crate::answer::{AnswerBody, BytesFrom, CompressedFile};
 use crate::ctx::{StepCtx, StepEffect};
-use crate::delivery::{Representation, RepresentationSource, Transfer, remove_content_fields};
+use crate::delivery::{
+    RangeDate, Representation, RepresentationSource, Transfer, remove_content_fields,
+};
 use crate::exchange::{NextStep, RequestStep};
 use crate::filter::compress;
-use crate::filter::headers::HeadDraft;
+use crate::filter::headers::{HeadDraft, range_date};
 use crate::filter::rework::reworks_file;
 use crate::media_types::MediaType;
 use crate::request::Request;
@@ -118,6 +120,7 @@ impl Answer {
             length: Some(file.meta.size),
             transfer: if is_reworked { Transfer::Reworked } else { Transfer::Identity },
             validator: validator(file, location),
+            range_date: range_date(request, self, site, ctx),
             rules: location.rules,
             advertises_ranges: true,
         };
@@ -183,6 +186,7 @@ impl Answer {
             transfer: Transfer::Coded { length },
             // nginx evaluates preconditions before it compresses, so against the strong tag.
             validator: validator(file, location),
+            range_date: RangeDate::Own,
             rules: location.rules,
             advertises_ranges: false,
         };

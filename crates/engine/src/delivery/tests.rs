@@ -8,8 +8,8 @@ use bolide_http::date::http_date;
 use bolide_http::{BodyLen, Method};
 
 use super::{
-    DeliveredBytes, Delivery, DeliveryRefusal, DeliveryRules, Representation, RepresentationSource,
-    Transfer, decide,
+    DeliveredBytes, Delivery, DeliveryRefusal, DeliveryRules, RangeDate, Representation,
+    RepresentationSource, Transfer, decide,
 };
 
 const ETAG: &[u8] = b"\"2ebc98a1-3e8\"";
@@ -121,6 +121,7 @@ fn file() -> Representation<'static> {
         length: Some(LENGTH),
         transfer: Transfer::Identity,
         validator: Validator { etag: Some(ETAG), last_modified: Some(MODIFIED) },
+        range_date: RangeDate::Own,
         rules: DeliveryRules { since: ModifiedSince::Exact, max_ranges: u32::MAX },
         advertises_ranges: true,
     }
@@ -297,6 +298,24 @@ fn the_page_cache_takes_later_dates_for_not_modified() {
     assert_eq!(status(zone, ModifiedSince::Exact), Ok(200), "nginx wants equal dates");
     assert_eq!(status(zone, ModifiedSince::Before), Ok(304));
     assert_eq!(status(page, ModifiedSince::Off), Ok(200));
+}
+
+#[test]
+fn a_date_that_was_added_is_that_of_ranges_and_of_nothing_else() {
+    let (own, added) = (http_date(MODIFIED as i64), http_date(MODIFIED as i64 + 60));
+    let status = |range_date, if_range, if_modified_since| {
+        let range = Some(&b"bytes=0-1"[..]);
+        let conditions = Conditions { range, if_range, if_modified_since, ..Conditions::default() };
+        let representation = Representation { range_date, ..file() };
+        run(&representation, Method::Get, &conditions).map(|delivery| delivery.status)
+    };
+    let date = RangeDate::Added(Some(MODIFIED + 60));
+    assert_eq!(status(date, Some(&added), None), Ok(206));
+    assert_eq!(status(date, Some(&own), None), Ok(200));
+    assert_eq!(status(date, Some(ETAG), None), Ok(206));
+    assert_eq!(status(date, None, Some(&own)), Ok(304));
+    assert_eq!(status(RangeDate::Added(None), Some(&own), None), Ok(200));
+    assert_eq!(status(RangeDate::Added(None), None, None), Ok(206));
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::site::Site;
 use crate::vars::VariableScope;
 
 use super::{Exchange, ExchangeState};
-use crate::persistence::stays;
+use crate::persistence::{is_distrusted, stays};
 
 impl Exchange {
     pub(super) fn respond(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
@@ -34,7 +34,8 @@ impl Exchange {
         let age = self.request.started.mono.since(ctx.conn.started.mono);
         self.answer.head.close |= settings.keepalive_timeout.is_zero()
             || self.request.number_on_conn >= settings.keepalive_requests
-            || age >= settings.keepalive_time;
+            || age >= settings.keepalive_time
+            || is_distrusted(settings.keepalive_disable, self.request.head());
         if let Some(timeout) = settings.keepalive_header
             && !timeout.is_zero()
             && !self.answer.head.close

@@ -8,8 +8,11 @@ use bolide_http::date::http_date;
 use bolide_http::digits::push_decimal;
 use bolide_http::{FieldMap, HttpVersion, Name, Scheme};
 
-use crate::ctx::ClientAddress;
-use crate::site::CompiledLocation;
+use crate::answer::Answer;
+use crate::ctx::{ClientAddress, StepCtx};
+use crate::delivery::RangeDate;
+use crate::request::Request;
+use crate::site::{CompiledLocation, Site};
 use crate::vars::{VariableScope, address, scheme};
 
 /// What a content handler says about its answer.
@@ -127,6 +130,33 @@ pub(crate) fn push_configured(
             fields.push(Name::AltSvc, alt_svc);
         }
     }
+}
+
+/// The date that a range of the answer may have to be of: `add_header Last-Modified` replaces what
+/// the representation has.
+#[inline]
+pub(crate) fn range_date(
+    request: &Request,
+    answer: &Answer,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> RangeDate {
+    // PERF: hardly a location has it.
+    match site.location(request.location).sets_last_modified {
+        true => added_date(&VariableScope::new(request, answer, site, ctx)),
+        false => RangeDate::Own,
+    }
+}
+
+#[cold]
+fn added_date(scope: &VariableScope<'_>) -> RangeDate {
+    let mut headers = scope.location().headers.iter();
+    let Some(last) = headers.rfind(|header| header.name == Name::LastModified) else {
+        return RangeDate::Own;
+    };
+    let mut text = Vec::new();
+    scope.expand(&last.conf.value, &mut text);
+    RangeDate::Added(bolide_http::date::parse(&text))
 }
 
 fn push_expires(

@@ -49,6 +49,8 @@ pub(super) fn push_passed(
             Name::Upgrade => {}
             name if is_hop(name) => continue,
             Name::AcceptRanges if says_ranges => continue,
+            // Which part of the part leaves is said by us.
+            Name::ContentRange if delivery.is_partial() => continue,
             Name::Etag if choice.coding.is_some() => {
                 push_weak(fields, field.value);
                 continue;

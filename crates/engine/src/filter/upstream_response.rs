@@ -16,8 +16,8 @@ use crate::caching::cached_response::say_asked;
 use crate::caching::{Caching, StaleCause};
 use crate::ctx::StepCtx;
 use crate::delivery::{
-    DeliveredBytes, Delivery, DeliveryRules, Representation, RepresentationSource, Transfer,
-    has_no_content, push_range, remove_content_fields,
+    DeliveredBytes, Delivery, DeliveryRules, RangeDate, Representation, RepresentationSource,
+    Transfer, has_no_content, push_range, remove_content_fields,
 };
 use crate::exchange::NextStep;
 use crate::filter::compress::{self, CodingChoice};
@@ -174,8 +174,10 @@ impl Answer {
         let (mut choice, transfer) =
             transfer_of(request, status, head, kind, location, ctx.now.unix_seconds());
         let length = head.fields.get(Name::ContentLength).and_then(number);
-        let representation =
-            upstream_representation(cache, status, length, transfer, head, location);
+        let representation = Representation {
+            range_date: headers::range_date(request, self, site, ctx),
+            ..upstream_representation(cache, status, length, transfer, head, location)
+        };
         let delivery = match self.deliver(request, &representation) {
             Ok(delivery) => delivery,
             Err(next) => {
@@ -419,6 +421,7 @@ fn upstream_representation<'a>(
             etag: head.fields.get(Name::Etag),
             last_modified: head.fields.get(Name::LastModified).and_then(bolide_http::date::parse),
         },
+        range_date: RangeDate::Own,
         rules: DeliveryRules { max_ranges, ..location.rules },
         advertises_ranges: true,
     }

@@ -67,7 +67,7 @@ impl AccessChecks {
             Some((user, password)) => {
                 let mut path = std::mem::take(&mut search.path);
                 path.clear();
-                scope.expand(file, &mut path);
+                scope.push_file(file, |bases| &bases.conf, &mut path);
                 search.path = path;
                 self.check_user(request, search, user, password, site, ctx)
             }

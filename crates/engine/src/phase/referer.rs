@@ -30,7 +30,7 @@ impl VariableScope<'_> {
         let Some(rest) = rest else { return referers.blocked };
         let host_len = rest.iter().position(|byte| matches!(byte, b'/' | b':'));
         let (host, tail) = rest.split_at(host_len.unwrap_or(rest.len()));
-        if host.len() >= HOST_MAX {
+        if host.len() > HOST_MAX {
             return false;
         }
         let host = host.to_ascii_lowercase();

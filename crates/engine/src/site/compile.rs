@@ -397,6 +397,7 @@ fn location(
         },
         fixed_root: settings.root.path.as_text().map(Arc::from),
         roams: settings.root.mapping != Mapping::Whole || settings.root.path.as_text().is_none(),
+        sets_last_modified: headers.iter().any(|header| header.name == Name::LastModified),
         sets_alt_svc: headers.iter().any(|header| header.name == Name::AltSvc),
         headers,
         trailers: parsed(&settings.add_trailers),

@@ -7,7 +7,7 @@ use bolide_http::status::is_bodiless;
 use bolide_http::{BodyLen, HttpVersion, Method, Name};
 
 use super::{VariableScope, VariableValue, joined, joined_from, number, text};
-use crate::persistence::stays;
+use crate::persistence::{is_distrusted, stays};
 
 impl VariableScope<'_> {
     /// Appends what the answer says in the field `name`.
@@ -63,6 +63,7 @@ impl VariableScope<'_> {
         stays(asked)
             && !self.answer.is_complete
             && !self.answer.head.close
+            && !is_distrusted(settings.keepalive_disable, asked)
             && !settings.keepalive_timeout.is_zero()
             && self.request.number_on_conn < settings.keepalive_requests
             && self.request.started.mono.since(self.conn.started.mono) < settings.keepalive_time

@@ -107,7 +107,8 @@ enum LinkRule {
     SameOwner,
 }
 
-/// Opens component by component, so that each link is checked.
+/// Opens component by component, so that each link is checked. As for the kernel, what ends with a
+/// slash is a directory.
 fn walk(path: &[u8], from: usize, rule: LinkRule) -> std::result::Result<OwnedFd, FileFailure> {
     let trusted = from.min(path.len());
     let start = if trusted == 0 { &b"/"[..] } else { &path[..trusted] };
@@ -116,12 +117,17 @@ fn walk(path: &[u8], from: usize, rule: LinkRule) -> std::result::Result<OwnedFd
     while let Some(part) = parts.next() {
         let name = c_path(part)?;
         let last = parts.peek().is_none();
-        let flags = if last { libc::O_RDONLY } else { libc::O_PATH | libc::O_DIRECTORY };
+        let is_directory = !last || path.last() == Some(&b'/');
+        let flags = match (last, is_directory) {
+            (true, true) => libc::O_RDONLY | libc::O_DIRECTORY,
+            (true, false) => libc::O_RDONLY,
+            (false, _) => libc::O_PATH | libc::O_DIRECTORY,
+        };
         let (own, is_link) = stat_at(dir.as_raw_fd(), &name, libc::AT_SYMLINK_NOFOLLOW)?;
         let follow = is_link && rule == LinkRule::SameOwner;
         if is_link && !follow {
             // The errno of the kernel for O_NOFOLLOW, with O_DIRECTORY and without.
-            let errno = if last { libc::ELOOP } else { libc::ENOTDIR };
+            let errno = if is_directory { libc::ENOTDIR } else { libc::ELOOP };
             return Err(FileFailure { errno, call: "open" });
         }
         let extra = if follow { 0 } else { libc::O_NOFOLLOW };
@@ -372,7 +378,35 @@ mod tests {
     use std::io::ErrorKind;
     use std::os::fd::AsRawFd as _;
 
-    use super::{open_unwaiting, write};
+    use std::os::unix::fs::symlink;
+
+    use super::{LinkRule, open_unwaiting, walk, write};
+
+    #[test]
+    fn what_ends_with_a_slash_is_a_directory() {
+        let base = std::env::temp_dir().join(format!("bolide-slash-{}", std::process::id()));
+        std::fs::create_dir_all(base.join("dir")).unwrap();
+        std::fs::write(base.join("file"), b"x").unwrap();
+        symlink("file", base.join("to-file")).unwrap();
+        symlink("dir", base.join("to-dir")).unwrap();
+        let errno = |name: &str, rule| {
+            let path = format!("{}/{name}", base.display());
+            walk(path.as_bytes(), 0, rule).err().map(|failure| failure.errno)
+        };
+        let (refuse, same) = (LinkRule::Refuse, LinkRule::SameOwner);
+        for (name, strictly, by_owner) in [
+            ("file", None, None),
+            ("file/", Some(libc::ENOTDIR), Some(libc::ENOTDIR)),
+            ("to-file", Some(libc::ELOOP), None),
+            ("to-file/", Some(libc::ENOTDIR), Some(libc::ENOTDIR)),
+            ("dir/", None, None),
+            ("to-dir", Some(libc::ELOOP), None),
+            ("to-dir/", Some(libc::ENOTDIR), None),
+        ] {
+            assert_eq!((errno(name, refuse), errno(name, same)), (strictly, by_owner), "{name}");
+        }
+        std::fs::remove_dir_all(base).unwrap();
+    }
 
     /// Another writer may fill the pipe at the same time.
     #[test]

@@ -38,7 +38,8 @@ fn lifetimes_come_from_the_answer_and_then_by_status() {
         (200, "X-Accel-Expires: 5|Cache-Control: no-store".into(), Ok((5, AccelExpires))),
         (200, "X-Accel-Expires: 0|Cache-Control: max-age=9".into(), Err(StoreRefusal::NoStore)),
         (200, format!("{}|Expires: 0", at(50)), Ok((50, AccelExpires))),
-        (200, at(0), Err(StoreRefusal::Stale)),
+        (200, at(0), Ok((0, AccelExpires))),
+        (200, "X-Accel-Expires: @0|Cache-Control: max-age=9".into(), Ok((9, CacheControl))),
         (200, "X-Accel-Expires: off|Cache-Control: max-age=9".into(), Ok((9, CacheControl))),
         (200, "Set-Cookie: a=1".into(), Err(StoreRefusal::SetCookie)),
         (200, "Vary: *".into(), Err(StoreRefusal::Vary)),
@@ -51,6 +52,22 @@ fn lifetimes_come_from_the_answer_and_then_by_status() {
         let decision = case.decide();
         let found = case.refusal().map_or(Ok((decision.ttl, decision.source)), Err);
         assert_eq!(found, expected, "{status} {answer}");
+    }
+}
+
+#[test]
+fn a_moment_that_has_passed_is_kept_as_what_expired_then() {
+    for line in ["stale-while-revalidate=7", "no-cache, stale-while-revalidate=7"] {
+        for answer in [
+            format!("X-Accel-Expires: @1|Cache-Control: {line}"),
+            format!("Cache-Control: {line}|X-Accel-Expires: @1"),
+        ] {
+            let case = Case { policy: policy(), answer: &answer, ..Case::default() };
+            assert_eq!(case.refusal(), None, "{answer}");
+            let decision = case.decide();
+            assert_eq!((decision.ttl, decision.stale_while_revalidate), (0, 7), "{answer}");
+            assert_eq!(decision.times(NOW).expires_ms, 1000 + NOW % 1000);
+        }
     }
 }
 
