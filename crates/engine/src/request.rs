@@ -76,7 +76,8 @@ pub(crate) struct Request {
     pub(crate) limit_rate: Cell<Option<u64>>,
     /// Whether `rewrite` changed the path, so that the location has to be looked for again.
     pub(crate) uri_changed: bool,
-    /// Whether a `rewrite` that a `break` followed changed the path, so that it may not belong to the location.
+    /// Whether a `rewrite` that a `break` followed changed the path, so that it may not belong to
+    /// the location.
     pub(crate) rewritten_here: bool,
     /// Whether groups of an encoded path are encoded again when they are read.
     pub(crate) encodes_groups: bool,

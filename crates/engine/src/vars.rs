@@ -3,6 +3,7 @@
 //! Knows every variable of the language; one whose feature is not there is absent.
 
 mod date;
+mod file_names;
 mod proxy_protocol;
 mod real_root;
 mod sent;
@@ -12,10 +13,9 @@ mod upstream;
 
 use std::io::Write as _;
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use bolide_base::TcpInfo;
-use bolide_conf::model::{Mapping, PathBases};
+use bolide_conf::model::Mapping;
 use bolide_conf::vars::{FieldName, Template, TemplatePart, Var};
 use bolide_http::digits::push_decimal;
 use bolide_http::escape::{UriPart, push_uri};
@@ -131,24 +131,6 @@ impl<'a> VariableScope<'a> {
         match &location.fixed_root {
             Some(root) => out.extend_from_slice(root),
             None => self.push_file(&location.settings.root.path, |bases| &bases.prefix, out),
-        }
-    }
-
-    /// Appends the name of a file that variables give; a relative one is below a directory.
-    pub(crate) fn push_file(
-        &self,
-        text: &Template,
-        base: fn(&PathBases) -> &Arc<[u8]>,
-        out: &mut Vec<u8>,
-    ) {
-        let start = out.len();
-        self.expand(text, out);
-        if out.get(start) != Some(&b'/')
-            && let Some(http) = self.site.http()
-        {
-            let base = base(&http.bases);
-            let slash = (base.last() != Some(&b'/')).then_some(b'/');
-            out.splice(start..start, base.iter().copied().chain(slash));
         }
     }
 

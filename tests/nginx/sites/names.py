@@ -40,7 +40,9 @@ server(
 server(
     "files that variables name",
     """
-    location /w/ { auth_basic x; auth_basic_user_file $arg_f; root @DIR@/www; try_files /hello.txt =404; }
+    location /w/ {
+        auth_basic x; auth_basic_user_file $arg_f; root @DIR@/www; try_files /hello.txt =404;
+    }
     location /r/ { root $arg_d; try_files /hello.txt =404; }
     location /q/ { root $arg_d$arg_e; return 200 "$document_root $request_filename"; }
     location = /a { alias $arg_d; }
@@ -95,7 +97,6 @@ server(
     location ~ ^/from/(.*)$ { disable_symlinks on from=@DIR@; alias @DIR@/www/$1; }
     location ~ ^/own/(.*)$ { disable_symlinks if_not_owner; alias @DIR@/www/$1; }
     location ~ ^/part/(.*)$ { disable_symlinks if_not_owner from=@DIR@/www; alias @DIR@/www/$1; }
-    location ~ ^/file/(.*)$ { disable_symlinks if_not_owner; try_files $arg_x =404; alias @DIR@/www/; }
 """,
     [
         f"GET /{how}/{name}{slash}"

@@ -16,7 +16,8 @@ server(
     location / { proxy_pass http://@ORIGIN@; }
     early_hints $http_e $arg_e;
     location /off/ { early_hints 0; proxy_pass http://@ORIGIN@; }
-    location /on/ { early_hints 0; early_hints 1; proxy_hide_header X-Hidden; proxy_pass http://@ORIGIN@; }
+    location /on/ { early_hints 0; early_hints 1; proxy_hide_header X-Hidden;
+        proxy_pass http://@ORIGIN@; }
     location /small/ { early_hints on; proxy_buffer_size 200; proxy_buffers 4 200;
         proxy_busy_buffers_size 200; proxy_pass http://@ORIGIN@; }
     location /within/ { early_hints on; ssi on; ssi_types *; proxy_pass http://@ORIGIN@; }
@@ -49,7 +50,8 @@ server(
     location /i/ { set $args z; break; proxy_pass http://@ORIGIN@/zzz/; }
     location /j/ { error_page 418 = /k/x; rewrite ^ /other; break; return 418; }
     location /k/ { proxy_pass http://@ORIGIN@/zzz/; }
-    location /l/ { if (-f /none) { break; } rewrite ^ /other; break; proxy_pass http://@ORIGIN@/zzz/; }
+    location /l/ { if (-f /none) { break; } rewrite ^ /other; break;
+        proxy_pass http://@ORIGIN@/zzz/; }
     location /m/ { error_page 404 = /b/m; rewrite ^ /other; break; proxy_intercept_errors on;
         proxy_pass http://@ORIGIN@/raw/485454502f312e3120343034204e6f0d0a0d0a; }
 """,
@@ -92,7 +94,8 @@ server(
     location @named { return 200 "$limit_rate"; }
     location /again { return 403; }
     location /kept/ { proxy_pass http://@ORIGIN@/; proxy_cache one; proxy_cache_valid 1m; }
-    location /errors/ { proxy_intercept_errors on; error_page 404 /limited; proxy_pass http://@ORIGIN@; }
+    location /errors/ { proxy_intercept_errors on; error_page 404 /limited;
+        proxy_pass http://@ORIGIN@; }
 """,
     [
         *PACES,
@@ -103,14 +106,34 @@ server(
     ],
     before="proxy_cache_path @LOGS@/paces keys_zone=one:1m; proxy_cache_key $request_uri;",
 )
-SINGLE = (
-    "Content-Type Date Last-Modified ETag Server Location Refresh Expires X-Accel-Expires "
-    "X-Accel-Redirect X-Accel-Limit-Rate"
-).split()
-OFTEN = (
-    "X-A Vary Link Cache-Control Set-Cookie WWW-Authenticate Content-Disposition Upgrade "
-    "Accept-Ranges Content-Encoding X-Accel-Charset X-Accel-Buffering Content-Language"
-).split()
+SINGLE = [
+    "Content-Type",
+    "Date",
+    "Last-Modified",
+    "ETag",
+    "Server",
+    "Location",
+    "Refresh",
+    "Expires",
+    "X-Accel-Expires",
+    "X-Accel-Redirect",
+    "X-Accel-Limit-Rate",
+]
+OFTEN = [
+    "X-A",
+    "Vary",
+    "Link",
+    "Cache-Control",
+    "Set-Cookie",
+    "WWW-Authenticate",
+    "Content-Disposition",
+    "Upgrade",
+    "Accept-Ranges",
+    "Content-Encoding",
+    "X-Accel-Charset",
+    "X-Accel-Buffering",
+    "Content-Language",
+]
 server(
     "fields that come again",
     """

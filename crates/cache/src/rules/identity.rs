@@ -260,6 +260,7 @@ pub fn named<'a>(out: &mut Vec<u8>, name: &'a [u8], fields: &FieldMap, cookies: 
         return;
     }
     if let Some(field) = name.strip_prefix(SENT) {
+        debug_assert!(!field.is_empty(), "`Vary` names no field without a name");
         out.push(b's');
         push_sent(out, field, fields);
         return;

@@ -50,6 +50,10 @@ pub(crate) fn decide(
     }
     decision.ttl = seconds;
     decision.source = source;
+    assert!(
+        decision.expired_for == 0 || decision.ttl == 0,
+        "what had expired when it arrived is not fresh"
+    );
     if !policy.ignore.vary {
         decision.vary = varied(answer.fields).ok_or(StoreRefusal::Vary)?;
     }
