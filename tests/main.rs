@@ -44,6 +44,7 @@ mod limiting;
 mod limits;
 mod liveness;
 mod log_files;
+mod log_order;
 mod log_targets;
 mod logs;
 mod lscache;

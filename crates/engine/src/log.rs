@@ -196,6 +196,13 @@ impl Logs {
         self.pending == 0
     }
 
+    /// Whether a line waits that its target may be offered now.
+    #[inline]
+    #[must_use]
+    pub fn has_due(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
     /// Lets `write` append one line, its newline included, to `target`.
     pub fn line(&mut self, target: LogTarget<'_>, now: Instant, write: impl FnOnce(&mut Vec<u8>)) {
         let Some(index) = self.slot(target) else {

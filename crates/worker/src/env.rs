@@ -17,6 +17,7 @@ use bolide_wire::{HeadPool, StreamOwner, WireEvent};
 
 use crate::accepting::Listeners;
 use crate::exchange_table::ActiveExchange;
+use crate::endings::SocketEnd;
 use crate::generation::Generation;
 use crate::kept_answers::KeptAnswers;
 use crate::log::LogFiles;
@@ -54,6 +55,8 @@ pub(crate) struct WorkerEnv<I> {
     pub(crate) files: bolide_files::FileTable,
     pub(crate) logs: Logs,
     pub(crate) log_files: LogFiles,
+    /// Sockets of clients that end when the lines of the turn are written.
+    pub(crate) endings: Vec<SocketEnd>,
     pub(crate) prng: Prng,
     /// The number of the last connection.
     pub(crate) serial: u64,
@@ -98,6 +101,7 @@ impl<I: Io> WorkerEnv<I> {
             files: bolide_files::FileTable::new(seed),
             logs,
             log_files,
+            endings: Vec::new(),
             prng: Prng::new(seed),
             serial: u64::from(number) << 48,
             tally: tallies.of(number),

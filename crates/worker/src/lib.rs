@@ -10,6 +10,7 @@ mod clients;
 mod disk_lookup;
 pub mod disk_writer;
 mod effects;
+mod endings;
 mod env;
 mod exchange_table;
 mod exchange_timers;

@@ -1,6 +1,7 @@
 //! From bodies to the socket: pull, frame, seal, one gathered write per turn.
 
 use bolide_base::{Bound, CopyPolicy, SlabKey};
+use bolide_engine::Due;
 use bolide_io::{Io, Reset};
 
 use crate::bodies::Bodies;
@@ -9,6 +10,14 @@ use crate::segments::SHARE_MIN;
 use crate::tcp::TcpConn;
 use crate::tcp_output::Flushed;
 use crate::worker::Worker;
+
+/// How many answers one write may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answers {
+    One,
+    /// Those of a pipeline.
+    Several,
+}
 
 impl<I: Io> Worker<I> {
     /// Writes what the connection has to say, once.
@@ -24,7 +33,10 @@ impl<I: Io> Worker<I> {
             Flushed::Part => return,
             Flushed::Dead => return self.requests.close(key, Reset::Yes),
         }
-        self.gather(key);
+        if self.gather(key) == Answers::Several {
+            // The client must not have the second answer before the line of the first is written.
+            self.requests.env.write_logs(Due::Only);
+        }
         let (tcp, env) = self.requests.tcp();
         if !env.scratch.chain.is_empty() {
             let is_alive = tcp.send(key, env);
@@ -37,9 +49,10 @@ impl<I: Io> Worker<I> {
     }
 
     /// Collects the bytes of this turn in the scratch chain.
-    fn gather(&mut self, key: SlabKey<TcpConn>) {
-        let Some(conn) = self.requests.clients.tcp.conns.get_mut(key) else { return };
-        let Some(framing) = &conn.framing else { return };
+    fn gather(&mut self, key: SlabKey<TcpConn>) -> Answers {
+        let mut answers = Answers::One;
+        let Some(conn) = self.requests.clients.tcp.conns.get_mut(key) else { return answers };
+        let Some(framing) = &conn.framing else { return answers };
         let plain = framing.is_plain_h1() && conn.session.is_none();
         let weave = if plain { CopyPolicy::Shared(SHARE_MIN) } else { CopyPolicy::Contiguous };
         self.requests.env.scratch.chain.configure(weave, plain);
@@ -86,12 +99,14 @@ impl<I: Io> Worker<I> {
             };
             let input = std::mem::take(&mut conn.input);
             let before = input.len();
+            answers = Answers::Several;
             self.feed(key, &input);
             let left = self.requests.clients.tcp.conns.get(key).map_or(0, |conn| conn.input.len());
             if left == before {
                 break;
             }
         }
+        answers
     }
 
     /// Decides what follows a write.

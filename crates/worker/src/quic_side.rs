@@ -12,7 +12,7 @@ use std::time::Duration;
 use bolide_base::limits::CONNS_MAX;
 use bolide_base::{Instant, Now, Slab, SlabKey};
 use bolide_conf::model::LogLevel;
-use bolide_engine::{ClientAddress, ConnInfo, TallyCount};
+use bolide_engine::{ClientAddress, ConnInfo, Due, TallyCount};
 use bolide_http::Scheme;
 use bolide_io::listen::Listener;
 use bolide_io::{DatagramOut, Interest, Io, UdpBatch};
@@ -475,6 +475,8 @@ impl QuicSide {
         if outgoing.is_empty() {
             return;
         }
+        // The end of a connection may be among them: see `endings.rs`.
+        env.write_logs(Due::Only);
         let Some(udp) = self.udp.get_mut(slot) else { return outgoing.clear() };
         for trains in outgoing.trains().chunks(TRAINS_MAX) {
             let mut out = [EMPTY; TRAINS_MAX];

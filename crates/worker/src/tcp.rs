@@ -14,8 +14,7 @@ use bolide_base::deadline_queue::Armed;
 use bolide_base::{Instant, Segment};
 use bolide_conf::model::CloseSettings;
 use bolide_engine::{ConnInfo, TallyCount, TlsFacts};
-use bolide_io::{Fd, Io};
-use bytes::Bytes;
+use bolide_io::Fd;
 
 use crate::framing::ConnFraming;
 use crate::generation::Generation;
@@ -147,16 +146,12 @@ impl TcpConn {
     }
 
     /// RFC 8446 §6.1: a close_notify is sent before the end of our side, unless an alert was.
-    pub(crate) fn say_goodbye(&mut self, io: &mut impl Io) {
-        let Some(session) = self.session.as_mut().filter(|_| self.unsent.is_empty()) else {
-            return;
-        };
+    pub(crate) fn goodbye(&mut self) -> Vec<u8> {
         let mut goodbye = Vec::new();
-        session.close(&mut goodbye);
-        if !goodbye.is_empty() {
-            // A peer that has no room for two dozen bytes does not wait for them either.
-            let _ = io.send_segment(self.fd, &Segment::Bytes(Bytes::from(goodbye)));
+        if let Some(session) = self.session.as_mut().filter(|_| self.unsent.is_empty()) {
+            session.close(&mut goodbye);
         }
+        goodbye
     }
 
     /// What the connection waits for, as its parts say.

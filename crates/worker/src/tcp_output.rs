@@ -5,6 +5,7 @@ use bolide_conf::model::LingeringClose;
 use bolide_io::{Io, Reset, Sent};
 
 use crate::bodies::is_same;
+use crate::endings::{EndOfSocket, SocketEnd};
 use crate::env::WorkerEnv;
 use crate::segments::{advance, keep_rest, segment_len};
 use crate::tcp::{ROOM_MIN, TcpConn};
@@ -166,7 +167,6 @@ impl TcpSide {
     fn finish<I: Io>(&mut self, key: SlabKey<TcpConn>, env: &mut WorkerEnv<I>) -> Option<Reset> {
         let conn = self.conns.get_mut(key)?;
         debug_assert!(conn.unsent.is_empty() && !conn.lingering, "all of the answer has left");
-        conn.say_goodbye(&mut env.io);
         let manners = *conn.manners();
         let lingers = conn.framing.as_ref().is_some_and(|framing| match manners.lingering {
             LingeringClose::Off if framing.is_plain_h1() => false,
@@ -176,9 +176,10 @@ impl TcpSide {
         if conn.eof || !lingers && !conn.draining {
             return Some(Reset::No);
         }
+        let goodbye = conn.goodbye();
         // Closing with unread bytes would make the kernel reset the connection, and the client
         // might lose the answer with it.
-        env.io.shut_write(conn.fd);
+        env.end(SocketEnd { fd: conn.fd, goodbye, how: EndOfSocket::Writing });
         conn.lingering = true;
         conn.linger_until = env.now.mono.after(manners.lingering_time);
         conn.input = Vec::new();

@@ -14,6 +14,7 @@ use bolide_http::RequestHead;
 use bolide_io::{Interest, Io, Reset};
 use bolide_wire::StreamOwner;
 
+use crate::endings::{EndOfSocket, SocketEnd};
 use crate::env::WorkerEnv;
 use crate::framing::ConnFraming;
 use crate::generation::Generation;
@@ -98,12 +99,12 @@ impl TcpSide {
         // The end of a body may be the end of the connection: one that was cut must not look
         // complete.
         let is_whole = |framing: &ConnFraming| framing.is_idle() || !framing.is_plain_h1();
-        if reset == Reset::No && conn.framing.as_ref().is_none_or(is_whole) {
-            conn.say_goodbye(&mut env.io);
-        }
+        let is_whole = conn.is_finished() || conn.framing.as_ref().is_none_or(is_whole);
+        let is_polite = reset == Reset::No && is_whole;
+        let goodbye = if is_polite { conn.goodbye() } else { Vec::new() };
         env.tally.remove(TallyCount::Active);
         conn.counted.into_iter().for_each(|count| env.tally.remove(count));
-        env.close(conn.fd, reset);
+        env.end(SocketEnd { fd: conn.fd, goodbye, how: EndOfSocket::Closed(reset) });
     }
 
     /// Puts the connection among those that may write this turn.

@@ -160,6 +160,10 @@ impl<I: Io> Worker<I> {
         debug_assert!(ready.is_empty(), "every report is acted on");
         self.ready = ready;
         self.does(Doing::Reading);
+        if !again.is_empty() {
+            // They may ask again what was answered in this turn.
+            self.requests.env.write_logs(bolide_engine::Due::Only);
+        }
         for key in again.drain(..) {
             self.receive(key);
         }
@@ -181,7 +185,7 @@ impl<I: Io> Worker<I> {
         self.does(Doing::Cache);
         self.requests.env.tend_cache();
         self.does(Doing::Logs);
-        self.requests.env.write_logs(bolide_engine::Due::Only);
+        self.requests.env.write_logs_and_end();
         debug_assert!(
             !is_all
                 || self.requests.env.wheel.next().is_none_or(|at| at > self.requests.env.now.mono),

@@ -1,0 +1,63 @@
+//! How sockets of clients end: behind the log lines of what they asked.
+//!
+//! Owns the order of the two, and refuses to end a socket while a line is due that can be written. As
+//! in nginx, a client that sees the end of its connection finds its requests in the log. Lines leave
+//! once per turn, and so the ends wait for them; a turn without lines ends sockets at once.
+
+use bolide_base::Segment;
+use bolide_engine::Due;
+use bolide_io::{Fd, Io, Reset};
+use bytes::Bytes;
+
+use crate::env::WorkerEnv;
+
+/// What of a socket ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EndOfSocket {
+    /// Our side: the client is read to its own end.
+    Writing,
+    /// All of it.
+    Closed(Reset),
+}
+
+/// The end of a client's socket.
+#[derive(Debug)]
+pub(crate) struct SocketEnd {
+    pub(crate) fd: Fd,
+    /// The last bytes to send, if there are any: a client of TLS takes them for the end.
+    pub(crate) goodbye: Vec<u8>,
+    pub(crate) how: EndOfSocket,
+}
+
+impl<I: Io> WorkerEnv<I> {
+    /// Ends a socket, behind the lines that are due.
+    pub(crate) fn end(&mut self, end: SocketEnd) {
+        if self.logs.has_due() || !self.endings.is_empty() {
+            self.endings.push(end);
+        } else {
+            self.end_now(end);
+        }
+    }
+
+    /// Writes the lines that are due, then ends the sockets that waited for them.
+    pub(crate) fn write_logs_and_end(&mut self) {
+        self.write_logs(Due::Only);
+        let mut endings = std::mem::take(&mut self.endings);
+        for end in endings.drain(..) {
+            self.end_now(end);
+        }
+        self.endings = endings;
+    }
+
+    fn end_now(&mut self, end: SocketEnd) {
+        let SocketEnd { fd, goodbye, how } = end;
+        if !goodbye.is_empty() {
+            // A peer that has no room for two dozen bytes does not wait for them either.
+            let _ = self.io.send_segment(fd, &Segment::Bytes(Bytes::from(goodbye)));
+        }
+        match how {
+            EndOfSocket::Writing => self.io.shut_write(fd),
+            EndOfSocket::Closed(reset) => self.close(fd, reset),
+        }
+    }
+}
