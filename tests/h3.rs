@@ -14,7 +14,7 @@ const WINDOWS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/h3_windows.py"
 
 #[test]
 fn malformed_http3_gets_the_error_that_the_rfc_prescribes() {
-    let server = site("");
+    let server = site("location /slow/ { alias @DIR@/www/; limit_rate 100; }");
     let cert = server.home().dir().join("cert.pem");
     let port = server.https().port().to_string();
     let done = python(BATTERY, [port.as_str(), cert.to_str().unwrap()]).succeeded();

@@ -243,6 +243,16 @@ async def after_a_cancelled_request(peer):
     return await peer.outcome(peer.request(head()))
 
 
+@case("reset 0x10c")
+async def a_response_that_is_stopped_on_its_way(peer):
+    peer.control()
+    stream = peer.request(head(pseudo=replaced(":path", "/slow/big.bin")))
+    await peer.until(lambda: stream in peer.streams)
+    peer._quic.stop_stream(stream, 0x10C)
+    peer.transmit()
+    return await peer.outcome(stream)
+
+
 @case("status 400", "status 431", "reset 0x10e", "reset 0x107", "conn 0x107")
 async def field_section_too_large(peer):
     peer.control()

@@ -49,6 +49,7 @@ mod log_targets;
 mod logs;
 mod lscache;
 mod overtime;
+mod pace;
 mod page_cache;
 mod php;
 mod php_chaos;

@@ -154,6 +154,13 @@ pub trait BodySource {
     /// Appends at most `max` bytes of the body of `user` to `out`.
     fn pull(&mut self, user: StreamOwner, max: usize, out: &mut SendChain) -> Pull;
 
+    /// Of `want` bytes in front of the body of `user`, whose response has a pace: how many may be
+    /// sent now. If not all may, the response waits for `body_ready`.
+    fn admit(&mut self, user: StreamOwner, want: usize) -> usize {
+        let _ = user;
+        want
+    }
+
     /// Adds the trailer fields of the response of `user` to `fields`. The framing calls it once,
     /// after the last byte of a body whose head set `trailed`, even where the protocol cannot send
     /// trailers.

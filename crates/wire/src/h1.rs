@@ -145,6 +145,8 @@ enum Expectation {
 enum Source {
     Ready,
     Pending,
+    /// The pace of the response holds its head.
+    Held,
 }
 
 /// One HTTP/1.x client connection.
@@ -189,6 +191,8 @@ pub struct H1Conn {
     going: bool,
     /// The response ends with trailer fields.
     trailed: bool,
+    /// The response has a pace, which its head keeps to.
+    paced: bool,
     /// The next head had begun when the previous response was complete.
     pipelined: bool,
 }
@@ -221,6 +225,7 @@ impl Default for H1Conn {
             lingers: false,
             going: false,
             trailed: false,
+            paced: false,
             pipelined: false,
         }
     }
@@ -304,6 +309,9 @@ impl H1Conn {
     /// Whether [`Self::transmit`] could append bytes now.
     #[must_use]
     pub const fn has_output(&self) -> bool {
+        if matches!(self.source, Source::Held) {
+            return false;
+        }
         let ready = matches!(
             (self.answer, self.source),
             (Answer::Sending(BodyFraming::Empty), _) | (Answer::Sending(_), Source::Ready)

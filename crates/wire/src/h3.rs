@@ -409,10 +409,18 @@ impl H3Conn {
         Ok(())
     }
 
+    /// The response that was given to [`Self::respond`] has a pace: its head is sent as
+    /// [`BodySource::admit`] allows.
+    pub fn keep_pace(&mut self, stream: StreamId) {
+        if let Some((_, stream)) = self.streams.find(stream) {
+            stream.send.is_paced = stream.send.is_answered;
+        }
+    }
+
     /// A body that was pending has bytes again.
     pub fn body_ready(&mut self, stream: StreamId) {
         if let Some((slot, stream)) = self.streams.find(stream) {
-            stream.send.is_pending = false;
+            (stream.send.is_pending, stream.send.is_held) = (false, false);
             self.queue(slot);
         }
     }

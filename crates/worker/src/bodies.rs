@@ -8,6 +8,7 @@ use bolide_wire::{BodySource, Pull, StreamOwner};
 
 use crate::exchange_table::ActiveExchange;
 use crate::subrequest_tree::SubrequestTree;
+use crate::throttle::Allowance;
 
 /// Bytes read from a file in one call.
 const READ_MAX: usize = 128 * 1024;
@@ -40,6 +41,19 @@ impl<I: Io> BodySource for Bodies<'_, I> {
         self.pull_paced(user, max, out)
     }
 
+    fn admit(&mut self, user: StreamOwner, want: usize) -> usize {
+        let admitted = self.allowed(user).min(want);
+        let live = self.exchanges.get_mut(SlabKey::from_bits(user));
+        if let Some(pace) = live.and_then(|live| live.pace.as_mut()) {
+            pace.advance_bare(admitted as u64);
+        }
+        if admitted < want {
+            // It is woken for the rest.
+            let _ = self.allowed(user);
+        }
+        admitted
+    }
+
     fn trailers(&mut self, user: StreamOwner, fields: &mut bolide_http::FieldMap) {
         if let Some(live) = self.exchanges.get_mut(SlabKey::from_bits(user)) {
             live.exchange.trailers(&self.around, fields);
@@ -65,20 +79,37 @@ impl<I: Io> Bodies<'_, I> {
         let Some(live) = self.exchanges.get_mut(SlabKey::from_bits(user)) else {
             return Pull::Broken;
         };
-        let Some(throttle) = &live.throttle else { return self.pull_some(user, max, out) };
-        let allowed = throttle.allowed(self.around.now.mono);
+        if live.pace.is_none() {
+            return self.pull_some(user, max, out);
+        }
+        let allowed = self.allowed(user);
         if allowed == 0 {
-            self.paced.push((user, throttle.next(self.around.now.mono)));
             return Pull::Pending;
         }
         let before = out.len();
         let pull = self.pull_some(user, max.min(allowed), out);
         if let Some(live) = self.exchanges.get_mut(SlabKey::from_bits(user))
-            && let Some(throttle) = &mut live.throttle
+            && let Some(pace) = &mut live.pace
         {
-            throttle.advance(out.len() - before);
+            pace.advance(out.len() - before);
         }
         pull
+    }
+
+    /// Bytes that the pace of an answer lets leave now; if there are none, it is woken when there
+    /// are.
+    fn allowed(&mut self, user: StreamOwner) -> usize {
+        let live = self.exchanges.get_mut(SlabKey::from_bits(user));
+        let Some(pace) = live.and_then(|live| live.pace.as_mut()) else { return usize::MAX };
+        match pace.allowed(self.around.now.mono) {
+            Allowance::Bytes(bytes) => bytes,
+            Allowance::From(at) => {
+                if pace.is_to_be_woken(at) {
+                    self.paced.push((user, at));
+                }
+                0
+            }
+        }
     }
 
     fn pull_some(&mut self, user: StreamOwner, max: usize, out: &mut SendChain) -> Pull {

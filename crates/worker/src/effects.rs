@@ -4,15 +4,16 @@ use bolide_base::SlabKey;
 use bolide_conf::model::LogLevel;
 use bolide_engine::{SpoolPlace, StepEffect, Wake};
 use bolide_files::VariantKey;
+use bolide_http::BodyLen;
 use bolide_io::{Io, Reset};
 use bolide_upstream::OriginRequest;
 use bytes::Bytes;
 
 use crate::exchange_table::{ActiveExchange, Owner};
-use crate::framing::{Cut, ResetCause, StreamAct};
+use crate::framing::{ConnFraming, Cut, ResetCause, StreamAct};
 use crate::look::look;
 use crate::requests::Requests;
-use crate::throttle::Throttle;
+use crate::throttle::{AnswerPace, PacedFraming};
 use crate::token::PollToken;
 
 impl<I: Io> Requests<I> {
@@ -136,17 +137,51 @@ impl<I: Io> Requests<I> {
             Owner::Quic(conn) => {
                 let answered = self.clients.quic.conns.get_mut(conn)?.h3.respond(live.stream, head);
                 self.clients.quic.mark(conn);
-                answered
+                answered.map(|()| 0)
             }
             Owner::PostAction(_) => return None,
             // Only the page has a pace.
             Owner::Parent(page) => return self.respond_fragment(key, page),
         };
-        if paced && let Some((live, mut ctx)) = self.lend(key) {
-            let rate = live.exchange.rate(&mut ctx);
-            live.throttle = Throttle::new(rate, ctx.now.mono);
+        if paced && let Ok(left_already) = answered {
+            self.pace(key, left_already);
         }
         answered.is_err().then_some(Wake::ClientGone)
+    }
+
+    /// Gives the answer that has just begun its pace.
+    fn pace(&mut self, key: SlabKey<ActiveExchange>, left_already: u64) {
+        let Some((live, mut ctx)) = self.lend(key) else { return };
+        let rate = live.exchange.rate(&mut ctx);
+        let is_of_known_length = !matches!(live.exchange.head().body, BodyLen::Unknown);
+        let (owner, stream) = (live.owner, live.stream);
+        if rate.per_second == 0 {
+            return;
+        }
+        let framing = match owner {
+            Owner::Tcp(conn) => {
+                let conn = self.clients.tcp.conns.get_mut(conn);
+                let Some(framing) = conn.and_then(|conn| conn.framing.as_mut()) else { return };
+                let kind = match framing {
+                    ConnFraming::H1(_) if is_of_known_length => PacedFraming::Bare,
+                    ConnFraming::H1(_) => PacedFraming::Chunked,
+                    ConnFraming::H2(_) => PacedFraming::H2,
+                };
+                framing.keep_pace(stream);
+                kind
+            }
+            Owner::Quic(conn) => {
+                let Some(conn) = self.clients.quic.conns.get_mut(conn) else { return };
+                conn.h3.keep_pace(stream);
+                if is_of_known_length { PacedFraming::Bare } else { PacedFraming::H3 }
+            }
+            Owner::Parent(_) | Owner::PostAction(_) => return,
+        };
+        if let Some(live) = self.exchanges.live.get_mut(key) {
+            let mut pace = AnswerPace::new(rate, framing);
+            pace.skip(left_already);
+            live.pace = Some(pace);
+        }
     }
 
     pub(crate) fn with_stream(&mut self, key: SlabKey<ActiveExchange>, act: StreamAct) {

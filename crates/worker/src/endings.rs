@@ -1,8 +1,8 @@
 //! How sockets of clients end: behind the log lines of what they asked.
 //!
-//! Owns the order of the two, and refuses to end a socket while a line is due that can be written. As
-//! in nginx, a client that sees the end of its connection finds its requests in the log. Lines leave
-//! once per turn, and so the ends wait for them; a turn without lines ends sockets at once.
+//! Owns the order of the two, and refuses to end a socket while a line is due that can be written.
+//! As in nginx, a client that sees the end of its connection finds its requests in the log. Lines
+//! leave once per turn, and so the ends wait for them; a turn without lines ends sockets at once.
 
 use bolide_base::Segment;
 use bolide_engine::Due;
@@ -47,6 +47,14 @@ impl<I: Io> WorkerEnv<I> {
             self.end_now(end);
         }
         self.endings = endings;
+    }
+
+    /// Ends the sockets that wait for the lines of this turn, as their descriptors are needed now;
+    /// false if there are none. One that ends next need not wait for what is logged so far.
+    pub(crate) fn end_waiting(&mut self) -> bool {
+        let were_some = !self.endings.is_empty();
+        self.write_logs_and_end();
+        were_some
     }
 
     fn end_now(&mut self, end: SocketEnd) {

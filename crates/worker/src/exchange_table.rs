@@ -15,7 +15,7 @@ use crate::quic_conn::QuicConn;
 use crate::subject::Subject;
 use crate::subrequest_tree::SubrequestTree;
 use crate::tcp::TcpConn;
-use crate::throttle::Throttle;
+use crate::throttle::AnswerPace;
 
 /// Exchanges kept for reuse, so that a warm worker allocates none.
 const SPARE_MAX: usize = 1024;
@@ -40,7 +40,7 @@ pub(crate) struct ActiveExchange {
     pub(crate) owner: Owner,
     pub(crate) stream: StreamId,
     /// The pace of its answer, if that is limited.
-    pub(crate) throttle: Option<Throttle>,
+    pub(crate) pace: Option<AnswerPace>,
     /// The request to an origin that is under way for it.
     pub(crate) fetch: Option<SlabKey<LiveFetch>>,
     /// What listens for the store to the fetch that is about to begin.
@@ -68,7 +68,7 @@ impl ActiveExchange {
             exchange,
             owner,
             stream,
-            throttle: None,
+            pace: None,
             fetch: None,
             fill: None,
             paused: false,

@@ -21,7 +21,7 @@ impl<I: Io> Worker<I> {
     /// The moment has come that an exchange, or the pace of its answer, waited for.
     pub(crate) fn expire_exchange_of(&mut self, key: SlabKey<ActiveExchange>) {
         let Some(live) = self.requests.exchanges.live.get(key) else { return };
-        if live.throttle.is_some() {
+        if live.pace.is_some() {
             self.requests.with_stream(key, StreamAct::Ready);
         } else {
             self.requests.step(key, Wake::Deadline);
@@ -54,7 +54,7 @@ impl<I: Io> Worker<I> {
         }
         let timeout = live.send_timeout();
         // One that we hold ourselves may be slow.
-        let due = if live.throttle.is_some() { now } else { live.moved }.after(timeout);
+        let due = if live.pace.is_some() { now } else { live.moved }.after(timeout);
         if due > now {
             return self.requests.env.wheel.arm_once(due, PollToken::Stall(key).pack());
         }

@@ -142,15 +142,25 @@ impl ConnFraming {
         }
     }
 
+    /// Gives a response; how many bytes of it leave whatever its pace is.
     pub(crate) fn respond(
         &mut self,
         stream: StreamId,
         head: &ResponseHead,
         replies: &mut Replies,
-    ) -> Result<(), RespondError> {
+    ) -> Result<u64, RespondError> {
         match self {
-            Self::H1(conn) => conn.respond(stream, head, replies),
+            Self::H1(conn) => conn.respond(stream, head, replies).map(|()| 0),
             Self::H2(conn) => conn.respond(stream, head),
+        }
+    }
+
+    /// The response that was given has a pace.
+    pub(crate) fn keep_pace(&mut self, stream: StreamId) {
+        match self {
+            Self::H1(conn) => conn.keep_pace(stream),
+            // Its head is a frame, which leaves at once.
+            Self::H2(_) => {}
         }
     }
 

@@ -30,8 +30,9 @@ impl<I: Io> Worker<I> {
                 Accepted::Gone => {}
                 Accepted::Failed(errno) => {
                     self.requests.env.tell_refused(errno);
-                    let may_go_on = is_dearth(errno) && self.make_room();
-                    if !may_go_on {
+                    let has_room = is_dearth(errno)
+                        && (self.requests.env.end_waiting() || self.make_room());
+                    if !has_room {
                         return self.requests.env.rest_listeners();
                     }
                 }

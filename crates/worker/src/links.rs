@@ -152,8 +152,7 @@ impl Origins {
         let request = live.fetch.request();
         let settings = live.conn_settings();
         link.conn.start(&request.params, request.body_len, &settings);
-        link.throttle =
-            Throttle::new(bolide_engine::Rate { per_second: request.rate, after: 0 }, now);
+        link.throttle = Throttle::new(request.rate, now);
         (link.is_started, live.pulled) = (true, 0);
         self.links.mark_link(key);
         // Origins that speak first, or have died, were reported before a fetch listened.

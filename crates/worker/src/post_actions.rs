@@ -18,7 +18,7 @@ impl<I: Io> Requests<I> {
         self.drop_fetch(key);
         let Some(live) = self.exchanges.live.get_mut(key) else { return };
         let conn = live.owner;
-        (live.throttle, live.upload) = (None, UploadState::Over);
+        (live.pace, live.upload) = (None, UploadState::Over);
         for child in std::mem::take(&mut live.children) {
             self.give_up(child);
         }

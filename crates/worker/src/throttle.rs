@@ -1,29 +1,169 @@
-//! `limit_rate`: how much of one answer may leave by now.
+//! `limit_rate` and `proxy_limit_rate`: how much of one answer may leave, or be read, by now.
+//!
+//! Owns the arithmetic, which is nginx's. Reads no clock: a write is what happens at one time.
 
 use std::time::Duration;
 
 use bolide_base::Instant;
 use bolide_engine::Rate;
 
-/// The pace of one answer.
+#[cfg(test)]
+mod tests;
+
+/// Nanoseconds of a second.
+const NANOS: u64 = 1_000_000_000;
+
+/// What surrounds the pieces of a body on their way, and counts like them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PacedFraming {
+    /// Nothing.
+    Bare,
+    /// The size of a chunk, and two line ends.
+    Chunked,
+    /// The header of a frame.
+    H2,
+    /// The header of a frame, where the length of the body is not known.
+    H3,
+}
+
+/// What an answer may send now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Allowance {
+    /// So many bytes.
+    Bytes(usize),
+    /// Nothing before this time.
+    From(Instant),
+}
+
+/// The pace of one answer: what its head and body have sent, and when more may leave.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct AnswerPace {
+    rate: Rate,
+    framing: PacedFraming,
+    /// Bytes that have left.
+    sent: u64,
+    /// The time of the last write, and what is left of its allowance.
+    write: Option<(Instant, u64)>,
+    /// Bytes of that write for which time has to pass.
+    owed: u64,
+    /// Nothing leaves before.
+    resume: Instant,
+    /// When it will be woken.
+    armed: Option<Instant>,
+}
+
+impl AnswerPace {
+    /// A pace of `rate`, which is not 0.
+    pub(crate) const fn new(rate: Rate, framing: PacedFraming) -> Self {
+        debug_assert!(rate.per_second > 0, "what is not limited has no pace");
+        Self {
+            rate,
+            framing,
+            sent: 0,
+            write: None,
+            owed: 0,
+            resume: Instant::from_nanos(0),
+            armed: None,
+        }
+    }
+
+    /// Notes bytes that count but did not wait.
+    pub(crate) const fn skip(&mut self, bytes: u64) {
+        self.sent += bytes;
+    }
+
+    /// What may leave at `now`. At one time, this is what is left of the first answer.
+    pub(crate) fn allowed(&mut self, now: Instant) -> Allowance {
+        let left = match self.write {
+            Some((at, left)) if at == now => left,
+            _ if now < self.resume => return Allowance::From(self.resume),
+            _ => match self.begin_write(now) {
+                Ok(left) => left,
+                Err(at) => return Allowance::From(at),
+            },
+        };
+        match usize::try_from(left).unwrap_or(usize::MAX) {
+            0 => Allowance::From(self.resume.max(now.after(Duration::from_millis(1)))),
+            left => Allowance::Bytes(left),
+        }
+    }
+
+    /// A second's worth for each second that has begun; the clock knows whole seconds only.
+    fn begin_write(&mut self, now: Instant) -> Result<u64, Instant> {
+        let seconds =
+            (now.as_nanos() / NANOS).saturating_sub(self.rate.since.as_nanos() / NANOS) + 1;
+        let due = self.rate.per_second.saturating_mul(seconds).saturating_add(self.rate.after);
+        if due <= self.sent {
+            let millis = millis(self.sent - due, self.rate.per_second).saturating_add(1);
+            return Err(now.after(Duration::from_millis(millis)));
+        }
+        let left = due - self.sent;
+        (self.write, self.owed) = (Some((now, left)), 0);
+        Ok(left)
+    }
+
+    /// Notes that so many bytes of the body leave in the write that is under way.
+    pub(crate) fn advance(&mut self, bytes: u64) {
+        if bytes > 0 {
+            self.advance_bare(bytes + self.framing.around(bytes));
+        }
+    }
+
+    /// The same for bytes that nothing surrounds.
+    pub(crate) fn advance_bare(&mut self, bytes: u64) {
+        let Some((at, left)) = &mut self.write else { return };
+        *left = left.saturating_sub(bytes);
+        let counted = self.sent.saturating_sub(self.rate.after);
+        self.sent += bytes;
+        self.owed += self.sent.saturating_sub(self.rate.after) - counted;
+        self.resume = at.after(Duration::from_millis(millis(self.owed, self.rate.per_second)));
+    }
+
+    /// Whether it has to be woken at `at`, and is not going to be.
+    pub(crate) fn is_to_be_woken(&mut self, at: Instant) -> bool {
+        self.armed.replace(at) != Some(at)
+    }
+}
+
+impl PacedFraming {
+    fn around(self, bytes: u64) -> u64 {
+        match self {
+            Self::Bare => 0,
+            Self::Chunked => u64::from((u64::BITS - bytes.leading_zeros()).div_ceil(4)) + 4,
+            Self::H2 => 9,
+            Self::H3 => match bytes {
+                0..0x40 => 2,
+                0x40..0x4000 => 3,
+                _ => 5,
+            },
+        }
+    }
+}
+
+/// The time that so many bytes take, in full milliseconds.
+fn millis(bytes: u64, per_second: u64) -> u64 {
+    u64::try_from(u128::from(bytes) * 1000 / u128::from(per_second)).unwrap_or(u64::MAX)
+}
+
+/// How much of the answer of an origin may be read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Throttle {
-    rate: Rate,
+    per_second: u64,
     since: Instant,
     sent: u64,
 }
 
 impl Throttle {
     /// A pace for an answer that begins now; none when it is not limited.
-    pub(crate) const fn new(rate: Rate, now: Instant) -> Option<Self> {
-        if rate.per_second == 0 { None } else { Some(Self { rate, since: now, sent: 0 }) }
+    pub(crate) const fn new(per_second: u64, now: Instant) -> Option<Self> {
+        if per_second == 0 { None } else { Some(Self { per_second, since: now, sent: 0 }) }
     }
 
     /// Bytes that may leave now. As with nginx, the first second's worth leaves at once.
     pub(crate) fn allowed(&self, now: Instant) -> usize {
         let millis = u64::try_from(now.since(self.since).as_millis()).unwrap_or(u64::MAX);
-        let paced = self.rate.per_second.saturating_mul(millis.saturating_add(1000)) / 1000;
-        let due = paced.saturating_add(self.rate.after).saturating_sub(self.sent);
+        let paced = self.per_second.saturating_mul(millis.saturating_add(1000)) / 1000;
+        let due = paced.saturating_sub(self.sent);
         usize::try_from(due).unwrap_or(usize::MAX)
     }
 
@@ -35,24 +175,5 @@ impl Throttle {
     /// Notes that so many bytes left.
     pub(crate) const fn advance(&mut self, bytes: u64) {
         self.sent += bytes;
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::Throttle;
-    use bolide_base::Instant;
-    use bolide_engine::Rate;
-
-    #[test]
-    fn an_answer_leaves_at_its_pace_after_its_free_bytes() {
-        let at = |millis: u64| Instant::from_nanos(millis * 1_000_000);
-        let rate = Rate { per_second: 1000, after: 500 };
-        let mut throttle = Throttle::new(rate, at(0)).unwrap();
-        assert_eq!(throttle.allowed(at(0)), 1500);
-        throttle.advance(1500);
-        assert_eq!(throttle.allowed(at(0)), 0);
-        assert_eq!(throttle.allowed(at(100)), 100);
-        assert!(Throttle::new(Rate { per_second: 0, after: 0 }, at(0)).is_none());
     }
 }

@@ -386,6 +386,11 @@ http(
     errors=True,
 )
 http(
+    "limit_rate of heads",
+    SERVER % "limit_rate 250; location /after { return 200; limit_rate_after 1k; }",
+    ["GET /hello.txt", "HEAD /hello.txt", "GET /hello.txt HTTP/1.0", "GET /after"],
+)
+http(
     "limit_rate by variables, files",
     SERVER % "limit_rate $arg_r; limit_rate_after $arg_a;",
     [

@@ -22,6 +22,7 @@ impl Exchange {
             return Rate::default();
         }
         Rate {
+            since: self.request.started.mono,
             per_second,
             after: bytes(
                 &self.request,
@@ -44,6 +45,9 @@ fn bytes(
     let Some(template) = template else { return 0 };
     let mut text = Vec::new();
     VariableScope::new(request, answer, site, ctx).expand(template, &mut text);
+    if text.is_empty() {
+        return 0;
+    }
     let size = bolide_conf::value::size(&text);
     if size.is_none() {
         request.log_error(site, ctx, |out| {

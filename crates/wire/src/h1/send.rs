@@ -79,7 +79,7 @@ impl H1Conn {
             framing = self.begin_tunnel();
         }
         self.answer = Answer::Sending(framing);
-        self.source = Source::Ready;
+        (self.source, self.paced) = (Source::Ready, false);
         self.trailed = head.trailed && framing != BodyFraming::Empty;
         Ok(())
     }
@@ -118,6 +118,12 @@ impl H1Conn {
         clear && readable && !(self.ended && self.held == 0)
     }
 
+    /// The response that was given to [`Self::respond`] has a pace: its head is sent as
+    /// [`BodySource::admit`] allows.
+    pub fn keep_pace(&mut self, stream: StreamId) {
+        self.paced = self.is_current(stream) && matches!(self.answer, Answer::Sending(_));
+    }
+
     /// The body source of `stream` has bytes again.
     pub fn body_ready(&mut self, stream: StreamId) {
         if self.is_current(stream) {
@@ -139,6 +145,9 @@ impl H1Conn {
     ) {
         let start = out.len();
         if !self.output.is_empty() {
+            if self.paced {
+                return self.transmit_paced(room, out, events, bodies);
+            }
             out.push_slice(&self.output);
             self.output.clear();
         }
@@ -176,6 +185,25 @@ impl H1Conn {
                 Flow::Broken => return self.break_off(events),
             }
         }
+    }
+
+    /// Appends as much of the head as its pace allows, and what follows once all of it was.
+    #[cold]
+    fn transmit_paced(
+        &mut self,
+        room: usize,
+        out: &mut SendChain,
+        events: &mut Vec<WireEvent>,
+        bodies: &mut impl BodySource,
+    ) {
+        let admitted = bodies.admit(self.user, self.output.len());
+        debug_assert!(admitted <= self.output.len(), "no more is admitted than there is");
+        out.push_slice(&self.output[..admitted]);
+        self.output.drain(..admitted);
+        if self.output.is_empty() {
+            return self.transmit(room.saturating_sub(admitted), out, events, bodies);
+        }
+        self.source = Source::Held;
     }
 
     fn send_exact(

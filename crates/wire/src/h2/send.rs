@@ -33,12 +33,13 @@ enum Written {
 }
 
 impl H2Conn {
-    /// Queues a response head. After an interim response (1xx) the stream waits for another head.
+    /// Queues a response head, and returns how many bytes it takes. After an interim response (1xx)
+    /// the stream waits for another head.
     ///
     /// # Errors
     ///
     /// [`RespondError`] if the stream is gone or its final response has begun.
-    pub fn respond(&mut self, stream: StreamId, head: &ResponseHead) -> Result<(), RespondError> {
+    pub fn respond(&mut self, stream: StreamId, head: &ResponseHead) -> Result<u64, RespondError> {
         let slot = self.streams.slot(stream).ok_or(RespondError)?;
         let id = self.streams.id(slot);
         let open = self.streams.at(slot);
@@ -63,8 +64,9 @@ impl H2Conn {
         }
         let before = self.queue.len();
         self.queue_head(id, head, if ends { flag::END_STREAM } else { 0 });
-        self.streams.at(slot).told += (self.queue.len() - before) as u64;
-        Ok(())
+        let told = (self.queue.len() - before) as u64;
+        self.streams.at(slot).told += told;
+        Ok(told)
     }
 
     /// A body that was `Pending` has bytes again.

@@ -164,6 +164,11 @@ pub(super) fn serve(
 ) -> H3SendTurn {
     let mut quantum = if stream.priority.incremental { QUANTUM } else { usize::MAX };
     loop {
+        if stream.send.is_paced
+            && let Some(turn) = send_paced_head(stream, room, bodies, quic)
+        {
+            return turn;
+        }
         if let Some(turn) = flush(stream, room, quic) {
             return turn;
         }
@@ -199,6 +204,44 @@ pub(super) fn serve(
         let spent = usize::try_from(pulled).unwrap_or(usize::MAX);
         *room = room.saturating_sub(spent);
         quantum = quantum.saturating_sub(spent);
+    }
+}
+
+/// Writes as much of the head as its pace allows. `None` means all of it.
+#[cold]
+fn send_paced_head(
+    stream: &mut H3Stream,
+    room: &mut usize,
+    bodies: &mut impl BodySource,
+    quic: &mut impl QuicStreams,
+) -> Option<H3SendTurn> {
+    let send = &mut stream.send;
+    if send.head.is_empty() {
+        return None;
+    }
+    let want = send.head.len().min(quic.room(stream.id));
+    if want == 0 {
+        return Some(H3SendTurn::Blocked);
+    }
+    let admitted = bodies.admit(stream.user, want);
+    debug_assert!(admitted <= want, "no more is admitted than there is");
+    if admitted > 0 {
+        let mut part = send.head.slice(..admitted);
+        match quic.write(stream.id, &mut part) {
+            Ok(written) => *room = room.saturating_sub(written),
+            Err(_) => return Some(H3SendTurn::Gone),
+        }
+        let written = admitted - part.len();
+        drop(send.head.split_to(written));
+        if !part.is_empty() {
+            return Some(H3SendTurn::Blocked);
+        }
+    }
+    send.is_held = admitted < want;
+    match (send.head.is_empty(), send.is_held) {
+        (true, _) => None,
+        (false, true) => Some(H3SendTurn::Pending),
+        (false, false) => Some(H3SendTurn::Blocked),
     }
 }
 

@@ -127,6 +127,10 @@ pub(super) struct Send {
     pub(super) is_blocked: bool,
     /// Whether the body waits for `body_ready`.
     pub(super) is_pending: bool,
+    /// Whether the response has a pace, which its head keeps to.
+    pub(super) is_paced: bool,
+    /// Whether its pace holds the head: it waits for `body_ready`.
+    pub(super) is_held: bool,
 }
 
 impl Send {
@@ -211,6 +215,8 @@ impl H3Stream {
                 is_queued: false,
                 is_blocked: false,
                 is_pending: false,
+                is_paced: false,
+                is_held: false,
             },
         }
     }
