@@ -12,9 +12,8 @@ const LOGS: usize = 300;
 
 /// A server whose requests log to many files, which have the argument `n` in their names.
 fn server() -> TestServer {
-    let logs: String = (0..LOGS)
-        .map(|log| format!("access_log @DIR@/logs/$arg_n-{log}.log;"))
-        .collect();
+    let logs: String =
+        (0..LOGS).map(|log| format!("access_log @DIR@/logs/$arg_n-{log}.log;")).collect();
     http(&format!(
         "server {{ listen 127.0.0.1:@HTTP@; root @DIR@/www; location / {{ {logs} }}
          location /limited {{ error_log @DIR@/logs/own.log; deny all; }} }}"

@@ -32,6 +32,7 @@ mod esi;
 mod explain;
 mod filters;
 mod framing;
+mod fresh_files;
 mod geo;
 mod h1;
 mod h2;

@@ -28,6 +28,8 @@ pub const FILE_CONTENT_MAX: u64 = 256 * 1024;
 pub const FILES_CONTENT_MAX: u64 = 64 * 1024 * 1024;
 /// Bytes of compressed forms of files that one worker keeps in memory.
 pub const VARIANTS_SIZE_MAX: u64 = 32 * 1024 * 1024;
+/// Directories that one worker has watched for changes of the files that it knows.
+pub const DIRECTORIES_WATCHED_MAX: usize = 4096;
 /// Connections of one worker that are not bounded by `worker_connections`.
 pub const CONNS_MAX: u32 = 1 << 20;
 /// Connections of one worker to upstream servers.

@@ -16,12 +16,14 @@ pub mod real;
 pub mod resolve;
 pub mod table;
 pub mod variant;
+pub mod watches;
 
 pub use decode::{CodingDecoder, CodingError};
 pub use encode::{CodingEncoder, EncodeError, compress};
 pub use failure::OpenFailure;
 pub use open::{DirEntry, FileBody, FileKind, Meta, OpenFile};
-pub use probe::{Probe, ProbePolicy, Probed, Remember, SymlinkPolicy, Want};
+pub use probe::{Probe, ProbePolicy, Probed, Remember, SymlinkPolicy, Trust, Want};
 pub use real::{Real, RealPaths};
 pub use table::{FileTable, FileTableLimits, Known};
 pub use variant::{CompressJob, FileVariant, VariantKey};
+pub use watches::{Trail, TrailStanding, Watches};

@@ -45,6 +45,9 @@ pub struct Meta {
     pub dev: u64,
     /// Permission bits and type as in `st_mode`.
     pub mode: u32,
+    /// Whether it has several names. What is written by another one is not told of this one's
+    /// directory.
+    pub is_shared: bool,
 }
 
 impl Meta {

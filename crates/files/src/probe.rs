@@ -86,6 +86,16 @@ pub enum Remember {
     Failures,
 }
 
+/// What a result has to meet to be used for another request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// Nothing has changed since: the directories on its path are watched.
+    #[default]
+    Watched,
+    /// It is young enough, whatever has changed since (`open_file_cache`).
+    Young,
+}
+
 /// How long a result stays valid (`open_file_cache*`, `disable_symlinks`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProbePolicy {
@@ -101,10 +111,13 @@ pub struct ProbePolicy {
     pub failures: Remember,
     /// Which links are refused.
     pub symlinks: SymlinkPolicy,
+    /// What else has to be so within that age.
+    pub trust: Trust,
 }
 
 impl Default for ProbePolicy {
-    /// A check at most once a second.
+    /// A look for each request, unless the kernel would have told of a change; then once a second,
+    /// for what it does not tell of (memory that is mapped, mounts).
     fn default() -> Self {
         Self {
             valid: Duration::from_secs(1),
@@ -113,6 +126,7 @@ impl Default for ProbePolicy {
             min_uses: 1,
             failures: Remember::Nothing,
             symlinks: SymlinkPolicy::Follow,
+            trust: Trust::Watched,
         }
     }
 }

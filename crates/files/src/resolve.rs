@@ -27,6 +27,21 @@ pub fn sibling(path: &mut Vec<u8>, file: &[u8], coding: Coding) {
     path.extend_from_slice(coding.suffix().as_bytes());
 }
 
+/// What a trail to the file or directory at `path` is named by: the path to its last name.
+#[must_use]
+pub fn trail(path: &[u8]) -> &[u8] {
+    let path = path.strip_suffix(b"/").unwrap_or(path);
+    let slash = path.iter().rposition(|byte| *byte == b'/');
+    &path[..slash.map_or(0, |slash| slash + 1)]
+}
+
+/// The path of the file that the file at `path` may be a precompressed sibling of.
+#[must_use]
+pub fn base_of_sibling(path: &[u8]) -> Option<&[u8]> {
+    let codings = [Coding::Gzip, Coding::Brotli, Coding::Zstd];
+    codings.iter().find_map(|coding| path.strip_suffix(coding.suffix().as_bytes()))
+}
+
 /// Whether `uri` is in normalised form: rooted, without NUL and without `..` segments.
 #[must_use]
 pub fn is_settled(uri: &[u8]) -> bool {
@@ -37,7 +52,7 @@ pub fn is_settled(uri: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_settled, sibling, under_alias, under_root};
+    use super::{base_of_sibling, is_settled, sibling, trail, under_alias, under_root};
     use bolide_http::negotiate::Coding;
 
     #[test]
@@ -55,6 +70,15 @@ mod tests {
         assert_eq!(path, b"/data/one.txt");
         sibling(&mut path, b"/a.css", Coding::Zstd);
         assert_eq!(path, b"/a.css.zst");
+    }
+
+    #[test]
+    fn a_trail_ends_before_the_last_name() {
+        assert_eq!(trail(b"/srv/www/a.css"), b"/srv/www/");
+        assert_eq!(trail(b"/srv/www/"), b"/srv/");
+        assert_eq!((trail(b"/a"), trail(b"/"), trail(b"a")), (&b"/"[..], &b""[..], &b""[..]));
+        assert_eq!(base_of_sibling(b"/a.css.br"), Some(&b"/a.css"[..]));
+        assert_eq!(base_of_sibling(b"/a.css"), None);
     }
 
     #[test]

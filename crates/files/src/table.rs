@@ -25,9 +25,10 @@ use bolide_base::{Instant, Now, limits};
 use crate::encode::EncodeError;
 use crate::hash::Seeded;
 use crate::open::{DirEntry, FileBody, FileKind, Meta, OpenFile};
-use crate::probe::{Probe, ProbePolicy, Probed, Remember, SymlinkPolicy, Want};
+use crate::probe::{Probe, ProbePolicy, Probed, Remember, SymlinkPolicy, Trust, Want};
 use crate::real::RealPaths;
 use crate::variant::{CompressJob, FileVariant, VariantKey, VariantRing};
+use crate::watches::{Trails, Watches};
 use crate::{OpenFailure, resolve};
 
 /// Bounds of a [`FileTable`].
@@ -97,6 +98,10 @@ struct FileEntry {
     referenced: bool,
     /// Read so soon after a change that equal times prove no equality.
     racy: bool,
+    /// The directories on its path were watched before it was looked at, and told of no change.
+    watched: bool,
+    /// In which part of a turn it was looked at.
+    part: u32,
     symlinks: SymlinkPolicy,
     inactive: Duration,
 }
@@ -165,6 +170,10 @@ pub struct FileTable {
     content: u64,
     open: usize,
     turn: Turn,
+    /// Counts the times that requests may have come since the turn began.
+    part: u32,
+    /// Which directories are watched.
+    pub watches: Watches,
     ring: VariantRing,
     /// Where directories lead.
     pub real: RealPaths,
@@ -196,6 +205,8 @@ impl FileTable {
                 missing: HashMap::with_hasher(hasher),
                 listings: HashMap::with_hasher(hasher),
             },
+            part: 0,
+            watches: Watches::new(seed),
             ring: VariantRing::new(limits.variants),
             real: RealPaths::default(),
         }
@@ -217,8 +228,67 @@ impl FileTable {
         entry.referenced = true;
         let is_fresh = now.mono.since(entry.checked) < policy.valid
             && entry.uses >= policy.min_uses
-            || entry.checked == now.mono;
+            && (entry.watched || policy.trust == Trust::Young)
+            || entry.checked == now.mono && entry.part == self.part;
         if is_fresh { entry.known() } else { Known::Stale }
+    }
+
+    /// Requests may have come since the last look at the disk: they have to look themselves, as a
+    /// new turn does.
+    pub fn part_turn(&mut self) {
+        self.part = self.part.wrapping_add(1);
+        self.turn.at = Instant::default();
+        self.real.part_turn();
+    }
+
+    /// Something about a name in a watched directory changed.
+    pub fn hear_changed(&mut self, watch: u32, name: &[u8], now: Instant) {
+        let doubts = self.watches.changed(watch, name, now);
+        self.doubt_trails(&doubts.lost);
+        doubts.behind.iter().for_each(|prefix| self.doubt_name(prefix, name));
+    }
+
+    /// A watched directory is not where it was.
+    pub fn hear_gone(&mut self, watch: u32) {
+        let lost = self.watches.gone(watch);
+        self.doubt_trails(&lost);
+    }
+
+    /// Anything may have changed.
+    pub fn hear_unknown(&mut self) {
+        self.watches.clear();
+        self.slots.iter_mut().flatten().for_each(|entry| entry.watched = false);
+        self.real.clear();
+    }
+
+    fn doubt_trails(&mut self, lost: &Trails) {
+        if lost.is_empty() {
+            return;
+        }
+        for entry in self.slots.iter_mut().flatten() {
+            entry.watched &= !lost.contains(resolve::trail(&entry.path));
+        }
+        self.real.doubt(|trail| lost.contains(trail));
+    }
+
+    fn doubt_name(&mut self, prefix: &[u8], name: &[u8]) {
+        let mut path = [prefix, name].concat();
+        self.doubt(&path);
+        if let Some(base) = resolve::base_of_sibling(&path)
+            && let Some(FileEntry { state: State::File(file), .. }) = self.entry(base)
+        {
+            file.forget_siblings();
+        }
+        path.push(b'/');
+        self.doubt(&path);
+    }
+
+    fn doubt(&mut self, path: &[u8]) {
+        if let Some(&slot) = self.index.get(path)
+            && let Some(entry) = &mut self.slots[slot as usize]
+        {
+            entry.watched = false;
+        }
     }
 
     /// A failure of this very turn.
@@ -249,6 +319,22 @@ impl FileTable {
         let path = entry.map_or_else(|| Rc::from(path), |entry| entry.path.clone());
         let known = if matches!(want, Want::Open { .. }) { known } else { None };
         Probe { path, want, known, policy: *policy }
+    }
+
+    /// Stores the result of a probe, as [`Self::insert_probe`] does. The directories on its path
+    /// were watched before it was made: it holds until one of them tells of a change.
+    pub fn insert_watched(&mut self, probe: &Probe, probed: Probed, now: Now) -> Known {
+        let known = self.insert_probe(probe, probed, now);
+        if let Some(&slot) = self.index.get(&probe.path)
+            && let Some(entry) = &mut self.slots[slot as usize]
+        {
+            entry.watched = match &entry.state {
+                State::File(file) => !file.meta.is_shared,
+                State::Seen(meta) => !meta.is_shared,
+                State::Missing(_) => false,
+            };
+        }
+        known
     }
 
     /// Stores the result of a probe, and returns what the table knows now.
@@ -352,7 +438,7 @@ impl FileTable {
             // The entry was replaced during the lookup; the present one is younger.
             _ => return entry.known(),
         }
-        entry.checked = now.mono;
+        (entry.checked, entry.part, entry.watched) = (now.mono, self.part, false);
         entry.symlinks = probe.policy.symlinks;
         entry.known()
     }
@@ -423,6 +509,8 @@ impl FileTable {
             uses,
             referenced: old.is_some(),
             racy,
+            watched: false,
+            part: self.part,
             symlinks: probe.policy.symlinks,
             inactive: probe.policy.inactive,
         };

@@ -10,8 +10,8 @@ use bolide_base::{FileRef, Instant, Now, Segment, SendChain, TcpInfo};
 
 use crate::udp::{DatagramOut, UdpBatch};
 use crate::{
-    Accepted, Appended, Callee, ConnectCall, Entries, Fd, FileFailure, Interest, Io, OpenRequest,
-    Opened, Readiness, ReceivedBytes, Reset, Sent, Stat, sys,
+    Accepted, Appended, Callee, ConnectCall, DirChange, DirDepth, Entries, Fd, FileFailure,
+    Interest, Io, OpenRequest, Opened, Readiness, ReceivedBytes, Reset, Sent, Stat, sys,
 };
 
 /// Pieces of one gathered write; Linux accepts 1024, ours are few and large.
@@ -22,6 +22,8 @@ const PIECES_MAX: usize = 64;
 pub struct Epoll {
     epoll: sys::EpollFd,
     events: sys::EpollEvents,
+    /// Made with the first watch of a directory.
+    inotify: Option<sys::Inotify>,
 }
 
 impl Epoll {
@@ -32,7 +34,7 @@ impl Epoll {
     /// No descriptor is available.
     pub fn new() -> std::io::Result<Self> {
         let events = sys::EpollEvents::with_capacity(bolide_base::limits::READY_PER_TURN);
-        Ok(Self { epoll: sys::EpollFd::new()?, events })
+        Ok(Self { epoll: sys::EpollFd::new()?, events, inotify: None })
     }
 }
 
@@ -271,6 +273,38 @@ impl Io for Epoll {
 
     fn append_shared(&mut self, log: &FileRef, bytes: &[u8]) -> Appended {
         crate::file::append_shared(log, bytes)
+    }
+
+    fn read_link(&mut self, path: &[u8]) -> Result<Vec<u8>, i32> {
+        let path = Path::new(OsStr::from_bytes(path));
+        let target = std::fs::read_link(path).map_err(|error| errno(&error))?;
+        Ok(target.into_os_string().into_vec())
+    }
+
+    fn watch_directory(&mut self, path: &[u8], depth: DirDepth, token: u64) -> Result<u32, i32> {
+        let inotify = match &mut self.inotify {
+            Some(inotify) => inotify,
+            none => {
+                let fresh = sys::Inotify::new().map_err(|error| errno(&error))?;
+                self.epoll
+                    .add(fresh.fd(), token, Interest::Level)
+                    .map_err(|error| errno(&error))?;
+                none.insert(fresh)
+            }
+        };
+        inotify.add(path, depth).map_err(|error| errno(&error))
+    }
+
+    fn unwatch_directory(&mut self, watch: u32) {
+        if let Some(inotify) = &self.inotify {
+            inotify.remove(watch);
+        }
+    }
+
+    fn take_changes(&mut self, out: &mut Vec<DirChange>) {
+        if let Some(inotify) = &self.inotify {
+            inotify.read(out);
+        }
     }
 
     fn drain(&mut self, fd: Fd) {

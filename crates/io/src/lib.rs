@@ -3,6 +3,7 @@
 //! Everything above is generic over [`Io`], so that a simulator can replace the kernel. All
 //! `unsafe` of the project lives in `sys`, one thin safe wrapper per system call.
 
+mod changes;
 pub mod child;
 pub mod epoll;
 pub mod file;
@@ -19,6 +20,7 @@ use std::net::SocketAddr;
 
 use bolide_base::{FileRef, Instant, Now, Segment, SendChain, TcpInfo};
 
+pub use changes::{DirChange, DirDepth};
 pub use file::{Entries, FileFailure, OpenRequest, Opened, Stat, SymlinkRule};
 pub use udp::{DatagramIn, DatagramOut, UdpBatch};
 pub use words::{
@@ -214,6 +216,24 @@ pub trait Io {
     /// As [`Self::append`], in small pieces, for a file that other processes write to as well and
     /// whose writes may block.
     fn append_shared(&mut self, log: &FileRef, bytes: &[u8]) -> Appended;
+    /// The target of a symbolic link.
+    ///
+    /// # Errors
+    ///
+    /// The error number of the system; EINVAL if the path is no symbolic link.
+    fn read_link(&mut self, path: &[u8]) -> Result<Vec<u8>, i32>;
+    /// Watches what changes in a directory; that there are changes is reported under `token`. What
+    /// was asked of the same directory before stays asked, and it has the same number.
+    ///
+    /// # Errors
+    ///
+    /// The error number of the system: the directory cannot be read, there are too many watches, or
+    /// others change it without this kernel's knowledge.
+    fn watch_directory(&mut self, path: &[u8], depth: DirDepth, token: u64) -> Result<u32, i32>;
+    /// Ends a watch.
+    fn unwatch_directory(&mut self, watch: u32);
+    /// Takes the changes that have happened by now, in their order.
+    fn take_changes(&mut self, out: &mut Vec<DirChange>);
     /// Empties a wake-up descriptor.
     fn drain(&mut self, fd: Fd);
 }

@@ -3,6 +3,7 @@
 mod child;
 mod epoll;
 mod file;
+mod inotify;
 mod process;
 mod socket;
 mod store;
@@ -17,6 +18,7 @@ pub(crate) use file::{
     create_temp, list, open, open_append, read, read_at, read_small, send_file, standard_error,
     stat_fd, write, write_at, write_unwaiting,
 };
+pub(crate) use inotify::Inotify;
 pub(crate) use process::{
     allow_core, become_user, block_signals, daemonize, dup_to, effective_gid, effective_uid, end,
     find_user, kernel, kill, monotonic_nanos, nofile, now, pin_to_cores, raise_nofile,

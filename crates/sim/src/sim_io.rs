@@ -7,9 +7,9 @@ use std::rc::Rc;
 
 use bolide_base::{FileRef, Instant, Now, Segment, SendChain};
 use bolide_io::{
-    Accepted, Appended, Callee, ConnectCall, DatagramOut, Entries, Fd, FileFailure, Interest, Io,
-    OpenRequest, Opened, Readiness, ReceivedBytes, Reset, Sent, SocketPeer, SocketPeers, Stat,
-    UdpBatch,
+    Accepted, Appended, Callee, ConnectCall, DatagramOut, DirChange, DirDepth, Entries, Fd,
+    FileFailure, Interest, Io, OpenRequest, Opened, Readiness, ReceivedBytes, Reset, Sent,
+    SocketPeer, SocketPeers, Stat, UdpBatch,
 };
 
 use crate::kernel::Kernel;
@@ -23,7 +23,9 @@ const EIO: i32 = 5;
 const EACCES: i32 = 13;
 const EEXIST: i32 = 17;
 const EMFILE: i32 = 24;
+const EINVAL: i32 = 22;
 const ENOSPC: i32 = 28;
+const ENOSYS: i32 = 38;
 
 /// The kernel as all workers and clients share it.
 pub type SharedKernel = Rc<RefCell<Kernel>>;
@@ -697,6 +699,19 @@ impl Io for SimIo {
         kernel.tell(|| format!("log {}", lines.trim_end().replace('\n', "\n            log ")));
         all
     }
+
+    fn read_link(&mut self, _path: &[u8]) -> Result<Vec<u8>, i32> {
+        Err(EINVAL)
+    }
+
+    /// This kernel tells of no changes: each request looks.
+    fn watch_directory(&mut self, _: &[u8], _: DirDepth, _: u64) -> Result<u32, i32> {
+        Err(ENOSYS)
+    }
+
+    fn unwatch_directory(&mut self, _watch: u32) {}
+
+    fn take_changes(&mut self, _out: &mut Vec<DirChange>) {}
 
     fn drain(&mut self, _fd: Fd) {
         let worker = self.worker;

@@ -11,7 +11,6 @@ use bytes::Bytes;
 
 use crate::exchange_table::{ActiveExchange, Owner};
 use crate::framing::{ConnFraming, Cut, ResetCause, StreamAct};
-use crate::look::look;
 use crate::requests::Requests;
 use crate::throttle::{AnswerPace, PacedFraming};
 use crate::token::PollToken;
@@ -25,13 +24,11 @@ impl<I: Io> Requests<I> {
     ) -> Option<Wake> {
         match effect {
             StepEffect::Probe(probe) => {
-                let found = look(&mut self.env.io, &probe);
-                self.env.files.insert_probe(&probe, found, self.env.now);
+                self.env.probe(&probe);
                 return Some(Wake::Probed);
             }
             StepEffect::Resolve(path) => {
-                let real = self.env.io.real_path(&path).map(Vec::into_boxed_slice);
-                self.env.files.real.insert(path, real, self.env.now.mono);
+                self.env.resolve(path);
                 return Some(Wake::Probed);
             }
             StepEffect::Compress(job) => {

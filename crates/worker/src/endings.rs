@@ -46,6 +46,7 @@ impl<I: Io> WorkerEnv<I> {
         for end in endings.drain(..) {
             self.end_now(end);
         }
+        debug_assert!(self.endings.is_empty(), "a socket that ends ends no other");
         self.endings = endings;
     }
 
@@ -59,6 +60,10 @@ impl<I: Io> WorkerEnv<I> {
 
     fn end_now(&mut self, end: SocketEnd) {
         let SocketEnd { fd, goodbye, how } = end;
+        debug_assert!(
+            goodbye.is_empty() || how != EndOfSocket::Closed(Reset::Yes),
+            "a connection that is reset says nothing"
+        );
         if !goodbye.is_empty() {
             // A peer that has no room for two dozen bytes does not wait for them either.
             let _ = self.io.send_segment(fd, &Segment::Bytes(Bytes::from(goodbye)));

@@ -12,12 +12,12 @@ use bolide_base::{CopyPolicy, Instant, Now, SendChain, SlabKey};
 use bolide_conf::model::LogLevel;
 use bolide_engine::{Logs, RequestTallies, SiteRef, Tally, Wake};
 use bolide_http::date::DateClock;
-use bolide_io::{Fd, Io, Reset};
+use bolide_io::{DirChange, Fd, Io, Reset};
 use bolide_wire::{HeadPool, StreamOwner, WireEvent};
 
 use crate::accepting::Listeners;
-use crate::exchange_table::ActiveExchange;
 use crate::endings::SocketEnd;
+use crate::exchange_table::ActiveExchange;
 use crate::generation::Generation;
 use crate::kept_answers::KeptAnswers;
 use crate::log::LogFiles;
@@ -53,6 +53,8 @@ pub(crate) struct WorkerEnv<I> {
     pub(crate) heads: HeadPool,
     /// The open files.
     pub(crate) files: bolide_files::FileTable,
+    /// It was told that directories cannot be watched.
+    pub(crate) told_unwatched: bool,
     pub(crate) logs: Logs,
     pub(crate) log_files: LogFiles,
     /// Sockets of clients that end when the lines of the turn are written.
@@ -99,6 +101,7 @@ impl<I: Io> WorkerEnv<I> {
             wasters: WasteByAddress::default(),
             heads: HeadPool::default(),
             files: bolide_files::FileTable::new(seed),
+            told_unwatched: false,
             logs,
             log_files,
             endings: Vec::new(),
@@ -221,6 +224,8 @@ pub(crate) struct Scratch {
     pub(crate) early: Vec<(SlabKey<ActiveExchange>, Wake)>,
     /// Streams whose pace holds them until then.
     pub(crate) paced: Vec<(StreamOwner, Instant)>,
+    /// What changed below watched directories.
+    pub(crate) changes: Vec<DirChange>,
 }
 
 impl Default for Scratch {
@@ -236,6 +241,7 @@ impl Default for Scratch {
             gone: Vec::new(),
             early: Vec::new(),
             paced: Vec::new(),
+            changes: Vec::new(),
         }
     }
 }

@@ -30,8 +30,8 @@ impl<I: Io> Worker<I> {
                 Accepted::Gone => {}
                 Accepted::Failed(errno) => {
                     self.requests.env.tell_refused(errno);
-                    let has_room = is_dearth(errno)
-                        && (self.requests.env.end_waiting() || self.make_room());
+                    let has_room =
+                        is_dearth(errno) && (self.requests.env.end_waiting() || self.make_room());
                     if !has_room {
                         return self.requests.env.rest_listeners();
                     }
@@ -60,6 +60,7 @@ impl<I: Io> Worker<I> {
         match tcp.insert(conn, env) {
             Ok(key) => {
                 tcp.rearm(key, env);
+                env.hear_late_changes();
                 // A client that speaks first, as all of ours do, often has by now.
                 self.receive(key);
             }

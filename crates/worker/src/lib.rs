@@ -69,6 +69,7 @@ mod upstream_groups;
 mod upstream_link;
 mod verified;
 mod waste;
+mod watching;
 mod worker;
 
 pub use disk_lookup::{glance, write_purges};

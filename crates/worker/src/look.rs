@@ -79,5 +79,6 @@ pub(crate) const fn meta(stat: &Stat) -> Meta {
         inode: stat.inode,
         dev: stat.device,
         mode: stat.mode,
+        is_shared: stat.is_regular && stat.links > 1,
     }
 }

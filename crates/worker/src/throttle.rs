@@ -98,12 +98,17 @@ impl AnswerPace {
             return Err(now.after(Duration::from_millis(millis)));
         }
         let left = due - self.sent;
+        debug_assert!(left > 0, "a write that begins may send something");
         (self.write, self.owed) = (Some((now, left)), 0);
         Ok(left)
     }
 
     /// Notes that so many bytes of the body leave in the write that is under way.
     pub(crate) fn advance(&mut self, bytes: u64) {
+        debug_assert!(
+            bytes == 0 || self.write.is_some_and(|(_, left)| bytes <= left),
+            "no more leaves than was allowed"
+        );
         if bytes > 0 {
             self.advance_bare(bytes + self.framing.around(bytes));
         }

@@ -48,6 +48,8 @@ pub(crate) enum PollToken {
     Names(NameSocket),
     /// The resolver in this place.
     NamesDue(u32),
+    /// Changes below watched directories.
+    Changes,
 }
 
 /// The top byte of a generation is lent to the kind; 24 bits of generation are left, so a key
@@ -56,16 +58,16 @@ const KIND_SHIFT: u32 = 56;
 const BITS: u64 = (1 << KIND_SHIFT) - 1;
 
 impl PollToken {
-    pub(crate) fn pack(self) -> u64 {
+    pub(crate) const fn pack(self) -> u64 {
         let (kind, bits) = match self {
             Self::Mail => (0, 0),
-            Self::Listener(index) => (1, u64::from(index)),
-            Self::Udp(index) => (2, u64::from(index)),
+            Self::Listener(index) => (1, index as u64),
+            Self::Udp(index) => (2, index as u64),
             Self::Tcp(key) => (3, key.to_bits()),
             Self::Quic(key) => (4, key.to_bits()),
             Self::Exchange(key) => (5, key.to_bits()),
             Self::Link(key) => (6, key.to_bits()),
-            Self::Fetch(slot) => (7, u64::from(slot)),
+            Self::Fetch(slot) => (7, slot as u64),
             Self::Body(key) => (8, key.to_bits()),
             Self::Links => (9, 0),
             Self::Ping(key) => (10, key.to_bits()),
@@ -75,7 +77,8 @@ impl PollToken {
             Self::LateTcp(key) => (14, key.to_bits()),
             Self::LateQuic(key) => (15, key.to_bits()),
             Self::Names(socket) => (16, socket.to_bits()),
-            Self::NamesDue(place) => (17, u64::from(place)),
+            Self::NamesDue(place) => (17, place as u64),
+            Self::Changes => (18, 0),
         };
         debug_assert!(bits <= BITS, "generations of slabs leave the top byte free");
         kind << KIND_SHIFT | bits & BITS
@@ -90,6 +93,7 @@ impl PollToken {
             Self::Tcp(_) | Self::LateTcp(_) | Self::LateQuic(_) => Doing::Reading,
             Self::Link(_) | Self::Links | Self::Fetch(_) => Doing::Origins,
             Self::Names(_) | Self::NamesDue(_) => Doing::Origins,
+            Self::Changes => Doing::Beginning,
             Self::Exchange(_) | Self::Body(_) | Self::Stall(_) | Self::Overtime => Doing::Reading,
         }
     }
@@ -103,7 +107,7 @@ impl PollToken {
             Self::Link(_) | Self::Links | Self::Fetch(_) => Doing::OriginDeadline,
             Self::Names(_) | Self::NamesDue(_) => Doing::OriginDeadline,
             Self::Mail | Self::Listener(_) | Self::Udp(_) => Doing::OtherDeadline,
-            Self::Overtime | Self::Accepting => Doing::OtherDeadline,
+            Self::Overtime | Self::Accepting | Self::Changes => Doing::OtherDeadline,
         }
     }
 
@@ -128,6 +132,7 @@ impl PollToken {
             15 => Self::LateQuic(SlabKey::from_bits(bits)),
             16 => Self::Names(NameSocket::from_bits(bits)),
             17 => Self::NamesDue(bits as u32),
+            18 => Self::Changes,
             _ => return None,
         })
     }
@@ -158,6 +163,7 @@ mod tests {
             PollToken::LateTcp(SlabKey::from_bits(13)),
             PollToken::LateQuic(SlabKey::from_bits(14)),
             PollToken::NamesDue(15),
+            PollToken::Changes,
         ] {
             assert_eq!(PollToken::unpack(token.pack()), Some(token));
         }

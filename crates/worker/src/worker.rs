@@ -29,6 +29,9 @@ use crate::upstream_groups::Origins;
 /// Notes read in one turn.
 const MAIL_PER_TURN: usize = 256;
 
+/// What changes below watched directories are reported under.
+const CHANGES: u64 = PollToken::Changes.pack();
+
 /// What a worker is started with.
 #[derive(Debug)]
 pub struct Startup<I> {
@@ -154,6 +157,10 @@ impl<I: Io> Worker<I> {
         for key in std::mem::take(&mut self.requests.clients.tcp.again_output) {
             self.requests.clients.tcp.mark_dirty(key);
         }
+        if ready.iter().any(|report| report.token == CHANGES) {
+            // What changed before a request came was reported no later than the request.
+            self.requests.env.hear_changes();
+        }
         for report in ready.drain(..) {
             self.dispatch(report);
         }
@@ -163,6 +170,7 @@ impl<I: Io> Worker<I> {
         if !again.is_empty() {
             // They may ask again what was answered in this turn.
             self.requests.env.write_logs(bolide_engine::Due::Only);
+            self.requests.env.hear_late_changes();
         }
         for key in again.drain(..) {
             self.receive(key);
@@ -207,6 +215,8 @@ impl<I: Io> Worker<I> {
         self.does(token.map_or(Doing::Beginning, PollToken::report_doing));
         match token {
             Some(PollToken::Mail) => self.read_mail(),
+            // They were heard before anything else.
+            Some(PollToken::Changes) => {}
             Some(PollToken::Listener(slot)) => self.accept(slot as usize),
             Some(PollToken::Udp(slot)) => self.receive_datagrams(slot as usize),
             Some(PollToken::Tcp(key)) => self.wake_conn(key, report),

@@ -88,5 +88,6 @@ fn meta(outside: &Outside) -> Meta {
         inode: 0,
         dev: 0,
         mode: 0,
+        is_shared: false,
     }
 }

@@ -196,7 +196,7 @@ impl ExplainTrial {
                     }
                     // A trial looks at no links.
                     StepEffect::Resolve(path) => {
-                        files.real.insert(path.clone(), Ok(path), self.now.mono);
+                        files.real.insert(path.clone(), Ok(path), false, self.now.mono);
                         self.next = Some(Wake::Probed);
                     }
                     StepEffect::Recall(permit) => return TrialProgress::Recall(*permit),

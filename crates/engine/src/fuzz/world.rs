@@ -467,11 +467,11 @@ impl FuzzWorld {
         match effect {
             StepEffect::Probe(probe) => {
                 let probed = self.door.perform(&probe);
-                self.files.insert_probe(&probe, probed, self.now);
+                self.files.insert_watched(&probe, probed, self.now);
                 self.wake(Wake::Probed);
             }
             StepEffect::Resolve(path) => {
-                self.files.real.insert(path.clone(), Ok(path), self.now.mono);
+                self.files.real.insert(path.clone(), Ok(path), false, self.now.mono);
                 self.wake(Wake::Probed);
             }
             StepEffect::Compress(job) => {
@@ -634,7 +634,7 @@ impl FuzzWorld {
             match self.effects.remove(0) {
                 StepEffect::Probe(probe) => {
                     let probed = self.door.perform(&probe);
-                    self.files.insert_probe(&probe, probed, self.now);
+                    self.files.insert_watched(&probe, probed, self.now);
                     self.wake(Wake::Probed);
                 }
                 StepEffect::Compress(job) => {

@@ -436,6 +436,7 @@ fn policy(settings: &LocationSettings) -> bolide_files::ProbePolicy {
             bolide_files::Remember::Nothing
         },
         symlinks,
+        trust: bolide_files::Trust::Young,
     }
 }
 

@@ -11,8 +11,9 @@ use proptest::prelude::{Just, Strategy, any, prop, prop_oneof, proptest};
 
 use super::{FileTable, FileTableLimits, Known};
 use crate::open::{FileKind, Meta};
-use crate::probe::{ProbePolicy, Probed, Remember, SymlinkPolicy, Want};
+use crate::probe::{ProbePolicy, Probed, Remember, SymlinkPolicy, Trust, Want};
 use crate::variant::{FileVariant, VariantKey};
+use crate::watches::Trail;
 use crate::{DirEntry, EncodeError, OpenFailure, OpenFile};
 
 const GZIP: VariantKey = VariantKey { coding: Coding::Gzip, level: 1 };
@@ -36,7 +37,7 @@ fn table() -> FileTable {
 
 fn put(table: &mut FileTable, path: &str, probed: Probed, policy: &ProbePolicy, now: Now) -> Known {
     let probe = table.probe(path.as_bytes(), Want::OPEN, policy);
-    table.insert_probe(&probe, probed, now)
+    table.insert_watched(&probe, probed, now)
 }
 
 fn file(known: Known) -> Rc<OpenFile> {
@@ -57,7 +58,7 @@ fn an_entry_is_valid_until_its_time_and_stays_if_nothing_changed() {
     assert!(matches!(table.lookup(b"/a", at(1000), &policy), Known::Stale));
     let probe = table.probe(b"/a", Want::OPEN, &policy);
     assert_eq!(probe.known, Some(first.meta));
-    let kept = file(table.insert_probe(&probe, Probed::Unchanged, at(1001)));
+    let kept = file(table.insert_watched(&probe, Probed::Unchanged, at(1001)));
     assert!(Rc::ptr_eq(&first, &kept));
     assert!(matches!(table.lookup(b"/a", at(2000), &policy), Known::File(_)));
     let changed = file(put(&mut table, "/a", content(2, "two!"), &policy, at(2001)));
@@ -97,7 +98,7 @@ fn failures_hold_for_one_turn_unless_they_are_to_be_remembered() {
     assert!(matches!(table.lookup(b"/a", at(5), &policy), Known::Missing(OpenFailure::NotFound)));
     assert!(matches!(table.lookup(b"/a", at(6), &policy), Known::Unknown));
     assert!(table.is_empty());
-    let remembering = ProbePolicy { failures: Remember::Failures, ..policy };
+    let remembering = ProbePolicy { failures: Remember::Failures, trust: Trust::Young, ..policy };
     put(&mut table, "/a", failed.clone(), &remembering, at(7));
     assert!(matches!(table.lookup(b"/a", at(1006), &remembering), Known::Missing(_)));
     assert!(matches!(table.lookup(b"/a", at(1007), &remembering), Known::Stale));
@@ -160,7 +161,7 @@ fn directories_and_stat_lookups_are_distinct_from_files() {
     let names =
         vec![DirEntry { name: (*b"x").into(), kind: FileKind::File, size: 1, mtime_secs: 2 }];
     let probe = table.probe(b"/d", Want::List, &policy);
-    table.insert_probe(&probe, Probed::Listing(directory, names.clone()), at(4000));
+    table.insert_watched(&probe, Probed::Listing(directory, names.clone()), at(4000));
     assert_eq!(table.listing(b"/d", at(4000)).as_deref(), Some(&names[..]));
     assert_eq!(table.listing(b"/d", at(4001)), None);
 }
@@ -220,7 +221,7 @@ fn a_missing_sibling_is_not_looked_for_until_the_file_is_checked_again() {
     let known = table.lookup_sibling(&css, Coding::Gzip, &mut path, at(2), &policy);
     assert!(matches!(known, Known::Unknown));
     let probe = table.probe(b"/a.css", Want::OPEN, &policy);
-    table.insert_probe(&probe, Probed::Unchanged, at(1000));
+    table.insert_watched(&probe, Probed::Unchanged, at(1000));
     assert!(!css.lacks_sibling(Coding::Brotli));
 }
 
@@ -238,7 +239,7 @@ fn a_file_is_compressed_once_until_it_changes() {
     assert_eq!(table.variants_size(), bytes.len() as u64);
     assert_eq!(one.variant(VariantKey { level: 9, ..GZIP }), FileVariant::Absent);
     let probe = table.probe(b"/a", Want::OPEN, &policy);
-    let kept = file(table.insert_probe(&probe, Probed::Unchanged, at(5000)));
+    let kept = file(table.insert_watched(&probe, Probed::Unchanged, at(5000)));
     assert_eq!(kept.variant(GZIP), FileVariant::Ready(bytes));
     drop((one, kept, job));
     let two = file(put(&mut table, "/a", content(2, &text), &policy, at(9000)));
@@ -340,7 +341,7 @@ fn ask(table: &mut FileTable, disk: &Disk, path: u8, now: Now, policy: &ProbePol
         Some((version, len)) if probe.known == Some(meta(version, len)) => Probed::Unchanged,
         Some((version, len)) => Probed::Content(meta(version, len), Bytes::from(vec![7; len])),
     };
-    table.insert_probe(&probe, probed, now);
+    table.insert_watched(&probe, probed, now);
     table.lookup(name.as_bytes(), now, policy)
 }
 
@@ -384,4 +385,60 @@ proptest! {
             assert!(table.len() <= 5 && table.content_size() <= 500 + 255);
         }
     }
+}
+
+#[test]
+fn what_no_watch_vouches_for_is_looked_at_for_each_request() {
+    let (mut table, policy) = (table(), ProbePolicy::default());
+    let probe = table.probe(b"/a", Want::OPEN, &policy);
+    table.insert_probe(&probe, content(1, "x"), at(0));
+    assert!(matches!(table.lookup(b"/a", at(0), &policy), Known::File(_)));
+    assert!(matches!(table.lookup(b"/a", at(1), &policy), Known::Stale));
+    let young = ProbePolicy { trust: Trust::Young, ..policy };
+    assert!(matches!(table.lookup(b"/a", at(1), &young), Known::File(_)), "open_file_cache");
+    let shared = Meta { is_shared: true, ..meta(1, 1) };
+    let shared = Probed::Content(shared, Bytes::from_static(b"x"));
+    put(&mut table, "/b", shared, &policy, at(1));
+    assert!(matches!(table.lookup(b"/b", at(2), &policy), Known::Stale), "it has other names");
+}
+
+#[test]
+fn a_change_that_is_told_makes_what_it_is_about_doubtful() {
+    let (mut table, policy) = (table(), ProbePolicy::default());
+    let steps = vec![(1, b"srv"[..].into())];
+    table.watches.insert(b"/srv/", Trail { steps, last: 2 });
+    for path in ["/srv/a", "/srv/a.gz", "/srv/b", "/srv/dir/"] {
+        put(&mut table, path, content(1, "x"), &policy, at(0));
+    }
+    let is_known = |table: &mut FileTable, path: &str| {
+        matches!(table.lookup(path.as_bytes(), at(5), &policy), Known::File(_))
+    };
+    let one = file(table.lookup(b"/srv/a", at(5), &policy));
+    one.note_missing_sibling(Coding::Gzip);
+    table.hear_changed(2, b"a.gz", at(5).mono);
+    assert!(!one.lacks_sibling(Coding::Gzip), "one may have come");
+    assert!(is_known(&mut table, "/srv/a") && !is_known(&mut table, "/srv/a.gz"));
+    table.hear_changed(2, b"dir", at(5).mono);
+    assert!(!is_known(&mut table, "/srv/dir/") && is_known(&mut table, "/srv/b"));
+    table.hear_changed(1, b"other", at(5).mono);
+    assert!(is_known(&mut table, "/srv/b"));
+    table.hear_changed(1, b"srv", at(5).mono);
+    assert!(!is_known(&mut table, "/srv/b") && !is_known(&mut table, "/srv/a"));
+    put(&mut table, "/srv/b", content(1, "x"), &policy, at(3));
+    assert!(is_known(&mut table, "/srv/b"));
+    table.hear_unknown();
+    assert!(!is_known(&mut table, "/srv/b"));
+}
+
+#[test]
+fn a_request_that_may_have_come_during_the_turn_looks_itself() {
+    let (mut table, policy) = (table(), ProbePolicy::default());
+    let probe = table.probe(b"/a", Want::OPEN, &policy);
+    table.insert_probe(&probe, content(1, "x"), at(5));
+    let failed = Probed::Failed(OpenFailure::NotFound);
+    put(&mut table, "/b", failed, &policy, at(5));
+    assert!(matches!(table.lookup(b"/a", at(5), &policy), Known::File(_)));
+    table.part_turn();
+    assert!(matches!(table.lookup(b"/a", at(5), &policy), Known::Stale));
+    assert!(matches!(table.lookup(b"/b", at(5), &policy), Known::Unknown));
 }

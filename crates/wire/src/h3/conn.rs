@@ -191,7 +191,8 @@ impl H3Conn {
         let Some(stream) = self.streams.at(slot) else { return };
         let send = &mut stream.send;
         let has_bytes = !send.head.is_empty() || !send.rest.is_empty();
-        let could = !send.is_held && has_bytes || (send.is_answered && !send.is_pending && !send.is_held);
+        let could =
+            !send.is_held && has_bytes || (send.is_answered && !send.is_pending && !send.is_held);
         if could && !send.is_queued && !send.is_blocked && stream.fate == H3StreamFate::Open {
             send.is_queued = true;
             self.sched.insert(slot, stream.id, stream.priority);

@@ -1,0 +1,207 @@
+//! Looks at the disk for the table of open files, with the directories on the way watched, and
+//! tells the table what changed there.
+//!
+//! Owns the order that makes it right: a directory is watched before it is looked into, and changes
+//! are heard before requests that may have come behind them are answered. See
+//! docs/decisions/0021-watched-files.md.
+
+use std::collections::VecDeque;
+
+use bolide_conf::model::LogLevel;
+use bolide_files::{Probe, Probed, Trail, TrailStanding, Trust, Want};
+use bolide_io::{DirChange, DirDepth, Io};
+
+use crate::env::WorkerEnv;
+use crate::log::describe;
+use crate::look::look;
+use crate::token::PollToken;
+
+/// LIMIT: symbolic links on one path, as in Linux.
+const LINKS_MAX: usize = 40;
+/// LIMIT: directories on one path.
+const STEPS_MAX: usize = 128;
+const ENOENT: i32 = 2;
+const EINVAL: i32 = 22;
+const EMFILE: i32 = 24;
+const ENOSPC: i32 = 28;
+const ELOOP: i32 = 40;
+
+impl<I: Io> WorkerEnv<I> {
+    /// Looks at the disk as an exchange asks.
+    pub(crate) fn probe(&mut self, probe: &Probe) {
+        let mut found = look(&mut self.io, probe);
+        let policy = &probe.policy;
+        let is_to_be_watched = policy.trust == Trust::Watched
+            && !policy.valid.is_zero()
+            && probe.want != Want::List
+            && !matches!(found, Probed::Failed(_));
+        if !is_to_be_watched || !self.may_watch(probe, &mut found) {
+            self.files.insert_probe(probe, found, self.now);
+            return;
+        }
+        self.files.insert_watched(probe, found, self.now);
+    }
+
+    /// Finds out where a path leads.
+    pub(crate) fn resolve(&mut self, path: Box<[u8]>) {
+        let mut real = self.io.real_path(&path);
+        let prefix = bolide_files::real::trail(&path);
+        let watched = real.is_ok()
+            && match self.files.watches.standing(&prefix, self.now.mono) {
+                TrailStanding::Watched => true,
+                TrailStanding::Refused => false,
+                TrailStanding::Unknown => {
+                    let is_watched = self.watch(&prefix);
+                    real = self.io.real_path(&path);
+                    is_watched
+                }
+            };
+        let real = real.map(Vec::into_boxed_slice);
+        self.files.real.insert(path, real, watched, self.now.mono);
+    }
+
+    /// Whether a change of what was found would be told. What was found before the watches stood is
+    /// looked at again.
+    fn may_watch(&mut self, probe: &Probe, found: &mut Probed) -> bool {
+        let path = probe.path.strip_suffix(b"/").unwrap_or(&probe.path);
+        let prefix = bolide_files::resolve::trail(path);
+        match self.files.watches.standing(prefix, self.now.mono) {
+            TrailStanding::Watched => {}
+            TrailStanding::Refused => return false,
+            TrailStanding::Unknown => {
+                if !self.watch(prefix) {
+                    return false;
+                }
+                *found = look(&mut self.io, probe);
+            }
+        }
+        // What a link leads to may change elsewhere.
+        self.io.read_link(path).is_err()
+    }
+
+    /// Watches all directories that `prefix` leads through; false if that cannot be.
+    fn watch(&mut self, prefix: &[u8]) -> bool {
+        let mut trail = Trail::default();
+        let done = self.follow(prefix, &mut trail);
+        match done {
+            Ok(last) => {
+                trail.last = last;
+                self.files.watches.insert(prefix, trail);
+            }
+            Err(errno) => {
+                self.tell_unwatched(prefix, errno);
+                let watches = trail.steps.iter().map(|(watch, _)| *watch);
+                self.files.watches.refuse(prefix, watches, self.now.mono);
+            }
+        }
+        self.drop_useless();
+        done.is_ok()
+    }
+
+    /// Walks along `prefix` as the kernel does. Each directory is watched before a name is looked
+    /// up in it, so that no change on the way is missed.
+    fn follow(&mut self, prefix: &[u8], trail: &mut Trail) -> Result<u32, i32> {
+        let names = |path: &[u8]| -> Vec<Box<[u8]>> {
+            path.split(|byte| *byte == b'/').map(Into::into).collect()
+        };
+        if prefix.first() != Some(&b'/') {
+            return Err(ENOENT);
+        }
+        let (mut real, mut links) = (b"/".to_vec(), 0);
+        let mut left: VecDeque<Box<[u8]>> = names(prefix).into();
+        while let Some(name) = left.pop_front() {
+            match &name[..] {
+                b"" | b"." => continue,
+                b".." => {
+                    let parent = real.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+                    real.truncate(parent.max(1));
+                    continue;
+                }
+                _ => {}
+            }
+            if trail.steps.len() >= STEPS_MAX {
+                return Err(ELOOP);
+            }
+            let watch = self.watch_one(&real, DirDepth::Names, trail)?;
+            let above = real.len();
+            if above > 1 {
+                real.push(b'/');
+            }
+            real.extend_from_slice(&name);
+            trail.steps.push((watch, name));
+            match self.io.read_link(&real) {
+                Ok(target) => {
+                    links += 1;
+                    if links > LINKS_MAX {
+                        return Err(ELOOP);
+                    }
+                    real.truncate(if target.first() == Some(&b'/') { 1 } else { above });
+                    names(&target).into_iter().rev().for_each(|name| left.push_front(name));
+                }
+                Err(EINVAL) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        debug_assert!(trail.steps.len() <= STEPS_MAX, "a trail is bounded");
+        self.watch_one(&real, DirDepth::Files, trail)
+    }
+
+    fn watch_one(&mut self, real: &[u8], depth: DirDepth, trail: &Trail) -> Result<u32, i32> {
+        debug_assert!(
+            real.first() == Some(&b'/'),
+            "what is watched does not depend on where we are"
+        );
+        if self.files.watches.is_full(trail.steps.len() + 1) {
+            return Err(ENOSPC);
+        }
+        self.io.watch_directory(real, depth, PollToken::Changes.pack())
+    }
+
+    /// Says once that there are not enough watches.
+    fn tell_unwatched(&mut self, prefix: &[u8], errno: i32) {
+        if !matches!(errno, ENOSPC | EMFILE) || std::mem::replace(&mut self.told_unwatched, true) {
+            return;
+        }
+        let text = format!(
+            "inotify watches no more directories {}: files in \"{}\" and others are looked at for \
+             each request",
+            describe(errno),
+            String::from_utf8_lossy(prefix),
+        );
+        self.log_server(LogLevel::Notice, &text);
+    }
+
+    /// Tells the table of the files what has changed by now.
+    pub(crate) fn hear_changes(&mut self) {
+        if self.files.watches.is_empty() {
+            return;
+        }
+        let mut changes = std::mem::take(&mut self.scratch.changes);
+        self.io.take_changes(&mut changes);
+        for change in changes.drain(..) {
+            match change {
+                DirChange::Entry { watch, name } => {
+                    self.files.hear_changed(watch, &name, self.now.mono);
+                }
+                DirChange::Gone { watch } => self.files.hear_gone(watch),
+                DirChange::Unknown => self.files.hear_unknown(),
+            }
+        }
+        debug_assert!(changes.is_empty(), "every change is heard");
+        self.scratch.changes = changes;
+        self.drop_useless();
+    }
+
+    /// The same before requests are read that may have come since the turn began: they must not be
+    /// answered by what was found before.
+    pub(crate) fn hear_late_changes(&mut self) {
+        self.hear_changes();
+        self.files.part_turn();
+    }
+
+    fn drop_useless(&mut self) {
+        for watch in self.files.watches.take_useless() {
+            self.io.unwatch_directory(watch);
+        }
+    }
+}
