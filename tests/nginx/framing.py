@@ -261,6 +261,22 @@ def h3_section(port: int, section: str) -> list[str]:
     return [*first, "then", *again]
 
 
+def h3_long(port: int, where: str, size: str) -> list[str]:
+    """A string of that size, in a request or in an instruction for the table."""
+    client = quic.Client(port, "a.test")
+    long = quic.prefixed(0, 7, int(size)) if int(size) < 255 else quic.wide(int(size))
+    long += b"a" * int(size)
+    lines = []
+    if where == "request":
+        lines = client.raw(quic.section(pairs_of([], "https")) + b"\x21x" + long)
+    else:
+        client.instruct(b"\x3f\xe1\x1f\x41x" + long)
+    lines += ["then", *client.raw(quic.section(pairs_of([], "https")))]
+    client.close()
+    # aioquic closes for a reason of its own when the server's streams end first.
+    return [line.split(" 0x")[0] if line.startswith("closed") else line for line in lines]
+
+
 def h3_body(port: int, path: str, length: str, *sent: str) -> list[str]:
     """The same as `h2 body` over HTTP/3."""
     client = quic.Client(port, "a.test")
@@ -477,6 +493,7 @@ KINDS: dict[str, Callable[..., list[str]]] = {
     "h2 unsettled": h2_unsettled,
     "h3 fields": h3_fields,
     "h3 body": h3_body,
+    "h3 long": h3_long,
     "h3 section": h3_section,
     "h3 last": h3_last,
     "tls records": tls_records,

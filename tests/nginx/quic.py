@@ -48,6 +48,12 @@ def prefixed(first: int, bits: int, value: int) -> bytes:
     return bytes([first | most, value - most])
 
 
+def wide(value: int) -> bytes:
+    """A number with a prefix of seven bits that takes two bytes behind it."""
+    assert 127 + 128 <= value < 127 + (1 << 14)
+    return bytes([127, (value - 127) & 127 | 128, (value - 127) >> 7])
+
+
 def section(pairs: Iterable[tuple[str, str]]) -> bytes:
     """A field section of literals."""
     out = b"\0\0"
@@ -192,6 +198,14 @@ class Client:
         if text and b"<html>" not in text:
             lines.append(f"text {text.decode(errors='replace').strip()}")
         return lines + ([f"closed {self.closed}"] if self.closed else [])
+
+    def instruct(self, instructions: bytes) -> None:
+        """Sends instructions for the table of fields, and waits for what follows of them."""
+        assert self.h3
+        stream = self.h3._local_encoder_stream_id
+        assert stream is not None
+        self.quic.send_stream_data(stream, instructions)
+        self.until(lambda: self.closed, 0.3)
 
     def goaways(self) -> list[int]:
         """What GOAWAY frames named, all numbers being small."""

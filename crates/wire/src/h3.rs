@@ -162,6 +162,7 @@ impl H3Conn {
     pub fn start(&mut self, settings: &H3Settings, quic: &mut impl QuicStreams) {
         self.streams_max = settings.max_concurrent_streams;
         self.decoder = QpackDecoder::new(settings.table_capacity);
+        self.decoder.bound_strings(settings.field_size_max);
         let mut payload = Vec::new();
         for (id, value) in [
             (setting::TABLE_CAPACITY, settings.table_capacity as u64),

@@ -11,7 +11,7 @@ pub mod table;
 
 mod known;
 
-pub use decode::{QpackDecoder, Section};
+pub use decode::{QpackDecoder, QpackFault, Section};
 pub use encode::{EncodedSection, QpackEncoder, References};
 
 /// RFC 9204 §6: `QPACK_DECOMPRESSION_FAILED`.
@@ -24,11 +24,7 @@ pub const DECODER_STREAM_ERROR: u64 = 0x0202;
 /// RFC 9204 §3.2.1: bytes that an entry counts beyond its name and value.
 pub const ENTRY_OVERHEAD: usize = 32;
 
-/// A field section that cannot be decoded. Close the connection with [`DECOMPRESSION_FAILED`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DecompressionFailed;
-
-/// An invalid instruction. Close the connection with the error code of its stream.
+/// An invalid instruction of a decoder. Close the connection with [`DECODER_STREAM_ERROR`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadInstruction;
 

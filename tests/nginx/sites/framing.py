@@ -234,6 +234,16 @@ site(
     [f"h3 section {section}" for section in ("0000ff24", "000080", "020080", "ffff7f0080")],
 )
 site(
+    "HTTP/3: long strings",
+    MALFORMED % "large_client_header_buffers 4 1k;",
+    1,
+    [
+        f"h3 long {where} {size}"
+        for where in ("request", "instruction")
+        for size in (200, 1000, 1024, 1025, 2000)
+    ],
+)
+site(
     "malformed requests lead to a page of an origin",
     MALFORMED % "error_page 400 /error;",
     0,

@@ -98,7 +98,7 @@ impl H3Conn {
             Err(H3Fault::Stream(code)) => {
                 if is_over {
                     stream.recv.phase = H3StreamPhase::Ended;
-                    if code == crate::qpack::DECOMPRESSION_FAILED {
+                    if matches!(code, crate::qpack::DECOMPRESSION_FAILED | code::EXCESSIVE_LOAD) {
                         // RFC 9204 §2.2.2.2: no section of the stream is acknowledged.
                         self.decoder.cancel(stream.id);
                     }

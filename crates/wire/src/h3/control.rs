@@ -290,8 +290,14 @@ const fn skip_to(left: u64) -> Reading {
 }
 
 /// The connection error for an invalid instruction on the peer's encoder stream.
-pub(super) const fn encoder_stream(_: qpack::BadInstruction) -> ConnError {
-    fatal(qpack::ENCODER_STREAM_ERROR, "invalid QPACK encoder instruction")
+pub(super) const fn encoder_stream(fault: qpack::QpackFault) -> ConnError {
+    match fault {
+        qpack::QpackFault::Invalid => {
+            fatal(qpack::ENCODER_STREAM_ERROR, "invalid QPACK encoder instruction")
+        }
+        // As in nginx.
+        qpack::QpackFault::TooLong => fatal(code::EXCESSIVE_LOAD, "too long a string"),
+    }
 }
 
 /// The connection error for an invalid instruction on the peer's decoder stream.

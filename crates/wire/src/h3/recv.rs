@@ -192,11 +192,11 @@ impl H3Intake<'_> {
             stream.recv.frame = H3Frame::Section(len as usize);
             return Ok(());
         }
-        // RFC 9204 §2.2.2.2: the section is not decoded.
-        self.decoder.cancel(stream.id);
         if stream.recv.phase == H3StreamPhase::Body {
             return Err(H3Fault::Stream(code::EXCESSIVE_LOAD));
         }
+        // RFC 9204 §2.2.2.2: the section is not decoded.
+        self.decoder.cancel(stream.id);
         let mut head = self.heads.take();
         head.version = HttpVersion::Http3;
         head.early = stream.recv.is_early;
@@ -272,7 +272,8 @@ impl H3Intake<'_> {
         let rules = PseudoRules {
             version: HttpVersion::Http3,
             head_size_max: self.settings.head_size_max,
-            field_size_max: self.settings.field_size_max,
+            // The decoder bounds each string.
+            field_size_max: usize::MAX,
             fields_max: self.settings.fields_max,
             underscores_in_headers: self.settings.underscores_in_headers,
             ignore_invalid_headers: self.settings.ignore_invalid_headers,
@@ -285,9 +286,9 @@ impl H3Intake<'_> {
                 self.heads.put(head);
                 return Ok(blocked);
             }
-            Err(qpack::DecompressionFailed) => {
+            Err(fault) => {
                 self.heads.put(head);
-                return Err(undecodable());
+                return Err(undecodable(fault));
             }
         };
         self.decoder.acknowledge(stream.id, required);
@@ -378,7 +379,7 @@ impl H3Intake<'_> {
                 Ok(Section::Complete { required })
             }
             Ok(blocked) => Ok(blocked),
-            Err(qpack::DecompressionFailed) => Err(undecodable()),
+            Err(fault) => Err(undecodable(fault)),
         }
     }
 
@@ -464,6 +465,9 @@ const fn unexpected(reason: &'static str) -> H3Fault {
 
 /// As in nginx, a section that cannot be decoded costs its stream: it has changed nothing of the
 /// table, though RFC 9204 §2.2.3 calls it an error of the connection.
-const fn undecodable() -> H3Fault {
-    H3Fault::Stream(qpack::DECOMPRESSION_FAILED)
+const fn undecodable(fault: qpack::QpackFault) -> H3Fault {
+    H3Fault::Stream(match fault {
+        qpack::QpackFault::Invalid => qpack::DECOMPRESSION_FAILED,
+        qpack::QpackFault::TooLong => code::EXCESSIVE_LOAD,
+    })
 }

@@ -8,7 +8,7 @@
 
 use super::known::ROWS;
 use super::table::QpackTable;
-use super::{BadInstruction, DecompressionFailed, ENTRY_OVERHEAD, integer};
+use super::{ENTRY_OVERHEAD, integer};
 use crate::hpack::huffman::{self, HuffmanPadding};
 use crate::integer::push_integer;
 use crate::pseudo::Label;
@@ -34,12 +34,32 @@ pub struct QpackDecoder {
     table: QpackTable,
     /// LIMIT: the table capacity in our SETTINGS.
     capacity_max: usize,
+    /// LIMIT: encoded bytes of a string.
+    string_max: usize,
     /// Insertions that we have acknowledged to the peer.
     told: u64,
     /// The beginning of an incomplete instruction.
     partial: Vec<u8>,
     scratch: Vec<u8>,
     out: Vec<u8>,
+}
+
+/// Why instructions of the peer's encoder or a field section cannot be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QpackFault {
+    /// They are invalid.
+    Invalid,
+    /// A string is longer than [`QpackDecoder::bound_strings`] allows.
+    TooLong,
+}
+
+/// LIMIT: encoded bytes of a string.
+#[derive(Clone, Copy)]
+struct LiteralLimits {
+    /// More are too long.
+    string_max: usize,
+    /// More cannot be right.
+    room: usize,
 }
 
 /// A string literal and the bytes behind it.
@@ -59,7 +79,12 @@ impl QpackDecoder {
     /// A decoder whose SETTINGS allow a table of `capacity_max` bytes.
     #[must_use]
     pub fn new(capacity_max: usize) -> Self {
-        Self { capacity_max, ..Self::default() }
+        Self { capacity_max, string_max: usize::MAX, ..Self::default() }
+    }
+
+    /// LIMIT: sets how many bytes a string may have as it is encoded.
+    pub const fn bound_strings(&mut self, max: usize) {
+        self.string_max = max;
     }
 
     /// The insert count.
@@ -80,7 +105,7 @@ impl QpackDecoder {
     ///
     /// RFC 9204 §3.2.3, §4.3: invalid capacity, entry larger than the table, unknown index, bad
     /// string.
-    pub fn receive(&mut self, bytes: &[u8]) -> Result<u32, BadInstruction> {
+    pub fn receive(&mut self, bytes: &[u8]) -> Result<u32, QpackFault> {
         let mut count = 0;
         if self.partial.is_empty() {
             let used = self.instructions(bytes, &mut count)?;
@@ -104,12 +129,13 @@ impl QpackDecoder {
         &mut self,
         section: &[u8],
         sink: impl FnMut(Label<'_>, &[u8]),
-    ) -> Result<Section, DecompressionFailed> {
+    ) -> Result<Section, QpackFault> {
         let (required, base, lines) = self.prefix(section)?;
         if required > self.table.inserted() {
             return Ok(Section::Blocked { required });
         }
-        let view = View { table: &self.table, required, base };
+        let string_max = self.string_max;
+        let view = View { table: &self.table, required, base, string_max };
         view.lines(lines, &mut self.scratch, sink)?;
         Ok(Section::Complete { required })
     }
@@ -152,7 +178,7 @@ impl QpackDecoder {
         to.append(&mut self.out);
     }
 
-    fn instructions(&mut self, bytes: &[u8], count: &mut u32) -> Result<usize, BadInstruction> {
+    fn instructions(&mut self, bytes: &[u8], count: &mut u32) -> Result<usize, QpackFault> {
         let mut rest = bytes;
         while let Some(after) = self.instruction(rest)? {
             rest = after;
@@ -160,7 +186,7 @@ impl QpackDecoder {
         }
         // LIMIT: an incomplete instruction has at most two literals and their lengths.
         if rest.len() > 2 * (self.literal_max() + 16) {
-            return Err(BadInstruction);
+            return Err(QpackFault::Invalid);
         }
         Ok(bytes.len() - rest.len())
     }
@@ -170,8 +196,12 @@ impl QpackDecoder {
         4 * self.capacity_max
     }
 
+    const fn literal_limits(&self) -> LiteralLimits {
+        LiteralLimits { string_max: self.string_max, room: self.literal_max() }
+    }
+
     /// Executes one instruction and returns the bytes behind it; `None` means incomplete.
-    fn instruction<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, BadInstruction> {
+    fn instruction<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, QpackFault> {
         let Some(&first) = bytes.first() else { return Ok(None) };
         let bits = match first {
             0x80.. => 6,
@@ -180,7 +210,8 @@ impl QpackDecoder {
         if first & 0xc0 == 0x40 {
             return self.insert_literal(bytes);
         }
-        let Some((number, used)) = integer::parse(bits, bytes).map_err(|_| BadInstruction)? else {
+        let Some((number, used)) = integer::parse(bits, bytes).map_err(|_| QpackFault::Invalid)?
+        else {
             return Ok(None);
         };
         let rest = &bytes[used..];
@@ -199,7 +230,7 @@ impl QpackDecoder {
                 self.table.insert_from(index, None)
             }
         };
-        if done { Ok(Some(rest)) } else { Err(BadInstruction) }
+        if done { Ok(Some(rest)) } else { Err(QpackFault::Invalid) }
     }
 
     fn insert_named<'a>(
@@ -207,46 +238,46 @@ impl QpackDecoder {
         is_static: bool,
         index: u64,
         bytes: &'a [u8],
-    ) -> Result<Option<&'a [u8]>, BadInstruction> {
-        let limit = self.literal_max();
-        let Some(value) = literal(7, bytes, limit).map_err(|_| BadInstruction)? else {
+    ) -> Result<Option<&'a [u8]>, QpackFault> {
+        let limits = self.literal_limits();
+        let Some(value) = literal(7, bytes, limits)? else {
             return Ok(None);
         };
         self.scratch.clear();
-        let text = value.decode(&mut self.scratch).map_err(|_| BadInstruction)?;
+        let text = value.decode(&mut self.scratch)?;
         let text = text.of(&self.scratch);
         let done = if is_static {
             let row = usize::try_from(index).ok().and_then(|index| ROWS.get(index));
             row.is_some_and(|row| self.table.insert(row.name.as_bytes(), text))
         } else {
-            let index = self.table.inserted().checked_sub(index + 1).ok_or(BadInstruction)?;
+            let index = self.table.inserted().checked_sub(index + 1).ok_or(QpackFault::Invalid)?;
             self.table.insert_from(index, Some(text))
         };
-        if done { Ok(Some(value.rest)) } else { Err(BadInstruction) }
+        if done { Ok(Some(value.rest)) } else { Err(QpackFault::Invalid) }
     }
 
-    fn insert_literal<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, BadInstruction> {
-        let limit = self.literal_max();
-        let Some(name) = literal(5, bytes, limit).map_err(|_| BadInstruction)? else {
+    fn insert_literal<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<&'a [u8]>, QpackFault> {
+        let limits = self.literal_limits();
+        let Some(name) = literal(5, bytes, limits)? else {
             return Ok(None);
         };
-        let Some(value) = literal(7, name.rest, limit).map_err(|_| BadInstruction)? else {
+        let Some(value) = literal(7, name.rest, limits)? else {
             return Ok(None);
         };
         self.scratch.clear();
-        let name = name.decode(&mut self.scratch).map_err(|_| BadInstruction)?;
-        let text = value.decode(&mut self.scratch).map_err(|_| BadInstruction)?;
+        let name = name.decode(&mut self.scratch)?;
+        let text = value.decode(&mut self.scratch)?;
         let (name, text) = (name.of(&self.scratch), text.of(&self.scratch));
-        if self.table.insert(name, text) { Ok(Some(value.rest)) } else { Err(BadInstruction) }
+        if self.table.insert(name, text) { Ok(Some(value.rest)) } else { Err(QpackFault::Invalid) }
     }
 
     /// RFC 9204 §3.2.5: on the encoder stream, index 0 is the newest entry.
-    fn relative(&self, index: u64) -> Result<u64, BadInstruction> {
-        self.table.inserted().checked_sub(index + 1).ok_or(BadInstruction)
+    fn relative(&self, index: u64) -> Result<u64, QpackFault> {
+        self.table.inserted().checked_sub(index + 1).ok_or(QpackFault::Invalid)
     }
 
     /// RFC 9204 §4.5.1: Required Insert Count, Base, and the field lines behind them.
-    fn prefix<'a>(&self, section: &'a [u8]) -> Result<(u64, u64, &'a [u8]), DecompressionFailed> {
+    fn prefix<'a>(&self, section: &'a [u8]) -> Result<(u64, u64, &'a [u8]), QpackFault> {
         if let [0, 0, lines @ ..] = section {
             return Ok((0, 0, lines));
         }
@@ -257,26 +288,26 @@ impl QpackDecoder {
         let (delta, used) = number(7, section)?;
         let base =
             if is_negative { required.checked_sub(delta + 1) } else { required.checked_add(delta) };
-        Ok((required, base.ok_or(DecompressionFailed)?, &section[used..]))
+        Ok((required, base.ok_or(QpackFault::Invalid)?, &section[used..]))
     }
 
     /// RFC 9204 §4.5.1.1: restores the count from its value modulo twice the number of entries.
-    fn required(&self, encoded: u64) -> Result<u64, DecompressionFailed> {
+    fn required(&self, encoded: u64) -> Result<u64, QpackFault> {
         if encoded == 0 {
             return Ok(0);
         }
         let entries_max = (self.capacity_max / ENTRY_OVERHEAD) as u64;
         let full_range = 2 * entries_max;
         if encoded > full_range {
-            return Err(DecompressionFailed);
+            return Err(QpackFault::Invalid);
         }
         let value_max = self.table.inserted() + entries_max;
         let wrapped = value_max / full_range * full_range;
         let mut required = wrapped + encoded - 1;
         if required > value_max {
-            required = required.checked_sub(full_range).ok_or(DecompressionFailed)?;
+            required = required.checked_sub(full_range).ok_or(QpackFault::Invalid)?;
         }
-        if required == 0 { Err(DecompressionFailed) } else { Ok(required) }
+        if required == 0 { Err(QpackFault::Invalid) } else { Ok(required) }
     }
 }
 
@@ -285,6 +316,7 @@ struct View<'a> {
     table: &'a QpackTable,
     required: u64,
     base: u64,
+    string_max: usize,
 }
 
 impl View<'_> {
@@ -293,7 +325,7 @@ impl View<'_> {
         lines: &[u8],
         scratch: &mut Vec<u8>,
         mut sink: impl FnMut(Label<'_>, &[u8]),
-    ) -> Result<(), DecompressionFailed> {
+    ) -> Result<(), QpackFault> {
         let mut rest = lines;
         while let Some(&first) = rest.first() {
             scratch.clear();
@@ -313,7 +345,7 @@ impl View<'_> {
                 // RFC 9204 §4.5.4: literal field line with name reference.
                 0x40.. => {
                     let (index, used) = number(4, rest)?;
-                    let value = whole_literal(7, &rest[used..])?;
+                    let value = whole_literal(7, &rest[used..], self.string_max)?;
                     let text = value.decode(scratch)?;
                     let label = if first & 0x10 != 0 {
                         static_row(index)?.label
@@ -325,8 +357,8 @@ impl View<'_> {
                 }
                 // RFC 9204 §4.5.6: literal field line with literal name.
                 0x20.. => {
-                    let name = whole_literal(3, rest)?;
-                    let value = whole_literal(7, name.rest)?;
+                    let name = whole_literal(3, rest, self.string_max)?;
+                    let value = whole_literal(7, name.rest, self.string_max)?;
                     let name_text = name.decode(scratch)?;
                     let text = value.decode(scratch)?;
                     sink(Label::parse(name_text.of(scratch)), text.of(scratch));
@@ -342,7 +374,7 @@ impl View<'_> {
                 // RFC 9204 §4.5.5: literal field line with post-base name reference.
                 _ => {
                     let (index, used) = number(3, rest)?;
-                    let value = whole_literal(7, &rest[used..])?;
+                    let value = whole_literal(7, &rest[used..], self.string_max)?;
                     let text = value.decode(scratch)?;
                     let label = self.entry(self.post_base(index)?)?.label();
                     sink(label, text.of(scratch));
@@ -353,20 +385,20 @@ impl View<'_> {
         Ok(())
     }
 
-    fn relative(&self, index: u64) -> Result<u64, DecompressionFailed> {
-        self.base.checked_sub(index + 1).ok_or(DecompressionFailed)
+    fn relative(&self, index: u64) -> Result<u64, QpackFault> {
+        self.base.checked_sub(index + 1).ok_or(QpackFault::Invalid)
     }
 
-    fn post_base(&self, index: u64) -> Result<u64, DecompressionFailed> {
-        self.base.checked_add(index).ok_or(DecompressionFailed)
+    fn post_base(&self, index: u64) -> Result<u64, QpackFault> {
+        self.base.checked_add(index).ok_or(QpackFault::Invalid)
     }
 
     /// RFC 9204 §2.2.1: neither evicted nor above the Required Insert Count.
-    fn entry(&self, index: u64) -> Result<&super::table::QpackEntry, DecompressionFailed> {
+    fn entry(&self, index: u64) -> Result<&super::table::QpackEntry, QpackFault> {
         if index >= self.required {
-            return Err(DecompressionFailed);
+            return Err(QpackFault::Invalid);
         }
-        self.table.entry(index).ok_or(DecompressionFailed)
+        self.table.entry(index).ok_or(QpackFault::Invalid)
     }
 }
 
@@ -391,13 +423,13 @@ impl<'a> Text<'a> {
 
 impl<'a> Literal<'a> {
     #[inline]
-    fn decode(&self, scratch: &mut Vec<u8>) -> Result<Text<'a>, DecompressionFailed> {
+    fn decode(&self, scratch: &mut Vec<u8>) -> Result<Text<'a>, QpackFault> {
         match self.coding {
             Coding::Plain => Ok(Text::Borrowed(self.text)),
             Coding::Huffman => {
                 let start = scratch.len();
                 huffman::decode(self.text, HuffmanPadding::Any, scratch)
-                    .map_err(|_| DecompressionFailed)?;
+                    .map_err(|_| QpackFault::Invalid)?;
                 Ok(Text::Scratch(start..scratch.len()))
             }
         }
@@ -409,14 +441,17 @@ impl<'a> Literal<'a> {
 fn literal(
     bits: u8,
     bytes: &[u8],
-    limit: usize,
-) -> Result<Option<Literal<'_>>, DecompressionFailed> {
+    limits: LiteralLimits,
+) -> Result<Option<Literal<'_>>, QpackFault> {
     let Some(&first) = bytes.first() else { return Ok(None) };
-    let Some((len, used)) = integer::parse(bits, bytes).map_err(|_| DecompressionFailed)? else {
+    let Some((len, used)) = integer::parse(bits, bytes).map_err(|_| QpackFault::Invalid)? else {
         return Ok(None);
     };
-    if len > limit as u64 {
-        return Err(DecompressionFailed);
+    if len > limits.string_max as u64 {
+        return Err(QpackFault::TooLong);
+    }
+    if len > limits.room as u64 {
+        return Err(QpackFault::Invalid);
     }
     let Some((text, rest)) = bytes[used..].split_at_checked(len as usize) else {
         return Ok(None);
@@ -426,16 +461,17 @@ fn literal(
 }
 
 #[inline]
-fn whole_literal(bits: u8, bytes: &[u8]) -> Result<Literal<'_>, DecompressionFailed> {
-    literal(bits, bytes, bytes.len())?.ok_or(DecompressionFailed)
+fn whole_literal(bits: u8, bytes: &[u8], string_max: usize) -> Result<Literal<'_>, QpackFault> {
+    literal(bits, bytes, LiteralLimits { string_max, room: bytes.len() })?
+        .ok_or(QpackFault::Invalid)
 }
 
 #[inline]
-fn number(bits: u8, bytes: &[u8]) -> Result<(u64, usize), DecompressionFailed> {
-    integer::parse(bits, bytes).ok().flatten().ok_or(DecompressionFailed)
+fn number(bits: u8, bytes: &[u8]) -> Result<(u64, usize), QpackFault> {
+    integer::parse(bits, bytes).ok().flatten().ok_or(QpackFault::Invalid)
 }
 
 #[inline]
-fn static_row(index: u64) -> Result<&'static super::known::KnownRow, DecompressionFailed> {
-    usize::try_from(index).ok().and_then(|index| ROWS.get(index)).ok_or(DecompressionFailed)
+fn static_row(index: u64) -> Result<&'static super::known::KnownRow, QpackFault> {
+    usize::try_from(index).ok().and_then(|index| ROWS.get(index)).ok_or(QpackFault::Invalid)
 }

@@ -3,9 +3,7 @@
 use bolide_http::Name;
 use proptest::prelude::*;
 
-use super::{
-    BadInstruction, DecompressionFailed, QpackDecoder, QpackEncoder, References, Section, fuzz,
-};
+use super::{BadInstruction, QpackDecoder, QpackEncoder, QpackFault, References, Section, fuzz};
 use crate::integer::push_integer;
 use crate::pseudo::Label;
 
@@ -29,10 +27,7 @@ fn name_of(label: Label<'_>) -> Vec<u8> {
     }
 }
 
-fn decode(
-    decoder: &mut QpackDecoder,
-    bytes: &[u8],
-) -> Result<(Section, Lines), DecompressionFailed> {
+fn decode(decoder: &mut QpackDecoder, bytes: &[u8]) -> Result<(Section, Lines), QpackFault> {
     let mut lines = Vec::new();
     let done = decoder.decode(bytes, |label, value| lines.push((name_of(label), value.to_vec())));
     done.map(|section| (section, lines))
@@ -89,7 +84,7 @@ fn the_examples_of_rfc_9204_appendix_b_come_out() {
     let newest = decode(&mut decoder, &hex("0600 80"));
     assert_eq!(newest, Ok((complete(5), vec![line("custom-key", "custom-value2")])));
     // The first entry is gone.
-    assert_eq!(decode(&mut decoder, &hex("0600 84")), Err(DecompressionFailed));
+    assert_eq!(decode(&mut decoder, &hex("0600 84")), Err(QpackFault::Invalid));
 }
 
 #[test]
@@ -111,7 +106,7 @@ fn wrong_instructions_of_an_encoder_are_refused() {
     }
     let mut large = hex("3fbd01 41 61 7fff00");
     large.extend([b'x'; 300]);
-    assert_eq!(QpackDecoder::new(220).receive(&large), Err(BadInstruction));
+    assert_eq!(QpackDecoder::new(220).receive(&large), Err(QpackFault::Invalid));
 }
 
 #[test]
@@ -135,18 +130,18 @@ fn wrong_sections_are_refused() {
         let mut decoder = QpackDecoder::new(220);
         assert_eq!(
             decode(&mut decoder, &hex(section)).map(|(section, _)| section),
-            Err(DecompressionFailed),
+            Err(QpackFault::Invalid),
             "{section}"
         );
     }
     // Without a table the only valid count is 0.
-    assert_eq!(decode(&mut QpackDecoder::new(0), &hex("0200")), Err(DecompressionFailed));
+    assert_eq!(decode(&mut QpackDecoder::new(0), &hex("0200")), Err(QpackFault::Invalid));
     // A reference at or above the required count.
     let mut decoder = QpackDecoder::new(220);
     decoder.receive(&hex("3fbd01 c00161 c00162")).unwrap();
     assert!(decode(&mut decoder, &hex("0200 80")).is_ok());
-    assert_eq!(decode(&mut decoder, &hex("0201 80")), Err(DecompressionFailed));
-    assert_eq!(decode(&mut decoder, &hex("0200 10")), Err(DecompressionFailed));
+    assert_eq!(decode(&mut decoder, &hex("0201 80")), Err(QpackFault::Invalid));
+    assert_eq!(decode(&mut decoder, &hex("0200 10")), Err(QpackFault::Invalid));
 }
 
 #[test]
@@ -245,7 +240,7 @@ fn an_entry_that_a_section_under_way_needs_is_not_evicted() {
         }
         encoder.receive(&[0x48]).unwrap();
     }
-    assert_eq!(decode(&mut decoder, &section), Err(DecompressionFailed));
+    assert_eq!(decode(&mut decoder, &section), Err(QpackFault::Invalid));
 }
 
 /// A peer's encoder that uses every representation at random.

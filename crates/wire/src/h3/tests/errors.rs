@@ -188,6 +188,21 @@ fn a_section_that_cannot_be_decoded_costs_its_stream_as_in_nginx() {
     }
 }
 
+#[test]
+fn a_string_that_is_too_long_costs_its_stream_or_the_connection_as_in_nginx() {
+    for (len, status) in [(100, 0), (101, code::EXCESSIVE_LOAD)] {
+        let literal = |first: &[u8]| [first, &[len], &vec![b'a'; usize::from(len)][..]].concat();
+        let mut world = World::with(H3Settings { field_size_max: 100, ..super::settings() });
+        let section = join(&[&headers(&GET)[2..], &literal(b"\x21x")]);
+        assert_eq!(world.code(0, &frame_of(1, &section), true), 0);
+        world.transmit();
+        let wanted: &[_] = if status == 0 { &[] } else { &[(0, status)] };
+        assert_eq!(world.quic.resets, wanted, "{len} in a request");
+        let inserts = join(&[b"\x02\x3f\xe1\x01", &literal(b"\x41x")]);
+        assert_eq!(world.code(2, &inserts, false), status, "{len} in an instruction");
+    }
+}
+
 /// The number of times that `step` succeeds before the connection ends, at most `max`.
 fn endures(max: usize, mut step: impl FnMut(&mut World, u64) -> u64) -> (usize, u64) {
     let settings = H3Settings { keepalive_requests: u64::MAX, ..super::settings() };
