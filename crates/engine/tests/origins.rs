@@ -337,6 +337,24 @@ fn ranges_are_cut_only_where_that_is_forced_and_conditions_are_the_applications(
 }
 
 #[test]
+fn a_charset_is_added_where_none_is_and_not_to_redirects() {
+    let mut world = passing("charset utf-8;");
+    let mut kind = |status, lines: &[&str]| {
+        reply(&mut world, status, lines, "").field("Content-Type").to_owned()
+    };
+    let (html, other) = ("Content-Type: text/html", "X-Accel-Charset: x");
+    assert_eq!(kind(200, &[html]), "text/html; charset=utf-8");
+    assert_eq!(kind(303, &[html]), "text/html; charset=utf-8");
+    for status in [301, 302] {
+        assert_eq!(kind(status, &[html]), "text/html");
+        assert_eq!(kind(status, &[html, other]), "text/html");
+    }
+    assert_eq!(kind(200, &["Content-Type: text/html; a=b", other]), "text/html; a=b; charset=x");
+    let named = "Content-Type: text/html; a=b; Charset=y";
+    assert_eq!(kind(200, &[named, other]), "text/html; a=b; Charset=y");
+}
+
+#[test]
 fn a_part_says_which_one_it_is_in_our_words_only() {
     let lines = ["Content-Length: 5", "Content-Range: bytes 0-4/9", "Content-Type: text/html"];
     let says = vec![Say::head(0, &lines), Say::body("hello"), Say::End];

@@ -178,3 +178,20 @@ server(
     ],
     before="proxy_cache_path @LOGS@/protocols keys_zone=one:1m; proxy_cache_key $request_uri;",
 )
+server(
+    "charsets of redirects",
+    """
+    charset utf-8; charset_types text/html text/x;
+    location / { proxy_pass http://@ORIGIN@; }
+    location /off/ { charset off; proxy_pass http://@ORIGIN@; }
+    location /over/ { override_charset on; proxy_pass http://@ORIGIN@; }
+""",
+    [
+        answer(f"Content-Type: {kind}", *more, status=status, base=base)
+        for base in ("", "/off", "/over")
+        for status in ("200 OK", "301 A", "302 A", "303 A", "307 A", "308 A", "404 No")
+        for kind in ("text/html", "text/html; charset=koi8-r", "image/x", "text/x; a=b")
+        for more in ([], ["X-Accel-Charset: utf-8"])
+    ],
+    errors=False,
+)

@@ -244,7 +244,11 @@ impl Answer {
             && !value.is_empty()
             && !location.hides(Name::ContentType)
         {
-            self.push_content_type(request, (head, value), kind, &mut fields, site, ctx);
+            // As in nginx, the charset of a redirect is not that of the page behind it.
+            match delivery.status {
+                301 | 302 => fields.push(Name::ContentType, value),
+                _ => self.push_content_type(request, (head, value), kind, &mut fields, site, ctx),
+            }
         }
         if choice.varies && location.settings.gzip.vary {
             fields.push(Name::Vary, b"Accept-Encoding");
@@ -305,7 +309,8 @@ impl Answer {
             .fields
             .get_text(b"X-Accel-Charset")
             .filter(|name| !settings.origin.ignore_headers.charset && !name.is_empty());
-        if memchr::memchr(b';', value).is_none() {
+        let is_bare = memchr::memchr(b';', value).is_none();
+        if is_bare || named.is_some() && !names_charset(value) {
             let mark = text.len();
             text.extend_from_slice(b"; charset=");
             let empty = text.len();
@@ -323,6 +328,14 @@ impl Answer {
         fields.push(Name::ContentType, &text);
         self.scratch = text;
     }
+}
+
+/// Whether a `Content-Type` has a charset among its parameters.
+fn names_charset(value: &[u8]) -> bool {
+    value.split(|&byte| byte == b';').skip(1).any(|parameter| {
+        let name = parameter.trim_ascii_start().get(..b"charset=".len());
+        name.is_some_and(|name| name.eq_ignore_ascii_case(b"charset="))
+    })
 }
 
 /// Whether a 200 says that a cached response has ranges: in nginx's zones, if the upstream server
