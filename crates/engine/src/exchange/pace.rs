@@ -45,9 +45,6 @@ fn bytes(
     let Some(template) = template else { return 0 };
     let mut text = Vec::new();
     VariableScope::new(request, answer, site, ctx).expand(template, &mut text);
-    if text.is_empty() {
-        return 0;
-    }
     let size = bolide_conf::value::size(&text);
     if size.is_none() {
         request.log_error(site, ctx, |out| {
