@@ -156,7 +156,7 @@ fn heads_before_the_answer_go_on_to_clients_that_know_them() {
         }
     });
     let server = http(&format!(
-        "server {{ {LISTEN} location / {{ proxy_pass http://{}; }} }}",
+        "server {{ {LISTEN} location / {{ early_hints 1; proxy_pass http://{}; }} }}",
         origin.address()
     ));
     for proto in Proto::TLS {

@@ -47,7 +47,8 @@ fn expires_is_a_date_or_the_past() {
         ("Expires:".into(), false),
         ("Expires: 99999999999999999999".into(), false),
         ("Expires: Sun, 06 Nov 99999 08:49:37 GMT".into(), false),
-        (format!("Expires: {future}\nExpires: 0"), false),
+        // RFC 9111 §4.2.1: of two, the first may count; as in nginx it does.
+        (format!("Expires: {future}\nExpires: 0"), true),
         (format!("Expires: 0\nExpires: {future}"), false),
         // The lifetime counts from the response's own date.
         (format!("Expires: {}\nDate: {}", http_date(600), http_date(1200)), false),

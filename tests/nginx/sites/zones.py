@@ -15,9 +15,9 @@ from .php import DEAD, FORM, HEAD, post
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
 EARLIER = "Sat, 05 Nov 1994 08:49:37 GMT"
 DATED = ["Last-Modified: " + DATE, 'ETag: "a"']
-SHORT = "X-Accel-Expires: 2"
-# nginx counts whole seconds: what is good for two may be good for nearly three.
-OLD = 3.1
+SHORT = "X-Accel-Expires: 4"
+# nginx counts whole seconds: what is good for four may be good for nearly five.
+OLD = 5.1
 SHOW = (
     "add_header X-Status $upstream_cache_status always; "
     'add_header X-Up "$upstream_status|$upstream_http_x_a|$upstream_cache_etag|'
@@ -501,13 +501,13 @@ AGED = [
         ask("304new", SHORT, *DATED, path="/confirm"),
     ]
     + [
-        ask("swr", "Cache-Control: max-age=2, stale-while-revalidate=60", path="/" + kind)
+        ask("swr", "Cache-Control: max-age=4, stale-while-revalidate=60", path="/" + kind)
         for kind in ("plain", "bgonly")
     ]
     + [
-        ask("sie", "Cache-Control: max-age=2, stale-if-error=60", path="/plain", from2=500),
-        ask("sie2", "Cache-Control: max-age=2, stale-if-error=60", SHORT, path="/plain", die2=1),
-        ask("sie3", "Cache-Control: max-age=2, stale-while-revalidate=60", path="/plain", die2=1),
+        ask("sie", "Cache-Control: max-age=4, stale-if-error=60", path="/plain", from2=500),
+        ask("sie2", "Cache-Control: max-age=4, stale-if-error=60", SHORT, path="/plain", die2=1),
+        ask("sie3", "Cache-Control: max-age=4, stale-while-revalidate=60", path="/plain", die2=1),
     ]
 ]
 PAST = [
