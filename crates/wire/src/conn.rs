@@ -20,7 +20,7 @@ pub struct Awaiting {
     /// The owner of a response that the peer's flow-control windows block. `None` for a request
     /// head that is incomplete.
     pub user: Option<StreamOwner>,
-    /// Changes whenever bytes of the stream are sent.
+    /// Changes whenever bytes of the stream are sent, or the peer had room for them.
     pub progress: u64,
 }
 

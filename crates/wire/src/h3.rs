@@ -305,6 +305,7 @@ impl H3Conn {
         if let Some(slot) = self.streams.slot_of(stream) {
             if let Some(stream) = self.streams.at(slot) {
                 stream.send.is_blocked = false;
+                stream.send.turns = stream.send.turns.wrapping_add(1);
             }
             return self.queue(slot);
         }

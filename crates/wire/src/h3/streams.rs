@@ -125,6 +125,8 @@ pub(super) struct Send {
     pub(super) is_queued: bool,
     /// Whether the stream waits for `handle_writable`.
     pub(super) is_blocked: bool,
+    /// How often that came; it wraps.
+    pub(super) turns: u16,
     /// Whether the body waits for `body_ready`.
     pub(super) is_pending: bool,
     /// Whether the response has a pace, which its head keeps to.
@@ -143,10 +145,12 @@ impl Send {
             && !self.is_trailed
     }
 
-    /// Changes whenever QUIC accepts bytes: body bytes minus waiting bytes.
-    fn left(&self) -> u64 {
+    /// Changes whenever QUIC accepts bytes, or would have: a stream with credit of its client may
+    /// have to wait for others, which is not the client's doing.
+    fn progress(&self) -> u64 {
         let waiting = self.head.len() + self.rest.iter().map(Bytes::len).sum::<usize>();
-        self.body_bytes.wrapping_sub(waiting as u64)
+        let turns = u64::from(self.turns) << 48;
+        self.body_bytes.wrapping_sub(waiting as u64).wrapping_add(turns)
     }
 }
 
@@ -214,6 +218,7 @@ impl H3Stream {
                 is_trailed: false,
                 is_queued: false,
                 is_blocked: false,
+                turns: 0,
                 is_pending: false,
                 is_paced: false,
                 is_held: false,
@@ -286,7 +291,7 @@ impl H3Streams {
                 return None;
             }
             let user = (!is_head).then_some(stream.user);
-            Some(Awaiting { stream: name, user, progress: stream.send.left() })
+            Some(Awaiting { stream: name, user, progress: stream.send.progress() })
         })
     }
 
