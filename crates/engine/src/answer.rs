@@ -162,11 +162,16 @@ impl AnswerBody {
 
     /// All `length` bytes of `source`.
     pub(crate) fn whole(source: BytesFrom, length: u64) -> Self {
+        debug_assert!(
+            !matches!(&source, BytesFrom::Memory(bytes) if bytes.len() as u64 != length),
+            "the declared length is that of the bytes"
+        );
         Self::Span(source, ByteSpan { at: 0, end: length })
     }
 
     /// A part of `source`.
     pub(crate) fn span(source: BytesFrom, range: ByteRange) -> Self {
+        debug_assert!(range.start < range.end, "a range has bytes (RFC 9110 §14.1.1)");
         Self::Span(source, ByteSpan { at: range.start, end: range.end })
     }
 
@@ -349,6 +354,7 @@ fn pull_span(
     max: usize,
     out: &mut SendChain,
 ) -> BodyPiece {
+    debug_assert!(span.at <= span.end, "a span does not run over its end");
     let left = span.end - span.at;
     if left == 0 {
         return BodyPiece::End;
@@ -402,6 +408,11 @@ impl MultipartBody {
             }
             return BodyPiece::More;
         }
+        debug_assert_eq!(
+            self.frames.len(),
+            self.ranges.len() + 1,
+            "a frame before each, and an end"
+        );
         let Some(frame) = self.frames.get(self.next) else { return BodyPiece::End };
         out.push_slice(frame);
         match self.ranges.get(self.next) {
@@ -445,6 +456,10 @@ impl CompressedFile {
     }
 
     fn feed(&mut self, bytes: &[u8]) {
+        debug_assert!(
+            bytes.len() as u64 <= self.span.end - self.span.at,
+            "no more is fed than was asked for"
+        );
         self.span.at = self.span.end.min(self.span.at + bytes.len() as u64);
         let fed = self.encoder.as_mut().map(|encoder| encoder.feed(bytes, &mut self.ready));
         self.is_broken |= bytes.is_empty() || !matches!(fed, Some(Ok(())));

@@ -172,6 +172,7 @@ impl RequestUpload {
 
     /// Takes a piece of a body that is collected.
     pub(crate) fn push(&mut self, bytes: Bytes) {
+        debug_assert_eq!(self.plan, Plan::Collected, "only what is collected takes pieces");
         self.owed += bytes.len();
         if let Some(spool) = &mut self.spool {
             if self.whole_above.is_some_and(|max| spool.in_memory() + bytes.len() > max) {
@@ -203,6 +204,8 @@ impl RequestUpload {
 
     /// Starts to hand pieces on; the spool that their sender fills.
     pub(crate) fn stream(&mut self, memory: usize) -> Spool {
+        debug_assert_ne!(self.plan, Plan::Refused, "what is discarded is not handed on");
+        debug_assert!(self.spool.is_none(), "a body is collected or handed on, not both");
         self.plan = Plan::Streamed;
         let mut spool = Spool::new(SpoolLimits { memory, file: 0 }, Retain::No);
         for bytes in std::mem::take(&mut self.early) {
@@ -216,6 +219,7 @@ impl RequestUpload {
 
     /// Notes where the file is that a body with a name was written to.
     pub(crate) fn note_file(&mut self, path: Box<[u8]>) {
+        debug_assert!(!path.is_empty(), "a file with a name has one");
         if let Some(named) = &mut self.named {
             named.path = path;
         }

@@ -150,6 +150,10 @@ impl Captures {
         self.subject.extend_from_slice(subject);
         self.spans.clear();
         self.spans.extend((0..locations.len()).map(|index| locations.get(index)));
+        debug_assert!(
+            self.spans.iter().flatten().all(|(start, end)| start <= end && *end <= subject.len()),
+            "groups lie within what was searched"
+        );
         for &(index, slot) in &pattern.named {
             let (start, end) = locations.get(index).unwrap_or((0, 0));
             self.assign(slot, &subject[start..end]);
@@ -188,6 +192,10 @@ impl Captures {
             return None;
         }
         let (_, start, end) = self.named.iter().find(|(known, ..)| *known == slot)?;
+        debug_assert!(
+            start <= end && *end <= self.arena.len(),
+            "a value lies where values are kept"
+        );
         self.arena.get(*start..*end)
     }
 }

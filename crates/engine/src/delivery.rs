@@ -287,6 +287,19 @@ pub(crate) fn decide(
         delivery.bytes = DeliveredBytes::Nothing;
     }
     delivery.length = length(&delivery, representation, method);
+    debug_assert!(
+        delivery.is_partial() == (delivery.status == 206)
+            || representation.status == 206 && !delivery.is_partial(),
+        "a 206 of ours has a part, and nothing else has (RFC 9110 §15.3.7)"
+    );
+    debug_assert!(
+        !delivery.is_partial() || representation.transfer == Transfer::Identity,
+        "what is coded or reworked on its way has no ranges"
+    );
+    debug_assert!(
+        delivery.bytes == DeliveredBytes::Parts || ranges.len() <= 1,
+        "several ranges leave as several parts"
+    );
     Ok(delivery)
 }
 

@@ -97,6 +97,7 @@ impl VariableScope<'_> {
                 true
             }
         };
+        debug_assert_eq!(self.request.depth.get(), depth + 1, "what is evaluated inside is over");
         self.request.depth.set(depth);
         if keeps {
             self.request.captures.borrow_mut().assign(slot, &out[start..]);

@@ -27,10 +27,12 @@
 //! for `Respond` at most once, and for `Finish` exactly once.
 
 pub(crate) mod admit;
+pub(crate) mod child;
 pub(crate) mod client;
 pub(crate) mod end;
 mod machine;
 pub(crate) mod pace;
+pub(crate) mod parent;
 pub(crate) mod post_action;
 mod rate;
 mod respond;

@@ -30,6 +30,7 @@ impl Texts {
     }
 
     fn add(&mut self, key: Box<[u8]>, value: u32) {
+        debug_assert!(!key.iter().any(u8::is_ascii_uppercase), "keys are looked up in lower case");
         self.lengths |= Self::bit(key.len());
         self.table.entry(key).or_insert(value);
     }

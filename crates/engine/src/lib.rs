@@ -49,6 +49,8 @@ pub use ctx::{
     Around, Behind, ClientAddress, ConnInfo, ProxyFacts, RequestRefusal, SiteRef, SpoolPlace,
     StepCtx, StepEffect, TlsFacts, Wake,
 };
+pub use exchange::child::SubrequestChild;
+pub use exchange::parent::SubrequestParent;
 pub use exchange::{Exchange, Rate};
 pub use limit::{LimitHold, Zones};
 pub use log::{Batch, Due, LogId, LogTarget, Logs, VariableFile, datagrams};

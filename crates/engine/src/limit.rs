@@ -78,6 +78,7 @@ impl Drop for Ticket {
     fn drop(&mut self) {
         let mut records = self.zone.lock();
         let record = &mut records.all[self.record as usize];
+        debug_assert!(record.count > 0, "a ticket is given back once");
         record.count -= 1;
         if record.count == 0 {
             records.remove(self.record);
@@ -201,14 +202,21 @@ impl Records {
                 (self.all.len() - 1) as u32
             }
         };
+        debug_assert!(!self.index.contains_key(&key), "a key has one record");
         self.index.insert(key, at);
         self.link(at);
         Some(at)
     }
 
     fn remove(&mut self, at: u32) {
+        debug_assert_eq!(
+            self.all[at as usize].count, 0,
+            "what is pinned or in work is not evicted"
+        );
+        debug_assert!(!self.free.contains(&at), "a record is freed once");
         self.unlink(at);
         let key = std::mem::replace(&mut self.all[at as usize].key, Arc::from(&b""[..]));
+        debug_assert_eq!(self.index.get(&key), Some(&at), "a record is found by its key");
         self.index.remove(&key);
         self.room += self.cost(&key);
         self.free.push(at);
@@ -319,6 +327,7 @@ impl Zone {
     pub(crate) fn charge(&self, pinned: u32, rate: u64, now_ms: u64) -> u64 {
         let mut records = self.lock();
         let record = &mut records.all[pinned as usize];
+        debug_assert!(record.count > 0, "only what is pinned is charged");
         record.charge(record.with_one_more(rate, now_ms), now_ms);
         record.count -= 1;
         record.excess
@@ -326,7 +335,10 @@ impl Zone {
 
     /// Lets go of a record without counting the request.
     pub(crate) fn unpin(&self, pinned: u32) {
-        self.lock().all[pinned as usize].count -= 1;
+        let mut records = self.lock();
+        let record = &mut records.all[pinned as usize];
+        debug_assert!(record.count > 0, "only what is pinned is let go");
+        record.count -= 1;
     }
 
     /// Counts a request in work, if there are fewer than `most`.

@@ -248,6 +248,7 @@ impl Logs {
                 self.slots.len() - 1
             }
         };
+        debug_assert!(!self.order.contains(&index), "a slot in use is found by one path");
         self.order.insert(place, index);
         Some(index)
     }
@@ -282,6 +283,7 @@ impl Logs {
             self.gather(now, due);
         }
         let index = self.queue.pop_front()?;
+        debug_assert!(self.slots[index].queued, "what stands in the queue knows it");
         self.slots[index].queued = false;
         Some(LogId(index))
     }
@@ -316,6 +318,8 @@ impl Logs {
     pub fn written(&mut self, id: LogId, bytes: usize, now: Instant) -> u64 {
         let slot = &mut self.slots[id.0];
         let batch = if slot.packed.is_empty() { slot.ready } else { slot.packed.len() };
+        debug_assert!(bytes <= batch, "no more is written than was offered");
+        debug_assert!(self.pending > 0, "what is written was waiting");
         if slot.packed.is_empty() {
             slot.take(bytes);
         } else {
@@ -437,6 +441,7 @@ impl Slot {
         // A line that does not fit sends what is before it away, and goes with it when it is
         // longer than the buffer.
         if self.lines.len() - self.ready > size {
+            debug_assert!(self.ready <= start, "what is ready stands before the new line");
             self.ready = if self.lines.len() - start > size { self.lines.len() } else { start };
         }
         if self.ready == self.lines.len() {

@@ -73,6 +73,7 @@ impl ServerNames {
     }
 
     fn search(&self, host: &[u8], captures: &mut Captures) -> Option<u32> {
+        debug_assert!(!host.iter().any(u8::is_ascii_uppercase), "hosts come in lower case");
         if let Some(server) = self.keys.find(host) {
             return Some(server);
         }

@@ -101,6 +101,11 @@ impl<T> Patterns<T> {
     pub(crate) fn seal(&mut self, sieves: &mut Sieves) {
         let regexes: Vec<&Regex> = self.all.iter().map(|(pattern, _)| pattern.regex()).collect();
         self.sieves = sieves.of(&regexes);
+        debug_assert!(
+            self.sieves.is_empty()
+                || self.sieves.iter().map(|part| part.len).sum::<usize>() == self.all.len(),
+            "every expression has its place in a sieve"
+        );
         self.all.shrink_to_fit();
     }
 

@@ -96,6 +96,10 @@ impl RouteLevel {
             let (before, rest) = self.prefixes.split_at_mut(index);
             let key = &rest[0].key;
             let shorter = before.iter().rposition(|prefix| key.starts_with(&prefix.key));
+            debug_assert!(
+                before.iter().all(|prefix| prefix.key != *key),
+                "duplicates were refused"
+            );
             rest[0].shorter = shorter.map(|index| index as u32);
         }
         self
@@ -160,6 +164,12 @@ impl RouteLevel {
         while !path.starts_with(&candidate.key) {
             candidate = self.prefixes.get(candidate.shorter? as usize)?;
         }
+        debug_assert!(
+            self.prefixes.iter().all(|other| {
+                other.key.len() <= candidate.key.len() || !path.starts_with(&other.key)
+            }),
+            "no longer prefix fits"
+        );
         Some(candidate)
     }
 }

@@ -293,6 +293,11 @@ impl Site {
             self.limit_zones =
                 http.limit_zones.iter().map(|zone| zones.adopt(zone)).collect::<Result<_, _>>()?;
         }
+        debug_assert_eq!(
+            self.limit_zones.len(),
+            self.http().map_or(0, |http| http.limit_zones.len()),
+            "every zone of the configuration is there"
+        );
         Ok(self)
     }
 
@@ -431,6 +436,10 @@ impl Site {
         if listening.alt_svc.is_empty() {
             return &[];
         }
+        debug_assert!(
+            listening.alt_svc.is_sorted_by_key(|(server, _)| *server),
+            "what is searched by halves is in order"
+        );
         match listening.alt_svc.binary_search_by_key(&server, |(server, _)| *server) {
             Ok(at) => &listening.alt_svc[at].1,
             Err(_) => &[],

@@ -358,6 +358,7 @@ fn millis(out: &mut Vec<u8>, millis: u64) -> VariableValue {
 
 /// Appends a status with three digits at least.
 pub(crate) fn push_status(out: &mut Vec<u8>, status: u16) {
+    debug_assert!(status < 1000, "a status has three digits");
     let digit = |value: u16| b'0' + (value % 10) as u8;
     out.extend_from_slice(&[digit(status / 100), digit(status / 10), digit(status)]);
 }

@@ -1,6 +1,6 @@
 //! Request and response heads, free of any framing.
 
-use crate::{FieldMap, Method};
+use crate::{FieldMap, Method, Name};
 
 /// The protocol version of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -212,4 +212,16 @@ pub struct OriginHead {
     pub fields: FieldMap,
     /// Bytes of the head on the wire.
     pub wire_size: u32,
+}
+
+impl OriginHead {
+    /// The status that it means: a `Location` without a status is a redirect (RFC 3875 §6.2.3).
+    #[must_use]
+    pub fn status_or_implied(&self) -> u16 {
+        match self.status {
+            0 if self.fields.get(Name::Location).is_some() => 302,
+            0 => 200,
+            status => status,
+        }
+    }
 }

@@ -50,12 +50,15 @@ impl<I: Io> Bodies<'_, I> {
             Pull::Broken => Pulled::Broken,
         };
         let Some(live) = self.exchanges.get_mut(page) else { return false };
-        let is_wanted = live.exchange.take_child(child, bytes, pulled);
+        let is_wanted = live.exchange.as_parent().take(child, bytes, pulled);
         let child = SlabKey::from_bits(child);
         match pulled {
             Pulled::Some if is_wanted => {}
             Pulled::All => {
-                let sent = self.exchanges.get(child).map_or(0, |live| live.exchange.body_sent());
+                let sent = self
+                    .exchanges
+                    .get(child)
+                    .map_or(0, |live| live.exchange.as_child().body_sent());
                 self.family.over.push((child, SubrequestEnd::Sent(sent)));
             }
             Pulled::Some | Pulled::Broken => {
@@ -85,7 +88,7 @@ impl<I: Io> Requests<I> {
     fn next_fragment(&mut self, page: SlabKey<ActiveExchange>) -> Option<SlabKey<ActiveExchange>> {
         let mut head = self.env.heads.take();
         let found = self.lend(page).and_then(|(live, mut ctx)| {
-            let child = live.exchange.next_child(&mut head, &mut ctx)?;
+            let child = live.exchange.as_parent().next(&mut head, &mut ctx)?;
             Some((child, live.exchange.site()?.clone()))
         });
         let Some((child, site)) = found else {
@@ -100,13 +103,13 @@ impl<I: Io> Requests<I> {
         let parent = self.exchanges.live.get_mut(page)?;
         match child {
             Ok(child) => {
-                parent.exchange.bind_child(child.to_bits(), is_part);
+                parent.exchange.as_parent().bind(child.to_bits(), is_part);
                 debug_assert!(!parent.children.contains(&child), "a part has one page");
                 parent.children.push(child);
                 Some(child)
             }
             Err(_) => {
-                parent.exchange.refuse_child(is_part);
+                parent.exchange.as_parent().refuse(is_part);
                 None
             }
         }
@@ -116,7 +119,7 @@ impl<I: Io> Requests<I> {
     pub(crate) fn start_auth_subrequest(&mut self, asker: SlabKey<ActiveExchange>) -> Option<Wake> {
         let mut head = self.env.heads.take();
         let found = self.exchanges.live.get_mut(asker).and_then(|live| {
-            let auth = live.exchange.next_auth(&mut head)?;
+            let auth = live.exchange.as_parent().next_auth(&mut head)?;
             Some((auth, live.exchange.site()?.clone()))
         });
         let Some((auth, site)) = found else {
@@ -142,8 +145,8 @@ impl<I: Io> Requests<I> {
         asker: SlabKey<ActiveExchange>,
     ) -> Option<Wake> {
         let (live, ctx) = self.lend(child)?;
-        let verdict = live.exchange.verdict(&ctx)?;
-        self.exchanges.live.get_mut(asker)?.exchange.take_verdict(verdict);
+        let verdict = live.exchange.as_child().verdict(&ctx)?;
+        self.exchanges.live.get_mut(asker)?.exchange.as_parent().take_verdict(verdict);
         Some(Wake::SendTimeout)
     }
 
@@ -153,37 +156,44 @@ impl<I: Io> Requests<I> {
         child: SlabKey<ActiveExchange>,
         page: SlabKey<ActiveExchange>,
     ) -> Option<Wake> {
-        if self.exchanges.live.get(child)?.exchange.is_auth_subrequest() {
+        debug_assert!(child != page, "an exchange is no subrequest of itself");
+        if self.exchanges.live.get(child)?.exchange.as_child().is_auth() {
             return self.answer_auth_subrequest(child, page);
         }
-        if self.exchanges.live.get(child)?.exchange.is_part() {
+        if self.exchanges.live.get(child)?.exchange.as_child().is_part() {
             let (live, mut ctx) = self.lend(child)?;
-            let told = live.exchange.tell_page(&mut ctx)?;
-            self.exchanges.live.get_mut(page)?.exchange.accept_part(child.to_bits(), &told);
+            let told = live.exchange.as_child().head_for_page(&mut ctx)?;
+            self.exchanges
+                .live
+                .get_mut(page)?
+                .exchange
+                .as_parent()
+                .accept_part(child.to_bits(), &told);
             self.tell_page(page);
             return None;
         }
         let waits = self.exchanges.live.get(page)?.exchange.is_assembling();
-        let exchange = &self.exchanges.live.get(child)?.exchange;
-        let is_good = exchange.is_good_fragment();
-        let cookies = if waits { exchange.cookies_set() } else { Vec::new() };
-        let whole = exchange.whole_object().filter(|_| is_good);
-        let open = whole.as_ref().and_then(|_| exchange.is_open_fragment());
+        let fragment = self.exchanges.live.get(child)?.exchange.as_child();
+        let is_good = fragment.is_good_fragment();
+        let cookies = if waits { fragment.cookies_set() } else { Vec::new() };
+        let whole = fragment.whole_object().filter(|_| is_good);
+        let open = whole.as_ref().and_then(|_| fragment.open_shortcut());
         let parent = self.exchanges.live.get_mut(page)?;
         if let Some(object) = whole {
             let body_bytes = object.body_len();
-            let shortcut = open.and_then(|open| parent.exchange.shortcut_to(child.to_bits(), open));
+            let shortcut = open
+                .and_then(|open| parent.exchange.as_parent().shortcut_to(child.to_bits(), open));
             if let (Some(shortcut), Some(front)) = (shortcut, &mut self.env.kept.front) {
                 shortcut.keep(object.clone(), front, self.env.now.unix_millis);
             }
-            parent.exchange.accept_object(child.to_bits(), object, cookies);
+            parent.exchange.as_parent().accept_object(child.to_bits(), object, cookies);
             self.tell_page(page);
             return Some(Wake::Sent { body_bytes, head_bytes: 0 });
         }
         if is_good {
-            parent.exchange.accept_fragment(child.to_bits(), cookies);
+            parent.exchange.as_parent().accept_fragment(child.to_bits(), cookies);
         } else {
-            parent.exchange.lose_fragment(child.to_bits());
+            parent.exchange.as_parent().lose_fragment(child.to_bits());
             self.exchanges.family.note(&self.exchanges.live, page);
         }
         self.tell_page(page);
@@ -198,7 +208,7 @@ impl<I: Io> Requests<I> {
     ) {
         let Some(parent) = self.exchanges.live.get_mut(page) else { return };
         parent.children.retain(|other| *other != child);
-        parent.exchange.lose_child(child.to_bits());
+        parent.exchange.as_parent().lose(child.to_bits());
         self.exchanges.family.note(&self.exchanges.live, page);
         self.tell_page(page);
     }

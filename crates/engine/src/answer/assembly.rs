@@ -143,6 +143,10 @@ impl PageAssembly {
 
     /// Has the page leave in `coding`. Nothing of it may have been read.
     pub(crate) fn encode(&mut self, coding: Coding, level: i8) {
+        debug_assert!(
+            !self.is_headed && self.ready.is_empty(),
+            "nothing was read before the coding"
+        );
         self.joint = Some((Joint::new(coding), level));
         self.script.encode(coding, level);
     }
@@ -237,6 +241,7 @@ impl PageAssembly {
 
     /// Notes that the include that was next is asked for by the exchange `child`.
     pub(crate) fn bind(&mut self, child: u64) {
+        debug_assert!(self.find(child).is_none(), "an exchange is asked for one fragment");
         if let Some(at) = self.wanted() {
             self.fragments[at].standing = Standing::Asked(child);
         }
@@ -323,6 +328,10 @@ impl PageAssembly {
         let fragment = &mut self.fragments[at];
         let has_other =
             fragment.include.alt.is_some() && !fragment.is_second && !fragment.has_begun;
+        debug_assert!(
+            !matches!(fragment.standing, Standing::Here | Standing::Nothing),
+            "what is there is not given up"
+        );
         fragment.is_second = true;
         fragment.standing = if has_other { Standing::Alternative } else { Standing::Nothing };
     }
@@ -365,6 +374,10 @@ impl PageAssembly {
         if fragment.include.as_var {
             let var = Bytes::from(std::mem::take(&mut self.var));
             self.ready = self.framed(&var);
+            debug_assert!(
+                self.vars.iter().all(|known| known.0 != fragment.number),
+                "what several includes share is kept once"
+            );
             self.vars.push((fragment.number, var));
         }
         self.in_fragment = false;
@@ -411,6 +424,10 @@ impl PageAssembly {
             }
         };
         self.is_waiting = matches!(piece, BodyPiece::Pending);
+        debug_assert!(
+            self.fragments.iter().filter(|one| one.is_asked()).count() <= AT_ONCE,
+            "no more fragments are under way than may be at once"
+        );
         piece
     }
 
@@ -523,6 +540,10 @@ impl PageAssembly {
 }
 
 impl Fragment {
+    const fn is_asked(&self) -> bool {
+        matches!(self.standing, Standing::Asked(_) | Standing::Answering(_))
+    }
+
     fn is_by(&self, child: u64) -> bool {
         matches!(self.standing, Standing::Asked(by) | Standing::Answering(by) if by == child)
     }

@@ -212,6 +212,7 @@ impl Compound {
 
     /// Names the exchange that asks for it.
     pub(crate) fn bind(&mut self, child: u64) {
+        debug_assert!(!self.owns(child), "an exchange is asked for one answer");
         if let Some(part) = self.part_mut(|part| part.standing == Standing::New) {
             part.standing = Standing::Asked(child);
         }
@@ -316,6 +317,7 @@ impl Compound {
             let mut text = Vec::new();
             let (used, event) = reader.scanner.read(&reader.input[reader.at..], &mut text);
             reader.at += used;
+            debug_assert!(reader.at <= reader.input.len(), "no more is read than was pulled");
             reader.found = event;
             if !reader.has_input() {
                 reader.input.clear();
@@ -410,6 +412,7 @@ impl Compound {
                 let end = text.len().min(*given + max);
                 out.push_slice(&text[*given..end]);
                 let is_all = end == text.len();
+                debug_assert!(self.held >= end - *given, "what leaves was counted when it came");
                 self.held = self.held.saturating_sub(end - *given);
                 *given = end;
                 if is_all {

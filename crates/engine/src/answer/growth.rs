@@ -43,6 +43,7 @@ impl Growth {
 
     pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         self.is_waiting = false;
+        debug_assert!(max > 0, "a pull has room");
         loop {
             if !self.rest.is_empty() {
                 let piece = self.rest.split_to(self.rest.len().min(max));

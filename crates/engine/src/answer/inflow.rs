@@ -76,12 +76,19 @@ impl Inflow {
 
     /// Has the body compressed on its way.
     pub(crate) fn encode(&mut self, coding: Coding, level: i8, flush: Flush) {
+        debug_assert!(self.window.is_none(), "a coded form has no ranges");
+        debug_assert_eq!(self.spool.received(), 0, "a body is coded from its first byte on");
         let coder = Coder { coding, level, flush, encoder: None, before: 0, after: 0 };
         self.coder = Some(Box::new(coder));
     }
 
     /// Throws away what is outside of `range`.
-    pub(crate) const fn keep_only(&mut self, range: ByteRange) {
+    pub(crate) fn keep_only(&mut self, range: ByteRange) {
+        debug_assert!(self.coder.is_none(), "a coded form has no ranges");
+        debug_assert!(
+            self.left.is_none_or(|left| range.end <= left),
+            "a range lies within what the origin told"
+        );
         self.window = Some((range.start, range.len()));
     }
 
@@ -125,6 +132,10 @@ impl Inflow {
             }
             self.spool.push(Bytes::from(coded));
         }
+        debug_assert!(
+            self.window.is_none_or(|(skip, keep)| (skip, keep) == (0, 0)) || self.left.is_none(),
+            "a complete body has all of its range"
+        );
         self.spool.finish();
     }
 

@@ -42,6 +42,7 @@ impl FromFile {
             if end <= within {
                 return BodyPiece::Broken;
             }
+            debug_assert!(span.at + (end - within) <= span.end, "no more leaves than the span has");
             out.push_owned(bytes.slice(within as usize..end as usize));
             span.at += end - within;
             return if span.at == span.end { BodyPiece::End } else { BodyPiece::More };
@@ -65,6 +66,10 @@ impl FromFile {
             self.reading.clear();
         }
         self.reading.extend_from_slice(bytes);
+        debug_assert!(
+            self.reading.len() as u64 <= outside.chunk_len(number),
+            "no more of a piece is read than it has"
+        );
         self.is_broken |= bytes.is_empty();
         if self.reading.len() as u64 >= outside.chunk_len(number) {
             if !outside.is_good(number, &self.reading) {

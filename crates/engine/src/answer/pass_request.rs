@@ -65,6 +65,7 @@ impl PassRequest {
     pub(crate) fn note(&mut self, attempt: Attempt) {
         let first = self.later.last().copied().unwrap_or(0);
         let count = self.attempts.len();
+        debug_assert!(first <= count, "a later request begins behind the attempts that were made");
         match self.attempts.get_mut(first..).and_then(<[_]>::last_mut) {
             Some(last) if !last.is_over => *last = attempt,
             _ if count < first + ATTEMPTS_MAX => self.attempts.push(attempt),

@@ -131,6 +131,7 @@ impl Reworked {
     }
 
     fn give(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
+        debug_assert!(self.given <= self.ready.len(), "no more leaves than was made");
         let end = self.ready.len().min(self.given + max);
         out.push_slice(&self.ready[self.given..end]);
         self.given = end;

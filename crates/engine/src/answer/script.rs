@@ -234,6 +234,7 @@ impl KeptScript {
             }
             (Some(_), None) => return ScriptNext::Piece(BodyPiece::Broken),
         };
+        debug_assert!(self.within <= bytes.len(), "no more of a literal leaves than it has");
         let end = bytes.len().min(self.within + max);
         push_part(bytes, self.within, end, out);
         self.within = end;
@@ -384,6 +385,7 @@ impl Arriving {
     /// Notes that so many bytes of literals have left.
     fn pass(&mut self, len: u64) {
         if let Some(Mark::Elsewhere(left, _)) = self.marks.front_mut() {
+            debug_assert!(len <= *left, "no more leaves than stands before the next include");
             *left = left.saturating_sub(len);
             if *left == 0 {
                 self.marks.pop_front();

@@ -33,6 +33,7 @@ impl Strand {
     pub(super) fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         let mut left = max;
         while let Some(bytes) = self.whole.pieces().get(self.piece) {
+            debug_assert!(self.within <= bytes.len(), "no more of a piece leaves than it has");
             let end = bytes.len().min(self.within + left);
             push_part(bytes, self.within, end, out);
             left -= end - self.within;
@@ -54,6 +55,7 @@ pub(crate) fn put_together(
     coding: Option<(Coding, i8)>,
     mut find: impl FnMut(u32) -> Option<(Arc<Object>, u64)>,
 ) -> Option<Whole> {
+    debug_assert!(page.session().is_none(), "what one session has is put together for it alone");
     let mut text = StrandText { pieces: Vec::new(), coder: None };
     if let Some((coding, level)) = coding {
         let joint = Joint::new(coding);
@@ -67,6 +69,10 @@ pub(crate) fn put_together(
             bolide_esi::EsiNode::Include(include) if include.as_var => return None,
             bolide_esi::EsiNode::Include(_) => {
                 let (object, until) = find(number)?;
+                debug_assert!(
+                    object.session().is_none(),
+                    "a shortcut leads to what every client may have"
+                );
                 text.push_object(&object)?;
                 number += 1;
                 until_ms = until_ms.min(until);

@@ -46,6 +46,12 @@ enum At {
 impl Substitute {
     /// Looks for these texts.
     pub(crate) fn new(pairs: Vec<Pair>, once: bool) -> Self {
+        debug_assert!(
+            pairs.iter().all(|pair| {
+                !pair.search.is_empty() && !pair.search.iter().any(u8::is_ascii_uppercase)
+            }),
+            "texts are looked for in lower case, and none is empty"
+        );
         let mut made = Self {
             pairs,
             once,
@@ -115,6 +121,7 @@ impl Substitute {
 
     /// Takes back what was held, without what is done with once that is most of it.
     fn keep(&mut self, mut held: Vec<u8>) {
+        debug_assert!(self.done <= held.len(), "no more is done with than was held");
         if self.done > held.len() / 2 {
             held.drain(..self.done);
             self.done = 0;

@@ -14,6 +14,8 @@ impl RequestUpload {
         file: FileHolds,
         effects: &mut Vec<StepEffect>,
     ) -> UploadProgress {
+        debug_assert_ne!(self.plan, Plan::Refused, "what is discarded is not collected");
+        debug_assert!(self.spool.is_none(), "a body is collected once");
         self.named = match file {
             FileHolds::Always { is_removed } => {
                 Some(Box::new(Named { path: Box::default(), is_removed }))
@@ -52,6 +54,7 @@ impl RequestUpload {
         if !self.is_complete {
             return UploadProgress::Waiting;
         }
+        debug_assert_eq!(self.owed, 0, "all room is given back before a body counts as complete");
         spool.finish();
         UploadProgress::Complete
     }

@@ -51,6 +51,7 @@ pub(crate) fn tell_kept(
     caching: &Caching,
     now_ms: u64,
 ) {
+    debug_assert!(answer.cached.is_kept(), "what came out of the store says so");
     let ttl = Some(object.times().ttl_seconds(now_ms));
     let status = match answer.cached {
         UpstreamCacheStatus::Hit => CacheStatus { ttl, ..CacheStatus::default() },

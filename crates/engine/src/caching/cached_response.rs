@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use bolide_cache::{Follower, Object, Waiter};
+use bolide_cache::{Follower, Object, ObjectKind, Waiter};
 use bolide_http::conditional::Validator;
 use bolide_http::{BodyLen, FieldMap, Name, OriginHead};
 
@@ -58,6 +58,8 @@ impl CacheTransaction {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
+        debug_assert!(cached.is_kept(), "what is served out of the store says so");
+        debug_assert_eq!(object.kind(), ObjectKind::Content, "markers are no answers");
         let location = site.location(request.location);
         answer.cached = cached;
         if location.is_decorated {

@@ -5,6 +5,7 @@
 use bolide_cache::{AbandonReason, FillPermit, Lookup, SessionKey};
 
 use super::lookup::follow_private;
+use super::transaction::CacheState;
 use crate::answer::Answer;
 use crate::caching::CacheTransaction;
 use crate::caching::{Caching, Recalled};
@@ -28,6 +29,7 @@ impl CacheTransaction {
             return Err(permit);
         }
         self.recalls += 1;
+        debug_assert!(matches!(self.state, CacheState::Passed), "a request has one permit");
         ctx.effects.push(StepEffect::Recall(Box::new(permit)));
         Ok(NextStep::Coalesce)
     }

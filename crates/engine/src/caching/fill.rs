@@ -188,6 +188,10 @@ impl Fill {
 
     fn end(&mut self, now: Now) -> Wakes {
         let (rest, mut wakes) = self.finish_cut(now);
+        debug_assert!(
+            self.told.is_none_or(|told| self.size <= told),
+            "no more is kept than was declared"
+        );
         let Some(mut permit) = self.permit.take() else { return wakes };
         if self.told.is_some_and(|told| told > self.size) {
             wakes.join(permit.abandon(self.rest(now.unix_millis)));
@@ -232,12 +236,9 @@ impl Fill {
     }
 
     fn take_head(&mut self, head: &OriginHead, caching: &Caching, now: Now) -> Wakes {
+        debug_assert!(self.size == 0 && self.told.is_none(), "a head comes once, before its body");
         let now_ms = now.unix_millis;
-        let status = match head.status {
-            0 if head.fields.get(Name::Location).is_some() => 302,
-            0 => 200,
-            status => status,
-        };
+        let status = head.status_or_implied();
         let question = &self.question;
         let mut cookies = Cookies::of(&question.fields);
         if caching.is_page() {

@@ -19,6 +19,7 @@ use crate::caching::UpstreamCacheStatus;
 use crate::caching::cached_response::say_kept;
 use crate::ctx::StepCtx;
 use crate::filter::compress;
+use crate::filter::esi::assembles;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 
@@ -45,6 +46,10 @@ impl CacheTransaction {
             let is_written = fields.overwrite(Name::Date, ctx.clock.http());
             debug_assert!(is_written, "a remembered answer of ours has a date");
         }
+        debug_assert!(
+            !(object.is_esi() && assembles(location)),
+            "a page with includes is put together, not repeated"
+        );
         let body = memo.body.clone();
         answer.head.body = BodyLen::Exact(body.len() as u64);
         answer.body = if body.is_empty() { AnswerBody::Empty } else { AnswerBody::memory(body) };
@@ -91,6 +96,7 @@ pub(crate) fn remember_warm(
     let Some(tag) = warm_tag(request, answer, location, site, ctx).filter(|_| charset) else {
         return;
     };
+    debug_assert_eq!(object.status(), 200, "only what is a 200 is repeated as one");
     let Some(body) = given.body.cloned().or_else(|| object.body()) else { return };
     let Some(front) = ctx.cache.as_deref_mut() else { return };
     let own_date = location.dates(&given.head.fields);

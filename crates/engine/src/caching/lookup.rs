@@ -193,6 +193,11 @@ impl CacheTransaction {
         site: &Site,
         ctx: &StepCtx<'_>,
     ) {
+        debug_assert_eq!(
+            self.space,
+            Some(space),
+            "a key is made for the part of the store that is asked"
+        );
         let mut keys = std::mem::take(&mut self.keys);
         let mut text = std::mem::take(&mut self.text);
         text.clear();
@@ -445,6 +450,10 @@ impl CacheTransaction {
             }
             Lookup::Join(follower) if self.rounds < ROUNDS_MAX => {
                 answer.cached = UpstreamCacheStatus::Miss;
+                debug_assert!(
+                    matches!(self.state, CacheState::Passed),
+                    "a request that asks does not wait"
+                );
                 self.state = CacheState::Waiting(follower);
                 Some(self.follow(request, answer, site, ctx))
             }
@@ -528,6 +537,7 @@ impl CacheTransaction {
             CacheState::Waiting(_) | CacheState::Passed => (None, false),
         };
         self.is_whole = permit.is_some();
+        debug_assert!(!is_past || permit.is_some(), "only a fill has a key of its own");
         // Without a permit, only the application's purges matter.
         if permit.is_none() && !caching.is_page() {
             return None;
@@ -698,6 +708,8 @@ fn keep_permit(
     caching: &Caching,
     ctx: &mut StepCtx<'_>,
 ) {
+    debug_assert!(matches!(cache.state, CacheState::Passed), "a request has one permit");
+    debug_assert!(caching.is_page(), "zones have rules of their own");
     let stale = permit.stale().cloned();
     answer.cached =
         if stale.is_some() { UpstreamCacheStatus::Expired } else { UpstreamCacheStatus::Miss };
@@ -726,6 +738,7 @@ pub(crate) fn take_over(
     let now_ms = ctx.now.unix_millis;
     let Some(front) = ctx.cache.as_deref_mut() else { return };
     if let Lookup::Miss(permit) = front.lookup(&keys.public(), now_ms) {
+        debug_assert!(matches!(cache.state, CacheState::Passed), "a request has one permit");
         cache.state = CacheState::Filling { permit, past: true };
     }
 }

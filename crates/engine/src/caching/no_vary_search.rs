@@ -15,6 +15,7 @@ const FIELD: &[u8] = b"No-Vary-Search";
 /// The URL part of the key under which is remembered what the address of `url` says; no URL has a
 /// line feed.
 fn place(url: &[u8]) -> Vec<u8> {
+    debug_assert!(!url.contains(&b'\n'), "no URL has a line feed");
     let path = url.split(|byte| *byte == b'?').next().unwrap_or_default();
     [path, b"\n"].concat()
 }

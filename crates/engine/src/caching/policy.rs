@@ -169,6 +169,7 @@ impl Caching {
             uses.clear();
         }
         let count = uses.entry(key).or_insert(0);
+        debug_assert!(*count < u32::MAX, "uses are forgotten before they overflow");
         *count += 1;
         *count >= self.conf.min_uses
     }

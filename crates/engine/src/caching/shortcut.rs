@@ -16,7 +16,6 @@ use crate::caching::CacheTransaction;
 use crate::caching::Caching;
 use crate::caching::UpstreamCacheStatus;
 use crate::ctx::StepCtx;
-use crate::exchange::Exchange;
 use crate::request::Request;
 use crate::site::Site;
 
@@ -54,6 +53,8 @@ pub struct Shortcut {
 impl Shortcut {
     /// Remembers that the fragment is `object`.
     pub fn keep(&self, object: Arc<Object>, front: &mut Front, now_ms: u64) {
+        debug_assert!(object.session().is_none(), "a shortcut leads to what every client may have");
+        debug_assert!(self.page.session().is_none(), "and stands in what every client may have");
         front.keep_shortcut(&self.page, (self.number, self.tag), now_ms + LASTS_MS, object);
     }
 }
@@ -62,42 +63,37 @@ fn opens(request: &Request, site: &Site) -> Option<OpenShortcut> {
     OpenShortcut::of(site.location(request.location).caching.as_ref()?)
 }
 
-impl Exchange {
+impl CacheTransaction {
     /// For a fragment that is a kept answer: what shows that it is public.
-    #[must_use]
-    pub fn is_open_fragment(&self) -> Option<OpenShortcut> {
-        let object = self.answer.object.as_ref()?;
-        let is_open = self.request.is_straight
-            && self.cache.session.is_empty()
-            && self.answer.cached == UpstreamCacheStatus::Hit
+    pub(crate) fn open_shortcut(&self, request: &Request, answer: &Answer) -> Option<OpenShortcut> {
+        let object = answer.object.as_ref()?;
+        let is_open = request.is_straight
+            && self.session.is_empty()
+            && answer.cached == UpstreamCacheStatus::Hit
             && object.session().is_none()
             && is_of_address(object.vary())
             && !object.is_esi()
             && object.iter_fields().all(|(name, _)| !name.eq_ignore_ascii_case(b"set-cookie"));
-        opens(&self.request, self.request.site.as_deref()?).filter(|_| is_open)
+        opens(request, request.site.as_deref()?).filter(|_| is_open)
     }
 
     /// For a kept page: where a shortcut to the fragment that `child` asked for would stand.
-    #[must_use]
-    pub fn shortcut_to(&self, child: u64, open: OpenShortcut) -> Option<Shortcut> {
-        let site = self.request.site.as_deref()?;
-        let page = self
-            .answer
-            .object
-            .as_ref()
-            .filter(|page| takes_shortcuts(&self.request, &self.answer, &self.cache, page))?;
-        let assembly = self.answer.body.assembly()?;
+    pub(crate) fn shortcut_to(
+        &self,
+        request: &Request,
+        answer: &Answer,
+        child: u64,
+        open: OpenShortcut,
+    ) -> Option<Shortcut> {
+        let site = request.site.as_deref()?;
+        let page =
+            answer.object.as_ref().filter(|page| takes_shortcuts(request, answer, self, page))?;
+        let assembly = answer.body.assembly()?;
         let number = assembly.number_of(child)?;
-        let tag = [site.serial(), u64::from(self.request.location)];
-        (opens(&self.request, site) == Some(open)).then(|| Shortcut {
-            page: page.clone(),
-            number,
-            tag,
-        })
+        let tag = [site.serial(), u64::from(request.location)];
+        (opens(request, site) == Some(open)).then(|| Shortcut { page: page.clone(), number, tag })
     }
-}
 
-impl CacheTransaction {
     /// Puts the fragments of a kept page in their places, to which there are shortcuts.
     pub(crate) fn take_shortcuts(
         &self,

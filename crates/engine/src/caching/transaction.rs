@@ -147,6 +147,10 @@ impl CacheTransaction {
     /// Forgets the request; a permit that is left is dropped.
     pub(crate) fn clear(&mut self) {
         if self.looked.is_none() {
+            debug_assert!(
+                matches!(self.state, CacheState::Passed) && self.stale.is_none(),
+                "what was not looked up holds no permit"
+            );
             return;
         }
         self.looked = None;

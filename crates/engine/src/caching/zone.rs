@@ -124,6 +124,8 @@ impl CacheTransaction {
         caching: &Caching,
         ctx: &mut StepCtx<'_>,
     ) {
+        debug_assert!(matches!(self.state, CacheState::Passed), "a request has one permit");
+        debug_assert!(!caching.is_page(), "pages have rules of their own");
         permit.note_asked(ctx.now.mono);
         let stale = permit.stale().cloned();
         let is_scarce = !count_use(request, permit.key().hash(), caching) && stale.is_none();
@@ -168,6 +170,7 @@ impl CacheTransaction {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> Option<NextStep> {
+        debug_assert!(caching.conf.lock, "only with a lock is another's fill waited for");
         let now = ctx.now;
         let asked = follower.growing().asked().unwrap_or(now.mono);
         let left = caching.conf.lock_age.saturating_sub(now.mono.since(asked));

@@ -75,6 +75,7 @@ impl Exchange {
 
     /// Goes on with the trial of this request, or begins it.
     fn try_out(&mut self, asked: &ExplainUrl<'_>, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+        debug_assert!(!self.request.is_dry(), "a trial tries nothing out");
         // One that was left over is of another request.
         let left = self.trial.take().filter(|trial| trial.asked_by == self.request.id);
         let mut trial = match left {

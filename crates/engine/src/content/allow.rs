@@ -17,6 +17,7 @@ pub(crate) fn note_refused_method(request: &Request, answer: &mut Answer, site: 
 /// RFC 9110 §15.5.6: a 405 says what is allowed; all but the method that was not.
 #[cold]
 pub(crate) fn say_allowed(request: &Request, answer: &mut Answer, site: &Site) {
+    debug_assert_eq!(answer.head.status, 405, "only a refused method asks for the others");
     let is_ours = !answer.is_from_origin() && answer.object.is_none();
     let here = || is_ours.then(|| allowed_at(site.location(request.location)));
     let Some(allowed) = answer.allowed.or_else(here) else { return };

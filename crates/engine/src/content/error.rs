@@ -80,6 +80,7 @@ impl Answer {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
+        debug_assert_eq!(page.status, status, "a page is for its status");
         request.arrival.turn(InternalTurn::ErrorPage(status));
         // What comes instead would be kept as what was asked for.
         request.stands_in |= cache.asked().0.is_some();

@@ -16,12 +16,9 @@ use bolide_http::{BodyLen, HttpVersion, Name, RequestHead};
 use crate::answer::Answer;
 use crate::answer::{AnswerBody, ByteSpan, BytesFrom, PageAssembly, Pulled};
 use crate::caching::CacheTransaction;
-use crate::ctx::{ConnInfo, SiteRef};
-use crate::exchange::Exchange;
+use crate::ctx::ConnInfo;
 use crate::request::Request;
-use crate::subrequest::{
-    FragmentAncestry, FragmentFamily, Lineage, RequestRole, Subrequest, is_same_site,
-};
+use crate::subrequest::{FragmentAncestry, FragmentFamily, Lineage, is_same_site};
 
 /// LIMIT: fragments in one another.
 const DEPTH_MAX: u8 = 5;
@@ -69,26 +66,20 @@ fn found_family(request: &mut Request, answer: &Answer) {
     request.own_lineage = Some(Box::new(lineage));
 }
 
-impl Exchange {
-    /// Whether it is a part of another one's answer.
-    #[must_use]
-    pub const fn is_fragment(&self) -> bool {
-        self.request.role.is_subrequest()
-    }
-
-    /// Gives the request for a fragment to an idle exchange; wake it with `Start`.
-    pub fn start_fragment(&mut self, head: Box<RequestHead>, site: SiteRef, lineage: Box<Lineage>) {
-        self.start(head, site);
-        self.request.limited.tell(lineage.family.told);
-        self.request.listen = lineage.family.listen;
-        self.request.real = lineage.real;
-        self.request.role = RequestRole::Subrequest(Subrequest::Fragment(lineage));
-    }
-
-    /// Bytes of the body that were pulled.
-    #[must_use]
-    pub const fn body_sent(&self) -> u64 {
-        self.answer.body_sent
+impl Request {
+    /// What a fragment has of its page.
+    pub(crate) fn adopt_lineage(&mut self, lineage: &Lineage) {
+        debug_assert!(
+            (1..=DEPTH_MAX).contains(&lineage.own.depth),
+            "fragments in one another are so many at most"
+        );
+        debug_assert!(
+            lineage.family.count.get() <= FRAGMENTS_MAX,
+            "a page has so many fragments at most"
+        );
+        self.limited.tell(lineage.family.told);
+        self.listen = lineage.family.listen;
+        self.real = lineage.real;
     }
 }
 
@@ -153,62 +144,6 @@ impl Answer {
     pub(crate) fn refuse_fragment(&mut self) {
         if let Some(assembly) = self.body.assembly_mut() {
             assembly.refuse();
-        }
-    }
-}
-
-impl Exchange {
-    /// Whether this answer is good for a page: to be asked of a fragment when its head is there.
-    #[must_use]
-    pub fn is_good_fragment(&self) -> bool {
-        let head = &self.answer.head;
-        let is_plain = head.fields.get(Name::ContentEncoding).is_none();
-        (200..300).contains(&head.status) && head.status != 206 && is_plain
-    }
-
-    /// The cookies that this answer sets.
-    #[must_use]
-    pub fn cookies_set(&self) -> Vec<Vec<u8>> {
-        self.answer.head.fields.all(Name::SetCookie).map(<[u8]>::to_vec).collect()
-    }
-
-    /// The fragment that `child` asked for is on its way; with these cookies, if the page's head
-    /// has not left.
-    pub fn accept_fragment(&mut self, child: u64, cookies: Vec<Vec<u8>>) {
-        if let Some(assembly) = self.answer.body.assembly_mut() {
-            assembly.accept(child, cookies);
-        }
-    }
-
-    /// The kept answer that it is as a whole, if it is one.
-    #[must_use]
-    pub fn whole_object(&self) -> Option<Arc<Object>> {
-        let object = self.answer.object.as_ref()?;
-        let is_whole = match &self.answer.body {
-            AnswerBody::Span(BytesFrom::Memory(_) | BytesFrom::Object(_), span) => {
-                span.at == 0 && span.end == object.body_len()
-            }
-            AnswerBody::Empty => object.body_len() == 0,
-            _ => false,
-        };
-        is_whole.then(|| object.clone())
-    }
-
-    /// The fragment that `child` asked for is this kept answer, with these cookies.
-    pub fn accept_object(&mut self, child: u64, object: Arc<Object>, cookies: Vec<Vec<u8>>) {
-        if let Some(lineage) = self.request.lineage() {
-            let size = &lineage.family.size;
-            size.set(size.get() + object.body_len());
-        }
-        if let Some(assembly) = self.answer.body.assembly_mut() {
-            assembly.accept_object(child, object, cookies);
-        }
-    }
-
-    /// The fragment that `child` asked for will not come, or not to its end.
-    pub fn lose_fragment(&mut self, child: u64) {
-        if let Some(assembly) = self.answer.body.assembly_mut() {
-            assembly.lose(child);
         }
     }
 }

@@ -210,6 +210,7 @@ impl FileSearch {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
+        debug_assert!(request.uri.ends_with(b"/"), "an index is looked for in a directory");
         let location = site.location(request.location);
         let Some(template) = location.settings.index.get(index) else {
             return NextStep::Step(RequestStep::Listing);
@@ -339,6 +340,7 @@ impl FileSearch {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
+        debug_assert!(!request.uri.ends_with(b"/"), "a file's path does not end with a slash");
         let location = site.location(request.location);
         self.map_path(request, answer, site, ctx);
         let original = match self.look(request, answer, location, Want::OPEN, site, ctx) {

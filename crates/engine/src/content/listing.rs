@@ -28,6 +28,7 @@ impl FileSearch {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
+        debug_assert!(request.uri.ends_with(b"/"), "a directory's path ends with a slash");
         let location = site.location(request.location);
         let allowed =
             location.settings.autoindex.on && matches!(request.method, Method::Get | Method::Head);

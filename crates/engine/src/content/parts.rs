@@ -14,7 +14,7 @@ use bolide_ssi::{Matched, Moment, SsiAct, SsiCommand, SsiEvent, SsiFault, SsiInc
 use bytes::Bytes;
 
 use crate::answer::Answer;
-use crate::answer::{CompoundReader, PartOrder, Pulled};
+use crate::answer::{CompoundReader, PartOrder};
 use crate::captures::Captures;
 use crate::ctx::{SiteRef, StepCtx};
 use crate::exchange::{Exchange, NextStep};
@@ -46,6 +46,15 @@ pub struct PartHead {
 }
 
 impl Request {
+    /// What a subrequest has of its parent.
+    fn adopt(&mut self, child: &Subrequest) {
+        match child {
+            Subrequest::Fragment(lineage) => self.adopt_lineage(lineage),
+            Subrequest::Part(inclusion) => self.adopt_page(inclusion),
+            Subrequest::Auth(auth) => self.adopt_asker(auth),
+        }
+    }
+
     /// What this page shares with all its parts; the page that is part of none begins it.
     pub(crate) fn family(&mut self) -> Rc<SubrequestPlace> {
         match self.role.part() {
@@ -67,12 +76,68 @@ impl Request {
         (!is_taken).then(|| text.clone())
     }
 
+    /// What a part has of its page.
+    pub(crate) fn adopt_page(&mut self, inclusion: &Inclusion) {
+        debug_assert!(
+            (1..=DEPTH_MAX).contains(&inclusion.depth),
+            "answers in one another are so many at most"
+        );
+        debug_assert!(
+            inclusion.family.count.get() <= COUNT_MAX,
+            "an answer has so many others in it at most"
+        );
+        self.internal = true;
+        self.captures.get_mut().adopt(inclusion.known.clone());
+        self.id = inclusion.id;
+        self.real = inclusion.real;
+        self.listen = inclusion.listen;
+        self.limited.tell(inclusion.told);
+    }
+
     fn log_fault(&self, fault: &[u8], site: &Site, ctx: &mut StepCtx<'_>) {
         if !fault.is_empty() {
             self.log_error(site, ctx, |out| {
                 out.extend_from_slice(fault);
                 out.extend_from_slice(WHILE);
             });
+        }
+    }
+}
+
+impl PartHead {
+    /// That of a part whose head is there.
+    pub(crate) fn of(request: &Request, answer: &Answer, ctx: &mut StepCtx<'_>) -> Option<Self> {
+        let site = request.site.clone()?;
+        let inclusion = request.role.part()?;
+        let (before, has_stub) = (inclusion.known.clone(), inclusion.has_stub);
+        let max = site.location(request.location).settings.filters.subrequest_buffer;
+        let head = &answer.head;
+        let value_max = (head.status < 300).then_some(max);
+        let mut is_too_big = false;
+        if let BodyLen::Exact(len) = head.body
+            && len > max as u64
+            && value_max.is_some()
+            && matches!(request.role.part()?.failing, Failing::Nothing)
+        {
+            request.log_error(&site, ctx, |out| {
+                out.extend_from_slice(b"too big subrequest response: ");
+                bolide_http::digits::push_decimal(out, len);
+                out.extend_from_slice(WHILE);
+            });
+            is_too_big = true;
+        }
+        let now = request.captures.borrow().clone();
+        Some(Self { before, now, value_max, has_stub, is_too_big })
+    }
+
+    /// The part that `child` asked for is on its way to this page.
+    pub(crate) fn accept(&self, request: &mut Request, answer: &mut Answer, child: u64) {
+        request.captures.get_mut().absorb(&self.before, &self.now);
+        if let Some(compound) = answer.body.compound_mut() {
+            compound.accept(child, self.value_max, self.has_stub);
+            if self.is_too_big {
+                compound.refuse();
+            }
         }
     }
 }
@@ -100,143 +165,11 @@ impl Exchange {
             || body.compound().is_some_and(|compound| compound.is_at(child))
     }
 
-    /// Does the commands that reading has come to, and makes `head` the request for what is to be
-    /// asked for next. That is to be started and named with [`Self::bind_child`], or given up with
-    /// [`Self::refuse_child`].
-    pub fn next_child(
-        &mut self,
-        head: &mut RequestHead,
-        ctx: &mut StepCtx<'_>,
-    ) -> Option<Subrequest> {
-        let assembly = self.answer.body.assembly();
-        if assembly.is_some_and(|assembly| assembly.wants_fragments())
-            && let Some(lineage) =
-                self.answer.next_fragment(&mut self.request, &self.cache, head, ctx.conn)
-        {
-            return Some(Subrequest::Fragment(lineage));
-        }
-        let site = self.request.site.clone()?;
-        do_commands(&mut self.request, &mut self.answer, &site, ctx);
-        let order = self.answer.body.compound()?.next_order()?;
-        let mut target = Vec::with_capacity(order.uri.len());
-        bolide_http::escape::push_uri(&mut target, &order.uri, bolide_http::escape::UriPart::Path);
-        if let Some(args) = &order.args {
-            target.push(b'?');
-            target.extend_from_slice(args);
-        }
-        let failing = match (&order.set, &order.stub) {
-            (Some(_), _) => Failing::Nothing,
-            (None, Some(stub)) => Failing::Stub(stub.clone()),
-            (None, None) => Failing::Page,
-        };
-        let (uri, args) = (order.uri.clone(), order.args.clone());
-        inherit(head, self.request.head());
-        Some(Subrequest::Part(Box::new(Inclusion {
-            uri,
-            args,
-            target,
-            family: self.request.family(),
-            depth: depth(&self.request) + 1,
-            failing,
-            has_stub: false,
-            known: self.request.captures.get_mut().clone(),
-            id: self.request.id,
-            real: self.request.real,
-            listen: self.request.listen,
-            told: self.request.limited.details(),
-        })))
-    }
-
-    /// Gives the request for a part to an idle exchange; wake it with `Start`.
+    /// Gives a subrequest to an idle exchange; wake it with `Start`.
     pub fn start_child(&mut self, head: Box<RequestHead>, site: SiteRef, child: Subrequest) {
-        let inclusion = match child {
-            Subrequest::Fragment(lineage) => return self.start_fragment(head, site, lineage),
-            Subrequest::Auth(auth) => return self.start_auth(head, site, auth),
-            Subrequest::Part(inclusion) => inclusion,
-        };
         self.start(head, site);
-        self.request.internal = true;
-        self.request.captures.get_mut().adopt(inclusion.known.clone());
-        self.request.id = inclusion.id;
-        self.request.real = inclusion.real;
-        self.request.listen = inclusion.listen;
-        self.request.limited.tell(inclusion.told);
-        self.request.role = RequestRole::Subrequest(Subrequest::Part(inclusion));
-    }
-
-    /// Names the exchange that asks for what was named last.
-    pub fn bind_child(&mut self, child: u64, is_part: bool) {
-        match self.answer.body.compound_mut().filter(|_| is_part) {
-            Some(compound) => compound.bind(child),
-            None => self.answer.bind_fragment(child),
-        }
-    }
-
-    /// What was named last is not asked for.
-    pub fn refuse_child(&mut self, is_part: bool) {
-        match self.answer.body.compound_mut().filter(|_| is_part) {
-            Some(compound) => compound.refuse(),
-            None => self.answer.refuse_fragment(),
-        }
-    }
-
-    /// Whether it is a part of another answer, and no fragment of a page with ESI.
-    #[must_use]
-    pub const fn is_part(&self) -> bool {
-        self.request.role.part().is_some()
-    }
-
-    /// What the page learns of this part, whose head is there.
-    pub fn tell_page(&mut self, ctx: &mut StepCtx<'_>) -> Option<Box<PartHead>> {
-        let site = self.request.site.clone()?;
-        let inclusion = self.request.role.part()?;
-        let (before, has_stub) = (inclusion.known.clone(), inclusion.has_stub);
-        let max = site.location(self.request.location).settings.filters.subrequest_buffer;
-        let head = &self.answer.head;
-        let value_max = (head.status < 300).then_some(max);
-        let mut is_too_big = false;
-        if let BodyLen::Exact(len) = head.body
-            && len > max as u64
-            && value_max.is_some()
-            && matches!(self.request.role.part()?.failing, Failing::Nothing)
-        {
-            self.request.log_error(&site, ctx, |out| {
-                out.extend_from_slice(b"too big subrequest response: ");
-                bolide_http::digits::push_decimal(out, len);
-                out.extend_from_slice(WHILE);
-            });
-            is_too_big = true;
-        }
-        let now = self.request.captures.get_mut().clone();
-        Some(Box::new(PartHead { before, now, value_max, has_stub, is_too_big }))
-    }
-
-    /// The part that `child` asked for is on its way.
-    pub fn accept_part(&mut self, child: u64, told: &PartHead) {
-        self.request.captures.get_mut().absorb(&told.before, &told.now);
-        if let Some(compound) = self.answer.body.compound_mut() {
-            compound.accept(child, told.value_max, told.has_stub);
-            if told.is_too_big {
-                compound.refuse();
-            }
-        }
-    }
-
-    /// What `child` asked for will not come, or not to its end.
-    pub fn lose_child(&mut self, child: u64) {
-        if let Some(compound) = self.answer.body.compound_mut() {
-            compound.lose(child);
-        }
-        self.lose_fragment(child);
-    }
-
-    /// Takes what was pulled of the part or fragment that [`crate::BodyPiece::Fragment`] named;
-    /// false if no more of it is wanted.
-    pub fn take_child(&mut self, child: u64, bytes: &[u8], pulled: Pulled) -> bool {
-        match self.answer.body.compound_mut().filter(|compound| compound.owns(child)) {
-            Some(compound) => compound.take(child, bytes, pulled),
-            None => self.answer.take_fragment(&self.request, bytes, pulled),
-        }
+        self.request.adopt(&child);
+        self.request.role = RequestRole::Subrequest(child);
     }
 }
 
@@ -261,6 +194,46 @@ impl Answer {
         self.give_text(request, text);
         Some(NextStep::Respond)
     }
+}
+
+/// Does the commands that reading has come to, and makes `head` the request for the part that is to
+/// be asked for next.
+pub(crate) fn next_part(
+    request: &mut Request,
+    answer: &mut Answer,
+    head: &mut RequestHead,
+    ctx: &mut StepCtx<'_>,
+) -> Option<Box<Inclusion>> {
+    let site = request.site.clone()?;
+    do_commands(request, answer, &site, ctx);
+    let order = answer.body.compound()?.next_order()?;
+    let mut target = Vec::with_capacity(order.uri.len());
+    bolide_http::escape::push_uri(&mut target, &order.uri, bolide_http::escape::UriPart::Path);
+    if let Some(args) = &order.args {
+        target.push(b'?');
+        target.extend_from_slice(args);
+    }
+    let failing = match (&order.set, &order.stub) {
+        (Some(_), _) => Failing::Nothing,
+        (None, Some(stub)) => Failing::Stub(stub.clone()),
+        (None, None) => Failing::Page,
+    };
+    let (uri, args) = (order.uri.clone(), order.args.clone());
+    inherit(head, request.head());
+    Some(Box::new(Inclusion {
+        uri,
+        args,
+        target,
+        family: request.family(),
+        depth: depth(request) + 1,
+        failing,
+        has_stub: false,
+        known: request.captures.get_mut().clone(),
+        id: request.id,
+        real: request.real,
+        listen: request.listen,
+        told: request.limited.details(),
+    }))
 }
 
 /// A path without its escapes; as in nginx, what is left of a broken one stays.

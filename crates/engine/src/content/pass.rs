@@ -212,6 +212,7 @@ impl Answer {
         }
         asked.fields.clear();
         asked.trailers.clear();
+        debug_assert!(!asked.is_running, "a request has one fetch at a time");
         asked.head_at = ctx.now.mono;
         asked.is_running = true;
         asked.is_answering = false;
@@ -481,6 +482,7 @@ fn body_to_send(
 }
 
 fn take_refusal(answer: &mut Answer, refused: ConnectRefused) -> NextStep {
+    debug_assert!((400..600).contains(&refused.status), "a fetch that failed is an error");
     if let Some(asked) = &mut answer.origin {
         asked.is_running = false;
     }

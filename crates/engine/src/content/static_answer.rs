@@ -199,6 +199,7 @@ impl Answer {
             let draft = HeadDraft { etag, varies: true, ..dated(file) };
             return Some(self.not_modified(request, &draft, site, ctx));
         }
+        debug_assert!(!delivery.is_partial(), "a form that is made on the fly has no ranges");
         let body = match variant {
             FileVariant::Ready(form) => {
                 let sizes = (file.meta.size, form.len() as u64);

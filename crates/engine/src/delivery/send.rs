@@ -32,6 +32,7 @@ impl Answer {
             Err(DeliveryRefusal::PreconditionFailed) => Err(NextStep::Fail(412)),
             Err(DeliveryRefusal::RangeNotSatisfiable(length)) => {
                 self.unsatisfied = Some(length);
+                debug_assert!(self.ranges.is_empty(), "what cannot be satisfied selects nothing");
                 Err(NextStep::Fail(416))
             }
         }
@@ -63,6 +64,7 @@ impl Answer {
             DeliveredBytes::Whole if length == 0 => AnswerBody::Empty,
             DeliveredBytes::Whole => AnswerBody::whole(source, length),
             DeliveredBytes::Part(range) => {
+                debug_assert!(range.end <= length, "a range lies within its representation");
                 push_range(&mut self.head.fields, delivery, length);
                 AnswerBody::span(source, range)
             }
@@ -74,6 +76,11 @@ impl Answer {
     fn multipart(&mut self, source: BytesFrom, length: u64, ctx: &mut StepCtx<'_>) -> AnswerBody {
         let fields = &mut self.head.fields;
         let content_type = fields.get(Name::ContentType).unwrap_or_default();
+        debug_assert!(self.ranges.len() > 1, "one range is no multipart");
+        debug_assert!(
+            self.ranges.iter().all(|range| range.start < range.end && range.end <= length),
+            "ranges have bytes and lie within their representation"
+        );
         let boundary = Boundary::new(ctx.prng.next_u64());
         let multipart = Multipart { boundary, content_type, length };
         let mut frames = Vec::with_capacity(self.ranges.len() + 1);

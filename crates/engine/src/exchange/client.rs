@@ -53,6 +53,7 @@ impl Exchange {
         bytes: Bytes,
         ctx: &mut StepCtx<'_>,
     ) -> ExchangeState {
+        debug_assert!(!self.request.upload.is_complete(), "nothing comes behind the end of a body");
         if self.request.upload.is_refused() {
             return state;
         }
@@ -102,6 +103,7 @@ impl Exchange {
         state: ExchangeState,
         ctx: &mut StepCtx<'_>,
     ) -> ExchangeState {
+        debug_assert!(!self.request.upload.is_complete(), "a body ends once");
         self.request.upload.finish();
         if self.request.upload.is_streamed() && self.answer.is_fetching() {
             ctx.effects.push(StepEffect::FetchBodyEnd);
@@ -196,6 +198,10 @@ impl Exchange {
         refusal: RequestRefusal,
         ctx: &mut StepCtx<'_>,
     ) -> ExchangeState {
+        debug_assert!(
+            self.request.head().body != RequestBody::None,
+            "only a body that was declared is refused"
+        );
         let Some(site) = self.request.site.clone() else { return state };
         let is_late = refusal.status == 408;
         if !is_late && self.request.head().version >= HttpVersion::Http2 {
@@ -260,6 +266,10 @@ impl Exchange {
     }
 
     pub(super) fn abandon(&mut self, state: ExchangeState, ctx: &mut StepCtx<'_>) -> ExchangeState {
+        debug_assert!(
+            !matches!(state, ExchangeState::Idle | ExchangeState::Done),
+            "what is over has no client"
+        );
         let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
         if state == ExchangeState::Settling {
             // The client has all of its answer; what the application does behind it may go on.

@@ -20,6 +20,8 @@ impl Exchange {
         head_bytes: u64,
         ctx: &mut StepCtx<'_>,
     ) -> ExchangeState {
+        debug_assert!(self.answer.is_responded, "what was sent was handed over");
+        debug_assert!(!self.answer.is_complete, "the last byte leaves once");
         let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
         self.answer.body_sent = body_bytes;
         self.answer.head_sent = head_bytes;
@@ -69,6 +71,7 @@ impl Exchange {
             return self.close_post_action(status, site, ctx);
         }
         self.answer.bare_status = status;
+        debug_assert!(!self.answer.is_responded, "a client that has its head gets the rest");
         ctx.effects.push(StepEffect::CloseSilently);
         self.conclude(site, ctx)
     }

@@ -1,7 +1,7 @@
 //! The transitions of an exchange, and what the worker reads of it between them.
 
 use bolide_base::{SendChain, Spool};
-use bolide_http::{Method, RequestHead, ResponseHead};
+use bolide_http::{BodyLen, Method, RequestHead, ResponseHead};
 use bolide_upstream::OriginNews;
 
 use crate::answer::{Answer, BodyPiece, Inflow};
@@ -10,6 +10,8 @@ use crate::ctx::{SiteRef, StepCtx, StepEffect, Wake};
 use crate::request::Request;
 use crate::site::Site;
 
+use super::child::SubrequestChild;
+use super::parent::SubrequestParent;
 use super::steps::PROBES_MAX;
 use super::{Exchange, ExchangeState, NextStep, RequestStep};
 
@@ -38,6 +40,7 @@ impl Exchange {
     /// Advances as far as `wake` allows. All transitions are here; everything else only computes.
     pub fn step(&mut self, wake: Wake, ctx: &mut StepCtx<'_>) {
         let state = std::mem::replace(&mut self.state, ExchangeState::Done);
+        let (before, was) = (ctx.effects.len(), state);
         self.state = match (state, wake) {
             (ExchangeState::Received, Wake::Start) => self.begin(ctx),
             (ExchangeState::Received, Wake::Refused(refusal)) => self.refuse(refusal, ctx),
@@ -121,6 +124,23 @@ impl Exchange {
             }
             (state, _) => state,
         };
+        debug_assert!(
+            is_orderly(&ctx.effects[before..], was, self.state),
+            "a step that ends the exchange asks for Finish once, as its last wish"
+        );
+        self.assert_state();
+    }
+
+    /// What holds between two steps.
+    fn assert_state(&self) {
+        debug_assert!(
+            self.state != ExchangeState::Delivering || self.answer.is_responded,
+            "what is delivered was handed over"
+        );
+        debug_assert!(
+            self.state != ExchangeState::Settling || self.answer.is_fetching(),
+            "only a fetch that runs is waited for behind an answer"
+        );
     }
 
     /// Goes on collecting the request body.
@@ -190,6 +210,23 @@ impl Exchange {
         matches!(self.state, ExchangeState::Assembling | ExchangeState::AwaitingAuth)
     }
 
+    /// It as the parent of subrequests.
+    #[must_use]
+    pub const fn as_parent(&mut self) -> SubrequestParent<'_> {
+        SubrequestParent {
+            request: &mut self.request,
+            answer: &mut self.answer,
+            cache: &self.cache,
+            access: &mut self.access,
+        }
+    }
+
+    /// It as a subrequest of another one.
+    #[must_use]
+    pub const fn as_child(&self) -> SubrequestChild<'_> {
+        SubrequestChild { request: &self.request, answer: &self.answer, cache: &self.cache }
+    }
+
     /// The head of the answer; to be read when `Effect::Respond` was asked for.
     #[must_use]
     pub const fn head(&self) -> &ResponseHead {
@@ -201,6 +238,10 @@ impl Exchange {
         let before = out.len();
         let piece = self.answer.body.pull(max, out);
         self.answer.body_sent += out.len() - before;
+        debug_assert!(
+            !matches!(self.answer.head.body, BodyLen::Exact(len) if self.answer.body_sent > len),
+            "a body of a stated length yields no more than that"
+        );
         piece
     }
 
@@ -208,6 +249,11 @@ impl Exchange {
     pub fn advanced(&mut self, len: u64) {
         self.answer.body.advance(len);
         self.answer.body_sent += len;
+        let (sent, stated) = (self.answer.body_sent, self.answer.head.body);
+        debug_assert!(
+            !matches!(stated, BodyLen::Exact(whole) if sent > whole),
+            "a body of a stated length yields no more than that"
+        );
     }
 
     /// Takes what was read of the file part described by the last pull; an empty slice tells that
@@ -262,4 +308,15 @@ impl Exchange {
         self.state = ExchangeState::Idle;
         self.request.take_head()
     }
+}
+
+/// Whether the wishes of a step that led from `was` to `is` fit it: `Respond` at most once, and
+/// `Finish` as the last one where the exchange ends, and nowhere else.
+fn is_orderly(wishes: &[StepEffect], was: ExchangeState, is: ExchangeState) -> bool {
+    let count = |wanted: fn(&StepEffect) -> bool| wishes.iter().filter(|wish| wanted(wish)).count();
+    let ends = is == ExchangeState::Done && !matches!(was, ExchangeState::Done);
+    let finishes = count(|wish| matches!(wish, StepEffect::Finish));
+    let is_last = matches!(wishes.last(), Some(StepEffect::Finish));
+    let responds = count(|wish| matches!(wish, StepEffect::Respond));
+    finishes == usize::from(ends) && is_last == ends && responds <= 1
 }

@@ -46,6 +46,7 @@ impl Exchange {
         } else if self.request.redirects_left == 0 {
             return None;
         }
+        debug_assert!(self.request.redirects_left > 0, "it goes on as often as redirects are left");
         self.forget_answer();
         let next = match target.first() {
             Some(b'/') => self.request.follow_path(&target, site, ctx),
@@ -151,6 +152,10 @@ fn begin_post_action(
     cache: &CacheTransaction,
     ctx: &mut StepCtx<'_>,
 ) {
+    debug_assert!(
+        matches!(request.role, RequestRole::Client),
+        "what goes on behind an answer is a client's"
+    );
     note_decision(request, answer, cache, ctx);
     let mut fields = FieldMap::new();
     fields.copy_from(&answer.head.fields);

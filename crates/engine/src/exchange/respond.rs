@@ -6,6 +6,7 @@ use crate::answer::Answer;
 use crate::answer::AnswerBody;
 use crate::content::allow::say_allowed;
 use crate::ctx::{StepCtx, StepEffect};
+use crate::delivery::has_no_content;
 use crate::filter::esi::take_cookies;
 use crate::filter::headers::{self, FieldPlace, HeadDraft};
 use crate::filter::rework::rework;
@@ -23,6 +24,7 @@ impl Exchange {
             return self.end_post_action(site, ctx);
         }
         debug_assert!(!self.answer.is_responded, "an answer is given once");
+        debug_assert_ne!(self.answer.head.status, 0, "an answer has a status");
         if site.location(self.request.location).reworks {
             rework(&mut self.request, &mut self.answer, site, ctx);
         }
@@ -65,6 +67,11 @@ impl Exchange {
         self.request.discard_rest(&self.answer, ctx);
         take_cookies(&mut self.answer);
         self.cache.let_go();
+        debug_assert!(
+            !has_no_content(self.answer.head.status)
+                || matches!(self.answer.body, AnswerBody::Empty),
+            "RFC 9110 §15.3.5, §15.4.5: these have no content"
+        );
         self.answer.is_responded = true;
         ctx.effects.push(StepEffect::Respond);
         if self.wants_fragments() {

@@ -200,6 +200,10 @@ impl Answer {
             choice = compress::choose(location, &kind, status, None, client);
             choice.coding = choice.coding.filter(|_| may_be_coded);
         }
+        debug_assert!(
+            head.fields.get(Name::Etag).is_none() && head.fields.get(Name::LastModified).is_none(),
+            "a page that is put together promises no validators"
+        );
         let delivery = Delivery::whole(status);
         let passed = PassedHead { head, kind: &kind, choice, delivery: &delivery };
         let fields = self.passed_fields(request, passed, site, ctx);

@@ -49,6 +49,7 @@ pub(crate) fn push_draft(
     draft: &HeadDraft<'_>,
     place: FieldPlace<'_>,
 ) {
+    debug_assert!(fields.is_empty(), "these fields come first");
     fields.push(Name::Server, place.location.signature.text().as_bytes());
     fields.push(Name::Date, place.date);
     let content_type = place.carried.get(Name::ContentType).unwrap_or(draft.content_type);
@@ -216,6 +217,7 @@ fn next_time_of_day(now: i64, offset: i32, second: u32) -> i64 {
     let local = now + i64::from(offset);
     let today = local - local.rem_euclid(DAY) + i64::from(second);
     let at = if today > local { today } else { today + DAY };
+    debug_assert!(at > local && at - local <= DAY, "a time of day comes within a day");
     at - i64::from(offset)
 }
 

@@ -223,6 +223,7 @@ fn compound(
     adds: bool,
     location: &CompiledLocation,
 ) {
+    debug_assert!(includes || adds, "only what has other answers in it is a compound");
     let encoder = work.encoder.take();
     wrap(request, answer, work);
     let is_head = request.head().method == Method::Head;

@@ -48,6 +48,7 @@ impl Exchange {
     #[cold]
     pub fn trailers(&mut self, around: &Around<'_>, fields: &mut FieldMap) {
         let Some(site) = self.request.site.clone() else { return };
+        debug_assert!(self.answer.head.trailed, "a head announces what stands behind its body");
         let location = site.location(self.request.location);
         let safe = is_safe(self.answer.head.status);
         if location.settings.origin.proxy.pass_trailers

@@ -31,6 +31,7 @@ impl Answer {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
+        debug_assert_eq!(head.status, 101, "only this begins another protocol (RFC 9110 §15.2.2)");
         if !request.may_tunnel() || !request.upload.is_streamed() {
             log_lines::error_at_origin(request, self, site, ctx, |out| {
                 out.extend_from_slice(b"upstream switched protocols for a client that cannot");

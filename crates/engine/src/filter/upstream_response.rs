@@ -49,12 +49,7 @@ impl Answer {
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         let location = site.location(request.location);
-        let status = match head.status {
-            // RFC 3875 §6.2.3: a Location without a status is a redirect.
-            0 if head.fields.get(Name::Location).is_some() => 302,
-            0 => 200,
-            status => status,
-        };
+        let status = head.status_or_implied();
         if let Some(asked) = &mut self.origin {
             asked.note_head(&head.fields, ctx.now);
         }
@@ -260,6 +255,11 @@ impl Answer {
         if delivery.accept_ranges {
             fields.push(Name::AcceptRanges, b"bytes");
         }
+        debug_assert!(
+            fields.get(Name::ContentLength).is_none()
+                && fields.get(Name::TransferEncoding).is_none(),
+            "framing fields of the origin never become fields of ours"
+        );
         if delivery.is_not_modified {
             remove_content_fields(&mut fields);
         }
@@ -452,6 +452,7 @@ fn answer_with_inflow(
 ) {
     let length = head.fields.get(Name::ContentLength).and_then(number);
     let origin = &location.settings.origin;
+    debug_assert_ne!(delivery.bytes, DeliveredBytes::Parts, "what comes by and by has one range");
     let buffers = is_buffered(head, origin);
     if let Some(asked) = &mut answer.origin {
         asked.set_answering();

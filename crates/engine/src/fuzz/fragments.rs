@@ -59,13 +59,13 @@ impl Fragments {
         match self.answers.get(&target) {
             Some(FragmentReply::Whole(body)) => {
                 self.running.insert(name, (body.clone(), Pulled::All));
-                page.accept_fragment(name, Vec::new());
+                page.as_parent().accept_fragment(name, Vec::new());
             }
             Some(FragmentReply::Broken(body)) => {
                 self.running.insert(name, (body.clone(), Pulled::Broken));
-                page.accept_fragment(name, Vec::new());
+                page.as_parent().accept_fragment(name, Vec::new());
             }
-            Some(FragmentReply::Failed) | None => page.lose_fragment(name),
+            Some(FragmentReply::Failed) | None => page.as_parent().lose_fragment(name),
         }
         true
     }

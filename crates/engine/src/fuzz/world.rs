@@ -676,8 +676,8 @@ impl FuzzWorld {
         if is_wanted {
             self.fragments.rounds += 1;
             let mut head = RequestHead::default();
-            if self.with(|exchange, ctx| exchange.next_child(&mut head, ctx)).is_some() {
-                self.exchange.refuse_child(true);
+            if self.with(|exchange, ctx| exchange.as_parent().next(&mut head, ctx)).is_some() {
+                self.exchange.as_parent().refuse(true);
             }
         }
         is_wanted

@@ -65,6 +65,7 @@ impl Sieve {
         order[1..].sort_by_key(|state| table.found[*state] != 0);
         let mut rows = vec![0; order.len()];
         order.iter().enumerate().for_each(|(place, state)| rows[*state] = place * builder.width);
+        debug_assert_eq!(order.first(), Some(&0), "the walk begins in the first state");
         let finds = order[1..].iter().find(|state| table.found[**state] != 0);
         let row = |state: &u16| rows[usize::from(*state)] as u32;
         let next = |state: &usize| table.next[state * builder.width..].iter().take(builder.width);
@@ -94,6 +95,7 @@ impl Sieve {
                 found |= self.found[row / self.width];
             }
         }
+        debug_assert_eq!(row % self.width, 0, "a state is a row of the table");
         found | self.at_end[row / self.width] | self.unknown
     }
 

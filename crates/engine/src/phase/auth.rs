@@ -202,6 +202,7 @@ fn credentials(request: &Request) -> Option<(Vec<u8>, Vec<u8>)> {
     let mut user = Vec::new();
     let colon = push_basic(&request.head().fields, &mut user)?;
     let password = user.split_off(colon + 1);
+    debug_assert!(!user[..colon].contains(&b':'), "a user's name has no colon (RFC 7617 §2)");
     user.truncate(colon);
     Some((user, password))
 }

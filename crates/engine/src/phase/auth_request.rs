@@ -5,13 +5,12 @@
 //! shares no key with the page that it is about, and of its answer only the head counts.
 
 use bolide_conf::model::Satisfy;
-use bolide_http::{Name, RequestHead};
+use bolide_http::Name;
 
 use crate::answer::Answer;
 use crate::caching::Caching;
-use crate::content::parts::inherit;
-use crate::ctx::{SiteRef, StepCtx, StepEffect};
-use crate::exchange::{Exchange, NextStep};
+use crate::ctx::{StepCtx, StepEffect};
+use crate::exchange::NextStep;
 use crate::phase::access::admitted;
 use crate::phase::access::forbid;
 use crate::phase::access::refuse_stranger;
@@ -19,8 +18,7 @@ use crate::phase::checks::AccessChecks;
 use crate::phase::rewrite::assign;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
-use crate::subrequest::{AuthSubrequest, AuthVerdict, RequestRole, Subrequest};
-use crate::vars::VariableScope;
+use crate::subrequest::{AuthSubrequest, AuthVerdict};
 
 impl Request {
     /// What is kept of answers to this request. Questions have the target of what they are about:
@@ -38,82 +36,21 @@ impl Request {
     }
 }
 
-impl Exchange {
-    /// Whether it only says if another one may come in.
-    #[must_use]
-    pub const fn is_auth_subrequest(&self) -> bool {
-        self.request.role.auth().is_some()
-    }
-}
-
 /// Asks whether the request may come in.
 pub(super) fn ask_whether(ctx: &mut StepCtx<'_>) -> NextStep {
     ctx.effects.push(StepEffect::AuthSubrequest);
     NextStep::AwaitAuth
 }
 
-impl Exchange {
-    /// Makes `head` the question that [`StepEffect::AuthSubrequest`] is about.
-    pub fn next_auth(&mut self, head: &mut RequestHead) -> Option<Subrequest> {
-        let settings = self.settings()?;
-        let rule = settings.auth_request.clone();
-        let uri = rule.uri.clone()?;
-        inherit(head, self.request.head());
-        let known = self.request.captures.get_mut().clone();
-        Some(Subrequest::Auth(Box::new(AuthSubrequest {
-            uri,
-            rule,
-            known,
-            id: self.request.id,
-            real: self.request.real,
-            listen: self.request.listen,
-            told: self.request.limited.details(),
-        })))
-    }
-
-    /// Gives a question to an idle exchange; wake it with `Start`.
-    pub(crate) fn start_auth(
-        &mut self,
-        head: Box<RequestHead>,
-        site: SiteRef,
-        question: Box<AuthSubrequest>,
-    ) {
-        self.start(head, site);
-        self.request.internal = true;
-        self.request.captures.get_mut().adopt(question.known.clone());
-        self.request.id = question.id;
-        self.request.real = question.real;
-        self.request.listen = question.listen;
-        self.request.limited.tell(question.told);
-        self.request.role = RequestRole::Subrequest(Subrequest::Auth(question));
-    }
-
-    /// What the answer to a question, whose head is there, says.
-    pub fn verdict(&mut self, ctx: &StepCtx<'_>) -> Option<Box<AuthVerdict>> {
-        let site = self.request.site.clone()?;
-        let rule = self.request.role.auth()?.rule.clone();
-        let scope = VariableScope::new(&self.request, &self.answer, &site, ctx);
-        let mut values = Vec::with_capacity(rule.set.len());
-        for (target, template) in rule.set.iter() {
-            let mut value = Vec::new();
-            scope.expand(template, &mut value);
-            values.push((*target, value));
-        }
-        let head = &self.answer.head;
-        let fields = head.fields.all(Name::WwwAuthenticate);
-        let challenges = fields.map(<[u8]>::to_vec).collect();
-        let status = head.status;
-        let known = std::mem::take(self.request.captures.get_mut());
-        let (told, held) = (self.request.limited.details(), self.held());
-        Some(Box::new(AuthVerdict { status, challenges, values, known, told, held }))
-    }
-
-    /// Takes the answer to its question; to be woken with `Wake::Fragment` then, or when there will
-    /// be none.
-    pub fn take_verdict(&mut self, mut verdict: Box<AuthVerdict>) {
-        self.request.limited.tell(verdict.told);
-        self.request.limited.hold(std::mem::take(&mut verdict.held));
-        self.access.verdict = Some(verdict);
+impl Request {
+    /// What an authorization subrequest has of the request that it is about.
+    pub(crate) fn adopt_asker(&mut self, question: &AuthSubrequest) {
+        self.internal = true;
+        self.captures.get_mut().adopt(question.known.clone());
+        self.id = question.id;
+        self.real = question.real;
+        self.listen = question.listen;
+        self.limited.tell(question.told);
     }
 }
 
@@ -135,6 +72,8 @@ impl Answer {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
+        debug_assert!(request.role.auth().is_none(), "a question passes no checks of its own");
+        debug_assert_ne!(verdict.status, 0, "an answered question has a status");
         let any = location.settings.satisfy == Satisfy::Any;
         request.captures.get_mut().adopt(verdict.known);
         request.is_vouched_for = true;

@@ -115,6 +115,7 @@ fn limit_requests(
         }
     }
     if let Some((limit, excess)) = refused {
+        debug_assert!(counted.is_none(), "a request that one zone refuses is charged to none");
         for (limit, record) in pinned {
             site.limit_zone(limit.zone).unpin(record);
         }
@@ -254,6 +255,7 @@ fn reject(
     site: &Site,
     ctx: &mut StepCtx<'_>,
 ) -> Option<NextStep> {
+    debug_assert_eq!(request.limited.requests, LimitDetail::Nothing, "a request is told once");
     let name = site.limit_zone_name(limit.zone);
     match excess {
         Some(excess) => log_lines::error(request, site, ctx, terms.level, |out| {
@@ -286,6 +288,10 @@ fn hold_back(
     site: &Site,
     ctx: &mut StepCtx<'_>,
 ) -> Option<NextStep> {
+    debug_assert!(
+        excess.delay_ms == 0 || excess.thousandths > excess.limit.delay,
+        "only what is beyond the delay waits"
+    );
     if excess.delay_ms == 0 {
         request.limited.requests = LimitDetail::Passed;
         return None;

@@ -133,7 +133,10 @@ pub(crate) fn rewrite(
         };
         trace_op(request, &answer.location, (cursor.program, at), op, &outcome, site);
         match outcome {
-            RewriteOutcome::Go(further) => at += further,
+            RewriteOutcome::Go(further) => {
+                at += further;
+                debug_assert!(at <= ops.len(), "an `if` leads to the end of its block at most");
+            }
             RewriteOutcome::End => break,
             RewriteOutcome::Leave(next) => return next,
             RewriteOutcome::Wait => {
@@ -409,6 +412,7 @@ fn decode_redirect(text: &mut Vec<u8>) {
             (read, write) = (read + 1, write + 1);
             continue;
         }
+        debug_assert!(write <= read, "decoding makes no text longer");
         let digit = |at: usize| text.get(at).and_then(|byte| char::from(*byte).to_digit(16));
         match (digit(read + 1), digit(read + 2)) {
             (Some(high), Some(low)) => {

@@ -47,6 +47,11 @@ pub(super) fn site(config: Arc<Config>) -> Site {
     let limit_zones = config.http.iter().flat_map(|http| &http.limit_zones);
     let limit_zones = limit_zones.map(|zone| Arc::new(Zone::new(zone))).collect();
     let pages = [ErrorPages::new(Signature::Name), ErrorPages::new(Signature::Version)];
+    let servers: Vec<CompiledServer> = servers;
+    debug_assert!(
+        servers.iter().all(|server| (server.root as usize) < locations.len()),
+        "every server has the location that stands for it"
+    );
     let manners_vary = config.http.as_ref().is_some_and(|http| {
         let mut manners = http.locations.iter().map(|location| location.settings.manners());
         let first = manners.next();

@@ -138,6 +138,10 @@ impl Fill {
         });
         let most = caching.conf.page.max_ttl.map_or(TTL_MAX, |max| max.as_secs() as u32);
         let ttl = ttl.min(most).min(TTL_MAX);
+        debug_assert!(
+            session.is_some() || scope == CacheScope::Public && cutting.is_public,
+            "only a public page has public inlines"
+        );
         let key = key_of(&keys, session);
         self.put_inline(&key, inline, cutting, (now_ms, ttl, caching.policy.max_stale))
     }

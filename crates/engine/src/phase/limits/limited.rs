@@ -39,7 +39,7 @@ pub(crate) struct Limited {
     /// Whether it waits until it is as late as its rate wants it.
     pub(super) waits: bool,
     /// Where it is counted as long as it is in work.
-    pub(super) held: LimitHold,
+    pub(crate) held: LimitHold,
 }
 
 impl Limited {

@@ -1,0 +1,104 @@
+//! A subrequest as its parent knows it, once its head is there.
+//!
+//! Owns what a parent may learn of it, and changes nothing.
+
+use std::sync::Arc;
+
+use bolide_cache::Object;
+use bolide_http::Name;
+
+use crate::answer::{Answer, AnswerBody, BytesFrom};
+use crate::caching::CacheTransaction;
+use crate::caching::shortcut::OpenShortcut;
+use crate::content::parts::PartHead;
+use crate::ctx::StepCtx;
+use crate::request::Request;
+use crate::subrequest::AuthVerdict;
+use crate::vars::VariableScope;
+
+/// A subrequest as its parent knows it; see [`super::Exchange::as_child`].
+#[derive(Clone, Copy, Debug)]
+pub struct SubrequestChild<'a> {
+    pub(super) request: &'a Request,
+    pub(super) answer: &'a Answer,
+    pub(super) cache: &'a CacheTransaction,
+}
+
+impl SubrequestChild<'_> {
+    /// Whether it is a part of another answer, and no fragment of a page with ESI.
+    #[must_use]
+    pub const fn is_part(&self) -> bool {
+        self.request.role.part().is_some()
+    }
+
+    /// What the page learns of this part.
+    pub fn head_for_page(&self, ctx: &mut StepCtx<'_>) -> Option<Box<PartHead>> {
+        PartHead::of(self.request, self.answer, ctx).map(Box::new)
+    }
+
+    /// Bytes of the body that were pulled.
+    #[must_use]
+    pub const fn body_sent(&self) -> u64 {
+        self.answer.body_sent
+    }
+
+    /// Whether this answer is good for a page: to be asked of a fragment when its head is there.
+    #[must_use]
+    pub fn is_good_fragment(&self) -> bool {
+        let head = &self.answer.head;
+        let is_plain = head.fields.get(Name::ContentEncoding).is_none();
+        (200..300).contains(&head.status) && head.status != 206 && is_plain
+    }
+
+    /// The cookies that this answer sets.
+    #[must_use]
+    pub fn cookies_set(&self) -> Vec<Vec<u8>> {
+        self.answer.head.fields.all(Name::SetCookie).map(<[u8]>::to_vec).collect()
+    }
+
+    /// The kept answer that it is as a whole, if it is one.
+    #[must_use]
+    pub fn whole_object(&self) -> Option<Arc<Object>> {
+        let object = self.answer.object.as_ref()?;
+        let is_whole = match &self.answer.body {
+            AnswerBody::Span(BytesFrom::Memory(_) | BytesFrom::Object(_), span) => {
+                span.at == 0 && span.end == object.body_len()
+            }
+            AnswerBody::Empty => object.body_len() == 0,
+            _ => false,
+        };
+        is_whole.then(|| object.clone())
+    }
+
+    /// Whether it only says if another one may come in.
+    #[must_use]
+    pub const fn is_auth(&self) -> bool {
+        self.request.role.auth().is_some()
+    }
+
+    /// What the answer to a question, whose head is there, says.
+    pub fn verdict(&self, ctx: &StepCtx<'_>) -> Option<Box<AuthVerdict>> {
+        let site = self.request.site.clone()?;
+        let rule = self.request.role.auth()?.rule.clone();
+        let scope = VariableScope::new(self.request, self.answer, &site, ctx);
+        let mut values = Vec::with_capacity(rule.set.len());
+        for (target, template) in rule.set.iter() {
+            let mut value = Vec::new();
+            scope.expand(template, &mut value);
+            values.push((*target, value));
+        }
+        let head = &self.answer.head;
+        let fields = head.fields.all(Name::WwwAuthenticate);
+        let challenges = fields.map(<[u8]>::to_vec).collect();
+        let status = head.status;
+        let known = self.request.captures.take();
+        let (told, held) = (self.request.limited.details(), self.request.limited.held.clone());
+        Some(Box::new(AuthVerdict { status, challenges, values, known, told, held }))
+    }
+
+    /// For a fragment that is a kept answer: what shows that it is public.
+    #[must_use]
+    pub fn open_shortcut(&self) -> Option<OpenShortcut> {
+        self.cache.open_shortcut(self.request, self.answer)
+    }
+}

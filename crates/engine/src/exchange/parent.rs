@@ -1,0 +1,140 @@
+//! An exchange as the parent of subrequests: what it asks for next, and what it takes of them.
+//!
+//! Owns the order of these: what is named is bound or refused before more is named. Bodies are
+//! pulled by the worker.
+
+use std::sync::Arc;
+
+use bolide_cache::Object;
+use bolide_http::RequestHead;
+
+use crate::answer::{Answer, Pulled};
+use crate::caching::CacheTransaction;
+use crate::caching::shortcut::{OpenShortcut, Shortcut};
+use crate::content::parts::{PartHead, inherit, next_part};
+use crate::ctx::StepCtx;
+use crate::phase::checks::AccessChecks;
+use crate::request::Request;
+use crate::subrequest::{AuthSubrequest, AuthVerdict, Subrequest};
+
+/// An exchange as its subrequests know it; see [`super::Exchange::as_parent`].
+#[derive(Debug)]
+pub struct SubrequestParent<'a> {
+    pub(super) request: &'a mut Request,
+    pub(super) answer: &'a mut Answer,
+    pub(super) cache: &'a CacheTransaction,
+    pub(super) access: &'a mut AccessChecks,
+}
+
+impl SubrequestParent<'_> {
+    /// Does the commands that reading has come to, and makes `head` the request for what is to be
+    /// asked for next. That is to be started and named with [`Self::bind`], or given up with
+    /// [`Self::refuse`].
+    pub fn next(&mut self, head: &mut RequestHead, ctx: &mut StepCtx<'_>) -> Option<Subrequest> {
+        let assembly = self.answer.body.assembly();
+        if assembly.is_some_and(|assembly| assembly.wants_fragments())
+            && let Some(lineage) =
+                self.answer.next_fragment(self.request, self.cache, head, ctx.conn)
+        {
+            return Some(Subrequest::Fragment(lineage));
+        }
+        Some(Subrequest::Part(next_part(self.request, self.answer, head, ctx)?))
+    }
+
+    /// Names the exchange that asks for what was named last.
+    pub fn bind(&mut self, child: u64, is_part: bool) {
+        match self.answer.body.compound_mut().filter(|_| is_part) {
+            Some(compound) => compound.bind(child),
+            None => self.answer.bind_fragment(child),
+        }
+    }
+
+    /// What was named last is not asked for.
+    pub fn refuse(&mut self, is_part: bool) {
+        match self.answer.body.compound_mut().filter(|_| is_part) {
+            Some(compound) => compound.refuse(),
+            None => self.answer.refuse_fragment(),
+        }
+    }
+
+    /// The part that `child` asked for is on its way.
+    pub fn accept_part(&mut self, child: u64, head: &PartHead) {
+        head.accept(self.request, self.answer, child);
+    }
+
+    /// What `child` asked for will not come, or not to its end.
+    pub fn lose(&mut self, child: u64) {
+        if let Some(compound) = self.answer.body.compound_mut() {
+            compound.lose(child);
+        }
+        self.lose_fragment(child);
+    }
+
+    /// Takes what was pulled of the part or fragment that [`crate::BodyPiece::Fragment`] named;
+    /// false if no more of it is wanted.
+    pub fn take(&mut self, child: u64, bytes: &[u8], pulled: Pulled) -> bool {
+        match self.answer.body.compound_mut().filter(|compound| compound.owns(child)) {
+            Some(compound) => compound.take(child, bytes, pulled),
+            None => self.answer.take_fragment(self.request, bytes, pulled),
+        }
+    }
+
+    /// The fragment that `child` asked for is on its way; with these cookies, if the page's head
+    /// has not left.
+    pub fn accept_fragment(&mut self, child: u64, cookies: Vec<Vec<u8>>) {
+        if let Some(assembly) = self.answer.body.assembly_mut() {
+            assembly.accept(child, cookies);
+        }
+    }
+
+    /// The fragment that `child` asked for is this kept answer, with these cookies.
+    pub fn accept_object(&mut self, child: u64, object: Arc<Object>, cookies: Vec<Vec<u8>>) {
+        if let Some(lineage) = self.request.lineage() {
+            let size = &lineage.family.size;
+            size.set(size.get() + object.body_len());
+        }
+        if let Some(assembly) = self.answer.body.assembly_mut() {
+            assembly.accept_object(child, object, cookies);
+        }
+    }
+
+    /// The fragment that `child` asked for will not come, or not to its end.
+    pub fn lose_fragment(&mut self, child: u64) {
+        if let Some(assembly) = self.answer.body.assembly_mut() {
+            assembly.lose(child);
+        }
+    }
+
+    /// Makes `head` the question that [`crate::StepEffect::AuthSubrequest`] is about.
+    pub fn next_auth(&mut self, head: &mut RequestHead) -> Option<Subrequest> {
+        let site = self.request.site.as_deref()?;
+        let rule = site.location(self.request.location).settings.auth_request.clone();
+        let uri = rule.uri.clone()?;
+        inherit(head, self.request.head());
+        let known = self.request.captures.get_mut().clone();
+        Some(Subrequest::Auth(Box::new(AuthSubrequest {
+            uri,
+            rule,
+            known,
+            id: self.request.id,
+            real: self.request.real,
+            listen: self.request.listen,
+            told: self.request.limited.details(),
+        })))
+    }
+
+    /// Takes the answer to its question; to be woken with `Wake::Fragment` then, or when there will
+    /// be none.
+    pub fn take_verdict(&mut self, mut verdict: Box<AuthVerdict>) {
+        self.request.limited.tell(verdict.told);
+        self.request.limited.hold(std::mem::take(&mut verdict.held));
+        debug_assert!(self.access.verdict.is_none(), "a question is answered once");
+        self.access.verdict = Some(verdict);
+    }
+
+    /// For a kept page: where a shortcut to the fragment that `child` asked for would stand.
+    #[must_use]
+    pub fn shortcut_to(&self, child: u64, open: OpenShortcut) -> Option<Shortcut> {
+        self.cache.shortcut_to(self.request, self.answer, child, open)
+    }
+}
