@@ -4,6 +4,7 @@ Each of COMMANDS is run in a directory with the files of FILES. Each of LIVES is
 background and what is done to it, one letter a step: a signal's name, or an option of -s.
 """
 
+import contextlib
 import os
 import re
 import signal
@@ -157,12 +158,23 @@ def command(program: Program, args: Sequence[str]) -> list[str]:
     own_log = ["-e", str(log)] if "-e" not in args else []
     whole = [program.path, "-p", f"{program.home}/", *own_log, *args]
     done = subprocess.run(whole, capture_output=True, text=True, timeout=60, cwd=program.home)
+    if own_log:
+        end_daemons([*own_log, *args])
     return [
         f"exit {done.returncode}",
         *lines_of(program, "stdout", done.stdout),
         *lines_of(program, "stderr", done.stderr),
         *lines_of(program, "log", log.read_text() if log.exists() else ""),
     ]
+
+
+def end_daemons(args: Sequence[str]) -> None:
+    """Ends what a command left running: nginx goes on without a file for its process id."""
+    words = "\0".join(args).encode()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if words in path.read_bytes():
+                os.kill(int(path.parent.name), signal.SIGKILL)
 
 
 class Life:
