@@ -1,8 +1,9 @@
 //! Subrequests: exchanges that another exchange asked for (`bolide_engine::Subrequest`).
 //!
 //! Owns the tree of parents and children, and what a parent learns of its children. No exchange is
-//! stepped while bodies are pulled: [`SubrequestTree`] holds what is to be done until the pull is
-//! over. Easiest to break: a parent that goes takes its children with it, and theirs.
+//! stepped while bodies are pulled: [`crate::subrequest_tree::SubrequestTree`] holds what is to be
+//! done until the pull is over. Easiest to break: a parent that goes takes its children with it,
+//! and theirs.
 
 use bolide_base::{CopyPolicy, SendChain, SlabKey};
 use bolide_engine::{Pulled, Wake};

@@ -150,7 +150,7 @@ impl Exchange {
         self.answer.body.may_have_parts() && has_parts(&self.answer)
     }
 
-    /// Whether anything is to be asked for or done: see [`Self::next_child`].
+    /// Whether anything is to be asked for or done: see [`crate::SubrequestParent::next`].
     #[must_use]
     #[inline]
     pub fn wants_fragments(&self) -> bool {
