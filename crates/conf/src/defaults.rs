@@ -48,6 +48,7 @@ pub(crate) fn main(options: &LoadOptions) -> Main {
 }
 
 /// The root of the `http` block's settings.
+#[allow(clippy::too_many_lines, reason = "a table is as long as it is")]
 pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
     LocationSettings {
         root: root(options),

@@ -25,7 +25,7 @@ pub(crate) mod shortcut;
 mod transaction;
 pub(crate) mod zone;
 
-pub(crate) use arrival::{InternalTurn, RequestArrival, varying_origin};
+pub(crate) use arrival::{InternalRedirect, RequestArrival, varying_origin};
 pub(crate) use policy::{CacheNamespaces, CacheSpace, Caching, STALE_FOR_EVER, StaleCause};
 pub(crate) use transaction::{CacheTransaction, UpstreamCacheStatus};
 pub use transaction::{Recalled, StoreIntent};

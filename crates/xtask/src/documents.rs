@@ -131,7 +131,9 @@ const ELSEWHERE: &[&str] = &["Arc", "Connection", "Date", "Host", "Instant", "Va
 /// The error in `path` or `path.rs::function`.
 fn reference(root: &Path, quoted: &str) -> Option<String> {
     let is_path = PATHS.iter().any(|start| quoted.starts_with(start));
-    if !is_path || quoted.contains(['*', '{', '<', ' ', '…']) {
+    // A blank makes it a command, but for a file and a function.
+    let is_command = quoted.contains(' ') && !quoted.contains(".rs::");
+    if !is_path || is_command || quoted.contains(['*', '{', '<', '…']) {
         return None;
     }
     let (path, function) = match quoted.split_once("::") {

@@ -5,7 +5,7 @@ use bolide_conf::model::PassTo;
 
 /// A turn inside the server that was taken for what an application or an error said.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum InternalTurn {
+pub(crate) enum InternalRedirect {
     /// `error_page` for this status.
     ErrorPage(u16),
     /// `X-Accel-Redirect`
@@ -32,14 +32,14 @@ impl RequestArrival {
     }
 
     /// It is answered elsewhere, for what was said of it.
-    pub(crate) fn turn(&mut self, turn: InternalTurn) {
+    pub(crate) fn turn(&mut self, turn: InternalRedirect) {
         self.is_turned = true;
         match turn {
-            InternalTurn::ErrorPage(status) => {
+            InternalRedirect::ErrorPage(status) => {
                 self.turns.push(b'e');
                 self.turns.extend_from_slice(&status.to_le_bytes());
             }
-            InternalTurn::Accel => self.turns.push(b'x'),
+            InternalRedirect::Accel => self.turns.push(b'x'),
         }
     }
 

@@ -5,7 +5,7 @@ use bolide_http::Method;
 
 use crate::answer::Answer;
 use crate::caching::CacheTransaction;
-use crate::caching::InternalTurn;
+use crate::caching::InternalRedirect;
 use crate::caching::cache_status::tell_failed;
 use crate::content::allow::note_refused_method;
 use crate::content::listing::compress_text;
@@ -81,7 +81,7 @@ impl Answer {
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         debug_assert_eq!(page.status, status, "a page is for its status");
-        request.arrival.turn(InternalTurn::ErrorPage(status));
+        request.arrival.turn(InternalRedirect::ErrorPage(status));
         // What comes instead would be kept as what was asked for.
         request.stands_in |= cache.asked().0.is_some();
         self.forced_status = match page.overwrite {

@@ -11,7 +11,7 @@ use bolide_http::{BodyLen, FieldMap, Method, Name, OriginHead, Scheme};
 use crate::answer::Answer;
 use crate::answer::{AnswerBody, Flush, Inflow};
 use crate::caching::CacheTransaction;
-use crate::caching::InternalTurn;
+use crate::caching::InternalRedirect;
 use crate::caching::cached_response::say_asked;
 use crate::caching::{Caching, StaleCause};
 use crate::ctx::StepCtx;
@@ -107,7 +107,7 @@ fn accel_redirect(
     ctx: &mut StepCtx<'_>,
 ) -> NextStep {
     request.is_straight = false;
-    request.arrival.turn(InternalTurn::Accel);
+    request.arrival.turn(InternalRedirect::Accel);
     if target.first() == Some(&b'@') {
         return request.enter_named(target, site, ctx);
     }
