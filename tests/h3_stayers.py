@@ -42,8 +42,10 @@ async def age(peer):
     first = await ask(peer)
     await asyncio.sleep(1.1)
     second = await ask(peer)
-    # Where the first came late, the connection has ended in order meanwhile.
-    return f"{first} {'and its last' if second in ('status 200', 'conn 0x100') else second}"
+    # Where the first came late, it was the last: the second is rejected (RFC 9114 §5.2), or the
+    # connection has ended in order meanwhile.
+    last = ("status 200", "reset 0x10b", "conn 0x100")
+    return f"{first} {'and its last' if second in last else second}"
 
 
 def path(name, method="GET"):

@@ -5,8 +5,10 @@ line what it got when it has reached its limit, and keeps its connection until s
 The names begin with the protocol: `h1.`, `h1s.` (over TLS), `h2.`.
 """
 
+import contextlib
 import json
 import os
+import select
 import socket
 import ssl
 import sys
@@ -197,10 +199,24 @@ def h1_unreachable_fastcgi(conn):
 
 
 def upload(conn, path):
-    """Sends more than the kernel buffers towards an origin that reads nothing."""
+    """Sends more than the kernel buffers towards an origin that reads nothing, until an answer comes.
+
+    In one thread, as an SSL object serves one at a time.
+    """
     conn.send(post(path, 64 << 20))
-    body = threading.Thread(target=conn.send, args=(b"x" * (64 << 20),), daemon=True)
-    body.start()
+    left, piece = 64 << 20, b"x" * 65536
+    conn.socket.setblocking(False)
+    waits = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+    while left and b"\r\n\r\n" not in conn.held:
+        select.select([conn.socket], [conn.socket], [], LIMIT)
+        try:
+            with contextlib.suppress(*waits):
+                left -= conn.socket.send(piece[:left])
+            with contextlib.suppress(*waits):
+                conn.held += conn.socket.recv(65536)
+        except OSError:
+            break
+    conn.socket.settimeout(LIMIT)
     return str(conn.status())
 
 
@@ -297,6 +313,7 @@ class Http2(Plain):
         self.send(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0, setting))
         self.got = {}
         self.is_sent_away = False
+        self.pings = False
 
     def ask(self, stream, path, method="GET", ends=True):
         self.send(frame(HEADERS, 5 if ends else 4, stream, head(path, method)))
@@ -332,14 +349,19 @@ class Http2(Plain):
         return "goaway"
 
     def ping(self):
-        """Keeps the connection, though not its streams, alive for as long as it stands."""
+        """Keeps the connection, though not its streams, alive while it is read.
 
-        def run():
-            for _ in range(600):
-                self.send(frame(PING, 0, 0, b"12345678"))
-                time.sleep(0.3)
+        Not from a second thread: an SSL object serves one at a time.
+        """
+        self.pings = True
 
-        threading.Thread(target=run, daemon=True).start()
+    def read(self):
+        while self.pings and not (self.socket.pending() or self.readable(0.3)):
+            self.send(frame(PING, 0, 0, b"12345678"))
+        return super().read()
+
+    def readable(self, within):
+        return bool(select.select([self.socket], [], [], within)[0])
 
 
 def over_h2(name):

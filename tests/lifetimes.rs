@@ -89,13 +89,16 @@ const ROWS: &[Row] = &[
     row("streams", MAIN, "", "reset", ""),
 ];
 
+/// The socket takes a whole connection window of HTTP/2 (`sndbuf`), so that its client, however
+/// busy, is late with room in the window only.
 fn conf(silent: u16, full: &str) -> String {
     let listens = |(plain, tls): (usize, usize)| {
         let port = |n: usize| ["@HTTP@".to_owned(), "@HTTPS@".to_owned()].get(n).cloned();
         let port = |n: usize| port(n).unwrap_or_else(|| format!("@P{n}@"));
         let (plain, tls) = (port(plain), port(tls));
         format!(
-            "listen 127.0.0.1:{plain}; listen 127.0.0.1:{tls} ssl; listen 127.0.0.1:{tls} quic;
+            "listen 127.0.0.1:{plain}; listen 127.0.0.1:{tls} ssl sndbuf=128k;
+             listen 127.0.0.1:{tls} quic;
              server_name localhost; root @DIR@/www;"
         )
     };
