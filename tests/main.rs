@@ -37,6 +37,7 @@ mod geo;
 mod h1;
 mod h2;
 mod h3;
+mod header_edits;
 mod headers;
 mod http2_directives;
 mod identity;

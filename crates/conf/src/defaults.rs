@@ -59,6 +59,8 @@ pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
         post_action: None,
         recursive_error_pages: false,
         add_headers: Arc::default(),
+        edits: Arc::default(),
+        input_edits: Arc::default(),
         add_header_inherit: ListInherit::On,
         add_trailers: Arc::default(),
         add_trailer_inherit: ListInherit::On,

@@ -38,6 +38,7 @@ mod log;
 mod main;
 mod map;
 mod modules;
+mod more_headers;
 mod origin;
 mod page_cache;
 mod page_litespeed;
@@ -113,6 +114,7 @@ families![
     errors::TABLE,
     post_action::TABLE,
     headers::TABLE,
+    more_headers::TABLE,
     log::TABLE,
     charset::TABLE,
     autoindex::TABLE,

@@ -12,6 +12,7 @@ pub mod body;
 pub mod cache;
 pub mod compress;
 pub mod derived;
+pub mod edits;
 pub mod filters;
 pub mod limits;
 pub mod listen;
@@ -40,6 +41,7 @@ pub use cache::{
 };
 pub use compress::{Brotli, Gzip, GzipProxied, Precompressed, TypeSet, Zstd};
 pub use derived::{Definition, Geo, MapConf, MapKey, SplitClients};
+pub use edits::{HeaderEdit, HeaderEditMode, HeaderEdits};
 pub use filters::{Addition, Filters, Ssi, Substitution};
 pub use limits::{
     ConnLimit, LimitKind, LimitRules, LimitTerms, LimitZone, LimitZoneId, RequestLimit,

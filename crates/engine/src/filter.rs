@@ -3,6 +3,7 @@
 //! Filters compute; they neither wait nor act.
 
 pub(crate) mod compress;
+pub(crate) mod edits;
 pub(crate) mod esi;
 pub(crate) mod headers;
 pub(crate) mod passed_fields;

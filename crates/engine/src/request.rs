@@ -54,6 +54,8 @@ pub(crate) struct Request {
     pub(crate) host: Vec<u8>,
     /// The port in `Host`.
     pub(crate) port: Option<u16>,
+    /// The host that was asked for, where an edit of the fields gave `host` another value.
+    asked_host: Option<Box<[u8]>>,
     last_host: LastHost,
     /// The decoded path.
     pub(crate) uri: Vec<u8>,
@@ -153,6 +155,7 @@ impl Request {
         self.location = 0;
         self.host.clear();
         self.port = None;
+        self.asked_host = None;
         self.uri.clear();
         self.uri.push(b'/');
         self.drop_args();
@@ -199,6 +202,26 @@ impl Request {
         self.held.as_mut().is_some_and(|head| std::mem::take(&mut head.expects_continue))
     }
 
+    /// The fields, for edits.
+    pub(crate) fn fields_mut(&mut self) -> Option<&mut FieldMap> {
+        self.held.as_mut().map(|head| &mut head.fields)
+    }
+
+    /// The host by which its answer is known: what the client asked for.
+    pub(crate) fn asked_host(&self) -> &[u8] {
+        self.asked_host.as_deref().unwrap_or(&self.host)
+    }
+
+    /// Takes a `Host` that an edit of the fields made; none if it is no host.
+    pub(crate) fn change_host(&mut self, field: &[u8]) {
+        if self.asked_host.is_none() {
+            self.asked_host = Some(Box::from(&self.host[..]));
+        }
+        if bolide_http::host::normalise(field, &mut self.host).is_err() {
+            self.host.clear();
+        }
+    }
+
     /// Sets the method's text.
     pub(crate) fn set_method_text(&mut self, text: &[u8]) {
         if let Some(head) = &mut self.held {
@@ -217,6 +240,7 @@ impl Request {
             method: self.method,
             host: self.host.clone(),
             port: self.port,
+            asked_host: self.asked_host.clone(),
             uri: self.uri.clone(),
             args: self.args.clone(),
             captures: self.captures.clone(),

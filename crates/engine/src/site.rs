@@ -160,7 +160,10 @@ pub(crate) struct CompiledLocation {
     pub(crate) reworks: bool,
     /// Whether `post_action` goes on behind its answers.
     pub(crate) goes_on: bool,
-    /// Whether `add_header` or `expires` do anything.
+    /// Whether a rewrite phase has something to do here: instructions, or fields of the request to
+    /// edit.
+    pub(crate) rewrites: bool,
+    /// Whether `more_set_headers`, `add_header` or `expires` do anything.
     pub(crate) is_decorated: bool,
 }
 

@@ -159,6 +159,38 @@ impl FieldMap {
         }
     }
 
+    /// Removes every field whose name begins with `prefix`, in any case, and that `spares` does not
+    /// name.
+    pub fn remove_prefix(&mut self, prefix: &[u8], spares: impl Fn(Name) -> bool) {
+        let Self { arena, entries } = self;
+        for entry in entries.iter_mut().filter(|entry| !entry.removed && !spares(entry.name)) {
+            let spelled = match entry.name {
+                Name::Other => &arena[entry.start as usize..][..usize::from(entry.text_len)],
+                known => known.text().as_bytes(),
+            };
+            let start = spelled.get(..prefix.len());
+            entry.removed = start.is_some_and(|start| start.eq_ignore_ascii_case(prefix));
+        }
+    }
+
+    /// Gives a field one value in the place of its first one, or behind all others if it is not
+    /// there; the name is already parsed, `text` is ignored for known names.
+    pub fn replace(&mut self, name: Name, text: &[u8], value: &[u8]) {
+        let is_it = |field: Field<'_>| {
+            field.name == name && (name != Name::Other || field.text.eq_ignore_ascii_case(text))
+        };
+        let found = |map: &Self, entry: &Entry| !entry.removed && is_it(map.field(entry));
+        let Some(first) = self.entries.iter().position(|entry| found(self, entry)) else {
+            return self.push_parsed(name, text, value);
+        };
+        for at in first + 1..self.entries.len() {
+            let is_another = found(self, &self.entries[at]);
+            self.entries[at].removed |= is_another;
+        }
+        self.push_parsed(name, text, value);
+        self.entries.swap_remove(first);
+    }
+
     /// Overwrites the first value of a known name with one of the same length; false if the field
     /// is absent or its length differs.
     pub fn overwrite(&mut self, name: Name, value: &[u8]) -> bool {
@@ -222,6 +254,25 @@ impl FieldMap {
 mod tests {
     use super::FieldMap;
     use crate::Name;
+
+    #[test]
+    fn a_replaced_field_keeps_its_place_and_is_there_once() {
+        let mut fields = FieldMap::new();
+        for (name, value) in [("Vary", "a"), ("X-One", "1"), ("ETag", "e"), ("x-one", "2")] {
+            fields.push_text(name.as_bytes(), value.as_bytes());
+        }
+        fields.replace(Name::Other, b"X-ONE", b"changed");
+        fields.replace(Name::Vary, b"vary", b"b");
+        fields.replace(Name::Age, b"Age", b"5");
+        let shown = |fields: &FieldMap| {
+            let all = fields.iter().map(|field| [field.text, field.value].concat());
+            all.map(|text| String::from_utf8(text).unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(&fields), ["Varyb", "X-ONEchanged", "ETage", "Age5"]);
+        fields.remove_prefix(b"x-O", |_| false);
+        fields.remove_prefix(b"", |name| name == Name::Etag);
+        assert_eq!(shown(&fields), ["ETage"]);
+    }
 
     #[test]
     fn fields_are_found_by_name_and_by_text_and_go_when_removed() {

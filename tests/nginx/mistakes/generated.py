@@ -19,7 +19,15 @@ from .odd_texts import ODD, Files
 
 SHARE = 32
 # Pages about what nginx does not have.
-OWN = ("README", "brotli", "page_cache", "page_litespeed", "php_pool", "zstd")
+OWN = (
+    "README",
+    "brotli",
+    "more_headers",
+    "page_cache",
+    "page_litespeed",
+    "php_pool",
+    "zstd",
+)
 KINDS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 REFERENCE = Path(__file__).parents[3] / "docs/reference"
 ROW = re.compile(

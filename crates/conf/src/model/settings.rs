@@ -9,8 +9,8 @@ use std::time::Duration;
 use super::resolver::NameServers;
 use super::{
     AccessLogs, AccessRule, AuthRequest, BodyFiles, Brotli, CacheSettings, ErrorLog, Filters, Gzip,
-    LimitRules, LogFileCache, OriginSettings, RealIp, Referers, SecureLink, TempPath, TypeSet,
-    Zstd,
+    HeaderEdits, LimitRules, LogFileCache, OriginSettings, RealIp, Referers, SecureLink, TempPath,
+    TypeSet, Zstd,
 };
 use crate::vars::Template;
 
@@ -42,6 +42,10 @@ pub struct LocationSettings {
     pub add_trailers: Arc<Vec<AddHeader>>,
     /// `add_trailer_inherit`
     pub add_trailer_inherit: ListInherit,
+    /// `more_set_headers`, `more_clear_headers`, in file order, outer blocks first.
+    pub edits: Arc<Vec<HeaderEdits>>,
+    /// `more_set_input_headers`, `more_clear_input_headers`, in the same order.
+    pub input_edits: Arc<Vec<HeaderEdits>>,
     /// `expires`
     pub expires: Arc<Expires>,
     /// `etag`

@@ -8,6 +8,7 @@ use crate::content::confine::leaves_alias;
 use crate::ctx::{RequestRefusal, StepCtx};
 use crate::exchange::post_action::is_bodiless;
 use crate::explain::trace::trace_location;
+use crate::filter::edits::edit_request;
 use crate::phase::real_ip::resolve_real_ip;
 use crate::phase::rewrite::{begin_rewrite, rewrite};
 use crate::request::Request;
@@ -155,9 +156,12 @@ impl Exchange {
             return next;
         }
         // As in nginx, a server block in the part of a location has no rewrite phase left.
-        if site.location(self.request.location).program.is_empty()
-            || self.request.location == site.server(self.request.server).root
-        {
+        let location = site.location(self.request.location);
+        let is_root = self.request.location == site.server(self.request.server).root;
+        if !location.rewrites || location.program.is_empty() || is_root {
+            if location.rewrites && !location.settings.input_edits.is_empty() {
+                edit_request(&mut self.request, &self.answer, site, ctx);
+            }
             return self.access.admit(
                 &mut self.request,
                 &mut self.answer,

@@ -11,6 +11,7 @@ use bolide_http::{FieldMap, HttpVersion, Name, Scheme};
 use crate::answer::Answer;
 use crate::ctx::{ClientAddress, StepCtx};
 use crate::delivery::RangeDate;
+use crate::filter::edits::edit_answer;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::{VariableScope, address, scheme};
@@ -106,6 +107,9 @@ pub(crate) fn push_configured(
     }
     let location = scope.location();
     let safe = is_safe(status);
+    if !location.settings.edits.is_empty() {
+        edit_answer(fields, scope, status, scratch);
+    }
     if location.expires && safe {
         push_expires(fields, scope, last_modified, scratch);
     }

@@ -18,6 +18,7 @@ use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{NextStep, RequestStep};
 use crate::explain::trace::{trace_before, trace_op};
+use crate::filter::edits::edit_request;
 use crate::log_lines;
 use crate::request::Request;
 use crate::request::RequestNote;
@@ -152,6 +153,11 @@ pub(crate) fn rewrite(
                 return NextStep::Fail(500);
             }
         }
+    }
+    if cursor.program != site.server(request.server).root
+        && !site.location(request.location).settings.input_edits.is_empty()
+    {
+        edit_request(request, answer, site, ctx);
     }
     end_rewrite(request, cursor.program, site, ctx)
 }

@@ -95,6 +95,11 @@ fn names_body_file(http: &Http) -> bool {
             settings.origin.params.iter().any(|param| is_named(&param.value))
                 || settings.origin.proxy.fields.iter().any(|field| is_named(&field.value))
                 || settings.add_headers.iter().any(|header| is_named(&header.value))
+                || settings.edits.iter().chain(&*settings.input_edits).any(|edits| {
+                    edits.edits.iter().any(|edit| {
+                        matches!(edit, model::HeaderEdit::Set { value, .. } if is_named(value))
+                    })
+                })
         })
 }
 
@@ -358,7 +363,8 @@ fn location(
             Matcher::Named(name) => name.to_vec().into(),
             _ => Box::default(),
         },
-        is_decorated: expires || !headers.is_empty(),
+        is_decorated: expires || !headers.is_empty() || !settings.edits.is_empty(),
+        rewrites: !conf.rewrite.is_empty() || !settings.input_edits.is_empty(),
         expires,
         settings: settings.clone(),
         internal: conf.internal,
