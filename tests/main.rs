@@ -20,6 +20,7 @@ mod cache;
 mod cache_cli;
 mod cache_disk;
 mod caching_rfc9111;
+mod charsets;
 mod check;
 mod client_cert;
 mod compare;

@@ -208,7 +208,6 @@ _PATTERNS: dict[str, list[str]] = {
         "php X-Accel: *//other/x",
         "php X-Accel: */loop",
         "php X-Accel: *%252520/style.css",
-        "php *: *=X-Accel-Charset%3A*",
     ],
     PROXIED: ["php gzip and caches: *Private*", "php ranges: *bytes=500-"],
     LOGGED: [

@@ -190,6 +190,7 @@ fn charset() -> Charset {
             "application/rss+xml",
         ]),
         overrides: false,
+        recodes: false,
     }
 }
 

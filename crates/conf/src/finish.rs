@@ -183,22 +183,37 @@ impl ConfReader {
         }
     }
 
-    /// Refuses charsets that would need recoding: there are no tables for that.
+    /// Refuses charsets between which no map leads, and finds out where bodies may be recoded.
     fn check_charsets(&mut self, ended: DirectiveNode) {
         let text = |charset: &CharsetOf| match charset {
             CharsetOf::Name(name) => name.as_text().map(<[u8]>::to_vec),
             CharsetOf::Off => None,
         };
+        let charsets = &self.http.charsets;
         let wanted = self.http.locations.iter().find_map(|location| {
             let charset = &location.settings.charset;
             let (from, to) = (text(&charset.source)?, text(&charset.charset)?);
-            (!from.eq_ignore_ascii_case(&to)).then_some((from, to))
+            let is_covered =
+                from.eq_ignore_ascii_case(&to) || charsets.between(&from, &to).is_some();
+            (!is_covered).then_some((from, to))
         });
         if let Some((from, to)) = wanted {
             let (from, to) = (show(&from), show(&to));
             let message =
                 format!("no \"charset_map\" between the charsets \"{from}\" and \"{to}\"");
             self.note(ended, Diagnostic::new(LogLevel::Emerg, message, None));
+        }
+        let has_maps = !self.http.charsets.maps.is_empty();
+        for location in &mut self.http.locations {
+            let charset = &location.settings.charset;
+            let varies =
+                |of: &CharsetOf| matches!(of, CharsetOf::Name(name) if name.as_text().is_none());
+            if charset.source != CharsetOf::Off
+                && (has_maps || varies(&charset.source) || varies(&charset.charset))
+            {
+                let settings = Arc::make_mut(&mut location.settings);
+                Arc::make_mut(&mut settings.charset).recodes = true;
+            }
         }
     }
 

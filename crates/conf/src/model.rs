@@ -10,6 +10,7 @@ use std::time::Duration;
 pub mod access;
 pub mod body;
 pub mod cache;
+pub mod charset;
 pub mod compress;
 pub mod derived;
 pub mod edits;
@@ -38,6 +39,9 @@ pub use cache::{
     CacheMethods, CachePace, CachePurge, CacheSettings, CacheValid, CacheZone, CacheZoneId,
     DropQuery, Guess, NeverCached, PageCache, PageMode, PagePrefix, PageScopes, PageStore,
     QueryPattern, StatusHeader, UseStale, VaryBy, ZoneUse,
+};
+pub use charset::{
+    CharsetCodes, CharsetMap, Charsets, MapDirection, Utf8Step, Utf8Text, utf8_step,
 };
 pub use compress::{Brotli, Gzip, GzipProxied, Precompressed, TypeSet, Zstd};
 pub use derived::{Definition, Geo, MapConf, MapKey, SplitClients};
@@ -216,6 +220,8 @@ pub struct Http {
     pub looks: Looks,
     /// Where names of files begin that variables gave without a slash.
     pub bases: PathBases,
+    /// `charset_map`, and the names of charsets.
+    pub charsets: Charsets,
 }
 
 /// Variables whose values come from the kernel.

@@ -18,11 +18,11 @@ use crate::directives::{
     self, CacheDraft, DirectiveMatch, Forms, GroupKey, HeldPath, Listened, OriginDraft, SharedZone,
 };
 use crate::model::{
-    AddHeader, CacheSettings, CacheZone, Config, Definition, Events, Except, Handler, Http,
-    LimitZone, Listen, ListenAddress, ListenTransport, LocationConf, LocationId, LocationSettings,
-    LogBuffer, LogFormat, LogLevel, Looks, Main, Matcher, OriginSettings, PageStore, PathBases,
-    PhpPool, RewriteOp, ServerConf, ServerId, ServerName, ServerSettings, SourcePlace, TryFiles,
-    Upstream, UpstreamId, WrittenLocation,
+    AddHeader, CacheSettings, CacheZone, Charsets, Config, Definition, Events, Except, Handler,
+    Http, LimitZone, Listen, ListenAddress, ListenTransport, LocationConf, LocationId,
+    LocationSettings, LogBuffer, LogFormat, LogLevel, Looks, Main, Matcher, OriginSettings,
+    PageStore, PathBases, PhpPool, RewriteOp, ServerConf, ServerId, ServerName, ServerSettings,
+    SourcePlace, TryFiles, Upstream, UpstreamId, WrittenLocation,
 };
 use crate::regex::{LetterCase, Regex};
 use crate::source::LoadOptions;
@@ -308,6 +308,7 @@ pub(crate) struct HttpDraft {
     pub(crate) temp_paths: Vec<PathBuf>,
     /// Which variables that need a system call are used.
     pub(crate) looks: Looks,
+    pub(crate) charsets: Charsets,
     /// The directives of the block itself.
     pub(crate) written: Vec<WrittenLocation>,
     /// Sizes of shared memory zones by name; 0 while none was written.
@@ -712,6 +713,7 @@ impl ConfReader {
             written: draft.written,
             looks: draft.looks,
             bases,
+            charsets: draft.charsets,
         });
         Some(Config { main: self.main, events: self.events, http })
     }

@@ -10,6 +10,7 @@ mod growth;
 mod inflow;
 mod outside;
 mod pass_request;
+mod recode;
 mod reworked;
 mod script;
 pub(crate) mod strand;
@@ -32,6 +33,7 @@ pub(crate) use growth::Growth;
 pub(crate) use inflow::{Flush, Inflow};
 pub(crate) use outside::FromFile;
 pub(crate) use pass_request::PassRequest;
+pub(crate) use recode::{CharsetOutcome, Recoder};
 pub(crate) use reworked::{Reworked, Work};
 pub(crate) use strand::Strand;
 pub(crate) use substitute::{Pair, Substitute};
@@ -400,6 +402,11 @@ fn push_part(bytes: &Bytes, start: usize, end: usize, out: &mut SendChain) {
 }
 
 impl MultipartBody {
+    /// Whether it keeps what is read of a file for it.
+    const fn feeds_itself(&self) -> bool {
+        matches!(self.source, BytesFrom::Outside(_))
+    }
+
     fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         if let Some(span) = &mut self.span {
             match pull_span(&self.source, span, max, out) {
@@ -538,6 +545,8 @@ pub(crate) struct Answer {
     pub(crate) unsatisfied: Option<u64>,
     /// Whether a compressed form was waited for already.
     pub(crate) waited_for_form: bool,
+    /// What was found about its charset when its type was written.
+    pub(crate) charset: Option<Box<CharsetOutcome>>,
 }
 
 impl Answer {
@@ -559,6 +568,7 @@ impl Answer {
         self.allowed = None;
         self.cached = UpstreamCacheStatus::No;
         self.object = None;
+        self.charset = None;
         self.forget_draft();
     }
 

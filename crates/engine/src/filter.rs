@@ -2,6 +2,7 @@
 //!
 //! Filters compute; they neither wait nor act.
 
+pub(crate) mod charset;
 pub(crate) mod compress;
 pub(crate) mod edits;
 pub(crate) mod esi;

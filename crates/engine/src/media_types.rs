@@ -19,7 +19,8 @@ pub(crate) struct MediaType {
     pub(crate) media: Arc<[u8]>,
     /// `Content-Type` as it leaves.
     pub(crate) value: Box<[u8]>,
-    /// Whether a charset that depends on the request is appended.
+    /// Whether a charset that depends on the request is appended, or one is left out since the
+    /// body cannot be recoded.
     pub(crate) charset_varies: bool,
     /// Whether gzip applies to it.
     pub(crate) gzip: bool,
@@ -36,12 +37,19 @@ pub(crate) struct MediaType {
     pub(crate) included: bool,
     /// Whether `addition` applies to it.
     pub(crate) added: bool,
+    /// Whether it may be recoded to another charset, so that it is coded behind that.
+    pub(crate) recoded: bool,
 }
 
 impl MediaType {
     /// Whether any coding applies to it as it is.
     pub(crate) const fn is_codable(&self) -> bool {
-        !self.rewritten && self.has_coding()
+        !self.rewritten && !self.recoded && self.has_coding()
+    }
+
+    /// Whether bodies of it are changed first, and coded then.
+    pub(crate) const fn is_coded_last(&self) -> bool {
+        self.rewritten || self.recoded
     }
 
     /// The same for what was changed already.
@@ -191,7 +199,10 @@ pub(crate) fn kind(settings: &LocationSettings, media: &Arc<[u8]>) -> MediaType 
     let lower = media.to_ascii_lowercase();
     let mut value = media.to_vec();
     let mut charset_varies = false;
-    if !media.is_empty()
+    let recoded = settings.charset.recodes && !media.is_empty();
+    if recoded {
+        charset_varies = true;
+    } else if !media.is_empty()
         && settings.charset.types.contains(&lower)
         && let CharsetOf::Name(name) = &settings.charset.charset
     {
@@ -220,6 +231,7 @@ pub(crate) fn kind(settings: &LocationSettings, media: &Arc<[u8]>) -> MediaType 
         replaced,
         included,
         added,
+        recoded,
     }
 }
 

@@ -158,6 +158,8 @@ pub(crate) struct CompiledLocation {
     pub(crate) expires: bool,
     /// Whether bodies may be changed on their way.
     pub(crate) reworks: bool,
+    /// Whether answers of upstream servers may be recoded to another charset.
+    pub(crate) recodes_passed: bool,
     /// Whether `post_action` goes on behind its answers.
     pub(crate) goes_on: bool,
     /// Whether a rewrite phase has something to do here: instructions, or fields of the request to

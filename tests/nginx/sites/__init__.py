@@ -20,6 +20,7 @@ TABLES = (
     "inheriting",
     "ssi",
     "variables",
+    "charsets",
     "fastcgi",
     "groups",
     "zones",

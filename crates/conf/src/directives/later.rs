@@ -13,7 +13,6 @@ const NAMES: &[(&str, &[&str])] = &[
         "http_browser",
         &["ancient_browser", "ancient_browser_value", "modern_browser", "modern_browser_value"],
     ),
-    ("http_charset_filter", &["charset_map"]),
     ("http_dav", &["create_full_put_path", "dav_access", "dav_methods", "min_delete_depth"]),
     ("http_degradation", &["degradation", "degrade"]),
     ("http_fastcgi", &["fastcgi_store", "fastcgi_store_access"]),

@@ -301,6 +301,10 @@ pub struct Charset {
     pub types: TypeSet,
     /// `override_charset`
     pub overrides: bool,
+    /// Whether files and texts may be recoded, or have a charset that is known with the request
+    /// only because another one cannot be recoded to it: `source_charset` is given, and a
+    /// `charset_map` or a variable.
+    pub recodes: bool,
 }
 
 /// A charset's name.

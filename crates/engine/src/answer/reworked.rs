@@ -1,4 +1,4 @@
-//! A body that is changed on its way: gzip undone, texts replaced, coded again.
+//! A body that is changed on its way: gzip undone, texts replaced, recoded, coded again.
 //!
 //! Owns what was made and has not left: what one step of the work gives, which may take several for
 //! one piece of the inner body.
@@ -9,7 +9,7 @@ use bolide_base::chain::CopyPolicy;
 use bolide_files::{CodingDecoder, CodingEncoder};
 
 use super::substitute::{STEP, Substitute};
-use super::{AnswerBody, BodyPiece};
+use super::{AnswerBody, BodyPiece, Recoder};
 
 /// Bytes of the inner body that one piece takes.
 const PIECE: usize = 16 * 1024;
@@ -21,6 +21,7 @@ const PIECE_CODED: usize = 2 * 1024;
 pub(crate) struct Work {
     pub(crate) decoder: Option<CodingDecoder>,
     pub(crate) substitute: Option<Substitute>,
+    pub(crate) recoder: Option<Recoder>,
     pub(crate) encoder: Option<CodingEncoder>,
 }
 
@@ -34,6 +35,8 @@ pub(crate) struct Reworked {
     given: usize,
     /// Between two steps of the work.
     between: Vec<u8>,
+    /// The same, behind recoding.
+    recoded: Vec<u8>,
     state: ReworkState,
     /// Whether the encoder holds something back.
     unflushed: bool,
@@ -56,6 +59,7 @@ impl Reworked {
             ready: Vec::new(),
             given: 0,
             between: Vec::new(),
+            recoded: Vec::new(),
             state: ReworkState::Going,
             unflushed: false,
         }
@@ -65,7 +69,7 @@ impl Reworked {
     pub(super) fn feed(&mut self, bytes: &[u8]) {
         match &mut self.inner {
             inner if inner.feeds_itself() => inner.feed(bytes),
-            AnswerBody::Parts(_) => self.state = ReworkState::Broken,
+            AnswerBody::Parts(parts) if parts.feeds_itself() => self.inner.feed(bytes),
             _ if bytes.is_empty() => self.state = ReworkState::Broken,
             inner => {
                 inner.advance(bytes.len() as u64);
@@ -106,7 +110,8 @@ impl Reworked {
             }
             ReworkState::Going => {}
         }
-        let size = if self.work.decoder.is_some() { PIECE_CODED } else { PIECE };
+        let grows = self.work.decoder.is_some() || self.work.recoder.is_some();
+        let size = if grows { PIECE_CODED } else { PIECE };
         let mut chain = SendChain::new(CopyPolicy::Contiguous);
         let piece = self.inner.pull(size, &mut chain);
         if let Some(bytes) = chain.contiguous().filter(|bytes| !bytes.is_empty()) {
@@ -156,13 +161,18 @@ impl Reworked {
 
     /// Replaces and codes, as far as one step goes.
     fn rework(&mut self, bytes: &[u8]) {
-        let Self { work, ready, between, .. } = self;
+        let Self { work, ready, between, recoded, .. } = self;
         let mut now = bytes;
         let mut is_broken = false;
         if let Some(substitute) = &mut work.substitute {
             empty(between);
             substitute.feed(now, between);
             now = between;
+        }
+        if let Some(recoder) = &mut work.recoder {
+            empty(recoded);
+            recoder.feed(now, recoded);
+            now = recoded;
         }
         match &mut work.encoder {
             _ if now.is_empty() => {}
@@ -206,13 +216,21 @@ impl Reworked {
 
     /// Ends the work, as far as one step goes: nothing more comes.
     fn end(&mut self) {
-        let Self { work, ready, between, state, .. } = self;
+        let Self { work, ready, between, recoded, state, .. } = self;
         empty(between);
         if work.substitute.as_mut().is_none_or(|substitute| substitute.finish(between)) {
             *state = ReworkState::Over;
         }
-        let Some(encoder) = &mut work.encoder else { return ready.append(between) };
-        let mut done = encoder.feed(between, ready);
+        let last = match &mut work.recoder {
+            Some(recoder) => {
+                empty(recoded);
+                recoder.feed(between, recoded);
+                recoded
+            }
+            None => between,
+        };
+        let Some(encoder) = &mut work.encoder else { return ready.append(last) };
+        let mut done = encoder.feed(last, ready);
         if *state == ReworkState::Over
             && let Some(encoder) = work.encoder.take()
         {

@@ -27,6 +27,7 @@ use crate::delivery::{
     DeliveredBytes, RangeDate, Representation, RepresentationSource, Transfer, has_no_content,
 };
 use crate::exchange::NextStep;
+use crate::filter::charset::{RecodedLength, recodes_origin};
 use crate::filter::compress;
 use crate::filter::compress::CodingChoice;
 use crate::filter::esi::assembles;
@@ -124,9 +125,12 @@ impl CacheTransaction {
         let len = object.body_len();
         let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
         let kind = &*location.kinds.of_value(content_type, &location.settings);
-        let (choice, form) = cached_form(request, object, head, kind, location, ctx);
+        let recoded = recodes_origin(answer, request, head, status, site, ctx);
+        let (choice, form, is_coded_last) =
+            cached_form(request, object, head, (kind, recoded), location, ctx);
         let transfer = match &form {
             CodedForm::Coded(bytes) => Transfer::Coded { length: Some(bytes.len() as u64) },
+            _ if is_coded_last || recoded == RecodedLength::Changed => Transfer::Reworked,
             _ if reworks_cached(request, head, kind, len, location) => Transfer::Reworked,
             _ => Transfer::Identity,
         };
@@ -151,7 +155,7 @@ impl CacheTransaction {
         };
         let fields = answer.passed_fields(
             request,
-            PassedHead { head, kind, choice, delivery: &delivery },
+            PassedHead { head, choice, delivery: &delivery },
             site,
             ctx,
         );
@@ -236,14 +240,8 @@ impl CacheTransaction {
                 return next;
             }
         };
-        let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
-        let kind = location.kinds.of_value(content_type, &location.settings);
-        let passed = PassedHead {
-            head: &head,
-            kind: &kind,
-            choice: CodingChoice::default(),
-            delivery: &delivery,
-        };
+        let choice = CodingChoice::default();
+        let passed = PassedHead { head: &head, choice, delivery: &delivery };
         answer.fill_from_origin(request, passed, site, ctx);
         self.head = head;
         say_asked(request, answer, self, location, ctx);
@@ -279,31 +277,36 @@ fn source(object: &Arc<Object>) -> BytesFrom {
     }
 }
 
-/// Which coding leaves; one that is not there yet is made.
+/// Which coding leaves, and whether one is made behind the filters; one that is not there yet is
+/// made.
 fn cached_form(
     request: &Request,
     object: &Arc<Object>,
     head: &OriginHead,
-    kind: &MediaType,
+    (kind, recoded): (&MediaType, RecodedLength),
     location: &CompiledLocation,
     ctx: &mut StepCtx<'_>,
-) -> (CodingChoice, CodedForm) {
+) -> (CodingChoice, CodedForm, bool) {
     let is_plain = head.fields.get(Name::ContentEncoding).is_none();
     let mut choice = CodingChoice::default();
     if !location.coded || !is_plain || has_no_content(head.status) {
-        return (choice, CodedForm::Plain);
+        return (choice, CodedForm::Plain, false);
     }
     let len = object.body_len();
     let now = ctx.now.unix_seconds();
     let client = compress::codings_for_origin(request, location, &head.fields, now);
+    if kind.recoded || recoded != RecodedLength::Untouched {
+        let last = compress::choose_last(location, kind, head.status, Some(len), client);
+        return (choice, CodedForm::Plain, last.coding.is_some());
+    }
     let wanted = compress::choose(location, kind, head.status, Some(len), client);
     choice.varies = wanted.varies;
-    let Some(coding) = wanted.coding else { return (choice, CodedForm::Plain) };
+    let Some(coding) = wanted.coding else { return (choice, CodedForm::Plain, false) };
     let form = CodedForm::of(object, coding, compress::level(location, coding), ctx);
     if matches!(form, CodedForm::Coded(_)) {
         choice.coding = Some(coding);
     }
-    (choice, form)
+    (choice, form, false)
 }
 
 /// Hides what was kept for caches in front from all other clients.

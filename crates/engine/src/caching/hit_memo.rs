@@ -93,6 +93,7 @@ pub(crate) fn remember_warm(
         CharsetOf::Name(name) => name.as_text().is_some(),
         _ => true,
     };
+    let charset = charset && !location.recodes_passed;
     let Some(tag) = warm_tag(request, answer, location, site, ctx).filter(|_| charset) else {
         return;
     };

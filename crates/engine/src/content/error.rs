@@ -136,7 +136,7 @@ impl Answer {
         self.give_text(request, page.clone());
         if page.is_empty() {
             self.fill(request, shown, &draft, site, ctx);
-        } else if is_redirect(shown) {
+        } else if matches!(shown, 301 | 302) && !html.recoded {
             // As in nginx, `charset` does not apply to these pages.
             self.fill(request, shown, &HeadDraft { content_type: &html.media, ..draft }, site, ctx);
         } else {

@@ -14,6 +14,7 @@ use crate::delivery::{
     RangeDate, Representation, RepresentationSource, Transfer, remove_content_fields,
 };
 use crate::exchange::{NextStep, RequestStep};
+use crate::filter::charset::{note_file, recodes_file};
 use crate::filter::compress;
 use crate::filter::headers::{HeadDraft, range_date};
 use crate::filter::rework::reworks_file;
@@ -113,7 +114,8 @@ impl Answer {
         let status = self.status_or(200);
         let with_etag = location.settings.etag;
         let is_reworked = location.reworks
-            && reworks_file(request, self, kind, coded.token(), file.meta.size, site, ctx);
+            && (reworks_file(request, self, kind, coded.token(), file.meta.size, site, ctx)
+                || recodes_file(self, request, (kind, coded.token()), file.meta.size, site, ctx));
         let representation = Representation {
             source: RepresentationSource::File,
             status,
@@ -141,6 +143,9 @@ impl Answer {
         // As in nginx, `add_header` sees what the whole would be.
         self.head.body = BodyLen::Exact(file.meta.size);
         self.fill_typed(request, kind, delivery.status, &draft, site, ctx);
+        if location.reworks {
+            note_file(self);
+        }
         self.give_bytes(&delivery, source(file), file.meta.size, ctx);
         NextStep::Respond
     }

@@ -7,6 +7,7 @@ use crate::answer::AnswerBody;
 use crate::content::allow::say_allowed;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::delivery::has_no_content;
+use crate::filter::charset::{DescribedType, complain, rule_charset};
 use crate::filter::esi::take_cookies;
 use crate::filter::headers::{self, FieldPlace, HeadDraft};
 use crate::filter::rework::rework;
@@ -27,6 +28,9 @@ impl Exchange {
         debug_assert_ne!(self.answer.head.status, 0, "an answer has a status");
         if site.location(self.request.location).reworks {
             rework(&mut self.request, &mut self.answer, site, ctx);
+            if let Some(outcome) = self.answer.charset.take() {
+                complain(&self.request, &self.answer, &outcome, site, ctx);
+            }
         }
         if self.answer.head.status == 405 {
             say_allowed(&self.request, &mut self.answer, site);
@@ -136,6 +140,9 @@ impl Answer {
                 ctx,
             );
         }
+        if kind.recoded {
+            return fill_recoded(self, request, kind, status, draft, site, ctx);
+        }
         let mut value = kind.value.to_vec();
         let charset = &site.location(request.location).settings.charset.charset;
         if let bolide_conf::model::CharsetOf::Name(name) = charset {
@@ -149,4 +156,32 @@ impl Answer {
         }
         self.fill(request, status, &HeadDraft { content_type: &value, ..*draft }, site, ctx);
     }
+}
+
+/// As [`Answer::fill_typed`] where the body may have to be recoded for the charset that the type
+/// names.
+#[cold]
+fn fill_recoded(
+    answer: &mut Answer,
+    request: &Request,
+    kind: &MediaType,
+    status: u16,
+    draft: &HeadDraft<'_>,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) {
+    let is_encoded = !draft.encoding.is_empty();
+    let carried = answer.carried.get(Name::ContentType).map(<[u8]>::to_vec);
+    let described = match &carried {
+        Some(value) => DescribedType::field(value, is_encoded, status),
+        None => DescribedType::own(&kind.media, is_encoded, status),
+    };
+    let ruling = rule_charset(answer, request, described, site, ctx);
+    let (value, outcome) = (ruling.value.into_owned(), ruling.outcome);
+    if carried.is_some() {
+        answer.carried.set(Name::ContentType, &value);
+    }
+    let draft = HeadDraft { content_type: &value, ..*draft };
+    answer.fill(request, status, &draft, site, ctx);
+    answer.charset = outcome.map(Box::new);
 }

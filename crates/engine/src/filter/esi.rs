@@ -23,6 +23,7 @@ use crate::content::pass::take_more;
 use crate::ctx::{StepCtx, StepEffect, Wake};
 use crate::delivery::{Delivery, Representation, has_no_content};
 use crate::exchange::NextStep;
+use crate::filter::charset::{RecodedLength, recodes_origin};
 use crate::filter::compress;
 use crate::filter::compress::CodingChoice;
 use crate::filter::upstream_response::PassedHead;
@@ -194,7 +195,8 @@ impl Answer {
         let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
         let kind = location.kinds.of_value(content_type, &location.settings);
         let mut choice = CodingChoice::default();
-        if location.coded && !has_no_content(status) {
+        let recoded = recodes_origin(self, request, head, status, site, ctx);
+        if location.coded && !has_no_content(status) && recoded == RecodedLength::Untouched {
             let now = ctx.now.unix_seconds();
             let client = compress::codings_for_origin(request, location, &head.fields, now);
             choice = compress::choose(location, &kind, status, None, client);
@@ -205,7 +207,7 @@ impl Answer {
             "a page that is put together promises no validators"
         );
         let delivery = Delivery::whole(status);
-        let passed = PassedHead { head, kind: &kind, choice, delivery: &delivery };
+        let passed = PassedHead { head, choice, delivery: &delivery };
         let fields = self.passed_fields(request, passed, site, ctx);
         if let Some(object) = keep.filter(|_| status == 200) {
             let own_date = location.dates(&head.fields);
@@ -301,6 +303,7 @@ fn remember_page(
         CharsetOf::Name(name) => name.as_text().is_some(),
         _ => true,
     };
+    let charset = charset && !location.recodes_passed;
     let Some(tag) = warm_tag(request, answer, location, site, ctx).filter(|_| charset) else {
         return;
     };

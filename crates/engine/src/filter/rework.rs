@@ -1,6 +1,6 @@
-//! `sub_filter`, `gunzip`, `ssi`, `addition`: which answers are changed on their way, and what that
-//! means for their heads, by nginx's rules: the length is unknown, what tells versions apart goes
-//! or becomes weak.
+//! `sub_filter`, `gunzip`, `charset_map`, `ssi`, `addition`: which answers are changed on their
+//! way, and what that means for their heads, by nginx's rules: the length is unknown, what tells
+//! versions apart goes or becomes weak.
 //!
 //! An answer that is changed is coded last; content handlers leave it as it is (see
 //! [`MediaType::rewritten`]).
@@ -11,9 +11,11 @@ use bolide_http::negotiate::Coding;
 use bolide_http::{BodyLen, FieldMap, Method, Name};
 
 use crate::answer::Answer;
+use crate::answer::CharsetOutcome;
 use crate::answer::{AnswerBody, Compound, Pair, Reworked, Substitute, Work};
 use crate::content::parts::added;
 use crate::ctx::StepCtx;
+use crate::filter::charset::charset_of;
 use crate::filter::compress;
 use crate::media_types::MediaType;
 use crate::request::Request;
@@ -79,14 +81,24 @@ fn weaken(fields: &mut FieldMap) {
 }
 
 fn wrap(request: &Request, answer: &mut Answer, work: Work) {
-    if work.decoder.is_none() && work.substitute.is_none() && work.encoder.is_none() {
-        return;
+    let keeps_length =
+        work.decoder.is_none() && work.substitute.is_none() && work.encoder.is_none();
+    match &work.recoder {
+        None if keeps_length => return,
+        Some(recoder) if keeps_length && recoder.keeps_length() => {}
+        _ => answer.head.body = unknown_length(request),
     }
     let is_head = request.head().method == Method::Head;
-    answer.head.body = if is_head { BodyLen::None } else { BodyLen::Unknown };
     if !is_head {
         let inner = std::mem::take(&mut answer.body);
         answer.body = AnswerBody::Reworked(Box::new(Reworked::new(inner, work)));
+    }
+}
+
+fn unknown_length(request: &Request) -> BodyLen {
+    match request.head().method {
+        Method::Head => BodyLen::None,
+        _ => BodyLen::Unknown,
     }
 }
 
@@ -169,9 +181,14 @@ pub(crate) fn rework(request: &mut Request, answer: &mut Answer, site: &Site, ct
         true => pairs(request, answer, filters, site, ctx),
         false => Vec::new(),
     };
-    let is_changed = gunzips || includes || adds || !pairs.is_empty();
+    let recoder = answer.charset.as_deref().and_then(CharsetOutcome::recoder);
+    let is_resized = recoder.as_ref().is_some_and(|recoder| !recoder.keeps_length());
+    let is_changed = gunzips || includes || adds || is_resized || !pairs.is_empty();
     let len = if is_changed { None } else { exact(head.body) };
-    let choice = match location.coded && is_plain && (gunzips || kind.rewritten) {
+    let choice = match location.coded
+        && is_plain
+        && (gunzips || kind.is_coded_last() || recoder.is_some())
+    {
         true => compress::choose_last(location, kind, status, len, client),
         false => compress::CodingChoice::default(),
     };
@@ -179,6 +196,7 @@ pub(crate) fn rework(request: &mut Request, answer: &mut Answer, site: &Site, ct
     let work = Work {
         decoder: gunzips.then(CodingDecoder::gzip),
         encoder: choice.coding.and_then(|coding| CodingEncoder::new(coding, level(coding)).ok()),
+        recoder,
         substitute: (!pairs.is_empty()).then(|| Substitute::new(pairs, filters.sub_once)),
     };
     let fields = &mut answer.head.fields;
@@ -206,6 +224,11 @@ pub(crate) fn rework(request: &mut Request, answer: &mut Answer, site: &Site, ct
         fields.remove(Name::AcceptRanges);
         weaken(fields);
     }
+    if (includes || adds) && !request.role.is_subrequest() {
+        let content_type = answer.head.fields.get(Name::ContentType).unwrap_or_default();
+        let charset = charset_of(content_type).map(|(_, charset)| charset.to_vec());
+        *request.family().charset.borrow_mut() = charset;
+    }
     if includes || adds {
         compound(request, answer, work, includes, adds, location);
     } else {
@@ -226,9 +249,8 @@ fn compound(
     debug_assert!(includes || adds, "only what has other answers in it is a compound");
     let encoder = work.encoder.take();
     wrap(request, answer, work);
-    let is_head = request.head().method == Method::Head;
-    answer.head.body = if is_head { BodyLen::None } else { BodyLen::Unknown };
-    if !is_head {
+    answer.head.body = unknown_length(request);
+    if request.head().method != Method::Head {
         let Filters { ssi, addition, .. } = &*location.settings.filters;
         let reader = includes.then(|| request.reader(ssi.value_length));
         let inner = std::mem::take(&mut answer.body);

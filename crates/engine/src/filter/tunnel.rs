@@ -40,16 +40,9 @@ impl Answer {
             return NextStep::Fail(502);
         }
         let location = site.location(request.location);
-        let content_type = head.fields.get(bolide_http::Name::ContentType).unwrap_or_default();
-        let kind = &*location.kinds.of_value(content_type, &location.settings);
         let whole = Delivery::whole(101);
         let choice = CodingChoice::default();
-        self.fill_from_origin(
-            request,
-            PassedHead { head, kind, choice, delivery: &whole },
-            site,
-            ctx,
-        );
+        self.fill_from_origin(request, PassedHead { head, choice, delivery: &whole }, site, ctx);
         if let Some(asked) = &mut self.origin {
             asked.set_answering();
         }

@@ -4,7 +4,6 @@
 //! Easiest to break: framing fields of the origin never become fields of ours.
 
 use bolide_base::SpoolLimits;
-use bolide_conf::model::CharsetOf;
 use bolide_http::conditional::Validator;
 use bolide_http::{BodyLen, FieldMap, Method, Name, OriginHead, Scheme};
 
@@ -20,6 +19,7 @@ use crate::delivery::{
     Transfer, has_no_content, push_range, remove_content_fields,
 };
 use crate::exchange::NextStep;
+use crate::filter::charset::{RecodedLength, recodes_origin, rule_origin_charset};
 use crate::filter::compress::{self, CodingChoice};
 use crate::filter::headers;
 use crate::filter::passed_fields::{is_buffered, push_passed};
@@ -33,7 +33,6 @@ use crate::vars::VariableScope;
 #[derive(Clone, Copy)]
 pub(crate) struct PassedHead<'a> {
     pub(crate) head: &'a OriginHead,
-    pub(crate) kind: &'a MediaType,
     pub(crate) choice: CodingChoice,
     pub(crate) delivery: &'a Delivery,
 }
@@ -166,8 +165,10 @@ impl Answer {
         let status = self.status_or(status);
         let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
         let kind = &*location.kinds.of_value(content_type, &location.settings);
+        let recoded = recodes_origin(self, request, head, status, site, ctx);
+        let now = ctx.now.unix_seconds();
         let (mut choice, transfer) =
-            transfer_of(request, status, head, kind, location, ctx.now.unix_seconds());
+            transfer_of(request, status, head, (kind, recoded), location, now);
         let length = head.fields.get(Name::ContentLength).and_then(number);
         let representation = Representation {
             range_date: headers::range_date(request, self, site, ctx),
@@ -185,7 +186,7 @@ impl Answer {
             self.drop_fetch(ctx);
         }
         self.head.body = length.map_or(BodyLen::Unknown, BodyLen::Exact);
-        let passed = PassedHead { head, kind, choice, delivery: &delivery };
+        let passed = PassedHead { head, choice, delivery: &delivery };
         self.fill_from_origin(request, passed, site, ctx);
         if location.caching.is_some() {
             say_asked(request, self, cache, location, ctx);
@@ -219,7 +220,7 @@ impl Answer {
         site: &Site,
         ctx: &StepCtx<'_>,
     ) -> FieldMap {
-        let PassedHead { head, kind, choice, delivery } = passed;
+        let PassedHead { head, choice, delivery } = passed;
         let location = site.location(request.location);
         let plan = location.pass.as_ref().and_then(|pass| pass.proxied.as_ref());
         let rewritten = plan.map(|plan| {
@@ -239,11 +240,10 @@ impl Answer {
             && !value.is_empty()
             && !location.hides(Name::ContentType)
         {
-            // As in nginx, the charset of a redirect is not that of the page behind it.
-            match delivery.status {
-                301 | 302 => fields.push(Name::ContentType, value),
-                _ => self.push_content_type(request, (head, value), kind, &mut fields, site, ctx),
-            }
+            let ruling = rule_origin_charset(self, request, head, delivery.status, site, ctx);
+            fields.push(Name::ContentType, &ruling.value);
+            let outcome = ruling.outcome.filter(|_| !delivery.is_not_modified);
+            self.charset = outcome.map(Box::new);
         }
         if choice.varies && location.settings.gzip.vary {
             fields.push(Name::Vary, b"Accept-Encoding");
@@ -290,52 +290,6 @@ impl Answer {
         }
         self.head.fields = fields;
     }
-
-    /// The origin's type, with a charset where configuration or the origin wants one.
-    fn push_content_type(
-        &mut self,
-        request: &Request,
-        (head, value): (&OriginHead, &[u8]),
-        kind: &MediaType,
-        fields: &mut FieldMap,
-        site: &Site,
-        ctx: &StepCtx<'_>,
-    ) {
-        let settings = &site.location(request.location).settings;
-        let mut text = std::mem::take(&mut self.scratch);
-        text.clear();
-        text.extend_from_slice(value);
-        let named = head
-            .fields
-            .get_text(b"X-Accel-Charset")
-            .filter(|name| !settings.origin.ignore_headers.charset && !name.is_empty());
-        let is_bare = memchr::memchr(b';', value).is_none();
-        if is_bare || named.is_some() && !names_charset(value) {
-            let mark = text.len();
-            text.extend_from_slice(b"; charset=");
-            let empty = text.len();
-            match (named, &settings.charset.charset) {
-                (Some(name), _) => text.extend_from_slice(name),
-                (None, CharsetOf::Name(name)) if settings.charset.types.contains(&kind.media) => {
-                    VariableScope::new(request, self, site, ctx).expand(name, &mut text);
-                }
-                (None, _) => {}
-            }
-            if text.len() == empty {
-                text.truncate(mark);
-            }
-        }
-        fields.push(Name::ContentType, &text);
-        self.scratch = text;
-    }
-}
-
-/// Whether a `Content-Type` has a charset among its parameters.
-fn names_charset(value: &[u8]) -> bool {
-    value.split(|&byte| byte == b';').skip(1).any(|parameter| {
-        let name = parameter.trim_ascii_start().get(..b"charset=".len());
-        name.is_some_and(|name| name.eq_ignore_ascii_case(b"charset="))
-    })
 }
 
 /// Whether a 200 says that a cached response has ranges: in nginx's zones, if the upstream server
@@ -386,19 +340,27 @@ fn transfer_of(
     request: &Request,
     status: u16,
     head: &OriginHead,
-    kind: &MediaType,
+    (kind, recoded): (&MediaType, RecodedLength),
     location: &CompiledLocation,
     now: u64,
 ) -> (CodingChoice, Transfer) {
     let length = head.fields.get(Name::ContentLength).and_then(number);
     let encoding = head.fields.get(Name::ContentEncoding);
     let mut choice = CodingChoice::default();
+    let mut is_coded_last = false;
     if location.coded && !has_no_content(status) && encoding.is_none() {
         let client = compress::codings_for_origin(request, location, &head.fields, now);
-        choice = compress::choose(location, kind, status, length, client);
+        if kind.recoded || recoded != RecodedLength::Untouched {
+            let last = compress::choose_last(location, kind, status, length, client);
+            is_coded_last = last.coding.is_some();
+        } else {
+            choice = compress::choose(location, kind, status, length, client);
+        }
     }
-    let is_reworked = location.reworks
-        && request.reworks(kind, encoding.unwrap_or_default(), length.unwrap_or(1), location);
+    let is_reworked = is_coded_last
+        || recoded == RecodedLength::Changed
+        || location.reworks
+            && request.reworks(kind, encoding.unwrap_or_default(), length.unwrap_or(1), location);
     let transfer = match choice.coding {
         Some(_) => Transfer::Coded { length: None },
         None if is_reworked => Transfer::Reworked,

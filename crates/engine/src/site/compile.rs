@@ -344,6 +344,7 @@ fn location(
     told: &mut CompiledTimes,
 ) -> CompiledLocation {
     let settings = &conf.settings;
+    let recodes_passed = !http.charsets.maps.is_empty() || settings.charset.recodes;
     let parsed = |fields: &[model::AddHeader]| -> Arc<[HeaderRule]> {
         let field = |conf: &model::AddHeader| HeaderRule {
             name: Name::parse(&conf.name),
@@ -414,7 +415,8 @@ fn location(
         trailers: parsed(&settings.add_trailers),
         is_trailed: !settings.add_trailers.is_empty() || settings.origin.proxy.pass_trailers,
         coded: MediaTypes::is_coded(settings),
-        reworks: settings.filters.is_any(),
+        reworks: settings.filters.is_any() || settings.charset.recodes || recodes_passed,
+        recodes_passed,
         goes_on: settings.post_action.is_some(),
     }
 }

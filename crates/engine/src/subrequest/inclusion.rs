@@ -16,6 +16,8 @@ pub(crate) struct SubrequestPlace {
     pub(crate) shared: Rc<RefCell<SharedText>>,
     /// Parts that were asked for.
     pub(crate) count: Cell<u32>,
+    /// The charset of the page, which its parts are recoded to.
+    pub(crate) charset: RefCell<Option<Vec<u8>>>,
 }
 
 /// What is given where a part fails.

@@ -1,0 +1,183 @@
+//! A body that leaves in another charset than it came in.
+//!
+//! Owns what a piece ended with that may go on as a character; what is left of that at the end is
+//! dropped, as nginx does.
+
+use std::sync::Arc;
+
+use bolide_conf::model::{CharsetCodes, CharsetMap, MapDirection, Utf8Step, utf8_step};
+use bolide_http::digits::push_decimal;
+
+/// What was found about a charset.
+#[derive(Debug)]
+pub(crate) enum CharsetOutcome {
+    /// The body is to be recoded.
+    Recoded(Arc<CharsetMap>, MapDirection),
+    /// No map leads from one charset to another.
+    Unmapped {
+        from: Vec<u8>,
+        to: Vec<u8>,
+        /// Whether a file is sent, which nginx's line says.
+        is_file: bool,
+    },
+    /// An upstream server wishes for a charset that the configuration does not speak of.
+    Unknown(Vec<u8>),
+}
+
+impl CharsetOutcome {
+    /// What changes the body, if it is recoded.
+    pub(crate) fn recoder(&self) -> Option<Recoder> {
+        match self {
+            Self::Recoded(map, direction) => Some(Recoder::new(map.clone(), *direction)),
+            _ => None,
+        }
+    }
+}
+
+/// Recodes a body.
+#[derive(Debug)]
+pub(crate) struct Recoder {
+    map: Arc<CharsetMap>,
+    direction: MapDirection,
+    /// LIMIT: at most three bytes of a character of UTF-8.
+    held: Vec<u8>,
+}
+
+impl Recoder {
+    pub(crate) const fn new(map: Arc<CharsetMap>, direction: MapDirection) -> Self {
+        Self { map, direction, held: Vec::new() }
+    }
+
+    /// Whether what leaves has as many bytes as what comes.
+    pub(crate) fn keeps_length(&self) -> bool {
+        self.map.codes.keeps_length()
+    }
+
+    /// Appends what becomes of `piece`.
+    pub(crate) fn feed(&mut self, piece: &[u8], out: &mut Vec<u8>) {
+        match (&self.map.codes, self.direction) {
+            (CharsetCodes::Bytes { there, .. }, MapDirection::There) => exchange(there, piece, out),
+            (CharsetCodes::Bytes { back, .. }, MapDirection::Back) => exchange(back, piece, out),
+            (CharsetCodes::Utf8 { there, .. }, MapDirection::There) => {
+                for byte in piece {
+                    out.extend_from_slice(there[usize::from(*byte)].as_bytes());
+                }
+            }
+            (CharsetCodes::Utf8 { back, .. }, MapDirection::Back) => {
+                if self.held.is_empty() {
+                    let used = from_utf8(back, piece, out);
+                    self.held.extend_from_slice(&piece[used..]);
+                } else {
+                    self.held.extend_from_slice(piece);
+                    let used = from_utf8(back, &self.held, out);
+                    drop(self.held.drain(..used));
+                }
+                debug_assert!(self.held.len() < 4, "a whole character is not held");
+            }
+        }
+    }
+}
+
+fn exchange(table: &[u8; 256], piece: &[u8], out: &mut Vec<u8>) {
+    out.extend(piece.iter().map(|byte| table[usize::from(*byte)]));
+}
+
+/// Recodes what is whole of `text`; the bytes that that was.
+fn from_utf8(back: &[u8], text: &[u8], out: &mut Vec<u8>) -> usize {
+    debug_assert_eq!(back.len(), 0x1_0000, "each character up to U+FFFF has a place");
+    let mut at = 0;
+    while let Some(&byte) = text.get(at) {
+        if byte.is_ascii() {
+            out.push(byte);
+            at += 1;
+            continue;
+        }
+        match utf8_step(&text[at..]) {
+            Utf8Step::Incomplete => break,
+            Utf8Step::Invalid { len } => {
+                out.push(b'?');
+                at += len;
+            }
+            Utf8Step::Char { code, len } => {
+                match back.get(code as usize).copied().filter(|known| *known != 0) {
+                    Some(known) => out.push(known),
+                    None => {
+                        out.extend_from_slice(b"&#");
+                        push_decimal(out, u64::from(code));
+                        out.push(b';');
+                    }
+                }
+                at += len;
+            }
+        }
+    }
+    at
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn map_of(text: &str) -> Arc<CharsetMap> {
+        let text = format!("events {{}} http {{ {text} }}");
+        let site = crate::fuzz::compile(&text).expect("a configuration without faults");
+        site.http().expect("an http block").charsets.maps[0].clone()
+    }
+
+    fn recoded(map: &Arc<CharsetMap>, direction: MapDirection, text: &[u8]) -> Vec<u8> {
+        let mut out = Vec::new();
+        Recoder::new(map.clone(), direction).feed(text, &mut out);
+        out
+    }
+
+    #[test]
+    fn a_body_is_recoded_in_both_directions() {
+        let map = map_of("charset_map a b { E1 C0; 41 80; }");
+        assert_eq!(recoded(&map, MapDirection::There, b"A\xe1\xff"), b"\x80\xc0?");
+        assert_eq!(recoded(&map, MapDirection::Back, b"\x80\xc0\xffz"), b"A\xe1?z");
+    }
+
+    #[test]
+    fn a_character_without_code_becomes_an_entity() {
+        let map = map_of("charset_map a utf-8 { E1 D090; }");
+        assert_eq!(recoded(&map, MapDirection::There, b"A\xe1\xff"), "A\u{410}?".as_bytes());
+        let text = "A\u{410}\u{20ac}\u{1f600}z".as_bytes();
+        assert_eq!(recoded(&map, MapDirection::Back, text), b"A\xe1&#8364;&#128512;z");
+    }
+
+    #[test]
+    fn what_is_no_utf_8_is_a_question_mark_and_an_end_is_dropped() {
+        let map = map_of("charset_map a utf-8 { E1 D090; }");
+        for (text, expected) in [
+            (&b"A\xffB\xc0\x80\xd0C"[..], &b"A?B???"[..]),
+            (b"\xe2\x82A", b"?"),
+            (b"A\xe2ABCD", b"A?BCD"),
+            (b"\xf4\xa0\xa0\xa0A", b"?A"),
+            (b"\xd0A\xd0\x90B", b"?\xe1B"),
+            (b"\x80\xc1A", b"??A"),
+            (b"A\xe2\x82", b"A"),
+            (b"\xed\xa0\x80", b"&#55296;"),
+        ] {
+            assert_eq!(recoded(&map, MapDirection::Back, text), expected, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_give_what_the_whole_gives(
+            text in prop::collection::vec(
+                prop::sample::select(&b"A\xd0\x90\xe2\xf0\xff"[..]),
+                0..40,
+            ),
+            size in 1_usize..5,
+        ) {
+            let map = map_of("charset_map a utf-8 { E1 D090; }");
+            let mut recoder = Recoder::new(map.clone(), MapDirection::Back);
+            let mut out = Vec::new();
+            text.chunks(size).for_each(|piece| recoder.feed(piece, &mut out));
+            prop_assert_eq!(out, recoded(&map, MapDirection::Back, &text));
+        }
+    }
+}

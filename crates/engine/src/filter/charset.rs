@@ -1,0 +1,284 @@
+//! Which charset an answer names, and whether its body is recoded to that, by nginx's rules.
+//!
+//! Decides only: the type is written by who writes the head, the body is changed by
+//! [`crate::filter::rework`]. Easiest to break: a charset is named for what leaves, never for what
+//! could not be recoded.
+
+use std::borrow::Cow;
+
+use bolide_conf::model::CharsetOf;
+use bolide_http::negotiate::Coding;
+use bolide_http::{Name, OriginHead};
+
+use crate::answer::{Answer, CharsetOutcome};
+use crate::ctx::StepCtx;
+use crate::filter::compress;
+use crate::log_lines;
+use crate::media_types::MediaType;
+use crate::request::Request;
+use crate::site::Site;
+use crate::vars::VariableScope;
+
+/// A content type, and what else its charset depends on.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DescribedType<'a> {
+    value: &'a [u8],
+    /// Bytes of `value` in front of its charset.
+    bare_len: usize,
+    charset: Option<&'a [u8]>,
+    /// `X-Accel-Charset`
+    wish: Option<&'a [u8]>,
+    is_encoded: bool,
+    status: u16,
+}
+
+/// A content type as it leaves, and what that means for the body.
+#[derive(Debug)]
+pub(crate) struct CharsetRuling<'a> {
+    pub(crate) value: Cow<'a, [u8]>,
+    pub(crate) outcome: Option<CharsetOutcome>,
+}
+
+impl<'a> DescribedType<'a> {
+    /// The type of an answer of ours.
+    pub(crate) const fn own(value: &'a [u8], is_encoded: bool, status: u16) -> Self {
+        let bare_len = value.len();
+        Self { value, bare_len, charset: None, wish: None, is_encoded, status }
+    }
+
+    /// What a field says, with its charset.
+    pub(crate) fn field(value: &'a [u8], is_encoded: bool, status: u16) -> Self {
+        let own = Self::own(value, is_encoded, status);
+        match charset_of(value) {
+            Some((bare_len, charset)) => Self { bare_len, charset: Some(charset), ..own },
+            None => own,
+        }
+    }
+
+    fn bare(&self) -> &'a [u8] {
+        &self.value[..self.bare_len]
+    }
+
+    /// The type as it leaves with a charset of `name`; as in nginx, a redirect has none.
+    fn with(&self, text: &[u8], name: &[u8]) -> Cow<'a, [u8]> {
+        if name.is_empty() || matches!(self.status, 301 | 302) {
+            return Cow::Owned(text.to_vec());
+        }
+        Cow::Owned([text, b"; charset=", name].concat())
+    }
+}
+
+/// Where a charset begins in a content type, with its name, as nginx finds it: it lasts until the
+/// end, whatever follows.
+pub(crate) fn charset_of(value: &[u8]) -> Option<(usize, &[u8])> {
+    let mut at = 0;
+    while let Some(mark) = memchr::memchr(b';', &value[at..]).map(|mark| at + mark) {
+        let rest = &value[mark + 1..];
+        let spaces = rest.iter().take_while(|byte| **byte == b' ').count();
+        let name = &rest[spaces..];
+        if let Some(word) = name.get(..b"charset=".len())
+            && word.eq_ignore_ascii_case(b"charset=")
+        {
+            let charset = &name[word.len()..];
+            let charset = charset.strip_prefix(b"\"").unwrap_or(charset);
+            return Some((mark, charset.strip_suffix(b"\"").unwrap_or(charset)));
+        }
+        // What stands here is not looked at again, even if it is a `;`.
+        at = (mark + 2 + spaces).min(value.len());
+    }
+    None
+}
+
+/// The type as it leaves, and whether the body has to be recoded for it.
+pub(crate) fn rule_charset<'a>(
+    answer: &Answer,
+    request: &Request,
+    described: DescribedType<'a>,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> CharsetRuling<'a> {
+    let keep = |outcome| CharsetRuling { value: Cow::Borrowed(described.value), outcome };
+    let Some(charsets) = site.http().map(|http| &http.charsets) else { return keep(None) };
+    if described.value.is_empty() {
+        return keep(None);
+    }
+    let settings = &site.location(request.location).settings.charset;
+    let named = |charset: &CharsetOf| match charset {
+        CharsetOf::Off => None,
+        CharsetOf::Name(name) => {
+            let mut text = Vec::new();
+            VariableScope::new(request, answer, site, ctx).expand(name, &mut text);
+            Some(text)
+        }
+    };
+    let to = match (request.role.part(), described.wish) {
+        (Some(part), _) => part.family.charset.borrow().clone(),
+        (None, Some(wish)) if charsets.is_known(wish) => Some(wish.to_vec()),
+        (None, Some(wish)) => return keep(Some(CharsetOutcome::Unknown(wish.to_vec()))),
+        (None, None) => {
+            let applies = settings.charset != CharsetOf::Off
+                && match described.charset {
+                    Some(_) => settings.overrides,
+                    None => settings.types.contains(&described.bare().to_ascii_lowercase()),
+                };
+            if applies { named(&settings.charset) } else { None }
+        }
+    };
+    let Some(to) = to else { return keep(None) };
+    let Some(from) = described.charset.map(<[u8]>::to_vec).or_else(|| named(&settings.source))
+    else {
+        return CharsetRuling { value: described.with(described.value, &to), outcome: None };
+    };
+    debug_assert!(described.bare_len <= described.value.len(), "a type ends at its charset");
+    let value = described.with(described.bare(), &to);
+    if from.eq_ignore_ascii_case(&to) {
+        return CharsetRuling { value, outcome: None };
+    }
+    let is_known = charsets.is_known(&from) && charsets.is_known(&to);
+    if described.is_encoded && is_known {
+        return keep(None);
+    }
+    match charsets.between(&from, &to) {
+        Some((map, direction)) => {
+            let outcome = CharsetOutcome::Recoded(map.clone(), direction);
+            CharsetRuling { value, outcome: Some(outcome) }
+        }
+        None => keep(Some(CharsetOutcome::Unmapped { from, to, is_file: false })),
+    }
+}
+
+/// The same for the answer of an upstream server.
+pub(crate) fn rule_origin_charset<'a>(
+    answer: &Answer,
+    request: &Request,
+    head: &'a OriginHead,
+    status: u16,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> CharsetRuling<'a> {
+    let location = site.location(request.location);
+    let encoding = head.fields.get(Name::ContentEncoding).unwrap_or_default();
+    let is_undone = || {
+        location.settings.filters.gunzip
+            && status != 206
+            && encoding.eq_ignore_ascii_case(b"gzip")
+            && !compress::client_codings(request, location).contains(Coding::Gzip)
+    };
+    let value = head.fields.get(Name::ContentType).unwrap_or_default();
+    let is_encoded = !encoding.is_empty() && !is_undone();
+    let ignores = location.settings.origin.ignore_headers.charset;
+    let wish = head.fields.get_text(b"X-Accel-Charset");
+    let described = DescribedType {
+        wish: wish.filter(|wish| !ignores && !wish.is_empty()),
+        ..DescribedType::field(value, is_encoded, status)
+    };
+    rule_charset(answer, request, described, site, ctx)
+}
+
+/// What becomes of an upstream server's answer, if it is recoded.
+pub(crate) fn recodes_origin(
+    answer: &Answer,
+    request: &Request,
+    head: &OriginHead,
+    status: u16,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> RecodedLength {
+    if !site.location(request.location).recodes_passed {
+        return RecodedLength::Untouched;
+    }
+    rule_origin_charset(answer, request, head, status, site, ctx).length()
+}
+
+/// Whether a file of `len` bytes is recoded in a way that leaves nothing to cut.
+pub(crate) fn recodes_file(
+    answer: &Answer,
+    request: &Request,
+    (kind, encoding): (&MediaType, &'static str),
+    len: u64,
+    site: &Site,
+    ctx: &StepCtx<'_>,
+) -> bool {
+    let location = site.location(request.location);
+    if !kind.recoded || !encoding.is_empty() {
+        return false;
+    }
+    let status = answer.status_or(200);
+    let described = DescribedType::own(&kind.media, false, status);
+    if rule_charset(answer, request, described, site, ctx).length() == RecodedLength::Changed {
+        return true;
+    }
+    let client = compress::client_codings(request, location);
+    location.coded
+        && compress::choose_last(location, kind, status, Some(len), client).coding.is_some()
+}
+
+/// What recoding means for the length of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RecodedLength {
+    /// The body is not recoded.
+    Untouched,
+    /// Each byte becomes one byte.
+    Kept,
+    /// It is not known before the end.
+    Changed,
+}
+
+impl CharsetRuling<'_> {
+    fn length(&self) -> RecodedLength {
+        match &self.outcome {
+            Some(CharsetOutcome::Recoded(map, _)) if map.codes.keeps_length() => {
+                RecodedLength::Kept
+            }
+            Some(CharsetOutcome::Recoded(..)) => RecodedLength::Changed,
+            _ => RecodedLength::Untouched,
+        }
+    }
+}
+
+/// Notes that the answer is a file.
+pub(crate) fn note_file(answer: &mut Answer) {
+    if let Some(CharsetOutcome::Unmapped { is_file, .. }) = answer.charset.as_deref_mut() {
+        *is_file = true;
+    }
+}
+
+/// Logs what was wrong with the charset of an answer.
+#[cold]
+pub(crate) fn complain(
+    request: &Request,
+    answer: &Answer,
+    outcome: &CharsetOutcome,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) {
+    debug_assert!(answer.charset.is_none(), "what was found is told once");
+    let is_passed = answer.is_from_origin();
+    let write = |out: &mut Vec<u8>| {
+        match outcome {
+            CharsetOutcome::Recoded(..) => {}
+            CharsetOutcome::Unmapped { from, to, .. } => {
+                out.extend_from_slice(b"no \"charset_map\" between the charsets \"");
+                bolide_http::escape::push_log(out, from);
+                out.extend_from_slice(b"\" and \"");
+                bolide_http::escape::push_log(out, to);
+                out.push(b'"');
+            }
+            CharsetOutcome::Unknown(name) => {
+                out.extend_from_slice(b"unknown charset \"");
+                bolide_http::escape::push_log(out, name);
+                out.extend_from_slice(b"\" to override");
+            }
+        }
+        if is_passed {
+            out.extend_from_slice(b" while reading response header from upstream");
+        } else if matches!(outcome, CharsetOutcome::Unmapped { is_file: true, .. }) {
+            out.extend_from_slice(b" while sending response to client");
+        }
+    };
+    match (outcome, is_passed) {
+        (CharsetOutcome::Recoded(..), _) => {}
+        (_, true) => log_lines::error_at_origin(request, answer, site, ctx, write),
+        (_, false) => request.log_error(site, ctx, write),
+    }
+}
