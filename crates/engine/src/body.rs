@@ -17,6 +17,7 @@ use bolide_http::RequestBody;
 use bytes::Bytes;
 
 use crate::connection::RequestRefusal;
+use crate::ctx::Wake;
 
 /// What becomes of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -34,7 +35,7 @@ enum Plan {
 
 /// The body of one request.
 #[derive(Debug, Default)]
-pub(crate) struct RequestUpload {
+pub struct RequestUpload {
     plan: Plan,
     /// What came before the plan was made, in order.
     early: Vec<Bytes>,
@@ -121,14 +122,13 @@ impl RequestUpload {
         self.refusal.take()
     }
 
-    /// So many bytes are about to be handed over.
-    pub(crate) const fn foresee(&mut self, len: usize) {
-        self.foreseen.bytes += len;
-    }
-
-    /// What is about to be handed over is all of the body.
-    pub(crate) const fn foresee_end(&mut self) {
-        self.foreseen.is_whole = true;
+    /// Takes note of what follows the start at once: the body, or a part of it.
+    pub const fn foresee(&mut self, wake: &Wake) {
+        match wake {
+            Wake::Body(bytes) => self.foreseen.bytes += bytes.len(),
+            Wake::BodyEnd => self.foreseen.is_whole = true,
+            _ => {}
+        }
     }
 
     /// Whether all of the body is there and fits in the buffer into which nginx reads what there
@@ -217,8 +217,8 @@ impl RequestUpload {
         spool
     }
 
-    /// Notes where the file is that a body with a name was written to.
-    pub(crate) fn note_file(&mut self, path: Box<[u8]>) {
+    /// Takes note of the file that [`crate::SpoolPlace::Named`] asked for.
+    pub fn note_file(&mut self, path: Box<[u8]>) {
         debug_assert!(!path.is_empty(), "a file with a name has one");
         if let Some(named) = &mut self.named {
             named.path = path;
@@ -230,9 +230,9 @@ impl RequestUpload {
         self.named.as_ref().map(|named| &*named.path).filter(|path| !path.is_empty())
     }
 
-    /// The file that goes with the request.
+    /// The file that goes with the request, when that ends.
     #[inline]
-    pub(crate) fn take_file(&mut self) -> Option<Box<[u8]>> {
+    pub fn take_file(&mut self) -> Option<Box<[u8]>> {
         let named = self.named.take()?;
         (named.is_removed && !named.path.is_empty()).then_some(named.path)
     }

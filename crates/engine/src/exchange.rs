@@ -36,6 +36,7 @@ pub(crate) mod parent;
 pub(crate) mod post_action;
 mod rate;
 mod respond;
+pub(crate) mod response_body;
 mod step;
 mod steps;
 

@@ -40,6 +40,7 @@ mod subrequest;
 mod vars;
 
 pub use answer::{BodyPiece, Pulled};
+pub use body::RequestUpload;
 pub use caching::fill::Fill;
 pub use caching::shortcut::{OpenShortcut, Shortcut};
 pub use caching::{Recalled, StoreIntent};
@@ -51,6 +52,7 @@ pub use ctx::{
 };
 pub use exchange::child::SubrequestChild;
 pub use exchange::parent::SubrequestParent;
+pub use exchange::response_body::ResponseBody;
 pub use exchange::{Exchange, Rate};
 pub use limit::{LimitHold, Zones};
 pub use log::{Batch, Due, LogId, LogTarget, Logs, VariableFile, datagrams};

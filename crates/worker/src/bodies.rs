@@ -1,7 +1,7 @@
 //! Lends the exchanges to a connection that is about to write, and reads files for them.
 
 use bolide_base::{ChainStamp, FileRange, FileRef, Instant, SendChain, Slab, SlabKey};
-use bolide_engine::{Around, BodyPiece, Exchange};
+use bolide_engine::{Around, BodyPiece, ResponseBody};
 use bolide_files::Meta;
 use bolide_io::Io;
 use bolide_wire::{BodySource, Pull, StreamOwner};
@@ -56,7 +56,7 @@ impl<I: Io> BodySource for Bodies<'_, I> {
 
     fn trailers(&mut self, user: StreamOwner, fields: &mut bolide_http::FieldMap) {
         if let Some(live) = self.exchanges.get_mut(SlabKey::from_bits(user)) {
-            live.exchange.trailers(&self.around, fields);
+            live.exchange.response_body().trailers(&self.around, fields);
         }
     }
 }
@@ -70,7 +70,7 @@ impl<I: Io> Bodies<'_, I> {
         if let Some(live) = live.as_deref_mut().filter(|_| has_moved) {
             live.moved = now;
         }
-        if live.is_some_and(|live| live.paused && live.exchange.wants_origin()) {
+        if live.is_some_and(|live| live.paused && live.exchange.response_body().wants_origin()) {
             self.roomy.push(key);
         }
     }
@@ -119,7 +119,7 @@ impl<I: Io> Bodies<'_, I> {
         if live.exchange.is_assembled() {
             return self.pull_page(SlabKey::from_bits(user), max, out);
         }
-        let piece = pull_through(self.io, &mut live.exchange, max, out);
+        let piece = pull_through(self.io, live.exchange.response_body(), max, out);
         self.give(SlabKey::from_bits(user), piece, max, out)
     }
 
@@ -145,7 +145,7 @@ impl<I: Io> Bodies<'_, I> {
                 if taken == 0 {
                     return Pull::Broken;
                 }
-                live.exchange.advanced(taken);
+                live.exchange.response_body().advance(taken);
                 Pull::More
             }
             BodyPiece::File { file, offset, len, expect: Some(expect) } => {
@@ -164,7 +164,7 @@ impl<I: Io> Bodies<'_, I> {
                 if taken == 0 {
                     return Pull::Broken;
                 }
-                live.exchange.advanced(taken);
+                live.exchange.response_body().advance(taken);
                 Pull::More
             }
         }
@@ -174,12 +174,12 @@ impl<I: Io> Bodies<'_, I> {
 /// Pulls from a body; one that is changed on its way reads until it has something to give.
 pub(crate) fn pull_through(
     io: &mut impl Io,
-    exchange: &mut Exchange,
+    mut body: ResponseBody<'_>,
     max: usize,
     out: &mut SendChain,
 ) -> BodyPiece {
     loop {
-        let piece = exchange.pull(max, out);
+        let piece = body.pull(max, out);
         let BodyPiece::Read { file, offset, len, expect } = piece else { return piece };
         let mut buffer = vec![0; len as usize];
         let n = match &expect {
@@ -187,7 +187,7 @@ pub(crate) fn pull_through(
             None => io.read(&file, offset, &mut buffer).unwrap_or(0),
         };
         // Nothing at all breaks the body.
-        exchange.feed(&buffer[..n]);
+        body.feed(&buffer[..n]);
     }
 }
 

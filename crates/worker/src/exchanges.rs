@@ -87,7 +87,7 @@ impl<I: Io> Requests<I> {
             return self.step(key, wake);
         }
         if let Some(live) = self.exchanges.live.get_mut(key) {
-            live.exchange.foresee(&wake);
+            live.exchange.upload_mut().foresee(&wake);
         }
         let conn = match self.exchanges.live.get(key).map(|live| live.owner) {
             Some(Owner::Tcp(conn)) => self.clients.tcp.conns.get(conn),
@@ -245,7 +245,7 @@ impl<I: Io> Requests<I> {
         }
         let Some(mut live) = self.exchanges.live.remove(key) else { return };
         debug_assert!(live.children.is_empty(), "parts end before the page");
-        if let Some(path) = live.exchange.take_body_file() {
+        if let Some(path) = live.exchange.upload_mut().take_file() {
             let _ = self.env.io.unlink(&path);
         }
         if let Some(fetch) = live.fetch {

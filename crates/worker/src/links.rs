@@ -316,7 +316,7 @@ impl Origins {
         let waiting = live.exchange.and_then(|key| exchanges.live.get_mut(key));
         // No exchange waits for what an upstream server says to a client that has left.
         let Some(waiting) = waiting else { return true };
-        if waiting.exchange.wants_origin() {
+        if waiting.exchange.response_body().wants_origin() {
             return true;
         }
         if !waiting.paused {

@@ -75,7 +75,7 @@ impl Spooling {
             spool.fail();
         }
         if let Some(path) = made {
-            live.exchange.note_body_file(path);
+            live.exchange.upload_mut().note_file(path);
         }
         let trouble = match spooled {
             Spooled::Part => {

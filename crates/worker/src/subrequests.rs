@@ -26,7 +26,7 @@ impl<I: Io> Bodies<'_, I> {
     ) -> Pull {
         let pull = loop {
             let Some(live) = self.exchanges.get_mut(page) else { return Pull::Broken };
-            match pull_through(self.io, &mut live.exchange, max, out) {
+            match pull_through(self.io, live.exchange.response_body(), max, out) {
                 bolide_engine::BodyPiece::Fragment(child) => {
                     if !self.pull_fragment(page, child, max) {
                         break Pull::Pending;

@@ -10,7 +10,7 @@ use bytes::Bytes;
 
 use crate::answer::Answer;
 use crate::ctx::{ClientAddress, StepCtx, StepEffect};
-use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::exchange::{NextStep, RequestStep};
 use crate::explain::{ExplainTrial, ExplainUrl, Json, TrialProgress, machine, recent};
 use crate::filter::headers::HeadDraft;
 use crate::request::Request;
@@ -19,9 +19,16 @@ use crate::site::Site;
 /// LIMIT: tags of a store up to which they are looked through for an explanation, in a turn.
 const TAGS_MAX: u64 = 20_000;
 
-impl Exchange {
-    /// Answers a request to such a location.
-    pub(crate) fn admin(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+/// A request to such a location.
+pub(crate) struct AdminRequest<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) answer: &'a mut Answer,
+    /// The trial that waits for a look at the disk.
+    pub(crate) trial: &'a mut Option<Box<ExplainTrial>>,
+}
+
+impl AdminRequest<'_> {
+    pub(crate) fn answer(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let ip = match self.request.client(ctx.conn) {
             ClientAddress::Inet(addr) => Some(addr.ip().to_canonical()),
             ClientAddress::Unix => None,
@@ -33,7 +40,7 @@ impl Exchange {
             return NextStep::Fail(405);
         }
         if self.request.is_dry() {
-            return self.answer.tell(&self.request, 200, &Json::Null, site, ctx);
+            return self.tell(200, &Json::Null, site, ctx);
         }
         let args = arguments(self.request.args());
         let value = |name: &str| args.iter().find(|arg| arg.0 == name.as_bytes());
@@ -54,13 +61,7 @@ impl Exchange {
             return self.try_out(&asked, site, ctx);
         }
         let Some(store) = site.store() else {
-            return self.answer.tell(
-                &self.request,
-                404,
-                &error("the server has no cache"),
-                site,
-                ctx,
-            );
+            return self.tell(404, &error("the server has no cache"), site, ctx);
         };
         let told = match value("request") {
             Some((_, id)) => {
@@ -70,7 +71,7 @@ impl Exchange {
             }
             None => machine::stats(store, &site.spaces()),
         };
-        self.answer.tell(&self.request, 200, &told, site, ctx)
+        self.tell(200, &told, site, ctx)
     }
 
     /// Goes on with the trial of this request, or begins it.
@@ -85,7 +86,7 @@ impl Exchange {
                 let question = match asked.question(site) {
                     Ok(question) => question,
                     Err(why) => {
-                        return self.answer.tell(&self.request, 400, &error(&why), site, ctx);
+                        return self.tell(400, &error(&why), site, ctx);
                     }
                 };
                 let mut trial =
@@ -105,31 +106,22 @@ impl Exchange {
             TrialProgress::Recall(_) => NextStep::Fail(500),
             TrialProgress::Probe(probe) => {
                 ctx.effects.push(StepEffect::Probe(probe));
-                self.trial = Some(trial);
+                *self.trial = Some(trial);
                 NextStep::Probe(RequestStep::Content)
             }
             TrialProgress::Done(outcome) => {
                 let told = machine::story(site, &trial.report(outcome));
-                self.answer.tell(&self.request, 200, &told, site, ctx)
+                self.tell(200, &told, site, ctx)
             }
         }
     }
-}
 
-impl Answer {
-    fn tell(
-        &mut self,
-        request: &Request,
-        status: u16,
-        told: &Json,
-        site: &Site,
-        ctx: &StepCtx<'_>,
-    ) -> NextStep {
+    fn tell(&mut self, status: u16, told: &Json, site: &Site, ctx: &StepCtx<'_>) -> NextStep {
         let text = told.line();
         let draft = HeadDraft { content_type: b"application/json", ..HeadDraft::default() };
-        self.fill(request, status, &draft, site, ctx);
-        self.head.fields.push(bolide_http::Name::CacheControl, b"no-store");
-        self.give_text(request, Bytes::from(text));
+        self.answer.fill(self.request, status, &draft, site, ctx);
+        self.answer.head.fields.push(bolide_http::Name::CacheControl, b"no-store");
+        self.answer.give_text(self.request, Bytes::from(text));
         NextStep::Respond
     }
 }

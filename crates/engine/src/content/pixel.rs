@@ -8,6 +8,7 @@ use bolide_http::conditional::Validator;
 use bytes::Bytes;
 
 use crate::answer::Answer;
+use crate::content::admin::AdminRequest;
 use crate::counters::TallyCount;
 use crate::ctx::StepCtx;
 use crate::delivery::send::give_coded;
@@ -34,10 +35,11 @@ impl Exchange {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
+        let Self { request, answer, trial, .. } = self;
         match builtin {
-            Builtin::Admin => self.admin(site, ctx),
-            Builtin::EmptyGif => self.answer.pixel(&self.request, site, ctx),
-            Builtin::StubStatus => self.answer.stub_status(&self.request, site, ctx),
+            Builtin::Admin => AdminRequest { request, answer, trial }.answer(site, ctx),
+            Builtin::EmptyGif => answer.pixel(request, site, ctx),
+            Builtin::StubStatus => answer.stub_status(request, site, ctx),
         }
     }
 }

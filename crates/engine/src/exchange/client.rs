@@ -11,9 +11,8 @@ use super::{Exchange, ExchangeState, NextStep, admit};
 use crate::answer::Answer;
 use crate::content::pass::cut_answer;
 use crate::content::pass::detach_fetch;
-use crate::ctx::{RequestRefusal, StepCtx, StepEffect, Wake};
+use crate::ctx::{RequestRefusal, StepCtx, StepEffect};
 use crate::log_lines;
-use crate::phase::limits::delayed;
 use crate::request::Request;
 use crate::site::Site;
 
@@ -151,26 +150,6 @@ impl Exchange {
         site.manners_vary().then(|| site.location(self.request.location).settings.manners())
     }
 
-    /// Takes note of what follows the start at once: the body, or a part of it.
-    pub const fn foresee(&mut self, wake: &Wake) {
-        match wake {
-            Wake::Body(bytes) => self.request.upload.foresee(bytes.len()),
-            Wake::BodyEnd => self.request.upload.foresee_end(),
-            _ => {}
-        }
-    }
-
-    /// Takes note of the file that `SpoolPlace::Named` asked for.
-    pub fn note_body_file(&mut self, path: Box<[u8]>) {
-        self.request.upload.note_file(path);
-    }
-
-    /// The file of the request body that is to go with the request.
-    #[inline]
-    pub fn take_body_file(&mut self) -> Option<Box<[u8]>> {
-        self.request.upload.take_file()
-    }
-
     /// Answers a head that cannot be taken as it is.
     pub(super) fn refuse(
         &mut self,
@@ -218,53 +197,6 @@ impl Exchange {
         self.run(NextStep::Page(refusal.status), ctx)
     }
 
-    /// What nginx says and counts when a client leaves.
-    pub(super) fn note_departure(
-        &mut self,
-        state: ExchangeState,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) {
-        let sends = self.request.head().body != RequestBody::None
-            && !self.request.upload.is_complete()
-            && (matches!(state, ExchangeState::Collecting(_)) || self.request.upload.is_streamed());
-        let asks = self.answer.is_fetching();
-        if !self.answer.is_responded {
-            self.answer.bare_status = if sends { 400 } else { 499 };
-        }
-        let text = match (sends && !self.answer.is_responded, asks) {
-            (true, false) => "client prematurely closed connection",
-            (true, true) => {
-                "client prematurely closed connection while sending request to upstream"
-            }
-            (false, true) if self.answer.is_responded => {
-                "client prematurely closed connection, so upstream connection is closed too \
-                 while reading upstream"
-            }
-            (false, true) => {
-                "epoll_wait() reported that client prematurely closed connection, so upstream \
-                 connection is closed too while sending request to upstream"
-            }
-            (false, false) if state == ExchangeState::Delaying => {
-                "client prematurely closed connection"
-            }
-            (false, false) => return,
-        };
-        if !site.location(self.request.location).settings.origin.ignore_client_abort || sends {
-            let peer = self.answer.peer().filter(|_| asks);
-            let origin = peer.as_ref().map(|(scheme, peer)| (*scheme, &**peer));
-            log_lines::error_about(&self.request, origin, site, ctx, LogLevel::Info, |out| {
-                out.extend_from_slice(text.as_bytes());
-            });
-        }
-    }
-
-    /// Goes on when a wait is over.
-    pub(super) fn end_delay(&mut self, ctx: &mut StepCtx<'_>) -> ExchangeState {
-        let next = delayed(&mut self.request);
-        self.run(next, ctx)
-    }
-
     pub(super) fn abandon(&mut self, state: ExchangeState, ctx: &mut StepCtx<'_>) -> ExchangeState {
         debug_assert!(
             !matches!(state, ExchangeState::Idle | ExchangeState::Done),
@@ -280,7 +212,7 @@ impl Exchange {
             // It is not known yet where.
             return self.conclude(&site, ctx);
         }
-        self.note_departure(state, &site, ctx);
+        note_departure(&self.request, &mut self.answer, state, &site, ctx);
         self.leave(&site, ctx)
     }
 
@@ -305,6 +237,46 @@ impl Exchange {
             self.answer.drop_fetch(ctx);
         }
         self.finish(site, ctx)
+    }
+}
+
+/// What nginx says and counts when a client leaves.
+fn note_departure(
+    request: &Request,
+    answer: &mut Answer,
+    state: ExchangeState,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) {
+    let sends = request.head().body != RequestBody::None
+        && !request.upload.is_complete()
+        && (matches!(state, ExchangeState::Collecting(_)) || request.upload.is_streamed());
+    let asks = answer.is_fetching();
+    if !answer.is_responded {
+        answer.bare_status = if sends { 400 } else { 499 };
+    }
+    let text = match (sends && !answer.is_responded, asks) {
+        (true, false) => "client prematurely closed connection",
+        (true, true) => "client prematurely closed connection while sending request to upstream",
+        (false, true) if answer.is_responded => {
+            "client prematurely closed connection, so upstream connection is closed too \
+             while reading upstream"
+        }
+        (false, true) => {
+            "epoll_wait() reported that client prematurely closed connection, so upstream \
+             connection is closed too while sending request to upstream"
+        }
+        (false, false) if state == ExchangeState::Delaying => {
+            "client prematurely closed connection"
+        }
+        (false, false) => return,
+    };
+    if !site.location(request.location).settings.origin.ignore_client_abort || sends {
+        let peer = answer.peer().filter(|_| asks);
+        let origin = peer.as_ref().map(|(scheme, peer)| (*scheme, &**peer));
+        log_lines::error_about(request, origin, site, ctx, LogLevel::Info, |out| {
+            out.extend_from_slice(text.as_bytes());
+        });
     }
 }
 

@@ -1,17 +1,20 @@
 //! The transitions of an exchange, and what the worker reads of it between them.
 
-use bolide_base::{SendChain, Spool};
-use bolide_http::{BodyLen, Method, RequestHead, ResponseHead};
+use bolide_base::Spool;
+use bolide_http::{Method, RequestHead, ResponseHead};
 use bolide_upstream::OriginNews;
 
-use crate::answer::{Answer, BodyPiece, Inflow};
+use crate::answer::{Answer, Inflow};
+use crate::body::RequestUpload;
 use crate::caching::CacheTransaction;
 use crate::ctx::{SiteRef, StepCtx, StepEffect, Wake};
+use crate::phase::limits::delayed;
 use crate::request::Request;
 use crate::site::Site;
 
 use super::child::SubrequestChild;
 use super::parent::SubrequestParent;
+use super::response_body::ResponseBody;
 use super::steps::PROBES_MAX;
 use super::{Exchange, ExchangeState, NextStep, RequestStep};
 
@@ -39,20 +42,22 @@ impl Exchange {
 
     /// Advances as far as `wake` allows. All transitions are here; everything else only computes.
     pub fn step(&mut self, wake: Wake, ctx: &mut StepCtx<'_>) {
-        let state = std::mem::replace(&mut self.state, ExchangeState::Done);
-        let (before, was) = (ctx.effects.len(), state);
-        self.state = match (state, wake) {
+        let was = std::mem::replace(&mut self.state, ExchangeState::Done);
+        let before = ctx.effects.len();
+        self.state = match (was, wake) {
             (ExchangeState::Received, Wake::Start) => self.begin(ctx),
             (ExchangeState::Received, Wake::Refused(refusal)) => self.refuse(refusal, ctx),
-            (ExchangeState::Probing(step), Wake::Probed) => self.run(NextStep::Step(step), ctx),
-            (ExchangeState::Compressing(step), Wake::Compressed) => {
+            (ExchangeState::Probing(step), Wake::Probed)
+            | (ExchangeState::Compressing(step), Wake::Compressed) => {
                 self.run(NextStep::Step(step), ctx)
             }
             (ExchangeState::Checking(step), Wake::PasswordChecked(is_right)) => {
                 self.access.password = Some(is_right);
                 self.run(NextStep::Step(step), ctx)
             }
-            (ExchangeState::Delaying, Wake::Deadline) => self.end_delay(ctx),
+            (ExchangeState::Delaying, Wake::Deadline) => {
+                self.go_on(|own, _, _| delayed(&mut own.request), ctx)
+            }
             (ExchangeState::Delivering, Wake::Sent { body_bytes, head_bytes }) => {
                 self.sent(body_bytes, head_bytes, ctx)
             }
@@ -124,15 +129,15 @@ impl Exchange {
             }
             (state, _) => state,
         };
-        debug_assert!(
-            is_orderly(&ctx.effects[before..], was, self.state),
-            "a step that ends the exchange asks for Finish once, as its last wish"
-        );
-        self.assert_state();
+        self.assert_step(&ctx.effects[before..], was);
     }
 
-    /// What holds between two steps.
-    fn assert_state(&self) {
+    /// What holds behind a step that led here from `was` with these wishes.
+    fn assert_step(&self, wishes: &[StepEffect], was: ExchangeState) {
+        debug_assert!(
+            is_orderly(wishes, was, self.state),
+            "a step that ends the exchange asks for Finish once, as its last wish"
+        );
         debug_assert!(
             self.state != ExchangeState::Delivering || self.answer.is_responded,
             "what is delivered was handed over"
@@ -233,33 +238,11 @@ impl Exchange {
         &self.answer.head
     }
 
-    /// Appends at most `max` bytes of the body to `out`, or describes a part of a file.
-    pub fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
-        let before = out.len();
-        let piece = self.answer.body.pull(max, out);
-        self.answer.body_sent += out.len() - before;
-        debug_assert!(
-            !matches!(self.answer.head.body, BodyLen::Exact(len) if self.answer.body_sent > len),
-            "a body of a stated length yields no more than that"
-        );
-        piece
-    }
-
-    /// Notes that `len` bytes of the file part described by the last pull were sent.
-    pub fn advanced(&mut self, len: u64) {
-        self.answer.body.advance(len);
-        self.answer.body_sent += len;
-        let (sent, stated) = (self.answer.body_sent, self.answer.head.body);
-        debug_assert!(
-            !matches!(stated, BodyLen::Exact(whole) if sent > whole),
-            "a body of a stated length yields no more than that"
-        );
-    }
-
-    /// Takes what was read of the file part described by the last pull; an empty slice tells that
-    /// reading failed or that the file is not what it was, and breaks the body.
-    pub fn feed(&mut self, bytes: &[u8]) {
-        self.answer.body.feed(bytes);
+    /// Its body, to be pulled when the head was handed over.
+    #[inline]
+    #[must_use]
+    pub const fn response_body(&mut self) -> ResponseBody<'_> {
+        ResponseBody { request: &self.request, answer: &mut self.answer }
     }
 
     /// What it is answered by, while it is in work.
@@ -268,19 +251,19 @@ impl Exchange {
         self.request.site.as_ref()
     }
 
+    /// The body of the request, for what the worker knows of it.
+    #[inline]
+    #[must_use]
+    pub const fn upload_mut(&mut self) -> &mut RequestUpload {
+        &mut self.request.upload
+    }
+
     /// What has bytes for a file, when `Effect::Spool` was asked for.
     pub fn spool_mut(&mut self) -> Option<&mut Spool> {
         match (self.state, &mut self.answer.body) {
             (ExchangeState::Collecting(_), _) => self.request.upload.spool_mut(),
             (_, body) => body.inflow_mut().map(Inflow::spool_mut),
         }
-    }
-
-    /// Whether more of the origin's answer may be read now; to be asked after pulls, when
-    /// `Effect::FetchMore` had forbidden it.
-    #[must_use]
-    pub fn wants_origin(&self) -> bool {
-        self.answer.wants_origin()
     }
 
     /// The request's method as sent; a `HEAD` answer has no body.

@@ -48,10 +48,10 @@ impl Exchange {
             next = match next {
                 NextStep::Step(step) => self.perform(step, &site, ctx),
                 NextStep::Fail(444) => NextStep::CloseWithoutResponse(444),
-                NextStep::Fail(status) => {
+                // Content asked for a redirect; nginx lets `error_page` catch these statuses, too.
+                NextStep::Fail(status) | NextStep::Redirect(status) => {
                     self.answer.fail(&mut self.request, &self.cache, status, &site, ctx)
                 }
-                NextStep::Redirect(status) => self.redirect(status, &site, ctx),
                 NextStep::Page(status) => {
                     self.answer.own_page(&self.request, &self.cache, status, &site, ctx)
                 }
@@ -208,13 +208,6 @@ impl Request {
         }
         (location.roams && leaves_alias(&VariableScope::new(self, answer, site, ctx), location))
             .then_some(NextStep::Fail(404))
-    }
-}
-
-impl Exchange {
-    /// A redirect that content asked for; nginx lets `error_page` catch these statuses, too.
-    fn redirect(&mut self, status: u16, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        self.answer.fail(&mut self.request, &self.cache, status, site, ctx)
     }
 }
 

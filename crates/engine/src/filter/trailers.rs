@@ -8,7 +8,7 @@ use bolide_http::{BodyLen, FieldMap, HttpVersion, Method, Name};
 
 use crate::answer::Answer;
 use crate::ctx::Around;
-use crate::exchange::Exchange;
+use crate::exchange::response_body::ResponseBody;
 use crate::filter::headers::is_safe;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
@@ -43,23 +43,24 @@ impl Answer {
     }
 }
 
-impl Exchange {
+impl ResponseBody<'_> {
     /// Adds what stands behind the body to `fields`, and remembers it for the log.
     #[cold]
     pub fn trailers(&mut self, around: &Around<'_>, fields: &mut FieldMap) {
-        let Some(site) = self.request.site.clone() else { return };
-        debug_assert!(self.answer.head.trailed, "a head announces what stands behind its body");
-        let location = site.location(self.request.location);
-        let safe = is_safe(self.answer.head.status);
+        let Self { request, answer } = self;
+        let Some(site) = request.site.clone() else { return };
+        debug_assert!(answer.head.trailed, "a head announces what stands behind its body");
+        let location = site.location(request.location);
+        let safe = is_safe(answer.head.status);
         if location.settings.origin.proxy.pass_trailers
-            && let Some(asked) = self.answer.origin.as_ref().filter(|asked| asked.is_answering())
+            && let Some(asked) = answer.origin.as_ref().filter(|asked| asked.is_answering())
         {
             push_passed(location, &asked.trailers, fields);
         }
-        let mut scratch = std::mem::take(&mut self.answer.scratch);
+        let mut scratch = std::mem::take(&mut answer.scratch);
         for trailer in location.trailers.iter().filter(|trailer| safe || trailer.conf.always) {
             scratch.clear();
-            VariableScope::around(&self.request, &self.answer, &site, around)
+            VariableScope::around(request, answer, &site, around)
                 .expand(&trailer.conf.value, &mut scratch);
             for byte in scratch.iter_mut().filter(|byte| matches!(byte, 0 | b'\r' | b'\n')) {
                 *byte = b' ';
@@ -68,8 +69,8 @@ impl Exchange {
                 fields.push_parsed(trailer.name, &trailer.conf.name, &scratch);
             }
         }
-        self.answer.scratch = scratch;
-        self.answer.trailers.copy_from(fields);
+        answer.scratch = scratch;
+        answer.trailers.copy_from(fields);
     }
 }
 

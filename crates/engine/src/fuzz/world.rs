@@ -425,8 +425,8 @@ impl FuzzWorld {
         self.exchange.start(head, self.site.clone());
         if self.sends_at_once {
             let whole = Bytes::from(self.client_body.concat());
-            self.exchange.foresee(&Wake::Body(whole));
-            self.exchange.foresee(&Wake::BodyEnd);
+            self.exchange.upload_mut().foresee(&Wake::Body(whole));
+            self.exchange.upload_mut().foresee(&Wake::BodyEnd);
         }
         self.wake(refusal.map_or(Wake::Start, Wake::Refused));
         for _ in 0..100_000 {
@@ -551,7 +551,7 @@ impl FuzzWorld {
             fragments.begin(exchange, conn);
             match pulled {
                 Pulled::Some => {
-                    if self.exchange.wants_origin() {
+                    if self.exchange.response_body().wants_origin() {
                         self.origin.allow(true);
                     }
                     return true;
@@ -591,7 +591,7 @@ impl FuzzWorld {
                 return true;
             }
         }
-        let is_bounded = self.exchange.wants_origin() || !self.origin.is_allowed();
+        let is_bounded = self.exchange.response_body().wants_origin() || !self.origin.is_allowed();
         assert!(is_bounded, "an origin that sends more than there is room for has to wait");
         match self.origin.next() {
             origin::FuzzNext::News(news) => {
@@ -652,7 +652,7 @@ impl FuzzWorld {
         assert!(matches!(self.effects[..], [StepEffect::Respond]), "answered in one step");
         self.effects.clear();
         let before = counter();
-        while matches!(self.exchange.pull(16 * 1024, &mut out), BodyPiece::More) {}
+        while matches!(self.exchange.response_body().pull(16 * 1024, &mut out), BodyPiece::More) {}
         self.wake(Wake::Sent { body_bytes: out.len(), head_bytes: 100 });
         let head = self.exchange.take_request();
         used = used.saturating_add(counter() - before);
@@ -760,7 +760,7 @@ fn pull(
     reply: &mut WorldReply,
 ) -> Pulled {
     let mut out = SendChain::new(CopyPolicy::Contiguous);
-    let piece = exchange.pull(max, &mut out);
+    let piece = exchange.response_body().pull(max, &mut out);
     reply.body.extend_from_slice(out.contiguous().unwrap_or_default());
     match piece {
         BodyPiece::More => {}
@@ -771,16 +771,16 @@ fn pull(
         BodyPiece::File { file, offset, len, expect: None } => {
             let part = origin.read(&file, offset, len).expect("the file was written so far");
             reply.body.extend_from_slice(part);
-            exchange.advanced(len);
+            exchange.response_body().advance(len);
         }
         BodyPiece::File { file, offset, len, .. } => {
             let content = door.content_of(&file).expect("the file is on the disk");
             reply.body.extend_from_slice(&content[offset as usize..(offset + len) as usize]);
-            exchange.advanced(len);
+            exchange.response_body().advance(len);
         }
         BodyPiece::Read { file, offset, len, .. } => {
             let content = door.content_of(&file).expect("the file is on the disk");
-            exchange.feed(&content[offset as usize..(offset + len) as usize]);
+            exchange.response_body().feed(&content[offset as usize..(offset + len) as usize]);
         }
     }
     Pulled::Some

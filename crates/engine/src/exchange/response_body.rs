@@ -1,0 +1,57 @@
+//! The body of an answer while it leaves, and what stands behind it.
+//!
+//! Owns how much of it was given: no more than the head says. Refuses to know who takes it.
+
+use bolide_base::SendChain;
+use bolide_http::BodyLen;
+
+use crate::answer::{Answer, BodyPiece};
+use crate::request::Request;
+
+/// The body of an exchange's answer; see [`super::Exchange::response_body`].
+#[derive(Debug)]
+pub struct ResponseBody<'a> {
+    pub(crate) request: &'a Request,
+    pub(crate) answer: &'a mut Answer,
+}
+
+impl ResponseBody<'_> {
+    /// Appends at most `max` bytes of the body to `out`, or describes a part of a file.
+    #[inline]
+    pub fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
+        let before = out.len();
+        let piece = self.answer.body.pull(max, out);
+        self.count(out.len() - before);
+        piece
+    }
+
+    /// Notes that `len` bytes of the file part described by the last pull were sent.
+    #[inline]
+    pub fn advance(&mut self, len: u64) {
+        self.answer.body.advance(len);
+        self.count(len);
+    }
+
+    #[inline]
+    fn count(&mut self, len: u64) {
+        self.answer.body_sent += len;
+        let (sent, stated) = (self.answer.body_sent, self.answer.head.body);
+        debug_assert!(
+            !matches!(stated, BodyLen::Exact(whole) if sent > whole),
+            "a body of a stated length yields no more than that"
+        );
+    }
+
+    /// Takes what was read of the file part described by the last pull; an empty slice tells that
+    /// reading failed or that the file is not what it was, and breaks the body.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        self.answer.body.feed(bytes);
+    }
+
+    /// Whether more of the origin's answer may be read now; to be asked after pulls, when
+    /// [`crate::StepEffect::FetchMore`] had forbidden it.
+    #[must_use]
+    pub fn wants_origin(&self) -> bool {
+        self.answer.wants_origin()
+    }
+}
