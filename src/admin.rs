@@ -125,7 +125,7 @@ impl AdminDesk {
 
     /// Writes the purges of a command to the journals, before the reply to the command.
     fn write_purges(&self) -> Result<(), String> {
-        let unwritten = self.site.store().filter(|store| store.has_unwritten_purges());
+        let unwritten = self.site.store().filter(|store| store.disk().has_unwritten_purges());
         let Some(store) = unwritten else { return Ok(()) };
         bolide_worker::write_purges(&mut door()?, store);
         Ok(())

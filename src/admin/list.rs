@@ -28,7 +28,7 @@ impl Filter {
         let store = desk.store()?;
         Ok(Self {
             spaces: desk.spaces(words)?,
-            tag: words.value("tag").map(|tag| store.tagged(tag)),
+            tag: words.value("tag").map(|tag| store.tags().tagged(tag)),
             prefix: words.value("prefix").map(<[u8]>::to_vec),
         })
     }
@@ -97,7 +97,7 @@ pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
     let mut found: Vec<Arc<Object>> = Vec::new();
     let (mut part, mut more) = (0, 0_u64);
     let limit = limit.min(LIMIT_MAX);
-    while store.list(part, &mut |object| {
+    while store.index().list(part, &mut |object| {
         if object.kind() != ObjectKind::Content || !filter.covers(object) {
             return;
         }
@@ -111,7 +111,7 @@ pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
     }
     found.sort_by(|a, b| (a.url(), a.vary()).cmp(&(b.url(), b.vary())));
     let now_ms = bolide_io::process::now().unix_millis;
-    let tags = store.tag_texts_of(&found);
+    let tags = store.tags().texts_of_all(&found);
     let entries: Vec<(String, Candidate)> = found
         .iter()
         .zip(tags)

@@ -132,9 +132,9 @@ fn find(
             found.pages.insert((url.to_vec(), session.map(text)));
         }
     });
-    let tree = store.tree_and_name(space.id);
+    let tree = store.namespaces().tree_and_name(space.id);
     let mut part = 0;
-    while store.list(part, &mut |object| {
+    while store.index().list(part, &mut |object| {
         if object.namespace() == space.id
             && object.kind() != ObjectKind::Pass
             && is_meant(object.url())

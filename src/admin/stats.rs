@@ -9,7 +9,7 @@ use super::{AdminDesk, Told};
 pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
     let store = desk.store()?;
     let stats = store.stats();
-    let all = store.namespaces();
+    let all = store.namespaces().stats();
     let spaces = desk.spaces(words)?;
     let parts: Vec<_> = spaces
         .iter()

@@ -34,6 +34,7 @@ use crate::disk::format::{Record, unpack_tags};
 use crate::disk::journal::Echo;
 use crate::growing::Wakes;
 use crate::key::{CacheKey, NamespaceId, SessionKey};
+use crate::namespaces::Namespaces;
 use crate::object::{Object, ObjectKind, ObjectParts, Outside};
 use crate::permit::FillPermit;
 use crate::store::Store;
@@ -44,7 +45,7 @@ pub const READ_MAX: u64 = 512 * 1024;
 
 /// All disk trees of a store.
 #[derive(Debug, Default)]
-pub(crate) struct DiskTier {
+pub struct DiskTier {
     trees: RwLock<Vec<Arc<DiskTree>>>,
     /// Whether there was a purge, of any tree or none.
     has_purged: AtomicBool,
@@ -64,8 +65,71 @@ impl DiskTier {
         self.unix_ms.store(now_ms, Ordering::Relaxed);
     }
 
-    fn all(&self) -> Vec<Arc<DiskTree>> {
+    /// Replaces the disk trees.
+    fn set(&self, all: impl Iterator<Item = Arc<DiskTree>>) {
+        if let Ok(mut known) = self.trees.write() {
+            known.clear();
+            for tree in all {
+                if !known.iter().any(|other| Arc::ptr_eq(other, &tree)) {
+                    known.push(tree);
+                }
+            }
+        }
+        self.call();
+    }
+
+    /// The disk tree with these settings. A new one is unused until [`Store::set_trees`].
+    #[must_use]
+    pub fn tree(&self, settings: &DiskTreeSettings) -> Arc<DiskTree> {
+        let known = self.trees().into_iter().find(|tree| tree.is(settings));
+        known.unwrap_or_else(|| Arc::new(DiskTree::new(settings)))
+    }
+
+    /// All disk trees.
+    #[must_use]
+    pub fn trees(&self) -> Vec<Arc<DiskTree>> {
         self.trees.read().map(|all| all.clone()).unwrap_or_default()
+    }
+
+    /// Whether the disk writer has work. The call resets it.
+    #[must_use]
+    pub fn take_call(&self) -> bool {
+        self.calls.load(Ordering::Relaxed) && self.calls.swap(false, Ordering::AcqRel)
+    }
+
+    /// Notifies the disk writer.
+    pub fn call(&self) {
+        self.calls.store(true, Ordering::Release);
+    }
+
+    /// Whether purges are not yet in the journals. Check it before a purge is acknowledged.
+    #[inline]
+    #[must_use]
+    pub fn has_unwritten_purges(&self) -> bool {
+        self.written.load(Ordering::Acquire) != self.noted.load(Ordering::Acquire)
+    }
+
+    /// Lets `flush` write the due entries to the journal of each tree.
+    pub fn flush_purges(&self, mut flush: impl FnMut(&DiskTree)) {
+        let seen = self.noted.load(Ordering::Acquire);
+        debug_assert!(
+            self.written.load(Ordering::Acquire) <= self.noted.load(Ordering::Acquire),
+            "the journals have no purge that was not recorded"
+        );
+        self.trees().iter().for_each(|tree| flush(tree));
+        self.written.fetch_max(seen, Ordering::AcqRel);
+    }
+
+    /// Whether there was a purge since the process began, even one without a tree.
+    #[must_use]
+    pub fn has_purged(&self) -> bool {
+        self.has_purged.load(Ordering::Acquire)
+    }
+
+    fn note_purge(&self, tree: &DiskTree, order: &DiskPurge<'_>, echo: Echo) {
+        tree.purge(order, echo, self.unix_ms.load(Ordering::Relaxed));
+        self.noted.fetch_add(1, Ordering::AcqRel);
+        self.calls.store(true, Ordering::Release);
     }
 }
 
@@ -199,11 +263,11 @@ impl FillPermit {
     /// The disk lookup for its object, if the disk may have it.
     #[must_use]
     pub fn disk_query(&self) -> Option<DiskQuery> {
-        self.store.disk_query(&self.key())
+        self.store.namespaces.disk_query(&self.key())
     }
 }
 
-impl Store {
+impl Namespaces {
     /// The disk lookup for the object of a key.
     #[must_use]
     pub fn disk_query(&self, key: &CacheKey<'_>) -> Option<DiskQuery> {
@@ -223,65 +287,33 @@ impl Store {
         })
     }
 
-    /// The disk tree with these settings. A new one is unused until [`Self::set_trees`].
-    #[must_use]
-    pub fn tree(&self, settings: &DiskTreeSettings) -> Arc<DiskTree> {
-        let known = self.trees().into_iter().find(|tree| tree.is(settings));
-        known.unwrap_or_else(|| Arc::new(DiskTree::new(settings)))
+    /// The files of all variants of a URL, public ones or those of the session of `key`.
+    pub(crate) fn copies_on_disk(&self, key: &CacheKey<'_>) -> Option<Filed> {
+        let (tree, name) = self.tree_of(key.namespace).filter(|(tree, _)| tree.is_open())?;
+        let session = key.session.map_or(&b""[..], |session| session.text());
+        let base = file_hash(&name, key.url(), b"", session);
+        let mut all = tree.index.copies(url_bits(&name, key.url()));
+        all.retain(|hash| index::has_same_owner(*hash, base));
+        Some(Filed { tree, name, base, all })
     }
 
+    /// The disk tree of a namespace and the namespace's name there; for the command line.
+    #[must_use]
+    pub fn tree_and_name(&self, namespace: NamespaceId) -> Option<(Arc<DiskTree>, Box<[u8]>)> {
+        self.tree_of(namespace).filter(|(tree, _)| tree.is_open())
+    }
+}
+
+impl Store {
     /// Sets the disk trees of a configuration, each with its limits and namespaces. Other trees are
     /// dropped.
     pub fn set_trees(&self, all: &[(DiskTreeSettings, Arc<DiskTree>, Vec<NamespaceId>)]) {
-        for namespace in self.all_namespaces() {
+        for namespace in self.namespaces.all() {
             let tree = all.iter().find(|(_, _, of)| of.contains(&namespace));
-            self.attach_tree(namespace, tree.map(|(_, tree, _)| Arc::clone(tree)));
+            self.namespaces.attach_tree(namespace, tree.map(|(_, tree, _)| Arc::clone(tree)));
         }
         all.iter().for_each(|(settings, tree, _)| tree.limit(settings));
-        if let Ok(mut known) = self.disk.trees.write() {
-            known.clear();
-            for (_, tree, _) in all {
-                if !known.iter().any(|other| Arc::ptr_eq(other, tree)) {
-                    known.push(Arc::clone(tree));
-                }
-            }
-        }
-        self.call();
-    }
-
-    /// All disk trees.
-    #[must_use]
-    pub fn trees(&self) -> Vec<Arc<DiskTree>> {
-        self.disk.all()
-    }
-
-    /// Whether the disk writer has work. The call resets it.
-    #[must_use]
-    pub fn take_call(&self) -> bool {
-        self.disk.calls.load(Ordering::Relaxed) && self.disk.calls.swap(false, Ordering::AcqRel)
-    }
-
-    /// Notifies the disk writer.
-    pub fn call(&self) {
-        self.disk.calls.store(true, Ordering::Release);
-    }
-
-    /// Whether purges are not yet in the journals. Check it before a purge is acknowledged.
-    #[inline]
-    #[must_use]
-    pub fn has_unwritten_purges(&self) -> bool {
-        self.disk.written.load(Ordering::Acquire) != self.disk.noted.load(Ordering::Acquire)
-    }
-
-    /// Lets `flush` write the due entries to the journal of each tree.
-    pub fn flush_purges(&self, mut flush: impl FnMut(&DiskTree)) {
-        let seen = self.disk.noted.load(Ordering::Acquire);
-        debug_assert!(
-            self.disk.written.load(Ordering::Acquire) <= self.disk.noted.load(Ordering::Acquire),
-            "the journals have no purge that was not recorded"
-        );
-        self.trees().iter().for_each(|tree| flush(tree));
-        self.disk.written.fetch_max(seen, Ordering::AcqRel);
+        self.disk.set(all.iter().map(|(_, tree, _)| Arc::clone(tree)));
     }
 
     /// The first purge number of a process whose trees know numbers up to `last`. It is greater
@@ -308,35 +340,13 @@ impl Store {
     ) {
         // Set before the tree is read: a tree that is assigned later finds it.
         self.disk.has_purged.store(true, Ordering::Release);
-        let Some((tree, name)) = self.tree_of(namespace) else { return };
+        let Some((tree, name)) = self.namespaces.tree_of(namespace) else { return };
         let session = match scope {
             TagScope::Public => &b""[..],
             TagScope::Session(session) => session.text(),
         };
         let order = DiskPurge { namespace: &name, session, target, how, sequence };
-        self.note_purge(&tree, &order, echo);
-    }
-
-    /// Whether there was a purge since the process began, even one without a tree.
-    #[must_use]
-    pub fn has_purged(&self) -> bool {
-        self.disk.has_purged.load(Ordering::Acquire)
-    }
-
-    fn note_purge(&self, tree: &DiskTree, order: &DiskPurge<'_>, echo: Echo) {
-        tree.purge(order, echo, self.disk.unix_ms.load(Ordering::Relaxed));
-        self.disk.noted.fetch_add(1, Ordering::AcqRel);
-        self.disk.calls.store(true, Ordering::Release);
-    }
-
-    /// The files of all variants of a URL, public ones or those of the session of `key`.
-    pub(crate) fn copies_on_disk(&self, key: &CacheKey<'_>) -> Option<Filed> {
-        let (tree, name) = self.tree_of(key.namespace).filter(|(tree, _)| tree.is_open())?;
-        let session = key.session.map_or(&b""[..], |session| session.text());
-        let base = file_hash(&name, key.url(), b"", session);
-        let mut all = tree.index.copies(url_bits(&name, key.url()));
-        all.retain(|hash| index::has_same_owner(*hash, base));
-        Some(Filed { tree, name, base, all })
+        self.disk.note_purge(&tree, &order, echo);
     }
 
     /// Visits the URL and session of each object of a namespace that is not yet in memory or not
@@ -347,7 +357,7 @@ impl Store {
         namespace: NamespaceId,
         visit: &mut impl FnMut(&[u8], Option<SessionKey<'_>>),
     ) {
-        for shard in self.shards() {
+        for shard in self.index.shards() {
             for growing in lock(shard).fills.values() {
                 let key = growing.key.key();
                 if key.namespace == namespace {
@@ -355,18 +365,12 @@ impl Store {
                 }
             }
         }
-        let Some((tree, _)) = self.tree_of(namespace) else { return };
+        let Some((tree, _)) = self.namespaces.tree_of(namespace) else { return };
         tree.queued(&mut |object| {
             if object.namespace() == namespace {
                 visit(object.url(), object.session());
             }
         });
-    }
-
-    /// The disk tree of a namespace and the namespace's name there; for the command line.
-    #[must_use]
-    pub fn tree_and_name(&self, namespace: NamespaceId) -> Option<(Arc<DiskTree>, Box<[u8]>)> {
-        self.tree_of(namespace).filter(|(tree, _)| tree.is_open())
     }
 
     /// Repeats a purge of another process from the journal of `tree`. It is recorded as a
@@ -375,7 +379,7 @@ impl Store {
         if order.target == DiskPurgeTarget::Everything {
             return self.repeat_everything(tree);
         }
-        let Some(namespace) = self.known_namespace(order.namespace) else { return };
+        let Some(namespace) = self.namespaces.known(order.namespace) else { return };
         let scope = SessionKey::new(order.session).map_or(TagScope::Public, TagScope::Session);
         self.carry_out(namespace, scope, order.target, order.how, Echo::Again);
     }
@@ -385,11 +389,11 @@ impl Store {
         let (namespace, session, target) = (&b""[..], &b""[..], DiskPurgeTarget::Everything);
         self.tags.purge_by(|sequence| {
             let order = DiskPurge { namespace, session, target, how: TagPurge::Dead, sequence };
-            self.note_purge(tree, &order, Echo::Again);
+            self.disk.note_purge(tree, &order, Echo::Again);
             0
         });
-        for namespace in self.all_namespaces() {
-            if self.tree_of(namespace).is_some_and(|(own, _)| Arc::ptr_eq(&own, tree)) {
+        for namespace in self.namespaces.all() {
+            if self.namespaces.tree_of(namespace).is_some_and(|(own, _)| Arc::ptr_eq(&own, tree)) {
                 for root in [TagRoot::Public, TagRoot::Private] {
                     self.tags.purge_root(namespace, &root, TagPurge::Dead, |_| {});
                 }
@@ -409,7 +413,7 @@ impl Store {
     ) -> Option<(usize, u32)> {
         let ((part, place), (since, now)) = (at, seconds);
         let (mut gone, mut used) = (Vec::new(), Vec::new());
-        let mut shard = lock(self.shards().get(part)?);
+        let mut shard = lock(self.index.shards().get(part)?);
         let places = shard.places() as u32;
         let end = places.min(place.saturating_add(budget as u32));
         for place in place..end {
@@ -419,9 +423,9 @@ impl Store {
             else {
                 continue;
             };
-            let Some((tree, name)) = self.tree_of(object.namespace()) else { continue };
+            let Some((tree, name)) = self.namespaces.tree_of(object.namespace()) else { continue };
             let last = u64::from(object.used(now as u32));
-            if now.saturating_sub(last) > tree.inactive() && !object.is_refreshing() {
+            if now.saturating_sub(last) > tree.inactive() && !object.marks().is_refreshing() {
                 gone.push(shard.take(place));
             } else if last >= since {
                 used.push((tree, name, Arc::clone(object)));
@@ -436,12 +440,12 @@ impl Store {
         if end < places {
             return Some((part, end));
         }
-        (part + 1 < self.shards().len()).then_some((part + 1, 0))
+        (part + 1 < self.index.shards().len()).then_some((part + 1, 0))
     }
 
     /// Queues an object for the tree of its namespace, if it has one.
     pub(crate) fn spill(&self, object: &Arc<Object>, sequence: u64, tags: Box<[u8]>) {
-        let Some((tree, namespace)) = self.tree_of(object.namespace()) else { return };
+        let Some((tree, namespace)) = self.namespaces.tree_of(object.namespace()) else { return };
         let object = Arc::clone(object);
         if tree.spill(DiskWrite { object, sequence, tags, namespace }) {
             self.disk.calls.store(true, Ordering::Release);

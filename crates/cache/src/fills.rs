@@ -38,7 +38,7 @@ impl Store {
         if key.text.len() > KEY_SIZE_MAX {
             return None;
         }
-        let mut shard = lock(self.shard(key.url_hash));
+        let mut shard = lock(self.index.shard(key.url_hash));
         let busy = shard.fills.get(&key.hash);
         let is_busy = busy.is_some_and(|growing| !growing.is_killed(&self.tags));
         if is_busy && rival == Rival::Heeded {

@@ -163,7 +163,7 @@ impl Front {
                         ObjectKind::Failed => failed(object),
                     };
                 }
-                Freshness::Stale if object.is_refreshing() => {
+                Freshness::Stale if object.marks().is_refreshing() => {
                     self.stale += 1;
                     return Lookup::Stale(Arc::clone(object), None);
                 }
@@ -355,13 +355,13 @@ impl Front {
             }
         }
         let store = &self.store;
-        self.tallies.drain(|namespace, counts| store.tally(namespace, counts));
+        self.tallies.drain(|namespace, counts| store.namespaces.tally(namespace, counts));
     }
 
     /// The waiters of dropped permits; post them by mail. Call it at the end of every turn. Without
     /// waiters it costs one load.
     #[must_use = "these waiters are registered nowhere any more; wake them"]
     pub fn poll_orphans(&self) -> Wakes {
-        self.store.poll_orphans()
+        self.store.orphans.take()
     }
 }

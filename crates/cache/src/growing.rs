@@ -44,6 +44,33 @@ impl Wakes {
     }
 }
 
+/// The waiters of permits that were dropped without a word.
+#[derive(Debug, Default)]
+pub(crate) struct Orphans {
+    waiters: Mutex<Vec<Waiter>>,
+    /// Whether there are any; read without the lock.
+    any: AtomicBool,
+}
+
+impl Orphans {
+    /// Leaves waiters to the worker that asks next.
+    pub(crate) fn leave(&self, waiters: Wakes) {
+        if !waiters.0.is_empty() {
+            lock(&self.waiters).extend(waiters.0);
+            self.any.store(true, Ordering::Release);
+        }
+    }
+
+    pub(crate) fn take(&self) -> Wakes {
+        if !self.any.load(Ordering::Acquire) {
+            return Wakes::default();
+        }
+        let mut waiters = lock(&self.waiters);
+        self.any.store(false, Ordering::Release);
+        Wakes(std::mem::take(&mut *waiters))
+    }
+}
+
 const ASKED: u8 = 0;
 const BEGUN: u8 = 1;
 const COMPLETE: u8 = 2;

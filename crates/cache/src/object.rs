@@ -6,6 +6,7 @@
 //! INVARIANT: an object is marked retired before its tags are released, because the tables of
 //! workers may still hold it and would read slots that belong to other tags by then.
 
+mod marks;
 mod packed;
 
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
@@ -20,6 +21,7 @@ use crate::disk::DiskTree;
 use crate::disk::format::{CHUNK, sum};
 use crate::key::{CacheKey, NamespaceId, SessionKey};
 use crate::tags::{TagTable, TagVerdict};
+use marks::ObjectMarks;
 use packed::gather;
 pub use packed::is_marked;
 pub(crate) use packed::{pack_head, split_field};
@@ -29,19 +31,6 @@ const PACKED_MAX: usize = 16 * 1024;
 /// Bytes that an object counts beyond its contents: the struct, its place in the index, the
 /// allocator's overhead.
 pub(crate) const OVERHEAD: u64 = 200;
-
-/// Removed from the index.
-const RETIRED: u8 = 1;
-/// Hit by a soft purge.
-const STALE: u8 = 2;
-/// Being revalidated.
-const REFRESHING: u8 = 4;
-/// In the main queue of S3-FIFO; else in the small one.
-const MAIN: u8 = 8;
-/// The first of three bits: a compressed variant is being made.
-const CLAIMED: u8 = 16;
-/// Its body is assembled from ESI fragments when it is sent.
-const ASSEMBLED: u8 = 128;
 
 /// The field that marks a stored head whose body is ESI. Clients never get it.
 pub const ESI_MARK: (&[u8], &[u8]) = (b"Surrogate-Control", b"content=\"ESI/1.0\"");
@@ -219,7 +208,7 @@ pub struct Object {
     /// The last use, in seconds since 1970; 0 if it is unknown.
     used: AtomicU32,
     hits: AtomicU16,
-    marks: AtomicU8,
+    marks: ObjectMarks,
     warmth: AtomicU8,
     /// The purge generation at which its tags were last checked.
     known: AtomicU64,
@@ -284,7 +273,7 @@ impl Object {
             head_len: head.len() as u32,
             used: AtomicU32::new(0),
             hits: AtomicU16::new(0),
-            marks: AtomicU8::new(if is_marked(head) { ASSEMBLED } else { 0 }),
+            marks: ObjectMarks::new(is_marked(head)),
             warmth: AtomicU8::new(0),
             known: AtomicU64::new(known),
         }
@@ -501,15 +490,12 @@ impl Object {
     /// Claims the making of this compressed variant. True once, until [`Self::unclaim_variant`].
     #[must_use]
     pub fn claim_variant(&self, coding: Coding) -> bool {
-        let bit = CLAIMED << coding.index();
-        self.outside().is_none()
-            && self.marks.load(Ordering::Relaxed) & bit == 0
-            && self.marks.fetch_or(bit, Ordering::AcqRel) & bit == 0
+        self.outside().is_none() && self.marks.claim(coding)
     }
 
     /// Returns the claim: the variant was not made.
     pub fn unclaim_variant(&self, coding: Coding) {
-        self.marks.fetch_and(!(CLAIMED << coding.index()), Ordering::AcqRel);
+        self.marks.unclaim(coding);
     }
 
     /// Adds a compressed variant. Returns the bytes it adds, for the accounts of the store.
@@ -525,7 +511,7 @@ impl Object {
     /// Whether its body is ESI, which is assembled when it is sent.
     #[must_use]
     pub fn is_esi(&self) -> bool {
-        self.marks.load(Ordering::Relaxed) & ASSEMBLED != 0
+        self.marks.is_assembled()
     }
 
     /// The body as a program for ESI assembly; parsed on the first call.
@@ -562,13 +548,13 @@ impl Object {
     /// Whether it was removed from the index. A holder may finish serving it.
     #[must_use]
     pub fn is_retired(&self) -> bool {
-        self.marks.load(Ordering::Acquire) & RETIRED != 0
+        self.marks.is_retired()
     }
 
     /// Whether a soft purge hit it.
     #[must_use]
     pub fn is_softly_purged(&self) -> bool {
-        self.marks.load(Ordering::Acquire) & STALE != 0
+        self.marks.is_stale()
     }
 
     fn text_len(&self) -> usize {
@@ -647,7 +633,7 @@ impl Object {
         if known < generation {
             match tags.verdict(self.tags(), known) {
                 TagVerdict::Dead => return TagVerdict::Dead,
-                TagVerdict::Stale => self.mark(STALE),
+                TagVerdict::Stale => self.marks.soften(),
                 TagVerdict::Good => {}
             }
             self.known.fetch_max(generation, Ordering::AcqRel);
@@ -656,50 +642,17 @@ impl Object {
             self.known.load(Ordering::Acquire) >= generation,
             "an object is known to be good at the generation that was checked"
         );
-        let marks = self.marks.load(Ordering::Acquire);
-        if marks & RETIRED != 0 {
-            TagVerdict::Dead
-        } else if marks & STALE != 0 {
-            TagVerdict::Stale
-        } else {
-            TagVerdict::Good
-        }
+        self.marks.verdict()
     }
 
     pub(crate) fn known(&self) -> u64 {
         self.known.load(Ordering::Acquire)
     }
 
-    fn mark(&self, mark: u8) {
-        self.marks.fetch_or(mark, Ordering::AcqRel);
-    }
-
-    pub(crate) fn retire(&self) {
-        self.mark(RETIRED);
-    }
-
-    pub(crate) fn soften(&self) {
-        self.mark(STALE);
-    }
-
-    pub(crate) fn is_refreshing(&self) -> bool {
-        self.marks.load(Ordering::Acquire) & REFRESHING != 0
-    }
-
-    pub(crate) fn set_refreshing(&self, on: bool) {
-        if on {
-            self.mark(REFRESHING);
-        } else {
-            self.marks.fetch_and(!REFRESHING, Ordering::AcqRel);
-        }
-    }
-
-    pub(crate) fn is_main(&self) -> bool {
-        self.marks.load(Ordering::Relaxed) & MAIN != 0
-    }
-
-    pub(crate) fn set_main(&self) {
-        self.mark(MAIN);
+    /// Its marks, for the index, which alone sets them.
+    #[inline]
+    pub(crate) const fn marks(&self) -> &ObjectMarks {
+        &self.marks
     }
 
     /// Records a use for eviction. PERF: a hot object is written to at most once per second.

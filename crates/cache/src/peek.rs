@@ -14,7 +14,7 @@ use crate::key::{CacheKey, KEY_SIZE_MAX};
 use crate::object::{Object, ObjectKind};
 use crate::permit::FillPermit;
 use crate::store::{Freshness, Lookup, Store, judge};
-use crate::tags::lock;
+use crate::tags::{TagTable, lock};
 
 /// The worker number of a [`Store::dry_front`], which belongs to no worker.
 const NO_WORKER: u16 = u16::MAX;
@@ -49,7 +49,7 @@ impl Store {
             let growing = Arc::new(GrowingObject::new(key, generation, stale));
             FillPermit::new(Arc::clone(self), growing)
         };
-        let shard = lock(self.shard(key.url_hash));
+        let shard = lock(self.index.shard(key.url_hash));
         let fill = shard.fills.get(&key.hash);
         let is_killed = |growing: &Arc<GrowingObject>| growing.is_killed(&self.tags);
         let mut old = None;
@@ -88,15 +88,23 @@ impl Store {
         Lookup::Miss(permit(old))
     }
 
+    /// Visits the recent decisions of all workers, in no order.
+    pub fn decisions(&self, mut visit: impl FnMut(DecisionRecord)) {
+        let rings = lock(&self.rings).clone();
+        rings.iter().for_each(|ring| ring.read(&mut visit));
+    }
+}
+
+impl TagTable {
     /// The tags by which purges have hit an object since it was last known to be good; `*` means a
     /// purge of everything. It scans the whole table, so it is for the command line only.
     #[must_use]
     pub fn purged_by(&self, object: &Object) -> Vec<Vec<u8>> {
-        let struck = self.tags.struck(object.tags(), object.known());
+        let struck = self.struck(object.tags(), object.known());
         if struck.is_empty() {
             return Vec::new();
         }
-        let mut texts = self.tags.texts(&struck);
+        let mut texts = self.texts(&struck);
         if texts.is_empty() {
             texts.push(b"*".to_vec());
         }
@@ -106,9 +114,9 @@ impl Store {
     /// The tags of each of `objects` as text. It scans the whole table once, so it is for the
     /// command line only.
     #[must_use]
-    pub fn tag_texts_of(&self, objects: &[Arc<Object>]) -> Vec<Vec<Vec<u8>>> {
+    pub fn texts_of_all(&self, objects: &[Arc<Object>]) -> Vec<Vec<Vec<u8>>> {
         let ids: HashSet<u32> = objects.iter().flat_map(|object| object.tags()).collect();
-        let names = self.tags.names(|id, _| ids.contains(&id));
+        let names = self.names(|id, _| ids.contains(&id));
         let names_of = |object: &Arc<Object>| {
             let mut texts: Vec<_> =
                 object.tags().filter_map(|id| names.get(&id).cloned()).collect();
@@ -127,13 +135,13 @@ impl Store {
             _ => (text, false),
         };
         let fits = |tag: &[u8]| if is_prefix { tag.starts_with(start) } else { tag == start };
-        Tagged(self.tags.names(|_, tag| fits(tag)).into_keys().collect())
+        Tagged(self.names(|_, tag| fits(tag)).into_keys().collect())
     }
 
-    /// Visits the recent decisions of all workers, in no order.
-    pub fn decisions(&self, mut visit: impl FnMut(DecisionRecord)) {
-        let rings = lock(&self.rings).clone();
-        rings.iter().for_each(|ring| ring.read(&mut visit));
+    /// The tags of an object as text. It scans the whole table, so it is for the command line only.
+    #[must_use]
+    pub fn texts_of(&self, object: &Object) -> Vec<Vec<u8>> {
+        self.texts(&object.tags().collect::<Vec<_>>())
     }
 }
 
@@ -198,13 +206,13 @@ mod tests {
         keys.push_url(b"/a");
         let fresh = Times { expires_ms: u64::MAX, ..Times::default() };
         filled(&store, &keys, fresh);
-        let object = store.copies(&keys.public()).remove(0);
-        assert!(store.purged_by(&object).is_empty());
+        let object = store.index().copies(&keys.public()).remove(0);
+        assert!(store.tags().purged_by(&object).is_empty());
         store.purge_tag(site, TagScope::Public, b"b", TagPurge::Dead);
-        assert_eq!(store.purged_by(&object), [b"b".to_vec()]);
+        assert_eq!(store.tags().purged_by(&object), [b"b".to_vec()]);
         filled(&store, &keys, fresh);
-        let object = store.copies(&keys.public()).remove(0);
+        let object = store.index().copies(&keys.public()).remove(0);
         store.purge_all(site, TagPurge::Dead);
-        assert_eq!(store.purged_by(&object), [b"*".to_vec()]);
+        assert_eq!(store.tags().purged_by(&object), [b"*".to_vec()]);
     }
 }

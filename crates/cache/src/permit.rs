@@ -15,7 +15,7 @@ use crate::growing::{Follower, GrowingObject, Waited, Waiter, Wakes};
 use crate::key::CacheKey;
 use crate::object::{Object, ObjectHead, ObjectParts, pack_head};
 use crate::store::Store;
-use crate::tags::{TagVerdict, Tags};
+use crate::tags::{TagVerdict, Tags, lock};
 
 /// LIMIT: bytes of a stored `ETag`.
 const ETAG_SIZE_MAX: usize = 1024;
@@ -184,7 +184,7 @@ impl FillPermit {
         if ids.is_none() || tags.is_overflown() {
             self.overflown = true;
         }
-        if self.store.has_disk_tree(namespace) {
+        if self.store.namespaces.has_disk_tree(namespace) {
             let _ = self.growing.packed_tags.set(pack_tags(tags).into());
         }
         if self.growing.tags.set(ids.unwrap_or_default()).is_err() {
@@ -344,7 +344,8 @@ impl FillPermit {
                 }
             }
             AbandonReason::Failed { now_ms, rest_until_ms } => {
-                self.store.rest(&key, rest_until_ms, now_ms);
+                let shard = self.store.index.shard(key.url_hash);
+                lock(shard).rest(&key, rest_until_ms, now_ms);
             }
             AbandonReason::Refused { status, until_ms } => {
                 if !self.growing.is_killed(&self.store.tags) {
@@ -393,7 +394,7 @@ impl Drop for FillPermit {
     fn drop(&mut self) {
         if !self.spent {
             let wakes = self.end(AbandonReason::Gone);
-            self.store.leave(wakes);
+            self.store.orphans.leave(wakes);
         }
     }
 }

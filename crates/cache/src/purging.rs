@@ -114,7 +114,7 @@ impl Store {
         let scope = key.session.map_or(TagScope::Public, TagScope::Session);
         let what = (DiskPurgeTarget::Url(key.url()), how);
         let note = |number| self.purge_tree(key.namespace, scope, what, Echo::First, number);
-        let filed = self.copies_on_disk(key).filter(|_| how == TagPurge::Dead);
+        let filed = self.namespaces.copies_on_disk(key).filter(|_| how == TagPurge::Dead);
         let (hit, _) = self.purge_url_in_memory(key, how, note);
         filed.iter().for_each(Filed::doom);
         hit
@@ -122,7 +122,7 @@ impl Store {
 
     /// Purges the variants in memory and on disk, and counts each once.
     fn purge_copies(&self, key: &CacheKey<'_>, how: TagPurge, note: impl FnOnce(u64)) -> u64 {
-        let filed = self.copies_on_disk(key);
+        let filed = self.namespaces.copies_on_disk(key);
         let (hit, struck) = self.purge_url_in_memory(key, how, note);
         let Some(filed) = filed else { return hit };
         if how == TagPurge::Dead {
@@ -141,7 +141,7 @@ impl Store {
         let mut struck = Vec::new();
         let hit = self.tags.purge_by(|sequence| {
             note(sequence);
-            let mut shard = lock(self.shard(key.url_hash));
+            let mut shard = lock(self.index.shard(key.url_hash));
             for growing in shard.fills.values() {
                 let own = growing.key.key();
                 let here = own.namespace == key.namespace
@@ -161,7 +161,7 @@ impl Store {
                 match how {
                     TagPurge::Dead => struck.push(shard.take(place)),
                     TagPurge::Stale => object.into_iter().for_each(|object| {
-                        object.soften();
+                        object.marks().soften();
                         struck.push(Arc::clone(object));
                     }),
                 }
@@ -194,7 +194,7 @@ impl Store {
     ) -> u64 {
         self.tags.purge_by(|sequence| {
             note(sequence);
-            self.doom_fills(|own| {
+            self.index.doom_fills(|own| {
                 let is_public = own.namespace == namespace && own.session.is_none();
                 (is_public && own.url().starts_with(start)).then_some(how)
             });
@@ -202,7 +202,7 @@ impl Store {
         });
         let mut urls = Vec::new();
         let mut part = 0;
-        while self.list(part, &mut |object| {
+        while self.index.list(part, &mut |object| {
             let is_public = object.namespace() == namespace && object.session().is_none();
             if is_public && object.url().starts_with(start) {
                 urls.push(object.url().to_vec());

@@ -145,8 +145,8 @@ impl Shard {
         let replaced = self.find(&key).map(|place| {
             let old = self.take(place);
             object.set_warmth(old.warmth());
-            if old.is_main() {
-                object.set_main();
+            if old.marks().is_main() {
+                object.marks().set_main();
             }
             old
         });
@@ -160,7 +160,7 @@ impl Shard {
             .flatten();
         let surplus = surplus.map(|place| self.take(place));
         if replaced.is_none() && self.haunts(object.hash()) {
-            object.set_main();
+            object.marks().set_main();
         }
         self.enter(object, url_hash);
         [replaced, surplus]
@@ -253,7 +253,7 @@ impl Shard {
     /// Appends a place to the queue of its object.
     fn queue(&mut self, place: u32) {
         let Some(object) = &self.entries[place as usize].object else { return };
-        let queue = if object.is_main() { &mut self.main } else { &mut self.small };
+        let queue = if object.marks().is_main() { &mut self.main } else { &mut self.small };
         queue.bytes += object.charge();
         let newest = std::mem::replace(&mut queue.newest, place);
         if newest == NONE {
@@ -270,7 +270,7 @@ impl Shard {
         let entry = &self.entries[place as usize];
         let (older, newer) = (entry.older, entry.newer);
         let Some(object) = &entry.object else { return };
-        let queue = if object.is_main() { &mut self.main } else { &mut self.small };
+        let queue = if object.marks().is_main() { &mut self.main } else { &mut self.small };
         assert!(queue.bytes >= object.charge(), "the bytes of a queue are those of its entries");
         queue.bytes -= object.charge();
         if older == NONE {
@@ -278,11 +278,12 @@ impl Shard {
         } else {
             self.entries[older as usize].newer = newer;
         }
-        let queue = if self.entries[place as usize].object.as_ref().is_some_and(|o| o.is_main()) {
-            &mut self.main
-        } else {
-            &mut self.small
-        };
+        let queue =
+            if self.entries[place as usize].object.as_ref().is_some_and(|o| o.marks().is_main()) {
+                &mut self.main
+            } else {
+                &mut self.small
+            };
         if newer == NONE {
             queue.newest = older;
         } else {
@@ -322,7 +323,7 @@ impl Shard {
             self.unqueue(place);
             if from_small {
                 object.set_warmth(0);
-                object.set_main();
+                object.marks().set_main();
             } else {
                 object.set_warmth(warmth - 1);
             }

@@ -1,25 +1,25 @@
-//! The store: shards, tags, namespaces, limits, and the operations under their locks.
+//! The store: index, tags, namespaces, limits, and what is done with several of them at once.
 
-use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, RwLock};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use bolide_http::negotiate::Coding;
 
 use crate::decisions::DecisionRing;
-use crate::disk::{DiskTier, DiskTree};
+use crate::disk::DiskTier;
 use crate::fills::failed;
 use crate::front::Front;
-use crate::growing::{Follower, GrowingObject, Waiter, Wakes};
-use crate::key::{CacheKey, KEY_SIZE_MAX, NamespaceId, SessionKey, url_hash};
+use crate::growing::{Follower, GrowingObject, Orphans};
+use crate::key::{CacheKey, KEY_SIZE_MAX, NamespaceId, url_hash};
+use crate::namespaces::Namespaces;
 use crate::object::{Object, ObjectKind, ObjectVariant, Times};
 use crate::permit::FillPermit;
-use crate::segments::Segments;
+use crate::sessions::SessionCounts;
 use crate::shard::Shard;
-use crate::stats::{Counters, NamespaceStats, StoreStats};
-use crate::tags::{TagCount, TagPurge, TagTable, TagVerdict, lock};
+use crate::stats::{Counters, StoreStats};
+use crate::store_index::{SHARDS, StoreIndex};
+use crate::tags::{TagCount, TagTable, TagVerdict, lock};
 
-const SHARDS: usize = 64;
 /// LIMIT: entries that a sweep visits under one lock.
 const SWEEP_STEP: usize = 128;
 /// LIMIT: names in the `Vary` of one URL, and their bytes.
@@ -64,21 +64,6 @@ pub enum Lookup {
     Failed(u16),
 }
 
-/// Bytes and objects of one namespace.
-#[derive(Debug, Default)]
-struct Account {
-    bytes: AtomicU64,
-    objects: AtomicU64,
-    /// LIMIT: bytes; zero means only the limit of the store.
-    limit: AtomicU64,
-    /// Requests by [`crate::DecisionClass`].
-    tally: [AtomicU64; 4],
-    /// The name of the namespace.
-    name: OnceLock<Box<[u8]>>,
-    /// The disk tree of its objects, if they survive the process.
-    tree: RwLock<Option<Arc<DiskTree>>>,
-}
-
 #[derive(Debug, Default)]
 struct Sweep {
     shard: usize,
@@ -86,30 +71,18 @@ struct Sweep {
     stripe: usize,
 }
 
-/// Counters of private objects by the hash of their session. Most sessions have none, which they
-/// show without a lock.
-const SESSION_BUCKETS: usize = 4096;
-
-fn session_bucket(session: SessionKey<'_>) -> usize {
-    url_hash(NamespaceId(0), None, session.text()) as usize % SESSION_BUCKETS
-}
-
 /// The store of a process.
 #[derive(Debug)]
 pub struct Store {
-    shards: Vec<Mutex<Shard>>,
+    pub(crate) index: StoreIndex,
     pub(crate) tags: TagTable,
     pub(crate) limits: StoreLimits,
     bytes: AtomicU64,
     pub(crate) filling: AtomicU64,
-    names: Mutex<HashMap<Vec<u8>, NamespaceId>>,
-    accounts: Segments<Account>,
-    orphans: Mutex<Vec<Waiter>>,
-    orphaned: AtomicBool,
-    victim: AtomicUsize,
+    pub(crate) namespaces: Namespaces,
+    pub(crate) orphans: Orphans,
     sweep: Mutex<Sweep>,
-    /// The number of private objects, by the hash of their session.
-    private: Vec<AtomicU32>,
+    private: SessionCounts,
     pub(crate) disk: DiskTier,
     pub(crate) counters: Counters,
     pub(crate) rings: Mutex<Vec<Arc<DecisionRing>>>,
@@ -121,18 +94,15 @@ impl Store {
     pub fn new(limits: StoreLimits, seed: u64) -> Arc<Self> {
         crate::key::set_seed(seed);
         Arc::new(Self {
-            shards: (0..SHARDS).map(|_| Mutex::new(Shard::new())).collect(),
+            index: StoreIndex::new(),
             tags: TagTable::new(),
             limits,
             bytes: AtomicU64::new(0),
             filling: AtomicU64::new(0),
-            names: Mutex::default(),
-            accounts: Segments::new(16),
-            orphans: Mutex::default(),
-            orphaned: AtomicBool::new(false),
-            victim: AtomicUsize::new(0),
+            namespaces: Namespaces::new(),
+            orphans: Orphans::default(),
             sweep: Mutex::default(),
-            private: (0..SESSION_BUCKETS).map(|_| AtomicU32::new(0)).collect(),
+            private: SessionCounts::new(),
             disk: DiskTier::default(),
             counters: Counters::default(),
             rings: Mutex::default(),
@@ -142,51 +112,31 @@ impl Store {
     /// The namespace with this name, created on its first use. It never changes.
     #[must_use]
     pub fn namespace(&self, name: &[u8]) -> NamespaceId {
-        let mut names = lock(&self.names);
-        let next = NamespaceId(names.len() as u32);
-        let id = *names.entry(name.to_vec()).or_insert(next);
-        if let Some(account) = self.accounts.make(id.0 as usize) {
-            account.name.get_or_init(|| name.into());
-        }
-        id
+        self.namespaces.id(name)
     }
 
-    /// The namespace with this name, if it exists.
-    pub(crate) fn known_namespace(&self, name: &[u8]) -> Option<NamespaceId> {
-        lock(&self.names).get(name).copied()
+    /// What its namespaces have and may have.
+    #[must_use]
+    pub const fn namespaces(&self) -> &Namespaces {
+        &self.namespaces
     }
 
-    pub(crate) fn all_namespaces(&self) -> Vec<NamespaceId> {
-        lock(&self.names).values().copied().collect()
+    /// Its entries, for the command line.
+    #[must_use]
+    pub const fn index(&self) -> &StoreIndex {
+        &self.index
     }
 
-    /// Sets the disk tree of a namespace, or none.
-    pub(crate) fn attach_tree(&self, namespace: NamespaceId, tree: Option<Arc<DiskTree>>) {
-        if let Some(account) = self.accounts.make(namespace.0 as usize)
-            && let Ok(mut place) = account.tree.write()
-        {
-            *place = tree;
-        }
+    /// Its tags, for the command line.
+    #[must_use]
+    pub const fn tags(&self) -> &TagTable {
+        &self.tags
     }
 
-    /// The disk tree of a namespace, and the namespace's name.
-    pub(crate) fn tree_of(&self, namespace: NamespaceId) -> Option<(Arc<DiskTree>, Box<[u8]>)> {
-        let account = self.accounts.get(namespace.0 as usize)?;
-        let tree = account.tree.read().ok()?.clone()?;
-        Some((tree, account.name.get()?.clone()))
-    }
-
-    /// Whether a namespace has a disk tree.
-    pub(crate) fn has_disk_tree(&self, namespace: NamespaceId) -> bool {
-        let account = self.accounts.get(namespace.0 as usize);
-        account.is_some_and(|account| account.tree.read().is_ok_and(|tree| tree.is_some()))
-    }
-
-    /// Limits the bytes of one namespace (`max_size`); 0 means only the limit of the store.
-    pub fn set_namespace_limit(&self, namespace: NamespaceId, bytes: u64) {
-        if let Some(account) = self.accounts.make(namespace.0 as usize) {
-            account.limit.store(bytes, Ordering::Relaxed);
-        }
+    /// What lies behind it on disk.
+    #[must_use]
+    pub const fn disk(&self) -> &DiskTier {
+        &self.disk
     }
 
     /// Creates the table of hits of one worker.
@@ -195,14 +145,6 @@ impl Store {
         let ring = Arc::new(DecisionRing::new());
         lock(&self.rings).push(Arc::clone(&ring));
         Front::new(Arc::clone(self), worker, ring)
-    }
-
-    pub(crate) fn shards(&self) -> &[Mutex<Shard>] {
-        &self.shards
-    }
-
-    pub(crate) fn shard(&self, url_hash: u64) -> &Mutex<Shard> {
-        &self.shards[(url_hash >> 58) as usize % SHARDS]
     }
 
     /// Looks up `key` in the index. [`Front::lookup`] searches its own table first.
@@ -224,10 +166,10 @@ impl Store {
     /// The fresh object under `key`, if there is one. It never returns a permit.
     #[must_use]
     pub fn find_fresh(&self, key: &CacheKey<'_>, now_ms: u64) -> Option<Arc<Object>> {
-        if key.session.is_some_and(|session| !self.may_have_private(session)) {
+        if key.session.is_some_and(|session| !self.private.may_have(session)) {
             return None;
         }
-        let shard = lock(self.shard(key.url_hash));
+        let shard = lock(self.index.shard(key.url_hash));
         let object = shard.at(shard.find(key)?)?.clone();
         assert!(object.is_for(key.session), "a private object answers its own session only");
         if judge(&object, &self.tags, now_ms) != Freshness::Fresh
@@ -239,18 +181,13 @@ impl Store {
         Some(object)
     }
 
-    /// Whether a session may have private objects; takes no lock.
-    fn may_have_private(&self, session: SessionKey<'_>) -> bool {
-        self.private[session_bucket(session)].load(Ordering::Relaxed) > 0
-    }
-
     fn lookup_locked(
         self: &Arc<Self>,
         key: &CacheKey<'_>,
         now_ms: u64,
         gone: &mut Option<Arc<Object>>,
     ) -> Lookup {
-        let mut shard = lock(self.shard(key.url_hash));
+        let mut shard = lock(self.index.shard(key.url_hash));
         let generation = self.tags.generation();
         let mut old = None;
         if let Some(place) = shard.find(key) {
@@ -277,7 +214,7 @@ impl Store {
                     if busy {
                         return Lookup::Stale(object, None);
                     }
-                    object.set_refreshing(true);
+                    object.marks().set_refreshing(true);
                     let permit = self.grant(&mut shard, key, generation, Some(object.clone()));
                     return Lookup::Stale(object, Some(permit));
                 }
@@ -309,10 +246,10 @@ impl Store {
     /// Removes a fill from the index. From then on a lookup may get the next permit.
     pub(crate) fn end_joining(&self, growing: &Arc<GrowingObject>) {
         let key = growing.key.key();
-        let mut shard = lock(self.shard(key.url_hash));
+        let mut shard = lock(self.index.shard(key.url_hash));
         if shard.fills.get(&key.hash).is_some_and(|other| Arc::ptr_eq(other, growing)) {
             if let Some(stale) = &growing.stale {
-                stale.set_refreshing(false);
+                stale.marks().set_refreshing(false);
             }
             shard.fills.remove(&key.hash);
         }
@@ -327,7 +264,7 @@ impl Store {
 
     /// The tags of `old`, with new references. `None` if the index does not have `old` under `key`.
     pub(crate) fn inherit_tags(&self, key: &CacheKey<'_>, old: &Arc<Object>) -> Option<Vec<u32>> {
-        let shard = lock(self.shard(key.url_hash));
+        let shard = lock(self.index.shard(key.url_hash));
         // The lock keeps it in the index, so it holds references to its tags.
         let current = shard.find(key).and_then(|place| shard.at(place));
         current.filter(|current| Arc::ptr_eq(current, old))?;
@@ -336,20 +273,16 @@ impl Store {
         Some(ids)
     }
 
-    pub(crate) fn rest(&self, key: &CacheKey<'_>, until_ms: u64, now_ms: u64) {
-        lock(self.shard(key.url_hash)).rest(key, until_ms, now_ms);
-    }
-
     /// Inserts a filled object, unless a purge hit its fill.
     pub(crate) fn put_fill(&self, object: &Arc<Object>, growing: &Arc<GrowingObject>) -> bool {
         assert!(object.is_named(&growing.key.key()), "a fill stores an object under its own key");
         if growing.is_softened() {
-            object.soften();
+            object.marks().soften();
         }
         let url_hash = growing.key.key().url_hash;
         self.charge(object);
         self.tags.count(object.tags(), object.known(), TagCount::In);
-        let mut shard = lock(self.shard(url_hash));
+        let mut shard = lock(self.index.shard(url_hash));
         // The lock is needed because a purge of the URL dooms fills under it.
         let doomed = growing.is_killed(&self.tags);
         let out = if doomed { [None, None] } else { shard.insert(Arc::clone(object), url_hash) };
@@ -368,83 +301,48 @@ impl Store {
     pub(crate) fn put(&self, object: &Arc<Object>, url_hash: u64) {
         self.charge(object);
         self.tags.count(object.tags(), object.known(), TagCount::In);
-        let out = lock(self.shard(url_hash)).insert(Arc::clone(object), url_hash);
+        let out = lock(self.index.shard(url_hash)).insert(Arc::clone(object), url_hash);
         out.iter().flatten().for_each(|object| self.let_go(object));
         self.counters.inserted.fetch_add(1, Ordering::Relaxed);
         self.make_room(object.namespace());
-    }
-
-    /// Adds a worker's counts for a namespace.
-    pub(crate) fn tally(&self, namespace: u32, counts: [u32; 4]) {
-        let Some(account) = self.accounts.make(namespace as usize) else { return };
-        for (sum, count) in account.tally.iter().zip(counts) {
-            sum.fetch_add(count.into(), Ordering::Relaxed);
-        }
     }
 
     fn charge(&self, object: &Object) {
         let bytes = object.charge();
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some(session) = object.session() {
-            self.private[session_bucket(session)].fetch_add(1, Ordering::Relaxed);
+            self.private.add(session);
         }
-        if let Some(account) = self.accounts.make(object.namespace().0 as usize) {
-            account.bytes.fetch_add(bytes, Ordering::Relaxed);
-            account.objects.fetch_add(1, Ordering::Relaxed);
-        }
+        self.namespaces.charge(object.namespace(), bytes);
     }
 
     /// Releases an object that was just removed from the index.
     pub(crate) fn let_go(&self, object: &Arc<Object>) {
         assert!(!object.is_retired(), "an object is released once");
-        object.retire();
+        object.marks().retire();
         if let Some(session) = object.session() {
-            let before = self.private[session_bucket(session)].fetch_sub(1, Ordering::Relaxed);
-            assert!(before > 0, "no private object is denied");
+            self.private.remove(session);
         }
         let bytes = object.charge();
         let before = self.bytes.fetch_sub(bytes, Ordering::Relaxed);
         assert!(before >= bytes, "the store's bytes are those of its objects");
-        if let Some(account) = self.accounts.get(object.namespace().0 as usize) {
-            let before = account.bytes.fetch_sub(bytes, Ordering::Relaxed);
-            let objects = account.objects.fetch_sub(1, Ordering::Relaxed);
-            assert!(before >= bytes && objects > 0, "an account has the sum of its objects");
-        }
+        self.namespaces.release(object.namespace(), bytes);
         self.tags.count(object.tags(), object.known(), TagCount::Out);
         object.tags().for_each(|id| self.tags.release(id));
     }
 
     /// Evicts until the store and the namespace are within their limits.
     fn make_room(&self, namespace: NamespaceId) {
-        self.evict_while(|| self.bytes.load(Ordering::Relaxed) > self.limits.bytes, Shard::evict);
-        let Some(account) = self.accounts.get(namespace.0 as usize) else { return };
-        let limit = account.limit.load(Ordering::Relaxed);
-        if limit > 0 {
-            self.evict_while(
-                || account.bytes.load(Ordering::Relaxed) > limit,
-                |shard| shard.evict_of(namespace),
-            );
-        }
-    }
-
-    fn evict_while(
-        &self,
-        full: impl Fn() -> bool,
-        evict: impl Fn(&mut Shard) -> Option<Arc<Object>>,
-    ) {
-        let mut fruitless = 0;
-        while fruitless < SHARDS && full() {
-            let shard = self.victim.fetch_add(1, Ordering::Relaxed) % SHARDS;
-            let victim = evict(&mut lock(&self.shards[shard]));
-            match victim {
-                Some(object) => {
-                    self.let_go(&object);
-                    self.counters.evicted.fetch_add(1, Ordering::Relaxed);
-                    fruitless = 0;
-                }
-                None => fruitless += 1,
-            }
-        }
+        let release = |object: &Arc<Object>| {
+            self.let_go(object);
+            self.counters.evicted.fetch_add(1, Ordering::Relaxed);
+        };
+        self.index.evict_while(|| self.bytes() > self.limits.bytes, Shard::evict, release);
+        self.index.evict_while(
+            || self.namespaces.is_over(namespace),
+            |shard| shard.evict_of(namespace),
+            release,
+        );
     }
 
     /// Adds a compressed variant of an object, after [`Object::claim_variant`]. False if the object
@@ -456,7 +354,7 @@ impl Store {
         variant: ObjectVariant,
     ) -> bool {
         let url = url_hash(object.namespace(), object.session(), object.url());
-        let mut shard = lock(self.shard(url));
+        let mut shard = lock(self.index.shard(url));
         if object.is_retired() {
             return false;
         }
@@ -466,11 +364,9 @@ impl Store {
             return false;
         }
         let bytes = object.add_variant(coding, variant);
-        shard.enlarge(object.is_main(), bytes);
+        shard.enlarge(object.marks().is_main(), bytes);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        if let Some(account) = self.accounts.get(object.namespace().0 as usize) {
-            account.bytes.fetch_add(bytes, Ordering::Relaxed);
-        }
+        self.namespaces.enlarge(object.namespace(), bytes);
         drop(shard);
         self.make_room(object.namespace());
         true
@@ -514,7 +410,7 @@ impl Store {
         let (mut left, mut shards) = (budget, 0);
         while left > 0 && shards < SHARDS {
             let mut gone = Vec::new();
-            let mut shard = lock(&self.shards[sweep.shard]);
+            let mut shard = lock(&self.index.shards()[sweep.shard]);
             let places = shard.places() as u32;
             let end = places.min(sweep.place.saturating_add(SWEEP_STEP.min(left) as u32));
             for place in sweep.place..end {
@@ -524,7 +420,7 @@ impl Store {
                     Freshness::Old => now_ms >= object.times().error_until_ms(),
                     Freshness::Fresh | Freshness::Stale => false,
                 };
-                if useless && !object.is_refreshing() {
+                if useless && !object.marks().is_refreshing() {
                     gone.push(shard.take(place));
                 }
             }
@@ -543,44 +439,10 @@ impl Store {
         freed
     }
 
-    /// Purges the fills in progress for which `what` returns a purge.
-    pub(crate) fn doom_fills(&self, what: impl Fn(&CacheKey<'_>) -> Option<TagPurge>) {
-        for shard in &self.shards {
-            for growing in lock(shard).fills.values() {
-                match what(&growing.key.key()) {
-                    Some(TagPurge::Dead) => growing.doom(),
-                    Some(TagPurge::Stale) => growing.soften(),
-                    None => {}
-                }
-            }
-        }
-    }
-
     /// No fill in progress began before this generation.
     #[must_use]
     pub fn floor(&self) -> u64 {
-        let mut floor = self.tags.generation();
-        for shard in &self.shards {
-            let shard = lock(shard);
-            floor = shard.fills.values().map(|fill| fill.generation).fold(floor, u64::min);
-        }
-        floor
-    }
-
-    pub(crate) fn leave(&self, waiters: Wakes) {
-        if !waiters.0.is_empty() {
-            lock(&self.orphans).extend(waiters.0);
-            self.orphaned.store(true, Ordering::Release);
-        }
-    }
-
-    pub(crate) fn poll_orphans(&self) -> Wakes {
-        if !self.orphaned.load(Ordering::Acquire) {
-            return Wakes::default();
-        }
-        let mut orphans = lock(&self.orphans);
-        self.orphaned.store(false, Ordering::Release);
-        Wakes(std::mem::take(&mut *orphans))
+        self.index.floor(self.tags.generation())
     }
 
     /// The purge generation; every purge increments it.
@@ -606,62 +468,12 @@ impl Store {
         // The upper half counts earlier processes with the same disk trees, see `begin_at`.
         let generation = self.tags.generation();
         stats.purges = (generation & u64::from(u32::MAX)) - u64::from(generation >> 32 == 0);
-        for shard in &self.shards {
+        for shard in self.index.shards() {
             let shard = lock(shard);
             stats.objects += shard.count() as u64;
             stats.fills += shard.fills.len() as u64;
         }
         stats
-    }
-
-    /// All namespaces with their figures.
-    #[must_use]
-    pub fn namespaces(&self) -> Vec<NamespaceStats> {
-        let names = lock(&self.names);
-        let mut all: Vec<_> = names
-            .iter()
-            .map(|(name, &id)| {
-                let account = self.accounts.get(id.0 as usize);
-                let read = |of: fn(&Account) -> &AtomicU64| {
-                    account.map_or(0, |account| of(account).load(Ordering::Relaxed))
-                };
-                NamespaceStats {
-                    id,
-                    name: name.clone(),
-                    bytes: read(|a| &a.bytes),
-                    objects: read(|a| &a.objects),
-                    limit: read(|a| &a.limit),
-                    hits: read(|a| &a.tally[0]),
-                    stale: read(|a| &a.tally[1]),
-                    misses: read(|a| &a.tally[2]),
-                    passes: read(|a| &a.tally[3]),
-                }
-            })
-            .collect();
-        all.sort_unstable_by(|a, b| a.name.cmp(&b.name));
-        all
-    }
-
-    /// Visits the objects of one part of the index, in no order; false past the last part. For
-    /// `bolide cache list`, one part per turn.
-    pub fn list(&self, part: usize, visit: &mut impl FnMut(&Arc<Object>)) -> bool {
-        let Some(shard) = self.shards.get(part) else { return false };
-        let shard = lock(shard);
-        (0..shard.places() as u32).filter_map(|place| shard.at(place)).for_each(visit);
-        true
-    }
-
-    /// All variants of the URL of `key`, for the command line.
-    #[must_use]
-    pub fn copies(&self, key: &CacheKey<'_>) -> Vec<Arc<Object>> {
-        let shard = lock(self.shard(key.url_hash));
-        shard.copies(key).into_iter().filter_map(|place| shard.at(place).cloned()).collect()
-    }
-
-    /// The tags of an object as text. It scans the whole table, so it is for the command line only.
-    #[must_use]
-    pub fn tag_texts(&self, object: &Object) -> Vec<Vec<u8>> {
-        self.tags.texts(&object.tags().collect::<Vec<_>>())
     }
 
     /// The freshness of an object at `now_ms`, for the command line.

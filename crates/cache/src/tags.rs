@@ -136,7 +136,7 @@ struct Recent {
 
 /// All tags of the process.
 #[derive(Debug)]
-pub(crate) struct TagTable {
+pub struct TagTable {
     stripes: [Mutex<HashMap<Box<[u8]>, u32>>; STRIPES],
     slots: Segments<TagSlot>,
     next: AtomicU32,

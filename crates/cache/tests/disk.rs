@@ -56,7 +56,7 @@ fn start(disk: &mut Disk) -> Process {
     let store = Store::new(limits, 1);
     let site = store.namespace(b"zone:one");
     let settings = settings();
-    let tree = store.tree(&settings);
+    let tree = store.disk().tree(&settings);
     store.set_trees(&[(settings, Arc::clone(&tree), vec![site])]);
     if disk.journal.is_empty() {
         disk.journal = journal::head(5).to_vec();
@@ -81,7 +81,7 @@ fn start(disk: &mut Disk) -> Process {
 impl Process {
     /// Does the work of the disk writer.
     fn write(&self, disk: &mut Disk) {
-        self.store.flush_purges(|tree| {
+        self.store.disk().flush_purges(|tree| {
             let append = |_: &mut FileRef, bytes: &[u8]| -> Result<(), ()> {
                 disk.journal.extend_from_slice(bytes);
                 Ok(())
@@ -202,9 +202,9 @@ fn a_file_of_another_key_or_another_cache_is_not_served() {
     let (a, b) = (keys(process.site, "/a"), keys(process.site, "/b"));
     fill(missed(process.look(&mut disk, &a.public())), &[], "of a");
     process.write(&mut disk);
-    let path = process.store.disk_query(&a.public()).unwrap().path();
+    let path = process.store.namespaces().disk_query(&a.public()).unwrap().path();
     let moved = disk.files[&path].clone();
-    let disk_query = process.store.disk_query(&b.public()).unwrap();
+    let disk_query = process.store.namespaces().disk_query(&b.public()).unwrap();
     disk.files.insert(disk_query.path(), moved.clone());
     drop(missed(process.look(&mut disk, &b.public())));
     assert!(!disk.files.contains_key(&disk_query.path()), "it is taken away");
@@ -275,20 +275,20 @@ fn what_becomes_due_while_a_journal_is_made_anew_stays_due() {
 fn two_who_write_the_same_purge_leave_the_next_one_unwritten() {
     let mut disk = Disk::default();
     let Process { store, site, .. } = start(&mut disk);
-    assert!(!store.has_unwritten_purges());
+    assert!(!store.disk().has_unwritten_purges());
     store.purge_all(site, TagPurge::Dead);
     // Another worker does the same meanwhile.
-    store.flush_purges(|_| store.flush_purges(|_| {}));
-    assert!(!store.has_unwritten_purges());
+    store.disk().flush_purges(|_| store.disk().flush_purges(|_| {}));
+    assert!(!store.disk().has_unwritten_purges());
     store.purge_all(site, TagPurge::Dead);
-    assert!(store.has_unwritten_purges(), "the purge is not acknowledged yet");
+    assert!(store.disk().has_unwritten_purges(), "the purge is not acknowledged yet");
     // A purge that comes during a write is not part of it.
-    store.flush_purges(|_| {
+    store.disk().flush_purges(|_| {
         store.purge_all(site, TagPurge::Dead);
     });
-    assert!(store.has_unwritten_purges());
-    store.flush_purges(|_| {});
-    assert!(!store.has_unwritten_purges());
+    assert!(store.disk().has_unwritten_purges());
+    store.disk().flush_purges(|_| {});
+    assert!(!store.disk().has_unwritten_purges());
 }
 
 #[derive(Clone, Debug)]
@@ -400,7 +400,7 @@ proptest! {
                 }
                 Op::Restart => {
                     // A purge is acknowledged only after it is in the journal.
-                    process.store.flush_purges(|tree| {
+                    process.store.disk().flush_purges(|tree| {
                         let append = |_: &mut FileRef, bytes: &[u8]| -> Result<(), ()> {
                             disk.journal.extend_from_slice(bytes);
                             Ok(())

@@ -311,7 +311,7 @@ fn end(store: &Store, fills: Vec<Fill>, mut waiting: HashMap<u64, Waiting>, fron
         waiting.remove(&waiter.exchange);
     }
     assert!(waiting.is_empty(), "stranded");
-    let bytes: u64 = store.namespaces().iter().map(|account| account.bytes).sum();
+    let bytes: u64 = store.namespaces().stats().iter().map(|account| account.bytes).sum();
     assert_eq!(bytes, store.bytes());
     assert!(store.bytes() <= 9000);
     for _ in 0..256 {

@@ -94,7 +94,7 @@ fn a_filled_object_is_a_hit_with_all_that_it_said() {
         assert_eq!(object.body().unwrap(), "body");
         assert_eq!((object.etag(), object.last_modified()), (Some(&b"\"e\""[..]), Some(5)));
         assert_eq!((object.status(), object.url(), object.session()), (200, &b"/"[..], None));
-        assert_eq!(store.tag_texts(&object), [&b""[..], b"x", b"y"]);
+        assert_eq!(store.tags().texts_of(&object), [&b""[..], b"x", b"y"]);
         assert_eq!(object.piece_at(1).unwrap(), "ody");
         assert!(object.piece_at(4).is_none());
     }
@@ -465,7 +465,7 @@ fn bytes_stay_within_the_limits_of_store_and_namespace() {
     let store = store();
     let mut front = store.front(0);
     let (large, small) = (store.namespace(b"a"), store.namespace(b"b"));
-    store.set_namespace_limit(small, 50_000);
+    store.namespaces().set_limit(small, 50_000);
     for index in 0..2000 {
         for site in [large, small] {
             let keys = url(site, &format!("/{index}"));
@@ -474,7 +474,7 @@ fn bytes_stay_within_the_limits_of_store_and_namespace() {
             assert!(store.bytes() <= 1 << 20);
         }
     }
-    let accounts = store.namespaces();
+    let accounts = store.namespaces().stats();
     assert!(accounts[1].bytes <= 50_000 && accounts[1].objects >= 20);
     assert!(accounts[0].bytes > 900_000);
     assert_eq!(accounts.iter().map(|a| a.bytes).sum::<u64>(), store.bytes());

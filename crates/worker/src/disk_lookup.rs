@@ -13,7 +13,7 @@ const HEAD_READ: usize = 16 * 1024;
 /// Writes purges to the journals. Every thread that purged calls it before it acknowledges the
 /// purge. The disk writer logs and repeats what fails; no later process trusts the files before.
 pub fn write_purges(io: &mut impl Io, store: &Store) {
-    store.flush_purges(|tree| {
+    store.disk().flush_purges(|tree| {
         let _ = flush(io, tree);
     });
 }

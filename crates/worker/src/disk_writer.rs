@@ -138,7 +138,7 @@ impl<I: Io> DiskWriter<I> {
     /// Opens the trees that are new and lets go of those that are not named any more.
     pub fn settle(&mut self, now: Now) {
         self.now = now;
-        let trees = self.store.trees();
+        let trees = self.store.disk().trees();
         self.charges.retain(|charge| trees.iter().any(|tree| Arc::ptr_eq(tree, &charge.tree)));
         let is_known = |tree: &Arc<DiskTree>| {
             self.charges.iter().any(|charge| Arc::ptr_eq(&charge.tree, tree))

@@ -35,7 +35,7 @@ impl KeptAnswers {
     /// Writes purges to the journals before they are acknowledged.
     #[inline]
     pub(crate) fn note_purges(&mut self, io: &mut impl Io) {
-        if self.front.as_ref().is_some_and(|front| front.store().has_unwritten_purges()) {
+        if self.front.as_ref().is_some_and(|front| front.store().disk().has_unwritten_purges()) {
             self.write_purges(io);
         }
     }
@@ -59,7 +59,7 @@ impl KeptAnswers {
             front.store().sweep(64, now.unix_millis);
         }
         let wakes = front.poll_orphans();
-        if front.store().take_call() {
+        if front.store().disk().take_call() {
             self.disk_writer.ring();
         }
         Some(wakes)

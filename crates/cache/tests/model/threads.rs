@@ -370,7 +370,7 @@ fn end(world: &World) {
         assert!(!matches!(found, Lookup::Join(_)), "a permit is lost");
     }
     assert!(store.front(0).poll_orphans().0.is_empty());
-    let bytes: u64 = store.namespaces().iter().map(|account| account.bytes).sum();
+    let bytes: u64 = store.namespaces().stats().iter().map(|account| account.bytes).sum();
     assert_eq!(bytes, store.bytes());
     for _ in 0..256 {
         store.sweep(100_000, u64::MAX - 1);

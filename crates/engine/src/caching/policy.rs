@@ -281,7 +281,7 @@ impl CacheNamespaces {
     pub(crate) fn new(http: &Http, store: Arc<Store>) -> Self {
         let zones = http.cache_zones.iter().map(|zone| {
             let id = store.namespace(&[b"zone:", zone.name.as_bytes()].concat());
-            store.set_namespace_limit(id, zone.max_size.unwrap_or(0));
+            store.namespaces().set_limit(id, zone.max_size.unwrap_or(0));
             id
         });
         let zones: Vec<_> = zones.collect();
@@ -304,7 +304,7 @@ impl CacheNamespaces {
                 inactive: zone.inactive.as_secs(),
                 min_free: zone.min_free,
             };
-            let tree = store.tree(&settings);
+            let tree = store.disk().tree(&settings);
             trees.push((settings, tree, vec![*id]));
         }
         let page_tree = http.page_store.path.as_ref().map(|path| {
@@ -315,7 +315,7 @@ impl CacheNamespaces {
                 inactive: http.page_store.inactive.as_secs(),
                 min_free: 0,
             };
-            let tree = store.tree(&settings);
+            let tree = store.disk().tree(&settings);
             trees.push((settings, Arc::clone(&tree), pages.clone()));
             tree
         });

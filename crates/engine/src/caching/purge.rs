@@ -292,7 +292,7 @@ fn tell_figures(
     ctx: &StepCtx<'_>,
 ) -> NextStep {
     let Some(kept) = site.kept() else { return NextStep::Fail(404) };
-    let all = kept.store.namespaces();
+    let all = kept.store.namespaces().stats();
     let own = all.iter().find(|one| one.id == space);
     let (hits, objects) = own.map_or((0, 0), |one| (one.hits, one.objects));
     let name = site.server(request.server).name.escape_default().to_string();

@@ -62,7 +62,7 @@ pub fn entry(one: &Candidate) -> Json {
 #[must_use]
 pub fn stats(store: &Store, spaces: &[ExplainSpace]) -> Json {
     let stats = store.stats();
-    let all = store.namespaces();
+    let all = store.namespaces().stats();
     let find = |space: &ExplainSpace| all.iter().find(|one| one.id == space.id);
     let parts: Vec<_> = spaces.iter().filter_map(|space| Some((space, find(space)?))).collect();
     let part = |(space, one): &(&ExplainSpace, &NamespaceStats)| {

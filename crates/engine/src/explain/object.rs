@@ -92,7 +92,7 @@ impl Candidate {
             vary,
             is_private: object.session().is_some(),
             freshness: store.judge(object, now_ms),
-            purged_by: store.purged_by(object),
+            purged_by: store.tags().purged_by(object),
             is_softly_purged: object.is_softly_purged(),
             status: object.failed_status().unwrap_or_else(|| object.status()),
             age: times.age_seconds(now_ms),
@@ -103,7 +103,7 @@ impl Candidate {
             variants: Coding::ALL.into_iter().filter_map(form).collect(),
             tags,
             hits: object.hits(),
-            is_on_disk: store.is_on_disk(object),
+            is_on_disk: store.namespaces().is_on_disk(object),
             etag: object.etag().unwrap_or_default().to_vec(),
         }
     }
@@ -118,16 +118,16 @@ pub(super) fn candidates(
     now_ms: u64,
 ) -> Vec<Candidate> {
     let public = keys.public();
-    let mut all: Vec<Arc<Object>> = store.copies(&public);
+    let mut all: Vec<Arc<Object>> = store.index().copies(&public);
     let private = SessionKey::new(session).map(|session| keys.private(session));
     if let Some(key) = &private {
-        all.splice(0..0, store.copies(key));
+        all.splice(0..0, store.index().copies(key));
     }
     let is_own =
         |object: &Object| object.vary() == public.vary() && object.kind() == ObjectKind::Content;
     all.truncate(CANDIDATES_MAX);
     let tags = match tells_tags {
-        true => store.tag_texts_of(&all),
+        true => store.tags().texts_of_all(&all),
         false => vec![Vec::new(); all.len()],
     };
     let shown = all.iter().zip(tags);

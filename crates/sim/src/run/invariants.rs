@@ -22,7 +22,7 @@ pub(super) fn check(
     if !orphans.is_empty() {
         wrong.push(format!("nobody wakes {orphans:?}"));
     }
-    let accounts = store.namespaces();
+    let accounts = store.namespaces().stats();
     let bytes: u64 = accounts.iter().map(|account| account.bytes).sum();
     let counted: u64 = accounts.iter().map(|account| account.objects).sum();
     if bytes != store.bytes() || bytes > bytes_max || counted != stats.objects {
@@ -70,7 +70,7 @@ type Content = (String, Vec<u8>, Option<Vec<u8>>);
 fn contents(store: &Store) -> Vec<Content> {
     let mut found = Vec::new();
     let mut part = 0;
-    while store.list(part, &mut |object| {
+    while store.index().list(part, &mut |object| {
         if object.kind() == ObjectKind::Content {
             let body: Vec<u8> = object.pieces().flatten().copied().collect();
             let url = String::from_utf8_lossy(object.url()).into_owned();

@@ -44,7 +44,7 @@ impl<I: Io> DiskWriter<I> {
     /// this process counts from before it is used.
     pub(super) fn open(&mut self, trees: Vec<Arc<DiskTree>>) {
         // What this process has purged before it was told of them hits them as well.
-        let are_late = self.store.has_purged();
+        let are_late = self.store.disk().has_purged();
         let mut opened = Vec::new();
         trees.iter().filter(|_| are_late).for_each(|tree| tree.note_missed_purges());
         for tree in trees {
@@ -252,7 +252,7 @@ impl<I: Io> DiskWriter<I> {
                 charge.tree.open(file, seal, replay);
                 (charge.read, charge.lock) = (size, lock);
                 self.turn_on(charge);
-                for tree in self.store.trees() {
+                for tree in self.store.disk().trees() {
                     tree.note(&JournalEntry::Start(start), self.now.unix_millis);
                     if !Arc::ptr_eq(&tree, &charge.tree) && flush(&mut self.io, &tree).is_ok() {
                         let _ = self.sync(&tree);

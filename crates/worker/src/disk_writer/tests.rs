@@ -62,7 +62,7 @@ impl Life {
         let store = Store::new(StoreLimits::default(), 1);
         let site = store.namespace(b"zone:one");
         let settings = settings(root);
-        let tree = store.tree(&settings);
+        let tree = store.disk().tree(&settings);
         store.set_trees(&[(settings, Arc::clone(&tree), vec![site])]);
         // No two processes seal their journals alike.
         let seed = LIVES.fetch_add(1, Ordering::Relaxed);
@@ -91,13 +91,13 @@ impl Life {
         let _ = permit.append(Bytes::from_static(b"of a"));
         assert!(permit.commit().object.is_some());
         self.disk_writer.finish(Now::default());
-        let path = self.store.disk_query(&keys.public()).unwrap().path();
+        let path = self.store.namespaces().disk_query(&keys.public()).unwrap().path();
         PathBuf::from(String::from_utf8(path).unwrap())
     }
 
     /// What its workers and its disk writer do next.
     fn go_on(&mut self) {
-        self.store.flush_purges(|tree| flush(&mut Epoll::new().unwrap(), tree).unwrap());
+        self.store.disk().flush_purges(|tree| flush(&mut Epoll::new().unwrap(), tree).unwrap());
         self.disk_writer.step(Now::default());
     }
 
@@ -179,7 +179,7 @@ fn a_purge_while_no_configuration_names_a_shelf_hits_what_lies_there() {
     life.store.set_trees(&[]);
     life.disk_writer.settle(Now::default());
     life.store.purge_all(life.site, TagPurge::Dead);
-    life.tree = life.store.tree(&settings);
+    life.tree = life.store.disk().tree(&settings);
     life.store.set_trees(&[(settings, Arc::clone(&life.tree), vec![life.site])]);
     life.disk_writer.settle(Now::default());
     assert!(life.tree.is_open());
@@ -199,7 +199,7 @@ fn such_a_purge_is_remembered_when_another_shelf_is_opened_in_between() {
     // Purges are counted from a new number then.
     for root in [&other.0, &directory.0] {
         let settings = settings(root);
-        life.tree = life.store.tree(&settings);
+        life.tree = life.store.disk().tree(&settings);
         life.store.set_trees(&[(settings, Arc::clone(&life.tree), vec![life.site])]);
         life.disk_writer.settle(Now::default());
         assert!(life.tree.is_open());
