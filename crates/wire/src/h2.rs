@@ -24,10 +24,12 @@ mod frame;
 pub mod fuzz;
 mod head;
 mod headers;
+mod output;
 mod recv;
 mod replay;
 mod send;
 mod streams;
+mod windows;
 
 pub use frame::code;
 pub use fuzz::fuzz;
@@ -39,19 +41,18 @@ use bolide_base::limits::{
     BODY_WINDOW, CONN_WINDOW, FIELDS_MAX, HEAD_SIZE_MAX, STREAMS_PER_CONN_MAX,
 };
 use bolide_http::Scheme;
-use bytes::Bytes;
 
 use crate::conn::UNBOUND;
-use crate::hpack::{HpackDecoder, HpackEncoder};
-use crate::sched::{Priority, Sched};
+use crate::hpack::HpackDecoder;
+use crate::sched::Priority;
 use crate::{Awaiting, ConnError, StreamId, StreamOwner, WireEvent};
 use abuse::Abuse;
-use frame::{FrameKind, WINDOW_INITIAL};
-use replay::{ReplayH2, Responses};
+use frame::WINDOW_INITIAL;
+use output::H2Output;
+use replay::ReplayH2;
 use streams::{Closed, H2Sending, H2Streams, HeldHead, Receiving};
+use windows::ConnRecvWindow;
 
-/// LIMIT: capacity that the queue keeps between uses.
-const QUEUE_KEPT: usize = 8192;
 /// LIMIT: priorities kept for streams that are not open yet (RFC 9218 §7.1).
 const EARLY_MAX: usize = 16;
 
@@ -126,6 +127,13 @@ struct Partial {
     ends: bool,
 }
 
+impl Partial {
+    /// Data bytes of a stream that are on their way.
+    fn coming(&self, stream: StreamId) -> u32 {
+        if self.stream == Some(stream) { self.data } else { 0 }
+    }
+}
+
 /// An incomplete field block.
 #[derive(Debug)]
 struct Block {
@@ -144,12 +152,8 @@ struct Flow {
     send: u32,
     /// The initial window of new streams for sending.
     send_initial: u32,
-    /// The peer's `SETTINGS_MAX_FRAME_SIZE`.
-    frame_size: u32,
     /// The connection window for receiving.
-    recv: u32,
-    /// Consumed bytes that no WINDOW_UPDATE has returned yet.
-    credit: u32,
+    recv: ConnRecvWindow,
     /// The initial window of new streams for receiving. Until the peer has acknowledged a smaller
     /// one than the default, it may open no stream with a body.
     recv_initial: u32,
@@ -166,25 +170,19 @@ pub struct H2Conn {
     last_taken: u32,
     /// The time of the first bytes.
     started: Option<Instant>,
-    /// Control frames queued since the last transmit.
-    control_queued: u32,
     requests: u64,
     flow: Flow,
     partial: Partial,
     block: Option<Box<Block>>,
     decoder: HpackDecoder,
-    encoder: HpackEncoder,
+    output: H2Output,
     streams: H2Streams,
-    sched: Sched,
-    /// Control frames and response heads, in the order in which they must be sent.
-    queue: Vec<u8>,
     /// Streams whose `END_STREAM` is in the queue.
     ended: Vec<StreamId>,
     /// Events that arose outside `receive` and `transmit`.
     deferred: Vec<WireEvent>,
     early: Vec<(u32, Priority)>,
     known_requests: ReplayH2,
-    known_responses: Responses,
     abuse: Abuse,
 }
 
@@ -205,28 +203,22 @@ impl H2Conn {
             last_seen: 0,
             last_taken: 0,
             started: None,
-            control_queued: 0,
             requests: 0,
             flow: Flow {
                 send: WINDOW_INITIAL,
                 send_initial: WINDOW_INITIAL,
-                frame_size: *frame::FRAME_SIZES.start(),
-                recv: CONN_WINDOW,
-                credit: 0,
+                recv: ConnRecvWindow::new(),
                 recv_initial: WINDOW_INITIAL,
             },
             partial: Partial::default(),
             block: None,
             decoder: HpackDecoder::default(),
-            encoder: HpackEncoder::new(),
+            output: H2Output::new(),
             streams: H2Streams::default(),
-            sched: Sched::new(),
-            queue: Vec::new(),
             ended: Vec::new(),
             deferred: Vec::new(),
             early: Vec::new(),
             known_requests: ReplayH2::default(),
-            known_responses: Responses::default(),
             abuse: Abuse::default(),
         }
     }
@@ -282,28 +274,10 @@ impl H2Conn {
     /// The owner reads the request body from now on: the peer may send `window` bytes ahead of it.
     pub fn body_wanted(&mut self, stream: StreamId, window: u32) {
         let Some(slot) = self.streams.slot(stream) else { return };
-        self.streams.at(slot).recv_full = window.min(CONN_WINDOW);
-        self.open_window(slot);
-    }
-
-    /// Raises the window of a wanted body to its full size.
-    fn open_window(&mut self, slot: u32) {
+        let (id, coming) = (self.streams.id(slot), self.partial.coming(stream));
         let wanted = self.streams.at(slot);
-        // By `content-length` the rest may fit into the window that the peer has already.
-        let told = i64::from(wanted.recv_window);
-        let fits = i64::try_from(wanted.recv_left).is_ok_and(|left| left <= told);
-        if fits || wanted.receiving == Receiving::Ended {
-            return;
-        }
-        let full = i64::from(wanted.recv_full);
-        match u32::try_from(full - self.granted(slot)) {
-            Ok(missing @ 1..) => {
-                let credit = missing + std::mem::take(&mut self.streams.at(slot).recv_credit);
-                self.widen(slot, credit);
-            }
-            // The peer may wait for credit that nothing else would return.
-            _ => self.credit_stream(slot, 0),
-        }
+        wanted.recv_full = window.min(CONN_WINDOW);
+        wanted.open_window(id, coming, &mut self.output);
     }
 
     /// Resets a stream. The next `receive` or `transmit` reports its `Reset` event.
@@ -313,7 +287,7 @@ impl H2Conn {
         if let Some(user) = self.drop_stream(slot, Closed::ByUs) {
             self.deferred.push(WireEvent::Reset { user });
         }
-        frame::push_u32(self.control(), FrameKind::RstStream, id, code);
+        self.output.reset(id, code);
     }
 
     /// Shuts the connection down gracefully: no new streams; open ones are served.
@@ -324,18 +298,17 @@ impl H2Conn {
         self.is_going_away = true;
         // RFC 9113 §3.4: the first frame that the peer expects is our SETTINGS, not a GOAWAY.
         if self.phase != Phase::New {
-            let last = self.last_taken;
-            frame::push_goaway(self.control(), last, code::NO_ERROR);
+            self.output.goaway(self.last_taken, code::NO_ERROR);
         }
     }
 
     /// Whether `transmit` would append bytes or report events.
     #[must_use]
     pub fn has_output(&self) -> bool {
-        !self.queue.is_empty()
+        !self.output.is_empty()
             || !self.deferred.is_empty()
             || !self.ended.is_empty()
-            || (self.flow.send > 0 && !self.sched.is_empty())
+            || (self.flow.send > 0 && !self.streams.sched.is_empty())
     }
 
     /// Whether no response is outstanding.
@@ -369,107 +342,29 @@ impl H2Conn {
             return;
         }
         self.streams.shrink();
-        self.sched.shrink();
         self.decoder.shrink();
-        self.encoder.shrink();
         self.known_requests.shrink();
-        self.known_responses.shrink();
-        self.queue = Vec::new();
+        self.output.shrink();
         self.ended = Vec::new();
         self.deferred = Vec::new();
     }
 
-    /// Returns the queue for one more control frame.
-    fn control(&mut self) -> &mut Vec<u8> {
-        self.control_queued += 1;
-        &mut self.queue
-    }
-
     /// Counts `bytes` of a stream as consumed.
     fn give_back(&mut self, slot: u32, bytes: u32) {
+        let (id, coming) = (self.streams.id(slot), self.partial.coming(self.streams.name(slot)));
         let stream = self.streams.at(slot);
         debug_assert!(bytes <= stream.outstanding, "only reported bytes are consumed");
         stream.outstanding -= bytes;
-        self.credit_stream(slot, bytes);
-        self.credit_conn(bytes);
-    }
-
-    /// Sends a `WINDOW_UPDATE` for a stream once the consumed bytes exceed half of its window. A
-    /// peer gets no more credit than it had.
-    fn credit_stream(&mut self, slot: u32, bytes: u32) {
-        self.streams.at(slot).recv_credit += bytes;
-        let half = (self.granted(slot) / 2).max(0);
-        let stream = self.streams.at(slot);
-        // A peer that has ended its side needs no window, and a body that nothing reads gets none:
-        // its stream is reset behind the response.
-        let is_over = stream.receiving == Receiving::Ended || stream.discards;
-        if i64::from(stream.recv_credit) <= half || is_over {
-            return;
-        }
-        let credit = std::mem::take(&mut stream.recv_credit);
-        self.widen(slot, credit);
-    }
-
-    /// The window of a stream if all received bytes were consumed and credited.
-    fn granted(&mut self, slot: u32) -> i64 {
-        let is_coming = self.partial.stream == Some(self.streams.name(slot));
-        let coming = if is_coming { self.partial.data } else { 0 };
-        let stream = self.streams.at(slot);
-        let parts = [stream.recv_credit, stream.outstanding, coming];
-        i64::from(stream.recv_window) + parts.map(i64::from).iter().sum::<i64>()
-    }
-
-    /// Grants the peer `credit` more bytes on a stream.
-    fn widen(&mut self, slot: u32, credit: u32) {
-        let stream = self.streams.at(slot);
-        stream.recv_window = stream.recv_window.saturating_add_unsigned(credit);
-        let id = self.streams.id(slot);
-        frame::push_u32(self.control(), FrameKind::WindowUpdate, id, credit);
-    }
-
-    fn credit_conn(&mut self, bytes: u32) {
-        self.flow.credit += bytes;
-        debug_assert!(
-            self.flow.recv + self.flow.credit <= CONN_WINDOW,
-            "every received byte is credited once"
-        );
-        if self.flow.credit > CONN_WINDOW / 2 {
-            let credit = std::mem::take(&mut self.flow.credit);
-            self.flow.recv += credit;
-            frame::push_u32(self.control(), FrameKind::WindowUpdate, 0, credit);
-        }
+        stream.credit(id, bytes, coming, &mut self.output);
+        self.flow.recv.credit(bytes, &mut self.output);
     }
 
     /// Removes a stream. Returns the owner if it needs a `Reset` event.
     fn drop_stream(&mut self, slot: u32, why: Closed) -> Option<StreamOwner> {
-        let stream = self.streams.at(slot);
-        let unread = stream.outstanding;
-        if std::mem::take(&mut stream.is_scheduled) {
-            self.sched.remove(slot);
-        }
-        self.credit_conn(unread);
+        let unread = self.streams.at(slot).outstanding;
+        self.streams.unschedule(slot);
+        self.flow.recv.credit(unread, &mut self.output);
         self.streams.remove(slot, why)
-    }
-
-    /// Schedules a stream if it could write.
-    fn schedule(&mut self, slot: u32) {
-        let id = self.streams.id(slot);
-        let stream = self.streams.at(slot);
-        if stream.is_ready() && !stream.is_scheduled {
-            stream.is_scheduled = true;
-            self.sched.insert(slot, u64::from(id), stream.priority);
-        }
-    }
-
-    /// Reports body bytes to the owner of the stream, or keeps them until it is bound.
-    fn deliver(&mut self, slot: u32, data: &[u8], events: &mut Vec<WireEvent>) {
-        let bytes = Bytes::copy_from_slice(data);
-        let stream = self.streams.at(slot);
-        stream.outstanding += data.len() as u32;
-        match stream.user {
-            UNBOUND => stream.held.get_or_insert_default().bytes.push(bytes),
-            user => events.push(WireEvent::Body { user, bytes }),
-        }
     }
 
     /// Fails the connection: every owner gets a `Reset` event, and GOAWAY is the last frame.
@@ -482,8 +377,7 @@ impl H2Conn {
         }
         self.ended.clear();
         self.block = None;
-        let last = self.last_taken;
-        frame::push_goaway(self.control(), last, error.code as u32);
+        self.output.goaway(self.last_taken, error.code as u32);
         self.phase = Phase::Dead;
     }
 
@@ -514,7 +408,7 @@ impl H2Conn {
             None if self.streams.closed(id).is_none() => self.streams.forget(id, Closed::ByUs),
             None => {}
         }
-        frame::push_u32(self.control(), FrameKind::RstStream, id, code);
+        self.output.reset(id, code);
         self.abuse.waste(code)
     }
 
@@ -536,7 +430,7 @@ impl H2Conn {
         stream.held = None;
         let has_ended = stream.receiving == Receiving::Ended;
         self.streams.complete(slot);
-        self.credit_conn(unread);
+        self.flow.recv.credit(unread, &mut self.output);
         if is_malformed || has_ended {
             let why = if is_malformed { Closed::ByUs } else { Closed::Ended };
             self.streams.remove(slot, why);
@@ -544,7 +438,7 @@ impl H2Conn {
         if is_malformed || !has_ended {
             // RFC 9113 §8.1, §8.1.1: the rest of the request is of no use, or it was malformed.
             let code = if is_malformed { code::PROTOCOL_ERROR } else { code::NO_ERROR };
-            frame::push_u32(self.control(), FrameKind::RstStream, id, code);
+            self.output.reset(id, code);
         }
         if !is_malformed {
             // A malformed request was wasted, whatever the response to it.
@@ -563,16 +457,12 @@ fn check_accounts(conn: &H2Conn) {
         return;
     }
     debug_assert_eq!(
-        conn.flow.recv
-            + conn.flow.credit
-            + conn.streams.unread()
-            + conn.partial.data
-            + conn.partial.padding,
+        conn.flow.recv.granted() + conn.streams.unread() + conn.partial.data + conn.partial.padding,
         CONN_WINDOW,
         "the connection window is granted, credited, unread or still to come"
     );
     debug_assert_eq!(
-        conn.sched.len(),
+        conn.streams.sched.len(),
         conn.streams.scheduled(),
         "exactly the scheduled streams are in the scheduler"
     );

@@ -40,13 +40,13 @@ impl H2Conn {
             let (id, value) = (u16::from_be_bytes([a, b]), u32::from_be_bytes([c, d, e, f]));
             self.apply_setting(id, value)?;
         }
-        frame::push(self.control(), FrameKind::Settings, flag::ACK, 0, &[]);
+        self.output.ack(FrameKind::Settings, &[]);
         Ok(())
     }
 
     fn apply_setting(&mut self, id: u16, value: u32) -> Result<(), ConnError> {
         match id {
-            setting::HEADER_TABLE_SIZE => self.encoder.limit_table(value),
+            setting::HEADER_TABLE_SIZE => self.output.limit_table(value),
             setting::ENABLE_PUSH | setting::NO_RFC7540_PRIORITIES if value > 1 => {
                 return Err(protocol("client sent SETTINGS frame with a value that is no boolean"));
             }
@@ -56,37 +56,22 @@ impl H2Conn {
                     "client sent SETTINGS frame with incorrect INITIAL_WINDOW_SIZE value",
                 ));
             }
-            setting::INITIAL_WINDOW_SIZE => self.move_windows(value)?,
+            setting::INITIAL_WINDOW_SIZE => {
+                let delta = i64::from(value) - i64::from(self.flow.send_initial);
+                self.flow.send_initial = value;
+                self.streams.move_send_windows(delta).ok_or(error(
+                    code::FLOW_CONTROL_ERROR,
+                    "client made a window too large by SETTINGS",
+                ))?;
+            }
             setting::MAX_FRAME_SIZE if !FRAME_SIZES.contains(&value) => {
                 return Err(protocol(
                     "client sent SETTINGS frame with incorrect MAX_FRAME_SIZE value",
                 ));
             }
-            setting::MAX_FRAME_SIZE => self.flow.frame_size = value,
+            setting::MAX_FRAME_SIZE => self.output.set_frame_size(value),
             // RFC 9113 §6.5.2: unknown settings MUST be ignored.
             _ => {}
-        }
-        Ok(())
-    }
-
-    /// RFC 9113 §6.9.2: a new initial window changes the windows of all streams, even below zero.
-    fn move_windows(&mut self, initial: u32) -> Result<(), ConnError> {
-        let delta = i64::from(initial) - i64::from(self.flow.send_initial);
-        self.flow.send_initial = initial;
-        for slot in 0..self.streams.slots() {
-            if !self.streams.is_open(slot) {
-                continue;
-            }
-            let stream = self.streams.at(slot);
-            let moved = i64::from(stream.send_window) + delta;
-            // RFC 9113 §6.9.2: a window above the maximum is a connection error.
-            stream.send_window = i32::try_from(moved).map_err(|_| {
-                error(code::FLOW_CONTROL_ERROR, "client made a window too large by SETTINGS")
-            })?;
-            if stream.send_window <= 0 && std::mem::take(&mut stream.is_scheduled) {
-                self.sched.remove(slot);
-            }
-            self.schedule(slot);
         }
         Ok(())
     }
@@ -109,22 +94,7 @@ impl H2Conn {
         }
         self.abuse.charge(Chatter::Ping, turn.now)?;
         if !header.has(flag::ACK) {
-            frame::push(self.control(), FrameKind::Ping, flag::ACK, 0, payload);
-        }
-        Ok(())
-    }
-
-    /// RFC 9113 §6.8: the client accepts no more pushed streams, and we push none. It closes the
-    /// connection itself; until then its frames are still handled.
-    pub(super) fn receive_goaway(header: &FrameHeader, payload: &[u8]) -> Result<(), ConnError> {
-        if header.stream != 0 {
-            return Err(protocol("client sent GOAWAY frame on a stream"));
-        }
-        if payload.len() < 8 {
-            return Err(error(
-                code::FRAME_SIZE_ERROR,
-                "client sent GOAWAY frame with incorrect length",
-            ));
+            self.output.ack(FrameKind::Ping, payload);
         }
         Ok(())
     }
@@ -167,7 +137,7 @@ impl H2Conn {
             Some(_) if increment == 0 => code::PROTOCOL_ERROR,
             Some(window) => {
                 stream.send_window = window;
-                self.schedule(slot);
+                self.streams.schedule(slot);
                 return Ok(());
             }
             None => code::FLOW_CONTROL_ERROR,
@@ -253,7 +223,7 @@ impl H2Conn {
             self.early.push((id, priority));
         } else if let Some(slot) = self.streams.find(id) {
             self.streams.at(slot).priority = priority;
-            self.sched.reprioritise(slot, priority);
+            self.streams.sched.reprioritise(slot, priority);
         }
         Ok(())
     }
@@ -262,4 +232,19 @@ impl H2Conn {
     fn check_idle(&self, id: u32, reason: &'static str) -> Result<(), ConnError> {
         if id.is_multiple_of(2) || id > self.last_seen { Err(protocol(reason)) } else { Ok(()) }
     }
+}
+
+/// RFC 9113 §6.8: the client accepts no more pushed streams, and we push none. It closes the
+/// connection itself; until then its frames are still handled.
+pub(super) fn receive_goaway(header: &FrameHeader, payload: &[u8]) -> Result<(), ConnError> {
+    if header.stream != 0 {
+        return Err(protocol("client sent GOAWAY frame on a stream"));
+    }
+    if payload.len() < 8 {
+        return Err(error(
+            code::FRAME_SIZE_ERROR,
+            "client sent GOAWAY frame with incorrect length",
+        ));
+    }
+    Ok(())
 }

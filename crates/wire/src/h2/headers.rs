@@ -162,7 +162,8 @@ impl H2Conn {
             self.streams.forget(id, Closed::ByUs);
             return self.decode(turn, block, &mut Swallow);
         }
-        if self.streams.open() >= turn.settings.max_concurrent_streams && !self.make_room() {
+        if self.streams.open() >= turn.settings.max_concurrent_streams && !self.streams.make_room()
+        {
             self.decode(turn, block, &mut Swallow)?;
             // RFC 9113 §5.1.2: REFUSED_STREAM lets the client retry.
             return self.stream_error(id, code::REFUSED_STREAM, turn.events);
@@ -194,13 +195,6 @@ impl H2Conn {
             self.shutdown();
         }
         Ok(())
-    }
-
-    /// Forgets a lingering stream, if there is one.
-    fn make_room(&mut self) -> bool {
-        let Some(slot) = self.streams.lingering() else { return false };
-        self.streams.remove(slot, Closed::ByUs);
-        true
     }
 
     fn open(

@@ -6,8 +6,9 @@
 use bolide_base::Now;
 use bolide_base::limits::{CONN_WINDOW, H2_FRAME_SIZE_MAX};
 
-use super::abuse::{CONTROL_QUEUED_MAX, Chatter, calm};
-use super::frame::{self, FrameHeader, FrameKind, HEADER_LEN, PREFACE, WINDOW_INITIAL, WINDOW_MAX};
+use super::abuse::{Chatter, calm};
+use super::control::receive_goaway;
+use super::frame::{FrameHeader, FrameKind, HEADER_LEN, PREFACE, WINDOW_INITIAL, WINDOW_MAX};
 use super::frame::{code, flag, setting};
 use super::streams::{Closed, Receiving, UNKNOWN};
 use super::{H2Conn, H2Settings, Partial, Phase, check_accounts};
@@ -77,12 +78,10 @@ impl H2Conn {
             (setting::MAX_HEADER_LIST_SIZE, head_size_max),
             (setting::NO_RFC7540_PRIORITIES, 1),
         ];
-        self.queue.reserve_exact(64);
-        frame::push_settings(self.control(), &ours);
-        let increment = CONN_WINDOW - WINDOW_INITIAL;
-        frame::push_u32(self.control(), FrameKind::WindowUpdate, 0, increment);
+        self.output.settings(&ours);
+        self.output.window_update(0, CONN_WINDOW - WINDOW_INITIAL);
         if self.is_going_away {
-            frame::push_goaway(self.control(), 0, code::NO_ERROR);
+            self.output.goaway(0, code::NO_ERROR);
         }
     }
 
@@ -133,7 +132,7 @@ impl H2Conn {
             let Some(used) = used else { break };
             rest = &rest[HEADER_LEN + used..];
             // LIMIT: frames that a peer which does not read can make us queue.
-            if self.control_queued > CONTROL_QUEUED_MAX {
+            if self.output.is_crowded() {
                 return Err(calm("client does not read what it makes us send"));
             }
         }
@@ -169,7 +168,7 @@ impl H2Conn {
             FrameKind::RstStream => self.receive_reset(turn, header, payload),
             FrameKind::Settings => self.receive_settings(turn, header, payload),
             FrameKind::Ping => self.receive_ping(turn, header, payload),
-            FrameKind::GoAway => Self::receive_goaway(header, payload),
+            FrameKind::GoAway => receive_goaway(header, payload),
             FrameKind::WindowUpdate => self.receive_window_update(turn, header, payload),
             FrameKind::PriorityUpdate => self.receive_priority_update(turn, header, payload),
             // RFC 9113 §8.4: a client cannot push.
@@ -199,11 +198,10 @@ impl H2Conn {
             (true, ..) => return Err(protocol("client sent padded DATA frame with wrong length")),
         };
         // RFC 9113 §6.9: the whole payload counts, padding included.
-        let Some(left) = self.flow.recv.checked_sub(header.len) else {
+        if self.flow.recv.take(header.len).is_none() {
             return Err(error(code::FLOW_CONTROL_ERROR, "client violated connection flow control"));
-        };
-        self.flow.recv = left;
-        self.credit_conn(used);
+        }
+        self.flow.recv.credit(used, &mut self.output);
         let data = header.len - used - padding;
         let ends = header.has(flag::END_STREAM);
         if data == 0 && !ends {
@@ -217,7 +215,8 @@ impl H2Conn {
         let stream = slot.map(|slot| self.streams.name(slot));
         self.partial = Partial { stream, data, padding, ignored: 0, ends };
         if let Some(slot) = slot {
-            self.credit_stream(slot, used + padding);
+            let stream = self.streams.at(slot);
+            stream.credit(header.stream, used + padding, data, &mut self.output);
         }
         if data == 0 && padding == 0 {
             self.end_data(turn)?;
@@ -316,7 +315,7 @@ impl H2Conn {
         }
         let padding_now = take(rest, padding).len() as u32;
         self.partial.padding -= padding_now;
-        self.credit_conn(padding_now);
+        self.flow.recv.credit(padding_now, &mut self.output);
         let Partial { data: data_left, padding: padding_left, ignored: ignored_left, .. } =
             self.partial;
         if data_left | padding_left | ignored_left != 0 {
@@ -332,13 +331,13 @@ impl H2Conn {
         let len = bytes.len() as u32;
         let open = self.partial.stream.and_then(|stream| self.streams.slot(stream));
         let Some(slot) = open else {
-            return self.credit_conn(len);
+            return self.flow.recv.credit(len, &mut self.output);
         };
         let stream = self.streams.at(slot);
         if !stream.discards {
-            return self.deliver(slot, bytes, turn.events);
+            return stream.deliver(bytes, turn.events);
         }
-        self.credit_conn(len);
+        self.flow.recv.credit(len, &mut self.output);
     }
 
     /// A DATA frame is complete.

@@ -4,12 +4,11 @@
 //! peer's frame size let it be sent at once.
 
 use bolide_base::{Now, SendChain};
-use bolide_http::hop_by_hop::is_no_trailer;
 use bolide_http::{BodyLen, FieldMap, ResponseHead, status};
 
-use super::frame::{self, FrameHeader, FrameKind, HEADER_LEN, code, flag};
+use super::frame::{FrameHeader, FrameKind, HEADER_LEN, code, flag};
 use super::streams::{Closed, H2Sending, UNKNOWN};
-use super::{H2Conn, QUEUE_KEPT, check_accounts};
+use super::{H2Conn, check_accounts};
 use crate::{BodySource, Pull, RespondError, StreamId, WireEvent};
 
 /// A frame shorter than this is not begun just because the room ends.
@@ -60,11 +59,9 @@ impl H2Conn {
                 BodyLen::Exact(length) => length,
                 BodyLen::None | BodyLen::Unknown => UNKNOWN,
             };
-            self.schedule(slot);
+            self.streams.schedule(slot);
         }
-        let before = self.queue.len();
-        self.queue_head(id, head, if ends { flag::END_STREAM } else { 0 });
-        let told = (self.queue.len() - before) as u64;
+        let told = self.output.head(id, head, if ends { flag::END_STREAM } else { 0 });
         self.streams.at(slot).told += told;
         Ok(told)
     }
@@ -73,7 +70,7 @@ impl H2Conn {
     pub fn body_ready(&mut self, stream: StreamId) {
         if let Some(slot) = self.streams.slot(stream) {
             self.streams.at(slot).is_pending = false;
-            self.schedule(slot);
+            self.streams.schedule(slot);
         }
     }
 
@@ -94,7 +91,7 @@ impl H2Conn {
         self.flush_queue(out, events);
         let mut bound = bolide_base::Bound::new();
         while self.flow.send > 0 && bound.goes_on() {
-            let Some(slot) = self.sched.first() else { break };
+            let Some(slot) = self.streams.sched.first() else { break };
             let space = limit.saturating_sub(out.mark() + HEADER_LEN);
             if space < CHUNK_MIN.min(room.saturating_sub(HEADER_LEN)) || space == 0 {
                 break;
@@ -106,23 +103,23 @@ impl H2Conn {
                         // A body that returns `More` without bytes waits for the next turn.
                         break;
                     }
-                    self.sched.rotate(slot);
+                    self.streams.sched.rotate(slot);
                 }
                 Written::Pending => {
-                    self.unschedule(slot);
+                    self.streams.unschedule(slot);
                     self.streams.at(slot).is_pending = true;
                 }
-                Written::Blocked => self.unschedule(slot),
-                Written::Trailed => self.unschedule(slot),
+                Written::Blocked => self.streams.unschedule(slot),
+                Written::Trailed => self.streams.unschedule(slot),
                 Written::End => {
-                    self.unschedule(slot);
+                    self.streams.unschedule(slot);
                     self.finish(slot, events);
                 }
                 Written::Broken => {
                     let id = self.streams.id(slot);
                     let user = self.drop_stream(slot, Closed::ByUs);
                     events.extend(user.map(|user| WireEvent::Reset { user }));
-                    frame::push_u32(self.control(), FrameKind::RstStream, id, code::INTERNAL_ERROR);
+                    self.output.reset(id, code::INTERNAL_ERROR);
                 }
             }
         }
@@ -132,8 +129,7 @@ impl H2Conn {
 
     /// Appends the queue, and reports the responses that end in it, with the resets behind them.
     fn flush_queue(&mut self, out: &mut SendChain, events: &mut Vec<WireEvent>) {
-        drain(&mut self.queue, out);
-        self.control_queued = 0;
+        self.output.drain(out);
         if self.ended.is_empty() {
             return;
         }
@@ -145,15 +141,7 @@ impl H2Conn {
             }
         }
         self.ended = ended;
-        drain(&mut self.queue, out);
-        self.control_queued = 0;
-    }
-
-    fn unschedule(&mut self, slot: u32) {
-        let stream = self.streams.at(slot);
-        if std::mem::take(&mut stream.is_scheduled) {
-            self.sched.remove(slot);
-        }
+        self.output.drain(out);
     }
 
     /// Writes one DATA frame with at most `space` bytes of payload.
@@ -168,7 +156,7 @@ impl H2Conn {
         let stream = self.streams.at(slot);
         debug_assert!(stream.is_ready(), "only streams that may write are scheduled");
         let window = u32::try_from(stream.send_window).unwrap_or(0).min(self.flow.send);
-        let frame_size = window.min(self.flow.frame_size).min(stream.chunk_size) as usize;
+        let frame_size = window.min(self.output.frame_size()).min(stream.chunk_size) as usize;
         let left = usize::try_from(stream.send_left).unwrap_or(usize::MAX);
         let max = frame_size.min(space).min(left);
         let mark = out.mark();
@@ -193,7 +181,7 @@ impl H2Conn {
         out.patch(mark, &header.bytes());
         let stream = self.streams.at(slot);
         debug_assert!(
-            filled as u32 <= window && filled as u32 <= self.flow.frame_size,
+            filled as u32 <= window && filled as u32 <= self.output.frame_size(),
             "DATA fits the windows and the peer's frame size"
         );
         stream.send_window -= filled as i32;
@@ -214,25 +202,6 @@ impl H2Conn {
         }
     }
 
-    /// Appends the HEADERS frame of a response to the queue.
-    #[inline]
-    fn queue_head(&mut self, id: u32, head: &ResponseHead, flags: u8) {
-        let start = self.begin_head();
-        let generation = self.encoder.generation();
-        if let Some(block) = self.known_responses.find(generation, head) {
-            debug_assert!(generation.is_some(), "a cached block belongs to a settled table");
-            self.queue.extend_from_slice(block);
-        } else {
-            self.encode_head(head);
-            if let (Some(before), after) = (generation, self.encoder.generation())
-                && after == Some(before)
-            {
-                self.known_responses.note(before, head, &self.queue[start + HEADER_LEN..]);
-            }
-        }
-        self.end_head(start, id, flags);
-    }
-
     /// Queues the trailers, if there are any. They end the response once they are sent. Returns
     /// whether there are any.
     #[cold]
@@ -244,68 +213,11 @@ impl H2Conn {
         if fields.is_empty() {
             return false;
         }
-        let id = self.streams.id(slot);
-        let start = self.begin_head();
-        let Self { encoder, queue, .. } = self;
-        encoder.begin(queue);
-        for field in fields.iter().filter(|field| !is_no_trailer(field.name)) {
-            encoder.field(field.name, field.text, field.value, queue);
-        }
-        self.end_head(start, id, flag::END_STREAM);
-        let told = (self.queue.len() - start) as u64;
+        let told = self.output.trailers(self.streams.id(slot), &fields);
         let stream = self.streams.at(slot);
         (stream.sending, stream.told) = (H2Sending::Ended, stream.told + told);
         self.ended.push(self.streams.name(slot));
         true
-    }
-
-    fn encode_head(&mut self, head: &ResponseHead) {
-        let Self { encoder, queue, .. } = self;
-        encoder.begin(queue);
-        encoder.status(head.status, queue);
-        for field in head.fields.iter() {
-            encoder.field(field.name, field.text, field.value, queue);
-        }
-        // RFC 9110 §8.6: no content-length in 1xx and 204. nginx sends none in 304, either.
-        if let (BodyLen::Exact(length), false) = (head.body, status::is_bodiless(head.status)) {
-            encoder.content_length(length, queue);
-        }
-    }
-
-    /// Reserves room for a frame header.
-    fn begin_head(&mut self) -> usize {
-        let start = self.queue.len();
-        self.queue.extend_from_slice(&[0; HEADER_LEN]);
-        start
-    }
-
-    /// Completes the frame that starts at `start`. It continues in CONTINUATION frames if it
-    /// exceeds the peer's frame size.
-    fn end_head(&mut self, start: usize, id: u32, flags: u8) {
-        let len = self.queue.len() - start - HEADER_LEN;
-        let frame_size = self.flow.frame_size as usize;
-        let flags = if len <= frame_size { flags | flag::END_HEADERS } else { flags };
-        let first = len.min(frame_size);
-        let header = FrameHeader { len: first as u32, kind: FrameKind::Headers, flags, stream: id };
-        self.queue[start..start + HEADER_LEN].copy_from_slice(&header.bytes());
-        if len <= frame_size {
-            return;
-        }
-        let rest = self.queue.split_off(start + HEADER_LEN + first);
-        let mut chunks = rest.chunks(frame_size).peekable();
-        while let Some(chunk) = chunks.next() {
-            let flags = if chunks.peek().is_none() { flag::END_HEADERS } else { 0 };
-            frame::push(&mut self.queue, FrameKind::Continuation, flags, id, chunk);
-        }
-    }
-}
-
-/// Moves the queue to the output.
-fn drain(queue: &mut Vec<u8>, out: &mut SendChain) {
-    if !queue.is_empty() {
-        out.push_slice(queue);
-        queue.clear();
-        queue.shrink_to(QUEUE_KEPT);
     }
 }
 

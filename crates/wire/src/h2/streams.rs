@@ -16,8 +16,8 @@
 use bytes::Bytes;
 
 use crate::conn::UNBOUND;
-use crate::sched::Priority;
-use crate::{Awaiting, StreamId, StreamOwner, WireRefusal};
+use crate::sched::{Priority, Sched};
+use crate::{Awaiting, StreamId, StreamOwner, WireEvent, WireRefusal};
 
 /// The length is unknown.
 pub(super) const UNKNOWN: u64 = u64::MAX;
@@ -129,6 +129,16 @@ impl H2Stream {
         self.sending != H2Sending::Complete
     }
 
+    /// Reports body bytes to the owner, or keeps them until there is one.
+    pub(super) fn deliver(&mut self, data: &[u8], events: &mut Vec<WireEvent>) {
+        let bytes = Bytes::copy_from_slice(data);
+        self.outstanding += data.len() as u32;
+        match self.user {
+            UNBOUND => self.held.get_or_insert_default().bytes.push(bytes),
+            user => events.push(WireEvent::Body { user, bytes }),
+        }
+    }
+
     /// Whether the stream could write now.
     pub(super) fn is_ready(&self) -> bool {
         self.sending == H2Sending::Body && !self.is_pending && self.send_window > 0
@@ -180,6 +190,8 @@ pub(super) struct H2Streams {
     open: u32,
     active: u32,
     closed: Memory,
+    /// Those that could write, in the order of their priorities.
+    pub(super) sched: Sched,
 }
 
 impl H2Streams {
@@ -246,6 +258,49 @@ impl H2Streams {
     pub(super) fn at(&mut self, slot: u32) -> &mut H2Stream {
         debug_assert!(self.ids[slot as usize] != 0, "the slot is taken");
         &mut self.slots[slot as usize]
+    }
+
+    /// Schedules a stream if it could write.
+    pub(super) fn schedule(&mut self, slot: u32) {
+        let id = self.id(slot);
+        let stream = self.at(slot);
+        if stream.is_ready() && !stream.is_scheduled {
+            stream.is_scheduled = true;
+            let priority = stream.priority;
+            self.sched.insert(slot, u64::from(id), priority);
+        }
+    }
+
+    /// Takes a stream out of the schedule, if it is there.
+    pub(super) fn unschedule(&mut self, slot: u32) {
+        if std::mem::take(&mut self.at(slot).is_scheduled) {
+            self.sched.remove(slot);
+        }
+    }
+
+    /// RFC 9113 §6.9.2: a new initial window moves the windows of all streams, even below zero;
+    /// nothing if one exceeds the maximum.
+    pub(super) fn move_send_windows(&mut self, delta: i64) -> Option<()> {
+        for slot in 0..self.slots() {
+            if !self.is_open(slot) {
+                continue;
+            }
+            let stream = self.at(slot);
+            let moved = i64::from(stream.send_window) + delta;
+            stream.send_window = i32::try_from(moved).ok()?;
+            if stream.send_window <= 0 {
+                self.unschedule(slot);
+            }
+            self.schedule(slot);
+        }
+        Some(())
+    }
+
+    /// Forgets a lingering stream, if there is one.
+    pub(super) fn make_room(&mut self) -> bool {
+        let Some(slot) = self.lingering() else { return false };
+        self.remove(slot, Closed::ByUs);
+        true
     }
 
     /// The response is complete. The stream lingers until it is removed.
@@ -343,9 +398,8 @@ impl H2Streams {
 
     /// Frees memory while no stream is active.
     pub(super) fn shrink(&mut self) {
-        while let Some(slot) = self.lingering() {
-            self.remove(slot, Closed::ByUs);
-        }
+        while self.make_room() {}
+        self.sched.shrink();
         if self.open == 0 {
             self.ids = Vec::new();
             self.slots = Vec::new();

@@ -93,7 +93,7 @@ fn repeated_heads_shrink_to_indices_and_follow_every_change() {
     }
     bench.send(&get(id));
     bench.respond(id, &served(200, BodyLen::Exact(0)));
-    assert_eq!(bench.conn.queue.len(), 9 + 3 + 4);
+    assert_eq!(bench.conn.output.size().0, 9 + 3 + 4);
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn an_idle_connection_is_small() {
         bench.out();
     }
     bench.conn.shrink();
-    assert_eq!((bench.conn.queue.capacity(), bench.conn.deferred.capacity()), (0, 0));
+    assert_eq!((bench.conn.output.size().1, bench.conn.deferred.capacity()), (0, 0));
     bench.send(&get(9));
     bench.answer(9, 10);
     assert_eq!(bench.out().len(), 2);
