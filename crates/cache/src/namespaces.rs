@@ -53,7 +53,8 @@ impl Namespaces {
         let next = NamespaceId(names.len() as u32);
         let id = *names.entry(name.to_vec()).or_insert(next);
         if let Some(account) = self.make(id) {
-            account.name.get_or_init(|| name.into());
+            let own = account.name.get_or_init(|| name.into());
+            assert!(**own == *name, "a number belongs to one name");
         }
         id
     }

@@ -52,6 +52,7 @@ impl StoreIndex {
             let victim = evict(&mut lock(&self.shards[shard]));
             match victim {
                 Some(object) => {
+                    debug_assert!(!object.is_retired(), "no shard has what was released");
                     release(&object);
                     fruitless = 0;
                 }

@@ -17,7 +17,6 @@ use bolide_http::RequestBody;
 use bytes::Bytes;
 
 use crate::connection::RequestRefusal;
-use crate::ctx::Wake;
 
 /// What becomes of a body.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -122,13 +121,14 @@ impl RequestUpload {
         self.refusal.take()
     }
 
-    /// Takes note of what follows the start at once: the body, or a part of it.
-    pub const fn foresee(&mut self, wake: &Wake) {
-        match wake {
-            Wake::Body(bytes) => self.foreseen.bytes += bytes.len(),
-            Wake::BodyEnd => self.foreseen.is_whole = true,
-            _ => {}
-        }
+    /// So many bytes of the body follow the start at once.
+    pub const fn foresee(&mut self, len: usize) {
+        self.foreseen.bytes += len;
+    }
+
+    /// All of the body follows the start at once.
+    pub const fn foresee_end(&mut self) {
+        self.foreseen.is_whole = true;
     }
 
     /// Whether all of the body is there and fits in the buffer into which nginx reads what there

@@ -87,7 +87,11 @@ impl<I: Io> Requests<I> {
             return self.step(key, wake);
         }
         if let Some(live) = self.exchanges.live.get_mut(key) {
-            live.exchange.upload_mut().foresee(&wake);
+            match &wake {
+                Wake::Body(bytes) => live.exchange.upload_mut().foresee(bytes.len()),
+                Wake::BodyEnd => live.exchange.upload_mut().foresee_end(),
+                _ => {}
+            }
         }
         let conn = match self.exchanges.live.get(key).map(|live| live.owner) {
             Some(Owner::Tcp(conn)) => self.clients.tcp.conns.get(conn),

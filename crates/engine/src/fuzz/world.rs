@@ -424,9 +424,9 @@ impl FuzzWorld {
         let mut turn = Turn { method: head.method, ..Turn::default() };
         self.exchange.start(head, self.site.clone());
         if self.sends_at_once {
-            let whole = Bytes::from(self.client_body.concat());
-            self.exchange.upload_mut().foresee(&Wake::Body(whole));
-            self.exchange.upload_mut().foresee(&Wake::BodyEnd);
+            let whole: usize = self.client_body.iter().map(|piece| piece.len()).sum();
+            self.exchange.upload_mut().foresee(whole);
+            self.exchange.upload_mut().foresee_end();
         }
         self.wake(refusal.map_or(Wake::Start, Wake::Refused));
         for _ in 0..100_000 {

@@ -81,6 +81,7 @@ impl H2Output {
 
     /// Queues a `WINDOW_UPDATE`, for the connection if `stream` is 0.
     pub(super) fn window_update(&mut self, stream: u32, credit: u32) {
+        debug_assert!(credit > 0, "RFC 9113 §6.9.1: an increment of 0 is an error");
         frame::push_u32(self.control(), FrameKind::WindowUpdate, stream, credit);
     }
 
@@ -148,6 +149,7 @@ impl H2Output {
     /// Completes the frame that starts at `start`, and returns its bytes. It continues in
     /// CONTINUATION frames if it exceeds the peer's frame size.
     fn end_block(&mut self, start: usize, id: u32, flags: u8) -> u64 {
+        debug_assert!(id != 0, "a field block belongs to a stream");
         let len = self.queue.len() - start - HEADER_LEN;
         let frame_size = self.frame_size as usize;
         let flags = if len <= frame_size { flags | flag::END_HEADERS } else { flags };
