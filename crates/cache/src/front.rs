@@ -88,6 +88,10 @@ pub struct Front {
     worker: u16,
     slots: Vec<FrontSlot>,
     cursor: usize,
+    /// How many objects had left the index when it was looked last.
+    retired: u64,
+    /// Slots that were not visited since.
+    unvisited: usize,
     hits: u64,
     stale: u64,
     /// Whether lookups have no side effects.
@@ -101,7 +105,19 @@ impl Front {
         let size = store.limits.front_entries.next_power_of_two().max(2);
         let slots = (0..size).map(|_| FrontSlot::default()).collect();
         let tallies = DecisionTallies::default();
-        Self { store, worker, slots, cursor: 0, hits: 0, stale: 0, is_dry: false, ring, tallies }
+        Self {
+            store,
+            worker,
+            slots,
+            cursor: 0,
+            retired: 0,
+            unvisited: 0,
+            hits: 0,
+            stale: 0,
+            is_dry: false,
+            ring,
+            tallies,
+        }
     }
 
     /// A read-only table without entries, so that every lookup goes to the store.
@@ -340,12 +356,14 @@ impl Front {
         self.slots[at].object = Some(Arc::clone(object));
     }
 
-    /// Visits up to `budget` entries, drops those that were removed from the index, and adds its
-    /// counts to the store's. Call it once per turn with a small budget.
+    /// Visits up to `budget` entries, if objects were removed from the index since all were
+    /// visited, drops those objects, and adds its counts to the store's. Call it once per turn with
+    /// a small budget.
+    #[inline]
     pub fn tend(&mut self, budget: usize) {
-        for _ in 0..budget.min(self.slots.len()) {
-            self.cursor = (self.cursor + 1) & (self.slots.len() - 1);
-            self.slots[self.cursor].shed();
+        let retired = self.store.retired.load(Ordering::Relaxed);
+        if self.unvisited > 0 || retired != self.retired {
+            self.visit(retired, budget);
         }
         let counters = &self.store.counters;
         for (own, shared) in [(&mut self.hits, &counters.hits), (&mut self.stale, &counters.stale)]
@@ -356,6 +374,18 @@ impl Front {
         }
         let store = &self.store;
         self.tallies.drain(|namespace, counts| store.namespaces.tally(namespace, counts));
+    }
+
+    #[cold]
+    fn visit(&mut self, retired: u64, budget: usize) {
+        if retired != self.retired {
+            (self.retired, self.unvisited) = (retired, self.slots.len());
+        }
+        for _ in 0..budget.min(self.unvisited) {
+            self.cursor = (self.cursor + 1) & (self.slots.len() - 1);
+            self.slots[self.cursor].shed();
+            self.unvisited -= 1;
+        }
     }
 
     /// The waiters of dropped permits; post them by mail. Call it at the end of every turn. Without

@@ -84,6 +84,8 @@ pub struct Store {
     sweep: Mutex<Sweep>,
     private: SessionCounts,
     pub(crate) disk: DiskTier,
+    /// How many objects have left the index.
+    pub(crate) retired: AtomicU64,
     pub(crate) counters: Counters,
     pub(crate) rings: Mutex<Vec<Arc<DecisionRing>>>,
 }
@@ -104,6 +106,7 @@ impl Store {
             sweep: Mutex::default(),
             private: SessionCounts::new(),
             disk: DiskTier::default(),
+            retired: AtomicU64::new(0),
             counters: Counters::default(),
             rings: Mutex::default(),
         })
@@ -320,6 +323,7 @@ impl Store {
     pub(crate) fn let_go(&self, object: &Arc<Object>) {
         assert!(!object.is_retired(), "an object is released once");
         object.marks().retire();
+        self.retired.fetch_add(1, Ordering::Relaxed);
         if let Some(session) = object.session() {
             self.private.remove(session);
         }

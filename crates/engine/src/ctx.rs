@@ -153,13 +153,13 @@ impl<'a> VariableScope<'a> {
 #[derive(Debug)]
 pub enum StepEffect {
     /// Look at a file through the door, put what is found into the table, wake with `Probed`.
-    Probe(bolide_files::Probe),
+    Probe(Box<bolide_files::Probe>),
     /// Find out where this path leads, put that into the table, wake with `Probed`.
     Resolve(Box<[u8]>),
     /// Check a password, wake with `PasswordChecked`.
-    CheckPassword(PasswordCheck),
+    CheckPassword(Box<PasswordCheck>),
     /// Compress a file, put the result into the table, wake with `Compressed`.
-    Compress(bolide_files::CompressJob),
+    Compress(Box<bolide_files::CompressJob>),
     /// The head is ready; the body is pulled.
     Respond,
     /// Ask for the fragments that `Exchange::next_fragment` names.

@@ -30,7 +30,9 @@ use crate::groups::Group;
 use crate::health::Lease;
 use crate::messages;
 use crate::pool::Idle;
-use crate::request::{Attempt, Cause, ConnectRefused, OriginNews, OriginRequest, PassTarget};
+use crate::request::{
+    Attempt, Cause, ConnectRefused, OriginLogLine, OriginNews, OriginRequest, PassTarget,
+};
 use crate::retry::UpstreamFault;
 use crate::trial::{TrialLink, UpstreamTrial};
 
@@ -266,7 +268,7 @@ impl Fetch {
         });
         let attempt = self.trial.as_ref().map(|trial| trial.attempt(&group, now));
         if let Some(attempt) = attempt {
-            self.tell(OriginNews::Attempt(attempt), ctx);
+            self.tell(OriginNews::Attempt(Box::new(attempt)), ctx);
         }
     }
 
@@ -319,7 +321,7 @@ impl Fetch {
         drop(trial);
         ctx.pools.release(&group);
         let attempt = Attempt { peer: nobody, status: 0, is_over: true, ..began };
-        self.tell(OriginNews::Attempt(attempt), ctx);
+        self.tell(OriginNews::Attempt(Box::new(attempt)), ctx);
         self.refuse(ConnectRefused { status: 500, retry_after: None, cause: Cause::Error }, ctx);
     }
 
@@ -419,7 +421,7 @@ impl Fetch {
         let attempt = self.group.as_ref().map(|group| trial.attempt(group, ctx.now.mono));
         self.state = FetchState::Answering;
         if let Some(attempt) = attempt {
-            self.tell(OriginNews::Attempt(attempt), ctx);
+            self.tell(OriginNews::Attempt(Box::new(attempt)), ctx);
         }
         self.tell(OriginNews::Head(head), ctx);
     }
@@ -707,7 +709,8 @@ impl Fetch {
         peer: Option<Arc<str>>,
         ctx: &mut FetchCtx<'_>,
     ) {
-        self.tell(OriginNews::Log { level, text: text.to_vec(), doing, peer }, ctx);
+        let line = OriginLogLine { level, text: text.to_vec(), doing, peer };
+        self.tell(OriginNews::Log(Box::new(line)), ctx);
     }
 
     /// Ends the attempt: frees its place and reports its result.
@@ -722,7 +725,7 @@ impl Fetch {
         let attempt = Attempt { status, is_over: true, ..trial.attempt(group, now) };
         drop(trial);
         ctx.pools.release(group);
-        self.tell(OriginNews::Attempt(attempt), ctx);
+        self.tell(OriginNews::Attempt(Box::new(attempt)), ctx);
     }
 
     /// No server of the group was tried.
@@ -739,7 +742,7 @@ impl Fetch {
             bytes_sent: 0,
             is_over: true,
         };
-        self.tell(OriginNews::Attempt(attempt), ctx);
+        self.tell(OriginNews::Attempt(Box::new(attempt)), ctx);
     }
 }
 

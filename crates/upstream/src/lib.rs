@@ -23,8 +23,8 @@ pub use groups::{Group, UpstreamGroups};
 pub use messages::reason;
 pub use pool::{LinkPools, Notice, Turns};
 pub use request::{
-    Attempt, Cause, ConnectRefused, LocalAddress, NameTarget, OriginNews, OriginRequest,
-    PassTarget, Secure,
+    Attempt, Cause, ConnectRefused, LocalAddress, NameTarget, OriginLogLine, OriginNews,
+    OriginRequest, PassTarget, Secure,
 };
 
 #[cfg(test)]

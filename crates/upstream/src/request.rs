@@ -102,19 +102,23 @@ pub enum OriginNews {
     /// The state of the newest attempt: sent at its beginning, before the head, and at its end,
     /// before the result of the whole request. After an attempt that is over, the next news belong
     /// to another one.
-    Attempt(Attempt),
+    Attempt(Box<Attempt>),
     /// A line for the error log; the exchange adds client and request.
-    Log {
-        /// How bad it is.
-        level: LogLevel,
-        /// The text, in nginx's words, without the action: `connect() to unix:/run/php.sock failed
-        /// (2: No such file or directory)`.
-        text: Vec<u8>,
-        /// The action: `while connecting to upstream`; empty for none.
-        doing: &'static str,
-        /// The server; `None` before one was chosen. The exchange prefixes `fastcgi://`.
-        peer: Option<Arc<str>>,
-    },
+    Log(Box<OriginLogLine>),
+}
+
+/// What an upstream request has for the error log.
+#[derive(Debug)]
+pub struct OriginLogLine {
+    /// How bad it is.
+    pub level: LogLevel,
+    /// The text, in nginx's words, without the action: `connect() to unix:/run/php.sock failed
+    /// (2: No such file or directory)`.
+    pub text: Vec<u8>,
+    /// The action: `while connecting to upstream`; empty for none.
+    pub doing: &'static str,
+    /// The server; `None` before one was chosen. The exchange prefixes `fastcgi://`.
+    pub peer: Option<Arc<str>>,
 }
 
 /// Why there is no response.

@@ -427,7 +427,7 @@ impl Life {
                 self.terminal = true;
             }
             OriginNews::Failed(_) => self.terminal = true,
-            OriginNews::Attempt(_) | OriginNews::Log { .. } => {}
+            OriginNews::Attempt(_) | OriginNews::Log(_) => {}
         }
     }
 }

@@ -32,7 +32,7 @@ impl<I: Io> Requests<I> {
                 return Some(Wake::Probed);
             }
             StepEffect::Compress(job) => {
-                return self.background.compress(key, job, &mut self.env.files);
+                return self.background.compress(key, *job, &mut self.env.files);
             }
             StepEffect::CheckPassword(check) => return self.background.check_password(key, &check),
             StepEffect::Respond => return self.respond(key),

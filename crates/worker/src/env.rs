@@ -164,7 +164,7 @@ impl<I: Io> WorkerEnv<I> {
         self.listeners.put_to_rest(&mut self.io, self.now.mono, &mut self.wheel);
     }
 
-    /// Writes purges to the journals before they are acknowledged.
+    /// Writes purges to the journals before they are acknowledged: before anything is sent.
     #[inline]
     pub(crate) fn note_purges(&mut self) {
         self.kept.note_purges(&mut self.io);
@@ -172,6 +172,8 @@ impl<I: Io> WorkerEnv<I> {
 
     /// What the store is owed in each turn.
     pub(crate) fn tend_cache(&mut self) {
+        // Those that no client is answered.
+        self.note_purges();
         if let Some(wakes) = self.kept.tend(self.now) {
             self.news.post_again(wakes);
         }

@@ -266,7 +266,6 @@ impl Origins {
             if was_filling && !is_filling && listener.is_none() {
                 self.unheard.push(key);
             }
-            env.note_purges();
             env.news.post(wakes);
         }
         if let Some(exchange) = listener {

@@ -64,7 +64,7 @@ impl News {
     pub(crate) fn forget_answer(&mut self, key: SlabKey<ActiveExchange>) {
         self.queue.retain(|(told, wake)| {
             *told != key
-                || !matches!(wake, Wake::Origin(news) if !matches!(news, OriginNews::Log { .. }))
+                || !matches!(wake, Wake::Origin(news) if !matches!(news, OriginNews::Log(_)))
         });
     }
 

@@ -477,6 +477,7 @@ impl QuicSide {
         }
         // The end of a connection may be among them: see `endings.rs`.
         env.write_logs(Due::Only);
+        env.note_purges();
         let Some(udp) = self.udp.get_mut(slot) else { return outgoing.clear() };
         for trains in outgoing.trains().chunks(TRAINS_MAX) {
             let mut out = [EMPTY; TRAINS_MAX];

@@ -319,6 +319,12 @@ impl TcpSide {
         if conn.wants_input() {
             self.again.push(key);
         }
+        let is_answering = |framing: &ConnFraming| !framing.is_reading_head();
+        if conn.dirty && !conn.lingering && conn.framing.as_ref().is_some_and(is_answering) {
+            // What is written in this turn sets the deadline.
+            conn.waiting = TcpWait::Exchange;
+            return;
+        }
         self.rearm(key, env);
     }
 }

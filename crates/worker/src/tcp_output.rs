@@ -89,6 +89,7 @@ impl TcpSide {
     ) -> bool {
         let Some(conn) = self.conns.get_mut(key) else { return true };
         debug_assert!(conn.unsent.is_empty(), "what was left over is sent before");
+        env.note_purges();
         let sent = if sealed {
             let mut records = SendChain::new(CopyPolicy::Contiguous);
             std::mem::swap(&mut env.scratch.records, &mut records);

@@ -176,9 +176,7 @@ impl Fill {
                 }
                 Wakes::default()
             }
-            OriginNews::Early(_) | OriginNews::Trailers(_) | OriginNews::Log { .. } => {
-                Wakes::default()
-            }
+            OriginNews::Early(_) | OriginNews::Trailers(_) | OriginNews::Log(_) => Wakes::default(),
         }
     }
 

@@ -105,7 +105,7 @@ impl AdminRequest<'_> {
         match progress {
             TrialProgress::Recall(_) => NextStep::Fail(500),
             TrialProgress::Probe(probe) => {
-                ctx.effects.push(StepEffect::Probe(probe));
+                ctx.effects.push(StepEffect::Probe(Box::new(probe)));
                 *self.trial = Some(trial);
                 NextStep::Probe(RequestStep::Content)
             }

@@ -535,7 +535,7 @@ impl FileSearch {
         if self.path.contains(&0) {
             return FileLookup::Failed(OpenFailure::NotFound);
         }
-        ctx.effects.push(StepEffect::Probe(ctx.files.probe(&self.path, want, policy)));
+        ctx.effects.push(StepEffect::Probe(Box::new(ctx.files.probe(&self.path, want, policy))));
         FileLookup::Asked
     }
 

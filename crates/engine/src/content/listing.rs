@@ -55,7 +55,7 @@ impl FileSearch {
         }
         self.waited_for_listing = true;
         let probe = ctx.files.probe(&self.path, Want::List, &location.policy);
-        ctx.effects.push(StepEffect::Probe(probe));
+        ctx.effects.push(StepEffect::Probe(Box::new(probe)));
         NextStep::Probe(RequestStep::Listing)
     }
 

@@ -10,7 +10,9 @@ use bolide_base::Spool;
 use bolide_cache::rules::Environment;
 use bolide_conf::model::{Balance, BodyFiles, LogLevel, PassTo, Protocol, UpstreamId};
 use bolide_http::{Method, Name, RequestBody};
-use bolide_upstream::{Cause, ConnectRefused, OriginNews, OriginRequest, request::PassTarget};
+use bolide_upstream::{
+    Cause, ConnectRefused, OriginLogLine, OriginNews, OriginRequest, request::PassTarget,
+};
 
 use crate::answer::Answer;
 use crate::answer::AnswerBody;
@@ -360,7 +362,7 @@ impl Answer {
                 )
             }
             OriginNews::Body(_) | OriginNews::Trailers(_) => NextStep::Fetch,
-            news @ (OriginNews::Attempt(_) | OriginNews::Log { .. }) => {
+            news @ (OriginNews::Attempt(_) | OriginNews::Log(_)) => {
                 note_news(request, self, news, site, ctx);
                 NextStep::Fetch
             }
@@ -562,10 +564,11 @@ fn note_news(
     match news {
         OriginNews::Attempt(attempt) => {
             if let Some(asked) = &mut answer.origin {
-                asked.note(attempt);
+                asked.note(*attempt);
             }
         }
-        OriginNews::Log { level, text, doing, peer } => {
+        OriginNews::Log(line) => {
+            let OriginLogLine { level, text, doing, peer } = *line;
             let (level, doing) = match answer.is_tunnel() {
                 true => (LogLevel::Info, "while proxying upgraded connection"),
                 false => (level, doing),
@@ -613,7 +616,7 @@ pub(crate) fn take_more(
             }
         }
         OriginNews::Early(_) | OriginNews::Head(_) => {}
-        news @ (OriginNews::Attempt(_) | OriginNews::Log { .. }) => {
+        news @ (OriginNews::Attempt(_) | OriginNews::Log(_)) => {
             note_news(request, answer, news, site, ctx);
         }
     }

@@ -222,7 +222,7 @@ impl Answer {
                 bolide_files::FileBody::Memory(_) => {
                     let job = ctx.files.begin_variant(file, key)?;
                     self.waited_for_form = true;
-                    ctx.effects.push(StepEffect::Compress(job));
+                    ctx.effects.push(StepEffect::Compress(Box::new(job)));
                     return Some(NextStep::Compress(RequestStep::File));
                 }
             },

@@ -192,7 +192,7 @@ impl ExplainTrial {
                     StepEffect::CloseSilently => return TrialProgress::Done(PhaseOutcome::Closes),
                     StepEffect::Probe(probe) => {
                         self.next = Some(Wake::Probed);
-                        return TrialProgress::Probe(probe);
+                        return TrialProgress::Probe(*probe);
                     }
                     // A trial looks at no links.
                     StepEffect::Resolve(path) => {

@@ -11,7 +11,7 @@ use bolide_base::{CopyPolicy, FileRef, SendChain, Spool, SpoolPiece};
 use bolide_conf::model::LogLevel;
 use bolide_http::OriginHead;
 use bolide_upstream::request::PassTarget;
-use bolide_upstream::{Attempt, Cause, ConnectRefused, OriginNews, OriginRequest};
+use bolide_upstream::{Attempt, Cause, ConnectRefused, OriginLogLine, OriginNews, OriginRequest};
 use bytes::Bytes;
 
 /// Bytes that one write to a file takes.
@@ -231,13 +231,15 @@ impl FuzzUpstream {
                 retry_after,
                 cause: Cause::Error,
             })),
-            Say::Log(text, peer) => FuzzNext::News(OriginNews::Log {
+            Say::Log(text, peer) => FuzzNext::News(OriginNews::Log(Box::new(OriginLogLine {
                 level: LogLevel::Error,
                 text: text.into_bytes(),
                 doing: "while reading response header from upstream",
                 peer: peer.map(Arc::from),
-            }),
-            Say::Tried(peer, status) => FuzzNext::News(OriginNews::Attempt(attempt(&peer, status))),
+            }))),
+            Say::Tried(peer, status) => {
+                FuzzNext::News(OriginNews::Attempt(Box::new(attempt(&peer, status))))
+            }
             Say::ClientLeaves => FuzzNext::ClientLeaves,
             Say::AwaitBody => self.next(),
         }

@@ -111,7 +111,8 @@ impl AccessChecks {
                 AuthAnswer::Refused(401)
             }
             None => {
-                ctx.effects.push(StepEffect::CheckPassword(PasswordCheck::new(password, hash)));
+                ctx.effects
+                    .push(StepEffect::CheckPassword(Box::new(PasswordCheck::new(password, hash))));
                 AuthAnswer::Wait(NextStep::CheckPassword(RequestStep::Access))
             }
         }
@@ -153,7 +154,7 @@ impl AccessChecks {
             Known::Missing(failure) => failure,
             Known::Stale | Known::Unknown => {
                 let probe = ctx.files.probe(&search.path, Want::OPEN, &policy);
-                ctx.effects.push(StepEffect::Probe(probe));
+                ctx.effects.push(StepEffect::Probe(Box::new(probe)));
                 return Err(AuthAnswer::Wait(NextStep::Probe(RequestStep::Access)));
             }
         };

@@ -392,7 +392,7 @@ impl FileSearch {
             }
             Known::Stale | Known::Unknown => {
                 let probe = ctx.files.probe(&self.path, Want::Stat, policy);
-                ctx.effects.push(StepEffect::Probe(probe));
+                ctx.effects.push(StepEffect::Probe(Box::new(probe)));
                 return Err(RewriteOutcome::Wait);
             }
         };

@@ -17,8 +17,8 @@ use crate::tests::support::{
     body, head, limited, queueing, request, server, settings, unix, upstream,
 };
 use crate::{
-    FetchCtx, FetchEffect, FetchFate, FetchWake, Left, LinkPools, OriginNews, OriginRequest, Turns,
-    UpstreamGroups,
+    FetchCtx, FetchEffect, FetchFate, FetchWake, Left, LinkPools, OriginLogLine, OriginNews,
+    OriginRequest, Turns, UpstreamGroups,
 };
 
 const SENT: FetchWake = FetchWake::Sent { bytes: 100, left: Left::Nothing };
@@ -145,7 +145,8 @@ fn line(effect: &FetchEffect) -> String {
                 let over = if attempt.is_over { "over" } else { "under way" };
                 format!("attempt {} {} {over}", attempt.peer, attempt.status)
             }
-            OriginNews::Log { level, text, doing, peer } => {
+            OriginNews::Log(line) => {
+                let OriginLogLine { level, text, doing, peer } = &**line;
                 let text = String::from_utf8_lossy(text);
                 let peer = peer.as_deref().unwrap_or("nobody");
                 format!("{level:?}: {text} {doing} ({peer})")
