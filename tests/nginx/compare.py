@@ -6,7 +6,7 @@ few seeds. Prints every difference that `allowed` does not excuse, and every exc
 difference needs; either makes the exit status 1.
 
     tests/compare.py --bolide PATH --nginx PATH [--ports A B [C D]...] [--only WORD] [--thorough]
-        [--coverage] [--verbose] [--times]
+        [--coverage] [--effects] [--report] [--verbose] [--times]
 
 For each pair of ports a share of the work goes on beside the others.
 """
@@ -26,7 +26,7 @@ from functools import partial
 from multiprocessing.sharedctypes import Synchronized
 from pathlib import Path
 
-from . import commands, complaints, coverage, files, mistakes, sites
+from . import commands, complaints, coverage, effects, files, mistakes, report, sites
 from .asking import compare_site, user_line
 from .explore.run import compare_explored
 from .judge import ROOT, TRIES, Judge
@@ -35,7 +35,7 @@ from .origin import Origin
 from .php import Php
 from .program import Program
 from .site import SITES
-from .sites import client_certs, published
+from .sites import client_certs, php_applications, published
 
 # How many mistakes are one piece of work.
 CHUNK = 100
@@ -114,6 +114,7 @@ def filled() -> Path:
     files.fill(home)
     client_certs.fill(home)
     published.fill(home)
+    php_applications.fill(home)
     return home
 
 
@@ -153,9 +154,23 @@ def arguments() -> argparse.Namespace:
         action="store_true",
         help="only name directives that nothing here or in tests/ tries, and compare nothing",
     )
+    parser.add_argument(
+        "--effects", action="store_true", help="record which site shows the effect of a directive"
+    )
+    parser.add_argument("--report", action="store_true", help="write docs/nginx-compatibility.md")
     parser.add_argument("--verbose", action="store_true")
     parser.add_argument("--times", action="store_true", help="say how long the pieces took")
     return parser.parse_args()
+
+
+def show_effects(pairs: Sequence[tuple[int, int]], options: argparse.Namespace) -> int:
+    """Records the effects of directives; both programs of a pair are ours."""
+    options.nginx = options.bolide
+    pattern = filled()
+    with ExitStack() as stack:
+        stack.callback(shutil.rmtree, pattern, ignore_errors=True)
+        programs = [started(pair, options, pattern, stack) for pair in pairs]
+        return effects.show(programs, options.only)
 
 
 def use(number: "Synchronized[int]") -> None:
@@ -169,13 +184,17 @@ def main() -> int:
     options = arguments()
     sites.load()
     mistakes.load()
-    gaps = None if options.only else coverage.gaps(site.conf for site in SITES)
+    if options.report:
+        return report.write()
+    gaps = None if options.only else coverage.gaps(site.conf for site in SITES) + report.gaps()
     if options.coverage:
         print("\n".join(gaps or []))
         return 1 if gaps else 0
     if not options.nginx or not Path(options.nginx).exists():
         sys.exit("missing tool: nginx-sid (run scripts/setup.sh test)")
     pairs = list(zip(options.ports[::2], options.ports[1::2], strict=True))
+    if options.effects:
+        return show_effects(pairs, options)
     judge = Judge(options.verbose)
     took: list[tuple[float, str]] = []
     forking = multiprocessing.get_context("fork")

@@ -26,6 +26,8 @@ TABLES = (
     "zones",
     "client_certs",
     "published",
+    "applications",
+    "php_applications",
     "proxying",
     "secured",
     "overriding",
