@@ -381,6 +381,8 @@ impl Front {
         if retired != self.retired {
             (self.retired, self.unvisited) = (retired, self.slots.len());
         }
+        debug_assert!(self.slots.len().is_power_of_two(), "a place is a part of a hash");
+        debug_assert!(self.unvisited <= self.slots.len(), "no slot is visited twice");
         for _ in 0..budget.min(self.unvisited) {
             self.cursor = (self.cursor + 1) & (self.slots.len() - 1);
             self.slots[self.cursor].shed();
