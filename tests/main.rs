@@ -87,6 +87,7 @@ mod tls_keys;
 mod tls_origins;
 mod upgrade;
 mod variables;
+mod visitors;
 mod watchdog;
 mod wordpress;
 mod wordpress_cache;

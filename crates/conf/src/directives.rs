@@ -14,6 +14,7 @@ mod autoindex;
 mod bind;
 mod body;
 mod brotli;
+mod browsers;
 mod cache;
 mod cache_zone;
 mod charset;
@@ -65,6 +66,7 @@ mod syslog;
 mod tls;
 mod types;
 mod upstream;
+mod user_id;
 mod zstd;
 
 pub use modules::configure_arguments;
@@ -105,6 +107,7 @@ families![
     auth::TABLE,
     auth_request::TABLE,
     referer::TABLE,
+    browsers::TABLE,
     limit::TABLE,
     limit_except::TABLE,
     secure_link::TABLE,
@@ -115,6 +118,7 @@ families![
     post_action::TABLE,
     headers::TABLE,
     more_headers::TABLE,
+    user_id::TABLE,
     log::TABLE,
     charset::TABLE,
     autoindex::TABLE,

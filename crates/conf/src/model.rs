@@ -9,6 +9,7 @@ use std::time::Duration;
 
 pub mod access;
 pub mod body;
+pub mod browsers;
 pub mod cache;
 pub mod charset;
 pub mod compress;
@@ -29,12 +30,14 @@ pub mod settings;
 pub mod spans;
 pub mod tls;
 pub mod upstream;
+pub mod user_id;
 
 pub use access::{
     AccessRule, AccessVerdict, AuthRequest, Network, RealIp, RealIpHeader, Referers, SecureLink,
     Who,
 };
 pub use body::{BodyFiles, TempPath};
+pub use browsers::{BrowserName, Browsers, browser_version};
 pub use cache::{
     CacheMethods, CachePace, CachePurge, CacheSettings, CacheValid, CacheZone, CacheZoneId,
     DropQuery, Guess, NeverCached, PageCache, PageMode, PagePrefix, PageScopes, PageStore,
@@ -86,6 +89,7 @@ pub use upstream::{
     Balance, Keepalive, PeerAddress, Queue, RunTimeName, Upstream, UpstreamId, UpstreamKind,
     UpstreamServer,
 };
+pub use user_id::{UserId, UserIdExpires, UserIdFlags, UserIdMode};
 
 /// A whole configuration.
 #[derive(Clone, Debug)]

@@ -221,7 +221,8 @@ fn is_redefinable(name: &str) -> bool {
         "upstream_cookie_",
         "proxy_protocol_tlv_",
     ];
-    matches!(name, "args" | "limit_rate" | "invalid_referer")
+    matches!(name, "args" | "limit_rate" | "invalid_referer" | "uid_reset")
+        || matches!(name, "modern_browser" | "ancient_browser" | "msie")
         || matches!(name, "proxy_host" | "proxy_port" | "proxy_add_x_forwarded_for")
         || prefixes.iter().any(|prefix| name.starts_with(prefix)) && !FIXED.contains(&name)
 }

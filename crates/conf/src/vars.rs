@@ -363,6 +363,18 @@ plain_vars! {
     RealipRemotePort = "realip_remote_port";
     /// `$invalid_referer`
     InvalidReferer = "invalid_referer";
+    /// `$modern_browser`: `modern_browser_value` for a modern browser, else empty.
+    ModernBrowser = "modern_browser";
+    /// `$ancient_browser`: `ancient_browser_value` for an ancient browser, else empty.
+    AncientBrowser = "ancient_browser";
+    /// `$msie`: `1` for any version of MSIE, else empty.
+    Msie = "msie";
+    /// `$uid_got`: name and identifier of the cookie that the client brought (`userid`).
+    UidGot = "uid_got";
+    /// `$uid_set`: the same of the cookie that it is given.
+    UidSet = "uid_set";
+    /// `$uid_reset`: whether it is given another one.
+    UidReset = "uid_reset";
     /// `$limit_req_status`: the decision of `limit_req` for the request.
     LimitReqStatus = "limit_req_status";
     /// `$limit_conn_status`: the decision of `limit_conn` for the request.

@@ -15,6 +15,7 @@ pub(crate) mod parts;
 pub(crate) mod pass;
 pub(crate) mod pixel;
 pub(crate) mod proxied;
+mod random_index;
 pub(crate) mod returned;
 pub(crate) mod search;
 pub(crate) mod static_answer;

@@ -13,3 +13,4 @@ pub(crate) mod rework;
 mod trailers;
 mod tunnel;
 pub(crate) mod upstream_response;
+pub(crate) mod user_id;

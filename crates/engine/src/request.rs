@@ -13,6 +13,7 @@ use crate::captures::{Captures, MatchFailure};
 use crate::connection::{ClientAddress, ConnInfo};
 use crate::content::climbs::climbs;
 use crate::explain::Trace;
+use crate::filter::user_id::KnownUser;
 use crate::phase::limits::Limited;
 use crate::phase::secure_link::CompiledSecureLink;
 use crate::route::LocationIndex;
@@ -31,6 +32,8 @@ pub(crate) enum RequestNote {
     Match(Box<MatchFailure>),
     /// A line for the log.
     Text(String),
+    /// A line for the log that is less than an error.
+    Notice(Vec<u8>),
     /// A line for the log that is more than an error.
     Critical(Vec<u8>),
 }
@@ -130,6 +133,8 @@ pub(crate) struct Request {
     pub(crate) limited: Limited,
     /// What is known of a link that proves itself; reading a variable may change it.
     pub(crate) link: RefCell<CompiledSecureLink>,
+    /// The identifiers of `userid`; reading a variable may change it.
+    pub(crate) user: RefCell<KnownUser>,
     /// Where a trial run writes its way down; none for requests of clients.
     pub(crate) trace: Option<Box<Trace>>,
 }
@@ -185,6 +190,7 @@ impl Request {
         self.is_straight = true;
         self.limited.clear();
         self.link.get_mut().clear();
+        self.user.get_mut().clear();
         if self.has_upload {
             self.upload.clear();
         }

@@ -2,6 +2,7 @@
 //!
 //! Knows every variable of the language; one whose feature is not there is absent.
 
+mod browsers;
 mod date;
 mod file_names;
 mod proxy_protocol;
@@ -245,6 +246,12 @@ impl<'a> VariableScope<'a> {
             Var::LimitConnStatus => maybe(out, request.limited.connections.text()),
             Var::SecureLink => self.write_secure_link(out),
             Var::SecureLinkExpires => self.write_link_expires(out),
+            Var::ModernBrowser => self.write_modern_browser(out),
+            Var::AncientBrowser => self.write_ancient_browser(out),
+            Var::Msie => self.write_msie(out),
+            Var::UidGot => self.write_uid_got(out),
+            Var::UidSet => self.write_uid_set(out),
+            Var::UidReset => VariableValue::Yes,
             Var::InvalidReferer => text(out, if self.has_valid_referer() { b"" } else { b"1" }),
             _ => return None,
         })
@@ -453,7 +460,12 @@ pub(crate) fn argument<'a>(args: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
 
 /// The first cookie called `name`.
 fn cookie<'a>(fields: &'a FieldMap, name: &[u8]) -> Option<&'a [u8]> {
-    fields.all(Name::Cookie).flat_map(|value| value.split(|byte| *byte == b';')).find_map(|pair| {
+    fields.all(Name::Cookie).find_map(|line| cookie_in(line, name))
+}
+
+/// The first cookie called `name` of one field.
+pub(crate) fn cookie_in<'a>(line: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+    line.split(|byte| *byte == b';').find_map(|pair| {
         let pair = trim_blanks(pair);
         let (start, rest) = pair.split_at_checked(name.len())?;
         // As in nginx, blanks may stand around the mark.

@@ -21,6 +21,7 @@ TABLES = (
     "ssi",
     "variables",
     "charsets",
+    "visitors",
     "fastcgi",
     "groups",
     "zones",

@@ -19,6 +19,10 @@ use crate::vars::{Template, Var};
 const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
+    flag("random_index", Contexts::LOCATION, |r| &mut r.settings().random_index).doc(
+        "Whether a directory is answered with one of its files, by chance; before `index`.",
+        "random_index on;",
+    ),
     own("root", Contexts::HSLI, Args::ONE, root)
         .doc("The document root.", "root /srv/www;")
         .takes("DIRECTORY")

@@ -9,10 +9,6 @@ const NAMES: &[(&str, &[&str])] = &[
     ("devpoll", &["devpoll_changes", "devpoll_events"]),
     ("eventport", &["eventport_events"]),
     ("google_perftools", &["google_perftools_profiles"]),
-    (
-        "http_browser",
-        &["ancient_browser", "ancient_browser_value", "modern_browser", "modern_browser_value"],
-    ),
     ("http_dav", &["create_full_put_path", "dav_access", "dav_methods", "min_delete_depth"]),
     ("http_degradation", &["degradation", "degrade"]),
     ("http_fastcgi", &["fastcgi_store", "fastcgi_store_access"]),
@@ -89,7 +85,6 @@ const NAMES: &[(&str, &[&str])] = &[
     ("http_mp4", &["mp4", "mp4_buffer_size", "mp4_max_buffer_size", "mp4_start_key_frame"]),
     ("http_perl", &["perl", "perl_modules", "perl_require", "perl_set"]),
     ("http_proxy", &["proxy_store", "proxy_store_access"]),
-    ("http_random_index", &["random_index"]),
     (
         "http_scgi",
         &[
@@ -161,20 +156,6 @@ const NAMES: &[(&str, &[&str])] = &[
     ),
     ("http_upstream_least_time", &["least_time"]),
     ("http_upstream_sticky", &["sticky"]),
-    (
-        "http_userid_filter",
-        &[
-            "userid",
-            "userid_domain",
-            "userid_expires",
-            "userid_flags",
-            "userid_mark",
-            "userid_name",
-            "userid_p3p",
-            "userid_path",
-            "userid_service",
-        ],
-    ),
     (
         "http_uwsgi",
         &[

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use super::resolver::NameServers;
 use super::{
-    AccessLogs, AccessRule, AuthRequest, BodyFiles, Brotli, CacheSettings, ErrorLog, Filters, Gzip,
-    HeaderEdits, LimitRules, LogFileCache, OriginSettings, RealIp, Referers, SecureLink, TempPath,
-    TypeSet, Zstd,
+    AccessLogs, AccessRule, AuthRequest, BodyFiles, Brotli, Browsers, CacheSettings, ErrorLog,
+    Filters, Gzip, HeaderEdits, LimitRules, LogFileCache, OriginSettings, RealIp, Referers,
+    SecureLink, TempPath, TypeSet, UserId, Zstd,
 };
 use crate::vars::Template;
 
@@ -112,6 +112,12 @@ pub struct LocationSettings {
     pub limits: Arc<LimitRules>,
     /// `secure_link*`
     pub secure_link: Option<Arc<SecureLink>>,
+    /// `modern_browser*`, `ancient_browser*`
+    pub browsers: Arc<Browsers>,
+    /// `random_index`
+    pub random_index: bool,
+    /// `userid*`
+    pub user_id: Arc<UserId>,
     /// `auth_delay`: the delay of a 401; zero is none.
     pub auth_delay: Duration,
     /// `keepalive_timeout`: zero closes after each response.

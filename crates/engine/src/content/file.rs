@@ -196,6 +196,9 @@ impl Exchange {
             return alias_rewritten(&self.request, site, ctx);
         }
         let is_directory = self.request.uri.last() == Some(&b'/');
+        if is_directory && location.settings.random_index {
+            return NextStep::Step(RequestStep::RandomIndex);
+        }
         NextStep::Step(if is_directory { RequestStep::Index(0) } else { RequestStep::File })
     }
 }
@@ -242,7 +245,12 @@ impl FileSearch {
 
 impl Request {
     /// Starts over with the index's own path; the query stays.
-    fn go_to_index(&mut self, target: &[u8], site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+    pub(super) fn go_to_index(
+        &mut self,
+        target: &[u8],
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
         let args = self.args.take();
         let next = self.redirect_inside(target, site, ctx);
         if matches!(next, NextStep::Step(_)) {

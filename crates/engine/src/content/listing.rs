@@ -59,7 +59,7 @@ impl FileSearch {
         NextStep::Probe(RequestStep::Listing)
     }
 
-    fn listing_failed(
+    pub(super) fn listing_failed(
         &self,
         request: &Request,
         failure: bolide_files::OpenFailure,

@@ -19,6 +19,8 @@ pub(crate) enum RequestStep {
     TryFiles(usize),
     /// Files: what kind of path is it?
     Content,
+    /// `random_index`
+    RandomIndex,
     /// `index`, from this name on.
     Index(usize),
     /// Whether the directory is there whose index is not.

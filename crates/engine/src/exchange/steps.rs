@@ -93,6 +93,9 @@ impl Exchange {
                 self.search.try_files(&mut self.request, &mut self.answer, index, site, ctx)
             }
             RequestStep::Content => self.content(site, ctx),
+            RequestStep::RandomIndex => {
+                self.search.random_index(&mut self.request, &self.answer, site, ctx)
+            }
             RequestStep::Index(index) => {
                 self.search.index(&mut self.request, &mut self.answer, index, site, ctx)
             }

@@ -3,7 +3,7 @@
 //! Owns `Server`, `Date`, `expires`, `add_header` and redirects' `Location`; refuses framing
 //! fields, which belong to the protocol.
 
-use bolide_conf::model::{Expires, ExpiresRule};
+use bolide_conf::model::{Expires, ExpiresRule, UserIdMode};
 use bolide_http::date::http_date;
 use bolide_http::digits::push_decimal;
 use bolide_http::{FieldMap, HttpVersion, Name, Scheme};
@@ -12,6 +12,7 @@ use crate::answer::Answer;
 use crate::ctx::{ClientAddress, StepCtx};
 use crate::delivery::RangeDate;
 use crate::filter::edits::edit_answer;
+use crate::filter::user_id::push_user_id;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::{VariableScope, address, scheme};
@@ -126,6 +127,9 @@ pub(crate) fn push_configured(
         if !scratch.is_empty() {
             fields.push_parsed(header.name, &header.conf.name, scratch);
         }
+    }
+    if location.settings.user_id.mode != UserIdMode::Off {
+        push_user_id(fields, scope);
     }
     let over_tcp =
         scope.conn.scheme == Scheme::Https && scope.request.head().version < HttpVersion::Http3;

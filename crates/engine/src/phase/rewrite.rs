@@ -80,6 +80,11 @@ impl Request {
                 RequestNote::Text(text) => {
                     self.log_error(site, ctx, |out| out.extend_from_slice(text.as_bytes()));
                 }
+                RequestNote::Notice(text) => {
+                    log_lines::error(self, site, ctx, LogLevel::Notice, |out| {
+                        out.extend_from_slice(text);
+                    });
+                }
                 RequestNote::Critical(text) => {
                     log_lines::error(self, site, ctx, LogLevel::Crit, |out| {
                         out.extend_from_slice(text);

@@ -364,7 +364,10 @@ fn location(
             Matcher::Named(name) => name.to_vec().into(),
             _ => Box::default(),
         },
-        is_decorated: expires || !headers.is_empty() || !settings.edits.is_empty(),
+        is_decorated: expires
+            || !headers.is_empty()
+            || !settings.edits.is_empty()
+            || settings.user_id.mode != model::UserIdMode::Off,
         rewrites: !conf.rewrite.is_empty() || !settings.input_edits.is_empty(),
         expires,
         settings: settings.clone(),

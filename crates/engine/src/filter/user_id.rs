@@ -1,0 +1,274 @@
+//! `userid`: cookies that tell clients apart, read and set.
+//!
+//! Owns the identifier in its two forms and the cookie's letters. An identifier is found out when a
+//! variable or the head of the response first needs it; chance in it is the request's own.
+
+use bolide_conf::model::{UserId, UserIdExpires, UserIdMode};
+use bolide_conf::vars::Var;
+use bolide_http::date::http_date;
+use bolide_http::{FieldMap, Name};
+
+use crate::credentials::push_base64;
+use crate::ctx::ClientAddress;
+use crate::request::RequestNote;
+use crate::vars::{VariableScope, VariableValue, cookie_in};
+
+/// Letters of an identifier in a cookie, without those that fill up.
+const LETTERS: usize = 22;
+/// The last moment for browsers: 31 December 2037, 23:55:55.
+const MAX: i64 = 2_145_916_555;
+/// The last moment that has a date of four digits.
+const DATES_END: i64 = 253_402_300_799;
+
+/// An identifier as its sixteen bytes; the last four are never all zero.
+type Identifier = [u8; 16];
+
+/// What is known of the identifiers of a request.
+#[derive(Debug, Default)]
+pub(crate) struct KnownUser {
+    /// What the client brought, and whether it has the mark; looked for once.
+    got: Option<Option<(Identifier, bool)>>,
+    /// What it is given; decided once.
+    set: Option<Option<Identifier>>,
+}
+
+impl KnownUser {
+    /// Forgets the last request.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+impl VariableScope<'_> {
+    /// `$uid_got`
+    pub(crate) fn write_uid_got(&self, out: &mut Vec<u8>) -> VariableValue {
+        let conf = &*self.location().settings.user_id;
+        let got = self.user_got(conf).map(|(id, _)| id);
+        push_named(conf, got, out)
+    }
+
+    /// `$uid_set`
+    pub(crate) fn write_uid_set(&self, out: &mut Vec<u8>) -> VariableValue {
+        let conf = &*self.location().settings.user_id;
+        push_named(conf, self.user_set(conf), out)
+    }
+
+    fn user_got(&self, conf: &UserId) -> Option<(Identifier, bool)> {
+        if conf.mode == UserIdMode::Off {
+            return None;
+        }
+        if let Some(known) = self.request.user.borrow().got {
+            return known;
+        }
+        let got = self.read_cookie(conf);
+        self.request.user.borrow_mut().got = Some(got);
+        got
+    }
+
+    /// The identifier in the first cookie of the name.
+    fn read_cookie(&self, conf: &UserId) -> Option<(Identifier, bool)> {
+        let fields = &self.request.head().fields;
+        let (line, text) =
+            fields.all(Name::Cookie).find_map(|line| Some((line, cookie_in(line, &conf.name)?)))?;
+        let refuse = |why: &str| {
+            let mut told = format!("client sent {why} userid cookie \"").into_bytes();
+            bolide_http::escape::push_log(&mut told, line);
+            told.push(b'"');
+            let told = String::from_utf8_lossy(&told).into_owned();
+            self.request.notes.borrow_mut().push(RequestNote::Text(told));
+            None
+        };
+        let Some(letters) = text.get(..LETTERS) else { return refuse("too short") };
+        let mut bytes = Vec::with_capacity(16);
+        let id = match push_base64(letters, &mut bytes) {
+            true => Identifier::try_from(&bytes[..]).ok(),
+            false => None,
+        };
+        let Some(id) = id else { return refuse("invalid") };
+        let is_marked =
+            conf.mark.is_some_and(|mark| text.get(LETTERS..=LETTERS + 1) == Some(&[mark, b'=']));
+        (id[12..] != [0; 4]).then_some((id, is_marked))
+    }
+
+    fn user_set(&self, conf: &UserId) -> Option<Identifier> {
+        if matches!(conf.mode, UserIdMode::Off | UserIdMode::Log) {
+            return None;
+        }
+        if let Some(known) = self.request.user.borrow().set {
+            return known;
+        }
+        let mut reset = Vec::new();
+        self.write(&Var::UidReset, &mut reset);
+        let got = self.user_got(conf);
+        let set = match got {
+            Some((id, _)) if !matches!(&reset[..], b"" | b"0") => {
+                if reset == b"log" {
+                    let mut told = b"userid cookie \"".to_vec();
+                    push_named(conf, Some(id), &mut told);
+                    told.extend_from_slice(b"\" was reset");
+                    self.request.notes.borrow_mut().push(RequestNote::Notice(told));
+                }
+                Some(self.new_user(conf))
+            }
+            // The same once more, with what the configuration says of it by now.
+            Some((id, is_marked)) => (conf.mark.is_some() && !is_marked).then_some(id),
+            None => Some(self.new_user(conf)),
+        };
+        self.request.user.borrow_mut().set = Some(set);
+        set
+    }
+
+    /// An identifier that no other client has: server, second and chance.
+    fn new_user(&self, conf: &UserId) -> Identifier {
+        let now = self.now.unix_seconds() as u32;
+        let [first, second] = self.request.id;
+        let (chance, more) = (first as u32, (second >> 32) as u32);
+        let mut id = Identifier::default();
+        if conf.mode == UserIdMode::V1 {
+            let words = [conf.service.unwrap_or(0), now, chance, more | 1];
+            for (place, word) in id.chunks_exact_mut(4).zip(words) {
+                place.copy_from_slice(&word.to_le_bytes());
+            }
+            return id;
+        }
+        let service = match conf.service {
+            Some(service) => service.to_be_bytes(),
+            None => of_server(self.conn.local),
+        };
+        // The last byte is that of the form.
+        let words =
+            [service, now.to_be_bytes(), chance.to_be_bytes(), (more << 8 | 2).to_be_bytes()];
+        for (place, word) in id.chunks_exact_mut(4).zip(words) {
+            place.copy_from_slice(&word);
+        }
+        id
+    }
+}
+
+/// The address that the client reached, or its end.
+fn of_server(local: ClientAddress) -> [u8; 4] {
+    match local.ip().map(|ip| ip.to_canonical()) {
+        Some(std::net::IpAddr::V4(ip)) => ip.octets(),
+        Some(std::net::IpAddr::V6(ip)) => {
+            let [.., a, b, c, d] = ip.octets();
+            [a, b, c, d]
+        }
+        None => [0; 4],
+    }
+}
+
+/// Appends `NAME=` and an identifier as four numbers, in the order of the machines that the form
+/// comes from.
+fn push_named(conf: &UserId, id: Option<Identifier>, out: &mut Vec<u8>) -> VariableValue {
+    if let Some(id) = id {
+        out.extend_from_slice(&conf.name);
+        out.push(b'=');
+        for word in id.chunks_exact(4) {
+            for byte in word.iter().rev() {
+                let digit = |value: u8| b"0123456789ABCDEF"[usize::from(value)];
+                out.extend_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+            }
+        }
+    }
+    VariableValue::when(id.is_some())
+}
+
+/// Adds the cookie to a response, if its client is to have one.
+#[cold]
+pub(super) fn push_user_id(fields: &mut FieldMap, scope: &VariableScope<'_>) {
+    let conf = &*scope.location().settings.user_id;
+    if scope.request.role.is_subrequest() {
+        return;
+    }
+    let Some(id) = scope.user_set(conf) else { return };
+    fields.push_writing(Name::SetCookie, |out| {
+        push_cookie(out, conf, id, scope.now.unix_seconds() as i64);
+    });
+    if !conf.p3p.is_empty() {
+        fields.push_text(b"P3P", &conf.p3p);
+    }
+}
+
+fn push_cookie(out: &mut Vec<u8>, conf: &UserId, id: Identifier, now: i64) {
+    out.extend_from_slice(&conf.name);
+    out.push(b'=');
+    push_letters(out, id, conf.mark.unwrap_or(b'='));
+    let at = match conf.expires {
+        UserIdExpires::Off => None,
+        UserIdExpires::Max => Some(MAX),
+        UserIdExpires::After(seconds) => {
+            let seconds = i64::try_from(seconds).unwrap_or(i64::MAX);
+            Some(now.saturating_add(seconds).min(DATES_END))
+        }
+    };
+    if let Some(at) = at {
+        out.extend_from_slice(b"; expires=");
+        push_cookie_date(out, at);
+    }
+    if let Some(domain) = &conf.domain {
+        out.extend_from_slice(b"; domain=");
+        out.extend_from_slice(domain);
+    }
+    out.extend_from_slice(b"; path=");
+    out.extend_from_slice(&conf.path);
+    for (is_set, text) in [(conf.flags.secure, "; secure"), (conf.flags.http_only, "; httponly")] {
+        if is_set {
+            out.extend_from_slice(text.as_bytes());
+        }
+    }
+    if let Some(site) = conf.flags.same_site {
+        out.extend_from_slice(b"; ");
+        out.extend_from_slice(site.as_bytes());
+    }
+}
+
+/// Appends an identifier in base64, the first letter that fills up being the mark.
+fn push_letters(out: &mut Vec<u8>, id: Identifier, mark: u8) {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let number = u128::from_be_bytes(id);
+    for at in 0..21 {
+        out.push(DIGITS[(number >> (122 - 6 * at)) as usize & 63]);
+    }
+    out.push(DIGITS[(number << 4) as usize & 63]);
+    out.extend_from_slice(&[mark, b'=']);
+}
+
+/// Appends the date of a cookie, whose year has two digits as long as that is understood.
+fn push_cookie_date(out: &mut Vec<u8>, at: i64) {
+    let mut text = http_date(at);
+    (text[7], text[11]) = (b'-', b'-');
+    let year = if at > MAX { 12 } else { 14 };
+    out.extend_from_slice(&text[..12]);
+    out.extend_from_slice(&text[year..]);
+}
+
+#[cfg(test)]
+mod tests {
+    use bolide_conf::model::UserId;
+
+    use super::{push_cookie_date, push_letters, push_named};
+
+    #[test]
+    fn an_identifier_has_the_letters_and_numbers_of_nginx() {
+        let id = *b"\x01\x00\x00\x7f\x6b\x04\x71\x02\xb3\x1f\x03\x0a\x03\x03\x02\x02";
+        let mut text = Vec::new();
+        push_letters(&mut text, id, b'q');
+        text.push(b' ');
+        push_named(&UserId::default(), Some(id), &mut text);
+        let wanted = "AQAAf2sEcQKzHwMKAwMCAgq= uid=7F0000010271046B0A031FB302020303";
+        assert_eq!(String::from_utf8(text).unwrap(), wanted);
+    }
+
+    #[test]
+    fn the_year_of_a_cookie_has_two_digits_until_2037() {
+        for (at, wanted) in [
+            (784_111_777, "Sun, 06-Nov-94 08:49:37 GMT"),
+            (2_145_916_555, "Thu, 31-Dec-37 23:55:55 GMT"),
+            (4_949_048_957, "Wed, 30-Oct-2126 15:49:17 GMT"),
+        ] {
+            let mut text = Vec::new();
+            push_cookie_date(&mut text, at);
+            assert_eq!(String::from_utf8(text).unwrap(), wanted);
+        }
+    }
+}
