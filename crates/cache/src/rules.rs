@@ -32,7 +32,7 @@ pub use decide::{
     AnswerFacts, AnswerSource, StoreDecision, StoreRefusal, StoreVerdict, decide, is_esi,
 };
 pub use fresh::{FreshState, Instructions, judge};
-pub use gate::{Bypass, Environment, Gate, autoflushes, gate};
+pub use gate::{Bypass, CacheGate, Environment, autoflushes, gate};
 pub use identity::{
     Facts, KeyPiece, is_of_address, named, of_address, session, url, url_of, vary_base,
 };

@@ -11,7 +11,7 @@ use bolide_base::{FileRef, Instant, Now, Segment, SendChain, TcpInfo};
 use crate::udp::{DatagramOut, UdpBatch};
 use crate::{
     Accepted, Appended, Callee, ConnectCall, DirChange, DirDepth, Entries, Fd, FileFailure,
-    Interest, Io, OpenRequest, Opened, Readiness, ReceivedBytes, Reset, Sent, Stat, sys,
+    Interest, Io, OpenRequest, OpenedFile, Readiness, ReceivedBytes, Reset, Sent, Stat, sys,
 };
 
 /// Pieces of one gathered write; Linux accepts 1024, ours are few and large.
@@ -170,7 +170,7 @@ impl Io for Epoll {
         sys::send_datagrams(fd.0, out)
     }
 
-    fn open(&mut self, request: &OpenRequest<'_>) -> Result<Opened, FileFailure> {
+    fn open(&mut self, request: &OpenRequest<'_>) -> Result<OpenedFile, FileFailure> {
         sys::open(request)
     }
 

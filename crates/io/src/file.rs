@@ -69,7 +69,7 @@ pub struct Stat {
 
 /// The result of an open.
 #[derive(Clone, Debug)]
-pub struct Opened {
+pub struct OpenedFile {
     /// The open file; directories and stat-only requests have none.
     pub file: Option<FileRef>,
     /// Its attributes.

@@ -21,7 +21,7 @@ use std::net::SocketAddr;
 use bolide_base::{FileRef, Instant, Now, Segment, SendChain, TcpInfo};
 
 pub use changes::{DirChange, DirDepth};
-pub use file::{Entries, FileFailure, OpenRequest, Opened, Stat, SymlinkRule};
+pub use file::{Entries, FileFailure, OpenRequest, OpenedFile, Stat, SymlinkRule};
 pub use udp::{DatagramIn, DatagramOut, UdpBatch};
 pub use words::{
     Accepted, Appended, Callee, ConnectCall, Fd, Interest, Readiness, ReceivedBytes, Reset, Sent,
@@ -85,7 +85,7 @@ pub trait Io {
     /// # Errors
     ///
     /// The kernel's error, for the log and the status.
-    fn open(&mut self, request: &OpenRequest<'_>) -> Result<Opened, FileFailure>;
+    fn open(&mut self, request: &OpenRequest<'_>) -> Result<OpenedFile, FileFailure>;
     /// Names and attributes of a directory's entries, without hidden ones.
     ///
     /// # Errors

@@ -99,7 +99,7 @@ pub struct Base {
     /// Those of pages, by address.
     tags: BTreeMap<String, String>,
     /// Its side of TLS, once it has spoken it.
-    tls: Option<secure::TlsClient>,
+    tls: Option<secure::SimTlsClient>,
 }
 
 impl Base {

@@ -26,7 +26,7 @@ pub enum Certificates {
 
 /// A port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gate {
+pub struct SimPort {
     /// Its number.
     pub port: u16,
     /// What TLS is like there.
@@ -36,10 +36,10 @@ pub struct Gate {
 }
 
 /// All of them.
-pub const GATES: [Gate; 3] = [
-    Gate { port: 8440, certificates: Certificates::Welcome, proxied: false },
-    Gate { port: 8441, certificates: Certificates::Demanded, proxied: true },
-    Gate { port: 8442, certificates: Certificates::No, proxied: true },
+pub const GATES: [SimPort; 3] = [
+    SimPort { port: 8440, certificates: Certificates::Welcome, proxied: false },
+    SimPort { port: 8441, certificates: Certificates::Demanded, proxied: true },
+    SimPort { port: 8442, certificates: Certificates::No, proxied: true },
 ];
 
 /// What the first server says of its ports: its certificate is found out for each client.
@@ -106,7 +106,7 @@ pub fn acceptor(site: &Arc<Site>, at: usize, kernel: &Kernel) -> Result<Acceptor
 
 /// What a port wants before HTTP, if anything.
 #[must_use]
-pub fn at(port: u16) -> Option<Gate> {
+pub fn at(port: u16) -> Option<SimPort> {
     GATES.into_iter().find(|gate| gate.port == port)
 }
 

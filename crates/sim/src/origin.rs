@@ -17,7 +17,7 @@ use crate::pages::PagePlace;
 use crate::scenario::{MILLI, Speech};
 
 use page::PageReply;
-use secure::{Configs, Opened, Secured};
+use secure::{Configs, TlsIntake, UpstreamTls};
 
 /// Record types of FastCGI.
 const BEGIN: u8 = 1;
@@ -48,7 +48,7 @@ fn count_fetch((place, page): (&str, &str), target: &str, conn: &Conn, kernel: &
 struct Conn {
     fd: i32,
     /// Who seals and opens, where TLS is spoken.
-    secured: Option<Box<Secured>>,
+    secured: Option<Box<UpstreamTls>>,
     input: Vec<u8>,
     params: Vec<u8>,
     /// The end of the params came.
@@ -128,10 +128,10 @@ impl SimUpstream {
                     Some(secured) => secured.open(&bytes, &mut conn.input),
                     None => {
                         conn.input.extend_from_slice(&bytes);
-                        Opened::Taken
+                        TlsIntake::Taken
                     }
                 };
-                if opened == Opened::Over {
+                if opened == TlsIntake::Over {
                     conn.after = After::Close { rude: false };
                 }
             }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use bolide_base::{FileRef, Instant, Now, Segment, SendChain};
 use bolide_io::{
     Accepted, Appended, Callee, ConnectCall, DatagramOut, DirChange, DirDepth, Entries, Fd,
-    FileFailure, Interest, Io, OpenRequest, Opened, Readiness, ReceivedBytes, Reset, Sent,
+    FileFailure, Interest, Io, OpenRequest, OpenedFile, Readiness, ReceivedBytes, Reset, Sent,
     SocketPeer, SocketPeers, Stat, UdpBatch,
 };
 
@@ -423,7 +423,7 @@ impl Io for SimIo {
         Ok(path.to_vec())
     }
 
-    fn open(&mut self, request: &OpenRequest<'_>) -> Result<Opened, FileFailure> {
+    fn open(&mut self, request: &OpenRequest<'_>) -> Result<OpenedFile, FileFailure> {
         self.fails(DoorCall::Open, "open")?;
         let copy = self.anchor.copy().map_err(|_| failure(EMFILE, "open"))?;
         let mut kernel = self.call();
@@ -432,12 +432,12 @@ impl Io for SimIo {
         let path = if request.stat_only { path.trim_end_matches('/') } else { &*path }.to_owned();
         Self::disturb_open(kernel, &path)?;
         if let Some(stat) = kernel.logs.stat(&path) {
-            return Ok(Opened { file: None, stat, content: None });
+            return Ok(OpenedFile { file: None, stat, content: None });
         }
         let stat = kernel.disk.stat(&path).ok_or(failure(ENOENT, "open"))?;
         if request.stat_only || stat.is_dir {
             kernel.tell(|| format!("stat {path}: {} bytes", stat.size));
-            return Ok(Opened { file: None, stat, content: None });
+            return Ok(OpenedFile { file: None, stat, content: None });
         }
         let file = kernel.disk.open(&path, FileRef::new(copy));
         if kernel.chance.one_in(kernel.faults.race_in) {
@@ -445,7 +445,7 @@ impl Io for SimIo {
             let bytes = crate::site_files::content(&path, &mut kernel.chance);
             kernel.disk.rewrite(&path, bytes, kernel.nanos);
             kernel.tell(|| format!("open {path}: rewritten meanwhile"));
-            return Ok(Opened { file, stat, content: None });
+            return Ok(OpenedFile { file, stat, content: None });
         }
         let DiskSeen::File(content) = kernel.disk.look(&path) else {
             return Err(failure(ENOENT, "open"));
@@ -454,7 +454,7 @@ impl Io for SimIo {
         // As if it were too large: read piece by piece as it leaves.
         let fits = fits && !(is_stored(&path) && kernel.chance.one_in(3));
         kernel.tell(|| format!("open {path}: {} bytes", stat.size));
-        Ok(Opened { file, stat, content: fits.then(|| content.bytes.to_vec()) })
+        Ok(OpenedFile { file, stat, content: fits.then(|| content.bytes.to_vec()) })
     }
 
     fn list(&mut self, path: &[u8]) -> Result<Vec<(Vec<u8>, Stat)>, FileFailure> {

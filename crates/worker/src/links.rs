@@ -24,7 +24,7 @@ use crate::exchange_table::Exchanges;
 use crate::fetches::LiveFetch;
 use crate::segments::{SHARE_MIN, keep_rest};
 use crate::throttle::Throttle;
-use crate::tls_conn::Secured;
+use crate::tls_conn::LinkTls;
 use crate::token::PollToken;
 use crate::upstream_groups::Origins;
 use crate::upstream_link::UpstreamLink;
@@ -54,7 +54,7 @@ impl Origins {
             Protocol::Lsapi => OriginConn::lsapi(),
             Protocol::Http => OriginConn::http(),
         };
-        let secured = match Secured::new(request, live.tls.as_ref()) {
+        let secured = match LinkTls::new(request, live.tls.as_ref()) {
             Ok(secured) => secured,
             Err(text) => return Some(FetchWake::Unprepared(text)),
         };

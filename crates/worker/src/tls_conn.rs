@@ -36,7 +36,7 @@ impl Secrets {
 
 /// What makes a link secret.
 #[derive(Debug)]
-pub(crate) struct Secured {
+pub(crate) struct LinkTls {
     pub(crate) session: OriginSession,
     /// What was wanted of it: no other request may use it.
     pub(crate) wanted: Arc<Secure>,
@@ -48,7 +48,7 @@ pub(crate) struct Secured {
     pub(crate) is_good: bool,
 }
 
-impl Secured {
+impl LinkTls {
     /// The session that a request wants; none where none is wanted.
     ///
     /// # Errors

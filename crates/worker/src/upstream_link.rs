@@ -9,7 +9,7 @@ use bolide_wire::OriginConn;
 
 use crate::fetches::LiveFetch;
 use crate::throttle::Throttle;
-use crate::tls_conn::Secured;
+use crate::tls_conn::LinkTls;
 
 /// A connection to an origin.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ pub(crate) struct UpstreamLink {
     /// Whose request it carries; the pool's if none.
     pub(crate) fetch: Option<SlabKey<LiveFetch>>,
     /// Who seals and opens; none: it is spoken in the clear.
-    pub(crate) secured: Option<Box<Secured>>,
+    pub(crate) secured: Option<Box<LinkTls>>,
     /// The call was answered.
     pub(crate) stands: bool,
     /// A request is under way.

@@ -121,7 +121,7 @@ impl Bypass {
 
 /// The caches in which a request is looked up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gate {
+pub struct CacheGate {
     /// The private cache of its session, first.
     pub private: bool,
     /// The public cache.
@@ -134,7 +134,11 @@ pub struct Gate {
 /// # Errors
 ///
 /// The reason why the request bypasses the cache.
-pub fn gate(policy: &CachePolicy, facts: &Facts<'_>, has_session: bool) -> Result<Gate, Bypass> {
+pub fn gate(
+    policy: &CachePolicy,
+    facts: &Facts<'_>,
+    has_session: bool,
+) -> Result<CacheGate, Bypass> {
     let control = &facts.environment.control;
     let is_zone = policy.mode == Mode::Zone;
     let is_method = match facts.method {
@@ -169,14 +173,14 @@ pub fn gate(policy: &CachePolicy, facts: &Facts<'_>, has_session: bool) -> Resul
         return Err(Bypass::NoStore);
     }
     if is_zone {
-        return Ok(Gate { private: false, public: true });
+        return Ok(CacheGate { private: false, public: true });
     }
     // An ESI element names its cache, which excludes the other one. An age alone, as a rewrite rule
     // may set it, only implies public and excludes nothing.
     let wants_private = control.private || control.shared;
     let wants_public = control.public && control.lifetime().is_none();
     let (no_public, no_private) = (facts.environment.no_public, facts.environment.no_private);
-    let gate = Gate {
+    let gate = CacheGate {
         private: policy.private && !no_private && has_session && (wants_private || !wants_public),
         public: policy.public && !no_public && !wants_private,
     };

@@ -5,7 +5,7 @@
 //! application understands it, not as a client chose to spell it.
 
 use bolide_cache::SessionKey;
-use bolide_cache::rules::{self, Environment, Gate};
+use bolide_cache::rules::{self, CacheGate, Environment};
 use bolide_conf::model::{PageCache, PageMode, VaryBy};
 use bolide_http::cookies::{Cookies, php_name};
 use bolide_http::lscache::CacheScope as Whose;
@@ -50,7 +50,7 @@ impl CacheTransaction {
         caching: &Caching,
         site: &Site,
         ctx: &StepCtx<'_>,
-    ) -> Option<Gate> {
+    ) -> Option<CacheGate> {
         let has_session = SessionKey::new(&self.session).is_some();
         let facts = self.facts(request, site, ctx);
         let gate = match rules::gate(&caching.policy, &facts, has_session) {

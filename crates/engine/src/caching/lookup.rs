@@ -7,7 +7,7 @@ mod narrow;
 
 use std::sync::Arc;
 
-use bolide_cache::rules::{self, Facts, Gate, KeyPiece};
+use bolide_cache::rules::{self, CacheGate, Facts, KeyPiece};
 use bolide_cache::{
     AbandonReason, FillPermit, Follow, KeyBuilder, Lookup, NamespaceId, Object, ObjectKind,
     SessionKey, Waited, Waiter,
@@ -339,7 +339,7 @@ impl CacheTransaction {
     fn find_inline(
         &self,
         request: &Request,
-        gate: Gate,
+        gate: CacheGate,
         caching: &Caching,
         site: &Site,
         ctx: &mut StepCtx<'_>,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use bolide_base::Instant;
-use bolide_cache::rules::{Environment, Gate, StoreRefusal};
+use bolide_cache::rules::{CacheGate, Environment, StoreRefusal};
 use bolide_cache::{FillPermit, Follower, KeyBuilder, Lookup, NamespaceId, Object};
 
 use crate::explain::why::Why;
@@ -114,7 +114,7 @@ pub(crate) struct CacheTransaction {
     /// The location whose turn it was.
     pub(super) looked: Option<LocationIndex>,
     pub(super) space: Option<NamespaceId>,
-    pub(super) gate: Option<Gate>,
+    pub(super) gate: Option<CacheGate>,
     pub(crate) environment: Environment,
     /// What the exchange does about the key.
     pub(super) state: CacheState,

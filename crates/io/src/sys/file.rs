@@ -9,7 +9,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use bolide_base::{FileRange, FileRef};
 
 use super::{check, check_size};
-use crate::{FileFailure, OpenRequest, Opened, Stat, SymlinkRule};
+use crate::{FileFailure, OpenRequest, OpenedFile, Stat, SymlinkRule};
 
 fn failure(call: &'static str) -> FileFailure {
     FileFailure { errno: Error::last_os_error().raw_os_error().unwrap_or(libc::EIO), call }
@@ -78,11 +78,11 @@ fn open_at(dir: i32, name: &CString, flags: i32) -> std::result::Result<OwnedFd,
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-pub(crate) fn open(request: &OpenRequest<'_>) -> std::result::Result<Opened, FileFailure> {
+pub(crate) fn open(request: &OpenRequest<'_>) -> std::result::Result<OpenedFile, FileFailure> {
     let plain = request.symlinks == SymlinkRule::Follow;
     if request.stat_only && plain {
         let stat = stat_path(request.path)?;
-        return Ok(Opened { file: None, stat, content: None });
+        return Ok(OpenedFile { file: None, stat, content: None });
     }
     let fd = match request.symlinks {
         SymlinkRule::Follow => open_at(libc::AT_FDCWD, &c_path(request.path)?, libc::O_RDONLY)?,
@@ -91,14 +91,14 @@ pub(crate) fn open(request: &OpenRequest<'_>) -> std::result::Result<Opened, Fil
     };
     let stat = stat_fd(fd.as_raw_fd())?;
     if !stat.is_regular || request.stat_only {
-        return Ok(Opened { file: None, stat, content: None });
+        return Ok(OpenedFile { file: None, stat, content: None });
     }
     let content = if request.content_max > 0 && stat.size <= request.content_max {
         read_whole(fd.as_raw_fd(), &stat)
     } else {
         None
     };
-    Ok(Opened { file: Some(FileRef::new(fd)), stat, content })
+    Ok(OpenedFile { file: Some(FileRef::new(fd)), stat, content })
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

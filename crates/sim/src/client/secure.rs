@@ -10,7 +10,7 @@ use rustls::{ClientConfig, ClientConnection, Error};
 use super::{Base, Sabotage};
 use crate::chance::Chance;
 use crate::client::pipe::Pipe;
-use crate::gates::{self, Certificates, Gate};
+use crate::gates::{self, Certificates, SimPort};
 use crate::kernel::{Kernel, SocketGot};
 use crate::scenario::MILLI;
 use crate::secrets::streams::{self, Shown, VERSIONS};
@@ -29,14 +29,14 @@ const PATIENCE: u64 = 15_000 * MILLI;
 
 /// A client's side of TLS: its connections may take up each other's sessions.
 #[derive(Clone, Debug)]
-pub(super) struct TlsClient {
+pub(super) struct SimTlsClient {
     config: Arc<ClientConfig>,
     shown: Shown,
     /// As `$ssl_protocol` tells it.
     protocol: &'static str,
 }
 
-impl TlsClient {
+impl SimTlsClient {
     fn any(protocol: &[u8], chance: &mut Chance) -> Result<Self, String> {
         let shown = [Shown::None, Shown::Member, Shown::Member, Shown::Stranger][chance.index(4)];
         let version = chance.index(VERSIONS.len());
@@ -67,7 +67,7 @@ pub(super) struct TlsStream {
 }
 
 impl TlsStream {
-    fn new(client: &TlsClient, head: Vec<u8>) -> Result<Self, String> {
+    fn new(client: &SimTlsClient, head: Vec<u8>) -> Result<Self, String> {
         let name = ServerName::try_from("site").map_err(|error| error.to_string())?;
         let conn = ClientConnection::new(Arc::clone(&client.config), name);
         let mut conn = conn.map_err(|error| error.to_string())?;
@@ -195,7 +195,7 @@ impl Base {
         }
     }
 
-    fn try_dress(&mut self, gate: Gate, pipe: &mut Pipe, protocol: &[u8]) -> Result<(), String> {
+    fn try_dress(&mut self, gate: SimPort, pipe: &mut Pipe, protocol: &[u8]) -> Result<(), String> {
         let chance = &mut self.chance;
         let mut head = Vec::new();
         pipe.told = ":".to_owned();
@@ -220,7 +220,7 @@ impl Base {
         }
         let client = match &self.tls {
             Some(client) => client,
-            None => self.tls.insert(TlsClient::any(protocol, chance)?),
+            None => self.tls.insert(SimTlsClient::any(protocol, chance)?),
         };
         let verify = match client.shown {
             Shown::None => "NONE",

@@ -39,7 +39,7 @@ enum Handshake {
 
 /// The TLS side of one connection.
 #[derive(Debug)]
-pub(super) struct Secured {
+pub(super) struct UpstreamTls {
     conn: ServerConnection,
     who: Application,
     handshake: Handshake,
@@ -52,7 +52,7 @@ pub(super) struct Secured {
 
 /// What came of the worker's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Opened {
+pub(super) enum TlsIntake {
     /// They are taken.
     Taken,
     /// The connection is over.
@@ -61,7 +61,7 @@ pub(super) enum Opened {
 
 impl SimUpstream {
     /// The TLS side of a new connection, where TLS is spoken.
-    pub(super) fn secure(&mut self, to: &str, kernel: &mut Kernel) -> Option<Box<Secured>> {
+    pub(super) fn secure(&mut self, to: &str, kernel: &mut Kernel) -> Option<Box<UpstreamTls>> {
         let who = who(to)?;
         let config = match self.configs.get(to) {
             Some(config) => Arc::clone(config),
@@ -75,7 +75,7 @@ impl SimUpstream {
         let handshake = handshake(kernel, &mut self.chance);
         let (heard, out) = (0, Vec::new());
         let says_goodbye = !self.chance.one_in(3);
-        Some(Box::new(Secured { conn, who, handshake, heard, out, says_goodbye }))
+        Some(Box::new(UpstreamTls { conn, who, handshake, heard, out, says_goodbye }))
     }
 }
 
@@ -98,31 +98,31 @@ fn handshake(kernel: &mut Kernel, chance: &mut Chance) -> Handshake {
     handshake
 }
 
-impl Secured {
+impl UpstreamTls {
     /// Takes the worker's bytes, and gives what they carry.
-    pub(super) fn open(&mut self, mut sealed: &[u8], plain: &mut Vec<u8>) -> Opened {
+    pub(super) fn open(&mut self, mut sealed: &[u8], plain: &mut Vec<u8>) -> TlsIntake {
         self.heard += 1;
         match self.handshake {
-            Handshake::Hangs(after) if self.heard > after => return Opened::Taken,
-            Handshake::Dies(after) if self.heard > after => return Opened::Over,
+            Handshake::Hangs(after) if self.heard > after => return TlsIntake::Taken,
+            Handshake::Dies(after) if self.heard > after => return TlsIntake::Over,
             Handshake::Babbles => self.out = b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
             _ => {
                 while !sealed.is_empty() {
                     if !matches!(self.conn.read_tls(&mut sealed), Ok(1..)) {
-                        return Opened::Over;
+                        return TlsIntake::Over;
                     }
                     let state = self.conn.process_new_packets();
                     // It ends with "nothing more yet".
                     let _ = self.conn.reader().read_to_end(plain);
                     if state.is_err() {
                         self.gather();
-                        return Opened::Over;
+                        return TlsIntake::Over;
                     }
                 }
                 self.gather();
             }
         }
-        Opened::Taken
+        TlsIntake::Taken
     }
 
     fn gather(&mut self) {

@@ -7,7 +7,7 @@ use proptest::prelude::{any, proptest};
 
 use super::{NOW, fields};
 use crate::rules::{
-    AnswerFacts, Bypass, CachePolicy, Environment, Facts, Gate, KeyPiece, Mode, QueryRules,
+    AnswerFacts, Bypass, CacheGate, CachePolicy, Environment, Facts, KeyPiece, Mode, QueryRules,
     autoflushes, decide, gate, is_of_address, named, of_address, session, url, url_of, vary_base,
 };
 
@@ -233,9 +233,9 @@ fn pieces_of_the_address_are_known_among_others() {
 #[test]
 fn the_gate_opens_spaces_or_says_why_not() {
     let policy = CachePolicy::default;
-    let both = Ok(Gate { private: true, public: true });
+    let both = Ok(CacheGate { private: true, public: true });
     let (public, private) =
-        (Gate { private: false, public: true }, Gate { private: true, public: false });
+        (CacheGate { private: false, public: true }, CacheGate { private: true, public: false });
     let said = |name: &str, value: &str| {
         let mut environment = Environment::default();
         environment.set(name.as_bytes(), value.as_bytes());
