@@ -7,10 +7,10 @@ use crate::model::tls::{Protocols, SessionCache, VerifyClient};
 use crate::model::{
     AccessLog, AccessTarget, Autoindex, AutoindexFormat, BodyFiles, Brotli, CacheSettings, Charset,
     CharsetOf, CpuAffinity, DocumentRoot, ErrorLog, Events, Expires, ExpiresRule, Gzip,
-    GzipProxied, Http2, Http3, IfModifiedSince, IgnoreHeaders, KeepaliveDisable, LingeringClose,
-    ListInherit, LocationSettings, LogLevel, LogTargetConf, Main, Mapping, NextUpstream,
-    OpenFileCache, OriginSettings, Precompressed, Satisfy, ServerSettings, ServerTokens,
-    SymlinksConf, TempPath, TlsConf, TypeSet, TypesMap, Watchdog, Workers, Zstd,
+    GzipProxied, Http2, Http3, IfModifiedSince, IgnoreHeaders, KeepaliveDisable, LimitRules,
+    LimitTerms, LingeringClose, ListInherit, LocationSettings, LogLevel, LogTargetConf, Main,
+    Mapping, NextUpstream, OpenFileCache, OriginSettings, Precompressed, Satisfy, ServerSettings,
+    ServerTokens, SymlinksConf, TempPath, TlsConf, TypeSet, TypesMap, Watchdog, Workers, Zstd,
 };
 use crate::source::LoadOptions;
 use crate::vars::{Template, TemplatePart, Var};
@@ -98,7 +98,7 @@ pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
         auth_basic_user_file: None,
         auth_request: Arc::default(),
         satisfy: Satisfy::All,
-        limits: crate::directives::no_limits(),
+        limits: no_limits(),
         secure_link: None,
         auth_delay: Duration::ZERO,
         keepalive_timeout: Duration::from_secs(75),
@@ -337,4 +337,14 @@ fn proxied(options: &LoadOptions) -> OriginSettings {
         keep_conn: true,
         ..origin(options)
     }
+}
+
+/// The default limits.
+fn no_limits() -> Arc<LimitRules> {
+    Arc::new(LimitRules {
+        requests: Vec::new(),
+        requests_terms: LimitTerms::DEFAULT,
+        connections: Vec::new(),
+        connections_terms: LimitTerms::DEFAULT,
+    })
 }

@@ -275,6 +275,32 @@ impl DirectiveSpec {
     }
 }
 
+/// The meaning of a name in a block.
+#[derive(Debug)]
+pub(crate) enum DirectiveMatch {
+    /// This row; the number identifies it.
+    Row(u16, &'static DirectiveSpec),
+    /// Rows exist, but none for this block.
+    Elsewhere,
+    /// nginx has it, this server does not yet.
+    Later,
+    /// No row has it.
+    Unknown,
+}
+
+/// All rows, as the reader knows them: nothing that reads a row depends on the files of features.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DirectiveTable {
+    /// Finds the row for a name in a context.
+    pub(crate) find: fn(&[u8], Contexts) -> DirectiveMatch,
+    /// The known name nearest to a name, if it is near enough to be meant.
+    pub(crate) suggest: fn(&[u8]) -> Option<&'static str>,
+    /// Whether a row has no effect yet.
+    pub(crate) is_unbuilt: fn(&DirectiveSpec) -> bool,
+    /// Settles a block whose values are read, before its inner blocks inherit of it.
+    pub(crate) settle: fn(&mut ConfReader),
+}
+
 /// A flag.
 pub(crate) const fn flag(
     name: &'static str,

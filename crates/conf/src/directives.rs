@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-use crate::directive::{Contexts, DirectiveSpec};
+use crate::directive::{Contexts, DirectiveMatch, DirectiveSpec, DirectiveTable};
 use crate::model::{SourcePlace, UpstreamKind};
 use crate::reader::ConfReader;
 
@@ -72,16 +72,7 @@ mod zstd;
 pub use modules::configure_arguments;
 pub use peer::{PeerAddressText, cut as cut_address};
 
-pub(crate) use cache::CacheDraft;
-pub(crate) use cache_zone::{HeldPath, SharedZone};
-pub(crate) use headers::settle as settle_headers;
-pub(crate) use limit::none as no_limits;
 pub(crate) use log::combined;
-pub(crate) use map::MapKeys;
-pub(crate) use origin::OriginDraft;
-pub(crate) use pass::GroupKey;
-pub(crate) use secure_link::Forms;
-pub(crate) use server::Listened;
 
 /// Makes the list of the tables, each with the name of its file.
 macro_rules! families {
@@ -145,6 +136,10 @@ families![
     page_litespeed::TABLE,
 ];
 
+/// What the reader asks of all of them.
+pub(crate) const TABLE: DirectiveTable =
+    DirectiveTable { find, suggest, is_unbuilt, settle: headers::settle };
+
 /// Directives that are read, checked and documented already, but have no effect yet: refused unless
 /// [`crate::LoadOptions::reads_unbuilt`] allows them.
 const UNBUILT: &[&str] = &[];
@@ -169,19 +164,6 @@ pub(crate) fn begin_blocks(r: &mut ConfReader) {
 /// Whether a row has no effect yet.
 pub(crate) fn is_unbuilt(row: &DirectiveSpec) -> bool {
     UNBUILT.contains(&row.name)
-}
-
-/// The meaning of a name in a block.
-#[derive(Debug)]
-pub(crate) enum DirectiveMatch {
-    /// This row; the number identifies it.
-    Row(u16, &'static DirectiveSpec),
-    /// Rows exist, but none for this block.
-    Elsewhere,
-    /// nginx has it, this server does not yet.
-    Later,
-    /// No row has it.
-    Unknown,
 }
 
 type Index = HashMap<&'static [u8], Vec<(u16, &'static DirectiveSpec)>>;

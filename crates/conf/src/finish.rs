@@ -58,7 +58,7 @@ impl ConfReader {
         self.check_certificates();
         self.check_charsets(ended);
         self.check_variables();
-        if !self.has_failed() {
+        if !self.diagnostics.has_failed() {
             self.check_names();
         }
         self.imply_params();

@@ -12,6 +12,8 @@ mod defaults;
 pub mod diagnostic;
 pub mod directive;
 pub mod directives;
+mod drafts;
+mod findings;
 mod finish;
 pub mod fuzz;
 pub mod lex;
@@ -54,7 +56,7 @@ pub fn parse(source: &impl ConfSource, path: &Path, options: &LoadOptions) -> Lo
 
 /// Reads the tree loaded from `path`.
 fn read(mut tree: ast::Tree, path: &Path, options: &LoadOptions) -> Loaded {
-    let config = reader::read(&mut tree, path, options);
+    let config = reader::read(&mut tree, path, options, directives::TABLE);
     let diagnostics = tree.diagnostics.into_iter().map(|(_, diagnostic)| diagnostic).collect();
     Loaded { config, diagnostics, files: tree.files }
 }

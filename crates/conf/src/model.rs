@@ -22,6 +22,7 @@ pub mod location;
 pub mod log;
 pub mod origin;
 pub mod origin_tls;
+pub mod place;
 pub mod proxy;
 pub mod resolver;
 pub mod rewrite;
@@ -67,6 +68,7 @@ pub use origin::{
     Protocol,
 };
 pub use origin_tls::{OriginTlsConf, PemName};
+pub use place::SourcePlace;
 pub use proxy::{
     CookieFlags, CookieName, ProxyField, ProxySettings, ProxyUrl, ProxyVersion, Redirect,
     Replacement,
@@ -258,13 +260,4 @@ impl Http {
     pub fn location(&self, id: LocationId) -> &LocationConf {
         &self.locations[id.index()]
     }
-}
-
-/// Where something was written.
-#[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct SourcePlace {
-    /// The file, as messages name it.
-    pub file: Arc<str>,
-    /// The line of the terminating `;` or `{`; the first is 1.
-    pub line: u32,
 }

@@ -13,10 +13,13 @@ use std::sync::Arc;
 use crate::ast::{DirectiveNode, Node, Tree};
 use crate::defaults;
 use crate::diagnostic::Diagnostic;
-use crate::directive::{Contexts, DirectiveForm, DirectiveSpec, Inheritance, Parse};
-use crate::directives::{
-    self, CacheDraft, DirectiveMatch, Forms, GroupKey, HeldPath, Listened, OriginDraft, SharedZone,
+use crate::directive::{
+    Contexts, DirectiveForm, DirectiveMatch, DirectiveSpec, DirectiveTable, Inheritance, Parse,
 };
+use crate::drafts::{
+    CacheDraft, GroupKey, HeldPath, LinkForms, ListenedParams, MapKeys, OriginDraft, SharedZone,
+};
+use crate::findings::DiagnosticLog;
 use crate::model::{
     AddHeader, CacheSettings, CacheZone, Charsets, Config, Definition, Events, Except, Handler,
     Http, LimitZone, Listen, ListenAddress, ListenTransport, LocationConf, LocationId,
@@ -28,9 +31,6 @@ use crate::regex::{LetterCase, Regex};
 use crate::source::LoadOptions;
 use crate::value::{self, Unit};
 use crate::vars::Var;
-
-/// Messages stored; more are of no use to the reader.
-const DIAGNOSTICS_MAX: usize = 200;
 
 /// Why a directive was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -136,7 +136,7 @@ pub(crate) struct BlockScope {
     pub(crate) has_referers: bool,
     pub(crate) has_referer_regexes: bool,
     /// The forms of secure links in this block.
-    pub(crate) links: Forms,
+    pub(crate) links: LinkForms,
     pub(crate) try_files: Option<Arc<TryFiles>>,
     pub(crate) except: Option<Except>,
     pub(crate) nested: Vec<LocationId>,
@@ -155,7 +155,7 @@ pub(crate) struct BlockScope {
     /// Directives that are sets, with the words that they had in this block.
     pub(crate) said: HashSet<Vec<u8>>,
     /// Hosts of `valid_referers` in this block.
-    pub(crate) referers: directives::MapKeys,
+    pub(crate) referers: MapKeys,
     /// Rows used in this block, by number.
     seen: Seen,
 }
@@ -203,7 +203,7 @@ impl BlockScope {
             has_access: false,
             has_referers: false,
             has_referer_regexes: false,
-            links: Forms::default(),
+            links: LinkForms::default(),
             try_files: None,
             except: None,
             nested: Vec::new(),
@@ -214,7 +214,7 @@ impl BlockScope {
             cache: CacheDraft::default(),
             proxied_cache: CacheDraft::default(),
             said: HashSet::new(),
-            referers: directives::MapKeys::default(),
+            referers: MapKeys::default(),
             seen: Seen::default(),
         }
     }
@@ -242,7 +242,7 @@ impl BlockScope {
             has_access: false,
             has_referers: false,
             has_referer_regexes: false,
-            links: Forms::default(),
+            links: LinkForms::default(),
             try_files: None,
             except: None,
             nested: Vec::new(),
@@ -253,7 +253,7 @@ impl BlockScope {
             cache: CacheDraft::default(),
             proxied_cache: CacheDraft::default(),
             said: HashSet::new(),
-            referers: directives::MapKeys::default(),
+            referers: MapKeys::default(),
             seen: Seen::default(),
         }
     }
@@ -267,7 +267,7 @@ pub(crate) struct HttpDraft {
     pub(crate) listens: Vec<Listen>,
     pub(crate) listen_index: HashMap<(ListenTransport, ListenAddress), usize>,
     /// The parameters given for each of `listens`, beside its state.
-    pub(crate) listened: Vec<Listened>,
+    pub(crate) listened: Vec<ListenedParams>,
     pub(crate) log_formats: Vec<LogFormat>,
     /// The index of each format, and when it was read: only later directives see it.
     pub(crate) format_index: HashMap<String, (u32, DirectiveNode)>,
@@ -323,6 +323,7 @@ pub(crate) struct HttpDraft {
 /// The state of reading.
 #[derive(Debug)]
 pub(crate) struct ConfReader {
+    table: DirectiveTable,
     pub(crate) options: LoadOptions,
     /// The directory of the main file, for files that are relative to it.
     pub(crate) conf_dir: PathBuf,
@@ -343,20 +344,25 @@ pub(crate) struct ConfReader {
     pub(crate) has_events: bool,
     hosts: HashMap<String, Vec<IpAddr>>,
     files: Vec<Arc<str>>,
-    diagnostics: Vec<(DirectiveNode, Diagnostic)>,
+    pub(crate) diagnostics: DiagnosticLog,
     /// The order and place of the directive being read.
     at: (DirectiveNode, SourcePlace),
 }
 
 /// Reads a whole tree.
-pub(crate) fn read(tree: &mut Tree, path: &Path, options: &LoadOptions) -> Option<Config> {
+pub(crate) fn read(
+    tree: &mut Tree,
+    path: &Path,
+    options: &LoadOptions,
+    table: DirectiveTable,
+) -> Option<Config> {
     let mut reader = ConfReader {
         conf_dir: path.parent().unwrap_or_else(|| Path::new("/")).to_owned(),
         first_block: first_block(&tree.nodes),
         hosts: std::mem::take(&mut tree.hosts),
         files: tree.names.clone(),
-        diagnostics: std::mem::take(&mut tree.diagnostics),
-        ..ConfReader::with_defaults(options)
+        diagnostics: DiagnosticLog::new(std::mem::take(&mut tree.diagnostics)),
+        ..ConfReader::with_defaults(options, table)
     };
     let mut nodes = std::mem::take(&mut tree.nodes);
     reader.read_nodes(&mut nodes);
@@ -372,10 +378,11 @@ fn first_block(nodes: &[Node]) -> DirectiveNode {
 
 impl ConfReader {
     /// A reader with default settings.
-    pub(crate) fn with_defaults(options: &LoadOptions) -> Self {
+    pub(crate) fn with_defaults(options: &LoadOptions, table: DirectiveTable) -> Self {
         let main = defaults::main(options);
         let settings = defaults::settings(options, &main);
         Self {
+            table,
             scope: BlockScope::outermost(settings),
             options: options.clone(),
             conf_dir: PathBuf::new(),
@@ -390,7 +397,7 @@ impl ConfReader {
             has_events: false,
             hosts: HashMap::new(),
             files: Vec::new(),
-            diagnostics: Vec::new(),
+            diagnostics: DiagnosticLog::default(),
             at: (DirectiveNode::default(), SourcePlace::default()),
         }
     }
@@ -509,15 +516,7 @@ impl ConfReader {
 
     /// Records a message that belongs to `order`.
     pub(crate) fn note(&mut self, order: DirectiveNode, diagnostic: Diagnostic) {
-        // The most severe one must not be lost among warnings.
-        if self.diagnostics.len() < DIAGNOSTICS_MAX || diagnostic.is_fatal() {
-            self.diagnostics.push((order, diagnostic));
-        }
-    }
-
-    /// Whether anything so far makes the configuration unusable.
-    pub(crate) fn has_failed(&self) -> bool {
-        self.diagnostics.iter().any(|(_, diagnostic)| diagnostic.is_fatal())
+        self.diagnostics.note(order, diagnostic);
     }
 
     /// The order of the directive being read.
@@ -544,7 +543,7 @@ impl ConfReader {
             let parsed = self.apply(row, node);
             self.judge(node, parsed);
         }
-        directives::settle_headers(self);
+        (self.table.settle)(self);
         for (at, parse) in blocks {
             let node = &mut nodes[at];
             self.at = (node.order, self.place(node));
@@ -555,7 +554,7 @@ impl ConfReader {
     }
 
     fn refuses(&self, row: &DirectiveSpec) -> bool {
-        !self.options.reads_unbuilt && directives::is_unbuilt(row)
+        !self.options.reads_unbuilt && (self.table.is_unbuilt)(row)
     }
 
     /// Finds the row of a node and checks its form, in nginx's order of checks.
@@ -563,7 +562,7 @@ impl ConfReader {
         self.at = (node.order, self.place(node));
         // As in C, a name ends at a zero byte in messages.
         let name = show(node.name().split(|byte| *byte == 0).next().unwrap_or_default());
-        let message = match directives::find(node.name(), self.scope.context) {
+        let message = match (self.table.find)(node.name(), self.scope.context) {
             DirectiveMatch::Row(_, row) if self.refuses(row) => not_implemented(&name),
             DirectiveMatch::Row(number, row) => {
                 if !row.is_block() && node.block.is_some() {
@@ -590,9 +589,9 @@ impl ConfReader {
         let mut diagnostic = Diagnostic::new(LogLevel::Emerg, message, Some(self.at.1.clone()));
         if diagnostic.message.starts_with("unknown") {
             diagnostic.help =
-                directives::suggest(node.name()).map(|known| format!("did you mean \"{known}\"?"));
+                (self.table.suggest)(node.name()).map(|known| format!("did you mean \"{known}\"?"));
         }
-        self.fail(node.order, diagnostic);
+        self.diagnostics.fail(node.order, diagnostic);
         None
     }
 
@@ -630,14 +629,7 @@ impl ConfReader {
             }
             ReadFault::Text(message) => Diagnostic::new(LogLevel::Emerg, message, place),
         };
-        self.fail(node.order, diagnostic);
-    }
-
-    fn fail(&mut self, order: DirectiveNode, diagnostic: Diagnostic) {
-        // LIMIT: a file of nonsense yields one message per word; the first ones are enough.
-        if self.diagnostics.len() < 2 * DIAGNOSTICS_MAX {
-            self.diagnostics.push((order, diagnostic));
-        }
+        self.diagnostics.fail(node.order, diagnostic);
     }
 
     /// Reads the contents of a block in a scope of its own and returns that scope.
@@ -667,15 +659,14 @@ impl ConfReader {
 
     /// Assembles the model, sorts the messages, and decides whether there is a configuration.
     fn finish(mut self, tree: &mut Tree) -> Option<Config> {
-        if !self.has_failed() {
+        if !self.diagnostics.has_failed() {
             self.finish_http(tree.ended);
         }
-        if !self.has_failed() {
+        if !self.diagnostics.has_failed() {
             self.finish_main(tree.ended);
         }
-        let failed = self.has_failed();
-        self.diagnostics.sort_by_key(|(order, _)| *order);
-        tree.diagnostics = self.diagnostics;
+        let failed = self.diagnostics.has_failed();
+        tree.diagnostics = self.diagnostics.into_sorted();
         if failed {
             return None;
         }

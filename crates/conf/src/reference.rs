@@ -109,7 +109,7 @@ pub fn default(row: &DirectiveSpec) -> Option<Default> {
 
 /// The value of a row's place in `defaults`.
 fn from_settings(row: &DirectiveSpec) -> Option<String> {
-    let mut reader = ConfReader::with_defaults(&LoadOptions::default());
+    let mut reader = ConfReader::with_defaults(&LoadOptions::default(), directives::TABLE);
     reader.family = DirectiveFamily::of(row.name);
     directives::begin_blocks(&mut reader);
     let r = &mut reader;

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::ast::{self, Node};
 use crate::diagnostic::Diagnostic;
-use crate::directive::DirectiveSpec;
-use crate::directives::{self, DirectiveMatch};
+use crate::directive::{DirectiveMatch, DirectiveSpec};
+use crate::directives;
 use crate::model::SourcePlace;
 use crate::source::{ConfSource, LoadOptions};
 

@@ -158,19 +158,6 @@ pub(super) const TABLE: &[DirectiveSpec] = rows!("fastcgi");
 /// `proxy_cache*`
 pub(super) const PROXY: &[DirectiveSpec] = rows!("proxy");
 
-/// The cache directives of one block so far.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct CacheDraft {
-    /// Words of `fastcgi_cache_methods`, by their place in [`METHODS`].
-    methods: u16,
-    /// Words of `fastcgi_cache_use_stale`, by their place in [`STALE`].
-    stale: u16,
-    /// Whether the block has `page_cache`.
-    pub(super) has_mode: bool,
-    /// Whether the block has `page_cache_default_ttl`.
-    pub(super) has_ttl: bool,
-}
-
 /// Texts of which one decides.
 pub(super) fn texts(r: &mut ConfReader, node: &Node) -> Result<Vec<Template>, ReadFault> {
     node.args().map(|word| r.template(word)).collect()

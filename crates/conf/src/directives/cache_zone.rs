@@ -4,8 +4,9 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::ast::{DirectiveNode, Node};
+use crate::ast::Node;
 use crate::diagnostic::Diagnostic;
+use crate::drafts::{HeldPath, SharedZone, SharedZoneUse};
 use crate::model::{CachePace, CacheZone, CacheZoneId, LogLevel, SourcePlace};
 use crate::reader::{ConfReader, DirectiveFamily, ReadFault, ReadResult, invalid_parameter, show};
 use crate::value::{self as values, Unit};
@@ -13,49 +14,11 @@ use crate::value::{self as values, Unit};
 /// The smallest memory that nginx accepts for keys: two pages.
 const KEYS_MIN: u64 = 8192;
 
-/// Shared memory that was named.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct SharedZone {
-    /// Its size; 0 while none was written.
-    pub(crate) size: u64,
-    /// Its purpose.
-    pub(crate) used_by: Use,
-}
-
-/// The purposes of shared memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Use {
-    /// A cache of `fastcgi_cache`.
-    Cache,
-    /// A cache of `proxy_cache`.
-    ProxyCache,
-    /// An upstream group.
-    Group,
-    /// `limit_req`
-    Requests,
-    /// `limit_conn`
-    Connections,
-    /// `ssl_session_cache`
-    Sessions,
-    /// `ssl_ocsp_cache`
-    Revocations,
-}
-
-/// A directory that was named.
-#[derive(Clone, Debug)]
-pub(crate) struct HeldPath {
-    /// Whether a cache stores responses in it.
-    is_cache: bool,
-    levels: Vec<u8>,
-    order: DirectiveNode,
-    place: SourcePlace,
-}
-
 /// Names shared memory; `size` is 0 for a mere reference.
 pub(super) fn declare(r: &mut ConfReader, name: &[u8], size: u64) -> ReadResult {
     let used_by = match r.family {
-        DirectiveFamily::Application => Use::Cache,
-        DirectiveFamily::Proxy => Use::ProxyCache,
+        DirectiveFamily::Application => SharedZoneUse::Cache,
+        DirectiveFamily::Proxy => SharedZoneUse::ProxyCache,
     };
     share(r, name, SharedZone { size, used_by })
 }

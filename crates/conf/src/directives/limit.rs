@@ -5,13 +5,14 @@ use std::sync::Arc;
 use crate::ast::Node;
 use crate::choice::chosen;
 use crate::directive::{Args, Contexts, DirectiveSpec, flag, list, own, value};
+use crate::drafts::{SharedZone, SharedZoneUse};
 use crate::model::{
-    ConnLimit, LimitKind, LimitRules, LimitTerms, LimitZone, LimitZoneId, LogLevel, RequestLimit,
+    ConnLimit, LimitKind, LimitRules, LimitZone, LimitZoneId, LogLevel, RequestLimit,
 };
 use crate::reader::{ConfReader, ReadFault, ReadResult, bounded, invalid_parameter, show};
 use crate::value as values;
 
-use super::cache_zone::{SharedZone, Use, share};
+use super::cache_zone::share;
 
 const HSL: Contexts = Contexts::HSL;
 /// The smallest memory that nginx accepts: eight pages.
@@ -85,16 +86,6 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .doc("Whether requests beyond `limit_conn` are only logged.", "limit_conn_dry_run on;"),
 ];
 
-/// The default limits.
-pub(crate) fn none() -> Arc<LimitRules> {
-    Arc::new(LimitRules {
-        requests: Vec::new(),
-        requests_terms: LimitTerms::DEFAULT,
-        connections: Vec::new(),
-        connections_terms: LimitTerms::DEFAULT,
-    })
-}
-
 fn limits(r: &mut ConfReader) -> &mut LimitRules {
     Arc::make_mut(&mut r.settings().limits)
 }
@@ -125,7 +116,7 @@ fn id(r: &mut ConfReader, name: &[u8]) -> LimitZoneId {
 }
 
 /// Records a zone that a directive refers to.
-fn used(r: &mut ConfReader, name: &[u8], used_by: Use) -> Result<LimitZoneId, ReadFault> {
+fn used(r: &mut ConfReader, name: &[u8], used_by: SharedZoneUse) -> Result<LimitZoneId, ReadFault> {
     share(r, name, SharedZone { size: 0, used_by })?;
     Ok(id(r, name))
 }
@@ -139,8 +130,8 @@ fn declare(r: &mut ConfReader, node: &Node, zone: (&[u8], u64), kind: LimitKind)
     let key_text = node.arg(0);
     let key = r.template(key_text)?;
     let used_by = match kind {
-        LimitKind::Requests { .. } => Use::Requests,
-        LimitKind::Connections => Use::Connections,
+        LimitKind::Requests { .. } => SharedZoneUse::Requests,
+        LimitKind::Connections => SharedZoneUse::Connections,
     };
     share(r, name, SharedZone { size, used_by })?;
     let id = id(r, name);
@@ -210,7 +201,7 @@ fn limit_req(r: &mut ConfReader, node: &Node) -> ReadResult {
             count(digits).map(thousandths).ok_or_else(fault)
         };
         if let Some(name) = word.strip_prefix(b"zone=") {
-            zone = Some(used(r, name, Use::Requests)?);
+            zone = Some(used(r, name, SharedZoneUse::Requests)?);
         } else if let Some(digits) = word.strip_prefix(b"burst=") {
             burst = number("burst", digits)?;
         } else if let Some(digits) = word.strip_prefix(b"delay=") {
@@ -237,7 +228,7 @@ fn limit_req(r: &mut ConfReader, node: &Node) -> ReadResult {
 }
 
 fn limit_conn(r: &mut ConfReader, node: &Node) -> ReadResult {
-    let zone = used(r, node.arg(0), Use::Connections)?;
+    let zone = used(r, node.arg(0), SharedZoneUse::Connections)?;
     let again = r.again;
     let list = &mut limits(r).connections;
     if !again {

@@ -4,10 +4,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 
-use super::Listened;
 use super::peer::{UNIX_PATH_MAX, strip_unix};
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, DirectiveSpec, own};
+use crate::drafts::ListenedParams;
 use crate::model::{Listen, ListenAddress, ListenTransport, SocketOptions, TcpKeepAlive};
 use crate::reader::{ConfReader, ReadFault, ReadResult, invalid_parameter, show};
 use crate::value::{self as values, Unit};
@@ -285,10 +285,10 @@ pub(super) fn add(
             servers: vec![id],
             options: options.clone(),
         });
-        r.http.listened.push(Listened {
+        r.http.listened.push(ListenedParams {
             options: asked.options,
             default_server: asked.default_server,
-            ..Listened::default()
+            ..ListenedParams::default()
         });
         return Ok(());
     };
@@ -327,7 +327,7 @@ const fn bits(proxy_protocol: bool, tls: bool, http2: bool) -> u8 {
     proxy_protocol as u8 | (tls as u8) << 1 | (http2 as u8) << 2
 }
 
-impl Listened {
+impl ListenedParams {
     /// Records the protocols of one more `listen`; returns whether they contradict earlier ones.
     ///
     /// Adding protocols once is allowed, and so is omitting them afterwards. Any later difference

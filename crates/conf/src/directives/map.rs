@@ -1,9 +1,8 @@
 //! `map`: a variable that depends on another text.
 
-use std::collections::HashSet;
-
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, DirectiveForm, DirectiveSpec, Inheritance, accepted, leaf};
+use crate::drafts::MapKeys;
 use crate::model::{Definition, MapConf, MapKey};
 use crate::reader::{ConfReader, ReadFault, ReadResult, show};
 use crate::regex::LetterCase;
@@ -83,14 +82,6 @@ fn row(r: &mut ConfReader, map: &mut MapConf, rows: &mut Rows, entry: &Node) -> 
     };
     map.rows.push((key, value));
     Ok(())
-}
-
-/// The keys of a table, to find duplicates.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct MapKeys {
-    exact: HashSet<Box<[u8]>>,
-    suffixes: HashSet<Box<[u8]>>,
-    prefixes: HashSet<Box<[u8]>>,
 }
 
 impl MapKeys {

@@ -1,7 +1,8 @@
 //! nginx's modules, and which of them this server has: a module is present when its characteristic
 //! directive has a row in the tables. So the list cannot contradict the tables.
 
-use super::{DirectiveMatch, find_anywhere};
+use super::find_anywhere;
+use crate::directive::DirectiveMatch;
 
 /// Modules that nginx has unless built without them, each with its characteristic directive.
 const ALWAYS: &[(&str, &str)] = &[
@@ -155,7 +156,8 @@ fn is_here(directive: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALWAYS, DirectiveMatch, LOADED, ON_REQUEST, configure_arguments, find_anywhere};
+    use super::{ALWAYS, LOADED, ON_REQUEST, configure_arguments, find_anywhere};
+    use crate::directive::DirectiveMatch;
 
     #[test]
     fn every_module_is_known_by_a_directive_that_exists() {

@@ -239,15 +239,6 @@ pub(super) const FASTCGI: &[DirectiveSpec] = rows!("fastcgi");
 /// `proxy_*`
 pub(super) const PROXY: &[DirectiveSpec] = rows!("proxy");
 
-/// Sizes as written; twice the larger buffer is the default.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct OriginDraft {
-    busy_buffers_size: Option<usize>,
-    temp_file_write_size: Option<usize>,
-    /// Whether the last block with the directive has `fastcgi_next_upstream off`.
-    next_off: bool,
-}
-
 /// Adjusts the derived sizes to the ones they follow from.
 fn derive_sizes(r: &mut ConfReader) {
     let draft = *r.origin_draft();

@@ -5,6 +5,7 @@
 use super::peer::{self, PeerAddressText};
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, DirectiveSpec, own};
+use crate::drafts::GroupKey;
 use crate::model::{
     Handler, Pass, PassTo, PeerAddress, Protocol, Upstream, UpstreamId, UpstreamKind,
 };
@@ -35,15 +36,6 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .takes("NAME")
         .without("none"),
 ];
-
-/// The identity of a group.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct GroupKey {
-    host: Box<[u8]>,
-    port: Option<u16>,
-    /// The port of an address without one.
-    default_port: Option<u16>,
-}
 
 impl GroupKey {
     /// A name, in any case.

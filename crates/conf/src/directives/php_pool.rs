@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::pass::{self, GroupKey};
+use super::pass;
 use super::peer::UNIX_PATH_MAX;
 use super::upstream;
 use crate::ast::Node;
 use crate::directive::{
     Args, Contexts, DirectiveSpec, Inheritance, leaf, millis, offset, own, value,
 };
+use crate::drafts::GroupKey;
 use crate::model::{PeerAddress, PhpPool, PhpProtocol, Queue, SourcePlace, UpstreamKind};
 use crate::reader::{ConfReader, INVALID, ReadFault, ReadResult, show};
 use crate::value as values;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::ast::Node;
 use crate::diagnostic::Diagnostic;
 use crate::directive::{Args, Contexts, DirectiveSpec, value};
+use crate::drafts::LinkForms;
 use crate::model::{LogLevel, SecureLink};
 use crate::reader::{ConfReader, ReadResult};
 use crate::vars::Template;
@@ -38,15 +39,6 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .without("none"),
 ];
 
-/// The forms that a block uses.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Forms {
-    /// `secure_link`, `secure_link_md5`
-    texts: bool,
-    /// `secure_link_secret`
-    secret: bool,
-}
-
 fn text(
     r: &mut ConfReader,
     node: &Node,
@@ -71,7 +63,7 @@ fn secret(r: &mut ConfReader, node: &Node) -> ReadResult {
 
 /// Refuses both forms in one block; as in nginx that is checked when the `http` block ends.
 fn check(r: &mut ConfReader) {
-    let Forms { texts, secret } = r.scope.links;
+    let LinkForms { texts, secret } = r.scope.links;
     if texts && secret {
         let message = "\"secure_link_secret\" cannot be mixed with \"secure_link\" and \
                        \"secure_link_md5\"";

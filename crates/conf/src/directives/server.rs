@@ -58,19 +58,6 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .doc("Without effect: the table sizes itself.", "server_names_hash_bucket_size 64;"),
 ];
 
-/// The parameters that `listen` directives gave for an address, beside its present state.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Listened {
-    /// Whether socket options were given.
-    pub(crate) options: bool,
-    /// Whether `default_server` was given.
-    pub(crate) default_server: bool,
-    /// `proxy_protocol`, `ssl`, `http2` as bits: those of the last `listen` that counts.
-    pub(crate) protocols: u8,
-    pub(crate) protocols_set: bool,
-    pub(crate) protocols_changed: bool,
-}
-
 fn server(r: &mut ConfReader, node: &mut Node) -> ReadResult {
     let place = r.place(node);
     let scope = r.inner_scope(Contexts::SERVER);

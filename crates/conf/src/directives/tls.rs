@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::cache_zone::{self, SharedZone, Use};
+use super::cache_zone;
 use crate::ast::Node;
 use crate::choice::{chosen, say_once};
 use crate::diagnostic::Diagnostic;
@@ -12,6 +12,7 @@ use crate::directive::{
     Args, Contexts, DirectiveForm, DirectiveSpec, accepted, flag, list, number, seconds, size,
     value,
 };
+use crate::drafts::{SharedZone, SharedZoneUse};
 use crate::model::{
     CertificateCache, ConfCommands, LogLevel, Pem, Protocols, SessionCache, TlsConf, VerifyClient,
 };
@@ -357,7 +358,7 @@ fn session_cache(r: &mut ConfReader, node: &Node) -> ReadResult {
                         let message = format!("session cache \"{text}\" is too small");
                         return Err(ReadFault::Text(message));
                     }
-                    let zone = SharedZone { size, used_by: Use::Sessions };
+                    let zone = SharedZone { size, used_by: SharedZoneUse::Sessions };
                     cache_zone::share(r, name.as_bytes(), zone)?;
                     SessionCache::Shared(name.into(), size)
                 }
@@ -388,7 +389,7 @@ fn ocsp_cache(r: &mut ConfReader, node: &Node) -> ReadResult {
     if size < 8 * 4096 {
         return Err(ReadFault::Text(format!("OCSP cache \"{text}\" is too small")));
     }
-    cache_zone::share(r, name.as_bytes(), SharedZone { size, used_by: Use::Revocations })
+    cache_zone::share(r, name.as_bytes(), SharedZone { size, used_by: SharedZoneUse::Revocations })
 }
 
 fn verify_client(r: &mut ConfReader, node: &Node) -> ReadResult {

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use super::cache_zone::{SharedZone, Use, share};
+use super::cache_zone::share;
 use super::core::name_servers;
-use super::pass::{self, GroupKey};
+use super::pass;
 use super::peer::{self, PeerAddressText};
 use crate::ast::Node;
 use crate::diagnostic::Diagnostic;
 use crate::directive::{Args, Contexts, DirectiveSpec, Inheritance, leaf, millis, own, value};
+use crate::drafts::{GroupKey, SharedZone, SharedZoneUse};
 use crate::model::{
     Balance, Keepalive, LogLevel, PeerAddress, Queue, SourcePlace, Upstream, UpstreamKind,
     UpstreamServer,
@@ -328,5 +329,5 @@ fn zone(r: &mut ConfReader, node: &Node) -> ReadResult {
         size = bytes;
     }
     group(r).is_shared = true;
-    share(r, name, SharedZone { size, used_by: Use::Group })
+    share(r, name, SharedZone { size, used_by: SharedZoneUse::Group })
 }
