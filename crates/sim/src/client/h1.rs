@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::ask::{Era, SimAnswer, SimAsk, SimUpload};
+use crate::ask::{Era, SimAnswer, SimAsk, SimUpload, What};
 use crate::client::pipe::{Pipe, Wrote};
 use crate::client::secure::Waits;
 use crate::client::{Base, Sabotage, SimAct, truth};
@@ -37,10 +37,14 @@ struct Conn {
     said_close: bool,
     /// When the latest answer had arrived.
     quiet_since: u64,
+    /// Something is done behind an answer, which holds the connection.
+    has_post_action: bool,
 }
 
 /// Nanoseconds for which a connection may stand when both sides know that it is over.
 const ANSWERED_MAX: u64 = 2000 * MILLI;
+/// The same where a slow application is asked behind answers.
+const POST_ACTION_MAX: u64 = 60_000 * MILLI;
 
 /// A client that speaks HTTP/1.1.
 #[derive(Debug)]
@@ -101,6 +105,7 @@ impl SimH1Client {
             nonsense: false,
             said_close: false,
             quiet_since: 0,
+            has_post_action: false,
         };
         self.base.dress(kernel, &mut conn.pipe, b"http/1.1");
         self.conn = Some(conn);
@@ -180,6 +185,7 @@ impl SimH1Client {
                     let Some((ask, _)) = conn.flight.pop_front() else { break };
                     self.base.judge(kernel, eras, &ask, &answer);
                     conn.quiet_since = kernel.nanos;
+                    conn.has_post_action |= matches!(ask.what, What::Paced);
                 }
             }
         }
@@ -236,7 +242,7 @@ impl SimH1Client {
         if cut.is_none()
             && conn.flight.is_empty()
             && (conn.pipe.ended || conn.last)
-            && quiet > ANSWERED_MAX
+            && quiet > if conn.has_post_action { POST_ACTION_MAX } else { ANSWERED_MAX }
         {
             self.base.complain(kernel, &format!("kept open for {quiet} ns for nothing"));
         }
