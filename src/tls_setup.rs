@@ -3,6 +3,7 @@
 mod certificates;
 mod client_auth;
 mod computed;
+mod kept_objects;
 mod offer;
 mod origins;
 mod sessions;
@@ -180,9 +181,12 @@ fn sets(
         sessions::read_keys(server)?;
         certificates::check_dhparam(conf)?;
         let set = if conf.computes_certificates() {
-            let computed = computed::Computed::new(site, (at, id.0), conf)?;
+            let computed = computed::Computed::new(site, (at, id.0), conf, reader)?;
             let set = certs.add(Vec::new());
-            certs.load(set, move |name| computed.load(name));
+            // Their words stand for them.
+            let chains = conf.certificates.iter().map(|pair| &pair.chain);
+            let words = format!("{:?}", chains.collect::<Vec<_>>());
+            certs.load(set, &words, move |name| computed.load(name));
             set
         } else {
             let own = reader.read(conf)?;

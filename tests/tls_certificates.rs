@@ -151,7 +151,8 @@ fn what_cannot_be_used_is_refused_in_openssls_words() {
         ),
         (
             format!("{own} store:pkcs11:x;"),
-            "stores in \"ssl_certificate_key\" are not implemented yet in @DIR@/a:2\n".into(),
+            "scheme \"pkcs11\" of stores in \"ssl_certificate_key\" is not supported in @DIR@/a:2\n"
+                .into(),
         ),
         (
             "ssl_certificate cert.pem;".into(),

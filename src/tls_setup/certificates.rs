@@ -2,14 +2,19 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use bolide_conf::model::{CertificateConf as Pair, Pem, SourcePlace, TlsConf};
-use bolide_tls::{CertError, LoadedCertificate, SealState};
+use bolide_conf::model::{CertificateCache, CertificateConf as Pair, Pem, SourcePlace, TlsConf};
+use bolide_tls::{CertChain, CertError, LoadedCertificate, LoadedKey, SealState};
+
+use super::kept_objects::KeptObjects;
 
 /// The files read for one configuration, so that each is read once.
 #[derive(Debug, Default)]
 pub(crate) struct CertificateReader {
     known: HashMap<(String, String), LoadedCertificate>,
+    /// By their directives.
+    caches: HashMap<u32, Arc<KeptObjects>>,
 }
 
 impl CertificateReader {
@@ -39,20 +44,45 @@ impl CertificateReader {
         }
         let text = |what: CertificatePart, pem: &Pem| match pem {
             Pem::Data(data) => Ok(data.to_vec()),
-            Pem::File(path) => std::fs::read(path).map_err(|error| unreadable(what, path, &error)),
+            Pem::File(path) | Pem::Store(path) => {
+                std::fs::read(path).map_err(|error| unreadable(what, path, &error))
+            }
             Pem::Computed { .. } => Ok(Vec::new()),
         };
         let (chain, key) =
             (text(CertificatePart::Chain, &pair.chain)?, text(CertificatePart::Key, &pair.key)?);
-        let made = LoadedCertificate::from_pem(&chain, &key, passwords)
+        let made = CertChain::from_pem(&chain)
+            .and_then(|chain| LoadedCertificate::join(&chain, &key_of(&pair.key, &key, passwords)?))
             .map_err(|error| complaint(&error, &names.0, &names.1))?;
         self.known.insert(names, made.clone());
         Ok(made)
     }
+
+    /// The cache that a directive sets up.
+    pub(super) fn cache(&mut self, rules: CertificateCache) -> Arc<KeptObjects> {
+        let made = || Arc::new(KeptObjects::new(rules));
+        self.caches.entry(rules.directive).or_insert_with(made).clone()
+    }
+}
+
+/// The key in the text that this place has.
+///
+/// # Errors
+///
+/// As [`LoadedKey::from_pem`].
+pub(super) fn key_of(
+    place: &Pem,
+    text: &[u8],
+    passwords: &[Vec<u8>],
+) -> Result<LoadedKey, CertError> {
+    match place {
+        Pem::Store(_) => LoadedKey::from_store(text, passwords),
+        _ => LoadedKey::from_pem(text, passwords),
+    }
 }
 
 /// Which of the two is meant.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum CertificatePart {
     Chain,
     Key,

@@ -1,17 +1,19 @@
 //! Certificates whose names have variables: evaluated, read and cached during handshakes.
 //!
 //! Their files are read synchronously in the middle of a turn, as a first lookup of a small static
-//! file is; all workers share the entries of `ssl_certificate_cache`.
+//! file is.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
+use std::sync::{Arc, Weak};
 
 use bolide_base::Now;
-use bolide_conf::model::{CertificateCache, Pem, TlsConf};
+use bolide_conf::model::{Pem, TlsConf};
 use bolide_engine::{Site, handshake};
-use bolide_tls::LoadedCertificate;
+use bolide_tls::{CertChain, CertError, LoadedCertificate};
 
-use super::certificates::{self, CertificatePart};
+use super::certificates::{self, CertificatePart, CertificateReader};
+use super::kept_objects::{CertObject, KeptObjects, KnownObject, ReadFile};
 
 /// LIMIT: bytes of a certificate or key that is read while a client waits.
 const FILE_MAX: u64 = 1 << 20;
@@ -30,13 +32,16 @@ pub(super) struct Computed {
 /// Certificates and keys that are read during a handshake.
 pub(super) struct Files {
     passwords: Vec<Vec<u8>>,
-    kept: Option<Kept>,
+    kept: Option<Arc<KeptObjects>>,
 }
 
+/// An object, and whether it was kept.
+type FoundObject = (CertObject, bool);
+
 impl Files {
-    /// Opens keys with `passwords`, and caches files by `rules`.
-    pub(super) fn new(passwords: Vec<Vec<u8>>, rules: Option<CertificateCache>) -> Self {
-        Self { passwords, kept: rules.map(Kept::new) }
+    /// Opens keys with `passwords`, and keeps what was read in `kept`.
+    pub(super) const fn new(passwords: Vec<Vec<u8>>, kept: Option<Arc<KeptObjects>>) -> Self {
+        Self { passwords, kept }
     }
 
     /// The certificate in two texts or files.
@@ -50,21 +55,85 @@ impl Files {
         key: &Pem,
         now: Now,
     ) -> Result<LoadedCertificate, String> {
-        let names = (chain.to_string(), key.to_string());
-        let kept = self.kept.as_ref().filter(|_| is_file(chain) && is_file(key));
-        if let Some(known) = kept.and_then(|kept| kept.find(&names, now)) {
-            return Ok(known);
-        }
-        let (chain, key) = (read(CertificatePart::Chain, chain)?, read(CertificatePart::Key, key)?);
-        let made = LoadedCertificate::from_pem(&chain, &key, &self.passwords).map_err(|error| {
-            let text = certificates::complaint(&error, &names.0, &names.1);
-            text.replacen("SSL_CTX_use", "SSL_use", 1)
-        })?;
-        if let Some(kept) = kept {
-            kept.keep(names, &made, now);
-        }
-        Ok(made)
+        let (made, was_kept) = self.join(chain, key, now)?;
+        let made = match (made, &self.kept) {
+            // One of the files was replaced since the other one was read.
+            (Err(CertError::KeyMismatch), Some(kept)) if was_kept => {
+                kept.forget(&(CertificatePart::Chain, chain.to_string()));
+                kept.forget(&(CertificatePart::Key, key.to_string()));
+                self.join(chain, key, now)?.0
+            }
+            (made, _) => made,
+        };
+        made.map_err(|error| words(&error, chain, key))
     }
+
+    /// Both, and whether one of them was kept.
+    fn join(
+        &self,
+        chain: &Pem,
+        key: &Pem,
+        now: Now,
+    ) -> Result<(Result<LoadedCertificate, CertError>, bool), String> {
+        let read = |pem: &Pem, part| {
+            self.object(part, pem, now, |text| match part {
+                CertificatePart::Chain => CertChain::from_pem(text).map(CertObject::Chain),
+                CertificatePart::Key => {
+                    certificates::key_of(pem, text, &self.passwords).map(CertObject::Key)
+                }
+            })
+        };
+        let (CertObject::Chain(certs), was_kept) = read(chain, CertificatePart::Chain)? else {
+            return Err("a key is no certificate".to_owned());
+        };
+        let (CertObject::Key(signer), key_was_kept) = read(key, CertificatePart::Key)? else {
+            return Err("a certificate is no key".to_owned());
+        };
+        Ok((LoadedCertificate::join(&certs, &signer), was_kept || key_was_kept))
+    }
+
+    fn object(
+        &self,
+        part: CertificatePart,
+        pem: &Pem,
+        now: Now,
+        parse: impl Fn(&[u8]) -> Result<CertObject, CertError>,
+    ) -> Result<FoundObject, String> {
+        let name = (part, pem.to_string());
+        match self.kept.as_ref().and_then(|kept| Some((kept, kept.find(&name, now)?))) {
+            Some((_, KnownObject::Fresh(object))) => return Ok((object, true)),
+            Some((kept, KnownObject::Stale(object, file))) => {
+                if file_of(pem) == Some(file) {
+                    kept.refresh(&name, now);
+                    return Ok((object, true));
+                }
+                kept.forget(&name);
+            }
+            None => {}
+        }
+        // Before it is read: a change in between is seen at the next look.
+        let file = file_of(pem);
+        let object = parse(&read(part, pem)?).map_err(|error| words(&error, pem, pem))?;
+        let is_secret = matches!(&object, CertObject::Key(key) if key.was_sealed());
+        let is_known = file.is_some() || matches!(pem, Pem::Data(_));
+        if let Some(kept) = self.kept.as_ref().filter(|_| is_known && !is_secret) {
+            kept.keep(name, object.clone(), file, now);
+        }
+        Ok((object, false))
+    }
+}
+
+/// The complaint of a single connection.
+fn words(error: &CertError, chain: &Pem, key: &Pem) -> String {
+    let text = certificates::complaint(error, &chain.to_string(), &key.to_string());
+    text.replacen("SSL_CTX_use", "SSL_use", 1)
+}
+
+/// What tells a file from the one that replaces it.
+fn file_of(pem: &Pem) -> Option<ReadFile> {
+    let (Pem::File(path) | Pem::Store(path)) = pem else { return None };
+    let about = std::fs::metadata(path).ok()?;
+    Some(ReadFile { inode: about.ino(), modified: (about.mtime(), about.mtime_nsec()) })
 }
 
 impl Computed {
@@ -75,9 +144,11 @@ impl Computed {
         site: &Arc<Site>,
         place: (usize, u32),
         conf: &Arc<TlsConf>,
+        reader: &mut CertificateReader,
     ) -> Result<Self, String> {
         let passwords = certificates::passwords(conf.password_file.as_ref())?;
-        let files = Files::new(passwords, conf.certificate_cache);
+        let kept = conf.certificate_cache.map(|rules| reader.cache(rules));
+        let files = Files::new(passwords, kept);
         Ok(Self { site: Arc::downgrade(site), place, conf: conf.clone(), files })
     }
 
@@ -90,71 +161,28 @@ impl Computed {
         let now = bolide_io::process::now();
         let pairs = self.conf.certificates.iter();
         let load = |pair: &bolide_conf::model::CertificateConf| {
-            let (chain, key) =
-                (self.settle(&pair.chain, name, now), self.settle(&pair.key, name, now));
+            let chain = self.settle(&pair.chain, name, now, Pem::of);
+            let key = self.settle(&pair.key, name, now, Pem::of_key);
             self.files.load(&chain, &key, now)
         };
         pairs.map(load).collect()
     }
 
     /// The place of a text for this client.
-    fn settle(&self, pem: &Pem, name: Option<&str>, now: Now) -> Pem {
+    fn settle(&self, pem: &Pem, name: Option<&str>, now: Now, of: fn(&[u8], &Path) -> Pem) -> Pem {
         let Pem::Computed { template, beside } = pem else { return pem.clone() };
         let site = self.site.upgrade();
         let text = site.map(|site| handshake::expand(&site, self.place, name, now, template));
         let text = text.unwrap_or_default();
-        Pem::of(&text, beside)
+        of(&text, beside)
     }
-}
-
-const fn is_file(pem: &Pem) -> bool {
-    matches!(pem, Pem::File(_))
 }
 
 fn read(part: CertificatePart, pem: &Pem) -> Result<Vec<u8>, String> {
     match pem {
         Pem::Data(text) => Ok(text.to_vec()),
-        Pem::File(path) => bolide_io::file::read_small(path, FILE_MAX)
+        Pem::File(path) | Pem::Store(path) => bolide_io::file::read_small(path, FILE_MAX)
             .map_err(|error| certificates::unreadable(part, path, &error)),
         Pem::Computed { .. } => Ok(Vec::new()),
-    }
-}
-
-/// Certificates and keys by the names of their files.
-struct Kept {
-    rules: CertificateCache,
-    all: Mutex<HashMap<(String, String), Entry>>,
-}
-
-struct Entry {
-    certificate: LoadedCertificate,
-    read: bolide_base::Instant,
-    used: bolide_base::Instant,
-}
-
-impl Kept {
-    fn new(rules: CertificateCache) -> Self {
-        Self { rules, all: Mutex::default() }
-    }
-
-    fn find(&self, names: &(String, String), now: Now) -> Option<LoadedCertificate> {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        let entry = all.get_mut(names)?;
-        let is_good = now.mono.since(entry.used) < self.rules.inactive
-            && now.mono.since(entry.read) < self.rules.valid;
-        entry.used = now.mono;
-        is_good.then(|| entry.certificate.clone())
-    }
-
-    fn keep(&self, names: (String, String), certificate: &LoadedCertificate, now: Now) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|_, entry| now.mono.since(entry.used) < self.rules.inactive);
-        while all.len() >= self.rules.max && !all.contains_key(&names) {
-            let oldest = all.iter().min_by_key(|(_, entry)| entry.used);
-            let Some(oldest) = oldest.map(|(names, _)| names.clone()) else { break };
-            all.remove(&oldest);
-        }
-        let entry = Entry { certificate: certificate.clone(), read: now.mono, used: now.mono };
-        all.insert(names, entry);
     }
 }

@@ -59,9 +59,10 @@ fn origin(
     let fixed = fixed.map(|pair| reader.certificate(&pair, &passwords)).transpose()?;
     let mut made = OriginTls::new(&options, fixed)?;
     if conf.computes_certificate() {
-        let (files, beside) = (Files::new(passwords, conf.certificate_cache), conf.beside.clone());
+        let kept = conf.certificate_cache.map(|rules| reader.cache(rules));
+        let (files, beside) = (Files::new(passwords, kept), conf.beside.clone());
         made.load(move |chain, key| {
-            let (chain, key) = (Pem::of(chain, &beside), Pem::of(key, &beside));
+            let (chain, key) = (Pem::of(chain, &beside), Pem::of_key(key, &beside));
             files.load(&chain, &key, bolide_io::process::now())
         });
     }
@@ -81,6 +82,6 @@ fn pair(conf: &OriginTlsConf, chain: &PemName) -> Result<Pair, String> {
             "no \"proxy_ssl_certificate_key\" is defined for certificate \"{chain}\""
         ));
     };
-    let pem = |name: &PemName| Pem::of(&name.written, &conf.beside);
-    Ok(Pair { chain: pem(chain), key: pem(key) })
+    let chain = Pem::of(&chain.written, &conf.beside);
+    Ok(Pair { chain, key: Pem::of_key(&key.written, &conf.beside) })
 }

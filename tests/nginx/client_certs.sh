@@ -122,6 +122,8 @@ for status in V R; do
     openssl ocsp -index $status.index -rsigner root.crt -rkey root.key -CA root.crt -issuer root.crt \
         -ndays 30 -cert plain.crt -respout $status.der >/dev/null 2>&1
 done
+openssl pkey -in good.key -outform DER -out good.der
+cat good.crt good.key > good.both
 for size in 2048 3072; do
     openssl genpkey -genparam -algorithm DH -pkeyopt "group:ffdhe$size" -out "dh$size.pem" 2>/dev/null
 done

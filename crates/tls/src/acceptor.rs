@@ -14,7 +14,7 @@ use rustls::{ServerConfig, SupportedCipherSuite};
 
 use crate::asking::Asker;
 use crate::by_name::ByName;
-use crate::sessions::{SessionStamp, StampedSessions, StampedTickets};
+use crate::sessions::{SessionContexts, SessionStamp, StampedSessions, StampedTickets};
 use crate::{CertSet, ServerCerts, Sessions, Tickets, names};
 
 /// Single-use sessions that may be resumed with 0-RTT.
@@ -152,15 +152,18 @@ impl Acceptor {
         tcp.alpn_protocols.clone_from(&options.alpn);
         // PERF: a ticket costs an HKDF and an AEAD. Browsers that open several HTTP/1.1 connections
         // at once use two, HTTP/3 clients open one connection.
-        let asks = certs.client_context();
-        keep_sessions(&mut tcp, options, 2, asks);
+        let stamp = SessionStamp {
+            lifetime: options.session_lifetime,
+            contexts: SessionContexts::of(certs),
+        };
+        keep_sessions(&mut tcp, options, 2, &stamp);
         // This crate encrypts and decrypts records once the handshake is over.
         tcp.enable_secret_extraction = true;
         let quic = match server_config(certs, options, Versions { tls12: false, tls13: true }) {
-            Ok(config) => Some(Arc::new(quic_config(config, options, asks))),
+            Ok(config) => Some(Arc::new(quic_config(config, options, stamp))),
             Err(_) => None,
         };
-        let asking = asks.map(|_| Arc::clone(certs));
+        let asking = certs.asks_clients().then(|| Arc::clone(certs));
         let loads = certs.loads();
         Ok(Self { tcp: Arc::new(tcp), by_name: None, quic, asking, loads })
     }
@@ -222,15 +225,14 @@ impl Acceptor {
 fn quic_config(
     mut config: ServerConfig,
     options: &AcceptorOptions,
-    asks: Option<[u8; 32]>,
+    stamp: SessionStamp,
 ) -> ServerConfig {
     config.alpn_protocols = vec![b"h3".to_vec()];
     if options.early_data == EarlyData::Off {
-        keep_sessions(&mut config, options, 1, asks);
+        keep_sessions(&mut config, options, 1, &stamp);
     } else {
         // The library accepts 0-RTT only for sessions that it can delete after one use.
         config.send_tls13_tickets = 1;
-        let stamp = SessionStamp { lifetime: options.session_lifetime, context: asks };
         let sessions = Sessions::new(EARLY_SESSIONS_MAX);
         config.session_storage = Arc::new(StampedSessions { sessions, stamp });
         // RFC 9001 §4.6.1: any value but 0xffffffff is a connection error at the client.
@@ -265,9 +267,10 @@ fn server_config(
     let builder = ServerConfig::builder_with_provider(Arc::new(provider))
         .with_protocol_versions(&offered)
         .map_err(|error| AcceptorError(error.to_string()))?;
-    let builder = match certs.client_context() {
-        Some(_) => builder.with_client_cert_verifier(Arc::new(Asker::new(certs))),
-        None => builder.with_no_client_auth(),
+    let builder = if certs.asks_clients() {
+        builder.with_client_cert_verifier(Arc::new(Asker::new(certs)))
+    } else {
+        builder.with_no_client_auth()
     };
     let mut config = builder.with_cert_resolver(Arc::<ServerCerts>::clone(certs));
     config.ignore_client_order = options.order == CipherOrder::Server;
@@ -279,9 +282,8 @@ fn keep_sessions(
     config: &mut ServerConfig,
     options: &AcceptorOptions,
     count: usize,
-    asks: Option<[u8; 32]>,
+    stamp: &SessionStamp,
 ) {
-    let stamp = SessionStamp { lifetime: options.session_lifetime, context: asks };
     config.send_tls13_tickets = 0;
     if let Some(sessions) = options.sessions.clone() {
         config.session_storage = Arc::new(StampedSessions { sessions, stamp: stamp.clone() });
@@ -289,7 +291,7 @@ fn keep_sessions(
     }
     if let Some(tickets) = &options.tickets {
         let tickets = Arc::clone(&tickets.0);
-        config.ticketer = Arc::new(StampedTickets { tickets, stamp });
+        config.ticketer = Arc::new(StampedTickets { tickets, stamp: stamp.clone() });
         config.send_tls13_tickets = count;
     }
 }

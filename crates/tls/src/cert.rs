@@ -22,6 +22,73 @@ pub struct LoadedCertificate {
     staple: Option<Staple>,
 }
 
+/// Certificates, leaf first. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct CertChain(Arc<[CertificateDer<'static>]>);
+
+impl CertChain {
+    /// Reads the certificates of a PEM text, of any version; other sections are skipped.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or one is malformed.
+    pub fn from_pem(text: &[u8]) -> Result<Self, CertError> {
+        let chain = CertificateDer::pem_slice_iter(text)
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(|error| CertError::BadChain(error.to_string()))?;
+        if chain.is_empty() {
+            return Err(CertError::NoCertificate);
+        }
+        if chain.iter().any(|der| cert_parts(der).is_none()) {
+            return Err(CertError::BadCertificate("malformed encoding".to_owned()));
+        }
+        Ok(Self(chain.into()))
+    }
+}
+
+/// A private key. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct LoadedKey {
+    key: Arc<dyn SigningKey>,
+    was_sealed: bool,
+}
+
+impl LoadedKey {
+    /// Reads the first key of a PEM text (PKCS#8, PKCS#1 or SEC1); an encrypted one is tried with
+    /// each of `passwords`.
+    ///
+    /// # Errors
+    ///
+    /// There is none, it is malformed, or none of the pass phrases opens it.
+    pub fn from_pem(text: &[u8], passwords: &[Vec<u8>]) -> Result<Self, CertError> {
+        let (key, was_sealed) = read_key(text, passwords)?;
+        Self::of(&key, was_sealed)
+    }
+
+    /// The same of a file of OpenSSL's store: PEM, or one key in DER.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::from_pem`].
+    pub fn from_store(bytes: &[u8], passwords: &[Vec<u8>]) -> Result<Self, CertError> {
+        match PrivateKeyDer::try_from(bytes) {
+            Ok(key) => Self::of(&key, false),
+            Err(_) => Self::from_pem(bytes, passwords),
+        }
+    }
+
+    fn of(key: &PrivateKeyDer<'_>, was_sealed: bool) -> Result<Self, CertError> {
+        let key = any_supported_type(key).map_err(|error| CertError::BadKey(words(&error)))?;
+        Ok(Self { key, was_sealed })
+    }
+
+    /// Whether a pass phrase opened it.
+    #[must_use]
+    pub const fn was_sealed(&self) -> bool {
+        self.was_sealed
+    }
+}
+
 /// A place for the stapled OCSP response (DER) of a certificate. All clones share the place.
 #[derive(Clone)]
 pub struct Staple(Arc<RwLock<Arc<CertifiedKey>>>);
@@ -86,23 +153,22 @@ impl LoadedCertificate {
     ///
     /// Says which of the two inputs is at fault and why.
     pub fn from_pem(chain: &[u8], key: &[u8], passwords: &[Vec<u8>]) -> Result<Self, CertError> {
-        let chain = CertificateDer::pem_slice_iter(chain)
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| CertError::BadChain(error.to_string()))?;
-        if chain.is_empty() {
-            return Err(CertError::NoCertificate);
-        }
-        let broken = || CertError::BadCertificate("malformed encoding".to_owned());
-        let parts = chain.iter().map(|der| cert_parts(der)).collect::<Option<Vec<_>>>();
-        let parts = parts.ok_or_else(broken)?;
-        let key = read_key(key, passwords)?;
-        let key = any_supported_type(&key).map_err(|error| CertError::BadKey(words(&error)))?;
-        let own = key.public_key();
-        if own.is_some_and(|own| own.as_ref() != parts[0].public_key) {
+        Self::join(&CertChain::from_pem(chain)?, &LoadedKey::from_pem(key, passwords)?)
+    }
+
+    /// A chain with its key.
+    ///
+    /// # Errors
+    ///
+    /// The key is another certificate's.
+    pub fn join(chain: &CertChain, key: &LoadedKey) -> Result<Self, CertError> {
+        let leaf = chain.0.first().and_then(|der| cert_parts(der));
+        let leaf = leaf.ok_or(CertError::NoCertificate)?.public_key;
+        if key.key.public_key().is_some_and(|own| own.as_ref() != leaf) {
             return Err(CertError::KeyMismatch);
         }
-        let certified = CertifiedKey::new(chain, Arc::new(NotingKey(key)));
-        Ok(Self { made: Arc::new(certified), staple: None })
+        let key = Arc::new(NotingKey(Arc::clone(&key.key)));
+        Ok(Self { made: Arc::new(CertifiedKey::new(chain.0.to_vec(), key)), staple: None })
     }
 
     /// The same with a stapled OCSP response (DER).
@@ -192,19 +258,24 @@ impl fmt::Debug for LoadedCertificate {
     }
 }
 
-fn read_key(text: &[u8], passwords: &[Vec<u8>]) -> Result<PrivateKeyDer<'static>, CertError> {
+/// A key, and whether a pass phrase opened it.
+fn read_key(
+    text: &[u8],
+    passwords: &[Vec<u8>],
+) -> Result<(PrivateKeyDer<'static>, bool), CertError> {
     // The laxer of the two PEM readers may accept a text that the other rejects.
     let sections = pem::parse_many(text).unwrap_or_default();
     match sealed::open(&sections, passwords) {
-        Some(Ok(key)) => return Ok(key),
+        Some(Ok(key)) => return Ok((key, true)),
         Some(Err(Shut::Password(seal))) => return Err(CertError::EncryptedKey(seal)),
         Some(Err(Shut::Unknown(text))) => return Err(CertError::BadKey(text)),
         None => {}
     }
-    PrivateKeyDer::from_pem_slice(text).map_err(|error| match error {
+    let key = PrivateKeyDer::from_pem_slice(text).map_err(|error| match error {
         PemError::NoItemsFound => CertError::NoKey,
         other => CertError::BadKey(other.to_string()),
-    })
+    })?;
+    Ok((key, false))
 }
 
 /// The library's message, without its wrapping.

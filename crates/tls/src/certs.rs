@@ -26,11 +26,38 @@ pub(crate) type LoadResult = Result<Vec<LoadedCertificate>, String>;
 /// Finds the certificates of one server for the name in a ClientHello.
 type Loader = dyn Fn(Option<&str>) -> LoadResult + Send + Sync;
 
+/// What a session belongs to: a hash of a server's certificates and of the authorities that it
+/// tells clients.
+pub(crate) type SessionContext = [u8; 16];
+
 /// The handshake settings of one server.
 struct Set {
     certificates: Vec<LoadedCertificate>,
     loader: Option<Box<Loader>>,
+    /// What names the certificates that are loaded during handshakes.
+    words: Box<str>,
     client_auth: Option<Arc<ClientAuth>>,
+    context: SessionContext,
+}
+
+impl Set {
+    /// Brings the context up to date. Sessions of servers that ask for certificates and of those
+    /// that do not are kept apart: they restore the chain of a client, or its absence. What a chain
+    /// is worth is found again for each session.
+    fn settle(&mut self) {
+        let mut context = digest::Context::new(&digest::SHA256);
+        let mut push = |bytes: &[u8]| {
+            context.update(&(bytes.len() as u64).to_be_bytes());
+            context.update(bytes);
+        };
+        self.certificates.iter().for_each(|certificate| push(certificate.leaf()));
+        push(self.words.as_bytes());
+        if let Some(auth) = &self.client_auth {
+            push(b"asks");
+            auth.hints().iter().for_each(|name| push(name.as_ref()));
+        }
+        self.context.copy_from_slice(&context.finish().as_ref()[..16]);
+    }
 }
 
 /// All certificates behind one listening socket. Built once per configuration generation.
@@ -58,19 +85,25 @@ impl ServerCerts {
     /// server are refused.
     pub fn add(&mut self, certificates: Vec<LoadedCertificate>) -> CertSet {
         let set = CertSet(u32::try_from(self.sets.len()).unwrap_or(u32::MAX));
-        self.sets.push(Set { certificates, loader: None, client_auth: None });
+        let (words, context) = (Box::default(), [0; 16]);
+        let mut new = Set { certificates, loader: None, words, client_auth: None, context };
+        new.settle();
+        self.sets.push(new);
         set
     }
 
     /// Loads a server's certificates during each handshake. [`take_complaint`] returns the errors
-    /// of `loader`.
+    /// of `loader`. Servers with the same `words` resume each other's sessions.
     pub fn load(
         &mut self,
         set: CertSet,
+        words: &str,
         loader: impl Fn(Option<&str>) -> LoadResult + Send + Sync + 'static,
     ) {
         if let Some(set) = self.sets.get_mut(set.0 as usize) {
             set.loader = Some(Box::new(loader));
+            set.words = words.into();
+            set.settle();
         }
     }
 
@@ -88,6 +121,7 @@ impl ServerCerts {
     pub fn ask_clients(&mut self, set: CertSet, auth: Arc<ClientAuth>) {
         if let Some(set) = self.sets.get_mut(set.0 as usize) {
             set.client_auth = Some(auth);
+            set.settle();
         }
     }
 
@@ -96,17 +130,21 @@ impl ServerCerts {
         self.sets.get(set.0 as usize)?.client_auth.as_ref()
     }
 
-    /// A digest of all servers' client authentication, if any has one.
-    pub(crate) fn client_context(&self) -> Option<[u8; 32]> {
-        self.sets.iter().any(|set| set.client_auth.is_some()).then(|| {
-            let mut context = digest::Context::new(&digest::SHA256);
-            for set in &self.sets {
-                context.update(set.client_auth.as_ref().map_or(&[0; 32], |auth| auth.digest()));
-            }
-            let mut bytes = [0; 32];
-            bytes.copy_from_slice(context.finish().as_ref());
-            bytes
-        })
+    /// Whether any server requests client certificates.
+    pub(crate) fn asks_clients(&self) -> bool {
+        self.sets.iter().any(|set| set.client_auth.is_some())
+    }
+
+    /// The context of all servers, if they agree.
+    pub(crate) fn common_context(&self) -> Option<SessionContext> {
+        let context = self.sets.first().map(|set| set.context).unwrap_or_default();
+        self.sets.iter().all(|set| set.context == context).then_some(context)
+    }
+
+    /// The context of the server of that name.
+    pub(crate) fn context(&self, server_name: Option<&str>) -> SessionContext {
+        let set = self.choose(server_name).and_then(|set| self.sets.get(set.0 as usize));
+        set.map(|set| set.context).unwrap_or_default()
     }
 
     /// The set for clients without a server name or with an unknown one.
@@ -289,6 +327,7 @@ impl fmt::Debug for ServerCerts {
 #[cfg(test)]
 mod tests {
     use super::ServerCerts;
+    use crate::{LoadedCertificate, self_signed};
 
     #[test]
     fn names_are_chosen_as_nginx_chooses_servers() {
@@ -326,5 +365,35 @@ mod tests {
         for (name, expected) in cases {
             assert_eq!(certs.choose(name), Some(sets[expected]), "{name:?}");
         }
+    }
+
+    #[test]
+    fn a_session_belongs_to_certificates_or_to_the_words_for_them() {
+        let made = || {
+            let (chain, key) = self_signed(&["a.example"]).unwrap();
+            LoadedCertificate::from_pem(chain.as_bytes(), key.as_bytes(), &[]).unwrap()
+        };
+        let (one, two) = (made(), made());
+        let mut certs = ServerCerts::new();
+        for (name, own) in [("one", vec![one.clone()]), ("two", vec![two.clone()])] {
+            let set = certs.add(own);
+            certs.name(name, set);
+        }
+        let set = certs.add(vec![one.clone()]);
+        certs.name("like-one", set);
+        let set = certs.add(vec![one, two]);
+        certs.name("both", set);
+        for (name, words) in [("a", "$a.crt"), ("like-a", "$a.crt"), ("b", "$b.crt")] {
+            let set = certs.add(Vec::new());
+            certs.load(set, words, |_| Ok(Vec::new()));
+            certs.name(name, set);
+        }
+        let is_like = |one, other| certs.context(Some(one)) == certs.context(Some(other));
+        assert!(is_like("one", "like-one") && is_like("a", "like-a"));
+        let others = [("one", "two"), ("one", "both"), ("two", "both"), ("a", "b"), ("a", "one")];
+        for (one, other) in others {
+            assert!(!is_like(one, other), "{one} {other}");
+        }
+        assert_eq!(certs.common_context(), None);
     }
 }

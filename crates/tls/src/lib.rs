@@ -32,7 +32,7 @@ mod warm;
 mod x509;
 
 pub use acceptor::{Acceptor, AcceptorError, AcceptorOptions, CipherOrder, EarlyData, Versions};
-pub use cert::{CertError, LoadedCertificate, Staple, certificates_in};
+pub use cert::{CertChain, CertError, LoadedCertificate, LoadedKey, Staple, certificates_in};
 pub use certs::{CertSet, ServerCerts, take_complaint};
 pub use client::TlsClient;
 pub use client_auth::{ClientAuth, ClientAuthError, ClientAuthFile, ClientAuthFiles};

@@ -9,6 +9,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rustls::server::{ProducesTickets, StoresServerSessions};
 use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
 
+use crate::ServerCerts;
+use crate::certs::SessionContext;
+
 /// A server-side session store, shared by its users. Work under a lock takes as long with a million
 /// sessions as with one.
 #[derive(Clone, Debug)]
@@ -76,14 +79,50 @@ impl SessionShard {
 }
 
 /// The stamp on a stored session: its time, and which servers may resume it.
-///
-/// Where servers request client certificates, a session restores the client's chain, or its
-/// absence; so it is valid only where the same would have been requested.
 #[derive(Clone, Debug)]
 pub(crate) struct SessionStamp {
     /// Seconds.
     pub(crate) lifetime: u32,
-    pub(crate) context: Option<[u8; 32]>,
+    pub(crate) contexts: SessionContexts,
+}
+
+/// The contexts of a socket's servers.
+#[derive(Clone, Debug)]
+pub(crate) enum SessionContexts {
+    /// All have this one.
+    Common(SessionContext),
+    /// Each has its own.
+    ByName(Arc<ServerCerts>),
+}
+
+impl SessionContexts {
+    pub(crate) fn of(certs: &Arc<ServerCerts>) -> Self {
+        match certs.common_context() {
+            Some(context) => Self::Common(context),
+            None => Self::ByName(Arc::clone(certs)),
+        }
+    }
+
+    /// The context of the server that a session was made with; `None` for no session.
+    fn context(&self, session: &[u8]) -> Option<SessionContext> {
+        match self {
+            Self::Common(context) => Some(*context),
+            Self::ByName(certs) => Some(certs.context(name_in(session)?)),
+        }
+    }
+}
+
+/// The server name at the front of the library's form of a session: the only thing in it that tells
+/// the server. It resumes a session only for that name.
+fn name_in(session: &[u8]) -> Option<Option<&str>> {
+    match session {
+        [0, ..] => Some(None),
+        [1, len, rest @ ..] => {
+            let name = rest.get(..usize::from(*len))?;
+            std::str::from_utf8(name).ok().map(Some)
+        }
+        _ => None,
+    }
 }
 
 impl SessionStamp {
@@ -93,7 +132,7 @@ impl SessionStamp {
 
     fn put_on(&self, plain: &[u8]) -> Option<Vec<u8>> {
         let mut stamped = Self::now()?.to_be_bytes().to_vec();
-        stamped.extend_from_slice(self.context.as_ref().map_or(&[], |context| &context[..]));
+        stamped.extend_from_slice(&self.contexts.context(plain)?);
         stamped.extend_from_slice(plain);
         Some(stamped)
     }
@@ -105,8 +144,9 @@ impl SessionStamp {
     fn take_off_at(&self, stamped: &[u8], now: u64) -> Option<Vec<u8>> {
         let (made, rest) = stamped.split_first_chunk()?;
         let age = now.saturating_sub(u64::from_be_bytes(*made));
-        let plain = rest.strip_prefix(self.context.as_ref().map_or(&[][..], |context| context))?;
-        (age < u64::from(self.lifetime)).then(|| plain.to_vec())
+        let (context, plain) = rest.split_first_chunk::<16>()?;
+        let is_good = age < u64::from(self.lifetime) && self.contexts.context(plain)? == *context;
+        is_good.then(|| plain.to_vec())
     }
 }
 
@@ -172,7 +212,7 @@ impl StoresServerSessions for StampedSessions {
 mod tests {
     use rustls::server::StoresServerSessions as _;
 
-    use super::{SESSION_MAX, SessionStamp, Sessions, StampedSessions};
+    use super::{SESSION_MAX, SessionContexts, SessionStamp, Sessions, StampedSessions, name_in};
 
     fn key(number: u32) -> Vec<u8> {
         number.to_le_bytes().to_vec()
@@ -209,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_session_that_is_too_large_is_not_stored() {
-        let stamp = SessionStamp { lifetime: 60, context: None };
+        let stamp = SessionStamp { lifetime: 60, contexts: SessionContexts::Common([0; 16]) };
         let stamped = StampedSessions { sessions: Sessions::new(8), stamp };
         assert!(stamped.put(key(1), vec![0; SESSION_MAX]));
         assert!(!stamped.put(key(2), vec![0; SESSION_MAX + 1]));
@@ -218,17 +258,26 @@ mod tests {
 
     #[test]
     fn a_session_dies_with_its_time_and_is_good_for_its_own_context_only() {
-        let stamp = SessionStamp { lifetime: 60, context: Some([7; 32]) };
+        let stamp = SessionStamp { lifetime: 60, contexts: SessionContexts::Common([7; 16]) };
         let made = SessionStamp::now().unwrap();
         let stamped = stamp.put_on(b"session").unwrap();
         let at = |age| stamp.take_off_at(&stamped, made + age);
         assert_eq!(at(0).as_deref(), Some(&b"session"[..]));
         assert_eq!(at(58).as_deref(), Some(&b"session"[..]));
         assert_eq!(at(62), None);
-        let other = SessionStamp { lifetime: 60, context: Some([8; 32]) };
+        let other = SessionStamp { lifetime: 60, contexts: SessionContexts::Common([8; 16]) };
         assert_eq!(other.take_off_at(&stamped, made), None);
-        let never = SessionStamp { lifetime: 0, context: Some([7; 32]) };
+        let never = SessionStamp { lifetime: 0, ..stamp.clone() };
         assert_eq!(never.take_off_at(&stamped, made), None);
         assert_eq!(stamp.take_off_at(b"short", made), None);
+    }
+
+    #[test]
+    fn a_session_begins_with_the_name_that_its_client_asked_for() {
+        assert_eq!(name_in(&[0, 3, 4]), Some(None));
+        assert_eq!(name_in(b"\x01\x03abcd"), Some(Some("abc")));
+        for bytes in [&b""[..], b"\x01", b"\x01\x03ab", b"\x02\x01a", b"\x01\x01\xff"] {
+            assert_eq!(name_in(bytes), None, "{bytes:?}");
+        }
     }
 }

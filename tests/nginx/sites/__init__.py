@@ -34,6 +34,7 @@ TABLES = (
     "overriding",
     "wishes",
     "names",
+    "certificates",
 )
 
 

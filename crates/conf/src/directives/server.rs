@@ -1,5 +1,6 @@
 //! The `server` block, and the settings that apply in it before a location is known.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::ast::Node;
@@ -148,13 +149,13 @@ fn pair_certificates(r: &mut ConfReader, scope: &mut BlockScope) {
     // As soon as one name has variables, the others are resolved per request too; in nginx the only
     // visible difference is when a missing file is reported.
     let computes = words.into_iter().any(|word| word.contains(&b'$'));
-    let mut pem = |text: &Vec<u8>| match computes {
+    let mut pem = |text: &Vec<u8>, of: fn(&[u8], &Path) -> Pem| match computes {
         true => r.computed_pem(text),
-        false => Ok(Pem::of(text, &r.beside_conf(b""))),
+        false => Ok(of(text, &r.beside_conf(b""))),
     };
     let mut pairs = Vec::new();
     for (chain, key) in draft.certificates.iter().zip(&draft.keys) {
-        match (pem(chain), pem(key)) {
+        match (pem(chain, Pem::of), pem(key, Pem::of_key)) {
             (Ok(chain), Ok(key)) => pairs.push(CertificateConf { chain, key }),
             (Err(fault), _) | (_, Err(fault)) => return r.judge_closed(fault),
         }

@@ -46,7 +46,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Ok(())
     })
     .doc("The file with the key of a certificate.", "ssl_certificate_key a.com.key;")
-    .takes("FILE | TEXT")
+    .takes("FILE | TEXT | store:file:FILE")
     .without("none"),
     value("ssl_password_file", HS, Args::ONE, |r, node| {
         let file = (r.beside_conf(node.arg(0)), r.place(node));
@@ -207,13 +207,21 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
 /// Refuses certificates and keys from unsupported sources.
 pub(super) fn plain_file(node: &Node) -> ReadResult {
     let (name, word) = (show(node.name()), node.arg(0));
-    let kinds: [(&[u8], &str); 2] = [(b"engine:", "engines"), (b"store:", "stores")];
-    let kind = kinds.iter().find(|(prefix, _)| word.starts_with(prefix));
     // A certificate with such a name is a file in nginx, too.
-    if let Some((_, kind)) = kind.filter(|_| name.ends_with("_key")) {
-        return Err(ReadFault::Text(format!("{kind} in \"{name}\" are not implemented yet")));
+    if !name.ends_with("_key") {
+        return Ok(());
     }
-    Ok(())
+    if word.starts_with(b"engine:") {
+        return Err(ReadFault::Text(format!("engines in \"{name}\" are not implemented yet")));
+    }
+    match word.strip_prefix(b"store:") {
+        Some(uri) if Pem::file_of_store(uri).is_none() => {
+            let scheme = show(uri.split(|byte| *byte == b':').next().unwrap_or_default());
+            let text = format!("scheme \"{scheme}\" of stores in \"{name}\" is not supported");
+            Err(ReadFault::Text(text))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Warns that a hardening setting has no effect.
@@ -312,7 +320,9 @@ pub(super) fn read_certificate_cache(node: &Node) -> Result<Option<CertificateCa
         let name = show(node.name());
         return Err(ReadFault::Text(format!("\"{name}\" must have the \"max\" parameter")));
     }
-    Ok(max.filter(|_| !is_off).map(|max| CertificateCache { max, inactive, valid }))
+    let directive = node.order.0;
+    let max = max.filter(|_| !is_off);
+    Ok(max.map(|max| CertificateCache { max, inactive, valid, directive }))
 }
 
 impl ConfReader {

@@ -115,12 +115,14 @@ impl TlsConf {
 /// The cache of certificates that variables name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CertificateCache {
-    /// How many.
+    /// How many chains and keys, each counted.
     pub max: usize,
-    /// How long without being used.
+    /// How long without being used, once others come.
     pub inactive: Duration,
-    /// The interval of reloading the files.
+    /// The interval of looking at the files.
     pub valid: Duration,
+    /// Which directive of the configuration it is: blocks that inherit it share the cache.
+    pub directive: u32,
 }
 
 /// A certificate and its key; both can be in one file.
@@ -139,6 +141,8 @@ pub enum Pem {
     File(PathBuf),
     /// In the configuration itself: the text after `data:`.
     Data(Arc<[u8]>),
+    /// A key in a file of OpenSSL's store, in PEM or DER: `store:file:PATH`.
+    Store(PathBuf),
     /// At the path that a text with variables gives, for each client.
     Computed {
         /// The text.
@@ -157,6 +161,27 @@ impl Pem {
             None => Self::File(beside.join(OsStr::from_bytes(word))),
         }
     }
+
+    /// The same of a key: `store:` names a file from the working directory.
+    #[must_use]
+    pub fn of_key(word: &[u8], beside: &Path) -> Self {
+        match word.strip_prefix(b"store:").and_then(Self::file_of_store) {
+            Some(path) => Self::Store(PathBuf::from(OsStr::from_bytes(path))),
+            None => Self::of(word, beside),
+        }
+    }
+
+    /// The path that a URI of OpenSSL's store names; `None` for schemes other than `file`.
+    pub(crate) fn file_of_store(uri: &[u8]) -> Option<&[u8]> {
+        let Some(colon) = uri.iter().position(|byte| *byte == b':') else { return Some(uri) };
+        let (scheme, path) = (&uri[..colon], &uri[colon + 1..]);
+        if !scheme.eq_ignore_ascii_case(b"file") {
+            return None;
+        }
+        // RFC 8089 §2: an authority may stand in front, which is empty or this host.
+        let Some(rest) = path.strip_prefix(b"//") else { return Some(path) };
+        Some(rest.strip_prefix(b"localhost").filter(|path| path.starts_with(b"/")).unwrap_or(rest))
+    }
 }
 
 impl std::fmt::Display for Pem {
@@ -164,6 +189,7 @@ impl std::fmt::Display for Pem {
         match self {
             Self::File(path) => path.display().fmt(f),
             Self::Data(text) => write!(f, "data:{}", String::from_utf8_lossy(text)),
+            Self::Store(path) => write!(f, "store:file:{}", path.display()),
             Self::Computed { .. } => f.write_str("(computed)"),
         }
     }
@@ -204,4 +230,30 @@ pub enum VerifyClient {
     Optional,
     /// `optional_no_ca`
     OptionalNoCa,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Pem;
+
+    #[test]
+    fn a_key_of_a_store_is_a_file_by_several_names() {
+        for (uri, path) in [
+            ("/k", Some("/k")),
+            ("file:/k", Some("/k")),
+            ("FILE:k/$", Some("k/$")),
+            ("file:///k", Some("/k")),
+            ("file://localhost/k", Some("/k")),
+            ("file://localhosts/k", Some("localhosts/k")),
+            ("pkcs11:object=k", None),
+            ("", Some("")),
+        ] {
+            let found = Pem::file_of_store(uri.as_bytes());
+            assert_eq!(found, path.map(str::as_bytes), "{uri}");
+        }
+        let beside = std::path::Path::new("/etc");
+        assert_eq!(Pem::of_key(b"store:file:k", beside), Pem::Store("k".into()));
+        assert_eq!(Pem::of_key(b"k", beside), Pem::File("/etc/k".into()));
+        assert_eq!(Pem::of(b"store:file:k", beside), Pem::File("/etc/store:file:k".into()));
+    }
 }

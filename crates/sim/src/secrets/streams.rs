@@ -78,7 +78,7 @@ where
     let set = match loader {
         Some(loader) => {
             let set = certs.add(Vec::new());
-            certs.load(set, loader);
+            certs.load(set, "", loader);
             set
         }
         None => certs.add(vec![certificate()?]),

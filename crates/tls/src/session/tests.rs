@@ -328,19 +328,30 @@ fn alpn_prefers_the_servers_order_and_refuses_strangers() {
 #[test]
 fn a_session_is_resumed_by_another_acceptor_that_shares_the_tickets() {
     let tickets = Some(Arc::new(Tickets::rotating(60).unwrap()));
+    let certificate = certificate("default.example");
+    let acceptor_like = |options: &AcceptorOptions| {
+        let mut certs = ServerCerts::new();
+        let set = certs.add(vec![certificate.clone()]);
+        certs.set_default(set);
+        acceptor_of(certs, options)
+    };
     for version in [&TLS12, &TLS13] {
         let options = AcceptorOptions { tickets: tickets.clone(), ..AcceptorOptions::default() };
         let visitor = Visitor::new(version, BOTH, &[]);
-        let first = meet(&acceptor(&options), &visitor, "a.example").unwrap();
+        let first = meet(&acceptor_like(&options), &visitor, "a.example").unwrap();
         assert!(!first.server.is_resumed());
-        let second = meet(&acceptor(&options), &visitor, "a.example").unwrap();
+        let other = meet(&acceptor(&options), &visitor, "a.example").unwrap();
+        assert!(!other.server.is_resumed(), "its certificate is another one");
+        let first = meet(&acceptor_like(&options), &visitor, "a.example").unwrap();
+        assert!(!first.server.is_resumed());
+        let second = meet(&acceptor_like(&options), &visitor, "a.example").unwrap();
         assert!(second.server.is_resumed());
         assert_eq!(second.server.server_name(), Some("a.example"));
         let stranger = AcceptorOptions {
             tickets: Some(Arc::new(Tickets::rotating(60).unwrap())),
             ..AcceptorOptions::default()
         };
-        let third = meet(&acceptor(&stranger), &visitor, "a.example").unwrap();
+        let third = meet(&acceptor_like(&stranger), &visitor, "a.example").unwrap();
         assert!(!third.server.is_resumed());
     }
 }
