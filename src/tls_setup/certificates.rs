@@ -187,8 +187,10 @@ pub(super) fn check_dhparam(conf: &TlsConf) -> Result<(), String> {
         let words = openssl_words(path, &error);
         words.replacen("BIO_new_file()", &format!("BIO_new_file(\"{}\")", path.display()), 1)
     })?;
-    let start = b"-----BEGIN DH PARAMETERS-----";
-    if text.windows(start.len()).any(|window| window == start) {
+    // `openssl dhparam` writes the second, as do those who take parameters of DSA.
+    let starts = ["-----BEGIN DH PARAMETERS-----", "-----BEGIN X9.42 DH PARAMETERS-----"];
+    let has = |start: &str| text.windows(start.len()).any(|window| window == start.as_bytes());
+    if starts.into_iter().any(has) {
         return Ok(());
     }
     Err(format!(

@@ -2,70 +2,8 @@
 //! OpenSSL does not know either are refused as nginx refuses them; the others get a warning.
 
 use bolide_conf::model::{OPENSSL_COMMANDS, OriginTlsConf, Protocols, TlsConf};
-use bolide_tls::{AcceptorOptions, Versions, names, offers};
+use bolide_tls::{AcceptorOptions, CipherStringError, Versions, names, offers};
 
-/// Words of cipher strings that select several ciphers, beside those that exist here.
-const ALIASES: &[&str] = &[
-    "3DES",
-    "ADH",
-    "AECDH",
-    "AES128",
-    "AES256",
-    "AESCCM",
-    "AESCCM8",
-    "ANULL",
-    "ARIA",
-    "ARIA128",
-    "ARIA256",
-    "CAMELLIA",
-    "CAMELLIA128",
-    "CAMELLIA256",
-    "COMPLEMENTOFALL",
-    "COMPLEMENTOFDEFAULT",
-    "DES",
-    "DH",
-    "DHE",
-    "DSS",
-    "ADSS",
-    "ECDH",
-    "EDH",
-    "ENULL",
-    "EXP",
-    "EXPORT",
-    "IDEA",
-    "KDHE",
-    "KECDH",
-    "KEDH",
-    "KPSK",
-    "KRSA",
-    "LOW",
-    "MD5",
-    "MEDIUM",
-    "NULL",
-    "PSK",
-    "RC2",
-    "RC4",
-    "RSA",
-    "SEED",
-    "SHA",
-    "SHA1",
-    "SHA256",
-    "SHA384",
-    "SRP",
-    "SSLV3",
-    "TLSV1",
-    "CBC",
-    "AES",
-    "KDHEPSK",
-    "KECDHEPSK",
-    "KRSAPSK",
-    "APSK",
-    "KSRP",
-    "SUITEB128",
-    "SUITEB192",
-    "AGOST",
-    "KGOST",
-];
 /// Words of the commands `MinProtocol` and `MaxProtocol`, the oldest version first.
 const PROTOCOLS: &[&str] = &["None", "SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"];
 /// Words of the command `Options`.
@@ -150,18 +88,23 @@ pub(super) fn offer<'a>(
             "versions before TLSv1.2 in \"{prefix}_protocols\" are not spoken, ignored"
         ));
     }
-    let mut offer = Offer { prefix: conf.prefix, options, warnings };
+    let mut offer = Offer { prefix: conf.prefix, options, warnings, level: 0 };
     offer.ciphers(conf.ciphers)?;
     offer
         .curves(conf.curves)
         .map_err(|()| format!("SSL_CTX_set1_curves_list(\"{}\") failed", conf.curves))?;
-    conf.commands.iter().try_for_each(|(name, value)| offer.command(name, value))
+    conf.commands.iter().try_for_each(|(name, value)| offer.command(name, value))?;
+    let level = offer.level;
+    options.ciphersuites.retain(|suite| names::meets_level(suite, level));
+    Ok(())
 }
 
 struct Offer<'a> {
     prefix: &'static str,
     options: &'a mut AcceptorOptions,
     warnings: &'a mut Vec<String>,
+    /// The level of security that ciphers have to meet.
+    level: u8,
 }
 
 impl Offer<'_> {
@@ -174,35 +117,37 @@ impl Offer<'_> {
     }
 
     fn ciphers(&mut self, spec: &str) -> Result<(), String> {
-        let failed =
-            |why: &str| format!("SSL_CTX_set_cipher_list(\"{spec}\") failed (SSL: error:{why})");
-        let mut words = spec.split([':', ',', ' ', ';']);
-        let is_command = |word: &&str| word.starts_with('@') && !is_order(word);
-        if words.any(|word| is_command(&word)) {
-            return Err(failed("0A000118:SSL routines::invalid command"));
-        }
-        let (ciphers, unknown) = names::ciphers(spec);
-        let is_known = |name: &String| {
-            let upper = name.to_ascii_uppercase();
-            let is_alias = upper.split('+').all(|part| ALIASES.contains(&part));
-            is_alias || offers::is_cipher(name)
-        };
-        if ciphers.is_empty() && !unknown.iter().any(is_known) {
-            return Err(failed("0A0000B9:SSL routines::no cipher match"));
-        }
-        if ciphers.is_empty() && self.options.versions.tls12 {
-            let prefix = self.prefix;
+        let selected = names::ciphers(spec).map_err(|error| {
+            let why = match error {
+                CipherStringError::InvalidCommand => "0A000118:SSL routines::invalid command",
+                CipherStringError::NoMatch => "0A0000B9:SSL routines::no cipher match",
+            };
+            format!("SSL_CTX_set_cipher_list(\"{spec}\") failed (SSL: error:{why})")
+        })?;
+        let prefix = self.prefix;
+        if selected.suites.is_empty() && self.options.versions.tls12 {
             self.warnings.push(format!(
                 "no cipher of \"{prefix}_ciphers\" is supported, TLSv1.2 is not spoken"
             ));
         }
-        self.options.ciphers = ciphers;
-        // The default names obsolete families; only a value written in the configuration gets a
-        // warning.
-        if spec != "HIGH:!aNULL:!MD5" {
-            self.unsupported("ciphers", unknown);
+        self.options.ciphers = selected.suites;
+        if let Some(level) = selected.level {
+            self.level(level);
         }
+        self.unsupported("ciphers", selected.unsupported);
         Ok(())
+    }
+
+    fn level(&mut self, level: u8) {
+        self.options.ciphers.retain(|suite| names::meets_level(suite, level));
+        self.level = level;
+        // Below, nothing is spoken that they would keep out.
+        if level > 2 {
+            let prefix = self.prefix;
+            self.warnings.push(format!(
+                "\"@SECLEVEL={level}\" in \"{prefix}_ciphers\" is asked of ciphers, not of keys"
+            ));
+        }
     }
 
     fn curves(&mut self, spec: &str) -> Result<(), ()> {
@@ -272,10 +217,4 @@ impl Offer<'_> {
         }
         Ok(())
     }
-}
-
-/// `@STRENGTH` and `@SECLEVEL=n`, which order and restrict by strength; all suites here are strong.
-fn is_order(word: &str) -> bool {
-    let level = word.strip_prefix("@SECLEVEL=").and_then(|level| level.parse::<u8>().ok());
-    word == "@STRENGTH" || level.is_some_and(|level| level <= 5)
 }

@@ -127,6 +127,7 @@ cat good.crt good.key > good.both
 for size in 2048 3072; do
     openssl genpkey -genparam -algorithm DH -pkeyopt "group:ffdhe$size" -out "dh$size.pem" 2>/dev/null
 done
+openssl genpkey -genparam -algorithm DHX -pkeyopt dh_rfc5114:2 -out dhx.pem 2>/dev/null
 openssl rand 80 > one.ticket
 openssl rand 80 > two.ticket
 openssl rand 64 > one.quic

@@ -173,7 +173,8 @@ pub fn origin(data: &[u8]) {
 /// When a suite or group appears twice.
 pub fn names(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    for suites in [names::ciphers(text).0, names::ciphersuites(text).0] {
+    let selected = names::ciphers(text).map(|selected| selected.suites);
+    for suites in [selected.unwrap_or_default(), names::ciphersuites(text).0] {
         for (index, suite) in suites.iter().enumerate() {
             assert!(!suites[..index].contains(suite), "no suite twice");
         }

@@ -5,67 +5,22 @@ use rustls::crypto::SupportedKxGroup;
 use rustls::crypto::aws_lc_rs::{cipher_suite as suite, kx_group};
 use rustls::{CipherSuite, NamedGroup, ProtocolVersion, SupportedCipherSuite};
 
-use crate::Versions;
+use crate::{CipherStringError, Versions, cipher_strings};
 
-/// One TLS 1.2 suite with the properties that OpenSSL's cipher strings select by.
-struct Row {
-    suite: SupportedCipherSuite,
-    name: &'static str,
-    auth: &'static str,
-    cipher: &'static str,
-    bits: &'static str,
-}
-
-/// AES-128-GCM first: half the rounds-per-byte of AES-256 and hardware support everywhere.
-static TLS12_ROWS: [Row; 6] = [
-    Row {
-        suite: suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
-        name: "ECDHE-ECDSA-AES128-GCM-SHA256",
-        auth: "AECDSA",
-        cipher: "AESGCM",
-        bits: "AES128",
-    },
-    Row {
-        suite: suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
-        name: "ECDHE-RSA-AES128-GCM-SHA256",
-        auth: "ARSA",
-        cipher: "AESGCM",
-        bits: "AES128",
-    },
-    Row {
-        suite: suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
-        name: "ECDHE-ECDSA-AES256-GCM-SHA384",
-        auth: "AECDSA",
-        cipher: "AESGCM",
-        bits: "AES256",
-    },
-    Row {
-        suite: suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
-        name: "ECDHE-RSA-AES256-GCM-SHA384",
-        auth: "ARSA",
-        cipher: "AESGCM",
-        bits: "AES256",
-    },
-    Row {
-        suite: suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
-        name: "ECDHE-ECDSA-CHACHA20-POLY1305",
-        auth: "AECDSA",
-        cipher: "CHACHA20",
-        bits: "CHACHA20",
-    },
-    Row {
-        suite: suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
-        name: "ECDHE-RSA-CHACHA20-POLY1305",
-        auth: "ARSA",
-        cipher: "CHACHA20",
-        bits: "CHACHA20",
-    },
+/// In OpenSSL's order.
+static TLS12_ROWS: [(SupportedCipherSuite, &str); 6] = [
+    (suite::TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, "ECDHE-ECDSA-AES256-GCM-SHA384"),
+    (suite::TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384, "ECDHE-RSA-AES256-GCM-SHA384"),
+    (suite::TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256, "ECDHE-ECDSA-CHACHA20-POLY1305"),
+    (suite::TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256, "ECDHE-RSA-CHACHA20-POLY1305"),
+    (suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256, "ECDHE-ECDSA-AES128-GCM-SHA256"),
+    (suite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, "ECDHE-RSA-AES128-GCM-SHA256"),
 ];
 
 static TLS13_ROWS: [(SupportedCipherSuite, &str); 3] = [
-    (suite::TLS13_AES_128_GCM_SHA256, "TLS_AES_128_GCM_SHA256"),
     (suite::TLS13_AES_256_GCM_SHA384, "TLS_AES_256_GCM_SHA384"),
     (suite::TLS13_CHACHA20_POLY1305_SHA256, "TLS_CHACHA20_POLY1305_SHA256"),
+    (suite::TLS13_AES_128_GCM_SHA256, "TLS_AES_128_GCM_SHA256"),
 ];
 
 /// Groups by OpenSSL's names; the first name of a group is the displayed one.
@@ -79,7 +34,7 @@ static GROUPS: [(&dyn SupportedKxGroup, &[&str]); 4] = [
 /// All TLS 1.2 suites, preferred first.
 #[must_use]
 pub fn default_ciphers() -> Vec<SupportedCipherSuite> {
-    TLS12_ROWS.iter().map(|row| row.suite).collect()
+    TLS12_ROWS.iter().map(|(suite, _)| *suite).collect()
 }
 
 /// All TLS 1.3 suites, preferred first.
@@ -109,69 +64,44 @@ pub fn protocols<'a>(words: impl IntoIterator<Item = &'a str>) -> (Versions, Vec
     (versions, unknown)
 }
 
-/// Reads `ssl_ciphers`: an OpenSSL cipher string (`HIGH:!aNULL`, `EECDH+AESGCM`, full names).
-/// Returns the TLS 1.2 suites it selects, in its order, and the words that select unsupported ones.
-#[must_use]
-pub fn ciphers(spec: &str) -> (Vec<SupportedCipherSuite>, Vec<String>) {
-    let mut chosen: Vec<usize> = Vec::new();
-    let mut killed = [false; TLS12_ROWS.len()];
-    let mut unknown = Vec::new();
-    for word in spec.split([':', ',', ' ', ';']).filter(|word| !word.is_empty()) {
-        if word.starts_with('@') {
-            // `@STRENGTH` and `@SECLEVEL=n` order and restrict by strength; all suites here are
-            // strong.
-            continue;
-        }
-        let (action, selector) = match word.as_bytes()[0] {
-            action @ (b'!' | b'-' | b'+') => (Some(action), &word[1..]),
-            _ => (None, word),
-        };
-        let selects = |index: usize| matches(&TLS12_ROWS[index], selector);
-        match action {
-            Some(b'!') => {
-                (0..killed.len()).filter(|i| selects(*i)).for_each(|i| killed[i] = true);
-                chosen.retain(|index| !selects(*index));
-            }
-            Some(b'-') => chosen.retain(|index| !selects(*index)),
-            // OpenSSL moves suites already selected to the end.
-            Some(_) => chosen.sort_by_key(|index| selects(*index)),
-            None => {
-                let before = chosen.len();
-                for index in (0..killed.len()).filter(|index| selects(*index)) {
-                    if !killed[index] && !chosen.contains(&index) {
-                        chosen.push(index);
-                    }
-                }
-                let known = chosen.len() > before || (0..killed.len()).any(selects);
-                if !known && !is_tls13(selector) {
-                    unknown.push(selector.to_owned());
-                }
-            }
-        }
-    }
-    (chosen.into_iter().map(|index| TLS12_ROWS[index].suite).collect(), unknown)
+/// What a cipher string selects of the TLS 1.2 suites that exist here.
+#[derive(Debug)]
+pub struct CipherSelection {
+    /// Suites in the order of the string.
+    pub suites: Vec<SupportedCipherSuite>,
+    /// Words that would add ciphers, none of which exists here.
+    pub unsupported: Vec<String>,
+    /// The level of security that the string sets: `@SECLEVEL=n`.
+    pub level: Option<u8>,
 }
 
-/// Whether a suite matches all `+`-joined parts of a selector.
-fn matches(row: &Row, selector: &str) -> bool {
-    if row.name.eq_ignore_ascii_case(selector) {
-        return true;
-    }
-    !selector.is_empty()
-        && selector.split('+').all(|part| {
-            let part = part.to_ascii_uppercase();
-            match part.as_str() {
-                "ALL" | "DEFAULT" | "HIGH" | "FIPS" | "TLSV1.2" | "AEAD" | "ECDHE" | "EECDH"
-                | "KECDHE" | "KEECDH" => part != "FIPS" || row.cipher == "AESGCM",
-                "AES" => row.cipher == "AESGCM",
-                "ECDSA" => row.auth == "AECDSA",
-                _ => part == row.auth || part == row.cipher || part == row.bits,
-            }
-        })
+/// Reads `ssl_ciphers`: an OpenSSL cipher string (`HIGH:!aNULL`, `EECDH+AESGCM`, full names).
+///
+/// # Errors
+///
+/// Where OpenSSL refuses it: it selects nothing at all, or has a command that is none.
+pub fn ciphers(spec: &str) -> Result<CipherSelection, CipherStringError> {
+    let list = cipher_strings::read(spec)?;
+    let row = |name: &&str| TLS12_ROWS.iter().find(|(_, known)| known == name);
+    let suites = list.names.iter().filter_map(row).map(|(suite, _)| *suite).collect();
+    let is_missing = |(word, names): &(String, Vec<&str>)| {
+        !is_tls13(word) && !names.iter().any(|name| row(name).is_some())
+    };
+    let missing = list.words.into_iter().filter(is_missing);
+    let unsupported = missing.map(|(word, _)| word).collect();
+    Ok(CipherSelection { suites, unsupported, level: list.level })
+}
+
+/// Whether a level of security (`@SECLEVEL`) lets a suite be used; all here have forward secrecy.
+#[must_use]
+pub fn meets_level(suite: &SupportedCipherSuite, level: u8) -> bool {
+    // Levels 4 and 5 ask for 192 and 256 bits.
+    let name = cipher_name(suite.suite());
+    level < 4 || !name.contains("AES128") && !name.contains("AES_128")
 }
 
 fn is_tls13(name: &str) -> bool {
-    TLS13_ROWS.iter().any(|(_, known)| known.eq_ignore_ascii_case(name))
+    TLS13_ROWS.iter().any(|(_, known)| *known == name)
 }
 
 /// Reads `ssl_conf_command Ciphersuites`: full TLS 1.3 names joined by colons. Returns the suites
@@ -230,7 +160,7 @@ pub const fn version_name(version: ProtocolVersion) -> &'static str {
 #[must_use]
 pub fn cipher_name(suite: CipherSuite) -> &'static str {
     let tls13 = TLS13_ROWS.iter().map(|(row, name)| (row.suite(), *name));
-    let mut all = tls13.chain(TLS12_ROWS.iter().map(|row| (row.suite.suite(), row.name)));
+    let mut all = tls13.chain(TLS12_ROWS.iter().map(|(row, name)| (row.suite(), *name)));
     all.find(|(known, _)| *known == suite).map_or("", |(_, name)| name)
 }
 
@@ -245,8 +175,9 @@ mod tests {
     use super::*;
 
     fn names_of(spec: &str) -> (Vec<&'static str>, Vec<String>) {
-        let (suites, unknown) = ciphers(spec);
-        (suites.iter().map(|suite| cipher_name(suite.suite())).collect(), unknown)
+        let selected = ciphers(spec).unwrap();
+        let suites = selected.suites.iter().map(|suite| cipher_name(suite.suite()));
+        (suites.collect(), selected.unsupported)
     }
 
     #[test]
@@ -267,15 +198,19 @@ mod tests {
     }
 
     #[test]
-    fn parts_are_joined_by_plus_and_taken_away_by_minus_and_bang() {
-        assert_eq!(names_of("EECDH+ECDSA+AESGCM").0.len(), 2);
-        assert_eq!(names_of("EECDH+CHACHA20").0.len(), 2);
-        assert_eq!(names_of("ECDHE:!AES128:!aRSA").0.len(), 2);
-        assert_eq!(names_of("!CHACHA20:HIGH").0.len(), 4);
-        assert_eq!(names_of("HIGH:-CHACHA20:ECDHE-RSA-CHACHA20-POLY1305").0.len(), 5);
-        assert_eq!(names_of("HIGH:+AES128").0[0], "ECDHE-ECDSA-AES256-GCM-SHA384");
-        assert_eq!(names_of("RC4-MD5:kEDH").1, ["RC4-MD5", "kEDH"]);
-        assert_eq!(names_of("TLS_AES_128_GCM_SHA256").1, [""; 0]);
+    fn words_for_nothing_that_exists_here_are_named() {
+        assert_eq!(names_of("AES256-SHA:kEDH:RC4").1, ["AES256-SHA", "kEDH", "RC4"]);
+        assert_eq!(names_of("TLS_AES_128_GCM_SHA256:HIGH").1, [""; 0]);
+        assert_eq!(names_of("RSA+AES:ECDH+CHACHA20").0.len(), 2);
+    }
+
+    #[test]
+    fn high_levels_of_security_leave_no_cipher_of_128_bits() {
+        let left = |level| {
+            let ciphers = default_ciphers().into_iter().chain(default_ciphersuites());
+            ciphers.filter(|suite| meets_level(suite, level)).count()
+        };
+        assert_eq!([0, 3, 4, 5].map(left), [9, 9, 6, 6]);
     }
 
     #[test]
@@ -295,8 +230,12 @@ mod tests {
     }
 
     #[test]
-    fn the_preferred_cipher_is_aes_128_and_the_preferred_group_is_hybrid() {
-        assert_eq!(cipher_name(default_ciphersuites()[0].suite()), "TLS_AES_128_GCM_SHA256");
+    fn the_orders_are_openssls_and_the_preferred_group_is_hybrid() {
+        let names = |suites: Vec<SupportedCipherSuite>| -> Vec<_> {
+            suites.iter().map(|suite| cipher_name(suite.suite())).collect()
+        };
+        assert_eq!(names(default_ciphers()), names_of("ALL").0);
+        assert_eq!(names(default_ciphersuites())[0], "TLS_AES_256_GCM_SHA384");
         assert_eq!(default_curves()[0].name(), NamedGroup::X25519MLKEM768);
     }
 }

@@ -259,3 +259,67 @@ for kind, settings in (
             [f"tls ticket {visit[0]} {visit[1]}" for visit in VISITS[what].split()],
             ask=frame,
         )
+
+
+# Ciphers that both have, in the order in which a server takes them, by its name.
+STRINGS = (
+    "HIGH:!aNULL:!MD5",
+    "DEFAULT",
+    "EECDH+AESGCM:EDH+AESGCM",
+    "EECDH+CHACHA20:EECDH+AES128:RSA+AES128:EECDH+AES256",
+    "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-ECDSA-AES256-GCM-SHA384",
+    "ECDH+AESGCM:DH+AESGCM:ECDH+AES256:!aNULL:!MD5:!DSS",
+    "kEECDH+ECDSA:kEECDH:kEDH:HIGH:+SHA:+RC4:RC4:!aNULL:!eNULL:!LOW:!3DES:!MD5:!EXP:!DSS",
+    "ALL:+AES256",
+    "ALL:!ADH:@STRENGTH",
+    "CHACHA20:ALL:-AES128:AES128",
+    "-AES128:ALL:-ECDHE:ALL",
+    "ECDHE:-AESGCM:AES:!DSS",
+    "TLSv1.2+ECDHE:@SECLEVEL=2",
+    "HIGH!AES256",
+    "ECDHE:!SHA384:!AESGCM+AES128",
+    "HIGH:@SECLEVEL=3",
+    "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+)
+
+
+def order(port: int, name: str) -> list[str]:
+    """What a server chooses of all, and then of those that are left; in TLS 1.3 its first."""
+    left = [
+        "ECDHE-ECDSA-AES128-GCM-SHA256",
+        "ECDHE-ECDSA-CHACHA20-POLY1305",
+        "ECDHE-ECDSA-AES256-GCM-SHA384",
+    ]
+    chosen = []
+    while left:
+        context = unproven()
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        context.set_ciphers(":".join(left))
+        try:
+            with context.wrap_socket(connected(port), server_hostname=name) as peer:
+                cipher = (peer.cipher() or ("none",))[0]
+        except OSError:
+            break
+        chosen.append(cipher)
+        left.remove(cipher)
+    with unproven().wrap_socket(connected(port), server_hostname=name) as peer:
+        chosen.append((peer.cipher() or ("none",))[0])
+    return chosen
+
+
+http(
+    "certificates: ciphers of strings",
+    "server { listen 127.0.0.1:@P0@; return 204; }\n"
+    + "".join(
+        f"""
+            server {{
+                listen 127.0.0.1:@P1@ ssl; server_name s{at}.test; {GOOD}
+                ssl_prefer_server_ciphers on; ssl_ciphers "{text}"; return 204;
+            }}
+        """
+        for at, text in enumerate(STRINGS)
+    ),
+    [f"tls order s{at}.test" for at in range(len(STRINGS))],
+    port=1,
+    ask=lambda port, case: order(port, case.split(" ")[-1]),
+)

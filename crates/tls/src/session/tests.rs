@@ -252,7 +252,7 @@ fn the_variables_are_spelt_as_openssl_spells_them() {
 #[test]
 fn the_configured_ciphers_groups_and_versions_are_obeyed() {
     let options = AcceptorOptions {
-        ciphers: names::ciphers("ECDHE-ECDSA-CHACHA20-POLY1305").0,
+        ciphers: names::ciphers("ECDHE-ECDSA-CHACHA20-POLY1305").unwrap().suites,
         ciphersuites: names::ciphersuites("TLS_CHACHA20_POLY1305_SHA256").0,
         curves: names::curves("secp384r1").0,
         ..AcceptorOptions::default()
@@ -270,7 +270,9 @@ fn the_configured_ciphers_groups_and_versions_are_obeyed() {
         (CipherOrder::Client, "TLS_AES_256_GCM_SHA384"),
         (CipherOrder::Server, "TLS_AES_128_GCM_SHA256"),
     ] {
-        let acceptor = acceptor(&AcceptorOptions { order, ..AcceptorOptions::default() });
+        let ciphersuites = names::ciphersuites("TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384").0;
+        let options = AcceptorOptions { order, ciphersuites, ..AcceptorOptions::default() };
+        let acceptor = acceptor(&options);
         let pair = meet(&acceptor, &Visitor::new(&TLS13, BOTH, &[]), "a.example").unwrap();
         assert_eq!(pair.server.cipher(), cipher);
     }
