@@ -11,7 +11,7 @@ use bolide_upstream::UpstreamGroups;
 use bolide_worker::{Generation, GenerationSockets, Handout, ListenSettings, OpenLogs};
 
 use crate::sockets::OpenSocket;
-use crate::tls_setup::{self, TlsState};
+use crate::tls_setup::{self, CertificateEnds, TlsState};
 use crate::upgrade;
 
 /// The state that outlives generations.
@@ -59,6 +59,7 @@ pub(crate) struct GenerationDraft {
     pub(crate) listens: Vec<ListenSettings>,
     pub(crate) origin_tls: Vec<bolide_tls::OriginTls>,
     pub(crate) warnings: Vec<String>,
+    pub(crate) certificate_ends: CertificateEnds,
 }
 
 /// Compiles a configuration and reads its certificates.
@@ -89,7 +90,9 @@ pub(crate) fn draft(
     let origin_tls = tls_setup::origins(&site, &mut reader, &mut warnings);
     let origin_tls = origin_tls.map_err(|text| vec![text])?;
     warnings.dedup();
-    Ok(GenerationDraft { site, listens, origin_tls, warnings })
+    let mut certificate_ends = reader.ends;
+    warnings.extend(certificate_ends.warnings(bolide_io::process::now()));
+    Ok(GenerationDraft { site, listens, origin_tls, warnings, certificate_ends })
 }
 
 /// The site with the store of the process, if it caches.

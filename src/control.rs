@@ -25,6 +25,7 @@ use crate::pid::PidFile;
 use crate::reading;
 use crate::retired::Retired;
 use crate::sockets::{OpenSocket, SocketNames};
+use crate::tls_setup::CertificateEnds;
 use crate::{start, upgrade};
 use crew::{Crew, Orders};
 
@@ -60,6 +61,7 @@ pub(crate) struct ControlThread<'a> {
     open: OpenSocket,
     config: Arc<Config>,
     generation: Arc<bolide_worker::Generation>,
+    certificate_ends: CertificateEnds,
     crew: Crew,
     /// Workers told to end before newer ones started.
     leaving: Vec<Crew>,
@@ -89,6 +91,7 @@ pub(crate) struct ControlParts<'a> {
     pub(crate) open: OpenSocket,
     pub(crate) config: Arc<Config>,
     pub(crate) generation: Arc<bolide_worker::Generation>,
+    pub(crate) certificate_ends: CertificateEnds,
     pub(crate) ground: Ground,
     pub(crate) log: ControlLog,
     pub(crate) pools: PhpPools,
@@ -108,6 +111,7 @@ impl<'a> ControlThread<'a> {
             open,
             config,
             generation,
+            certificate_ends,
             ground,
             log,
             pools,
@@ -121,6 +125,7 @@ impl<'a> ControlThread<'a> {
             open,
             config,
             generation,
+            certificate_ends,
             crew: Crew::default(),
             leaving: Vec::new(),
             life: Life::Serving,
@@ -259,7 +264,11 @@ impl<'a> ControlThread<'a> {
     }
 
     fn look_after(&mut self) {
-        let now = bolide_io::process::now().mono;
+        let time = bolide_io::process::now();
+        for text in self.certificate_ends.daily(time) {
+            self.log.write(LogLevel::Warn, &text);
+        }
+        let now = time.mono;
         self.crew.look_after(now, &self.log);
         for crew in &mut self.leaving {
             crew.look_after(now, &self.log);
@@ -267,6 +276,7 @@ impl<'a> ControlThread<'a> {
         self.leaving.retain(|crew| !crew.is_over());
         self.watch_workers(now);
         if self.retired.sweep() {
+            self.log.write(LogLevel::Notice, "the replaced configuration is no longer in use");
             self.every_crew(|crew| crew.post_all(|| Mail::Tidy));
         }
         self.open.succeed(&self.shared.quic_keys);
@@ -426,6 +436,7 @@ impl<'a> ControlThread<'a> {
             ));
         }
         reading.notices.iter().for_each(|text| self.log.write(LogLevel::Notice, text));
+        self.certificate_ends = draft.certificate_ends.clone();
         let number = self.generation.number + 1;
         let previous = Some(&*self.generation);
         let generation = assemble::generation(number, draft, per_worker, &self.shared, previous);

@@ -118,6 +118,7 @@ fn run(
         Some(PidFile::write(&config.main.pid).map_err(told)?)
     };
     set_limits(&config, &log).map_err(told)?;
+    let certificate_ends = draft.certificate_ends.clone();
     let generation = assemble::generation(1, draft, sockets, &shared, None);
     let parts = ControlParts {
         invocation,
@@ -125,6 +126,7 @@ fn run(
         open,
         config: config.clone(),
         generation: Arc::new(generation),
+        certificate_ends,
         ground,
         log: ControlLog::new(&config, &logs),
         pools,

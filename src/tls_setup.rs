@@ -3,6 +3,7 @@
 mod certificates;
 mod client_auth;
 mod computed;
+mod expiry;
 mod kept_objects;
 mod offer;
 mod origins;
@@ -21,6 +22,7 @@ use crate::stapling::Stapling;
 use sessions::KeptSessions;
 
 pub(crate) use certificates::CertificateReader;
+pub(crate) use expiry::CertificateEnds;
 
 /// The shared state of all generations of certificates.
 #[derive(Debug)]

@@ -49,7 +49,16 @@ fn each_block_has_its_logs_and_their_levels() {
         ("own", &[("error", "open() \"{}/own/a\""), ("error", "open() \"{}/own/deep/a\"")]),
         ("a", &[]),
         ("b", &[("error", "open() \"{}/own/two/a\"")]),
-        ("c", &[("error", "open() \"{}/own/two/a\"")]),
+        (
+            "c",
+            &[
+                ("debug", " http request line: \"GET /own/two/a HTTP/1.1\""),
+                ("debug", " using configuration \"/own/two\""),
+                ("error", "open() \"{}/own/two/a\""),
+                ("debug", " http finalize request: 404, \"/own/two/a\""),
+                ("debug", " http close request"),
+            ],
+        ),
         ("deny", &[("error", "access forbidden by rule, client: ")]),
         ("low", &[]),
         (
@@ -249,4 +258,32 @@ fn no_client_forges_a_line_or_controls_the_reader_s_terminal() {
         let line = String::from_utf8_lossy(&datagram[..len]).into_owned();
         assert!(!line.contains(char::is_control), "{line:?}");
     }
+}
+
+#[test]
+fn a_log_of_level_debug_tells_the_way_of_each_request() {
+    let server = server(
+        "server { @LISTEN@ error_log logs/d.log debug; error_log logs/i.log info;
+            location = /exact { return 204; }
+            location /page { error_page 404 /exact; return 404; }
+            location /proxied { proxy_pass http://127.0.0.1:@HTTP@/exact; } }",
+    );
+    let mut client = server.connect();
+    client.get("/page?x", "");
+    client.send("GET /proxied HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").answer();
+    let read = |name: &str| server.home().read(&format!("logs/{name}.log"));
+    wait_until("the last line", || read("d").matches("http close request").count() == 3);
+    let text = read("d");
+    for wanted in [
+        "http request line: \"GET /page?x HTTP/1.1\"\n",
+        "using configuration \"/page\"\n",
+        "using configuration \"=/exact\"\n",
+        "http request line: \"GET /proxied HTTP/1.1\"\n",
+        "using configuration \"/proxied\"\n",
+        &server.home().expand("http upstream: \"127.0.0.1:@HTTP@\"\n"),
+        "http finalize request: 204, \"/proxied\"\n",
+    ] {
+        assert!(text.contains(wanted), "{wanted}: {text}");
+    }
+    assert!(!read("i").contains("[debug]"));
 }

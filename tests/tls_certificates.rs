@@ -2,7 +2,7 @@
 //! messages about unusable ones.
 
 use bolide_testkit::server::Home;
-use bolide_testkit::{Proto, TestServer, run};
+use bolide_testkit::{Proto, TestServer, run, wait_until};
 
 use crate::BOLIDE;
 
@@ -165,4 +165,24 @@ fn what_cannot_be_used_is_refused_in_openssls_words() {
         assert_eq!(done.code, 1, "{directives}");
         assert!(done.stderr.contains(&message), "{directives}: {}\n{message}", done.stderr);
     }
+}
+
+#[test]
+fn a_certificate_that_will_expire_soon_is_warned_of() {
+    let home = Home::new(BOLIDE);
+    let made = "req -x509 -nodes -days 5 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -subj /CN=a";
+    let (key, cert) = (home.dir().join("soon.key"), home.dir().join("soon.pem"));
+    let (key, cert) = (key.display().to_string(), cert.display().to_string());
+    let words = made.split(' ').chain(["-keyout", &key, "-out", &cert]);
+    let _quiet = run("openssl", words).succeeded();
+    let text = conf("ssl_certificate soon.pem; ssl_certificate_key soon.key;");
+    home.write("a", &text);
+    let done = home.run(&["-t", "-c", &format!("{}/a", home.dir().display())]);
+    let warning = format!("[warn] certificate \"{cert}\" expires on ");
+    assert!(done.stderr.contains(&warning), "{}", done.stderr);
+    assert!(done.stderr.contains(" GMT in ") && done.code == 0, "{}", done.stderr);
+    let server = TestServer::start(home, &text);
+    server.signal("HUP");
+    let line = format!("certificate \"{cert}\" expires on ");
+    wait_until("the warning", || server.error_log().contains(&line));
 }

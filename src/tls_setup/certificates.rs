@@ -7,6 +7,7 @@ use std::sync::Arc;
 use bolide_conf::model::{CertificateCache, CertificateConf as Pair, Pem, SourcePlace, TlsConf};
 use bolide_tls::{CertChain, CertError, LoadedCertificate, LoadedKey, SealState};
 
+use super::expiry::CertificateEnds;
 use super::kept_objects::KeptObjects;
 
 /// The files read for one configuration, so that each is read once.
@@ -15,6 +16,7 @@ pub(crate) struct CertificateReader {
     known: HashMap<(String, String), LoadedCertificate>,
     /// By their directives.
     caches: HashMap<u32, Arc<KeptObjects>>,
+    pub(crate) ends: CertificateEnds,
 }
 
 impl CertificateReader {
@@ -54,6 +56,9 @@ impl CertificateReader {
         let made = CertChain::from_pem(&chain)
             .and_then(|chain| LoadedCertificate::join(&chain, &key_of(&pair.key, &key, passwords)?))
             .map_err(|error| complaint(&error, &names.0, &names.1))?;
+        if let Some(place) = &pair.place {
+            self.ends.add(&names.0, place, &made);
+        }
         self.known.insert(names, made.clone());
         Ok(made)
     }

@@ -192,7 +192,7 @@ mod tests {
         cache.keep(name("a"), object.clone(), FILE, now);
         cache.keep(name("b"), object.clone(), FILE, now);
         assert!(cache.find(&name("a"), now).is_some());
-        cache.keep(name("c"), object.clone(), FILE, now);
+        cache.keep(name("c"), object, FILE, now);
         assert!(cache.find(&name("b"), now).is_none());
         assert!(cache.find(&name("a"), now).is_some() && cache.find(&name("c"), now).is_some());
         // A chain and a key with one name are two.

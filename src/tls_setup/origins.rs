@@ -83,5 +83,6 @@ fn pair(conf: &OriginTlsConf, chain: &PemName) -> Result<Pair, String> {
         ));
     };
     let chain = Pem::of(&chain.written, &conf.beside);
-    Ok(Pair { chain, key: Pem::of_key(&key.written, &conf.beside) })
+    let key = Pem::of_key(&key.written, &conf.beside);
+    Ok(Pair { chain, key, place: None })
 }

@@ -84,7 +84,7 @@ impl DirectiveFamily {
 #[derive(Clone, Debug)]
 pub(crate) struct TlsDraft {
     pub(crate) conf: crate::model::TlsConf,
-    pub(crate) certificates: Vec<Vec<u8>>,
+    pub(crate) certificates: Vec<(Vec<u8>, SourcePlace)>,
     pub(crate) keys: Vec<Vec<u8>>,
 }
 

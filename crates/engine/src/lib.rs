@@ -13,6 +13,7 @@ mod content;
 mod counters;
 mod credentials;
 mod ctx;
+mod debug_lines;
 mod delivery;
 mod derived;
 mod exchange;

@@ -205,6 +205,19 @@ pub(crate) fn error_within(
     });
 }
 
+/// Writes one `[debug]` line about a request; as in nginx, nothing stands behind its text.
+pub(crate) fn debug(
+    request: &Request,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+    text: impl Fn(&mut Vec<u8>),
+) {
+    let logs: &[ErrorLog] = &site.location(request.location).settings.error_log;
+    let serial = Some(ctx.conn.serial);
+    let place = Place { site, clock: ctx.clock, now: ctx.now, serial };
+    lines(logs, LogLevel::Debug, place, ctx.logs, text);
+}
+
 /// When and where something went wrong.
 #[derive(Clone, Copy)]
 struct Place<'a> {

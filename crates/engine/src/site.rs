@@ -127,6 +127,8 @@ pub(crate) struct CompiledLocation {
     pub(crate) caching: Option<Caching>,
     /// `try_files`
     pub(crate) try_files: Option<Arc<model::TryFiles>>,
+    /// Whether a log takes lines of level `debug`.
+    pub(crate) debugs: bool,
     /// What `Server` says.
     pub(crate) signature: Signature,
     /// Content types by extension, with charset and codings.

@@ -10,9 +10,12 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer, SubjectPublicKeyInfoDer};
 use rustls::sign::{CertifiedKey, Signer, SigningKey};
 use rustls::{Error, SignatureAlgorithm, SignatureScheme};
 
-use crate::SealState;
+use x509_parser::certificate::X509Certificate;
+use x509_parser::prelude::FromDer as _;
+
 use crate::der::cert_parts;
 use crate::sealed::{self, Shut};
+use crate::{SealState, client_facts};
 
 /// A chain, leaf first, and the key that signs for it. Cheap to clone.
 #[derive(Clone)]
@@ -206,6 +209,14 @@ impl LoadedCertificate {
     /// The certificates in DER, leaf first.
     pub fn chain(&self) -> impl Iterator<Item = &[u8]> {
         self.made.cert.iter().map(AsRef::as_ref)
+    }
+
+    /// When the validity of the leaf ends: in seconds since 1970, and as nginx writes dates.
+    #[must_use]
+    pub fn end(&self) -> Option<(i64, String)> {
+        let (_, leaf) = X509Certificate::from_der(self.leaf()).ok()?;
+        let end = leaf.validity().not_after;
+        Some((end.timestamp(), String::from_utf8_lossy(&client_facts::date(&end)).into_owned()))
     }
 
     /// The leaf in DER.

@@ -76,7 +76,7 @@ fn serial(raw: &[u8]) -> Vec<u8> {
 }
 
 /// `Jan  1 00:00:00 2025 GMT`
-fn date(time: &ASN1Time) -> Vec<u8> {
+pub(crate) fn date(time: &ASN1Time) -> Vec<u8> {
     const MONTHS: [&str; 12] =
         ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let at = time.to_datetime();

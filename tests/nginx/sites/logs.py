@@ -3,7 +3,12 @@
 Access logs in all forms and places, and the lines of the error log about requests, from [info] on.
 """
 
+import re
+import time
+import urllib.error
+import urllib.request
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ..site import Case, http
@@ -478,4 +483,58 @@ errors(
         "GET /mem",
         "GET /emerg",
     ],
+)
+
+
+# What both say of a request at level debug; nginx says a hundred times more.
+TOLD = re.compile(r'\[debug\] \d+#\d+: \*\d+ (http request line: ".*"|using configuration ".*")$')
+
+
+def text_of(port: int, path: str) -> str:
+    """The text of an answer, whatever its status."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=5) as got:
+            return str(got.read().decode())
+    except urllib.error.HTTPError as error:
+        return str(error.read().decode())
+
+
+def debugged(port: int, case: str) -> list[str]:
+    """The lines that both write for a request, and whether a log of a higher level has any."""
+    logs = Path(text_of(port, "/where"))
+    log = logs / "debug.log"
+    start = log.stat().st_size
+    path = case.split(" ")[1]
+    text_of(port, path)
+    deadline = time.monotonic() + 5
+    lines: list[str] = []
+    while not lines and time.monotonic() < deadline:
+        with log.open(errors="replace") as opened:
+            opened.seek(start)
+            lines = [found[1] for line in opened if (found := TOLD.search(line.rstrip()))]
+    return [*lines, f"higher {'[debug]' in (logs / 'info.log').read_text()}"]
+
+
+http(
+    "error log: debug",
+    """
+        error_log @LOGS@/debug.log debug; error_log @LOGS@/info.log info;
+        server {
+            listen 127.0.0.1:@P0@; server_name localhost; root @DIR@/www;
+            location = /where { return 200 @LOGS@; }
+            location = /exact { return 204; }
+            location /page { error_page 404 /exact; return 404; }
+            location ~ \\.txt$ { error_log @LOGS@/debug.log debug_http; }
+            location /silent { error_log @LOGS@/info.log info; return 204; }
+            location /rewritten { rewrite ^ /exact last; }
+        }
+    """,
+    [
+        "GET /exact HTTP/1.1",
+        "GET /page?x HTTP/1.1",
+        "GET /hello.txt HTTP/1.1",
+        "GET /none HTTP/1.1",
+        "GET /rewritten HTTP/1.1",
+    ],
+    ask=debugged,
 )

@@ -139,13 +139,13 @@ fn check_buffers(r: &mut ConfReader, scope: &BlockScope) {
 
 fn pair_certificates(r: &mut ConfReader, scope: &mut BlockScope) {
     let draft = Arc::make_mut(&mut scope.tls);
-    if let Some(alone) = draft.certificates.get(draft.keys.len()) {
+    if let Some((alone, _)) = draft.certificates.get(draft.keys.len()) {
         let shown = show(alone);
         let message = format!("no \"ssl_certificate_key\" is defined for certificate \"{shown}\"");
         r.note(r.http.closed, Diagnostic::new(LogLevel::Emerg, message, None));
         return;
     }
-    let words = draft.certificates.iter().chain(&draft.keys);
+    let words = draft.certificates.iter().map(|(word, _)| word).chain(&draft.keys);
     // As soon as one name has variables, the others are resolved per request too; in nginx the only
     // visible difference is when a missing file is reported.
     let computes = words.into_iter().any(|word| word.contains(&b'$'));
@@ -154,9 +154,11 @@ fn pair_certificates(r: &mut ConfReader, scope: &mut BlockScope) {
         false => Ok(of(text, &r.beside_conf(b""))),
     };
     let mut pairs = Vec::new();
-    for (chain, key) in draft.certificates.iter().zip(&draft.keys) {
+    for ((chain, place), key) in draft.certificates.iter().zip(&draft.keys) {
         match (pem(chain, Pem::of), pem(key, Pem::of_key)) {
-            (Ok(chain), Ok(key)) => pairs.push(CertificateConf { chain, key }),
+            (Ok(chain), Ok(key)) => {
+                pairs.push(CertificateConf { chain, key, place: Some(place.clone()) });
+            }
             (Err(fault), _) | (_, Err(fault)) => return r.judge_closed(fault),
         }
     }

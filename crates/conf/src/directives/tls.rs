@@ -24,12 +24,12 @@ const HS: Contexts = Contexts::HS;
 pub(super) const TABLE: &[DirectiveSpec] = &[
     list("ssl_certificate", HS, Args::ONE, |r, node| {
         plain_file(node)?;
-        let again = r.again;
+        let (again, place) = (r.again, r.place(node));
         let list = &mut r.tls().certificates;
         if !again {
             list.clear();
         }
-        list.push(node.arg(0).to_vec());
+        list.push((node.arg(0).to_vec(), place));
         Ok(())
     })
     .doc("The file with a certificate and its chain.", "ssl_certificate a.com.crt;")

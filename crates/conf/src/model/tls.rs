@@ -132,6 +132,8 @@ pub struct CertificateConf {
     pub chain: Pem,
     /// The key.
     pub key: Pem,
+    /// Where `ssl_certificate` stands; none for the certificates that origins are shown.
+    pub place: Option<SourcePlace>,
 }
 
 /// Where text in PEM is found.

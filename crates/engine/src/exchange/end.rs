@@ -8,6 +8,7 @@ use bolide_upstream::OriginNews;
 use super::{Exchange, ExchangeState};
 use crate::content::pass::take_more;
 use crate::ctx::{StepCtx, StepEffect};
+use crate::debug_lines;
 use crate::explain::ring::note_decision;
 use crate::log_lines;
 use crate::site::Site;
@@ -90,6 +91,9 @@ impl Exchange {
         let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
         if !self.request.role.is_subrequest() || scope.location().settings.log_subrequest {
             log_lines::access(&scope, ctx, &mut scratch);
+        }
+        if scope.location().debugs {
+            debug_lines::ended(&scope, ctx);
         }
         self.answer.scratch = scratch;
         if !self.request.notes.get_mut().is_empty() {

@@ -6,6 +6,7 @@ use crate::answer::Answer;
 use crate::caching::CacheTransaction;
 use crate::content::confine::leaves_alias;
 use crate::ctx::{RequestRefusal, StepCtx};
+use crate::debug_lines;
 use crate::exchange::post_action::is_bodiless;
 use crate::explain::trace::trace_location;
 use crate::filter::edits::edit_request;
@@ -135,6 +136,9 @@ impl Exchange {
         self.request.uri_changed = false;
         self.request.rewritten_here = false;
         trace_location(&mut self.request, found, site);
+        if site.location(self.request.location).debugs {
+            debug_lines::found_location(&self.request, site, ctx);
+        }
         if let Some(failure) = failure {
             self.request.log_match_failure(&failure, site, ctx);
             return NextStep::Fail(500);

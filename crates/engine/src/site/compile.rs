@@ -392,6 +392,7 @@ fn location(
         purges_key: matches!(settings.cache.purge, model::CachePurge::Key { .. }),
         caching: Caching::new(settings),
         try_files: conf.try_files.clone(),
+        debugs: settings.error_log.iter().any(|log| log.level == model::LogLevel::Debug),
         signature: match settings.server_tokens {
             ServerTokens::Off => Signature::Name,
             ServerTokens::On | ServerTokens::Build => Signature::Version,

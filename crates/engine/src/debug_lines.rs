@@ -1,0 +1,60 @@
+//! The lines of level `debug` about a request, in words of nginx's. They are few, and asked for
+//! only where [`crate::site::CompiledLocation::debugs`] says that a log takes them.
+
+use bolide_conf::model::Matcher;
+use bolide_conf::vars::Var;
+
+use crate::ctx::StepCtx;
+use crate::log_lines;
+use crate::request::Request;
+use crate::site::Site;
+use crate::vars::VariableScope;
+
+/// Where a request was led; before the first time, how it began.
+#[cold]
+pub(crate) fn found_location(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) {
+    debug_assert!(site.location(request.location).debugs, "a log takes these lines");
+    if !request.internal && !request.role.is_subrequest() {
+        log_lines::debug(request, site, ctx, |out| {
+            quoted(out, "http request line: ", &request.head().line);
+        });
+    }
+    let conf = site.http().and_then(|http| http.locations.get(request.location as usize));
+    let Some(conf) = conf else { return };
+    let mark: &[u8] = if matches!(conf.matcher, Matcher::Exact(_)) { b"=" } else { b"" };
+    let name: &[u8] = if matches!(conf.matcher, Matcher::Root) { b"" } else { &conf.name };
+    log_lines::debug(request, site, ctx, |out| {
+        quoted(out, "using configuration ", &[mark, name].concat());
+    });
+}
+
+/// Which origins were asked, the status, and that the request is over.
+#[cold]
+pub(crate) fn ended(scope: &VariableScope<'_>, ctx: &mut StepCtx<'_>) {
+    debug_assert!(scope.location().debugs, "a log takes these lines");
+    let (request, site) = (scope.request, scope.site);
+    let told = |var: Var| {
+        let mut text = Vec::new();
+        scope.write(&var, &mut text);
+        text
+    };
+    let (origin, status) = (told(Var::UpstreamAddr), told(Var::Status));
+    if !origin.is_empty() {
+        log_lines::debug(request, site, ctx, |out| quoted(out, "http upstream: ", &origin));
+    }
+    log_lines::debug(request, site, ctx, |out| {
+        out.extend_from_slice(b"http finalize request: ");
+        out.extend_from_slice(&status);
+        quoted(out, ", ", &request.uri);
+    });
+    if !request.role.is_subrequest() {
+        log_lines::debug(request, site, ctx, |out| out.extend_from_slice(b"http close request"));
+    }
+}
+
+fn quoted(out: &mut Vec<u8>, label: &str, text: &[u8]) {
+    out.extend_from_slice(label.as_bytes());
+    out.push(b'"');
+    out.extend_from_slice(text);
+    out.push(b'"');
+}
