@@ -51,6 +51,7 @@ mod log_order;
 mod log_targets;
 mod logs;
 mod lscache;
+mod mirror;
 mod overtime;
 mod pace;
 mod page_cache;

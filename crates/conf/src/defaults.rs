@@ -57,6 +57,8 @@ pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
         types: Arc::new(types()),
         error_pages: Arc::default(),
         post_action: None,
+        mirrors: Arc::default(),
+        mirror_request_body: true,
         recursive_error_pages: false,
         add_headers: Arc::default(),
         user_id: Arc::default(),

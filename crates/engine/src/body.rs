@@ -217,6 +217,14 @@ impl RequestUpload {
         spool
     }
 
+    /// Takes the whole body of another request for its own.
+    pub(crate) fn share(&mut self, body: Spool) {
+        debug_assert!(body.is_complete(), "what is shared has been collected");
+        self.plan = Plan::Collected;
+        self.spool = Some(Box::new(body));
+        self.is_complete = true;
+    }
+
     /// Takes note of the file that [`crate::SpoolPlace::Named`] asked for.
     pub fn note_file(&mut self, path: Box<[u8]>) {
         debug_assert!(!path.is_empty(), "a file with a name has one");

@@ -16,6 +16,7 @@ use crate::log::Logs;
 use crate::password::PasswordCheck;
 use crate::request::Request;
 use crate::site::Site;
+use crate::subrequest::Mirrored;
 use crate::vars::VariableScope;
 
 pub use crate::connection::{
@@ -166,6 +167,8 @@ pub enum StepEffect {
     Fragments,
     /// Ask what `Exchange::pose` says; wake with `Fragment` when it is answered.
     AuthSubrequest,
+    /// Begin this copy of the request, which goes on whatever becomes of the exchange.
+    Mirror(Box<Mirrored>),
     /// A body that was pending may have bytes.
     Ready,
     /// What comes of the request body is thrown away without waking.

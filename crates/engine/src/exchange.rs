@@ -31,6 +31,7 @@ pub(crate) mod child;
 pub(crate) mod client;
 pub(crate) mod end;
 mod machine;
+mod mirror;
 pub(crate) mod pace;
 pub(crate) mod parent;
 pub(crate) mod post_action;

@@ -337,7 +337,7 @@ fn push_circumstances(
     let within = match (request.role.auth(), request.role.part()) {
         (Some(question), _) => Some(&question.uri[..]),
         (None, Some(_)) => Some(&request.uri[..]),
-        (None, None) => None,
+        (None, None) => request.role.mirrored().map(|_| &request.uri[..]),
     };
     if let Some(uri) = within {
         out.extend_from_slice(b", subrequest: \"");

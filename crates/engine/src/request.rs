@@ -329,6 +329,9 @@ impl Request {
             RequestRole::Subrequest(Subrequest::Part(part)) => {
                 (Some(&part.uri[..]), part.args.clone())
             }
+            RequestRole::Subrequest(Subrequest::Mirror(mirrored)) => {
+                (Some(&mirrored.uri[..]), mirrored.args.clone())
+            }
             _ => (None, None),
         };
         if let Some(uri) = uri {

@@ -183,6 +183,18 @@ enum Search {
     Prefix(Option<LocationIndex>),
 }
 
+/// What comes between the checks of access and content.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Precontent {
+    Nothing,
+    /// `try_files`
+    Files,
+    /// `mirror`
+    Mirrors,
+    /// Both, in this order.
+    FilesAndMirrors,
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::{ProptestConfig, Strategy, prop_assert_eq, proptest};

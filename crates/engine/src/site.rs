@@ -16,7 +16,7 @@ use crate::media_types::MediaTypes;
 use crate::names::ServerNames;
 use crate::pages::{ErrorPages, Signature};
 use crate::phase::rewrite::Op;
-use crate::route::{LocationIndex, RouteLevel};
+use crate::route::{LocationIndex, Precontent, RouteLevel};
 
 mod compile;
 mod shared;
@@ -129,6 +129,8 @@ pub(crate) struct CompiledLocation {
     pub(crate) try_files: Option<Arc<model::TryFiles>>,
     /// Whether a log takes lines of level `debug`.
     pub(crate) debugs: bool,
+    /// What comes between the checks of access and content.
+    pub(crate) precontent: Precontent,
     /// What `Server` says.
     pub(crate) signature: Signature,
     /// Content types by extension, with charset and codings.

@@ -6,6 +6,7 @@
 mod auth;
 mod inclusion;
 mod lineage;
+mod mirrored;
 
 use bolide_http::{BodyLen, FieldMap};
 
@@ -14,6 +15,7 @@ pub use inclusion::Inclusion;
 pub(crate) use inclusion::{Failing, SubrequestPlace};
 pub use lineage::Lineage;
 pub(crate) use lineage::{FragmentAncestry, FragmentFamily, is_same_site};
+pub use mirrored::Mirrored;
 
 /// A request that the server makes inside itself, and what for.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub enum Subrequest {
     Part(Box<Inclusion>),
     /// `auth_request`: only the head of its answer counts.
     Auth(Box<AuthSubrequest>),
+    /// `mirror`: nothing of its answer counts.
+    Mirror(Box<Mirrored>),
 }
 
 /// On whose behalf a request is answered.
@@ -74,6 +78,19 @@ impl RequestRole {
             Self::Subrequest(Subrequest::Auth(auth)) => Some(auth),
             _ => None,
         }
+    }
+
+    /// What makes it a copy of another request.
+    pub(crate) const fn mirrored(&self) -> Option<&Mirrored> {
+        match self {
+            Self::Subrequest(Subrequest::Mirror(mirrored)) => Some(mirrored),
+            _ => None,
+        }
+    }
+
+    /// Whether no client gets what is answered.
+    pub(crate) const fn has_no_client(&self) -> bool {
+        matches!(self, Self::PostAction(_) | Self::Subrequest(Subrequest::Mirror(_)))
     }
 
     /// What the client got, if the request goes on behind its answer.

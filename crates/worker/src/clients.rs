@@ -155,6 +155,11 @@ impl Clients {
     /// connection then.
     pub(crate) fn note_outlived(&mut self, conn: Owner) -> Option<SlabKey<PostAction>> {
         self.note_retired(conn);
+        self.note_begun_behind(conn)
+    }
+
+    /// A connection has an exchange more that does not answer; what is remembered of it then.
+    pub(crate) fn note_begun_behind(&mut self, conn: Owner) -> Option<SlabKey<PostAction>> {
         let (subject, requests) = match conn {
             Owner::Tcp(key) => {
                 let conn = self.tcp.conns.get_mut(key)?;

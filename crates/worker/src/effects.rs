@@ -37,6 +37,7 @@ impl<I: Io> Requests<I> {
             StepEffect::CheckPassword(check) => return self.background.check_password(key, &check),
             StepEffect::Respond => return self.respond(key),
             StepEffect::Fragments => return self.start_fragments(key),
+            StepEffect::Mirror(mirrored) => self.start_mirror(key, mirrored),
             StepEffect::AuthSubrequest => return self.start_auth_subrequest(key),
             StepEffect::Ready => self.with_stream(key, StreamAct::Ready),
             StepEffect::DiscardBody => {

@@ -1,4 +1,5 @@
-//! Exchanges that outlive their answers (`post_action`), and what they remember of connections.
+//! Exchanges that outlive their answers (`post_action`) or have none (`mirror`), and what they
+//! remember of connections.
 //!
 //! Owns which connections have some, because that bounds them: over HTTP/1 the next request waits
 //! for them, as in nginx, over HTTP/2 and 3 as many may be under way as streams, those whose
@@ -7,7 +8,9 @@
 //! looked at when it no longer is, for nothing else will report it.
 
 use bolide_base::SlabKey;
+use bolide_engine::{Mirrored, Subrequest, TallyCount, Wake};
 use bolide_io::Io;
+use bolide_wire::StreamId;
 
 use crate::exchange_table::{ActiveExchange, Owner, UploadState};
 use crate::requests::Requests;
@@ -26,5 +29,30 @@ impl<I: Io> Requests<I> {
         if let Some(live) = self.exchanges.live.get_mut(key) {
             live.owner = Owner::PostAction(post_action);
         }
+    }
+
+    /// Begins a copy of a request, which the connection waits for as for what goes on behind an
+    /// answer.
+    pub(crate) fn start_mirror(&mut self, key: SlabKey<ActiveExchange>, mirrored: Box<Mirrored>) {
+        let mut head = self.env.heads.take();
+        let found = self.exchanges.live.get_mut(key).and_then(|live| {
+            live.exchange.as_parent().copy_head(&mut head, &mirrored);
+            Some((live.owner, live.exchange.site()?.clone()))
+        });
+        let behind =
+            found.and_then(|(conn, site)| Some((self.clients.note_begun_behind(conn)?, site)));
+        let Some((behind, site)) = behind else {
+            self.env.heads.put(head);
+            return;
+        };
+        let mut exchange = self.exchanges.take_spare();
+        exchange.start_child(head, site, Subrequest::Mirror(mirrored));
+        let owner = Owner::PostAction(behind);
+        let live = ActiveExchange::new(exchange, owner, StreamId(0), self.env.now.mono);
+        let Ok(copy) = self.exchanges.live.insert(live) else {
+            return self.clients.end_post_action(behind);
+        };
+        self.env.tally.add(TallyCount::Writing);
+        self.step(copy, Wake::Start);
     }
 }

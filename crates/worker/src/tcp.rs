@@ -142,6 +142,7 @@ impl TcpConn {
     /// Whether what comes next waits for what is done behind earlier answers.
     pub(crate) fn is_held(&self) -> bool {
         self.post_actions > 0
+            && self.exchanges == 0
             && matches!(&self.framing, Some(ConnFraming::H1(framing)) if !framing.is_closing())
     }
 

@@ -22,6 +22,7 @@ TABLES = (
     "variables",
     "charsets",
     "visitors",
+    "mirrors",
     "fastcgi",
     "groups",
     "zones",

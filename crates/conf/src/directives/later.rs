@@ -81,7 +81,6 @@ const NAMES: &[(&str, &[&str])] = &[
             "memcached_socket_keepalive",
         ],
     ),
-    ("http_mirror", &["mirror", "mirror_request_body"]),
     ("http_mp4", &["mp4", "mp4_buffer_size", "mp4_max_buffer_size", "mp4_start_key_frame"]),
     ("http_perl", &["perl", "perl_modules", "perl_require", "perl_set"]),
     ("http_proxy", &["proxy_store", "proxy_store_access"]),

@@ -32,6 +32,10 @@ pub struct LocationSettings {
     pub error_pages: Arc<Vec<ErrorPage>>,
     /// `post_action`: a path or a name, as written, for the internal request after the response.
     pub post_action: Option<Arc<[u8]>>,
+    /// `mirror`: paths as written.
+    pub mirrors: Arc<[Arc<[u8]>]>,
+    /// `mirror_request_body`
+    pub mirror_request_body: bool,
     /// `recursive_error_pages`
     pub recursive_error_pages: bool,
     /// `add_header`

@@ -23,6 +23,7 @@ use crate::explain::trace::{trace_fallback, trace_try};
 use crate::filter::compress::{self, Sibling};
 use crate::filter::headers::push_absolute;
 use crate::log_lines;
+use crate::phase::access::found;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
@@ -90,7 +91,7 @@ impl FileSearch {
             }
             answer.scratch = name;
             if fits {
-                return NextStep::Step(RequestStep::Content);
+                return found(location);
             }
         }
         fall_back(request, answer, &try_files.fallback, site, ctx)

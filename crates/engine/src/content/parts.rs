@@ -52,6 +52,7 @@ impl Request {
             Subrequest::Fragment(lineage) => self.adopt_lineage(lineage),
             Subrequest::Part(inclusion) => self.adopt_page(inclusion),
             Subrequest::Auth(auth) => self.adopt_asker(auth),
+            Subrequest::Mirror(mirrored) => self.adopt_original(mirrored),
         }
     }
 
@@ -276,12 +277,14 @@ fn look_up(scope: &VariableScope<'_>, name: &[u8], out: &mut Vec<u8>) -> bool {
 
 impl VariableScope<'_> {
     /// Whether it is a part or a question, or has asked for some: as in nginx,
-    /// `$request_completion` is said of none of these. Of who asked a question it is said unless
+    /// `$request_completion` is said of none of these, nor of
+    /// copies and what was copied. Of who asked a question it is said unless
     /// that was logged, for nginx remembers then what it was worth.
     pub(crate) fn is_in_parts(&self) -> bool {
         let request = self.request;
         request.role.part().is_some()
             || request.role.auth().is_some()
+            || request.role.mirrored().is_some()
             || request.is_vouched_for && self.location().settings.log_subrequest
             || request.family.as_ref().is_some_and(|family| family.count.get() > 0)
     }

@@ -87,13 +87,8 @@ impl Exchange {
         let memory = location.settings.client_body_buffer_size;
         let is_at_hand =
             streams && self.request.upload.is_at_hand(self.request.head().body, memory);
-        let holds = match location.settings.client_body_in_file_only {
-            // As in nginx, what was meant to be streamed is in memory or nowhere.
-            _ if streams => FileHolds::Rest,
-            BodyFiles::Unnamed if site.names_body_file => FileHolds::Everything,
-            BodyFiles::Unnamed => FileHolds::Rest,
-            files => FileHolds::Always { is_removed: files == BodyFiles::Removed },
-        };
+        // As in nginx, what was meant to be streamed is in memory or nowhere.
+        let holds = if streams { FileHolds::Rest } else { holds(location, site) };
         let head = self.request.head();
         let is_empty = head.body == RequestBody::None;
         // A length of nothing makes an empty file.
@@ -421,8 +416,17 @@ fn streams_body(pass: &UpstreamPass, location: &CompiledLocation, body: RequestB
         && (takes_unknown || body != RequestBody::Unknown)
 }
 
+/// What is in the file of a body that is collected.
+pub(crate) fn holds(location: &CompiledLocation, site: &Site) -> FileHolds {
+    match location.settings.client_body_in_file_only {
+        BodyFiles::Unnamed if site.names_body_file => FileHolds::Everything,
+        BodyFiles::Unnamed => FileHolds::Rest,
+        files => FileHolds::Always { is_removed: files == BodyFiles::Removed },
+    }
+}
+
 /// What follows from how a collection of the request body stands; `step` when it is complete.
-fn collected(
+pub(crate) fn collected(
     request: &mut Request,
     progress: UploadProgress,
     step: RequestStep,

@@ -72,6 +72,9 @@ impl Exchange {
             return self.close_post_action(status, site, ctx);
         }
         self.answer.bare_status = status;
+        if self.request.role.mirrored().is_some() {
+            return self.conclude(site, ctx);
+        }
         debug_assert!(!self.answer.is_responded, "a client that has its head gets the rest");
         ctx.effects.push(StepEffect::CloseSilently);
         self.conclude(site, ctx)

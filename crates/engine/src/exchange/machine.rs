@@ -64,9 +64,7 @@ impl Exchange {
             (ExchangeState::Idle, _) => ExchangeState::Idle,
             (ExchangeState::Done, _) => ExchangeState::Done,
             (_, Wake::TimeUp) => self.cut(ctx),
-            (state, wake) if self.request.role.post_action().is_some() && wake.is_of_client() => {
-                state
-            }
+            (state, wake) if self.request.role.has_no_client() && wake.is_of_client() => state,
             (state, Wake::ClientGone) => self.abandon(state, ctx),
             (state, Wake::SendTimeout) => self.send_away(state, ctx),
             (

@@ -16,6 +16,7 @@ use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
 
+use super::mirror::end_mirror;
 use super::{Exchange, ExchangeState};
 use crate::persistence::{is_distrusted, stays};
 
@@ -23,6 +24,9 @@ impl Exchange {
     pub(super) fn respond(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
         if self.request.role.post_action().is_some() {
             return self.end_post_action(site, ctx);
+        }
+        if self.request.role.mirrored().is_some() {
+            return end_mirror(self, site, ctx);
         }
         debug_assert!(!self.answer.is_responded, "an answer is given once");
         debug_assert_ne!(self.answer.head.status, 0, "an answer has a status");

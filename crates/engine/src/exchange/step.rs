@@ -17,6 +17,8 @@ pub(crate) enum RequestStep {
     Access,
     /// `try_files`, from this candidate on.
     TryFiles(usize),
+    /// `mirror`
+    Mirror,
     /// Files: what kind of path is it?
     Content,
     /// `random_index`

@@ -7,6 +7,7 @@ use crate::caching::CacheTransaction;
 use crate::content::confine::leaves_alias;
 use crate::ctx::{RequestRefusal, StepCtx};
 use crate::debug_lines;
+use crate::exchange::mirror::mirror;
 use crate::exchange::post_action::is_bodiless;
 use crate::explain::trace::trace_location;
 use crate::filter::edits::edit_request;
@@ -93,6 +94,7 @@ impl Exchange {
             RequestStep::TryFiles(index) => {
                 self.search.try_files(&mut self.request, &mut self.answer, index, site, ctx)
             }
+            RequestStep::Mirror => mirror(&mut self.request, site, ctx),
             RequestStep::Content => self.content(site, ctx),
             RequestStep::RandomIndex => {
                 self.search.random_index(&mut self.request, &self.answer, site, ctx)
@@ -252,7 +254,8 @@ pub(super) fn note_request(request: &mut Request, ctx: &mut StepCtx<'_>) {
     if !request.role.is_subrequest() {
         request.listen = ctx.conn.listen;
     }
-    if request.role.auth().is_none() && request.role.part().is_none() {
+    let role = &request.role;
+    if role.auth().is_none() && role.part().is_none() && role.mirrored().is_none() {
         request.id = [ctx.prng.next_u64(), ctx.prng.next_u64()];
     }
 }

@@ -103,7 +103,8 @@ pub(crate) fn push_configured(
     scratch: &mut Vec<u8>,
 ) {
     // As in nginx, nothing is added to what no client sees.
-    if scope.request.role.auth().is_some() || scope.request.role.part().is_some() {
+    let role = &scope.request.role;
+    if role.auth().is_some() || role.part().is_some() || role.mirrored().is_some() {
         return;
     }
     let location = scope.location();

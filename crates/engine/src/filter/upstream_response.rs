@@ -151,7 +151,7 @@ impl Answer {
         site: &Site,
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
-        if request.role.post_action().is_some() {
+        if request.role.has_no_client() {
             self.head.status = self.status_or(status);
             return NextStep::Respond;
         }

@@ -16,6 +16,7 @@ use crate::phase::checks::AccessChecks;
 use crate::phase::limits::limit;
 use crate::phase::real_ip::find_client;
 use crate::request::Request;
+use crate::route::Precontent;
 use crate::site::{CompiledLocation, Site};
 
 impl AccessChecks {
@@ -66,7 +67,7 @@ impl AccessChecks {
         {
             return next;
         }
-        if request.role.auth().is_some() {
+        if request.role.auth().is_some() || request.role.mirrored().is_some() {
             return admitted(location);
         }
         if request.role.part().is_some() {
@@ -108,9 +109,18 @@ impl Answer {
 
 /// What comes after the checks of access.
 pub(crate) const fn admitted(location: &CompiledLocation) -> NextStep {
-    match location.try_files {
-        Some(_) => NextStep::Step(RequestStep::TryFiles(0)),
-        None => NextStep::Step(RequestStep::Content),
+    match location.precontent {
+        Precontent::Nothing => NextStep::Step(RequestStep::Content),
+        Precontent::Mirrors => NextStep::Step(RequestStep::Mirror),
+        Precontent::Files | Precontent::FilesAndMirrors => NextStep::Step(RequestStep::TryFiles(0)),
+    }
+}
+
+/// What comes when `try_files` has found a file.
+pub(crate) const fn found(location: &CompiledLocation) -> NextStep {
+    match location.precontent {
+        Precontent::Mirrors | Precontent::FilesAndMirrors => NextStep::Step(RequestStep::Mirror),
+        Precontent::Nothing | Precontent::Files => NextStep::Step(RequestStep::Content),
     }
 }
 

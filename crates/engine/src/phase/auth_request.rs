@@ -30,7 +30,7 @@ impl Request {
             let conf = &caching.conf;
             let has_key = conf.key.is_some() || conf.page.key.is_some();
             // As in nginx, an answer without a client is not stored, or it would be asked for once.
-            self.role.post_action().is_none()
+            !self.role.has_no_client()
                 && (self.role.auth().is_none() || !caching.is_page() && has_key)
         })
     }

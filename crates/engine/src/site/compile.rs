@@ -30,7 +30,7 @@ use crate::names::{NameClaim, ServerNames};
 use crate::pages::{ErrorPages, Signature};
 use crate::patterns::Sieves;
 use crate::phase::rewrite::Op;
-use crate::route::{RouteClaim, RouteLevel};
+use crate::route::{Precontent, RouteClaim, RouteLevel};
 
 /// Compiles everything.
 pub(super) fn site(config: Arc<Config>) -> Site {
@@ -393,6 +393,12 @@ fn location(
         caching: Caching::new(settings),
         try_files: conf.try_files.clone(),
         debugs: settings.error_log.iter().any(|log| log.level == model::LogLevel::Debug),
+        precontent: match (conf.try_files.is_some(), !settings.mirrors.is_empty()) {
+            (false, false) => Precontent::Nothing,
+            (true, false) => Precontent::Files,
+            (false, true) => Precontent::Mirrors,
+            (true, true) => Precontent::FilesAndMirrors,
+        },
         signature: match settings.server_tokens {
             ServerTokens::Off => Signature::Name,
             ServerTokens::On | ServerTokens::Build => Signature::Version,
