@@ -27,7 +27,7 @@ use crate::delivery::{
     DeliveredBytes, RangeDate, Representation, RepresentationSource, Transfer, has_no_content,
 };
 use crate::exchange::NextStep;
-use crate::filter::charset::{RecodedLength, recodes_origin};
+use crate::filter::charset::{RecodedLength, complain_of_passed, recodes_origin};
 use crate::filter::compress;
 use crate::filter::compress::CodingChoice;
 use crate::filter::esi::assembles;
@@ -170,6 +170,7 @@ impl CacheTransaction {
             Some(form) => give_coded(answer, &delivery, form),
             None => answer.give_bytes(&delivery, source(object), len, ctx),
         }
+        complain_of_passed(request, answer, site, ctx);
         NextStep::Respond
     }
 

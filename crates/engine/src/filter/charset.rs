@@ -243,6 +243,20 @@ pub(crate) fn note_file(answer: &mut Answer) {
     }
 }
 
+/// Logs what was wrong with the charset of a passed answer, unless its filters will do so.
+#[inline]
+pub(crate) fn complain_of_passed(
+    request: &Request,
+    answer: &mut Answer,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) {
+    if answer.charset.is_some() && !site.location(request.location).reworks {
+        let outcome = answer.charset.take();
+        outcome.into_iter().for_each(|outcome| complain(request, answer, &outcome, site, ctx));
+    }
+}
+
 /// Logs what was wrong with the charset of an answer.
 #[cold]
 pub(crate) fn complain(

@@ -19,7 +19,9 @@ use crate::delivery::{
     Transfer, has_no_content, push_range, remove_content_fields,
 };
 use crate::exchange::NextStep;
-use crate::filter::charset::{RecodedLength, recodes_origin, rule_origin_charset};
+use crate::filter::charset::{
+    RecodedLength, complain_of_passed, recodes_origin, rule_origin_charset,
+};
 use crate::filter::compress::{self, CodingChoice};
 use crate::filter::headers;
 use crate::filter::passed_fields::{is_buffered, push_passed};
@@ -195,6 +197,7 @@ impl Answer {
             push_range(&mut self.head.fields, &delivery, length);
         }
         answer_with_inflow(request, self, head, choice, &delivery, location, ctx);
+        complain_of_passed(request, self, site, ctx);
         NextStep::Respond
     }
 
