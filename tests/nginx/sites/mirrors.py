@@ -15,7 +15,7 @@ SERVER = """
     server {
         listen 127.0.0.1:@P0@; server_name localhost; root @DIR@/www; log_subrequest on;
         location = /next { access_log off; return 204; }
-        mirror /copy;
+        mirror /copy; mirror_request_body on;
         location /copy { return 202 "nobody reads this"; }
         location = /two { mirror /copy?x=1; mirror /none; mirror /copy; alias @DIR@/www/hello.txt; }
         location = /off { mirror off; alias @DIR@/www/hello.txt; }
