@@ -134,3 +134,22 @@ fn a_directory_is_answered_with_any_of_its_visible_files() {
         assert_eq!(server.get("/some/").text(), "c");
     }
 }
+
+#[test]
+fn a_video_begins_where_it_is_told_to() {
+    let server = site("location / { flv; }");
+    let big = std::fs::read(server.www("big.bin")).unwrap();
+    let video = |start: usize| [b"FLV\x01\x05\0\0\0\x09\0\0\0\0", &big[start..]].concat();
+    for proto in [Proto::H1, Proto::H2, Proto::H3] {
+        for start in [1, 500_000, 999_999] {
+            let url = server.url(proto, &format!("/big.bin?start={start}"));
+            let reply = server.curl(proto).get(&url);
+            assert!(reply.body == video(start), "{proto:?} {start}: {} bytes", reply.body.len());
+            let part = server.curl(proto).field("Range: bytes=10-29").get(&url);
+            let end = video(start).len().min(30);
+            assert!(part.status == 206 && part.body == video(start)[10..end], "{proto:?} {start}");
+        }
+        let whole = server.curl(proto).get(&server.url(proto, "/big.bin?start=1000000"));
+        assert!(whole.body == big, "{proto:?}: {} bytes", whole.body.len());
+    }
+}

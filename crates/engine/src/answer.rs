@@ -7,6 +7,7 @@ mod allowed;
 mod assembly;
 mod compound;
 mod growth;
+mod headed;
 mod inflow;
 mod outside;
 mod pass_request;
@@ -30,6 +31,7 @@ pub(crate) use allowed::Allowed;
 pub(crate) use assembly::PageAssembly;
 pub(crate) use compound::{Compound, CompoundReader, PartOrder};
 pub(crate) use growth::Growth;
+pub(crate) use headed::HeadedBytes;
 pub(crate) use inflow::{Flush, Inflow};
 pub(crate) use outside::FromFile;
 pub(crate) use pass_request::PassRequest;
@@ -90,6 +92,8 @@ pub(crate) enum BytesFrom {
     Object(std::sync::Arc<bolide_cache::Object>),
     /// A kept answer that memory does not have.
     Outside(Box<FromFile>),
+    /// Bytes of ours, and a source from a byte on behind them.
+    Headed(Box<HeadedBytes>),
 }
 
 /// A body that is being sent.
@@ -367,6 +371,7 @@ fn pull_span(
             BodyPiece::File { file: file.clone(), offset: span.at, len, expect: Some(*expect) }
         }
         BytesFrom::Outside(file) => file.pull(span, len, out),
+        BytesFrom::Headed(headed) => headed.pull(span, len, out),
         BytesFrom::Object(object) => {
             let Some(mut bytes) = object.piece_at(span.at) else { return BodyPiece::Broken };
             bytes.truncate(len as usize);

@@ -9,6 +9,7 @@ pub(crate) mod early_hints;
 pub(crate) mod error;
 pub(crate) mod esi;
 pub(crate) mod file;
+mod flv;
 pub(crate) mod listing;
 pub(crate) mod params;
 pub(crate) mod parts;

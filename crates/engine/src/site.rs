@@ -180,6 +180,8 @@ pub(crate) enum Builtin {
     Admin,
     /// `empty_gif`
     EmptyGif,
+    /// `flv`
+    Flv,
     /// `stub_status`
     StubStatus,
 }

@@ -21,7 +21,7 @@ pub mod watches;
 pub use decode::{CodingDecoder, CodingError};
 pub use encode::{CodingEncoder, EncodeError, compress};
 pub use failure::OpenFailure;
-pub use open::{DirEntry, FileBody, FileKind, Meta, OpenFile};
+pub use open::{DirEntry, Etag, FileBody, FileKind, Meta, OpenFile};
 pub use probe::{Probe, ProbePolicy, Probed, Remember, SymlinkPolicy, Trust, Want};
 pub use real::{Real, RealPaths};
 pub use table::{FileTable, FileTableLimits, Known};

@@ -101,6 +101,12 @@ impl Etag {
         Self { text, len: scratch.len() as u8 }
     }
 
+    /// That of `size` bytes made of a file.
+    #[must_use]
+    pub fn of_part(meta: &Meta, size: u64) -> Self {
+        Self::new(&Meta { size, ..*meta }, &mut Vec::new())
+    }
+
     /// `"5f3c-400"`
     #[must_use]
     pub fn strong(&self) -> &[u8] {

@@ -185,3 +185,53 @@ server(
 )
 location_mistake("random_index maybe;")
 http_mistake("random_index on;")
+server(
+    "flv",
+    """
+        etag on; add_header X y;
+        location / { flv; }
+        location /inner/ { flv; location /inner/plain/ { alias @DIR@/www/; } alias @DIR@/www/; }
+        location /gone/ { flv; error_page 404 405 = /hello.txt; }
+        location /one { flv; alias @DIR@/www/hello.txt; etag off; default_type foo/bar; }
+        location /gif { flv; empty_gif; }
+        location /if/ { flv; alias @DIR@/www/; if ($arg_a) { add_header If a; } }
+        location /sub/ { flv; sub_filter bolide nginx; sub_filter_types *; alias @DIR@/www/; }
+        location /rewritten/ { flv; rewrite ^/rewritten(.*)$ $1 break; }
+    """,
+    [
+        f"{method} {path}"
+        for method in ("GET", "HEAD", "POST", "PUT")
+        for path in words(
+            """
+            /hello.txt /hello.txt?start=3 /hello.txt?start=13 /hello.txt?start=14
+            /hello.txt?start=0 /hello.txt?start=-5 /hello.txt?start= /hello.txt?start=abc
+            /hello.txt?start=3x /hello.txt?START=3 /hello.txt?a=1&start=4&start=5
+            /hello.txt?start=99999999999999999999 /hello.txt?start=%33 /big.bin?start=999990
+            /big.bin?start=1 /empty.txt?start=0 /empty.txt?start=1 /none.flv?start=3 /dir?start=3
+            /dir/?start=3 /bare/ /inner/hello.txt?start=3 /inner/plain/hello.txt?start=3
+            /gone/x?start=3 /one?start=3 /gif?start=3 /if/hello.txt?start=3
+            /if/hello.txt?a=1&start=3 /sub/hello.txt?start=3 /rewritten/hello.txt?start=3
+            """
+        )
+    ]
+    + [
+        f"GET {path} | {field}"
+        for path in ("/hello.txt?start=3", "/big.bin?start=999000", "/hello.txt")
+        for field in (
+            "Range: bytes=0-3",
+            "Range: bytes=10-16",
+            "Range: bytes=13-",
+            "Range: bytes=-2",
+            "Range: bytes=9999999-",
+            "If-None-Match: *",
+            "If-Modified-Since: Tue, 14 Nov 2023 22:13:20 GMT",
+            'If-None-Match: "6553f100-18"',
+        )
+    ]
+    + ['GET /hello.txt?start=3 | If-Match: "6553f100-18"'],
+    errors=True,
+)
+location_mistake("flv on;")
+location_mistake("flv; flv;")
+location_mistake("if ($arg_a) { flv; }")
+http_mistake("flv;")

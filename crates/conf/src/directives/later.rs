@@ -12,7 +12,6 @@ const NAMES: &[(&str, &[&str])] = &[
     ("http_dav", &["create_full_put_path", "dav_access", "dav_methods", "min_delete_depth"]),
     ("http_degradation", &["degradation", "degrade"]),
     ("http_fastcgi", &["fastcgi_store", "fastcgi_store_access"]),
-    ("http_flv", &["flv"]),
     (
         "http_geoip",
         &["geoip_city", "geoip_country", "geoip_org", "geoip_proxy", "geoip_proxy_recursive"],

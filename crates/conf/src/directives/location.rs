@@ -36,6 +36,11 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Ok(())
     })
     .doc("Serves a transparent GIF of one pixel.", "empty_gif;"),
+    own("flv", Contexts::LOCATION, Args::NONE, |r, _| {
+        r.scope.handler = Handler::Flv;
+        Ok(())
+    })
+    .doc("Serves files from the byte on that the argument `start` names, as Flash Videos.", "flv;"),
     own("stub_status", Contexts::SL, Args::between(0, 1), |r, _| {
         r.scope.handler = Handler::StubStatus;
         Ok(())

@@ -113,6 +113,8 @@ pub enum Handler {
     Admin,
     /// `empty_gif`
     EmptyGif,
+    /// `flv`
+    Flv,
     /// `stub_status`
     StubStatus,
 }

@@ -610,7 +610,7 @@ fn settle_on(request: &mut Request, name: &[u8], candidate: &TryFile, location: 
 
 /// As in nginx: what of a rewritten path belongs to the location cannot be told.
 #[cold]
-fn alias_rewritten(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+pub(super) fn alias_rewritten(request: &Request, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
     let http = site.http();
     let location = http.and_then(|http| http.locations.get(request.location as usize));
     log_lines::error(request, site, ctx, LogLevel::Alert, |out| {

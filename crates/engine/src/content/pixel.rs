@@ -39,6 +39,7 @@ impl Exchange {
         match builtin {
             Builtin::Admin => AdminRequest { request, answer, trial }.answer(site, ctx),
             Builtin::EmptyGif => answer.pixel(request, site, ctx),
+            Builtin::Flv => self.videos(site, ctx),
             Builtin::StubStatus => answer.stub_status(request, site, ctx),
         }
     }

@@ -249,7 +249,7 @@ fn validator<'a>(file: &'a OpenFile, location: &CompiledLocation) -> Validator<'
 }
 
 /// What is said of every answer that comes from `file`.
-fn dated(file: &OpenFile) -> HeadDraft<'_> {
+pub(super) fn dated(file: &OpenFile) -> HeadDraft<'_> {
     HeadDraft {
         last_modified: Some(&file.last_modified),
         modified_at: Some(u64::try_from(file.meta.mtime_secs).unwrap_or(0)),
@@ -257,7 +257,7 @@ fn dated(file: &OpenFile) -> HeadDraft<'_> {
     }
 }
 
-fn source(file: &OpenFile) -> BytesFrom {
+pub(super) fn source(file: &OpenFile) -> BytesFrom {
     match &file.body {
         bolide_files::FileBody::Memory(bytes) => BytesFrom::Memory(bytes.clone()),
         bolide_files::FileBody::Disk(open) => BytesFrom::File(open.clone(), file.meta),

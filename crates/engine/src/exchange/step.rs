@@ -31,6 +31,8 @@ pub(crate) enum RequestStep {
     Listing,
     /// A file.
     File,
+    /// A file from a byte on (`flv`).
+    Flv,
     /// An origin: what has to be known and had before it is asked.
     Origin,
     /// The origin is asked.

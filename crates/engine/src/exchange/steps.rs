@@ -88,9 +88,7 @@ impl Exchange {
             RequestStep::Rewrite(cursor) => {
                 rewrite(&mut self.request, &mut self.answer, &mut self.search, cursor, site, ctx)
             }
-            RequestStep::Access => {
-                self.access.admit(&mut self.request, &mut self.answer, &mut self.search, site, ctx)
-            }
+            RequestStep::Access => self.admit(site, ctx),
             RequestStep::TryFiles(index) => {
                 self.search.try_files(&mut self.request, &mut self.answer, index, site, ctx)
             }
@@ -106,6 +104,7 @@ impl Exchange {
                 self.search.index_directory(&self.request, &mut self.answer, index, site, ctx)
             }
             RequestStep::Listing => self.search.listing(&self.request, &mut self.answer, site, ctx),
+            RequestStep::Flv => self.search.flv(&self.request, &mut self.answer, site, ctx),
             RequestStep::File => self.search.file(&self.request, &mut self.answer, site, ctx),
             RequestStep::Origin => self.origin(site, ctx),
             RequestStep::Ask => self.answer.ask(&mut self.request, &mut self.cache, site, ctx),
@@ -164,23 +163,29 @@ impl Exchange {
         if let Some(next) = self.request.check_location(&self.answer, site, ctx) {
             return next;
         }
-        // As in nginx, a server block in the part of a location has no rewrite phase left.
-        let location = site.location(self.request.location);
-        let is_root = self.request.location == site.server(self.request.server).root;
-        if !location.rewrites || location.program.is_empty() || is_root {
-            if location.rewrites && !location.settings.input_edits.is_empty() {
-                edit_request(&mut self.request, &self.answer, site, ctx);
-            }
-            return self.access.admit(
-                &mut self.request,
-                &mut self.answer,
-                &mut self.search,
-                site,
-                ctx,
-            );
+        if site.location(self.request.location).rewrites {
+            return self.enter_rewrite(site, ctx);
         }
-        let location = self.request.location;
-        begin_rewrite(&mut self.request, location)
+        self.admit(site, ctx)
+    }
+
+    /// Starts the rewrite phase of a location that has something to do in it.
+    fn enter_rewrite(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+        let at = self.request.location;
+        let location = site.location(at);
+        // As in nginx, a server block in the part of a location has no rewrite phase left.
+        if !location.program.is_empty() && at != site.server(self.request.server).root {
+            return begin_rewrite(&mut self.request, at);
+        }
+        if !location.settings.input_edits.is_empty() {
+            edit_request(&mut self.request, &self.answer, site, ctx);
+        }
+        self.admit(site, ctx)
+    }
+
+    #[inline]
+    fn admit(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+        self.access.admit(&mut self.request, &mut self.answer, &mut self.search, site, ctx)
     }
 }
 

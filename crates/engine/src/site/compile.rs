@@ -376,6 +376,7 @@ fn location(
         builtin: match conf.handler {
             model::Handler::Admin => Some(Builtin::Admin),
             model::Handler::EmptyGif => Some(Builtin::EmptyGif),
+            model::Handler::Flv => Some(Builtin::Flv),
             model::Handler::StubStatus => Some(Builtin::StubStatus),
             model::Handler::Pass(_) | model::Handler::Static => None,
         },

@@ -1,0 +1,125 @@
+//! `flv`: a file from the byte on that `start` names, behind the head of a Flash Video.
+
+use std::rc::Rc;
+
+use bolide_conf::model::Mapping;
+use bolide_files::{Etag, OpenFile, Want};
+use bolide_http::conditional::Validator;
+use bolide_http::{BodyLen, Method};
+use bytes::Bytes;
+
+use crate::answer::{Answer, BytesFrom, HeadedBytes};
+use crate::content::file::{FileLookup, alias_rewritten};
+use crate::content::search::FileSearch;
+use crate::content::static_answer::{dated, source};
+use crate::ctx::StepCtx;
+use crate::delivery::{Representation, RepresentationSource, Transfer};
+use crate::exchange::{Exchange, NextStep, RequestStep};
+use crate::filter::compress;
+use crate::filter::headers::{HeadDraft, range_date};
+use crate::filter::rework::reworks_file;
+use crate::request::Request;
+use crate::site::Site;
+use crate::vars::argument;
+
+/// The head of a Flash Video with sound and pictures, and the size of the tag before its first one.
+const HEAD: &[u8] = b"FLV\x01\x05\0\0\0\x09\0\0\0\0";
+
+impl Exchange {
+    /// Which of those who serve files takes the path, in a location with videos.
+    pub(super) fn videos(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+        if !matches!(self.request.method, Method::Get | Method::Head) {
+            return NextStep::Fail(405);
+        }
+        let location = site.location(self.request.location);
+        if self.request.rewritten_here && location.settings.root.mapping != Mapping::Whole {
+            return alias_rewritten(&self.request, site, ctx);
+        }
+        match self.request.uri.last() {
+            Some(b'/') if location.settings.random_index => {
+                NextStep::Step(RequestStep::RandomIndex)
+            }
+            Some(b'/') => NextStep::Step(RequestStep::Index(0)),
+            _ => NextStep::Step(RequestStep::Flv),
+        }
+    }
+}
+
+impl FileSearch {
+    /// A path that does not end in a slash. What is no file is left to those who serve files.
+    pub(crate) fn flv(
+        &mut self,
+        request: &Request,
+        answer: &mut Answer,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let location = site.location(request.location);
+        self.map_path(request, answer, site, ctx);
+        let file = match self.look(request, answer, location, Want::OPEN, site, ctx) {
+            FileLookup::Asked => return NextStep::Probe(RequestStep::Flv),
+            FileLookup::Directory | FileLookup::Other => return NextStep::Step(RequestStep::File),
+            FileLookup::Failed(failure) => return self.open_failed(request, failure, site, ctx),
+            FileLookup::File(file) => file,
+        };
+        // As in nginx, what is no number, or behind the end, is the beginning.
+        let start = argument(request.args(), b"start").and_then(bolide_conf::value::number);
+        match start.and_then(|start| u64::try_from(start).ok()) {
+            Some(start) if start > 0 && start < file.meta.size => {
+                answer.send_flv(request, &file, start, site, ctx)
+            }
+            _ => {
+                let client = match location.coded {
+                    true => compress::client_codings(request, location),
+                    false => bolide_http::negotiate::Codings::NONE,
+                };
+                answer.send(request, &file, client, false, site, ctx)
+            }
+        }
+    }
+}
+
+impl Answer {
+    /// Sends the head of a video and the file from byte `start` on.
+    fn send_flv(
+        &mut self,
+        request: &Request,
+        file: &Rc<OpenFile>,
+        start: u64,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        debug_assert!(start < file.meta.size, "a video begins within its file");
+        let location = site.location(request.location);
+        let kind = location.kinds.of_path(&request.uri);
+        let length = HEAD.len() as u64 + file.meta.size - start;
+        let etag = Etag::of_part(&file.meta, length);
+        let etag = location.settings.etag.then(|| etag.strong());
+        let is_reworked =
+            location.reworks && reworks_file(request, self, kind, "", length, site, ctx);
+        let representation = Representation {
+            source: RepresentationSource::File,
+            status: self.status_or(200),
+            length: Some(length),
+            transfer: if is_reworked { Transfer::Reworked } else { Transfer::Identity },
+            validator: Validator { etag, ..file.validator() },
+            range_date: range_date(request, self, site, ctx),
+            rules: location.rules,
+            advertises_ranges: true,
+        };
+        let delivery = match self.deliver(request, &representation) {
+            Ok(delivery) => delivery,
+            Err(next) => return next,
+        };
+        let draft = HeadDraft { etag, ranges: delivery.accept_ranges, ..dated(file) };
+        if delivery.is_not_modified {
+            return self.not_modified(request, &draft, site, ctx);
+        }
+        // As in nginx, `add_header` sees what the whole would be.
+        self.head.body = BodyLen::Exact(length);
+        self.fill_typed(request, kind, delivery.status, &draft, site, ctx);
+        let video = HeadedBytes::new(Bytes::from_static(HEAD), source(file), start);
+        self.give_bytes(&delivery, BytesFrom::Headed(Box::new(video)), length, ctx);
+        NextStep::Respond
+    }
+}
