@@ -88,7 +88,9 @@ impl Exchange {
             RequestStep::Rewrite(cursor) => {
                 rewrite(&mut self.request, &mut self.answer, &mut self.search, cursor, site, ctx)
             }
-            RequestStep::Access => self.admit(site, ctx),
+            RequestStep::Access => {
+                self.access.admit(&mut self.request, &mut self.answer, &mut self.search, site, ctx)
+            }
             RequestStep::TryFiles(index) => {
                 self.search.try_files(&mut self.request, &mut self.answer, index, site, ctx)
             }
@@ -163,30 +165,32 @@ impl Exchange {
         if let Some(next) = self.request.check_location(&self.answer, site, ctx) {
             return next;
         }
-        if site.location(self.request.location).rewrites {
-            return self.enter_rewrite(site, ctx);
+        if site.location(self.request.location).rewrites
+            && let Some(next) = enter_rewrite(&mut self.request, &self.answer, site, ctx)
+        {
+            return next;
         }
-        self.admit(site, ctx)
-    }
-
-    /// Starts the rewrite phase of a location that has something to do in it.
-    fn enter_rewrite(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
-        let at = self.request.location;
-        let location = site.location(at);
-        // As in nginx, a server block in the part of a location has no rewrite phase left.
-        if !location.program.is_empty() && at != site.server(self.request.server).root {
-            return begin_rewrite(&mut self.request, at);
-        }
-        if !location.settings.input_edits.is_empty() {
-            edit_request(&mut self.request, &self.answer, site, ctx);
-        }
-        self.admit(site, ctx)
-    }
-
-    #[inline]
-    fn admit(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         self.access.admit(&mut self.request, &mut self.answer, &mut self.search, site, ctx)
     }
+}
+
+/// Starts the rewrite phase of a location that has something to do in it; `None` if it is over.
+fn enter_rewrite(
+    request: &mut Request,
+    answer: &Answer,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) -> Option<NextStep> {
+    let at = request.location;
+    let location = site.location(at);
+    // As in nginx, a server block in the part of a location has no rewrite phase left.
+    if !location.program.is_empty() && at != site.server(request.server).root {
+        return Some(begin_rewrite(request, at));
+    }
+    if !location.settings.input_edits.is_empty() {
+        edit_request(request, answer, site, ctx);
+    }
+    None
 }
 
 impl Request {

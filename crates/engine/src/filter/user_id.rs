@@ -42,40 +42,53 @@ impl KnownUser {
 impl VariableScope<'_> {
     /// `$uid_got`
     pub(crate) fn write_uid_got(&self, out: &mut Vec<u8>) -> VariableValue {
-        let conf = &*self.location().settings.user_id;
-        let got = self.user_got(conf).map(|(id, _)| id);
-        push_named(conf, got, out)
+        let user = UserOfRequest::of(self);
+        let got = user.got().map(|(id, _)| id);
+        push_named(user.conf, got, out)
     }
 
     /// `$uid_set`
     pub(crate) fn write_uid_set(&self, out: &mut Vec<u8>) -> VariableValue {
-        let conf = &*self.location().settings.user_id;
-        push_named(conf, self.user_set(conf), out)
+        let user = UserOfRequest::of(self);
+        push_named(user.conf, user.set(), out)
+    }
+}
+
+/// A request and how its client is identified.
+struct UserOfRequest<'s> {
+    scope: &'s VariableScope<'s>,
+    conf: &'s UserId,
+}
+
+impl<'s> UserOfRequest<'s> {
+    fn of(scope: &'s VariableScope<'s>) -> Self {
+        Self { scope, conf: &scope.location().settings.user_id }
     }
 
-    fn user_got(&self, conf: &UserId) -> Option<(Identifier, bool)> {
-        if conf.mode == UserIdMode::Off {
+    fn got(&self) -> Option<(Identifier, bool)> {
+        if self.conf.mode == UserIdMode::Off {
             return None;
         }
-        if let Some(known) = self.request.user.borrow().got {
+        if let Some(known) = self.scope.request.user.borrow().got {
             return known;
         }
-        let got = self.read_cookie(conf);
-        self.request.user.borrow_mut().got = Some(got);
+        let got = self.read_cookie();
+        self.scope.request.user.borrow_mut().got = Some(got);
         got
     }
 
     /// The identifier in the first cookie of the name.
-    fn read_cookie(&self, conf: &UserId) -> Option<(Identifier, bool)> {
-        let fields = &self.request.head().fields;
-        let (line, text) =
-            fields.all(Name::Cookie).find_map(|line| Some((line, cookie_in(line, &conf.name)?)))?;
+    fn read_cookie(&self) -> Option<(Identifier, bool)> {
+        let fields = &self.scope.request.head().fields;
+        let (line, text) = fields
+            .all(Name::Cookie)
+            .find_map(|line| Some((line, cookie_in(line, &self.conf.name)?)))?;
         let refuse = |why: &str| {
             let mut told = format!("client sent {why} userid cookie \"").into_bytes();
             bolide_http::escape::push_log(&mut told, line);
             told.push(b'"');
             let told = String::from_utf8_lossy(&told).into_owned();
-            self.request.notes.borrow_mut().push(RequestNote::Text(told));
+            self.scope.request.notes.borrow_mut().push(RequestNote::Text(told));
             None
         };
         let Some(letters) = text.get(..LETTERS) else { return refuse("too short") };
@@ -85,55 +98,57 @@ impl VariableScope<'_> {
             false => None,
         };
         let Some(id) = id else { return refuse("invalid") };
-        let is_marked =
-            conf.mark.is_some_and(|mark| text.get(LETTERS..=LETTERS + 1) == Some(&[mark, b'=']));
+        let is_marked = self
+            .conf
+            .mark
+            .is_some_and(|mark| text.get(LETTERS..=LETTERS + 1) == Some(&[mark, b'=']));
         (id[12..] != [0; 4]).then_some((id, is_marked))
     }
 
-    fn user_set(&self, conf: &UserId) -> Option<Identifier> {
-        if matches!(conf.mode, UserIdMode::Off | UserIdMode::Log) {
+    fn set(&self) -> Option<Identifier> {
+        if matches!(self.conf.mode, UserIdMode::Off | UserIdMode::Log) {
             return None;
         }
-        if let Some(known) = self.request.user.borrow().set {
+        if let Some(known) = self.scope.request.user.borrow().set {
             return known;
         }
         let mut reset = Vec::new();
-        self.write(&Var::UidReset, &mut reset);
-        let got = self.user_got(conf);
+        self.scope.write(&Var::UidReset, &mut reset);
+        let got = self.got();
         let set = match got {
             Some((id, _)) if !matches!(&reset[..], b"" | b"0") => {
                 if reset == b"log" {
                     let mut told = b"userid cookie \"".to_vec();
-                    push_named(conf, Some(id), &mut told);
+                    push_named(self.conf, Some(id), &mut told);
                     told.extend_from_slice(b"\" was reset");
-                    self.request.notes.borrow_mut().push(RequestNote::Notice(told));
+                    self.scope.request.notes.borrow_mut().push(RequestNote::Notice(told));
                 }
-                Some(self.new_user(conf))
+                Some(self.new_id())
             }
             // The same once more, with what the configuration says of it by now.
-            Some((id, is_marked)) => (conf.mark.is_some() && !is_marked).then_some(id),
-            None => Some(self.new_user(conf)),
+            Some((id, is_marked)) => (self.conf.mark.is_some() && !is_marked).then_some(id),
+            None => Some(self.new_id()),
         };
-        self.request.user.borrow_mut().set = Some(set);
+        self.scope.request.user.borrow_mut().set = Some(set);
         set
     }
 
     /// An identifier that no other client has: server, second and chance.
-    fn new_user(&self, conf: &UserId) -> Identifier {
-        let now = self.now.unix_seconds() as u32;
-        let [first, second] = self.request.id;
+    fn new_id(&self) -> Identifier {
+        let now = self.scope.now.unix_seconds() as u32;
+        let [first, second] = self.scope.request.id;
         let (chance, more) = (first as u32, (second >> 32) as u32);
         let mut id = Identifier::default();
-        if conf.mode == UserIdMode::V1 {
-            let words = [conf.service.unwrap_or(0), now, chance, more | 1];
+        if self.conf.mode == UserIdMode::V1 {
+            let words = [self.conf.service.unwrap_or(0), now, chance, more | 1];
             for (place, word) in id.chunks_exact_mut(4).zip(words) {
                 place.copy_from_slice(&word.to_le_bytes());
             }
             return id;
         }
-        let service = match conf.service {
+        let service = match self.conf.service {
             Some(service) => service.to_be_bytes(),
-            None => of_server(self.conn.local),
+            None => of_server(self.scope.conn.local),
         };
         // The last byte is that of the form.
         let words =
@@ -176,11 +191,11 @@ fn push_named(conf: &UserId, id: Option<Identifier>, out: &mut Vec<u8>) -> Varia
 /// Adds the cookie to a response, if its client is to have one.
 #[cold]
 pub(super) fn push_user_id(fields: &mut FieldMap, scope: &VariableScope<'_>) {
-    let conf = &*scope.location().settings.user_id;
     if scope.request.role.is_subrequest() {
         return;
     }
-    let Some(id) = scope.user_set(conf) else { return };
+    let user = UserOfRequest::of(scope);
+    let (conf, Some(id)) = (user.conf, user.set()) else { return };
     fields.push_writing(Name::SetCookie, |out| {
         push_cookie(out, conf, id, scope.now.unix_seconds() as i64);
     });

@@ -21,7 +21,7 @@ impl VariableScope<'_> {
         let known = self.request.link.borrow().value.clone();
         let value = known.unwrap_or_else(|| {
             let weighs = std::mem::replace(&mut self.request.link.borrow_mut().is_weighed, true);
-            let value = if weighs { self.note_cycle() } else { self.verify_secure_link() };
+            let value = if weighs { note_cycle(self) } else { verify_secure_link(self) };
             self.request.link.borrow_mut().value.get_or_insert(value).clone()
         });
         out.extend_from_slice(value.as_deref().unwrap_or_default());
@@ -35,45 +35,49 @@ impl VariableScope<'_> {
         out.extend_from_slice(link.expires.as_deref().unwrap_or_default());
         VariableValue::when(link.expires.is_some())
     }
+}
 
-    fn note_cycle(&self) -> Option<Box<[u8]>> {
-        let text = "cycle while evaluating variable \"secure_link\"";
-        self.request.notes.borrow_mut().push(RequestNote::Text(text.to_owned()));
-        None
-    }
+fn note_cycle(scope: &VariableScope<'_>) -> Option<Box<[u8]>> {
+    let text = "cycle while evaluating variable \"secure_link\"";
+    scope.request.notes.borrow_mut().push(RequestNote::Text(text.to_owned()));
+    None
+}
 
-    fn verify_secure_link(&self) -> Option<Box<[u8]>> {
-        let link: &SecureLink = self.location().settings.secure_link.as_deref()?;
-        match (&link.secret, &link.given, &link.hashed) {
-            (Some(secret), _, _) => rest_of_link(&self.request.head().target, secret),
-            (None, Some(given), Some(hashed)) => self.verify_link_hash(given, hashed),
-            _ => None,
-        }
+fn verify_secure_link(scope: &VariableScope<'_>) -> Option<Box<[u8]>> {
+    let link: &SecureLink = scope.location().settings.secure_link.as_deref()?;
+    match (&link.secret, &link.given, &link.hashed) {
+        (Some(secret), _, _) => rest_of_link(&scope.request.head().target, secret),
+        (None, Some(given), Some(hashed)) => verify_link_hash(scope, given, hashed),
+        _ => None,
     }
+}
 
-    fn verify_link_hash(&self, given: &Template, hashed: &Template) -> Option<Box<[u8]>> {
-        let mut text = Vec::new();
-        self.expand(given, &mut text);
-        let mut expires = 0;
-        let mut len = text.len();
-        if let Some(comma) = memchr::memchr(b',', &text) {
-            let digits = &text[comma + 1..];
-            expires = bolide_conf::value::number(digits).filter(|expires| *expires > 0)?;
-            let mut link = self.request.link.borrow_mut();
-            link.expires = (!link.is_told).then(|| digits.into());
-            drop(link);
-            len = comma;
-        }
-        let hash = hash_of(&text[..len])?;
-        text.clear();
-        self.expand(hashed, &mut text);
-        if Md5::digest(&text)[..] != hash[..] {
-            return None;
-        }
-        let now = i64::try_from(self.now.unix_seconds()).unwrap_or(i64::MAX);
-        let is_over = expires != 0 && expires < now;
-        Some((*if is_over { b"0" } else { b"1" }).into())
+fn verify_link_hash(
+    scope: &VariableScope<'_>,
+    given: &Template,
+    hashed: &Template,
+) -> Option<Box<[u8]>> {
+    let mut text = Vec::new();
+    scope.expand(given, &mut text);
+    let mut expires = 0;
+    let mut len = text.len();
+    if let Some(comma) = memchr::memchr(b',', &text) {
+        let digits = &text[comma + 1..];
+        expires = bolide_conf::value::number(digits).filter(|expires| *expires > 0)?;
+        let mut link = scope.request.link.borrow_mut();
+        link.expires = (!link.is_told).then(|| digits.into());
+        drop(link);
+        len = comma;
     }
+    let hash = hash_of(&text[..len])?;
+    text.clear();
+    scope.expand(hashed, &mut text);
+    if Md5::digest(&text)[..] != hash[..] {
+        return None;
+    }
+    let now = i64::try_from(scope.now.unix_seconds()).unwrap_or(i64::MAX);
+    let is_over = expires != 0 && expires < now;
+    Some((*if is_over { b"0" } else { b"1" }).into())
 }
 
 /// The hash that base64 for addresses (RFC 4648 §5) stands for.

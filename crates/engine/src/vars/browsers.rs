@@ -54,28 +54,28 @@ fn is_modern(browsers: &Browsers, agent: Option<&[u8]>) -> bool {
         && !browsers.ancient.iter().any(|text| find(agent, text).is_some())
 }
 
-impl VariableScope<'_> {
-    fn agent(&self) -> Option<&[u8]> {
-        self.request.head().fields.get(Name::UserAgent)
-    }
+fn agent_of<'s>(scope: &'s VariableScope<'_>) -> Option<&'s [u8]> {
+    scope.request.head().fields.get(Name::UserAgent)
+}
 
+impl VariableScope<'_> {
     /// `$modern_browser`
     pub(super) fn write_modern_browser(&self, out: &mut Vec<u8>) -> VariableValue {
         let browsers = &self.location().settings.browsers;
-        let is_it = is_modern(browsers, self.agent());
+        let is_it = is_modern(browsers, agent_of(self));
         text(out, if is_it { &browsers.modern_value } else { b"" })
     }
 
     /// `$ancient_browser`
     pub(super) fn write_ancient_browser(&self, out: &mut Vec<u8>) -> VariableValue {
         let browsers = &self.location().settings.browsers;
-        let is_it = !is_modern(browsers, self.agent());
+        let is_it = !is_modern(browsers, agent_of(self));
         text(out, if is_it { &browsers.ancient_value } else { b"" })
     }
 
     /// `$msie`
     pub(super) fn write_msie(&self, out: &mut Vec<u8>) -> VariableValue {
-        let agent = self.agent().unwrap_or_default();
+        let agent = agent_of(self).unwrap_or_default();
         let is_it = find(agent, b"MSIE ").is_some_and(|at| at + 7 < agent.len())
             && find(agent, b"Opera").is_none();
         text(out, if is_it { b"1" } else { b"" })
