@@ -45,8 +45,13 @@ PARTS = "Answers in other answers"
 ORIGINS = "HTTP origins"
 MANY = "Connections of HTTP/2 and HTTP/3"
 BEHIND = "What post_action does to the connection"
+VISITORS = "Identifiers of clients"
 
 _PATTERNS: dict[str, list[str]] = {
+    VISITORS: [
+        "generated: *: modern_browser a;",
+        "generated: *: modern_browser on;",
+    ],
     STRICT: [
         "syntax: GET  /hello.txt HTTP/1.1*",
         "syntax: GET /hello.txt  HTTP/1.1*",

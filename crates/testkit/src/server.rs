@@ -177,6 +177,44 @@ pub const TYPES: &str = "
     access_log @DIR@/logs/access.log;
 ";
 
+impl Home {
+    /// Waits until the other ports of the configuration listen as well, for a moment: they follow
+    /// the first one. Asks the kernel, as a connection would be counted.
+    fn wait_for_listeners(&self) {
+        let conf = fs::read_to_string(self.dir().join("nginx.conf")).unwrap_or_default();
+        let wanted: Vec<u16> = conf.split([';', '{', '}']).filter_map(tcp_port).collect();
+        for _ in 0..LOOKS {
+            let open = listening_ports();
+            if wanted.iter().all(|port| open.contains(port)) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+/// How often it is looked whether all ports listen.
+const LOOKS: u32 = 300;
+
+/// The port of a `listen` for TCP.
+fn tcp_port(statement: &str) -> Option<u16> {
+    let words: Vec<&str> = statement.split_whitespace().collect();
+    let is_listen = words.first() == Some(&"listen") && !words.contains(&"quic");
+    words.get(1).filter(|_| is_listen)?.rsplit(':').next()?.parse().ok()
+}
+
+/// The ports in state LISTEN, as `/proc/net/tcp` and `/proc/net/tcp6` have them.
+fn listening_ports() -> Vec<u16> {
+    let port = |line: &str| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let is_open = words.get(3) == Some(&"0A");
+        let (_, port) = words.get(1).filter(|_| is_open)?.rsplit_once(':')?;
+        u16::from_str_radix(port, 16).ok()
+    };
+    let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
+    tables.iter().flatten().flat_map(|table| table.lines().filter_map(port)).collect()
+}
+
 impl TestServer {
     /// Starts the program with this configuration file and waits until it responds.
     #[must_use]
@@ -239,6 +277,7 @@ impl TestServer {
             }
             TcpStream::connect(addr).is_ok()
         });
+        self.home.wait_for_listeners();
     }
 
     /// Writes a new `http` block (see [`TestServer::with`]) and sends HUP.

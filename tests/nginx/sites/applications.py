@@ -26,7 +26,7 @@ def _app(name: str, conf: str, cases: list[Case], around: str = "") -> None:
     head = MAP + "upstream app { server @ORIGIN@; keepalive 8; }\n" + around
     text = conf.replace("@FORWARDED@", FORWARDED).replace("@UPGRADE@", UPGRADE)
     listen = "listen 127.0.0.1:@P0@; server_name localhost;"
-    http(f"application {name}", f"{head}server {{ {listen}\n{text}\n}}", cases)
+    http(f"application {name}", f"{head}server {{ {listen}\n{text}\n}}", cases, open=True)
 
 
 _app(

@@ -31,7 +31,7 @@ def _app(name: str, conf: str, cases: list[Case], root: str = "") -> None:
     text = conf.replace("@FCGI@", PHP)
     listen = "listen 127.0.0.1:@P0@; server_name localhost;"
     home = f"root @DIR@/applications{root}; index index.php index.html;"
-    http(f"application {name}", f"server {{ {listen} {home}\n{text}\n}}", cases)
+    http(f"application {name}", f"server {{ {listen} {home}\n{text}\n}}", cases, open=True)
 
 
 def fill(home: Path) -> None:

@@ -77,11 +77,6 @@ fn modern(r: &mut ConfReader, node: &Node) -> ReadResult {
         conf(r).unlisted = true;
         return Ok(());
     }
-    let (version, is_one) = browser_version(node.arg(1));
-    if !is_one {
-        let text = show(node.arg(1));
-        return Err(ReadFault::Text(format!("invalid browser version \"{text}\"")));
-    }
     let names = [
         ("msie", BrowserName::Msie),
         ("gecko", BrowserName::Gecko),
@@ -92,6 +87,11 @@ fn modern(r: &mut ConfReader, node: &Node) -> ReadResult {
     let Ok(name) = choice(word, &names) else {
         return Err(ReadFault::Text(format!("unknown browser name \"{}\"", show(word))));
     };
+    let (version, is_one) = browser_version(node.arg(1));
+    if !is_one {
+        let text = show(node.arg(1));
+        return Err(ReadFault::Text(format!("invalid browser version \"{text}\"")));
+    }
     conf(r).modern.push((name, version));
     Ok(())
 }

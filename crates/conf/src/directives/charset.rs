@@ -65,6 +65,12 @@ fn charset_map(r: &mut ConfReader, node: &Node) -> ReadResult {
             "duplicate \"charset_map\" between \"{from_shown}\" and \"{to_shown}\""
         )));
     }
+    if from.eq_ignore_ascii_case(b"utf-8") {
+        return Err(ReadFault::Text(
+            "\"charset_map\" with \"utf-8\" charset should be given in the second column"
+                .to_owned(),
+        ));
+    }
     let mut codes = CharsetCodes::new(to);
     for entry in node.block.as_ref().map_or(&[][..], |block| &block.nodes) {
         let read = code(&mut codes, entry);
