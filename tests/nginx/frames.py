@@ -7,7 +7,8 @@ Fields are sent as literals and not decoded, but for the status.
 import socket
 import ssl
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 
 # What a frame is: its kind, flags, stream and payload.
 Frame = tuple[int, int, int, bytes]
@@ -69,14 +70,26 @@ class Peer:
             context.set_alpn_protocols(["h2"])
             self.socket = context.wrap_socket(self.socket, server_hostname=name)
         self.bytes, self.timeout, self.ended = b"", timeout, ""
+        self.held: bytes | None = None
         # With `first` behind the preface no settings are acknowledged, either.
         self.settles = first is None
         self.send(PREFACE + (settings(ours) if first is None else first))
         if window:
             self.send(frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", window)))
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is sent within leaves at once, so that a server reads all of it in one turn."""
+        self.held = b""
+        yield
+        held, self.held = self.held, None
+        self.send(held)
+
     def send(self, data: bytes) -> None:
         """Sends bytes as they are."""
+        if self.held is not None:
+            self.held += data
+            return
         try:
             self.socket.sendall(data)
         except OSError:

@@ -201,14 +201,15 @@ def h2_body(port: int, path: str, length: str, *sent: str) -> list[str]:
     peer = Peer(port)
     peer.sync()
     more = [] if length == "-" else [("content-length", length)]
-    peer.ask(1, path, "POST", False, more)
-    for number_, piece in enumerate(sent):
-        size, _, padding = piece.rstrip("e").partition("p")
-        ends = number_ + 1 == len(sent) and not piece.endswith("e")
-        text = b"x" * int(size)
-        if padding:
-            text = bytes([int(padding)]) + text + b"\0" * int(padding)
-        peer.send(frame(DATA, (1 if ends else 0) | (8 if padding else 0), 1, text))
+    with peer.together():
+        peer.ask(1, path, "POST", False, more)
+        for number_, piece in enumerate(sent):
+            size, _, padding = piece.rstrip("e").partition("p")
+            ends = number_ + 1 == len(sent) and not piece.endswith("e")
+            text = b"x" * int(size)
+            if padding:
+                text = bytes([int(padding)]) + text + b"\0" * int(padding)
+            peer.send(frame(DATA, (1 if ends else 0) | (8 if padding else 0), 1, text))
     found = peer.answer(1) + peer.sync()
     peer.ask(3, "/")
     found += peer.answer(3)
