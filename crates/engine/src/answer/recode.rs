@@ -95,10 +95,12 @@ fn from_utf8(back: &[u8], text: &[u8], out: &mut Vec<u8>) -> usize {
         match utf8_step(&text[at..]) {
             Utf8Step::Incomplete => break,
             Utf8Step::Invalid { len } => {
+                debug_assert!(len > 0, "each step takes bytes");
                 out.push(b'?');
                 at += len;
             }
             Utf8Step::Char { code, len } => {
+                debug_assert!(len > 0, "each step takes bytes");
                 match back.get(code as usize).copied().filter(|known| *known != 0) {
                     Some(known) => out.push(known),
                     None => {

@@ -122,8 +122,7 @@ pub(crate) fn warm_tag(
     if is_special {
         return None;
     }
-    let codings =
-        if location.coded { compress::client_codings(request, location).bits() } else { 0 };
-    let place = u64::from(request.location) << 8 | u64::from(codings);
+    let codings = compress::wanted_codings(request, location);
+    let place = u64::from(request.location) << 8 | u64::from(codings.bits());
     Some([site.serial(), place])
 }

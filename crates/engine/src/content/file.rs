@@ -304,9 +304,7 @@ impl FileSearch {
     ) -> NextStep {
         let location = site.location(request.location);
         self.map_path(request, answer, site, ctx);
-        if self.path.len() > 1 && self.path.last() == Some(&b'/') {
-            self.path.pop();
-        }
+        self.end_without_slash();
         match self.look(request, answer, location, Want::Stat, site, ctx) {
             FileLookup::Asked => NextStep::Probe(RequestStep::IndexDirectory(index)),
             FileLookup::Directory | FileLookup::Failed(OpenFailure::PermissionDenied) => {
@@ -368,11 +366,7 @@ impl FileSearch {
                 Err(failure) => self.open_failed(request, failure, site, ctx),
             };
         }
-        let client = if location.coded {
-            compress::client_codings(request, location)
-        } else {
-            bolide_http::negotiate::Codings::NONE
-        };
+        let client = compress::wanted_codings(request, location);
         let mut has_sibling = false;
         if location.coded {
             for coding in compress::ORDER {

@@ -26,7 +26,7 @@ use crate::vars::argument;
 const HEAD: &[u8] = b"FLV\x01\x05\0\0\0\x09\0\0\0\0";
 
 impl Exchange {
-    /// Which of those who serve files takes the path, in a location with videos.
+    /// The content handler of a path in a location with `flv`.
     pub(super) fn videos(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         if !matches!(self.request.method, Method::Get | Method::Head) {
             return NextStep::Fail(405);
@@ -46,7 +46,7 @@ impl Exchange {
 }
 
 impl FileSearch {
-    /// A path that does not end in a slash. What is no file is left to those who serve files.
+    /// A path that does not end in a slash. The static handler answers what is not a regular file.
     pub(crate) fn flv(
         &mut self,
         request: &Request,
@@ -69,10 +69,7 @@ impl FileSearch {
                 answer.send_flv(request, &file, start, site, ctx)
             }
             _ => {
-                let client = match location.coded {
-                    true => compress::client_codings(request, location),
-                    false => bolide_http::negotiate::Codings::NONE,
-                };
+                let client = compress::wanted_codings(request, location);
                 answer.send(request, &file, client, false, site, ctx)
             }
         }

@@ -42,24 +42,42 @@ impl FileSearch {
             });
             return NextStep::Fail(403);
         }
-        if self.path.len() > 1 && self.path.last() == Some(&b'/') {
-            self.path.pop();
-        }
+        self.end_without_slash();
         if let Some(entries) = ctx.files.listing(&self.path, ctx.now) {
             return answer.send_listing(request, entries.to_vec(), location, site, ctx);
         }
+        self.probe_listing(request, RequestStep::Listing, site, ctx)
+    }
+
+    /// The path of a directory as the table of files has it.
+    pub(super) fn end_without_slash(&mut self) {
+        if self.path.len() > 1 && self.path.last() == Some(&b'/') {
+            self.path.pop();
+        }
+    }
+
+    /// Waits for the entries of the directory at the path, and makes `step` again then; fails if
+    /// the directory cannot be read.
+    pub(super) fn probe_listing(
+        &mut self,
+        request: &Request,
+        step: RequestStep,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let policy = &site.location(request.location).policy;
         if self.waited_for_listing
-            && let Known::Missing(failure) = ctx.files.lookup(&self.path, ctx.now, &location.policy)
+            && let Known::Missing(failure) = ctx.files.lookup(&self.path, ctx.now, policy)
         {
             return self.listing_failed(request, failure, site, ctx);
         }
         self.waited_for_listing = true;
-        let probe = ctx.files.probe(&self.path, Want::List, &location.policy);
+        let probe = ctx.files.probe(&self.path, Want::List, policy);
         ctx.effects.push(StepEffect::Probe(Box::new(probe)));
-        NextStep::Probe(RequestStep::Listing)
+        NextStep::Probe(step)
     }
 
-    pub(super) fn listing_failed(
+    fn listing_failed(
         &self,
         request: &Request,
         failure: bolide_files::OpenFailure,

@@ -1,10 +1,10 @@
 //! `random_index`: a directory is answered with one of its files, chosen by chance.
 
-use bolide_files::{FileKind, Known, Want};
+use bolide_files::FileKind;
 
 use crate::answer::Answer;
 use crate::content::search::FileSearch;
-use crate::ctx::{StepCtx, StepEffect};
+use crate::ctx::StepCtx;
 use crate::exchange::{NextStep, RequestStep};
 use crate::request::Request;
 use crate::site::Site;
@@ -19,11 +19,8 @@ impl FileSearch {
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         debug_assert!(request.uri.ends_with(b"/"), "a directory's path ends with a slash");
-        let location = site.location(request.location);
         self.map_path(request, answer, site, ctx);
-        if self.path.len() > 1 && self.path.last() == Some(&b'/') {
-            self.path.pop();
-        }
+        self.end_without_slash();
         if let Some(entries) = ctx.files.listing(&self.path, ctx.now) {
             let is_meant = |entry: &&bolide_files::DirEntry| {
                 entry.kind == FileKind::File && entry.name.first() != Some(&b'.')
@@ -41,14 +38,6 @@ impl FileSearch {
             request.arrival.bend();
             return request.go_to_index(&target, site, ctx);
         }
-        if self.waited_for_listing
-            && let Known::Missing(failure) = ctx.files.lookup(&self.path, ctx.now, &location.policy)
-        {
-            return self.listing_failed(request, failure, site, ctx);
-        }
-        self.waited_for_listing = true;
-        let probe = ctx.files.probe(&self.path, Want::List, &location.policy);
-        ctx.effects.push(StepEffect::Probe(Box::new(probe)));
-        NextStep::Probe(RequestStep::RandomIndex)
+        self.probe_listing(request, RequestStep::RandomIndex, site, ctx)
     }
 }

@@ -30,7 +30,13 @@ pub(crate) fn client_codings(request: &Request, location: &CompiledLocation) -> 
     })
 }
 
-/// The same for a text that no file holds.
+/// The same, and none where nothing is compressed.
+#[inline]
+pub(crate) fn wanted_codings(request: &Request, location: &CompiledLocation) -> Codings {
+    if location.coded { client_codings(request, location) } else { Codings::NONE }
+}
+
+/// The codings for a text that no file holds.
 pub(crate) fn codings_for_text(request: &Request, location: &CompiledLocation) -> Codings {
     codings(request, location, |request, gzip| {
         is_allowed_for_proxies(request, gzip) || is_own_private(location, Validators::Missing)
