@@ -192,7 +192,7 @@ pub(super) fn check_dhparam(conf: &TlsConf) -> Result<(), String> {
         let words = openssl_words(path, &error);
         words.replacen("BIO_new_file()", &format!("BIO_new_file(\"{}\")", path.display()), 1)
     })?;
-    // `openssl dhparam` writes the second, as do those who take parameters of DSA.
+    // `openssl dhparam` writes the second, as do tools that convert DSA parameters.
     let starts = ["-----BEGIN DH PARAMETERS-----", "-----BEGIN X9.42 DH PARAMETERS-----"];
     let has = |start: &str| text.windows(start.len()).any(|window| window == start.as_bytes());
     if starts.into_iter().any(has) {

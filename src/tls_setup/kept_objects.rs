@@ -26,7 +26,7 @@ pub(super) struct ReadFile {
     pub(super) modified: (i64, i64),
 }
 
-/// The name of an object: what it is, and where it comes from.
+/// The key of a cached object: its kind (certificate chain or key) and its source.
 pub(super) type ObjectName = (CertificatePart, String);
 
 /// What is known of an object.

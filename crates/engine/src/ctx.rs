@@ -167,7 +167,7 @@ pub enum StepEffect {
     Fragments,
     /// Ask what `Exchange::pose` says; wake with `Fragment` when it is answered.
     AuthSubrequest,
-    /// Begin this copy of the request, which goes on whatever becomes of the exchange.
+    /// Begin this mirror subrequest; it goes on when the exchange ends.
     Mirror(Box<Mirrored>),
     /// A body that was pending may have bytes.
     Ready,

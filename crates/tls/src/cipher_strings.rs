@@ -304,7 +304,7 @@ fn select<'a>(
             None => break,
         }
     }
-    // Two classes of strength have nothing in common, whatever their ciphers.
+    // The classes of strength (HIGH, MEDIUM, LOW, FIPS) are disjoint.
     let classes = || parts.iter().filter(|part| ["HIGH", "MEDIUM", "LOW", "FIPS"].contains(part));
     let is_split = classes().any(|class| classes().any(|other| other != class));
     let stands = |row: &CipherTraits| !is_split && parts.iter().all(|part| stands_for(part, row));

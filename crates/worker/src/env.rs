@@ -172,7 +172,7 @@ impl<I: Io> WorkerEnv<I> {
 
     /// What the store is owed in each turn.
     pub(crate) fn tend_cache(&mut self) {
-        // Those that no client is answered.
+        // Purges of requests that get no response.
         self.note_purges();
         if let Some(wakes) = self.kept.tend(self.now) {
             self.news.post_again(wakes);

@@ -68,7 +68,8 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         Ok(())
     })
     .doc(
-        "A letter in the cookie; who has one with another gets it again, with the same identifier.",
+        "A letter in the cookie. A client whose cookie has another letter gets a new cookie with \
+         the same identifier.",
         "userid_mark a;",
     )
     .takes("TEXT | off")
@@ -124,7 +125,7 @@ fn flags(r: &mut ConfReader, node: &Node) -> ReadResult {
             b"httponly" => flags.http_only = true,
             _ => {
                 let site = choice(word, &sites)?;
-                // As in nginx: the first one holds, and the others are told of.
+                // As in nginx: the first value holds, and each further one is a warning.
                 if flags.same_site.is_some_and(|before| before != site) {
                     r.warn(format!("duplicate value \"{}\"", show(word)));
                     continue;

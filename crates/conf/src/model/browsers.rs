@@ -1,4 +1,4 @@
-//! `modern_browser`, `ancient_browser`: what browsers are told apart by.
+//! `modern_browser`, `ancient_browser`: the rules that classify a User-Agent.
 
 use std::sync::Arc;
 

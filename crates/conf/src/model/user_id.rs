@@ -25,7 +25,7 @@ pub struct UserId {
     pub service: Option<u32>,
 }
 
-/// Whether there are such cookies.
+/// The mode of `userid`: whether cookies are set, read, or only logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UserIdMode {
     /// `off`

@@ -19,7 +19,7 @@ use crate::site::Site;
 /// LIMIT: tags of a store up to which they are looked through for an explanation, in a turn.
 const TAGS_MAX: u64 = 20_000;
 
-/// A request to such a location.
+/// A request to a location with `bolide_admin`.
 pub(crate) struct AdminRequest<'a> {
     pub(crate) request: &'a Request,
     pub(crate) answer: &'a mut Answer,

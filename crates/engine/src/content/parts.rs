@@ -276,10 +276,10 @@ fn look_up(scope: &VariableScope<'_>, name: &[u8], out: &mut Vec<u8>) -> bool {
 }
 
 impl VariableScope<'_> {
-    /// Whether it is a part or a question, or has asked for some: as in nginx,
-    /// `$request_completion` is said of none of these, nor of
-    /// copies and what was copied. Of who asked a question it is said unless
-    /// that was logged, for nginx remembers then what it was worth.
+    /// Whether this request is a subrequest or has made some (SSI, ESI, `auth_request`, `mirror`):
+    /// as in nginx, `$request_completion` is empty for these. A request with an `auth_request`
+    /// counts only with `log_subrequest`: nginx then evaluates the variable for the log of the
+    /// subrequest and keeps that value.
     pub(crate) fn is_in_parts(&self) -> bool {
         let request = self.request;
         request.role.part().is_some()

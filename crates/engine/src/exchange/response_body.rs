@@ -1,6 +1,7 @@
 //! The body of an answer while it leaves, and what stands behind it.
 //!
-//! Owns how much of it was given: no more than the head says. Refuses to know who takes it.
+//! Owns how much of it was given: no more than the head says. Refuses to know which protocol sends
+//! it.
 
 use bolide_base::SendChain;
 use bolide_http::BodyLen;

@@ -1,7 +1,7 @@
 //! Which charset an answer names, and whether its body is recoded to that, by nginx's rules.
 //!
-//! Decides only: the type is written by who writes the head, the body is changed by
-//! [`crate::filter::rework`]. Easiest to break: a charset is named for what leaves, never for what
+//! Decides only: [`crate::exchange`] writes the type into the head, and [`crate::filter::rework`]
+//! recodes the body. Easiest to break: a charset is named for what leaves, never for what
 //! could not be recoded.
 
 use std::borrow::Cow;
