@@ -15,6 +15,7 @@ pub(crate) const ALL: &[(&str, Entry)] = &[
     ("esi", esi),
     ("fcgi", bolide_wire::origin::fuzz::fcgi),
     ("files", files),
+    ("geoip", bolide_geoip::fuzz::database),
     ("h1", bolide_wire::h1::fuzz::fuzz),
     ("h1_client", bolide_wire::origin::fuzz::http),
     ("h2", bolide_wire::h2::fuzz::fuzz),

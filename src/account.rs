@@ -45,3 +45,14 @@ pub(crate) fn make_temp_dirs(config: &Config) -> Result<(), Vec<String>> {
     let owner = account(config)?.map(|(_, uid, gid)| (uid, gid));
     crate::temp_dirs::make(config, owner).map_err(|text| vec![text])
 }
+
+/// Takes the account for the current thread.
+///
+/// # Errors
+///
+/// The system refuses.
+pub(crate) fn give_up_rights(account: Option<PurgeAccount>) -> Result<(), String> {
+    let Some((user, uid, gid)) = account else { return Ok(()) };
+    let failed = |error: std::io::Error| format!("setuid({uid}) failed ({error})");
+    bolide_io::process::become_user(&user, uid, gid).map_err(failed)
+}

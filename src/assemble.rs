@@ -10,6 +10,7 @@ use bolide_engine::Site;
 use bolide_upstream::UpstreamGroups;
 use bolide_worker::{Generation, GenerationSockets, Handout, ListenSettings, OpenLogs};
 
+use crate::geo_databases::GeoDatabases;
 use crate::sockets::OpenSocket;
 use crate::tls_setup::{self, CertificateEnds, TlsState};
 use crate::upgrade;
@@ -18,6 +19,7 @@ use crate::upgrade;
 #[derive(Debug)]
 pub(crate) struct SharedParts {
     pub(crate) tls: TlsState,
+    pub(crate) geo: GeoDatabases,
     pub(crate) quic_keys: Arc<bolide_quic::SharedKeys>,
     /// The store, from the first configuration on that caches; its limits stay in force.
     pub(crate) store: OnceLock<Arc<bolide_cache::Store>>,
@@ -36,6 +38,7 @@ pub(crate) fn shared(open: &mut OpenSocket, config: &Config) -> Result<SharedPar
     let quic_keys = Arc::new(upgrade::quic_keys(open, config, workers).map_err(|text| vec![text])?);
     Ok(SharedParts {
         tls,
+        geo: GeoDatabases::default(),
         quic_keys,
         store: OnceLock::new(),
         zones: bolide_engine::Zones::default(),
@@ -62,7 +65,7 @@ pub(crate) struct GenerationDraft {
     pub(crate) certificate_ends: CertificateEnds,
 }
 
-/// Compiles a configuration and reads its certificates.
+/// Compiles a configuration and reads its certificates and databases.
 ///
 /// # Errors
 ///
@@ -75,7 +78,7 @@ pub(crate) fn draft(
         .map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())?
         .on_host(&bolide_io::process::hostname().to_ascii_lowercase());
     let site = with_store(site, shared).with_zones(&shared.zones).map_err(|text| vec![text])?;
-    let site = Arc::new(site);
+    let site = Arc::new(site.with_geo_databases(shared.geo.load(config)?));
     let mut warnings = Vec::new();
     let mut listens = Vec::new();
     let mut reader = tls_setup::CertificateReader::default();

@@ -154,14 +154,16 @@ impl<'a> ControlThread<'a> {
         // With our rights, which workers give up.
         let _ = bolide_io::file::standard_error();
         self.man(assemble::worker_count(&self.config))?;
-        self.settle_stapling();
+        self.settle_threads();
         Ok(())
     }
 
-    /// Queries responders for the certificates of the configuration in force.
-    fn settle_stapling(&self) {
-        let log = ControlLog::new(&self.config, self.log.open());
-        self.shared.tls.stapling.settle(log, self.account.as_ref());
+    /// Queries responders for the certificates of the configuration in force, and looks at the
+    /// files of its databases.
+    fn settle_threads(&self) {
+        let log = || ControlLog::new(&self.config, self.log.open());
+        self.shared.tls.stapling.settle(log(), self.account.as_ref());
+        self.shared.geo.settle(log(), self.account.as_ref());
     }
 
     /// In the background, redirects standard error to the log.
@@ -450,7 +452,7 @@ impl<'a> ControlThread<'a> {
         let replaced = std::mem::replace(&mut self.generation, generation.clone());
         self.retired.keep(replaced);
         self.settle_terminal();
-        self.settle_stapling();
+        self.settle_threads();
         if self.crew.is_draining() {
             let drained = std::mem::take(&mut self.crew);
             self.leaving.push(drained);
@@ -475,6 +477,7 @@ impl<'a> ControlThread<'a> {
         self.retired.keep_logs(closed);
         self.settle_terminal();
         self.shared.tls.stapling.log_to(ControlLog::new(&self.config, &logs));
+        self.shared.geo.log_to(ControlLog::new(&self.config, &logs));
         self.disk_writer.log_to(ControlLog::new(&self.config, &logs));
         self.every_crew(|crew| crew.post_all(|| Mail::Reopen(logs.clone())));
     }

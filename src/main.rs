@@ -11,6 +11,7 @@ mod control_log;
 mod demo;
 mod disk_writer_thread;
 mod early_log;
+mod geo_databases;
 mod invocation;
 mod messages;
 mod php;

@@ -16,7 +16,7 @@ use std::time::Duration;
 use bolide_conf::model::{LogLevel, TlsConf};
 use bolide_tls::{LoadedCertificate, OcspQuestion, Staple};
 
-use crate::account::PurgeAccount;
+use crate::account::{PurgeAccount, give_up_rights};
 use crate::control_log::ControlLog;
 use crate::tls_setup::openssl_words;
 
@@ -230,12 +230,6 @@ impl Stapling {
             }
         }
     }
-}
-
-fn give_up_rights(account: Option<PurgeAccount>) -> Result<(), String> {
-    let Some((user, uid, gid)) = account else { return Ok(()) };
-    let failed = |error: std::io::Error| format!("setuid({uid}) failed ({error})");
-    bolide_io::process::become_user(&user, uid, gid).map_err(failed)
 }
 
 impl Shared {

@@ -35,6 +35,7 @@ mod filters;
 mod framing;
 mod fresh_files;
 mod geo;
+mod geoip;
 mod h1;
 mod h2;
 mod h3;

@@ -560,10 +560,10 @@ fn modules_whose_work_is_built_in_are_loaded_and_others_are_not() {
              built in, and no file is loaded in DIR/m.conf:1",
         ),
         (
-            "load_module modules/ngx_stream_module.so; load_module modules/ngx_http_geoip2_module.so;
+            "load_module modules/ngx_stream_module.so; load_module modules/ngx_http_lua_module.so;
              events {}",
             0,
-            "[notice] module \"ngx_http_geoip2_module\" is not available: its directives and \
+            "[notice] module \"ngx_http_lua_module\" is not available: its directives and \
              variables are unknown in DIR/m.conf:1",
         ),
         (

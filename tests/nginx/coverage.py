@@ -19,7 +19,7 @@ TOKEN = re.compile(
     r"\s+|#[^\n]*|(\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*')|([;{}])|((?:\$\{|\\.|[^\s;{}])+)", re.S
 )
 # Blocks whose lines are no directives.
-TABLES = {"types", "map", "geo", "split_clients", "charset_map"}
+TABLES = {"types", "map", "geo", "geoip2", "split_clients", "charset_map"}
 LEVELS = {
     "http": 1,
     "server": 2,

@@ -62,3 +62,7 @@ pub const STOP_MS: u64 = 4000;
 pub const CLIENT_CHAIN_MAX: usize = 32;
 /// Bytes of a client's own certificate; variables hold several forms of it.
 pub const CLIENT_CERT_SIZE_MAX: usize = 16 * 1024;
+/// Words of a path into a database of addresses (`geoip2`).
+pub const GEO_PATH_MAX: usize = 16;
+/// Numbers among them, each of which may be an index or a key.
+pub const GEO_NUMBERS_MAX: usize = 4;

@@ -26,6 +26,7 @@ mod files;
 mod filters;
 mod geo;
 mod geo_ranges;
+mod geoip;
 mod gzip;
 mod headers;
 mod http2;
@@ -72,6 +73,7 @@ mod zstd;
 pub use modules::configure_arguments;
 pub use peer::{PeerAddressText, cut as cut_address};
 
+pub(crate) use geoip::is_classic as is_classic_geo;
 pub(crate) use log::combined;
 
 /// Makes the list of the tables, each with the name of its file.
@@ -92,6 +94,7 @@ families![
     rewrite::TABLE,
     map::TABLE,
     geo::TABLE,
+    geoip::TABLE,
     split_clients::TABLE,
     access::TABLE,
     real_ip::TABLE,

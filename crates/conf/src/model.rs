@@ -16,6 +16,7 @@ pub mod compress;
 pub mod derived;
 pub mod edits;
 pub mod filters;
+pub mod geoip;
 pub mod limits;
 pub mod listen;
 pub mod location;
@@ -51,6 +52,7 @@ pub use compress::{Brotli, Gzip, GzipProxied, Precompressed, TypeSet, Zstd};
 pub use derived::{Definition, Geo, MapConf, MapKey, SplitClients};
 pub use edits::{HeaderEdit, HeaderEditMode, HeaderEdits};
 pub use filters::{Addition, Filters, Ssi, Substitution};
+pub use geoip::{ClassicGeo, GeoIp, GeoIpFile, GeoIpMetadata, GeoIpProxies, GeoIpValue, GeoIpVar};
 pub use limits::{
     ConnLimit, LimitKind, LimitRules, LimitTerms, LimitZone, LimitZoneId, RequestLimit,
 };
@@ -228,6 +230,8 @@ pub struct Http {
     pub bases: PathBases,
     /// `charset_map`, and the names of charsets.
     pub charsets: Charsets,
+    /// Databases of addresses.
+    pub geoip: GeoIp,
 }
 
 /// Variables whose values come from the kernel.

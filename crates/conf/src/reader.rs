@@ -21,8 +21,8 @@ use crate::drafts::{
 };
 use crate::findings::DiagnosticLog;
 use crate::model::{
-    AddHeader, CacheSettings, CacheZone, Charsets, Config, Definition, Events, Except, Handler,
-    Http, LimitZone, Listen, ListenAddress, ListenTransport, LocationConf, LocationId,
+    AddHeader, CacheSettings, CacheZone, Charsets, Config, Definition, Events, Except, GeoIp,
+    Handler, Http, LimitZone, Listen, ListenAddress, ListenTransport, LocationConf, LocationId,
     LocationSettings, LogBuffer, LogFormat, LogLevel, Looks, Main, Matcher, OriginSettings,
     PageStore, PathBases, PhpPool, RewriteOp, ServerConf, ServerId, ServerName, ServerSettings,
     SourcePlace, TryFiles, Upstream, UpstreamId, WrittenLocation,
@@ -309,6 +309,7 @@ pub(crate) struct HttpDraft {
     /// Which variables that need a system call are used.
     pub(crate) looks: Looks,
     pub(crate) charsets: Charsets,
+    pub(crate) geoip: GeoIp,
     /// The directives of the block itself.
     pub(crate) written: Vec<WrittenLocation>,
     /// Sizes of shared memory zones by name; 0 while none was written.
@@ -705,6 +706,7 @@ impl ConfReader {
             looks: draft.looks,
             bases,
             charsets: draft.charsets,
+            geoip: draft.geoip,
         });
         Some(Config { main: self.main, events: self.events, http })
     }

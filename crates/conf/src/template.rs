@@ -100,7 +100,13 @@ impl ConfReader {
                 self.note_look(&var);
                 Ok(var)
             }
-            None => self.intern(name).map(Var::Named),
+            None => {
+                let id = self.intern(name)?;
+                if crate::directives::is_classic_geo(&name.to_ascii_lowercase()) {
+                    self.http.defined.insert(id);
+                }
+                Ok(Var::Named(id))
+            }
         }
     }
 

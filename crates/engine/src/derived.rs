@@ -1,5 +1,5 @@
 //! Variables that the configuration defines, evaluated when they are read: `map`, `geo`,
-//! `split_clients`, and what `set` and captures assigned.
+//! `geoip2`, `split_clients`, and what `set` and captures assigned.
 //!
 //! A value is kept until the request ends, unless the map is `volatile`.
 
@@ -12,6 +12,8 @@ use crate::request::RequestNote;
 use crate::vars::{VariableScope, VariableValue};
 
 mod addressed;
+mod countries;
+mod databases;
 mod definition;
 
 pub(crate) use definition::{CompiledMap, Derived};
@@ -82,6 +84,7 @@ impl VariableScope<'_> {
         }
         self.request.depth.set(depth + 1);
         let start = out.len();
+        let mut value = VariableValue::Yes;
         let keeps = match derived {
             Derived::Captured | Derived::Assigned => false,
             Derived::Map(map) => {
@@ -96,13 +99,17 @@ impl VariableScope<'_> {
                 self.split(split, out);
                 true
             }
+            Derived::GeoIp(geo) => {
+                value = geo.write(self, out);
+                value == VariableValue::Yes
+            }
         };
         debug_assert_eq!(self.request.depth.get(), depth + 1, "what is evaluated inside is over");
         self.request.depth.set(depth);
         if keeps {
             self.request.captures.borrow_mut().assign(slot, &out[start..]);
         }
-        VariableValue::Yes
+        value
     }
 
     fn look_up(&self, map: &CompiledMap, out: &mut Vec<u8>) {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use bolide_conf::model;
 use bolide_conf::model::{Config, Http, ListenId, LocationSettings, Looks};
+use bolide_geoip::LiveGeoDatabase;
 
 use crate::caching::{CacheNamespaces, Caching};
 use crate::captures::Captures;
@@ -19,6 +20,7 @@ use crate::phase::rewrite::Op;
 use crate::route::{LocationIndex, Precontent, RouteLevel};
 
 mod compile;
+mod databases;
 mod shared;
 
 pub use shared::SiteRef;
@@ -46,6 +48,8 @@ pub struct Site {
     kept: Option<CacheNamespaces>,
     /// Where requests are counted.
     limit_zones: Vec<Arc<Zone>>,
+    /// Databases of addresses, in the order of the configuration.
+    geo_databases: Vec<Arc<LiveGeoDatabase>>,
     serial: u64,
 }
 

@@ -15,6 +15,7 @@ pub mod curl;
 pub mod h1;
 pub mod load;
 pub mod mariadb;
+pub mod mmdb;
 pub mod names;
 pub mod origin;
 pub mod php;

@@ -17,11 +17,12 @@ const TABLE: &[(&str, &[&str])] = &[
     ("tls", &["base"]),
     ("quic", &["base"]),
     ("resolver", &["base"]),
+    ("geoip", &["base"]),
     ("conf", &["base", "http"]),
     ("files", &["base", "http"]),
     ("upstream", &["base", "http", "wire", "conf"]),
     ("cache", &["base", "http", "esi"]),
-    ("engine", &["base", "http", "conf", "files", "upstream", "esi", "ssi", "cache"]),
+    ("engine", &["base", "http", "conf", "files", "upstream", "esi", "ssi", "cache", "geoip"]),
     (
         "worker",
         &[

@@ -18,10 +18,11 @@ from ..program import Program
 from .odd_texts import ODD, Files
 
 SHARE = 32
-# Pages about what nginx does not have.
+# Pages about what the nginx that is compared does not have.
 OWN = (
     "README",
     "brotli",
+    "geoip",
     "more_headers",
     "page_cache",
     "page_litespeed",

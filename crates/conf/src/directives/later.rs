@@ -13,10 +13,6 @@ const NAMES: &[(&str, &[&str])] = &[
     ("http_degradation", &["degradation", "degrade"]),
     ("http_fastcgi", &["fastcgi_store", "fastcgi_store_access"]),
     (
-        "http_geoip",
-        &["geoip_city", "geoip_country", "geoip_org", "geoip_proxy", "geoip_proxy_recursive"],
-    ),
-    (
         "http_grpc",
         &[
             "grpc_bind",

@@ -74,6 +74,7 @@ const LOADED: &[(&str, &str)] = &[
     ("http_zstd_filter_module", "zstd"),
     ("http_zstd_static_module", "zstd_static"),
     ("http_cache_purge_module", "fastcgi_cache_purge"),
+    ("http_geoip2_module", "geoip2"),
 ];
 
 /// Further module files of nginx and of Debian's packages, without `ngx_` and `.so`. A package
@@ -84,7 +85,6 @@ const ELSEWHERE: &[&str] = &[
     "http_dav_ext_module",
     "http_echo_module",
     "http_fancyindex_module",
-    "http_geoip2_module",
     "http_headers_more_filter_module",
     "http_js_module",
     "http_lua_module",

@@ -1,6 +1,8 @@
-//! Variables that the configuration itself defines: `map`, `geo`, `split_clients`, `set`.
+//! Variables that the configuration itself defines: `map`, `geo`, `geoip2`, `split_clients`,
+//! `set`.
 
 use super::Who;
+use super::geoip::GeoIpVar;
 use super::spans::Spans;
 use crate::regex::Regex;
 use crate::vars::Template;
@@ -19,6 +21,8 @@ pub enum Definition {
     Geo(Box<Geo>),
     /// `split_clients`
     Split(Box<SplitClients>),
+    /// A variable from a database of addresses.
+    GeoIp(Box<GeoIpVar>),
 }
 
 /// A `map`.

@@ -3,6 +3,7 @@
 use bolide_conf::model::{Definition, Geo, Http, MapKey, SplitClients};
 use bolide_conf::vars::Template;
 
+use super::databases::GeoIpDerived;
 use crate::captures::CapturePattern;
 use crate::keys::VariableKeys;
 use crate::patterns::{Patterns, Sieves};
@@ -15,6 +16,7 @@ pub(crate) enum Derived {
     Map(Box<CompiledMap>),
     Geo(Box<Geo>),
     Split(Box<SplitClients>),
+    GeoIp(Box<GeoIpDerived>),
 }
 
 /// A `map`.
@@ -33,15 +35,18 @@ impl Derived {
     /// Compiles all definitions of a configuration.
     pub(crate) fn all(http: &Http, sieves: &mut Sieves) -> Vec<Self> {
         let definitions = http.definitions.iter();
-        definitions.map(|definition| Self::new(definition, &http.named, sieves)).collect()
+        definitions.map(|definition| Self::new(definition, http, sieves)).collect()
     }
 
-    fn new(definition: &Definition, names: &[String], sieves: &mut Sieves) -> Self {
+    fn new(definition: &Definition, http: &Http, sieves: &mut Sieves) -> Self {
         let Definition::Map(map) = definition else {
             return match definition {
                 Definition::Assigned => Self::Assigned,
                 Definition::Geo(geo) => Self::Geo(geo.clone()),
                 Definition::Split(split) => Self::Split(split.clone()),
+                Definition::GeoIp(geo) => {
+                    Self::GeoIp(Box::new(GeoIpDerived::new(geo, &http.geoip)))
+                }
                 _ => Self::Captured,
             };
         };
@@ -50,7 +55,7 @@ impl Derived {
         for (index, (key, _)) in map.rows.iter().enumerate() {
             match key {
                 MapKey::Regex(regex) => {
-                    regexes.push(CapturePattern::new(regex, names), index as u32);
+                    regexes.push(CapturePattern::new(regex, &http.named), index as u32);
                 }
                 key => keys.add(key, index as u32),
             }

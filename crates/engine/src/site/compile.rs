@@ -77,6 +77,7 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         manners_vary,
         kept: None,
         limit_zones,
+        geo_databases: Vec::new(),
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
     }
 }
