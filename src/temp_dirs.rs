@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::path::Path;
 
-use bolide_conf::model::{Config, Handler};
+use bolide_conf::model::{Config, Handler, LocationConf};
 
 /// Makes missing directories. `owner` is the workers' account, where it is another than ours.
 ///
@@ -17,7 +17,10 @@ pub(crate) fn make(config: &Config, owner: Option<(u32, u32)>) -> Result<(), Str
     for path in &http.temp_paths {
         one(path, owner)?;
     }
-    let passing = http.locations.iter().filter(|at| matches!(at.handler, Handler::Pass(_)));
+    let writes = |at: &&LocationConf| {
+        matches!(at.handler, Handler::Pass(_)) || !at.settings.dav.methods.is_empty()
+    };
+    let passing = http.locations.iter().filter(writes);
     let mut implied: HashSet<&Path> = HashSet::new();
     for location in passing {
         implied.insert(&**location.settings.client_body_temp_path.path);

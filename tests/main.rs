@@ -26,6 +26,7 @@ mod client_cert;
 mod compare;
 mod compression;
 mod config;
+mod dav;
 mod docs_examples;
 mod error_log;
 mod errors;

@@ -66,7 +66,8 @@ impl Crew {
             Some((user, uid, gid)) => bolide_io::process::become_user(&user, uid, gid),
             None => Ok(()),
         };
-        let jobs = Jobs::start(crew.posts.clone(), give_up_rights).map_err(failed)?;
+        let io = Epoll::new().map_err(failed)?;
+        let jobs = Jobs::start(crew.posts.clone(), io, give_up_rights).map_err(failed)?;
         let epoch = bolide_quic::QuicClock::starting_at(bolide_io::process::epoch());
         log.write(LogLevel::Notice, "start worker processes");
         for (number, inbox) in (0_u16..).zip(inboxes) {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use crate::model::tls::{Protocols, SessionCache, VerifyClient};
 use crate::model::{
     AccessLog, AccessTarget, Autoindex, AutoindexFormat, BodyFiles, Brotli, CacheSettings, Charset,
-    CharsetOf, CpuAffinity, DocumentRoot, ErrorLog, Events, Expires, ExpiresRule, Gzip,
-    GzipProxied, Http2, Http3, IfModifiedSince, IgnoreHeaders, KeepaliveDisable, LimitRules,
+    CharsetOf, CpuAffinity, DavSettings, DocumentRoot, ErrorLog, Events, Expires, ExpiresRule,
+    Gzip, GzipProxied, Http2, Http3, IfModifiedSince, IgnoreHeaders, KeepaliveDisable, LimitRules,
     LimitTerms, LingeringClose, ListInherit, LocationSettings, LogLevel, LogTargetConf, Main,
     Mapping, NextUpstream, OpenFileCache, OriginSettings, Precompressed, Satisfy, ServerSettings,
     ServerTokens, SymlinksConf, TempPath, TlsConf, TypeSet, TypesMap, Watchdog, Workers, Zstd,
@@ -117,6 +117,7 @@ pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
             path: Arc::new(options.prefix.join("client_body_temp")),
             levels: Vec::new(),
         }),
+        dav: DavSettings::default(),
         client_body_in_file_only: BodyFiles::Unnamed,
         lingering_close: LingeringClose::On,
         lingering_time: Duration::from_secs(30),

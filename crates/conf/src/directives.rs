@@ -19,6 +19,7 @@ mod cache;
 mod cache_zone;
 mod charset;
 mod core;
+mod dav;
 mod errors;
 mod events;
 mod fastcgi;
@@ -107,6 +108,7 @@ families![
     secure_link::TABLE,
     files::TABLE,
     body::TABLE,
+    dav::TABLE,
     types::TABLE,
     errors::TABLE,
     post_action::TABLE,

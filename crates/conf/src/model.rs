@@ -33,6 +33,7 @@ pub mod spans;
 pub mod tls;
 pub mod upstream;
 pub mod user_id;
+pub mod written;
 
 pub use access::{
     AccessRule, AccessVerdict, AuthRequest, Network, RealIp, RealIpHeader, Referers, SecureLink,
@@ -94,6 +95,7 @@ pub use upstream::{
     UpstreamServer,
 };
 pub use user_id::{UserId, UserIdExpires, UserIdFlags, UserIdMode};
+pub use written::{DavMethod, DavMethods, DavSettings, FileAccess};
 
 /// A whole configuration.
 #[derive(Clone, Debug)]

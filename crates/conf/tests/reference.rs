@@ -258,7 +258,8 @@ fn words_in_capitals_are_explained() {
     assert!(strange.is_empty(), "{strange:#?}");
 }
 
-const METHODS: [&str; 4] = ["GET", "HEAD", "POST", "DEFAULT"];
+const METHODS: [&str; 9] =
+    ["GET", "HEAD", "POST", "PUT", "DELETE", "MKCOL", "COPY", "MOVE", "DEFAULT"];
 
 /// The meaning of a configuration without its text: values to compare, and the rest as debug
 /// output.

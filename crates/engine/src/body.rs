@@ -12,7 +12,7 @@
 
 mod room;
 
-use bolide_base::{Retain, Spool, SpoolLimits};
+use bolide_base::{FileRef, Retain, Spool, SpoolLimits};
 use bolide_http::RequestBody;
 use bytes::Bytes;
 
@@ -236,6 +236,15 @@ impl RequestUpload {
     /// Where the file of the body is, if it has a name.
     pub(crate) fn file_name(&self) -> Option<&[u8]> {
         self.named.as_ref().map(|named| &*named.path).filter(|path| !path.is_empty())
+    }
+
+    /// Gives away the file of the whole body, if that has a name: it does not go with the request
+    /// any more.
+    pub(crate) fn hand_over(&mut self) -> Option<(Box<[u8]>, FileRef)> {
+        let file = self.spool.as_ref()?.file()?.clone();
+        debug_assert!(self.is_complete, "the file of a body is whole before it is given away");
+        let named = self.named.take_if(|named| !named.path.is_empty())?;
+        Some((named.path, file))
     }
 
     /// The file that goes with the request, when that ends.

@@ -1,10 +1,11 @@
-//! What answers a request: files, `return`, listings, error pages, origins.
+//! What answers a request: files, `return`, listings, error pages, origins, changes of files.
 
 pub(crate) mod admin;
 pub(crate) mod allow;
 pub(crate) mod bind;
 pub(crate) mod climbs;
 pub(crate) mod confine;
+pub(crate) mod dav;
 pub(crate) mod early_hints;
 pub(crate) mod error;
 pub(crate) mod esi;

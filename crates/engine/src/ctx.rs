@@ -12,6 +12,7 @@ use crate::answer::Answer;
 use crate::caching::Recalled;
 use crate::caching::fill::Fill;
 use crate::counters::RequestTallies;
+use crate::file_change::{FileChange, FileOutcome};
 use crate::log::Logs;
 use crate::password::PasswordCheck;
 use crate::request::Request;
@@ -55,6 +56,8 @@ pub enum Wake {
     Fragment,
     /// What the disk had for `Effect::Recall`.
     Recalled(Box<Recalled>),
+    /// What came of `Effect::ChangeFiles`.
+    FilesChanged(Box<FileOutcome>),
     /// Nothing can be sent any more.
     ClientGone,
     /// The client took nothing for too long and is sent away; that is logged already.
@@ -177,6 +180,8 @@ pub enum StepEffect {
     WantBody(u32),
     /// So many bytes of request body were taken; give their room back.
     BodyConsumed(usize),
+    /// Change files, wake with `FilesChanged`.
+    ChangeFiles(Box<FileChange>),
     /// Write what `Exchange::spool` holds too much of to a file there; wake with `Spooled` when
     /// nothing is left to write.
     Spool(SpoolPlace),

@@ -7,6 +7,7 @@
 //!     Probing(step)                 Probed                      the same step
 //!     Compressing(step)             Compressed                  the same step
 //!     Checking(step)                PasswordChecked             the same step
+//!     Changing                      FilesChanged                the response
 //!     Delaying                      Deadline                    access
 //!     AwaitingAuth                  Fragment                    access, or 444
 //!     Collecting(step)              Body, BodyEnd, Spooled      the next step
@@ -65,6 +66,8 @@ enum ExchangeState {
     Compressing(RequestStep),
     /// A password is being checked; then this step is made again.
     Checking(RequestStep),
+    /// Files are being changed.
+    Changing,
     /// The request or its refusal is held back.
     Delaying,
     /// The request body is on its way; then this step is made.

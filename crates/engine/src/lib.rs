@@ -18,6 +18,7 @@ mod delivery;
 mod derived;
 mod exchange;
 pub mod explain;
+mod file_change;
 mod filter;
 mod forwarded;
 pub mod fuzz;
@@ -55,6 +56,9 @@ pub use exchange::child::SubrequestChild;
 pub use exchange::parent::SubrequestParent;
 pub use exchange::response_body::ResponseBody;
 pub use exchange::{Exchange, Rate};
+pub use file_change::{
+    DavDepth, FileChange, FileChangeKind, FileOutcome, FilePlacement, FileTransfer,
+};
 pub use limit::{LimitHold, Zones};
 pub use log::{Batch, Due, LogId, LogTarget, Logs, VariableFile, datagrams};
 pub use password::PasswordCheck;

@@ -195,12 +195,28 @@ impl Io for Epoll {
         sys::write_at(file.raw(), offset, bytes)
     }
 
-    fn create(&mut self, path: &[u8]) -> Result<FileRef, FileFailure> {
-        sys::create(path)
+    fn create(&mut self, path: &[u8], mode: u32) -> Result<FileRef, FileFailure> {
+        sys::create(path, mode)
     }
 
-    fn make_directory(&mut self, path: &[u8]) -> Result<(), FileFailure> {
-        sys::make_directory(path)
+    fn make_directory(&mut self, path: &[u8], mode: u32) -> Result<(), FileFailure> {
+        sys::make_directory(path, mode)
+    }
+
+    fn stat_link(&mut self, path: &[u8]) -> Result<Stat, FileFailure> {
+        sys::stat_link(path)
+    }
+
+    fn remove_directory(&mut self, path: &[u8]) -> Result<(), FileFailure> {
+        sys::remove_directory(path)
+    }
+
+    fn set_access(&mut self, file: &FileRef, mode: u32) -> Result<(), FileFailure> {
+        sys::set_access(file.raw(), mode)
+    }
+
+    fn set_modified(&mut self, path: &[u8], seconds: i64) -> Result<(), FileFailure> {
+        sys::set_modified(path, seconds)
     }
 
     fn rename(&mut self, from: &[u8], to: &[u8]) -> Result<(), FileFailure> {

@@ -112,18 +112,43 @@ pub trait Io {
     /// The kernel's error.
     fn write_at(&mut self, file: &FileRef, offset: u64, bytes: &[u8])
     -> Result<usize, FileFailure>;
-    /// A new file under an unused name, with read and write access for its owner only.
+    /// A new file under an unused name, with these permission bits as far as the process's mask
+    /// allows.
     ///
     /// # Errors
     ///
     /// The kernel's error.
-    fn create(&mut self, path: &[u8]) -> Result<FileRef, FileFailure>;
-    /// A new directory for its owner only; its parent must exist.
+    fn create(&mut self, path: &[u8], mode: u32) -> Result<FileRef, FileFailure>;
+    /// A new directory with such permission bits; its parent must exist.
     ///
     /// # Errors
     ///
     /// The kernel's error.
-    fn make_directory(&mut self, path: &[u8]) -> Result<(), FileFailure>;
+    fn make_directory(&mut self, path: &[u8], mode: u32) -> Result<(), FileFailure>;
+    /// Attributes of what a path names; a symbolic link is not followed.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn stat_link(&mut self, path: &[u8]) -> Result<Stat, FileFailure>;
+    /// Removes an empty directory.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn remove_directory(&mut self, path: &[u8]) -> Result<(), FileFailure>;
+    /// Sets the permission bits of an open file.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn set_access(&mut self, file: &FileRef, mode: u32) -> Result<(), FileFailure>;
+    /// Sets the modification time, seconds since 1970; a symbolic link is not followed.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn set_modified(&mut self, path: &[u8], seconds: i64) -> Result<(), FileFailure>;
     /// Renames a file in one step; an existing file of the new name is replaced.
     ///
     /// # Errors

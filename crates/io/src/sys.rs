@@ -16,7 +16,7 @@ pub(crate) use child::{
 pub(crate) use epoll::{EpollEvents, EpollFd, event_fd};
 pub(crate) use file::{
     create_temp, list, open, open_append, read, read_at, read_small, send_file, standard_error,
-    stat_fd, write, write_at, write_unwaiting,
+    stat_fd, stat_link, write, write_at, write_unwaiting,
 };
 pub(crate) use inotify::Inotify;
 pub(crate) use process::{
@@ -33,7 +33,7 @@ pub(crate) use socket::{
 };
 pub(crate) use store::{
     append_journal, create, entries, free_bytes, lock_exclusive, lock_shared, make_directory,
-    open_journal, rename, sync, take_entries, unlink,
+    open_journal, remove_directory, rename, set_access, set_modified, sync, take_entries, unlink,
 };
 pub(crate) use trusted::{
     make_owned_directory, open_trusted, rename_trusted, replace_small, unlink_trusted,

@@ -534,7 +534,7 @@ impl Io for SimIo {
         Ok(n)
     }
 
-    fn create(&mut self, path: &[u8]) -> Result<FileRef, FileFailure> {
+    fn create(&mut self, path: &[u8], _mode: u32) -> Result<FileRef, FileFailure> {
         self.fails(DoorCall::Create, "open")?;
         let copy = self.anchor.copy().map_err(|_| failure(EMFILE, "open"))?;
         let mut kernel = self.call();
@@ -554,7 +554,7 @@ impl Io for SimIo {
         kernel.disk.create(&path, FileRef::new(copy), nanos).ok_or(failure(EEXIST, "open"))
     }
 
-    fn make_directory(&mut self, path: &[u8]) -> Result<(), FileFailure> {
+    fn make_directory(&mut self, path: &[u8], _mode: u32) -> Result<(), FileFailure> {
         self.fails(DoorCall::MakeDirectory, "mkdir")?;
         let mut kernel = self.call();
         let path = String::from_utf8_lossy(path);
@@ -567,6 +567,26 @@ impl Io for SimIo {
             return Err(failure(EEXIST, "mkdir"));
         }
         kernel.disk.make_directory(&path);
+        Ok(())
+    }
+
+    fn stat_link(&mut self, path: &[u8]) -> Result<Stat, FileFailure> {
+        let kernel = self.call();
+        kernel.disk.stat(&String::from_utf8_lossy(path)).ok_or(failure(ENOENT, "lstat"))
+    }
+
+    fn remove_directory(&mut self, path: &[u8]) -> Result<(), FileFailure> {
+        let mut kernel = self.call();
+        let path = String::from_utf8_lossy(path);
+        kernel.tell(|| format!("rmdir {path}"));
+        if kernel.disk.remove_directory(&path) { Ok(()) } else { Err(failure(ENOENT, "rmdir")) }
+    }
+
+    fn set_access(&mut self, _file: &FileRef, _mode: u32) -> Result<(), FileFailure> {
+        Ok(())
+    }
+
+    fn set_modified(&mut self, _path: &[u8], _seconds: i64) -> Result<(), FileFailure> {
         Ok(())
     }
 

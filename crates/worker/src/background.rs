@@ -1,4 +1,4 @@
-//! What a background thread computes for exchanges and for the store, and who waits for it.
+//! What a background thread does for exchanges and for the store, and who waits for it.
 //!
 //! Owns the tickets. What is short, or finds the thread's queue full, is computed in the turn.
 
@@ -7,18 +7,23 @@ use std::sync::Arc;
 
 use bolide_base::SlabKey;
 use bolide_cache::Object;
-use bolide_engine::{PasswordCheck, Wake};
+use bolide_engine::{FileChange, PasswordCheck, Wake};
 use bolide_files::{CompressJob, FileTable, VariantKey};
 use bolide_http::negotiate::Coding;
+use bolide_io::Io;
 use bytes::Bytes;
 
 use crate::exchange_table::ActiveExchange;
+use crate::file_work::FileWork;
 use crate::jobs::{FinishedJob, Job, Jobs, Output, Task};
 use crate::kept_answers::KeptAnswers;
 use crate::verified::{Fingerprint, Verified};
 
 /// Files up to this many bytes are compressed in the turn: a thread would answer later.
 const COMPRESS_AT_ONCE: usize = 16 * 1024;
+
+/// Steps of a change of files in the turn: what is short needs no thread.
+const STEPS_AT_ONCE: usize = 16;
 
 /// Jobs of one worker.
 #[derive(Debug)]
@@ -30,6 +35,8 @@ pub(crate) struct Background {
     /// Which exchange waits for which password to be checked, by ticket.
     checking: HashMap<u64, (SlabKey<ActiveExchange>, Fingerprint)>,
     verified: Verified,
+    /// Which exchange waits for which change of files, by ticket.
+    changing: HashMap<u64, SlabKey<ActiveExchange>>,
     /// Orders to compress, by ticket.
     compressing: HashMap<u64, (SlabKey<ActiveExchange>, CompressJob)>,
     /// Kept answers that are compressed, by ticket.
@@ -45,24 +52,24 @@ impl Background {
             next: 0,
             checking: HashMap::new(),
             verified: Verified::new(secret),
+            changing: HashMap::new(),
             compressing: HashMap::new(),
             coding: HashMap::new(),
         }
     }
 
-    /// Has a task computed; its ticket, or none if the thread has too much to do.
-    fn submit(&mut self, task: Task) -> Option<u64> {
+    /// Has a task done; its ticket, or the task if the thread has too much to do.
+    fn submit(&mut self, task: Task) -> Result<u64, Task> {
         let ticket = self.next;
         debug_assert!(!self.is_pending(ticket), "no two jobs have one ticket");
-        if !self.jobs.submit(Job { worker: self.worker, ticket, task }) {
-            return None;
-        }
+        self.jobs.submit(Job { worker: self.worker, ticket, task }).map_err(|job| job.task)?;
         self.next += 1;
-        Some(ticket)
+        Ok(ticket)
     }
 
     fn is_pending(&self, ticket: u64) -> bool {
         self.checking.contains_key(&ticket)
+            || self.changing.contains_key(&ticket)
             || self.compressing.contains_key(&ticket)
             || self.coding.contains_key(&ticket)
     }
@@ -75,7 +82,7 @@ impl Background {
         files: &mut FileTable,
     ) -> Option<Wake> {
         if job.data().len() > COMPRESS_AT_ONCE
-            && let Some(ticket) = self.submit(Task::Compress(job.key(), job.data().clone()))
+            && let Ok(ticket) = self.submit(Task::Compress(job.key(), job.data().clone()))
         {
             self.compressing.insert(ticket, (key, job));
             return None;
@@ -95,8 +102,8 @@ impl Background {
         });
         debug_assert!(data.len() as u64 == object.body_len(), "an object is compressed whole");
         match self.submit(Task::Compress(key, data)) {
-            Some(ticket) => drop(self.coding.insert(ticket, (object, key.coding))),
-            None => object.unclaim_variant(key.coding),
+            Ok(ticket) => drop(self.coding.insert(ticket, (object, key.coding))),
+            Err(_) => object.unclaim_variant(key.coding),
         }
     }
 
@@ -111,12 +118,33 @@ impl Background {
             if self.verified.knows(&fingerprint) {
                 return Some(Wake::PasswordChecked(true));
             }
-            if let Some(ticket) = self.submit(Task::Check(check.clone())) {
+            if let Ok(ticket) = self.submit(Task::Check(check.clone())) {
                 self.checking.insert(ticket, (key, fingerprint));
                 return None;
             }
         }
         Some(Wake::PasswordChecked(check.run()))
+    }
+
+    /// Changes files for an exchange: at once if that is short; the wake that it leads to then.
+    pub(crate) fn change_files(
+        &mut self,
+        key: SlabKey<ActiveExchange>,
+        change: FileChange,
+        io: &mut impl Io,
+    ) -> Option<Wake> {
+        let mut work = Box::new(FileWork::new(change));
+        if let Some(outcome) = work.go_on(io, STEPS_AT_ONCE) {
+            return Some(Wake::FilesChanged(Box::new(outcome)));
+        }
+        match self.submit(Task::Change(work)) {
+            Ok(ticket) => drop(self.changing.insert(ticket, key)),
+            Err(Task::Change(work)) => {
+                return Some(Wake::FilesChanged(Box::new(work.give_up(io))));
+            }
+            Err(Task::Compress(..) | Task::Check(_)) => {}
+        }
+        None
     }
 
     /// Keeps what a background job made; which exchange waits for it.
@@ -136,6 +164,10 @@ impl Background {
                 let (key, job) = self.compressing.remove(&finished.ticket)?;
                 files.finish_job(&job, output);
                 Some((key, Wake::Compressed))
+            }
+            Output::Changed(outcome) => {
+                let key = self.changing.remove(&finished.ticket)?;
+                Some((key, Wake::FilesChanged(Box::new(outcome))))
             }
             Output::Checked(is_right) => {
                 let (key, fingerprint) = self.checking.remove(&finished.ticket)?;

@@ -35,6 +35,9 @@ impl<I: Io> Requests<I> {
                 return self.background.compress(key, *job, &mut self.env.files);
             }
             StepEffect::CheckPassword(check) => return self.background.check_password(key, &check),
+            StepEffect::ChangeFiles(change) => {
+                return self.background.change_files(key, *change, &mut self.env.io);
+            }
             StepEffect::Respond => return self.respond(key),
             StepEffect::Fragments => return self.start_fragments(key),
             StepEffect::Mirror(mirrored) => self.start_mirror(key, mirrored),

@@ -1,18 +1,22 @@
-//! Computations too long for a turn, done by threads of their own; results come by mail.
+//! What is too long for a turn, done by a thread of its own; results come by mail.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 
-use bolide_engine::PasswordCheck;
+use bolide_engine::{FileOutcome, PasswordCheck};
 use bolide_files::{EncodeError, VariantKey};
+use bolide_io::Io;
 use bytes::Bytes;
 
+use crate::file_work::FileWork;
 use crate::mail::{Mail, Post};
 
 /// Jobs that may wait; a worker that finds the queue full computes in its turn.
 const JOBS_MAX: usize = 256;
+/// Steps of a change of files before others have their turn.
+const STEPS: usize = 256;
 
-/// Something to compute.
+/// Something to do.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) worker: u16,
@@ -20,13 +24,15 @@ pub(crate) struct Job {
     pub(crate) task: Task,
 }
 
-/// What is computed.
+/// What is done.
 #[derive(Debug)]
 pub(crate) enum Task {
     /// A compressed form.
     Compress(VariantKey, Bytes),
     /// Whether a password is right.
     Check(PasswordCheck),
+    /// A change of files; the rest of one that is not done yet waits behind the others.
+    Change(Box<FileWork>),
 }
 
 /// What a task gave.
@@ -36,6 +42,8 @@ pub(crate) enum Output {
     Compressed(Result<Vec<u8>, EncodeError>),
     /// Whether the password is right.
     Checked(bool),
+    /// What came of the change.
+    Changed(FileOutcome),
 }
 
 /// What came of a job.
@@ -51,7 +59,7 @@ struct Queue {
     bell: Condvar,
 }
 
-/// The threads that compute, by their queue. Cheap to copy.
+/// The thread, by its queue. Cheap to copy.
 #[derive(Clone, Debug)]
 pub struct Jobs(Arc<Queue>);
 
@@ -64,6 +72,7 @@ impl Jobs {
     /// The system gives no thread, or `give_up_rights` failed.
     pub fn start(
         posts: Arc<Vec<Post>>,
+        mut io: impl Io + Send + 'static,
         give_up_rights: impl FnOnce() -> std::io::Result<()> + Send + 'static,
     ) -> std::io::Result<Self> {
         let jobs = Self::without_thread();
@@ -78,7 +87,9 @@ impl Jobs {
                 return;
             }
             loop {
-                compute(&queue.take(), &posts);
+                if let Some(rest) = compute(queue.take(), &posts, &mut io) {
+                    queue.put_back(rest);
+                }
             }
         };
         std::thread::Builder::new().name("jobs".to_owned()).spawn(body)?;
@@ -92,40 +103,59 @@ impl Jobs {
         Self(Arc::default())
     }
 
-    /// Does the oldest job and posts what came of it: to which worker, if there was a job.
-    pub fn compute_one(&self, posts: &[Post]) -> Option<u16> {
+    /// Does the oldest job, or a part of it, and posts what came of it: to which worker, if there
+    /// was a job.
+    pub fn compute_one(&self, posts: &[Post], io: &mut impl Io) -> Option<u16> {
         let job = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()?;
-        compute(&job, posts);
-        Some(job.worker)
+        let worker = job.worker;
+        if let Some(rest) = compute(job, posts, io) {
+            self.0.put_back(rest);
+        }
+        Some(worker)
     }
 
-    /// Queues a job; false when too many wait.
-    pub(crate) fn submit(&self, job: Job) -> bool {
+    /// Queues a job.
+    ///
+    /// # Errors
+    ///
+    /// Too many wait; the job comes back.
+    pub(crate) fn submit(&self, job: Job) -> Result<(), Job> {
         let mut waiting = self.0.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() >= JOBS_MAX {
-            return false;
+            return Err(job);
         }
         waiting.push_back(job);
         debug_assert!(waiting.len() <= JOBS_MAX, "no more jobs wait than may");
         self.0.bell.notify_one();
-        true
+        Ok(())
     }
 }
 
-fn compute(job: &Job, posts: &[Post]) {
-    let output = match &job.task {
+/// Does a job; gives back what is not done yet.
+fn compute(mut job: Job, posts: &[Post], io: &mut impl Io) -> Option<Job> {
+    let output = match &mut job.task {
         Task::Compress(key, data) => {
             Output::Compressed(bolide_files::compress(key.coding, key.level, data))
         }
         Task::Check(check) => Output::Checked(check.run()),
+        Task::Change(work) => match work.go_on(io, STEPS) {
+            Some(outcome) => Output::Changed(outcome),
+            None => return Some(job),
+        },
     };
     if let Some(post) = posts.get(usize::from(job.worker)) {
         // A box takes every result, however full it is.
         let _ = post.send(Mail::Finished(FinishedJob { ticket: job.ticket, output }));
     }
+    None
 }
 
 impl Queue {
+    /// The queue may be full: what was taken has its place.
+    fn put_back(&self, rest: Job) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push_back(rest);
+    }
+
     fn take(&self) -> Job {
         let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

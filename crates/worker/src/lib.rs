@@ -17,6 +17,7 @@ mod exchange_timers;
 mod exchanges;
 mod fetches;
 mod fetching;
+mod file_work;
 mod framing;
 mod generation;
 mod handshake_client;

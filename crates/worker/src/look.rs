@@ -22,14 +22,19 @@ fn open(
     stat_only: bool,
     content_max: u64,
 ) -> FileLookupDone<(Meta, Option<bolide_base::FileRef>, Option<Vec<u8>>)> {
-    let symlinks = match probe.policy.symlinks {
-        SymlinkPolicy::Follow => SymlinkRule::Follow,
-        SymlinkPolicy::Refuse { from } => SymlinkRule::Refuse { from },
-        SymlinkPolicy::RefuseForeign { from } => SymlinkRule::SameOwner { from },
-    };
+    let symlinks = symlink_rule(probe.policy.symlinks);
     let request = OpenRequest { path: &probe.path, symlinks, content_max, stat_only };
     let opened = io.open(&request)?;
     Ok((meta(&opened.stat), opened.file, opened.content))
+}
+
+/// The door's word for what `disable_symlinks` says.
+pub(crate) const fn symlink_rule(policy: SymlinkPolicy) -> SymlinkRule {
+    match policy {
+        SymlinkPolicy::Follow => SymlinkRule::Follow,
+        SymlinkPolicy::Refuse { from } => SymlinkRule::Refuse { from },
+        SymlinkPolicy::RefuseForeign { from } => SymlinkRule::SameOwner { from },
+    }
 }
 
 fn open_whole(io: &mut impl Io, probe: &Probe, content_max: u64) -> FileLookupDone<Probed> {

@@ -141,15 +141,15 @@ fn create(
         // Files that an earlier process left stand side by side; long steps lead beyond them.
         *last = last.wrapping_add(1 << (taken / 2).min(24));
         let (path, directories) = name(dir, *last);
-        let mut done = io.create(&path);
+        let mut done = io.create(&path, 0o600);
         if matches!(&done, Err(failure) if failure.errno == ENOENT) {
             for end in directories {
-                match io.make_directory(&path[..end]) {
+                match io.make_directory(&path[..end], 0o700) {
                     Err(failure) if failure.errno != EEXIST => return Err(failure),
                     _ => {}
                 }
             }
-            done = io.create(&path);
+            done = io.create(&path, 0o600);
         }
         match done {
             Ok(file) => return Ok((path.into(), file)),

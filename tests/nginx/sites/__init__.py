@@ -23,6 +23,7 @@ TABLES = (
     "charsets",
     "visitors",
     "mirrors",
+    "changes",
     "fastcgi",
     "groups",
     "zones",

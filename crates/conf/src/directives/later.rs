@@ -9,7 +9,6 @@ const NAMES: &[(&str, &[&str])] = &[
     ("devpoll", &["devpoll_changes", "devpoll_events"]),
     ("eventport", &["eventport_events"]),
     ("google_perftools", &["google_perftools_profiles"]),
-    ("http_dav", &["create_full_put_path", "dav_access", "dav_methods", "min_delete_depth"]),
     ("http_degradation", &["degradation", "degrade"]),
     ("http_fastcgi", &["fastcgi_store", "fastcgi_store_access"]),
     (

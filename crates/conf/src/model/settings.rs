@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use super::resolver::NameServers;
 use super::{
-    AccessLogs, AccessRule, AuthRequest, BodyFiles, Brotli, Browsers, CacheSettings, ErrorLog,
-    Filters, Gzip, HeaderEdits, LimitRules, LogFileCache, OriginSettings, RealIp, Referers,
-    SecureLink, TempPath, TypeSet, UserId, Zstd,
+    AccessLogs, AccessRule, AuthRequest, BodyFiles, Brotli, Browsers, CacheSettings, DavSettings,
+    ErrorLog, Filters, Gzip, HeaderEdits, LimitRules, LogFileCache, OriginSettings, RealIp,
+    Referers, SecureLink, TempPath, TypeSet, UserId, Zstd,
 };
 use crate::vars::Template;
 
@@ -146,6 +146,8 @@ pub struct LocationSettings {
     pub client_body_buffer_size: usize,
     /// `client_body_temp_path`
     pub client_body_temp_path: Arc<TempPath>,
+    /// `dav_*`, `create_full_put_path`, `min_delete_depth`
+    pub dav: DavSettings,
     /// `client_body_in_file_only`
     pub client_body_in_file_only: BodyFiles,
     /// `lingering_close`

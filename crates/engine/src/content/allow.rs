@@ -27,15 +27,19 @@ pub(crate) fn say_allowed(request: &Request, answer: &mut Answer, site: &Site) {
     }
     let head = request.head();
     let refused = std::str::from_utf8(&head.method_text).unwrap_or_default();
-    let is_left = |method: &&&str| match head.method {
+    let is_left = |method: &&str| match head.method {
         // What cannot be read cannot be asked about either.
-        Method::Get => !matches!(**method, "GET" | "HEAD"),
-        _ => **method != refused,
+        Method::Get => !matches!(*method, "GET" | "HEAD"),
+        _ => *method != refused,
     };
-    let left: Vec<&str> = allowed.methods().iter().filter(is_left).copied().collect();
+    let left: Vec<&str> = allowed.methods().into_iter().filter(is_left).collect();
     fields.push(Name::Allow, left.join(", ").as_bytes());
 }
 
 fn allowed_at(location: &CompiledLocation) -> Allowed {
-    if location.pass.is_some() { Allowed::All } else { Allowed::Reading }
+    if location.pass.is_some() {
+        Allowed::All
+    } else {
+        Allowed::Reading(location.settings.dav.methods)
+    }
 }

@@ -47,7 +47,12 @@ pub(crate) fn written_climbs(template: &Template) -> usize {
     climbs(&text)
 }
 
-fn strays(scope: &VariableScope<'_>, location: &CompiledLocation) -> bool {
+/// Whether the file of another path than the request's lies elsewhere.
+pub(crate) fn leads_out(
+    scope: &VariableScope<'_>,
+    location: &CompiledLocation,
+    uri: &[u8],
+) -> bool {
     let mut path = Vec::new();
     scope.push_root(location, &mut path);
     let root = climbs(&path);
@@ -55,8 +60,12 @@ fn strays(scope: &VariableScope<'_>, location: &CompiledLocation) -> bool {
         return true;
     }
     path.clear();
-    scope.push_path(location, &scope.request.uri, &mut path);
+    scope.push_path(location, uri, &mut path);
     climbs(&path) > root
+}
+
+fn strays(scope: &VariableScope<'_>, location: &CompiledLocation) -> bool {
+    leads_out(scope, location, &scope.request.uri)
 }
 
 /// Whether the request's file lies elsewhere than below the directory of its location. To be

@@ -16,6 +16,7 @@ use crate::caching::purge::purge_key;
 use crate::content::climbs::climbs;
 use crate::content::confine;
 use crate::content::confine::leaves_root;
+use crate::content::dav::dav_method;
 use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
@@ -191,6 +192,9 @@ impl Exchange {
             return next;
         }
         if !matches!(self.request.method, Method::Get | Method::Head | Method::Post) {
+            if dav_method(&self.request, location).is_some() {
+                return NextStep::Step(RequestStep::Dav);
+            }
             return NextStep::Fail(405);
         }
         if self.request.rewritten_here && location.settings.root.mapping != Mapping::Whole {

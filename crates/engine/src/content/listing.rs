@@ -50,7 +50,7 @@ impl FileSearch {
     }
 
     /// The path of a directory as the table of files has it.
-    pub(super) fn end_without_slash(&mut self) {
+    pub(crate) fn end_without_slash(&mut self) {
         if self.path.len() > 1 && self.path.last() == Some(&b'/') {
             self.path.pop();
         }

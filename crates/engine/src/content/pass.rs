@@ -169,6 +169,9 @@ impl Request {
             _ => {}
         }
         let progress = self.upload.settle(ctx.effects);
+        if step == RequestStep::Dav {
+            return collected_in(self, progress, step, file_with_name(location), ctx);
+        }
         collected(self, progress, step, location, ctx)
     }
 }
@@ -433,14 +436,30 @@ pub(crate) fn collected(
     location: &CompiledLocation,
     ctx: &mut StepCtx<'_>,
 ) -> NextStep {
+    let place = &location.settings.client_body_temp_path;
+    let place = match location.settings.client_body_in_file_only {
+        BodyFiles::Unnamed => SpoolPlace::Unnamed(place.path.clone()),
+        BodyFiles::Kept | BodyFiles::Removed => file_with_name(location),
+    };
+    collected_in(request, progress, step, place, ctx)
+}
+
+/// Where the file of a body is made that has a name.
+pub(crate) fn file_with_name(location: &CompiledLocation) -> SpoolPlace {
+    SpoolPlace::Named(location.settings.client_body_temp_path.clone())
+}
+
+/// As [`collected`], with its file there.
+pub(crate) fn collected_in(
+    request: &mut Request,
+    progress: UploadProgress,
+    step: RequestStep,
+    place: SpoolPlace,
+    ctx: &mut StepCtx<'_>,
+) -> NextStep {
     match progress {
         UploadProgress::Waiting => NextStep::Collect(step),
         UploadProgress::Writing => {
-            let (settings, place) = (&location.settings, &location.settings.client_body_temp_path);
-            let place = match settings.client_body_in_file_only {
-                BodyFiles::Unnamed => SpoolPlace::Unnamed(place.path.clone()),
-                BodyFiles::Kept | BodyFiles::Removed => SpoolPlace::Named(place.clone()),
-            };
             ctx.effects.push(StepEffect::Spool(place));
             NextStep::Collect(step)
         }

@@ -7,6 +7,7 @@ use bolide_upstream::OriginNews;
 use crate::answer::{Answer, Inflow};
 use crate::body::RequestUpload;
 use crate::caching::CacheTransaction;
+use crate::content::dav::DavRequest;
 use crate::ctx::{SiteRef, StepCtx, StepEffect, Wake};
 use crate::phase::limits::delayed;
 use crate::request::Request;
@@ -54,6 +55,9 @@ impl Exchange {
             (ExchangeState::Checking(step), Wake::PasswordChecked(is_right)) => {
                 self.access.password = Some(is_right);
                 self.run(NextStep::Step(step), ctx)
+            }
+            (ExchangeState::Changing, Wake::FilesChanged(outcome)) => {
+                self.go_on(|own, site, ctx| DavRequest::of(own).changed(&outcome, site, ctx), ctx)
             }
             (ExchangeState::Delaying, Wake::Deadline) => {
                 self.go_on(|own, _, _| delayed(&mut own.request), ctx)
@@ -111,6 +115,7 @@ impl Exchange {
                 state @ (ExchangeState::Probing(_)
                 | ExchangeState::Compressing(_)
                 | ExchangeState::Checking(_)
+                | ExchangeState::Changing
                 | ExchangeState::Delaying
                 | ExchangeState::Collecting(_)
                 | ExchangeState::Fetching

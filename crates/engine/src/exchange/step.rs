@@ -33,6 +33,8 @@ pub(crate) enum RequestStep {
     File,
     /// A file from a byte on (`flv`).
     Flv,
+    /// `dav_methods`
+    Dav,
     /// An origin: what has to be known and had before it is asked.
     Origin,
     /// The origin is asked.
@@ -50,6 +52,8 @@ pub(crate) enum NextStep {
     Compress(RequestStep),
     /// Nowhere until a password is checked; then this step again.
     CheckPassword(RequestStep),
+    /// Nowhere until files are changed.
+    ChangeFiles,
     /// Nowhere until the deadline.
     Delay,
     /// Nowhere until the request body is here; then to this step.

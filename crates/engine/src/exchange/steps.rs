@@ -5,6 +5,7 @@ use bolide_http::{HttpVersion, RequestBody};
 use crate::answer::Answer;
 use crate::caching::CacheTransaction;
 use crate::content::confine::leaves_alias;
+use crate::content::dav::DavRequest;
 use crate::ctx::{RequestRefusal, StepCtx};
 use crate::debug_lines;
 use crate::exchange::mirror::mirror;
@@ -66,6 +67,7 @@ impl Exchange {
                 },
                 NextStep::Compress(step) => return ExchangeState::Compressing(step),
                 NextStep::CheckPassword(step) => return ExchangeState::Checking(step),
+                NextStep::ChangeFiles => return ExchangeState::Changing,
                 NextStep::Delay => return ExchangeState::Delaying,
                 NextStep::Collect(step) => return ExchangeState::Collecting(step),
                 NextStep::Fetch => return ExchangeState::Fetching,
@@ -108,6 +110,7 @@ impl Exchange {
             RequestStep::Listing => self.search.listing(&self.request, &mut self.answer, site, ctx),
             RequestStep::Flv => self.search.flv(&self.request, &mut self.answer, site, ctx),
             RequestStep::File => self.search.file(&self.request, &mut self.answer, site, ctx),
+            RequestStep::Dav => DavRequest::of(self).answer(site, ctx),
             RequestStep::Origin => self.origin(site, ctx),
             RequestStep::Ask => self.answer.ask(&mut self.request, &mut self.cache, site, ctx),
         }

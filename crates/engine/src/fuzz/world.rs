@@ -1,7 +1,6 @@
 //! A worker and a disk in memory around one exchange.
 //!
-//! It performs effects, pulls bodies, and checks that every request is answered exactly once and
-//! finished exactly once. It is for tests and fuzz targets only.
+//! Performs effects, pulls bodies, checks that a request is answered and finished once. For tests.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -479,6 +478,7 @@ impl FuzzWorld {
                 self.files.finish_job(&job, output);
                 self.wake(Wake::Compressed);
             }
+            StepEffect::ChangeFiles(_) => self.wake(Wake::FilesChanged(Box::default())),
             StepEffect::CheckPassword(check) => self.wake(Wake::PasswordChecked(check.run())),
             StepEffect::DiscardBody => {
                 turn.discards = true;

@@ -54,6 +54,12 @@ pub(crate) fn stat_fd(fd: i32) -> std::result::Result<Stat, FileFailure> {
     if done < 0 { Err(failure("fstat")) } else { Ok(convert(&raw)) }
 }
 
+/// Attributes of what a path names: of a symbolic link its own.
+pub(crate) fn stat_link(path: &[u8]) -> std::result::Result<Stat, FileFailure> {
+    let found = stat_at(libc::AT_FDCWD, &c_path(path)?, libc::AT_SYMLINK_NOFOLLOW);
+    found.map(|(own, _)| own).map_err(|failure| FileFailure { call: "lstat", ..failure })
+}
+
 /// Attributes of an entry of an open directory, a link itself or its target.
 fn stat_at(dir: i32, name: &CString, flags: i32) -> std::result::Result<(Stat, bool), FileFailure> {
     // SAFETY: all zeroes is a valid stat.

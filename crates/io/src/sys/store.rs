@@ -1,4 +1,4 @@
-//! Files of a cache: created, renamed, removed, appended to, listed a few at a time.
+//! Files that the server makes: created, renamed, removed, appended to, listed a few at a time.
 
 use std::ffi::CString;
 use std::os::fd::{FromRawFd as _, OwnedFd};
@@ -23,11 +23,10 @@ fn c_path(path: &[u8]) -> Done<CString> {
     CString::new(path).map_err(|_| FileFailure { errno: libc::ENOENT, call: "open" })
 }
 
-fn open(path: &[u8], flags: i32) -> Done<FileRef> {
+fn open(path: &[u8], flags: i32, mode: u32) -> Done<FileRef> {
     let name = c_path(path)?;
     // SAFETY: the name is NUL-terminated and outlives the call.
-    let fd =
-        unsafe { libc::open(name.as_ptr(), flags | libc::O_CLOEXEC | libc::O_NOFOLLOW, 0o600) };
+    let fd = unsafe { libc::open(name.as_ptr(), flags | libc::O_CLOEXEC | libc::O_NOFOLLOW, mode) };
     if fd < 0 {
         return Err(failure("open"));
     }
@@ -35,12 +34,12 @@ fn open(path: &[u8], flags: i32) -> Done<FileRef> {
     Ok(FileRef::new(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
-pub(crate) fn create(path: &[u8]) -> Done<FileRef> {
-    open(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL)
+pub(crate) fn create(path: &[u8], mode: u32) -> Done<FileRef> {
+    open(path, libc::O_RDWR | libc::O_CREAT | libc::O_EXCL, mode)
 }
 
 pub(crate) fn open_journal(path: &[u8]) -> Done<FileRef> {
-    open(path, libc::O_RDWR | libc::O_CREAT | libc::O_APPEND)
+    open(path, libc::O_RDWR | libc::O_CREAT | libc::O_APPEND, 0o600)
 }
 
 pub(crate) fn append_journal(fd: i32, bytes: &[u8]) -> Done<usize> {
@@ -56,10 +55,10 @@ pub(crate) fn append_journal(fd: i32, bytes: &[u8]) -> Done<usize> {
     }
 }
 
-pub(crate) fn make_directory(path: &[u8]) -> Done<()> {
+pub(crate) fn make_directory(path: &[u8], mode: u32) -> Done<()> {
     let name = c_path(path)?;
     // SAFETY: the name is NUL-terminated and outlives the call.
-    let done = unsafe { libc::mkdir(name.as_ptr(), 0o700) };
+    let done = unsafe { libc::mkdir(name.as_ptr(), mode) };
     if done < 0 { Err(failure("mkdir")) } else { Ok(()) }
 }
 
@@ -75,6 +74,30 @@ pub(crate) fn unlink(path: &[u8]) -> Done<()> {
     // SAFETY: the name is NUL-terminated and outlives the call.
     let done = unsafe { libc::unlink(name.as_ptr()) };
     if done < 0 { Err(failure("unlink")) } else { Ok(()) }
+}
+
+pub(crate) fn remove_directory(path: &[u8]) -> Done<()> {
+    let name = c_path(path)?;
+    // SAFETY: the name is NUL-terminated and outlives the call.
+    let done = unsafe { libc::rmdir(name.as_ptr()) };
+    if done < 0 { Err(failure("rmdir")) } else { Ok(()) }
+}
+
+pub(crate) fn set_access(fd: i32, mode: u32) -> Done<()> {
+    // SAFETY: no pointers are involved.
+    let done = unsafe { libc::fchmod(fd, mode) };
+    if done < 0 { Err(failure("fchmod")) } else { Ok(()) }
+}
+
+/// A symbolic link is not followed.
+pub(crate) fn set_modified(path: &[u8], seconds: i64) -> Done<()> {
+    let name = c_path(path)?;
+    let time = libc::timespec { tv_sec: seconds, tv_nsec: 0 };
+    let flags = libc::AT_SYMLINK_NOFOLLOW;
+    // SAFETY: the name is NUL-terminated, and it and the two times outlive the call.
+    let done =
+        unsafe { libc::utimensat(libc::AT_FDCWD, name.as_ptr(), [time, time].as_ptr(), flags) };
+    if done < 0 { Err(failure("utimensat")) } else { Ok(()) }
 }
 
 pub(crate) fn sync(fd: i32) -> Done<()> {

@@ -108,6 +108,13 @@ impl SimDisk {
         self.note(path, 0, DiskSeen::Directory);
     }
 
+    /// Takes a directory away; false if there is none.
+    pub fn remove_directory(&mut self, path: &str) -> bool {
+        let before = self.directories.len();
+        self.directories.retain(|known| known != path);
+        self.directories.len() < before
+    }
+
     /// Puts a new file under `path`, as by renaming; what stood there stays open where it is open.
     pub fn replace(&mut self, path: &str, bytes: Vec<u8>, now: u64) {
         self.next_inode += 1;

@@ -20,6 +20,8 @@ pub(crate) struct SimServer {
     pub(crate) sockets: SimSockets,
     /// Who looks after the files of the cache, if there are any.
     disk_writer: Option<DiskWriter<SimIo>>,
+    /// The door of the thread of jobs.
+    jobs_door: SimIo,
     bell: Bell,
 }
 
@@ -58,6 +60,7 @@ impl SimServer {
         let bell = Bell::new().map_err(words)?;
         let seed = seed ^ life << 32;
         let door = |number| SimIo::new(kernel.clone(), number, anchor.clone());
+        let jobs_door = door(layout.workers + 1);
         let disk_writer = has_trees.then(|| {
             generation.site.open_trees();
             let store = Arc::clone(sockets.store());
@@ -84,7 +87,7 @@ impl SimServer {
             })
         });
         let workers = workers.collect();
-        Ok(Self { workers, posts, jobs, sockets, disk_writer, bell })
+        Ok(Self { workers, posts, jobs, sockets, disk_writer, jobs_door, bell })
     }
 
     /// How many take turns: the workers, and after them the disk writer.
@@ -158,8 +161,10 @@ impl SimServer {
     }
 
     /// Lets the thread of long computations do one.
-    pub(crate) fn compute(&self, kernel: &RefCell<Kernel>) -> bool {
-        let Some(worker) = self.jobs.compute_one(&self.posts) else { return false };
+    pub(crate) fn compute(&mut self, kernel: &RefCell<Kernel>) -> bool {
+        let Some(worker) = self.jobs.compute_one(&self.posts, &mut self.jobs_door) else {
+            return false;
+        };
         let mut kernel = kernel.borrow_mut();
         kernel.tell(|| format!("worker {worker} is told: compressed"));
         kernel.ring(usize::from(worker));

@@ -8,6 +8,7 @@ use bolide_cache::disk::{Begun, DiskTree, JOURNAL, LOCK, Replay, everything};
 use bolide_io::{FileFailure, Io};
 
 use super::walk::Walk;
+use super::write::OWNER_ALONE;
 use super::{Charge, DiskWriter};
 use crate::disk_lookup::{flush, read_full};
 
@@ -163,7 +164,7 @@ impl<I: Io> DiskWriter<I> {
     fn draft(&mut self, tree: &DiskTree, bytes: &[u8]) -> Result<(Vec<u8>, FileRef), FileFailure> {
         let mut path = tree.own_file(JOURNAL);
         path.extend_from_slice(format!(".{:016x}", self.prng.next_u64()).as_bytes());
-        let written = self.io.create(&path).and_then(|file| {
+        let written = self.io.create(&path, OWNER_ALONE).and_then(|file| {
             self.write_all(&file, &mut 0, bytes)?;
             self.io.sync(&file)?;
             Ok(file)

@@ -8,6 +8,9 @@ use bolide_io::{FileFailure, Io};
 
 use super::{Charge, DiskWriter};
 
+/// The permissions of files and of directories.
+pub(super) const OWNER_ALONE: u32 = 0o600;
+const OWNER_ALONE_DIRECTORY: u32 = 0o700;
 const ENOENT: i32 = 2;
 const EEXIST: i32 = 17;
 /// Objects written in one step.
@@ -73,15 +76,15 @@ impl<I: Io> DiskWriter<I> {
     ) -> Result<u64, FileFailure> {
         let hash = spill.hash();
         let temporary = tree.temporary(hash, self.prng.next_u64());
-        let file = match self.io.create(&temporary) {
+        let file = match self.io.create(&temporary, OWNER_ALONE) {
             Err(failure) if failure.errno == ENOENT => {
                 for directory in tree.directories(hash) {
-                    match self.io.make_directory(&directory) {
+                    match self.io.make_directory(&directory, OWNER_ALONE_DIRECTORY) {
                         Err(failure) if failure.errno != EEXIST => return Err(failure),
                         Ok(()) | Err(_) => {}
                     }
                 }
-                self.io.create(&temporary)?
+                self.io.create(&temporary, OWNER_ALONE)?
             }
             other => other?,
         };

@@ -1,0 +1,200 @@
+//! The bytes of a file on their way to a file beside its place, which takes the name at the end.
+
+use bolide_base::FileRef;
+use bolide_conf::model::LogLevel;
+use bolide_io::{FileFailure, Io, OpenRequest, Stat, SymlinkRule};
+
+use super::{Act, EEXIST, FileWork, parent};
+
+/// Bytes copied in one step.
+const PIECE: usize = 64 * 1024;
+/// Names that are tried for one file.
+const NAMES_TRIED: u64 = 64;
+
+/// A file that is copied.
+#[derive(Debug)]
+pub(super) struct Copying {
+    source: FileRef,
+    target: FileRef,
+    /// Where the copy is until it is complete.
+    temporary: Vec<u8>,
+    /// Where it is to be.
+    to: Vec<u8>,
+    at: u64,
+    /// The modification time that it gets.
+    modified: Option<i64>,
+    /// Its name, where it has one that goes.
+    from: Option<(Vec<u8>, SourceFate)>,
+}
+
+/// When the name of what is carried elsewhere goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SourceFate {
+    /// When the copy is in its place.
+    Moves,
+    /// However that ends.
+    Temporary,
+}
+
+impl Copying {
+    /// Leaves nothing of the copy, nor of what is temporary.
+    pub(super) fn give_up(self, io: &mut impl Io) {
+        let _ = io.unlink(&self.temporary);
+        if let Some((path, SourceFate::Temporary)) = self.from {
+            let _ = io.unlink(&path);
+        }
+    }
+}
+
+impl FileWork {
+    /// Begins to copy a regular file; `over` is what has the name of the copy now.
+    pub(super) fn copy_file(
+        &mut self,
+        from: &[u8],
+        to: Vec<u8>,
+        over: Option<Stat>,
+        io: &mut impl Io,
+    ) {
+        // It may have become a link since it was looked at.
+        let symlinks = SymlinkRule::Refuse { from: parent(from).len() };
+        let request = OpenRequest { path: from, symlinks, content_max: 0, stat_only: false };
+        let (source, stat) = match io.open(&request) {
+            Ok(opened) => match opened.file {
+                Some(file) => (file, opened.stat),
+                None => return self.fail_copy(from, FileFailure { errno: 22, call: "open" }),
+            },
+            Err(failure) => return self.fail_copy(from, failure),
+        };
+        self.copy_open(source, &stat, to, over, io);
+    }
+
+    /// The same for a file that is open.
+    fn copy_open(
+        &mut self,
+        source: FileRef,
+        stat: &Stat,
+        to: Vec<u8>,
+        over: Option<Stat>,
+        io: &mut impl Io,
+    ) {
+        let (temporary, target) = match create_beside(&to, stat, io) {
+            Ok(made) => made,
+            Err(failure) => return self.fail_copy(&to, failure),
+        };
+        let modified = Some(stat.mtime_seconds);
+        let copying = Copying { source, target, temporary, to, at: 0, modified, from: None };
+        // As if its bytes had been replaced.
+        if let Some(over) = over.filter(|over| over.is_regular)
+            && let Err(failure) = io.set_access(&copying.target, over.mode & 0o777)
+        {
+            self.fail_copy(&copying.to, failure);
+            return copying.give_up(io);
+        }
+        self.acts.push(Act::Copy(copying));
+    }
+
+    /// Begins to carry a file to another file system; its old name goes at the end.
+    pub(super) fn carry(
+        &mut self,
+        (from, fate): (&[u8], SourceFate),
+        file: FileRef,
+        to: Vec<u8>,
+        modified: Option<i64>,
+        io: &mut impl Io,
+    ) {
+        let made = io.stat(&file).and_then(|stat| {
+            let (temporary, target) = create_beside(&to, &stat, io)?;
+            match io.set_access(&target, stat.mode & 0o777) {
+                Ok(()) => Ok((temporary, target)),
+                Err(failure) => {
+                    let _ = io.unlink(&temporary);
+                    Err(failure)
+                }
+            }
+        });
+        match made {
+            Ok((temporary, target)) => self.acts.push(Act::Copy(Copying {
+                source: file,
+                target,
+                temporary,
+                to,
+                at: 0,
+                modified,
+                from: Some((from.to_vec(), fate)),
+            })),
+            Err(failure) => {
+                self.fail_copy(&to, failure);
+                if fate == SourceFate::Temporary {
+                    let _ = io.unlink(from);
+                }
+            }
+        }
+    }
+
+    /// Copies a piece; at the end of the bytes the copy has its name.
+    pub(super) fn copy_on(&mut self, mut copying: Copying, io: &mut impl Io) {
+        debug_assert!(
+            !self.acts.iter().any(|act| matches!(act, Act::Copy(_))),
+            "one file at a time"
+        );
+        match copy_piece(&mut copying, io) {
+            Ok(true) => self.acts.push(Act::Copy(copying)),
+            Ok(false) => {
+                if let Some((path, _)) = &copying.from
+                    && let Err(failure) = io.unlink(path)
+                {
+                    self.note_failure(LogLevel::Crit, path, failure);
+                }
+            }
+            Err(failure) => {
+                self.fail_copy(&copying.to, failure);
+                copying.give_up(io);
+            }
+        }
+    }
+
+    /// A file of a tree is left out; one that the request is about alone is not there.
+    fn fail_copy(&mut self, path: &[u8], failure: FileFailure) {
+        self.note_failure(LogLevel::Crit, path, failure);
+        self.is_partial = true;
+    }
+}
+
+/// Whether there is more to copy.
+fn copy_piece(copying: &mut Copying, io: &mut impl Io) -> Result<bool, FileFailure> {
+    let mut buffer = vec![0; PIECE];
+    let read = io.read(&copying.source, copying.at, &mut buffer)?;
+    let mut bytes = &buffer[..read];
+    while !bytes.is_empty() {
+        let written = io.write_at(&copying.target, copying.at, bytes)?;
+        copying.at += written as u64;
+        bytes = &bytes[written..];
+    }
+    if read > 0 {
+        return Ok(true);
+    }
+    if let Some(modified) = copying.modified {
+        io.set_modified(&copying.temporary, modified)?;
+    }
+    debug_assert_ne!(copying.temporary, copying.to, "a copy is complete before it has its name");
+    io.rename(&copying.temporary, &copying.to)?;
+    Ok(false)
+}
+
+/// A new file in the directory of `to`, with the permissions of what it is a copy of.
+fn create_beside(
+    to: &[u8],
+    stat: &Stat,
+    io: &mut impl Io,
+) -> Result<(Vec<u8>, FileRef), FileFailure> {
+    let mut tried = 0;
+    loop {
+        let number = (stat.inode + tried) % 10_000_000_000;
+        let path = [to, format!(".{number:010}").as_bytes()].concat();
+        match io.create(&path, stat.mode & 0o777) {
+            Ok(file) => return Ok((path, file)),
+            Err(failure) if failure.errno == EEXIST && tried < NAMES_TRIED => tried += 1,
+            Err(failure) => return Err(failure),
+        }
+    }
+}
