@@ -250,7 +250,7 @@ setup_test() {
     apt_need curl wrk nghttp2-client openssl valgrind chromium
     # WordPress's package wants php and a web server of Debian's; none is started.
     apt_need php-fpm php php-cli php-mysql php-gd php-xml php-mbstring php-curl php-zip php-intl \
-        nginx-light mariadb-server wordpress "$(wordpress_theme)"
+        nginx-light mariadb-server memcached wordpress "$(wordpress_theme)"
     setup_lab
     h2spec
     h2load_h3

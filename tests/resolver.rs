@@ -2,6 +2,7 @@
 
 mod groups;
 mod halves;
+mod servers;
 mod serving;
 
 use bolide_testkit::names::{A, AAAA, address, alias};

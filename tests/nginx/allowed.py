@@ -297,7 +297,7 @@ _PATTERNS: dict[str, list[str]] = {
         'odd: include "";',
         "test: location: fastcgi_store *",
         "test: location: fastcgi_bind * transparent;",
-        "test: http: upstream a { server * resolve; }*",
+        "test: http: upstream a { * service=* }*",
         "test: http: upstream a { server * drain; }*",
         "test: http: upstream a { server * route=a; }*",
         "test: http: upstream a { queue *",

@@ -31,6 +31,7 @@ from .asking import compare_site, user_line
 from .explore.run import compare_explored
 from .judge import ROOT, TRIES, Judge
 from .mistakes import generated
+from .nameserver import NameServer
 from .origin import Origin
 from .php import Php
 from .program import Program
@@ -131,6 +132,7 @@ def started(
     stack.callback(php.stop)
     php.start()
     stack.callback(Origin(ports[0] + 8).stop)
+    stack.callback(NameServer(ports[0] + 8).stop)
     nginx = Program("nginx", options.nginx, ports[0], home, php)
     return [nginx, Program("bolide", options.bolide, ports[1], home, php)]
 

@@ -356,12 +356,38 @@ fn what_only_this_server_has_is_refused_in_clear_words() {
             "\"php_pass\" directive is duplicate",
         ),
         (
-            "upstream a { server localhost resolve; }",
-            "parameter \"resolve\" is not implemented yet",
+            "upstream a { server a.b resolve; }",
+            "resolving names at run time requires upstream \"a\" in /conf/nginx.conf:1 to be in \
+             shared memory",
         ),
-        ("upstream a { server 127.0.0.1 resolve; }", "ok"),
         (
-            "upstream a { server localhost service=x; }",
+            "upstream a { zone z 64k; server a.b resolve; }",
+            "no resolver defined to resolve names at run time in upstream \"a\" in \
+             /conf/nginx.conf:1",
+        ),
+        ("upstream a { zone z 64k; resolver 127.0.0.1; server a.b resolve; }", "ok"),
+        ("upstream a { zone z 64k; server a..b:81 resolve; } resolver 127.0.0.1;", "ok"),
+        ("upstream a { server 127.0.0.1 resolve; server unix:/s resolve; }", "ok"),
+        ("upstream a { server a/b resolve; }", "invalid host in upstream \"a/b\""),
+        (
+            "upstream a { server a service=x; }",
+            "service upstream \"a\" requires \"resolve\" parameter",
+        ),
+        ("upstream a { server a service= resolve; }", "service is empty"),
+        (
+            "upstream a { server a:1 service=x resolve; }",
+            "service upstream \"a:1\" may not have port",
+        ),
+        (
+            "upstream a { server unix:/s service=x resolve; }",
+            "service upstream \"unix:/s\" may not have port",
+        ),
+        (
+            "upstream a { server [::1] service=x resolve; }",
+            "service upstream \"[::1]\" requires domain name",
+        ),
+        (
+            "upstream a { server localhost service=x resolve; }",
             "parameter \"service\" is not implemented yet",
         ),
         ("upstream a { server unix:/s route=x; }", "parameter \"route=x\" is not implemented yet"),

@@ -53,6 +53,11 @@ pub(crate) struct Scales<'a> {
 }
 
 impl BalanceCursor {
+    /// Whether it has led to no server yet.
+    pub(crate) const fn is_fresh(&self) -> bool {
+        self.tried.is_empty()
+    }
+
     fn was_tried(&self, index: usize) -> bool {
         self.tried.get(index / 64).is_some_and(|word| word & (1 << (index % 64)) != 0)
     }
@@ -104,7 +109,7 @@ impl Scales<'_> {
             return rests;
         }
         if let Some(loss) = peer.weight.checked_div(peer.rule.max_fails) {
-            let weight = self.pools.weight(peer);
+            let weight = self.pools.weight(self.group, peer);
             weight.effective = 0.max(weight.effective - i64::from(loss));
         }
         rests
@@ -168,7 +173,7 @@ impl Scales<'_> {
                 continue;
             }
             let peer = &group.peers[index];
-            let weight = self.pools.weight(peer);
+            let weight = self.pools.weight(group, peer);
             weight.current += weight.effective;
             total += weight.effective;
             if weight.effective < i64::from(peer.weight) {
@@ -179,7 +184,7 @@ impl Scales<'_> {
             }
         }
         let (index, _) = best?;
-        self.pools.weight(&group.peers[index]).current -= total;
+        self.pools.weight(group, &group.peers[index]).current -= total;
         Some(index)
     }
 

@@ -95,7 +95,8 @@ pub enum FetchEffect {
     /// Gives up the connection, which may not be established yet. Data that it received already is
     /// discarded.
     Release(FetchFate),
-    /// Close the idle connection of this name: it made room for another.
+    /// Close the idle connection of this name: it made room for another, or its server has left the
+    /// group.
     Evict(u64),
     /// Free the fetch.
     Finish,
@@ -122,7 +123,7 @@ pub struct FetchCtx<'a> {
     pub me: u64,
     /// Random numbers.
     pub prng: &'a mut Prng,
-    /// The groups of the configuration that the request belongs to; read on `Start`.
+    /// The groups of the configuration that the request belongs to.
     pub groups: &'a UpstreamGroups,
     /// This worker's state of them.
     pub pools: &'a mut LinkPools,

@@ -178,7 +178,7 @@ impl Fetch {
 
     fn start(&mut self, ctx: &mut FetchCtx<'_>) {
         let group = match &self.request.target {
-            PassTarget::Group(id) => ctx.groups.group(*id).map(Arc::clone),
+            PassTarget::Group(id) => ctx.groups.group(*id),
             PassTarget::Address(address) => Some(Arc::new(Group::of_address(address))),
             PassTarget::Name(_) => return self.start_resolving(ctx),
         };
@@ -198,12 +198,21 @@ impl Fetch {
         let limit = self.request.settings.next_upstream_tries;
         self.tries = if limit == 0 { group.tries() } else { group.tries().min(limit) };
         let behind_others = ctx.pools.is_queued(&group);
-        self.group = Some(group);
+        self.take_group(group, ctx);
         if behind_others {
             self.wait(ctx);
         } else {
             self.choose(ctx);
         }
+    }
+
+    /// Goes on with this group; connections to peers that it no longer has are closed.
+    fn take_group(&mut self, group: Arc<Group>, ctx: &mut FetchCtx<'_>) {
+        if group.version > 0 {
+            let gone = ctx.pools.forget_peers(&group);
+            ctx.effects.extend(gone.into_iter().map(FetchEffect::Evict));
+        }
+        self.group = Some(group);
     }
 
     /// Chooses a server, queues for a place, or gives up.
@@ -467,8 +476,10 @@ impl Fetch {
         let (link, secure) = (&trial.link, self.request.secure.as_ref());
         let idle = Idle::of(link.name, peer, secure, link.served + 1, link.born);
         let kept = idle.keepable(&group.keepalive, ctx.now.mono);
-        let kept =
-            kept.filter(|_| self.keeps() && group.is_pooled() && trial.left == Left::Nothing);
+        let is_known = !peer.is_found() || ctx.groups.keeps(peer.number);
+        let kept = kept.filter(|_| {
+            self.keeps() && group.is_pooled() && is_known && trial.left == Left::Nothing
+        });
         match kept {
             Some(idle) => {
                 ctx.effects.push(FetchEffect::Release(FetchFate::Keep));

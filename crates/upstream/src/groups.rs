@@ -17,9 +17,14 @@ use bolide_conf::model::{
 
 use crate::hash::{self, Point};
 use crate::health::{Health, HealthRule, Lease};
+use crate::resolved::ResolvedGroup;
 
 /// Number of a group that is not in the configuration: it has no pool.
 const UNPOOLED: u32 = u32::MAX;
+
+/// Numbers of peers that were found while serving have this bit: a worker keeps what it knows of
+/// them by group, as they come and go.
+pub(crate) const FOUND: u32 = 1 << 31;
 
 /// Workers that can be notified of a free place.
 pub const WORKERS_MAX: usize = 256;
@@ -27,12 +32,22 @@ pub const WORKERS_MAX: usize = 256;
 /// The groups of one configuration.
 #[derive(Debug, Default)]
 pub struct UpstreamGroups {
-    groups: Vec<Arc<Group>>,
-    /// Peers with keep-alive, by number.
+    groups: Vec<GroupPlace>,
+    /// Peers with keep-alive, by number; those that were found while serving are not among them.
     kept: HashSet<u32>,
     /// Numbers that no group or peer had, in this configuration and earlier ones.
     next_group: u32,
     next_peer: u32,
+    /// The same for peers that are found while serving.
+    next_found: Arc<AtomicU32>,
+}
+
+/// A group of a configuration.
+#[derive(Debug)]
+enum GroupPlace {
+    Fixed(Arc<Group>),
+    /// Names of its servers are looked up while serving.
+    Resolved(Arc<ResolvedGroup>),
 }
 
 /// Servers of which one is chosen for each request.
@@ -51,10 +66,12 @@ pub struct Group {
     pub(crate) waiting: Arc<PeerWait>,
     /// For `hash … consistent`, in order.
     pub(crate) points: Vec<Point>,
+    /// Counts up when peers are found while serving; 0 if they never are.
+    pub(crate) version: u64,
 }
 
 /// One address of a group.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct UpstreamPeer {
     /// Its number; the same for this address in a group of this name after a reload.
     pub(crate) number: u32,
@@ -64,7 +81,7 @@ pub struct UpstreamPeer {
     pub name: Arc<str>,
     /// The index of its `server` line; lines of the same name share one.
     pub(crate) server: u32,
-    server_name: Arc<str>,
+    pub(crate) server_name: Arc<str>,
     pub(crate) weight: u32,
     pub(crate) max_conns: u32,
     pub(crate) down: bool,
@@ -91,44 +108,69 @@ impl UpstreamGroups {
         if let Some(previous) = previous {
             made.next_group = previous.next_group;
             made.next_peer = previous.next_peer;
+            made.next_found = Arc::clone(&previous.next_found);
         }
         let old = previous.map(Self::by_name).unwrap_or_default();
         for upstream in upstreams {
-            let known = (&*upstream.name, std::mem::discriminant(&upstream.kind));
-            let group = made.group_of(upstream, old.get(&known).copied());
-            if group.keepalive.idle_max > 0 {
-                made.kept.extend(group.peers.iter().map(|peer| peer.number));
-            }
-            made.groups.push(Arc::new(group));
+            let known = (Arc::clone(&upstream.name), std::mem::discriminant(&upstream.kind));
+            made.add(upstream, old.get(&known).map(|old| &**old));
         }
         made
     }
 
-    /// The group of the configuration with this index.
+    /// The group of the configuration with this index, with the servers that it has now.
     #[must_use]
-    pub fn group(&self, id: UpstreamId) -> Option<&Arc<Group>> {
-        self.groups.get(id.index())
+    pub fn group(&self, id: UpstreamId) -> Option<Arc<Group>> {
+        self.groups.get(id.index()).map(GroupPlace::now)
     }
 
-    /// All groups in the order of the configuration.
-    pub fn iter(&self) -> impl Iterator<Item = &Arc<Group>> {
-        self.groups.iter()
+    /// All groups in the order of the configuration, with the servers that they have now.
+    pub fn iter(&self) -> impl Iterator<Item = Arc<Group>> {
+        self.groups.iter().map(GroupPlace::now)
     }
 
-    /// Whether the peer with this number has keep-alive.
+    /// Whether connections to the peer with this number are kept.
     pub(crate) fn keeps(&self, peer: u32) -> bool {
-        self.kept.contains(&peer)
+        if peer & FOUND == 0 {
+            return self.kept.contains(&peer);
+        }
+        let has = |group: Arc<Group>| group.keepalive.idle_max > 0 && group.has_number(peer);
+        self.resolved().any(|group| has(group.now()))
+    }
+
+    /// The groups with servers whose names are looked up while serving.
+    pub(crate) fn resolved(&self) -> impl Iterator<Item = &Arc<ResolvedGroup>> {
+        self.groups.iter().filter_map(|place| match place {
+            GroupPlace::Fixed(_) => None,
+            GroupPlace::Resolved(group) => Some(group),
+        })
     }
 
     /// Groups by name and kind; of several the first.
-    fn by_name(&self) -> HashMap<(&str, Discriminant<UpstreamKind>), &Group> {
+    fn by_name(&self) -> HashMap<(Arc<str>, Discriminant<UpstreamKind>), Arc<Group>> {
         let mut found = HashMap::new();
-        for group in &self.groups {
-            found.entry((&*group.name, std::mem::discriminant(&group.kind))).or_insert(&**group);
+        for group in self.iter() {
+            let known = (Arc::clone(&group.name), std::mem::discriminant(&group.kind));
+            found.entry(known).or_insert(group);
         }
         found
     }
 
+    fn add(&mut self, upstream: &Upstream, old: Option<&Group>) {
+        let group = self.group_of(upstream, old);
+        if group.keepalive.idle_max > 0 {
+            self.kept.extend(group.peers.iter().map(|peer| peer.number));
+        }
+        let is_resolved = upstream.servers.iter().any(|server| server.resolve.is_some());
+        self.groups.push(if is_resolved {
+            let numbers = Arc::clone(&self.next_found);
+            GroupPlace::Resolved(Arc::new(ResolvedGroup::new(upstream, group, old, numbers)))
+        } else {
+            GroupPlace::Fixed(Arc::new(group))
+        });
+    }
+
+    /// A group with the servers that the configuration gives addresses of.
     fn group_of(&mut self, upstream: &Upstream, old: Option<&Group>) -> Group {
         let number = old.map_or_else(|| next(&mut self.next_group), |old| old.number);
         let mut peers = Vec::new();
@@ -147,17 +189,16 @@ impl UpstreamGroups {
                         .filter(|peer: &&UpstreamPeer| peer.address == *address)
                         .count();
                     let known = old.and_then(|old| old.peer_of(address, nth));
-                    peers.push(self.peer_of(server, address, line as u32, known));
+                    let number = known.map(|known| known.number);
+                    let number = number.unwrap_or_else(|| next(&mut self.next_peer));
+                    peers.push(UpstreamPeer::new(server, address, (number, line as u32), known));
                 }
             }
             if !backup {
                 primary = peers.len();
             }
         }
-        let points = match upstream.balance {
-            Balance::Hash { consistent: true, .. } => points(&peers[..primary]),
-            _ => Vec::new(),
-        };
+        let points = points_of(&upstream.balance, &peers[..primary]);
         Group {
             name: Arc::clone(&upstream.name),
             kind: upstream.kind,
@@ -169,27 +210,16 @@ impl UpstreamGroups {
             queue: upstream.queue,
             waiting: old.map_or_else(Arc::default, |old| Arc::clone(&old.waiting)),
             points,
+            version: 0,
         }
     }
+}
 
-    fn peer_of(
-        &mut self,
-        server: &UpstreamServer,
-        address: &PeerAddress,
-        line: u32,
-        known: Option<&UpstreamPeer>,
-    ) -> UpstreamPeer {
-        UpstreamPeer {
-            number: known.map_or_else(|| next(&mut self.next_peer), |known| known.number),
-            address: address.clone(),
-            name: address.to_string().into(),
-            server: line,
-            server_name: Arc::clone(&server.name),
-            weight: server.weight.max(1),
-            max_conns: server.max_conns,
-            down: server.down,
-            rule: HealthRule { max_fails: server.max_fails, fail_timeout: server.fail_timeout },
-            health: known.map_or_else(Arc::default, |known| Arc::clone(&known.health)),
+impl GroupPlace {
+    fn now(&self) -> Arc<Group> {
+        match self {
+            Self::Fixed(group) => Arc::clone(group),
+            Self::Resolved(group) => group.now(),
         }
     }
 }
@@ -232,7 +262,26 @@ impl Group {
             queue: None,
             waiting: Arc::default(),
             points: Vec::new(),
+            version: 0,
             name,
+        }
+    }
+
+    /// The same group with other peers: `peers`, of which the first `primary` are no backups.
+    pub(crate) fn with_peers(&self, peers: Vec<UpstreamPeer>, primary: usize) -> Self {
+        let points = points_of(&self.balance, &peers[..primary]);
+        Self {
+            name: Arc::clone(&self.name),
+            kind: self.kind,
+            number: self.number,
+            balance: self.balance.clone(),
+            peers,
+            primary,
+            keepalive: self.keepalive,
+            queue: self.queue,
+            waiting: Arc::clone(&self.waiting),
+            points,
+            version: self.version + 1,
         }
     }
 
@@ -295,11 +344,44 @@ impl Group {
     }
 
     fn peer_of(&self, address: &PeerAddress, nth: usize) -> Option<&UpstreamPeer> {
-        self.peers.iter().filter(|peer| peer.address == *address).nth(nth)
+        let same = |peer: &&UpstreamPeer| peer.address == *address && !peer.is_found();
+        self.peers.iter().filter(same).nth(nth)
+    }
+
+    /// Whether it has the peer with this number.
+    pub(crate) fn has_number(&self, number: u32) -> bool {
+        self.peers.iter().any(|peer| peer.number == number)
     }
 }
 
 impl UpstreamPeer {
+    /// A server at one of its addresses, with its number and that of its line; what is known of it
+    /// is taken over.
+    pub(crate) fn new(
+        server: &UpstreamServer,
+        address: &PeerAddress,
+        (number, line): (u32, u32),
+        known: Option<&Self>,
+    ) -> Self {
+        Self {
+            number,
+            address: address.clone(),
+            name: address.to_string().into(),
+            server: line,
+            server_name: Arc::clone(&server.name),
+            weight: server.weight.max(1),
+            max_conns: server.max_conns,
+            down: server.down,
+            rule: HealthRule { max_fails: server.max_fails, fail_timeout: server.fail_timeout },
+            health: known.map_or_else(Arc::default, |known| Arc::clone(&known.health)),
+        }
+    }
+
+    /// Whether its address was found while serving.
+    pub(crate) const fn is_found(&self) -> bool {
+        self.number & FOUND != 0 && self.number != UNPOOLED
+    }
+
     /// Active requests, and failures that count.
     #[must_use]
     pub fn health(&self) -> &Health {
@@ -365,8 +447,14 @@ impl PeerWait {
     }
 }
 
-fn points(peers: &[UpstreamPeer]) -> Vec<Point> {
-    hash::points(peers.iter().map(|peer| (&*peer.server_name, peer.server, peer.weight)))
+/// The circle of servers, if the method needs one.
+fn points_of(balance: &Balance, peers: &[UpstreamPeer]) -> Vec<Point> {
+    match balance {
+        Balance::Hash { consistent: true, .. } => {
+            hash::points(peers.iter().map(|peer| (&*peer.server_name, peer.server, peer.weight)))
+        }
+        _ => Vec::new(),
+    }
 }
 
 const fn next(number: &mut u32) -> u32 {

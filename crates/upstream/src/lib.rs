@@ -14,7 +14,9 @@ pub mod health;
 mod messages;
 pub mod pool;
 pub mod request;
+mod resolved;
 mod retry;
+mod server_names;
 mod trial;
 
 pub use ctx::{FetchCtx, FetchEffect, FetchFate, FetchWake, Left};
@@ -26,6 +28,7 @@ pub use request::{
     Attempt, Cause, ConnectRefused, LocalAddress, NameTarget, OriginLogLine, OriginNews,
     OriginRequest, PassTarget, Secure,
 };
+pub use server_names::{NameVerdict, UpstreamNames};
 
 #[cfg(test)]
 mod tests;

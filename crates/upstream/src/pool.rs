@@ -5,20 +5,20 @@
 //! break: a place that became free is offered as long as a fetch waits; a fetch that leaves the
 //! queue for another reason therefore passes its turn on.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 use bolide_base::Instant;
 use bolide_conf::model::Keepalive;
 
-use crate::groups::{Group, PeerWait, UpstreamGroups, UpstreamPeer};
+use crate::groups::{FOUND, Group, PeerWait, UpstreamGroups, UpstreamPeer};
 use crate::request::Secure;
 
 /// One worker's state of all groups.
 #[derive(Debug)]
 pub struct LinkPools {
     worker: usize,
-    /// By number of the peer.
+    /// By number of the peer; those that were found while serving stand with their group.
     weights: Vec<Weight>,
     /// By number of the group.
     groups: Vec<Option<GroupPool>>,
@@ -82,6 +82,10 @@ struct GroupPool {
     /// Turns not assigned yet.
     turns: usize,
     waiting: Arc<PeerWait>,
+    /// The newest peers that a request of this worker saw; see [`Group::version`].
+    version: u64,
+    /// Of peers that were found while serving, by number.
+    weights: HashMap<u32, Weight>,
 }
 
 /// The queue is full.
@@ -171,16 +175,35 @@ impl LinkPools {
     }
 
     /// The round-robin state of a peer.
-    pub(crate) fn weight(&mut self, peer: &UpstreamPeer) -> &mut Weight {
-        let index = peer.number as usize;
-        if index >= self.weights.len() {
-            self.weights.resize(index + 1, Weight::default());
-        }
-        let weight = &mut self.weights[index];
+    pub(crate) fn weight(&mut self, group: &Group, peer: &UpstreamPeer) -> &mut Weight {
+        let weight = if peer.is_found() {
+            self.pool(group).weights.entry(peer.number).or_default()
+        } else {
+            let index = peer.number as usize;
+            if index >= self.weights.len() {
+                self.weights.resize(index + 1, Weight::default());
+            }
+            &mut self.weights[index]
+        };
         if weight.of != peer.weight {
             *weight = Weight { of: peer.weight, effective: i64::from(peer.weight), current: 0 };
         }
         weight
+    }
+
+    /// Forgets peers that a group no longer has; idle connections to them, which the caller closes.
+    pub(crate) fn forget_peers(&mut self, group: &Group) -> Vec<u64> {
+        let pool = self.pool(group);
+        if pool.version >= group.version {
+            return Vec::new();
+        }
+        pool.version = group.version;
+        let has = |number: u32| number & FOUND == 0 || group.has_number(number);
+        pool.weights.retain(|number, _| has(*number));
+        let (kept, gone) = pool.idle.drain(..).partition(|idle| has(idle.peer));
+        pool.idle = kept;
+        let gone: VecDeque<Idle> = gone;
+        gone.into_iter().map(|idle| idle.link).collect()
     }
 
     /// An idle connection to `peer` with this TLS identity; the one used last.
@@ -285,6 +308,8 @@ impl LinkPools {
             queue: VecDeque::new(),
             turns: 0,
             waiting: Arc::clone(&group.waiting),
+            version: 0,
+            weights: HashMap::new(),
         })
     }
 }

@@ -49,6 +49,7 @@ mod recall;
 mod reload;
 mod requests;
 mod segments;
+mod server_lookups;
 mod settings;
 mod settling;
 mod spooling;

@@ -23,6 +23,9 @@ use crate::name_sockets::{DATAGRAM_SIZE, DATAGRAMS_PER_TURN, NameServer, NameSoc
 const RESOLVERS_MAX: usize = 1 << 14;
 const SERVERS_MAX: usize = 1 << 15;
 
+/// How long it counts for those who ask by themselves that there was no room for a resolver.
+const REFUSAL_COUNTS: Duration = Duration::from_secs(10);
+
 /// All resolvers of a worker.
 #[derive(Debug)]
 pub(crate) struct Lookups {
@@ -46,6 +49,8 @@ pub(crate) struct NameLookup {
 pub(crate) enum LookupWaiter {
     /// A request to an upstream: the bits of its key.
     Fetch(u64),
+    /// A server of an upstream group: the number of its name.
+    Server(usize),
 }
 
 /// What the worker is told.
@@ -197,7 +202,8 @@ impl Lookups {
         let found = self.find(servers).or_else(|| self.open(servers, Prng::new(seed), io));
         let Some(resolver) = found else {
             let result = Err(ResolveFailure::ServerFailure);
-            let verdict = ResolveVerdict { waiter: serial, result, good_until: now.mono };
+            let good_until = now.mono.after(REFUSAL_COUNTS);
+            let verdict = ResolveVerdict { waiter: serial, result, good_until };
             self.news.push(LookupNews::Log("too many resolvers".to_owned()));
             self.news.push(LookupNews::Found(waiter, verdict));
             return None;

@@ -63,13 +63,16 @@ pub(crate) fn expire_names<I: Io>(
 }
 
 /// Passes on what resolvers have to tell.
-fn settle_names<I: Io>(origins: &mut Origins, env: &mut WorkerEnv<I>) {
+pub(crate) fn settle_names<I: Io>(origins: &mut Origins, env: &mut WorkerEnv<I>) {
     for news in origins.lookups.take_news() {
         match news {
             LookupNews::Found(LookupWaiter::Fetch(fetch), verdict) => {
                 let found = verdict.result.map_err(|failure| failure.to_string());
                 let wake = FetchWake::Resolved(found);
                 origins.named.push_back((SlabKey::from_bits(fetch), wake));
+            }
+            LookupNews::Found(LookupWaiter::Server(number), verdict) => {
+                origins.hear_server(number, verdict, env);
             }
             LookupNews::Log(line) => env.log_server(LogLevel::Error, &line),
             LookupNews::Due(place, at) => {

@@ -20,6 +20,7 @@ impl<I: Io> Worker<I> {
         self.begin_overtime();
         self.requests.env.site = SiteRef::new(generation.site.clone(), generation.groups.clone());
         self.requests.origins.secrets.learn(&generation);
+        self.requests.origins.claim_names(&generation.groups, &mut self.requests.env);
         self.requests.env.reads_tcp = generation.site.looks().tcp_info;
         while let Some(idle) = self.requests.origins.links.pools.expire_unknown(&generation.groups)
         {

@@ -50,6 +50,10 @@ impl<I: Io> Worker<I> {
                     let (origins, env, _) = self.requests.upstream();
                     expire_names(origins, place, at, env);
                 }
+                Some(PollToken::ServersDue) => {
+                    let (origins, env, _) = self.requests.upstream();
+                    origins.expire_servers(at, env);
+                }
                 Some(PollToken::Links) => {
                     self.requests.origins.links.armed.fired(at);
                     self.requests.origins.links.expire_links(&mut self.requests.env);

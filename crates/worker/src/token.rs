@@ -48,6 +48,8 @@ pub(crate) enum PollToken {
     Names(NameSocket),
     /// The resolver in this place.
     NamesDue(u32),
+    /// Names of servers of upstream groups.
+    ServersDue,
     /// Changes below watched directories.
     Changes,
 }
@@ -79,6 +81,7 @@ impl PollToken {
             Self::Names(socket) => (16, socket.to_bits()),
             Self::NamesDue(place) => (17, place as u64),
             Self::Changes => (18, 0),
+            Self::ServersDue => (19, 0),
         };
         debug_assert!(bits <= BITS, "generations of slabs leave the top byte free");
         kind << KIND_SHIFT | bits & BITS
@@ -92,7 +95,7 @@ impl PollToken {
             Self::Udp(_) | Self::Quic(_) | Self::Ping(_) => Doing::Datagrams,
             Self::Tcp(_) | Self::LateTcp(_) | Self::LateQuic(_) => Doing::Reading,
             Self::Link(_) | Self::Links | Self::Fetch(_) => Doing::Origins,
-            Self::Names(_) | Self::NamesDue(_) => Doing::Origins,
+            Self::Names(_) | Self::NamesDue(_) | Self::ServersDue => Doing::Origins,
             Self::Changes => Doing::Beginning,
             Self::Exchange(_) | Self::Body(_) | Self::Stall(_) | Self::Overtime => Doing::Reading,
         }
@@ -105,7 +108,7 @@ impl PollToken {
             Self::Quic(_) | Self::Ping(_) | Self::LateQuic(_) => Doing::QuicDeadline,
             Self::Exchange(_) | Self::Body(_) | Self::Stall(_) => Doing::RequestDeadline,
             Self::Link(_) | Self::Links | Self::Fetch(_) => Doing::OriginDeadline,
-            Self::Names(_) | Self::NamesDue(_) => Doing::OriginDeadline,
+            Self::Names(_) | Self::NamesDue(_) | Self::ServersDue => Doing::OriginDeadline,
             Self::Mail | Self::Listener(_) | Self::Udp(_) => Doing::OtherDeadline,
             Self::Overtime | Self::Accepting | Self::Changes => Doing::OtherDeadline,
         }
@@ -133,6 +136,7 @@ impl PollToken {
             16 => Self::Names(NameSocket::from_bits(bits)),
             17 => Self::NamesDue(bits as u32),
             18 => Self::Changes,
+            19 => Self::ServersDue,
             _ => return None,
         })
     }
@@ -163,6 +167,7 @@ mod tests {
             PollToken::LateTcp(SlabKey::from_bits(13)),
             PollToken::LateQuic(SlabKey::from_bits(14)),
             PollToken::NamesDue(15),
+            PollToken::ServersDue,
             PollToken::Changes,
         ] {
             assert_eq!(PollToken::unpack(token.pack()), Some(token));

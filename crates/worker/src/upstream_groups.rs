@@ -16,6 +16,7 @@ use crate::fetches::LiveFetch;
 use crate::lookups::Lookups;
 use crate::name_sockets::NameSocket;
 use crate::origin_links::OriginLinks;
+use crate::server_lookups::ServerLookups;
 use crate::tls_conn::Secrets;
 use crate::upstream_link::UpstreamLink;
 
@@ -26,6 +27,8 @@ pub(crate) struct Origins {
     pub(crate) links: OriginLinks,
     /// Names that are looked up.
     pub(crate) lookups: Lookups,
+    /// Names of servers that this worker looks up for all.
+    pub(crate) servers: ServerLookups,
     /// What fetches are to be woken with whose names were looked up.
     pub(crate) named: VecDeque<(SlabKey<LiveFetch>, FetchWake)>,
     /// What TLS to origins is like.
@@ -55,6 +58,7 @@ impl Origins {
             fetches: Slab::with_capacity(EXCHANGES_MAX),
             links: OriginLinks::new(worker),
             lookups: Lookups::new(token),
+            servers: ServerLookups::default(),
             named: VecDeque::new(),
             secrets: Secrets::default(),
             stepped: false,

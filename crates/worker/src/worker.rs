@@ -118,6 +118,8 @@ impl<I: Io> Worker<I> {
         debug_assert!(watched, "a new epoll instance takes a descriptor");
         worker.requests.env.logs.set_buffers(worker.requests.env.generation.site.log_buffers());
         worker.requests.origins.secrets.learn(&worker.requests.env.generation);
+        let groups = worker.requests.env.generation.groups.clone();
+        worker.requests.origins.claim_names(&groups, &mut worker.requests.env);
         worker.listen();
         worker
     }
@@ -233,7 +235,8 @@ impl<I: Io> Worker<I> {
                 | PollToken::Exchange(_)
                 | PollToken::Body(_)
                 | PollToken::Fetch(_)
-                | PollToken::NamesDue(_),
+                | PollToken::NamesDue(_)
+                | PollToken::ServersDue,
             )
             | Some(
                 PollToken::Links | PollToken::Ping(_) | PollToken::Stall(_) | PollToken::Overtime,

@@ -33,6 +33,7 @@ TABLES = (
     "php_applications",
     "proxying",
     "secured",
+    "servers",
     "overriding",
     "wishes",
     "names",

@@ -11,8 +11,8 @@ use crate::diagnostic::Diagnostic;
 use crate::directive::{Args, Contexts, DirectiveSpec, Inheritance, leaf, millis, own, value};
 use crate::drafts::{GroupKey, SharedZone, SharedZoneUse};
 use crate::model::{
-    Balance, Keepalive, LogLevel, PeerAddress, Queue, SourcePlace, Upstream, UpstreamKind,
-    UpstreamServer,
+    Balance, Keepalive, LogLevel, PeerAddress, Queue, RunTimeName, SourcePlace, Upstream,
+    UpstreamKind, UpstreamServer,
 };
 use crate::reader::{ConfReader, INVALID, ReadFault, ReadResult, invalid_parameter, show};
 use crate::value::{self as values, Unit};
@@ -185,35 +185,61 @@ fn upstream(r: &mut ConfReader, node: &Node) -> ReadResult {
 fn server(r: &mut ConfReader, node: &Node) -> ReadResult {
     let word = node.arg(0);
     let mut made = server_of(&show(word), Vec::new());
-    let mut at_run_time = None;
+    let mut at_run_time = RunTimeWords::default();
     for word in node.args().skip(1) {
         parameter(r, word, &mut made, &mut at_run_time)?;
     }
-    let in_upstream = |why: &str| ReadFault::Text(format!("{why} in upstream \"{}\"", show(word)));
-    made.addresses = match peer::cut(word).map_err(in_upstream)? {
-        PeerAddressText::Unix(path) => vec![PeerAddress::Unix(path)],
-        PeerAddressText::Inet { host, port } => {
-            let is_name = host.parse::<std::net::Ipv4Addr>().is_err() && !host.starts_with('[');
-            let port = port.unwrap_or(80);
-            match at_run_time {
-                Some(parameter) if is_name => {
-                    let text = format!("parameter \"{parameter}\" is not implemented yet");
-                    return Err(ReadFault::Text(text));
-                }
-                _ => peer::look_up(r, &host, port).map_err(in_upstream)?,
-            }
+    let shown = show(word);
+    let service = |why: &str| Err(ReadFault::Text(format!("service upstream \"{shown}\" {why}")));
+    if at_run_time.has_service && !at_run_time.resolves {
+        return service("requires \"resolve\" parameter");
+    }
+    let in_upstream = |why: &str| ReadFault::Text(format!("{why} in upstream \"{shown}\""));
+    let (host, port) = match peer::cut(word).map_err(in_upstream)? {
+        PeerAddressText::Unix(_) if at_run_time.has_service => return service("may not have port"),
+        PeerAddressText::Unix(path) => {
+            made.addresses = vec![PeerAddress::Unix(path)];
+            group(r).servers.push(made);
+            return Ok(());
         }
+        PeerAddressText::Inet { host, port } => (host, port),
     };
+    let is_name = host.parse::<std::net::Ipv4Addr>().is_err() && !host.starts_with('[');
+    if at_run_time.has_service {
+        return match port {
+            Some(_) => service("may not have port"),
+            None if !is_name => service("requires domain name"),
+            None => {
+                let text = "parameter \"service\" is not implemented yet";
+                Err(ReadFault::Text(text.to_owned()))
+            }
+        };
+    }
+    let port = port.unwrap_or(80);
+    if at_run_time.resolves && is_name {
+        made.resolve = Some(RunTimeName { host: host.into(), port });
+    } else {
+        made.addresses = peer::look_up(r, &host, port).map_err(in_upstream)?;
+    }
     group(r).servers.push(made);
     Ok(())
 }
 
-/// Reads one parameter of a `server`; records one that would resolve names at run time.
+/// What the parameters of a `server` say about its name.
+#[derive(Default)]
+struct RunTimeWords {
+    /// `resolve`
+    resolves: bool,
+    /// `service=`
+    has_service: bool,
+}
+
+/// Reads one parameter of a `server`.
 fn parameter(
     r: &mut ConfReader,
     word: &[u8],
     made: &mut UpstreamServer,
-    at_run_time: &mut Option<&'static str>,
+    at_run_time: &mut RunTimeWords,
 ) -> ReadResult {
     let (name, value) = match word.iter().position(|byte| *byte == b'=') {
         Some(at) => word.split_at(at + 1),
@@ -243,10 +269,11 @@ fn parameter(
             made.backup = true;
         }
         b"down" => made.down = true,
-        b"resolve" => {
-            at_run_time.get_or_insert("resolve");
+        b"resolve" => at_run_time.resolves = true,
+        b"service=" if value.is_empty() => {
+            return Err(ReadFault::Text("service is empty".to_owned()));
         }
-        b"service=" => *at_run_time = Some("service"),
+        b"service=" => at_run_time.has_service = true,
         b"route=" | b"drain" => {
             let shown = show(word);
             return Err(ReadFault::Text(format!("parameter \"{shown}\" is not implemented yet")));

@@ -1,6 +1,7 @@
 //! Choices, compared with those that nginx 1.30 made with the same groups.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bolide_base::Instant;
@@ -11,10 +12,11 @@ use bolide_conf::model::{Balance, Upstream, UpstreamId, UpstreamServer};
 use super::{BalanceCursor, PeerChoice, Scales};
 use crate::health::Lease;
 use crate::tests::support::{limited, server, unix, upstream, weighted};
-use crate::{LinkPools, UpstreamGroups};
+use crate::{Group, LinkPools, UpstreamGroups};
 
 struct Bench {
     groups: UpstreamGroups,
+    group: Arc<Group>,
     pools: LinkPools,
     prng: Prng,
     now: Instant,
@@ -22,8 +24,10 @@ struct Bench {
 
 impl Bench {
     fn new(upstream: Upstream) -> Self {
+        let groups = UpstreamGroups::new(&[upstream], None);
         Self {
-            groups: UpstreamGroups::new(&[upstream], None),
+            group: groups.group(UpstreamId(0)).unwrap(),
+            groups,
             pools: LinkPools::new(0),
             prng: Prng::new(7),
             now: Instant::from_nanos(3_600_000_000_000),
@@ -31,8 +35,9 @@ impl Bench {
     }
 
     fn scales<'a>(&'a mut self, affinity: &'a [u8]) -> Scales<'a> {
+        self.group = self.groups.group(UpstreamId(0)).unwrap();
         Scales {
-            group: self.groups.group(UpstreamId(0)).unwrap(),
+            group: &self.group,
             pools: &mut self.pools,
             prng: &mut self.prng,
             now: self.now,
@@ -309,7 +314,8 @@ fn what_was_learned_of_a_server_outlives_a_reload() {
     let mut changed = group;
     changed.servers.insert(0, server(3));
     bench.groups = UpstreamGroups::new(&[changed], Some(&bench.groups));
-    let peers = bench.groups.group(UpstreamId(0)).unwrap().peers();
+    let group = bench.groups.group(UpstreamId(0)).unwrap();
+    let peers = group.peers();
     let conns: Vec<_> = peers.iter().map(|peer| peer.health().conns()).collect();
     let fails: Vec<_> = peers.iter().map(|peer| peer.health().fails()).collect();
     assert_eq!((conns, fails), (vec![0, 1, 0], vec![0, 0, 1]));

@@ -8,7 +8,7 @@ use crate::balance::PeerChoice;
 use crate::ctx::FetchCtx;
 use crate::groups::Group;
 use crate::messages;
-use crate::request::{Cause, ConnectRefused};
+use crate::request::{Cause, ConnectRefused, PassTarget};
 
 /// The longest `Retry-After`, in seconds, for a client that found the queue full.
 const RETRY_AFTER_MAX: u64 = 60;
@@ -30,6 +30,7 @@ impl Fetch {
 
     /// Is queued: takes a place if there is one now.
     pub(super) fn look_again(&mut self, ctx: &mut FetchCtx<'_>) {
+        self.learn_peers(ctx);
         let Some(group) = self.group.clone() else { return };
         match self.draw(ctx) {
             // A place may be free at a server that already failed this request.
@@ -45,6 +46,16 @@ impl Fetch {
                 self.stop_waiting(&group, ctx);
                 self.find_no_server(ctx);
             }
+        }
+    }
+
+    /// Names of the group may have been found meanwhile.
+    fn learn_peers(&mut self, ctx: &mut FetchCtx<'_>) {
+        let PassTarget::Group(id) = &self.request.target else { return };
+        let known = self.group.as_ref().map(|group| group.version);
+        let newer = ctx.groups.group(*id).filter(|group| Some(group.version) > known);
+        if let Some(group) = newer.filter(|_| self.cursor.is_fresh()) {
+            self.take_group(group, ctx);
         }
     }
 

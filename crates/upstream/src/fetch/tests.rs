@@ -353,7 +353,8 @@ fn another_server_is_asked_as_nginx_asks() {
     assert_eq!(told.len(), 4, "500 is a failure, 404 is not: {told:?}");
     let told = bench.wakes([FetchWake::Connected(3), SENT, FetchWake::Event(head(500))]);
     assert_eq!(told, ["attempt 127.0.0.1:3 500 under way", "head 500"]);
-    let fails = bench.groups.iter().next().unwrap().peers().iter().map(|p| p.health().fails());
+    let group = bench.groups.iter().next().unwrap();
+    let fails = group.peers().iter().map(|p| p.health().fails());
     assert_eq!(fails.collect::<Vec<_>>(), [0, 1, 0]);
 
     let mut bench = Bench::of(vec![server(1), server(2), server(3)]);

@@ -155,7 +155,7 @@ fn no_request_waits_for_a_free_place_under_concurrency() {
 #[test]
 fn a_late_turn_passes_to_a_worker_with_waiting_requests() {
     let groups = UpstreamGroups::new(&[queueing(vec![limited(1, 1)], 10)], None);
-    let group = groups.iter().next().unwrap();
+    let group = &groups.iter().next().unwrap();
     let (mut here, mut there) = (LinkPools::new(0), LinkPools::new(1));
     assert_eq!(here.join(group, 7, 10), Ok(0));
     assert_eq!(there.join(group, 8, 10), Ok(1));
