@@ -90,7 +90,7 @@ impl ConfReader {
         let mut faults = std::mem::take(&mut self.http.upstream_faults);
         faults.sort_by_key(|(order, _, _)| *order);
         for (_, message, place) in faults {
-            self.say(LogLevel::Emerg, message, Some(place));
+            self.say(LogLevel::Emerg, message, place);
         }
         let sizeless = self.http.zones.iter().filter(|(_, zone)| zone.size == 0);
         let mut sizeless: Vec<_> = sizeless.map(|(name, _)| show(name).into_owned()).collect();
@@ -360,7 +360,8 @@ fn settle_resolvers(http: &mut HttpDraft) {
             continue;
         };
         // The order of the block does not matter: nginx ends at the first one.
-        http.upstream_faults.push((DirectiveNode::default(), message, place.clone()));
+        // The message has the place already.
+        http.upstream_faults.push((DirectiveNode::default(), message, None));
     }
 }
 

@@ -296,7 +296,7 @@ pub(crate) struct HttpDraft {
     /// Whether the current `upstream` block has a balancing method.
     pub(crate) balance_chosen: bool,
     /// Errors of groups, to be reported when the `http` block ends.
-    pub(crate) upstream_faults: Vec<(DirectiveNode, String, SourcePlace)>,
+    pub(crate) upstream_faults: Vec<(DirectiveNode, String, Option<SourcePlace>)>,
     /// Errors in parameters, to be reported when the `http` block ends.
     pub(crate) param_faults: Vec<String>,
     /// Cache zones by name; `None` where only the name is known yet.

@@ -356,14 +356,8 @@ fn what_only_this_server_has_is_refused_in_clear_words() {
             "\"php_pass\" directive is duplicate",
         ),
         (
-            "upstream a { server a.b resolve; }",
-            "resolving names at run time requires upstream \"a\" in /conf/nginx.conf:1 to be in \
-             shared memory",
-        ),
-        (
             "upstream a { zone z 64k; server a.b resolve; }",
-            "no resolver defined to resolve names at run time in upstream \"a\" in \
-             /conf/nginx.conf:1",
+            "no resolver defined to resolve names at run time in upstream \"a\"",
         ),
         ("upstream a { zone z 64k; resolver 127.0.0.1; server a.b resolve; }", "ok"),
         ("upstream a { zone z 64k; server a..b:81 resolve; } resolver 127.0.0.1;", "ok"),
@@ -407,4 +401,12 @@ fn what_only_this_server_has_is_refused_in_clear_words() {
         };
         assert_eq!(found, expected, "{text}");
     }
+}
+
+#[test]
+fn names_that_are_looked_up_while_serving_need_a_zone() {
+    let found = messages(&outcome("events {} http { upstream a { server a.b resolve; } }"));
+    let text = "[emerg] resolving names at run time requires upstream \"a\" in \
+                /conf/nginx.conf:1 to be in shared memory";
+    assert_eq!(found, [text]);
 }

@@ -153,6 +153,7 @@ fn addresses(
         },
     };
     let message = format!("{why} in upstream \"{host}\"");
-    r.http.upstream_faults.push((r.order(), message, r.place(node)));
+    let place = Some(r.place(node));
+    r.http.upstream_faults.push((r.order(), message, place));
     Vec::new()
 }

@@ -177,7 +177,7 @@ fn upstream(r: &mut ConfReader, node: &Node) -> ReadResult {
         r.note(closed, Diagnostic::new(LogLevel::Emerg, message, place));
     } else if servers.iter().all(|server| server.backup) {
         let message = format!("no servers in upstream \"{}\"", show(name));
-        r.http.upstream_faults.push((node.order, message, place));
+        r.http.upstream_faults.push((node.order, message, Some(place)));
     }
     Ok(())
 }
