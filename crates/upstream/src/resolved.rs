@@ -132,7 +132,7 @@ fn found_peers(
             });
             let old = place.map(|place| &known.peers[place]);
             // The number of a group outside the configuration is left out.
-            let next = || FOUND | numbers.fetch_add(1, Ordering::SeqCst) % (FOUND - 1);
+            let next = || FOUND | (numbers.fetch_add(1, Ordering::SeqCst) % (FOUND - 1));
             let number = (old.map_or_else(next, |old| old.number), line_of(upstream, &server.name));
             let new = UpstreamPeer::new(server, &address, number, old);
             let new = UpstreamPeer { weight: peer.weight.max(1), ..new };

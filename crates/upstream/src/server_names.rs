@@ -85,14 +85,14 @@ impl UpstreamNames {
     pub fn handle_verdict(
         &mut self,
         number: usize,
-        verdict: NameVerdict,
+        verdict: &NameVerdict,
         good_until: Instant,
     ) -> Option<String> {
         let name = self.names.get(number)?;
         self.due.insert((good_until, number));
         let server = &name.group.upstream().servers[name.line];
         let resolve = server.resolve.as_ref()?;
-        let (ips, why): (&[IpAddr], _) = match &verdict {
+        let (ips, why): (&[IpAddr], _) = match verdict {
             NameVerdict::Found(ips) => (ips, None),
             NameVerdict::NotFound(why) => (&[], Some(why)),
             NameVerdict::Failed(why) => return Some(unresolved(&resolve.host, why)),

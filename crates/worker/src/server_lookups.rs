@@ -69,7 +69,7 @@ impl Origins {
             Err(failure) => NameVerdict::Failed(failure.to_string()),
         };
         let good_until = verdict.good_until;
-        if let Some(line) = self.servers.names.handle_verdict(number, found, good_until) {
+        if let Some(line) = self.servers.names.handle_verdict(number, &found, good_until) {
             env.log_server(LogLevel::Error, &line);
         }
         self.arm_servers(env);

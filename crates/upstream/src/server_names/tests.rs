@@ -68,7 +68,7 @@ fn each_name_is_asked_for_by_one_worker_and_again_when_its_answer_is_old() {
     assert_eq!((&*target.host, target.timeout), (&b"app.test"[..], Duration::from_secs(2)));
     assert!(names.take_due(at(9)).is_none(), "it is being asked for");
     assert_eq!(peers(&groups), (vec![7], vec![]));
-    assert_eq!(names.handle_verdict(number, found(&[1, 2, 1]), at(30)), None);
+    assert_eq!(names.handle_verdict(number, &found(&[1, 2, 1]), at(30)), None);
     assert_eq!(peers(&groups), (vec![7, 1, 2], vec![]), "each address once");
     assert_eq!(names.next_due(), Some(at(30)));
     assert!(names.take_due(at(29)).is_none() && names.take_due(at(30)).is_some());
@@ -78,13 +78,13 @@ fn each_name_is_asked_for_by_one_worker_and_again_when_its_answer_is_old() {
 fn only_a_name_that_is_not_there_loses_its_addresses() {
     let groups = UpstreamGroups::new(&[group(vec![named()])], None);
     let mut names = UpstreamNames::claim(&groups, at(5));
-    names.handle_verdict(0, found(&[1]), at(6));
+    names.handle_verdict(0, &found(&[1]), at(6));
     let failed = NameVerdict::Failed("2: Server failure".to_owned());
-    let line = names.handle_verdict(0, failed, at(7)).unwrap();
+    let line = names.handle_verdict(0, &failed, at(7)).unwrap();
     assert_eq!(line, "app.test could not be resolved (2: Server failure)");
     assert_eq!(peers(&groups), (vec![1], vec![]));
     let missing = NameVerdict::NotFound("3: Host not found".to_owned());
-    let line = names.handle_verdict(0, missing, at(8)).unwrap();
+    let line = names.handle_verdict(0, &missing, at(8)).unwrap();
     assert_eq!(line, "app.test could not be resolved (3: Host not found)");
     assert_eq!(peers(&groups), (vec![], vec![]));
 }
@@ -93,10 +93,10 @@ fn only_a_name_that_is_not_there_loses_its_addresses() {
 fn a_peer_that_stays_is_the_same_and_stands_where_it_stood() {
     let groups = UpstreamGroups::new(&[group(vec![named()])], None);
     let mut names = UpstreamNames::claim(&groups, at(5));
-    names.handle_verdict(0, found(&[1, 2, 3]), at(6));
+    names.handle_verdict(0, &found(&[1, 2, 3]), at(6));
     let before = now(&groups);
     let held = before.peers()[1].lease().unwrap();
-    names.handle_verdict(0, found(&[4, 3, 2]), at(7));
+    names.handle_verdict(0, &found(&[4, 3, 2]), at(7));
     assert_eq!(peers(&groups), (vec![2, 3, 4], vec![]));
     let after = now(&groups);
     assert_eq!(after.peers()[0].number, before.peers()[1].number);
@@ -105,15 +105,14 @@ fn a_peer_that_stays_is_the_same_and_stands_where_it_stood() {
     assert!(after.version > before.version);
     drop(held);
     assert_eq!(after.conns(), 0);
-    names.handle_verdict(0, found(&[2, 4, 3]), at(8));
+    names.handle_verdict(0, &found(&[2, 4, 3]), at(8));
     assert_eq!(now(&groups).version, after.version, "another order is no change");
 }
 
 #[test]
 fn a_reload_takes_over_what_was_found_for_the_same_name() {
-    let conf = group(vec![named()]);
-    let old = UpstreamGroups::new(&[conf.clone()], None);
-    UpstreamNames::claim(&old, at(5)).handle_verdict(0, found(&[1, 2]), at(6));
+    let old = UpstreamGroups::new(&[group(vec![named()])], None);
+    UpstreamNames::claim(&old, at(5)).handle_verdict(0, &found(&[1, 2]), at(6));
     let changed = group(vec![UpstreamServer { weight: 4, ..named() }, server(7)]);
     let new = UpstreamGroups::new(&[changed], Some(&old));
     assert_eq!(peers(&new), (vec![7, 1, 2], vec![]));
@@ -132,8 +131,8 @@ fn backups_are_those_of_backup_lines() {
     let backup = UpstreamServer { backup: true, name: "b:80".into(), ..named() };
     let groups = UpstreamGroups::new(&[group(vec![backup, named()])], None);
     let mut names = UpstreamNames::claim(&groups, at(5));
-    names.handle_verdict(0, found(&[9]), at(6));
-    names.handle_verdict(1, found(&[1]), at(6));
+    names.handle_verdict(0, &found(&[9]), at(6));
+    names.handle_verdict(1, &found(&[1]), at(6));
     assert_eq!(peers(&groups), (vec![1], vec![9]));
 }
 
@@ -142,9 +141,9 @@ fn two_lines_of_one_name_have_peers_of_their_own() {
     let groups = UpstreamGroups::new(&[group(vec![named(), named()])], None);
     let mut names = UpstreamNames::claim(&groups, at(5));
     for line in [0, 1, 0] {
-        names.handle_verdict(line, found(&[1]), at(6));
+        names.handle_verdict(line, &found(&[1]), at(6));
     }
-    names.handle_verdict(0, found(&[1, 2]), at(7));
+    names.handle_verdict(0, &found(&[1, 2]), at(7));
     let group = now(&groups);
     let mut numbers: Vec<u32> = group.peers().iter().map(|peer| peer.number).collect();
     assert_eq!(numbers.len(), 3);
