@@ -23,6 +23,7 @@ pub(crate) const ALL: &[(&str, Entry)] = &[
     ("hpack", bolide_wire::hpack::fuzz::fuzz),
     ("http", bolide_http::fuzz::all),
     ("lsapi", bolide_wire::origin::fuzz::lsapi),
+    ("memcached", bolide_wire::origin::fuzz::memcached),
     ("proxy", bolide_wire::proxy::fuzz::header),
     ("qpack", qpack),
     ("quic", quic),

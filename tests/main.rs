@@ -53,6 +53,7 @@ mod log_order;
 mod log_targets;
 mod logs;
 mod lscache;
+mod memcached;
 mod mirror;
 mod overtime;
 mod pace;

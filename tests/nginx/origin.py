@@ -2,7 +2,8 @@
 
 `/raw/HEX` sends exactly those bytes and closes, `/keep/HEX` sends them and waits for more,
 `/slow/MS` answers late; everything else is answered with what was asked. `@ORIGIN@` in the bytes is
-its address.
+its address. Who says `get` speaks memcached's protocol: `/raw` and `/keep` mean the same there,
+with KEY for the key, `/none` is not there, everything else is.
 """
 
 import hashlib
@@ -87,11 +88,27 @@ def answer(peer: socket.socket, reader: Reader, own: bytes) -> bool:
     return value.get(b"connection") != b"close" and line.endswith(b"1.1")
 
 
+def recall(peer: socket.socket, reader: Reader, _own: bytes) -> bool:
+    """Answers one `get` as memcached does; whether the connection goes on."""
+    key = reader.until(b"\r\n")[4:]
+    kind, _, rest = key.lstrip(b"/").partition(b"/")
+    if kind in (b"raw", b"keep"):
+        peer.sendall(bytes.fromhex(rest.decode()).replace(b"KEY", key))
+        return kind == b"keep"
+    text = b"value of " + key
+    found = b"VALUE %b 2 %d\r\n%b\r\n" % (key, len(text), text)
+    peer.sendall((b"" if kind == b"none" else found) + b"END\r\n")
+    return True
+
+
 def serve(peer: socket.socket, own: bytes) -> None:
     """Answers what comes on one connection."""
     reader = Reader(peer)
     try:
-        while answer(peer, reader, own):
+        while len(reader.bytes) < 4:
+            reader.more()
+        speak = recall if reader.bytes.startswith(b"get ") else answer
+        while speak(peer, reader, own):
             pass
         peer.shutdown(socket.SHUT_WR)
         # What the client still sends must not turn the end into a reset.

@@ -139,6 +139,7 @@ pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
         origin: Arc::new(origin(options)),
         cache: Arc::default(),
         proxied: Arc::new(proxied(options)),
+        memcached: Arc::new(memcached(options)),
         proxied_cache: Arc::new(CacheSettings {
             key: Some(Template::new(vec![
                 TemplatePart::Text(Arc::from(&b"http://"[..])),
@@ -330,6 +331,8 @@ fn origin(options: &LoadOptions) -> OriginSettings {
         split_path_info: None,
         catch_stderr: Arc::default(),
         proxy: Arc::default(),
+        memcached_key: None,
+        memcached_gzip_flag: 0,
     }
 }
 
@@ -337,6 +340,19 @@ fn origin(options: &LoadOptions) -> OriginSettings {
 fn proxied(options: &LoadOptions) -> OriginSettings {
     OriginSettings {
         temp_path: Arc::new(options.prefix.join("proxy_temp")),
+        keep_conn: true,
+        ..origin(options)
+    }
+}
+
+/// Defaults for memcached, which is asked for a key and nothing else.
+fn memcached(options: &LoadOptions) -> OriginSettings {
+    OriginSettings {
+        buffering: false,
+        // What is in memory has ranges, as in nginx.
+        force_ranges: true,
+        pass_request_headers: false,
+        pass_request_body: false,
         keep_conn: true,
         ..origin(options)
     }

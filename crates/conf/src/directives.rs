@@ -40,6 +40,7 @@ mod location;
 mod log;
 mod main;
 mod map;
+mod memcached;
 mod modules;
 mod more_headers;
 mod origin;
@@ -135,6 +136,7 @@ families![
     proxied::TABLE,
     proxy_rewrite::TABLE,
     proxy_tls::TABLE,
+    memcached::TABLE,
     cache::TABLE,
     proxy_cache::TABLE,
     page_cache::TABLE,

@@ -65,14 +65,21 @@ impl ConfReader {
         self.settle_families();
     }
 
-    /// Gives locations with an HTTP upstream the settings written for those.
+    /// Gives locations with an HTTP upstream, or with memcached, the settings written for those.
     fn settle_families(&mut self) {
+        let uncached = Arc::new(CacheSettings::default());
         for location in &mut self.http.locations {
-            let Handler::Pass(Pass { protocol: Protocol::Http, .. }) = location.handler else {
-                continue;
-            };
+            let Handler::Pass(Pass { protocol, .. }) = location.handler else { continue };
             let settings = Arc::make_mut(&mut location.settings);
-            settings.origin = Arc::clone(&settings.proxied);
+            match protocol {
+                Protocol::FastCgi | Protocol::Lsapi => continue,
+                Protocol::Memcached => {
+                    settings.origin = Arc::clone(&settings.memcached);
+                    settings.cache = Arc::clone(&uncached);
+                    continue;
+                }
+                Protocol::Http => settings.origin = Arc::clone(&settings.proxied),
+            }
             let page = settings.cache.page.clone();
             settings.cache = Arc::clone(&settings.proxied_cache);
             if settings.cache.page != page {

@@ -72,11 +72,17 @@ pub(crate) enum DirectiveFamily {
     Application,
     /// `proxy_*`
     Proxy,
+    /// `memcached_*`, which has no caches.
+    Memcached,
 }
 
 impl DirectiveFamily {
     pub(crate) fn of(name: &str) -> Self {
-        if name.starts_with("proxy_") { Self::Proxy } else { Self::Application }
+        match name {
+            _ if name.starts_with("proxy_") => Self::Proxy,
+            _ if name.starts_with("memcached_") => Self::Memcached,
+            _ => Self::Application,
+        }
     }
 }
 
@@ -148,6 +154,8 @@ pub(crate) struct BlockScope {
     pub(crate) origin: OriginDraft,
     /// The same for `proxy_*`.
     pub(crate) proxied: OriginDraft,
+    /// The same for `memcached_*`.
+    pub(crate) memcached: OriginDraft,
     /// The cache directives of the block.
     pub(crate) cache: CacheDraft,
     /// The same for `proxy_*`.
@@ -211,6 +219,7 @@ impl BlockScope {
             access_log_off: false,
             origin: OriginDraft::default(),
             proxied: OriginDraft::default(),
+            memcached: OriginDraft::default(),
             cache: CacheDraft::default(),
             proxied_cache: CacheDraft::default(),
             said: HashSet::new(),
@@ -250,6 +259,7 @@ impl BlockScope {
             access_log_off: false,
             origin: self.origin,
             proxied: self.proxied,
+            memcached: self.memcached,
             cache: CacheDraft::default(),
             proxied_cache: CacheDraft::default(),
             said: HashSet::new(),
@@ -415,6 +425,7 @@ impl ConfReader {
         Arc::make_mut(match family {
             DirectiveFamily::Application => &mut settings.origin,
             DirectiveFamily::Proxy => &mut settings.proxied,
+            DirectiveFamily::Memcached => &mut settings.memcached,
         })
     }
 
@@ -423,6 +434,7 @@ impl ConfReader {
         match self.family {
             DirectiveFamily::Application => &mut self.scope.origin,
             DirectiveFamily::Proxy => &mut self.scope.proxied,
+            DirectiveFamily::Memcached => &mut self.scope.memcached,
         }
     }
 
@@ -431,7 +443,7 @@ impl ConfReader {
         let family = self.family;
         let settings = self.settings();
         Arc::make_mut(match family {
-            DirectiveFamily::Application => &mut settings.cache,
+            DirectiveFamily::Application | DirectiveFamily::Memcached => &mut settings.cache,
             DirectiveFamily::Proxy => &mut settings.proxied_cache,
         })
     }
@@ -439,7 +451,7 @@ impl ConfReader {
     /// The block's directives about caches of that family.
     pub(crate) const fn cache_draft(&mut self) -> &mut CacheDraft {
         match self.family {
-            DirectiveFamily::Application => &mut self.scope.cache,
+            DirectiveFamily::Application | DirectiveFamily::Memcached => &mut self.scope.cache,
             DirectiveFamily::Proxy => &mut self.scope.proxied_cache,
         }
     }

@@ -176,6 +176,7 @@ fn beside(name: &str) -> (&'static str, &'static str) {
         "limit_req" => ("limit_req_zone $uri zone=pages:1m rate=9r/s;", ""),
         "listen" => ("", "ssl_certificate a.crt; ssl_certificate_key a.key;"),
         "page_cache_control" => ("map $uri $device { }", ""),
+        "memcached_pass" => ("map $uri $memcached_key { }", ""),
         "php_pass" => ("php_pool main { }", ""),
         "ssl_certificate" => ("", "ssl_certificate_key a.key;"),
         _ => ("", ""),

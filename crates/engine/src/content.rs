@@ -12,6 +12,7 @@ pub(crate) mod esi;
 pub(crate) mod file;
 mod flv;
 pub(crate) mod listing;
+pub(crate) mod memcached;
 pub(crate) mod params;
 pub(crate) mod parts;
 pub(crate) mod pass;

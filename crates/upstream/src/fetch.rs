@@ -122,7 +122,7 @@ impl Fetch {
             .is_some_and(|group| group.is_pooled() && group.keepalive.idle_max > 0);
         match self.request.protocol {
             Protocol::FastCgi => self.request.settings.keep_conn,
-            Protocol::Lsapi | Protocol::Http => pooled,
+            Protocol::Lsapi | Protocol::Http | Protocol::Memcached => pooled,
         }
     }
 
@@ -376,6 +376,13 @@ impl Fetch {
             }
             FetchWake::Event(OriginEvent::ExcessChunk) => {
                 self.log(LogLevel::Warn, messages::EXCESS_CHUNK, messages::READING, ctx);
+            }
+            FetchWake::Event(OriginEvent::Missing(key)) => {
+                let line = messages::missing(&key);
+                self.log(LogLevel::Info, &line, messages::READING_HEAD, ctx);
+            }
+            FetchWake::Event(OriginEvent::BadTrailer) => {
+                self.log(LogLevel::Error, messages::BAD_TRAILER, messages::READING, ctx);
             }
             FetchWake::Event(OriginEvent::Trailers(fields)) => self.handle_trailers(fields, ctx),
             FetchWake::Event(OriginEvent::End { .. }) => self.handle_end(ctx),

@@ -20,6 +20,8 @@ pub(crate) const EXCESS: &[u8] =
     b"upstream sent more data than specified in \"Content-Length\" header";
 pub(crate) const EXCESS_CHUNK: &[u8] = b"upstream sent data after final chunk";
 
+pub(crate) const BAD_TRAILER: &[u8] = b"memcached sent invalid trailer";
+
 /// Bytes of the error stream in one line of the log.
 const STDERR_MAX: usize = 2048;
 
@@ -53,6 +55,11 @@ pub(crate) fn call_failed(call: &str, errno: i32) -> Vec<u8> {
     format!("{call}() failed ({})", reason(errno)).into_bytes()
 }
 
+/// Memcached has no value for this key.
+pub(crate) fn missing(key: &[u8]) -> Vec<u8> {
+    [b"key: \"", key, b"\" was not found by memcached"].concat()
+}
+
 /// The text that the application wrote to its error stream; `None` if it is empty.
 pub(crate) fn stderr(protocol: Protocol, text: &[u8]) -> Option<Vec<u8>> {
     let is_idle = |byte: &u8| matches!(byte, b'\n' | b'\r' | b'.' | b' ');
@@ -61,6 +68,7 @@ pub(crate) fn stderr(protocol: Protocol, text: &[u8]) -> Option<Vec<u8>> {
         Protocol::FastCgi => "FastCGI",
         Protocol::Lsapi => "LSAPI",
         Protocol::Http => "HTTP",
+        Protocol::Memcached => "memcached",
     };
     let mut line = format!("{whose} sent in stderr: \"").into_bytes();
     line.extend_from_slice(&text[..end.min(STDERR_MAX)]);

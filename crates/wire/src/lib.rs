@@ -1,5 +1,5 @@
-//! HTTP/1, HTTP/2, HTTP/3, FastCGI, LSAPI and PROXY framing as state machines without sockets and
-//! clocks.
+//! HTTP/1, HTTP/2, HTTP/3, FastCGI, LSAPI, memcached and PROXY framing as state machines without
+//! sockets and clocks.
 //!
 //! A machine takes received bytes, reports events, takes response heads, and pulls bodies when it
 //! may write. It never sees a location, a file or a configuration beyond its own `Settings`.
@@ -15,6 +15,7 @@ pub mod h3;
 pub mod hpack;
 mod integer;
 pub mod lsapi;
+pub mod memcached;
 pub mod origin;
 mod outgoing;
 mod patience;

@@ -9,7 +9,7 @@ use bolide_base::SendChain;
 use bolide_http::{FieldMap, OriginHead, Params};
 use bytes::Bytes;
 
-use crate::{BodySource, StreamOwner, fcgi, h1_client, lsapi};
+use crate::{BodySource, StreamOwner, fcgi, h1_client, lsapi, memcached};
 
 /// An event of a connection to an upstream.
 #[derive(Debug)]
@@ -27,6 +27,12 @@ pub enum OriginEvent {
     /// Bytes came after the last chunk, and were dropped; `End` follows. Log a warning: `upstream
     /// sent data after final chunk`.
     ExcessChunk,
+    /// Memcached has no value for this key; a head with 404 follows. Log at `info`: `key: "…" was
+    /// not found by memcached`.
+    Missing(Bytes),
+    /// What followed the value was wrong; `End` follows. Log an error: `memcached sent invalid
+    /// trailer`.
+    BadTrailer,
     /// The trailer fields, if there are any; `End` follows.
     Trailers(Box<FieldMap>),
     /// The response is complete.
@@ -105,6 +111,8 @@ pub enum OriginConn {
     Lsapi(lsapi::LsapiClient),
     /// HTTP/1.1 or 1.0.
     Http(h1_client::H1Client),
+    /// Memcached's text protocol.
+    Memcached(memcached::MemcachedClient),
 }
 
 /// Calls the method of the protocol's machine.
@@ -114,6 +122,7 @@ macro_rules! of_machine {
             OriginConn::Fcgi($machine) => $call,
             OriginConn::Lsapi($machine) => $call,
             OriginConn::Http($machine) => $call,
+            OriginConn::Memcached($machine) => $call,
         }
     };
 }
@@ -137,11 +146,17 @@ impl OriginConn {
         Self::Http(h1_client::H1Client::new())
     }
 
+    /// A new connection to memcached.
+    #[must_use]
+    pub fn memcached() -> Self {
+        Self::Memcached(memcached::MemcachedClient::new())
+    }
+
     /// Begins a request. The connection must be idle. `body_len` is the length of the body if it is
     /// known; `Some(0)` means that none will be pulled. LSAPI must know it, see
     /// [`Self::is_broken`]. For HTTP the first `params` are `:method`, `:target` and `:version`
     /// (`1.1` or `1.0`), and the others are the fields to send, framing fields included; a body of
-    /// unknown length is sent in chunks.
+    /// unknown length is sent in chunks. For memcached they are those of [`memcached`].
     pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
         of_machine!(self, machine => machine.start(params, body_len, settings));
     }
@@ -214,7 +229,7 @@ impl OriginConn {
     pub const fn is_tunnel(&self) -> bool {
         match self {
             Self::Http(client) => client.is_tunnel(),
-            Self::Fcgi(_) | Self::Lsapi(_) => false,
+            Self::Fcgi(_) | Self::Lsapi(_) | Self::Memcached(_) => false,
         }
     }
 

@@ -53,6 +53,7 @@ impl Origins {
             Protocol::FastCgi => OriginConn::fcgi(),
             Protocol::Lsapi => OriginConn::lsapi(),
             Protocol::Http => OriginConn::http(),
+            Protocol::Memcached => OriginConn::memcached(),
         };
         let secured = match LinkTls::new(request, live.tls.as_ref()) {
             Ok(secured) => secured,
@@ -125,6 +126,9 @@ impl Origins {
             }
             (Protocol::FastCgi, OriginConn::Fcgi(_)) | (Protocol::Lsapi, OriginConn::Lsapi(_)) => {
                 true
+            }
+            (Protocol::Memcached, OriginConn::Memcached(_)) => {
+                env.io.receive(link.fd, &mut byte) == ReceivedBytes::Blocked
             }
             // A group may be asked by more than one protocol.
             _ => false,

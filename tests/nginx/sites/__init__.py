@@ -34,6 +34,7 @@ TABLES = (
     "proxying",
     "secured",
     "servers",
+    "memcached",
     "overriding",
     "wishes",
     "names",

@@ -270,7 +270,7 @@ fn methods(r: &mut ConfReader, node: &Node) -> ReadResult {
 fn use_stale(r: &mut ConfReader, node: &Node) -> ReadResult {
     let before = if r.again { r.cache_draft().stale } else { 0 };
     let known = match r.family {
-        DirectiveFamily::Application => &STALE[..STALE_APPLICATION],
+        DirectiveFamily::Application | DirectiveFamily::Memcached => &STALE[..STALE_APPLICATION],
         DirectiveFamily::Proxy => &STALE[..],
     };
     let set = words(r, node, known, before)?;

@@ -17,7 +17,7 @@ const KEYS_MIN: u64 = 8192;
 /// Names shared memory; `size` is 0 for a mere reference.
 pub(super) fn declare(r: &mut ConfReader, name: &[u8], size: u64) -> ReadResult {
     let used_by = match r.family {
-        DirectiveFamily::Application => SharedZoneUse::Cache,
+        DirectiveFamily::Application | DirectiveFamily::Memcached => SharedZoneUse::Cache,
         DirectiveFamily::Proxy => SharedZoneUse::ProxyCache,
     };
     share(r, name, SharedZone { size, used_by })

@@ -256,7 +256,7 @@ fn push_name(names: &mut Arc<Vec<Box<[u8]>>>, again: bool, node: &Node) {
 }
 
 /// Sets one flag of several; an unknown word is refused, a repeated one gets a warning.
-fn set(slot: Option<&mut bool>, warnings: &mut Vec<String>, word: &[u8]) -> ReadResult {
+pub(super) fn set(slot: Option<&mut bool>, warnings: &mut Vec<String>, word: &[u8]) -> ReadResult {
     let slot = slot.ok_or_else(|| invalid_value(word))?;
     if std::mem::replace(slot, true) {
         warnings.push(format!("duplicate value \"{}\"", show(word)));

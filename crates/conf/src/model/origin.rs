@@ -10,7 +10,7 @@ use super::upstream::UpstreamId;
 use crate::regex::Regex;
 use crate::vars::Template;
 
-/// A `fastcgi_pass`, `lsapi_pass`, `php_pass` or `proxy_pass`.
+/// A `fastcgi_pass`, `lsapi_pass`, `php_pass`, `proxy_pass` or `memcached_pass`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pass {
     /// The protocol.
@@ -30,6 +30,8 @@ pub enum Protocol {
     Lsapi,
     /// HTTP/1.0 or HTTP/1.1.
     Http,
+    /// Memcached's text protocol.
+    Memcached,
 }
 
 impl From<PhpProtocol> for Protocol {
@@ -124,6 +126,10 @@ pub struct OriginSettings {
     pub catch_stderr: Arc<Vec<Box<[u8]>>>,
     /// The settings of `proxy_*` only.
     pub proxy: Arc<ProxySettings>,
+    /// The value of `$memcached_key`, in locations with `memcached_pass`.
+    pub memcached_key: Option<Template>,
+    /// `memcached_gzip_flag`; 0 marks nothing.
+    pub memcached_gzip_flag: u32,
 }
 
 /// The local address of upstream connections.

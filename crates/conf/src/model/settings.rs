@@ -185,7 +185,8 @@ pub struct LocationSettings {
     pub resolver: Option<Arc<NameServers>>,
     /// `resolver_timeout`
     pub resolver_timeout: Duration,
-    /// The upstream settings of the location: `fastcgi_*`, or `proxy_*` for HTTP.
+    /// The upstream settings of the location: `fastcgi_*`, `proxy_*` for HTTP, or
+    /// `memcached_*`.
     pub origin: Arc<OriginSettings>,
     /// `fastcgi_cache*` or `proxy_cache*` in the same way; `page_cache*`
     pub cache: Arc<CacheSettings>,
@@ -193,6 +194,8 @@ pub struct LocationSettings {
     pub proxied: Arc<OriginSettings>,
     /// `proxy_cache*`, for inner locations.
     pub proxied_cache: Arc<CacheSettings>,
+    /// `memcached_*`, for inner locations.
+    pub memcached: Arc<OriginSettings>,
 }
 
 /// `root` or `alias`.

@@ -23,7 +23,7 @@ use crate::content::bind::bind_to;
 use crate::content::file::FileLookup;
 use crate::content::search::FileSearch;
 use crate::content::target::{self, NoTarget};
-use crate::content::{params, proxied, upstream_tls};
+use crate::content::{memcached, params, proxied, upstream_tls};
 use crate::ctx::{ClientAddress, SpoolPlace, StepCtx, StepEffect, Wake};
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::log_lines;
@@ -64,6 +64,11 @@ impl Exchange {
     pub(crate) fn origin(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         let location = site.location(self.request.location);
         let Some(pass) = &location.pass else { return NextStep::Fail(500) };
+        if pass.conf.protocol == Protocol::Memcached
+            && !matches!(self.request.method, Method::Get | Method::Head)
+        {
+            return NextStep::Fail(405);
+        }
         self.request.tell_to_go_on(ctx);
         // The key of a kept answer has it.
         if pass.proxied.is_some()
@@ -222,6 +227,7 @@ impl Answer {
             Protocol::Lsapi => "lsapi",
             Protocol::Http if question.secure.is_some() => "https",
             Protocol::Http => "http",
+            Protocol::Memcached => "memcached",
         };
         if let Some(fill) = fill {
             ctx.effects.push(StepEffect::Fill(fill));
@@ -260,6 +266,11 @@ impl Answer {
             let old = old.map(|old| &**old);
             let asking = proxied::Asking { is_to_keep, as_get, old, body_len };
             proxied::write(&scope, plan, url, asking, &mut params);
+        } else if pass.conf.protocol == Protocol::Memcached {
+            if !memcached::write(&scope, &mut params) {
+                request.log_error(site, ctx, |out| out.extend_from_slice(memcached::KEYLESS));
+                return Err(NextStep::Fail(500));
+            }
         } else {
             params::write(&scope, pass, is_to_keep, environment, &mut params);
             if let Some(old) = old {

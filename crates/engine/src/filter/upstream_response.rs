@@ -13,6 +13,7 @@ use crate::caching::CacheTransaction;
 use crate::caching::InternalRedirect;
 use crate::caching::cached_response::say_asked;
 use crate::caching::{Caching, StaleCause};
+use crate::content::memcached;
 use crate::ctx::StepCtx;
 use crate::delivery::{
     DeliveredBytes, Delivery, DeliveryRules, RangeDate, Representation, RepresentationSource,
@@ -67,7 +68,7 @@ impl Answer {
             }
         }
         let settings = &location.settings;
-        if location.intercepts(status) {
+        if location.intercepts(status) || memcached::has_none(location, status) {
             self.drop_fetch(ctx);
             match status {
                 401 => self.carry(&head.fields, |name| name == Name::WwwAuthenticate),

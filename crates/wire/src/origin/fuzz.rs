@@ -37,6 +37,15 @@ pub fn http(data: &[u8]) {
     fuzz(OriginConn::http, data);
 }
 
+/// Feeds `data` as the bytes of memcached.
+///
+/// # Panics
+///
+/// An invariant does not hold.
+pub fn memcached(data: &[u8]) {
+    fuzz(OriginConn::memcached, data);
+}
+
 fn fuzz(fresh: fn() -> OriginConn, data: &[u8]) {
     let Some((&seed, input)) = data.split_first() else { return };
     let settings = OriginConnSettings {
@@ -46,6 +55,7 @@ fn fuzz(fresh: fn() -> OriginConn, data: &[u8]) {
     };
     let mut params = match fresh() {
         OriginConn::Http(_) => http_params(b"GET", b"/"),
+        OriginConn::Memcached(_) => memcached_params(),
         _ => Params::new(),
     };
     if seed & 64 == 64 {
@@ -72,6 +82,9 @@ fn fuzz(fresh: fn() -> OriginConn, data: &[u8]) {
         let read = match fresh() {
             OriginConn::Fcgi(_) => read_fcgi(&whole.output),
             OriginConn::Lsapi(_) => read_lsapi(&whole.output),
+            OriginConn::Memcached(_) => {
+                return assert_eq!(whole.output, b"get key\r\n", "the request is whole");
+            }
             OriginConn::Http(_) if has_length => read_http(&whole.output),
             OriginConn::Http(_) => {
                 let mut read = read_http(&whole.output);
@@ -89,6 +102,14 @@ pub(crate) fn http_params(method: &[u8], target: &[u8]) -> Params {
     for (name, value) in [(&b":method"[..], method), (b":target", target), (b":version", b"1.1")] {
         params.push(name, value);
     }
+    params
+}
+
+/// The params of a `get`.
+fn memcached_params() -> Params {
+    let mut params = Params::new();
+    params.push(crate::memcached::KEY, b"key");
+    params.push(crate::memcached::GZIP_FLAG, b"2");
     params
 }
 
@@ -213,6 +234,8 @@ impl UpstreamStory {
                 OriginEvent::Stderr(text) => format!("stderr {}", text.escape_ascii()),
                 OriginEvent::Excess => "excess".to_owned(),
                 OriginEvent::ExcessChunk => "excess chunk".to_owned(),
+                OriginEvent::Missing(key) => format!("missing {}", key.escape_ascii()),
+                OriginEvent::BadTrailer => "bad trailer".to_owned(),
                 OriginEvent::Trailers(fields) => {
                     let mut text = "trailers".to_owned();
                     for field in fields.iter() {

@@ -1,0 +1,58 @@
+//! What memcached is asked: the escaped `$memcached_key`, and of what type its value is.
+
+use bolide_conf::model::Protocol;
+use bolide_http::Params;
+
+use crate::site::CompiledLocation;
+use crate::vars::VariableScope;
+
+/// The line of the error log where there is no key.
+pub(crate) const KEYLESS: &[u8] = b"the \"$memcached_key\" variable is not set";
+
+/// Writes what memcached is asked; false if there is no key.
+pub(crate) fn write(scope: &VariableScope<'_>, out: &mut Params) -> bool {
+    let settings = &scope.location().settings;
+    let mut key = Vec::new();
+    if let Some(template) = &settings.origin.memcached_key {
+        scope.expand(template, &mut key);
+    }
+    if key.is_empty() {
+        return false;
+    }
+    out.push_writing(|name| name.extend_from_slice(b":key"), |out| push_escaped(&key, out));
+    let kind = scope.site.location(scope.request.location).kinds.of_path(&scope.request.uri);
+    out.push(b":type", &kind.media);
+    if settings.origin.memcached_gzip_flag != 0 {
+        out.push(b":gzip_flag", settings.origin.memcached_gzip_flag.to_string().as_bytes());
+    }
+    true
+}
+
+/// Whether memcached has no value: the response is an error page of ours.
+pub(crate) fn has_none(location: &CompiledLocation, status: u16) -> bool {
+    let protocol = location.pass.as_ref().map(|pass| pass.conf.protocol);
+    protocol == Some(Protocol::Memcached) && status == 404
+}
+
+/// As in nginx: what would end the key, or means an escape, is escaped.
+fn push_escaped(key: &[u8], out: &mut Vec<u8>) {
+    for &byte in key {
+        if byte <= b' ' || byte == b'%' {
+            out.extend_from_slice(format!("%{byte:02X}").as_bytes());
+        } else {
+            out.push(byte);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::push_escaped;
+
+    #[test]
+    fn spaces_controls_and_percents_are_escaped() {
+        let mut out = Vec::new();
+        push_escaped(b"/a b%c\x7f\xc3\t\r\n\"", &mut out);
+        assert_eq!(out, b"/a%20b%25c\x7f\xc3%09%0D%0A\"");
+    }
+}
