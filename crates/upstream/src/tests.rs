@@ -16,13 +16,16 @@ use bolide_wire::{OriginError, OriginEvent};
 use bytes::Bytes;
 
 use crate::{
-    Fetch, FetchCtx, FetchEffect, FetchFate, FetchWake, Left, LinkPools, Notice, OriginNews,
-    OriginRequest, PassTarget, Turns, UpstreamGroups,
+    Fetch, FetchCtx, FetchEffect, FetchFate, FetchWake, Left, LinkPools, NameVerdict, Notice,
+    OriginNews, OriginRequest, PassTarget, Turns, UpstreamGroups, UpstreamNames,
 };
-use support::{body, head, limited, queueing, request, server, settings, unix, upstream, weighted};
+use support::{
+    body, by_name, head, limited, queueing, request, resolved, server, settings, unix, upstream,
+    weighted,
+};
 
 const WORKERS: usize = 3;
-const GROUPS: u64 = 4;
+const GROUPS: u64 = 5;
 const STEPS: u64 = 400;
 
 /// The connection of a fetch, as its worker sees it.
@@ -41,6 +44,8 @@ struct Life {
     worker: usize,
     fetch: Fetch,
     held: Held,
+    /// Where the connection that was asked for leads.
+    dialled: String,
     deadlines: BTreeSet<Instant>,
     head_told: bool,
     terminal: bool,
@@ -54,6 +59,9 @@ struct World {
     now: Now,
     groups: UpstreamGroups,
     upstreams: Vec<Upstream>,
+    server_names: UpstreamNames,
+    /// Where connections lead.
+    links: BTreeMap<u64, String>,
     pools: Vec<LinkPools>,
     idle: Vec<BTreeSet<u64>>,
     lives: BTreeMap<u64, Life>,
@@ -80,6 +88,7 @@ fn upstreams() -> Vec<Upstream> {
         named("pool", queueing(vec![tireless], 10)),
         named("shaky", queueing(shaky, 20)),
         named("least", Upstream { queue: short, ..upstream(Balance::LeastConn, least) }),
+        named("names", resolved(queueing(vec![by_name("a.test:80", 1), limited(13, 1)], 10))),
     ]
 }
 
@@ -91,12 +100,16 @@ impl World {
         settings.next_upstream.timeout = true;
         settings.next_upstream.http_500 = true;
         settings.next_upstream.http_404 = true;
+        let groups = UpstreamGroups::new(&upstreams, None);
+        let now = Now { mono: Instant::from_nanos(3_600_000_000_000), unix_millis: 0 };
         Self {
             seed,
             prng: Prng::new(seed),
-            now: Now { mono: Instant::from_nanos(3_600_000_000_000), unix_millis: 0 },
-            groups: UpstreamGroups::new(&upstreams, None),
+            now,
+            server_names: UpstreamNames::claim(&groups, now.mono),
+            groups,
             upstreams,
+            links: BTreeMap::new(),
             pools: (0..WORKERS).map(LinkPools::new).collect(),
             idle: vec![BTreeSet::new(); WORKERS],
             lives: BTreeMap::new(),
@@ -141,6 +154,7 @@ impl World {
             worker,
             fetch: Fetch::new(asked),
             held: Held::Nothing,
+            dialled: String::new(),
             deadlines: BTreeSet::new(),
             head_told: false,
             terminal: false,
@@ -155,7 +169,7 @@ impl World {
         let Some(life) = self.lives.get_mut(&name) else { return };
         let woken_by = format!("{wake:?}");
         let now_abandoned = matches!(wake, FetchWake::Abandoned);
-        settle_link(life, &wake);
+        settle_link(life, &wake, &mut self.links);
         let mut effects = Vec::new();
         let mut ctx = FetchCtx {
             now: self.now,
@@ -173,7 +187,7 @@ impl World {
             let idle = &mut self.idle[life.worker];
             match effect {
                 FetchEffect::Finish => is_finished = true,
-                effect => life.note(effect, idle, now_abandoned, &told),
+                effect => life.note(effect, idle, &self.links, now_abandoned, &told),
             }
         }
         life.abandoned |= now_abandoned;
@@ -244,6 +258,7 @@ impl World {
             9 => self.lose_idle(),
             10 if self.chance(6) => self.reload(),
             11..=14 => self.carry_mail(),
+            15 => self.answer_name(),
             _ => {
                 let at = self.prng.below(self.lives.len().max(1) as u64) as usize;
                 let Some((&name, life)) = self.lives.iter().nth(at) else { return };
@@ -309,6 +324,17 @@ impl World {
         }
     }
 
+    /// The name of a server is answered, with other addresses or none.
+    fn answer_name(&mut self) {
+        let of = |bits: u64| (0..3).filter(move |bit| bits >> bit & 1 == 1);
+        let verdict = match self.prng.below(10) {
+            8 => NameVerdict::NotFound(String::new()),
+            9 => NameVerdict::Failed(String::new()),
+            bits => NameVerdict::Found(of(bits).map(|bit| [10, 0, 0, bit].into()).collect()),
+        };
+        self.server_names.handle_verdict(0, &verdict, self.now.mono);
+    }
+
     fn reload(&mut self) {
         if self.chance(2) {
             self.upstreams[0].servers.rotate_left(1);
@@ -316,6 +342,7 @@ impl World {
             self.upstreams[3].servers[0].max_conns = 1 + self.prng.below(4) as u32;
         }
         self.groups = UpstreamGroups::new(&self.upstreams, Some(&self.groups));
+        self.server_names = UpstreamNames::claim(&self.groups, self.now.mono);
     }
 
     /// Answers every request that is at a server, and lets all other fetches take turns.
@@ -378,18 +405,21 @@ impl Life {
         &mut self,
         effect: FetchEffect,
         idle: &mut BTreeSet<u64>,
+        links: &BTreeMap<u64, String>,
         now_abandoned: bool,
         told: &str,
     ) {
         match effect {
             FetchEffect::Resolve(_) => panic!("no name is asked for; {told}"),
-            FetchEffect::Connect(_) => {
+            FetchEffect::Connect(address) => {
                 assert_eq!(self.held, Held::Nothing, "{told}");
+                self.dialled = address.to_string();
                 self.held = Held::Fresh;
             }
             FetchEffect::Reuse(link) => {
                 assert_eq!(self.held, Held::Nothing, "{told}");
                 assert!(idle.remove(&link), "only what is kept is used again; {told}");
+                self.dialled = links[&link].clone();
                 self.held = Held::Idle(link);
             }
             FetchEffect::Send => assert!(matches!(self.held, Held::Stands(_)), "{told}"),
@@ -406,7 +436,12 @@ impl Life {
                 self.held = Held::Nothing;
             }
             FetchEffect::Evict(link) => assert!(idle.remove(&link), "{told}"),
-            FetchEffect::Tell(news) => self.hear(&news, now_abandoned, told),
+            FetchEffect::Tell(news) => {
+                if let (OriginNews::Attempt(attempt), true) = (&news, self.held != Held::Nothing) {
+                    assert_eq!(*attempt.peer, *self.dialled, "who is asked is who is told; {told}");
+                }
+                self.hear(&news, now_abandoned, told);
+            }
             FetchEffect::Finish => {}
         }
     }
@@ -433,10 +468,11 @@ impl Life {
 }
 
 /// The worker answers `Connect` and `Reuse` before it wakes with their results.
-fn settle_link(life: &mut Life, wake: &FetchWake) {
+fn settle_link(life: &mut Life, wake: &FetchWake, links: &mut BTreeMap<u64, String>) {
     match (wake, life.held) {
         (FetchWake::Connected(link), Held::Fresh | Held::Idle(_)) => {
             life.held = Held::Stands(*link);
+            links.insert(*link, life.dialled.clone());
         }
         (FetchWake::ConnectFailed(_) | FetchWake::Gone, _) => life.held = Held::Nothing,
         _ => {}

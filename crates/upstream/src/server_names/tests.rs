@@ -5,13 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bolide_base::Instant;
-use bolide_conf::model::{
-    Balance, NameServers, PeerAddress, RunTimeName, Upstream, UpstreamId, UpstreamServer,
-};
+use bolide_conf::model::{Balance, PeerAddress, Upstream, UpstreamId, UpstreamServer};
 
 use super::{NameVerdict, UpstreamNames};
 use crate::groups::{Group, UpstreamGroups, UpstreamPeer};
-use crate::tests::support::{server, upstream};
+use crate::tests::support::{by_name, resolved, server, upstream};
 
 fn at(seconds: u64) -> Instant {
     Instant::from_nanos(seconds * 1_000_000_000)
@@ -19,22 +17,11 @@ fn at(seconds: u64) -> Instant {
 
 /// `server app.test:80 resolve`
 fn named() -> UpstreamServer {
-    let resolve = Some(RunTimeName { host: "app.test".into(), port: 80 });
-    UpstreamServer { name: "app.test:80".into(), addresses: Vec::new(), resolve, ..server(1) }
+    by_name("app.test:80", 0)
 }
 
 fn group(servers: Vec<UpstreamServer>) -> Upstream {
-    let servers_of_names = NameServers {
-        servers: vec![SocketAddr::from(([127, 0, 0, 1], 53))],
-        valid: None,
-        ipv4: true,
-        ipv6: true,
-    };
-    Upstream {
-        resolver: Some(Arc::new(servers_of_names)),
-        resolver_timeout: Some(Duration::from_secs(2)),
-        ..upstream(Balance::RoundRobin, servers)
-    }
+    resolved(upstream(Balance::RoundRobin, servers))
 }
 
 fn found(last: &[u8]) -> NameVerdict {

@@ -2,15 +2,15 @@
 
 use std::ffi::OsString;
 use std::io;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use bolide_base::Spool;
 use bolide_conf::model::{
-    Balance, Keepalive, OriginSettings, PeerAddress, Protocol, Queue, SourcePlace, Upstream,
-    UpstreamId, UpstreamKind, UpstreamServer,
+    Balance, Keepalive, NameServers, OriginSettings, PeerAddress, Protocol, Queue, RunTimeName,
+    SourcePlace, Upstream, UpstreamId, UpstreamKind, UpstreamServer,
 };
 use bolide_http::{OriginHead, Params};
 use bolide_wire::OriginEvent;
@@ -44,7 +44,7 @@ pub(crate) fn settings() -> OriginSettings {
 
 /// A server on a port of this machine.
 pub(crate) fn server(port: u16) -> UpstreamServer {
-    let address = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
     UpstreamServer {
         name: address.to_string().into(),
         addresses: vec![PeerAddress::Inet(address)],
@@ -72,6 +72,21 @@ pub(crate) fn unix(path: &str) -> UpstreamServer {
         addresses: vec![PeerAddress::Unix(Path::new(path).into())],
         ..server(1)
     }
+}
+
+/// A server whose name is looked up while serving.
+pub(crate) fn by_name(name: &str, max_conns: u32) -> UpstreamServer {
+    let (host, port) = name.split_once(':').unwrap();
+    let resolve = Some(RunTimeName { host: host.into(), port: port.parse().unwrap() });
+    UpstreamServer { name: name.into(), addresses: Vec::new(), resolve, ..limited(1, max_conns) }
+}
+
+/// The same group with a resolver.
+pub(crate) fn resolved(group: Upstream) -> Upstream {
+    let servers = vec![SocketAddr::from(([127, 0, 0, 1], 53))];
+    let resolver = NameServers { servers, valid: None, ipv4: true, ipv6: true };
+    let resolver_timeout = Some(Duration::from_secs(2));
+    Upstream { resolver: Some(Arc::new(resolver)), resolver_timeout, ..group }
 }
 
 pub(crate) fn upstream(balance: Balance, servers: Vec<UpstreamServer>) -> Upstream {
