@@ -24,6 +24,7 @@ pub(crate) const ALL: &[(&str, Entry)] = &[
     ("http", bolide_http::fuzz::all),
     ("lsapi", bolide_wire::origin::fuzz::lsapi),
     ("memcached", bolide_wire::origin::fuzz::memcached),
+    ("mp4", bolide_files::mp4::fuzz::video),
     ("proxy", bolide_wire::proxy::fuzz::header),
     ("qpack", qpack),
     ("quic", quic),

@@ -91,6 +91,7 @@ mod tls_keys;
 mod tls_origins;
 mod upgrade;
 mod variables;
+mod videos;
 mod visitors;
 mod watchdog;
 mod wordpress;

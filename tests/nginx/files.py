@@ -5,10 +5,13 @@ import os
 import subprocess
 from pathlib import Path
 
+from .videos import FILES as VIDEOS
+
 MTIME = 1_700_000_000
 PAGE = "".join(f"<p>This is paragraph {n} of the page.</p>\n" for n in range(250)).encode()
 
 FILES = {
+    **VIDEOS,
     "index.html": b"<!DOCTYPE html>\n<title>index</title>\n<p>It works.</p>\n",
     "hello.txt": b"hello, bolide\n",
     "digits.txt": b"0123456789" * 10,

@@ -9,8 +9,9 @@ use crate::model::{
     CharsetOf, CpuAffinity, DavSettings, DocumentRoot, ErrorLog, Events, Expires, ExpiresRule,
     Gzip, GzipProxied, Http2, Http3, IfModifiedSince, IgnoreHeaders, KeepaliveDisable, LimitRules,
     LimitTerms, LingeringClose, ListInherit, LocationSettings, LogLevel, LogTargetConf, Main,
-    Mapping, NextUpstream, OpenFileCache, OriginSettings, Precompressed, Satisfy, ServerSettings,
-    ServerTokens, SymlinksConf, TempPath, TlsConf, TypeSet, TypesMap, Watchdog, Workers, Zstd,
+    Mapping, Mp4Settings, NextUpstream, OpenFileCache, OriginSettings, Precompressed, Satisfy,
+    ServerSettings, ServerTokens, SymlinksConf, TempPath, TlsConf, TypeSet, TypesMap, Watchdog,
+    Workers, Zstd,
 };
 use crate::source::LoadOptions;
 use crate::vars::{Template, TemplatePart, Var};
@@ -80,6 +81,7 @@ pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
         brotli: Arc::new(brotli()),
         zstd: Arc::new(zstd()),
         filters: Arc::default(),
+        mp4: Mp4Settings::default(),
         open_file_cache: OPEN_FILE_CACHE,
         disable_symlinks: SymlinksConf::Follow,
         access_log: Arc::new(vec![access_log(options)]),

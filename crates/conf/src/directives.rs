@@ -43,6 +43,7 @@ mod map;
 mod memcached;
 mod modules;
 mod more_headers;
+mod mp4;
 mod origin;
 mod page_cache;
 mod page_litespeed;
@@ -93,6 +94,7 @@ families![
     listen::TABLE,
     server_name::TABLE,
     location::TABLE,
+    mp4::TABLE,
     rewrite::TABLE,
     map::TABLE,
     geo::TABLE,

@@ -21,6 +21,7 @@ pub mod limits;
 pub mod listen;
 pub mod location;
 pub mod log;
+pub mod mp4;
 pub mod origin;
 pub mod origin_tls;
 pub mod place;
@@ -66,6 +67,7 @@ pub use log::{
     AccessLog, AccessLogs, AccessTarget, ErrorLog, Escape, LogBuffer, LogFileCache, LogFormat,
     LogLevel, LogTargetConf, Syslog, SyslogServer,
 };
+pub use mp4::Mp4Settings;
 pub use origin::{
     Bind, IgnoreHeaders, NextUpstream, OriginSettings, Param, Pass, PassTo, PhpPool, PhpProtocol,
     Protocol,

@@ -42,6 +42,8 @@ pub enum Wake {
     BodyRefused(RequestRefusal),
     /// The compressed form that was asked for is in the table now, or will not be.
     Compressed,
+    /// What came of the last `Effect::CutVideo`.
+    VideoCut(Box<bolide_files::Mp4Made>),
     /// The password that was to be checked is right, or is not.
     PasswordChecked(bool),
     /// The moment of the last `Effect::Deadline` has come.
@@ -164,6 +166,8 @@ pub enum StepEffect {
     CheckPassword(Box<PasswordCheck>),
     /// Compress a file, put the result into the table, wake with `Compressed`.
     Compress(Box<bolide_files::CompressJob>),
+    /// Make a part of a video, wake with `VideoCut`.
+    CutVideo(Box<bolide_files::Mp4Job>),
     /// The head is ready; the body is pulled.
     Respond,
     /// Ask for the fragments that `Exchange::next_fragment` names.

@@ -6,6 +6,7 @@
 //!   (steps) wait in                 until                       and go on with
 //!     Probing(step)                 Probed                      the same step
 //!     Compressing(step)             Compressed                  the same step
+//!     Cutting(step)                 VideoCut                    the same step
 //!     Checking(step)                PasswordChecked             the same step
 //!     Changing                      FilesChanged                the response
 //!     Delaying                      Deadline                    access
@@ -64,6 +65,8 @@ enum ExchangeState {
     Probing(RequestStep),
     /// A compressed form is being made; then this step is made again.
     Compressing(RequestStep),
+    /// A part of a video is being made; then this step is made again.
+    Cutting(RequestStep),
     /// A password is being checked; then this step is made again.
     Checking(RequestStep),
     /// Files are being changed.
@@ -86,6 +89,26 @@ enum ExchangeState {
     Settling,
     /// The log lines are written.
     Done,
+}
+
+impl ExchangeState {
+    /// Whether it is begun and there is no response yet.
+    const fn waits_for_response(self) -> bool {
+        matches!(
+            self,
+            Self::Probing(_)
+                | Self::Compressing(_)
+                | Self::Cutting(_)
+                | Self::Checking(_)
+                | Self::Changing
+                | Self::Delaying
+                | Self::Collecting(_)
+                | Self::Fetching
+                | Self::Coalescing
+                | Self::AwaitingAuth
+                | Self::Assembling
+        )
+    }
 }
 
 /// One request in work, and its answer. Exchanges are pooled: all buffers are kept.

@@ -4,8 +4,7 @@
 
 use std::sync::Arc;
 
-use bolide_conf::model;
-use bolide_conf::model::{Config, Http, ListenId, LocationSettings, Looks};
+use bolide_conf::model::{self, Config, Http, ListenId, LocationSettings, Looks};
 use bolide_geoip::LiveGeoDatabase;
 
 use crate::caching::{CacheNamespaces, Caching};
@@ -186,6 +185,8 @@ pub(crate) enum Builtin {
     EmptyGif,
     /// `flv`
     Flv,
+    /// `mp4`
+    Mp4,
     /// `stub_status`
     StubStatus,
 }

@@ -16,6 +16,7 @@ pub mod h1;
 pub mod load;
 pub mod mariadb;
 pub mod mmdb;
+pub mod mp4;
 pub mod names;
 pub mod origin;
 pub mod php;

@@ -8,14 +8,14 @@ use std::sync::Arc;
 use bolide_base::SlabKey;
 use bolide_cache::Object;
 use bolide_engine::{FileChange, PasswordCheck, Wake};
-use bolide_files::{CompressJob, FileTable, VariantKey};
+use bolide_files::{CompressJob, FileTable, Mp4Job, VariantKey};
 use bolide_http::negotiate::Coding;
 use bolide_io::Io;
 use bytes::Bytes;
 
 use crate::exchange_table::ActiveExchange;
 use crate::file_work::FileWork;
-use crate::jobs::{FinishedJob, Job, Jobs, Output, Task};
+use crate::jobs::{FinishedJob, Job, Jobs, Output, Task, cut_video};
 use crate::kept_answers::KeptAnswers;
 use crate::verified::{Fingerprint, Verified};
 
@@ -41,6 +41,8 @@ pub(crate) struct Background {
     compressing: HashMap<u64, (SlabKey<ActiveExchange>, CompressJob)>,
     /// Kept answers that are compressed, by ticket.
     coding: HashMap<u64, (Arc<Object>, Coding)>,
+    /// Which exchange waits for which part of a video, by ticket.
+    cutting: HashMap<u64, SlabKey<ActiveExchange>>,
 }
 
 impl Background {
@@ -55,6 +57,7 @@ impl Background {
             changing: HashMap::new(),
             compressing: HashMap::new(),
             coding: HashMap::new(),
+            cutting: HashMap::new(),
         }
     }
 
@@ -72,6 +75,7 @@ impl Background {
             || self.changing.contains_key(&ticket)
             || self.compressing.contains_key(&ticket)
             || self.coding.contains_key(&ticket)
+            || self.cutting.contains_key(&ticket)
     }
 
     /// Compresses a file for an exchange; the wake that it leads to at once, if any.
@@ -142,7 +146,22 @@ impl Background {
             Err(Task::Change(work)) => {
                 return Some(Wake::FilesChanged(Box::new(work.give_up(io))));
             }
-            Err(Task::Compress(..) | Task::Check(_)) => {}
+            Err(Task::Compress(..) | Task::Check(_) | Task::CutVideo(_)) => {}
+        }
+        None
+    }
+
+    /// Has a part of a video made for an exchange; the wake that it leads to at once, if any.
+    pub(crate) fn cut_video(
+        &mut self,
+        key: SlabKey<ActiveExchange>,
+        job: Box<Mp4Job>,
+        io: &mut impl Io,
+    ) -> Option<Wake> {
+        match self.submit(Task::CutVideo(job)) {
+            Ok(ticket) => drop(self.cutting.insert(ticket, key)),
+            Err(Task::CutVideo(job)) => return Some(Wake::VideoCut(cut_video(&job, io))),
+            Err(Task::Compress(..) | Task::Check(_) | Task::Change(_)) => {}
         }
         None
     }
@@ -168,6 +187,10 @@ impl Background {
             Output::Changed(outcome) => {
                 let key = self.changing.remove(&finished.ticket)?;
                 Some((key, Wake::FilesChanged(Box::new(outcome))))
+            }
+            Output::VideoCut(made) => {
+                let key = self.cutting.remove(&finished.ticket)?;
+                Some((key, Wake::VideoCut(made)))
             }
             Output::Checked(is_right) => {
                 let (key, fingerprint) = self.checking.remove(&finished.ticket)?;

@@ -34,6 +34,9 @@ impl<I: Io> Requests<I> {
             StepEffect::Compress(job) => {
                 return self.background.compress(key, *job, &mut self.env.files);
             }
+            StepEffect::CutVideo(job) => {
+                return self.background.cut_video(key, job, &mut self.env.io);
+            }
             StepEffect::CheckPassword(check) => return self.background.check_password(key, &check),
             StepEffect::ChangeFiles(change) => {
                 return self.background.change_files(key, *change, &mut self.env.io);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError, mpsc};
 
 use bolide_engine::{FileOutcome, PasswordCheck};
-use bolide_files::{EncodeError, VariantKey};
+use bolide_files::{EncodeError, Mp4Job, Mp4Made, VariantKey};
 use bolide_io::Io;
 use bytes::Bytes;
 
@@ -33,6 +33,8 @@ pub(crate) enum Task {
     Check(PasswordCheck),
     /// A change of files; the rest of one that is not done yet waits behind the others.
     Change(Box<FileWork>),
+    /// A part of a video, whose file is read for it.
+    CutVideo(Box<Mp4Job>),
 }
 
 /// What a task gave.
@@ -44,6 +46,8 @@ pub(crate) enum Output {
     Checked(bool),
     /// What came of the change.
     Changed(FileOutcome),
+    /// The part of the video.
+    VideoCut(Box<Mp4Made>),
 }
 
 /// What came of a job.
@@ -142,12 +146,18 @@ fn compute(mut job: Job, posts: &[Post], io: &mut impl Io) -> Option<Job> {
             Some(outcome) => Output::Changed(outcome),
             None => return Some(job),
         },
+        Task::CutVideo(job) => Output::VideoCut(cut_video(job, io)),
     };
     if let Some(post) = posts.get(usize::from(job.worker)) {
         // A box takes every result, however full it is.
         let _ = post.send(Mail::Finished(FinishedJob { ticket: job.ticket, output }));
     }
     None
+}
+
+/// Makes a part of a video, and waits for its file.
+pub(crate) fn cut_video(job: &Mp4Job, io: &mut impl Io) -> Box<Mp4Made> {
+    Box::new(job.run(|file, at, into| io.read(file, at, into).ok()))
 }
 
 impl Queue {

@@ -22,6 +22,7 @@ TABLES = (
     "variables",
     "charsets",
     "visitors",
+    "videos",
     "mirrors",
     "changes",
     "fastcgi",

@@ -59,7 +59,6 @@ const NAMES: &[(&str, &[&str])] = &[
             "image_filter_webp_quality",
         ],
     ),
-    ("http_mp4", &["mp4", "mp4_buffer_size", "mp4_max_buffer_size", "mp4_start_key_frame"]),
     ("http_perl", &["perl", "perl_modules", "perl_require", "perl_set"]),
     ("http_proxy", &["proxy_store", "proxy_store_access"]),
     (

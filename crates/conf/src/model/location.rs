@@ -115,6 +115,8 @@ pub enum Handler {
     EmptyGif,
     /// `flv`
     Flv,
+    /// `mp4`
+    Mp4,
     /// `stub_status`
     StubStatus,
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use super::resolver::NameServers;
 use super::{
     AccessLogs, AccessRule, AuthRequest, BodyFiles, Brotli, Browsers, CacheSettings, DavSettings,
-    ErrorLog, Filters, Gzip, HeaderEdits, LimitRules, LogFileCache, OriginSettings, RealIp,
-    Referers, SecureLink, TempPath, TypeSet, UserId, Zstd,
+    ErrorLog, Filters, Gzip, HeaderEdits, LimitRules, LogFileCache, Mp4Settings, OriginSettings,
+    RealIp, Referers, SecureLink, TempPath, TypeSet, UserId, Zstd,
 };
 use crate::vars::Template;
 
@@ -72,6 +72,8 @@ pub struct LocationSettings {
     pub zstd: Arc<Zstd>,
     /// `sub_filter*`, `gunzip*`
     pub filters: Arc<Filters>,
+    /// `mp4_buffer_size`, `mp4_max_buffer_size`, `mp4_start_key_frame`
+    pub mp4: Mp4Settings,
     /// `open_file_cache*`
     pub open_file_cache: OpenFileCache,
     /// `disable_symlinks`

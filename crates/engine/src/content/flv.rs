@@ -1,5 +1,6 @@
 //! `flv`: a file from the byte on that `start` names, behind the head of a Flash Video.
 
+use std::ops::Range;
 use std::rc::Rc;
 
 use bolide_conf::model::Mapping;
@@ -13,7 +14,7 @@ use crate::content::file::{FileLookup, alias_rewritten};
 use crate::content::search::FileSearch;
 use crate::content::static_answer::{dated, source};
 use crate::ctx::StepCtx;
-use crate::delivery::{Representation, RepresentationSource, Transfer};
+use crate::delivery::{DeliveryRules, Representation, RepresentationSource, Transfer};
 use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::filter::compress;
 use crate::filter::headers::{HeadDraft, range_date};
@@ -25,9 +26,19 @@ use crate::vars::argument;
 /// The head of a Flash Video with sound and pictures, and the size of the tag before its first one.
 const HEAD: &[u8] = b"FLV\x01\x05\0\0\0\x09\0\0\0\0";
 
+/// What is sent of a video.
+pub(super) struct VideoPart {
+    /// Bytes of ours.
+    pub(super) head: Bytes,
+    /// The bytes of the file behind them.
+    pub(super) body: Range<u64>,
+    pub(super) rules: DeliveryRules,
+}
+
 impl Exchange {
-    /// The content handler of a path in a location with `flv`.
-    pub(super) fn videos(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
+    /// The content handler of a path in a location with `flv` or `mp4`, whose step for a file is
+    /// `step`.
+    pub(super) fn videos(&self, step: RequestStep, site: &Site, ctx: &mut StepCtx<'_>) -> NextStep {
         if !matches!(self.request.method, Method::Get | Method::Head) {
             return NextStep::Fail(405);
         }
@@ -40,7 +51,7 @@ impl Exchange {
                 NextStep::Step(RequestStep::RandomIndex)
             }
             Some(b'/') => NextStep::Step(RequestStep::Index(0)),
-            _ => NextStep::Step(RequestStep::Flv),
+            _ => NextStep::Step(step),
         }
     }
 }
@@ -87,9 +98,25 @@ impl Answer {
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         debug_assert!(start < file.meta.size, "a video begins within its file");
+        let rules = site.location(request.location).rules;
+        let part = VideoPart { head: Bytes::from_static(HEAD), body: start..file.meta.size, rules };
+        self.send_video(request, file, part, site, ctx)
+    }
+
+    /// Sends a part of a video with a head of its own.
+    pub(super) fn send_video(
+        &mut self,
+        request: &Request,
+        file: &Rc<OpenFile>,
+        part: VideoPart,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> NextStep {
+        let VideoPart { head, body, rules } = part;
+        debug_assert!(body.end <= file.meta.size, "a part ends within its file");
         let location = site.location(request.location);
         let kind = location.kinds.of_path(&request.uri);
-        let length = HEAD.len() as u64 + file.meta.size - start;
+        let length = head.len() as u64 + (body.end - body.start);
         let etag = Etag::of_part(&file.meta, length);
         let etag = location.settings.etag.then(|| etag.strong());
         let is_reworked =
@@ -101,7 +128,7 @@ impl Answer {
             transfer: if is_reworked { Transfer::Reworked } else { Transfer::Identity },
             validator: Validator { etag, ..file.validator() },
             range_date: range_date(request, self, site, ctx),
-            rules: location.rules,
+            rules,
             advertises_ranges: true,
         };
         let delivery = match self.deliver(request, &representation) {
@@ -115,7 +142,7 @@ impl Answer {
         // As in nginx, `add_header` sees what the whole would be.
         self.head.body = BodyLen::Exact(length);
         self.fill_typed(request, kind, delivery.status, &draft, site, ctx);
-        let video = HeadedBytes::new(Bytes::from_static(HEAD), source(file), start);
+        let video = HeadedBytes::new(head, source(file), body.start);
         self.give_bytes(&delivery, BytesFrom::Headed(Box::new(video)), length, ctx);
         NextStep::Respond
     }

@@ -13,7 +13,7 @@ use crate::counters::TallyCount;
 use crate::ctx::StepCtx;
 use crate::delivery::send::give_coded;
 use crate::delivery::{RangeDate, Representation, RepresentationSource, Transfer};
-use crate::exchange::{Exchange, NextStep};
+use crate::exchange::{Exchange, NextStep, RequestStep};
 use crate::filter::headers::HeadDraft;
 use crate::request::Request;
 use crate::site::{Builtin, Site};
@@ -39,7 +39,8 @@ impl Exchange {
         match builtin {
             Builtin::Admin => AdminRequest { request, answer, trial }.answer(site, ctx),
             Builtin::EmptyGif => answer.pixel(request, site, ctx),
-            Builtin::Flv => self.videos(site, ctx),
+            Builtin::Flv => self.videos(RequestStep::Flv, site, ctx),
+            Builtin::Mp4 => self.videos(RequestStep::Mp4, site, ctx),
             Builtin::StubStatus => answer.stub_status(request, site, ctx),
         }
     }

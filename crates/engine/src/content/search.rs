@@ -7,4 +7,6 @@ pub(crate) struct FileSearch {
     pub(crate) path: Vec<u8>,
     /// Whether a listing was asked for already.
     pub(crate) waited_for_listing: bool,
+    /// A part of a video that was made; it is taken in the same turn, and says of which file it is.
+    pub(crate) video: Option<Box<bolide_files::Mp4Made>>,
 }

@@ -52,6 +52,10 @@ impl Exchange {
             | (ExchangeState::Compressing(step), Wake::Compressed) => {
                 self.run(NextStep::Step(step), ctx)
             }
+            (ExchangeState::Cutting(step), Wake::VideoCut(made)) => {
+                self.search.video = Some(made);
+                self.run(NextStep::Step(step), ctx)
+            }
             (ExchangeState::Checking(step), Wake::PasswordChecked(is_right)) => {
                 self.access.password = Some(is_right);
                 self.run(NextStep::Step(step), ctx)
@@ -65,8 +69,7 @@ impl Exchange {
             (ExchangeState::Delivering, Wake::Sent { body_bytes, head_bytes }) => {
                 self.sent(body_bytes, head_bytes, ctx)
             }
-            (ExchangeState::Idle, _) => ExchangeState::Idle,
-            (ExchangeState::Done, _) => ExchangeState::Done,
+            (over @ (ExchangeState::Idle | ExchangeState::Done), _) => over,
             (_, Wake::TimeUp) => self.cut(ctx),
             (state, wake) if self.request.role.has_no_client() && wake.is_of_client() => state,
             (state, Wake::ClientGone) => self.abandon(state, ctx),
@@ -111,19 +114,9 @@ impl Exchange {
             }
             (state, Wake::Body(bytes)) => self.take_body(state, bytes, ctx),
             (state, Wake::BodyEnd) => self.end_body(state, ctx),
-            (
-                state @ (ExchangeState::Probing(_)
-                | ExchangeState::Compressing(_)
-                | ExchangeState::Checking(_)
-                | ExchangeState::Changing
-                | ExchangeState::Delaying
-                | ExchangeState::Collecting(_)
-                | ExchangeState::Fetching
-                | ExchangeState::Coalescing
-                | ExchangeState::AwaitingAuth
-                | ExchangeState::Assembling),
-                Wake::BodyRefused(refusal),
-            ) => self.refuse_body(state, refusal, ctx),
+            (state, Wake::BodyRefused(refusal)) if state.waits_for_response() => {
+                self.refuse_body(state, refusal, ctx)
+            }
             (
                 state @ (ExchangeState::Delivering | ExchangeState::Settling),
                 Wake::BodyRefused(refusal),

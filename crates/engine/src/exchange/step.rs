@@ -35,6 +35,8 @@ pub(crate) enum RequestStep {
     Flv,
     /// `dav_methods`
     Dav,
+    /// A file, or a part of it between two times (`mp4`).
+    Mp4,
     /// An origin: what has to be known and had before it is asked.
     Origin,
     /// The origin is asked.
@@ -50,6 +52,8 @@ pub(crate) enum NextStep {
     Probe(RequestStep),
     /// Nowhere until a compressed form is made; then this step again.
     Compress(RequestStep),
+    /// Nowhere until a part of a video is made; then this step again.
+    CutVideo(RequestStep),
     /// Nowhere until a password is checked; then this step again.
     CheckPassword(RequestStep),
     /// Nowhere until files are changed.

@@ -66,6 +66,7 @@ impl Exchange {
                     None => NextStep::Fail(500),
                 },
                 NextStep::Compress(step) => return ExchangeState::Compressing(step),
+                NextStep::CutVideo(step) => return ExchangeState::Cutting(step),
                 NextStep::CheckPassword(step) => return ExchangeState::Checking(step),
                 NextStep::ChangeFiles => return ExchangeState::Changing,
                 NextStep::Delay => return ExchangeState::Delaying,
@@ -109,6 +110,7 @@ impl Exchange {
             }
             RequestStep::Listing => self.search.listing(&self.request, &mut self.answer, site, ctx),
             RequestStep::Flv => self.search.flv(&self.request, &mut self.answer, site, ctx),
+            RequestStep::Mp4 => self.search.mp4(&self.request, &mut self.answer, site, ctx),
             RequestStep::File => self.search.file(&self.request, &mut self.answer, site, ctx),
             RequestStep::Dav => DavRequest::of(self).answer(site, ctx),
             RequestStep::Origin => self.origin(site, ctx),

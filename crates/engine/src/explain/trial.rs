@@ -205,6 +205,10 @@ impl ExplainTrial {
                         files.finish_job(&job, output);
                         self.next = Some(Wake::Compressed);
                     }
+                    // A trial reads no videos.
+                    StepEffect::CutVideo(job) => {
+                        self.next = Some(Wake::VideoCut(Box::new(job.left_whole())));
+                    }
                     StepEffect::CheckPassword(check) => {
                         self.next = Some(Wake::PasswordChecked(check.run()));
                     }
@@ -403,6 +407,7 @@ fn chosen_location(site: &Site, id: LocationIndex) -> Option<Chosen> {
         bolide_conf::model::Handler::Pass(_) => "its upstream answers",
         bolide_conf::model::Handler::Static => "files or its own directives answer",
         bolide_conf::model::Handler::Admin => "the server serves its own state",
+        bolide_conf::model::Handler::Mp4 => "a file, or a part of a video",
         bolide_conf::model::Handler::Flv => "a file, or a video from a byte of it on",
         bolide_conf::model::Handler::EmptyGif => "a GIF of one pixel",
         bolide_conf::model::Handler::StubStatus => "the numbers of connections and requests",

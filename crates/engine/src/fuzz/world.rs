@@ -504,7 +504,7 @@ impl FuzzWorld {
             // There is one exchange, which waits for no other; nothing is done behind its back.
             StepEffect::News(_) => {}
             StepEffect::AuthSubrequest | StepEffect::Mirror(_) => unreachable!("there are none"),
-            StepEffect::Refresh(..) => unreachable!("this world has no background"),
+            StepEffect::Refresh(..) | StepEffect::CutVideo(_) => unreachable!("no background"),
             StepEffect::Fragments => self.fragments.begin(&mut self.exchange, &self.conn),
             StepEffect::Fetch(request) => self.origin.ask(*request),
             StepEffect::FetchBody(bytes) => turn.consumed += self.origin.push_body(bytes),

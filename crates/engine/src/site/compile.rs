@@ -378,6 +378,7 @@ fn location(
             model::Handler::Admin => Some(Builtin::Admin),
             model::Handler::EmptyGif => Some(Builtin::EmptyGif),
             model::Handler::Flv => Some(Builtin::Flv),
+            model::Handler::Mp4 => Some(Builtin::Mp4),
             model::Handler::StubStatus => Some(Builtin::StubStatus),
             model::Handler::Pass(_) | model::Handler::Static => None,
         },
