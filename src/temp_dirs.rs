@@ -24,7 +24,7 @@ pub(crate) fn make(config: &Config, owner: Option<(u32, u32)>) -> Result<(), Str
     let mut implied: HashSet<&Path> = HashSet::new();
     for location in passing {
         implied.insert(&**location.settings.client_body_temp_path.path);
-        implied.insert(&location.settings.origin.temp_path);
+        implied.insert(&location.settings.origin.temp_path.path);
     }
     for path in implied {
         let _ = one(path, owner);

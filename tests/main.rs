@@ -81,6 +81,7 @@ mod ssi;
 mod stapling;
 mod static_files;
 mod status;
+mod store;
 mod tls;
 mod tls_alerts;
 mod tls_baseline;

@@ -56,6 +56,15 @@ ALONE = {
 
 # Where nginx cannot be asked what inner blocks take over: the tests of ours that show it.
 TESTED = {
+    "fastcgi_store": (
+        "store.rs",
+        "an_application_has_its_files_and_the_innermost_block_says_where",
+    ),
+    "fastcgi_store_access": (
+        "store.rs",
+        "an_application_has_its_files_and_the_innermost_block_says_where",
+    ),
+    "proxy_store_access": ("store.rs", "a_whole_response_to_get_is_a_file_with_its_time"),
     # With root's rights every file can be read, and answers do not show permissions.
     "dav_access": ("dav.rs", "a_file_is_there_at_once_and_whole"),
     "fastcgi_cache_purge": ("cache.rs", "the_innermost_block_says_who_may_purge"),

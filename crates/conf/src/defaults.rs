@@ -7,11 +7,11 @@ use crate::model::tls::{Protocols, SessionCache, VerifyClient};
 use crate::model::{
     AccessLog, AccessTarget, Autoindex, AutoindexFormat, BodyFiles, Brotli, CacheSettings, Charset,
     CharsetOf, CpuAffinity, DavSettings, DocumentRoot, ErrorLog, Events, Expires, ExpiresRule,
-    Gzip, GzipProxied, Http2, Http3, IfModifiedSince, IgnoreHeaders, KeepaliveDisable, LimitRules,
-    LimitTerms, LingeringClose, ListInherit, LocationSettings, LogLevel, LogTargetConf, Main,
-    Mapping, Mp4Settings, NextUpstream, OpenFileCache, OriginSettings, Precompressed, Satisfy,
-    ServerSettings, ServerTokens, SymlinksConf, TempPath, TlsConf, TypeSet, TypesMap, Watchdog,
-    Workers, Zstd,
+    FileAccess, Gzip, GzipProxied, Http2, Http3, IfModifiedSince, IgnoreHeaders, KeepaliveDisable,
+    LimitRules, LimitTerms, LingeringClose, ListInherit, LocationSettings, LogLevel, LogTargetConf,
+    Main, Mapping, Mp4Settings, NextUpstream, OpenFileCache, OriginSettings, Precompressed,
+    Satisfy, ServerSettings, ServerTokens, SymlinksConf, TempPath, TlsConf, TypeSet, TypesMap,
+    Watchdog, Workers, Zstd,
 };
 use crate::source::LoadOptions;
 use crate::vars::{Template, TemplatePart, Var};
@@ -115,10 +115,7 @@ pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
         client_body_timeout: MINUTE,
         client_max_body_size: 1 << 20,
         client_body_buffer_size: 16 << 10,
-        client_body_temp_path: Arc::new(TempPath {
-            path: Arc::new(options.prefix.join("client_body_temp")),
-            levels: Vec::new(),
-        }),
+        client_body_temp_path: temp_path(options, "client_body_temp"),
         dav: DavSettings::default(),
         client_body_in_file_only: BodyFiles::Unnamed,
         lingering_close: LingeringClose::On,
@@ -299,6 +296,11 @@ pub(crate) fn tls() -> TlsConf {
     }
 }
 
+/// A directory below the prefix, without levels.
+fn temp_path(options: &LoadOptions, name: &str) -> Arc<TempPath> {
+    Arc::new(TempPath { path: Arc::new(options.prefix.join(name)), levels: Vec::new() })
+}
+
 /// Defaults for upstreams.
 fn origin(options: &LoadOptions) -> OriginSettings {
     OriginSettings {
@@ -314,7 +316,9 @@ fn origin(options: &LoadOptions) -> OriginSettings {
         busy_buffers_size: 8192,
         max_temp_file_size: 1 << 30,
         temp_file_write_size: 8192,
-        temp_path: Arc::new(options.prefix.join("fastcgi_temp")),
+        temp_path: temp_path(options, "fastcgi_temp"),
+        store: None,
+        store_access: FileAccess::OWNER,
         request_buffering: true,
         ignore_client_abort: false,
         intercept_errors: false,
@@ -341,7 +345,7 @@ fn origin(options: &LoadOptions) -> OriginSettings {
 /// Defaults for HTTP upstreams.
 fn proxied(options: &LoadOptions) -> OriginSettings {
     OriginSettings {
-        temp_path: Arc::new(options.prefix.join("proxy_temp")),
+        temp_path: temp_path(options, "proxy_temp"),
         keep_conn: true,
         ..origin(options)
     }

@@ -23,6 +23,7 @@ mod dav;
 mod errors;
 mod events;
 mod fastcgi;
+mod fastcgi_store;
 mod files;
 mod filters;
 mod geo;
@@ -57,6 +58,7 @@ mod proxied;
 mod proxy;
 mod proxy_cache;
 mod proxy_rewrite;
+mod proxy_store;
 mod proxy_tls;
 mod real_ip;
 mod referer;
@@ -66,6 +68,7 @@ mod server;
 mod server_name;
 mod split_clients;
 mod ssi;
+mod store;
 mod syslog;
 mod tls;
 mod types;
@@ -139,6 +142,8 @@ families![
     proxy_rewrite::TABLE,
     proxy_tls::TABLE,
     memcached::TABLE,
+    fastcgi_store::TABLE,
+    proxy_store::TABLE,
     cache::TABLE,
     proxy_cache::TABLE,
     page_cache::TABLE,

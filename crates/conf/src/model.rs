@@ -97,7 +97,7 @@ pub use upstream::{
     UpstreamServer,
 };
 pub use user_id::{UserId, UserIdExpires, UserIdFlags, UserIdMode};
-pub use written::{DavMethod, DavMethods, DavSettings, FileAccess};
+pub use written::{DavMethod, DavMethods, DavSettings, FileAccess, StorePlace};
 
 /// A whole configuration.
 #[derive(Clone, Debug)]

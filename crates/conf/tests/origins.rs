@@ -179,7 +179,7 @@ fn every_setting_of_an_origin_is_read() {
     assert!(o.socket_keepalive && o.force_ranges);
     assert_eq!((o.buffer_size, o.buffers, o.busy_buffers_size), (8192, (4, 16384), 24576));
     assert_eq!((o.max_temp_file_size, o.temp_file_write_size), (0, 20480));
-    assert_eq!(o.temp_path.to_str(), Some("/conf/t"));
+    assert_eq!(o.temp_path.path.to_str(), Some("/conf/t"));
     assert_eq!(o.limit_rate.unwrap().as_text(), Some(&b"10240"[..]));
     assert_eq!(o.hide_headers[..], [Box::from(*b"x-a"), Box::from(*b"x-b")]);
     assert_eq!(o.pass_headers[..], [Box::from(*b"status")]);
@@ -388,8 +388,16 @@ fn what_only_this_server_has_is_refused_in_clear_words() {
         ("upstream a { server unix:/s drain; }", "parameter \"drain\" is not implemented yet"),
         ("upstream a { server unix:/s; queue 1 timeout=x; }", "invalid parameter \"timeout=x\""),
         ("upstream a { server unix:/s; sticky x; }", "\"sticky\" directive is not implemented yet"),
-        ("proxy_store on;", "\"proxy_store\" directive is not implemented yet"),
-        ("fastcgi_store on;", "\"fastcgi_store\" directive is not implemented yet"),
+        ("proxy_store on; server { proxy_store off; }", "ok"),
+        ("fastcgi_store \"\";", "empty path"),
+        (
+            "proxy_cache z; proxy_store on;",
+            "\"proxy_store\" directive is incompatible with \"proxy_cache\"",
+        ),
+        (
+            "fastcgi_store on; fastcgi_cache z;",
+            "\"fastcgi_cache\" directive is incompatible with \"fastcgi_store\"",
+        ),
         ("fastcgi_bind off;", "ok"),
         ("proxy_bind $remote_addr;", "ok"),
     ];

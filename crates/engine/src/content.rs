@@ -23,5 +23,6 @@ mod random_index;
 pub(crate) mod returned;
 pub(crate) mod search;
 pub(crate) mod static_answer;
+pub(crate) mod store;
 pub(crate) mod target;
 pub(crate) mod upstream_tls;

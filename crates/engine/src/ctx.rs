@@ -11,6 +11,7 @@ use bytes::Bytes;
 use crate::answer::Answer;
 use crate::caching::Recalled;
 use crate::caching::fill::Fill;
+use crate::content::store::StoreOrder;
 use crate::counters::RequestTallies;
 use crate::file_change::{FileChange, FileOutcome};
 use crate::log::Logs;
@@ -199,6 +200,8 @@ pub enum StepEffect {
     News(bolide_cache::Wakes),
     /// Compress a kept answer for later: coding and level.
     CompressObject(Arc<bolide_cache::Object>, bolide_http::negotiate::Coding, i8),
+    /// The response to the fetch that follows becomes a file.
+    StoreFile(Box<StoreOrder>),
     /// Ask an origin; what it does comes as `Wake::Origin`.
     Fetch(Box<bolide_upstream::OriginRequest>),
     /// More of the request body that goes to the origin. Its room is given back when it left.

@@ -47,6 +47,7 @@ pub use caching::fill::Fill;
 pub use caching::shortcut::{OpenShortcut, Shortcut};
 pub use caching::{Recalled, StoreIntent};
 pub use content::parts::PartHead;
+pub use content::store::{StoreOrder, stored_time};
 pub use counters::{RequestTallies, Tally, TallyCount};
 pub use ctx::{
     Around, Behind, ClientAddress, ConnInfo, ProxyFacts, RequestRefusal, SiteRef, SpoolPlace,

@@ -18,6 +18,7 @@ use crate::answer::Answer;
 use crate::ctx::{ConnInfo, StepCtx};
 use crate::log::{LogTarget, Logs, VariableFile};
 use crate::request::Request;
+use crate::route::LocationIndex;
 use crate::site::Site;
 use crate::vars::{VariableScope, VariableValue, address};
 
@@ -203,6 +204,30 @@ pub(crate) fn error_within(
             push_fields(request, out);
         }
     });
+}
+
+/// What stands behind lines about a request that may be over by then.
+pub(crate) fn circumstances(request: &Request, site: &Site, ctx: &StepCtx<'_>) -> Vec<u8> {
+    let mut out = b", client: ".to_vec();
+    address(&mut out, request.client(ctx.conn));
+    push_circumstances(request, None, site, &mut out);
+    push_fields(request, &mut out);
+    out
+}
+
+/// Writes a line to the logs of a location, about a request of a connection with this number.
+pub(crate) fn error_at(
+    site: &Site,
+    (location, serial): (LocationIndex, u64),
+    level: LogLevel,
+    now: Now,
+    clock: &DateClock,
+    logs: &mut Logs,
+    text: &[u8],
+) {
+    let place = Place { site, clock, now, serial: Some(serial) };
+    let targets: &[ErrorLog] = &site.location(location).settings.error_log;
+    lines(targets, level, place, logs, |out| out.extend_from_slice(text));
 }
 
 /// Writes one `[debug]` line about a request; as in nginx, nothing stands behind its text.

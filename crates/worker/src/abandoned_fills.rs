@@ -81,6 +81,9 @@ impl Origins {
         let Some(live) = self.fetches.get_mut(key) else { return };
         let wakes = live.fill.as_mut().map(|fill| fill.let_go()).unwrap_or_default();
         env.news.post(wakes);
+        if let Some(stored) = &mut live.stored {
+            stored.forget(&mut env.io);
+        }
         self.abandon_fetch(key, env, exchanges);
     }
 }

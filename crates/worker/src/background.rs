@@ -7,16 +7,17 @@ use std::sync::Arc;
 
 use bolide_base::SlabKey;
 use bolide_cache::Object;
-use bolide_engine::{FileChange, PasswordCheck, Wake};
+use bolide_engine::{FileChange, PasswordCheck, StoreOrder, Wake};
 use bolide_files::{CompressJob, FileTable, Mp4Job, VariantKey};
 use bolide_http::negotiate::Coding;
 use bolide_io::Io;
 use bytes::Bytes;
 
+use crate::env::WorkerEnv;
 use crate::exchange_table::ActiveExchange;
 use crate::file_work::FileWork;
 use crate::jobs::{FinishedJob, Job, Jobs, Output, Task, cut_video};
-use crate::kept_answers::KeptAnswers;
+use crate::stored_answers::{LongPlacement, tell};
 use crate::verified::{Fingerprint, Verified};
 
 /// Files up to this many bytes are compressed in the turn: a thread would answer later.
@@ -24,6 +25,15 @@ const COMPRESS_AT_ONCE: usize = 16 * 1024;
 
 /// Steps of a change of files in the turn: what is short needs no thread.
 const STEPS_AT_ONCE: usize = 16;
+
+/// Who waits for a change of files.
+#[derive(Debug)]
+enum Changing {
+    /// An exchange.
+    For(SlabKey<ActiveExchange>),
+    /// The log alone: the client may have left.
+    Stored(Arc<StoreOrder>),
+}
 
 /// Jobs of one worker.
 #[derive(Debug)]
@@ -35,8 +45,8 @@ pub(crate) struct Background {
     /// Which exchange waits for which password to be checked, by ticket.
     checking: HashMap<u64, (SlabKey<ActiveExchange>, Fingerprint)>,
     verified: Verified,
-    /// Which exchange waits for which change of files, by ticket.
-    changing: HashMap<u64, SlabKey<ActiveExchange>>,
+    /// Who waits for which change of files, by ticket.
+    changing: HashMap<u64, Changing>,
     /// Orders to compress, by ticket.
     compressing: HashMap<u64, (SlabKey<ActiveExchange>, CompressJob)>,
     /// Kept answers that are compressed, by ticket.
@@ -142,7 +152,7 @@ impl Background {
             return Some(Wake::FilesChanged(Box::new(outcome)));
         }
         match self.submit(Task::Change(work)) {
-            Ok(ticket) => drop(self.changing.insert(ticket, key)),
+            Ok(ticket) => drop(self.changing.insert(ticket, Changing::For(key))),
             Err(Task::Change(work)) => {
                 return Some(Wake::FilesChanged(Box::new(work.give_up(io))));
             }
@@ -166,28 +176,39 @@ impl Background {
         None
     }
 
+    /// Has the file of an answer put in its place.
+    pub(crate) fn place<I: Io>(&mut self, (work, order): LongPlacement, env: &mut WorkerEnv<I>) {
+        match self.submit(Task::Change(work)) {
+            Ok(ticket) => drop(self.changing.insert(ticket, Changing::Stored(order))),
+            Err(Task::Change(work)) => tell(&order, &work.give_up(&mut env.io).notes, env),
+            Err(Task::Compress(..) | Task::Check(_) | Task::CutVideo(_)) => {}
+        }
+    }
+
     /// Keeps what a background job made; which exchange waits for it.
-    pub(crate) fn finish(
+    pub(crate) fn finish<I: Io>(
         &mut self,
         finished: FinishedJob,
-        files: &mut FileTable,
-        kept: &KeptAnswers,
+        env: &mut WorkerEnv<I>,
     ) -> Option<(SlabKey<ActiveExchange>, Wake)> {
         debug_assert!(finished.ticket < self.next, "what is finished was submitted");
         match finished.output {
             Output::Compressed(output) => {
                 if let Some((object, coding)) = self.coding.remove(&finished.ticket) {
-                    kept.keep_variant(&object, coding, output);
+                    env.kept.keep_variant(&object, coding, output);
                     return None;
                 }
                 let (key, job) = self.compressing.remove(&finished.ticket)?;
-                files.finish_job(&job, output);
+                env.files.finish_job(&job, output);
                 Some((key, Wake::Compressed))
             }
-            Output::Changed(outcome) => {
-                let key = self.changing.remove(&finished.ticket)?;
-                Some((key, Wake::FilesChanged(Box::new(outcome))))
-            }
+            Output::Changed(outcome) => match self.changing.remove(&finished.ticket)? {
+                Changing::For(key) => Some((key, Wake::FilesChanged(Box::new(outcome)))),
+                Changing::Stored(order) => {
+                    tell(&order, &outcome.notes, env);
+                    None
+                }
+            },
             Output::VideoCut(made) => {
                 let key = self.cutting.remove(&finished.ticket)?;
                 Some((key, Wake::VideoCut(made)))

@@ -59,6 +59,11 @@ impl<I: Io> Requests<I> {
                     live.fill = Some(fill);
                 }
             }
+            StepEffect::StoreFile(order) => {
+                if let Some(live) = self.exchanges.live.get_mut(key) {
+                    live.store = Some(order);
+                }
+            }
             StepEffect::Refresh(request, fill) => {
                 self.origins.begin_refresh(key, request, fill, &mut self.env, &mut self.exchanges);
             }

@@ -45,6 +45,8 @@ pub(crate) struct ActiveExchange {
     pub(crate) fetch: Option<SlabKey<LiveFetch>>,
     /// What listens for the store to the fetch that is about to begin.
     pub(crate) fill: Option<Box<bolide_engine::Fill>>,
+    /// Where the answer to the fetch that is about to begin is stored.
+    pub(crate) store: Option<Box<bolide_engine::StoreOrder>>,
     /// The origin is not read because the answer has no room.
     pub(crate) paused: bool,
     /// When bytes of the answer left last, while the origin is not read.
@@ -71,6 +73,7 @@ impl ActiveExchange {
             pace: None,
             fetch: None,
             fill: None,
+            store: None,
             paused: false,
             moved: now,
             watched: false,

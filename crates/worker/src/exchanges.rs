@@ -343,7 +343,8 @@ impl<I: Io> Requests<I> {
         let Some(live) = live.filter(|live| live.upload == UploadState::Over) else { return };
         let fetch = live.fetch.and_then(|fetch| self.origins.fetches.get(fetch));
         let ignores = match fetch {
-            Some(fetch) => fetch.fetch.request().settings.ignore_client_abort,
+            // As in nginx, a response that becomes a file is waited for.
+            Some(fetch) => fetch.is_storing() || fetch.fetch.request().settings.ignore_client_abort,
             None if live.exchange.is_held_back() => false,
             // What this worker does alone is there soon.
             None if !live

@@ -9,6 +9,7 @@ use bolide_wire::OriginConnSettings;
 
 use crate::exchange_table::ActiveExchange;
 use crate::lookups::NameLookup;
+use crate::stored_answers::StoredAnswer;
 use crate::upstream_link::UpstreamLink;
 
 /// A request to an origin in flight.
@@ -19,6 +20,8 @@ pub(crate) struct LiveFetch {
     pub(crate) exchange: Option<SlabKey<ActiveExchange>>,
     /// What listens for the store.
     pub(crate) fill: Option<Box<Fill>>,
+    /// What writes the answer to a file.
+    pub(crate) stored: Option<Box<StoredAnswer>>,
     /// The connection that it uses.
     pub(crate) link: Option<SlabKey<UpstreamLink>>,
     /// The name that it waits for.
@@ -39,8 +42,18 @@ pub(crate) struct LiveFetch {
 }
 
 impl LiveFetch {
-    /// Whether the store wants the rest of the answer.
+    /// Whether the store, or a file, wants the rest of the answer.
     pub(crate) fn is_filling(&self) -> bool {
+        self.feeds_store() || self.is_storing()
+    }
+
+    /// Whether a file does.
+    pub(crate) fn is_storing(&self) -> bool {
+        self.stored.as_ref().is_some_and(|stored| stored.is_storing())
+    }
+
+    /// Whether the store does, which bounds how much it takes.
+    pub(crate) fn feeds_store(&self) -> bool {
         self.fill.as_ref().is_some_and(|fill| fill.is_filling())
     }
 

@@ -16,6 +16,7 @@ use crate::env::WorkerEnv;
 use crate::exchange_table::{ActiveExchange, Exchanges};
 use crate::fetches::LiveFetch;
 use crate::mail::Mail;
+use crate::stored_answers::StoredAnswer;
 use crate::token::PollToken;
 use crate::upstream_groups::Origins;
 use crate::upstream_link::UpstreamLink;
@@ -31,7 +32,7 @@ impl Origins {
     ) -> bool {
         let Some(live) = exchanges.live.get_mut(key) else { return false };
         debug_assert!(live.fetch.is_none(), "an exchange asks one origin at a time");
-        let fill = live.fill.take();
+        let (fill, order) = (live.fill.take(), live.store.take());
         let answers_head = answers_head(&request).unwrap_or_else(|| {
             // What is kept is asked for whole.
             live.exchange.method() == bolide_http::Method::Head
@@ -39,7 +40,8 @@ impl Origins {
         });
         let fetch = self.new_fetch(&live.exchange, request, answers_head);
         let Some(fetch) = fetch else { return false };
-        let fetch = LiveFetch { exchange: Some(key), fill, ..fetch };
+        let stored = order.map(|order| Box::new(StoredAnswer::new(order)));
+        let fetch = LiveFetch { exchange: Some(key), fill, stored, ..fetch };
         let Ok(fetch) = self.fetches.insert(fetch) else {
             let refused = ConnectRefused { status: 503, retry_after: None, cause: Cause::Busy };
             env.news.tell(key, Wake::Origin(OriginNews::Failed(refused)));
@@ -87,6 +89,7 @@ impl Origins {
             tls: self.secrets.find(site.shared(), &request),
             exchange: None,
             fill: None,
+            stored: None,
             link: None,
             lookup: None,
             pulled: 0,
@@ -154,6 +157,11 @@ impl Origins {
             // The store wants it, and maybe others do.
             if live.is_filling() {
                 self.unwaited.push(fetch);
+                // No client holds it up any more.
+                if !live.feeds_store() {
+                    self.step_fetch(fetch, FetchWake::Resumed, env, exchanges);
+                    self.reread_fetch(fetch);
+                }
                 return;
             }
         }
@@ -268,6 +276,13 @@ impl Origins {
             }
             env.news.post(wakes);
         }
+        if let Some(stored) = &mut live.stored {
+            let was_storing = stored.is_storing();
+            self.placing.extend(stored.hear(&news, &mut self.answer_files, env));
+            if was_storing && !stored.is_storing() && listener.is_none() {
+                self.unheard.push(key);
+            }
+        }
         if let Some(exchange) = listener {
             debug_assert!(
                 exchanges.live.get(exchange).is_none_or(|waiting| waiting.fetch == Some(key)),
@@ -284,7 +299,10 @@ impl Origins {
         exchanges: &mut Exchanges,
     ) {
         self.release_link(key, FetchFate::Close, env);
-        let Some(live) = self.fetches.remove(key) else { return };
+        let Some(mut live) = self.fetches.remove(key) else { return };
+        if let Some(stored) = &mut live.stored {
+            stored.forget(&mut env.io);
+        }
         debug_assert!(live.link.is_none(), "a fetch lets go of its link before it ends");
         if let Some(lookup) = live.lookup {
             self.leave_lookup(lookup, env);

@@ -53,6 +53,7 @@ mod server_lookups;
 mod settings;
 mod settling;
 mod spooling;
+mod stored_answers;
 mod stored_pages;
 mod subject;
 mod subrequest_tree;

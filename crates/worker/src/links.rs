@@ -314,7 +314,7 @@ impl Origins {
         exchanges: &mut Exchanges,
     ) -> bool {
         let Some(live) = self.fetches.get(fetch) else { return false };
-        if live.is_filling() {
+        if live.feeds_store() {
             return true;
         }
         let waiting = live.exchange.and_then(|key| exchanges.live.get_mut(key));

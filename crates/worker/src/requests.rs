@@ -117,8 +117,7 @@ impl<I: Io> Requests<I> {
 
     /// Keeps what a background job made, and wakes the exchange that waits for it.
     pub(crate) fn handle_finished(&mut self, finished: FinishedJob) {
-        let WorkerEnv { files, kept, .. } = &mut self.env;
-        if let Some((key, wake)) = self.background.finish(finished, files, kept) {
+        if let Some((key, wake)) = self.background.finish(finished, &mut self.env) {
             self.step(key, wake);
         }
     }

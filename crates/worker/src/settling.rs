@@ -46,6 +46,9 @@ impl<I: Io> Requests<I> {
         while let Some(key) = self.exchanges.left.pop() {
             self.leave_if_alone(key);
         }
+        while let Some(placement) = self.origins.placing.pop() {
+            self.background.place(placement, &mut self.env);
+        }
         while let Some(fetch) = self.origins.unheard.pop() {
             self.origins.abandon_fetch(fetch, &mut self.env, &mut self.exchanges);
         }

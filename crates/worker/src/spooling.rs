@@ -59,7 +59,7 @@ impl Spooling {
         let mut made = None;
         let spooled = match &place {
             SpoolPlace::Named(dir) if spool.file().is_none() => {
-                match create(&mut env.io, dir, &mut self.body_files) {
+                match create_named(&mut env.io, dir, &mut self.body_files) {
                     Ok((path, file)) => {
                         made = Some(path);
                         spool.written(file, 0);
@@ -99,6 +99,11 @@ fn describe(failure: &FileFailure, place: &SpoolPlace) -> String {
         SpoolPlace::Named(dir) => &*dir.path,
         SpoolPlace::Unnamed(dir) => &**dir,
     };
+    describe_at(failure, dir)
+}
+
+/// The same for a directory.
+pub(crate) fn describe_at(failure: &FileFailure, dir: &Path) -> String {
     let words = std::io::Error::from_raw_os_error(failure.errno).to_string();
     let words = words.split(" (os error").next().unwrap_or_default();
     let (call, errno, dir) = (failure.call, failure.errno, dir.display());
@@ -131,7 +136,7 @@ fn write(io: &mut impl Io, spool: &mut Spool, dir: &Path) -> Spooled {
 }
 
 /// Makes a file whose name is the next number that is free, and the directories above it.
-fn create(
+pub(crate) fn create_named(
     io: &mut impl Io,
     dir: &TempPath,
     last: &mut u32,

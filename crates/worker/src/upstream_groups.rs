@@ -17,6 +17,7 @@ use crate::lookups::Lookups;
 use crate::name_sockets::NameSocket;
 use crate::origin_links::OriginLinks;
 use crate::server_lookups::ServerLookups;
+use crate::stored_answers::LongPlacement;
 use crate::tls_conn::Secrets;
 use crate::upstream_link::UpstreamLink;
 
@@ -47,6 +48,10 @@ pub(crate) struct Origins {
     pub(crate) turns: Turns,
     /// Fetches whose exchange has gone.
     pub(crate) unheard: Vec<SlabKey<LiveFetch>>,
+    /// The number in the name of the last file of an answer.
+    pub(crate) answer_files: u32,
+    /// Files whose way to their place is long.
+    pub(crate) placing: Vec<LongPlacement>,
     /// Fetches whose answers are for the store alone.
     pub(crate) unwaited: AbandonedFills,
 }
@@ -70,6 +75,8 @@ impl Origins {
             events: Vec::new(),
             turns: Turns::default(),
             unheard: Vec::new(),
+            answer_files: 0,
+            placing: Vec::new(),
             unwaited: AbandonedFills::default(),
         }
     }
@@ -86,6 +93,7 @@ impl Origins {
     /// Whether something is to be done before the turn goes on.
     #[inline]
     pub(crate) fn is_unsettled(&self) -> bool {
+        debug_assert!(self.stepped || self.placing.is_empty(), "only a step places files");
         self.stepped || !self.unheard.is_empty() || !self.named.is_empty()
     }
 

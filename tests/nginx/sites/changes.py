@@ -1,4 +1,4 @@
-"""Owns: configurations in which requests change files: dav_methods and its kin."""
+"""Owns: configurations in which requests change files: dav_methods, proxy_store and their kin."""
 
 from collections.abc import Sequence
 
@@ -160,6 +160,60 @@ http(
     errors=True,
 )
 http("transfers", SERVER, [*moves("COPY"), *moves("MOVE")], errors=True)
+STORE = """
+    server {
+        listen 127.0.0.1:@P0@; server_name localhost; root @LOGS@/mirror;
+        proxy_temp_path @LOGS@/parts; proxy_set_header Host mirror; proxy_store on;
+        proxy_store_access user:rw all:r; proxy_http_version 1.1; proxy_set_header Connection "";
+        location /seen/ { alias @LOGS@/mirror/; }
+        location / { proxy_pass http://@ORIGIN@; }
+        location /own/ { proxy_pass http://@ORIGIN@; proxy_store @LOGS@/mirror/kept$arg_at;
+            proxy_store_access user:rw group:r; }
+        location /off/ { proxy_pass http://@ORIGIN@; proxy_store off; }
+        location /direct/ { proxy_pass http://@ORIGIN@; proxy_buffering off; }
+        location /mirror/ { error_page 404 = /fetch$uri; log_not_found off; }
+        location /fetch/ { internal; alias @LOGS@/mirror/; proxy_pass http://@ORIGIN@/; }
+        location /tried/ { try_files $uri @fetch; }
+        location @fetch { internal; proxy_pass http://@ORIGIN@; }
+    }
+"""
+
+
+def said(head: str, body: str = "abc") -> str:
+    """The path at which the origin says this."""
+    return "/raw/" + f"HTTP/1.1 {head}\r\nConnection: close\r\n\r\n{body}".encode().hex()
+
+
+def asked_and_seen(path: str, seen: str | None = None) -> list[str]:
+    """What is asked of the origin, and what became of it."""
+    return [f"GET {path}", f"GET /seen{seen or path}"]
+
+
+WHOLE = "200 OK\r\nLast-Modified: Sun, 06 Nov 1994 08:49:37 GMT\r\nContent-Length: "
+http(
+    "stored responses",
+    STORE,
+    [
+        *asked_and_seen("/a"),
+        *asked_and_seen("/a/b/c?x", "/a/b/c"),
+        *asked_and_seen("/new/b/c?x", "/new/b/c"),
+        *asked_and_seen(said(WHOLE + "3")),
+        *asked_and_seen(said(WHOLE + "0", "")),
+        *asked_and_seen(said("200 OK\r\nContent-Type: text/plain")),
+        *asked_and_seen(said("203 Other\r\nContent-Length: 3")),
+        *asked_and_seen(said("404 Missing\r\nContent-Length: 3")),
+        *asked_and_seen(said("200 OK\r\nX-Accel-Buffering: no\r\nContent-Length: 3")),
+        *asked_and_seen(said("200 OK\r\nX-Accel-Redirect: /off/x\r\nContent-Length: 3")),
+        *asked_and_seen("/own/x?at=/y/z", "/kept/y/z"),
+        *asked_and_seen("/off/x"),
+        *asked_and_seen("/direct/x"),
+        *asked_and_seen("/mirror/x"),
+        "GET /mirror/x",
+        *asked_and_seen("/tried/x"),
+        "GET /tried/x",
+    ],
+    open=True,
+)
 for text in (
     "dav_methods;",
     "dav_methods x;",
@@ -179,6 +233,18 @@ for text in (
     "min_delete_depth x;",
     "min_delete_depth 1; min_delete_depth 1;",
     "create_full_put_path yes;",
+    "proxy_store;",
+    'proxy_store "";',
+    "proxy_store on; proxy_store off;",
+    "proxy_store off; proxy_cache off;",
+    "proxy_store_access user:x;",
+    "proxy_store_access user:r; proxy_store_access user:r;",
+    "fastcgi_store_access all;",
+    "proxy_cache_path @DIR@/z keys_zone=z:1m; proxy_cache z; proxy_store on;",
+    "proxy_cache_path @DIR@/z keys_zone=z:1m; proxy_store on; proxy_cache z;",
+    "proxy_cache_path @DIR@/z keys_zone=z:1m; proxy_store off; proxy_cache z;",
+    "proxy_cache_path @DIR@/z keys_zone=z:1m; proxy_cache z; server { proxy_store on; }",
+    "fastcgi_cache_path @DIR@/z keys_zone=z:1m; fastcgi_store on; fastcgi_cache z;",
 ):
     http_mistake(text)
 for text in ("if ($uri) { dav_methods PUT; }", "limit_except GET { dav_methods PUT; }"):

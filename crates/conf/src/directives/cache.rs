@@ -184,6 +184,9 @@ fn cache(r: &mut ConfReader, node: &Node) -> ReadResult {
         return Ok(());
     }
     let text = r.template(word)?;
+    super::store::exclude(r, node, b"cache", b"store")?;
+    // What an outer block says of files gives way.
+    r.origin().store = None;
     r.cache().zone = match text.as_text() {
         Some(_) => ZoneUse::Zone(zone(r, word)?),
         None => ZoneUse::Text(text),

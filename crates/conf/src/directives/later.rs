@@ -10,7 +10,6 @@ const NAMES: &[(&str, &[&str])] = &[
     ("eventport", &["eventport_events"]),
     ("google_perftools", &["google_perftools_profiles"]),
     ("http_degradation", &["degradation", "degrade"]),
-    ("http_fastcgi", &["fastcgi_store", "fastcgi_store_access"]),
     (
         "http_grpc",
         &[
@@ -60,7 +59,6 @@ const NAMES: &[(&str, &[&str])] = &[
         ],
     ),
     ("http_perl", &["perl", "perl_modules", "perl_require", "perl_set"]),
-    ("http_proxy", &["proxy_store", "proxy_store_access"]),
     (
         "http_scgi",
         &[

@@ -110,7 +110,7 @@ macro_rules! rows {
             .without("twice the larger of `_buffer_size` and one of `_buffers`: 8k"),
             value(concat!($family, "_temp_path"), HSL, Args::between(1, 4), |r, node| {
                 let place = super::body::read_temp_path(r, node)?;
-                r.origin().temp_path = place.path;
+                r.origin().temp_path = Arc::new(place);
                 Ok(())
             })
             .doc(

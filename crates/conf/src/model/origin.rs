@@ -5,8 +5,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::body::TempPath;
 use super::proxy::{ProxySettings, ProxyUrl};
 use super::upstream::UpstreamId;
+use super::written::{FileAccess, StorePlace};
 use crate::regex::Regex;
 use crate::vars::Template;
 
@@ -89,7 +91,11 @@ pub struct OriginSettings {
     /// `fastcgi_temp_file_write_size`
     pub temp_file_write_size: usize,
     /// `fastcgi_temp_path`
-    pub temp_path: Arc<PathBuf>,
+    pub temp_path: Arc<TempPath>,
+    /// `fastcgi_store`; `None` is `off`.
+    pub store: Option<StorePlace>,
+    /// `fastcgi_store_access`
+    pub store_access: FileAccess,
     /// `fastcgi_request_buffering`
     pub request_buffering: bool,
     /// `fastcgi_ignore_client_abort`

@@ -1,6 +1,8 @@
-//! Files that requests make: `dav_*`.
+//! Files that requests make: `dav_*`, `proxy_store*`.
 
-/// Who may read and write what the server makes (`dav_access`).
+use crate::vars::Template;
+
+/// Who may read and write what the server makes (`dav_access`, `proxy_store_access`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FileAccess(u32);
 
@@ -104,4 +106,13 @@ impl Default for DavSettings {
             access: FileAccess::OWNER,
         }
     }
+}
+
+/// Where responses of an upstream are stored as files (`proxy_store`).
+#[derive(Clone, Debug, PartialEq)]
+pub enum StorePlace {
+    /// `on`: where the request's own path leads.
+    Mapped,
+    /// At this path.
+    Path(Template),
 }

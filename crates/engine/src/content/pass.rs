@@ -232,6 +232,9 @@ impl Answer {
         if let Some(fill) = fill {
             ctx.effects.push(StepEffect::Fill(fill));
         }
+        if let Some(order) = self.store_order(request, site, ctx) {
+            ctx.effects.push(StepEffect::StoreFile(order));
+        }
         ctx.effects.push(StepEffect::Fetch(Box::new(question)));
         NextStep::Fetch
     }
@@ -579,7 +582,7 @@ fn fill_body(
     let Some(inflow) = answer.body.inflow() else { return };
     if inflow.spool().wants_writing() && !was_writing {
         let settings = &site.location(request.location).settings;
-        let place = SpoolPlace::Unnamed(settings.origin.temp_path.clone());
+        let place = SpoolPlace::Unnamed(settings.origin.temp_path.path.clone());
         ctx.effects.push(StepEffect::Spool(place));
     }
     if inflow.spool().is_full() && answer.is_fetching() {

@@ -1,0 +1,153 @@
+//! Responses on their way into files (`proxy_store`).
+//!
+//! Owns the temporary file until it is whole. What cannot be written is told once, and the client
+//! has its answer all the same.
+
+use std::sync::Arc;
+
+use bolide_base::FileRef;
+use bolide_conf::model::LogLevel;
+use bolide_engine::{StoreOrder, stored_time};
+use bolide_http::Name;
+use bolide_io::{FileFailure, Io};
+use bolide_upstream::OriginNews;
+
+use crate::env::WorkerEnv;
+use crate::file_work::FileWork;
+use crate::spooling::{create_named, describe_at};
+
+/// Steps of a placement in the turn.
+const STEPS_AT_ONCE: usize = 16;
+
+/// A placement that goes on beside the worker, and who has its lines.
+pub(crate) type LongPlacement = (Box<FileWork>, Arc<StoreOrder>);
+
+/// A response that is stored.
+#[derive(Debug)]
+pub(crate) struct StoredAnswer {
+    order: Arc<StoreOrder>,
+    state: StoreState,
+    /// Bytes that were written.
+    at: u64,
+    /// Bytes that its head told.
+    told: Option<u64>,
+    modified: Option<i64>,
+}
+
+#[derive(Debug)]
+enum StoreState {
+    /// The head is on its way.
+    Waiting,
+    /// Bytes are written; the first one makes the file.
+    Writing(Option<(Box<[u8]>, FileRef)>),
+    /// It is in its place, or nowhere.
+    Over,
+}
+
+impl StoredAnswer {
+    /// One whose head has not come.
+    pub(crate) fn new(order: Box<StoreOrder>) -> Self {
+        let order = Arc::from(order);
+        Self { order, state: StoreState::Waiting, at: 0, told: None, modified: None }
+    }
+
+    /// Whether the rest of the response is wanted.
+    pub(crate) const fn is_storing(&self) -> bool {
+        !matches!(self.state, StoreState::Over)
+    }
+
+    /// Hears what the origin did; a placement that is too long for the turn.
+    pub(crate) fn hear<I: Io>(
+        &mut self,
+        news: &OriginNews,
+        last: &mut u32,
+        env: &mut WorkerEnv<I>,
+    ) -> Option<LongPlacement> {
+        match news {
+            OriginNews::Head(head) if self.order.wants(head) => {
+                debug_assert!(matches!(self.state, StoreState::Waiting), "a head comes once");
+                let length = head.fields.get(Name::ContentLength);
+                self.told = length.and_then(|text| std::str::from_utf8(text).ok()?.parse().ok());
+                self.modified = stored_time(head);
+                self.state = StoreState::Writing(None);
+            }
+            OriginNews::Head(_) | OriginNews::Failed(_) => self.forget(&mut env.io),
+            OriginNews::Body(bytes) => {
+                let left = self.told.map_or(u64::MAX, |told| told - self.at);
+                let len = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                if let Err(failure) = self.write(&bytes[..len], last, &mut env.io) {
+                    self.give_up(failure, env);
+                }
+            }
+            OriginNews::End => return self.end(last, env),
+            _ => {}
+        }
+        None
+    }
+
+    /// What is written goes.
+    pub(crate) fn forget(&mut self, io: &mut impl Io) {
+        if let StoreState::Writing(Some((path, _))) =
+            std::mem::replace(&mut self.state, StoreState::Over)
+        {
+            let _ = io.unlink(&path);
+        }
+    }
+
+    fn write(
+        &mut self,
+        mut bytes: &[u8],
+        last: &mut u32,
+        io: &mut impl Io,
+    ) -> Result<(), FileFailure> {
+        let StoreState::Writing(made) = &mut self.state else { return Ok(()) };
+        if made.is_none() {
+            *made = Some(create_named(io, self.order.temp_path(), last)?);
+        }
+        let Some((_, file)) = made else { return Ok(()) };
+        while !bytes.is_empty() {
+            let written = io.write_at(file, self.at, bytes)?;
+            self.at += written as u64;
+            bytes = &bytes[written..];
+        }
+        debug_assert!(self.told.is_none_or(|told| self.at <= told), "no more than was told");
+        Ok(())
+    }
+
+    fn end<I: Io>(&mut self, last: &mut u32, env: &mut WorkerEnv<I>) -> Option<LongPlacement> {
+        if self.told.is_some_and(|told| told != self.at) {
+            self.forget(&mut env.io);
+            return None;
+        }
+        // An empty response has a file, too.
+        if let Err(failure) = self.write(&[], last, &mut env.io) {
+            self.give_up(failure, env);
+            return None;
+        }
+        let state = std::mem::replace(&mut self.state, StoreState::Over);
+        let StoreState::Writing(Some((path, file))) = state else { return None };
+        let mut work = Box::new(FileWork::new(self.order.place(path, file, self.modified)));
+        match work.go_on(&mut env.io, STEPS_AT_ONCE) {
+            Some(outcome) => tell(&self.order, &outcome.notes, env),
+            None => return Some((work, self.order.clone())),
+        }
+        None
+    }
+
+    fn give_up<I: Io>(&mut self, failure: FileFailure, env: &mut WorkerEnv<I>) {
+        let text = describe_at(&failure, &self.order.temp_path().path);
+        tell(&self.order, &[(LogLevel::Crit, text.into_bytes())], env);
+        self.forget(&mut env.io);
+    }
+}
+
+/// Logs what became of a response.
+pub(crate) fn tell<I: Io>(
+    order: &StoreOrder,
+    notes: &[(LogLevel, Vec<u8>)],
+    env: &mut WorkerEnv<I>,
+) {
+    for (level, text) in notes {
+        order.log(*level, text, env.now, &env.clock, &mut env.logs);
+    }
+}
