@@ -77,6 +77,7 @@ mod rfc9112;
 mod rights;
 mod routing;
 mod serve;
+mod slices;
 mod ssi;
 mod stapling;
 mod static_files;

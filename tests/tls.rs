@@ -169,10 +169,14 @@ fn a_session_is_resumed_by_its_ticket_whichever_worker_made_it() {
 fn keys_change_whenever_the_client_wants_them_to() {
     let server = site("");
     // "K" requests new keys of ours, "k" only announces the client's own.
+    // Each is typed when the one before was carried out, however long that takes.
     let script = format!(
-        "(for key in K k K; do sleep 0.3; echo $key; done; sleep 0.3; \
-         printf 'GET /hello.txt HTTP/1.0\\r\\n\\r\\n'; sleep 1) | \
-         openssl s_client -connect {} -tls1_3 -servername localhost 2>&1",
+        "out=$(mktemp); await() {{ for i in $(seq 600); do
+             [ $(grep -c \"$1\" $out) -ge $2 ] && return; sleep 0.1; done; }}
+         (await 'Verify return code' 1; n=0
+          for key in K k K; do echo $key; n=$((n + 1)); await KEYUPDATE $n; done
+          printf 'GET /hello.txt HTTP/1.0\\r\\n\\r\\n'; await closed 1) |
+         openssl s_client -connect {} -tls1_3 -servername localhost >$out 2>&1; cat $out; rm $out",
         server.https()
     );
     let seen = run("sh", ["-c", &script]);

@@ -64,6 +64,7 @@ pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
         add_headers: Arc::default(),
         user_id: Arc::default(),
         browsers: Arc::default(),
+        slice: 0,
         random_index: false,
         edits: Arc::default(),
         input_edits: Arc::default(),

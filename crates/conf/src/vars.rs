@@ -65,6 +65,17 @@ impl Template {
         })
     }
 
+    /// Whether it is another one for each range that is asked for.
+    #[must_use]
+    pub fn follows_range(&self) -> bool {
+        let is_range = |var: &Var| match var {
+            Var::SliceRange => true,
+            Var::RequestField(field) => field.name == Name::Range,
+            _ => false,
+        };
+        self.0.iter().any(|part| matches!(part, TemplatePart::Var(var) if is_range(var)))
+    }
+
     /// The bytes, when there is no variable.
     #[must_use]
     pub fn as_text(&self) -> Option<&[u8]> {
@@ -211,6 +222,8 @@ plain_vars! {
     Request = "request";
     /// `$request_method`
     RequestMethod = "request_method";
+    /// `$slice_range`: the bytes that `slice` asks for, as `Range` says them.
+    SliceRange = "slice_range";
     /// `$request_length`: bytes of line, head and body.
     RequestLength = "request_length";
     /// `$request_time`: seconds with milliseconds since the first byte.

@@ -14,6 +14,7 @@ mod pass_request;
 mod recode;
 mod reworked;
 mod script;
+mod sliced;
 pub(crate) mod strand;
 mod substitute;
 
@@ -37,6 +38,7 @@ pub(crate) use outside::FromFile;
 pub(crate) use pass_request::PassRequest;
 pub(crate) use recode::{CharsetOutcome, Recoder};
 pub(crate) use reworked::{Reworked, Work};
+pub(crate) use sliced::SlicedBody;
 pub(crate) use strand::Strand;
 pub(crate) use substitute::{Pair, Substitute};
 
@@ -120,6 +122,8 @@ pub(crate) enum AnswerBody {
     Reworked(Box<Reworked>),
     /// Another body, with further answers in it.
     Compound(Box<Compound>),
+    /// Slices one after another.
+    Sliced(Box<SlicedBody>),
 }
 
 /// What is left of a span.
@@ -127,6 +131,12 @@ pub(crate) enum AnswerBody {
 pub(crate) struct ByteSpan {
     pub(crate) at: u64,
     pub(crate) end: u64,
+}
+
+impl From<ByteSpan> for ByteRange {
+    fn from(span: ByteSpan) -> Self {
+        Self { start: span.at, end: span.end }
+    }
 }
 
 /// Several ranges, each with its frame.
@@ -153,7 +163,7 @@ impl AnswerBody {
 
     /// Whether other answers may go into it.
     pub(crate) const fn may_have_parts(&self) -> bool {
-        matches!(self, Self::Assembly(_) | Self::Reworked(_) | Self::Compound(_))
+        matches!(self, Self::Assembly(_) | Self::Reworked(_) | Self::Compound(_) | Self::Sliced(_))
     }
 
     /// All of `bytes`.
@@ -200,6 +210,7 @@ impl AnswerBody {
             Self::Whole(strand) => strand.pull(max, out),
             Self::Reworked(reworked) => reworked.pull(max, out),
             Self::Compound(compound) => compound.pull(max, out),
+            Self::Sliced(sliced) => sliced.pull(max, out),
         }
     }
 
@@ -210,6 +221,7 @@ impl AnswerBody {
             Self::Assembly(assembly) => assembly.origin(),
             Self::Reworked(reworked) => reworked.inner.inflow(),
             Self::Compound(compound) => compound.inner.inflow(),
+            Self::Sliced(sliced) => sliced.inner.inflow(),
             _ => None,
         }
     }
@@ -221,6 +233,7 @@ impl AnswerBody {
             Self::Assembly(assembly) => assembly.inflow_mut(),
             Self::Reworked(reworked) => reworked.inner.inflow_mut(),
             Self::Compound(compound) => compound.inner.inflow_mut(),
+            Self::Sliced(sliced) => sliced.inner.inflow_mut(),
             _ => None,
         }
     }
@@ -270,15 +283,49 @@ impl AnswerBody {
         }
     }
 
+    /// The body in slices, if it is one.
+    pub(crate) fn sliced(&self) -> Option<&SlicedBody> {
+        match self {
+            Self::Sliced(sliced) => Some(sliced),
+            Self::Reworked(reworked) => reworked.inner.sliced(),
+            Self::Compound(compound) => compound.inner.sliced(),
+            _ => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn sliced_mut(&mut self) -> Option<&mut SlicedBody> {
+        match self {
+            Self::Sliced(sliced) => Some(sliced),
+            Self::Reworked(reworked) => reworked.inner.sliced_mut(),
+            Self::Compound(compound) => compound.inner.sliced_mut(),
+            _ => None,
+        }
+    }
+
+    /// Throws away what is outside of `wanted`, which may be empty, of a slice that nothing was
+    /// pulled of. A slice that is shorter stays as it is, and breaks the body that it is for.
+    pub(crate) fn keep_of_slice(&mut self, wanted: ByteRange) {
+        match self {
+            Self::Span(_, span) if span.end - span.at >= wanted.end => {
+                span.end = span.at + wanted.end;
+                span.at += wanted.start;
+            }
+            Self::Origin(inflow) => inflow.keep_only(wanted),
+            _ => {}
+        }
+    }
+
     /// Whether it does something with what is read of a file for it.
     fn feeds_itself(&self) -> bool {
-        matches!(
-            self,
+        match self {
             Self::Span(BytesFrom::Outside(_), _)
-                | Self::Stream(_)
-                | Self::Reworked(_)
-                | Self::Compound(_)
-        )
+            | Self::Stream(_)
+            | Self::Reworked(_)
+            | Self::Compound(_) => true,
+            Self::Sliced(sliced) => sliced.inner.feeds_itself(),
+            _ => false,
+        }
     }
 
     /// Takes more of what comes from an origin.
@@ -288,6 +335,7 @@ impl AnswerBody {
             Self::Assembly(assembly) => assembly.push(bytes),
             Self::Reworked(reworked) => reworked.inner.push(bytes),
             Self::Compound(compound) => compound.inner.push(bytes),
+            Self::Sliced(sliced) => sliced.inner.push(bytes),
             _ => {}
         }
     }
@@ -299,6 +347,7 @@ impl AnswerBody {
             Self::Assembly(assembly) => assembly.finish(),
             Self::Reworked(reworked) => reworked.inner.finish(),
             Self::Compound(compound) => compound.inner.finish(),
+            Self::Sliced(sliced) => sliced.inner.finish(),
             _ => {}
         }
     }
@@ -310,6 +359,7 @@ impl AnswerBody {
             Self::Assembly(assembly) => assembly.fail(),
             Self::Reworked(reworked) => reworked.inner.fail(),
             Self::Compound(compound) => compound.inner.fail(),
+            Self::Sliced(sliced) => sliced.inner.fail(),
             _ => {}
         }
     }
@@ -320,6 +370,7 @@ impl AnswerBody {
             Self::Stream(stream) => stream.feed(bytes),
             Self::Reworked(reworked) => reworked.feed(bytes),
             Self::Compound(compound) => compound.feed(bytes),
+            Self::Sliced(sliced) => sliced.inner.feed(bytes),
             Self::Span(BytesFrom::Outside(file), span) => file.feed(span.at, bytes),
             Self::Parts(parts) => {
                 if let (BytesFrom::Outside(file), Some(span)) = (&mut parts.source, &parts.span) {
@@ -344,6 +395,7 @@ impl AnswerBody {
             Self::Assembly(assembly) => return assembly.advance(len),
             Self::Reworked(reworked) => return reworked.inner.advance(len),
             Self::Compound(compound) => return compound.inner.advance(len),
+            Self::Sliced(sliced) => return sliced.advance(len),
             Self::Empty | Self::Stream(_) | Self::Growing(_) | Self::Whole(_) => None,
         };
         if let Some(span) = span {

@@ -23,6 +23,13 @@ pub(crate) struct DeliveryRules {
     pub(crate) max_ranges: u32,
 }
 
+impl DeliveryRules {
+    /// The same for what has one range at most: slices, which come one after another.
+    pub(crate) fn single(self) -> Self {
+        Self { max_ranges: self.max_ranges.min(1), ..self }
+    }
+}
+
 /// Where a representation comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RepresentationSource {

@@ -10,6 +10,7 @@ pub(crate) mod headers;
 pub(crate) mod passed_fields;
 pub(crate) mod proxied;
 pub(crate) mod rework;
+pub(crate) mod slice;
 mod trailers;
 mod tunnel;
 pub(crate) mod upstream_response;

@@ -64,4 +64,6 @@ pub use limit::{LimitHold, Zones};
 pub use log::{Batch, Due, LogId, LogTarget, Logs, VariableFile, datagrams};
 pub use password::PasswordCheck;
 pub use site::Site;
-pub use subrequest::{AuthSubrequest, AuthVerdict, Inclusion, Lineage, Mirrored, Subrequest};
+pub use subrequest::{
+    AuthSubrequest, AuthVerdict, Inclusion, Lineage, Mirrored, SliceRequest, Subrequest,
+};

@@ -362,6 +362,7 @@ fn push_circumstances(
     let within = match (request.role.auth(), request.role.part()) {
         (Some(question), _) => Some(&question.uri[..]),
         (None, Some(_)) => Some(&request.uri[..]),
+        (None, None) if request.role.slice().is_some() => Some(&request.uri[..]),
         (None, None) => request.role.mirrored().map(|_| &request.uri[..]),
     };
     if let Some(uri) = within {

@@ -18,7 +18,7 @@ use crate::phase::limits::Limited;
 use crate::phase::secure_link::CompiledSecureLink;
 use crate::route::LocationIndex;
 use crate::site::SiteRef;
-use crate::subrequest::{Lineage, RequestRole, Subrequest, SubrequestPlace};
+use crate::subrequest::{Lineage, RequestRole, Slicing, Subrequest, SubrequestPlace};
 use crate::vars::RealRoot;
 
 /// Something that went wrong while a variable was evaluated.
@@ -135,6 +135,8 @@ pub(crate) struct Request {
     pub(crate) link: RefCell<CompiledSecureLink>,
     /// The identifiers of `userid`; reading a variable may change it.
     pub(crate) user: RefCell<KnownUser>,
+    /// What it knows of its slices; reading a variable may change it.
+    pub(crate) slicing: Cell<Slicing>,
     /// Where a trial run writes its way down; none for requests of clients.
     pub(crate) trace: Option<Box<Trace>>,
 }
@@ -191,6 +193,7 @@ impl Request {
         self.limited.clear();
         self.link.get_mut().clear();
         self.user.get_mut().clear();
+        self.slicing.set(Slicing::No);
         if self.has_upload {
             self.upload.clear();
         }
@@ -331,6 +334,9 @@ impl Request {
             }
             RequestRole::Subrequest(Subrequest::Mirror(mirrored)) => {
                 (Some(&mirrored.uri[..]), mirrored.args.clone())
+            }
+            RequestRole::Subrequest(Subrequest::Slice(slice)) => {
+                (Some(&slice.uri[..]), slice.args.clone())
             }
             _ => (None, None),
         };

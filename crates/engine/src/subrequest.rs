@@ -7,6 +7,7 @@ mod auth;
 mod inclusion;
 mod lineage;
 mod mirrored;
+mod slice;
 
 use bolide_http::{BodyLen, FieldMap};
 
@@ -16,6 +17,8 @@ pub(crate) use inclusion::{Failing, SubrequestPlace};
 pub use lineage::Lineage;
 pub(crate) use lineage::{FragmentAncestry, FragmentFamily, is_same_site};
 pub use mirrored::Mirrored;
+pub use slice::SliceRequest;
+pub(crate) use slice::{SliceRange, Slicing};
 
 /// A request that the server makes inside itself, and what for.
 #[derive(Debug)]
@@ -28,6 +31,8 @@ pub enum Subrequest {
     Auth(Box<AuthSubrequest>),
     /// `mirror`: nothing of its answer counts.
     Mirror(Box<Mirrored>),
+    /// `slice`: the next bytes of another response.
+    Slice(Box<SliceRequest>),
 }
 
 /// On whose behalf a request is answered.
@@ -84,6 +89,14 @@ impl RequestRole {
     pub(crate) const fn mirrored(&self) -> Option<&Mirrored> {
         match self {
             Self::Subrequest(Subrequest::Mirror(mirrored)) => Some(mirrored),
+            _ => None,
+        }
+    }
+
+    /// What makes it a slice of another response.
+    pub(crate) const fn slice(&self) -> Option<&SliceRequest> {
+        match self {
+            Self::Subrequest(Subrequest::Slice(slice)) => Some(slice),
             _ => None,
         }
     }

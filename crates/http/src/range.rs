@@ -100,6 +100,42 @@ impl Scan<'_> {
     }
 }
 
+/// What `Content-Range` says (RFC 9110 §14.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ContentRange {
+    /// The first byte that the content has.
+    pub start: u64,
+    /// One past the last byte; nothing says that it lies behind the first one.
+    pub end: u64,
+    /// Bytes of the whole representation, if they are known.
+    pub whole: Option<u64>,
+}
+
+/// Reads `Content-Range: bytes 0-99/1000` with the blanks that nginx permits; `None` if it is
+/// malformed, unsatisfied or not about bytes.
+#[must_use]
+pub fn parse_content_range(field: &[u8]) -> Option<ContentRange> {
+    let mut scan = Scan(field.strip_prefix(b"bytes ")?);
+    scan.skip_blanks();
+    let start = scan.number()?;
+    scan.skip_blanks();
+    scan.0 = scan.0.strip_prefix(b"-")?;
+    scan.skip_blanks();
+    let end = scan.number()?.checked_add(1)?;
+    scan.skip_blanks();
+    scan.0 = scan.0.strip_prefix(b"/")?;
+    scan.skip_blanks();
+    let whole = match scan.0.strip_prefix(b"*") {
+        Some(rest) => {
+            scan.0 = rest;
+            None
+        }
+        None => Some(scan.number()?),
+    };
+    scan.skip_blanks();
+    scan.0.is_empty().then_some(ContentRange { start, end, whole })
+}
+
 /// Reads `field` for a representation of `length` bytes into `ranges` (cleared first).
 ///
 /// More than `max` ranges (`max_ranges`), or ranges that together exceed the representation, select

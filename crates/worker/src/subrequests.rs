@@ -173,6 +173,16 @@ impl<I: Io> Requests<I> {
             self.tell_page(page);
             return None;
         }
+        let (live, mut ctx) = self.lend(child)?;
+        if let Some(is_it) = live.exchange.as_child().is_next_slice(&mut ctx) {
+            let mut parent = self.exchanges.live.get_mut(page)?.exchange.as_parent();
+            match is_it {
+                true => parent.accept_slice(child.to_bits()),
+                false => parent.lose(child.to_bits()),
+            }
+            self.tell_page(page);
+            return (!is_it).then_some(Wake::SendTimeout);
+        }
         let waits = self.exchanges.live.get(page)?.exchange.is_assembling();
         let fragment = self.exchanges.live.get(child)?.exchange.as_child();
         let is_good = fragment.is_good_fragment();

@@ -28,6 +28,7 @@ TABLES = (
     "fastcgi",
     "groups",
     "zones",
+    "slices",
     "client_certs",
     "published",
     "applications",

@@ -116,6 +116,8 @@ pub struct CachePolicy {
     pub vary_cookies: Vec<Box<[u8]>>,
     /// Whether POST uses the cache, too (zones only).
     pub with_post: bool,
+    /// Whether a 206 is stored, as its range belongs to the key (zones only).
+    pub with_ranges: bool,
     /// Whether RFC 9111 applies where nginx differs (zones only).
     pub is_strict: bool,
 }
@@ -143,6 +145,7 @@ impl Default for CachePolicy {
             query: QueryRules::default(),
             vary_cookies: Vec::new(),
             with_post: false,
+            with_ranges: false,
             is_strict: false,
         }
     }

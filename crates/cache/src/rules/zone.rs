@@ -28,7 +28,7 @@ pub(crate) fn decide(
         Method::Post if policy.with_post => {}
         _ => return Err(StoreRefusal::Method),
     }
-    if matches!(answer.status, 0..200 | 206 | 304 | 416) {
+    if matches!(answer.status, 0..200 | 304 | 416) || answer.status == 206 && !policy.with_ranges {
         return Err(StoreRefusal::Status);
     }
     if !policy.ignore.set_cookie && answer.fields.get(Name::SetCookie).is_some() {

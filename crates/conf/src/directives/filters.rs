@@ -1,10 +1,10 @@
-//! Body filters: `sub_filter`, `gunzip`.
+//! Body filters: `sub_filter`, `gunzip`, `slice`.
 
 use std::sync::Arc;
 
 use super::types::content_types;
 use crate::ast::Node;
-use crate::directive::{Args, Contexts, DirectiveSpec, buffers, flag, list};
+use crate::directive::{Args, Contexts, DirectiveSpec, buffers, flag, list, size};
 use crate::model::{Filters, Substitution};
 use crate::reader::{ConfReader, ReadFault, ReadResult};
 
@@ -35,6 +35,12 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .doc("Whether responses are decompressed for clients without gzip support.", "gunzip on;"),
     buffers("gunzip_buffers", HSL, |r| &mut filters_mut(r).gunzip_buffers)
         .doc("Without effect: the buffers size themselves.", "gunzip_buffers 16 8k;"),
+    size("slice", HSL, |r| &mut r.settings().slice).doc(
+        "The size of the ranges that large responses are requested in from the upstream server, \
+         each of which is cached by itself; zero turns it off. `$slice_range` has to be in the \
+         cache key and in the `Range` field of the request.",
+        "slice 1m;",
+    ),
 ];
 
 fn filters_mut(r: &mut ConfReader) -> &mut Filters {

@@ -109,7 +109,6 @@ const NAMES: &[(&str, &[&str])] = &[
             "scgi_temp_file_write_size",
         ],
     ),
-    ("http_slice_filter", &["slice"]),
     (
         "http_tunnel",
         &[

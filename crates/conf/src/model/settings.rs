@@ -120,6 +120,8 @@ pub struct LocationSettings {
     pub secure_link: Option<Arc<SecureLink>>,
     /// `modern_browser*`, `ancient_browser*`
     pub browsers: Arc<Browsers>,
+    /// `slice`: bytes of a slice; 0 is off.
+    pub slice: usize,
     /// `random_index`
     pub random_index: bool,
     /// `userid*`

@@ -25,6 +25,7 @@ use crate::ctx::StepCtx;
 use crate::delivery::send::give_coded;
 use crate::delivery::{
     DeliveredBytes, RangeDate, Representation, RepresentationSource, Transfer, has_no_content,
+    push_range,
 };
 use crate::exchange::NextStep;
 use crate::filter::charset::{RecodedLength, complain_of_passed, recodes_origin};
@@ -32,10 +33,12 @@ use crate::filter::compress;
 use crate::filter::compress::CodingChoice;
 use crate::filter::esi::assembles;
 use crate::filter::headers::range_date;
+use crate::filter::slice::{FirstSlice, first_slice};
 use crate::filter::upstream_response::{PassedHead, advertises_ranges, hear_rate};
 use crate::media_types::MediaType;
 use crate::request::Request;
 use crate::site::{CompiledLocation, Site};
+use crate::subrequest::Slicing;
 use bolide_conf::model::{PageMode, StatusHeader};
 
 impl Request {
@@ -68,7 +71,8 @@ impl CacheTransaction {
             answer.object = Some(object.clone());
         }
         let is_page = object.is_esi() && assembles(location);
-        if cached == UpstreamCacheStatus::Hit {
+        let is_sliced = matches!(request.slicing.get(), Slicing::Begun(_));
+        if cached == UpstreamCacheStatus::Hit && !is_sliced {
             let next = match is_page {
                 true => self.serve_warm_page(request, answer, &object, site, ctx),
                 false if request.role.is_subrequest() && request.role.part().is_none() => {
@@ -122,10 +126,16 @@ impl CacheTransaction {
     ) -> NextStep {
         let location = site.location(request.location);
         let status = answer.status_or(head.status);
-        let len = object.body_len();
+        let slice = match first_slice(request, answer, status, head, site, ctx) {
+            Ok(slice) => slice,
+            Err(next) => return next,
+        };
+        let (status, head) = slice.as_ref().map_or((status, head), |first| (200, &first.head));
+        let len = slice.as_ref().map_or_else(|| object.body_len(), FirstSlice::whole);
         let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
         let kind = &*location.kinds.of_value(content_type, &location.settings);
         let recoded = recodes_origin(answer, request, head, status, site, ctx);
+        let recoded = if slice.is_some() { FirstSlice::recoded(recoded) } else { recoded };
         let (choice, form, is_coded_last) =
             cached_form(request, object, head, (kind, recoded), location, ctx);
         let transfer = match &form {
@@ -141,8 +151,8 @@ impl CacheTransaction {
             transfer,
             validator: Validator { etag: object.etag(), last_modified: object.last_modified() },
             range_date: range_date(request, answer, site, ctx),
-            rules: location.rules,
-            advertises_ranges: advertises_ranges(head, location),
+            rules: if slice.is_some() { location.rules.single() } else { location.rules },
+            advertises_ranges: slice.is_some() || advertises_ranges(head, location),
         };
         let delivery = match answer.deliver(request, &representation) {
             Ok(delivery) => delivery,
@@ -161,14 +171,21 @@ impl CacheTransaction {
         );
         let memo =
             hit_memo::HitMemo { status: delivery.status, head, body: body.as_ref(), is_final };
-        remember_warm(request, answer, object, &memo, &fields, site, ctx);
+        if slice.is_none() {
+            remember_warm(request, answer, object, &memo, &fields, site, ctx);
+        }
         let modified = head.fields.get(Name::LastModified).and_then(bolide_http::date::parse);
         answer.head.body = BodyLen::Exact(len);
         answer.decorate(request, fields, delivery.status, modified, site, ctx);
         say_kept(answer, self, object, location, ctx.now.unix_millis);
-        match body {
-            Some(form) => give_coded(answer, &delivery, form),
-            None => answer.give_bytes(&delivery, source(object), len, ctx),
+        match (body, slice) {
+            (Some(form), _) => give_coded(answer, &delivery, form),
+            (None, Some(first)) => {
+                push_range(&mut answer.head.fields, &delivery, len);
+                answer.body = AnswerBody::whole(source(object), object.body_len());
+                first.begin(request, answer, &delivery);
+            }
+            (None, None) => answer.give_bytes(&delivery, source(object), len, ctx),
         }
         complain_of_passed(request, answer, site, ctx);
         NextStep::Respond

@@ -40,6 +40,7 @@ use crate::caching::{Caching, STALE_FOR_EVER, StaleCause};
 use crate::filter::passed_fields::is_buffered;
 use crate::route::LocationIndex;
 use crate::site::SiteRef;
+use crate::subrequest::SliceRange;
 
 use fate::PASS_MS;
 pub(crate) use judge::Judge;
@@ -100,6 +101,8 @@ pub struct Fill {
     pub(crate) judge: Option<Box<Judge>>,
     /// Whether the permit is for a key of its own, where no exchange waits.
     pub(crate) is_past: bool,
+    /// The bytes that the upstream server was asked for, if it was asked for a slice.
+    pub(crate) slice: Option<SliceRange>,
     /// Whether the application drives the cache.
     pub(crate) is_page: bool,
     /// Whether an answer without a body is one that is kept.
@@ -292,7 +295,10 @@ impl Fill {
             return permit.abandon(self.passing(now_ms));
         };
         let site = &self.site;
-        if self.judge.as_mut().is_some_and(|judge| judge.refuses(status, head, site, now)) {
+        // Another part than the one that the key is for.
+        let misses = self.slice.is_some_and(|slice| slice.is_missed_by(status, &head.fields));
+        if misses || self.judge.as_mut().is_some_and(|judge| judge.refuses(status, head, site, now))
+        {
             self.keeping = StoreIntent::Unkept;
             return permit.abandon(AbandonReason::Gone);
         }

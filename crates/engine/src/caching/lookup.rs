@@ -587,6 +587,7 @@ impl CacheTransaction {
             revalidates,
             judge: judge.map(Box::new),
             is_past: false,
+            slice: request.asked_slice(),
             is_page: caching.is_page(),
             may_be_empty: true,
             size: 0,

@@ -212,6 +212,7 @@ fn zone_policy(settings: &model::LocationSettings) -> CachePolicy {
         ignore: ignored(settings),
         object_max: u64::MAX,
         with_post: conf.methods.post,
+        with_ranges: conf.key.as_ref().is_some_and(Template::follows_range),
         is_strict: conf.rfc9111,
         private: false,
         esi: false,

@@ -16,6 +16,7 @@ use crate::filter::headers::HeadDraft;
 use crate::pages::{closes, is_redirect, shown_status};
 use crate::request::Request;
 use crate::site::Site;
+use crate::subrequest::Slicing;
 use crate::vars::VariableScope;
 
 impl Request {
@@ -29,6 +30,7 @@ impl Request {
 
     /// Counts one redirect inside the server; the one that brings the count to zero fails.
     pub(crate) fn spend_redirect(&mut self) -> bool {
+        self.slicing.set(Slicing::No);
         self.redirects_left = self.redirects_left.saturating_sub(1);
         self.redirects_left > 0
     }

@@ -53,6 +53,7 @@ impl Request {
             Subrequest::Part(inclusion) => self.adopt_page(inclusion),
             Subrequest::Auth(auth) => self.adopt_asker(auth),
             Subrequest::Mirror(mirrored) => self.adopt_original(mirrored),
+            Subrequest::Slice(slice) => self.adopt_sliced(slice),
         }
     }
 
@@ -164,6 +165,7 @@ impl Exchange {
         let body = &self.answer.body;
         body.assembly().is_some_and(|assembly| assembly.is_at(child))
             || body.compound().is_some_and(|compound| compound.is_at(child))
+            || body.sliced().is_some_and(|sliced| sliced.owns(child))
     }
 
     /// Gives a subrequest to an idle exchange; wake it with `Start`.
@@ -347,13 +349,15 @@ pub(crate) fn added(uri: Option<&Arc<[u8]>>) -> Option<PartOrder> {
 }
 
 fn has_parts(answer: &Answer) -> bool {
-    answer.body.assembly().is_some() || answer.body.compound().is_some()
+    let body = &answer.body;
+    body.assembly().is_some() || body.compound().is_some() || body.sliced().is_some()
 }
 
 fn parts_want(answer: &Answer) -> bool {
     let body = &answer.body;
     body.assembly().is_some_and(|assembly| assembly.wants_fragments())
         || body.compound().is_some_and(|compound| compound.wants())
+        || body.sliced().is_some_and(|sliced| sliced.due().is_some())
 }
 
 fn depth(request: &Request) -> u8 {

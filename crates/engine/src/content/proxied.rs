@@ -212,7 +212,12 @@ fn method_of<'a>(scope: &VariableScope<'a>) -> &'a [u8] {
     match request.method {
         Method::Get if head.method != Method::Get => b"GET",
         // Of these, the text is the client's.
-        _ if request.role.auth().is_some() || request.role.part().is_some() => b"GET",
+        _ if request.role.auth().is_some()
+            || request.role.part().is_some()
+            || request.role.slice().is_some() =>
+        {
+            b"GET"
+        }
         _ => &head.method_text,
     }
 }
@@ -262,7 +267,8 @@ fn is_quoted(scope: &VariableScope<'_>) -> bool {
 /// Whether path and query are still the client's own.
 fn is_as_asked(scope: &VariableScope<'_>) -> bool {
     let request = scope.request;
-    if request.role.is_subrequest() || request.role.auth().is_some() {
+    // As in nginx, a slice is asked for as the other request was.
+    if request.role.is_subrequest() && request.role.slice().is_none() {
         return false;
     }
     let target = &request.head().target;

@@ -12,6 +12,7 @@ use crate::caching::CacheTransaction;
 use crate::caching::shortcut::OpenShortcut;
 use crate::content::parts::PartHead;
 use crate::ctx::StepCtx;
+use crate::filter::slice::is_next_slice;
 use crate::request::Request;
 use crate::subrequest::AuthVerdict;
 use crate::vars::VariableScope;
@@ -74,6 +75,12 @@ impl SubrequestChild<'_> {
     #[must_use]
     pub const fn is_auth(&self) -> bool {
         self.request.role.auth().is_some()
+    }
+
+    /// Of a slice, whose head is there: whether it is the one that was asked for.
+    pub fn is_next_slice(&self, ctx: &mut StepCtx<'_>) -> Option<bool> {
+        let site = self.request.site.clone()?;
+        is_next_slice(self.request, self.answer, &site, ctx)
     }
 
     /// What the answer to a question, whose head is there, says.

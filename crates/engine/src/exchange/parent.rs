@@ -13,6 +13,7 @@ use crate::caching::CacheTransaction;
 use crate::caching::shortcut::{OpenShortcut, Shortcut};
 use crate::content::parts::{PartHead, inherit, next_part};
 use crate::ctx::StepCtx;
+use crate::filter::slice::next_slice;
 use crate::phase::checks::AccessChecks;
 use crate::request::Request;
 use crate::subrequest::{AuthSubrequest, AuthVerdict, Subrequest};
@@ -31,6 +32,9 @@ impl SubrequestParent<'_> {
     /// asked for next. That is to be started and named with [`Self::bind`], or given up with
     /// [`Self::refuse`].
     pub fn next(&mut self, head: &mut RequestHead, ctx: &mut StepCtx<'_>) -> Option<Subrequest> {
+        if let Some(slice) = next_slice(self.request, self.answer, head) {
+            return Some(Subrequest::Slice(slice));
+        }
         let assembly = self.answer.body.assembly();
         if assembly.is_some_and(|assembly| assembly.wants_fragments())
             && let Some(lineage) =
@@ -43,17 +47,25 @@ impl SubrequestParent<'_> {
 
     /// Names the exchange that asks for what was named last.
     pub fn bind(&mut self, child: u64, is_part: bool) {
-        match self.answer.body.compound_mut().filter(|_| is_part) {
-            Some(compound) => compound.bind(child),
-            None => self.answer.bind_fragment(child),
+        let body = &mut self.answer.body;
+        if is_part && let Some(compound) = body.compound_mut() {
+            compound.bind(child);
+        } else if let Some(sliced) = body.sliced_mut() {
+            sliced.bind(child);
+        } else {
+            self.answer.bind_fragment(child);
         }
     }
 
     /// What was named last is not asked for.
     pub fn refuse(&mut self, is_part: bool) {
-        match self.answer.body.compound_mut().filter(|_| is_part) {
-            Some(compound) => compound.refuse(),
-            None => self.answer.refuse_fragment(),
+        let body = &mut self.answer.body;
+        if is_part && let Some(compound) = body.compound_mut() {
+            compound.refuse();
+        } else if let Some(sliced) = body.sliced_mut() {
+            sliced.refuse();
+        } else {
+            self.answer.refuse_fragment();
         }
     }
 
@@ -62,10 +74,20 @@ impl SubrequestParent<'_> {
         head.accept(self.request, self.answer, child);
     }
 
+    /// The slice that `child` asked for is on its way.
+    pub fn accept_slice(&mut self, child: u64) {
+        if let Some(sliced) = self.answer.body.sliced_mut() {
+            sliced.accept(child);
+        }
+    }
+
     /// What `child` asked for will not come, or not to its end.
     pub fn lose(&mut self, child: u64) {
         if let Some(compound) = self.answer.body.compound_mut() {
             compound.lose(child);
+        }
+        if let Some(sliced) = self.answer.body.sliced_mut() {
+            sliced.lose(child);
         }
         self.lose_fragment(child);
     }
@@ -73,6 +95,9 @@ impl SubrequestParent<'_> {
     /// Takes what was pulled of the part or fragment that [`crate::BodyPiece::Fragment`] named;
     /// false if no more of it is wanted.
     pub fn take(&mut self, child: u64, bytes: &[u8], pulled: Pulled) -> bool {
+        if let Some(sliced) = self.answer.body.sliced_mut().filter(|sliced| sliced.owns(child)) {
+            return sliced.take(child, bytes, pulled);
+        }
         match self.answer.body.compound_mut().filter(|compound| compound.owns(child)) {
             Some(compound) => compound.take(child, bytes, pulled),
             None => self.answer.take_fragment(self.request, bytes, pulled),

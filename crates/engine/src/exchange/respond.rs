@@ -14,6 +14,7 @@ use crate::filter::rework::rework;
 use crate::media_types::MediaType;
 use crate::request::Request;
 use crate::site::Site;
+use crate::subrequest::{RequestRole, Subrequest};
 use crate::vars::VariableScope;
 
 use super::mirror::end_mirror;
@@ -25,8 +26,12 @@ impl Exchange {
         if self.request.role.post_action().is_some() {
             return self.end_post_action(site, ctx);
         }
-        if self.request.role.mirrored().is_some() {
-            return end_mirror(self, site, ctx);
+        match &self.request.role {
+            RequestRole::Subrequest(Subrequest::Mirror(_)) => return end_mirror(self, site, ctx),
+            RequestRole::Subrequest(Subrequest::Slice(slice)) => {
+                self.answer.body.keep_of_slice(slice.wanted);
+            }
+            _ => {}
         }
         debug_assert!(!self.answer.is_responded, "an answer is given once");
         debug_assert_ne!(self.answer.head.status, 0, "an answer has a status");

@@ -23,6 +23,10 @@ impl ResponseBody<'_> {
         let before = out.len();
         let piece = self.answer.body.pull(max, out);
         self.count(out.len() - before);
+        debug_assert!(
+            !matches!(piece, BodyPiece::More) || out.len() > before || max == 0,
+            "a body that has more gives some of it, or the pull would not be made again"
+        );
         piece
     }
 

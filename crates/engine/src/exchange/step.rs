@@ -19,6 +19,8 @@ pub(crate) enum RequestStep {
     TryFiles(usize),
     /// `mirror`
     Mirror,
+    /// The content of a slice, where the request that it is for is answered.
+    Slice,
     /// Files: what kind of path is it?
     Content,
     /// `random_index`

@@ -29,7 +29,13 @@ impl Exchange {
     pub(super) fn begin(&mut self, ctx: &mut StepCtx<'_>) -> ExchangeState {
         let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
         let next = match choose_server(&mut self.request, &site, ctx) {
-            Ok(()) => resolve_real_ip(&mut self.request, &site, ctx),
+            Ok(()) => match self.request.role.slice().map(|slice| slice.location) {
+                Some(location) => {
+                    self.request.location = location;
+                    NextStep::Step(RequestStep::Slice)
+                }
+                None => resolve_real_ip(&mut self.request, &site, ctx),
+            },
             Err(refusal) => {
                 self.request.log_refusal(refusal, self.request.reading(refusal), &site, ctx);
                 // Known before the head was read to its end; nginx then keeps no connection.
@@ -98,6 +104,12 @@ impl Exchange {
                 self.search.try_files(&mut self.request, &mut self.answer, index, site, ctx)
             }
             RequestStep::Mirror => mirror(&mut self.request, site, ctx),
+            RequestStep::Slice => {
+                match self.search.resolve_root(&mut self.request, &self.answer, site, ctx) {
+                    true => NextStep::Probe(RequestStep::Slice),
+                    false => self.content(site, ctx),
+                }
+            }
             RequestStep::Content => self.content(site, ctx),
             RequestStep::RandomIndex => {
                 self.search.random_index(&mut self.request, &self.answer, site, ctx)
@@ -269,7 +281,11 @@ pub(super) fn note_request(request: &mut Request, ctx: &mut StepCtx<'_>) {
         request.listen = ctx.conn.listen;
     }
     let role = &request.role;
-    if role.auth().is_none() && role.part().is_none() && role.mirrored().is_none() {
+    if role.auth().is_none()
+        && role.part().is_none()
+        && role.mirrored().is_none()
+        && role.slice().is_none()
+    {
         request.id = [ctx.prng.next_u64(), ctx.prng.next_u64()];
     }
 }

@@ -104,7 +104,11 @@ pub(crate) fn push_configured(
 ) {
     // As in nginx, nothing is added to what no client sees.
     let role = &scope.request.role;
-    if role.auth().is_some() || role.part().is_some() || role.mirrored().is_some() {
+    if role.auth().is_some()
+        || role.part().is_some()
+        || role.mirrored().is_some()
+        || role.slice().is_some()
+    {
         return;
     }
     let location = scope.location();

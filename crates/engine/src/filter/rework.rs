@@ -182,12 +182,13 @@ pub(crate) fn rework(request: &mut Request, answer: &mut Answer, site: &Site, ct
         false => Vec::new(),
     };
     let recoder = answer.charset.as_deref().and_then(CharsetOutcome::recoder);
+    let is_sliced = answer.body.sliced().is_some();
     let is_resized = recoder.as_ref().is_some_and(|recoder| !recoder.keeps_length());
     let is_changed = gunzips || includes || adds || is_resized || !pairs.is_empty();
     let len = if is_changed { None } else { exact(head.body) };
     let choice = match location.coded
         && is_plain
-        && (gunzips || kind.is_coded_last() || recoder.is_some())
+        && (gunzips || kind.is_coded_last() || recoder.is_some() || is_sliced)
     {
         true => compress::choose_last(location, kind, status, len, client),
         false => compress::CodingChoice::default(),

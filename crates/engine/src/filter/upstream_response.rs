@@ -26,6 +26,7 @@ use crate::filter::charset::{
 use crate::filter::compress::{self, CodingChoice};
 use crate::filter::headers;
 use crate::filter::passed_fields::{is_buffered, push_passed};
+use crate::filter::slice::{FirstSlice, first_slice};
 use crate::log_lines;
 use crate::media_types::MediaType;
 use crate::request::Request;
@@ -166,16 +167,33 @@ impl Answer {
             return cache.send_esi(request, self, head, site, ctx);
         }
         let status = self.status_or(status);
+        let slice = match first_slice(request, self, status, head, site, ctx) {
+            Ok(slice) => slice,
+            Err(next) => {
+                self.drop_fetch(ctx);
+                return next;
+            }
+        };
+        let part = head;
+        let (status, head) = slice.as_ref().map_or((status, head), |first| (200, &first.head));
         let content_type = head.fields.get(Name::ContentType).unwrap_or_default();
         let kind = &*location.kinds.of_value(content_type, &location.settings);
         let recoded = recodes_origin(self, request, head, status, site, ctx);
+        let recoded = if slice.is_some() { FirstSlice::recoded(recoded) } else { recoded };
         let now = ctx.now.unix_seconds();
         let (mut choice, transfer) =
             transfer_of(request, status, head, (kind, recoded), location, now);
         let length = head.fields.get(Name::ContentLength).and_then(number);
         let representation = Representation {
             range_date: headers::range_date(request, self, site, ctx),
-            ..upstream_representation(cache, status, length, transfer, head, location)
+            ..upstream_representation(
+                cache,
+                slice.is_some(),
+                (status, length),
+                transfer,
+                head,
+                location,
+            )
         };
         let delivery = match self.deliver(request, &representation) {
             Ok(delivery) => delivery,
@@ -197,7 +215,14 @@ impl Answer {
         if let Some(length) = length {
             push_range(&mut self.head.fields, &delivery, length);
         }
-        answer_with_inflow(request, self, head, choice, &delivery, location, ctx);
+        match slice {
+            None => answer_with_inflow(request, self, head, choice, &delivery, location, ctx),
+            Some(first) => {
+                let whole = FirstSlice::delivery(&delivery);
+                answer_with_inflow(request, self, part, choice, &whole, location, ctx);
+                first.begin(request, self, &delivery);
+            }
+        }
         complain_of_passed(request, self, site, ctx);
         NextStep::Respond
     }
@@ -377,15 +402,15 @@ fn transfer_of(
 /// whole was asked for, to be stored.
 fn upstream_representation<'a>(
     cache: &CacheTransaction,
-    status: u16,
-    length: Option<u64>,
+    is_sliced: bool,
+    (status, length): (u16, Option<u64>),
     transfer: Transfer,
     head: &'a OriginHead,
     location: &CompiledLocation,
 ) -> Representation<'a> {
     let page = location.caching.as_ref().is_some_and(Caching::is_page);
     let is_whole = cache.is_whole && (page || cache.evaluates_preconditions());
-    let forces = location.settings.origin.force_ranges;
+    let forces = location.settings.origin.force_ranges || is_sliced;
     let has_ranges = forces || is_whole && advertises_ranges(head, location);
     let max_ranges = if has_ranges { location.rules.max_ranges } else { 0 };
     Representation {

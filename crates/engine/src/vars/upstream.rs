@@ -38,6 +38,7 @@ impl VariableScope<'_> {
             }
             Var::ProxyHost => return Some(maybe(out, self.proxy_url().map(|url| &*url.host))),
             Var::ProxyPort => return Some(maybe(out, self.proxy_url().map(|url| &*url.port))),
+            Var::SliceRange => return Some(self.write_slice_range(out)),
             Var::RequestBody => return Some(self.request_body(out)),
             Var::RequestBodyFile => return Some(self.request_body_file(out)),
             _ => {}

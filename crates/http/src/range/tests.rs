@@ -1,9 +1,10 @@
 //! Range specs and their meanings; no range exceeds the representation.
 
 use super::{
-    Boundary, ByteRange, Multipart, RangeOutcome, parse, push_content_range, push_unsatisfied,
+    Boundary, ByteRange, ContentRange, Multipart, RangeOutcome, parse, parse_content_range,
+    push_content_range, push_unsatisfied,
 };
-use proptest::prelude::{any, prop, proptest};
+use proptest::prelude::{any, prop, prop_assert_eq, proptest};
 
 type Expected = Result<(u64, u64), RangeOutcome>;
 
@@ -145,5 +146,53 @@ fn the_first_byte_is_where_the_first_range_begins() {
         ("bytes=99999999999999999999-", None),
     ] {
         assert_eq!(super::first_byte(field.as_bytes()), expected, "{field}");
+    }
+}
+
+#[test]
+fn content_ranges_are_read_as_nginx_reads_them() {
+    let read = |text: &str| parse_content_range(text.as_bytes());
+    let part = |start, end, whole| Some(ContentRange { start, end, whole });
+    assert_eq!(read("bytes 0-6/100"), part(0, 7, Some(100)));
+    assert_eq!(read("bytes 7-13/*"), part(7, 14, None));
+    assert_eq!(read("bytes   0 - 6 / 7  "), part(0, 7, Some(7)));
+    assert_eq!(read("bytes 6-0/100"), part(6, 1, Some(100)));
+    for text in [
+        "",
+        "bytes",
+        "bytes */100",
+        "lines 0-6/7",
+        "bytes=0-6/7",
+        "Bytes 0-6/7",
+        "bytes 0-6",
+        "bytes 0-6/",
+        "bytes 0-6/x",
+        "bytes 0-6/7x",
+        "bytes -6/7",
+        "bytes 0-/7",
+        "bytes 0-99999999999999999999/7",
+        "bytes 0-6/99999999999999999999",
+    ] {
+        assert_eq!(read(text), None, "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn content_ranges_that_are_written_are_read(start in 0_u64..1 << 60, len in 1_u64..1 << 60) {
+        let (range, whole) = (ByteRange { start, end: start + len }, start + len + 5);
+        let mut text = Vec::new();
+        push_content_range(&mut text, range, whole);
+        let ByteRange { start, end } = range;
+        prop_assert_eq!(
+            parse_content_range(&text),
+            Some(ContentRange { start, end, whole: Some(whole) })
+        );
+    }
+
+    #[test]
+    fn any_content_range_is_read_or_refused(text in proptest::collection::vec(any::<u8>(), 0..40)) {
+        let text = [b"bytes ", &text[..]].concat();
+        let _said = parse_content_range(&text);
     }
 }
