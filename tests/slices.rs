@@ -155,3 +155,19 @@ fn slices_that_do_not_fit_break_the_response_and_are_not_kept() {
         }
     }
 }
+
+#[test]
+fn slices_are_kept_apart_by_the_way_to_them() {
+    let origin = TestUpstream::scripted(|peer| give(peer, |_, head| head));
+    let server = sliced(&origin, "error_page 418 = /kept/one; if ($arg_member) { return 418; }");
+    let get = |path: &str| {
+        let reply = server.curl(Proto::H1).get(&server.url(Proto::H1, path));
+        assert_eq!((reply.status, reply.body.len()), (200, SIZE), "{path}");
+        origin.all().len()
+    };
+    let whole = SIZE.div_ceil(SLICE);
+    assert_eq!(get("/passed?member=1"), whole);
+    // None of what came by the other way.
+    assert_eq!(get("/kept/one"), 2 * whole);
+    assert_eq!(get("/kept/one"), 2 * whole);
+}

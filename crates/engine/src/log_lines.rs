@@ -359,11 +359,9 @@ fn push_circumstances(
         out.extend_from_slice(&request.head().line);
         out.push(b'"');
     }
-    let within = match (request.role.auth(), request.role.part()) {
-        (Some(question), _) => Some(&question.uri[..]),
-        (None, Some(_)) => Some(&request.uri[..]),
-        (None, None) if request.role.slice().is_some() => Some(&request.uri[..]),
-        (None, None) => request.role.mirrored().map(|_| &request.uri[..]),
+    let within = match request.role.auth() {
+        Some(question) => Some(&question.uri[..]),
+        None => request.role.is_inside().then_some(&request.uri[..]),
     };
     if let Some(uri) = within {
         out.extend_from_slice(b", subrequest: \"");

@@ -53,6 +53,15 @@ impl RequestRole {
         matches!(self, Self::Subrequest(_))
     }
 
+    /// Whether it is a subrequest as nginx has them, which shares what the request that it is for
+    /// knows. A fragment of a page is one of a client's.
+    pub(crate) const fn is_inside(&self) -> bool {
+        match self {
+            Self::Subrequest(subrequest) => !matches!(subrequest, Subrequest::Fragment(_)),
+            Self::Client | Self::PostAction(_) => false,
+        }
+    }
+
     /// What makes it a fragment of a page with ESI.
     pub(crate) const fn fragment(&self) -> Option<&Lineage> {
         match self {

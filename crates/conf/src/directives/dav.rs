@@ -10,7 +10,12 @@ const HSL: Contexts = Contexts::HSL;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
     list("dav_methods", HSL, Args::at_least(1), methods)
-        .doc("The methods that change files.", "dav_methods PUT DELETE MKCOL COPY MOVE;")
+        .doc(
+            "The methods that change files. As in nginx, `COPY` and `MOVE` are admitted by the \
+             location of their source alone: the location that their destination lies in has no \
+             say.",
+            "dav_methods PUT DELETE MKCOL COPY MOVE;",
+        )
         .takes("off | PUT | DELETE | MKCOL | COPY | MOVE…")
         .default("off"),
     flag("create_full_put_path", HSL, |r| &mut r.settings().dav.creates_directories).doc(

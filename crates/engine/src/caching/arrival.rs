@@ -13,7 +13,7 @@ pub(crate) enum InternalRedirect {
 }
 
 /// How a request arrived where it is answered.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct RequestArrival {
     /// The turns that it took.
     pub(super) turns: Vec<u8>,

@@ -280,12 +280,7 @@ pub(super) fn note_request(request: &mut Request, ctx: &mut StepCtx<'_>) {
     if !request.role.is_subrequest() {
         request.listen = ctx.conn.listen;
     }
-    let role = &request.role;
-    if role.auth().is_none()
-        && role.part().is_none()
-        && role.mirrored().is_none()
-        && role.slice().is_none()
-    {
+    if !request.role.is_inside() {
         request.id = [ctx.prng.next_u64(), ctx.prng.next_u64()];
     }
 }

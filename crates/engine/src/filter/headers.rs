@@ -103,12 +103,7 @@ pub(crate) fn push_configured(
     scratch: &mut Vec<u8>,
 ) {
     // As in nginx, nothing is added to what no client sees.
-    let role = &scope.request.role;
-    if role.auth().is_some()
-        || role.part().is_some()
-        || role.mirrored().is_some()
-        || role.slice().is_some()
-    {
+    if scope.request.role.is_inside() {
         return;
     }
     let location = scope.location();

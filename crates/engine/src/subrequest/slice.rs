@@ -6,6 +6,7 @@
 use bolide_http::range::{ByteRange, ContentRange, parse_content_range};
 use bolide_http::{FieldMap, Name};
 
+use crate::caching::RequestArrival;
 use crate::captures::Captures;
 use crate::connection::ClientAddress;
 use crate::phase::limits::LimitDetail;
@@ -111,6 +112,10 @@ pub struct SliceRequest {
     pub(crate) location: LocationIndex,
     pub(crate) rewritten_here: bool,
     pub(crate) appends_uri: bool,
+    /// How the other one arrived there, which belongs to the key of what is cached.
+    pub(crate) arrival: RequestArrival,
+    /// Whether another location let the other one in.
+    pub(crate) is_vouched_for: bool,
     /// What the other one knew.
     pub(crate) known: Captures,
     pub(crate) id: [u64; 2],
