@@ -196,10 +196,12 @@ fn how_it_was_built_is_told_in_the_words_that_scripts_look_for() {
     for word in ["--with-http_ssl_module", "--with-http_v2_module", "--with-http_v3_module"] {
         assert!(words.contains(&word), "{line}");
     }
-    for word in ["--without-http_uwsgi_module", "--without-http_memcached_module"] {
+    for word in ["--without-http_uwsgi_module", "--without-http_scgi_module"] {
         assert!(words.contains(&word), "{line}");
     }
-    assert!(!words.contains(&"--without-http_fastcgi_module") && said.contains("TLS SNI support"));
+    assert!(
+        !words.contains(&"--without-http_memcached_module") && said.contains("TLS SNI support")
+    );
 }
 
 #[test]

@@ -585,3 +585,34 @@ fn a_changed_file_is_served_changed_after_its_time() {
     fs::write(&path, "three").unwrap();
     bolide_testkit::wait_until("the file to be back", || server.get("/note.txt").text() == "three");
 }
+
+#[test]
+fn several_ranges_of_a_file_that_is_not_kept_in_memory_come_whole() {
+    let server = site("");
+    let text: Vec<u8> = (0..1_000_000_u32).map(|at| (at / 3 % 251) as u8).collect();
+    fs::write(server.www("large.bin"), &text).unwrap();
+    let mut failures = Vec::new();
+    let ranges = ["0-10,20-30", "5-5,999999-", "0-400000,500000-900000,-7"];
+    for proto in [Proto::H1, Proto::H2, Proto::H2c, Proto::H3] {
+        for range in ranges {
+            let curl = server.curl(proto).args(["-r", range, "--max-time", "60"]);
+            let reply = curl.attempt(&server.url(proto, "/large.bin"));
+            let parts = range.split(',').map(|part| match part.split_once('-').unwrap() {
+                ("", last) => &text[text.len() - last.parse::<usize>().unwrap()..],
+                (first, "") => &text[first.parse().unwrap()..],
+                (first, last) => &text[first.parse().unwrap()..=last.parse().unwrap()],
+            });
+            let has_all = parts.into_iter().all(|part| contains(&reply.body, part));
+            let length = reply.header("content-length").and_then(|text| text.parse().ok());
+            if reply.status != 206 || !has_all || length != Some(reply.body.len()) {
+                failures.push(format!("{proto:?} {range}: {} {}", reply.status, reply.body.len()));
+            }
+        }
+    }
+    report(12, &failures);
+}
+
+/// Whether `part` is somewhere in `text`.
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}

@@ -295,7 +295,6 @@ _PATTERNS: dict[str, list[str]] = {
         "odd: include d/;",
         "odd: include .;",
         'odd: include "";',
-        "test: location: fastcgi_store *",
         "test: location: fastcgi_bind * transparent;",
         "test: http: upstream a { * service=* }*",
         "test: http: upstream a { server * drain; }*",

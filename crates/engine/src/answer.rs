@@ -466,11 +466,14 @@ impl MultipartBody {
 
     fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         if let Some(span) = &mut self.span {
+            let before = out.len();
             match pull_span(&self.source, span, max, out) {
                 BodyPiece::End => self.span = None,
                 other => return other,
             }
-            return BodyPiece::More;
+            if out.len() > before {
+                return BodyPiece::More;
+            }
         }
         debug_assert_eq!(
             self.frames.len(),

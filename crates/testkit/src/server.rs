@@ -390,10 +390,20 @@ impl TestServer {
         self.curl(proto).get(&self.url(proto, path))
     }
 
-    /// The error log so far.
+    /// The error log so far, when no more is added to it: a worker writes its lines at the end of
+    /// the turn, when a client may have its response already.
     #[must_use]
     pub fn error_log(&self) -> String {
-        self.home.read("logs/error.log")
+        let mut log = self.home.read("logs/error.log");
+        for _ in 0..40 {
+            crate::pause(25);
+            let now = self.home.read("logs/error.log");
+            if now.len() == log.len() {
+                break;
+            }
+            log = now;
+        }
+        log
     }
 
     /// The access log so far.
