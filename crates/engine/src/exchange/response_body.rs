@@ -24,19 +24,29 @@ impl ResponseBody<'_> {
     #[inline]
     pub fn pull(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
         let before = out.len();
-        let mut piece = self.answer.body.pull(max, out);
-        // A body that promises more is pulled on: framing waits after a pull that gave nothing.
-        let mut empty_pulls = 0;
-        while matches!(piece, BodyPiece::More) && out.len() == before && max > 0 {
-            empty_pulls += 1;
-            if empty_pulls > EMPTY_PULLS_MAX {
-                debug_assert!(false, "a body that has more gives some of it before long");
-                return BodyPiece::Broken;
-            }
-            piece = self.answer.body.pull(max, out);
+        let piece = self.answer.body.pull(max, out);
+        let given = out.len() - before;
+        if given == 0 && max > 0 && matches!(piece, BodyPiece::More) {
+            return self.pull_on(max, out);
         }
-        self.count(out.len() - before);
+        self.count(given);
         piece
+    }
+
+    /// Pulls on where a pull gave nothing and promised more: framing would wait behind it.
+    #[cold]
+    fn pull_on(&mut self, max: usize, out: &mut SendChain) -> BodyPiece {
+        debug_assert!(max > 0, "a pull for no bytes gives none");
+        let before = out.len();
+        for _ in 0..EMPTY_PULLS_MAX {
+            let piece = self.answer.body.pull(max, out);
+            if out.len() > before || !matches!(piece, BodyPiece::More) {
+                self.count(out.len() - before);
+                return piece;
+            }
+        }
+        debug_assert!(false, "a body that has more gives some of it before long");
+        BodyPiece::Broken
     }
 
     /// Notes that `len` bytes of the file part described by the last pull were sent.

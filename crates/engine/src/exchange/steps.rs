@@ -286,6 +286,7 @@ pub(super) fn note_request(request: &mut Request, ctx: &mut StepCtx<'_>) {
 }
 
 /// Finds the server and decodes the path; in nginx's order, so that errors are its, too.
+#[inline]
 fn choose_server(
     request: &mut Request,
     site: &Site,

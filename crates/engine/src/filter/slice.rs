@@ -182,6 +182,8 @@ pub(crate) fn next_slice(
     let sliced = answer.body.sliced()?;
     let (range, wanted) = sliced.due()?;
     let (whole, etag) = sliced.version();
+    debug_assert!(range.start < whole, "a slice that is due has bytes");
+    debug_assert!(wanted.start < wanted.end, "a slice that is due has bytes that are wanted");
     inherit(head, request.head());
     Some(Box::new(SliceRequest {
         range,
@@ -206,6 +208,7 @@ pub(crate) fn next_slice(
 impl Request {
     /// What a slice has of the request that it is for.
     pub(crate) fn adopt_sliced(&mut self, slice: &SliceRequest) {
+        debug_assert_eq!(slice.range.start % slice.range.size, 0, "slices begin at multiples");
         self.internal = true;
         self.rewritten_here = slice.rewritten_here;
         self.appends_uri = slice.appends_uri;
