@@ -230,7 +230,7 @@ impl DatabaseFile {
         let file = FileState::of(&self.path);
         self.database.note_check(bolide_io::process::now().unix_seconds());
         match &file {
-            // What is gone or damaged is told of once.
+            // A missing or invalid file is logged once, not at every check.
             Err(error) if before.is_some() => {
                 let why = crate::sockets::describe(error);
                 log.write(LogLevel::Error, &format!("stat() \"{path}\" failed ({why})"));

@@ -112,6 +112,25 @@ pub trait Io {
     /// The kernel's error.
     fn write_at(&mut self, file: &FileRef, offset: u64, bytes: &[u8])
     -> Result<usize, FileFailure>;
+    /// Writes all of `bytes` from `at` on, which moves behind what was written.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's error.
+    fn write_all_at(
+        &mut self,
+        file: &FileRef,
+        at: &mut u64,
+        mut bytes: &[u8],
+    ) -> Result<(), FileFailure> {
+        while !bytes.is_empty() {
+            let written = self.write_at(file, *at, bytes)?;
+            assert!((1..=bytes.len()).contains(&written), "a write takes a byte at least");
+            *at += written as u64;
+            bytes = &bytes[written..];
+        }
+        Ok(())
+    }
     /// A new file under an unused name, with these permission bits as far as the process's mask
     /// allows.
     ///

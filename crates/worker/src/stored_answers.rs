@@ -94,22 +94,13 @@ impl StoredAnswer {
         }
     }
 
-    fn write(
-        &mut self,
-        mut bytes: &[u8],
-        last: &mut u32,
-        io: &mut impl Io,
-    ) -> Result<(), FileFailure> {
+    fn write(&mut self, bytes: &[u8], last: &mut u32, io: &mut impl Io) -> Result<(), FileFailure> {
         let StoreState::Writing(made) = &mut self.state else { return Ok(()) };
         if made.is_none() {
             *made = Some(create_named(io, self.order.temp_path(), last)?);
         }
         let Some((_, file)) = made else { return Ok(()) };
-        while !bytes.is_empty() {
-            let written = io.write_at(file, self.at, bytes)?;
-            self.at += written as u64;
-            bytes = &bytes[written..];
-        }
+        io.write_all_at(file, &mut self.at, bytes)?;
         debug_assert!(self.told.is_none_or(|told| self.at <= told), "no more than was told");
         Ok(())
     }

@@ -1,10 +1,10 @@
 //! `memcached_pass` and its kin: values of memcached by `$memcached_key`.
 
-use super::origin::set;
+use super::origin::next_upstream_words;
 use super::pass::group;
 use crate::ast::Node;
 use crate::directive::{Args, Contexts, DirectiveSpec, flag, list, millis, number, own, value};
-use crate::model::{Handler, NextUpstream, Pass, PassTo, Protocol};
+use crate::model::{Handler, Pass, PassTo, Protocol};
 use crate::reader::{ConfReader, DUPLICATE, ReadResult, size};
 
 const HSL: Contexts = Contexts::HSL;
@@ -77,24 +77,12 @@ fn pass(r: &mut ConfReader, node: &Node) -> ReadResult {
 }
 
 fn next_upstream(r: &mut ConfReader, node: &Node) -> ReadResult {
-    let (mut next, mut off) = (NextUpstream::default(), false);
-    if r.again {
-        (next, off) = (r.origin().next_upstream, r.origin_draft().next_off);
-    }
-    let mut warnings = Vec::new();
-    for word in node.args() {
-        let slot = match word.to_ascii_lowercase().as_slice() {
-            b"error" => Some(&mut next.error),
-            b"timeout" => Some(&mut next.timeout),
-            b"invalid_response" => Some(&mut next.invalid_header),
-            b"not_found" => Some(&mut next.http_404),
-            b"off" => Some(&mut off),
-            _ => None,
-        };
-        set(slot, &mut warnings, word)?;
-    }
-    warnings.into_iter().for_each(|warning| r.warn(warning));
-    r.origin_draft().next_off = off;
-    r.origin().next_upstream = if off { NextUpstream::default() } else { next };
-    Ok(())
+    next_upstream_words(r, node, |words, word| match word {
+        b"error" => Some(&mut words.next.error),
+        b"timeout" => Some(&mut words.next.timeout),
+        b"invalid_response" => Some(&mut words.next.invalid_header),
+        b"not_found" => Some(&mut words.next.http_404),
+        b"off" => Some(&mut words.off),
+        _ => None,
+    })
 }

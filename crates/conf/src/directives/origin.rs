@@ -256,7 +256,7 @@ fn push_name(names: &mut Arc<Vec<Box<[u8]>>>, again: bool, node: &Node) {
 }
 
 /// Sets one flag of several; an unknown word is refused, a repeated one gets a warning.
-pub(super) fn set(slot: Option<&mut bool>, warnings: &mut Vec<String>, word: &[u8]) -> ReadResult {
+fn set(slot: Option<&mut bool>, warnings: &mut Vec<String>, word: &[u8]) -> ReadResult {
     let slot = slot.ok_or_else(|| invalid_value(word))?;
     if std::mem::replace(slot, true) {
         warnings.push(format!("duplicate value \"{}\"", show(word)));
@@ -264,15 +264,40 @@ pub(super) fn set(slot: Option<&mut bool>, warnings: &mut Vec<String>, word: &[u
     Ok(())
 }
 
-fn next_upstream(r: &mut ConfReader, node: &Node) -> ReadResult {
-    let (mut next, mut off) = (NextUpstream::default(), false);
+/// The words of `…_next_upstream` that were read.
+#[derive(Default)]
+pub(super) struct NextUpstreamWords {
+    pub(super) next: NextUpstream,
+    pub(super) off: bool,
+    updating: bool,
+}
+
+/// Reads the words of `…_next_upstream`, each of which sets the flag that `slot` names.
+pub(super) fn next_upstream_words(
+    r: &mut ConfReader,
+    node: &Node,
+    slot: impl for<'a> Fn(&'a mut NextUpstreamWords, &[u8]) -> Option<&'a mut bool>,
+) -> ReadResult {
+    let mut words = NextUpstreamWords::default();
     if r.again {
-        (next, off) = (r.origin().next_upstream, r.origin_draft().next_off);
+        (words.next, words.off) = (r.origin().next_upstream, r.origin_draft().next_off);
     }
-    let is_proxy = r.family == DirectiveFamily::Proxy;
-    let (mut updating, mut warnings) = (false, Vec::new());
+    let mut warnings = Vec::new();
     for word in node.args() {
-        let slot = match word.to_ascii_lowercase().as_slice() {
+        set(slot(&mut words, &word.to_ascii_lowercase()), &mut warnings, word)?;
+    }
+    warnings.into_iter().for_each(|warning| r.warn(warning));
+    let NextUpstreamWords { next, off, .. } = words;
+    r.origin_draft().next_off = off;
+    r.origin().next_upstream = if off { NextUpstream::default() } else { next };
+    Ok(())
+}
+
+fn next_upstream(r: &mut ConfReader, node: &Node) -> ReadResult {
+    let is_proxy = r.family == DirectiveFamily::Proxy;
+    next_upstream_words(r, node, |words, word| {
+        let next = &mut words.next;
+        match word {
             b"error" => Some(&mut next.error),
             b"timeout" => Some(&mut next.timeout),
             b"invalid_header" => Some(&mut next.invalid_header),
@@ -284,16 +309,11 @@ fn next_upstream(r: &mut ConfReader, node: &Node) -> ReadResult {
             b"http_403" => Some(&mut next.http_403),
             b"http_404" => Some(&mut next.http_404),
             b"http_429" => Some(&mut next.http_429),
-            b"updating" => Some(&mut updating),
-            b"off" => Some(&mut off),
+            b"updating" => Some(&mut words.updating),
+            b"off" => Some(&mut words.off),
             _ => None,
-        };
-        set(slot, &mut warnings, word)?;
-    }
-    warnings.into_iter().for_each(|warning| r.warn(warning));
-    r.origin_draft().next_off = off;
-    r.origin().next_upstream = if off { NextUpstream::default() } else { next };
-    Ok(())
+        }
+    })
 }
 
 fn ignore_headers(r: &mut ConfReader, node: &Node) -> ReadResult {

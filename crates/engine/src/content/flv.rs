@@ -57,7 +57,30 @@ impl Exchange {
 }
 
 impl FileSearch {
-    /// A path that does not end in a slash. The static handler answers what is not a regular file.
+    /// Opens the video at a path that does not end in a slash, for `step`.
+    ///
+    /// # Errors
+    ///
+    /// What is done instead: the static handler answers what is not a regular file.
+    pub(super) fn open_video(
+        &mut self,
+        step: RequestStep,
+        request: &Request,
+        answer: &Answer,
+        site: &Site,
+        ctx: &mut StepCtx<'_>,
+    ) -> Result<Rc<OpenFile>, NextStep> {
+        let location = site.location(request.location);
+        self.map_path(request, answer, site, ctx);
+        match self.look(request, answer, location, Want::OPEN, site, ctx) {
+            FileLookup::Asked => Err(NextStep::Probe(step)),
+            FileLookup::Directory | FileLookup::Other => Err(NextStep::Step(RequestStep::File)),
+            FileLookup::Failed(failure) => Err(self.open_failed(request, failure, site, ctx)),
+            FileLookup::File(file) => Ok(file),
+        }
+    }
+
+    /// `flv`: a file, or the rest of it from the byte on that `start` names.
     pub(crate) fn flv(
         &mut self,
         request: &Request,
@@ -66,12 +89,9 @@ impl FileSearch {
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         let location = site.location(request.location);
-        self.map_path(request, answer, site, ctx);
-        let file = match self.look(request, answer, location, Want::OPEN, site, ctx) {
-            FileLookup::Asked => return NextStep::Probe(RequestStep::Flv),
-            FileLookup::Directory | FileLookup::Other => return NextStep::Step(RequestStep::File),
-            FileLookup::Failed(failure) => return self.open_failed(request, failure, site, ctx),
-            FileLookup::File(file) => file,
+        let file = match self.open_video(RequestStep::Flv, request, answer, site, ctx) {
+            Ok(file) => file,
+            Err(next) => return next,
         };
         // As in nginx, what is no number, or behind the end, is the beginning.
         let start = argument(request.args(), b"start").and_then(bolide_conf::value::number);

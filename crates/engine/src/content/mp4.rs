@@ -3,11 +3,10 @@
 use std::rc::Rc;
 
 use bolide_conf::model::LogLevel;
-use bolide_files::{FileBody, Mp4Cut, Mp4Fault, Mp4Job, Mp4Outcome, OpenFile, Want};
+use bolide_files::{FileBody, Mp4Cut, Mp4Fault, Mp4Job, Mp4Outcome, OpenFile};
 use bytes::Bytes;
 
 use crate::answer::Answer;
-use crate::content::file::FileLookup;
 use crate::content::flv::VideoPart;
 use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};
@@ -20,7 +19,7 @@ use crate::site::{CompiledLocation, Site};
 use crate::vars::argument;
 
 impl FileSearch {
-    /// A path that does not end in a slash. The static handler answers what is not a regular file.
+    /// `mp4`: a file, or the part of it between the times that its arguments name.
     pub(crate) fn mp4(
         &mut self,
         request: &Request,
@@ -29,12 +28,9 @@ impl FileSearch {
         ctx: &mut StepCtx<'_>,
     ) -> NextStep {
         let location = site.location(request.location);
-        self.map_path(request, answer, site, ctx);
-        let file = match self.look(request, answer, location, Want::OPEN, site, ctx) {
-            FileLookup::Asked => return NextStep::Probe(RequestStep::Mp4),
-            FileLookup::Directory | FileLookup::Other => return NextStep::Step(RequestStep::File),
-            FileLookup::Failed(failure) => return self.open_failed(request, failure, site, ctx),
-            FileLookup::File(file) => file,
+        let file = match self.open_video(RequestStep::Mp4, request, answer, site, ctx) {
+            Ok(file) => file,
+            Err(next) => return next,
         };
         let outcome = match wanted(request.args(), location) {
             None => Ok(Mp4Outcome::Whole),

@@ -164,12 +164,7 @@ impl FileWork {
 fn copy_piece(copying: &mut Copying, io: &mut impl Io) -> Result<bool, FileFailure> {
     let mut buffer = vec![0; PIECE];
     let read = io.read(&copying.source, copying.at, &mut buffer)?;
-    let mut bytes = &buffer[..read];
-    while !bytes.is_empty() {
-        let written = io.write_at(&copying.target, copying.at, bytes)?;
-        copying.at += written as u64;
-        bytes = &bytes[written..];
-    }
+    io.write_all_at(&copying.target, &mut copying.at, &buffer[..read])?;
     if read > 0 {
         return Ok(true);
     }
