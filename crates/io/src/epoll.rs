@@ -103,7 +103,7 @@ impl Io for Epoll {
 
     fn send(&mut self, fd: Fd, chain: &SendChain) -> Sent {
         if let Some(bytes) = chain.contiguous() {
-            return sent(sys::send(fd.0, bytes, sys::MoreToRead::No));
+            return self.send_bytes(fd, bytes);
         }
         let mut total = 0;
         let mut segments = chain.segments();
@@ -138,6 +138,10 @@ impl Io for Epoll {
             segments = later;
         }
         Sent::Bytes(total)
+    }
+
+    fn send_bytes(&mut self, fd: Fd, bytes: &[u8]) -> Sent {
+        sent(sys::send(fd.0, bytes, sys::MoreToRead::No))
     }
 
     fn send_segment(&mut self, fd: Fd, segment: &Segment) -> Sent {

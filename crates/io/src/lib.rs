@@ -70,6 +70,8 @@ pub trait Io {
     fn receive(&mut self, fd: Fd, into: &mut [u8]) -> ReceivedBytes;
     /// Sends the chain from its first byte on.
     fn send(&mut self, fd: Fd, chain: &SendChain) -> Sent;
+    /// Sends bytes that the caller goes on owning.
+    fn send_bytes(&mut self, fd: Fd, bytes: &[u8]) -> Sent;
     /// Sends one owned piece: the remainder of an earlier send.
     fn send_segment(&mut self, fd: Fd, segment: &Segment) -> Sent;
     /// Ends the sending side: no more bytes follow.

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
-use bolide_base::{FileRef, Instant, Now, Segment, SendChain};
+use bolide_base::{CopyPolicy, FileRef, Instant, Now, Segment, SendChain};
 use bolide_io::{
     Accepted, Appended, Callee, ConnectCall, DatagramOut, DirChange, DirDepth, Entries, Fd,
     FileFailure, Interest, Io, OpenRequest, OpenedFile, Readiness, ReceivedBytes, Reset, Sent,
@@ -366,6 +366,12 @@ impl Io for SimIo {
 
     fn send(&mut self, fd: Fd, chain: &SendChain) -> Sent {
         self.send_all(fd, Some(chain), chain.segments())
+    }
+
+    fn send_bytes(&mut self, fd: Fd, bytes: &[u8]) -> Sent {
+        let mut chain = SendChain::new(CopyPolicy::Contiguous);
+        chain.push_slice(bytes);
+        self.send(fd, &chain)
     }
 
     fn send_segment(&mut self, fd: Fd, segment: &Segment) -> Sent {

@@ -22,6 +22,7 @@ mod origin;
 mod origin_messages;
 mod records;
 mod sealed;
+mod sealed_records;
 mod selfsigned;
 mod server_hello;
 mod session;
@@ -41,6 +42,7 @@ pub use client_auth::{ClientAuth, ClientAuthError, ClientAuthFile, ClientAuthFil
 pub use ocsp::{OcspFault, OcspQuestion, responder};
 pub use origin::{OriginFault, OriginOptions, OriginSession, OriginTls};
 pub use sealed::SealState;
+pub use sealed_records::{RecordRoom, SealedRecords};
 pub use selfsigned::self_signed;
 pub use session::{TlsError, TlsReceived, TlsSession, opens_handshake};
 pub use sessions::Sessions;

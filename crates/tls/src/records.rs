@@ -1,5 +1,5 @@
-//! The record layer of TLS 1.3 after the handshake (RFC 8446 §5): encrypts and decrypts in place,
-//! handles and sends key updates and alerts. It refuses all other messages.
+//! The record layer of TLS 1.3 after the handshake (RFC 8446 §5): encrypts into another buffer,
+//! decrypts in place, handles and sends key updates and alerts. It refuses all other messages.
 //!
 //! ```text
 //!            ┌─ KeyUpdate: next keys ─┐
@@ -23,6 +23,8 @@ use rustls::{
     AlertDescription, ConnectionTrafficSecrets, ContentType, Error, ExtractedSecrets,
     InvalidMessage, PeerMisbehaved,
 };
+
+use crate::sealed_records::RecordRoom;
 
 /// Plain bytes in one record at most (RFC 8446 §5.1).
 pub(crate) const PLAIN_PER_RECORD: usize = 16 * 1024;
@@ -98,24 +100,21 @@ impl Lane {
         &mut self,
         kind: u8,
         content: &[u8],
-        out: &mut Vec<u8>,
+        out: &mut impl RecordRoom,
     ) -> Result<(), Error> {
         let [high, low] = ((content.len() + TAIL) as u16).to_be_bytes();
         let header = [DATA, 3, 3, high, low];
         let nonce = self.next_nonce()?;
-        out.extend_from_slice(&header);
-        let start = out.len();
-        out.extend_from_slice(content);
-        out.push(kind);
-        let sealed =
-            self.key.seal_in_place_separate_tag(nonce, Aad::from(header), &mut out[start..]);
-        let Ok(tag) = sealed else {
-            // The plain bytes must not be sent by accident.
-            out.truncate(start - HEADER);
-            return Err(Error::EncryptError);
-        };
-        out.extend_from_slice(tag.as_ref());
-        Ok(())
+        out.push_record(HEADER + content.len() + TAIL, |room| {
+            let size = room.len();
+            let (head, body) = room.split_at_mut(HEADER);
+            head.copy_from_slice(&header);
+            let (sealed, tail) = body.split_at_mut(content.len());
+            self.key
+                .seal_out_of_place_scatter(nonce, Aad::from(header), content, sealed, &[kind], tail)
+                .map_err(|_| Error::EncryptError)?;
+            Ok(size)
+        })
     }
 
     /// Decrypts one record in place: contents, type, padding.
@@ -302,13 +301,11 @@ impl Records {
         &mut self,
         plain: &[u8],
         size: usize,
-        out: &mut Vec<u8>,
+        out: &mut impl RecordRoom,
     ) -> Result<(), Error> {
         if self.closed {
             return Err(Error::EncryptError);
         }
-        let records = plain.len().div_ceil(size);
-        out.reserve(plain.len() + records * (HEADER + TAIL));
         for piece in plain.chunks(size) {
             if self.update_owed || self.sealing.sequence >= self.records_max {
                 self.update(out)?;
@@ -320,7 +317,7 @@ impl Records {
 
     /// Announces our next keys and switches to them.
     #[cold]
-    fn update(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
+    fn update(&mut self, out: &mut impl RecordRoom) -> Result<(), Error> {
         self.sealing.seal(HANDSHAKE, &KEY_UPDATE, out)?;
         self.sealing = Lane::new(self.kernel.update_tx_secret()?)?;
         self.update_owed = false;

@@ -32,6 +32,7 @@ use crate::cert::take_signature;
 use crate::certs::{CertificateQuery, Offers};
 use crate::offers::signature_name;
 use crate::records::{HEADER as RECORD_HEADER, PLAIN_PER_RECORD, Records};
+use crate::sealed_records::RecordRoom;
 use crate::server_hello::ServerHello;
 use crate::{Acceptor, certs, names};
 
@@ -332,7 +333,7 @@ impl TlsSession {
     ///
     /// When the handshake is not over, or the keys are used up and cannot be changed (TLS 1.2).
     #[inline]
-    pub fn seal(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
+    pub fn seal(&mut self, plain: &[u8], out: &mut impl RecordRoom) -> Result<(), TlsError> {
         self.still_good()?;
         match &mut self.stage {
             Stage::Records(records) => Ok(records.seal(plain, self.record_size, out)?),
@@ -517,7 +518,7 @@ fn process(
 fn seal(
     conn: &mut UnbufferedServerConnection,
     plain: &[u8],
-    out: &mut Vec<u8>,
+    out: &mut impl RecordRoom,
 ) -> Result<(), Error> {
     if conn.is_handshaking() {
         return Err(Error::HandshakeNotComplete);
@@ -530,21 +531,10 @@ fn seal(
             ConnectionState::EncodeTlsData(data) => encode(data, out)?,
             ConnectionState::TransmitTlsData(data) => data.done(),
             ConnectionState::WriteTraffic(mut traffic) => {
-                let start = out.len();
-                out.resize(start + room, 0);
-                match traffic.encrypt(plain, &mut out[start..]) {
-                    Ok(written) => {
-                        out.truncate(start + written);
-                        return Ok(());
-                    }
-                    Err(EncryptError::InsufficientSize(size)) => {
-                        out.truncate(start);
-                        room = size.required_size;
-                    }
-                    Err(EncryptError::EncryptExhausted) => {
-                        out.truncate(start);
-                        return Err(Error::EncryptError);
-                    }
+                match out.push_record(room, |into| traffic.encrypt(plain, into)) {
+                    Ok(()) => return Ok(()),
+                    Err(EncryptError::InsufficientSize(size)) => room = size.required_size,
+                    Err(EncryptError::EncryptExhausted) => return Err(Error::EncryptError),
                 }
             }
             _ => return Err(Error::HandshakeNotComplete),
@@ -597,16 +587,11 @@ fn facts_of(conn: &UnbufferedServerConnection) -> Facts {
 }
 
 /// Appends one pending handshake or alert record to `out`.
-fn encode<D>(mut data: EncodeTlsData<'_, D>, out: &mut Vec<u8>) -> Result<(), Error> {
-    let start = out.len();
+fn encode<D>(mut data: EncodeTlsData<'_, D>, out: &mut impl RecordRoom) -> Result<(), Error> {
     let mut room = 0;
     loop {
-        out.resize(start + room, 0);
-        match data.encode(&mut out[start..]) {
-            Ok(written) => {
-                out.truncate(start + written);
-                return Ok(());
-            }
+        match out.push_record(room, |into| data.encode(into)) {
+            Ok(()) => return Ok(()),
             Err(EncodeError::InsufficientSize(size)) if size.required_size > room => {
                 room = size.required_size;
             }

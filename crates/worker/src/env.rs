@@ -13,6 +13,7 @@ use bolide_conf::model::LogLevel;
 use bolide_engine::{Logs, RequestTallies, SiteRef, Tally, Wake};
 use bolide_http::date::DateClock;
 use bolide_io::{DirChange, Fd, Io, Reset};
+use bolide_tls::SealedRecords;
 use bolide_wire::{HeadPool, StreamOwner, WireEvent};
 
 use crate::accepting::Listeners;
@@ -215,8 +216,7 @@ impl<I: Io> WorkerEnv<I> {
 pub(crate) struct Scratch {
     pub(crate) received: Vec<u8>,
     pub(crate) plain: Vec<u8>,
-    pub(crate) sealed: Vec<u8>,
-    pub(crate) records: SendChain,
+    pub(crate) sealed: SealedRecords,
     pub(crate) chain: SendChain,
     pub(crate) events: Vec<WireEvent>,
     pub(crate) replies: bolide_wire::h1::Replies,
@@ -235,8 +235,7 @@ impl Default for Scratch {
         Self {
             received: Vec::new(),
             plain: Vec::new(),
-            sealed: Vec::new(),
-            records: SendChain::new(CopyPolicy::Contiguous),
+            sealed: SealedRecords::default(),
             chain: SendChain::new(CopyPolicy::Contiguous),
             events: Vec::new(),
             replies: bolide_wire::h1::Replies::default(),

@@ -15,8 +15,10 @@ use bolide_conf::model::LogLevel;
 use bolide_engine::{ClientAddress, ConnInfo, Due, TallyCount};
 use bolide_http::Scheme;
 use bolide_io::listen::Listener;
-use bolide_io::{DatagramOut, Interest, Io, UdpBatch};
-use bolide_quic::{ConnId, Endpoint, QuicArrival, QuicClock, QuicEvent, QuicOutgoing, ReadEnd};
+use bolide_io::{DatagramOut, Fd, Interest, Io, UdpBatch};
+use bolide_quic::{
+    ConnId, Endpoint, QuicArrival, QuicClock, QuicEvent, QuicOutgoing, ReadEnd, Train,
+};
 use bolide_wire::{ConnError, StreamId, h3};
 use bytes::Bytes;
 
@@ -38,6 +40,8 @@ const READ_MAX: usize = 256 * 1024;
 const PING_EVERY: Duration = Duration::from_secs(10);
 /// Trains gathered before they are sent.
 pub(crate) const TRAINS_MAX: usize = 32;
+/// As many as one connection mostly has; sending these clears less memory.
+const FEW_TRAINS: usize = 2;
 /// How long a client may take to confirm what it got (RFC 9000 §18.2).
 const ACK_DELAY: Duration = Duration::from_millis(25);
 /// H3_GENERAL_PROTOCOL_ERROR and H3_INTERNAL_ERROR (RFC 9114 §8.1).
@@ -479,19 +483,14 @@ impl QuicSide {
         env.write_logs(Due::Only);
         env.note_purges();
         let Some(udp) = self.udp.get_mut(slot) else { return outgoing.clear() };
-        for trains in outgoing.trains().chunks(TRAINS_MAX) {
-            let mut out = [EMPTY; TRAINS_MAX];
-            for (to, train) in out.iter_mut().zip(trains) {
-                *to = DatagramOut {
-                    bytes: &train.bytes,
-                    segment: train.segment,
-                    remote: train.remote,
-                    local: train.local,
-                    ecn: train.ecn,
-                };
+        let fd = udp.socket.fd();
+        match outgoing.trains() {
+            few if few.len() <= FEW_TRAINS => send_some::<FEW_TRAINS, I>(&mut env.io, fd, few),
+            many => {
+                for trains in many.chunks(TRAINS_MAX) {
+                    send_some::<TRAINS_MAX, I>(&mut env.io, fd, trains);
+                }
             }
-            // What the socket does not take is lost, as on any network; the protocol repairs it.
-            let _ = env.io.send_datagrams(udp.socket.fd(), &out[..trains.len()]);
         }
         outgoing.clear();
     }
@@ -553,6 +552,23 @@ impl QuicSide {
         }
         self.udp.is_leaving = is_leaving;
     }
+}
+
+/// Sends up to `N` trains. What the socket does not take is lost, as on any network; the protocol
+/// repairs it.
+fn send_some<const N: usize, I: Io>(io: &mut I, fd: Fd, trains: &[Train]) {
+    debug_assert!(trains.len() <= N, "the caller cuts batches");
+    let mut out = [EMPTY; N];
+    for (to, train) in out.iter_mut().zip(trains) {
+        *to = DatagramOut {
+            bytes: &train.bytes,
+            segment: train.segment,
+            remote: train.remote,
+            local: train.local,
+            ecn: train.ecn,
+        };
+    }
+    let _ = io.send_datagrams(fd, &out[..trains.len()]);
 }
 
 const EMPTY: DatagramOut<'static> = DatagramOut {

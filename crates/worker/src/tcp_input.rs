@@ -200,20 +200,20 @@ impl TcpSide {
     ) -> Unsealed {
         let Some(conn) = self.conns.get_mut(key) else { return Unsealed::Nothing };
         let Some(session) = &mut conn.session else { return Unsealed::Nothing };
-        let Scratch { plain, sealed, received, .. } = &mut env.scratch;
+        let Scratch { plain, received, .. } = &mut env.scratch;
         plain.clear();
         plain.extend_from_slice(&conn.input);
         let held = plain.len();
         conn.input.clear();
-        sealed.clear();
+        let mut replies = Vec::new();
         let cipher = &mut received[..len];
         let was_handshaking = session.is_handshaking();
         if was_handshaking {
             set_connecting_client(&conn.generation, &conn.info);
         }
-        let result = session.receive(cipher, plain, sealed);
-        if !sealed.is_empty() {
-            conn.unsent.push_back(Segment::Bytes(Bytes::copy_from_slice(sealed)));
+        let result = session.receive(cipher, plain, &mut replies);
+        if !replies.is_empty() {
+            conn.unsent.push_back(Segment::Bytes(Bytes::from(replies)));
         }
         match result {
             Ok(done) => {

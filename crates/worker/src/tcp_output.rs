@@ -1,8 +1,9 @@
 //! To the socket: what earlier turns left over, one gathered write per turn, and what follows it.
 
-use bolide_base::{CopyPolicy, Segment, SendChain, SlabKey};
+use bolide_base::{Segment, SlabKey};
 use bolide_conf::model::LingeringClose;
 use bolide_io::{Io, Reset, Sent};
+use bytes::Bytes;
 
 use crate::bodies::is_same;
 use crate::endings::{EndOfSocket, SocketEnd};
@@ -64,10 +65,13 @@ impl TcpSide {
     /// socket does not take. False when the connection is dead.
     pub(crate) fn send<I: Io>(&mut self, key: SlabKey<TcpConn>, env: &mut WorkerEnv<I>) -> bool {
         let Some(conn) = self.conns.get_mut(key) else { return true };
+        debug_assert!(conn.unsent.is_empty(), "what was left over is sent before");
+        let chain = &env.scratch.chain;
         let sealed = match &mut conn.session {
             Some(session) => {
                 env.scratch.sealed.clear();
-                let plain = env.scratch.chain.contiguous().unwrap_or_default();
+                let plain = chain.contiguous().unwrap_or_default();
+                debug_assert!(plain.len() as u64 == chain.len(), "records have one source");
                 if session.seal(plain, &mut env.scratch.sealed).is_err() {
                     return false;
                 }
@@ -75,41 +79,27 @@ impl TcpSide {
             }
             None => false,
         };
-        let is_alive = self.scratch_to_socket(key, sealed, env);
-        env.scratch.records.clear();
-        is_alive
-    }
-
-    /// Sends the sealed bytes, or the chain itself, and keeps what the socket does not take.
-    fn scratch_to_socket<I: Io>(
-        &mut self,
-        key: SlabKey<TcpConn>,
-        sealed: bool,
-        env: &mut WorkerEnv<I>,
-    ) -> bool {
-        let Some(conn) = self.conns.get_mut(key) else { return true };
-        debug_assert!(conn.unsent.is_empty(), "what was left over is sent before");
         env.note_purges();
-        let sent = if sealed {
-            let mut records = SendChain::new(CopyPolicy::Contiguous);
-            std::mem::swap(&mut env.scratch.records, &mut records);
-            records.push_writing(|buffer| std::mem::swap(buffer, &mut env.scratch.sealed));
-            let sent = env.io.send(conn.fd, &records);
-            std::mem::swap(&mut env.scratch.records, &mut records);
-            sent
+        let (sent, len) = if sealed {
+            let records = env.scratch.sealed.bytes();
+            (env.io.send_bytes(conn.fd, records), records.len() as u64)
         } else {
-            env.io.send(conn.fd, &env.scratch.chain)
+            (env.io.send(conn.fd, &env.scratch.chain), env.scratch.chain.len())
         };
-        let chain = if sealed { &mut env.scratch.records } else { &mut env.scratch.chain };
         match sent {
-            Sent::Bytes(n) if n == chain.len() => {
+            Sent::Bytes(n) if n == len => {
                 conn.room = (conn.room * 2).min(ROOM_MAX);
             }
             Sent::Bytes(n) => {
-                debug_assert!(n < chain.len(), "a socket takes no more than there is");
+                debug_assert!(n < len, "a socket takes no more than there is");
                 conn.blocked = true;
                 conn.room = usize::try_from(n).unwrap_or(ROOM_MAX).clamp(ROOM_MIN, ROOM_MAX);
-                keep_rest(chain, n, &mut conn.unsent);
+                if sealed {
+                    let rest = &env.scratch.sealed.bytes()[n as usize..];
+                    conn.unsent.push_back(Segment::Bytes(Bytes::copy_from_slice(rest)));
+                } else {
+                    keep_rest(&env.scratch.chain, n, &mut conn.unsent);
+                }
                 // A file that shrank ends a send as a full socket does, but nothing follows.
                 return is_intact(&mut env.io, conn.unsent.front());
             }

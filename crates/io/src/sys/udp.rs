@@ -9,6 +9,8 @@ use crate::udp::{DatagramIn, DatagramOut, UdpBatch};
 
 const BATCH: usize = UdpBatch::CAPACITY;
 const SEND_BATCH: usize = 32;
+/// As many datagrams as one connection mostly sends; these need less memory cleared.
+const SEND_FEW: usize = 2;
 /// Room for packet information, traffic class and segment size, with their headers.
 const CONTROL_SIZE: usize = 128;
 
@@ -189,9 +191,12 @@ fn write_control(out: &DatagramOut<'_>, buffer: &mut Control) -> usize {
 }
 
 pub(crate) fn send_datagrams(fd: i32, out: &[DatagramOut<'_>]) -> usize {
+    if out.len() <= SEND_FEW {
+        return send_batch::<SEND_FEW>(fd, out);
+    }
     let mut done = 0;
     for batch in out.chunks(SEND_BATCH) {
-        let sent = send_batch(fd, batch);
+        let sent = send_batch::<SEND_BATCH>(fd, batch);
         done += sent;
         if sent < batch.len() {
             break;
@@ -200,13 +205,15 @@ pub(crate) fn send_datagrams(fd: i32, out: &[DatagramOut<'_>]) -> usize {
     done
 }
 
-fn send_batch(fd: i32, out: &[DatagramOut<'_>]) -> usize {
+/// Sends up to `N` datagrams by one call.
+fn send_batch<const N: usize>(fd: i32, out: &[DatagramOut<'_>]) -> usize {
+    debug_assert!(out.len() <= N, "the caller cuts batches");
     // SAFETY: all zeroes is a valid value of this type.
-    let mut messages: [libc::mmsghdr; SEND_BATCH] = unsafe { mem::zeroed() };
+    let mut messages: [libc::mmsghdr; N] = unsafe { mem::zeroed() };
     // SAFETY: all zeroes is a valid value of this type.
-    let mut names: [libc::sockaddr_storage; SEND_BATCH] = unsafe { mem::zeroed() };
-    let mut vectors = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; SEND_BATCH];
-    let mut controls = [Control([0; CONTROL_SIZE]); SEND_BATCH];
+    let mut names: [libc::sockaddr_storage; N] = unsafe { mem::zeroed() };
+    let mut vectors = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; N];
+    let mut controls = [Control([0; CONTROL_SIZE]); N];
     for (i, datagram) in out.iter().enumerate() {
         let (name, name_len) = to_storage(&datagram.remote);
         names[i] = name;
