@@ -24,6 +24,7 @@ use crate::php::{self, PhpDesk, PhpPools};
 use crate::pid::PidFile;
 use crate::reading;
 use crate::retired::Retired;
+use crate::service_manager::ServiceManager;
 use crate::sockets::{OpenSocket, SocketNames};
 use crate::tls_setup::CertificateEnds;
 use crate::{start, upgrade};
@@ -82,6 +83,7 @@ pub(crate) struct ControlThread<'a> {
     disk_writer: DiskWriterThread,
     /// Configurations no longer in force.
     retired: Retired,
+    manager: ServiceManager,
 }
 
 /// The parts that the control thread owns.
@@ -96,6 +98,7 @@ pub(crate) struct ControlParts<'a> {
     pub(crate) log: ControlLog,
     pub(crate) pools: PhpPools,
     pub(crate) account: Option<PurgeAccount>,
+    pub(crate) manager: ServiceManager,
 }
 
 impl<'a> ControlThread<'a> {
@@ -105,42 +108,31 @@ impl<'a> ControlThread<'a> {
     ///
     /// No descriptor is available.
     pub(crate) fn new(parts: ControlParts<'a>) -> std::io::Result<Self> {
-        let ControlParts {
-            invocation,
-            shared,
-            open,
-            config,
-            generation,
-            certificate_ends,
-            ground,
-            log,
-            pools,
-            account,
-        } = parts;
         let (mut door, signals) = (Epoll::new()?, Signals::open()?);
         door.watch(signals.fd(), php::SIGNALS, bolide_io::Interest::Level);
         Ok(Self {
-            invocation,
-            shared,
-            open,
-            config,
-            generation,
-            certificate_ends,
+            invocation: parts.invocation,
+            shared: parts.shared,
+            open: parts.open,
+            config: parts.config,
+            generation: parts.generation,
+            certificate_ends: parts.certificate_ends,
             crew: Crew::default(),
             leaving: Vec::new(),
             life: Life::Serving,
             stops_by: None,
-            ground,
+            ground: parts.ground,
             pid: None,
             successor: None,
-            log,
-            pools,
+            log: parts.log,
+            pools: parts.pools,
             office: Office::default(),
-            account,
+            account: parts.account,
             door,
             signals,
             disk_writer: DiskWriterThread::new()?,
             retired: Retired::default(),
+            manager: parts.manager,
         })
     }
 
@@ -155,6 +147,7 @@ impl<'a> ControlThread<'a> {
         let _ = bolide_io::file::standard_error();
         self.man(assemble::worker_count(&self.config))?;
         self.settle_threads();
+        self.manager.ready("Serving");
         Ok(())
     }
 
@@ -229,7 +222,7 @@ impl<'a> ControlThread<'a> {
         self.pid = pid;
         let mut ready = Vec::new();
         while !self.is_over() && !self.is_late() {
-            let tick = bolide_io::process::now().mono.after(TICK);
+            let tick = bolide_io::process::now().mono.after(self.manager.tick(TICK));
             let taken = self.wait(tick, &mut ready);
             self.look_after();
             if let Some(taken) = taken {
@@ -296,6 +289,9 @@ impl<'a> ControlThread<'a> {
             let text = format!("worker process {id} stands still for {seconds}s while {doing}");
             self.log.write(LogLevel::Alert, &text);
         }
+        if !self.leaving.iter().chain([&self.crew]).any(Crew::has_standing) {
+            self.manager.keep_alive(now);
+        }
         match self.config.main.worker_watchdog {
             _ if standing.is_empty() => {}
             Watchdog::Log => {}
@@ -332,13 +328,13 @@ impl<'a> ControlThread<'a> {
         self.log.write(LogLevel::Notice, &text);
         match taken.signal {
             Signal::Stop => {
-                self.life = Life::Ending;
+                self.end_service();
                 self.stops_by.get_or_insert(bolide_io::process::now().mono.after(STOP_MAX));
                 self.every_crew(|crew| crew.post_all(|| Mail::Stop));
                 self.close();
             }
             Signal::Quit => {
-                self.life = Life::Ending;
+                self.end_service();
                 self.drain();
                 self.close();
             }
@@ -352,6 +348,15 @@ impl<'a> ControlThread<'a> {
                  either old or new binary's process",
             ),
             Signal::Reload | Signal::Upgrade | Signal::Drain | Signal::Child => {}
+        }
+    }
+
+    /// The server ends; the service goes on with a successor, if there is one.
+    fn end_service(&mut self) {
+        self.life = Life::Ending;
+        match &self.successor {
+            Some(successor) => self.manager.hand_over(successor.id()),
+            None => self.manager.stopping(),
         }
     }
 
@@ -379,20 +384,25 @@ impl<'a> ControlThread<'a> {
         self.log.write(LogLevel::Notice, "changing binary");
         let Some(pid) = &mut self.pid else { return };
         let (keys, workers) = (&self.shared.quic_keys, usize::from(self.crew.size()));
-        self.successor = upgrade::start_successor(&self.open, keys, workers, pid, &self.log);
+        let tell = (&self.manager, &self.log);
+        self.successor = upgrade::start_successor(&self.open, keys, workers, pid, tell);
     }
 
     /// Reloads the configuration; an invalid one is refused and the old one stays.
     fn reload(&mut self) {
         self.log.write(LogLevel::Notice, "reconfiguring");
+        self.manager.reloading(bolide_io::process::now().mono);
         match self.try_reload() {
             Ok(warnings) => {
                 for text in warnings {
                     self.log.write(LogLevel::Warn, &text);
                 }
                 self.log.write(LogLevel::Notice, "reconfigured");
+                self.manager.ready("Serving");
             }
             Err(texts) => {
+                let why = texts.first().map_or("an address is in use", String::as_str);
+                self.manager.ready(&format!("Serving; the last reload was refused: {why}"));
                 for text in texts {
                     self.log.write(LogLevel::Emerg, &text);
                 }

@@ -1,6 +1,6 @@
 //! Opens, keeps and hands over listening sockets: one per address, transport and worker.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -18,6 +18,8 @@ pub(crate) struct OpenSocket {
     elder: Option<Elder>,
     /// Whether a predecessor's sockets are on the ports that are opened first.
     is_heir: bool,
+    /// Addresses that a service manager opened and keeps open; names of unix sockets stay its own.
+    given: HashSet<Bind>,
 }
 
 /// Another process has an address; the error has been logged.
@@ -104,7 +106,7 @@ impl OpenSocket {
             if !stays && matches!(bind, Bind::Udp(_)) {
                 self.leaving.insert(bind.clone(), all.iter().map(Arc::downgrade).collect());
             }
-            if !stays && !is_shared {
+            if !stays && !is_shared && !self.given.contains(bind) {
                 remove_name(bind);
             }
             stays
@@ -148,7 +150,8 @@ impl OpenSocket {
     /// Closes every address. A process that still reads from a socket keeps it.
     pub(crate) fn close(&mut self, names: SocketNames) {
         if names == SocketNames::Remove {
-            self.by_address.keys().for_each(remove_name);
+            let ours = self.by_address.keys().filter(|bind| !self.given.contains(*bind));
+            ours.for_each(remove_name);
         }
         self.by_address.clear();
     }
@@ -173,6 +176,17 @@ impl OpenSocket {
     /// Takes over sockets that a predecessor opened.
     pub(crate) fn adopt(&mut self, bind: Bind, listener: Listener) {
         self.by_address.entry(bind).or_default().push(Arc::new(listener));
+    }
+
+    /// Takes over a socket that a service manager opened. All workers accept from it.
+    pub(crate) fn accept_given(&mut self, bind: Bind, listener: Listener) {
+        self.given.insert(bind.clone());
+        self.adopt(bind, listener);
+    }
+
+    /// Whether a service manager opened this address.
+    pub(crate) fn is_given(&self, bind: &Bind) -> bool {
+        self.given.contains(bind)
     }
 
     /// Records a predecessor, and the numbers of its workers.

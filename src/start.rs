@@ -17,8 +17,9 @@ use crate::messages::{err, out};
 use crate::php::PhpPools;
 use crate::pid::PidFile;
 use crate::reading::{self, Reading};
+use crate::service_manager::ServiceManager;
 use crate::sockets::{OpenSocket, describe};
-use crate::{account, upgrade, version};
+use crate::{account, given_sockets, upgrade, version};
 
 /// Serves by the configuration file until told to end.
 pub(crate) fn by_file(invocation: &Invocation) -> ExitCode {
@@ -69,6 +70,8 @@ fn run(
         early.tell(LogLevel::Emerg, &texts);
         Told
     };
+    // Before any child process or thread exists.
+    let manager = ServiceManager::take();
     let account = account::account(&reading.config).map_err(told_early)?;
     let mut pools = PhpPools::default();
     let plan = pools.prepare(Arc::make_mut(&mut reading.config)).map_err(told_early)?;
@@ -81,6 +84,7 @@ fn run(
     let draft = assemble::draft(&config, &shared).map_err(told_early)?;
     early.tell(LogLevel::Warn, &draft.warnings);
     upgrade::adopt(&mut open);
+    early.tell(LogLevel::Warn, &given_sockets::adopt(&mut open, &config));
     let workers = assemble::worker_count(&config);
     // Before any socket listens: a client that gets a response may signal us at once.
     signal::block();
@@ -131,6 +135,7 @@ fn run(
         log: ControlLog::new(&config, &logs),
         pools,
         account,
+        manager,
     };
     let control = ControlThread::new(parts).map_err(|error| told(vec![format!("epoll: {error}")]));
     let mut control = control?;

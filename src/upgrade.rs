@@ -12,10 +12,11 @@ use bolide_io::listen::{InheritedSocket, Listener, SocketAddress};
 
 use crate::control_log::ControlLog;
 use crate::pid::PidFile;
+use crate::service_manager::ServiceManager;
 use crate::sockets::OpenSocket;
 
-/// Names the inherited descriptors: `FD=tcp:ADDRESS`, `FD=udp:ADDRESS` or `FD=unix:PATH`, joined
-/// by `;`.
+/// Names the inherited descriptors: `FD=tcp:ADDRESS`, `FD=udp:ADDRESS`, `FD=unix:PATH`, or
+/// `FD=given:PATH` for a unix socket of the service manager's, joined by `;`.
 const SOCKETS: &str = "BOLIDE_SOCKETS";
 /// Facts about the predecessor: `PID:FIRST:COUNT`, and the numbers of its workers in connection
 /// ids. The secret of its keys is on standard input, since an environment stays readable as long as
@@ -92,7 +93,7 @@ pub(crate) fn adopt(open: &mut OpenSocket) {
         let address = match name.split_once(':') {
             Some(("tcp", at)) => at.parse().ok().map(SocketAddress::Tcp),
             Some(("udp", at)) => at.parse().ok().map(SocketAddress::Udp),
-            Some(("unix", path)) => Some(SocketAddress::Unix(path.as_bytes().to_vec())),
+            Some(("unix" | "given", path)) => Some(SocketAddress::Unix(path.as_bytes().to_vec())),
             _ => None,
         };
         if let (Ok(fd), Some(address)) = (fd.parse::<i32>(), address)
@@ -100,6 +101,9 @@ pub(crate) fn adopt(open: &mut OpenSocket) {
         {
             match address {
                 SocketAddress::Udp(_) => open.hold(address, listener),
+                SocketAddress::Unix(_) if name.starts_with("given:") => {
+                    open.accept_given(address, listener);
+                }
                 SocketAddress::Tcp(_) | SocketAddress::Unix(_) => open.adopt(address, listener),
             }
         }
@@ -112,9 +116,9 @@ pub(crate) fn start_successor(
     keys: &bolide_quic::SharedKeys,
     workers: usize,
     pid: &mut PidFile,
-    log: &ControlLog,
+    (manager, log): (&ServiceManager, &ControlLog),
 ) -> Option<Child> {
-    let started = try_start(open, keys, workers, pid);
+    let started = try_start(open, keys, workers, pid, manager);
     for (_, listener) in open.all() {
         // No other child process may have them.
         let _ = listener.inherit(InheritedSocket::No);
@@ -141,12 +145,16 @@ fn try_start(
     keys: &bolide_quic::SharedKeys,
     workers: usize,
     pid: &mut PidFile,
+    manager: &ServiceManager,
 ) -> std::io::Result<Child> {
     let mut entries = Vec::new();
     for (address, listener) in open.all() {
         let name = match address {
             SocketAddress::Tcp(at) => format!("tcp:{at}"),
-            SocketAddress::Unix(path) => format!("unix:{}", String::from_utf8_lossy(path)),
+            SocketAddress::Unix(path) => {
+                let owner = if open.is_given(address) { "given" } else { "unix" };
+                format!("{owner}:{}", String::from_utf8_lossy(path))
+            }
             SocketAddress::Udp(at) => format!("udp:{at}"),
         };
         listener.inherit(InheritedSocket::Yes)?;
@@ -161,6 +169,7 @@ fn try_start(
     let elder = format!("{}:{}:{workers}", std::process::id(), keys.first());
     let mut command = Command::new(program);
     command.args(args).env(SOCKETS, entries.join(";")).env(ELDER, elder).stdin(secret);
+    manager.introduce(&mut command);
     command.spawn().inspect_err(|_| {
         let _ = pid.step_back();
     })

@@ -77,6 +77,7 @@ mod rfc9112;
 mod rights;
 mod routing;
 mod serve;
+mod service_manager;
 mod slices;
 mod ssi;
 mod stapling;

@@ -17,7 +17,7 @@ fn server(directive: &str) -> TestServer {
 }
 
 /// Stops the worker where it accepts a client, until the returned value is dropped.
-fn hold(server: &TestServer) -> Companion {
+pub(crate) fn hold(server: &TestServer) -> Companion {
     let pid = server.pid().to_string();
     let holder = Companion::start(STANDSTILL, [pid.as_str(), "worker-0"]);
     let is_over = AtomicBool::new(false);

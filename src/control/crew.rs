@@ -168,6 +168,11 @@ impl Crew {
         self.members.iter_mut().filter_map(look).collect()
     }
 
+    /// Whether a worker hangs since a check that reported it.
+    pub(super) fn has_standing(&self) -> bool {
+        self.members.iter().any(|member| member.watch.is_standing())
+    }
+
     /// Logs the members that have not ended and will be left behind.
     pub(super) fn give_up(&self, log: &ControlLog) {
         for Member { id, watch, .. } in &self.members {

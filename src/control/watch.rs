@@ -48,6 +48,11 @@ impl WorkerWatch {
         is_news.then_some(self.seen.doing)
     }
 
+    /// Whether the turn of the last check had lasted too long.
+    pub(super) const fn is_standing(&self) -> bool {
+        self.is_told
+    }
+
     /// The worker's current activity.
     pub(super) fn doing(&self) -> Doing {
         self.pulse.beat().doing

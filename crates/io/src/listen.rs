@@ -128,6 +128,23 @@ impl Listener {
         sys::take_inherited(fd).map(Self::adopt)
     }
 
+    /// Takes over a listening stream socket that a service manager passed as descriptor `fd`, with
+    /// its address; `None` when it is none. It is made what our own are: calls on it do not block,
+    /// and accepted sockets send at once.
+    #[must_use]
+    pub fn given(fd: i32) -> Option<(SocketAddress, Self)> {
+        let listener = sys::accepts(fd).then(|| Self::inherited(fd))??;
+        sys::set_unblocking(fd).ok()?;
+        let address = match sys::local_address(fd) {
+            Ok(at) => {
+                sys::set_option(fd, sys::SockOpt::NoDelay, 1).ok()?;
+                SocketAddress::Tcp(at)
+            }
+            Err(_) => SocketAddress::Unix(sys::local_path(fd)?),
+        };
+        Some((address, listener))
+    }
+
     /// The descriptor to watch.
     #[must_use]
     pub fn fd(&self) -> Fd {

@@ -141,6 +141,12 @@ pub fn set_environment(name: &str, value: &str) {
     sys::set_environment(name, value);
 }
 
+/// Takes a variable out of our environment, so that no child process has it; only before a thread
+/// is started.
+pub fn remove_environment(name: &str) {
+    sys::remove_environment(name);
+}
+
 /// Whether we run as root.
 #[must_use]
 pub fn is_root() -> bool {

@@ -22,14 +22,14 @@ pub(crate) use inotify::Inotify;
 pub(crate) use process::{
     allow_core, become_user, block_signals, daemonize, dup_to, effective_gid, effective_uid, end,
     find_user, kernel, kill, monotonic_nanos, nofile, now, pin_to_cores, raise_nofile,
-    set_core_max, set_environment, set_nofile, set_priority, signal_fd, take_signal, thread_id,
-    user_name, utc_offset_seconds, zone_name,
+    remove_environment, set_core_max, set_environment, set_nofile, set_priority, signal_fd,
+    take_signal, thread_id, user_name, utc_offset_seconds, zone_name,
 };
 pub(crate) use socket::{
-    MoreToRead, SockOpt, accept, attach_reuseport_filter, bind, bind_unix, call_datagrams, close,
-    connect, connect_datagrams, datagram_socket, listen, local_address, receive, send, send_pieces,
-    set_buffer, set_inheritable, set_linger_zero, set_option, set_reuse, shut_write, socket_error,
-    stream_socket, take_inherited, tcp_info, unix_socket,
+    MoreToRead, SockOpt, accept, accepts, attach_reuseport_filter, bind, bind_unix, call_datagrams,
+    close, connect, connect_datagrams, datagram_socket, listen, local_address, local_path, receive,
+    send, send_pieces, set_buffer, set_inheritable, set_linger_zero, set_option, set_reuse,
+    set_unblocking, shut_write, socket_error, stream_socket, take_inherited, tcp_info, unix_socket,
 };
 pub(crate) use store::{
     append_journal, create, entries, free_bytes, lock_exclusive, lock_shared, make_directory,

@@ -5,6 +5,7 @@
 //! `BOLIDE_TEST_BINARY` selects another program to test, for example nginx, to check the
 //! expectations of the tables in `tests/` against it.
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::MetadataExt;
@@ -41,6 +42,7 @@ pub struct Home {
     program: PathBuf,
     dir: PathBuf,
     ports: TestPorts,
+    launcher: Vec<String>,
 }
 
 impl Home {
@@ -52,7 +54,14 @@ impl Home {
         fs::create_dir(dir.join("logs")).unwrap();
         site::fill(&dir.join("www"));
         certs::make(&dir, "cert", certs::CertKey::Ecdsa, &["localhost"]);
-        Self { program: program.into(), dir, ports: TestPorts::claim() }
+        Self { program: program.into(), dir, ports: TestPorts::claim(), launcher: Vec::new() }
+    }
+
+    /// Starts the program by these words in the same process, such as `env NAME=VALUE`.
+    #[must_use]
+    pub fn launched_by(mut self, words: &[&str]) -> Self {
+        self.launcher = words.iter().map(|word| self.expand(word)).collect();
+        self
     }
 
     /// The first word of the program's messages: its name and a colon.
@@ -99,8 +108,9 @@ impl Home {
     /// A command that runs the program with this directory as its prefix.
     #[must_use]
     pub fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(&self.program);
-        command.current_dir(&self.dir).arg("-p").arg(&self.dir).args(args);
+        let mut words = self.launcher.iter().map(OsStr::new).chain([self.program.as_os_str()]);
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words).current_dir(&self.dir).arg("-p").arg(&self.dir).args(args);
         command
     }
 
@@ -195,7 +205,6 @@ impl Home {
 
 /// How often it is looked whether all ports listen.
 const LOOKS: u32 = 300;
-
 /// The port of a `listen` for TCP.
 fn tcp_port(statement: &str) -> Option<u16> {
     let words: Vec<&str> = statement.split_whitespace().collect();

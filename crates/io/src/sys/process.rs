@@ -147,6 +147,11 @@ pub(crate) fn set_environment(name: &str, value: &str) {
     unsafe { std::env::set_var(name, value) };
 }
 
+pub(crate) fn remove_environment(name: &str) {
+    // SAFETY: the control thread calls this before it starts any other.
+    unsafe { std::env::remove_var(name) };
+}
+
 pub(crate) fn kill(pid: u32, number: i32) -> Result<()> {
     let pid = i32::try_from(pid).map_err(|_| Error::from_raw_os_error(libc::ESRCH))?;
     // SAFETY: no pointers are involved.

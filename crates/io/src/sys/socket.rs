@@ -123,7 +123,9 @@ pub(crate) fn bind(fd: i32, at: &SocketAddr) -> Result<()> {
     check(unsafe { libc::bind(fd, (&raw const storage).cast(), len) }).map(drop)
 }
 
-fn unix_address(path: &[u8]) -> Result<libc::sockaddr_un> {
+/// The address of a path, with its size. A first byte of zero means Linux's abstract names, which
+/// end with the address.
+fn unix_address(path: &[u8]) -> Result<(libc::sockaddr_un, libc::socklen_t)> {
     // SAFETY: all zeroes is a valid address.
     let mut at: libc::sockaddr_un = unsafe { mem::zeroed() };
     at.sun_family = libc::AF_UNIX as libc::sa_family_t;
@@ -133,7 +135,11 @@ fn unix_address(path: &[u8]) -> Result<libc::sockaddr_un> {
     for (to, from) in at.sun_path.iter_mut().zip(path) {
         *to = *from as libc::c_char;
     }
-    Ok(at)
+    let size = match path.first() {
+        Some(0) => mem::offset_of!(libc::sockaddr_un, sun_path) + path.len(),
+        _ => size_of_val(&at),
+    };
+    Ok((at, size as libc::socklen_t))
 }
 
 /// Starts to connect; the caller closes the descriptor.
@@ -168,8 +174,8 @@ pub(crate) fn connect(
         }
         Callee::Unix(path) => {
             let socket = bound(unix_socket().map_err(failed("socket"))?)?;
-            let at = unix_address(path).map_err(failed("connect"))?;
-            let (fd, len) = (socket.as_raw_fd(), size_of_val(&at) as libc::socklen_t);
+            let (at, len) = unix_address(path).map_err(failed("connect"))?;
+            let fd = socket.as_raw_fd();
             // SAFETY: the address is initialised and NUL-terminated, and outlives the call.
             (socket, check(unsafe { libc::connect(fd, (&raw const at).cast(), len) }))
         }
@@ -211,8 +217,8 @@ pub(crate) fn connect_datagrams(to: Callee<'_>) -> std::result::Result<FileRef, 
         }
         Callee::Unix(path) => {
             let socket = socket(libc::AF_UNIX, libc::SOCK_DGRAM).map_err(failed("socket"))?;
-            let at = unix_address(path).map_err(failed("connect"))?;
-            let (fd, len) = (socket.as_raw_fd(), size_of_val(&at) as libc::socklen_t);
+            let (at, len) = unix_address(path).map_err(failed("connect"))?;
+            let fd = socket.as_raw_fd();
             // SAFETY: the address is initialised and NUL-terminated, and outlives the call.
             (socket, check(unsafe { libc::connect(fd, (&raw const at).cast(), len) }))
         }
@@ -252,8 +258,7 @@ pub(crate) fn tcp_info(fd: i32) -> Result<TcpInfo> {
 }
 
 pub(crate) fn bind_unix(fd: i32, path: &[u8]) -> Result<()> {
-    let at = unix_address(path)?;
-    let len = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    let (at, len) = unix_address(path)?;
     // SAFETY: the address is initialised and NUL-terminated, and outlives the call.
     check(unsafe { libc::bind(fd, (&raw const at).cast(), len) })?;
     // Clients of other users connect too, as they do to nginx's sockets.
@@ -375,17 +380,46 @@ pub(crate) fn set_inheritable(fd: i32, inherit: bool) -> Result<()> {
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, flags) }).map(drop)
 }
 
+/// The path that a unix socket is bound to; `None` for other sockets and names that are no path.
+pub(crate) fn local_path(fd: i32) -> Option<Vec<u8>> {
+    // SAFETY: all zeroes is a valid address.
+    let mut at: libc::sockaddr_un = unsafe { mem::zeroed() };
+    let mut len = size_of_val(&at) as libc::socklen_t;
+    // SAFETY: address and length outlive the call and belong together.
+    let done = unsafe { libc::getsockname(fd, (&raw mut at).cast(), &raw mut len) };
+    if done < 0 || i32::from(at.sun_family) != libc::AF_UNIX {
+        return None;
+    }
+    let path: Vec<u8> =
+        at.sun_path.iter().map(|&byte| byte as u8).take_while(|&b| b != 0).collect();
+    (!path.is_empty()).then_some(path)
+}
+
+/// An option of a socket of whatever origin; `None` for what is no socket.
+fn own_option(fd: i32, name: i32) -> Option<i32> {
+    let mut value: i32 = 0;
+    let (mut size, level) = (size_of::<i32>() as libc::socklen_t, libc::SOL_SOCKET);
+    // SAFETY: value and size outlive the call and belong together.
+    let known =
+        unsafe { libc::getsockopt(fd, level, name, (&raw mut value).cast(), &raw mut size) };
+    (known == 0).then_some(value)
+}
+
+/// Whether a socket listens for streams.
+pub(crate) fn accepts(fd: i32) -> bool {
+    own_option(fd, libc::SO_ACCEPTCONN).is_some_and(|value| value != 0)
+}
+
+/// Has calls on a descriptor return at once.
+pub(crate) fn set_unblocking(fd: i32) -> Result<()> {
+    // SAFETY: no pointers are involved.
+    let flags = check(unsafe { libc::fcntl(fd, libc::F_GETFL) })?;
+    // SAFETY: no pointers are involved.
+    check(unsafe { libc::fcntl(fd, libc::F_SETFL, flags | libc::O_NONBLOCK) }).map(drop)
+}
+
 pub(crate) fn take_inherited(fd: i32) -> Option<OwnedFd> {
-    let option = |name: i32| {
-        let mut value: i32 = 0;
-        let mut size = size_of::<i32>() as libc::socklen_t;
-        // SAFETY: value and size outlive the call and belong together.
-        let known = unsafe {
-            libc::getsockopt(fd, libc::SOL_SOCKET, name, (&raw mut value).cast(), &raw mut size)
-        };
-        (known == 0).then_some(value)
-    };
-    let is_ours = option(libc::SO_ACCEPTCONN)? != 0 || option(libc::SO_TYPE)? == libc::SOCK_DGRAM;
+    let is_ours = accepts(fd) || own_option(fd, libc::SO_TYPE)? == libc::SOCK_DGRAM;
     if !is_ours {
         return None;
     }

@@ -1,0 +1,110 @@
+//! The service manager that started us, by systemd's protocol sd_notify(3): it is told when we
+//! serve, reload and end, and that all workers are alive. Without one nothing is sent.
+
+use std::process::Command;
+use std::time::Duration;
+
+use bolide_base::Instant;
+use bolide_io::Callee;
+
+/// Where it listens: a path, or `@` and an abstract name.
+const SOCKET: &str = "NOTIFY_SOCKET";
+/// After how many microseconds without a message it gives us up.
+const WATCHDOG: &str = "WATCHDOG_USEC";
+/// The process that it means by that.
+const WATCHED: &str = "WATCHDOG_PID";
+
+/// How many messages fit into the time that it waits for one.
+const MESSAGES: u32 = 3;
+
+/// The service manager, and what it wants to be told.
+#[derive(Debug, Default)]
+pub(crate) struct ServiceManager {
+    /// Its address; none if there is no manager, or another process speaks to it now.
+    socket: Option<Vec<u8>>,
+    /// The time between two messages that we are alive.
+    pause: Option<Duration>,
+    told: Option<Instant>,
+}
+
+impl ServiceManager {
+    /// The one that the environment names. The variables are taken out of it: child processes of
+    /// ours, such as PHP's masters, have messages of their own.
+    pub(crate) fn take() -> Self {
+        let own = std::process::id().to_string();
+        let is_ours = std::env::var(WATCHED).map_or(true, |pid| pid == own);
+        let pause = std::env::var(WATCHDOG).ok().and_then(|text| text.parse().ok());
+        let pause = pause.filter(|&micros| micros > 0 && is_ours).map(Duration::from_micros);
+        let pause = pause.map(|limit| limit / MESSAGES);
+        let socket = std::env::var_os(SOCKET).map(|path| path.as_encoded_bytes().to_vec());
+        for name in [SOCKET, WATCHDOG, WATCHED] {
+            bolide_io::process::remove_environment(name);
+        }
+        let socket = socket.filter(|path| !path.is_empty()).map(address);
+        Self { pause: pause.filter(|_| socket.is_some()), socket, told: None }
+    }
+
+    /// Passes it on to a successor, which becomes the main process when we end.
+    pub(crate) fn introduce(&self, successor: &mut Command) {
+        use std::os::unix::ffi::OsStrExt as _;
+        let Some(socket) = &self.socket else { return };
+        let mut name = socket.clone();
+        if name.first() == Some(&0) {
+            name[0] = b'@';
+        }
+        successor.env(SOCKET, std::ffi::OsStr::from_bytes(&name));
+        if let Some(pause) = self.pause {
+            successor.env(WATCHDOG, (pause * MESSAGES).as_micros().to_string());
+        }
+    }
+
+    /// We serve: after the start, and after each reload with its result.
+    pub(crate) fn ready(&self, status: &str) {
+        self.send(&format!("READY=1\nSTATUS={}", status.replace('\n', " ")));
+    }
+
+    /// A new configuration is read.
+    pub(crate) fn reloading(&self, now: Instant) {
+        self.send(&format!("RELOADING=1\nMONOTONIC_USEC={}", now.as_nanos() / 1000));
+    }
+
+    /// We end.
+    pub(crate) fn stopping(&self) {
+        self.send("STOPPING=1\nSTATUS=Finishing requests");
+    }
+
+    /// We end and a successor goes on: from now on that process is the service.
+    pub(crate) fn hand_over(&mut self, successor: u32) {
+        self.send(&format!("MAINPID={successor}"));
+        *self = Self::default();
+    }
+
+    /// Every worker is alive; it is told so a few times in the time that it allows.
+    pub(crate) fn keep_alive(&mut self, now: Instant) {
+        let Some(pause) = self.pause else { return };
+        if self.told.is_none_or(|told| now.since(told) >= pause) {
+            self.told = Some(now);
+            self.send("WATCHDOG=1");
+        }
+    }
+
+    /// How often the manager wants to hear of us, or `usual` if that is more often.
+    pub(crate) fn tick(&self, usual: Duration) -> Duration {
+        self.pause.map_or(usual, |pause| pause.min(usual))
+    }
+
+    fn send(&self, text: &str) {
+        if let Some(socket) = &self.socket {
+            // A manager that is gone cannot be told; the server goes on without it.
+            let _ = bolide_io::file::send_datagram(Callee::Unix(socket), text.as_bytes());
+        }
+    }
+}
+
+/// The kernel's form of an abstract name has a zero where the variable has `@`.
+fn address(mut name: Vec<u8>) -> Vec<u8> {
+    if name.first() == Some(&b'@') {
+        name[0] = 0;
+    }
+    name
+}
