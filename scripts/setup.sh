@@ -6,7 +6,7 @@
 #     lab    what the gates without tests need: a Python venv of the versions that
 #            scripts/requirements.txt names, and cargo-deny
 #     test   what the tests need: that venv, curl, wrk, nghttp2-client, openssl,
-#            valgrind, chromium, h2spec, h2load and curl that speak HTTP/3,
+#            valgrind, chromium, mandoc, zsh, fish, h2spec, h2load and curl that speak HTTP/3,
 #            nginx to be compared with, php-fpm, lsphp, MariaDB and WordPress
 #     peers  the servers that `make bench` and `make lab` compare with: nginx,
 #            caddy, h2o, haproxy, vinyl with hitch
@@ -248,6 +248,8 @@ wordpress_theme() {
 
 setup_test() {
     apt_need curl wrk nghttp2-client openssl valgrind chromium
+    # They read the man pages and completions.
+    apt_need mandoc zsh fish
     # WordPress's package wants php and a web server of Debian's; none is started.
     apt_need php-fpm php php-cli php-mysql php-gd php-xml php-mbstring php-curl php-zip php-intl \
         nginx-light mariadb-server memcached wordpress "$(wordpress_theme)"

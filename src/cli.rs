@@ -1,6 +1,10 @@
 //! The command line: nginx's options, and Bolide's own commands.
 
 mod admin;
+mod help;
+#[cfg(test)]
+mod manual;
+mod table;
 
 use std::ffi::OsString;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -9,7 +13,7 @@ use std::path::{Path, PathBuf};
 use bolide_io::signal::Signal;
 use lexopt::prelude::*;
 
-pub(crate) use admin::ADMIN_HELP;
+pub(crate) use help::{admin_help, help};
 
 use crate::invocation::{
     CheckDetail, CheckOptions, CliCommand, CliPurpose, Invocation, LOOPBACK, PREFIX, PhpCommand,
@@ -22,49 +26,6 @@ const CONF_FILES: [&str; 3] = ["bolide.conf", "nginx.conf", "conf/nginx.conf"];
 /// All addresses of this machine.
 const EVERYWHERE: [IpAddr; 2] =
     [IpAddr::V4(Ipv4Addr::UNSPECIFIED), IpAddr::V6(Ipv6Addr::UNSPECIFIED)];
-
-/// The text of nginx's help, with our name.
-pub(crate) const HELP: &str = "\
-Usage: bolide [-?hvVtTq] [-s signal] [-p prefix]
-              [-e filename] [-c filename] [-g directives]
-       bolide serve [--php] [--listen ADDRESS] [--http PORT] [--https PORT]
-                    [--print-config] [DIRECTORY]
-       bolide check [--all] [FILE]
-       bolide status [--json]
-       bolide php status | restart [NAME]
-       bolide explain URL | --request ID
-       bolide cache list | stats | purge | warm
-       bolide demo [--listen ADDRESS] [--http PORT] [--https PORT]
-
-Options:
-  -?,-h         : this help
-  -v            : show version and exit
-  -V            : show version and configure options then exit
-  -t            : test configuration and exit
-  -T            : test configuration, dump it and exit
-  -q            : suppress non-error messages during configuration testing
-  -s signal     : send signal to a master process: stop, quit, reopen, reload
-  -p prefix     : set prefix path (default: /etc/bolide/)
-  -e filename   : set error log file (default: logs/error.log)
-  -c filename   : set configuration file (default: the first of bolide.conf,
-                  nginx.conf and conf/nginx.conf below the prefix)
-  -g directives : set global directives out of configuration file
-
-Commands:
-  serve         : serve a directory at once, over http and https, on the
-                  loopback only; with --listen, on that address, * for all;
-                  with --php, run its PHP too; with --print-config, print the
-                  configuration instead, as a start for your own
-  check         : report how this server treats each directive of a
-                  configuration; with --all, also those that work as in nginx
-  status        : show the resources of the running server, worker by worker
-  php status    : show the state of the php pools of the running server
-  php restart   : restart php pools, without losing a request
-  demo          : serve the demonstration site
-  explain       : show how the running server would answer a request, and why
-  cache         : list, purge and warm the cache of the running server;
-                  see bolide explain --help
-";
 
 /// Reads the arguments.
 ///

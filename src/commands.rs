@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use crate::cli::ADMIN_HELP;
+use crate::cli::admin_help;
 use crate::invocation::{CliCommand, CliPurpose, Invocation, PhpCommand};
 use crate::messages::{err, out};
 use crate::{admin, check, php, reading, serve, signalling, start, testing, version};
@@ -28,7 +28,7 @@ pub(crate) fn run(invocation: &Invocation) -> ExitCode {
         CliCommand::Check(request) => check::run(invocation, request),
         CliCommand::Admin(request) => admin::client::run(invocation, request),
         CliCommand::AdminHelp => {
-            out(ADMIN_HELP.as_bytes());
+            out(admin_help().as_bytes());
             ExitCode::SUCCESS
         }
         CliCommand::Php(command) => finish(

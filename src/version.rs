@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::cli::HELP;
+use crate::cli::help;
 use crate::invocation::{PREFIX, Show};
 use crate::messages::err;
 
@@ -14,7 +14,7 @@ pub(crate) fn show(what: Show) {
     err(&format!("bolide version: {NAME}"));
     match what {
         Show::Version => {}
-        Show::Help => err(HELP),
+        Show::Help => err(&help()),
         Show::Build => {
             err("built with rustls, aws-lc, quinn-proto, PCRE2");
             err("TLS SNI support enabled");

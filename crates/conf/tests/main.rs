@@ -7,5 +7,6 @@ mod messages;
 mod origins;
 mod proxy;
 mod reference;
+mod reference_manual;
 mod support;
 mod survey;
