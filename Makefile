@@ -2,14 +2,22 @@
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run test check soak bench lab setup clean distclean
+.PHONY: help run deb dist test check package-test soak bench lab setup clean distclean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 run: ## build and start the demo site
 	@scripts/setup.sh build
 	cargo run --release --locked --bin bolide -- demo
+
+deb: ## a Debian package, in target/packages
+	@scripts/setup.sh build
+	scripts/package.sh deb
+
+dist: ## a tarball with its sum and the list of what is in it, in target/packages
+	@scripts/setup.sh build
+	scripts/package.sh dist
 
 test: ## install what is needed, then run every check and test
 	@scripts/setup.sh build test
@@ -18,6 +26,10 @@ test: ## install what is needed, then run every check and test
 check: ## formatting and lints only
 	@scripts/setup.sh build lab
 	scripts/test.sh check
+
+package-test: ## the packages of a release, by lintian and on a clean Debian 12, as root
+	@scripts/setup.sh build test
+	tests/package/release.sh
 
 soak: ## ten minutes of mixed traffic, and whether anything grew; SOAK=60 for an hour
 	@scripts/setup.sh build test

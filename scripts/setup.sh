@@ -6,7 +6,8 @@
 #     lab    what the gates without tests need: a Python venv of the versions that
 #            scripts/requirements.txt names, and cargo-deny
 #     test   what the tests need: that venv, curl, wrk, nghttp2-client, openssl,
-#            valgrind, chromium, mandoc, zsh, fish, h2spec, h2load and curl that speak HTTP/3,
+#            valgrind, chromium, mandoc, zsh, fish, lintian, h2spec, h2load and curl that speak HTTP/3,
+#            a Debian 12 root to install packages in,
 #            nginx to be compared with, php-fpm, lsphp, MariaDB and WordPress
 #     peers  the servers that `make bench` and `make lab` compare with: nginx,
 #            caddy, h2o, haproxy, vinyl with hitch
@@ -35,7 +36,7 @@ as_root() {
     else die "missing: $missing" "this user is not root and there is no sudo; run as root: $how"
     fi
 }
-sid_as_root() { as_root "the Debian sid root $SID" "BOLIDE_TOOLS=$TOOLS $SELF $WHAT" "$@"; }
+sid_as_root() { as_root "a Debian root in $TOOLS" "BOLIDE_TOOLS=$TOOLS $SELF $WHAT" "$@"; }
 
 # ---- host packages -------------------------------------------------------
 
@@ -181,6 +182,21 @@ h2load_h3() {
 
 # ---- test ----------------------------------------------------------------
 
+# A Debian 12 as it is installed, with nginx, for the tests of the package; they do not change it.
+bookworm_root() {
+    local root=$TOOLS/bookworm m
+    [ -e "$root/.ready" ] && return
+    apt_need debootstrap debian-archive-keyring
+    m=$(mirror)
+    say "making the Debian 12 root"
+    sid_as_root rm -rf "$root"
+    mkdir -p "$TOOLS"
+    sid_as_root unshare --mount --propagation private \
+        debootstrap --variant=minbase --include=adduser,logrotate,nginx-light bookworm "$root" "$m" >"$TOOLS/bookworm.log" ||
+        die "missing: the Debian 12 root $root" "debootstrap failed (offline?), see $TOOLS/bookworm.log; then run $SELF $WHAT again"
+    sid_as_root touch "$root/.ready"
+}
+
 # h2spec 2.2.1 is the newest release that the Go module proxy has. It has no
 # go.mod, so its dependencies are pinned here, to versions that Go 1.19 takes.
 h2spec() {
@@ -248,8 +264,9 @@ wordpress_theme() {
 
 setup_test() {
     apt_need curl wrk nghttp2-client openssl valgrind chromium
-    # They read the man pages and completions.
-    apt_need mandoc zsh fish
+    # They read the man pages, completions and packages.
+    apt_need mandoc zsh fish lintian systemd
+    bookworm_root
     # WordPress's package wants php and a web server of Debian's; none is started.
     apt_need php-fpm php php-cli php-mysql php-gd php-xml php-mbstring php-curl php-zip php-intl \
         nginx-light mariadb-server memcached wordpress "$(wordpress_theme)"

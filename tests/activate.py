@@ -13,6 +13,7 @@ FIRST = 3
 
 
 def opened(address: str) -> socket.socket:
+    """A socket at this address; one for streams listens."""
     if address.startswith("/"):
         one = socket.socket(socket.AF_UNIX)
         one.bind(address)

@@ -57,6 +57,7 @@ mod memcached;
 mod mirror;
 mod overtime;
 mod pace;
+mod package;
 mod page_cache;
 mod php;
 mod php_chaos;

@@ -6,8 +6,18 @@ use std::fs;
 use std::path::Path;
 
 /// The prefixes of words in backquotes that are paths from the root.
-const PATHS: &[&str] =
-    &["crates/", "src/", "docs/", "tests/", "scripts/", "bench/", "fuzz/", "demo/", "conf/"];
+const PATHS: &[&str] = &[
+    "crates/",
+    "src/",
+    "docs/",
+    "tests/",
+    "scripts/",
+    "bench/",
+    "fuzz/",
+    "demo/",
+    "conf/",
+    "packaging/",
+];
 
 /// Appends every untrue statement of the documents below `root`.
 pub(crate) fn check(root: &Path, problems: &mut Vec<String>) {

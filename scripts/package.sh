@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# Owns: what is given away of a built binary: a Debian package, a tarball, and the list of what is in
+# them (SBOM). All are made from one staged tree, whose files come from packaging/ and conf/; the
+# version is that of Cargo.toml, its day that of packaging/date, the changes those of CHANGELOG.md.
+#
+#   scripts/package.sh deb|dist... [--binary FILE] [--out DIRECTORY]
+#     --binary FILE    the binary (default: target/release/bolide, built if need be)
+#     --out DIRECTORY  where the results go (default: target/packages)
+#
+# The same binary and tree give the same bytes. Needs dpkg-deb, binutils and python3.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+die() { printf 'package: %s\n' "$@" >&2; exit 1; }
+
+binary='' out=target/packages what=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    deb | dist) what+=("$1") ;;
+    --binary) binary=${2:?--binary wants a file}; shift ;;
+    --out) out=${2:?--out wants a directory}; shift ;;
+    *) die "unknown: $1" "usage: scripts/package.sh deb|dist... [--binary FILE] [--out DIRECTORY]" ;;
+    esac
+    shift
+done
+[ ${#what[@]} != 0 ] || die "usage: scripts/package.sh deb|dist... [--binary FILE] [--out DIRECTORY]"
+for tool in dpkg-deb strip readelf python3 gzip; do
+    command -v "$tool" >/dev/null || die "missing: $tool; run: scripts/setup.sh build"
+done
+if [ -z "$binary" ]; then
+    cargo build --release --locked --bin bolide
+    binary=target/release/bolide
+fi
+[ -x "$binary" ] || die "no binary: $binary"
+
+version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+day=$(cat packaging/date)
+maintainer=${BOLIDE_MAINTAINER:-The Bolide developers <bolide@bolide.invalid>}
+architecture=$(dpkg --print-architecture)
+export SOURCE_DATE_EPOCH; SOURCE_DATE_EPOCH=$(date -u -d "$day" +%s)
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+
+strip -o "$work/bolide" --strip-unneeded --remove-section=.comment --remove-section=.note "$binary"
+scripts/sbom.py >"$work/sbom.cdx.json"
+
+# The oldest glibc that has all that the binary asks for.
+glibc() { readelf -V "$work/bolide" | grep -o 'GLIBC_[0-9.]*' | cut -d_ -f2 | sort -Vu | tail -n 1; }
+
+put() { install -D -m "$1" "$2" "$3"; }
+squeezed() { gzip -9n >"$1"; }
+
+# stage ROOT: the files where they belong, as on any Linux with systemd
+stage() {
+    local root=$1 file
+    put 755 "$work/bolide" "$root/usr/sbin/bolide"
+    for file in conf/mime.types conf/fastcgi.conf conf/fastcgi_params conf/snippets/*; do
+        put 644 "$file" "$root/etc/bolide/${file#conf/}"
+    done
+    put 644 packaging/etc/bolide.conf "$root/etc/bolide/bolide.conf"
+    put 644 packaging/etc/conf.d/default.conf "$root/etc/bolide/conf.d/default.conf"
+    put 644 packaging/logrotate.d/bolide "$root/etc/logrotate.d/bolide"
+    install -d "$root"/etc/bolide/sites-{available,enabled} "$root"/var/{log,cache}/bolide
+    put 644 packaging/html/index.html "$root/usr/share/bolide/html/index.html"
+    for file in packaging/systemd/*; do put 644 "$file" "$root/lib/systemd/system/${file##*/}"; done
+    put 644 packaging/sysusers.d/bolide.conf "$root/usr/lib/sysusers.d/bolide.conf"
+    put 644 packaging/tmpfiles.d/bolide.conf "$root/usr/lib/tmpfiles.d/bolide.conf"
+    put 644 packaging/completions/bolide "$root/usr/share/bash-completion/completions/bolide"
+    put 644 packaging/completions/_bolide "$root/usr/share/zsh/vendor-completions/_bolide"
+    put 644 packaging/completions/bolide.fish "$root/usr/share/fish/vendor_completions.d/bolide.fish"
+    for file in packaging/man/*; do
+        install -d "$root/usr/share/man/man${file##*.}"
+        squeezed "$root/usr/share/man/man${file##*.}/${file##*/}.gz" <"$file"
+    done
+    put 644 "$work/sbom.cdx.json" "$root/usr/share/doc/bolide/sbom.cdx.json"
+}
+
+# The changes of the newest version, in Debian's form.
+changelog() {
+    printf 'bolide (%s) unstable; urgency=medium\n\n' "$version"
+    awk '/^## /{ if (n++) exit; next } /^- /{ if (line) print line; line = substr($0, 3); next }
+         /^  /{ sub(/^ +/, " "); line = line $0 } /^#/{ if (line) print line; line = "" }
+         END { if (line) print line }' CHANGELOG.md |
+        while IFS= read -r line; do
+            fold -s -w 72 <<<"$line" | sed -e 's/ *$//' -e '1s/^/  * /' -e '2,$s/^/    /'
+        done
+    printf '\n -- %s  %s\n' "$maintainer" "$(LC_ALL=C date -u -R -d "$day")"
+}
+
+make_deb() {
+    local root=$work/deb doc
+    doc=$root/usr/share/doc/bolide
+    stage "$root"
+    changelog | squeezed "$doc/changelog.gz"
+    sed -e 's/^$/./' -e 's/^/ /' LICENSE-MIT >"$work/mit"
+    sed -e "/@MIT@/{r $work/mit" -e 'd}' packaging/debian/copyright >"$doc/copyright"
+    install -d "$root/DEBIAN"
+    (cd "$root" && find etc -type f -printf '/%p\n' | sort >DEBIAN/conffiles &&
+        find . -path ./DEBIAN -prune -o -type f -printf '%P\0' | sort -z | xargs -0 md5sum >DEBIAN/md5sums)
+    local size; size=$(du -k -s --apparent-size "$root" | cut -f1)
+    sed -e "s/@VERSION@/$version/" -e "s/@ARCHITECTURE@/$architecture/" -e "s/@SIZE@/$size/" \
+        -e "s/@MAINTAINER@/$maintainer/" -e "s/@DEPENDS@/adduser, libc6 (>= $(glibc)), libgcc-s1/" \
+        packaging/debian/control >"$root/DEBIAN/control"
+    install -m 755 packaging/debian/{postinst,prerm,postrm} "$root/DEBIAN"
+    [ ! -s packaging/debian/lintian-overrides ] ||
+        put 644 packaging/debian/lintian-overrides "$root/usr/share/lintian/overrides/bolide"
+    find "$root" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+    local name=bolide_${version}_$architecture.deb
+    dpkg-deb --root-owner-group "-Z${BOLIDE_DEB_COMPRESSION:-xz}" --build "$root" "$out/$name" >/dev/null
+    printf '%s\n' "$out/$name"
+}
+
+# As the package, for any Linux with this glibc or a newer one: unpack it at /.
+make_dist() {
+    local name root
+    name=bolide-$version-$(uname -m)-linux-glibc$(glibc)
+    root=$work/dist/$name
+    stage "$root"
+    put 644 LICENSE-MIT "$root/usr/share/doc/bolide/LICENSE-MIT"
+    put 644 LICENSE-APACHE "$root/usr/share/doc/bolide/LICENSE-APACHE"
+    put 644 CHANGELOG.md "$root/usr/share/doc/bolide/CHANGELOG.md"
+    tar -C "$work/dist" --sort=name --owner=0 --group=0 --numeric-owner \
+        --mtime="@$SOURCE_DATE_EPOCH" -cf - "$name" | squeezed "$out/$name.tar.gz"
+    cp "$work/sbom.cdx.json" "$out/$name.cdx.json"
+    (cd "$out" && sha256sum "$name.tar.gz" "$name.cdx.json" >SHA256SUMS)
+    printf '%s\n' "$out/$name.tar.gz"
+}
+
+for one in "${what[@]}"; do "make_$one"; done

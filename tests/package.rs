@@ -1,0 +1,112 @@
+//! What is given away: the Debian package by lintian and by its life on a clean Debian 12, the unit
+//! by systemd's own judgement, the tarball by its sums.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::LazyLock;
+
+use bolide_testkit::server::is_root;
+use bolide_testkit::tools::{finish, tools_dir};
+use bolide_testkit::{ToolRun, run, site, tool};
+
+use crate::BOLIDE;
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+
+/// The packages of the tested binary, made by the script that makes those of a release.
+static PACKAGES: LazyLock<PathBuf> = LazyLock::new(|| {
+    let out = PathBuf::from(concat!(env!("CARGO_TARGET_TMPDIR"), "/packages"));
+    // What is left of a run before.
+    let _ = fs::remove_dir_all(&out);
+    let mut command = Command::new(format!("{ROOT}/scripts/package.sh"));
+    command.args(["deb", "dist", "--binary", BOLIDE, "--out"]).arg(&out);
+    command.env("BOLIDE_DEB_COMPRESSION", "gzip");
+    let _said =
+        finish("scripts/package.sh", command, std::time::Duration::from_mins(5)).succeeded();
+    out
+});
+
+fn package(end: &str) -> PathBuf {
+    let files = fs::read_dir(&*PACKAGES).unwrap().flatten().map(|entry| entry.path());
+    let mut files = files.filter(|path| path.to_string_lossy().ends_with(end));
+    files.next().unwrap_or_else(|| panic!("no package {end}"))
+}
+
+fn bash(script: &str, args: &[&str]) -> ToolRun {
+    run("bash", ["-c", script, "bash"].iter().chain(args)).succeeded()
+}
+
+#[test]
+fn lintian_finds_neither_errors_nor_warnings() {
+    let deb = package(".deb");
+    let words = ["--allow-root", "--fail-on", "error,warning", deb.to_str().unwrap()];
+    let done = run("lintian", words).succeeded();
+    assert!(!done.text().contains("W: ") && !done.text().contains("E: "), "{done}");
+}
+
+#[test]
+fn a_package_lives_on_a_clean_debian_and_leaves_nothing_behind() {
+    if !is_root() {
+        return;
+    }
+    let root = tools_dir().join("bookworm");
+    assert!(root.join(".ready").exists(), "missing: {root:?} (run scripts/setup.sh test)");
+    let script = format!("{ROOT}/tests/package/in_clean_root.sh");
+    let deb = package(".deb");
+    let done = run("bash", [script.as_ref(), root.as_os_str(), deb.as_os_str()]).succeeded();
+    assert!(done.text().ends_with("behind\n"), "{done}");
+}
+
+#[test]
+fn the_unit_exposes_little_by_systemds_judgement() {
+    let unit = format!("{ROOT}/packaging/systemd/bolide.service");
+    let words = ["security", "--offline=true", "--no-pager", "--threshold=20", &unit];
+    let done = run("systemd-analyze", words).succeeded();
+    assert!(done.text().contains("Overall exposure level"), "{done}");
+}
+
+#[test]
+fn the_tarball_has_its_sum_and_the_list_of_what_is_in_it() {
+    let _sums =
+        bash("cd \"$1\" && sha256sum --check --strict SHA256SUMS", &[PACKAGES.to_str().unwrap()]);
+    let tarball = package(".tar.gz");
+    let files = bash("tar -tzf \"$1\"", &[tarball.to_str().unwrap()]).text();
+    for name in ["usr/sbin/bolide", "etc/bolide/bolide.conf", "LICENSE-MIT", "man8/bolide.8.gz"] {
+        assert!(files.contains(name), "{name} in {files}");
+    }
+    let list = fs::read_to_string(package(".cdx.json")).unwrap();
+    let script = "import json, sys; bill = json.load(open(sys.argv[1])); \
+                  parts = {one['name']: one for one in bill['components']}; \
+                  print(bill['bomFormat'], bill['metadata']['component']['name'], \
+                        *sorted(parts), sep='\\n'); \
+                  assert all(one['licenses'][0]['expression'] for one in parts.values()); \
+                  assert len(parts['rustls']['hashes'][0]['content']) == 64";
+    let done = run(
+        tool("python").to_str().unwrap(),
+        ["-c", script, package(".cdx.json").to_str().unwrap()],
+    );
+    let names = done.succeeded().text();
+    let names: Vec<&str> = names.lines().collect();
+    assert_eq!(names[..2], ["CycloneDX", "bolide"]);
+    // What Cargo.lock has, and the binary is built from; test tools are not in it.
+    for name in ["rustls", "quinn-proto", "bolide-wire", "aws-lc-sys", "zstd"] {
+        assert!(names.contains(&name) && list.contains(&format!("pkg:cargo/{name}@")), "{name}");
+    }
+    for name in ["proptest", "bolide-testkit", "xtask", "bolide-sim"] {
+        assert!(!names.contains(&name), "{name}");
+    }
+}
+
+#[test]
+fn the_same_binary_and_tree_give_the_same_package() {
+    let again = site::temp_dir();
+    LazyLock::force(&PACKAGES);
+    let mut command = Command::new(format!("{ROOT}/scripts/package.sh"));
+    command.args(["dist", "--binary", BOLIDE, "--out"]).arg(&again);
+    let _said =
+        finish("scripts/package.sh", command, std::time::Duration::from_mins(5)).succeeded();
+    let sums = |dir: &std::path::Path| fs::read_to_string(dir.join("SHA256SUMS")).unwrap();
+    assert_eq!(sums(&again), sums(&PACKAGES));
+    fs::remove_dir_all(&again).unwrap();
+}

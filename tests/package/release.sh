@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Owns: the tests of a release's packages: the binary that is given away, by lintian and on a clean
+# Debian 12.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+here=tests/package
+tools=${BOLIDE_TOOLS:-$HOME/.cache/bolide-tools}
+[ "$(id -u)" = 0 ] || { echo "package-test: mounts and namespaces are made: run it as root" >&2; exit 1; }
+
+rm -rf target/packages
+scripts/package.sh deb dist
+lintian --allow-root --fail-on error,warning target/packages/*.deb
+(cd target/packages && sha256sum --check --strict SHA256SUMS)
+$here/in_clean_root.sh "$tools/bookworm" target/packages/*.deb
