@@ -106,6 +106,29 @@ fn floods_of_h2_frames_end_the_connection() {
 }
 
 #[test]
+fn a_full_worker_says_goaway_to_the_idle_http2_connection_that_it_closes() {
+    let prelude = bolide_testkit::server::prelude(1).replace("2048", "32");
+    let conf = format!(
+        "{prelude}http {{ server {{ listen 127.0.0.1:@HTTP@; http2 on; return 200 ok; }} }}"
+    );
+    let server = TestServer::conf(crate::BOLIDE, &conf);
+    let mut idle = open(&server);
+    idle.send(frame(HEADERS, 5, 1, &request_fields()));
+    loop {
+        let head = idle.take(9).unwrap();
+        let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+        idle.take(length).unwrap();
+        if (head[3], head[4] & 1) == (0, 1) {
+            break;
+        }
+    }
+    // They say nothing, so that none of them is idle.
+    let crowd: Vec<H1TestClient> = (0..40).map(|_| server.connect()).collect();
+    assert_eq!(goaway(&mut idle), Some(0));
+    drop(crowd);
+}
+
+#[test]
 fn a_field_table_bomb_is_refused_in_little_memory() {
     let server = site("");
     let before = server.resident_kib();

@@ -26,15 +26,22 @@ pub struct DeadlineQueue {
     passed: Option<Instant>,
 }
 
-/// The earliest entry that an owner has in the queue.
+/// The entries of an owner that stand in the queue: the earliest, and a late one behind it.
+///
+/// An owner whose deadline is by turns near and far, as that of a connection which retransmits and
+/// idles, would else leave a far entry behind each time. Others between the two are forgotten; they
+/// fire early.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Armed(Option<Instant>);
+pub struct Armed {
+    first: Option<Instant>,
+    late: Option<Instant>,
+}
 
 impl Armed {
     /// Records that the entry of `at` has fired.
     pub fn fired(&mut self, at: Instant) {
-        if self.0 == Some(at) {
-            self.0 = None;
+        if self.first == Some(at) {
+            self.first = self.late.take();
         }
     }
 }
@@ -43,10 +50,11 @@ impl DeadlineQueue {
     /// Makes `token` fire at `deadline` or earlier, but not in the current pass.
     pub fn arm(&mut self, armed: &mut Armed, deadline: Instant, token: u64) {
         let deadline = self.ahead(deadline);
-        if armed.0.is_some_and(|at| at <= deadline) {
+        if armed.first.is_some_and(|at| at <= deadline) {
             return;
         }
-        armed.0 = Some(deadline);
+        armed.late = armed.late.or(armed.first);
+        armed.first = Some(deadline);
         self.heap.push(Reverse((deadline, token)));
     }
 
@@ -109,7 +117,30 @@ mod tests {
         assert_eq!(wheel.expire(at(5)), Some((at(5), 1)));
         armed.fired(at(5));
         wheel.arm(&mut armed, at(20), 1);
-        assert_eq!(wheel.len(), 2);
+        assert_eq!(wheel.len(), 1);
+        assert_eq!(wheel.expire(at(10)), Some((at(10), 1)));
+        armed.fired(at(10));
+        wheel.arm(&mut armed, at(20), 1);
+        assert_eq!(wheel.len(), 1);
+    }
+
+    #[test]
+    fn a_deadline_that_is_near_and_far_by_turns_costs_one_far_entry() {
+        let (mut wheel, mut armed) = (DeadlineQueue::default(), Armed::default());
+        let at = Instant::from_nanos;
+        for now in (10..10_000).step_by(10) {
+            wheel.arm(&mut armed, at(now + 5_000), 1);
+            wheel.arm(&mut armed, at(now + 7), 1);
+            wheel.arm(&mut armed, at(now + 5), 1);
+            while let Some((due, token)) = wheel.expire(at(now + 9)) {
+                assert_eq!(token, 1);
+                armed.fired(due);
+            }
+            assert!(wheel.len() <= 1, "{} entries at {now}", wheel.len());
+        }
+        // The deadline that stands is not missed.
+        let last = wheel.next().unwrap();
+        assert!(last <= at(14_990), "{last:?}");
     }
 
     #[test]

@@ -160,6 +160,18 @@ impl<I: Io> Worker<I> {
         }
     }
 
+    /// Closes an idle connection, behind what it has to say: over HTTP/2 that is GOAWAY, which
+    /// tells the client which of its requests were processed (RFC 9113 §6.8).
+    fn dismiss(&mut self, key: SlabKey<TcpConn>) {
+        if let Some(framing) =
+            self.requests.clients.tcp.conns.get_mut(key).and_then(|conn| conn.framing.as_mut())
+        {
+            framing.shutdown();
+        }
+        self.transmit(key);
+        self.requests.close(key, Reset::No);
+    }
+
     /// Closes an idle connection to make room for a new one; false when all are at work. A request
     /// that has come meanwhile is read first, and keeps its connection.
     fn shed_idle(&mut self) -> bool {
@@ -172,7 +184,7 @@ impl<I: Io> Worker<I> {
             self.receive(key);
             let tcp = &self.requests.clients.tcp;
             if tcp.is_idle(key) {
-                self.requests.close(key, Reset::No);
+                self.dismiss(key);
             } else if tcp.conns.get(key).is_some() {
                 continue;
             }

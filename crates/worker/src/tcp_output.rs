@@ -133,7 +133,8 @@ impl TcpSide {
         if conn.is_finished() {
             return self.finish(key, env);
         }
-        let idle = framing.is_idle();
+        // A GOAWAY may be due behind what has just left.
+        let idle = framing.is_idle() && !framing.has_output();
         if idle && conn.unsent.is_empty() && conn.input.is_empty() {
             if conn.eof || conn.draining && framing.requests() == 0 {
                 return Some(Reset::No);
