@@ -491,6 +491,8 @@ impl World {
         self.finish_chores();
         // Timers of what is gone fire into nothing and are not set again.
         for _ in 0..1000 {
+            // A request of a client that left before it was accepted may wait for a job.
+            while self.server.compute(&self.kernel) {}
             let kernel = self.kernel.borrow();
             let workers = 0..self.server.workers.len();
             let next = workers.clone().filter_map(|number| kernel.deadline(number)).min();

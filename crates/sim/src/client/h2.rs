@@ -219,6 +219,11 @@ impl SimH2Client {
         if owes_goaway && *how == SocketGot::End && conn.pipe.is_flushed() {
             self.base.complain(kernel, "nonsense was not answered by GOAWAY");
         }
+        // RFC 9113 §6.8: else a client cannot tell which of its requests may be asked again.
+        let is_wordless = *how == SocketGot::End && conn.has_begun && conn.goaway.is_none();
+        if is_wordless && !killed && !spoiled && !conn.nonsense {
+            self.base.complain(kernel, "a connection was ended without GOAWAY");
+        }
         if killed || conn.nonsense || spoiled {
             return self.forgive(conn);
         }

@@ -5,6 +5,7 @@
 //! only delays them may not.
 
 mod conn;
+mod credit;
 mod frame;
 mod mischief;
 mod talk;
@@ -169,7 +170,7 @@ impl SimH3Client {
         kernel.tell(|| format!("host {host}: {manner:?}"));
         Ok(Line {
             conn,
-            talk: Talk::default(),
+            talk: Talk::new(transport),
             manner,
             depth: chance.between(1, 2 * habits.depth_max) as usize,
             pings: transport.pings,
@@ -351,8 +352,9 @@ impl SimH3Client {
             Manner::Stalls => true,
             // What was lost again and again may not have come for as long as the server waits.
             _ if loses(kernel, line) => true,
-            // A client that reads a little now and then is slow, not timed out.
-            _ => kernel.nanos.saturating_sub(stream.moved) >= kernel.patience.send,
+            // A client that gives room now and then is slow, not timed out; words of it travel
+            // faster or slower than others.
+            _ => stream.silence(kernel.nanos) + kernel.net.weather.way.1 >= kernel.patience.send,
         }
     }
 
@@ -410,10 +412,15 @@ impl SimH3Client {
         match reason {
             // RFC 9000 §10.3: the next server knows what the last one promised.
             ConnectionError::Reset if kernel.net.deaths > 0 => return Verdict::Again,
-            // Who gives signs of life well within the timeout gets a reset for the first of them.
+            // A client whose handshake is over gives signs of life well within the timeout, and
+            // gets a reset for the first of them. Before, it has no token to know one by (RFC
+            // 9000 §10.3.1), and its packets are those of a handshake that the next server has no
+            // part in.
             ConnectionError::TimedOut
                 if kernel.net.deaths > 0
                     && line.is_ready
+                    && !line.is_early
+                    && !line.conn.is_stuck()
                     && !kernel.has_lost_ports
                     && !loses
                     && (1..kernel.patience.idle / 4).contains(&line.pings) =>

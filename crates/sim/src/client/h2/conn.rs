@@ -52,6 +52,8 @@ pub(super) struct SimH2Conn {
     pub(super) streams: BTreeMap<u32, SimH2Stream>,
     pub(super) streams_max: usize,
     pub(super) goaway: Option<u32>,
+    /// The server has begun to speak HTTP/2.
+    pub(super) has_begun: bool,
     pub(super) nonsense: bool,
     pub(super) pings: u32,
     /// Frames that ask for nothing.
@@ -78,6 +80,7 @@ impl SimH2Conn {
             streams: BTreeMap::new(),
             streams_max: 100,
             goaway: None,
+            has_begun: false,
             nonsense: false,
             pings: 0,
             chatter: 0,
@@ -240,7 +243,10 @@ impl SimH2Conn {
             }
             kind::RST_STREAM => return Ok(Some(SimH2News::Reset(stream, frame::number(&payload)))),
             kind::SETTINGS if flags & 1 != 0 => self.receive_ack()?,
-            kind::SETTINGS => self.receive_settings(&payload, chance),
+            kind::SETTINGS => {
+                self.has_begun = true;
+                self.receive_settings(&payload, chance);
+            }
             kind::PING if flags & 1 != 0 => {
                 if payload != b"12345678" || self.pings == 0 {
                     return Err("a PING that nobody sent was acknowledged".to_owned());

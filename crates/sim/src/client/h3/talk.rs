@@ -7,7 +7,8 @@ use bolide_wire::pseudo::Label;
 use bolide_wire::qpack::{QpackDecoder, Section};
 use quinn_proto::Dir;
 
-use super::conn::{SimH3Conn, SimH3More, SimH3Read};
+use super::conn::{SimH3Conn, SimH3More, SimH3Read, SimH3Transport};
+use super::credit::{Credit, Silence};
 use super::frame::{self, code, kind, setting, uni};
 use crate::ask::{SimAnswer, SimAsk, SimUpload};
 use crate::chance::Chance;
@@ -27,8 +28,10 @@ pub(super) struct SimH3Stream {
     pub(super) has_begun: bool,
     /// It left before the handshake was over.
     pub(super) is_early: bool,
-    /// When the answer last moved.
-    pub(super) moved: u64,
+    /// What was read of its own window.
+    credit: Credit,
+    /// Words of room in its own window, and in that of all streams.
+    silences: [Silence; 2],
     /// Frames that are still to be sent, and bytes of the body behind them.
     out: Vec<u8>,
     upload_left: usize,
@@ -77,9 +80,18 @@ pub(super) struct Talk {
     pub(super) has_settings: bool,
     /// What the server has told of a request, in a head of its own, counts nothing.
     pub(super) interims: u64,
+    /// Bytes of the window of each stream.
+    window: u32,
+    /// What was read of the window of all streams.
+    credit: Credit,
 }
 
 impl Talk {
+    pub(super) fn new(transport: SimH3Transport) -> Self {
+        let SimH3Transport { window, window_all, .. } = transport;
+        Self { window, credit: Credit::new(window_all), ..Self::default() }
+    }
+
     /// Opens our streams; false when the server allows none yet.
     pub(super) fn begin(&mut self, conn: &mut SimH3Conn, chance: &mut Chance) -> bool {
         let capacity = if chance.one_in(2) { 4096 } else { chance.below(600) };
@@ -110,7 +122,8 @@ impl Talk {
     /// What is sent early was refused: nothing of it ever was.
     pub(super) fn forget(&mut self) -> BTreeMap<u64, SimH3Stream> {
         let streams = std::mem::take(&mut self.streams);
-        *self = Self::default();
+        let (window, credit) = (self.window, std::mem::take(&mut self.credit));
+        *self = Self { window, credit, ..Self::default() };
         streams
     }
 
@@ -149,7 +162,8 @@ impl Talk {
         }
         let stream = SimH3Stream {
             upload_left: ask.upload.size(),
-            moved: ask.since,
+            credit: Credit::new(self.window),
+            silences: [Silence::new(ask.since); 2],
             ask,
             answer: SimAnswer::default(),
             has_begun: false,
@@ -270,11 +284,16 @@ impl Talk {
                 }
             };
             any |= !bytes.is_empty() || is_over;
+            if self.credit.read(bytes.len()) {
+                self.streams.values_mut().for_each(|stream| stream.silences[1].end(now));
+            }
             if is_ours {
                 if let Some(stream) = self.streams.get_mut(&id) {
                     stream.input.extend_from_slice(&bytes);
                     stream.is_over |= is_over;
-                    stream.moved = now;
+                    if stream.credit.read(bytes.len()) {
+                        stream.silences[0].end(now);
+                    }
                     stream.has_begun |= !bytes.is_empty();
                 }
                 news.extend(self.receive(id)?);
@@ -440,6 +459,11 @@ impl Talk {
 }
 
 impl SimH3Stream {
+    /// Nanoseconds for which the server was told nothing of room, at most.
+    pub(super) fn silence(&self, now: u64) -> u64 {
+        self.silences.iter().map(|silence| silence.longest(now)).max().unwrap_or(0)
+    }
+
     /// Whether all of the request has been sent.
     pub(super) const fn is_sent(&self) -> bool {
         self.has_ended
