@@ -182,19 +182,20 @@ h2load_h3() {
 
 # ---- test ----------------------------------------------------------------
 
-# A Debian 12 as it is installed, with nginx, for the tests of the package; they do not change it.
+# A Debian 12 as it is installed, with systemd and nginx, for the tests of the package; they do not
+# change it.
 bookworm_root() {
-    local root=$TOOLS/bookworm m
-    [ -e "$root/.ready" ] && return
+    local root=$TOOLS/bookworm packages=adduser,curl,dbus,iproute2,logrotate,nginx-light,systemd,systemd-sysv m
+    grep -qsx "$packages" "$root/.ready" && return
     apt_need debootstrap debian-archive-keyring
     m=$(mirror)
     say "making the Debian 12 root"
     sid_as_root rm -rf "$root"
     mkdir -p "$TOOLS"
     sid_as_root unshare --mount --propagation private \
-        debootstrap --variant=minbase --include=adduser,logrotate,nginx-light bookworm "$root" "$m" >"$TOOLS/bookworm.log" ||
+        debootstrap --variant=minbase "--include=$packages" bookworm "$root" "$m" >"$TOOLS/bookworm.log" ||
         die "missing: the Debian 12 root $root" "debootstrap failed (offline?), see $TOOLS/bookworm.log; then run $SELF $WHAT again"
-    sid_as_root touch "$root/.ready"
+    sid_as_root sh -c 'echo "$1" >"$2/.ready"' sh "$packages" "$root"
 }
 
 # h2spec 2.2.1 is the newest release that the Go module proxy has. It has no

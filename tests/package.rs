@@ -45,17 +45,29 @@ fn lintian_finds_neither_errors_nor_warnings() {
     assert!(!done.text().contains("W: ") && !done.text().contains("E: "), "{done}");
 }
 
-#[test]
-fn a_package_lives_on_a_clean_debian_and_leaves_nothing_behind() {
+/// Runs a script of `tests/package` with the Debian 12 root and the package. Root alone may.
+fn on_debian(script: &str, last: &str) {
     if !is_root() {
         return;
     }
     let root = tools_dir().join("bookworm");
     assert!(root.join(".ready").exists(), "missing: {root:?} (run scripts/setup.sh test)");
-    let script = format!("{ROOT}/tests/package/in_clean_root.sh");
+    let script = format!("{ROOT}/tests/package/{script}");
     let deb = package(".deb");
     let done = run("bash", [script.as_ref(), root.as_os_str(), deb.as_os_str()]).succeeded();
-    assert!(done.text().ends_with("behind\n"), "{done}");
+    assert_eq!(done.text().lines().last(), Some(last), "{done}");
+}
+
+#[test]
+fn a_package_lives_on_a_clean_debian_and_leaves_nothing_behind() {
+    let last = "apt purge leaves no process, no file and no account behind";
+    on_debian("in_clean_root.sh", last);
+}
+
+#[test]
+fn systemd_starts_reloads_upgrades_watches_and_activates_the_service() {
+    let last = "apt purge ends the service and takes the unit away";
+    on_debian("below_systemd.sh", last);
 }
 
 #[test]

@@ -15,13 +15,14 @@ fail() { printf 'failed: %s\n' "$@" >&2; exit 1; }
 if [ "${1:-}" != --inside ]; then
     [ "$(id -u)" = 0 ] || fail "this test makes mounts and namespaces: run it as root"
     [ $# = 2 ] || fail "usage: in_clean_root.sh ROOT DEB"
-    exec unshare --mount --net --pid --ipc --uts --fork --kill-child --propagation private \
-        bash "$0" --inside "$@"
+    scratch=$(mktemp -d)
+    trap 'rmdir "$scratch"' EXIT
+    unshare --mount --net --pid --ipc --uts --fork --kill-child --propagation private \
+        bash "$0" --inside "$scratch" "$@"
+    exit
 fi
-lower=$2 deb=$3
-ip=$lower/usr/sbin/ip
+scratch=$2 lower=$3 deb=$4
 
-scratch=$(mktemp -d)
 mount -t tmpfs tmpfs "$scratch"
 mkdir "$scratch"/{upper,work,root}
 root=$scratch/root
@@ -31,7 +32,7 @@ mount --rbind /dev "$root/dev"
 mount -t tmpfs -o mode=755 tmpfs "$root/run"
 mkdir -p "$root/run/lock" "$root/run/user"
 cp "$deb" "$root/run/bolide.deb"
-chroot "$root" "${ip#"$lower"}" link set lo up
+chroot "$root" /usr/sbin/ip link set lo up
 
 inside() {
     chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C \

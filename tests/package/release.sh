@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Owns: the tests of a release's packages: the binary that is given away, by lintian and on a clean
-# Debian 12.
+# Owns: the tests of a release's packages: the binary that is given away, by lintian, on a clean
+# Debian 12, and below its systemd.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=tests/package
@@ -12,3 +12,4 @@ scripts/package.sh deb dist
 lintian --allow-root --fail-on error,warning target/packages/*.deb
 (cd target/packages && sha256sum --check --strict SHA256SUMS)
 $here/in_clean_root.sh "$tools/bookworm" target/packages/*.deb
+$here/below_systemd.sh "$tools/bookworm" target/packages/*.deb
