@@ -595,6 +595,9 @@ pub(crate) struct Answer {
     pub(crate) object: Option<std::sync::Arc<bolide_cache::Object>>,
     /// The address of a redirect; empty if there is none.
     pub(crate) location: Vec<u8>,
+    /// Without an address a redirect has no `Location`, not an empty one: it is the last word of
+    /// `try_files`.
+    pub(crate) is_without_location: bool,
     /// `WWW-Authenticate`; empty if there is none.
     pub(crate) challenge: Vec<u8>,
     /// For whatever is written on the way to it.
@@ -636,6 +639,7 @@ impl Answer {
     #[inline]
     pub(crate) fn forget_draft(&mut self) {
         self.location.clear();
+        self.is_without_location = false;
         self.challenge.clear();
         self.unsatisfied = None;
         self.waited_for_form = false;

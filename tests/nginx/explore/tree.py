@@ -53,14 +53,17 @@ def size(nodes: Sequence[Node]) -> int:
 def _without(
     nodes: Sequence[Node], gone: Container[int], hoist: int | None, numbers: Iterator[int]
 ) -> list[Node]:
-    """The nodes without those numbered in `gone`; of one numbered `hoist` its children stay."""
+    """The nodes without those numbered in `gone`; of one numbered `hoist` its children stay.
+
+    A `listen` stays: several servers without one would bind the same port.
+    """
     kept: list[Node] = []
     for node in nodes:
         number = next(numbers)
         inner = None if node.block is None else _without(node.block, gone, hoist, numbers)
         if number == hoist:
             kept += inner or []
-        elif number not in gone:
+        elif number not in gone or node.words.startswith("listen "):
             kept.append(Node(node.words, inner))
     return kept
 

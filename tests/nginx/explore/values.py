@@ -17,7 +17,7 @@ LATE_VARIABLES = words("""
     status sent_http_content_type sent_http_location sent_http_x_a sent_http_etag
     sent_http_last_modified sent_http_cache_control upstream_status upstream_http_x_origin
     upstream_http_content_type upstream_http_x_r upstream_addr upstream_cookie_s
-    upstream_response_length body_if_whole request_body request_length
+    upstream_bytes_received body_if_whole request_body request_length
     sent_http_connection sent_http_www_authenticate sent_http_allow sent_http_link sent_http_vary
     sent_http_accept_ranges
 """)

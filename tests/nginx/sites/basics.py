@@ -446,7 +446,11 @@ server(
     location /show { return 200 "show $uri|$args"; }
     location /code/ { try_files /none =418; }
     location /code444/ { try_files /none =444; }
-    location /code200/ { try_files /none =200; }
+    location /code200/ { try_files /none =200; } location /code301/ { try_files /none "" =301; }
+    location /code308/ { error_page 404 =301 @bare; try_files /none =308; }
+    location /code307/ { error_page 307 @bare; try_files /none =307; }
+    location /code302/ { error_page 302 =303 ""; try_files /none =302; }
+    location @bare { return 302; }
     location /al/ { alias @DIR@/www/other/; try_files $uri $uri/ /fallback.html; }
     location /al2/ { alias @DIR@/www/other/; try_files x.txt =404; }
     location ~ ^/re/(.+)$ { alias @DIR@/www/$1; try_files "" =404; }
@@ -492,6 +496,10 @@ server(
         "GET /dir2/",
         "GET /dir2/x",
         "GET /dir3/",
+        "GET /code301/x",
+        "GET /code308/x",
+        "GET /code307/x",
+        "GET /code302/x",
         "GET /loop/x",
         "GET /pct/",
         "GET /missing/",

@@ -105,6 +105,7 @@ impl Answer {
             Some(b'@') => request.enter_named(&target, site, ctx),
             _ => {
                 self.location.clear();
+                self.is_without_location = false;
                 self.location.extend_from_slice(&target);
                 let forced = self.forced_status;
                 NextStep::Page(if is_redirect(forced) { forced } else { 302 })
@@ -129,7 +130,7 @@ impl Answer {
         let mut page = site.pages(location.signature).of(status);
         let shown = shown_status(status);
         let target = std::mem::take(&mut self.location);
-        let has_target = is_redirect(shown) || !target.is_empty();
+        let has_target = !target.is_empty() || is_redirect(shown) && !self.is_without_location;
         let mut draft =
             HeadDraft { location: has_target.then_some(&target[..]), ..HeadDraft::default() };
         let html = location.kinds.html();

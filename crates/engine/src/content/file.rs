@@ -143,7 +143,10 @@ fn fall_back(
 ) -> NextStep {
     trace_fallback(request, site);
     match fallback {
-        Fallback::Status(status) => NextStep::Fail(*status),
+        Fallback::Status(status) => {
+            answer.is_without_location = true;
+            NextStep::Fail(*status)
+        }
         Fallback::Named(name) => request.enter_named(name, site, ctx),
         Fallback::Uri(template) => {
             let mut target = std::mem::take(&mut answer.scratch);

@@ -31,6 +31,7 @@ impl Answer {
             ReturnBody::None if returned.status >= 400 => NextStep::Fail(returned.status),
             ReturnBody::None if is_redirect(returned.status) => {
                 self.location.clear();
+                self.is_without_location = false;
                 NextStep::Redirect(returned.status)
             }
             ReturnBody::Text(text) if returned.status >= 400 && text.as_text() == Some(b"") => {
