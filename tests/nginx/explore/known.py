@@ -64,7 +64,8 @@ def settled_errors(lines: Lines) -> Lines:
     kept = [line for line in lines if not any(words in line for words in UNTOLD)]
     for action in ACTIONS:
         kept = [line.replace(action, "") for line in kept]
-    return kept
+    # Lines of the error log: control characters are escaped, nginx writes them as they are.
+    return [re.sub(r"\\x[01][0-9A-F]|\\x7F|[\x00-\x1f\x7f]", "", line) for line in kept]
 
 
 def settled_answers(request: Request, wanted: Lines, found: Lines) -> tuple[Lines, Lines]:

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use bolide_conf::model::location::TryFile;
 use bolide_conf::model::{Fallback, LogLevel, Mapping};
-use bolide_files::{FileKind, Known, OpenFailure, OpenFile, ProbePolicy, Want};
+use bolide_files::{FileKind, Known, OpenFailure, OpenFile, ProbePolicy, SymlinkPolicy, Want};
 use bolide_http::Method;
 use bolide_http::escape::{UriPart, push_uri};
 
@@ -132,6 +132,13 @@ impl FileSearch {
         self.path = path;
         is_below
     }
+}
+
+/// The system call that nginx names where a file cannot be opened: with `disable_symlinks` it opens
+/// a path piece by piece.
+fn open_call(location: &CompiledLocation) -> &'static str {
+    let follows = location.policy.symlinks == SymlinkPolicy::Follow;
+    if follows && location.links_checked_from.is_none() { "open()" } else { "openat()" }
 }
 
 fn fall_back(
@@ -294,7 +301,8 @@ impl FileSearch {
             }
             OpenFailure::NotFound => NextStep::Step(RequestStep::Index(index + 1)),
             OpenFailure::Other(_) => {
-                self.log_failure(request, LogLevel::Crit, "open()", failure, site, ctx);
+                let call = open_call(site.location(request.location));
+                self.log_failure(request, LogLevel::Crit, call, failure, site, ctx);
                 NextStep::Fail(500)
             }
         }
@@ -489,7 +497,7 @@ impl FileSearch {
         let status = failure.status();
         if status != 404 || location.settings.log_not_found {
             let level = if status == 500 { LogLevel::Crit } else { LogLevel::Error };
-            self.log_failure(request, level, "open()", failure, site, ctx);
+            self.log_failure(request, level, open_call(location), failure, site, ctx);
         }
         NextStep::Fail(status)
     }
