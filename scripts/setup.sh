@@ -8,7 +8,8 @@
 #     test   what the tests need: that venv, curl, wrk, nghttp2-client, openssl,
 #            valgrind, chromium, mandoc, zsh, fish, lintian, h2spec, h2load and curl that speak HTTP/3,
 #            a Debian 12 root to install packages in,
-#            nginx to be compared with, php-fpm, lsphp, MariaDB and WordPress
+#            nginx to be compared with, php-fpm, lsphp, MariaDB and WordPress,
+#            Prometheus, which reads the metrics
 #     peers  the servers that `make bench` and `make lab` compare with: nginx,
 #            caddy, h2o, haproxy, vinyl with hitch
 #
@@ -274,9 +275,11 @@ setup_test() {
     setup_lab
     h2spec
     h2load_h3
-    sid_need curl nginx php-litespeed php-mysql
+    sid_need curl nginx php-litespeed php-mysql prometheus
     wrap curl-h3 /usr/bin/curl
     wrap nginx-sid /usr/sbin/nginx
+    wrap prometheus /usr/bin/prometheus
+    wrap promtool /usr/bin/promtool
     lsphp
 }
 

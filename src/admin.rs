@@ -8,6 +8,7 @@ pub(crate) mod client;
 mod explain;
 pub(crate) mod line_protocol;
 mod list;
+pub(crate) mod metrics;
 mod purge;
 mod stats;
 pub(crate) mod status;
@@ -119,6 +120,7 @@ impl AdminDesk {
             "cache-stats" => stats::tell(self, words),
             "cache-purge" => purge::tell(self, words),
             status::COMMAND => status::tell(self, words),
+            metrics::COMMAND => metrics::tell(self, words),
             other => Err(format!("the server does not know \"{other}\"; is it an older one?")),
         }
     }

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use bolide_conf::model::{AccessTarget, Config, LogTargetConf, Workers};
 use bolide_engine::Site;
+use bolide_engine::metrics::SharedFigures;
 use bolide_upstream::UpstreamGroups;
 use bolide_worker::{Generation, GenerationSockets, Handout, ListenSettings, OpenLogs};
 
@@ -25,6 +26,8 @@ pub(crate) struct SharedParts {
     pub(crate) store: OnceLock<Arc<bolide_cache::Store>>,
     /// Where requests are counted.
     pub(crate) zones: bolide_engine::Zones,
+    /// What `metrics` tells of the process.
+    pub(crate) figures: SharedFigures,
 }
 
 /// The state that outlives generations, made for the first.
@@ -42,6 +45,7 @@ pub(crate) fn shared(open: &mut OpenSocket, config: &Config) -> Result<SharedPar
         quic_keys,
         store: OnceLock::new(),
         zones: bolide_engine::Zones::default(),
+        figures: SharedFigures::default(),
     })
 }
 
@@ -78,7 +82,8 @@ pub(crate) fn draft(
         .map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())?
         .on_host(&bolide_io::process::hostname().to_ascii_lowercase());
     let site = with_store(site, shared).with_zones(&shared.zones).map_err(|text| vec![text])?;
-    let site = Arc::new(site.with_geo_databases(shared.geo.load(config)?));
+    let site = site.with_geo_databases(shared.geo.load(config)?).with_figures(&shared.figures);
+    let site = Arc::new(site);
     let mut warnings = Vec::new();
     let mut listens = Vec::new();
     let mut reader = tls_setup::CertificateReader::default();

@@ -1,6 +1,7 @@
 //! The control thread: signals, reloads, upgrades, the end.
 
 mod crew;
+mod figures;
 mod watch;
 
 use std::process::Child;
@@ -15,7 +16,6 @@ use bolide_worker::Mail;
 
 use crate::account::{self, PurgeAccount, make_temp_dirs};
 use crate::admin::Office;
-use crate::admin::status::{COMMAND, Scene};
 use crate::assemble::{self, SharedParts};
 use crate::control_log::ControlLog;
 use crate::disk_writer_thread::{self, DiskWriterThread};
@@ -29,6 +29,7 @@ use crate::sockets::{OpenSocket, SocketNames};
 use crate::tls_setup::CertificateEnds;
 use crate::{start, upgrade};
 use crew::{Crew, Orders};
+use figures::ReloadResult;
 
 /// How often the control thread wakes from waiting for signals.
 const TICK: Duration = Duration::from_millis(500);
@@ -83,6 +84,8 @@ pub(crate) struct ControlThread<'a> {
     disk_writer: DiskWriterThread,
     /// Configurations no longer in force.
     retired: Retired,
+    /// When the figures of the process were told last.
+    figures_told: bolide_base::Instant,
     manager: ServiceManager,
 }
 
@@ -132,6 +135,7 @@ impl<'a> ControlThread<'a> {
             signals,
             disk_writer: DiskWriterThread::new()?,
             retired: Retired::default(),
+            figures_told: bolide_base::Instant::default(),
             manager: parts.manager,
         })
     }
@@ -143,6 +147,7 @@ impl<'a> ControlThread<'a> {
     /// No thread can be started.
     pub(crate) fn begin(&mut self, plan: php::PoolPlan) -> Result<(), Vec<String>> {
         self.commit(plan, &Weak::new());
+        self.begin_figures();
         // With our rights, which workers give up.
         let _ = bolide_io::file::standard_error();
         self.man(assemble::worker_count(&self.config))?;
@@ -202,19 +207,10 @@ impl<'a> ControlThread<'a> {
         }
         self.pools.tick(heir, &mut desk);
         for (client, words) in self.pools.take_orders() {
-            let scene = (words.command == COMMAND).then(|| self.scene());
+            let scene = self.scene_for(&words);
             self.office.handle(client, words, &self.generation, self.account.as_ref(), scene);
         }
         self.signals.take()
-    }
-
-    /// The server's state for `bolide status`.
-    fn scene(&self) -> Scene {
-        Scene {
-            generation: self.generation.number,
-            crews: std::iter::once(&self.crew).chain(&self.leaving).map(Crew::members).collect(),
-            pools: self.pools.reports(),
-        }
     }
 
     /// Handles signals until the workers have ended.
@@ -264,6 +260,7 @@ impl<'a> ControlThread<'a> {
             self.log.write(LogLevel::Warn, &text);
         }
         let now = time.mono;
+        self.tell_figures(time);
         self.crew.look_after(now, &self.log);
         for crew in &mut self.leaving {
             crew.look_after(now, &self.log);
@@ -284,6 +281,7 @@ impl<'a> ControlThread<'a> {
     fn watch_workers(&mut self, now: bolide_base::Instant) {
         let crews = self.leaving.iter_mut().chain([&mut self.crew]);
         let standing: Vec<_> = crews.flat_map(|crew| crew.look_at_pulses(now)).collect();
+        self.shared.figures.process().stalls += standing.len() as u64;
         for (id, doing) in &standing {
             let (seconds, doing) = (bolide_base::limits::STAND_MS / 1000, doing.text());
             let text = format!("worker process {id} stands still for {seconds}s while {doing}");
@@ -394,6 +392,7 @@ impl<'a> ControlThread<'a> {
         self.manager.reloading(bolide_io::process::now().mono);
         match self.try_reload() {
             Ok(warnings) => {
+                self.count_reload(ReloadResult::Good);
                 for text in warnings {
                     self.log.write(LogLevel::Warn, &text);
                 }
@@ -401,6 +400,7 @@ impl<'a> ControlThread<'a> {
                 self.manager.ready("Serving");
             }
             Err(texts) => {
+                self.count_reload(ReloadResult::Refused);
                 let why = texts.first().map_or("an address is in use", String::as_str);
                 self.manager.ready(&format!("Serving; the last reload was refused: {why}"));
                 for text in texts {

@@ -29,7 +29,7 @@ use bolide_io::epoll::Epoll;
 use crate::admin::line_protocol::{LINE_MAX, Words};
 use crate::control_log::ControlLog;
 use pool::{Pool, PoolCtx, PoolSocket};
-pub(crate) use report::PoolReport;
+pub(crate) use report::{PoolReport, PoolState};
 use runtime::Runtime;
 use settle::Settled;
 pub(crate) use settle::dangers;

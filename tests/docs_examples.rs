@@ -18,7 +18,8 @@ fn examples(document: &str) -> Vec<String> {
 }
 
 /// The pages with examples of nginx's language, and how many each has: all are tested here.
-const PAGES: [(&str, usize); 6] = [
+const PAGES: [(&str, usize); 7] = [
+    ("metrics.md", 1),
     ("moving-from/apache.md", 1),
     ("moving-from/litespeed.md", 1),
     ("moving-from/nginx.md", 1),
@@ -100,6 +101,14 @@ fn sites_of_the_documents_serve_pages_and_styles_and_hide_what_is_hidden() {
         let said = page().header("x-litespeed-cache").map(str::to_owned);
         assert_eq!(said.as_deref(), is_cached.then_some("hit"), "{document}");
     }
+}
+
+#[test]
+fn metrics_are_told_as_their_page_says() {
+    let location = examples("metrics.md").remove(0);
+    let server = start(&format!("http {{ server {{ {location} }} }}"));
+    let reply = server.get("/metrics");
+    assert!(reply.status == 200 && reply.text().starts_with("# HELP bolide_"), "{reply:?}");
 }
 
 #[test]

@@ -54,6 +54,7 @@ mod log_targets;
 mod logs;
 mod lscache;
 mod memcached;
+mod metrics;
 mod mirror;
 mod overtime;
 mod pace;

@@ -79,3 +79,6 @@ complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcom
 complete -c bolide -n __fish_use_subcommand -a status -d 'show the resources of the server'
 complete -c bolide -n '__fish_seen_subcommand_from status' -l json -d 'print JSON'
 complete -c bolide -n '__fish_seen_subcommand_from status' -l pid -x -d 'the running server, instead of the one in the pid file'
+complete -c bolide -n __fish_use_subcommand -a metrics -d 'print the figures of the server in the text format of Prometheus'
+complete -c bolide -n '__fish_seen_subcommand_from metrics' -l openmetrics -d 'print OpenMetrics'
+complete -c bolide -n '__fish_seen_subcommand_from metrics' -l pid -x -d 'the running server, instead of the one in the pid file'

@@ -1,10 +1,11 @@
-//! The words of `bolide explain`, `bolide cache` and `bolide status`.
+//! The words of `bolide explain`, `bolide cache`, `bolide status` and `bolide metrics`.
 
 use lexopt::prelude::*;
 
 use super::table::{self, CommandRow, OperandKind, OptionTimes};
 use super::{Globals, text};
 use crate::admin::line_protocol::Words;
+use crate::admin::metrics::COMMAND as METRICS_COMMAND;
 use crate::admin::status::COMMAND;
 use crate::admin::warm::Warm;
 use crate::invocation::{Admin, CliCommand};
@@ -38,6 +39,17 @@ pub(super) fn status(
     globals: &mut Globals,
 ) -> Result<CliCommand, String> {
     Ok(match read(COMMAND, &table::STATUS, parser, globals)? {
+        Read::Words(words, pid) => CliCommand::Admin(Admin::Ask { words, pid }),
+        Read::Help => CliCommand::AdminHelp,
+    })
+}
+
+/// Reads the rest of `bolide metrics`.
+pub(super) fn metrics(
+    parser: &mut lexopt::Parser,
+    globals: &mut Globals,
+) -> Result<CliCommand, String> {
+    Ok(match read(METRICS_COMMAND, &table::METRICS, parser, globals)? {
         Read::Words(words, pid) => CliCommand::Admin(Admin::Ask { words, pid }),
         Read::Help => CliCommand::AdminHelp,
     })

@@ -17,7 +17,9 @@ pub(crate) fn help() -> String {
     for row in COMMANDS {
         usage(&mut text, "       ", row);
     }
-    for words in ["explain URL | --request ID", "cache list | stats | purge | warm", "status"] {
+    for words in
+        ["explain URL | --request ID", "cache list | stats | purge | warm", "status", "metrics"]
+    {
         let _ = writeln!(text, "       bolide {words}");
     }
     text.push_str("\nOptions:\n");

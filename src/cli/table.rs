@@ -157,7 +157,8 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
 ];
 
 /// The commands for a running server.
-pub(crate) static ADMIN_COMMANDS: &[CommandRow] = &[EXPLAIN, LIST, STATS, PURGE, WARM, STATUS];
+pub(crate) static ADMIN_COMMANDS: &[CommandRow] =
+    &[EXPLAIN, LIST, STATS, PURGE, WARM, STATUS, METRICS];
 
 pub(super) const EXPLAIN: CommandRow = CommandRow {
     name: "explain",
@@ -248,4 +249,11 @@ pub(super) const STATUS: CommandRow = CommandRow {
     options: &[JSON, PID],
     doc: "show the resources of the server: connections, requests, deadlines and slots of each \
           worker, descriptors, memory, the cache, PHP",
+};
+pub(super) const METRICS: CommandRow = CommandRow {
+    name: "metrics",
+    usage: "[--openmetrics]",
+    operand: OperandKind::None,
+    options: &[flag("--openmetrics", "print OpenMetrics"), PID],
+    doc: "print the figures of the server in the text format of Prometheus",
 };

@@ -35,6 +35,11 @@ impl CertificateEnds {
         self.all.push(CertificateEnd { name, place, seconds, date });
     }
 
+    /// The files of all certificates with their ends, in seconds since 1970.
+    pub(crate) fn files(&self) -> Vec<(String, i64)> {
+        self.all.iter().map(|one| (one.name.clone(), one.seconds)).collect()
+    }
+
     /// What is to be said now.
     pub(crate) fn warnings(&mut self, now: Now) -> Vec<String> {
         self.told = now.unix_seconds();

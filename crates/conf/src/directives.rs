@@ -42,6 +42,7 @@ mod log;
 mod main;
 mod map;
 mod memcached;
+mod metrics;
 mod modules;
 mod more_headers;
 mod mp4;
@@ -122,6 +123,7 @@ families![
     more_headers::TABLE,
     user_id::TABLE,
     log::TABLE,
+    metrics::TABLE,
     charset::TABLE,
     autoindex::TABLE,
     gzip::TABLE,

@@ -13,6 +13,7 @@ pub(crate) mod file;
 mod flv;
 pub(crate) mod listing;
 pub(crate) mod memcached;
+mod metrics;
 mod mp4;
 pub(crate) mod params;
 pub(crate) mod parts;

@@ -29,6 +29,7 @@ mod limit;
 mod log;
 mod log_lines;
 mod media_types;
+pub mod metrics;
 mod names;
 mod pages;
 mod password;
@@ -48,7 +49,7 @@ pub use caching::shortcut::{OpenShortcut, Shortcut};
 pub use caching::{Recalled, StoreIntent};
 pub use content::parts::PartHead;
 pub use content::store::{StoreOrder, stored_time};
-pub use counters::{RequestTallies, Tally, TallyCount};
+pub use counters::{ConnProtocol, RequestTallies, Tally, TallyCount, WorkerCount};
 pub use ctx::{
     Around, Behind, ClientAddress, ConnInfo, ProxyFacts, RequestRefusal, SiteRef, SpoolPlace,
     StepCtx, StepEffect, TlsFacts, Wake,

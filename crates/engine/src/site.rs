@@ -13,6 +13,8 @@ use crate::content::params::ParamPlan;
 use crate::derived::Derived;
 use crate::limit::{Zone, Zones};
 use crate::media_types::MediaTypes;
+use crate::metrics::process::SharedFigures;
+use crate::metrics::rows::MetricRow;
 use crate::names::ServerNames;
 use crate::pages::{ErrorPages, Signature};
 use crate::phase::rewrite::Op;
@@ -20,8 +22,11 @@ use crate::route::{LocationIndex, Precontent, RouteLevel};
 
 mod compile;
 mod databases;
+mod figures;
+mod passed_fields;
 mod shared;
 
+pub(crate) use figures::location_label;
 pub use shared::SiteRef;
 
 /// A compiled configuration: immutable, one per generation, shared by all workers.
@@ -49,6 +54,8 @@ pub struct Site {
     limit_zones: Vec<Arc<Zone>>,
     /// Databases of addresses, in the order of the configuration.
     geo_databases: Vec<Arc<LiveGeoDatabase>>,
+    /// What all configurations of the process share of its figures.
+    figures: SharedFigures,
     serial: u64,
 }
 
@@ -132,6 +139,10 @@ pub(crate) struct CompiledLocation {
     pub(crate) try_files: Option<Arc<model::TryFiles>>,
     /// Whether a log takes lines of level `debug`.
     pub(crate) debugs: bool,
+    /// Where its requests are counted, if they are.
+    pub(crate) row: Option<MetricRow>,
+    /// Whether the end of a request is told in a debug line, or counted.
+    pub(crate) notes_end: bool,
     /// What comes between the checks of access and content.
     pub(crate) precontent: Precontent,
     /// What `Server` says.
@@ -185,6 +196,8 @@ pub(crate) enum Builtin {
     EmptyGif,
     /// `flv`
     Flv,
+    /// `metrics`
+    Metrics,
     /// `mp4`
     Mp4,
     /// `stub_status`
@@ -215,48 +228,6 @@ struct Hidden {
     names: Vec<bolide_http::Name>,
     /// All of them, in lower case.
     texts: Vec<Box<[u8]>>,
-}
-
-impl CompiledLocation {
-    /// Whether an error page answers for an upstream server's `status` (`*_intercept_errors`).
-    pub(crate) fn intercepts(&self, status: u16) -> bool {
-        let settings = &self.settings;
-        settings.origin.intercept_errors
-            && status >= 300
-            && settings.error_pages.iter().any(|page| page.status == status)
-    }
-
-    /// Whether clients do not see the origin's field `name`.
-    pub(crate) fn hides(&self, name: bolide_http::Name) -> bool {
-        self.pass.as_ref().is_some_and(|pass| pass.hidden.names.contains(&name))
-    }
-
-    /// Whether an answer of the origin with these fields gets `name`, which is `Server` or `Date`,
-    /// from us. As in nginx, an HTTP origin may have it leave without, where the field may pass.
-    pub(crate) fn adds(&self, name: bolide_http::Name, fields: &bolide_http::FieldMap) -> bool {
-        let is_proxied = self.pass.as_ref().is_some_and(|pass| pass.proxied.is_some());
-        self.hides(name) || !is_proxied && fields.get(name).is_none()
-    }
-
-    /// Whether an answer of an origin is dated anew, as nginx does; not where it may come out of a
-    /// store that says how old it is (RFC 9110 §6.6.1).
-    pub(crate) fn dates(&self, fields: &bolide_http::FieldMap) -> bool {
-        !(self.keeps_dates() && fields.get(bolide_http::Name::Date).is_some())
-            && self.adds(bolide_http::Name::Date, fields)
-    }
-
-    /// Whether the date of an answer is passed on though proxies usually hide it.
-    pub(crate) fn keeps_dates(&self) -> bool {
-        self.caching.as_ref().is_some_and(Caching::tells_age)
-    }
-
-    /// Whether clients do not see the origin's field `text`, which is none of the known ones.
-    pub(crate) fn hides_text(&self, text: &[u8]) -> bool {
-        let is_hidden = |pass: &Arc<UpstreamPass>| {
-            pass.hidden.texts.iter().any(|hidden| hidden.eq_ignore_ascii_case(text))
-        };
-        self.pass.as_ref().is_some_and(is_hidden)
-    }
 }
 
 /// One `add_header` or `add_trailer`, its name parsed.

@@ -130,6 +130,43 @@ pub fn resident_bytes() -> Option<u64> {
     Some(kibibytes * 1024)
 }
 
+/// What the kernel says of the time and the memory of this process.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ProcessUsage {
+    /// Time of all cores, in seconds.
+    pub cpu_seconds: f64,
+    /// When it started, in seconds since 1970.
+    pub started: f64,
+    /// Bytes of address space.
+    pub virtual_bytes: u64,
+}
+
+/// Units of a second in which Linux tells times in `/proc`, whatever its own clock is.
+const USER_HZ: f64 = 100.0;
+
+/// What the kernel says of this process; `None` if the reading fails.
+#[must_use]
+pub fn usage() -> Option<ProcessUsage> {
+    let own = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let system = std::fs::read_to_string("/proc/stat").ok()?;
+    parse_usage(&own, &system)
+}
+
+fn parse_usage(own: &str, system: &str) -> Option<ProcessUsage> {
+    // The name of the program comes second, in parentheses, and may have any byte in it.
+    let (_, behind) = own.rsplit_once(')')?;
+    let fields: Vec<&str> = behind.split_ascii_whitespace().collect();
+    // The field that proc(5) calls the third comes first here.
+    let field = |number: usize| fields.get(number - 3)?.parse::<u64>().ok();
+    let booted = system.lines().find_map(|line| line.strip_prefix("btime "))?;
+    let booted: u64 = booted.trim().parse().ok()?;
+    Some(ProcessUsage {
+        cpu_seconds: (field(14)? + field(15)?) as f64 / USER_HZ,
+        started: booted as f64 + field(22)? as f64 / USER_HZ,
+        virtual_bytes: field(23)?,
+    })
+}
+
 /// The kernel's name and version.
 #[must_use]
 pub fn kernel() -> (String, String) {
@@ -222,4 +259,18 @@ pub fn is_running(pid: u32) -> bool {
     // The name that precedes the state may contain anything, parentheses included.
     let state = stat.rsplit(|&byte| byte == b')').next().and_then(|rest| rest.get(1));
     !matches!(state, None | Some(b'Z' | b'X'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ProcessUsage, parse_usage};
+
+    #[test]
+    fn usage_is_read_behind_a_name_with_any_bytes() {
+        let own = "7 (a) 9 (b)) S 1 7 7 0 -1 4 1 2 3 4 250 50 0 0 20 0 3 0 1000 8192 99 1 2 3";
+        let expected = ProcessUsage { cpu_seconds: 3.0, started: 110.0, virtual_bytes: 8192 };
+        assert_eq!(parse_usage(own, "cpu 1 2\nbtime 100\nprocesses 3\n"), Some(expected));
+        assert_eq!(parse_usage("", "btime 100\n"), None);
+        assert_eq!(parse_usage(own, ""), None);
+    }
 }

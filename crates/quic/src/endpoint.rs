@@ -23,8 +23,8 @@ use crate::clock::CivilTime;
 use crate::settings::{self, GsoCutting, PathMtu};
 use crate::token;
 use crate::{
-    QuicClock, QuicConnection, QuicEvent, QuicOutgoing, QuicSettings, Retry, SettingsError,
-    SharedKeys,
+    QuicClock, QuicConnection, QuicEvent, QuicOutgoing, QuicSettings, QuicStats, Retry,
+    SettingsError, SharedKeys,
 };
 
 /// Identifies a connection of an endpoint. It becomes stale with [`QuicEvent::Gone`].
@@ -73,6 +73,7 @@ pub struct Endpoint {
     arena: BytesMut,
     server: Server,
     handshaking: u32,
+    ended: EndedStats,
 }
 
 /// The configuration of new connections.
@@ -122,6 +123,34 @@ fn is_retry(datagram: &[u8]) -> bool {
         && datagram.get(1..5) == Some(&VERSION_1)
 }
 
+/// The figures of connections that have ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EndedStats {
+    /// How many there were whose handshake was complete.
+    pub connections: u64,
+    /// UDP datagrams that they had sent.
+    pub datagrams_sent: u64,
+    /// Their packets that were declared lost.
+    pub packets_lost: u64,
+    /// Their last smoothed round trips together.
+    pub round_trips: Duration,
+}
+
+impl EndedStats {
+    const NONE: Self =
+        Self { connections: 0, datagrams_sent: 0, packets_lost: 0, round_trips: Duration::ZERO };
+
+    fn add(&mut self, stats: &QuicStats, was_handshaking: bool) {
+        self.datagrams_sent += stats.datagrams_sent;
+        self.packets_lost += stats.packets_lost;
+        // Before that a round trip is a guess.
+        if !was_handshaking {
+            self.connections += 1;
+            self.round_trips += stats.rtt;
+        }
+    }
+}
+
 impl Endpoint {
     /// Creates the endpoint of worker number `worker`. `tls` is `tls::Acceptor::quic()`.
     ///
@@ -156,6 +185,7 @@ impl Endpoint {
             arena: BytesMut::new(),
             server,
             handshaking: 0,
+            ended: EndedStats::NONE,
         })
     }
 
@@ -368,10 +398,17 @@ impl Endpoint {
         if was_handshaking && !is_handshaking {
             self.handshaking -= 1;
         }
-        if event == Some(QuicEvent::Gone) {
-            self.conns.remove(id);
+        if event == Some(QuicEvent::Gone)
+            && let Some(conn) = self.conns.remove(id)
+        {
+            self.ended.add(&conn.stats(), was_handshaking);
         }
         event
+    }
+
+    /// The figures of connections that have ended since the last call.
+    pub const fn take_ended(&mut self) -> EndedStats {
+        std::mem::replace(&mut self.ended, EndedStats::NONE)
     }
 
     /// The ids of all connections; for a graceful shutdown.

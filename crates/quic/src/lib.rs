@@ -19,7 +19,7 @@ mod token;
 pub use cid::{CID_LEN, WorkerNumbers, bpf_program, owner};
 pub use clock::QuicClock;
 pub use conn::{Gone, Handshake, Lost, QuicConnection, QuicEvent, QuicStats, ReadEnd, Transferred};
-pub use endpoint::{ConnId, Endpoint, QuicArrival, Rest};
+pub use endpoint::{ConnId, EndedStats, Endpoint, QuicArrival, Rest};
 pub use keys::SharedKeys;
 pub use outgoing::{QuicOutgoing, Train};
 pub use settings::{GsoCutting, PathMtu, QuicSettings, Retry, SettingsError};

@@ -327,12 +327,15 @@ impl Group {
         self.primary..self.peers.len()
     }
 
+    /// Whether `peer`, one of its servers, may be chosen now.
+    #[must_use]
+    pub fn is_up(&self, peer: &UpstreamPeer, now: Instant) -> bool {
+        !peer.down && (self.is_single() || !peer.health.is_resting(peer.rule, now))
+    }
+
     /// Whether a server is available now for a request that has tried none yet.
     pub(crate) fn has_place(&self, now: Instant) -> bool {
-        self.peers.iter().any(|peer| {
-            let rests = peer.health.is_resting(peer.rule, now) && !self.is_single();
-            !peer.down && !peer.is_busy() && !rests
-        })
+        self.peers.iter().any(|peer| self.is_up(peer, now) && !peer.is_busy())
     }
 
     /// How often one request may try: once per server that is not `down`.

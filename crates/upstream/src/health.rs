@@ -27,6 +27,9 @@ pub struct Health {
     accessed: AtomicU64,
     /// When it failed last or was chosen as a probe.
     checked: AtomicU64,
+    /// Requests and failures since the start.
+    requests: AtomicU64,
+    failures: AtomicU64,
 }
 
 impl Health {
@@ -40,6 +43,18 @@ impl Health {
     #[must_use]
     pub fn fails(&self) -> u32 {
         self.fails.load(Ordering::SeqCst)
+    }
+
+    /// Requests that it was given since the start.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// Its failures since the start.
+    #[must_use]
+    pub fn failures(&self) -> u64 {
+        self.failures.load(Ordering::Relaxed)
     }
 
     /// Whether it is unavailable now.
@@ -65,6 +80,7 @@ impl Health {
 
     /// Records a failure; true when it is unavailable from now on.
     pub(crate) fn note_failure(&self, rule: HealthRule, now: Instant) -> bool {
+        self.failures.fetch_add(1, Ordering::Relaxed);
         let fails = self.fails.fetch_add(1, Ordering::SeqCst).saturating_add(1);
         self.accessed.store(now.as_nanos(), Ordering::SeqCst);
         self.checked.store(now.as_nanos(), Ordering::SeqCst);
@@ -97,7 +113,10 @@ impl Lease {
     pub(crate) fn take(health: &Arc<Health>, max_conns: u32) -> Option<Self> {
         let one_more = |conns: u32| (max_conns == 0 || conns < max_conns).then(|| conns + 1);
         let taken = health.conns.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_more);
-        taken.is_ok().then(|| Self(Arc::clone(health)))
+        taken.is_ok().then(|| {
+            health.requests.fetch_add(1, Ordering::Relaxed);
+            Self(Arc::clone(health))
+        })
     }
 
     /// The counters of its server.

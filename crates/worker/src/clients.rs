@@ -275,8 +275,8 @@ impl Clients {
             Owner::Tcp(conn) => {
                 if let Some(conn) = self.tcp.conns.get_mut(conn) {
                     conn.exchanges += 1;
-                    if let Some(count) = conn.counted.take() {
-                        env.tally.remove(count);
+                    if let Some((count, of)) = conn.counted.take() {
+                        env.tally.remove(count, of);
                     }
                     debug_assert!(conn.framing.is_some(), "a request comes from a framing");
                     if let Some(framing) = &mut conn.framing {

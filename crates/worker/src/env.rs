@@ -108,7 +108,7 @@ impl<I: Io> WorkerEnv<I> {
             endings: Vec::new(),
             prng: Prng::new(seed),
             serial: u64::from(number) << 48,
-            tally: tallies.of(number),
+            tally: tallies.own().clone(),
             tallies,
             scratch: Scratch::default(),
         }

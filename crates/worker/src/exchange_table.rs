@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use bolide_base::{Instant, Slab, SlabKey};
-use bolide_engine::{Exchange, StepEffect};
+use bolide_engine::{ConnProtocol, Exchange, StepEffect};
 use bolide_wire::{StreamId, StreamOwner};
 
 use crate::fetches::LiveFetch;
@@ -39,6 +39,8 @@ pub(crate) struct ActiveExchange {
     pub(crate) exchange: Box<Exchange>,
     pub(crate) owner: Owner,
     pub(crate) stream: StreamId,
+    /// What its client speaks, for those that are counted.
+    pub(crate) spoken: ConnProtocol,
     /// The pace of its answer, if that is limited.
     pub(crate) pace: Option<AnswerPace>,
     /// The request to an origin that is under way for it.
@@ -70,6 +72,7 @@ impl ActiveExchange {
             exchange,
             owner,
             stream,
+            spoken: ConnProtocol::Unknown,
             pace: None,
             fetch: None,
             fill: None,

@@ -1,7 +1,7 @@
 //! From framing events to exchanges and back.
 
 use bolide_base::{Bound, SlabKey};
-use bolide_engine::{StepCtx, TallyCount, Wake};
+use bolide_engine::{ConnProtocol, StepCtx, TallyCount, Wake};
 use bolide_http::{RequestBody, RequestHead};
 use bolide_io::{Io, Reset};
 use bolide_wire::{StreamId, StreamOwner, WireEvent};
@@ -159,9 +159,11 @@ impl<I: Io> Requests<I> {
     fn begin(&mut self, owner: Owner, stream: StreamId, head: Box<RequestHead>, wake: Wake) {
         let Some(site) = self.clients.current_site(owner, &self.env) else { return };
         let has_body = head.body != RequestBody::None;
+        let spoken = ConnProtocol::of(head.version);
         let mut exchange = self.exchanges.take_spare();
         exchange.start(head, site);
         let mut live = ActiveExchange::new(exchange, owner, stream, self.env.now.mono);
+        live.spoken = spoken;
         if has_body {
             live.upload = UploadState::Coming { since: self.env.now.mono, owed: 0 };
         }
@@ -173,8 +175,8 @@ impl<I: Io> Requests<I> {
             }
         };
         self.clients.bind(owner, stream, key.to_bits(), &self.env);
-        self.env.tally.add(TallyCount::Requests);
-        self.env.tally.add(TallyCount::Writing);
+        self.env.tally.add(TallyCount::Requests, spoken);
+        self.env.tally.add(TallyCount::Writing, spoken);
         if has_body && matches!(wake, Wake::Start) {
             return self.env.scratch.early.push((key, wake));
         }
@@ -261,7 +263,7 @@ impl<I: Io> Requests<I> {
             self.origins.abandon_fetch(fetch, &mut self.env, &mut self.exchanges);
         }
         if !matches!(live.owner, Owner::Parent(_)) {
-            self.env.tally.remove(TallyCount::Writing);
+            self.env.tally.remove(TallyCount::Writing, live.spoken);
         }
         match live.owner {
             Owner::Tcp(_) | Owner::Quic(_) => self.clients.note_retired(live.owner),

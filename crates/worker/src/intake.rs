@@ -3,7 +3,7 @@
 use bolide_base::limits::ACCEPTS_PER_TURN;
 use bolide_base::{Bound, SlabKey};
 use bolide_conf::model::LogLevel;
-use bolide_engine::TallyCount;
+use bolide_engine::{ConnProtocol, TallyCount};
 use bolide_io::{Accepted, Io, ReceivedBytes, Reset, SocketPeers};
 
 use crate::accepting::is_dearth;
@@ -23,7 +23,7 @@ impl<I: Io> Worker<I> {
         for _ in 0..ACCEPTS_PER_TURN {
             match self.requests.env.io.accept(fd) {
                 Accepted::Client(client) => {
-                    self.requests.env.tally.add(TallyCount::Accepted);
+                    self.requests.env.tally.add(TallyCount::Accepted, ConnProtocol::Unknown);
                     self.admit(listen, &client);
                 }
                 Accepted::QueueEmpty => return,

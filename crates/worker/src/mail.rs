@@ -124,7 +124,8 @@ impl Inbox {
 
 impl Post {
     /// What the worker counts.
-    pub(crate) fn tally(&self) -> Arc<Tally> {
+    #[must_use]
+    pub fn tally(&self) -> Arc<Tally> {
         self.0.tally.clone()
     }
 

@@ -8,7 +8,7 @@
 //! looked at when it no longer is, for nothing else will report it.
 
 use bolide_base::SlabKey;
-use bolide_engine::{Mirrored, Subrequest, TallyCount, Wake};
+use bolide_engine::{ConnProtocol, Mirrored, Subrequest, TallyCount, Wake};
 use bolide_io::Io;
 use bolide_wire::StreamId;
 
@@ -46,13 +46,15 @@ impl<I: Io> Requests<I> {
             return;
         };
         let mut exchange = self.exchanges.take_spare();
+        let spoken = ConnProtocol::of(head.version);
         exchange.start_child(head, site, Subrequest::Mirror(mirrored));
         let owner = Owner::PostAction(behind);
-        let live = ActiveExchange::new(exchange, owner, StreamId(0), self.env.now.mono);
+        let mut live = ActiveExchange::new(exchange, owner, StreamId(0), self.env.now.mono);
+        live.spoken = spoken;
         let Ok(copy) = self.exchanges.live.insert(live) else {
             return self.clients.end_post_action(behind);
         };
-        self.env.tally.add(TallyCount::Writing);
+        self.env.tally.add(TallyCount::Writing, spoken);
         self.step(copy, Wake::Start);
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bolide_base::Instant;
 use bolide_base::deadline_queue::Armed;
-use bolide_engine::{ConnInfo, TlsFacts};
+use bolide_engine::{ConnInfo, Tally, TlsFacts, WorkerCount};
 use bolide_quic::ConnId;
 use bolide_wire::h3::{self, QuicStreams, StreamGone};
 use bytes::Bytes;
@@ -57,10 +57,17 @@ impl QuicConn {
     }
 
     /// Starts the framing, as the handshake is over; false if HTTP/3 is not spoken here.
-    pub(crate) fn start(&mut self, transport: &mut bolide_quic::QuicConnection) -> bool {
+    pub(crate) fn start(
+        &mut self,
+        transport: &mut bolide_quic::QuicConnection,
+        tally: &Tally,
+    ) -> bool {
         debug_assert!(!self.started, "a handshake ends once");
         let settings = &self.generation.listens[self.info.listen];
-        self.info.tls = Some(tls_facts(transport, settings.tls.as_ref()));
+        let facts = tls_facts(transport, settings.tls.as_ref());
+        let count = if facts.reused { WorkerCount::QuicResumed } else { WorkerCount::QuicFull };
+        tally.count(count, 1);
+        self.info.tls = Some(facts);
         self.profile = self.generation.profile(&self.info);
         if !settings.limits(self.profile).http3 {
             return false;

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bolide_base::limits::CONNS_MAX;
 use bolide_base::{Instant, Now, Slab, SlabKey};
 use bolide_conf::model::LogLevel;
-use bolide_engine::{ClientAddress, ConnInfo, Due, TallyCount};
+use bolide_engine::{ClientAddress, ConnInfo, ConnProtocol, Due, TallyCount, WorkerCount};
 use bolide_http::Scheme;
 use bolide_io::listen::Listener;
 use bolide_io::{DatagramOut, Fd, Interest, Io, UdpBatch};
@@ -147,7 +147,10 @@ impl QuicSide {
             for (message, bytes) in scratch.batch.messages() {
                 let from =
                     QuicArrival { remote: message.remote, local: message.local, ecn: message.ecn };
-                for datagram in bytes.chunks(message.stride.max(1)) {
+                let stride = message.stride.max(1);
+                env.tally.count(WorkerCount::DatagramsIn, bytes.len().div_ceil(stride) as u64);
+                env.tally.count(WorkerCount::DatagramBytesIn, bytes.len() as u64);
+                for datagram in bytes.chunks(stride) {
                     let owner = bolide_quic::owner(datagram, &env.generation.quic_keys, workers);
                     if let Some(owner) = owner.filter(|owner| u16::from(*owner) != env.number) {
                         stray(&env.news.posts, owner, udp.at, message, datagram);
@@ -236,8 +239,10 @@ impl QuicSide {
             post_actions: 0,
         };
         let key = self.conns.insert(conn).ok()?;
-        for count in [TallyCount::Accepted, TallyCount::Handled, TallyCount::Active] {
-            env.tally.add(count);
+        for count in
+            [TallyCount::Accepted, TallyCount::Handled, TallyCount::Settled, TallyCount::Active]
+        {
+            env.tally.add(count, ConnProtocol::H3);
         }
         udp.set_key(id, Some(key));
         Some(key)
@@ -322,8 +327,17 @@ impl QuicSide {
                 self.udp[conn.slot].key(conn.id) == Some(key),
                 "a socket knows its connections"
             );
-            env.tally.remove(TallyCount::Active);
-            self.udp[conn.slot].set_key(conn.id, None);
+            env.tally.remove(TallyCount::Active, ConnProtocol::H3);
+            if conn.info.tls.is_none() {
+                env.tally.count(WorkerCount::QuicFailed, 1);
+            }
+            let udp = &mut self.udp[conn.slot];
+            udp.set_key(conn.id, None);
+            let ended = udp.endpoint.take_ended();
+            env.tally.count(WorkerCount::PacketsSent, ended.datagrams_sent);
+            env.tally.count(WorkerCount::PacketsLost, ended.packets_lost);
+            env.tally.count(WorkerCount::RoundTrips, ended.connections);
+            env.tally.count(WorkerCount::RoundTripMicros, ended.round_trips.as_micros() as u64);
         }
     }
 
@@ -483,6 +497,11 @@ impl QuicSide {
         env.write_logs(Due::Only);
         env.note_purges();
         let Some(udp) = self.udp.get_mut(slot) else { return outgoing.clear() };
+        for train in outgoing.trains() {
+            let count = train.bytes.len().div_ceil(train.segment.max(1));
+            env.tally.count(WorkerCount::DatagramsOut, count as u64);
+            env.tally.count(WorkerCount::DatagramBytesOut, train.bytes.len() as u64);
+        }
         let fd = udp.socket.fd();
         match outgoing.trains() {
             few if few.len() <= FEW_TRAINS => send_some::<FEW_TRAINS, I>(&mut env.io, fd, few),

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bolide_base::deadline_queue::Armed;
 use bolide_base::{Instant, Segment};
 use bolide_conf::model::CloseSettings;
-use bolide_engine::{ConnInfo, TallyCount, TlsFacts};
+use bolide_engine::{ConnInfo, ConnProtocol, Tally, TallyCount, TlsFacts, WorkerCount};
 use bolide_io::Fd;
 
 use crate::framing::ConnFraming;
@@ -101,7 +101,9 @@ pub(crate) struct TcpConn {
     pub(crate) outdated: bool,
     pub(crate) waiting: TcpWait,
     /// As what it is counted.
-    pub(crate) counted: Option<TallyCount>,
+    pub(crate) counted: Option<(TallyCount, ConnProtocol)>,
+    /// What it speaks.
+    pub(crate) spoken: ConnProtocol,
     pub(crate) deadline: Instant,
     pub(crate) armed: Armed,
     /// Its streams that wait for the client.
@@ -180,8 +182,8 @@ impl TcpConn {
     }
 
     /// As what a connection that waits so is counted.
-    pub(crate) fn counts_as(&self, waiting: TcpWait) -> Option<TallyCount> {
-        match (waiting, &self.framing) {
+    pub(crate) fn counts_as(&self, waiting: TcpWait) -> Option<(TallyCount, ConnProtocol)> {
+        let count = match (waiting, &self.framing) {
             (TcpWait::Request, _) => Some(TallyCount::Waiting),
             (TcpWait::Head, _) if self.fresh => Some(TallyCount::Waiting),
             (TcpWait::Head, Some(framing)) if framing.is_reading_head() => {
@@ -189,6 +191,35 @@ impl TcpConn {
             }
             (TcpWait::Head, Some(_)) => Some(TallyCount::Waiting),
             _ => None,
+        };
+        Some((count?, self.spoken))
+    }
+
+    /// What it speaks is known from now on.
+    pub(crate) fn settle(&mut self, framing: ConnFraming, tally: &Tally) {
+        debug_assert!(self.framing.is_none(), "a connection speaks one protocol");
+        let spoken = match &framing {
+            ConnFraming::H1(_) => ConnProtocol::H1,
+            ConnFraming::H2(_) => ConnProtocol::H2,
+        };
+        tally.remove(TallyCount::Active, self.spoken);
+        tally.add(TallyCount::Active, spoken);
+        tally.add(TallyCount::Settled, spoken);
+        self.spoken = spoken;
+        self.framing = Some(framing);
+    }
+
+    /// Counts its end, and that of a handshake that it was in.
+    pub(crate) fn count_end(&self, tally: &Tally) {
+        tally.remove(TallyCount::Active, self.spoken);
+        if self.spoken == ConnProtocol::Unknown {
+            tally.add(TallyCount::Settled, ConnProtocol::Unknown);
+        }
+        if let Some((count, of)) = self.counted {
+            tally.remove(count, of);
+        }
+        if self.session.is_some() && self.info.tls.is_none() && !self.fresh {
+            tally.count(WorkerCount::TlsFailed, 1);
         }
     }
 
@@ -257,5 +288,15 @@ pub(crate) fn tls_facts(session: &mut bolide_tls::TlsSession) -> TlsFacts {
         session_id: session.take_session_id(),
         signature: session.signature(),
         client_signature: session.client_signature(),
+    }
+}
+
+/// As what a finished handshake over TCP counts.
+pub(crate) fn handshake_count(facts: &TlsFacts) -> WorkerCount {
+    match (facts.protocol, facts.reused) {
+        ("TLSv1.2", false) => WorkerCount::Tls12Full,
+        ("TLSv1.2", true) => WorkerCount::Tls12Resumed,
+        (_, false) => WorkerCount::Tls13Full,
+        (_, true) => WorkerCount::Tls13Resumed,
     }
 }

@@ -6,7 +6,7 @@ use bolide_base::deadline_queue::Armed;
 use bolide_base::limits::RECEIVE_SIZE;
 use bolide_base::{Segment, SlabKey};
 use bolide_conf::model::LogLevel;
-use bolide_engine::ConnInfo;
+use bolide_engine::{ConnInfo, ConnProtocol, Tally};
 use bolide_http::Scheme;
 use bolide_io::{Io, ReceivedBytes, SocketPeers};
 use bytes::Bytes;
@@ -113,6 +113,7 @@ impl TcpConn {
             outdated: false,
             waiting: TcpWait::Head,
             counted: None,
+            spoken: ConnProtocol::Unknown,
             deadline: env.now.mono,
             armed: Armed::default(),
             lateness: Lateness::default(),
@@ -223,7 +224,7 @@ impl TcpSide {
                 }
                 let has_some = plain.len() > held || held > 0;
                 if was_handshaking && !session.is_handshaking() {
-                    conn.secured();
+                    conn.secured(&env.tally);
                 }
                 Unsealed::Plain { has_some }
             }
@@ -246,7 +247,8 @@ impl TcpSide {
         debug_assert!(!bytes.is_empty(), "a framing is given something");
         let conn = self.conns.get_mut(key)?;
         if conn.framing.is_none() {
-            conn.framing = Some(choose(conn, bytes)?);
+            let framing = choose(conn, bytes)?;
+            conn.settle(framing, &env.tally);
         }
         let held = conn.is_held();
         let framing = conn.framing.as_mut()?;
@@ -331,17 +333,20 @@ impl TcpSide {
 
 impl TcpConn {
     /// The handshake is done: the protocol is known, and which server is called.
-    fn secured(&mut self) {
+    fn secured(&mut self, tally: &Tally) {
         let Some(session) = &mut self.session else { return };
-        self.info.tls = Some(crate::tcp::tls_facts(session));
+        let facts = crate::tcp::tls_facts(session);
+        tally.count(crate::tcp::handshake_count(&facts), 1);
+        self.info.tls = Some(facts);
         self.profile = self.generation.profile(&self.info);
         let limits = self.generation.listens[self.info.listen].limits(self.profile);
         session.limit_records(limits.record_size);
         debug_assert!(self.framing.is_none(), "nothing was read in the clear before");
-        self.framing = Some(match session.alpn() {
+        let framing = match session.alpn() {
             Some(b"h2") => ConnFraming::h2(),
             _ => ConnFraming::h1(),
-        });
+        };
+        self.settle(framing, tally);
     }
 }
 

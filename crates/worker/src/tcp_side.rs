@@ -9,7 +9,7 @@ use std::time::Duration;
 use bolide_base::limits::CONNS_MAX;
 use bolide_base::{Instant, Slab, SlabKey};
 use bolide_conf::model::LogLevel;
-use bolide_engine::TallyCount;
+use bolide_engine::{ConnProtocol, TallyCount};
 use bolide_http::RequestHead;
 use bolide_io::{Interest, Io, Reset};
 use bolide_wire::StreamOwner;
@@ -79,8 +79,8 @@ impl TcpSide {
             env.io.close(fd, Reset::Yes);
             return Err(None);
         };
-        env.tally.add(TallyCount::Handled);
-        env.tally.add(TallyCount::Active);
+        env.tally.add(TallyCount::Handled, ConnProtocol::Unknown);
+        env.tally.add(TallyCount::Active, ConnProtocol::Unknown);
         if !env.io.watch(fd, PollToken::Tcp(key).pack(), Interest::Edge) {
             return Err(Some(key));
         }
@@ -102,8 +102,7 @@ impl TcpSide {
         let is_whole = conn.is_finished() || conn.framing.as_ref().is_none_or(is_whole);
         let is_polite = reset == Reset::No && is_whole;
         let goodbye = if is_polite { conn.goodbye() } else { Vec::new() };
-        env.tally.remove(TallyCount::Active);
-        conn.counted.into_iter().for_each(|count| env.tally.remove(count));
+        conn.count_end(&env.tally);
         env.end(SocketEnd { fd: conn.fd, goodbye, how: EndOfSocket::Closed(reset) });
     }
 
@@ -128,8 +127,8 @@ impl TcpSide {
         let waiting = conn.now_waiting();
         let counts = conn.counts_as(waiting);
         if counts != conn.counted {
-            conn.counted.into_iter().for_each(|count| env.tally.remove(count));
-            counts.into_iter().for_each(|count| env.tally.add(count));
+            conn.counted.into_iter().for_each(|(count, of)| env.tally.remove(count, of));
+            counts.into_iter().for_each(|(count, of)| env.tally.add(count, of));
             conn.counted = counts;
         }
         // A head must be complete within one timeout, however slowly its bytes drip.

@@ -2,6 +2,7 @@
 
 use bolide_base::SlabKey;
 use bolide_base::limits::DEADLINES_PER_TURN;
+use bolide_engine::WorkerCount;
 use bolide_io::{Io, Reset};
 
 use crate::env::WorkerEnv;
@@ -22,6 +23,8 @@ impl<I: Io> Worker<I> {
             let Some((at, word)) = self.requests.env.wheel.expire(now) else { return true };
             let token = PollToken::unpack(word);
             self.does(token.map_or(Doing::OtherDeadline, PollToken::deadline_doing));
+            let late = now.since(at).as_nanos() as u64;
+            self.requests.env.tally.set(WorkerCount::LagNanos, late);
             match token {
                 Some(PollToken::Tcp(key)) => self.expire_tcp(key, at),
                 Some(PollToken::Quic(key)) => self.expire_quic(key, at),

@@ -83,7 +83,7 @@ impl<I: Io> Worker<I> {
         };
         let result = match event {
             QuicEvent::Connected { .. } => {
-                if !conn.start(transport) {
+                if !conn.start(transport, &env.tally) {
                     // The library offers `h3` to every name; RFC 9114 §8.1: the client may retry
                     // over an older version.
                     return self.requests.close_quic_with(key, H3_VERSION_FALLBACK, "");

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bolide_base::SlabKey;
 use bolide_conf::model::LogLevel;
-use bolide_engine::{Logs, RequestTallies};
+use bolide_engine::{Logs, RequestTallies, WorkerCount};
 use bolide_io::{Interest, Io, Readiness};
 
 use crate::background::Background;
@@ -83,7 +83,7 @@ impl<I: Io> Worker<I> {
         let pulse = inbox.pulse();
         let front = generation.site.store().map(|store| store.front(number));
         let secret = *generation.quic_keys.secret();
-        let tallies = RequestTallies::new(posts.iter().map(Post::tally));
+        let tallies = RequestTallies::new(posts.iter().map(Post::tally)).of(number);
         let env = WorkerEnv::new(EnvParts {
             io,
             number,
@@ -150,6 +150,7 @@ impl<I: Io> Worker<I> {
         self.turns += 1;
         self.does(Doing::Beginning);
         self.requests.env.tell_time(now);
+        self.requests.env.tally.set(WorkerCount::Turns, self.turns);
         if self.unrest.note(is_busy && ready.is_empty()) {
             self.requests
                 .env

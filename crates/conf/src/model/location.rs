@@ -115,6 +115,8 @@ pub enum Handler {
     EmptyGif,
     /// `flv`
     Flv,
+    /// `metrics`
+    Metrics,
     /// `mp4`
     Mp4,
     /// `stub_status`

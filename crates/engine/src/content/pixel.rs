@@ -40,6 +40,7 @@ impl Exchange {
             Builtin::Admin => AdminRequest { request, answer, trial }.answer(site, ctx),
             Builtin::EmptyGif => answer.pixel(request, site, ctx),
             Builtin::Flv => self.videos(RequestStep::Flv, site, ctx),
+            Builtin::Metrics => super::metrics::tell(answer, request, site, ctx),
             Builtin::Mp4 => self.videos(RequestStep::Mp4, site, ctx),
             Builtin::StubStatus => answer.stub_status(request, site, ctx),
         }

@@ -6,12 +6,16 @@
 use bolide_upstream::OriginNews;
 
 use super::{Exchange, ExchangeState};
+use crate::caching::CacheTransaction;
 use crate::content::pass::take_more;
+use crate::counters::ConnProtocol;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::debug_lines;
-use crate::explain::ring::note_decision;
+use crate::explain::ring::{count_decision, note_decision};
 use crate::log_lines;
+use crate::metrics::rows::CountedRequest;
 use crate::site::Site;
+use crate::subrequest::RequestRole;
 use crate::vars::VariableScope;
 
 impl Exchange {
@@ -95,8 +99,8 @@ impl Exchange {
         if !self.request.role.is_subrequest() || scope.location().settings.log_subrequest {
             log_lines::access(&scope, ctx, &mut scratch);
         }
-        if scope.location().debugs {
-            debug_lines::ended(&scope, ctx);
+        if scope.location().notes_end {
+            note_end(&scope, &self.cache, ctx);
         }
         self.answer.scratch = scratch;
         if !self.request.notes.get_mut().is_empty() {
@@ -106,5 +110,27 @@ impl Exchange {
         self.request.limited.let_go();
         ctx.effects.push(StepEffect::Finish);
         ExchangeState::Done
+    }
+}
+
+/// Counts a request of a client that is over, and tells a debug log of any request.
+fn note_end(scope: &VariableScope<'_>, cache: &CacheTransaction, ctx: &mut StepCtx<'_>) {
+    let VariableScope { request, answer, .. } = scope;
+    let is_client_s = matches!(request.role, RequestRole::Client | RequestRole::PostAction(_));
+    if let Some(row) = scope.location().row.filter(|_| is_client_s) {
+        let tally = ctx.counters.own();
+        let head = request.head();
+        let counted = CountedRequest {
+            status: answer.logged_status(),
+            protocol: ConnProtocol::of(head.version),
+            micros: ctx.now.mono.since(request.started.mono).as_nanos() as u64 / 1000,
+            bytes_in: u64::from(head.wire_size) + request.body_received,
+            bytes_out: answer.head_sent + answer.body_sent,
+        };
+        tally.rows.count(row, &counted);
+        count_decision(answer, cache, tally);
+    }
+    if scope.location().debugs {
+        debug_lines::ended(scope, ctx);
     }
 }

@@ -7,6 +7,7 @@ use super::why::{self, Why};
 use crate::answer::Answer;
 use crate::caching::CacheTransaction;
 use crate::caching::UpstreamCacheStatus;
+use crate::counters::{DECISION_RESULTS, RequestTallies, Tally};
 use crate::ctx::StepCtx;
 use crate::request::Request;
 
@@ -80,6 +81,30 @@ const fn class(cached: UpstreamCacheStatus, why: Why) -> DecisionClass {
             DecisionClass::Pass
         }
     }
+}
+
+/// What a request counts as, in the order of [`DecisionClass`].
+pub(crate) const DECISION_WORDS: [&str; DECISION_RESULTS] = ["hit", "stale", "miss", "bypass"];
+
+/// Counts what the store did for this request, if it might have done anything.
+#[inline]
+pub(crate) fn count_decision(answer: &Answer, cache: &CacheTransaction, tally: &Tally) {
+    if let (Some(_), Some(_)) = cache.asked() {
+        let (cached, why) = (answer.cached, cache.why);
+        tally.decisions.0[why::number(why)][class(cached, why) as usize].add(1);
+    }
+}
+
+/// What the stores of all workers have decided: what for, why, and how often.
+pub(crate) fn decision_reasons(
+    tallies: &RequestTallies,
+) -> impl Iterator<Item = (&'static str, &'static str, u64)> {
+    why::words().enumerate().flat_map(move |(at, reason)| {
+        DECISION_WORDS.into_iter().enumerate().filter_map(move |(class, result)| {
+            let sum = tallies.each().map(|tally| tally.decisions.0[at][class].read()).sum();
+            (sum > 0).then_some((result, reason, sum))
+        })
+    })
 }
 
 /// Has the worker remember what the store did for this request, if it might have done anything.

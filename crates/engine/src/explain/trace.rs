@@ -16,6 +16,7 @@ use crate::phase::rewrite::{Op, RewriteOutcome};
 use crate::request::Request;
 use crate::route::{LocationIndex, LocationMatch};
 use crate::site::Site;
+use crate::site::location_label;
 
 pub(super) fn show(bytes: &[u8]) -> Cow<'_, str> {
     String::from_utf8_lossy(bytes)
@@ -23,17 +24,11 @@ pub(super) fn show(bytes: &[u8]) -> Cow<'_, str> {
 
 /// How a location is written.
 pub(super) fn name_of(location: &LocationConf) -> String {
-    let name = show(&location.name);
     match &location.matcher {
         Matcher::Root => "the server block itself".to_owned(),
         Matcher::If => "if".to_owned(),
-        Matcher::Exact(_) => format!("location = {name}"),
-        Matcher::Prefix { no_regex: true, .. } => format!("location ^~ {name}"),
-        Matcher::Prefix { .. } | Matcher::Named(_) => format!("location {name}"),
-        Matcher::Regex(regex) => {
-            let mark =
-                if regex.case() == bolide_conf::regex::LetterCase::Sensitive { "~" } else { "~*" };
-            format!("location {mark} {name}")
+        Matcher::Exact(_) | Matcher::Prefix { .. } | Matcher::Regex(_) | Matcher::Named(_) => {
+            format!("location {}", location_label(location))
         }
     }
 }

@@ -3,6 +3,7 @@
 use bolide_cache::rules::{Bypass, StoreRefusal};
 
 use crate::caching::UpstreamCacheStatus;
+use crate::counters::DECISION_REASONS;
 
 /// Why the store was asked, or was not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,7 +42,7 @@ pub enum Why {
 }
 
 /// All of them, in the order of their codes; new ones go to the end.
-const WHYS: [Why; 22] = [
+const WHYS: [Why; DECISION_REASONS] = [
     Why::Asked,
     Why::Preset,
     Why::Condition,
@@ -97,6 +98,17 @@ const CACHED: [UpstreamCacheStatus; 8] = [
     UpstreamCacheStatus::Revalidated,
     UpstreamCacheStatus::Hit,
 ];
+
+/// The words of all reasons, by their numbers.
+pub(super) fn words() -> impl Iterator<Item = &'static str> {
+    WHYS.iter().map(|why| why.word())
+}
+
+/// The number of a reason.
+#[inline]
+pub(super) fn number(why: Why) -> usize {
+    usize::from(code(&WHYS, &why))
+}
 
 /// The place of `one` among `all`; that of the first if it has none.
 fn code<T: PartialEq>(all: &[T], one: &T) -> u8 {

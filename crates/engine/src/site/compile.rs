@@ -26,6 +26,7 @@ use crate::derived::Derived;
 use crate::filter::proxied::Rewriter;
 use crate::limit::Zone;
 use crate::media_types::{MediaTypeCache, MediaTypes};
+use crate::metrics::process::SharedFigures;
 use crate::names::{NameClaim, ServerNames};
 use crate::pages::{ErrorPages, Signature};
 use crate::patterns::Sieves;
@@ -78,6 +79,7 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         kept: None,
         limit_zones,
         geo_databases: Vec::new(),
+        figures: SharedFigures::default(),
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
     }
 }
@@ -378,6 +380,7 @@ fn location(
             model::Handler::Admin => Some(Builtin::Admin),
             model::Handler::EmptyGif => Some(Builtin::EmptyGif),
             model::Handler::Flv => Some(Builtin::Flv),
+            model::Handler::Metrics => Some(Builtin::Metrics),
             model::Handler::Mp4 => Some(Builtin::Mp4),
             model::Handler::StubStatus => Some(Builtin::StubStatus),
             model::Handler::Pass(_) | model::Handler::Static => None,
@@ -395,13 +398,10 @@ fn location(
         purges_key: matches!(settings.cache.purge, model::CachePurge::Key { .. }),
         caching: Caching::new(settings),
         try_files: conf.try_files.clone(),
-        debugs: settings.error_log.iter().any(|log| log.level == model::LogLevel::Debug),
-        precontent: match (conf.try_files.is_some(), !settings.mirrors.is_empty()) {
-            (false, false) => Precontent::Nothing,
-            (true, false) => Precontent::Files,
-            (false, true) => Precontent::Mirrors,
-            (true, true) => Precontent::FilesAndMirrors,
-        },
+        debugs: debugs(settings),
+        row: None,
+        notes_end: debugs(settings),
+        precontent: precontent(conf),
         signature: match settings.server_tokens {
             ServerTokens::Off => Signature::Name,
             ServerTokens::On | ServerTokens::Build => Signature::Version,
@@ -432,6 +432,21 @@ fn location(
         recodes_passed,
         goes_on: settings.post_action.is_some(),
     }
+}
+
+/// What comes between the checks of access and content.
+fn precontent(conf: &model::LocationConf) -> Precontent {
+    match (conf.try_files.is_some(), !conf.settings.mirrors.is_empty()) {
+        (false, false) => Precontent::Nothing,
+        (true, false) => Precontent::Files,
+        (false, true) => Precontent::Mirrors,
+        (true, true) => Precontent::FilesAndMirrors,
+    }
+}
+
+/// Whether a log takes lines of level `debug`.
+fn debugs(settings: &LocationSettings) -> bool {
+    settings.error_log.iter().any(|log| log.level == model::LogLevel::Debug)
 }
 
 /// nginx checks a file at every request unless `open_file_cache` is on; we look at most once a

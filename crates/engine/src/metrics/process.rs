@@ -1,0 +1,87 @@
+//! Figures of the whole process, which the control thread finds out and everything else reads.
+//!
+//! Owns the place between them. Its lock is held for a copy, and no request but a scrape takes it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::rows::RowNames;
+
+/// What the control thread knows.
+#[derive(Clone, Debug, Default)]
+pub struct ProcessFigures {
+    /// When the process started, in seconds since 1970.
+    pub started: f64,
+    /// Time of all cores that it used, in seconds; none if the system does not tell.
+    pub cpu_seconds: Option<f64>,
+    /// Bytes of memory that are resident.
+    pub resident_bytes: Option<u64>,
+    /// Bytes of address space.
+    pub virtual_bytes: Option<u64>,
+    /// Open descriptors.
+    pub descriptors: u64,
+    /// How many there may be.
+    pub descriptors_max: u64,
+    /// The number of the configuration in force.
+    pub configuration: u64,
+    /// What became of reloads.
+    pub reloads: ReloadFigures,
+    /// Ends of certificates by file, in seconds since 1970.
+    pub certificates: Vec<(String, i64)>,
+    /// Pools of PHP.
+    pub pools: Vec<PoolFigures>,
+    /// How often a worker was found to stand still.
+    pub stalls: u64,
+}
+
+/// What became of orders to reload.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReloadFigures {
+    /// Configurations that were put in force.
+    pub good: u64,
+    /// Configurations that were refused.
+    pub failed: u64,
+    /// When one was last put in force, in seconds since 1970; the start counts.
+    pub last_good: u64,
+    /// When one was last refused, in seconds since 1970; 0 if none was.
+    pub last_failed: u64,
+    /// Whether the last order failed.
+    pub has_failed: bool,
+}
+
+/// One pool of PHP.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolFigures {
+    /// Its name.
+    pub name: String,
+    /// Whether it takes requests.
+    pub is_up: bool,
+    /// Its processes that run scripts.
+    pub children: u64,
+    /// How many there may be.
+    pub children_max: u64,
+    /// Processes that ended though they should not have.
+    pub ended: u64,
+    /// Older processes that finish their requests.
+    pub finishing: u64,
+}
+
+/// What all configurations of a process share: its figures, and the names that are counted by.
+#[derive(Clone, Debug, Default)]
+pub struct SharedFigures(Arc<SharedState>);
+
+#[derive(Debug, Default)]
+struct SharedState {
+    process: Mutex<ProcessFigures>,
+    names: Mutex<RowNames>,
+}
+
+impl SharedFigures {
+    /// The figures, to be changed.
+    pub fn process(&self) -> MutexGuard<'_, ProcessFigures> {
+        self.0.process.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn names(&self) -> MutexGuard<'_, RowNames> {
+        self.0.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,250 @@
+//! Requests by server and location: the names that are counted by, and each worker's counters.
+//!
+//! Names get their numbers when a configuration is compiled and keep them in all later ones, so
+//! counters go on over a reload. Easiest to break: a number is never given to another name.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use crate::counters::{ConnProtocol, OwnCounter};
+
+/// LIMIT: pairs of server and location that are counted apart, of all configurations together; the
+/// others count as `other`.
+pub(crate) const ROWS_MAX: usize = 1024;
+/// LIMIT: the same for servers.
+pub(crate) const SERVERS_MAX: usize = 512;
+
+/// What the names beyond the limits are counted as.
+const OTHER: &str = "other";
+
+/// Upper bounds of the buckets of durations, in microseconds.
+const BOUNDS_MICROS: [u64; 7] = [1000, 5000, 25_000, 100_000, 500_000, 2_500_000, 10_000_000];
+/// The same in seconds.
+pub(crate) const BOUNDS: [f64; 7] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
+const BUCKETS: usize = BOUNDS.len() + 1;
+
+/// Classes of statuses; the first is of those that are in none.
+pub(crate) const CLASSES: [&str; 6] = ["other", "1xx", "2xx", "3xx", "4xx", "5xx"];
+/// The protocols that a request can come by.
+pub(crate) const PROTOCOLS: [ConnProtocol; 3] =
+    [ConnProtocol::H1, ConnProtocol::H2, ConnProtocol::H3];
+
+/// How a server without a name is called.
+const NAMELESS: &str = "_";
+
+/// What a server is called in labels.
+pub(crate) const fn server_label(name: &str) -> &str {
+    if name.is_empty() { NAMELESS } else { name }
+}
+
+/// Where the requests of a location are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MetricRow {
+    row: u16,
+    server: u16,
+}
+
+/// The names of rows, by number. The first row is for those beyond the limit.
+#[derive(Debug)]
+pub(crate) struct RowNames {
+    rows: Vec<(Arc<str>, Arc<str>)>,
+    servers: Vec<Arc<str>>,
+    known_rows: HashMap<(Arc<str>, Arc<str>), u16>,
+    known_servers: HashMap<Arc<str>, u16>,
+}
+
+impl Default for RowNames {
+    fn default() -> Self {
+        let other: Arc<str> = OTHER.into();
+        Self {
+            rows: vec![(other.clone(), other.clone())],
+            servers: vec![other],
+            known_rows: HashMap::new(),
+            known_servers: HashMap::new(),
+        }
+    }
+}
+
+impl RowNames {
+    /// The row of a location, made if there is room.
+    pub(crate) fn row(&mut self, server: &Arc<str>, location: &Arc<str>) -> MetricRow {
+        let key = (Arc::clone(server), Arc::clone(location));
+        let row = match self.known_rows.get(&key) {
+            Some(&known) => known,
+            None if self.rows.len() < ROWS_MAX => {
+                let row = self.rows.len() as u16;
+                self.rows.push(key.clone());
+                self.known_rows.insert(key, row);
+                row
+            }
+            None => 0,
+        };
+        let server = match self.known_servers.get(server) {
+            Some(&known) => known,
+            None if self.servers.len() < SERVERS_MAX => {
+                let number = self.servers.len() as u16;
+                self.servers.push(Arc::clone(server));
+                self.known_servers.insert(Arc::clone(server), number);
+                number
+            }
+            None => 0,
+        };
+        debug_assert!(self.rows.len() <= ROWS_MAX, "numbers of rows are bounded");
+        debug_assert!(self.servers.len() <= SERVERS_MAX, "numbers of servers are bounded");
+        MetricRow { row, server }
+    }
+
+    /// Servers and locations, by row.
+    pub(crate) fn rows(&self) -> &[(Arc<str>, Arc<str>)] {
+        &self.rows
+    }
+
+    /// Servers, by number.
+    pub(crate) fn servers(&self) -> &[Arc<str>] {
+        &self.servers
+    }
+}
+
+/// A request that is over.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CountedRequest {
+    pub(crate) status: u16,
+    pub(crate) protocol: ConnProtocol,
+    pub(crate) micros: u64,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+}
+
+/// Requests of one row, by class and protocol.
+#[derive(Debug, Default)]
+struct RowCount([[OwnCounter; PROTOCOLS.len()]; CLASSES.len()]);
+
+/// What one server has answered.
+#[derive(Debug, Default)]
+struct ServerCount {
+    buckets: [OwnCounter; BUCKETS],
+    micros: OwnCounter,
+    bytes_in: OwnCounter,
+    bytes_out: OwnCounter,
+}
+
+/// The counts of one server, read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ServerSum {
+    pub(crate) buckets: [u64; BUCKETS],
+    pub(crate) micros: u64,
+    pub(crate) bytes_in: u64,
+    pub(crate) bytes_out: u64,
+}
+
+/// Rows are made so many at a time, when the first of them is counted in.
+const CHUNK: usize = 32;
+
+/// Rows that are made when they are used.
+#[derive(Debug)]
+struct Chunks<T, const N: usize>([OnceLock<Box<[T; CHUNK]>>; N]);
+
+impl<T: Default, const N: usize> Default for Chunks<T, N> {
+    fn default() -> Self {
+        Self([const { OnceLock::new() }; N])
+    }
+}
+
+impl<T: Default, const N: usize> Chunks<T, N> {
+    #[inline]
+    fn make(&self, at: usize) -> &T {
+        let make = || Box::new(std::array::from_fn(|_| T::default()));
+        &self.0[at / CHUNK % N].get_or_init(make)[at % CHUNK]
+    }
+
+    fn get(&self, at: usize) -> Option<&T> {
+        Some(&self.0.get(at / CHUNK)?.get()?[at % CHUNK])
+    }
+}
+
+/// The counters of one worker.
+#[derive(Debug, Default)]
+pub(crate) struct RowCounts {
+    rows: Chunks<RowCount, { ROWS_MAX / CHUNK }>,
+    servers: Chunks<ServerCount, { SERVERS_MAX / CHUNK }>,
+}
+
+impl RowCounts {
+    /// Counts a request. Only the worker that owns this may call it.
+    #[inline]
+    pub(crate) fn count(&self, at: MetricRow, request: &CountedRequest) {
+        debug_assert!(request.protocol != ConnProtocol::Unknown, "a request has a version");
+        let class = match request.status / 100 {
+            class @ 1..=5 => usize::from(class),
+            _ => 0,
+        };
+        let protocol = (request.protocol as usize).saturating_sub(1);
+        self.rows.make(at.row.into()).0[class][protocol].add(1);
+        let server = self.servers.make(at.server.into());
+        let bucket = BOUNDS_MICROS.iter().position(|bound| request.micros <= *bound);
+        server.buckets[bucket.unwrap_or(BUCKETS - 1)].add(1);
+        server.micros.add(request.micros);
+        server.bytes_in.add(request.bytes_in);
+        server.bytes_out.add(request.bytes_out);
+    }
+
+    /// Adds the requests of a row to `sums`.
+    pub(crate) fn add_row(&self, row: usize, sums: &mut [[u64; PROTOCOLS.len()]; CLASSES.len()]) {
+        let Some(counts) = self.rows.get(row) else { return };
+        for (sums, counts) in sums.iter_mut().zip(&counts.0) {
+            sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count.read());
+        }
+    }
+
+    /// Adds the counts of a server to `sum`.
+    pub(crate) fn add_server(&self, server: usize, sum: &mut ServerSum) {
+        let Some(counts) = self.servers.get(server) else { return };
+        sum.buckets.iter_mut().zip(&counts.buckets).for_each(|(sum, count)| *sum += count.read());
+        sum.micros += counts.micros.read();
+        sum.bytes_in += counts.bytes_in.read();
+        sum.bytes_out += counts.bytes_out.read();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        BOUNDS, BOUNDS_MICROS, CountedRequest, ROWS_MAX, RowCounts, RowNames, SERVERS_MAX,
+        ServerSum,
+    };
+    use crate::counters::ConnProtocol;
+
+    #[test]
+    fn names_keep_their_rows_and_those_beyond_the_limit_share_the_first() {
+        let mut names = RowNames::default();
+        let first = names.row(&"a".into(), &"/".into());
+        let second = names.row(&"a".into(), &"/b".into());
+        assert_eq!((first.row, second.row, first.server, second.server), (1, 2, 1, 1));
+        for number in 0..2 * ROWS_MAX {
+            names.row(&format!("s{number}").into(), &"/".into());
+        }
+        assert_eq!((names.rows().len(), names.servers().len()), (ROWS_MAX, SERVERS_MAX));
+        let late = names.row(&"late".into(), &"/".into());
+        assert_eq!((late.row, late.server), (0, 0));
+        assert_eq!((&*names.rows()[0].0, &*names.servers()[0]), ("other", "other"));
+        assert_eq!(names.row(&"a".into(), &"/b".into()), second);
+    }
+
+    #[test]
+    fn a_request_is_counted_once_in_each_place() {
+        assert!(BOUNDS.iter().zip(BOUNDS_MICROS).all(|(s, us)| (s * 1e6).round() as u64 == us));
+        let (counts, mut names) = (RowCounts::default(), RowNames::default());
+        let row = names.row(&"a".into(), &"/".into());
+        for (status, micros) in [(200, 1000), (204, 1001), (999, 20_000_000), (0, 0)] {
+            let protocol = ConnProtocol::H2;
+            let request = CountedRequest { status, protocol, micros, bytes_in: 10, bytes_out: 5 };
+            counts.count(row, &request);
+        }
+        let (mut rows, mut sum) = ([[0; 3]; 6], ServerSum::default());
+        counts.add_row(1, &mut rows);
+        counts.add_server(1, &mut sum);
+        assert_eq!(rows, [[0, 2, 0], [0; 3], [0, 2, 0], [0; 3], [0; 3], [0; 3]]);
+        let buckets = [2, 1, 0, 0, 0, 0, 0, 1];
+        assert_eq!(sum, ServerSum { buckets, micros: 20_002_001, bytes_in: 40, bytes_out: 20 });
+    }
+}

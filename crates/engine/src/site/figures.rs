@@ -1,0 +1,98 @@
+//! Which locations of a site count their requests, and under which names.
+
+use std::sync::Arc;
+
+use bolide_conf::model::{Handler, Http, LocationConf, LocationId, Matcher, RewriteOp};
+use bolide_conf::regex::LetterCase;
+
+use super::Site;
+use crate::metrics::process::SharedFigures;
+use crate::metrics::rows::{RowNames, server_label};
+
+/// What requests are counted as that no location answers.
+const SERVER_ITSELF: &str = "(server)";
+
+impl Site {
+    /// The same site with the figures of the process; requests are counted by location if one of
+    /// them has `metrics`.
+    #[must_use]
+    pub fn with_figures(mut self, figures: &SharedFigures) -> Self {
+        self.figures = figures.clone();
+        let config = self.config.clone();
+        let Some(http) = config.http.as_ref().filter(|http| tells_metrics(http)) else {
+            return self;
+        };
+        let mut names = figures.names();
+        for server in &http.servers {
+            let name = server_label(&server.primary_name).into();
+            let mut left = vec![(server.root, SERVER_ITSELF.into())];
+            while let Some((id, label)) = left.pop() {
+                self.name_location(http, id, (&name, &label), &mut names, &mut left);
+            }
+        }
+        drop(names);
+        self
+    }
+
+    /// Gives a location its row; those inside it are put to `left` with their labels.
+    fn name_location(
+        &mut self,
+        http: &Http,
+        id: LocationId,
+        (server, label): (&Arc<str>, &Arc<str>),
+        names: &mut RowNames,
+        left: &mut Vec<(LocationId, Arc<str>)>,
+    ) {
+        let conf = http.location(id);
+        if let Some(location) = self.locations.get_mut(id.index()) {
+            location.row = Some(names.row(server, label));
+            location.notes_end = true;
+        }
+        // What is inside by a condition is the same location.
+        let tests = conf.rewrite.iter().filter_map(|op| match op {
+            RewriteOp::If { location, .. } => *location,
+            _ => None,
+        });
+        let except = conf.except.as_ref().map(|except| except.location);
+        left.extend(tests.chain(except).map(|inner| (inner, label.clone())));
+        // The first of several of the same name gets the first row.
+        for &inner in conf.nested.iter().rev() {
+            let inner_conf = http.location(inner);
+            let own = match inner_conf.matcher {
+                Matcher::Root | Matcher::If => label.clone(),
+                _ => location_label(inner_conf).into(),
+            };
+            left.push((inner, own));
+        }
+    }
+
+    /// Whether one of its locations has `metrics`.
+    #[must_use]
+    pub fn tells_metrics(&self) -> bool {
+        self.http().is_some_and(tells_metrics)
+    }
+
+    /// What all configurations of the process share of its figures.
+    pub(crate) const fn figures(&self) -> &SharedFigures {
+        &self.figures
+    }
+}
+
+/// Whether a location tells figures.
+fn tells_metrics(http: &Http) -> bool {
+    http.locations.iter().any(|location| location.handler == Handler::Metrics)
+}
+
+/// The words behind `location`.
+pub(crate) fn location_label(location: &LocationConf) -> String {
+    let name = String::from_utf8_lossy(&location.name);
+    match &location.matcher {
+        Matcher::Exact(_) => format!("= {name}"),
+        Matcher::Prefix { no_regex: true, .. } => format!("^~ {name}"),
+        Matcher::Regex(regex) if regex.case() == LetterCase::Sensitive => format!("~ {name}"),
+        Matcher::Regex(_) => format!("~* {name}"),
+        Matcher::Root | Matcher::If | Matcher::Prefix { .. } | Matcher::Named(_) => {
+            name.into_owned()
+        }
+    }
+}

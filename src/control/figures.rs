@@ -1,0 +1,111 @@
+//! What the control thread knows of the process, for `metrics`.
+
+use std::time::Duration;
+
+use bolide_base::Now;
+use bolide_engine::metrics::{PoolFigures, ProcessFigures};
+
+use super::ControlThread;
+use super::crew::Crew;
+use crate::admin::line_protocol::Words;
+use crate::admin::metrics;
+use crate::admin::status::{self, Scene};
+use crate::php::{PoolReport, PoolState};
+
+/// How old what is told of the process may be, a tick aside.
+const FIGURES_EVERY: Duration = Duration::from_secs(1);
+
+/// What became of an order to reload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ReloadResult {
+    Good,
+    Refused,
+}
+
+impl ControlThread<'_> {
+    /// Tells what holds from the start on.
+    pub(super) fn begin_figures(&mut self) {
+        let now = bolide_io::process::now();
+        self.shared.figures.process().reloads.last_good = now.unix_seconds();
+        self.refresh_figures(now);
+    }
+
+    /// Tells what has changed meanwhile, once in a while.
+    pub(super) fn tell_figures(&mut self, now: Now) {
+        let is_due = now.mono.since(self.figures_told) >= FIGURES_EVERY;
+        if is_due && self.generation.site.tells_metrics() {
+            self.refresh_figures(now);
+        }
+    }
+
+    /// The server's state, for a command that asks for it.
+    pub(super) fn scene_for(&mut self, words: &Words) -> Option<Scene> {
+        match &*words.command {
+            status::COMMAND => {}
+            metrics::COMMAND => self.refresh_figures(bolide_io::process::now()),
+            _ => return None,
+        }
+        Some(Scene {
+            generation: self.generation.number,
+            crews: std::iter::once(&self.crew).chain(&self.leaving).map(Crew::members).collect(),
+            pools: self.pools.reports(),
+        })
+    }
+
+    /// Counts a reload.
+    pub(super) fn count_reload(&mut self, result: ReloadResult) {
+        let now = bolide_io::process::now();
+        let mut figures = self.shared.figures.process();
+        let reloads = &mut figures.reloads;
+        match result {
+            ReloadResult::Good => {
+                reloads.good += 1;
+                reloads.last_good = now.unix_seconds();
+            }
+            ReloadResult::Refused => {
+                reloads.failed += 1;
+                reloads.last_failed = now.unix_seconds();
+            }
+        }
+        reloads.has_failed = result == ReloadResult::Refused;
+        drop(figures);
+        self.refresh_figures(now);
+    }
+
+    /// Tells everything as it is now.
+    fn refresh_figures(&mut self, now: Now) {
+        self.figures_told = now.mono;
+        // What takes time is found out before the lock is taken.
+        let pools = self.pools.reports().iter().map(pool).collect();
+        let certificates = self.certificate_ends.files();
+        let mut found = ProcessFigures { pools, certificates, ..ProcessFigures::default() };
+        found.configuration = self.generation.number;
+        look(&mut found);
+        let mut figures = self.shared.figures.process();
+        (found.reloads, found.stalls) = (figures.reloads, figures.stalls);
+        *figures = found;
+    }
+}
+
+/// Asks the kernel.
+fn look(figures: &mut ProcessFigures) {
+    let usage = bolide_io::process::usage();
+    figures.cpu_seconds = usage.map(|usage| usage.cpu_seconds);
+    figures.virtual_bytes = usage.map(|usage| usage.virtual_bytes);
+    figures.started = usage.map_or(0.0, |usage| usage.started);
+    figures.resident_bytes = bolide_io::process::resident_bytes();
+    (figures.descriptors_max, _) = bolide_io::process::open_files();
+    // The count itself takes a descriptor: a failure means that none is left.
+    figures.descriptors = bolide_io::process::descriptors().unwrap_or(figures.descriptors_max);
+}
+
+fn pool(report: &PoolReport) -> PoolFigures {
+    PoolFigures {
+        name: report.name.clone(),
+        is_up: report.state == PoolState::Running,
+        children: report.children as u64,
+        children_max: report.children_max.into(),
+        ended: report.ended,
+        finishing: report.finishing as u64,
+    }
+}
