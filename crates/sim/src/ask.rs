@@ -10,6 +10,7 @@ use crate::assembly::AssemblyPiece;
 use crate::chance::Chance;
 use crate::deeds::{Deeds, application_answer};
 use crate::kernel::disk::{Content, DiskSeen, SimDisk};
+use crate::names::SimNames;
 use crate::pages::{DROPS, PageModel, PagePlace, SIZES, whole};
 use crate::upkeep::CREDENTIALS;
 
@@ -76,6 +77,9 @@ impl What {
 
 /// Where applications are, each with settings of its own.
 pub const APPS: &[&str] = &["/app", "/stream", "/kept", "/tight", "/heedless"];
+
+/// The same where names lead to most of them.
+pub const NAME_APPS: &[&str] = &["/name0", "/name1", "/name2", "/name4", "/named", "/app"];
 
 /// The same where some of them are spoken to by TLS.
 pub const SECURE_APPS: &[&str] = &["/app", "/safe", "/safe", "/shown", FALSE];
@@ -163,6 +167,7 @@ impl SimAsk {
         }
         let (apps, is_app) = match weights {
             Weights::Apps => (APPS, !chance.one_in(8)),
+            Weights::Names => (NAME_APPS, !chance.one_in(8)),
             Weights::Secure => (SECURE_APPS, chance.one_in(2)),
             Weights::Upkeep | Weights::Dearth => (UPKEEP_APPS, chance.one_in(3)),
             _ => (APPS, false),
@@ -414,6 +419,8 @@ pub enum Weights {
     Dearth,
     /// Applications, bodies in files and passwords, each with a name for the log.
     Upkeep,
+    /// Above all applications whose addresses names have.
+    Names,
     /// Above all applications that are spoken to by TLS, and what the server knows of its client.
     Secure,
     /// Pages that are kept, and maybe what drops them.
@@ -499,6 +506,8 @@ pub struct Truth<'a> {
     pub deeds: &'a Deeds,
     /// What applications said that is kept.
     pub pages: &'a PageModel,
+    /// What name servers said.
+    pub names: &'a SimNames,
 }
 
 impl Truth<'_> {
@@ -593,6 +602,9 @@ impl Truth<'_> {
             }
             // As long as requests wait for a place there.
             What::App("/tight", _) if answer.status == 503 => until >= ask.since + QUEUE_TIMEOUT,
+            What::App(place, _) if answer.status == 502 && self.names.may_fail(place) => {
+                self.names.is_in_time(ask.since, until)
+            }
             What::App(..) | What::Assembly(..) => self.deeds.allows(&ask.token(), answer.status),
             What::Upload => answer.status == 200 && answer.body == b"thanks",
             What::Guarded(1..) => answer.status == 401,

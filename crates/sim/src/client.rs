@@ -193,6 +193,7 @@ fn truth<'a>(kernel: &'a Kernel, eras: &'a [Era]) -> Truth<'a> {
         is_poor: kernel.dearth.is_felt(),
         deeds: &kernel.deeds,
         pages: &kernel.pages,
+        names: &kernel.names,
     }
 }
 

@@ -3,6 +3,7 @@
 //! Everything lives behind one handle that the doors of the workers and the clients share. Nothing
 //! happens by itself: time moves when a door waits and when the run says so.
 
+mod callers;
 pub mod dearth;
 pub mod disk;
 pub mod logs;
@@ -15,10 +16,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use bolide_base::{Instant, Now};
-use bolide_io::{ConnectCall, Fd, Readiness};
+use bolide_io::{Fd, Readiness};
 
 use crate::chance::Chance;
 use crate::deeds::Deeds;
+use crate::names::SimNames;
 use crate::pages::PageModel;
 use crate::scenario::Faults;
 use crate::scenario_log::{ScenarioLog, Telling};
@@ -111,6 +113,8 @@ pub struct Kernel {
     pub patience: KernelPatience,
     /// Some port for datagrams is not listened on any more.
     pub has_lost_ports: bool,
+    /// Who knows the addresses of names.
+    pub names: SimNames,
     /// Certificates that were not found for who shook hands.
     pub missing_certificates: Arc<AtomicU64>,
 }
@@ -183,6 +187,7 @@ impl Kernel {
             net: Net::new(Chance::new(seed, 4)),
             patience: KernelPatience::default(),
             has_lost_ports: false,
+            names: SimNames::new(seed),
             missing_certificates: Arc::default(),
         }
     }
@@ -269,32 +274,6 @@ impl Kernel {
         self.sockets.insert(fd, SimSocket::new(label, number, inbound, outbound));
         self.tell(|| format!("#{label} calls {number}, worker {worker} ({inbound}/{outbound})"));
         Some(fd)
-    }
-
-    /// A worker calls an origin.
-    pub(crate) fn call(&mut self, to: &str) -> Result<ConnectCall, i32> {
-        let errno = [ECONNREFUSED, ENOENT, EAGAIN][self.chance.index(3)];
-        let refused = self.chance.one_in(self.faults.refuse_in).then_some(errno);
-        self.deeds.refusals += u64::from(refused.is_some());
-        if let Some(errno) = refused.filter(|_| self.chance.one_in(2)) {
-            self.tell(|| format!("call to {to}: error {errno}"));
-            return Err(errno);
-        }
-        self.next_socket += 1;
-        let fd = self.next_socket;
-        let label = (fd - FIRST_SOCKET) as u32;
-        let inbound = 64 + self.chance.size(128 * 1024);
-        let outbound = 1024 + self.chance.size(self.faults.outbound_max);
-        let mut socket = SimSocket::new(label, 0, inbound, outbound);
-        socket.refused = refused;
-        socket.dead = refused.is_some();
-        self.sockets.insert(fd, socket);
-        let stands = refused.is_none() && self.chance.one_in(2);
-        self.tell(|| format!("#{label} call to {to}, stands: {stands} ({inbound}/{outbound})"));
-        if refused.is_none() {
-            self.callers.push_back((fd, to.to_owned()));
-        }
-        Ok(ConnectCall { fd: Fd(fd), stands })
     }
 
     /// Takes the waiting connection, if there is one.
@@ -397,6 +376,8 @@ impl Kernel {
             socket.edge = true;
         } else if self.net.has_socket(fd) {
             self.net.watch(fd, token);
+        } else if self.names.has(fd) {
+            self.names.watch(fd, token);
         } else if self.ports.iter().any(|port| port.fd == fd) {
             self.desks[worker].listening.insert(fd, token);
         } else {
@@ -431,6 +412,7 @@ impl Kernel {
         desk.is_ringing
             || desk.listening.keys().any(calls)
             || self.net.is_readable(worker)
+            || self.names.readable(worker).next().is_some()
             || self.sockets.values().any(|s| s.edge && s.watch.is_some_and(|(w, _)| w == worker))
     }
 
@@ -457,6 +439,7 @@ impl Kernel {
             }
         }
         found.extend(self.net.readable(worker).map(level));
+        found.extend(self.names.readable(worker).map(level));
         let late = self.faults.late_in;
         found.retain(|_| !self.chance.one_in(late));
         for socket in self.sockets.values_mut() {

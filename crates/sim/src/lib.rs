@@ -14,6 +14,7 @@ pub mod client;
 pub mod deeds;
 pub mod gates;
 pub mod kernel;
+pub mod names;
 pub mod origin;
 pub mod pages;
 pub mod run;

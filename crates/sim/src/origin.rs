@@ -47,6 +47,8 @@ fn count_fetch((place, page): (&str, &str), target: &str, conn: &Conn, kernel: &
 #[derive(Debug)]
 struct Conn {
     fd: i32,
+    /// Where it was called.
+    to: String,
     /// Who seals and opens, where TLS is spoken.
     secured: Option<Box<UpstreamTls>>,
     input: Vec<u8>,
@@ -100,7 +102,7 @@ impl SimUpstream {
         let mut any = false;
         while let Some((fd, to)) = kernel.callers.pop_front() {
             let secured = self.secure(&to, kernel);
-            self.conns.push(Conn { secured, ..Conn::new(fd) });
+            self.conns.push(Conn { secured, to, ..Conn::new(fd) });
             any = true;
         }
         let mut next: Option<u64> = None;
@@ -188,6 +190,9 @@ impl SimUpstream {
         if let Some(problem) = conn.secured.as_ref().and_then(|secured| secured.judge_asker()) {
             kernel.offences.push(format!("{token}: {problem}"));
         }
+        let path = param(&conn.params, b"PATH");
+        let problem = kernel.names.judge_request(&path, &conn.to, kernel.nanos);
+        kernel.offences.extend(problem);
         let file = param(&conn.params, b"BODY_FILE");
         if conn.has_body && !file.is_empty() && !kernel.disk.holds(&file, &conn.body) {
             kernel.offences.push(format!("{file} is not the body of {token}"));
@@ -325,6 +330,7 @@ impl Conn {
     const fn new(fd: i32) -> Self {
         Self {
             fd,
+            to: String::new(),
             secured: None,
             input: Vec::new(),
             params: Vec::new(),

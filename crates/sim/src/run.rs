@@ -22,6 +22,7 @@ use crate::gates::GATES;
 use crate::kernel::Kernel;
 use crate::kernel::dearth::DoorCall;
 use crate::kernel::disk::{STORES, is_stored};
+use crate::names;
 use crate::origin::SimUpstream;
 use crate::scenario::{Habits, MILLI, Scenario};
 use crate::scenario_log::Telling;
@@ -183,6 +184,7 @@ impl World {
             early_data: quic.early_data,
             has_gates: scenario.has_gates(),
             has_upkeep: scenario.has_upkeep(),
+            names: if scenario.has_names() { names::directives(seed) } else { String::new() },
             own: None,
         };
         let kernel = Rc::new(RefCell::new(kernel));
@@ -276,6 +278,11 @@ impl World {
             SimAct::Worked => round.any = true,
             SimAct::Waits(at) => at.into_iter().for_each(|at| round.sooner(at)),
             SimAct::Done => {}
+        }
+        {
+            let mut kernel = self.kernel.borrow_mut();
+            round.any |= kernel.serve_names();
+            kernel.names.next(kernel.nanos).into_iter().for_each(|at| round.sooner(at));
         }
         // A request of a client that left may end later, and a QUIC connection whose client
         // vanished waits for its idle timeout.
@@ -476,6 +483,15 @@ impl World {
         }
     }
 
+    /// No name is looked up any more.
+    fn finish_names(&mut self) {
+        if self.scenario.has_names() {
+            self.layout.names.clear();
+            let now = self.kernel.borrow().nanos;
+            self.reload(now);
+        }
+    }
+
     /// All have left: nothing may be left of them.
     fn check(&mut self) {
         for (number, worker) in self.server.workers.iter().enumerate() {
@@ -489,6 +505,7 @@ impl World {
         }
         self.kernel.borrow_mut().dies_in = None;
         self.finish_chores();
+        self.finish_names();
         // Timers of what is gone fire into nothing and are not set again.
         for _ in 0..1000 {
             // A request of a client that left before it was accepted may wait for a job.
@@ -522,6 +539,10 @@ impl World {
                     "worker {number}: {fetches} fetches, {links} links, {idle} idle are left"
                 ));
             }
+        }
+        let open = kernel.names.open_sockets();
+        if open > 0 {
+            self.complaints.push(format!("{open} sockets to name servers are left"));
         }
         let counted = self.server.sockets.zones().held();
         if counted > 0 {

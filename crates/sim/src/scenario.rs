@@ -74,6 +74,8 @@ pub enum Scenario {
     Upkeep,
     /// Every call of the door fails now and then.
     Dearth,
+    /// Names of origins that are looked up, by servers that may do anything.
+    Names,
     /// Whether the cache gives a client an answer for another audience; see [`crate::audiences`].
     Audiences,
 }
@@ -147,7 +149,7 @@ pub const MILLI: u64 = 1_000_000;
 
 impl Scenario {
     /// All of them.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Calm,
         Self::Clients,
         Self::Disk,
@@ -176,6 +178,7 @@ impl Scenario {
         Self::Secure,
         Self::Upkeep,
         Self::Dearth,
+        Self::Names,
         Self::Audiences,
     ];
 
@@ -211,6 +214,7 @@ impl Scenario {
             Self::Secure => "secure",
             Self::Upkeep => "upkeep",
             Self::Dearth => "dearth",
+            Self::Names => "names",
             Self::Audiences => "audiences",
         }
     }
@@ -267,6 +271,12 @@ impl Scenario {
         matches!(self, Self::Secure)
     }
 
+    /// Whether names are looked up.
+    #[must_use]
+    pub const fn has_names(self) -> bool {
+        matches!(self, Self::Names)
+    }
+
     /// Whether the server is told to quit.
     #[must_use]
     pub const fn drains(self) -> bool {
@@ -287,7 +297,11 @@ impl Scenario {
     /// What its applications speak.
     #[must_use]
     pub const fn speech(self) -> Speech {
-        if matches!(self, Self::Proxy | Self::Secure) { Speech::Http } else { Speech::FastCgi }
+        if matches!(self, Self::Proxy | Self::Secure | Self::Names) {
+            Speech::Http
+        } else {
+            Speech::FastCgi
+        }
     }
 
     /// Whether configurations change in it.
@@ -301,6 +315,7 @@ impl Scenario {
                 | Self::QuicDeath
                 | Self::Upkeep
                 | Self::Dearth
+                | Self::Names
                 | Self::CacheChange
                 | Self::CacheDisk
         )
@@ -353,6 +368,7 @@ impl Scenario {
             },
             Self::Dearth => Faults { short_read_in: 3, outbound_max: 16 * 1024, ..calm },
             Self::Upkeep => Faults { deed_in: 5, spool_in: 40, short_read_in: 3, ..calm },
+            Self::Names => Faults { deed_in: 12, refuse_in: 25, short_read_in: 3, ..calm },
             Self::Secure => Faults {
                 deed_in: 8,
                 refuse_in: 20,
@@ -430,6 +446,7 @@ impl Scenario {
             Self::Secure => {
                 Habits { weights: Weights::Secure, sabotage_in: 4, depth_max: 3, ..calm }
             }
+            Self::Names => Habits { weights: Weights::Names, sabotage_in: 6, ..calm },
             Self::Reload | Self::Drain => Habits { depth_max: 4, ..calm },
             Self::Clients => Habits { sabotage_in: 2, depth_max: 4, ..calm },
             Self::Disk => Habits { change_every: 150 * MILLI, rest_in: 3, ..calm },

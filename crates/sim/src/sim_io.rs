@@ -395,6 +395,9 @@ impl Io for SimIo {
         if kernel.is_dead {
             return;
         }
+        if kernel.names.close(fd.0) {
+            return;
+        }
         let (sheds, nanos) = (std::mem::take(&mut kernel.is_shedding), kernel.nanos);
         let Some(socket) = kernel.sockets.get_mut(&fd.0) else { return };
         let number = socket.number;
@@ -692,16 +695,17 @@ impl Io for SimIo {
         self.open_log_as(SYSLOG, "connect")
     }
 
-    fn call_datagrams(&mut self, _to: SocketAddr) -> Result<Fd, FileFailure> {
-        Err(failure(ENOENT, "connect"))
+    fn call_datagrams(&mut self, to: SocketAddr) -> Result<Fd, FileFailure> {
+        let worker = self.worker;
+        self.call().call_names(worker, to).map_err(|errno| failure(errno, "connect"))
     }
 
-    fn receive_datagram(&mut self, _fd: Fd, _into: &mut [u8]) -> Result<Option<usize>, i32> {
-        Err(EIO)
+    fn receive_datagram(&mut self, fd: Fd, into: &mut [u8]) -> Result<Option<usize>, i32> {
+        self.call().names.receive(fd.0, into)
     }
 
-    fn send_datagram(&mut self, _fd: Fd, _bytes: &[u8]) -> Result<(), i32> {
-        Err(EIO)
+    fn send_datagram(&mut self, fd: Fd, bytes: &[u8]) -> Result<(), i32> {
+        self.call().ask_names(fd.0, bytes)
     }
 
     fn append_shared(&mut self, log: &FileRef, bytes: &[u8]) -> Appended {

@@ -19,6 +19,7 @@ use bolide_worker::{Generation, ListenSettings, OpenLogs};
 use crate::chance::Chance;
 use crate::gates;
 use crate::kernel::{Kernel, logs};
+use crate::names;
 use crate::pages::LOCATIONS;
 use crate::scenario::Speech;
 use crate::secrets::streams;
@@ -69,6 +70,8 @@ pub struct Layout {
     pub has_upkeep: bool,
     /// Whether there are [`gates::GATES`], and applications that are spoken to by TLS.
     pub has_gates: bool,
+    /// Directives about names of the `http` block, if names are looked up.
+    pub names: String,
     /// A configuration of its own, in place of all that.
     pub own: Option<String>,
 }
@@ -112,7 +115,7 @@ http {{
     fastcgi_cache_path /cache keys_zone=zone:1m;
     fastcgi_cache_path /few keys_zone=few:1m max_size=64k;
     limit_conn_zone $uri zone=held:32k; limit_req_zone $uri zone=late:1m rate=50r/s;
-    {extra} {upkeep} {upstreams} {page_path}
+    {extra} {upkeep} {upstreams} {page_path} {names}
 {servers}}}
 ",
             workers = self.workers,
@@ -122,6 +125,7 @@ http {{
             upkeep = if self.has_upkeep { upkeep::HTTP } else { "" },
             upstreams = if self.has_gates { gates::UPSTREAMS } else { "" },
             page_path = self.page_path,
+            names = self.names,
         )
     }
 
@@ -146,10 +150,11 @@ http {{
         location /tight {{ fastcgi_pass crowded; fastcgi_max_temp_file_size 0; }}
         location /heedless {{ fastcgi_pass app; fastcgi_ignore_client_abort on; }}
         location /try/ {{ try_files $uri /small.txt; }}
-{upkeep}{gates}{pages}    }}
+{upkeep}{gates}{names}{pages}    }}
 ",
             upkeep = if self.has_upkeep { upkeep::LOCATIONS } else { "" },
             gates = if self.has_gates { gates::LOCATIONS } else { "" },
+            names = if self.names.is_empty() { "" } else { names::LOCATIONS },
             number = self.number,
             pages = match self.keeps_long {
                 true =>

@@ -199,6 +199,11 @@ fn logs_files_of_bodies_and_passwords_are_right_across_reloads() {
     try_all(Scenario::Upkeep);
 }
 
+#[test]
+fn no_origin_is_called_at_an_address_that_was_not_told_for_its_name() {
+    try_all(Scenario::Names);
+}
+
 /// Every call of the table fails in some world, and none of them holds a worker up.
 #[test]
 fn every_call_of_the_door_may_fail() {

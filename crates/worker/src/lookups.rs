@@ -4,7 +4,7 @@
 //! waits is named by a number of its own, so that a late verdict finds nothing.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bolide_base::deadline_queue::Armed;
@@ -22,6 +22,10 @@ use crate::name_sockets::{DATAGRAM_SIZE, DATAGRAMS_PER_TURN, NameServer, NameSoc
 /// LIMIT: resolvers of one worker, and servers of one resolver.
 const RESOLVERS_MAX: usize = 1 << 14;
 const SERVERS_MAX: usize = 1 << 15;
+
+/// How often resolvers of an earlier configuration are looked at, to close those that nothing of it
+/// can ask any more.
+const RETIRED_PAUSE: Duration = Duration::from_secs(30);
 
 /// How long it counts for those who ask by themselves that there was no room for a resolver.
 const REFUSAL_COUNTS: Duration = Duration::from_secs(10);
@@ -67,14 +71,18 @@ pub(crate) enum LookupNews {
 /// A resolver with its sockets.
 #[derive(Debug)]
 struct LiveResolver {
-    settings: Arc<NameServers>,
+    /// Workers share them, so that none of them may keep them: they live as long as their
+    /// configuration, and what waits for a name.
+    settings: Weak<NameServers>,
     machine: Resolver,
     servers: Vec<NameServer>,
     armed: Armed,
+    /// When it is closed if nothing can ask it any more: its configuration was replaced.
+    retires_at: Option<Instant>,
 }
 
 impl LiveResolver {
-    fn new(settings: Arc<NameServers>, prng: Prng) -> Self {
+    fn new(settings: &Arc<NameServers>, prng: Prng) -> Self {
         let families = match (settings.ipv4, settings.ipv6) {
             (true, false) => Families::V4,
             (false, true) => Families::V6,
@@ -86,12 +94,13 @@ impl LiveResolver {
         let valid = settings.valid;
         let machine = ResolverSettings { servers: servers.len(), valid, families };
         let machine = Resolver::new(machine, prng);
-        Self { settings, machine, servers, armed: Armed::default() }
+        let settings = Arc::downgrade(settings);
+        Self { settings, machine, servers, armed: Armed::default(), retires_at: None }
     }
 
     /// Whether no configuration has it any more, and nothing waits for it.
     fn is_unused(&self) -> bool {
-        Arc::strong_count(&self.settings) == 1 && self.machine.waiting() == 0
+        self.settings.strong_count() == 0 && self.machine.waiting() == 0
     }
 
     /// Sends messages until one of them cannot be sent; the error is for the log.
@@ -250,6 +259,32 @@ impl Lookups {
             live.machine.expire(now);
             self.settle(place, now, io);
         }
+        self.close_retired(place, now, io);
+    }
+
+    /// Another configuration is in force: what resolvers of earlier ones hold is given back once
+    /// nothing asks them any more.
+    pub(crate) fn retire(&mut self, now: Instant) {
+        let retires_at = now.after(RETIRED_PAUSE);
+        for (place, live) in self.resolvers.iter_mut().enumerate() {
+            if let Some(live) = live {
+                live.retires_at = Some(retires_at);
+                self.news.push(LookupNews::Due(place as u32, retires_at));
+            }
+        }
+    }
+
+    fn close_retired(&mut self, place: u32, now: Now, io: &mut impl Io) {
+        let Some(slot) = self.resolvers.get_mut(place as usize) else { return };
+        let Some(live) = slot.as_mut().filter(|live| live.retires_at.is_some()) else { return };
+        if live.retires_at.is_some_and(|at| at <= now.mono) {
+            live.retires_at = Some(now.mono.after(RETIRED_PAUSE));
+            if let Some(mut old) = slot.take_if(|live| live.is_unused()) {
+                return old.servers.iter_mut().for_each(|server| server.close(io));
+            }
+        }
+        let retires_at = slot.as_ref().and_then(|live| live.retires_at);
+        self.news.extend(retires_at.map(|at| LookupNews::Due(place, at)));
     }
 
     /// Does what a resolver wants done.
@@ -288,7 +323,7 @@ impl Lookups {
 
     /// The place of the resolver of a directive.
     fn find(&self, settings: &Arc<NameServers>) -> Option<u32> {
-        let is_it = |live: &LiveResolver| Arc::ptr_eq(&live.settings, settings);
+        let is_it = |live: &LiveResolver| live.settings.as_ptr() == Arc::as_ptr(settings);
         let found = self.resolvers.iter().position(|live| live.as_ref().is_some_and(is_it));
         found.map(|place| place as u32)
     }
@@ -308,7 +343,7 @@ impl Lookups {
             all.push(None);
         }
         debug_assert!(all[place].is_none(), "a place has one resolver");
-        all[place] = Some(LiveResolver::new(Arc::clone(servers), prng));
+        all[place] = Some(LiveResolver::new(servers, prng));
         Some(place as u32)
     }
 

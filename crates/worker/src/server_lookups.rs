@@ -35,6 +35,8 @@ impl Origins {
             self.lookups.leave(lookup, env.now, &mut env.io);
         }
         self.servers.names = UpstreamNames::claim(groups, env.now.mono);
+        self.lookups.retire(env.now.mono);
+        settle_names(self, env);
         self.arm_servers(env);
     }
 

@@ -66,6 +66,7 @@ impl AudienceMachine {
             early_data: bolide_tls::EarlyData::Off,
             has_gates: false,
             has_upkeep: false,
+            names: String::new(),
             own: Some(whole(http)),
         };
         let anchor = Anchor::new().map_err(|error| error.to_string())?;

@@ -42,6 +42,7 @@ fn take_head(conn: &mut Conn, head: &str) {
     push_pair(&mut conn.params, "REQUEST_METHOD", method);
     let query = target.split_once('?').map_or("", |(_, query)| query);
     push_pair(&mut conn.params, "QUERY_STRING", query);
+    push_pair(&mut conn.params, "PATH", target.split('?').next().unwrap_or_default());
     conn.keeps = true;
     conn.coming = Coming::Length(0);
     for (name, value) in lines.filter_map(|line| line.split_once(": ")) {
