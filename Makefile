@@ -2,7 +2,7 @@
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run deb dist test check package-test soak bench lab setup clean distclean
+.PHONY: help run deb dist image test check package-test soak bench lab setup clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -18,6 +18,10 @@ deb: ## a Debian package, in target/packages
 dist: ## a tarball with its sum and the list of what is in it, in target/packages
 	@scripts/setup.sh build
 	scripts/package.sh dist
+
+image: ## an image for containers (OCI layout), made without a daemon, in target/packages
+	@scripts/setup.sh build
+	scripts/package.sh image
 
 test: ## install what is needed, then run every check and test
 	@scripts/setup.sh build test

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Owns: what is given away of a built binary: a Debian package, a tarball, and the list of what is in
-# them (SBOM). All are made from one staged tree, whose files come from packaging/ and conf/; the
+# Owns: what is given away of a built binary: a Debian package, a tarball, an image for containers, and
+# the list of what is in them (SBOM). All are made from one staged tree, whose files come from packaging/ and conf/; the
 # version is that of Cargo.toml, its day that of packaging/date, the changes those of CHANGELOG.md.
 #
-#   scripts/package.sh deb|dist... [--binary FILE] [--out DIRECTORY]
+#   scripts/package.sh deb|dist|image... [--binary FILE] [--out DIRECTORY]
 #     --binary FILE    the binary (default: target/release/bolide, built if need be)
 #     --out DIRECTORY  where the results go (default: target/packages)
 #
@@ -16,14 +16,14 @@ die() { printf 'package: %s\n' "$@" >&2; exit 1; }
 binary='' out=target/packages what=()
 while [ $# -gt 0 ]; do
     case $1 in
-    deb | dist) what+=("$1") ;;
+    deb | dist | image) what+=("$1") ;;
     --binary) binary=${2:?--binary wants a file}; shift ;;
     --out) out=${2:?--out wants a directory}; shift ;;
-    *) die "unknown: $1" "usage: scripts/package.sh deb|dist... [--binary FILE] [--out DIRECTORY]" ;;
+    *) die "unknown: $1" "usage: scripts/package.sh deb|dist|image... [--binary FILE] [--out DIRECTORY]" ;;
     esac
     shift
 done
-[ ${#what[@]} != 0 ] || die "usage: scripts/package.sh deb|dist... [--binary FILE] [--out DIRECTORY]"
+[ ${#what[@]} != 0 ] || die "usage: scripts/package.sh deb|dist|image... [--binary FILE] [--out DIRECTORY]"
 for tool in dpkg-deb strip readelf python3 gzip; do
     command -v "$tool" >/dev/null || die "missing: $tool; run: scripts/setup.sh build"
 done
@@ -35,6 +35,9 @@ fi
 
 version=$(sed -n '/^\[workspace.package\]/,/^$/s/^version = "\(.*\)"/\1/p' Cargo.toml)
 day=$(cat packaging/date)
+# How hard to compress, 1 to 9: tests are in a hurry.
+export BOLIDE_PACKAGE_LEVEL=${BOLIDE_PACKAGE_LEVEL:-9}
+level=$BOLIDE_PACKAGE_LEVEL
 maintainer=${BOLIDE_MAINTAINER:-The Bolide developers <bolide@bolide.invalid>}
 architecture=$(dpkg --print-architecture)
 export SOURCE_DATE_EPOCH; SOURCE_DATE_EPOCH=$(date -u -d "$day" +%s)
@@ -52,9 +55,9 @@ glibc() { readelf -V "$work/bolide" | grep -o 'GLIBC_[0-9.]*' | cut -d_ -f2 | so
 put() { install -D -m "$1" "$2" "$3"; }
 squeezed() { gzip -9n >"$1"; }
 
-# stage ROOT: the files where they belong, as on any Linux with systemd
+# stage ROOT UNITS: the files where they belong, as on any Linux with systemd
 stage() {
-    local root=$1 file
+    local root=$1 units=$2 file
     put 755 "$work/bolide" "$root/usr/sbin/bolide"
     for file in conf/mime.types conf/fastcgi.conf conf/fastcgi_params conf/snippets/*; do
         put 644 "$file" "$root/etc/bolide/${file#conf/}"
@@ -64,7 +67,7 @@ stage() {
     put 644 packaging/logrotate.d/bolide "$root/etc/logrotate.d/bolide"
     install -d "$root"/etc/bolide/sites-{available,enabled} "$root"/var/{log,cache}/bolide
     put 644 packaging/html/index.html "$root/usr/share/bolide/html/index.html"
-    for file in packaging/systemd/*; do put 644 "$file" "$root/lib/systemd/system/${file##*/}"; done
+    for file in packaging/systemd/*; do put 644 "$file" "$root/$units/${file##*/}"; done
     put 644 packaging/sysusers.d/bolide.conf "$root/usr/lib/sysusers.d/bolide.conf"
     put 644 packaging/tmpfiles.d/bolide.conf "$root/usr/lib/tmpfiles.d/bolide.conf"
     put 644 packaging/completions/bolide "$root/usr/share/bash-completion/completions/bolide"
@@ -92,7 +95,7 @@ changelog() {
 make_deb() {
     local root=$work/deb doc
     doc=$root/usr/share/doc/bolide
-    stage "$root"
+    stage "$root" lib/systemd/system
     changelog | squeezed "$doc/changelog.gz"
     sed -e 's/^$/./' -e 's/^/ /' LICENSE-MIT >"$work/mit"
     sed -e "/@MIT@/{r $work/mit" -e 'd}' packaging/debian/copyright >"$doc/copyright"
@@ -108,24 +111,53 @@ make_deb() {
         put 644 packaging/debian/lintian-overrides "$root/usr/share/lintian/overrides/bolide"
     find "$root" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
     local name=bolide_${version}_$architecture.deb
-    dpkg-deb --root-owner-group "-Z${BOLIDE_DEB_COMPRESSION:-xz}" --build "$root" "$out/$name" >/dev/null
+    dpkg-deb --root-owner-group -Zxz "-z$level" --build "$root" "$out/$name" >/dev/null
     printf '%s\n' "$out/$name"
 }
 
-# As the package, for any Linux with this glibc or a newer one: unpack it at /.
+# As the package, for any Linux with this glibc or a newer one; its install.sh puts it in place.
 make_dist() {
     local name root
     name=bolide-$version-$(uname -m)-linux-glibc$(glibc)
     root=$work/dist/$name
-    stage "$root"
+    stage "$root" usr/lib/systemd/system
+    rm -r "$root/var"
+    put 755 packaging/install.sh "$root/install.sh"
     put 644 LICENSE-MIT "$root/usr/share/doc/bolide/LICENSE-MIT"
     put 644 LICENSE-APACHE "$root/usr/share/doc/bolide/LICENSE-APACHE"
     put 644 CHANGELOG.md "$root/usr/share/doc/bolide/CHANGELOG.md"
     tar -C "$work/dist" --sort=name --owner=0 --group=0 --numeric-owner \
-        --mtime="@$SOURCE_DATE_EPOCH" -cf - "$name" | squeezed "$out/$name.tar.gz"
+        --mtime="@$SOURCE_DATE_EPOCH" -cf - "$name" | gzip -n "-$level" >"$out/$name.tar.gz"
     cp "$work/sbom.cdx.json" "$out/$name.cdx.json"
     (cd "$out" && sha256sum "$name.tar.gz" "$name.cdx.json" >SHA256SUMS)
     printf '%s\n' "$out/$name.tar.gz"
+}
+
+# The binary with the libraries that it is linked with, and nothing else: no shell, no package manager.
+make_image() {
+    local root=$work/image file
+    put 755 "$work/bolide" "$root/usr/sbin/bolide"
+    for file in conf/mime.types conf/fastcgi.conf conf/fastcgi_params conf/snippets/*; do
+        put 644 "$file" "$root/etc/bolide/${file#conf/}"
+    done
+    put 644 packaging/image/bolide.conf "$root/etc/bolide/bolide.conf"
+    put 644 packaging/image/default.conf "$root/etc/bolide/conf.d/default.conf"
+    put 644 packaging/html/index.html "$root/usr/share/bolide/html/index.html"
+    for file in LICENSE-MIT LICENSE-APACHE "$work/sbom.cdx.json"; do
+        put 644 "$file" "$root/usr/share/doc/bolide/${file##*/}"
+    done
+    ldd "$work/bolide" | grep -o '/[^ ]*' | while IFS= read -r file; do
+        put 755 "$(readlink -f "$file")" "$root$file"
+    done
+    [ ! -e /etc/ssl/certs/ca-certificates.crt ] ||
+        put 644 /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/ca-certificates.crt"
+    printf 'root:x:0:0::/:/nologin\nbolide:x:65532:65532::/:/nologin\n' >"$root/etc/passwd"
+    printf 'root:x:0:\nbolide:x:65532:\n' >"$root/etc/group"
+    chmod 644 "$root/etc/passwd" "$root/etc/group"
+    install -d "$root/var/www/html" "$root/proc" "$root/dev" "$root/sys"
+    install -d -m 1777 "$root/tmp"
+    scripts/image.py "$root" "$version" "$out/bolide-$version-$architecture.oci.tar"
+    printf '%s\n' "$out/bolide-$version-$architecture.oci.tar"
 }
 
 for one in "${what[@]}"; do "make_$one"; done

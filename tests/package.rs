@@ -20,8 +20,8 @@ static PACKAGES: LazyLock<PathBuf> = LazyLock::new(|| {
     // What is left of a run before.
     let _ = fs::remove_dir_all(&out);
     let mut command = Command::new(format!("{ROOT}/scripts/package.sh"));
-    command.args(["deb", "dist", "--binary", BOLIDE, "--out"]).arg(&out);
-    command.env("BOLIDE_DEB_COMPRESSION", "gzip");
+    command.args(["deb", "dist", "image", "--binary", BOLIDE, "--out"]).arg(&out);
+    command.env("BOLIDE_PACKAGE_LEVEL", "1");
     let _said =
         finish("scripts/package.sh", command, std::time::Duration::from_mins(5)).succeeded();
     out
@@ -45,17 +45,21 @@ fn lintian_finds_neither_errors_nor_warnings() {
     assert!(!done.text().contains("W: ") && !done.text().contains("E: "), "{done}");
 }
 
-/// Runs a script of `tests/package` with the Debian 12 root and the package. Root alone may.
-fn on_debian(script: &str, last: &str) {
+/// Runs a script of `tests/package` with these files. Root alone may.
+fn on_machine(script: &str, files: &[PathBuf], last: &str) {
     if !is_root() {
         return;
     }
-    let root = tools_dir().join("bookworm");
-    assert!(root.join(".ready").exists(), "missing: {root:?} (run scripts/setup.sh test)");
-    let script = format!("{ROOT}/tests/package/{script}");
-    let deb = package(".deb");
-    let done = run("bash", [script.as_ref(), root.as_os_str(), deb.as_os_str()]).succeeded();
+    let script = PathBuf::from(format!("{ROOT}/tests/package/{script}"));
+    let done = run("bash", [&script].into_iter().chain(files)).succeeded();
     assert_eq!(done.text().lines().last(), Some(last), "{done}");
+}
+
+/// The same with the Debian 12 root and the package.
+fn on_debian(script: &str, last: &str) {
+    let root = tools_dir().join("bookworm");
+    assert!(root.exists() || !is_root(), "missing: {root:?} (run scripts/setup.sh test)");
+    on_machine(script, &[root, package(".deb")], last);
 }
 
 #[test]
@@ -68,6 +72,12 @@ fn a_package_lives_on_a_clean_debian_and_leaves_nothing_behind() {
 fn systemd_starts_reloads_upgrades_watches_and_activates_the_service() {
     let last = "apt purge ends the service and takes the unit away";
     on_debian("below_systemd.sh", last);
+}
+
+#[test]
+fn an_image_serves_without_root_on_a_root_that_cannot_be_written_to() {
+    let last = "bolide status is a check of health, and SIGQUIT ends it";
+    on_machine("image.sh", &[package(".oci.tar")], last);
 }
 
 #[test]
@@ -111,11 +121,27 @@ fn the_tarball_has_its_sum_and_the_list_of_what_is_in_it() {
 }
 
 #[test]
+fn the_tarball_installs_itself_and_leaves_a_configuration_alone() {
+    let dir = site::temp_dir();
+    let script = "cd \"$1\" && tar -xzf \"$2\" && DESTDIR=$1/to bolide-*/install.sh \
+                  && echo '# mine' >to/etc/bolide/bolide.conf && DESTDIR=$1/to bolide-*/install.sh \
+                  && cat to/etc/bolide/bolide.conf && to/usr/sbin/bolide -v 2>&1 \
+                  && ls to/usr/lib/systemd/system to/etc/bolide";
+    let tarball = package(".tar.gz");
+    let said = bash(script, &[dir.to_str().unwrap(), tarball.to_str().unwrap()]).text();
+    for word in ["\n# mine\n", "bolide version", "\nbolide.service\n", "\nsites-enabled\n"] {
+        assert!(said.contains(word), "{word} in {said}");
+    }
+    fs::remove_dir_all(&dir).unwrap();
+}
+
+#[test]
 fn the_same_binary_and_tree_give_the_same_package() {
     let again = site::temp_dir();
     LazyLock::force(&PACKAGES);
     let mut command = Command::new(format!("{ROOT}/scripts/package.sh"));
     command.args(["dist", "--binary", BOLIDE, "--out"]).arg(&again);
+    command.env("BOLIDE_PACKAGE_LEVEL", "1");
     let _said =
         finish("scripts/package.sh", command, std::time::Duration::from_mins(5)).succeeded();
     let sums = |dir: &std::path::Path| fs::read_to_string(dir.join("SHA256SUMS")).unwrap();

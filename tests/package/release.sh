@@ -8,8 +8,9 @@ tools=${BOLIDE_TOOLS:-$HOME/.cache/bolide-tools}
 [ "$(id -u)" = 0 ] || { echo "package-test: mounts and namespaces are made: run it as root" >&2; exit 1; }
 
 rm -rf target/packages
-scripts/package.sh deb dist
+scripts/package.sh deb dist image
 lintian --allow-root --fail-on error,warning target/packages/*.deb
 (cd target/packages && sha256sum --check --strict SHA256SUMS)
 $here/in_clean_root.sh "$tools/bookworm" target/packages/*.deb
 $here/below_systemd.sh "$tools/bookworm" target/packages/*.deb
+$here/image.sh target/packages/*.oci.tar
