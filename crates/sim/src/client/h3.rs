@@ -412,14 +412,15 @@ impl SimH3Client {
         match reason {
             // RFC 9000 §10.3: the next server knows what the last one promised.
             ConnectionError::Reset if kernel.net.deaths > 0 => return Verdict::Again,
-            // A client whose handshake is over gives signs of life well within the timeout, and
-            // gets a reset for the first of them. Before, it has no token to know one by (RFC
-            // 9000 §10.3.1), and its packets are those of a handshake that the next server has no
-            // part in.
+            // A client whose handshake is confirmed gives signs of life well within the timeout,
+            // and gets a reset for the first of them. Before, it may have no token to know one by
+            // (RFC 9000 §10.3.1), and its packets may be those of a handshake that the next server
+            // has no part in.
             ConnectionError::TimedOut
                 if kernel.net.deaths > 0
                     && line.is_ready
                     && !line.is_early
+                    && line.conn.is_confirmed()
                     && !line.conn.is_stuck()
                     && !kernel.has_lost_ports
                     && !loses

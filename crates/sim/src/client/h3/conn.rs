@@ -331,6 +331,12 @@ impl SimH3Conn {
         self.last_word == LastWord::Due
     }
 
+    /// Whether the server has confirmed the handshake (RFC 9001 §4.1.2). Until then a client may
+    /// probe with packets of the handshake alone.
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.quic.stats().frame_rx.handshake_done > 0
+    }
+
     /// When it wants to be woken though nothing arrives.
     pub(super) fn deadline(&mut self) -> Option<u64> {
         let at = self.quic.poll_timeout()?;
