@@ -18,6 +18,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("quic", &["base"]),
     ("resolver", &["base"]),
     ("geoip", &["base"]),
+    ("acme", &[]),
     ("conf", &["base", "http"]),
     ("files", &["base", "http"]),
     ("upstream", &["base", "http", "wire", "conf"]),

@@ -1,0 +1,58 @@
+//! What the server around this crate does for it.
+
+use crate::plan::OrderId;
+
+/// The answer to a validation of an issuer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Challenge {
+    /// `GET /.well-known/acme-challenge/TOKEN` of `name` is answered with `key_authorization`.
+    Http01 {
+        /// The name to be validated.
+        name: String,
+        /// The last part of the path.
+        token: String,
+        /// The content of the answer.
+        key_authorization: String,
+    },
+    /// A handshake for `name` that offers only `acme-tls/1` is given a certificate with `digest`
+    /// in its `acmeIdentifier` (RFC 8737, section 3).
+    TlsAlpn01 {
+        /// The name to be validated.
+        name: String,
+        /// SHA-256 of the key authorization.
+        digest: [u8; 32],
+    },
+}
+
+/// How important a line of the log is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AcmeLogLevel {
+    /// A certificate will be missing or expire unless the cause is mended.
+    Error,
+    /// One try failed.
+    Warn,
+    /// A certificate came.
+    Notice,
+    /// Steps of an order.
+    Info,
+}
+
+/// The server: it presents challenges, uses certificates and writes the log. Called from the
+/// thread of this crate; no call may wait.
+pub trait AcmeHost: Send + Sync {
+    /// From its return until [`Self::withdraw`], every worker answers the challenge.
+    fn present(&self, challenge: &Challenge);
+
+    /// The challenge is over.
+    fn withdraw(&self, challenge: &Challenge);
+
+    /// New handshakes for an order use this certificate: chain (leaf first) and key in PEM form.
+    ///
+    /// # Errors
+    ///
+    /// Chain and key do not fit, or cannot be read: they are thrown away and ordered anew.
+    fn install(&self, order: &OrderId, chain: &[u8], key: &[u8]) -> Result<(), String>;
+
+    /// Writes a line to the error log.
+    fn log(&self, level: AcmeLogLevel, text: &str);
+}

@@ -1,0 +1,109 @@
+//! What a configuration wants of its issuers.
+
+use std::path::PathBuf;
+
+/// All issuers and orders of one configuration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AcmePlan {
+    /// `acme_issuer` blocks, and the issuers that `auto_https` implies.
+    pub issuers: Vec<AcmeIssuer>,
+    /// `acme_certificate` directives, and the servers with `auto_https`; no two of the same id.
+    pub orders: Vec<AcmeOrder>,
+}
+
+/// An `acme_issuer` block.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcmeIssuer {
+    /// The name of the block.
+    pub name: String,
+    /// `uri`: the directory of the issuer (RFC 8555, section 7.1.1).
+    pub uri: String,
+    /// `account_key`
+    pub account_key: AccountKey,
+    /// `contact`: URIs, `mailto:` where the configuration has no scheme.
+    pub contacts: Vec<String>,
+    /// `challenge`
+    pub challenge: ChallengeKind,
+    /// `external_account_key` (RFC 8555, section 7.3.4)
+    pub external_account: Option<ExternalAccount>,
+    /// `preferred_chain`: the common name of the last issuer of the chain to choose.
+    pub preferred_chain: Option<String>,
+    /// `profile`, and whether the order fails if the issuer does not offer it (`require`).
+    pub profile: Option<(String, bool)>,
+    /// `ssl_trusted_certificate`: a file of authorities in PEM form; the system's without it.
+    pub trusted: Option<PathBuf>,
+    /// `ssl_verify`: whether the certificate of the issuer's own server is verified.
+    pub verify: bool,
+    /// `state_path`: the directory for account and certificates; `None` keeps nothing (`off`).
+    pub state_path: Option<PathBuf>,
+    /// `accept_terms_of_service`
+    pub accepts_terms: bool,
+}
+
+/// `account_key`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AccountKey {
+    /// A key that is made once and kept in the state directory.
+    Generated(CertificateKey),
+    /// A file in PEM form.
+    File(PathBuf),
+}
+
+/// The algorithm of a generated key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum CertificateKey {
+    /// `ecdsa`, `ecdsa:256`
+    #[default]
+    EcdsaP256,
+    /// `ecdsa:384`
+    EcdsaP384,
+    /// `ecdsa:521`
+    EcdsaP521,
+    /// `rsa`, `rsa:2048`
+    Rsa2048,
+    /// `rsa:3072`
+    Rsa3072,
+    /// `rsa:4096`
+    Rsa4096,
+}
+
+/// `challenge`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ChallengeKind {
+    /// `http-01` (RFC 8555, section 8.3)
+    #[default]
+    Http01,
+    /// `tls-alpn-01` (RFC 8737)
+    TlsAlpn01,
+    /// `dns-01` (RFC 8555, section 8.4): a program that is run with `present` or `cleanup`, the
+    /// name of the record and its value.
+    Dns01(PathBuf),
+}
+
+/// `external_account_key`
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExternalAccount {
+    /// The identifier of the key.
+    pub kid: String,
+    /// The file with the key in base64url.
+    pub key_file: PathBuf,
+}
+
+/// One certificate that is wanted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcmeOrder {
+    /// Names its files and its place in handshakes.
+    pub id: OrderId,
+    /// Issuers by their place in [`AcmePlan::issuers`]; each next one is tried where those before
+    /// it fail.
+    pub issuers: Vec<usize>,
+    /// Names and addresses, in lower case, without repetition; the first is the common name.
+    pub names: Vec<String>,
+    /// `key=`
+    pub key: CertificateKey,
+}
+
+/// Identifies an order over reloads and restarts: the first issuer's name, the names of the
+/// certificate and the kind of its key.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct OrderId(pub String);
