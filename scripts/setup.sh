@@ -9,7 +9,7 @@
 #            valgrind, chromium, mandoc, zsh, fish, lintian, h2spec, h2load and curl that speak HTTP/3,
 #            a Debian 12 root to install packages in,
 #            nginx to be compared with, php-fpm, lsphp, MariaDB and WordPress,
-#            Prometheus, which reads the metrics
+#            Prometheus, which reads the metrics, and Pebble, which issues certificates
 #     peers  the servers that `make bench` and `make lab` compare with: nginx,
 #            caddy, h2o, haproxy, vinyl with hitch
 #
@@ -222,6 +222,26 @@ EOF
     rm -rf "$d"
 }
 
+# Pebble is an issuer for the tests of certificates, challtestsrv its name server. They want a newer Go
+# than Debian 12 has, so sid's builds them there; linked statically, they need no wrapper.
+pebble() {
+    local version=v2.10.1 least=24 module=github.com/letsencrypt/pebble/v2/cmd minor p
+    grep -qsx "$version" "$TOOLS/pebble.version" && [ -x "$BIN/pebble" ] && [ -x "$BIN/pebble-challtestsrv" ] && return
+    say "building Pebble $version"
+    mkdir -p "$BIN"
+    minor=$(go env GOVERSION 2>/dev/null | sed -n 's/^go1\.\([0-9]*\).*/\1/p')
+    if [ "${minor:-0}" -ge "$least" ]; then
+        GOBIN=$BIN CGO_ENABLED=0 go install "$module/pebble@$version" "$module/pebble-challtestsrv@$version"
+    else
+        sid_need golang-go
+        in_sid env HOME=/root GOBIN=/usr/local/bin CGO_ENABLED=0 \
+            go install "$module/pebble@$version" "$module/pebble-challtestsrv@$version" &&
+            for p in pebble pebble-challtestsrv; do install -m755 "$SID/usr/local/bin/$p" "$BIN/$p"; done
+    fi >"$TOOLS/pebble.log" 2>&1 ||
+        die "missing: Pebble" "the Go module proxy did not deliver it (offline?), see $TOOLS/pebble.log; then run $SELF $WHAT again"
+    echo "$version" >"$TOOLS/pebble.version"
+}
+
 venv() {
     cmp -s "$PY_DEPS" "$VENV/requirements.txt" && "$VENV/bin/python" -c '' 2>/dev/null && return
     say "installing into the Python venv what $PY_DEPS names"
@@ -274,6 +294,7 @@ setup_test() {
         nginx-light mariadb-server memcached wordpress "$(wordpress_theme)"
     setup_lab
     h2spec
+    pebble
     h2load_h3
     sid_need curl nginx php-litespeed php-mysql prometheus
     wrap curl-h3 /usr/bin/curl

@@ -6,9 +6,11 @@
 
 pub mod host;
 pub mod plan;
+pub mod service;
 
 pub use host::{AcmeHost, AcmeLogLevel, Challenge};
 pub use plan::{
     AccountKey, AcmeIssuer, AcmeOrder, AcmePlan, CertificateKey, ChallengeKind, ExternalAccount,
     OrderId,
 };
+pub use service::{AcmeOrderReport, AcmeService, KeptCertificate, kept};

@@ -43,9 +43,10 @@ pub struct AcmeIssuer {
 /// `account_key`
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccountKey {
-    /// A key that is made once and kept in the state directory.
+    /// A key that is made once and kept in the state directory. Only [`CertificateKey::EcdsaP256`]
+    /// can be used (ES256): orders fail with `unsupported` for all others.
     Generated(CertificateKey),
-    /// A file in PEM form.
+    /// A file in PEM form: PKCS #8, ECDSA on P-256.
     File(PathBuf),
 }
 
