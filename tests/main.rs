@@ -44,6 +44,7 @@ mod header_edits;
 mod headers;
 mod http2_directives;
 mod identity;
+mod json_logs;
 mod lifetimes;
 mod limiting;
 mod limits;

@@ -245,6 +245,8 @@ pub struct Looks {
     pub tcp_info: bool,
     /// `$realpath_root`
     pub real_root: bool,
+    /// `$page_cache_reason`
+    pub cache_reason: bool,
 }
 
 /// Directories below which relative names are.

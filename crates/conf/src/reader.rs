@@ -281,6 +281,8 @@ pub(crate) struct HttpDraft {
     pub(crate) log_formats: Vec<LogFormat>,
     /// The index of each format, and when it was read: only later directives see it.
     pub(crate) format_index: HashMap<String, (u32, DirectiveNode)>,
+    /// The index of `combined_json`, once it was asked for.
+    pub(crate) json_format: Option<u32>,
     /// Access logs with buffers.
     pub(crate) log_buffers: Vec<LogBuffer>,
     /// Names of variables that only captures can define, in order of first use or definition.

@@ -117,6 +117,7 @@ impl ConfReader {
                 self.http.looks.tcp_info = true;
             }
             Var::RealpathRoot => self.http.looks.real_root = true,
+            Var::PageCacheReason => self.http.looks.cache_reason = true,
             _ => {}
         }
     }

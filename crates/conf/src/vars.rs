@@ -431,6 +431,8 @@ plain_vars! {
     UpstreamCacheEtag = "upstream_cache_etag";
     /// `$upstream_cache_age`
     UpstreamCacheAge = "upstream_cache_age";
+    /// `$page_cache_reason`: in logs, why a store had the part in the answer that it had.
+    PageCacheReason = "page_cache_reason";
     /// `$upstream_last_server_name`
     UpstreamLastServerName = "upstream_last_server_name";
 }

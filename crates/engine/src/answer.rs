@@ -24,7 +24,7 @@ use bolide_http::range::ByteRange;
 use bolide_http::{FieldMap, Name, ResponseHead};
 use bytes::Bytes;
 
-use crate::caching::UpstreamCacheStatus;
+use crate::caching::{CacheReason, UpstreamCacheStatus};
 
 pub use assembly::Pulled;
 
@@ -591,6 +591,8 @@ pub(crate) struct Answer {
     pub(crate) allowed: Option<Allowed>,
     /// What the store had to do with it.
     pub(crate) cached: UpstreamCacheStatus,
+    /// Why, if something asks and the request is over.
+    pub(crate) cache_reason: Option<CacheReason>,
     /// The kept answer that it is.
     pub(crate) object: Option<std::sync::Arc<bolide_cache::Object>>,
     /// The address of a redirect; empty if there is none.
@@ -630,6 +632,7 @@ impl Answer {
         self.trailers.clear();
         self.allowed = None;
         self.cached = UpstreamCacheStatus::No;
+        self.cache_reason = None;
         self.object = None;
         self.charset = None;
         self.forget_draft();

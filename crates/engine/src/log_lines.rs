@@ -12,7 +12,7 @@ use bolide_conf::vars::{Template, TemplatePart};
 use bolide_http::Name;
 use bolide_http::date::DateClock;
 use bolide_http::digits::push_decimal;
-use bolide_http::escape::{escape_controls, push_json, push_log};
+use bolide_http::escape::{escape_controls, push_json, push_log, push_strict_json};
 
 use crate::answer::Answer;
 use crate::ctx::{ConnInfo, StepCtx};
@@ -105,6 +105,11 @@ fn line(scope: &VariableScope<'_>, format: &LogFormat, out: &mut Vec<u8>) {
                     Escape::Default if found == VariableValue::No => out.push(b'-'),
                     Escape::Default => escape_since(out, start, needs_escape, push_log),
                     Escape::Json => escape_since(out, start, needs_json_escape, push_json),
+                    Escape::StrictJson => {
+                        escape_since(out, start, needs_strict_escape, push_strict_json);
+                        debug_assert!(!out[start..].contains(&b'\n'), "a line has no end within");
+                        debug_assert!(str::from_utf8(&out[start..]).is_ok(), "JSON is UTF-8");
+                    }
                     Escape::None => {}
                 }
             }
@@ -118,6 +123,10 @@ const fn needs_escape(byte: u8) -> bool {
 
 const fn needs_json_escape(byte: u8) -> bool {
     matches!(byte, b'"' | b'\\' | 0..=0x1f)
+}
+
+const fn needs_strict_escape(byte: u8) -> bool {
+    needs_json_escape(byte) || byte >= 0x80
 }
 
 /// Escapes in place what was written since `start`; nearly always there is nothing to escape.

@@ -102,6 +102,16 @@ pub fn push_json(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
+/// As [`push_json`]; bytes that are no UTF-8 become U+FFFD (RFC 8259 §8.1).
+pub fn push_strict_json(out: &mut Vec<u8>, text: &[u8]) {
+    for chunk in text.utf8_chunks() {
+        push_json(out, chunk.valid().as_bytes());
+        if !chunk.invalid().is_empty() {
+            out.extend_from_slice("\u{fffd}".as_bytes());
+        }
+    }
+}
+
 /// Appends `text` in access log form: `"`, `\`, controls and bytes above 0x7e as `\xHH`.
 pub fn push_log(out: &mut Vec<u8>, text: &[u8]) {
     for &byte in text {
@@ -141,7 +151,10 @@ pub fn escape_controls(out: &mut Vec<u8>, start: usize) {
 
 #[cfg(test)]
 mod tests {
-    use super::{UriPart, escape_controls, needs_uri, push_html, push_json, push_log, push_uri};
+    use super::{
+        UriPart, escape_controls, needs_uri, push_html, push_json, push_log, push_strict_json,
+        push_uri,
+    };
     use proptest::prelude::{any, proptest};
 
     fn run(push: impl FnOnce(&mut Vec<u8>)) -> String {
@@ -159,6 +172,23 @@ mod tests {
         assert_eq!(args, "/a%20b%25c%3Fd%26e%2Bf:g%C3%A4~");
         let name = run(|out| push_uri(out, text, UriPart::Component));
         assert_eq!(name, "%2Fa%20b%25c%3Fd%26e%2Bf%3Ag%C3%A4~");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_replaced_in_strict_json() {
+        let strict = |text: &[u8]| {
+            let mut out = Vec::new();
+            push_strict_json(&mut out, text);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(strict(b"a\"\xc3\xa4\xff\xe9\x80\n"), "a\\\"\u{e4}\u{fffd}\u{fffd}\\n");
+        proptest!(|(text in proptest::collection::vec(any::<u8>(), 0..64))| {
+            let out = strict(&text);
+            proptest::prop_assert!(out.bytes().all(|byte| byte >= b' '));
+            let plain = String::from_utf8_lossy(&text);
+            let quotes = plain.matches('"').count();
+            proptest::prop_assert_eq!(out.matches('"').count(), quotes);
+        });
     }
 
     #[test]

@@ -20,7 +20,11 @@ const HSL: Contexts = Contexts::HSL;
 pub(super) const TABLE: &[DirectiveSpec] = &[
     list("access_log", Contexts::HSLIE, Args::at_least(1), access_log)
         .doc(
-            "The access log: a file, whose name may have variables, or syslog, and its format.",
+            "The access log: a file, whose name may have variables, or syslog, and its format. \
+             The format `combined_json` writes one JSON object (RFC 8259) per line, whose members \
+             are variables by their names: numbers for bytes, lengths and `request_time`, strings \
+             for all others, empty where there is no value; bytes that are no UTF-8 are written \
+             as U+FFFD. A `log_format` of this name takes its place.",
             "access_log logs/a.log combined buffer=32k flush=1m gzip=4 if=$http_x_log;",
         )
         .takes(
@@ -31,7 +35,7 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     own("log_format", Contexts::HTTP, Args::at_least(2), log_format)
         .doc("Defines a format of access logs.", "log_format short '$remote_addr $status';")
         .takes("NAME [escape=default|json|none] TEXT…")
-        .without("`combined` is predefined"),
+        .without("`combined` and `combined_json` are predefined"),
     list("error_log", Contexts::MHSL, Args::at_least(1), error_log)
         .doc(
             "The error log: a file, `stderr` or syslog, and its least level.",
@@ -75,6 +79,72 @@ pub(crate) fn combined() -> LogFormat {
     ];
     let line = Template::new(parts);
     LogFormat { name: "combined".to_owned(), escape: Escape::Default, line }
+}
+
+/// How a member of a JSON line is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum JsonMember {
+    /// In quotes.
+    Text,
+    /// As it is: the variable always is a JSON number.
+    Number,
+}
+
+/// The members of `combined_json`, by the names of their variables.
+///
+/// A status may be 000 and times of upstream servers are lists: none of them is a number to JSON.
+const JSON_MEMBERS: &[(&str, JsonMember)] = &[
+    ("time_iso8601", JsonMember::Text),
+    ("msec", JsonMember::Number),
+    ("remote_addr", JsonMember::Text),
+    ("remote_user", JsonMember::Text),
+    ("request_id", JsonMember::Text),
+    ("request_method", JsonMember::Text),
+    ("scheme", JsonMember::Text),
+    ("host", JsonMember::Text),
+    ("server_name", JsonMember::Text),
+    ("request_uri", JsonMember::Text),
+    ("server_protocol", JsonMember::Text),
+    ("request", JsonMember::Text),
+    ("status", JsonMember::Text),
+    ("bytes_sent", JsonMember::Number),
+    ("body_bytes_sent", JsonMember::Number),
+    ("request_length", JsonMember::Number),
+    ("request_completion", JsonMember::Text),
+    ("http_referer", JsonMember::Text),
+    ("http_user_agent", JsonMember::Text),
+    ("request_time", JsonMember::Number),
+    ("upstream_addr", JsonMember::Text),
+    ("upstream_status", JsonMember::Text),
+    ("upstream_connect_time", JsonMember::Text),
+    ("upstream_header_time", JsonMember::Text),
+    ("upstream_response_time", JsonMember::Text),
+    ("upstream_cache_status", JsonMember::Text),
+    ("page_cache_reason", JsonMember::Text),
+    ("ssl_protocol", JsonMember::Text),
+    ("ssl_cipher", JsonMember::Text),
+    ("connection", JsonMember::Number),
+    ("connection_requests", JsonMember::Number),
+];
+
+/// The index of the format `combined_json`, which is made when it is asked for first.
+fn combined_json(r: &mut ConfReader) -> Result<u32, ReadFault> {
+    if let Some(index) = r.http.json_format {
+        return Ok(index);
+    }
+    let mut text = String::new();
+    for (at, (name, member)) in JSON_MEMBERS.iter().enumerate() {
+        let start = if at == 0 { '{' } else { ',' };
+        let quote = if *member == JsonMember::Text { "\"" } else { "" };
+        text.push_str(&format!("{start}\"{name}\":{quote}${name}{quote}"));
+    }
+    text.push('}');
+    let line = r.log_template(text.as_bytes())?;
+    let index = r.http.log_formats.len() as u32;
+    let name = "combined_json".to_owned();
+    r.http.log_formats.push(LogFormat { name, escape: Escape::StrictJson, line });
+    r.http.json_format = Some(index);
+    Ok(index)
 }
 
 fn log_format(r: &mut ConfReader, node: &Node) -> ReadResult {
@@ -156,13 +226,14 @@ fn access_log(r: &mut ConfReader, node: &Node) -> ReadResult {
 }
 
 /// The index of a log's format; only formats read before it are known.
-fn format_of(r: &ConfReader, node: &Node) -> Result<u32, ReadFault> {
+fn format_of(r: &mut ConfReader, node: &Node) -> Result<u32, ReadFault> {
     let name = if node.args_count() > 1 { show(node.arg(1)) } else { "combined".into() };
     if name == "combined" {
         return Ok(0);
     }
     match r.http.format_index.get(&*name) {
         Some((index, order)) if *order < node.order => Ok(*index),
+        _ if name == "combined_json" => combined_json(r),
         _ => Err(ReadFault::Text(format!("unknown log format \"{name}\""))),
     }
 }

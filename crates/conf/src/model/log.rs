@@ -123,8 +123,10 @@ pub struct LogFormat {
 pub enum Escape {
     /// `"`, `\`, below 0x20 and from 0x7f as `\xHH`; an absent value is `-`.
     Default,
-    /// As inside a JSON string; an absent value is empty.
+    /// As inside a JSON string; bytes above 0x7f pass as they are; an absent value is empty.
     Json,
+    /// As [`Escape::Json`], and what is no UTF-8 becomes U+FFFD, so that each line is JSON.
+    StrictJson,
     /// Not at all; an absent value is empty.
     None,
 }

@@ -53,6 +53,28 @@ impl UpstreamCacheStatus {
     }
 }
 
+/// Why a store had the part in an answer that it had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CacheReason {
+    /// Why it was asked, or was not.
+    Why(Why),
+    /// Why what the origin answered is not kept.
+    Refusal(StoreRefusal),
+    /// It waited for the answer to another request.
+    Collapsed,
+}
+
+impl CacheReason {
+    /// As `$page_cache_reason` has it.
+    pub(crate) const fn word(self) -> &'static str {
+        match self {
+            Self::Why(why) => why.word(),
+            Self::Refusal(refusal) => refusal.reason(),
+            Self::Collapsed => "collapsed",
+        }
+    }
+}
+
 /// What becomes of an answer that an origin gives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum StoreIntent {
@@ -183,6 +205,16 @@ impl CacheTransaction {
     /// The location whose turn it was, and its part of the store.
     pub(crate) const fn asked(&self) -> (Option<LocationIndex>, Option<NamespaceId>) {
         (self.looked, self.space)
+    }
+
+    /// Why the store did what it did for this request, if it might have done anything.
+    pub(crate) fn reason(&self) -> Option<CacheReason> {
+        self.looked?;
+        Some(match (self.why, self.refusal) {
+            (Why::Asked, Some(refusal)) if !self.is_kept() => CacheReason::Refusal(refusal),
+            (Why::Asked, _) if self.way.is_collapsed => CacheReason::Collapsed,
+            (why, _) => CacheReason::Why(why),
+        })
     }
 
     /// The URL part of its key; empty if none was made.

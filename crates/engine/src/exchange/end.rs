@@ -94,13 +94,16 @@ impl Exchange {
     /// Writes the log lines; nothing comes behind it.
     pub(super) fn conclude(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> ExchangeState {
         note_decision(&self.request, &self.answer, &self.cache, ctx);
+        if site.location(self.request.location).notes_end {
+            debug_assert!(self.answer.cache_reason.is_none(), "a request ends once");
+            self.answer.cache_reason = self.cache.reason();
+            let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
+            note_end(&scope, &self.cache, ctx);
+        }
         let mut scratch = std::mem::take(&mut self.answer.scratch);
         let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
         if !self.request.role.is_subrequest() || scope.location().settings.log_subrequest {
             log_lines::access(&scope, ctx, &mut scratch);
-        }
-        if scope.location().notes_end {
-            note_end(&scope, &self.cache, ctx);
         }
         self.answer.scratch = scratch;
         if !self.request.notes.get_mut().is_empty() {

@@ -400,7 +400,7 @@ fn location(
         try_files: conf.try_files.clone(),
         debugs: debugs(settings),
         row: None,
-        notes_end: debugs(settings),
+        notes_end: debugs(settings) || http.looks.cache_reason,
         precontent: precontent(conf),
         signature: match settings.server_tokens {
             ServerTokens::Off => Signature::Name,

@@ -9,7 +9,7 @@ use bolide_upstream::Attempt;
 
 use super::{VariableScope, VariableValue, joined, maybe, millis, number, push_status, text};
 use crate::answer::PassRequest;
-use crate::caching::UpstreamCacheStatus;
+use crate::caching::{CacheReason, UpstreamCacheStatus};
 use crate::content::params::script;
 use crate::content::proxied;
 
@@ -112,6 +112,9 @@ impl VariableScope<'_> {
                 let status = self.answer.cached.text();
                 out.extend_from_slice(status.as_bytes());
                 Some(if status.is_empty() { VariableValue::No } else { VariableValue::Yes })
+            }
+            Var::PageCacheReason => {
+                Some(maybe(out, self.answer.cache_reason.map(CacheReason::word)))
             }
             Var::UpstreamCacheEtag => Some(maybe(out, old().and_then(|object| object.etag()))),
             Var::UpstreamCacheLastModified => {
