@@ -13,11 +13,12 @@ use std::path::{Path, PathBuf};
 use bolide_io::signal::Signal;
 use lexopt::prelude::*;
 
-pub(crate) use help::{admin_help, help};
+use help::help_rows;
+pub(crate) use help::{CommandHelp, admin_help, help};
 
 use crate::invocation::{
     CheckDetail, CheckOptions, CliCommand, CliPurpose, Invocation, LOOPBACK, PREFIX, PhpCommand,
-    Scripts, Serve, Show,
+    Scripts, Serve, ServeCaching, Show,
 };
 
 /// The configuration below the prefix, unless `-c` sets it: the first that exists.
@@ -78,6 +79,15 @@ fn own_command(
     parser: &mut lexopt::Parser,
     globals: &mut Globals,
 ) -> Result<CliCommand, String> {
+    if parser.clone().raw_args().is_ok_and(|mut rest| rest.any(|arg| asks_for_help(&arg)))
+        && let Some(rows) = word.to_str().and_then(help_rows)
+    {
+        // What else the line says does not count.
+        if let Ok(rest) = parser.raw_args() {
+            rest.for_each(drop);
+        }
+        return Ok(CliCommand::CommandHelp(rows));
+    }
     Ok(match word.to_str() {
         Some("serve" | "demo") => CliCommand::Serve(serve(parser)?),
         Some("check") => CliCommand::Check(check(parser, globals)?),
@@ -88,6 +98,10 @@ fn own_command(
         Some("php") => CliCommand::Php(php(parser)?),
         _ => return Err(format!("invalid option: \"{}\"", word.to_string_lossy())),
     })
+}
+
+fn asks_for_help(arg: &OsString) -> bool {
+    ["--help", "-h", "-?"].iter().any(|help| *arg == **help)
 }
 
 /// nginx's options without values, and `-s`. Several may appear on one line.
@@ -198,6 +212,7 @@ fn serve(parser: &mut lexopt::Parser) -> Result<Serve, String> {
     let mut serve = Serve {
         root: None,
         scripts: Scripts::None,
+        caching: ServeCaching::Off,
         purpose: CliPurpose::Serve,
         listen: Vec::new(),
         http: None,
@@ -209,6 +224,9 @@ fn serve(parser: &mut lexopt::Parser) -> Result<Serve, String> {
             Long("http") => serve.http = Some(port(parser, "--http")?),
             Long("https") => serve.https = Some(port(parser, "--https")?),
             Long("php") => serve.scripts = Scripts::Php,
+            Long("page-cache") => {
+                (serve.scripts, serve.caching) = (Scripts::Php, ServeCaching::PageCache);
+            }
             Long("print-config") => serve.purpose = CliPurpose::Print,
             Value(directory) if serve.root.is_none() => serve.root = Some(directory.into()),
             other => return Err(other.unexpected().to_string()),
@@ -313,6 +331,21 @@ mod tests {
         let all = CheckOptions { file: Some("a.conf".into()), detail: CheckDetail::Everything };
         assert_eq!(check(&["check", "-p", "/x", "--all", "a.conf"]), all);
         assert!(args(&["check", "a", "b"]).is_err() && args(&["check", "--some"]).is_err());
+    }
+
+    #[test]
+    fn each_command_tells_its_options() {
+        let help = |words: &[&str]| match args(words).unwrap().command {
+            CliCommand::CommandHelp(rows) => rows.text(),
+            other => panic!("{other:?}"),
+        };
+        let serve = help(&["serve", "--php", "--help", "anything"]);
+        assert!(serve.starts_with("Usage: bolide serve [--php] [--page-cache]"), "{serve}");
+        assert!(serve.contains("    --page-cache"), "{serve}");
+        assert!(help(&["check", "-h"]).contains("--all"));
+        let php = help(&["php", "restart", "-?"]);
+        assert!(php.contains("bolide php status") && php.contains("bolide php restart"), "{php}");
+        assert!(matches!(args(&["explain", "--help"]).unwrap().command, CliCommand::AdminHelp));
     }
 
     #[test]

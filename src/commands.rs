@@ -31,6 +31,10 @@ pub(crate) fn run(invocation: &Invocation) -> ExitCode {
             out(admin_help().as_bytes());
             ExitCode::SUCCESS
         }
+        CliCommand::CommandHelp(rows) => {
+            out(rows.text().as_bytes());
+            ExitCode::SUCCESS
+        }
         CliCommand::Php(command) => finish(
             signalling::running(invocation)
                 .and_then(|(pid, path)| php::command::send(pid, &path, command)),

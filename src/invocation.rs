@@ -7,6 +7,7 @@ use bolide_io::signal::Signal;
 
 use crate::admin::line_protocol::Words;
 use crate::admin::warm::Warm;
+use crate::cli::CommandHelp;
 
 /// The base of relative paths, unless `-p` sets it.
 pub(crate) const PREFIX: &str = "/etc/bolide";
@@ -35,6 +36,8 @@ pub(crate) enum CliCommand {
     Admin(Admin),
     /// Print the help of these commands.
     AdminHelp,
+    /// Print the help of one command.
+    CommandHelp(CommandHelp),
 }
 
 /// Information about the program, in order of length; each includes the ones before.
@@ -68,6 +71,15 @@ pub(crate) enum Scripts {
     Php,
 }
 
+/// Whether `serve` keeps what scripts answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServeCaching {
+    /// Every request is answered by a script.
+    Off,
+    /// In the page cache.
+    PageCache,
+}
+
 /// The purpose of the configuration that `serve` makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CliPurpose {
@@ -82,6 +94,7 @@ pub(crate) enum CliPurpose {
 pub(crate) struct Serve {
     pub(crate) root: Option<PathBuf>,
     pub(crate) scripts: Scripts,
+    pub(crate) caching: ServeCaching,
     pub(crate) purpose: CliPurpose,
     /// The listening addresses; the default is the loopback.
     pub(crate) listen: Vec<IpAddr>,

@@ -8,7 +8,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use crate::demo;
-use crate::invocation::{Scripts, Serve};
+use crate::invocation::{Scripts, Serve, ServeCaching};
 
 use self::ports::ServePorts;
 
@@ -37,7 +37,7 @@ pub(crate) fn prepare(options: &Serve) -> Result<ServeReady, Vec<String>> {
     certificate(&state)?;
     let (ports, said) = ports::choose(options);
     let mut ready = match options.scripts {
-        Scripts::Php => prepare_php(&root, &ports, &state),
+        Scripts::Php => prepare_php(options, &root, &ports, &state),
         Scripts::None => prepare_files(options, &root, &ports, &state),
     };
     ready.greeting.insert_str(0, &said);
@@ -70,10 +70,14 @@ fn prepare_files(options: &Serve, root: &Path, ports: &ServePorts, state: &Path)
     ServeReady { conf: state.join("serve.conf"), text, greeting }
 }
 
-fn prepare_php(given: &Path, ports: &ServePorts, state: &Path) -> ServeReady {
+fn prepare_php(options: &Serve, given: &Path, ports: &ServePorts, state: &Path) -> ServeReady {
     let root = php::document_root(given);
     let (http, https, host) = (ports.http, ports.https, ports.host());
     let (version, audience) = (env!("CARGO_PKG_VERSION"), ports.audience());
+    let cached = match options.caching {
+        ServeCaching::Off => "",
+        ServeCaching::PageCache => "--page-cache ",
+    };
     let mut greeting = format!("Bolide {version} serves {} with PHP, {audience}", root.display());
     if root != given {
         greeting.push_str(&format!(", the public directory of {}", given.display()));
@@ -88,11 +92,13 @@ fn prepare_php(given: &Path, ports: &ServePorts, state: &Path) -> ServeReady {
          \x20 http://{host}:{http}/    https://{host}:{https}/   (Ctrl-C stops)\n\
          \n\
          The certificate is self-signed: {cert}\n\
-         A configuration to grow from: bolide serve --php --print-config {given} > bolide.conf\n",
+         A configuration to grow from: \
+         bolide serve --php {cached}--print-config {given} > bolide.conf\n",
         cert = state.join("localhost.pem").display(),
         given = given.display(),
     ));
-    let text = php::configuration(&root, ports, account.as_deref(), state);
+    let kept = (account.as_deref(), options.caching);
+    let text = php::configuration(&root, ports, kept, state);
     ServeReady { conf: state.join("serve.conf"), text, greeting }
 }
 

@@ -649,6 +649,38 @@ fn a_directory_with_php_is_served_by_the_configuration_that_is_printed() {
     }
 }
 
+#[test]
+fn a_printed_configuration_needs_no_directory_but_those_it_names() {
+    let home = Home::new(BOLIDE);
+    let www = home.dir().join("site");
+    application(&www);
+    let script =
+        "<?php header('X-LiteSpeed-Cache-Control: public,max-age=100'); echo hrtime(true);";
+    bolide_testkit::site::write(&www.join("kept.php"), script.as_bytes());
+    let (http, https) = (home.port(0).to_string(), home.port(1).to_string());
+    let mut words = vec!["serve", "--php", "--page-cache", "--print-config"];
+    words.extend(["--http", &http, "--https", &https, "site"]);
+    let mut print = home.command(&words);
+    print.env("XDG_STATE_HOME", home.dir());
+    let printed = finish("bolide serve", print, Duration::from_secs(30)).succeeded().text();
+    let conf = home.write("printed.conf", &printed);
+    let mut command = home.command(&["-c", conf.to_str().unwrap()]);
+    command.args(["-p", "/no/such/prefix", "-e", "stderr", "-g", "daemon off;"]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let _ends = Guard(child);
+    let get = |path: &str| run("curl", ["-s", &format!("http://127.0.0.1:{http}{path}")]).text();
+    wait_until("the site", || get("/some/where").starts_with("front /some/where"));
+    // More than memory holds.
+    let upload = home.write("upload", &"x".repeat(3_000_000));
+    let data = format!("@{}", upload.display());
+    let url = format!("http://127.0.0.1:{http}/page.php");
+    let posted = run("curl", ["-s", "--data-binary", &data, &url]);
+    assert_eq!(posted.text(), "page -");
+    let kept = get("/kept.php");
+    assert!(kept.parse::<u64>().is_ok(), "{kept}");
+    assert_eq!(get("/kept.php"), kept);
+}
+
 /// A process that ends with a failed test.
 struct Guard(std::process::Child);
 

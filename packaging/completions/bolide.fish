@@ -16,6 +16,7 @@ complete -c bolide -n '__fish_use_subcommand' -s 'g' -x -d 'set global directive
 complete -c bolide -n __fish_use_subcommand -a serve -d 'serve a directory at once, over http and https'
 complete -c bolide -n '__fish_seen_subcommand_from serve' -F
 complete -c bolide -n '__fish_seen_subcommand_from serve' -l php -d 'run the PHP of the directory, too'
+complete -c bolide -n '__fish_seen_subcommand_from serve' -l page-cache -d 'run PHP, and keep what it says may be cached'
 complete -c bolide -n '__fish_seen_subcommand_from serve' -l listen -x -d 'listen on this address, * for all (default: the loopback)'
 complete -c bolide -n '__fish_seen_subcommand_from serve' -l http -x -d 'the port of http (default: 8080 or above)'
 complete -c bolide -n '__fish_seen_subcommand_from serve' -l https -x -d 'the port of https (default: 8443 or above)'

@@ -37,8 +37,32 @@ pub(crate) fn help() -> String {
             row.doc.split([':', '.']).next().unwrap_or(""),
         );
     }
-    text.push_str("\nbolide explain --help has the options of explain, cache and status.\n");
+    text.push_str("\nbolide COMMAND --help has the options of a command.\n");
     text
+}
+
+/// The rows of one command, or of all that begin with its word.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CommandHelp(&'static str);
+
+/// The rows of a command that is no command for a running server.
+pub(super) fn help_rows(word: &str) -> Option<CommandHelp> {
+    let first = |row: &CommandRow| row.name.split(' ').next();
+    COMMANDS.iter().filter_map(first).find(|first| *first == word).map(CommandHelp)
+}
+
+impl CommandHelp {
+    /// Synopsis, texts and options.
+    pub(crate) fn text(self) -> String {
+        let mut text = String::new();
+        let rows = || COMMANDS.iter().filter(|row| row.name.split(' ').next() == Some(self.0));
+        for (n, row) in rows().enumerate() {
+            usage(&mut text, if n == 0 { "Usage: " } else { "       " }, row);
+        }
+        text.push('\n');
+        rows().for_each(|row| command(&mut text, row));
+        text
+    }
 }
 
 /// The help of the commands for a running server.

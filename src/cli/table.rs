@@ -114,11 +114,12 @@ const HTTPS: OptionRow = one("--https", "PORT", "the port of https (default: 844
 pub(crate) static COMMANDS: &[CommandRow] = &[
     CommandRow {
         name: "serve",
-        usage: "[--php] [--listen ADDRESS]... [--http PORT] [--https PORT] [--print-config] \
+        usage: "[--php] [--page-cache] [--listen ADDRESS]... [--http PORT] [--https PORT] [--print-config] \
                 [DIRECTORY]",
         operand: OperandKind::Directory,
         options: &[
             flag("--php", "run the PHP of the directory, too"),
+            flag("--page-cache", "run PHP, and keep what it says may be cached"),
             ADDRESS,
             HTTP,
             HTTPS,

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use super::ServePorts;
+use crate::invocation::ServeCaching;
 
 /// Where frameworks keep their public files, below the project's directory.
 const PUBLIC: [&str; 3] = ["public", "web", "pub"];
@@ -41,11 +42,37 @@ pub(super) fn document_root(given: &Path) -> PathBuf {
     below.into_iter().find(|path| path.join("index.php").is_file()).unwrap_or_else(|| given.into())
 }
 
-/// The configuration. `state` has the certificate.
+/// What a WordPress site without a caching plugin is kept by, as
+/// `conf/snippets/wordpress-cache.conf` has it.
+const WORDPRESS: &str = "        # Pages of visitors who are not logged in live for a minute.
+        # With the LiteSpeed Cache plugin, \"page_cache auto;\" is all there is to say instead.
+        page_cache_preset wordpress ttl=60s;
+        page_cache_stale 60s error=1d;
+
+";
+/// What any other application is kept by.
+const AUTO: &str =
+    "        # What the scripts say may be kept, by LSCache's fields or those of HTTP.
+        page_cache auto;
+
+";
+
+/// The lines that cache, for what the directory holds.
+fn caching(root: &Path, caching: ServeCaching) -> &'static str {
+    let is_wordpress = root.join("wp-includes/version.php").is_file();
+    let has_plugin = root.join("wp-content/plugins/litespeed-cache").is_dir();
+    match caching {
+        ServeCaching::Off => "",
+        ServeCaching::PageCache if is_wordpress && !has_plugin => WORDPRESS,
+        ServeCaching::PageCache => AUTO,
+    }
+}
+
+/// The configuration. `state` has the certificate, and directories for large bodies.
 pub(super) fn configuration(
     root: &Path,
     ports: &ServePorts,
-    account: Option<&str>,
+    (account, kept): (Option<&str>, ServeCaching),
     state: &Path,
 ) -> String {
     let quoted = |path: &Path| {
@@ -90,6 +117,8 @@ pub(super) fn configuration(
          \x20   access_log off;\n\
          \x20   sendfile on;\n\
          \x20   client_max_body_size 64m;\n\
+         \x20   client_body_temp_path {bodies};\n\
+         \x20   fastcgi_temp_path {answers};\n\
          \x20   gzip on;\n\
          \x20   gzip_vary on;\n\
          \x20   gzip_types text/css text/javascript application/javascript application/json\n\
@@ -107,6 +136,7 @@ pub(super) fn configuration(
          \n\
          {private}\
          \n\
+         {cached}\
          \x20       # A file, a directory with an index, or else the application decides.\n\
          \x20       location / {{\n\
          \x20           try_files $uri $uri/ /index.php$is_args$args;\n\
@@ -130,6 +160,9 @@ pub(super) fn configuration(
         cert = quoted(&state.join("localhost.pem")),
         key = quoted(&state.join("localhost.key")),
         root = quoted(root),
+        bodies = quoted(&state.join("client_body")),
+        answers = quoted(&state.join("fastcgi")),
+        cached = caching(root, kept),
     )
 }
 
@@ -141,4 +174,26 @@ fn indented(mut text: String, line: &str) -> String {
     }
     text.push('\n');
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{AUTO, WORDPRESS, caching};
+    use crate::invocation::ServeCaching;
+
+    #[test]
+    fn wordpress_without_its_plugin_has_rules_and_all_others_speak_for_themselves() {
+        let root = bolide_testkit::site::temp_dir();
+        let snippet = include_str!("../../conf/snippets/wordpress-cache.conf");
+        let is_in = |line: &str| snippet.lines().any(|known| known == line.trim());
+        let directives = WORDPRESS.lines().filter(|line| line.trim().ends_with(';'));
+        assert_eq!(directives.filter(|line| is_in(line)).count(), 2);
+        assert_eq!(caching(&root, ServeCaching::PageCache), AUTO);
+        bolide_testkit::site::write(&root.join("wp-includes/version.php"), b"<?php");
+        assert_eq!(caching(&root, ServeCaching::PageCache), WORDPRESS);
+        assert_eq!(caching(&root, ServeCaching::Off), "");
+        let plugin = root.join("wp-content/plugins/litespeed-cache/litespeed-cache.php");
+        bolide_testkit::site::write(&plugin, b"<?php");
+        assert_eq!(caching(&root, ServeCaching::PageCache), AUTO);
+    }
 }
