@@ -2,12 +2,13 @@
 # Owns: the gate against regressions in instructions per request, which other work
 # on the machine cannot disturb as it disturbs times.
 #
-#   bench/instructions.sh [--update] [h1|h2|h3|page|esi|routing]...
+#   bench/instructions.sh [--update] [h1|h2|h3|page|esi|routing|metrics]...
 #
 # h1, h2 and h3 ask for a small file, page for a cached page of 30 KB, compressed, over HTTP/2, and
 # esi for such a page with five cached fragments. routing is what a request costs more by HTTP/1
 # where it goes through 1,000 server names, 200 locations and 20 maps (lab/bolide_lab/large_sites.py) than where
-# there is one server; more than routing_max is too many. All threads but the first are counted.
+# there is one server; more than routing_max is too many. metrics is how many per cent h1, h2 and page cost more
+# where a location has `metrics`; more than metrics_max_percent is too many. All threads but the first are counted.
 # The release binary runs under callgrind twice per protocol, for N and for 2N requests;
 # (I(2N) - I(N)) / N leaves out what starting and stopping cost. The result may differ from
 # bench/instructions.toml by its tolerance. --update writes the results there.
@@ -21,7 +22,7 @@ table=bench/instructions.toml
 update=
 [ "${1:-}" = --update ] && { update=1; shift; }
 protocols=("${@:-}")
-[ -n "${protocols[0]}" ] || protocols=(h1 h2 h3 page esi routing)
+[ -n "${protocols[0]}" ] || protocols=(h1 h2 h3 page esi routing metrics)
 
 binary=${BOLIDE_BINARY:-}
 if [ -z "$binary" ]; then
@@ -53,6 +54,9 @@ done
 assembled="location ^~ /esi/ { page_cache auto; fastcgi_pass unix:$dir/php.sock;"
 assembled="$assembled include $dir/fastcgi_params; }"
 sed -i "s|^ *location = /page.php.*|$assembled\n&|" "$dir/nginx.conf"
+
+sed 's|^ *location = /page.php.*|location = /metrics { metrics on; }\n&|' "$dir/nginx.conf" >"$dir/measured.conf"
+measured=
 
 # PHP is asked once; it is stopped with the server that asked it.
 start_php() {
@@ -121,6 +125,7 @@ instructions() {
     local out=$dir/callgrind.out i conf=nginx
     rm -f "$out"*
     case $1 in one | large) conf=$1 ;; esac
+    [ -z "$measured" ] || conf=measured
     valgrind --tool=callgrind --separate-threads=yes --callgrind-out-file="$out" \
         "$binary" -p "$dir" -c "$dir/$conf.conf" >"$dir/log" 2>&1 &
     server=$!
@@ -160,12 +165,35 @@ per_request() {
     got=$(((count - once) / $2))
 }
 
+# with_metrics: says what requests cost more where they are counted; fails if it is too much
+with_metrics() {
+    local max one failed=0
+    max=$(value metrics_max_percent)
+    [ -n "$php" ] || start_php
+    for one in h1 h2 page; do
+        per_request $one 5000
+        plain=$got measured=yes
+        per_request $one 5000
+        measured=
+        awk -v name="$one" -v plain="$plain" -v got="$got" -v max="$max" 'BEGIN {
+            more = (got - plain) * 100 / plain
+            printf "metrics: %s costs %+.2f %% more (%d, without %d)\n", name, more, got, plain
+            exit more > max
+        }' || failed=1
+    done
+    return $failed
+}
+
 value() { awk -v key="$1" '$1 == key { print $3 }' "$table"; }
 
 tolerance=$(value tolerance_percent)
 failed=0
 for protocol in "${protocols[@]}"; do
     n=5000
+    if [ "$protocol" = metrics ]; then
+        with_metrics || { echo "metrics: more than $(value metrics_max_percent) %" >&2; failed=1; }
+        continue
+    fi
     case $protocol in page | esi) [ -n "$php" ] || start_php ;; esac
     if [ "$protocol" = routing ]; then
         PYTHONPATH=lab python3 -m bolide_lab.large_sites routing "$dir"

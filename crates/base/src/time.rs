@@ -7,6 +7,12 @@ use std::time::Duration;
 pub struct Instant(u64);
 
 impl Instant {
+    /// Nanoseconds from `earlier` to this; 0 if it is not earlier.
+    #[must_use]
+    pub const fn nanos_since(self, earlier: Self) -> u64 {
+        self.0.saturating_sub(earlier.0)
+    }
+
     /// A point `nanos` after the epoch.
     #[must_use]
     pub const fn from_nanos(nanos: u64) -> Self {

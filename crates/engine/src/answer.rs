@@ -663,6 +663,9 @@ impl Answer {
 
     /// `$status`
     pub(crate) const fn logged_status(&self) -> u16 {
+        if self.bare_status | self.forced_status == 0 {
+            return self.head.status;
+        }
         match (self.bare_status, self.head.status) {
             // Before there is a head, what an error page forces is known already.
             (0, 0) => self.forced_status,

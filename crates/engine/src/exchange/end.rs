@@ -6,12 +6,11 @@
 use bolide_upstream::OriginNews;
 
 use super::{Exchange, ExchangeState};
-use crate::caching::CacheTransaction;
 use crate::content::pass::take_more;
 use crate::counters::ConnProtocol;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::debug_lines;
-use crate::explain::ring::{count_decision, note_decision};
+use crate::explain::ring::note_decision;
 use crate::log_lines;
 use crate::metrics::rows::CountedRequest;
 use crate::site::Site;
@@ -98,7 +97,7 @@ impl Exchange {
             debug_assert!(self.answer.cache_reason.is_none(), "a request ends once");
             self.answer.cache_reason = self.cache.reason();
             let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
-            note_end(&scope, &self.cache, ctx);
+            note_end(&scope, ctx);
         }
         let mut scratch = std::mem::take(&mut self.answer.scratch);
         let scope = VariableScope::new(&self.request, &self.answer, site, ctx);
@@ -117,21 +116,19 @@ impl Exchange {
 }
 
 /// Counts a request of a client that is over, and tells a debug log of any request.
-fn note_end(scope: &VariableScope<'_>, cache: &CacheTransaction, ctx: &mut StepCtx<'_>) {
+fn note_end(scope: &VariableScope<'_>, ctx: &mut StepCtx<'_>) {
     let VariableScope { request, answer, .. } = scope;
     let is_client_s = matches!(request.role, RequestRole::Client | RequestRole::PostAction(_));
     if let Some(row) = scope.location().row.filter(|_| is_client_s) {
-        let tally = ctx.counters.own();
         let head = request.head();
         let counted = CountedRequest {
             status: answer.logged_status(),
             protocol: ConnProtocol::of(head.version),
-            micros: ctx.now.mono.since(request.started.mono).as_nanos() as u64 / 1000,
+            nanos: ctx.now.mono.nanos_since(request.started.mono),
             bytes_in: u64::from(head.wire_size) + request.body_received,
             bytes_out: answer.head_sent + answer.body_sent,
         };
-        tally.rows.count(row, &counted);
-        count_decision(answer, cache, tally);
+        ctx.counters.own().rows.count(row, &counted);
     }
     if scope.location().debugs {
         debug_lines::ended(scope, ctx);

@@ -7,9 +7,10 @@ use super::why::{self, Why};
 use crate::answer::Answer;
 use crate::caching::CacheTransaction;
 use crate::caching::UpstreamCacheStatus;
-use crate::counters::{DECISION_RESULTS, RequestTallies, Tally};
+use crate::counters::{DECISION_RESULTS, RequestTallies};
 use crate::ctx::StepCtx;
 use crate::request::Request;
+use crate::subrequest::RequestRole;
 
 /// A decision that was made lately.
 #[derive(Clone, Debug)]
@@ -86,15 +87,6 @@ const fn class(cached: UpstreamCacheStatus, why: Why) -> DecisionClass {
 /// What a request counts as, in the order of [`DecisionClass`].
 pub(crate) const DECISION_WORDS: [&str; DECISION_RESULTS] = ["hit", "stale", "miss", "bypass"];
 
-/// Counts what the store did for this request, if it might have done anything.
-#[inline]
-pub(crate) fn count_decision(answer: &Answer, cache: &CacheTransaction, tally: &Tally) {
-    if let (Some(_), Some(_)) = cache.asked() {
-        let (cached, why) = (answer.cached, cache.why);
-        tally.decisions.0[why::number(why)][class(cached, why) as usize].add(1);
-    }
-}
-
 /// What the stores of all workers have decided: what for, why, and how often.
 pub(crate) fn decision_reasons(
     tallies: &RequestTallies,
@@ -107,7 +99,8 @@ pub(crate) fn decision_reasons(
     })
 }
 
-/// Has the worker remember what the store did for this request, if it might have done anything.
+/// Has the worker remember and count what the store did for this request, if it might have done
+/// anything.
 #[inline]
 pub(crate) fn note_decision(
     request: &Request,
@@ -127,16 +120,23 @@ fn note_asked(
     namespace: NamespaceId,
     ctx: &mut StepCtx<'_>,
 ) {
-    let Some(front) = ctx.cache.as_deref_mut() else { return };
     let (cached, why) = (answer.cached, cache.why);
+    let codes = why::codes(cached, why, cache.refusal, cache.is_kept());
+    let class = class(cached, why);
+    let is_counted = matches!(request.role, RequestRole::Client)
+        && request.site.as_ref().is_some_and(|site| site.location(request.location).row.is_some());
+    if is_counted {
+        ctx.counters.own().decisions.0[usize::from(codes[1])][class as usize].add(1);
+    }
+    let Some(front) = ctx.cache.as_deref_mut() else { return };
     let note = DecisionNote {
         id: request.id,
         at_ms: ctx.now.unix_millis,
         key: cache.hash,
         namespace,
         status: answer.logged_status(),
-        codes: why::codes(cached, why, cache.refusal, cache.is_kept()),
+        codes,
         target: request.address(),
     };
-    front.note(&note, class(cached, why));
+    front.note(&note, class);
 }

@@ -88,6 +88,7 @@ const REFUSALS: [StoreRefusal; 18] = [
     StoreRefusal::Unassembled,
 ];
 
+/// All of them, as they are declared: their codes are their numbers.
 const CACHED: [UpstreamCacheStatus; 8] = [
     UpstreamCacheStatus::No,
     UpstreamCacheStatus::Miss,
@@ -102,12 +103,6 @@ const CACHED: [UpstreamCacheStatus; 8] = [
 /// The words of all reasons, by their numbers.
 pub(super) fn words() -> impl Iterator<Item = &'static str> {
     WHYS.iter().map(|why| why.word())
-}
-
-/// The number of a reason.
-#[inline]
-pub(super) fn number(why: Why) -> usize {
-    usize::from(code(&WHYS, &why))
 }
 
 /// The place of `one` among `all`; that of the first if it has none.
@@ -181,7 +176,7 @@ pub(super) fn codes(
     is_kept: bool,
 ) -> [u8; 4] {
     let refused = refusal.map_or(0, |refusal| 1 + code(&REFUSALS, &refusal));
-    [code(&CACHED, &cached), code(&WHYS, &why), refused, u8::from(is_kept)]
+    [cached as u8, code(&WHYS, &why), refused, u8::from(is_kept)]
 }
 
 /// What [`codes`] was given.

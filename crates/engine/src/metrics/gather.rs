@@ -11,7 +11,7 @@ use super::accept::MetricsFormat;
 use super::exposition::{Exposition, HistogramValue, MetricFamily};
 use super::families as all;
 use super::process::ProcessFigures;
-use super::rows::{BOUNDS, CLASSES, PROTOCOLS, ServerSum, server_label};
+use super::rows::{BOUNDS, CLASSES, PROTOCOLS, RequestSums, RowSum, server_label};
 use crate::counters::{ConnProtocol, RequestTallies, TallyCount, WorkerCount};
 use crate::explain::ring::{DECISION_WORDS, decision_reasons};
 use crate::site::SiteRef;
@@ -115,9 +115,11 @@ impl Gatherer<'_> {
         let Self { out, tallies, site, .. } = self;
         let names = site.figures().names();
         let mut family = out.begin(&all::REQUESTS);
+        let mut servers: BTreeMap<&str, RowSum> = BTreeMap::new();
         for (at, (server, location)) in names.rows().iter().enumerate() {
-            let mut sums = [[0; PROTOCOLS.len()]; CLASSES.len()];
-            tallies.each().for_each(|tally| tally.rows.add_row(at, &mut sums));
+            let (mut sums, of_server) =
+                (RequestSums::default(), servers.entry(server).or_default());
+            tallies.each().for_each(|tally| tally.rows.add(at, &mut sums, of_server));
             for (class, sums) in CLASSES.iter().zip(sums) {
                 for (of, sum) in PROTOCOLS.iter().zip(sums).filter(|(_, sum)| *sum > 0) {
                     let labels = [&**server, &**location, class, of.word()].map(str::as_bytes);
@@ -126,26 +128,16 @@ impl Gatherer<'_> {
             }
         }
         debug_assert!(!names.rows().is_empty(), "the first row is for what has none");
-        let servers: Vec<(&[u8], ServerSum)> = names
-            .servers()
-            .iter()
-            .enumerate()
-            .map(|(at, name)| {
-                let mut sum = ServerSum::default();
-                tallies.each().for_each(|tally| tally.rows.add_server(at, &mut sum));
-                (name.as_bytes(), sum)
-            })
-            .filter(|(_, sum)| *sum != ServerSum::default())
-            .collect();
+        servers.retain(|_, sum| *sum != RowSum::default());
+        let servers = servers.iter().map(|(name, sum)| (name.as_bytes(), sum));
         let mut family = out.begin(&all::DURATION);
-        for (name, sum) in &servers {
-            let seconds = sum.micros as f64 / 1e6;
+        for (name, sum) in servers.clone() {
+            let seconds = sum.nanos as f64 / 1e9;
             let value = HistogramValue { bounds: &BOUNDS, counts: &sum.buckets, sum: seconds };
             family.add_histogram([name], value);
         }
-        out.begin(&all::BYTES_IN).extend(servers.iter().map(|(name, sum)| ([*name], sum.bytes_in)));
-        out.begin(&all::BYTES_OUT)
-            .extend(servers.iter().map(|(name, sum)| ([*name], sum.bytes_out)));
+        out.begin(&all::BYTES_IN).extend(servers.clone().map(|(name, sum)| ([name], sum.bytes_in)));
+        out.begin(&all::BYTES_OUT).extend(servers.map(|(name, sum)| ([name], sum.bytes_out)));
     }
 
     fn transport(&mut self) {

@@ -11,14 +11,13 @@ use crate::counters::{ConnProtocol, OwnCounter};
 /// LIMIT: pairs of server and location that are counted apart, of all configurations together; the
 /// others count as `other`.
 pub(crate) const ROWS_MAX: usize = 1024;
-/// LIMIT: the same for servers.
-pub(crate) const SERVERS_MAX: usize = 512;
 
 /// What the names beyond the limits are counted as.
 const OTHER: &str = "other";
 
-/// Upper bounds of the buckets of durations, in microseconds.
-const BOUNDS_MICROS: [u64; 7] = [1000, 5000, 25_000, 100_000, 500_000, 2_500_000, 10_000_000];
+/// Upper bounds of the buckets of durations, in nanoseconds.
+const BOUNDS_NANOS: [u64; 7] =
+    [1_000_000, 5_000_000, 25_000_000, 100_000_000, 500_000_000, 2_500_000_000, 10_000_000_000];
 /// The same in seconds.
 pub(crate) const BOUNDS: [f64; 7] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
 const BUCKETS: usize = BOUNDS.len() + 1;
@@ -39,29 +38,19 @@ pub(crate) const fn server_label(name: &str) -> &str {
 
 /// Where the requests of a location are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct MetricRow {
-    row: u16,
-    server: u16,
-}
+pub(crate) struct MetricRow(u16);
 
 /// The names of rows, by number. The first row is for those beyond the limit.
 #[derive(Debug)]
 pub(crate) struct RowNames {
     rows: Vec<(Arc<str>, Arc<str>)>,
-    servers: Vec<Arc<str>>,
-    known_rows: HashMap<(Arc<str>, Arc<str>), u16>,
-    known_servers: HashMap<Arc<str>, u16>,
+    known: HashMap<(Arc<str>, Arc<str>), u16>,
 }
 
 impl Default for RowNames {
     fn default() -> Self {
         let other: Arc<str> = OTHER.into();
-        Self {
-            rows: vec![(other.clone(), other.clone())],
-            servers: vec![other],
-            known_rows: HashMap::new(),
-            known_servers: HashMap::new(),
-        }
+        Self { rows: vec![(other.clone(), other)], known: HashMap::new() }
     }
 }
 
@@ -69,39 +58,24 @@ impl RowNames {
     /// The row of a location, made if there is room.
     pub(crate) fn row(&mut self, server: &Arc<str>, location: &Arc<str>) -> MetricRow {
         let key = (Arc::clone(server), Arc::clone(location));
-        let row = match self.known_rows.get(&key) {
+        let row = match self.known.get(&key) {
             Some(&known) => known,
             None if self.rows.len() < ROWS_MAX => {
                 let row = self.rows.len() as u16;
                 self.rows.push(key.clone());
-                self.known_rows.insert(key, row);
+                self.known.insert(key, row);
                 row
             }
             None => 0,
         };
-        let server = match self.known_servers.get(server) {
-            Some(&known) => known,
-            None if self.servers.len() < SERVERS_MAX => {
-                let number = self.servers.len() as u16;
-                self.servers.push(Arc::clone(server));
-                self.known_servers.insert(Arc::clone(server), number);
-                number
-            }
-            None => 0,
-        };
         debug_assert!(self.rows.len() <= ROWS_MAX, "numbers of rows are bounded");
-        debug_assert!(self.servers.len() <= SERVERS_MAX, "numbers of servers are bounded");
-        MetricRow { row, server }
+        debug_assert!(usize::from(row) < self.rows.len(), "a row has a name");
+        MetricRow(row)
     }
 
     /// Servers and locations, by row.
     pub(crate) fn rows(&self) -> &[(Arc<str>, Arc<str>)] {
         &self.rows
-    }
-
-    /// Servers, by number.
-    pub(crate) fn servers(&self) -> &[Arc<str>] {
-        &self.servers
     }
 }
 
@@ -110,29 +84,30 @@ impl RowNames {
 pub(crate) struct CountedRequest {
     pub(crate) status: u16,
     pub(crate) protocol: ConnProtocol,
-    pub(crate) micros: u64,
+    pub(crate) nanos: u64,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
 }
 
-/// Requests of one row, by class and protocol.
+/// What one row has answered.
 #[derive(Debug, Default)]
-struct RowCount([[OwnCounter; PROTOCOLS.len()]; CLASSES.len()]);
-
-/// What one server has answered.
-#[derive(Debug, Default)]
-struct ServerCount {
+struct RowCount {
+    /// By class and protocol.
+    requests: [[OwnCounter; PROTOCOLS.len()]; CLASSES.len()],
     buckets: [OwnCounter; BUCKETS],
-    micros: OwnCounter,
+    nanos: OwnCounter,
     bytes_in: OwnCounter,
     bytes_out: OwnCounter,
 }
 
-/// The counts of one server, read.
+/// The counts of a row by class and protocol, read.
+pub(crate) type RequestSums = [[u64; PROTOCOLS.len()]; CLASSES.len()];
+
+/// The other counts of rows, read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct ServerSum {
+pub(crate) struct RowSum {
     pub(crate) buckets: [u64; BUCKETS],
-    pub(crate) micros: u64,
+    pub(crate) nanos: u64,
     pub(crate) bytes_in: u64,
     pub(crate) bytes_out: u64,
 }
@@ -164,10 +139,7 @@ impl<T: Default, const N: usize> Chunks<T, N> {
 
 /// The counters of one worker.
 #[derive(Debug, Default)]
-pub(crate) struct RowCounts {
-    rows: Chunks<RowCount, { ROWS_MAX / CHUNK }>,
-    servers: Chunks<ServerCount, { SERVERS_MAX / CHUNK }>,
-}
+pub(crate) struct RowCounts(Chunks<RowCount, { ROWS_MAX / CHUNK }>);
 
 impl RowCounts {
     /// Counts a request. Only the worker that owns this may call it.
@@ -179,28 +151,28 @@ impl RowCounts {
             _ => 0,
         };
         let protocol = (request.protocol as usize).saturating_sub(1);
-        self.rows.make(at.row.into()).0[class][protocol].add(1);
-        let server = self.servers.make(at.server.into());
-        let bucket = BOUNDS_MICROS.iter().position(|bound| request.micros <= *bound);
-        server.buckets[bucket.unwrap_or(BUCKETS - 1)].add(1);
-        server.micros.add(request.micros);
-        server.bytes_in.add(request.bytes_in);
-        server.bytes_out.add(request.bytes_out);
+        let row = self.0.make(at.0.into());
+        row.requests[class][protocol].add(1);
+        // Most are answered in the turn in which they came.
+        if request.nanos <= BOUNDS_NANOS[0] {
+            row.buckets[0].add(1);
+        } else {
+            let bucket = BOUNDS_NANOS.iter().position(|bound| request.nanos <= *bound);
+            row.buckets[bucket.unwrap_or(BUCKETS - 1)].add(1);
+        }
+        row.nanos.add(request.nanos);
+        row.bytes_in.add(request.bytes_in);
+        row.bytes_out.add(request.bytes_out);
     }
 
-    /// Adds the requests of a row to `sums`.
-    pub(crate) fn add_row(&self, row: usize, sums: &mut [[u64; PROTOCOLS.len()]; CLASSES.len()]) {
-        let Some(counts) = self.rows.get(row) else { return };
-        for (sums, counts) in sums.iter_mut().zip(&counts.0) {
+    /// Adds the requests of a row to `requests`, and its other counts to `sum`.
+    pub(crate) fn add(&self, row: usize, requests: &mut RequestSums, sum: &mut RowSum) {
+        let Some(counts) = self.0.get(row) else { return };
+        for (sums, counts) in requests.iter_mut().zip(&counts.requests) {
             sums.iter_mut().zip(counts).for_each(|(sum, count)| *sum += count.read());
         }
-    }
-
-    /// Adds the counts of a server to `sum`.
-    pub(crate) fn add_server(&self, server: usize, sum: &mut ServerSum) {
-        let Some(counts) = self.servers.get(server) else { return };
         sum.buckets.iter_mut().zip(&counts.buckets).for_each(|(sum, count)| *sum += count.read());
-        sum.micros += counts.micros.read();
+        sum.nanos += counts.nanos.read();
         sum.bytes_in += counts.bytes_in.read();
         sum.bytes_out += counts.bytes_out.read();
     }
@@ -208,10 +180,7 @@ impl RowCounts {
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        BOUNDS, BOUNDS_MICROS, CountedRequest, ROWS_MAX, RowCounts, RowNames, SERVERS_MAX,
-        ServerSum,
-    };
+    use super::{BOUNDS, BOUNDS_NANOS, CountedRequest, ROWS_MAX, RowCounts, RowNames, RowSum};
     use crate::counters::ConnProtocol;
 
     #[test]
@@ -219,32 +188,33 @@ mod tests {
         let mut names = RowNames::default();
         let first = names.row(&"a".into(), &"/".into());
         let second = names.row(&"a".into(), &"/b".into());
-        assert_eq!((first.row, second.row, first.server, second.server), (1, 2, 1, 1));
+        assert_eq!((first.0, second.0), (1, 2));
         for number in 0..2 * ROWS_MAX {
             names.row(&format!("s{number}").into(), &"/".into());
         }
-        assert_eq!((names.rows().len(), names.servers().len()), (ROWS_MAX, SERVERS_MAX));
-        let late = names.row(&"late".into(), &"/".into());
-        assert_eq!((late.row, late.server), (0, 0));
-        assert_eq!((&*names.rows()[0].0, &*names.servers()[0]), ("other", "other"));
+        assert_eq!(names.rows().len(), ROWS_MAX);
+        assert_eq!(names.row(&"late".into(), &"/".into()).0, 0);
+        let (server, location) = &names.rows()[0];
+        assert_eq!((&**server, &**location), ("other", "other"));
         assert_eq!(names.row(&"a".into(), &"/b".into()), second);
     }
 
     #[test]
     fn a_request_is_counted_once_in_each_place() {
-        assert!(BOUNDS.iter().zip(BOUNDS_MICROS).all(|(s, us)| (s * 1e6).round() as u64 == us));
+        assert!(BOUNDS.iter().zip(BOUNDS_NANOS).all(|(s, ns)| (s * 1e9).round() as u64 == ns));
         let (counts, mut names) = (RowCounts::default(), RowNames::default());
         let row = names.row(&"a".into(), &"/".into());
-        for (status, micros) in [(200, 1000), (204, 1001), (999, 20_000_000), (0, 0)] {
+        let times = [(200, 1_000_000), (204, 1_000_001), (999, 20_000_000_000), (0, 0)];
+        for (status, nanos) in times {
             let protocol = ConnProtocol::H2;
-            let request = CountedRequest { status, protocol, micros, bytes_in: 10, bytes_out: 5 };
+            let request = CountedRequest { status, protocol, nanos, bytes_in: 10, bytes_out: 5 };
             counts.count(row, &request);
         }
-        let (mut rows, mut sum) = ([[0; 3]; 6], ServerSum::default());
-        counts.add_row(1, &mut rows);
-        counts.add_server(1, &mut sum);
-        assert_eq!(rows, [[0, 2, 0], [0; 3], [0, 2, 0], [0; 3], [0; 3], [0; 3]]);
+        let (mut requests, mut sum) = ([[0; 3]; 6], RowSum::default());
+        counts.add(1, &mut requests, &mut sum);
+        assert_eq!(requests, [[0, 2, 0], [0; 3], [0, 2, 0], [0; 3], [0; 3], [0; 3]]);
         let buckets = [2, 1, 0, 0, 0, 0, 0, 1];
-        assert_eq!(sum, ServerSum { buckets, micros: 20_002_001, bytes_in: 40, bytes_out: 20 });
+        let nanos = 20_002_000_001;
+        assert_eq!(sum, RowSum { buckets, nanos, bytes_in: 40, bytes_out: 20 });
     }
 }
