@@ -4,13 +4,29 @@
 //! Owns one thread. It knows neither the configuration's syntax nor how a handshake or a request
 //! presents a challenge: [`AcmeHost`] does.
 
+mod accounts;
+mod attempt;
+pub mod certificate;
+mod client;
+mod engine;
+mod hook;
 pub mod host;
+mod pending;
 pub mod plan;
+mod presented;
+pub mod record;
+pub mod schedule;
 pub mod service;
+pub mod state;
+mod tls;
+pub mod transport;
 
 pub use host::{AcmeHost, AcmeLogLevel, Challenge};
 pub use plan::{
     AccountKey, AcmeIssuer, AcmeOrder, AcmePlan, CertificateKey, ChallengeKind, ExternalAccount,
     OrderId,
 };
-pub use service::{AcmeOrderReport, AcmeService, KeptCertificate, kept};
+pub use schedule::AcmeNow;
+pub use service::{
+    AcmeOrderReport, AcmeService, AcmeSetting, KeptCertificate, kept, prepare_directories,
+};

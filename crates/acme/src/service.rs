@@ -1,11 +1,25 @@
 //! The thread that orders, and its handle.
 
+use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
+use tokio::sync::Notify;
+
+use crate::certificate::{self, BUNDLE_MAX, ChainFacts};
+use crate::engine::Engine;
 use crate::host::{AcmeHost, AcmeLogLevel};
-use crate::plan::{AcmeOrder, AcmePlan, OrderId};
+use crate::plan::{AcmeIssuer, AcmeOrder, AcmePlan, OrderId};
+use crate::schedule::AcmeNow;
+use crate::state::{AcmeStore, file_stem};
+use crate::transport::{AcmeConnect, Dies};
+
+/// How often files and clocks are looked at.
+const TICK: Duration = Duration::from_secs(10);
 
 /// What is known of an order. Times are seconds since 1970.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,8 +52,8 @@ pub struct KeptCertificate {
 }
 
 /// The key is no text for a log.
-impl std::fmt::Debug for KeptCertificate {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Debug for KeptCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("KeptCertificate").finish_non_exhaustive()
     }
 }
@@ -47,14 +61,171 @@ impl std::fmt::Debug for KeptCertificate {
 /// Reads what is kept of an order: chain and key that fit each other, all names of the order and
 /// the kind of key that it wants. An expired one is returned, too: it is better than none.
 #[must_use]
-pub fn kept(_plan: &AcmePlan, _order: &AcmeOrder) -> Option<KeptCertificate> {
-    None
+pub fn kept(plan: &AcmePlan, order: &AcmeOrder) -> Option<KeptCertificate> {
+    let issuer = plan.issuers.get(*order.issuers.first()?)?;
+    let store = AcmeStore::new(issuer.state_path.as_deref());
+    read_kept(&store, order).ok().flatten().map(|(kept, _)| kept)
 }
 
-/// The thread of this crate. It ends with the process.
-#[derive(Debug)]
+/// Makes the state directories of a plan with mode 0700 and gives them to `owner`, the account
+/// that the thread runs as. For root, before it gives up its rights.
+///
+/// # Errors
+///
+/// One cannot be made, or others can write to it.
+pub fn prepare_directories(plan: &AcmePlan, owner: Option<(u32, u32)>) -> Result<(), String> {
+    plan.issuers
+        .iter()
+        .try_for_each(|issuer| AcmeStore::new(issuer.state_path.as_deref()).prepare(owner))
+}
+
+/// The certificate of an order; none if there is none.
+///
+/// # Errors
+///
+/// The file is damaged, or its certificate does not fit the order.
+pub(crate) fn read_kept(
+    store: &AcmeStore,
+    order: &AcmeOrder,
+) -> Result<Option<(KeptCertificate, ChainFacts)>, String> {
+    let name = format!("{}.pem", file_stem(&order.id.0));
+    let Some(content) = store.read(&name, BUNDLE_MAX)? else { return Ok(None) };
+    let said = |why: &str| format!("\"{name}\": {why}");
+    let (chain, key) =
+        certificate::unbundle(&content).ok_or_else(|| said("no chain with one key"))?;
+    let facts = certificate::check(&chain, &key, order.key, &order.names);
+    let facts = facts.map_err(|why| said(&why))?;
+    Ok(Some((KeptCertificate { chain, key: key.into_bytes() }, facts)))
+}
+
+/// What tests replace.
+#[derive(Clone)]
+pub struct AcmeSetting {
+    /// Both clocks.
+    pub clock: Arc<dyn Fn() -> AcmeNow + Send + Sync>,
+    /// How issuers are reached; none: by TCP and TLS as their blocks say.
+    pub connect: Option<Arc<dyn AcmeConnect>>,
+    /// Where the process dies.
+    pub dies: Option<Dies>,
+    /// How often files and clocks are looked at.
+    pub tick: Duration,
+}
+
+impl fmt::Debug for AcmeSetting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AcmeSetting").field("tick", &self.tick).finish_non_exhaustive()
+    }
+}
+
+impl Default for AcmeSetting {
+    fn default() -> Self {
+        let clock = || {
+            let now = bolide_io::process::now();
+            AcmeNow { unix: now.unix_seconds(), mono: now.mono.as_nanos() / 1_000_000_000 }
+        };
+        Self { clock: Arc::new(clock), connect: None, dies: None, tick: TICK }
+    }
+}
+
+/// Where the files of an issuer are: its name and directory.
+type StoreKey = (String, Option<PathBuf>);
+
+/// What the thread and its handle share.
+pub(crate) struct Shared {
+    pub(crate) host: Arc<dyn AcmeHost>,
+    pub(crate) setting: AcmeSetting,
+    pub(crate) bell: Notify,
+    wanted: Mutex<Wanted>,
+    reports: Mutex<Vec<AcmeOrderReport>>,
+    /// Those in memory have to survive a new plan.
+    stores: Mutex<BTreeMap<StoreKey, Arc<AcmeStore>>>,
+}
+
+#[derive(Default)]
+struct Wanted {
+    plan: Arc<AcmePlan>,
+    version: u64,
+    ends: bool,
+}
+
+impl Shared {
+    pub(crate) fn new(host: Arc<dyn AcmeHost>, setting: AcmeSetting) -> Self {
+        Self {
+            host,
+            setting,
+            bell: Notify::new(),
+            wanted: Mutex::default(),
+            reports: Mutex::default(),
+            stores: Mutex::default(),
+        }
+    }
+
+    /// The plan in force if it is not this version; none: the thread has to end.
+    pub(crate) fn newer(&self, version: u64) -> Option<Option<(Arc<AcmePlan>, u64)>> {
+        let wanted = locked(&self.wanted);
+        if wanted.ends {
+            return None;
+        }
+        Some((wanted.version != version).then(|| (wanted.plan.clone(), wanted.version)))
+    }
+
+    pub(crate) fn store(&self, issuer: &AcmeIssuer) -> Arc<AcmeStore> {
+        let key = (issuer.name.clone(), issuer.state_path.clone());
+        let mut stores = locked(&self.stores);
+        let new = || Arc::new(AcmeStore::new(issuer.state_path.as_deref()));
+        stores.entry(key).or_insert_with(new).clone()
+    }
+
+    pub(crate) fn publish(&self, reports: Vec<AcmeOrderReport>) {
+        *locked(&self.reports) = reports;
+    }
+
+    fn settle(&self, plan: AcmePlan) {
+        let reports = plan.orders.iter().filter_map(|order| self.install(&plan, order));
+        *locked(&self.reports) = reports.collect();
+        let mut wanted = locked(&self.wanted);
+        wanted.plan = Arc::new(plan);
+        wanted.version += 1;
+        drop(wanted);
+        self.bell.notify_one();
+    }
+
+    /// Installs what is kept of an order.
+    fn install(&self, plan: &AcmePlan, order: &AcmeOrder) -> Option<AcmeOrderReport> {
+        let issuer = plan.issuers.get(*order.issuers.first()?)?;
+        let found = read_kept(&self.store(issuer), order).ok().flatten();
+        if let Some((kept, _)) = &found
+            && let Err(why) = self.host.install(&order.id, &kept.chain, &kept.key)
+        {
+            self.host.log(AcmeLogLevel::Error, &format!("acme: \"{}\": {why}", order.id.0));
+        }
+        Some(AcmeOrderReport {
+            id: order.id.clone(),
+            names: order.names.clone(),
+            issuer: issuer.name.clone(),
+            expires: found.map(|(_, facts)| facts.validity.until),
+            next_attempt: (self.setting.clock)().unix,
+            is_ordering: false,
+            last_error: None,
+            failures: 0,
+        })
+    }
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The thread of this crate. Dropping it ends the thread where it stands, as a crash would.
 pub struct AcmeService {
-    plan: Arc<Mutex<AcmePlan>>,
+    shared: Arc<Shared>,
+    thread: Option<thread::JoinHandle<()>>,
+}
+
+impl fmt::Debug for AcmeService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AcmeService").finish_non_exhaustive()
+    }
 }
 
 impl AcmeService {
@@ -68,24 +239,63 @@ impl AcmeService {
         host: Arc<dyn AcmeHost>,
         prepare: impl FnOnce() -> Result<(), String> + Send + 'static,
     ) -> io::Result<Self> {
+        Self::start_with(host, prepare, AcmeSetting::default())
+    }
+
+    /// The same with another clock and network.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::start`].
+    pub fn start_with(
+        host: Arc<dyn AcmeHost>,
+        prepare: impl FnOnce() -> Result<(), String> + Send + 'static,
+        setting: AcmeSetting,
+    ) -> io::Result<Self> {
+        let shared = Arc::new(Shared::new(host, setting));
+        let own = shared.clone();
         let body = move || {
-            if let Err(why) = prepare() {
-                host.log(AcmeLogLevel::Error, &why);
+            let runtime = || {
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                runtime.map_err(|error| error.to_string())
+            };
+            match prepare().and_then(|()| runtime()) {
+                Ok(runtime) => {
+                    runtime.block_on(Engine::new(own).run());
+                    // A look-up of a name may take long, and nothing waits for it.
+                    runtime.shutdown_background();
+                }
+                Err(why) => {
+                    let text = format!("acme: no certificate will be ordered: {why}");
+                    own.host.log(AcmeLogLevel::Error, &text);
+                }
             }
         };
-        thread::Builder::new().name("acme".to_owned()).spawn(body)?;
-        Ok(Self { plan: Arc::default() })
+        let thread = thread::Builder::new().name("acme".to_owned()).spawn(body)?;
+        Ok(Self { shared, thread: Some(thread) })
     }
 
     /// A new configuration is in force: orders that it no longer has end, new ones begin, and
-    /// certificates that the state directories hold are installed before this returns.
+    /// certificates that the state directories hold are installed before this returns. A server
+    /// that no longer gets connections settles an empty plan.
     pub fn settle(&self, plan: AcmePlan) {
-        *self.plan.lock().unwrap_or_else(PoisonError::into_inner) = plan;
+        self.shared.settle(plan);
     }
 
     /// One report for each order of the plan in force, in its order.
     #[must_use]
     pub fn report(&self) -> Vec<AcmeOrderReport> {
-        Vec::new()
+        locked(&self.shared.reports).clone()
+    }
+}
+
+impl Drop for AcmeService {
+    fn drop(&mut self) {
+        locked(&self.shared.wanted).ends = true;
+        self.shared.bell.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // Its panic was told where it happened.
+            let _told = thread.join();
+        }
     }
 }

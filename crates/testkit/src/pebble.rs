@@ -26,7 +26,7 @@ pub struct PebbleOptions {
     pub blocked: Vec<String>,
     /// Roots beside the first one, each with a chain of its own.
     pub alternate_roots: u32,
-    /// Profiles and the seconds that their certificates last; the first is the default.
+    /// Profiles and the seconds that their certificates last. An order that names none gets any.
     pub profiles: Vec<(String, u64)>,
 }
 
@@ -42,7 +42,7 @@ impl PebbleOptions {
             external_account: None,
             blocked: Vec::new(),
             alternate_roots: 0,
-            profiles: vec![("default".into(), 7_776_000), ("shortlived".into(), 518_400)],
+            profiles: vec![("default".into(), 7_776_000)],
         }
     }
 

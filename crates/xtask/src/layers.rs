@@ -18,7 +18,7 @@ const TABLE: &[(&str, &[&str])] = &[
     ("quic", &["base"]),
     ("resolver", &["base"]),
     ("geoip", &["base"]),
-    ("acme", &[]),
+    ("acme", &["base", "io"]),
     ("conf", &["base", "http"]),
     ("files", &["base", "http"]),
     ("upstream", &["base", "http", "wire", "conf"]),

@@ -1,0 +1,196 @@
+//! Accounts at issuers: made once, kept in the state directory, one attempt at a time.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use instant_acme::{Account, AccountCredentials, Error, ExternalAccountKey, Key, NewAccount};
+use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+
+use crate::client::{Fault, is_bad_nonce, is_problem, with_nonce};
+use crate::plan::{AccountKey, AcmeIssuer, CertificateKey, ExternalAccount};
+use crate::state::{AcmeStore, file_stem};
+use crate::transport::AcmeTransport;
+
+/// LIMIT: bytes of credentials and of files with keys.
+const CREDENTIALS_MAX: usize = 64 << 10;
+/// LIMIT: rejections of nonces of one request, beside those that the library bears.
+const NONCES: usize = 10;
+
+/// Where the account of an issuer is kept.
+#[derive(Clone, Debug)]
+pub(crate) struct AccountFile {
+    /// The directory of the issuer.
+    pub store: Arc<AcmeStore>,
+    /// Held while an account is made, so that there is one only.
+    pub gate: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// The beginning of the names of an account's files.
+#[must_use]
+pub(crate) fn account_stem(issuer: &AcmeIssuer) -> String {
+    format!("account-{}", file_stem(&issuer.uri))
+}
+
+impl AccountFile {
+    /// The kept account, or a new one.
+    pub(crate) async fn open(
+        &self,
+        issuer: &AcmeIssuer,
+        transport: &AcmeTransport,
+    ) -> Result<Account, Fault> {
+        let name = format!("{}.json", account_stem(issuer));
+        let _gate = self.gate.lock().await;
+        if let Some(kept) = self.store.read(&name, CREDENTIALS_MAX)? {
+            match serde_json::from_slice::<AccountCredentials>(&kept) {
+                Ok(credentials) => return self.kept(issuer, transport, credentials, &name).await,
+                Err(_) => self.store.set_aside(&name)?,
+            }
+        }
+        self.make(issuer, transport, &name).await
+    }
+
+    async fn kept(
+        &self,
+        issuer: &AcmeIssuer,
+        transport: &AcmeTransport,
+        credentials: AccountCredentials,
+        name: &str,
+    ) -> Result<Account, Fault> {
+        let is_usable = match file_key(issuer)? {
+            Some((_, PrivateKeyDer::Pkcs8(key))) => {
+                key.secret_pkcs8_der() == credentials.private_key().secret_pkcs8_der()
+            }
+            _ => true,
+        };
+        if !is_usable {
+            return self.make(issuer, transport, name).await;
+        }
+        let builder = Account::builder_with_http(Box::new(transport.clone()));
+        let opened = builder.from_credentials(credentials).await;
+        opened.map_err(|error| Fault::Request("directory", error))
+    }
+
+    async fn make(
+        &self,
+        issuer: &AcmeIssuer,
+        transport: &AcmeTransport,
+        name: &str,
+    ) -> Result<Account, Fault> {
+        let contacts: Vec<&str> = issuer.contacts.iter().map(String::as_str).collect();
+        let external = issuer.external_account.as_ref().map(external).transpose()?;
+        let key = file_key(issuer)?;
+        if key.is_some() && external.is_some() {
+            let why = "unsupported: external_account_key with account_key of a file";
+            return Err(Fault::Own(why.to_owned()));
+        }
+        let builder = || Account::builder_with_http(Box::new(transport.clone()));
+        let uri = || issuer.uri.clone();
+        let made = match key {
+            None => {
+                let wanted = NewAccount {
+                    contact: &contacts,
+                    terms_of_service_agreed: issuer.accepts_terms,
+                    only_return_existing: false,
+                };
+                with_nonce!(builder().create(&wanted, uri(), external.as_ref()))
+            }
+            Some(_) if !issuer.accepts_terms => {
+                let why = "account_key of a file wants accept_terms_of_service";
+                return Err(Fault::Own(why.to_owned()));
+            }
+            Some((_, key)) => {
+                let again = || {
+                    let key = key.clone_key();
+                    let PrivateKeyDer::Pkcs8(der) = &key else { return Err(Error::KeyRejected) };
+                    let der = PrivatePkcs8KeyDer::from(der.secret_pkcs8_der().to_vec());
+                    Ok((Key::from_pkcs8_der(der)?, key))
+                };
+                with_nonce!(async { builder().create_from_key(again()?, uri()).await })
+            }
+        };
+        let (account, credentials) = made.map_err(|error| Fault::Request("account", error))?;
+        transport.step("account known").await;
+        let text = serde_json::to_vec(&credentials).map_err(|error| error.to_string())?;
+        self.store.write(name, &text)?;
+        transport.step("account kept").await;
+        if file_key(issuer)?.is_some() && !contacts.is_empty() {
+            let told = with_nonce!(account.update_contacts(&contacts));
+            told.map_err(|error| Fault::Request("contacts", error))?;
+        }
+        Ok(account)
+    }
+
+    /// The issuer no longer knows the account: the next attempt makes a new one.
+    pub(crate) fn forget(&self, issuer: &AcmeIssuer, error: &Error) -> Result<(), String> {
+        if !is_problem(error, "accountDoesNotExist") {
+            return Ok(());
+        }
+        self.store.set_aside(&format!("{}.json", account_stem(issuer)))
+    }
+}
+
+/// The key that the configuration names; none: one is generated.
+fn file_key(issuer: &AcmeIssuer) -> Result<Option<(Key, PrivateKeyDer<'static>)>, String> {
+    let path = match &issuer.account_key {
+        AccountKey::Generated(CertificateKey::EcdsaP256) => return Ok(None),
+        AccountKey::Generated(_) => {
+            return Err("unsupported: account keys other than ecdsa:256".to_owned());
+        }
+        AccountKey::File(path) => path,
+    };
+    let block = pem::parse(read(path)?).map_err(|error| format!("account_key: {error}"))?;
+    if block.tag() != "PRIVATE KEY" {
+        return Err(format!("account_key: \"{}\" is no PKCS #8", path.display()));
+    }
+    let der = PrivatePkcs8KeyDer::from(block.into_contents());
+    let key = Key::from_pkcs8_der(der.clone_key())
+        .map_err(|_| "unsupported: account keys other than ecdsa:256".to_owned())?;
+    Ok(Some((key, PrivateKeyDer::Pkcs8(der))))
+}
+
+fn external(account: &ExternalAccount) -> Result<ExternalAccountKey, String> {
+    let text = String::from_utf8_lossy(&read(&account.key_file)?).trim().to_owned();
+    let key = base64url(&text).filter(|key| !key.is_empty()).ok_or_else(|| {
+        format!("external_account_key: \"{}\" is no base64url", account.key_file.display())
+    })?;
+    Ok(ExternalAccountKey::new(account.kid.clone(), &key))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    std::fs::read(path).map_err(|error| format!("cannot read \"{}\": {error}", path.display()))
+}
+
+/// base64url (RFC 4648, section 5), with or without padding.
+fn base64url(text: &str) -> Option<Vec<u8>> {
+    let (mut out, mut bits, mut count) = (Vec::new(), 0_u32, 0);
+    for byte in text.trim_end_matches('=').bytes() {
+        let six = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'-' | b'+' => 62,
+            b'_' | b'/' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(six);
+        count += 6;
+        if count >= 8 {
+            count -= 8;
+            out.push((bits >> count) as u8);
+            bits &= (1 << count) - 1;
+        }
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_of_external_accounts_are_base64url() {
+        assert_eq!(base64url("_-8").unwrap(), [0xff, 0xef]);
+        assert_eq!(base64url("aGVsbG8=").unwrap(), b"hello");
+        assert_eq!(base64url("a b"), None);
+    }
+}

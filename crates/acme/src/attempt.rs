@@ -1,0 +1,98 @@
+//! An attempt in its task: what it needs, what it leaves in the directory, and that its end is
+//! reported.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::accounts::AccountFile;
+use crate::certificate::{self, ChainFacts};
+use crate::client::AcmeAttempt;
+use crate::plan::{AcmeIssuer, AcmeOrder, OrderId};
+use crate::schedule::AttemptFailure;
+use crate::service::Shared;
+use crate::state::AcmeStore;
+use crate::tls::TlsConnect;
+use crate::transport::{AcmeConnect, AcmeTransport};
+
+/// Results of attempts, with their numbers.
+pub(crate) type Done = Arc<Mutex<Vec<(OrderId, u64, Result<ChainFacts, AttemptFailure>)>>>;
+
+/// Reports the end of an attempt, also of one that panicked.
+pub(crate) struct Unreported {
+    pub(crate) done: Done,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) id: OrderId,
+    pub(crate) number: u64,
+    pub(crate) result: Option<Result<ChainFacts, AttemptFailure>>,
+}
+
+impl Drop for Unreported {
+    fn drop(&mut self) {
+        let failed = || {
+            let why = "the attempt broke off".to_owned();
+            Err(AttemptFailure { why, was_ordered: true, ..AttemptFailure::default() })
+        };
+        let result = self.result.take().unwrap_or_else(failed);
+        let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+        done.push((self.id.clone(), self.number, result));
+        drop(done);
+        self.shared.bell.notify_one();
+    }
+}
+
+/// What an attempt is made of before it has a connection.
+pub(crate) struct AttemptParts {
+    pub(crate) issuer: AcmeIssuer,
+    pub(crate) order: AcmeOrder,
+    pub(crate) store: Arc<AcmeStore>,
+    pub(crate) stem: String,
+    pub(crate) account: AccountFile,
+    pub(crate) replaces: Option<(Vec<u8>, Vec<u8>)>,
+}
+
+impl AttemptParts {
+    pub(crate) async fn run(self, shared: &Shared) -> Result<ChainFacts, AttemptFailure> {
+        let failed = |why: String| AttemptFailure { why, ..AttemptFailure::default() };
+        let connect: Arc<dyn AcmeConnect> = match &shared.setting.connect {
+            Some(connect) => connect.clone(),
+            None => Arc::new(TlsConnect::new(&self.issuer).map_err(failed)?),
+        };
+        let both = shared.setting.clock.clone();
+        let clock: Arc<dyn Fn() -> u64 + Send + Sync> = Arc::new(move || both().unix);
+        let transport = AcmeTransport::new(connect, shared.setting.dies.clone(), clock.clone());
+        let attempt = AcmeAttempt {
+            issuer: self.issuer,
+            order: self.order,
+            transport,
+            store: self.store,
+            stem: self.stem,
+            account: self.account,
+            host: shared.host.clone(),
+            clock,
+            replaces: self.replaces,
+            was_ordered: AtomicBool::new(false),
+        };
+        let issued = attempt.run().await?;
+        attempt.transport.step("certificate known").await;
+        let refused =
+            |why: String| AttemptFailure { why, was_ordered: true, ..AttemptFailure::default() };
+        // What stands between the certificates does not come in.
+        let bundle = certificate::bundle(issued.chain.as_bytes(), &issued.key);
+        let parted = certificate::unbundle(&bundle).ok_or_else(|| "no PEM".to_owned());
+        // First in use, then in the directory: what cannot be used replaces nothing.
+        let installed = parted.and_then(|(chain, key)| {
+            shared.host.install(&attempt.order.id, &chain, key.as_bytes())
+        });
+        if let Err(why) = installed {
+            attempt.forget_pending();
+            return Err(refused(why));
+        }
+        attempt.transport.step("certificate in use").await;
+        let name = format!("{}.pem", attempt.stem);
+        // The order stays pending, so that a restart can fetch the certificate again.
+        attempt.store.write(&name, &bundle).map_err(refused)?;
+        attempt.transport.step("certificate kept").await;
+        attempt.forget_pending();
+        Ok(issued.facts)
+    }
+}

@@ -1,0 +1,472 @@
+//! One attempt: account, order, challenges, request, chain (RFC 8555, section 7).
+//!
+//! ```text
+//!   account -> order (kept) -> authorizations -> present all -> ready -> poll
+//!           -> finalize -> poll -> chain -> check
+//! ```
+//! Easiest to break: whatever an issuer names (tokens, identifiers, chains) may be a lie.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use instant_acme::{
+    Account, AuthorizationStatus, CertificateIdentifier, ChallengeType, Error, Identifier,
+    NewOrder, Order, OrderStatus,
+};
+use rustls::pki_types::Der;
+
+use crate::accounts::AccountFile;
+use crate::certificate::{self, ChainFacts};
+use crate::host::{AcmeHost, AcmeLogLevel};
+use crate::pending::PendingOrder;
+use crate::plan::{AcmeIssuer, AcmeOrder, ChallengeKind};
+use crate::presented::Presented;
+use crate::schedule::AttemptFailure;
+use crate::state::AcmeStore;
+use crate::transport::AcmeTransport;
+
+/// For a whole attempt; validations by `dns-01` are slow.
+const ATTEMPT_MAX: Duration = Duration::from_secs(900);
+/// Between two looks at an order: at first, and at most.
+const POLL_FIRST: Duration = Duration::from_millis(250);
+const POLL_MAX: Duration = Duration::from_secs(10);
+/// Looks at an order before it counts as failed.
+const POLLS: usize = 60;
+/// LIMIT: rejections of nonces of one request, beside those that the library bears.
+const NONCES: usize = 10;
+/// LIMIT: bytes of a token.
+const TOKEN_MAX: usize = 200;
+
+/// Repeats a request whose nonce was rejected: the issuer did not process it.
+macro_rules! with_nonce {
+    ($request:expr) => {{
+        let mut left = NONCES;
+        loop {
+            match $request.await {
+                Err(error) if left > 0 && is_bad_nonce(&error) => left -= 1,
+                done => break done,
+            }
+        }
+    }};
+}
+pub(crate) use with_nonce;
+
+pub(crate) fn is_bad_nonce(error: &Error) -> bool {
+    is_problem(error, "badNonce")
+}
+
+pub(crate) fn is_problem(error: &Error, kind: &str) -> bool {
+    let Error::Api(problem) = error else { return false };
+    let kind_of = problem.r#type.as_deref().and_then(|kind| kind.rsplit(':').next());
+    kind_of == Some(kind)
+}
+
+/// All that an attempt needs.
+pub(crate) struct AcmeAttempt {
+    /// The issuer that it asks.
+    pub issuer: AcmeIssuer,
+    /// What for.
+    pub order: AcmeOrder,
+    /// Its connection.
+    pub transport: AcmeTransport,
+    /// Where the order's files are.
+    pub store: Arc<AcmeStore>,
+    /// The beginning of their names.
+    pub stem: String,
+    /// The account.
+    pub account: AccountFile,
+    /// Who presents challenges.
+    pub host: Arc<dyn AcmeHost>,
+    /// Seconds since 1970.
+    pub clock: Arc<dyn Fn() -> u64 + Send + Sync>,
+    /// The certificate that is renewed, if this issuer made it.
+    pub replaces: Option<(Vec<u8>, Vec<u8>)>,
+    /// Whether the issuer may know of the order.
+    pub was_ordered: AtomicBool,
+}
+
+/// A certificate that fits the order.
+#[derive(Debug)]
+pub(crate) struct IssuedCertificate {
+    /// In PEM form.
+    pub chain: String,
+    /// In PEM form.
+    pub key: String,
+    /// What is known of it.
+    pub facts: ChainFacts,
+}
+
+/// What went wrong: the issuer's word, or ours.
+pub(crate) enum Fault {
+    /// Of a request.
+    Request(&'static str, Error),
+    /// Of what came back, or of our side.
+    Own(String),
+}
+
+impl From<String> for Fault {
+    fn from(why: String) -> Self {
+        Self::Own(why)
+    }
+}
+
+fn at(step: &'static str) -> impl FnOnce(Error) -> Fault {
+    move |error| Fault::Request(step, error)
+}
+
+impl AcmeAttempt {
+    /// Makes the attempt. The certificate is not yet kept.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub(crate) async fn run(&self) -> Result<IssuedCertificate, AttemptFailure> {
+        let done = tokio::time::timeout(ATTEMPT_MAX, self.certificate()).await;
+        let fault = match done {
+            Ok(Ok(issued)) => return Ok(issued),
+            Ok(Err(fault)) => fault,
+            Err(_) => Fault::Own(format!("no certificate in {} s", ATTEMPT_MAX.as_secs())),
+        };
+        // What was refused is not continued.
+        self.forget_pending();
+        let notes = self.transport.notes();
+        let was_ordered = self.was_ordered.load(Ordering::Relaxed);
+        let (why, is_silent) = match fault {
+            Fault::Request(step, error) => {
+                if let Err(why) = self.account.forget(&self.issuer, &error) {
+                    self.host.log(AcmeLogLevel::Error, &format!("acme: {why}"));
+                }
+                let is_answer = matches!(error, Error::Api(_)) || was_ordered;
+                let failed = notes.status.is_none_or(|status| status >= 500);
+                let status = notes.status.filter(|_| !matches!(error, Error::Api(_)));
+                let status = status.map(|status| format!(" (status {status})"));
+                (format!("{step}: {error}{}", status.unwrap_or_default()), failed || !is_answer)
+            }
+            Fault::Own(why) => (why, false),
+        };
+        let retry_after = notes.retry_after.filter(|_| notes.status.is_some_and(|s| s >= 400));
+        Err(AttemptFailure { why, was_ordered, is_silent, retry_after })
+    }
+
+    async fn certificate(&self) -> Result<IssuedCertificate, Fault> {
+        let account = self.account.open(&self.issuer, &self.transport).await?;
+        if let Some(pending) = self.pending() {
+            match self.resume(&account, &pending).await {
+                Ok(issued) => return Ok(issued),
+                // It has to be begun anew; what the issuer said of it does not matter any more.
+                Err(_) => self.forget_pending(),
+            }
+        }
+        let key = certificate::new_key(self.order.key)?;
+        let (mut order, url) = self.begin(&account).await?;
+        let pending = PendingOrder { issuer: self.issuer.name.clone(), url, key: key.clone() };
+        if pending.issuer.contains(char::is_control) || pending.url.contains(char::is_control) {
+            return Err(Fault::Own("the order's address is unusable".to_owned()));
+        }
+        self.transport.step("order known").await;
+        self.store.write(&format!("{}.pending", self.stem), pending.text().as_bytes())?;
+        self.transport.step("order kept").await;
+        self.complete(&account, &mut order, key).await
+    }
+
+    fn pending(&self) -> Option<PendingOrder> {
+        let name = format!("{}.pending", self.stem);
+        let text = self.store.read(&name, certificate::BUNDLE_MAX).ok().flatten()?;
+        let pending = PendingOrder::parse(&String::from_utf8(text).ok()?)?;
+        (pending.issuer == self.issuer.name).then_some(pending)
+    }
+
+    pub(crate) fn forget_pending(&self) {
+        if let Err(why) = self.store.remove(&format!("{}.pending", self.stem)) {
+            self.host.log(AcmeLogLevel::Error, &format!("acme: {why}"));
+        }
+    }
+
+    async fn resume(
+        &self,
+        account: &Account,
+        pending: &PendingOrder,
+    ) -> Result<IssuedCertificate, Fault> {
+        let url = pending.url.clone();
+        let mut order = with_nonce!(account.order(url.clone())).map_err(at("order"))?;
+        self.was_ordered.store(true, Ordering::Relaxed);
+        self.complete(account, &mut order, pending.key.clone()).await
+    }
+
+    /// Places the order.
+    async fn begin(&self, account: &Account) -> Result<(Order, String), Fault> {
+        let identifiers: Vec<Identifier> = (self.order.names.iter())
+            .map(|name| match name.parse::<IpAddr>() {
+                Ok(address) => Identifier::Ip(address),
+                Err(_) => Identifier::Dns(name.clone()),
+            })
+            .collect();
+        let profile = self.profile(account)?;
+        let mut replaces = self.replaces.as_ref();
+        loop {
+            let mut wanted = NewOrder::new(&identifiers);
+            if let Some(profile) = profile {
+                wanted = wanted.profile(profile);
+            }
+            if let Some((authority, serial)) = replaces {
+                let (authority, serial) = (Der::from_slice(authority), Der::from_slice(serial));
+                wanted = wanted.replaces(CertificateIdentifier::new(authority, serial));
+            }
+            self.was_ordered.store(true, Ordering::Relaxed);
+            match with_nonce!(account.new_order(&wanted)) {
+                Ok(order) => {
+                    let url = order.url().to_owned();
+                    return Ok((order, url));
+                }
+                // The issuer does not know the certificate, or has replaced it already.
+                Err(_) if replaces.is_some() => replaces = None,
+                Err(error) => return Err(Fault::Request("new order", error)),
+            }
+        }
+    }
+
+    /// The profile to ask for.
+    fn profile(&self, account: &Account) -> Result<Option<&str>, Fault> {
+        let Some((wanted, is_required)) = &self.issuer.profile else { return Ok(None) };
+        if account.profiles().any(|profile| profile.name == wanted) {
+            return Ok(Some(wanted));
+        }
+        let why = format!("the issuer has no profile \"{wanted}\"");
+        if *is_required {
+            return Err(Fault::Own(why));
+        }
+        self.host.log(AcmeLogLevel::Warn, &format!("acme: \"{}\": {why}", self.issuer.name));
+        Ok(None)
+    }
+
+    async fn complete(
+        &self,
+        account: &Account,
+        order: &mut Order,
+        key: String,
+    ) -> Result<IssuedCertificate, Fault> {
+        if order.state().status == OrderStatus::Pending {
+            let presented = self.validate(order).await;
+            let presented = match presented {
+                Ok(presented) => presented,
+                Err((presented, fault)) => {
+                    presented.end().await;
+                    return Err(fault);
+                }
+            };
+            let polled = self.poll(order, &[OrderStatus::Pending]).await;
+            let polled = match polled {
+                Ok(OrderStatus::Invalid) => Err(Fault::Own(self.refusal(order).await)),
+                other => other.map(|_| ()),
+            };
+            presented.end().await;
+            polled?;
+        }
+        if order.state().status == OrderStatus::Ready {
+            let csr = certificate::request(&self.order.names, &key)?;
+            with_nonce!(order.finalize_csr(&csr)).map_err(at("finalize"))?;
+        }
+        let ends = [OrderStatus::Processing, OrderStatus::Ready, OrderStatus::Pending];
+        if ends.contains(&order.state().status) {
+            self.poll(order, &ends).await?;
+        }
+        if order.state().status != OrderStatus::Valid {
+            return Err(Fault::Own(self.refusal(order).await));
+        }
+        let chain = with_nonce!(order.certificate()).map_err(at("certificate"))?;
+        let chain = chain.ok_or_else(|| "the order has no certificate".to_owned())?;
+        let facts = self.check(&chain, &key)?;
+        self.preferred(account, IssuedCertificate { chain, key, facts }).await
+    }
+
+    fn check(&self, chain: &str, key: &str) -> Result<ChainFacts, String> {
+        let order = &self.order;
+        let facts = certificate::check(chain.as_bytes(), key, order.key, &order.names)?;
+        certificate::check_time(facts.validity, (self.clock)())?;
+        Ok(facts)
+    }
+
+    /// The chain with the preferred top, if the issuer has it.
+    async fn preferred(
+        &self,
+        account: &Account,
+        issued: IssuedCertificate,
+    ) -> Result<IssuedCertificate, Fault> {
+        let Some(wanted) = &self.issuer.preferred_chain else { return Ok(issued) };
+        if issued.facts.top.as_ref() == Some(wanted) {
+            return Ok(issued);
+        }
+        let alternates = self.transport.notes().chain.map(|(_, links)| links).unwrap_or_default();
+        for url in alternates {
+            // It is no order, so reading it as one fails; the transport has the chain.
+            let _no_order = with_nonce!(account.order(url.clone()));
+            let Some((chain, _)) = self.transport.notes().chain else { continue };
+            if let Ok(facts) = self.check(&chain, &issued.key)
+                && facts.top.as_ref() == Some(wanted)
+            {
+                return Ok(IssuedCertificate { chain, facts, ..issued });
+            }
+        }
+        let text = format!("acme: \"{}\" has no chain of \"{wanted}\"", self.issuer.name);
+        self.host.log(AcmeLogLevel::Warn, &text);
+        Ok(issued)
+    }
+
+    /// Presents all challenges and says so to the issuer.
+    async fn validate<'a>(
+        &'a self,
+        order: &mut Order,
+    ) -> Result<Presented<'a>, (Presented<'a>, Fault)> {
+        let mut presented = Presented::new(&*self.host, &self.issuer.challenge);
+        match self.validate_all(order, &mut presented).await {
+            Ok(()) => Ok(presented),
+            Err(fault) => Err((presented, fault)),
+        }
+    }
+
+    async fn validate_all(
+        &self,
+        order: &mut Order,
+        presented: &mut Presented<'_>,
+    ) -> Result<(), Fault> {
+        let kind = match &self.issuer.challenge {
+            ChallengeKind::Http01 => ChallengeType::Http01,
+            ChallengeKind::TlsAlpn01 => ChallengeType::TlsAlpn01,
+            ChallengeKind::Dns01(_) => ChallengeType::Dns01,
+        };
+        let mut open = BTreeSet::new();
+        let mut left = NONCES;
+        let mut authorizations = order.authorizations();
+        loop {
+            let mut one = match authorizations.next().await {
+                None => break,
+                Some(Ok(one)) => one,
+                Some(Err(error)) if left > 0 && is_bad_nonce(&error) => {
+                    left -= 1;
+                    // Those that were read are not read again.
+                    authorizations = order.authorizations();
+                    continue;
+                }
+                Some(Err(error)) => return Err(Fault::Request("authorization", error)),
+            };
+            left = NONCES;
+            if one.status == AuthorizationStatus::Valid || open.contains(one.url()) {
+                continue;
+            }
+            let name = self.own_name(&one.identifier())?;
+            if one.status != AuthorizationStatus::Pending {
+                return Err(Fault::Own(format!("the authorization of \"{name}\" is void")));
+            }
+            let url = one.url().to_owned();
+            let challenge = one
+                .challenge(kind.clone())
+                .ok_or_else(|| format!("the issuer does not offer {kind:?} for \"{name}\""))?;
+            let is_base64url = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+            let token = challenge.token.clone();
+            if token.is_empty() || token.len() > TOKEN_MAX || !token.chars().all(is_base64url) {
+                return Err(Fault::Own(format!("the token for \"{name}\" is unusable")));
+            }
+            presented.show(&name, &token, &challenge.key_authorization()).await?;
+            open.insert(url);
+        }
+        self.transport.step("presented").await;
+        self.ready(order, open, &kind).await
+    }
+
+    async fn ready(
+        &self,
+        order: &mut Order,
+        mut open: BTreeSet<String>,
+        kind: &ChallengeType,
+    ) -> Result<(), Fault> {
+        let mut authorizations = order.authorizations();
+        while let Some(one) = authorizations.next().await {
+            let mut one = one.map_err(at("authorization"))?;
+            if !open.remove(one.url()) {
+                continue;
+            }
+            if let Some(mut challenge) = one.challenge(kind.clone()) {
+                with_nonce!(challenge.set_ready()).map_err(at("challenge"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The name of ours that an authorization is for.
+    fn own_name(
+        &self,
+        identifier: &instant_acme::AuthorizedIdentifier<'_>,
+    ) -> Result<String, String> {
+        let full = identifier.to_string();
+        let is_ours = self.order.names.iter().any(|name| match name.parse::<IpAddr>() {
+            Ok(address) => *identifier.identifier == Identifier::Ip(address),
+            Err(_) => name.eq_ignore_ascii_case(&full),
+        });
+        match identifier.identifier {
+            _ if !is_ours => Err("the issuer wants to validate a name that is not ours".to_owned()),
+            Identifier::Dns(name) => Ok(name.to_ascii_lowercase()),
+            other => Ok(other.clone().authorized_text()),
+        }
+    }
+
+    /// Looks at the order until it has another status than these.
+    async fn poll(
+        &self,
+        order: &mut Order,
+        while_in: &[OrderStatus],
+    ) -> Result<OrderStatus, Fault> {
+        let mut pause = POLL_FIRST;
+        for _ in 0..POLLS {
+            let asked = self.transport.notes().retry_after.map(Duration::from_secs);
+            tokio::time::sleep(asked.unwrap_or(pause).clamp(POLL_FIRST, POLL_MAX)).await;
+            pause = (pause * 2).min(POLL_MAX);
+            let state = with_nonce!(refresh(order)).map_err(at("order"))?;
+            if !while_in.contains(&state) {
+                return Ok(state);
+            }
+        }
+        Err(Fault::Own("the issuer does not come to a decision".to_owned()))
+    }
+
+    /// Why the issuer refused: the problems of the order and of its authorizations.
+    async fn refusal(&self, order: &mut Order) -> String {
+        let mut said = Vec::new();
+        if let Some(problem) = &order.state().error {
+            said.push(problem.to_string());
+        }
+        let mut authorizations = order.authorizations();
+        while let Some(Ok(mut one)) = authorizations.next().await {
+            // Without the words of the authorization the refusal is told all the same.
+            let _unknown = with_nonce!(renew(&mut one));
+            let name = one.identifier().to_string();
+            let problems = one.challenges.iter().filter_map(|challenge| challenge.error.as_ref());
+            said.extend(problems.map(|problem| format!("{name}: {problem}")));
+            if said.len() > 3 {
+                break;
+            }
+        }
+        format!("the issuer refused the order: {}", said.join("; "))
+    }
+}
+
+async fn refresh(order: &mut Order) -> Result<OrderStatus, Error> {
+    order.refresh().await.map(|state| state.status)
+}
+
+async fn renew(one: &mut instant_acme::AuthorizationHandle<'_>) -> Result<(), Error> {
+    one.refresh().await.map(|_| ())
+}
+
+/// The text of an identifier that is no name.
+trait IdentifierText {
+    fn authorized_text(self) -> String;
+}
+
+impl IdentifierText for Identifier {
+    fn authorized_text(self) -> String {
+        self.authorized(false).to_string()
+    }
+}

@@ -1,0 +1,496 @@
+//! The loop: what the schedule says is done, with the state directory kept up with it.
+//!
+//! Easiest to break: a record must say that an attempt began before the issuer hears of it, and
+//! only the process that holds the lock may judge what another one left behind.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::{Arc, PoisonError};
+use std::time::Duration;
+
+use tokio::task::AbortHandle;
+use tokio::time::timeout;
+
+use crate::accounts::{AccountFile, account_stem};
+use crate::attempt::{AttemptParts, Done, Unreported};
+use crate::certificate::{BUNDLE_MAX, ChainFacts};
+use crate::host::AcmeLogLevel;
+use crate::pending::PendingOrder;
+use crate::plan::{AcmeIssuer, AcmeOrder, AcmePlan, OrderId};
+use crate::record::{AccountRecord, OrderRecord, RECORD_MAX};
+use crate::schedule::{AcmeNow, AttemptEnd, OrderSlot, Schedule};
+use crate::service::{AcmeOrderReport, Shared, read_kept};
+use crate::state::{AcmeStore, FileStamp, StoreLock, file_stem};
+
+/// Seconds until what could not be begun is tried again: another process orders, or a directory
+/// cannot be written.
+const HOLD: u64 = 10;
+
+/// The files of an order, and what was read of them last.
+struct OrderFiles {
+    order: AcmeOrder,
+    store: Arc<AcmeStore>,
+    stem: String,
+    stamp: Option<FileStamp>,
+    facts: Option<ChainFacts>,
+}
+
+/// An attempt under way.
+struct RunningAttempt {
+    number: u64,
+    handle: AbortHandle,
+    issuer: AcmeIssuer,
+    order: AcmeOrder,
+    locks: Vec<PathBuf>,
+}
+
+pub(crate) struct Engine {
+    shared: Arc<Shared>,
+    plan: Arc<AcmePlan>,
+    version: u64,
+    schedule: Schedule,
+    files: BTreeMap<OrderId, OrderFiles>,
+    gates: BTreeMap<String, Arc<tokio::sync::Mutex<()>>>,
+    running: BTreeMap<OrderId, RunningAttempt>,
+    numbers: u64,
+    done: Done,
+    locks: BTreeMap<PathBuf, (StoreLock, usize)>,
+}
+
+impl Engine {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self {
+            shared,
+            plan: Arc::default(),
+            version: 0,
+            schedule: Schedule::default(),
+            files: BTreeMap::new(),
+            gates: BTreeMap::new(),
+            running: BTreeMap::new(),
+            numbers: 0,
+            done: Done::default(),
+            locks: BTreeMap::new(),
+        }
+    }
+
+    /// Runs until the handle goes.
+    pub(crate) async fn run(mut self) {
+        loop {
+            match self.shared.newer(self.version) {
+                None => break,
+                Some(None) => {}
+                Some(Some((plan, version))) => {
+                    self.version = version;
+                    self.settle(&plan);
+                }
+            }
+            self.collect();
+            self.watch();
+            self.start();
+            self.shared.publish(self.reports());
+            let _rung = timeout(self.pause(), self.shared.bell.notified()).await;
+        }
+        for (_, running) in self.running {
+            running.handle.abort();
+        }
+    }
+
+    fn now(&self) -> AcmeNow {
+        (self.shared.setting.clock)()
+    }
+
+    fn log(&self, level: AcmeLogLevel, text: &str) {
+        self.shared.host.log(level, &format!("acme: {}", text.replace(char::is_control, " ")));
+    }
+
+    /// Until the next order is due, and a tick at most.
+    fn pause(&self) -> Duration {
+        let now = self.now().unix;
+        let waiting = self.schedule.orders.values().filter(|slot| slot.running.is_none());
+        let due = waiting.map(OrderSlot::due).filter(|due| *due > now).min();
+        let tick = self.shared.setting.tick;
+        due.map_or(tick, |due| tick.min(Duration::from_secs(due - now)))
+    }
+
+    /// Takes over a new plan; attempts that it still wants go on.
+    fn settle(&mut self, plan: &Arc<AcmePlan>) {
+        let now = self.now();
+        let unwanted = self.running.iter().filter(|(id, running)| {
+            let wanted = plan.orders.iter().find(|order| order.id == **id);
+            let issuer = plan.issuers.contains(&running.issuer);
+            !issuer || wanted != Some(&running.order)
+        });
+        let unwanted: Vec<OrderId> = unwanted.map(|(id, _)| id.clone()).collect();
+        for id in unwanted {
+            if let Some(running) = self.running.remove(&id) {
+                running.handle.abort();
+                self.unlock(&running.locks);
+                self.schedule.ended(&id, AttemptEnd::Dropped, now);
+                self.keep(&id, Some(&running.issuer));
+            }
+        }
+        self.schedule.accounts = plan
+            .issuers
+            .iter()
+            .map(|issuer| (issuer.name.clone(), self.account_record(issuer)))
+            .collect();
+        let mut before = std::mem::take(&mut self.schedule.orders);
+        self.plan = plan.clone();
+        self.files.clear();
+        for order in &plan.orders {
+            let names = order.issuers.iter().filter_map(|at| plan.issuers.get(*at));
+            let issuers: Vec<String> = names.map(|issuer| issuer.name.clone()).collect();
+            let Some(first) = order.issuers.first().and_then(|at| plan.issuers.get(*at)) else {
+                continue;
+            };
+            let (store, stem) = (self.shared.store(first), file_stem(&order.id.0));
+            let files = OrderFiles { order: order.clone(), store, stem, stamp: None, facts: None };
+            self.files.insert(order.id.clone(), files);
+            let mut slot = before.remove(&order.id).unwrap_or_default();
+            slot.issuers = issuers;
+            if slot.running.is_none() {
+                slot.record = self.order_record(&order.id);
+                slot.is_unclear = slot.record.started.is_some();
+            }
+            self.schedule.orders.insert(order.id.clone(), slot);
+            self.look(&order.id, false);
+        }
+    }
+
+    /// Reads the certificate of an order, and installs it.
+    fn look(&mut self, id: &OrderId, installs: bool) {
+        let Some(files) = self.files.get_mut(id) else { return };
+        let name = format!("{}.pem", files.stem);
+        files.stamp = files.store.stamp(&name);
+        let found = read_kept(&files.store, &files.order);
+        files.facts = None;
+        let mut complaint = None;
+        match found {
+            Ok(None) => {}
+            Ok(Some((kept, facts))) => {
+                let host = &self.shared.host;
+                let installed =
+                    if installs { host.install(id, &kept.chain, &kept.key) } else { Ok(()) };
+                match installed {
+                    Ok(()) => files.facts = Some(facts),
+                    Err(why) => complaint = Some(why),
+                }
+            }
+            Err(why) => complaint = Some(why),
+        }
+        let validity = files.facts.as_ref().map(|facts| facts.validity);
+        if let Some(why) = complaint {
+            let aside = files.store.set_aside(&name);
+            files.stamp = files.store.stamp(&name);
+            let aside = aside.map_or_else(|why| why, |()| "it is set aside".to_owned());
+            self.log(AcmeLogLevel::Error, &format!("\"{}\": {why}; {aside}", id.0));
+        }
+        if let Some(slot) = self.schedule.orders.get_mut(id) {
+            slot.validity = validity;
+        }
+    }
+
+    fn order_record(&self, id: &OrderId) -> OrderRecord {
+        let Some(files) = self.files.get(id) else { return OrderRecord::default() };
+        let name = format!("{}.state", files.stem);
+        self.read(&files.store, &name, OrderRecord::parse)
+    }
+
+    fn account_record(&self, issuer: &AcmeIssuer) -> AccountRecord {
+        let name = format!("{}.state", account_stem(issuer));
+        self.read(&self.shared.store(issuer), &name, AccountRecord::parse)
+    }
+
+    /// Reads a record; a damaged one is set aside.
+    fn read<T: Default>(
+        &self,
+        store: &AcmeStore,
+        name: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> T {
+        let content = match store.read(name, RECORD_MAX) {
+            Ok(Some(content)) => content,
+            Ok(None) => return T::default(),
+            Err(why) => {
+                self.log(AcmeLogLevel::Error, &why);
+                return T::default();
+            }
+        };
+        let parsed = std::str::from_utf8(&content).ok().and_then(parse);
+        parsed.unwrap_or_else(|| {
+            let aside = store.set_aside(name).map_or_else(|why| why, |()| "it is set aside".into());
+            self.log(AcmeLogLevel::Error, &format!("\"{name}\" is damaged; {aside}"));
+            T::default()
+        })
+    }
+
+    /// Writes what is known of an order, and of the account.
+    fn keep(&self, id: &OrderId, issuer: Option<&AcmeIssuer>) -> bool {
+        let mut written = Ok(());
+        if let (Some(files), Some(slot)) = (self.files.get(id), self.schedule.orders.get(id)) {
+            let name = format!("{}.state", files.stem);
+            written = files.store.write(&name, slot.record.text().as_bytes());
+        }
+        if let Some(issuer) = issuer
+            && let Some(record) = self.schedule.accounts.get(&issuer.name)
+        {
+            let name = format!("{}.state", account_stem(issuer));
+            let store = self.shared.store(issuer);
+            written = written.and(store.write(&name, record.text().as_bytes()));
+        }
+        if let Err(why) = &written {
+            self.log(AcmeLogLevel::Error, why);
+        }
+        written.is_ok()
+    }
+
+    /// Takes over what attempts came to.
+    fn collect(&mut self) {
+        let done = std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner));
+        for (id, number, result) in done {
+            let is_current = self.running.get(&id).is_some_and(|running| running.number == number);
+            let Some(running) = self.running.remove(&id).filter(|_| is_current) else { continue };
+            let now = self.now();
+            match result {
+                Ok(facts) => {
+                    self.schedule.ended(&id, AttemptEnd::Issued(facts.validity), now);
+                    let text = format!("\"{}\": issued by \"{}\"", id.0, running.issuer.name);
+                    self.log(AcmeLogLevel::Notice, &text);
+                    if let Some(files) = self.files.get_mut(&id) {
+                        files.stamp = files.store.stamp(&format!("{}.pem", files.stem));
+                        files.facts = Some(facts);
+                    }
+                }
+                Err(failure) => {
+                    let why = failure.why.clone();
+                    self.schedule.ended(&id, AttemptEnd::Failed(failure), now);
+                    self.tell(&id, &running.issuer.name, &why, now);
+                }
+            }
+            self.keep(&id, Some(&running.issuer));
+            self.unlock(&running.locks);
+        }
+    }
+
+    /// Says that an attempt failed: the louder, the less is left of the certificate in use.
+    fn tell(&self, id: &OrderId, issuer: &str, why: &str, now: AcmeNow) {
+        let validity = self.schedule.orders.get(id).and_then(|slot| slot.validity);
+        let (level, state) = match validity {
+            None => (AcmeLogLevel::Error, "there is no certificate".to_owned()),
+            Some(validity) if validity.until <= now.unix => {
+                (AcmeLogLevel::Error, "the certificate in use has expired".to_owned())
+            }
+            Some(validity) => {
+                let left = validity.until - now.unix;
+                let is_late = left < validity.until.saturating_sub(validity.from) / 6;
+                let level = if is_late { AcmeLogLevel::Error } else { AcmeLogLevel::Warn };
+                (level, format!("the certificate in use expires in {} h", left / 3600))
+            }
+        };
+        let next = self.schedule.next_attempt(id, now).saturating_sub(now.unix);
+        let text = format!("\"{}\": \"{issuer}\": {why}; {state}; next try in {next} s", id.0);
+        self.log(level, &text);
+    }
+
+    /// Takes over certificates that another process put into the directory.
+    fn watch(&mut self) {
+        let changed = self.files.iter().filter(|(id, files)| {
+            let is_new = files.store.stamp(&format!("{}.pem", files.stem)) != files.stamp;
+            is_new && !self.running.contains_key(id)
+        });
+        let changed: Vec<OrderId> = changed.map(|(id, _)| id.clone()).collect();
+        for id in changed {
+            self.look(&id, true);
+            let record = self.order_record(&id);
+            if let Some(slot) = self.schedule.orders.get_mut(&id) {
+                slot.record = record;
+                slot.is_unclear = slot.record.started.is_some();
+            }
+        }
+    }
+
+    /// Begins all attempts that may begin.
+    fn start(&mut self) {
+        let now = self.now();
+        let mut fresh = BTreeSet::new();
+        while let Some((id, name)) = self.schedule.pick(now) {
+            let issuer = self.plan.issuers.iter().find(|issuer| issuer.name == name).cloned();
+            let locks = issuer.as_ref().and_then(|issuer| self.lock(&id, issuer));
+            let (Some(issuer), Some(locks)) = (issuer, locks) else {
+                self.hold(&id, now);
+                continue;
+            };
+            // Another process may have ordered since this one looked.
+            let is_known = !fresh.insert(id.clone()) || self.is_current(&id, &issuer);
+            let is_unclear = self.schedule.orders.get(&id).is_some_and(|slot| slot.is_unclear);
+            if !is_known || is_unclear {
+                if is_unclear {
+                    self.clear_up(&id, now);
+                }
+                self.unlock(&locks);
+                continue;
+            }
+            self.schedule.begin(&id, &issuer.name, now);
+            if !self.keep(&id, None) {
+                // Without a record, restarts would order again and again.
+                self.schedule.ended(&id, AttemptEnd::Dropped, now);
+                self.hold(&id, now);
+                self.unlock(&locks);
+                continue;
+            }
+            self.spawn(&id, issuer, locks);
+        }
+    }
+
+    fn hold(&mut self, id: &OrderId, now: AcmeNow) {
+        if let Some(slot) = self.schedule.orders.get_mut(id) {
+            slot.hold = now.unix.saturating_add(HOLD);
+        }
+    }
+
+    /// Whether files say what this process knows; else it knows it now.
+    fn is_current(&mut self, id: &OrderId, issuer: &AcmeIssuer) -> bool {
+        let (record, account) = (self.order_record(id), self.account_record(issuer));
+        let stamp = self.files.get(id).map(|files| {
+            let is_same = files.store.stamp(&format!("{}.pem", files.stem)) == files.stamp;
+            (is_same, files.stem.clone())
+        });
+        let mut is_current = true;
+        if stamp.is_some_and(|(is_same, _)| !is_same) {
+            self.look(id, true);
+            is_current = false;
+        }
+        if let Some(known) = self.schedule.accounts.get_mut(&issuer.name)
+            && known.text() != account.text()
+        {
+            *known = account;
+            is_current = false;
+        }
+        if let Some(slot) = self.schedule.orders.get_mut(id)
+            && slot.record.text() != record.text()
+        {
+            slot.is_unclear = record.started.is_some();
+            slot.record = record;
+            is_current = false;
+        }
+        is_current
+    }
+
+    /// Judges an attempt that no process makes any more.
+    fn clear_up(&mut self, id: &OrderId, now: AcmeNow) {
+        let Some(files) = self.files.get(id) else { return };
+        let Some(slot) = self.schedule.orders.get_mut(id) else { return };
+        slot.is_unclear = false;
+        let Some((when, issuer)) = slot.record.started.clone() else { return };
+        let pending = files.store.read(&format!("{}.pending", files.stem), BUNDLE_MAX);
+        let pending = pending.ok().flatten().and_then(|text| String::from_utf8(text).ok());
+        let pending = pending.and_then(|text| PendingOrder::parse(&text));
+        let written = files.store.stamp(&format!("{}.pem", files.stem));
+        let is_kept = written.is_some_and(|(_, time, _)| {
+            u64::try_from(time / 1_000_000_000).is_ok_and(|time| time >= when)
+        });
+        if let Some(validity) = slot.validity.filter(|_| is_kept) {
+            // It ended well, and the record was not written any more.
+            slot.running = Some(issuer);
+            self.schedule.ended(id, AttemptEnd::Issued(validity), now);
+            self.keep(id, None);
+        } else if pending.is_some_and(|pending| pending.issuer == issuer)
+            && slot.issuers.contains(&issuer)
+        {
+            slot.is_resumable = true;
+        } else {
+            self.schedule.lost(id, now);
+            let issuer = self.plan.issuers.iter().find(|known| known.name == issuer).cloned();
+            self.keep(id, issuer.as_ref());
+        }
+    }
+
+    fn spawn(&mut self, id: &OrderId, issuer: AcmeIssuer, locks: Vec<PathBuf>) {
+        let Some(files) = self.files.get(id) else { return };
+        self.numbers += 1;
+        let (number, done, shared) = (self.numbers, self.done.clone(), self.shared.clone());
+        let slot = self.schedule.orders.get(id);
+        let issued_by = slot.and_then(|slot| slot.record.issued_by.as_ref());
+        let replaces = files.facts.as_ref().and_then(|facts| facts.renewal_id.clone());
+        let parts = AttemptParts {
+            order: files.order.clone(),
+            store: files.store.clone(),
+            stem: files.stem.clone(),
+            replaces: replaces.filter(|_| issued_by == Some(&issuer.name)),
+            account: AccountFile {
+                store: self.shared.store(&issuer),
+                gate: self.gates.entry(account_stem(&issuer)).or_default().clone(),
+            },
+            issuer: issuer.clone(),
+        };
+        let order = files.order.clone();
+        let own = id.clone();
+        let task = tokio::spawn(async move {
+            let mut report = Unreported { done, shared, id: own, number, result: None };
+            report.result = Some(parts.run(&report.shared).await);
+        });
+        let handle = task.abort_handle();
+        self.running.insert(id.clone(), RunningAttempt { number, handle, issuer, order, locks });
+    }
+
+    /// Takes the locks of an order's and an issuer's directories; none if another process has one.
+    fn lock(&mut self, id: &OrderId, issuer: &AcmeIssuer) -> Option<Vec<PathBuf>> {
+        let store = self.files.get(id).map(|files| files.store.clone());
+        let stores = store.into_iter().chain([self.shared.store(issuer)]);
+        let mut taken = Vec::new();
+        for store in stores {
+            let AcmeStore::Directory(path) = &*store else { continue };
+            if let Some((_, count)) = self.locks.get_mut(path) {
+                *count += 1;
+                taken.push(path.clone());
+                continue;
+            }
+            match store.lock() {
+                Ok(Some(lock)) => {
+                    self.locks.insert(path.clone(), (lock, 1));
+                    taken.push(path.clone());
+                }
+                Ok(None) => {
+                    self.unlock(&taken);
+                    return None;
+                }
+                Err(why) => {
+                    self.log(AcmeLogLevel::Error, &why);
+                    self.unlock(&taken);
+                    return None;
+                }
+            }
+        }
+        Some(taken)
+    }
+
+    fn unlock(&mut self, paths: &[PathBuf]) {
+        for path in paths {
+            if let Some((_, count)) = self.locks.get_mut(path) {
+                *count -= 1;
+                if *count == 0 {
+                    self.locks.remove(path);
+                }
+            }
+        }
+    }
+
+    fn reports(&self) -> Vec<AcmeOrderReport> {
+        let now = self.now();
+        let report = |order: &AcmeOrder| {
+            let slot = self.schedule.orders.get(&order.id)?;
+            let issuer = slot.running.as_ref().or(slot.record.issuer.as_ref());
+            Some(AcmeOrderReport {
+                id: order.id.clone(),
+                names: order.names.clone(),
+                issuer: issuer.or(slot.issuers.first())?.clone(),
+                expires: slot.validity.map(|validity| validity.until),
+                next_attempt: self.schedule.next_attempt(&order.id, now),
+                is_ordering: slot.running.is_some(),
+                last_error: slot.record.last_error.clone(),
+                failures: slot.record.consecutive,
+            })
+        };
+        self.plan.orders.iter().filter_map(report).collect()
+    }
+}

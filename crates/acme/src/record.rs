@@ -1,0 +1,185 @@
+//! What is kept of orders and accounts beside keys and certificates, and its text form: a line
+//! with the version, then a word and its values on each line.
+
+use std::fmt::Write as _;
+
+use crate::schedule::FailureLog;
+
+/// The first line of each file.
+const VERSION: &str = "bolide-acme 1";
+/// LIMIT: bytes of a file that is read.
+pub const RECORD_MAX: usize = 64 << 10;
+/// LIMIT: failures that are read; an hour has no more.
+const FAILURES_MAX: usize = 1000;
+/// LIMIT: bytes of a kept message.
+const MESSAGE_MAX: usize = 1000;
+
+/// When an issuer wants a certificate replaced, in seconds since 1970 (RFC 9773, section 4.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RenewalWindow {
+    /// Its first second.
+    pub start: u64,
+    /// Its last second.
+    pub end: u64,
+}
+
+/// What is kept of an order. Times are seconds since 1970.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OrderRecord {
+    /// Failures of the last hour.
+    pub failures: FailureLog,
+    /// Failures since the last success.
+    pub consecutive: u32,
+    /// The issuer that is next; none: the first.
+    pub issuer: Option<String>,
+    /// Failures at it in this round.
+    pub tries: u32,
+    /// No try before.
+    pub not_before: u64,
+    /// When the attempt that is under way began, and its issuer.
+    pub started: Option<(u64, String)>,
+    /// The issuer of the certificate.
+    pub issued_by: Option<String>,
+    /// What that issuer suggests.
+    pub window: Option<RenewalWindow>,
+    /// When it is asked for that again.
+    pub window_again: u64,
+    /// Why the last try failed.
+    pub last_error: Option<String>,
+}
+
+/// What is kept of an account.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountRecord {
+    /// Failed orders of the last hour.
+    pub failures: FailureLog,
+    /// How many times in succession the issuer did not answer.
+    pub silences: u32,
+    /// The issuer is not asked before, in seconds since 1970.
+    pub not_before: u64,
+}
+
+impl OrderRecord {
+    /// The content of its file.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = format!("{VERSION}\n");
+        lines(&mut out, "failure", self.failures.times());
+        line(&mut out, "consecutive", self.consecutive);
+        line(&mut out, "tries", self.tries);
+        line(&mut out, "not-before", self.not_before);
+        line(&mut out, "window-again", self.window_again);
+        if let Some(issuer) = &self.issuer {
+            line(&mut out, "issuer", flat(issuer));
+        }
+        if let Some((when, issuer)) = &self.started {
+            line(&mut out, "started", format_args!("{when} {}", flat(issuer)));
+        }
+        if let Some(issuer) = &self.issued_by {
+            line(&mut out, "issued-by", flat(issuer));
+        }
+        if let Some(window) = self.window {
+            line(&mut out, "window", format_args!("{} {}", window.start, window.end));
+        }
+        if let Some(error) = &self.last_error {
+            line(&mut out, "error", flat(error));
+        }
+        out
+    }
+
+    /// Reads a file; none if it is damaged.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (mut record, mut failures) = (Self::default(), Vec::new());
+        for (word, value) in words(text)? {
+            let (word, value) = (word, value?);
+            match word {
+                "failure" => failures.push(value.parse().ok()?),
+                "consecutive" => record.consecutive = value.parse().ok()?,
+                "tries" => record.tries = value.parse().ok()?,
+                "not-before" => record.not_before = value.parse().ok()?,
+                "window-again" => record.window_again = value.parse().ok()?,
+                "issuer" => record.issuer = Some(value.to_owned()),
+                "issued-by" => record.issued_by = Some(value.to_owned()),
+                "started" => {
+                    let (when, issuer) = value.split_once(' ')?;
+                    record.started = Some((when.parse().ok()?, issuer.to_owned()));
+                }
+                "window" => {
+                    let (start, end) = value.split_once(' ')?;
+                    let window =
+                        RenewalWindow { start: start.parse().ok()?, end: end.parse().ok()? };
+                    record.window = Some(window);
+                }
+                "error" => record.last_error = Some(value.to_owned()),
+                _ => return None,
+            }
+        }
+        record.failures = log(failures)?;
+        Some(record)
+    }
+}
+
+impl AccountRecord {
+    /// The content of its file.
+    #[must_use]
+    pub fn text(&self) -> String {
+        let mut out = format!("{VERSION}\n");
+        lines(&mut out, "failure", self.failures.times());
+        line(&mut out, "silences", self.silences);
+        line(&mut out, "not-before", self.not_before);
+        out
+    }
+
+    /// Reads a file; none if it is damaged.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (mut record, mut failures) = (Self::default(), Vec::new());
+        for (word, value) in words(text)? {
+            let value = value?;
+            match word {
+                "failure" => failures.push(value.parse().ok()?),
+                "silences" => record.silences = value.parse().ok()?,
+                "not-before" => record.not_before = value.parse().ok()?,
+                _ => return None,
+            }
+        }
+        record.failures = log(failures)?;
+        Some(record)
+    }
+}
+
+fn log(times: Vec<u64>) -> Option<FailureLog> {
+    (times.len() <= FAILURES_MAX).then(|| FailureLog::kept(times.into_iter()))
+}
+
+/// Words and values of the lines after the version; no value: the line has none.
+fn words(text: &str) -> Option<impl Iterator<Item = (&str, Option<&str>)>> {
+    // A file that was cut has no line end at its end.
+    let rest = text.strip_prefix(VERSION)?.strip_prefix('\n')?;
+    let is_whole = rest.is_empty() || rest.ends_with('\n');
+    is_whole.then(|| {
+        rest.lines().map(|line| match line.split_once(' ') {
+            Some((word, value)) => (word, Some(value)),
+            None => (line, None),
+        })
+    })
+}
+
+fn line(out: &mut String, word: &str, value: impl std::fmt::Display) {
+    // Writing to a string does not fail.
+    let _ = writeln!(out, "{word} {value}");
+}
+
+fn lines(out: &mut String, word: &str, values: impl Iterator<Item = u64>) {
+    values.for_each(|value| line(out, word, value));
+}
+
+/// A text on one line, and not too long.
+fn flat(text: &str) -> String {
+    let mut end = text.len().min(MESSAGE_MAX);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

@@ -1,0 +1,236 @@
+//! The state directory: files with mode 0600 that are replaced as a whole, and the lock that
+//! keeps two processes from ordering at once.
+//!
+//! It follows no symbolic link and reads nothing that others can write. With `state_path off` the
+//! same files are kept in memory.
+
+use std::collections::BTreeMap;
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions, TryLockError};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::certificate::digest_hex;
+
+/// The file whose lock a process holds while it orders.
+const LOCK: &str = "lock";
+/// LIMIT: bytes of a file name's readable part; file systems take 255 with its ends.
+const READABLE_MAX: usize = 100;
+
+/// Where the files of an issuer are.
+#[derive(Debug)]
+pub enum AcmeStore {
+    /// In a directory.
+    Directory(PathBuf),
+    /// In memory only.
+    Memory(Mutex<BTreeMap<String, Vec<u8>>>),
+}
+
+/// Tells whether a file was replaced: inode, time in nanoseconds and length.
+pub type FileStamp = (u64, i128, u64);
+
+impl AcmeStore {
+    /// The files below `path`; in memory without one.
+    #[must_use]
+    pub fn new(path: Option<&Path>) -> Self {
+        match path {
+            Some(path) => Self::Directory(path.to_owned()),
+            None => Self::Memory(Mutex::default()),
+        }
+    }
+
+    /// Makes the directory with mode 0700 if it is missing, and gives it to `owner`.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be made, is no directory, or others can write to it.
+    pub fn prepare(&self, owner: Option<(u32, u32)>) -> Result<(), String> {
+        let Self::Directory(path) = self else { return Ok(()) };
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
+        let is_missing =
+            matches!(&made, Err(error) if error.kind() != io::ErrorKind::AlreadyExists);
+        if is_missing && !path.is_dir() {
+            made.map_err(|error| said("cannot make", path, &error))?;
+        }
+        check(path)?;
+        if let Some((uid, gid)) = owner {
+            chown(path, Some(uid), Some(gid))
+                .map_err(|error| said("cannot chown", path, &error))?;
+        }
+        Ok(())
+    }
+
+    /// The content of a file of at most `most` bytes; none if there is no such file.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be read, is larger, is no file, or others can write to its directory.
+    pub fn read(&self, name: &str, most: usize) -> Result<Option<Vec<u8>>, String> {
+        let dir = match self {
+            Self::Directory(dir) => dir,
+            Self::Memory(files) => return Ok(held(files).get(name).cloned()),
+        };
+        let path = dir.join(name);
+        let Some(about) = about(&path)? else { return Ok(None) };
+        check(dir)?;
+        if !about.is_file() || about.len() > most as u64 {
+            return Err(format!("\"{}\" is no file of at most {most} bytes", path.display()));
+        }
+        if about.mode() & 0o077 != 0 {
+            // Best effort: the start-up may read files of another account.
+            let _unchanged = fs::set_permissions(&path, Permissions::from_mode(0o600));
+        }
+        let mut content = Vec::new();
+        let read = OpenOptions::new()
+            .read(true)
+            .open(&path)
+            .and_then(|file| file.take(most as u64).read_to_end(&mut content));
+        read.map_err(|error| said("cannot read", &path, &error))?;
+        Ok(Some(content))
+    }
+
+    /// Replaces a file: a crash leaves the old content or the new.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be written.
+    pub fn write(&self, name: &str, content: &[u8]) -> Result<(), String> {
+        let dir = match self {
+            Self::Directory(dir) => dir,
+            Self::Memory(files) => {
+                held(files).insert(name.to_owned(), content.to_vec());
+                return Ok(());
+            }
+        };
+        self.prepare(None)?;
+        let (path, next) = (dir.join(name), dir.join(format!("{name}.new")));
+        let written = remove(&next).and_then(|()| {
+            let mut file =
+                OpenOptions::new().write(true).create_new(true).mode(0o600).open(&next)?;
+            file.write_all(content)?;
+            file.sync_all()?;
+            fs::rename(&next, &path)?;
+            OpenOptions::new().read(true).open(dir)?.sync_all()
+        });
+        written.map_err(|error| said("cannot write", &path, &error))
+    }
+
+    /// Removes a file if it exists.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be removed.
+    pub fn remove(&self, name: &str) -> Result<(), String> {
+        match self {
+            Self::Directory(dir) => {
+                let path = dir.join(name);
+                remove(&path).map_err(|error| said("cannot remove", &path, &error))
+            }
+            Self::Memory(files) => {
+                held(files).remove(name);
+                Ok(())
+            }
+        }
+    }
+
+    /// Renames a file that is of no use, so that an administrator can look at it: the name gets
+    /// the end `.damaged`, and replaces an earlier one.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be renamed.
+    pub fn set_aside(&self, name: &str) -> Result<(), String> {
+        match self {
+            Self::Directory(dir) => {
+                let path = dir.join(name);
+                let renamed = fs::rename(&path, dir.join(format!("{name}.damaged")));
+                renamed.map_err(|error| said("cannot rename", &path, &error))
+            }
+            Self::Memory(_) => self.remove(name),
+        }
+    }
+
+    /// What tells one content of a file from the next; none if there is no file.
+    #[must_use]
+    pub fn stamp(&self, name: &str) -> Option<FileStamp> {
+        let Self::Directory(dir) = self else { return None };
+        let about = about(&dir.join(name)).ok().flatten()?;
+        let time = i128::from(about.mtime()) * 1_000_000_000 + i128::from(about.mtime_nsec());
+        Some((about.ino(), time, about.len()))
+    }
+
+    /// Takes the lock of the directory; none if another process has it. It is free again when the
+    /// value goes, also by a crash.
+    ///
+    /// # Errors
+    ///
+    /// The directory is unusable.
+    pub fn lock(&self) -> Result<Option<StoreLock>, String> {
+        let Self::Directory(dir) = self else { return Ok(Some(StoreLock(None))) };
+        self.prepare(None)?;
+        let path = dir.join(LOCK);
+        if about(&path)?.is_some_and(|about| !about.is_file()) {
+            return Err(format!("\"{}\" is no file", path.display()));
+        }
+        let file = OpenOptions::new().create(true).append(true).mode(0o600).open(&path);
+        let file = file.map_err(|error| said("cannot open", &path, &error))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(StoreLock(Some(file)))),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(said("cannot lock", &path, &error)),
+        }
+    }
+}
+
+/// The lock of a state directory.
+#[derive(Debug)]
+pub struct StoreLock(#[expect(dead_code, reason = "held, not used")] Option<File>);
+
+/// A file name for any text: its harmless characters, and a part of its hash.
+#[must_use]
+pub fn file_stem(text: &str) -> String {
+    let harmless = |c: char| match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '-' | '.' => c,
+        _ => '_',
+    };
+    let readable: String = text.chars().map(harmless).take(READABLE_MAX).collect();
+    let readable = readable.trim_start_matches('.');
+    format!("{readable}-{}", &digest_hex(text.as_bytes())[..16])
+}
+
+/// Refuses a directory to which others can write.
+fn check(path: &Path) -> Result<(), String> {
+    let found = fs::metadata(path).map_err(|error| said("cannot read", path, &error))?;
+    if !found.is_dir() {
+        return Err(format!("\"{}\" is no directory", path.display()));
+    }
+    if found.mode() & 0o022 != 0 {
+        return Err(format!("others than its owner can write to \"{}\"", path.display()));
+    }
+    Ok(())
+}
+
+/// What is at a path, without following a link.
+fn about(path: &Path) -> Result<Option<fs::Metadata>, String> {
+    match fs::symlink_metadata(path) {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(said("cannot read", path, &error)),
+    }
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn said(what: &str, path: &Path, error: &io::Error) -> String {
+    format!("{what} \"{}\": {error}", path.display())
+}
+
+fn held(files: &Mutex<BTreeMap<String, Vec<u8>>>) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
+    files.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,150 @@
+//! With Pebble: validations, renewals, refusals, many names.
+
+use std::os::unix::fs::MetadataExt;
+
+use bolide_acme::{AcmeLogLevel, CertificateKey, ChallengeKind, kept};
+use bolide_testkit::{Pebble, PebbleOptions, wait_until};
+
+use crate::host::{TestClock, TestHost, check_installed, issuer, order, plan, start, state_dir};
+
+fn options(host: &TestHost) -> PebbleOptions {
+    PebbleOptions::validating(host.ports.port(0), host.ports.port(1))
+}
+
+#[test]
+fn http_01_with_half_of_the_nonces_rejected() {
+    let host = TestHost::start();
+    let pebble = Pebble::start(PebbleOptions { bad_nonces: 50, ..options(&host) });
+    let dir = state_dir();
+    let wanted = order(&["a.example", "b.example"]);
+    let service = start(&host, TestClock::default().setting());
+    let plan = plan(issuer(&pebble, Some(dir.clone())), vec![wanted.clone()]);
+    service.settle(plan.clone());
+    wait_until("a certificate", || host.count() == 1);
+    check_installed(&host, &wanted, Some(&pebble.root(0)));
+    wait_until("the report", || service.report()[0].expires.is_some());
+    let report = service.report().remove(0);
+    assert_eq!((report.failures, report.last_error), (0, None), "{}", host.log_text());
+    let (chain, key) = host.installed(&wanted.id).unwrap();
+    let found = kept(&plan, &wanted).unwrap();
+    assert!(found.chain == chain && found.key == key);
+    assert_eq!(std::fs::metadata(&dir).unwrap().mode() & 0o777, 0o700);
+    for entry in std::fs::read_dir(&dir).unwrap() {
+        let entry = entry.unwrap();
+        assert_eq!(entry.metadata().unwrap().mode() & 0o777, 0o600, "{:?}", entry.path());
+        assert!(!entry.path().to_string_lossy().ends_with(".pending"), "{:?}", entry.path());
+    }
+}
+
+#[test]
+fn tls_alpn_01_and_every_kind_of_key() {
+    let host = TestHost::start();
+    let pebble = Pebble::start(options(&host));
+    let kinds = [
+        CertificateKey::EcdsaP384,
+        CertificateKey::EcdsaP521,
+        CertificateKey::Rsa2048,
+        CertificateKey::Rsa3072,
+    ];
+    let orders: Vec<_> = (kinds.into_iter().enumerate())
+        .map(|(n, key)| {
+            let name = format!("k{n}.example");
+            bolide_acme::AcmeOrder { key, ..order(&[&name]) }
+        })
+        .collect();
+    let mut issuer = issuer(&pebble, Some(state_dir()));
+    issuer.challenge = ChallengeKind::TlsAlpn01;
+    let service = start(&host, TestClock::default().setting());
+    service.settle(plan(issuer, orders.clone()));
+    wait_until("certificates", || host.count() == orders.len());
+    for order in &orders {
+        check_installed(&host, order, Some(&pebble.root(0)));
+    }
+    assert_eq!(host.log_text().matches("Error").count(), 0, "{}", host.log_text());
+}
+
+#[test]
+fn a_failed_validation_is_told_and_tried_again_after_a_pause() {
+    let host = TestHost::start();
+    let pebble = Pebble::start(options(&host));
+    let clock = TestClock::default();
+    host.state().wrong.insert("bad.example".to_owned());
+    let (bad, good) = (order(&["bad.example"]), order(&["good.example"]));
+    let service = start(&host, clock.setting());
+    service.settle(plan(issuer(&pebble, Some(state_dir())), vec![bad.clone(), good.clone()]));
+    wait_until("the other certificate", || host.installed(&good.id).is_some());
+    wait_until("a failure", || service.report()[0].failures == 1);
+    let report = service.report().remove(0);
+    let why = report.last_error.unwrap();
+    assert!(why.contains("bad.example") && why.contains("unauthorized"), "{why}");
+    let is_loud = |(level, text): &(AcmeLogLevel, String)| {
+        *level == AcmeLogLevel::Error && text.contains("there is no certificate")
+    };
+    assert!(host.state().log.iter().any(is_loud), "{}", host.log_text());
+    assert!(host.installed(&bad.id).is_none());
+    // Hours of failures: five of them an hour, and no more.
+    clock.forward(3600);
+    wait_until("a second failure", || service.report()[0].failures >= 2);
+    host.state().wrong.clear();
+    clock.forward(6 * 3600);
+    wait_until("the certificate", || host.installed(&bad.id).is_some());
+    check_installed(&host, &bad, Some(&pebble.root(0)));
+    wait_until("the report", || service.report()[0].failures == 0);
+}
+
+#[test]
+fn renewal_comes_after_two_thirds_and_an_issuer_that_is_down_changes_nothing() {
+    let host = TestHost::start();
+    let mut pebble = Pebble::start(options(&host));
+    let clock = TestClock::default();
+    let wanted = order(&["a.example"]);
+    let plan = plan(issuer(&pebble, Some(state_dir())), vec![wanted.clone()]);
+    let service = start(&host, clock.setting());
+    service.settle(plan.clone());
+    wait_until("a certificate", || host.count() == 1);
+    wait_until("the report", || !service.report()[0].is_ordering);
+    let day = 24 * 3600;
+    clock.forward(56 * day);
+    wait_until("the next look", || service.report()[0].next_attempt > 0);
+    assert_eq!(host.count(), 1);
+    pebble.kill();
+    clock.forward(5 * day);
+    wait_until("a failure", || service.report()[0].failures > 0);
+    assert_eq!(host.count(), 1);
+    let is_told = |(_, text): &(AcmeLogLevel, String)| text.contains("in use expires in");
+    assert!(host.state().log.iter().any(is_told), "{}", host.log_text());
+    // A restart begins with the kept certificate, before anything is asked.
+    drop(service);
+    let service = start(&host, clock.setting());
+    service.settle(plan);
+    assert_eq!(host.count(), 2);
+    // The issuer is back, and has forgotten the account.
+    pebble.restart();
+    clock.forward(day);
+    wait_until("the account to be found unknown", || {
+        host.log_text().contains("accountDoesNotExist")
+    });
+    clock.forward(day);
+    wait_until("a new certificate", || host.count() == 3);
+    check_installed(&host, &wanted, Some(&pebble.root(0)));
+}
+
+#[test]
+fn a_thousand_names() {
+    let host = TestHost::start();
+    let pebble = Pebble::start(options(&host));
+    let orders: Vec<_> = (0..10)
+        .map(|n| {
+            let names: Vec<String> = (0..100).map(|m| format!("h{m}.s{n}.example")).collect();
+            order(&names.iter().map(String::as_str).collect::<Vec<_>>())
+        })
+        .collect();
+    let service = start(&host, TestClock::default().setting());
+    service.settle(plan(issuer(&pebble, Some(state_dir())), orders.clone()));
+    wait_until("ten certificates", || host.count() == 10);
+    for order in &orders {
+        check_installed(&host, order, None);
+    }
+    assert!(host.state().presented_most <= 500, "five orders at a time");
+    assert_eq!(host.log_text().matches("Error").count(), 0, "{}", host.log_text());
+}
