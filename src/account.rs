@@ -36,14 +36,15 @@ pub(crate) fn account(config: &Config) -> Result<Option<PurgeAccount>, Vec<Strin
     }
 }
 
-/// Makes the directories of temporary files for that account.
+/// Makes the directories of temporary files, and of issuers' state, for that account.
 ///
 /// # Errors
 ///
 /// There is no such account, or a directory cannot be made.
 pub(crate) fn make_temp_dirs(config: &Config) -> Result<(), Vec<String>> {
     let owner = account(config)?.map(|(_, uid, gid)| (uid, gid));
-    crate::temp_dirs::make(config, owner).map_err(|text| vec![text])
+    crate::temp_dirs::make(config, owner).map_err(|text| vec![text])?;
+    crate::acme::make_directories(config, owner).map_err(|text| vec![text])
 }
 
 /// Takes the account for the current thread.

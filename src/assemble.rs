@@ -83,11 +83,13 @@ pub(crate) fn draft(
         .on_host(&bolide_io::process::hostname().to_ascii_lowercase());
     let site = with_store(site, shared).with_zones(&shared.zones).map_err(|text| vec![text])?;
     let site = site.with_geo_databases(shared.geo.load(config)?).with_figures(&shared.figures);
+    let site = site.with_challenges(shared.tls.issued.http_challenges());
     let site = Arc::new(site);
     let mut warnings = Vec::new();
     let mut listens = Vec::new();
     let mut reader = tls_setup::CertificateReader::default();
     shared.tls.stapling.begin();
+    shared.tls.issued.begin(config);
     if let Some(http) = &config.http {
         for (at, listen) in http.listens.iter().enumerate() {
             let acceptor = tls_setup::acceptor(&site, at, &shared.tls, &mut reader, &mut warnings)

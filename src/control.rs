@@ -156,11 +156,12 @@ impl<'a> ControlThread<'a> {
         Ok(())
     }
 
-    /// Queries responders for the certificates of the configuration in force, and looks at the
-    /// files of its databases.
+    /// Queries responders for the certificates of the configuration in force, orders those that
+    /// issuers have, and looks at the files of its databases.
     fn settle_threads(&self) {
         let log = || ControlLog::new(&self.config, self.log.open());
         self.shared.tls.stapling.settle(log(), self.account.as_ref());
+        self.shared.tls.issued.settle(log(), self.account.as_ref());
         self.shared.geo.settle(log(), self.account.as_ref());
     }
 
@@ -487,6 +488,7 @@ impl<'a> ControlThread<'a> {
         self.retired.keep_logs(closed);
         self.settle_terminal();
         self.shared.tls.stapling.log_to(ControlLog::new(&self.config, &logs));
+        self.shared.tls.issued.log_to(ControlLog::new(&self.config, &logs));
         self.shared.geo.log_to(ControlLog::new(&self.config, &logs));
         self.disk_writer.log_to(ControlLog::new(&self.config, &logs));
         self.every_crew(|crew| crew.post_all(|| Mail::Reopen(logs.clone())));

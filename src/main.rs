@@ -1,6 +1,7 @@
 //! The process: command line, configuration, control. Nothing here answers a request.
 
 mod account;
+mod acme;
 mod admin;
 mod assemble;
 mod check;

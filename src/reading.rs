@@ -6,9 +6,12 @@ use std::sync::Arc;
 use bolide_conf::model::{Config, LogLevel};
 
 use crate::early_log::EarlyLog;
-use crate::invocation::Invocation;
+use crate::invocation::{Invocation, PREFIX};
 use crate::php;
 use crate::source::DiskSource;
+
+/// Where issuers' state is, unless `-p` or `state_path` says otherwise.
+const STATE_DIR: &str = "/var/lib/bolide";
 
 /// A valid configuration.
 #[derive(Debug)]
@@ -76,8 +79,12 @@ pub(crate) fn of_text(name: &Path, text: &str) -> Result<Reading, Vec<String>> {
 }
 
 fn options(prefix: PathBuf) -> bolide_conf::LoadOptions {
+    // What a package installs: the directory of the configuration is not the server's to write to.
+    let is_installed = prefix == Path::new(PREFIX);
+    let state_dir = if is_installed { PathBuf::from(STATE_DIR) } else { PathBuf::new() };
     bolide_conf::LoadOptions {
         prefix,
+        state_dir,
         privileged: bolide_io::process::is_root(),
         hostname: bolide_io::process::hostname(),
         pid: PathBuf::from("logs/bolide.pid"),

@@ -4,6 +4,7 @@ mod certificates;
 mod client_auth;
 mod computed;
 mod expiry;
+mod issued;
 mod kept_objects;
 mod offer;
 mod origins;
@@ -11,13 +12,18 @@ mod sessions;
 
 use std::sync::Arc;
 
-use bolide_conf::model::{Http, Listen, ListenTransport, ServerConf, ServerName, TlsConf};
+use bolide_conf::model::{
+    Http, IssuerChallenge, Listen, ListenTransport, ServerConf, ServerName, TlsConf,
+};
 use bolide_engine::Site;
-use bolide_tls::{Acceptor, AcceptorOptions, CertSet, CipherOrder, EarlyData, ServerCerts};
+use bolide_tls::{
+    Acceptor, AcceptorOptions, CHALLENGE_PROTOCOL, CertSet, CipherOrder, EarlyData, ServerCerts,
+};
 
 pub(crate) use certificates::openssl_words;
 pub(crate) use origins::origins;
 
+use crate::acme::IssuedCertificates;
 use crate::stapling::Stapling;
 use sessions::KeptSessions;
 
@@ -29,6 +35,7 @@ pub(crate) use expiry::CertificateEnds;
 pub(crate) struct TlsState {
     kept: KeptSessions,
     pub(crate) stapling: Stapling,
+    pub(crate) issued: IssuedCertificates,
 }
 
 impl TlsState {
@@ -39,7 +46,8 @@ impl TlsState {
     /// The system supplies no randomness.
     pub(crate) fn new() -> Result<Self, String> {
         bolide_tls::warm_up()?;
-        Ok(Self { kept: KeptSessions::default(), stapling: Stapling::default() })
+        let (kept, stapling) = (KeptSessions::default(), Stapling::default());
+        Ok(Self { kept, stapling, issued: IssuedCertificates::default() })
     }
 }
 
@@ -66,6 +74,9 @@ pub(crate) fn acceptor(
     if http.reads_offers {
         certs.note_offers();
     }
+    if http.acme.uses(&IssuerChallenge::TlsAlpn) {
+        certs.prove_names(state.issued.tls_challenges().clone());
+    }
     let default = listen.servers.iter().position(|id| *id == listen.default_server);
     let default = default.and_then(|at| sets[at]);
     if let Some(set) = default {
@@ -75,7 +86,8 @@ pub(crate) fn acceptor(
     let sets: Vec<_> = sets.into_iter().map(|own| own.or(default)).collect();
     name_all(&mut certs, http, listen, &sets);
     let server = http.server(listen.default_server);
-    let mut own = options(server, server.http2 || listen.http2, warnings)?;
+    let proves = http.acme.uses(&IssuerChallenge::TlsAlpn);
+    let mut own = options(server, (server.http2 || listen.http2, proves), warnings)?;
     state.kept.settle(server, &mut own)?;
     let certs = Arc::new(certs);
     let failed = |error: bolide_tls::AcceptorError| error.to_string();
@@ -151,7 +163,8 @@ fn others(
     for ((server, http2), set) in kinds.drain(1..) {
         // Groups are the default server's, as in nginx.
         let curves = usual.curves.clone();
-        let own = options(server, http2 || listen.http2, warnings)?;
+        let proves = http.acme.uses(&IssuerChallenge::TlsAlpn);
+        let own = options(server, (http2 || listen.http2, proves), warnings)?;
         others.push((set, AcceptorOptions { curves, ..own }));
     }
     Ok(Some((names, others)))
@@ -183,12 +196,18 @@ fn sets(
         sessions::read_keys(server)?;
         certificates::check_dhparam(conf)?;
         let set = if conf.computes_certificates() {
-            let computed = computed::Computed::new(site, (at, id.0), conf, reader)?;
+            let computed =
+                computed::Computed::new(site, (at, id.0), conf, (reader, &state.issued))?;
             let set = certs.add(Vec::new());
             // Their words stand for them.
             let chains = conf.certificates.iter().map(|pair| &pair.chain);
             let words = format!("{:?}", chains.collect::<Vec<_>>());
             certs.load(set, &words, move |name| computed.load(name));
+            set
+        } else if conf.is_issued() {
+            let issued = issued::Issued::new(conf, &state.issued, reader)?;
+            let set = certs.add(Vec::new());
+            certs.load(set, &issued.words(), move |_| issued.load());
             set
         } else {
             let own = reader.read(conf)?;
@@ -202,9 +221,10 @@ fn sets(
     Ok(sets)
 }
 
+/// The offer of a server: whether with HTTP/2, and whether to issuers that validate names.
 fn options(
     server: &ServerConf,
-    http2: bool,
+    (http2, proves): (bool, bool),
     warnings: &mut Vec<String>,
 ) -> Result<AcceptorOptions, String> {
     let conf = &server.tls;
@@ -221,6 +241,9 @@ fn options(
     }
     options.alpn.push(b"http/1.1".to_vec());
     options.alpn.push(b"http/1.0".to_vec());
+    if proves {
+        options.alpn.push(CHALLENGE_PROTOCOL.to_vec());
+    }
     offer::offer(&**conf, &mut options, warnings)?;
     Ok(options)
 }

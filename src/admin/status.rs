@@ -6,6 +6,7 @@
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
+use bolide_acme::AcmeOrderReport;
 use bolide_engine::explain::Json;
 use bolide_worker::{Holdings, IntakeState, Mail, Post, Slots};
 
@@ -25,6 +26,8 @@ pub(crate) struct Scene {
     pub(crate) generation: u64,
     pub(crate) crews: Vec<Members>,
     pub(crate) pools: Vec<PoolReport>,
+    /// Certificates that issuers are asked for.
+    pub(crate) orders: Vec<AcmeOrderReport>,
 }
 
 /// Workers that were started together.
@@ -158,6 +161,7 @@ fn json(desk: &AdminDesk, scene: &Scene, process: &Process, workers: &[Answered]
         ("workers", Json::list(workers, worker)),
         ("cache", cache),
         ("php", Json::list(&scene.pools, pool)),
+        ("certificates", Json::list(&scene.orders, order)),
     ])
 }
 
@@ -171,6 +175,18 @@ fn pool(of: &PoolReport) -> Json {
         ("seconds", Json::number(of.seconds)),
         ("ended", Json::number(of.ended)),
         ("finishing", Json::number(of.finishing as u64)),
+    ])
+}
+
+fn order(of: &AcmeOrderReport) -> Json {
+    Json::Object(vec![
+        ("names", Json::list(&of.names, |name| Json::text(&**name))),
+        ("issuer", Json::text(&*of.issuer)),
+        ("expires", of.expires.map_or(Json::Null, Json::number)),
+        ("next_attempt", Json::number(of.next_attempt)),
+        ("ordering", Json::Bool(of.is_ordering)),
+        ("failures", Json::number(of.failures)),
+        ("last_error", of.last_error.as_deref().map_or(Json::Null, Json::text)),
     ])
 }
 
@@ -212,7 +228,24 @@ fn text(desk: &AdminDesk, scene: &Scene, process: &Process, workers: &[Answered]
         ));
     }
     scene.pools.iter().for_each(|pool| out.push_str(&format!("php {pool}\n")));
+    scene.orders.iter().for_each(|order| out.push_str(&order_line(order)));
     out
+}
+
+/// A certificate that an issuer is asked for.
+fn order_line(of: &AcmeOrderReport) -> String {
+    let now = bolide_io::process::now().unix_seconds();
+    let days = |end: u64| format!("{} days left", end.saturating_sub(now) / 86_400);
+    let left = of.expires.map_or_else(|| "no certificate yet".to_owned(), days);
+    let next = match (of.is_ordering, of.next_attempt.saturating_sub(now)) {
+        (true, _) => "ordered now".to_owned(),
+        (false, wait) => format!("next attempt in {wait} s"),
+    };
+    let why = of
+        .last_error
+        .as_ref()
+        .map_or_else(String::new, |why| format!(", {} attempts failed: {why}", of.failures));
+    format!("certificate {} of {}: {left}, {next}{why}\n", of.names.join(" "), of.issuer)
 }
 
 /// A line of the table: each cell has the width of its column's name.

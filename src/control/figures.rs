@@ -49,6 +49,7 @@ impl ControlThread<'_> {
             generation: self.generation.number,
             crews: std::iter::once(&self.crew).chain(&self.leaving).map(Crew::members).collect(),
             pools: self.pools.reports(),
+            orders: self.shared.tls.issued.report(),
         })
     }
 
@@ -77,8 +78,10 @@ impl ControlThread<'_> {
         self.figures_told = now.mono;
         // What takes time is found out before the lock is taken.
         let pools = self.pools.reports().iter().map(pool).collect();
-        let certificates = self.certificate_ends.files();
-        let mut found = ProcessFigures { pools, certificates, ..ProcessFigures::default() };
+        let mut certificates = self.certificate_ends.files();
+        certificates.extend(self.shared.tls.issued.ends(&self.config));
+        let acme = self.shared.tls.issued.figures(now);
+        let mut found = ProcessFigures { pools, certificates, acme, ..ProcessFigures::default() };
         found.configuration = self.generation.number;
         look(&mut found);
         let mut figures = self.shared.figures.process();

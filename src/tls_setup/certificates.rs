@@ -49,7 +49,7 @@ impl CertificateReader {
             Pem::File(path) | Pem::Store(path) => {
                 std::fs::read(path).map_err(|error| unreadable(what, path, &error))
             }
-            Pem::Computed { .. } => Ok(Vec::new()),
+            Pem::Issued(_) | Pem::Computed { .. } => Ok(Vec::new()),
         };
         let (chain, key) =
             (text(CertificatePart::Chain, &pair.chain)?, text(CertificatePart::Key, &pair.key)?);

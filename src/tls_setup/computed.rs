@@ -8,11 +8,13 @@ use std::path::Path;
 use std::sync::{Arc, Weak};
 
 use bolide_base::Now;
-use bolide_conf::model::{Pem, TlsConf};
+use bolide_conf::model::{IssuedId, Pem, TlsConf};
 use bolide_engine::{Site, handshake};
-use bolide_tls::{CertChain, CertError, LoadedCertificate};
+use bolide_tls::{CertChain, CertError, CertSlot, LoadedCertificate};
 
 use super::certificates::{self, CertificatePart, CertificateReader};
+use crate::acme::IssuedCertificates;
+
 use super::kept_objects::{CertObject, KeptObjects, KnownObject, ReadFile};
 
 /// LIMIT: bytes of a certificate or key that is read while a client waits.
@@ -27,6 +29,8 @@ pub(super) struct Computed {
     place: (usize, u32),
     conf: Arc<TlsConf>,
     files: Files,
+    /// The places of those that issuers have.
+    issued: Vec<(IssuedId, CertSlot)>,
 }
 
 /// Certificates and keys that are read during a handshake.
@@ -144,12 +148,17 @@ impl Computed {
         site: &Arc<Site>,
         place: (usize, u32),
         conf: &Arc<TlsConf>,
-        reader: &mut CertificateReader,
+        (reader, issued): (&mut CertificateReader, &IssuedCertificates),
     ) -> Result<Self, String> {
         let passwords = certificates::passwords(conf.password_file.as_ref())?;
         let kept = conf.certificate_cache.map(|rules| reader.cache(rules));
         let files = Files::new(passwords, kept);
-        Ok(Self { site: Arc::downgrade(site), place, conf: conf.clone(), files })
+        let ids = conf.certificates.iter().filter_map(|pair| match pair.chain {
+            Pem::Issued(id) => Some(id),
+            _ => None,
+        });
+        let issued = ids.map(|id| (id, issued.slot(id).0)).collect();
+        Ok(Self { site: Arc::downgrade(site), place, conf: conf.clone(), files, issued })
     }
 
     /// The certificates for a client with the server name `name`.
@@ -161,6 +170,11 @@ impl Computed {
         let now = bolide_io::process::now();
         let pairs = self.conf.certificates.iter();
         let load = |pair: &bolide_conf::model::CertificateConf| {
+            if let Pem::Issued(id) = pair.chain {
+                let slot = self.issued.iter().find(|(known, _)| *known == id);
+                let found = slot.and_then(|(_, slot)| slot.certificate());
+                return found.ok_or_else(|| "no certificate of an issuer is there yet".to_owned());
+            }
             let chain = self.settle(&pair.chain, name, now, Pem::of);
             let key = self.settle(&pair.key, name, now, Pem::of_key);
             self.files.load(&chain, &key, now)
@@ -183,6 +197,6 @@ fn read(part: CertificatePart, pem: &Pem) -> Result<Vec<u8>, String> {
         Pem::Data(text) => Ok(text.to_vec()),
         Pem::File(path) | Pem::Store(path) => bolide_io::file::read_small(path, FILE_MAX)
             .map_err(|error| certificates::unreadable(part, path, &error)),
-        Pem::Computed { .. } => Ok(Vec::new()),
+        Pem::Issued(_) | Pem::Computed { .. } => Ok(Vec::new()),
     }
 }

@@ -28,6 +28,8 @@ impl Contexts {
     pub const UPSTREAM: Self = Self(256);
     /// `php_pool`
     pub const PHP_POOL: Self = Self(512);
+    /// `acme_issuer`
+    pub const ACME_ISSUER: Self = Self(2048);
     /// `if` in a location
     pub const IF: Self = Self(32);
     /// `if` in a server block
@@ -58,7 +60,7 @@ impl Contexts {
     pub const MHSL: Self = Self(1 | 4 | 8 | 16);
 
     /// Every kind of block with its name, for documentation.
-    pub const EACH: [(Self, &'static str); 10] = [
+    pub const EACH: [(Self, &'static str); 11] = [
         (Self::MAIN, "main"),
         (Self::EVENTS, "events"),
         (Self::HTTP, "http"),
@@ -66,6 +68,7 @@ impl Contexts {
         (Self::LOCATION, "location"),
         (Self::UPSTREAM, "upstream"),
         (Self::PHP_POOL, "php_pool"),
+        (Self::ACME_ISSUER, "acme_issuer"),
         (Self::IF, "if in location"),
         (Self::SERVER_IF, "if in server"),
         (Self::LIMIT_EXCEPT, "limit_except"),
@@ -263,7 +266,7 @@ impl DirectiveSpec {
     pub fn holds_rows(&self) -> bool {
         match self.parse {
             Parse::Block(_) => true,
-            Parse::Leaf(_) => matches!(self.name, "upstream" | "php_pool"),
+            Parse::Leaf(_) => matches!(self.name, "upstream" | "php_pool" | "acme_issuer"),
             _ => false,
         }
     }

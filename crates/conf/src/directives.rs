@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use crate::auto_https;
 use crate::directive::{Contexts, DirectiveMatch, DirectiveSpec, DirectiveTable};
 use crate::model::{SourcePlace, UpstreamKind};
 use crate::reader::ConfReader;
 
 mod access;
+mod acme;
 mod auth;
 mod auth_request;
 mod autoindex;
@@ -132,6 +134,7 @@ families![
     filters::TABLE,
     ssi::TABLE,
     tls::TABLE,
+    acme::TABLE,
     http2::TABLE,
     http3::TABLE,
     upstream::TABLE,
@@ -158,7 +161,7 @@ pub(crate) const TABLE: DirectiveTable =
 
 /// Directives that are read, checked and documented already, but have no effect yet: refused unless
 /// [`crate::LoadOptions::reads_unbuilt`] allows them.
-const UNBUILT: &[&str] = &[];
+const UNBUILT: &[&str] = &["acme_issuer", "acme_shared_zone", "acme_certificate", "auto_https"];
 
 /// The tables by the name of their feature, in the order of the documentation.
 pub fn families() -> impl Iterator<Item = (&'static str, &'static [DirectiveSpec])> {
@@ -170,8 +173,10 @@ pub fn all() -> impl Iterator<Item = &'static DirectiveSpec> {
     families().flat_map(|(_, table)| table)
 }
 
-/// Opens an `upstream` and a `php_pool`, so that their rows have a place.
+/// Opens an `upstream`, a `php_pool` and an `acme_issuer`, so that their rows have a place.
 pub(crate) fn begin_blocks(r: &mut ConfReader) {
+    let issuer = auto_https::issuer(&r.options, "", SourcePlace::default());
+    r.http.acme.conf.issuers.push(issuer);
     let (kind, place) = (UpstreamKind::Block, SourcePlace::default());
     r.http.upstreams.push(upstream::empty("", kind, place.clone()));
     r.http.php_pools.push(php_pool::empty("", place));

@@ -3,10 +3,11 @@
 //!
 //! Each type is filled and read by the directives of its feature; the reader only keeps it.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 
 use crate::ast::DirectiveNode;
-use crate::model::SourcePlace;
+use crate::model::{AcmeConf, IssuedConf, IssuedId, IssuedKey, SourcePlace, TlsConf};
 
 /// The cache directives of one block so far.
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,6 +96,85 @@ pub(crate) enum SharedZoneUse {
     Sessions,
     /// `ssl_ocsp_cache`
     Revocations,
+}
+
+/// Where the certificates of a block come from.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct AcmeDraft {
+    /// `acme_certificate`
+    pub(crate) wanted: Option<Arc<WantedCertificate>>,
+    /// `auto_https`
+    pub(crate) auto: Option<Arc<AutoHttps>>,
+}
+
+/// `acme_certificate` as it was read.
+#[derive(Clone, Debug)]
+pub(crate) struct WantedCertificate {
+    pub(crate) issuers: Vec<usize>,
+    /// Empty: those of the server.
+    pub(crate) names: Vec<Box<str>>,
+    pub(crate) key: IssuedKey,
+    pub(crate) place: SourcePlace,
+}
+
+/// What makes two orders one: issuers, names, the kind of key.
+pub(crate) type WantedKey = (Vec<usize>, Vec<Box<str>>, IssuedKey);
+
+/// `auto_https`
+#[derive(Clone, Debug)]
+pub(crate) struct AutoHttps {
+    pub(crate) issuers: AutoIssuers,
+    pub(crate) place: SourcePlace,
+    /// Whether it stands in a server block.
+    pub(crate) is_own: bool,
+}
+
+/// Who is asked for certificates.
+#[derive(Clone, Debug)]
+pub(crate) enum AutoIssuers {
+    /// Let's Encrypt: `on`.
+    Implied,
+    /// In this order.
+    Named(Vec<usize>),
+}
+
+/// A server block with `auto_https`, until all of them are known.
+#[derive(Clone, Debug)]
+pub(crate) struct AutoServer {
+    /// Its index.
+    pub(crate) server: usize,
+    pub(crate) auto: Arc<AutoHttps>,
+}
+
+/// Certificates and keys as they come, paired when the server ends.
+#[derive(Clone, Debug)]
+pub(crate) struct TlsDraft {
+    pub(crate) conf: TlsConf,
+    pub(crate) certificates: Vec<(Vec<u8>, SourcePlace)>,
+    pub(crate) keys: Vec<Vec<u8>>,
+}
+
+/// The certificates of all blocks.
+#[derive(Debug, Default)]
+pub(crate) struct AcmeDrafts {
+    pub(crate) conf: AcmeConf,
+    /// Which certificate each of them is.
+    pub(crate) index: HashMap<WantedKey, IssuedId>,
+    pub(crate) auto_servers: Vec<AutoServer>,
+    /// Servers with `$acme_certificate` and no `acme_certificate`, and where.
+    pub(crate) unissued: Vec<(usize, SourcePlace)>,
+}
+
+impl AcmeDrafts {
+    /// The id of a certificate; one that is wanted already is not ordered twice.
+    pub(crate) fn order(&mut self, wanted: IssuedConf) -> IssuedId {
+        let key = (wanted.issuers.clone(), wanted.names.clone(), wanted.key);
+        let all = &mut self.conf.certificates;
+        *self.index.entry(key).or_insert_with(|| {
+            all.push(wanted);
+            IssuedId((all.len() - 1) as u32)
+        })
+    }
 }
 
 /// A directory that was named.

@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use crate::ast::DirectiveNode;
+use crate::auto_https;
 use crate::diagnostic::Diagnostic;
 use crate::model::{
     CachePurge, CacheSettings, CacheZoneId, CharsetOf, CpuAffinity, Handler, Listen,
@@ -56,6 +57,9 @@ impl ConfReader {
         self.check_groups(ended);
         self.check_origins();
         self.check_locations();
+        for (level, text, place) in auto_https::settle(&mut self.http, &self.options) {
+            self.say(level, text, Some(place));
+        }
         self.check_certificates();
         self.check_charsets(ended);
         self.check_variables();

@@ -7,6 +7,7 @@
 use std::path::{Path, PathBuf};
 
 pub mod ast;
+mod auto_https;
 mod choice;
 mod defaults;
 pub mod diagnostic;

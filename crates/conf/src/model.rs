@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub mod access;
+pub mod acme;
 pub mod body;
 pub mod browsers;
 pub mod cache;
@@ -39,6 +40,10 @@ pub mod written;
 pub use access::{
     AccessRule, AccessVerdict, AuthRequest, Network, RealIp, RealIpHeader, Referers, SecureLink,
     Who,
+};
+pub use acme::{
+    AcmeConf, IssuedConf, IssuedId, IssuedKey, IssuerAccount, IssuerChallenge, IssuerConf,
+    IssuerKey,
 };
 pub use body::{BodyFiles, TempPath};
 pub use browsers::{BrowserName, Browsers, browser_version};
@@ -236,6 +241,8 @@ pub struct Http {
     pub charsets: Charsets,
     /// Databases of addresses.
     pub geoip: GeoIp,
+    /// Certificates that issuers are asked for.
+    pub acme: AcmeConf,
 }
 
 /// Variables whose values come from the kernel.

@@ -17,7 +17,8 @@ use crate::directive::{
     Contexts, DirectiveForm, DirectiveMatch, DirectiveSpec, DirectiveTable, Inheritance, Parse,
 };
 use crate::drafts::{
-    CacheDraft, GroupKey, HeldPath, LinkForms, ListenedParams, MapKeys, OriginDraft, SharedZone,
+    AcmeDraft, AcmeDrafts, CacheDraft, GroupKey, HeldPath, LinkForms, ListenedParams, MapKeys,
+    OriginDraft, SharedZone, TlsDraft,
 };
 use crate::findings::DiagnosticLog;
 use crate::model::{
@@ -86,14 +87,6 @@ impl DirectiveFamily {
     }
 }
 
-/// Certificates and keys as they come, paired when the server ends.
-#[derive(Clone, Debug)]
-pub(crate) struct TlsDraft {
-    pub(crate) conf: crate::model::TlsConf,
-    pub(crate) certificates: Vec<(Vec<u8>, SourcePlace)>,
-    pub(crate) keys: Vec<Vec<u8>>,
-}
-
 /// The two directives that share one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RootWord {
@@ -156,6 +149,8 @@ pub(crate) struct BlockScope {
     pub(crate) proxied: OriginDraft,
     /// The same for `memcached_*`.
     pub(crate) memcached: OriginDraft,
+    /// Where its certificates come from.
+    pub(crate) acme: AcmeDraft,
     /// The cache directives of the block.
     pub(crate) cache: CacheDraft,
     /// The same for `proxy_*`.
@@ -220,6 +215,7 @@ impl BlockScope {
             origin: OriginDraft::default(),
             proxied: OriginDraft::default(),
             memcached: OriginDraft::default(),
+            acme: AcmeDraft::default(),
             cache: CacheDraft::default(),
             proxied_cache: CacheDraft::default(),
             said: HashSet::new(),
@@ -260,6 +256,7 @@ impl BlockScope {
             origin: self.origin,
             proxied: self.proxied,
             memcached: self.memcached,
+            acme: AcmeDraft { wanted: None, auto: self.acme.auto.clone() },
             cache: CacheDraft::default(),
             proxied_cache: CacheDraft::default(),
             said: HashSet::new(),
@@ -322,6 +319,7 @@ pub(crate) struct HttpDraft {
     pub(crate) looks: Looks,
     pub(crate) charsets: Charsets,
     pub(crate) geoip: GeoIp,
+    pub(crate) acme: AcmeDrafts,
     /// The directives of the block itself.
     pub(crate) written: Vec<WrittenLocation>,
     /// Sizes of shared memory zones by name; 0 while none was written.
@@ -721,6 +719,7 @@ impl ConfReader {
             bases,
             charsets: draft.charsets,
             geoip: draft.geoip,
+            acme: draft.acme.conf,
         });
         Some(Config { main: self.main, events: self.events, http })
     }

@@ -47,6 +47,8 @@ pub struct LoadOptions {
     pub pid: PathBuf,
     /// Where the sockets of PHP pools are until the running server has made them elsewhere.
     pub runtime_dir: PathBuf,
+    /// Where directories of issuers' state are, unless `state_path` names them.
+    pub state_dir: PathBuf,
     /// Whether directives without an effect yet are read; a server refuses them.
     pub reads_unbuilt: bool,
 }
@@ -62,6 +64,7 @@ impl Default for LoadOptions {
             access_log: PathBuf::from("logs/access.log"),
             pid: PathBuf::from("logs/nginx.pid"),
             runtime_dir: PathBuf::from("/run/bolide"),
+            state_dir: PathBuf::new(),
             reads_unbuilt: false,
         }
     }

@@ -1,5 +1,6 @@
 //! The crate from outside: messages against nginx's, meaning against the sheet of semantics.
 
+mod acme;
 mod caches;
 mod inherit;
 mod meaning;

@@ -165,6 +165,7 @@ impl ConfSource for Text {
 /// The directives that an example needs in `http`, and in its own block.
 fn beside(name: &str) -> (&'static str, &'static str) {
     match name {
+        "acme_certificate" => ("acme_issuer a { uri https://a.com/d; }", "server_name a.com;"),
         "fastcgi_buffer_size" | "fastcgi_busy_buffers_size" => ("", "fastcgi_buffers 8 16k;"),
         "proxy_buffer_size" | "proxy_busy_buffers_size" => ("", "proxy_buffers 8 16k;"),
         "fastcgi_cache" => ("fastcgi_cache_path /c keys_zone=PHP:1m;", ""),
@@ -194,6 +195,11 @@ fn whole(row: &DirectiveSpec, context: Contexts, line: &str) -> String {
         return format!("events {{ {line} }}");
     }
     let inside = match context {
+        Contexts::SERVER if row.name == "auto_https" => {
+            format!("server {{ server_name a.com; {line} }}")
+        }
+        Contexts::ACME_ISSUER if row.name == "uri" => format!("acme_issuer i {{ {line} }}"),
+        Contexts::ACME_ISSUER => format!("acme_issuer i {{ uri https://a.com/d; {line} }}"),
         Contexts::HTTP => line,
         Contexts::SERVER => format!("server {{ {line} }}"),
         Contexts::LOCATION => format!("server {{ location / {{ {line} }} }}"),
@@ -210,8 +216,12 @@ fn whole(row: &DirectiveSpec, context: Contexts, line: &str) -> String {
 
 #[test]
 fn every_example_is_read_wherever_it_may_stand() {
-    let options =
-        LoadOptions { prefix: "/conf".into(), privileged: true, ..LoadOptions::default() };
+    let options = LoadOptions {
+        prefix: "/conf".into(),
+        privileged: true,
+        reads_unbuilt: true,
+        ..LoadOptions::default()
+    };
     let (mut read, mut wrong) = (0, Vec::new());
     for row in directives::all() {
         for context in Contexts::EACH.map(|(context, _)| context) {
@@ -278,14 +288,18 @@ fn meaning(config: &Config) -> Meaning {
     });
     let servers: Vec<_> = servers.collect();
     let rest = (&http.upstreams, &http.php_pools, &http.page_store, &http.log_formats);
-    let rest = (rest, &http.listens, &config.main, &config.events);
+    let rest = (rest, &http.listens, &http.acme, &config.main, &config.events);
     (settings.collect(), format!("{servers:?} {rest:?}"))
 }
 
 #[test]
 fn a_default_that_is_written_changes_nothing() {
-    let options =
-        LoadOptions { prefix: "/conf".into(), privileged: true, ..LoadOptions::default() };
+    let options = LoadOptions {
+        prefix: "/conf".into(),
+        privileged: true,
+        reads_unbuilt: true,
+        ..LoadOptions::default()
+    };
     let read = |text: &str| {
         let outcome = bolide_conf::parse(&Text(text.to_owned()), Path::new("nginx.conf"), &options);
         outcome.config.as_ref().map(meaning).ok_or_else(|| format!("{:?}", outcome.diagnostics))

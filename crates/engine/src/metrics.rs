@@ -14,4 +14,4 @@ pub(crate) mod rows;
 pub use accept::MetricsFormat;
 pub use exposition::{MetricFamily, MetricKind, MetricUnit};
 pub use gather::metrics_text;
-pub use process::{PoolFigures, ProcessFigures, ReloadFigures, SharedFigures};
+pub use process::{AcmeFigures, PoolFigures, ProcessFigures, ReloadFigures, SharedFigures};

@@ -9,6 +9,7 @@ use bolide_geoip::LiveGeoDatabase;
 
 use crate::caching::{CacheNamespaces, Caching};
 use crate::captures::Captures;
+use crate::challenges::HttpChallenges;
 use crate::content::params::ParamPlan;
 use crate::derived::Derived;
 use crate::limit::{Zone, Zones};
@@ -56,6 +57,8 @@ pub struct Site {
     geo_databases: Vec<Arc<LiveGeoDatabase>>,
     /// What all configurations of the process share of its figures.
     figures: SharedFigures,
+    /// What issuers ask for, if one validates names by requests.
+    challenges: Option<HttpChallenges>,
     serial: u64,
 }
 
@@ -87,6 +90,11 @@ pub(crate) struct CompiledServer {
     pub(crate) name: Arc<str>,
     /// Whether the server block itself believes who says on whose behalf it asks.
     pub(crate) believes: bool,
+    /// Whether anything is to be done before its rewrite phase: `believes`, challenges of issuers,
+    /// a redirect to HTTPS.
+    pub(crate) receives: bool,
+    /// Where requests without TLS are sent.
+    pub(crate) redirect: Option<model::Return>,
     /// `merge_slashes`
     pub(crate) merge_slashes: bolide_http::uri::MergeSlashes,
     /// Which of HTTP/2 and HTTP/3 it does not speak.
@@ -286,6 +294,22 @@ impl Site {
             "every zone of the configuration is there"
         );
         Ok(self)
+    }
+
+    /// The same site with the challenges of the process, if its names are validated by requests.
+    #[must_use]
+    pub fn with_challenges(mut self, challenges: &HttpChallenges) -> Self {
+        let has_them = |http: &Http| http.acme.uses(&model::IssuerChallenge::Http);
+        if self.http().is_some_and(has_them) {
+            self.challenges = Some(challenges.clone());
+            self.servers.iter_mut().for_each(|server| server.receives = true);
+        }
+        self
+    }
+
+    /// What issuers ask for, if one validates names by requests.
+    pub(crate) const fn challenges(&self) -> Option<&HttpChallenges> {
+        self.challenges.as_ref()
     }
 
     /// The zone that a limit counts in.

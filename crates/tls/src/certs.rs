@@ -11,7 +11,7 @@ use aws_lc_rs::digest;
 use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 
-use crate::{ClientAuth, LoadedCertificate, offers};
+use crate::{ClientAuth, LoadedCertificate, TlsChallenges, offers};
 
 /// Identifies one set of certificates of a [`ServerCerts`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +71,8 @@ pub struct ServerCerts {
     patterns: Option<Box<Patterns>>,
     /// Whether to record the offers of clients.
     notes_offers: bool,
+    /// Names that issuers validate by handshakes.
+    challenges: Option<TlsChallenges>,
 }
 
 impl ServerCerts {
@@ -115,6 +117,12 @@ impl ServerCerts {
     /// Records the offers of clients, for `$ssl_ciphers` and `$ssl_curves`.
     pub fn note_offers(&mut self) {
         self.notes_offers = true;
+    }
+
+    /// Answers handshakes of issuers, for which the options must offer
+    /// [`crate::CHALLENGE_PROTOCOL`].
+    pub fn prove_names(&mut self, challenges: TlsChallenges) {
+        self.challenges = Some(challenges);
     }
 
     /// Requests certificates from the clients of a server.
@@ -311,6 +319,9 @@ impl ResolvesServerCert for ServerCerts {
             offers,
             is_refused,
         });
+        if let Some(found) = self.challenges.as_ref().and_then(|all| all.answer(&hello)) {
+            return found;
+        }
         self.certified(set?, &hello)
     }
 }

@@ -34,7 +34,7 @@ use crate::offers::signature_name;
 use crate::records::{HEADER as RECORD_HEADER, PLAIN_PER_RECORD, Records};
 use crate::sealed_records::RecordRoom;
 use crate::server_hello::ServerHello;
-use crate::{Acceptor, certs, names};
+use crate::{Acceptor, CHALLENGE_PROTOCOL, certs, names};
 
 /// Bytes of a record beyond its plain bytes, in the costliest suite of TLS 1.2.
 const RECORD_OVERHEAD: usize = RECORD_HEADER + 8 + 16 + 1;
@@ -388,6 +388,12 @@ impl TlsSession {
     #[must_use]
     pub fn alpn(&self) -> Option<&[u8]> {
         self.facts.as_ref()?.alpn.as_deref()
+    }
+
+    /// Whether the handshake was all that the client, an issuer of certificates, wanted.
+    #[must_use]
+    pub fn proves_name(&self) -> bool {
+        self.alpn() == Some(CHALLENGE_PROTOCOL)
     }
 
     /// The server name that the client sent, in lower case.

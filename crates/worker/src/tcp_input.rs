@@ -225,6 +225,10 @@ impl TcpSide {
                 let has_some = plain.len() > held || held > 0;
                 if was_handshaking && !session.is_handshaking() {
                     conn.secured(&env.tally);
+                    if conn.session.as_ref().is_some_and(|one| one.proves_name()) {
+                        // RFC 8737 §3: the connection is over with its handshake.
+                        return Unsealed::Failed;
+                    }
                 }
                 Unsealed::Plain { has_some }
             }

@@ -21,6 +21,7 @@ SHARE = 32
 # Pages about what the nginx that is compared does not have.
 OWN = (
     "README",
+    "acme",
     "brotli",
     "geoip",
     "more_headers",

@@ -75,12 +75,12 @@ const LOADED: &[(&str, &str)] = &[
     ("http_zstd_static_module", "zstd_static"),
     ("http_cache_purge_module", "fastcgi_cache_purge"),
     ("http_geoip2_module", "geoip2"),
+    ("http_acme_module", "acme_issuer"),
 ];
 
 /// Further module files of nginx and of Debian's packages, without `ngx_` and `.so`. A package
 /// loads its module for every site; that no site uses one is no reason not to start.
 const ELSEWHERE: &[&str] = &[
-    "http_acme_module",
     "http_auth_pam_module",
     "http_dav_ext_module",
     "http_echo_module",

@@ -9,9 +9,10 @@ use crate::directive::{
     Args, Contexts, DirectiveForm, DirectiveSpec, accepted, block, flag, millis, number, size,
     value,
 };
+use crate::drafts::AutoServer;
 use crate::model::{
-    CertificateConf, ListenAddress, ListenTransport, LocationConf, LocationId, LogLevel, Pem,
-    ServerConf, ServerName, SocketOptions,
+    CertificateConf, IssuedId, ListenAddress, ListenTransport, LocationConf, LocationId, LogLevel,
+    Pem, ServerConf, ServerName, SocketOptions,
 };
 use crate::reader::{BlockScope, ConfReader, ReadFault, ReadResult, buffers, show, size as bytes};
 
@@ -73,7 +74,11 @@ fn server(r: &mut ConfReader, node: &mut Node) -> ReadResult {
         super::listen::add(r, address, ListenTransport::Tcp, &plain, &SocketOptions::default())?;
     }
     check_buffers(r, &scope);
-    pair_certificates(r, &mut scope);
+    let issued = super::acme::settle(r, &scope.acme, &scope.names);
+    pair_certificates(r, &mut scope, issued);
+    if let Some(auto) = scope.acme.auto.take() {
+        r.http.acme.auto_servers.push(AutoServer { server: r.http.servers.len(), auto });
+    }
     fill(&mut r.http.locations[root.index()], &mut scope);
     if scope.names.is_empty() {
         scope.names.push(ServerName::Exact(Box::from("")));
@@ -83,6 +88,7 @@ fn server(r: &mut ConfReader, node: &mut Node) -> ReadResult {
         primary_name: scope.primary_name.unwrap_or_else(|| Arc::from("")),
         http2: scope.http2,
         http3: scope.http3,
+        redirects_to: None,
         tls: Arc::new(scope.tls.conf.clone()),
         root,
         settings: scope.server,
@@ -137,7 +143,14 @@ fn check_buffers(r: &mut ConfReader, scope: &BlockScope) {
     }
 }
 
-fn pair_certificates(r: &mut ConfReader, scope: &mut BlockScope) {
+/// Whether a word is that variable and nothing else.
+fn is_variable(word: &[u8], name: &str) -> bool {
+    let bare = word.strip_prefix(b"$").unwrap_or_default();
+    let braced = bare.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}"));
+    braced.unwrap_or(bare) == name.as_bytes()
+}
+
+fn pair_certificates(r: &mut ConfReader, scope: &mut BlockScope, issued: Option<IssuedId>) {
     let draft = Arc::make_mut(&mut scope.tls);
     if let Some((alone, _)) = draft.certificates.get(draft.keys.len()) {
         let shown = show(alone);
@@ -145,16 +158,32 @@ fn pair_certificates(r: &mut ConfReader, scope: &mut BlockScope) {
         r.note(r.http.closed, Diagnostic::new(LogLevel::Emerg, message, None));
         return;
     }
-    let words = draft.certificates.iter().map(|(word, _)| word).chain(&draft.keys);
+    let is_issued = |(chain, key): (&[u8], &[u8])| {
+        is_variable(chain, "acme_certificate") && is_variable(key, "acme_certificate_key")
+    };
+    let words = draft.certificates.iter().zip(&draft.keys);
+    let words = words.map(|((chain, _), key)| (&**chain, &**key)).filter(|pair| !is_issued(*pair));
     // As soon as one name has variables, the others are resolved per request too; in nginx the only
     // visible difference is when a missing file is reported.
-    let computes = words.into_iter().any(|word| word.contains(&b'$'));
+    let computes = words.into_iter().any(|(chain, key)| [chain, key].concat().contains(&b'$'));
     let mut pem = |text: &Vec<u8>, of: fn(&[u8], &Path) -> Pem| match computes {
         true => r.computed_pem(text),
         false => Ok(of(text, &r.beside_conf(b""))),
     };
     let mut pairs = Vec::new();
+    let mut unissued = None;
     for ((chain, place), key) in draft.certificates.iter().zip(&draft.keys) {
+        if is_issued((chain, key)) {
+            match issued {
+                Some(id) => pairs.push(CertificateConf {
+                    chain: Pem::Issued(id),
+                    key: Pem::Issued(id),
+                    place: Some(place.clone()),
+                }),
+                None => unissued = Some(place.clone()),
+            }
+            continue;
+        }
         match (pem(chain, Pem::of), pem(key, Pem::of_key)) {
             (Ok(chain), Ok(key)) => {
                 pairs.push(CertificateConf { chain, key, place: Some(place.clone()) });
@@ -163,6 +192,7 @@ fn pair_certificates(r: &mut ConfReader, scope: &mut BlockScope) {
         }
     }
     draft.conf.certificates = Arc::new(pairs);
+    r.http.acme.unissued.extend(unissued.map(|place| (r.http.servers.len(), place)));
 }
 
 fn large_client_header_buffers(r: &mut ConfReader, node: &Node) -> ReadResult {

@@ -31,6 +31,8 @@ pub struct ServerConf {
     pub http3: bool,
     /// `ssl_*`; every server has it, whether or not it listens with TLS.
     pub tls: Arc<TlsConf>,
+    /// The port to which requests without TLS are redirected (`auto_https`).
+    pub redirects_to: Option<u16>,
     /// The block itself as the location for requests that match none.
     pub root: LocationId,
     /// The settings from the first byte on, before a location is known.

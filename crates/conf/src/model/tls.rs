@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::IssuedId;
 use crate::SourcePlace;
 use crate::vars::Template;
 
@@ -110,6 +111,12 @@ impl TlsConf {
         let is_computed = |pem: &Pem| matches!(pem, Pem::Computed { .. });
         self.certificates.iter().any(|pair| is_computed(&pair.chain) || is_computed(&pair.key))
     }
+
+    /// Whether an issuer is asked for one of its certificates.
+    #[must_use]
+    pub fn is_issued(&self) -> bool {
+        self.certificates.iter().any(|pair| matches!(pair.chain, Pem::Issued(_)))
+    }
 }
 
 /// The cache of certificates that variables name.
@@ -145,6 +152,8 @@ pub enum Pem {
     Data(Arc<[u8]>),
     /// A key in a file of OpenSSL's store, in PEM or DER: `store:file:PATH`.
     Store(PathBuf),
+    /// With an issuer: `$acme_certificate`, `$acme_certificate_key`.
+    Issued(IssuedId),
     /// At the path that a text with variables gives, for each client.
     Computed {
         /// The text.
@@ -192,6 +201,7 @@ impl std::fmt::Display for Pem {
             Self::File(path) => path.display().fmt(f),
             Self::Data(text) => write!(f, "data:{}", String::from_utf8_lossy(text)),
             Self::Store(path) => write!(f, "store:file:{}", path.display()),
+            Self::Issued(_) => f.write_str("$acme_certificate"),
             Self::Computed { .. } => f.write_str("(computed)"),
         }
     }

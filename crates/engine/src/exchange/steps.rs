@@ -12,7 +12,7 @@ use crate::exchange::mirror::mirror;
 use crate::exchange::post_action::is_bodiless;
 use crate::explain::trace::trace_location;
 use crate::filter::edits::edit_request;
-use crate::phase::real_ip::resolve_real_ip;
+use crate::phase::reception::receive;
 use crate::phase::rewrite::{begin_rewrite, rewrite};
 use crate::request::Request;
 use crate::route::LocationMatch;
@@ -34,7 +34,7 @@ impl Exchange {
                     self.request.location = location;
                     NextStep::Step(RequestStep::Slice)
                 }
-                None => resolve_real_ip(&mut self.request, &site, ctx),
+                None => receive(&mut self.request, &mut self.answer, &site, ctx),
             },
             Err(refusal) => {
                 self.request.log_refusal(refusal, self.request.reading(refusal), &site, ctx);

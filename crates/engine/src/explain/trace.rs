@@ -111,6 +111,11 @@ impl Request {
     }
 }
 
+/// What happened before the configuration of the server was looked at.
+pub(crate) fn trace_text(request: &mut Request, text: impl FnOnce() -> String) {
+    request.note_step(None, |_| text());
+}
+
 #[inline]
 pub(crate) fn trace_location(request: &mut Request, found: LocationMatch, site: &Site) {
     if request.is_dry()

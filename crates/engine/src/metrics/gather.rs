@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use bolide_base::Now;
+use bolide_conf::model::Pem;
 
 use super::accept::MetricsFormat;
 use super::exposition::{Exposition, HistogramValue, MetricFamily};
@@ -33,6 +34,7 @@ pub fn metrics_text(
     let figures = site.figures().process().clone();
     let mut gatherer = Gatherer { out: Exposition::new(format), site, tallies, now };
     gatherer.configuration(&figures);
+    gatherer.certificates(&figures);
     gatherer.connections();
     gatherer.requests();
     gatherer.transport();
@@ -69,10 +71,15 @@ impl Gatherer<'_> {
         let ends: BTreeMap<&str, i64> =
             figures.certificates.iter().map(|(file, end)| (&**file, *end)).collect();
         let mut told = BTreeMap::new();
-        for server in self.site.http().into_iter().flat_map(|http| &http.servers) {
+        let http = self.site.http().into_iter();
+        for (http, server) in http.flat_map(|http| http.servers.iter().map(move |one| (http, one)))
+        {
             for pair in server.tls.certificates.iter() {
-                let bolide_conf::model::Pem::File(file) = &pair.chain else { continue };
-                let file = file.to_string_lossy().into_owned();
+                let file = match &pair.chain {
+                    Pem::File(file) => file.to_string_lossy().into_owned(),
+                    Pem::Issued(id) => http.acme.label(*id),
+                    Pem::Data(_) | Pem::Store(_) | Pem::Computed { .. } => continue,
+                };
                 if let Some(end) = ends.get(&*file) {
                     told.insert((server_label(&server.primary_name), file), *end);
                 }
@@ -82,6 +89,16 @@ impl Gatherer<'_> {
         for ((server, file), end) in told.iter().take(PARTS_MAX) {
             family.add([server.as_bytes(), file.as_bytes()], *end as f64);
         }
+    }
+
+    fn certificates(&mut self, figures: &ProcessFigures) {
+        let acme = figures.acme;
+        self.one(&all::ACME_INSTALLED, acme.installed);
+        self.one(&all::ACME_FAILED, acme.failed);
+        let mut family = self.out.begin(&all::ACME_ORDERS);
+        family.add([b"valid"], acme.valid).add([b"missing"], acme.missing);
+        family.add([b"failing"], acme.failing);
+        self.one(&all::ACME_NEXT, acme.next_attempt);
     }
 
     fn connections(&mut self) {

@@ -29,8 +29,27 @@ pub struct ProcessFigures {
     pub certificates: Vec<(String, i64)>,
     /// Pools of PHP.
     pub pools: Vec<PoolFigures>,
+    /// Certificates of issuers.
+    pub acme: AcmeFigures,
     /// How often a worker was found to stand still.
     pub stalls: u64,
+}
+
+/// What became of certificates that issuers are asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AcmeFigures {
+    /// Certificates that were put in use.
+    pub installed: u64,
+    /// Attempts that failed.
+    pub failed: u64,
+    /// Orders with a certificate that has not expired.
+    pub valid: u64,
+    /// Orders without one.
+    pub missing: u64,
+    /// Orders whose last attempt failed.
+    pub failing: u64,
+    /// When an issuer is asked next, in seconds since 1970; 0 if none is.
+    pub next_attempt: u64,
 }
 
 /// What became of orders to reload.

@@ -7,7 +7,6 @@ use bolide_conf::model::{RealIp, RealIpHeader};
 use bolide_http::Name;
 
 use crate::ctx::{ClientAddress, StepCtx};
-use crate::exchange::{NextStep, RequestStep};
 use crate::forwarded;
 use crate::request::Request;
 use crate::site::Site;
@@ -36,15 +35,6 @@ fn real(request: &Request, terms: &RealIp, ctx: &StepCtx<'_>) -> Option<ClientAd
             })
         }
     }
-}
-
-/// The first step of a request whose server is known.
-#[inline]
-pub(crate) fn resolve_real_ip(request: &mut Request, site: &Site, ctx: &StepCtx<'_>) -> NextStep {
-    if site.server(request.server).believes {
-        find_client(request, site, ctx);
-    }
-    NextStep::Step(RequestStep::Server)
 }
 
 /// Finds out who asks, as the location of the request says.

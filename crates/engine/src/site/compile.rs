@@ -9,6 +9,7 @@ use bolide_conf::model::{
     self, Config, Http, IfModifiedSince, Listen, ListenTransport, LocationSettings, Mapping,
     Matcher, ServerName, ServerTokens, SymlinksConf,
 };
+use bolide_conf::vars::{Template, TemplatePart, Var};
 use bolide_http::Name;
 use bolide_http::conditional::ModifiedSince;
 use bolide_http::uri::MergeSlashes;
@@ -80,6 +81,7 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         limit_zones,
         geo_databases: Vec::new(),
         figures: SharedFigures::default(),
+        challenges: None,
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
     }
 }
@@ -89,9 +91,7 @@ static SERIAL: AtomicU64 = AtomicU64::new(1);
 
 /// Whether `$request_body_file` is used where a request could ask for it.
 fn names_body_file(http: &Http) -> bool {
-    let is_named = |text: &bolide_conf::Template| {
-        text.vars().any(|var| matches!(var, bolide_conf::Var::RequestBodyFile))
-    };
+    let is_named = |text: &Template| text.vars().any(|var| matches!(var, Var::RequestBodyFile));
     http.log_formats.iter().any(|format| is_named(&format.line))
         || http.locations.iter().any(|location| {
             let settings = &location.settings;
@@ -167,11 +167,14 @@ fn server(http: &Http, conf: &model::ServerConf, sieves: &mut Sieves) -> Compile
             named.push((name.clone(), id.0));
         }
     }
+    let believes = !http.location(conf.root).settings.real_ip.from.is_empty();
     CompiledServer {
         level: level(http, outer, sieves),
         named,
         root: conf.root.0,
-        believes: !http.location(conf.root).settings.real_ip.from.is_empty(),
+        believes,
+        receives: believes || conf.redirects_to.is_some(),
+        redirect: conf.redirects_to.map(redirect_to_https),
         name: conf.primary_name.clone(),
         merge_slashes: match conf.settings.merge_slashes {
             true => MergeSlashes::On,
@@ -188,6 +191,17 @@ fn server(http: &Http, conf: &model::ServerConf, sieves: &mut Sieves) -> Compile
             depth: conf.tls.verify_depth,
         },
     }
+}
+
+/// RFC 9110 §15.4.9: method and content stay.
+fn redirect_to_https(port: u16) -> model::Return {
+    let text = |text: &str| TemplatePart::Text(text.as_bytes().into());
+    let mut parts = vec![text("https://"), TemplatePart::Var(Var::Host)];
+    if port != 443 {
+        parts.push(text(&format!(":{port}")));
+    }
+    parts.push(TemplatePart::Var(Var::RequestUri));
+    model::Return { status: 308, body: model::ReturnBody::Location(Template::new(parts)) }
 }
 
 fn level(http: &Http, ids: &[model::LocationId], sieves: &mut Sieves) -> RouteLevel {
@@ -321,7 +335,7 @@ fn turns_on_client(conf: &model::LocationConf) -> bool {
     });
     let is_plain = tries
         && settings.root.path.follows_target()
-        && settings.index.iter().all(bolide_conf::Template::follows_target)
+        && settings.index.iter().all(Template::follows_target)
         && settings.cache.page.control.iter().all(|words| words.as_text().is_some());
     !is_plain
 }

@@ -1,0 +1,362 @@
+//! `auto_https`: what servers get whose names are public: a certificate, port 443, redirects.
+//!
+//! Settled when all servers are known: a site written as two of them, one for each port, keeps what
+//! it says. Nothing here reads words.
+
+use std::collections::HashSet;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use crate::drafts::{AutoHttps, AutoIssuers, AutoServer, ListenedParams};
+use crate::model::{
+    CertificateConf, IssuedConf, IssuedKey, IssuerChallenge, IssuerConf, IssuerKey, Listen,
+    ListenAddress, ListenTransport, LogLevel, Pem, ServerId, ServerName, SocketOptions,
+    SourcePlace,
+};
+use crate::reader::HttpDraft;
+use crate::source::LoadOptions;
+
+/// The issuer that `auto_https on` asks; the configuration may define it.
+const IMPLIED: &str = "letsencrypt";
+/// Its directory, unless the configuration does.
+const IMPLIED_URI: &str = "https://acme-v02.api.letsencrypt.org/directory";
+/// Names below these have no certificates of public issuers (RFC 6761, RFC 6762, RFC 8375).
+const PRIVATE: [&str; 8] =
+    ["localhost", "local", "internal", "lan", "home.arpa", "invalid", "onion", "arpa"];
+/// The same, of examples and tests: an issuer that the configuration names may know them.
+const RESERVED: [&str; 2] = ["test", "example"];
+const HTTP: u16 = 80;
+const HTTPS: u16 = 443;
+
+/// An issuer with default values.
+pub(crate) fn issuer(options: &LoadOptions, name: &str, place: SourcePlace) -> IssuerConf {
+    let parent = options.prefix.join(&options.state_dir);
+    IssuerConf {
+        name: name.into(),
+        uri: String::new(),
+        account_key: IssuerKey::Made(IssuedKey::default()),
+        challenge: IssuerChallenge::default(),
+        contacts: Vec::new(),
+        external_account: None,
+        preferred_chain: None,
+        profile: None,
+        trusted_certificate: None,
+        verify: true,
+        state_path: Some(parent.join(format!("acme_{name}"))),
+        state_parent: Some(parent),
+        accepts_terms: false,
+        place,
+    }
+}
+
+/// Whether a text is a host name in its ASCII form, in lower case and without a final dot.
+pub(crate) fn is_dns_name(name: &str) -> bool {
+    let is_inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    let is_label = |label: &str| {
+        !label.is_empty()
+            && label.len() <= 63
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+            && label.bytes().all(is_inner)
+    };
+    name.len() <= 253 && name.split('.').all(is_label)
+}
+
+/// Whether a public issuer could validate a name; one that is `implied` knows no names of tests.
+fn is_public(name: &str, implied: bool) -> bool {
+    let is_below = |parent: &&str| {
+        name.strip_suffix(*parent).is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+    };
+    let top_is_word = name
+        .rsplit('.')
+        .next()
+        .is_some_and(|top| top.bytes().any(|byte| byte.is_ascii_alphabetic()));
+    is_dns_name(name)
+        && name.contains('.')
+        && top_is_word
+        && !PRIVATE.iter().any(is_below)
+        && !(implied && RESERVED.iter().any(is_below))
+}
+
+impl HttpDraft {
+    /// The listens of a server over TCP.
+    fn listens_of(&self, server: usize) -> impl Iterator<Item = &Listen> {
+        let id = ServerId(server as u32);
+        let over_tcp = self.listens.iter().filter(|one| one.transport == ListenTransport::Tcp);
+        over_tcp.filter(move |listen| listen.servers.contains(&id))
+    }
+}
+
+/// The names of one server: those of its certificate, and those that it cannot have.
+#[derive(Default)]
+struct SortedNames {
+    covered: Vec<Box<str>>,
+    others: Vec<String>,
+}
+
+/// Gives servers with `auto_https` what they lack, and refuses those that it can do nothing for:
+/// what is to be said.
+pub(crate) fn settle(http: &mut HttpDraft, options: &LoadOptions) -> Vec<SaidOfBlock> {
+    let mut settler = Settler { http, options, said: Vec::new() };
+    settler.settle();
+    settler.said
+}
+
+/// A message about an `http` block.
+pub(crate) type SaidOfBlock = (LogLevel, String, SourcePlace);
+
+struct Settler<'a> {
+    http: &'a mut HttpDraft,
+    options: &'a LoadOptions,
+    said: Vec<SaidOfBlock>,
+}
+
+impl Settler<'_> {
+    fn say(&mut self, level: LogLevel, text: String, place: SourcePlace) {
+        self.said.push((level, text, place));
+    }
+
+    fn settle(&mut self) {
+        let servers = std::mem::take(&mut self.http.acme.auto_servers);
+        let secured = self.secured_names();
+        for one in &servers {
+            if let Err(text) = self.automate(one, &secured)
+                && one.auto.is_own
+            {
+                self.say(LogLevel::Emerg, text, one.auto.place.clone());
+            }
+        }
+        for (server, place) in std::mem::take(&mut self.http.acme.unissued) {
+            let lacks = !self.http.servers[server].tls.is_issued();
+            let listens = self.http.listens.iter();
+            let is_reached = listens
+                .filter(|listen| listen.tls)
+                .any(|listen| listen.servers.contains(&ServerId(server as u32)));
+            if lacks && is_reached {
+                let text = "no \"acme_certificate\" is defined for \"$acme_certificate\"";
+                self.say(LogLevel::Emerg, text.to_owned(), place);
+            }
+        }
+    }
+
+    /// Names of servers that a `listen` with TLS leads to.
+    fn secured_names(&self) -> HashSet<Box<str>> {
+        let listens = self.http.listens.iter().filter(|listen| listen.tls);
+        let servers: HashSet<ServerId> =
+            listens.flat_map(|listen| listen.servers.clone()).collect();
+        let names = servers.iter().flat_map(|id| &self.http.servers[id.index()].names);
+        names.filter_map(|name| exact(name).map(Box::from)).collect()
+    }
+
+    /// One server; `Err` says why nothing can be done for it.
+    fn automate(&mut self, one: &AutoServer, secured: &HashSet<Box<str>>) -> Result<(), String> {
+        let AutoServer { server, auto } = one;
+        let conf = &self.http.servers[*server];
+        let has_certificate = !conf.tls.certificates.is_empty();
+        if has_certificate && !conf.tls.is_issued() {
+            return Err("\"auto_https\" and \"ssl_certificate\" are in one server".to_owned());
+        }
+        let is_secure = self.http.listens_of(*server).any(|listen| listen.tls);
+        let names = self.sort_names(*server, auto);
+        if !has_certificate && names.covered.is_empty() {
+            return Err("no name of the server can get a certificate by \"auto_https\"".to_owned());
+        }
+        if !is_secure && let Some(name) = names.covered.iter().find(|name| secured.contains(*name))
+        {
+            let text = "\"auto_https\" cannot listen: another server has the name";
+            return Err(format!("{text} \"{name}\" with \"ssl\""));
+        }
+        if !is_secure {
+            self.listen_by_tls(*server, auto)?;
+        }
+        if !has_certificate {
+            self.certify(*server, auto, names);
+        }
+        let tls_ports = self.http.listens_of(*server).filter(|listen| listen.tls);
+        let ports: Vec<_> = tls_ports.map(|listen| listen.address.port()).collect();
+        let port = ports.iter().find(|port| **port == HTTPS).or(ports.first());
+        self.http.servers[*server].redirects_to = port.copied();
+        Ok(())
+    }
+
+    fn sort_names(&self, server: usize, auto: &AutoHttps) -> SortedNames {
+        let is_implied = matches!(auto.issuers, AutoIssuers::Implied);
+        let proves_wildcards = match &auto.issuers {
+            AutoIssuers::Implied => false,
+            AutoIssuers::Named(all) => all.iter().all(|at| {
+                matches!(self.http.acme.conf.issuers[*at].challenge, IssuerChallenge::Dns(_))
+            }),
+        };
+        let mut sorted = SortedNames::default();
+        for name in &self.http.servers[server].names {
+            let (bare, shown) = match name {
+                ServerName::Exact(text) => (Some(text.clone()), text.to_string()),
+                ServerName::SuffixOrSelf(text) => (Some(text[1..].into()), text.to_string()),
+                ServerName::Suffix(text) => {
+                    let is_covered = proves_wildcards && is_public(&text[1..], is_implied);
+                    let wildcard = format!("*{text}");
+                    if is_covered {
+                        sorted.covered.push(wildcard.into());
+                        continue;
+                    }
+                    (None, wildcard)
+                }
+                ServerName::Prefix(text) => (None, format!("{text}*")),
+                ServerName::Regex(regex) => {
+                    (None, format!("~{}", String::from_utf8_lossy(regex.source())))
+                }
+            };
+            match bare.filter(|bare| is_public(bare, is_implied)) {
+                Some(bare) if sorted.covered.contains(&bare) => {}
+                Some(bare) => sorted.covered.push(bare),
+                None if matches!(&*shown, "" | "_") => {}
+                None => sorted.others.push(shown),
+            }
+        }
+        sorted
+    }
+
+    /// Gives a server a certificate to be ordered.
+    fn certify(&mut self, server: usize, auto: &AutoHttps, names: SortedNames) {
+        let issuers = match &auto.issuers {
+            AutoIssuers::Named(issuers) => issuers.clone(),
+            AutoIssuers::Implied => vec![self.implied_issuer(&auto.place)],
+        };
+        for name in names.others {
+            let text = format!("\"auto_https\" orders no certificate for the name \"{name}\"");
+            let place = self.http.servers[server].place.clone();
+            self.say(LogLevel::Warn, text, place);
+        }
+        let (key, place) = (IssuedKey::default(), auto.place.clone());
+        let id = self.http.acme.order(IssuedConf { issuers, names: names.covered, key, place });
+        let pair = CertificateConf {
+            chain: Pem::Issued(id),
+            key: Pem::Issued(id),
+            place: Some(auto.place.clone()),
+        };
+        let tls = &mut self.http.servers[server].tls;
+        Arc::make_mut(tls).certificates = Arc::new(vec![pair]);
+    }
+
+    /// Let's Encrypt, as the configuration defines it or as it is.
+    fn implied_issuer(&mut self, place: &SourcePlace) -> usize {
+        let issuers = &self.http.acme.conf.issuers;
+        let at = issuers.iter().position(|issuer| &*issuer.name == IMPLIED).unwrap_or_else(|| {
+            let mut made = issuer(self.options, IMPLIED, place.clone());
+            IMPLIED_URI.clone_into(&mut made.uri);
+            let plain = |one: &Listen| !one.tls && one.address.port() == HTTP;
+            if !self.http.listens.iter().any(plain) {
+                made.challenge = IssuerChallenge::TlsAlpn;
+            }
+            self.http.acme.conf.issuers.push(made);
+            self.http.acme.conf.issuers.len() - 1
+        });
+        // The directive's documentation says so.
+        self.http.acme.conf.issuers[at].accepts_terms = true;
+        at
+    }
+
+    /// Has a server listen on port 443 of the addresses that it listens on.
+    fn listen_by_tls(&mut self, server: usize, auto: &AutoHttps) -> Result<(), String> {
+        let mut hosts: Vec<IpAddr> = Vec::new();
+        for listen in self.http.listens_of(server) {
+            if let ListenAddress::Inet(address) = listen.address
+                && !hosts.contains(&address.ip())
+            {
+                hosts.push(address.ip());
+            }
+        }
+        if hosts.is_empty() {
+            return Err("\"auto_https\" needs a server with an IP address".to_owned());
+        }
+        let conf = &self.http.servers[server];
+        let (speaks_http3, root) = (conf.http3 && conf.tls.protocols.tls13, conf.root);
+        let mut said = self.http.locations[root.index()].written.iter().chain(&self.http.written);
+        let says_http2 = said.any(|one| one.name == "http2");
+        if !says_http2 {
+            self.http.servers[server].http2 = true;
+        }
+        for host in hosts {
+            let address = SocketAddr::new(host, HTTPS);
+            self.join(server, address, ListenTransport::Tcp, auto);
+            if speaks_http3 {
+                self.join(server, address, ListenTransport::Quic, auto);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a server to an address, new or known, where TLS is spoken.
+    fn join(
+        &mut self,
+        server: usize,
+        address: SocketAddr,
+        transport: ListenTransport,
+        auto: &AutoHttps,
+    ) {
+        let (id, key) = (ServerId(server as u32), (transport, ListenAddress::Inet(address)));
+        let Some(&at) = self.http.listen_index.get(&key) else {
+            let address = key.1.clone();
+            self.http.listen_index.insert(key, self.http.listens.len());
+            self.http.listens.push(Listen {
+                address,
+                transport,
+                tls: true,
+                http2: false,
+                proxy_protocol: false,
+                default_server: id,
+                servers: vec![id],
+                options: SocketOptions::default(),
+            });
+            self.http.listened.push(ListenedParams::default());
+            return;
+        };
+        let listen = &mut self.http.listens[at];
+        if !listen.tls {
+            let text = format!("\"auto_https\" needs {address}, which another server has as HTTP");
+            return self.say(LogLevel::Emerg, text, auto.place.clone());
+        }
+        // Of several servers of one name the first of the file has it.
+        let before = listen.servers.partition_point(|other| *other < id);
+        listen.servers.insert(before, id);
+    }
+}
+
+/// The name, if it is exact.
+fn exact(name: &ServerName) -> Option<&str> {
+    match name {
+        ServerName::Exact(text) => Some(text),
+        ServerName::SuffixOrSelf(text) => Some(&text[1..]),
+        ServerName::Suffix(_) | ServerName::Prefix(_) | ServerName::Regex(_) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_public;
+
+    #[test]
+    fn public_names_are_those_that_a_public_issuer_can_reach() {
+        for name in ["a.com", "www.a.co.uk", "xn--bcher-kva.de", "local.a.com", "1.a.com"] {
+            assert!(is_public(name, true), "{name}");
+        }
+        for name in [
+            "localhost",
+            "a",
+            "10.0.0.1",
+            "1.2.3",
+            "a.local",
+            "b.localhost",
+            "x.home.arpa",
+            "_",
+            "a.internal",
+            "a..com",
+            "*.a.com",
+            "",
+            "a.com.",
+        ] {
+            assert!(!is_public(name, false), "{name}");
+        }
+        assert!(is_public("a.test", false) && !is_public("a.test", true));
+    }
+}

@@ -1,0 +1,304 @@
+//! Certificates from issuers: what a configuration wants of them, and what the thread that orders
+//! needs of the server.
+//!
+//! ```text
+//!   begin (draft) ──▶ slots for handshakes ──settle (in force)──▶ orders ──install──▶ slots
+//! ```
+//! Easiest to break: a slot belongs to an order and not to a configuration, so that a reload in the
+//! middle of an order loses nothing; and a draft may be dropped.
+
+mod plan;
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bolide_acme::{
+    AcmeHost, AcmeLogLevel, AcmeOrderReport, AcmePlan, AcmeService, Challenge, OrderId, kept,
+};
+use bolide_base::Now;
+use bolide_conf::model::{Config, IssuedId, LogLevel};
+use bolide_engine::HttpChallenges;
+use bolide_engine::metrics::AcmeFigures;
+use bolide_tls::{CertSlot, LoadedCertificate, TlsChallenges};
+
+use crate::account::{PurgeAccount, give_up_rights};
+use crate::control_log::ControlLog;
+
+/// LIMIT: names in a line of the log about certificates that are not there yet.
+const NAMES_SHOWN: usize = 10;
+
+/// Certificates by order, the challenges of now, and the thread that orders.
+#[derive(Debug, Default)]
+pub(crate) struct IssuedCertificates {
+    desk: Arc<AcmeDesk>,
+    service: Mutex<Option<AcmeService>>,
+}
+
+/// What both the control thread and the thread that orders use.
+#[derive(Debug, Default)]
+struct AcmeDesk {
+    http: HttpChallenges,
+    tls: TlsChallenges,
+    state: Mutex<AcmeState>,
+}
+
+#[derive(Debug, Default)]
+struct AcmeState {
+    slots: HashMap<OrderId, IssuedSlot>,
+    /// Of the draft configuration.
+    next: AcmePlan,
+    log: Option<Arc<ControlLog>>,
+    tallies: AcmeTallies,
+}
+
+/// The place of one order's certificate.
+#[derive(Clone, Debug, Default)]
+struct IssuedSlot {
+    slot: CertSlot,
+    names: Vec<String>,
+    /// The end of its certificate, in seconds since 1970.
+    end: Option<i64>,
+    /// Whether the certificate is another order's, until its own is there.
+    is_borrowed: bool,
+}
+
+/// What orders came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct AcmeTallies {
+    /// Certificates that were put in use, those of an earlier process included.
+    installed: u64,
+    /// Attempts that failed.
+    failed: u64,
+}
+
+impl IssuedCertificates {
+    /// What issuers ask for over HTTP.
+    pub(crate) fn http_challenges(&self) -> &HttpChallenges {
+        &self.desk.http
+    }
+
+    /// What issuers ask for in handshakes.
+    pub(crate) fn tls_challenges(&self) -> &TlsChallenges {
+        &self.desk.tls
+    }
+
+    /// Begins a new draft: orders that are new have what an earlier process kept of them, or the
+    /// certificate of an order in force that has a name with them in common.
+    pub(crate) fn begin(&self, config: &Config) {
+        let plan = plan::of(config);
+        let mut state = self.desk.state();
+        let state = &mut *state;
+        let mut known: Option<HashMap<String, LoadedCertificate>> = None;
+        for order in &plan.orders {
+            if state.slots.get(&order.id).is_some_and(|known| known.slot.certificate().is_some()) {
+                continue;
+            }
+            let own = state.slots.entry(order.id.clone()).or_default();
+            own.names.clone_from(&order.names);
+            let own = own.clone();
+            let found = kept(&plan, order);
+            let found = found
+                .and_then(|kept| LoadedCertificate::from_pem(&kept.chain, &kept.key, &[]).ok());
+            let is_borrowed = found.is_none();
+            let found = found.or_else(|| {
+                let known = known.get_or_insert_with(|| by_name(&state.slots));
+                order.names.iter().find_map(|name| known.get(name)).cloned()
+            });
+            if let Some(certificate) = found {
+                own.slot.set(certificate.clone());
+                let end = certificate.end().map(|(end, _)| end).filter(|_| !is_borrowed);
+                state.slots.insert(order.id.clone(), IssuedSlot { end, is_borrowed, ..own });
+            }
+        }
+        state.next = plan;
+    }
+
+    /// The place of a certificate of the draft, and what names it in sessions.
+    pub(crate) fn slot(&self, id: IssuedId) -> (CertSlot, String) {
+        let state = self.desk.state();
+        let Some(order) = state.next.orders.get(id.index()) else { return Default::default() };
+        let slot = state.slots.get(&order.id).map(|known| known.slot.clone()).unwrap_or_default();
+        (slot, order.id.0.clone())
+    }
+
+    /// Logs to another file from now on: the old one may have been moved away.
+    pub(crate) fn log_to(&self, log: ControlLog) {
+        self.desk.state().log = Some(Arc::new(log));
+    }
+
+    /// Puts the draft in force. The thread runs as `account`: what issuers send is read without
+    /// privileges.
+    pub(crate) fn settle(&self, log: ControlLog, account: Option<&PurgeAccount>) {
+        let log = Arc::new(log);
+        let mut state = self.desk.state();
+        state.log = Some(log.clone());
+        let plan = state.next.clone();
+        let wanted: HashSet<OrderId> = plan.orders.iter().map(|order| order.id.clone()).collect();
+        state.slots.retain(|id, _| wanted.contains(id));
+        drop(state);
+        let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner);
+        if service.is_none() && !plan.orders.is_empty() {
+            let account = account.cloned();
+            match AcmeService::start(self.desk.clone(), move || give_up_rights(account)) {
+                Ok(started) => *service = Some(started),
+                Err(error) => {
+                    log.write(LogLevel::Alert, &format!("no certificates are ordered: {error}"));
+                }
+            }
+        }
+        if let Some(service) = &*service {
+            service.settle(plan);
+        }
+        self.desk.tell_missing(&log);
+    }
+
+    /// The orders in force.
+    pub(crate) fn report(&self) -> Vec<AcmeOrderReport> {
+        let service = self.service.lock().unwrap_or_else(PoisonError::into_inner);
+        service.as_ref().map(AcmeService::report).unwrap_or_default()
+    }
+
+    /// What is counted of them.
+    pub(crate) fn figures(&self, now: Now) -> AcmeFigures {
+        let (orders, tallies) = (self.report(), self.desk.state().tallies);
+        let (seconds, all) = (now.unix_seconds(), orders.len() as u64);
+        let is_valid = |order: &&AcmeOrderReport| order.expires.is_some_and(|end| end > seconds);
+        let valid = orders.iter().filter(is_valid).count() as u64;
+        let failing = orders.iter().filter(|order| order.last_error.is_some()).count() as u64;
+        AcmeFigures {
+            installed: tallies.installed,
+            failed: tallies.failed,
+            valid,
+            missing: all - valid,
+            failing,
+            next_attempt: orders.iter().map(|order| order.next_attempt).min().unwrap_or(0),
+        }
+    }
+
+    /// The ends of certificates in use, in seconds since 1970, by what figures call them.
+    pub(crate) fn ends(&self, config: &Config) -> Vec<(String, i64)> {
+        let Some(http) = &config.http else { return Vec::new() };
+        let state = self.desk.state();
+        let ids = (0..http.acme.certificates.len()).map(|at| IssuedId(at as u32));
+        let end = |id: IssuedId| state.slots.get(&plan::id_of(&http.acme, id))?.end;
+        ids.filter_map(|id| Some((http.acme.label(id), end(id)?))).collect()
+    }
+}
+
+/// The certificates in use by their names.
+fn by_name(slots: &HashMap<OrderId, IssuedSlot>) -> HashMap<String, LoadedCertificate> {
+    // In order of their ids, so that of several the same one is taken each time.
+    let ordered: BTreeMap<_, _> = slots.iter().collect();
+    let mut found = HashMap::new();
+    for (_, known) in ordered {
+        let Some(certificate) = known.slot.certificate() else { continue };
+        for name in &known.names {
+            found.entry(name.clone()).or_insert_with(|| certificate.clone());
+        }
+    }
+    found
+}
+
+impl AcmeDesk {
+    fn state(&self) -> MutexGuard<'_, AcmeState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says which handshakes are refused for now.
+    fn tell_missing(&self, log: &ControlLog) {
+        let state = self.state();
+        let missing = state.slots.values().filter(|known| known.slot.certificate().is_none());
+        let mut names: Vec<String> = missing.map(|known| known.names.join(" ")).collect();
+        drop(state);
+        if names.is_empty() {
+            return;
+        }
+        names.sort();
+        let count = names.len();
+        names.truncate(NAMES_SHOWN);
+        let more = if count > NAMES_SHOWN { ", and others" } else { "" };
+        let text = format!(
+            "handshakes are refused until certificates come, {count} in all: {}{more}",
+            names.join(", ")
+        );
+        log.write(LogLevel::Warn, &text);
+    }
+}
+
+impl AcmeHost for AcmeDesk {
+    fn present(&self, challenge: &Challenge) {
+        match challenge {
+            Challenge::Http01 { name, token, key_authorization } => {
+                self.http.present(name, token, key_authorization);
+            }
+            Challenge::TlsAlpn01 { name, digest } => {
+                if let Err(why) = self.tls.present(name, digest) {
+                    let text = format!("no certificate can be made to prove \"{name}\": {why}");
+                    self.log(AcmeLogLevel::Error, &text);
+                }
+            }
+        }
+    }
+
+    fn withdraw(&self, challenge: &Challenge) {
+        match challenge {
+            Challenge::Http01 { name, token, .. } => self.http.withdraw(name, token),
+            Challenge::TlsAlpn01 { name, .. } => self.tls.withdraw(name),
+        }
+    }
+
+    fn install(&self, order: &OrderId, chain: &[u8], key: &[u8]) -> Result<(), String> {
+        let made = LoadedCertificate::from_pem(chain, key, &[]).map_err(|why| why.to_string())?;
+        let end = made.end().map(|(end, _)| end);
+        let mut state = self.state();
+        // Of an order that the configuration no longer has, nothing is used.
+        if let Some(known) = state.slots.get_mut(order) {
+            (known.end, known.is_borrowed) = (end, false);
+            known.slot.set(made);
+            state.tallies.installed += 1;
+        }
+        Ok(())
+    }
+
+    fn log(&self, level: AcmeLogLevel, text: &str) {
+        let level = match level {
+            AcmeLogLevel::Error => LogLevel::Error,
+            AcmeLogLevel::Warn => LogLevel::Warn,
+            AcmeLogLevel::Notice => LogLevel::Notice,
+            AcmeLogLevel::Info => LogLevel::Info,
+        };
+        let mut state = self.state();
+        if level <= LogLevel::Warn {
+            state.tallies.failed += 1;
+        }
+        let log = state.log.clone();
+        drop(state);
+        if let Some(log) = log {
+            log.write(level, text);
+        }
+    }
+}
+
+/// Makes the directories of issuers' state for that account.
+///
+/// # Errors
+///
+/// In nginx's words, a directory cannot be made.
+pub(crate) fn make_directories(config: &Config, owner: Option<(u32, u32)>) -> Result<(), String> {
+    let Some(http) = &config.http else { return Ok(()) };
+    let make = |path: &Path, mode| {
+        bolide_io::file::make_owned_directory(path, mode, owner).map_err(|(call, error)| {
+            let why = crate::sockets::describe(&error);
+            format!("{call} \"{}\" failed ({why})", path.display())
+        })
+    };
+    for issuer in &http.acme.issuers {
+        let Some(path) = &issuer.state_path else { continue };
+        if let Some(parent) = issuer.state_parent.as_ref().filter(|parent| !parent.exists()) {
+            make(parent, 0o750)?;
+        }
+        make(path, 0o700)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,78 @@
+//! From a configuration to what the thread that orders is told.
+
+use bolide_acme::{
+    AccountKey, AcmeIssuer, AcmeOrder, AcmePlan, CertificateKey, ChallengeKind, ExternalAccount,
+    OrderId,
+};
+use bolide_conf::model::{
+    AcmeConf, Config, IssuedConf, IssuedId, IssuedKey, IssuerChallenge, IssuerConf, IssuerKey,
+};
+
+/// The orders have the places of the configuration's certificates.
+pub(super) fn of(config: &Config) -> AcmePlan {
+    let Some(acme) = config.http.as_ref().map(|http| &http.acme) else {
+        return AcmePlan::default();
+    };
+    AcmePlan {
+        issuers: acme.issuers.iter().map(issuer).collect(),
+        orders: acme.certificates.iter().map(|one| order(acme, one)).collect(),
+    }
+}
+
+/// What an order is called over reloads and restarts.
+pub(super) fn id_of(acme: &AcmeConf, id: IssuedId) -> OrderId {
+    acme.certificates.get(id.index()).map_or_else(|| OrderId(String::new()), |one| name(acme, one))
+}
+
+fn name(acme: &AcmeConf, one: &IssuedConf) -> OrderId {
+    let first = one.issuers.first().and_then(|at| acme.issuers.get(*at));
+    let issuer = first.map_or("", |issuer| &*issuer.name);
+    OrderId(format!("{issuer} {} {}", one.key.text(), one.names.join(" ")))
+}
+
+fn order(acme: &AcmeConf, one: &IssuedConf) -> AcmeOrder {
+    AcmeOrder {
+        id: name(acme, one),
+        issuers: one.issuers.clone(),
+        names: one.names.iter().map(|name| name.to_string()).collect(),
+        key: key(one.key),
+    }
+}
+
+fn issuer(conf: &IssuerConf) -> AcmeIssuer {
+    AcmeIssuer {
+        name: conf.name.to_string(),
+        uri: conf.uri.clone(),
+        account_key: match &conf.account_key {
+            IssuerKey::Made(made) => AccountKey::Generated(key(*made)),
+            IssuerKey::File(path) => AccountKey::File(path.clone()),
+        },
+        contacts: conf.contacts.clone(),
+        challenge: match &conf.challenge {
+            IssuerChallenge::Http => ChallengeKind::Http01,
+            IssuerChallenge::TlsAlpn => ChallengeKind::TlsAlpn01,
+            IssuerChallenge::Dns(program) => ChallengeKind::Dns01(program.clone()),
+        },
+        external_account: conf.external_account.as_ref().map(|account| ExternalAccount {
+            kid: account.kid.clone(),
+            key_file: account.key_file.clone(),
+        }),
+        preferred_chain: conf.preferred_chain.clone(),
+        profile: conf.profile.clone(),
+        trusted: conf.trusted_certificate.clone(),
+        verify: conf.verify,
+        state_path: conf.state_path.clone(),
+        accepts_terms: conf.accepts_terms,
+    }
+}
+
+const fn key(of: IssuedKey) -> CertificateKey {
+    match of {
+        IssuedKey::EcdsaP256 => CertificateKey::EcdsaP256,
+        IssuedKey::EcdsaP384 => CertificateKey::EcdsaP384,
+        IssuedKey::EcdsaP521 => CertificateKey::EcdsaP521,
+        IssuedKey::Rsa2048 => CertificateKey::Rsa2048,
+        IssuedKey::Rsa3072 => CertificateKey::Rsa3072,
+        IssuedKey::Rsa4096 => CertificateKey::Rsa4096,
+    }
+}
