@@ -18,9 +18,11 @@ fn examples(document: &str) -> Vec<String> {
 }
 
 /// The pages with examples of nginx's language, and how many each has: all are tested here.
-const PAGES: [(&str, usize); 7] = [
+const PAGES: [(&str, usize); 9] = [
+    ("certificates.md", 2),
     ("metrics.md", 1),
     ("moving-from/apache.md", 1),
+    ("moving-from/caddy.md", 1),
     ("moving-from/litespeed.md", 1),
     ("moving-from/nginx.md", 1),
     ("moving-from/varnish.md", 1),
@@ -42,6 +44,19 @@ fn no_example_of_the_documents_is_left_out() {
     }
     found.sort();
     assert_eq!(found, PAGES.map(|(name, count)| (name.to_owned(), count)));
+}
+
+#[test]
+fn the_examples_of_certificates_are_valid_before_there_are_any() {
+    let [short, long] = &examples("certificates.md")[..] else { panic!("two examples") };
+    let [caddy] = &examples("moving-from/caddy.md")[..] else { panic!("one example") };
+    for http in [format!("http {{ {short} }}"), format!("http {{ {long} }}"), caddy.clone()] {
+        let home = Home::new(BOLIDE);
+        home.write("mime.types", "types { }");
+        let path = home.write("nginx.conf", &format!("{}{http}", prelude(1)));
+        let tested = home.run(&["-t", "-c", path.to_str().unwrap()]);
+        assert_eq!(tested.code, 0, "{http}: {}", tested.text());
+    }
 }
 
 /// Serves an `http` block with the test's own paths and user.

@@ -12,6 +12,7 @@
 mod abandoned;
 mod abuse;
 mod access;
+mod acme;
 mod audiences;
 mod auth_request;
 mod bodies;

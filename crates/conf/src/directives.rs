@@ -161,7 +161,7 @@ pub(crate) const TABLE: DirectiveTable =
 
 /// Directives that are read, checked and documented already, but have no effect yet: refused unless
 /// [`crate::LoadOptions::reads_unbuilt`] allows them.
-const UNBUILT: &[&str] = &["acme_issuer", "acme_shared_zone", "acme_certificate", "auto_https"];
+const UNBUILT: &[&str] = &[];
 
 /// The tables by the name of their feature, in the order of the documentation.
 pub fn families() -> impl Iterator<Item = (&'static str, &'static [DirectiveSpec])> {
