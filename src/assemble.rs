@@ -12,6 +12,7 @@ use bolide_upstream::UpstreamGroups;
 use bolide_worker::{Generation, GenerationSockets, Handout, ListenSettings, OpenLogs};
 
 use crate::geo_databases::GeoDatabases;
+use crate::otel::OtelExport;
 use crate::sockets::OpenSocket;
 use crate::tls_setup::{self, CertificateEnds, TlsState};
 use crate::upgrade;
@@ -21,6 +22,7 @@ use crate::upgrade;
 pub(crate) struct SharedParts {
     pub(crate) tls: TlsState,
     pub(crate) geo: GeoDatabases,
+    pub(crate) otel: OtelExport,
     pub(crate) quic_keys: Arc<bolide_quic::SharedKeys>,
     /// The store, from the first configuration on that caches; its limits stay in force.
     pub(crate) store: OnceLock<Arc<bolide_cache::Store>>,
@@ -42,6 +44,7 @@ pub(crate) fn shared(open: &mut OpenSocket, config: &Config) -> Result<SharedPar
     Ok(SharedParts {
         tls,
         geo: GeoDatabases::default(),
+        otel: OtelExport::default(),
         quic_keys,
         store: OnceLock::new(),
         zones: bolide_engine::Zones::default(),
@@ -84,7 +87,8 @@ pub(crate) fn draft(
     let site = with_store(site, shared).with_zones(&shared.zones).map_err(|text| vec![text])?;
     let site = site.with_geo_databases(shared.geo.load(config)?).with_figures(&shared.figures);
     let site = site.with_challenges(shared.tls.issued.http_challenges());
-    let site = Arc::new(site);
+    let spans = shared.otel.load(config, worker_count(config)).map_err(|text| vec![text])?;
+    let site = Arc::new(site.with_spans(spans));
     let mut warnings = Vec::new();
     let mut listens = Vec::new();
     let mut reader = tls_setup::CertificateReader::default();

@@ -157,12 +157,13 @@ impl<'a> ControlThread<'a> {
     }
 
     /// Queries responders for the certificates of the configuration in force, orders those that
-    /// issuers have, and looks at the files of its databases.
+    /// issuers have, looks at the files of its databases, and sends its spans.
     fn settle_threads(&self) {
         let log = || ControlLog::new(&self.config, self.log.open());
         self.shared.tls.stapling.settle(log(), self.account.as_ref());
         self.shared.tls.issued.settle(log(), self.account.as_ref());
         self.shared.geo.settle(log(), self.account.as_ref());
+        self.shared.otel.settle(log(), self.account.as_ref());
     }
 
     /// In the background, redirects standard error to the log.
@@ -238,6 +239,7 @@ impl<'a> ControlThread<'a> {
 
     /// The last action of the process.
     fn wind_up(&mut self) {
+        self.shared.otel.end();
         self.pools.shutdown();
         // Before the last line: its reader may start the next server.
         self.pid = None;
@@ -490,6 +492,7 @@ impl<'a> ControlThread<'a> {
         self.shared.tls.stapling.log_to(ControlLog::new(&self.config, &logs));
         self.shared.tls.issued.log_to(ControlLog::new(&self.config, &logs));
         self.shared.geo.log_to(ControlLog::new(&self.config, &logs));
+        self.shared.otel.log_to(ControlLog::new(&self.config, &logs));
         self.disk_writer.log_to(ControlLog::new(&self.config, &logs));
         self.every_crew(|crew| crew.post_all(|| Mail::Reopen(logs.clone())));
     }

@@ -16,6 +16,7 @@ mod geo_databases;
 mod given_sockets;
 mod invocation;
 mod messages;
+mod otel;
 mod php;
 mod pid;
 mod reading;

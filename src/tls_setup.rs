@@ -21,6 +21,7 @@ use bolide_tls::{
 };
 
 pub(crate) use certificates::openssl_words;
+pub(crate) use client_auth::authorities;
 pub(crate) use origins::origins;
 
 use crate::acme::IssuedCertificates;

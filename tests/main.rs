@@ -58,6 +58,7 @@ mod lscache;
 mod memcached;
 mod metrics;
 mod mirror;
+mod otel;
 mod overtime;
 mod pace;
 mod package;

@@ -26,7 +26,7 @@ pub(super) fn client_auth(conf: &TlsConf) -> Result<Option<Arc<ClientAuth>>, Str
 /// # Errors
 ///
 /// A file is unreadable or contains nothing of its kind.
-pub(super) fn authorities(
+pub(crate) fn authorities(
     told: Option<&Path>,
     trusted: Option<&Path>,
     crl: Option<&Path>,

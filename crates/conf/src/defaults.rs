@@ -90,6 +90,7 @@ pub(crate) fn settings(options: &LoadOptions, main: &Main) -> LocationSettings {
         log_file_cache: None,
         log_not_found: true,
         log_subrequest: false,
+        otel: Arc::default(),
         server_tokens: ServerTokens::On,
         absolute_redirect: true,
         port_in_redirect: true,

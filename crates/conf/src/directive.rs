@@ -36,6 +36,8 @@ impl Contexts {
     pub const SERVER_IF: Self = Self(64);
     /// `limit_except`
     pub const LIMIT_EXCEPT: Self = Self(1024);
+    /// `otel_exporter`
+    pub const OTEL_EXPORTER: Self = Self(4096);
     /// `http`, `server`, `location`, `if` in a location
     pub const HSLI: Self = Self(4 | 8 | 16 | 32);
     /// `location`, `if` in it
@@ -60,7 +62,7 @@ impl Contexts {
     pub const MHSL: Self = Self(1 | 4 | 8 | 16);
 
     /// Every kind of block with its name, for documentation.
-    pub const EACH: [(Self, &'static str); 11] = [
+    pub const EACH: [(Self, &'static str); 12] = [
         (Self::MAIN, "main"),
         (Self::EVENTS, "events"),
         (Self::HTTP, "http"),
@@ -72,6 +74,7 @@ impl Contexts {
         (Self::IF, "if in location"),
         (Self::SERVER_IF, "if in server"),
         (Self::LIMIT_EXCEPT, "limit_except"),
+        (Self::OTEL_EXPORTER, "otel_exporter"),
     ];
 
     /// Whether it contains all of `other`.
@@ -266,7 +269,9 @@ impl DirectiveSpec {
     pub fn holds_rows(&self) -> bool {
         match self.parse {
             Parse::Block(_) => true,
-            Parse::Leaf(_) => matches!(self.name, "upstream" | "php_pool" | "acme_issuer"),
+            Parse::Leaf(_) => {
+                matches!(self.name, "upstream" | "php_pool" | "acme_issuer" | "otel_exporter")
+            }
             _ => false,
         }
     }

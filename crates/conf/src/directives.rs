@@ -49,6 +49,7 @@ mod modules;
 mod more_headers;
 mod mp4;
 mod origin;
+mod otel;
 mod page_cache;
 mod page_litespeed;
 mod page_preset;
@@ -84,6 +85,7 @@ pub use peer::{PeerAddressText, cut as cut_address};
 
 pub(crate) use geoip::is_classic as is_classic_geo;
 pub(crate) use log::combined;
+pub(crate) use otel::check as check_traces;
 
 /// Makes the list of the tables, each with the name of its file.
 macro_rules! families {
@@ -126,6 +128,7 @@ families![
     user_id::TABLE,
     log::TABLE,
     metrics::TABLE,
+    otel::TABLE,
     charset::TABLE,
     autoindex::TABLE,
     gzip::TABLE,
@@ -173,13 +176,15 @@ pub fn all() -> impl Iterator<Item = &'static DirectiveSpec> {
     families().flat_map(|(_, table)| table)
 }
 
-/// Opens an `upstream`, a `php_pool` and an `acme_issuer`, so that their rows have a place.
+/// Opens an `upstream`, a `php_pool`, an `acme_issuer` and an `otel_exporter`, so that their rows
+/// have a place.
 pub(crate) fn begin_blocks(r: &mut ConfReader) {
     let issuer = auto_https::issuer(&r.options, "", SourcePlace::default());
     r.http.acme.conf.issuers.push(issuer);
     let (kind, place) = (UpstreamKind::Block, SourcePlace::default());
     r.http.upstreams.push(upstream::empty("", kind, place.clone()));
     r.http.php_pools.push(php_pool::empty("", place));
+    r.http.otel.exporter = Some(otel::empty());
 }
 
 /// Whether a row has no effect yet.

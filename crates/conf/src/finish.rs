@@ -56,6 +56,7 @@ impl ConfReader {
         settle_resolvers(&mut self.http);
         self.check_groups(ended);
         self.check_origins();
+        crate::directives::check_traces(self);
         self.check_locations();
         for (level, text, place) in auto_https::settle(&mut self.http, &self.options) {
             self.say(level, text, Some(place));
@@ -93,7 +94,8 @@ impl ConfReader {
         }
     }
 
-    fn say(&mut self, level: LogLevel, message: String, place: Option<SourcePlace>) {
+    /// Records a message about the whole block.
+    pub(crate) fn say(&mut self, level: LogLevel, message: String, place: Option<SourcePlace>) {
         self.note(self.http.closed, Diagnostic::new(level, message, place));
     }
 

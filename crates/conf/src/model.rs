@@ -25,6 +25,7 @@ pub mod log;
 pub mod mp4;
 pub mod origin;
 pub mod origin_tls;
+pub mod otel;
 pub mod place;
 pub mod proxy;
 pub mod resolver;
@@ -78,6 +79,7 @@ pub use origin::{
     Protocol,
 };
 pub use origin_tls::{OriginTlsConf, PemName};
+pub use otel::{Otel, OtelContext, OtelEndpoint, OtelExporter, OtelSettings};
 pub use place::SourcePlace;
 pub use proxy::{
     CookieFlags, CookieName, ProxyField, ProxySettings, ProxyUrl, ProxyVersion, Redirect,
@@ -243,6 +245,8 @@ pub struct Http {
     pub geoip: GeoIp,
     /// Certificates that issuers are asked for.
     pub acme: AcmeConf,
+    /// Traces.
+    pub otel: Otel,
 }
 
 /// Variables whose values come from the kernel.

@@ -24,7 +24,7 @@ use crate::findings::DiagnosticLog;
 use crate::model::{
     AddHeader, CacheSettings, CacheZone, Charsets, Config, Definition, Events, Except, GeoIp,
     Handler, Http, LimitZone, Listen, ListenAddress, ListenTransport, LocationConf, LocationId,
-    LocationSettings, LogBuffer, LogFormat, LogLevel, Looks, Main, Matcher, OriginSettings,
+    LocationSettings, LogBuffer, LogFormat, LogLevel, Looks, Main, Matcher, OriginSettings, Otel,
     PageStore, PathBases, PhpPool, RewriteOp, ServerConf, ServerId, ServerName, ServerSettings,
     SourcePlace, TryFiles, Upstream, UpstreamId, WrittenLocation,
 };
@@ -320,6 +320,7 @@ pub(crate) struct HttpDraft {
     pub(crate) charsets: Charsets,
     pub(crate) geoip: GeoIp,
     pub(crate) acme: AcmeDrafts,
+    pub(crate) otel: Otel,
     /// The directives of the block itself.
     pub(crate) written: Vec<WrittenLocation>,
     /// Sizes of shared memory zones by name; 0 while none was written.
@@ -720,6 +721,7 @@ impl ConfReader {
             charsets: draft.charsets,
             geoip: draft.geoip,
             acme: draft.acme.conf,
+            otel: draft.otel,
         });
         Some(Config { main: self.main, events: self.events, http })
     }

@@ -431,6 +431,18 @@ plain_vars! {
     UpstreamCacheEtag = "upstream_cache_etag";
     /// `$upstream_cache_age`
     UpstreamCacheAge = "upstream_cache_age";
+    /// `$otel_trace_id`: 32 hexadecimal digits.
+    OtelTraceId = "otel_trace_id";
+    /// `$otel_span_id`: 16 hexadecimal digits.
+    OtelSpanId = "otel_span_id";
+    /// `$otel_parent_id`: the span of the client's request, if its context is taken up.
+    OtelParentId = "otel_parent_id";
+    /// `$otel_parent_sampled`: `1` if the client's request is traced, else `0`.
+    OtelParentSampled = "otel_parent_sampled";
+    /// `$http_traceparent`: the field, as upstream servers see it.
+    HttpTraceparent = "http_traceparent";
+    /// `$http_tracestate`: the same.
+    HttpTracestate = "http_tracestate";
     /// `$page_cache_reason`: in logs, why a store had the part in the answer that it had.
     PageCacheReason = "page_cache_reason";
     /// `$upstream_last_server_name`

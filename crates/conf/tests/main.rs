@@ -6,6 +6,7 @@ mod inherit;
 mod meaning;
 mod messages;
 mod origins;
+mod otel;
 mod proxy;
 mod reference;
 mod reference_manual;

@@ -178,6 +178,7 @@ fn beside(name: &str) -> (&'static str, &'static str) {
         "listen" => ("", "ssl_certificate a.crt; ssl_certificate_key a.key;"),
         "page_cache_control" => ("map $uri $device { }", ""),
         "memcached_pass" => ("map $uri $memcached_key { }", ""),
+        "otel_trace" => ("otel_exporter { endpoint a:4318; }", ""),
         "php_pass" => ("php_pool main { }", ""),
         "ssl_certificate" => ("", "ssl_certificate_key a.key;"),
         _ => ("", ""),
@@ -205,6 +206,12 @@ fn whole(row: &DirectiveSpec, context: Contexts, line: &str) -> String {
         Contexts::LOCATION => format!("server {{ location / {{ {line} }} }}"),
         Contexts::UPSTREAM => format!("upstream u {{ server 127.0.0.1:9000; {line} }}"),
         Contexts::PHP_POOL => format!("php_pool p {{ {line} }}"),
+        Contexts::OTEL_EXPORTER if row.name == "endpoint" => {
+            format!("otel_exporter {{ {line} }} otel_trace on;")
+        }
+        Contexts::OTEL_EXPORTER => {
+            format!("otel_exporter {{ endpoint a:4318; {line} }} otel_trace on;")
+        }
         Contexts::IF => format!("server {{ location / {{ if ($args) {{ {line} }} }} }}"),
         Contexts::LIMIT_EXCEPT => {
             format!("server {{ location / {{ limit_except GET {{ {line} }} }} }}")
@@ -288,7 +295,7 @@ fn meaning(config: &Config) -> Meaning {
     });
     let servers: Vec<_> = servers.collect();
     let rest = (&http.upstreams, &http.php_pools, &http.page_store, &http.log_formats);
-    let rest = (rest, &http.listens, &http.acme, &config.main, &config.events);
+    let rest = (rest, &http.otel, &http.acme, &http.listens, &config.main, &config.events);
     (settings.collect(), format!("{servers:?} {rest:?}"))
 }
 

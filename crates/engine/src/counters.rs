@@ -193,13 +193,14 @@ impl Tally {
 pub struct RequestTallies {
     all: Arc<[Arc<Tally>]>,
     own: Arc<Tally>,
+    number: u16,
 }
 
 impl RequestTallies {
     /// Those of all workers, by number.
     #[must_use]
     pub fn new(all: impl Iterator<Item = Arc<Tally>>) -> Self {
-        Self { all: all.collect(), own: Arc::default() }
+        Self { all: all.collect(), own: Arc::default(), number: 0 }
     }
 
     /// The same for the worker of this number, which writes its own one; one that is never read,
@@ -207,7 +208,14 @@ impl RequestTallies {
     #[must_use]
     pub fn of(mut self, worker: u16) -> Self {
         self.own = self.all.get(usize::from(worker)).cloned().unwrap_or_default();
+        self.number = worker;
         self
+    }
+
+    /// The number of the worker that holds this.
+    #[must_use]
+    pub const fn number(&self) -> u16 {
+        self.number
     }
 
     /// The tally of the worker that holds this.

@@ -41,6 +41,7 @@ mod request;
 mod route;
 mod site;
 mod subrequest;
+pub mod tracing;
 mod vars;
 
 pub use answer::{BodyPiece, Pulled};

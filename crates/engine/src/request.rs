@@ -19,6 +19,7 @@ use crate::phase::secure_link::CompiledSecureLink;
 use crate::route::LocationIndex;
 use crate::site::SiteRef;
 use crate::subrequest::{Lineage, RequestRole, Slicing, Subrequest, SubrequestPlace};
+use crate::tracing::decision::TraceDecision;
 use crate::vars::RealRoot;
 
 /// Something that went wrong while a variable was evaluated.
@@ -131,6 +132,8 @@ pub(crate) struct Request {
     pub(crate) family: Option<Rc<SubrequestPlace>>,
     /// What limits made of it.
     pub(crate) limited: Limited,
+    /// What was decided about its span.
+    pub(crate) tracing: TraceDecision,
     /// What is known of a link that proves itself; reading a variable may change it.
     pub(crate) link: RefCell<CompiledSecureLink>,
     /// The identifiers of `userid`; reading a variable may change it.
@@ -171,6 +174,7 @@ impl Request {
         self.depth.set(0);
         self.is_undecided.set(false);
         self.limit_rate.set(None);
+        self.tracing = TraceDecision::default();
         self.uri_changed = false;
         self.rewritten_here = false;
         self.has_dots = false;
@@ -260,6 +264,7 @@ impl Request {
             body_received: self.body_received,
             number_on_conn: self.number_on_conn,
             id: self.id,
+            tracing: self.tracing,
             ..Self::default()
         }
     }

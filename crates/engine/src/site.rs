@@ -20,6 +20,7 @@ use crate::names::ServerNames;
 use crate::pages::{ErrorPages, Signature};
 use crate::phase::rewrite::Op;
 use crate::route::{LocationIndex, Precontent, RouteLevel};
+use crate::tracing::queue::SpanQueue;
 
 mod compile;
 mod databases;
@@ -59,6 +60,8 @@ pub struct Site {
     figures: SharedFigures,
     /// What issuers ask for, if one validates names by requests.
     challenges: Option<HttpChallenges>,
+    /// Where spans go.
+    spans: Option<Arc<SpanQueue>>,
     serial: u64,
 }
 
@@ -149,7 +152,7 @@ pub(crate) struct CompiledLocation {
     pub(crate) debugs: bool,
     /// Where its requests are counted, if they are.
     pub(crate) row: Option<MetricRow>,
-    /// Whether the end of a request is told in a debug line, or counted.
+    /// Whether the end of a request is told in a debug line or a span, counted, or asked why.
     pub(crate) notes_end: bool,
     /// What comes between the checks of access and content.
     pub(crate) precontent: Precontent,
@@ -188,8 +191,8 @@ pub(crate) struct CompiledLocation {
     pub(crate) recodes_passed: bool,
     /// Whether `post_action` goes on behind its answers.
     pub(crate) goes_on: bool,
-    /// Whether a rewrite phase has something to do here: instructions, or fields of the request to
-    /// edit.
+    /// Whether a rewrite phase has something to do here: instructions, fields of the request to
+    /// edit, or a span to decide about.
     pub(crate) rewrites: bool,
     /// Whether `more_set_headers`, `add_header` or `expires` do anything.
     pub(crate) is_decorated: bool,

@@ -10,6 +10,7 @@ mod real_root;
 mod sent;
 pub(crate) mod system;
 mod tls;
+pub(crate) mod trace;
 mod upstream;
 
 use std::io::Write as _;
@@ -160,6 +161,7 @@ impl<'a> VariableScope<'a> {
             .or_else(|| self.write_tls(var, out))
             .or_else(|| self.write_proxy_protocol(var, out))
             .or_else(|| self.write_origin(var, out))
+            .or_else(|| self.write_trace(var, out))
             .unwrap_or(VariableValue::No)
     }
 

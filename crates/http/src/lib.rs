@@ -23,6 +23,7 @@ pub mod params;
 pub mod range;
 pub mod status;
 pub mod structured;
+pub mod trace_context;
 pub mod types;
 pub mod uri;
 pub mod vary;

@@ -25,6 +25,7 @@ OWN = (
     "brotli",
     "geoip",
     "more_headers",
+    "otel",
     "page_cache",
     "page_litespeed",
     "php_pool",

@@ -76,6 +76,7 @@ const LOADED: &[(&str, &str)] = &[
     ("http_cache_purge_module", "fastcgi_cache_purge"),
     ("http_geoip2_module", "geoip2"),
     ("http_acme_module", "acme_issuer"),
+    ("otel_module", "otel_trace"),
 ];
 
 /// Further module files of nginx and of Debian's packages, without `ngx_` and `.so`. A package
@@ -101,7 +102,6 @@ const ELSEWHERE: &[&str] = &[
     "http_vhost_traffic_status_module",
     "mail_module",
     "nchan_module",
-    "otel_module",
     "rtmp_module",
     "stream_geoip_module",
     "stream_geoip2_module",

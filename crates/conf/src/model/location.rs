@@ -171,3 +171,13 @@ pub enum Fallback {
     /// A path and arguments: an internal redirect.
     Uri(Template),
 }
+
+impl LocationConf {
+    /// Whether the rewrite phase has something to do: instructions, fields of requests to edit, or
+    /// a span to decide about.
+    #[must_use]
+    pub fn enters_rewrite(&self) -> bool {
+        let settings = &self.settings;
+        !self.rewrite.is_empty() || !settings.input_edits.is_empty() || settings.otel.is_used()
+    }
+}

@@ -10,7 +10,7 @@ use super::resolver::NameServers;
 use super::{
     AccessLogs, AccessRule, AuthRequest, BodyFiles, Brotli, Browsers, CacheSettings, DavSettings,
     ErrorLog, Filters, Gzip, HeaderEdits, LimitRules, LogFileCache, Mp4Settings, OriginSettings,
-    RealIp, Referers, SecureLink, TempPath, TypeSet, UserId, Zstd,
+    OtelSettings, RealIp, Referers, SecureLink, TempPath, TypeSet, UserId, Zstd,
 };
 use crate::vars::Template;
 
@@ -88,6 +88,8 @@ pub struct LocationSettings {
     pub log_not_found: bool,
     /// `log_subrequest`
     pub log_subrequest: bool,
+    /// `otel_trace*`, `otel_span_*`
+    pub otel: Arc<OtelSettings>,
     /// `server_tokens`
     pub server_tokens: ServerTokens,
     /// `absolute_redirect`

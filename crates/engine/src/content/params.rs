@@ -11,7 +11,7 @@ use bolide_http::{FieldMap, Hops, HttpVersion, Name, Params, RequestBody};
 
 use crate::caching::fronts::is_trusted;
 use crate::site::UpstreamPass;
-use crate::vars::VariableScope;
+use crate::vars::{VariableScope, trace};
 
 pub(crate) use plan::ParamPlan;
 use plan::Planned;
@@ -143,10 +143,15 @@ fn write_fields(
 ) {
     let head = scope.request.head();
     let hops = Hops::of(&head.fields);
+    let injects = scope.request.tracing.injects();
+    if injects && !decided.iter().any(|name| **name == *b"TRACEPARENT") {
+        trace::write_context(scope, b"HTTP_TRACEPARENT", out);
+    }
     for (at, field) in head.fields.iter().enumerate() {
         let is_decided = decided.iter().any(|name| is_same(name, field.text))
             || conditions.iter().any(|name| is_same(name, field.text))
             || is_forged(field.text)
+            || injects && trace::replaces_field(scope, field.text)
             // Scripts are told of the client's connection by nginx, and some look at it.
             || hops.has(field) && field.name != Name::Connection;
         if is_decided

@@ -10,13 +10,14 @@ use std::sync::Arc;
 
 use bolide_conf::model::{ProxyUrl, ProxyVersion};
 use bolide_http::escape::{UriPart, push_uri};
+use bolide_http::trace_context::TRACEPARENT;
 use bolide_http::{Hops, Method, Name, Params, RequestBody};
 use bolide_upstream::request::PassTarget;
 
 use crate::caching::fronts::is_trusted;
 use crate::content::target::{self, NoTarget};
 use crate::site::{CompiledLocation, Site};
-use crate::vars::VariableScope;
+use crate::vars::{VariableScope, trace};
 
 pub(crate) use plan::ProxyPlan;
 
@@ -152,6 +153,10 @@ pub(crate) fn write(
     let is_believed = scope.site.store().is_none()
         || is_trusted(&scope.location().settings.cache.page, scope.conn);
     let hops = Hops::of(&request.head().fields);
+    let injects = request.tracing.injects();
+    if injects && !plan.decides(TRACEPARENT) {
+        trace::write_context(scope, TRACEPARENT, out);
+    }
     for field in request.head().fields.iter() {
         let is = |names: &[&[u8]]| is_any(names, field.text);
         let is_forged = !is_believed && bolide_cache::rules::is_forged(field.text);
@@ -159,7 +164,8 @@ pub(crate) fn write(
             || is(&OURS)
             || plan.decides(field.text)
             || is_forged
-            || asking.is_to_keep && is(&CONDITIONS);
+            || asking.is_to_keep && is(&CONDITIONS)
+            || injects && trace::replaces_field(scope, field.text);
         if !is_kept_back {
             out.push(field.text, field.value);
         }

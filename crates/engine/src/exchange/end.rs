@@ -15,6 +15,7 @@ use crate::log_lines;
 use crate::metrics::rows::CountedRequest;
 use crate::site::Site;
 use crate::subrequest::RequestRole;
+use crate::tracing;
 use crate::vars::VariableScope;
 
 impl Exchange {
@@ -115,7 +116,8 @@ impl Exchange {
     }
 }
 
-/// Counts a request of a client that is over, and tells a debug log of any request.
+/// Counts a request of a client that is over, hands its span on, and tells a debug log of any
+/// request.
 fn note_end(scope: &VariableScope<'_>, ctx: &mut StepCtx<'_>) {
     let VariableScope { request, answer, .. } = scope;
     let is_client_s = matches!(request.role, RequestRole::Client | RequestRole::PostAction(_));
@@ -129,6 +131,9 @@ fn note_end(scope: &VariableScope<'_>, ctx: &mut StepCtx<'_>) {
             bytes_out: answer.head_sent + answer.body_sent,
         };
         ctx.counters.own().rows.count(row, &counted);
+    }
+    if is_client_s && request.tracing.is_sampled() {
+        tracing::span::finish(scope, ctx);
     }
     if scope.location().debugs {
         debug_lines::ended(scope, ctx);

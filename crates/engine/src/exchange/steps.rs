@@ -17,6 +17,7 @@ use crate::phase::rewrite::{begin_rewrite, rewrite};
 use crate::request::Request;
 use crate::route::LocationMatch;
 use crate::site::{CompiledLocation, Site};
+use crate::tracing;
 use crate::vars::VariableScope;
 
 use super::admit;
@@ -200,6 +201,9 @@ fn enter_rewrite(
 ) -> Option<NextStep> {
     let at = request.location;
     let location = site.location(at);
+    if location.settings.otel.is_used() {
+        tracing::decide(request, answer, site, ctx);
+    }
     // As in nginx, a server block in the part of a location has no rewrite phase left.
     if !location.program.is_empty() && at != site.server(request.server).root {
         return Some(begin_rewrite(request, at));

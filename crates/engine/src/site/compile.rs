@@ -82,6 +82,7 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         geo_databases: Vec::new(),
         figures: SharedFigures::default(),
         challenges: None,
+        spans: None,
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
     }
 }
@@ -385,7 +386,7 @@ fn location(
             || !headers.is_empty()
             || !settings.edits.is_empty()
             || settings.user_id.mode != model::UserIdMode::Off,
-        rewrites: !conf.rewrite.is_empty() || !settings.input_edits.is_empty(),
+        rewrites: conf.enters_rewrite(),
         expires,
         settings: settings.clone(),
         internal: conf.internal,
@@ -414,7 +415,7 @@ fn location(
         try_files: conf.try_files.clone(),
         debugs: debugs(settings),
         row: None,
-        notes_end: debugs(settings) || http.looks.cache_reason,
+        notes_end: debugs(settings) || http.looks.cache_reason || http.otel.exporter.is_some(),
         precontent: precontent(conf),
         signature: match settings.server_tokens {
             ServerTokens::Off => Signature::Name,

@@ -1,4 +1,4 @@
-//! Which locations of a site count their requests, and under which names.
+//! Which locations of a site count their requests, and under which names; where spans go.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use bolide_conf::regex::LetterCase;
 use super::Site;
 use crate::metrics::process::SharedFigures;
 use crate::metrics::rows::{RowNames, server_label};
+use crate::tracing::queue::SpanQueue;
 
 /// What requests are counted as that no location answers.
 const SERVER_ITSELF: &str = "(server)";
@@ -32,6 +33,19 @@ impl Site {
         }
         drop(names);
         self
+    }
+
+    /// The same site, whose spans go there.
+    #[must_use]
+    pub fn with_spans(mut self, spans: Option<Arc<SpanQueue>>) -> Self {
+        self.spans = spans;
+        self
+    }
+
+    /// Where spans go, if they go anywhere.
+    #[must_use]
+    pub fn spans(&self) -> Option<&SpanQueue> {
+        self.spans.as_deref()
     }
 
     /// Gives a location its row; those inside it are put to `left` with their labels.

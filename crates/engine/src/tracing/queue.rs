@@ -1,0 +1,186 @@
+//! Finished spans on their way from workers to the thread that exports them.
+//!
+//! INVARIANT: a worker never waits for the exporter: it takes a lock that is held for the length of
+//! a copy, and what has no room is dropped and counted.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::otlp::SpanWriter;
+
+/// LIMIT: bytes of a batch before another one is begun.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// The limits of a queue.
+#[derive(Clone, Copy, Debug)]
+pub struct SpanLimits {
+    /// Spans of a batch.
+    pub batch_size: usize,
+    /// Batches of a worker that may wait.
+    pub batch_count: usize,
+}
+
+/// Spans for one request to a collector.
+#[derive(Debug, Default)]
+pub struct SpanBatch {
+    /// As [`super::otlp::export_request`] takes them.
+    pub bytes: Vec<u8>,
+    /// How many they are.
+    pub spans: usize,
+}
+
+/// What waits of one worker.
+#[derive(Debug, Default)]
+struct Waiting {
+    open: SpanBatch,
+    full: VecDeque<SpanBatch>,
+}
+
+/// The spans of all workers of one configuration.
+#[derive(Debug)]
+pub struct SpanQueue {
+    workers: Box<[Mutex<Waiting>]>,
+    limits: SpanLimits,
+    dropped: AtomicU64,
+    bell: std::sync::Arc<SpanBell>,
+}
+
+/// Wakes who exports.
+#[derive(Debug, Default)]
+pub struct SpanBell {
+    rung: Mutex<bool>,
+    wake: Condvar,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl SpanBell {
+    /// Wakes it.
+    pub fn ring(&self) {
+        *lock(&self.rung) = true;
+        self.wake.notify_one();
+    }
+
+    /// Waits until it is rung, so long at most.
+    pub fn wait(&self, at_most: Duration) {
+        let rung = lock(&self.rung);
+        let waited = self.wake.wait_timeout_while(rung, at_most, |rung| !*rung);
+        *waited.unwrap_or_else(PoisonError::into_inner).0 = false;
+    }
+}
+
+impl SpanQueue {
+    /// An empty queue of so many workers.
+    #[must_use]
+    pub fn new(workers: usize, limits: SpanLimits, bell: std::sync::Arc<SpanBell>) -> Self {
+        let workers = (0..workers.max(1)).map(|_| Mutex::default()).collect();
+        Self { workers, limits, dropped: AtomicU64::new(0), bell }
+    }
+
+    /// Takes a span of the worker `number`; one without room is dropped.
+    pub fn push(&self, number: u16, span: &SpanWriter) {
+        let mut waiting = lock(&self.workers[usize::from(number) % self.workers.len()]);
+        let Waiting { open, full } = &mut *waiting;
+        if full.len() >= self.limits.batch_count {
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        span.push_to(&mut open.bytes);
+        open.spans += 1;
+        debug_assert!(open.spans <= self.limits.batch_size, "a full batch is closed at once");
+        if open.spans >= self.limits.batch_size || open.bytes.len() >= BATCH_BYTES {
+            full.push_back(std::mem::take(open));
+            drop(waiting);
+            self.bell.ring();
+        }
+    }
+
+    /// The next full batch; with `everything`, one that is not full as well.
+    pub fn take(&self, everything: bool) -> Option<SpanBatch> {
+        self.workers.iter().find_map(|worker| {
+            let mut waiting = lock(worker);
+            let full = waiting.full.pop_front();
+            full.or_else(|| {
+                let is_due = everything && waiting.open.spans > 0;
+                is_due.then(|| std::mem::take(&mut waiting.open))
+            })
+        })
+    }
+
+    /// How many spans wait.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        let of = |waiting: &Waiting| {
+            waiting.open.spans + waiting.full.iter().map(|batch| batch.spans).sum::<usize>()
+        };
+        self.workers.iter().map(|worker| of(&lock(worker))).sum()
+    }
+
+    /// Counts spans that could not be exported.
+    pub fn drop_batch(&self, batch: &SpanBatch) {
+        self.dropped.fetch_add(batch.spans as u64, Ordering::Relaxed);
+    }
+
+    /// Spans that were dropped since the last call.
+    pub fn take_dropped(&self) -> u64 {
+        self.dropped.swap(0, Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::{SpanLimits, SpanQueue};
+    use crate::tracing::otlp::{AttributeValue, SpanFacts, SpanWriter};
+
+    fn span(len: usize) -> SpanWriter {
+        let (trace, span, name) = ([1; 16], [1; 8], &b"n"[..]);
+        let times = (1, 2);
+        let mut made = SpanWriter::new(&SpanFacts {
+            trace,
+            span,
+            parent: None,
+            state: b"",
+            name,
+            started: times.0,
+            ended: times.1,
+            is_error: false,
+        });
+        made.attribute("text", AttributeValue::Text(&vec![b'a'; len]));
+        made
+    }
+
+    #[test]
+    fn a_worker_has_so_many_batches_and_drops_the_rest() {
+        let limits = SpanLimits { batch_size: 3, batch_count: 2 };
+        let queue = SpanQueue::new(2, limits, Arc::default());
+        for _ in 0..10 {
+            queue.push(0, &span(1));
+        }
+        queue.push(1, &span(1));
+        assert_eq!((queue.waiting(), queue.take_dropped(), queue.take_dropped()), (7, 4, 0));
+        assert_eq!(queue.take(false).map(|batch| batch.spans), Some(3));
+        queue.push(0, &span(1));
+        assert_eq!(queue.take(false).map(|batch| batch.spans), Some(3));
+        assert!(queue.take(false).is_none());
+        let rest = [queue.take(true), queue.take(true), queue.take(true)];
+        assert_eq!(rest.map(|batch| batch.map_or(0, |batch| batch.spans)), [1, 1, 0]);
+        assert_eq!((queue.waiting(), queue.take_dropped()), (0, 0));
+    }
+
+    #[test]
+    fn a_batch_of_long_spans_ends_early() {
+        let limits = SpanLimits { batch_size: 1000, batch_count: 2 };
+        let queue = SpanQueue::new(1, limits, Arc::default());
+        for _ in 0..100 {
+            queue.push(0, &span(100 << 10));
+        }
+        assert!(queue.take_dropped() > 70);
+        assert!(queue.take(false).is_some_and(|batch| batch.bytes.len() < 2 << 20));
+    }
+}

@@ -1,0 +1,273 @@
+//! Traces: a thread sends the spans that workers leave in queues to a collector (OTLP over HTTP),
+//! and nothing waits for it.
+//!
+//! ```text
+//!   load (draft) ──▶ next ──settle (in force)──▶ active ──full, interval──▶ sent or kept
+//! ```
+//! Easiest to break: a configuration that was replaced still has requests, so its queue is served
+//! until nothing holds it.
+
+mod post;
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bolide_base::Instant;
+use bolide_conf::model::{Config, LogLevel, Otel};
+use bolide_engine::tracing::otlp;
+use bolide_engine::tracing::queue::{SpanBatch, SpanBell, SpanLimits, SpanQueue};
+
+use crate::account::{PurgeAccount, give_up_rights};
+use crate::control_log::ControlLog;
+use post::{Collector, Refusal};
+
+/// How often the same is said at most: dropped spans, and a collector that cannot be reached.
+const TELL: Duration = Duration::from_mins(1);
+/// How long a batch is kept back that was not taken: at first, doubled each time, and at most.
+const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
+/// How long spans may delay the end of the process.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The exporters of the process, and their thread.
+#[derive(Debug, Default)]
+pub(crate) struct OtelExport(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    bell: Arc<SpanBell>,
+    over: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Of the draft configuration.
+    next: Option<Arc<Exporter>>,
+    /// Of the configuration in force, last; before it those that still have requests.
+    active: Vec<Arc<Exporter>>,
+    log: Option<Arc<ControlLog>>,
+    runs: bool,
+    ends: bool,
+    is_over: bool,
+}
+
+/// Where the spans of a configuration go.
+#[derive(Debug)]
+struct Exporter {
+    conf: Otel,
+    interval: Duration,
+    resource: Vec<u8>,
+    collector: Collector,
+    queue: Arc<SpanQueue>,
+    progress: Mutex<Progress>,
+}
+
+/// What the thread knows of an exporter.
+#[derive(Debug, Default)]
+struct Progress {
+    /// When all that waits is sent, full or not.
+    due: Instant,
+    /// A batch that was not taken, and when it is offered again.
+    kept: Option<(SpanBatch, Instant)>,
+    failures: u32,
+    /// When failures and drops may be told again.
+    tell_failure: Instant,
+    tell_drops: Instant,
+    dropped: u64,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl OtelExport {
+    /// The queue for the spans of a draft, if it exports any; that of the configuration in force if
+    /// both say the same.
+    ///
+    /// # Errors
+    ///
+    /// The certificates that it trusts cannot be read.
+    pub(crate) fn load(
+        &self,
+        config: &Config,
+        workers: u16,
+    ) -> Result<Option<Arc<SpanQueue>>, String> {
+        let mut state = lock(&self.0.state);
+        state.next = None;
+        let otel = config.http.as_ref().map(|http| &http.otel);
+        let Some((otel, exporter)) =
+            otel.and_then(|otel| otel.exporter.as_ref().map(|e| (otel, e)))
+        else {
+            return Ok(None);
+        };
+        let made = match state.active.last().filter(|active| active.conf == *otel) {
+            Some(active) => active.clone(),
+            None => {
+                let limits = SpanLimits {
+                    batch_size: exporter.batch_size as usize,
+                    batch_count: exporter.batch_count as usize,
+                };
+                let mut attributes = vec![("service.name".to_owned(), otel.service_name.clone())];
+                attributes.extend(otel.resource.iter().cloned());
+                Arc::new(Exporter {
+                    conf: otel.clone(),
+                    interval: exporter.interval,
+                    resource: otlp::resource(&attributes),
+                    collector: Collector::new(exporter)?,
+                    queue: Arc::new(SpanQueue::new(workers.into(), limits, self.0.bell.clone())),
+                    progress: Mutex::default(),
+                })
+            }
+        };
+        let queue = made.queue.clone();
+        state.next = Some(made);
+        Ok(Some(queue))
+    }
+
+    /// Logs to another file from now on: the old one may have been moved away.
+    pub(crate) fn log_to(&self, log: ControlLog) {
+        lock(&self.0.state).log = Some(Arc::new(log));
+    }
+
+    /// Puts the draft in force. The thread runs as `account`: answers of collectors are read
+    /// without privileges.
+    pub(crate) fn settle(&self, log: ControlLog, account: Option<&PurgeAccount>) {
+        let mut state = lock(&self.0.state);
+        let log = Arc::new(log);
+        state.log = Some(log.clone());
+        if let Some(next) = state.next.take() {
+            state.active.retain(|active| !Arc::ptr_eq(active, &next));
+            state.active.push(next);
+        }
+        self.0.bell.ring();
+        if state.active.is_empty() || state.runs {
+            return;
+        }
+        let (shared, account, told) = (self.0.clone(), account.cloned(), log.clone());
+        let thread = std::thread::Builder::new().name("otel".to_owned());
+        let body = move || match give_up_rights(account) {
+            Ok(()) => shared.run(),
+            Err(why) => told.write(LogLevel::Emerg, &why),
+        };
+        match thread.spawn(body) {
+            Ok(_) => state.runs = true,
+            Err(error) => log.write(LogLevel::Alert, &format!("cannot export spans: {error}")),
+        }
+    }
+
+    /// Sends what waits, for the last time; a collector that is slow is not waited for.
+    pub(crate) fn end(&self) {
+        let mut state = lock(&self.0.state);
+        if !state.runs {
+            return;
+        }
+        state.ends = true;
+        self.0.bell.ring();
+        let wait = self.0.over.wait_timeout_while(state, PATIENCE, |state| !state.is_over);
+        drop(wait.unwrap_or_else(PoisonError::into_inner));
+    }
+}
+
+impl Shared {
+    /// Sends spans until the process ends.
+    fn run(&self) {
+        loop {
+            let (active, log, ends) = {
+                let mut state = lock(&self.state);
+                let current = state.active.last().cloned();
+                let is_current = |one: &Exporter| {
+                    current.as_deref().is_some_and(|current| std::ptr::eq(one, current))
+                };
+                // Requests hold the site, and that the queue.
+                state.active.retain(|one| is_current(one) || one.is_held());
+                (state.active.clone(), state.log.clone(), state.ends)
+            };
+            let now = bolide_io::process::now().mono;
+            let mut next = now.after(TELL);
+            let last = active.len().saturating_sub(1);
+            for (at, exporter) in active.iter().enumerate() {
+                let everything = ends || at < last;
+                exporter.work(everything, ends, log.as_deref());
+                next = next.min(exporter.next_due());
+            }
+            if ends {
+                lock(&self.state).is_over = true;
+                self.over.notify_all();
+                return;
+            }
+            let now = bolide_io::process::now().mono;
+            self.bell.wait(next.since(now).max(Duration::from_millis(1)));
+        }
+    }
+}
+
+impl Exporter {
+    /// Whether requests may still leave spans here, or some are left.
+    fn is_held(&self) -> bool {
+        let is_kept = lock(&self.progress).kept.is_some();
+        Arc::strong_count(&self.queue) > 1 || is_kept || self.queue.waiting() > 0
+    }
+
+    fn next_due(&self) -> Instant {
+        let progress = lock(&self.progress);
+        // A queue that is not taken from is not looked at before the next attempt.
+        progress.kept.as_ref().map_or(progress.due, |(_, at)| *at)
+    }
+
+    /// Sends what is due.
+    fn work(&self, everything: bool, ends: bool, log: Option<&ControlLog>) {
+        let mut progress = lock(&self.progress);
+        let now = bolide_io::process::now().mono;
+        let everything = everything || now >= progress.due;
+        if now >= progress.due {
+            progress.due = now.after(self.interval);
+        }
+        let tell = |level: LogLevel, text: &str| {
+            if let Some(log) = log {
+                log.write(level, text);
+            }
+        };
+        loop {
+            let now = bolide_io::process::now().mono;
+            let batch = match progress.kept.take() {
+                Some((batch, at)) if !ends && now < at => {
+                    progress.kept = Some((batch, at));
+                    break;
+                }
+                Some((batch, _)) => batch,
+                None => match self.queue.take(everything) {
+                    Some(batch) => batch,
+                    None => break,
+                },
+            };
+            let request = otlp::export_request(&self.resource, &batch.bytes);
+            let Err(refusal) = self.collector.post(&request) else {
+                progress.failures = 0;
+                continue;
+            };
+            let now = bolide_io::process::now().mono;
+            let Refusal { why, is_final, after } = refusal;
+            if now >= progress.tell_failure {
+                progress.tell_failure = now.after(TELL);
+                tell(LogLevel::Error, &format!("OTel export failure: {why}, {}", self.collector));
+            }
+            if is_final || ends {
+                self.queue.drop_batch(&batch);
+                continue;
+            }
+            let pause = RETRY.0.saturating_mul(1 << progress.failures.min(7));
+            let pause = after.unwrap_or_default().max(pause).min(RETRY.1);
+            progress.failures += 1;
+            progress.kept = Some((batch, now.after(pause)));
+            break;
+        }
+        progress.dropped += self.queue.take_dropped();
+        let now = bolide_io::process::now().mono;
+        if progress.dropped > 0 && (ends || now >= progress.tell_drops) {
+            progress.tell_drops = now.after(TELL);
+            let dropped = std::mem::take(&mut progress.dropped);
+            let text = format!("OTel: {dropped} spans were dropped, {}", self.collector);
+            tell(LogLevel::Warn, &text);
+        }
+    }
+}
