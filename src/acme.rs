@@ -49,7 +49,8 @@ struct AcmeState {
     /// Of the draft configuration.
     next: AcmePlan,
     log: Option<Arc<ControlLog>>,
-    tallies: AcmeTallies,
+    /// Certificates that came since the start.
+    issued: u64,
 }
 
 /// The place of one order's certificate.
@@ -61,15 +62,6 @@ struct IssuedSlot {
     end: Option<i64>,
     /// Whether the certificate is another order's, until its own is there.
     is_borrowed: bool,
-}
-
-/// What orders came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct AcmeTallies {
-    /// Certificates that were put in use, those of an earlier process included.
-    installed: u64,
-    /// Attempts that failed.
-    failed: u64,
 }
 
 impl IssuedCertificates {
@@ -161,14 +153,14 @@ impl IssuedCertificates {
 
     /// What is counted of them.
     pub(crate) fn figures(&self, now: Now) -> AcmeFigures {
-        let (orders, tallies) = (self.report(), self.desk.state().tallies);
+        let (orders, issued) = (self.report(), self.desk.state().issued);
         let (seconds, all) = (now.unix_seconds(), orders.len() as u64);
         let is_valid = |order: &&AcmeOrderReport| order.expires.is_some_and(|end| end > seconds);
         let valid = orders.iter().filter(is_valid).count() as u64;
         let failing = orders.iter().filter(|order| order.last_error.is_some()).count() as u64;
         AcmeFigures {
-            installed: tallies.installed,
-            failed: tallies.failed,
+            issued,
+            failed_attempts: orders.iter().map(|order| u64::from(order.failures)).sum(),
             valid,
             missing: all - valid,
             failing,
@@ -255,8 +247,11 @@ impl AcmeHost for AcmeDesk {
         // Of an order that the configuration no longer has, nothing is used.
         if let Some(known) = state.slots.get_mut(order) {
             (known.end, known.is_borrowed) = (end, false);
-            known.slot.set(made);
-            state.tallies.installed += 1;
+            let is_in_use = |now: LoadedCertificate| now.leaf() == made.leaf();
+            if !known.slot.certificate().is_some_and(is_in_use) {
+                known.slot.set(made);
+                state.issued += 1;
+            }
         }
         Ok(())
     }
@@ -268,12 +263,7 @@ impl AcmeHost for AcmeDesk {
             AcmeLogLevel::Notice => LogLevel::Notice,
             AcmeLogLevel::Info => LogLevel::Info,
         };
-        let mut state = self.state();
-        if level <= LogLevel::Warn {
-            state.tallies.failed += 1;
-        }
-        let log = state.log.clone();
-        drop(state);
+        let log = self.state().log.clone();
         if let Some(log) = log {
             log.write(level, text);
         }

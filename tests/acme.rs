@@ -270,6 +270,35 @@ fn the_state_belongs_to_the_account_of_the_workers_and_to_no_other() {
     assert!(files >= 2, "an account and a certificate");
 }
 
+#[test]
+fn the_next_issuer_is_asked_where_the_first_one_fails_and_the_operator_is_told() {
+    let (home, pebble) = scene(|_| {});
+    let text = format!(
+        "{}http {{ acme_issuer gone {{ uri https://127.0.0.1:1/dir; state_path @DIR@/gone; \
+         accept_terms_of_service; }} {} server {{ {LISTEN} server_name a.test; {PAIR} \
+         acme_certificate gone fallback=ca; location / {{ return 200 ok; }} \
+         location = /metrics {{ metrics on; allow all; }} }} }}",
+        prelude(1),
+        issuer(&pebble, "")
+    );
+    let server = TestServer::start(home, &text);
+    let root = root(&server, &pebble);
+    wait_served(&server, "a.test", &root);
+    let conf = server.home().dir().join("nginx.conf");
+    let tell = |words: &[&str]| {
+        let all = [words, &["-c", conf.to_str().unwrap()]].concat();
+        server.home().run(&all).succeeded().text()
+    };
+    wait_until("the order to be over", || tell(&["status"]).contains("certificate a.test of"));
+    let figures = tell(&["metrics"]);
+    assert!(figures.contains("bolide_acme_certificates_issued_total 1"), "{figures}");
+    let end = "file=\"acme:gone/a.test\"} ";
+    assert!(figures.contains(end), "{figures}");
+    let url = format!("http://a.test:{}/.well-known/acme-challenge/t", server.http().port());
+    let told = tell(&["explain", &url]);
+    assert!(told.contains("no challenge of an issuer has this name and token now"), "{told}");
+}
+
 /// An address that takes connections and says nothing, and whether one came.
 fn silent() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

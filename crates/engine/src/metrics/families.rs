@@ -42,10 +42,10 @@ table! {
         "When a configuration was last refused; 0 if none was.";
     CERTIFICATES: Gauge Seconds "bolide_certificate_not_after_timestamp_seconds" ["server", "file"]
         "When the certificate of a server expires.";
-    ACME_INSTALLED: Counter None "bolide_acme_certificates_installed" []
-        "Certificates of issuers that were put in use, those of an earlier process included.";
-    ACME_FAILED: Counter None "bolide_acme_attempts_failed" []
-        "Orders of certificates that failed and are tried again.";
+    ACME_ISSUED: Counter None "bolide_acme_certificates_issued" []
+        "Certificates that issuers sent since the start.";
+    ACME_FAILED: Gauge None "bolide_acme_failed_attempts" []
+        "Attempts that failed since the last success of their orders.";
     ACME_ORDERS: Gauge None "bolide_acme_orders" ["state"]
         "Certificates that issuers are asked for: valid, missing (or expired), and those of either \
          whose last attempt failed (failing).";

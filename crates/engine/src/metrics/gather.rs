@@ -93,8 +93,8 @@ impl Gatherer<'_> {
 
     fn certificates(&mut self, figures: &ProcessFigures) {
         let acme = figures.acme;
-        self.one(&all::ACME_INSTALLED, acme.installed);
-        self.one(&all::ACME_FAILED, acme.failed);
+        self.one(&all::ACME_ISSUED, acme.issued);
+        self.one(&all::ACME_FAILED, acme.failed_attempts);
         let mut family = self.out.begin(&all::ACME_ORDERS);
         family.add([b"valid"], acme.valid).add([b"missing"], acme.missing);
         family.add([b"failing"], acme.failing);

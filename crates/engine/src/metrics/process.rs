@@ -38,10 +38,10 @@ pub struct ProcessFigures {
 /// What became of certificates that issuers are asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AcmeFigures {
-    /// Certificates that were put in use.
-    pub installed: u64,
-    /// Attempts that failed.
-    pub failed: u64,
+    /// Certificates that came since the start.
+    pub issued: u64,
+    /// Attempts that failed since the last success of their orders.
+    pub failed_attempts: u64,
     /// Orders with a certificate that has not expired.
     pub valid: u64,
     /// Orders without one.
