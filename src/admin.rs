@@ -22,7 +22,7 @@ use std::sync::Arc;
 use bolide_engine::SiteRef;
 use bolide_engine::explain::{ExplainRequest, ExplainSpace, ExplainUrl};
 use bolide_io::epoll::Epoll;
-use bolide_worker::Generation;
+use bolide_worker::{ConsoleReply, Generation};
 
 use crate::account::PurgeAccount;
 use crate::messages::err;
@@ -50,14 +50,14 @@ impl Office {
     /// Executes `words` for `client`.
     pub(crate) fn handle(
         &self,
-        client: UnixStream,
+        client: AdminClient,
         words: Words,
         generation: &Arc<Generation>,
         account: Option<&PurgeAccount>,
         scene: Option<Scene>,
     ) {
         if Arc::strong_count(&self.busy) > BUSY_MAX {
-            return reply(&client, &Err("too many commands at once".to_owned()));
+            return client.reply(Err("too many commands at once".to_owned()));
         }
         let (generation, account) = (generation.clone(), account.cloned());
         let held = self.busy.clone();
@@ -67,11 +67,11 @@ impl Office {
             if let Some((user, uid, gid)) = account
                 && let Err(error) = bolide_io::process::become_user(&user, uid, gid)
             {
-                return reply(&client, &Err(format!("setuid({uid}) failed ({error})")));
+                return client.reply(Err(format!("setuid({uid}) failed ({error})")));
             }
             let desk = AdminDesk::new(&generation, scene);
             let told = desk.carry_out(&words);
-            reply(&client, &desk.write_purges().and(told));
+            client.reply(desk.write_purges().and(told));
         };
         let started = std::thread::Builder::new().name("admin".to_owned()).spawn(body);
         if let Err(error) = started {
@@ -85,12 +85,30 @@ fn door() -> Result<Epoll, String> {
     Epoll::new().map_err(|error| format!("epoll: {error}"))
 }
 
-/// A client that left needs no reply.
-fn reply(mut client: &UnixStream, told: &Told) {
-    let _ = match told {
-        Ok(text) => client.write_all(OK.as_bytes()).and_then(|()| client.write_all(text)),
-        Err(why) => client.write_all(format!("{ERROR}{why}\n").as_bytes()),
-    };
+/// Who waits for the result of a command.
+#[derive(Debug)]
+pub(crate) enum AdminClient {
+    /// Another process.
+    Command(UnixStream),
+    /// A client of a console.
+    Console(ConsoleReply),
+}
+
+impl AdminClient {
+    /// Sends the result; a client that left needs none.
+    fn reply(self, told: Told) {
+        match (self, told) {
+            (Self::Command(mut client), Ok(text)) => {
+                let _ = client.write_all(OK.as_bytes()).and_then(|()| client.write_all(&text));
+            }
+            (Self::Command(mut client), Err(why)) => {
+                let _ = client.write_all(format!("{ERROR}{why}\n").as_bytes());
+            }
+            (Self::Console(client), told) => {
+                client.send(told.map(|text| String::from_utf8_lossy(&text).trim().to_owned()));
+            }
+        }
+    }
 }
 
 /// The objects that commands inspect.

@@ -48,8 +48,13 @@ pub(crate) fn shared(open: &mut OpenSocket, config: &Config) -> Result<SharedPar
         quic_keys,
         store: OnceLock::new(),
         zones: bolide_engine::Zones::default(),
-        figures: SharedFigures::default(),
+        figures: SharedFigures::new(token()),
     })
+}
+
+/// A secret of this process, by which its console knows its own page.
+fn token() -> String {
+    format!("{:016x}{:016x}", bolide_tls::random_seed(), bolide_tls::random_seed())
 }
 
 /// The number of workers that a configuration requests.

@@ -1,21 +1,23 @@
 //! The control thread: signals, reloads, upgrades, the end.
 
+mod console;
 mod crew;
 mod figures;
+mod standing;
 mod watch;
 
 use std::process::Child;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use bolide_conf::model::{Config, LogLevel, Watchdog};
+use bolide_conf::model::{Config, LogLevel};
 use bolide_io::Io as _;
 use bolide_io::epoll::Epoll;
 use bolide_io::signal::{Signal, Signals, Taken};
-use bolide_worker::Mail;
+use bolide_worker::{ConsoleDesk, Mail};
 
 use crate::account::{self, PurgeAccount, make_temp_dirs};
-use crate::admin::Office;
+use crate::admin::{AdminClient, Office};
 use crate::assemble::{self, SharedParts};
 use crate::control_log::ControlLog;
 use crate::disk_writer_thread::{self, DiskWriterThread};
@@ -82,6 +84,7 @@ pub(crate) struct ControlThread<'a> {
     door: Epoll,
     signals: Signals,
     disk_writer: DiskWriterThread,
+    console: ConsoleDesk,
     /// Configurations no longer in force.
     retired: Retired,
     /// When the figures of the process were told last.
@@ -113,6 +116,8 @@ impl<'a> ControlThread<'a> {
     pub(crate) fn new(parts: ControlParts<'a>) -> std::io::Result<Self> {
         let (mut door, signals) = (Epoll::new()?, Signals::open()?);
         door.watch(signals.fd(), php::SIGNALS, bolide_io::Interest::Level);
+        let console = ConsoleDesk::new()?;
+        door.watch(console.bell().fd(), console::ORDERS, bolide_io::Interest::Level);
         Ok(Self {
             invocation: parts.invocation,
             shared: parts.shared,
@@ -134,6 +139,7 @@ impl<'a> ControlThread<'a> {
             door,
             signals,
             disk_writer: DiskWriterThread::new()?,
+            console,
             retired: Retired::default(),
             figures_told: bolide_base::Instant::default(),
             manager: parts.manager,
@@ -182,6 +188,7 @@ impl<'a> ControlThread<'a> {
             generation: &self.generation,
             account: self.account.as_ref(),
             disk_writer: self.disk_writer.bell(),
+            console: &self.console,
         };
         self.crew = Crew::start(&orders, &self.log)?;
         Ok(())
@@ -210,6 +217,7 @@ impl<'a> ControlThread<'a> {
         self.pools.tick(heir, &mut desk);
         for (client, words) in self.pools.take_orders() {
             let scene = self.scene_for(&words);
+            let client = AdminClient::Command(client);
             self.office.handle(client, words, &self.generation, self.account.as_ref(), scene);
         }
         self.signals.take()
@@ -223,6 +231,7 @@ impl<'a> ControlThread<'a> {
             let tick = bolide_io::process::now().mono.after(self.manager.tick(TICK));
             let taken = self.wait(tick, &mut ready);
             self.look_after();
+            self.serve_consoles();
             if let Some(taken) = taken {
                 self.handle(taken);
             }
@@ -280,33 +289,6 @@ impl<'a> ControlThread<'a> {
         }
     }
 
-    /// Logs workers that hang, and applies the configured reaction.
-    fn watch_workers(&mut self, now: bolide_base::Instant) {
-        let crews = self.leaving.iter_mut().chain([&mut self.crew]);
-        let standing: Vec<_> = crews.flat_map(|crew| crew.look_at_pulses(now)).collect();
-        self.shared.figures.process().stalls += standing.len() as u64;
-        for (id, doing) in &standing {
-            let (seconds, doing) = (bolide_base::limits::STAND_MS / 1000, doing.text());
-            let text = format!("worker process {id} stands still for {seconds}s while {doing}");
-            self.log.write(LogLevel::Alert, &text);
-        }
-        if !self.leaving.iter().chain([&self.crew]).any(Crew::has_standing) {
-            self.manager.keep_alive(now);
-        }
-        match self.config.main.worker_watchdog {
-            _ if standing.is_empty() => {}
-            Watchdog::Log => {}
-            Watchdog::Abort => std::process::abort(),
-            Watchdog::Restart => {
-                self.log.write(LogLevel::Alert, "exiting to be started again");
-                let is_shared = self.successor.is_some() || self.open.has_elder();
-                self.open.close(if is_shared { SocketNames::Keep } else { SocketNames::Remove });
-                self.wind_up();
-                bolide_io::process::end(RESTART_STATUS);
-            }
-        }
-    }
-
     /// Handles a signal, and logs it in nginx's words.
     fn handle(&mut self, taken: Taken) {
         let has_file = self.pid.is_some();
@@ -340,7 +322,8 @@ impl<'a> ControlThread<'a> {
                 self.close();
             }
             Signal::Drain if self.ground == Ground::Back => self.drain(),
-            Signal::Reload if has_file && self.life == Life::Serving => self.reload(),
+            // What is wrong was logged.
+            Signal::Reload if has_file && self.life == Life::Serving => drop(self.reload()),
             Signal::Reopen => self.reopen(),
             Signal::Upgrade if has_file && !is_rival => self.upgrade(),
             Signal::Upgrade if is_rival => self.log.write(
@@ -390,25 +373,32 @@ impl<'a> ControlThread<'a> {
     }
 
     /// Reloads the configuration; an invalid one is refused and the old one stays.
-    fn reload(&mut self) {
+    ///
+    /// # Errors
+    ///
+    /// The first of what is wrong with it; all of it is logged.
+    fn reload(&mut self) -> Result<(), String> {
         self.log.write(LogLevel::Notice, "reconfiguring");
         self.manager.reloading(bolide_io::process::now().mono);
         match self.try_reload() {
             Ok(warnings) => {
-                self.count_reload(ReloadResult::Good);
+                self.count_reload(ReloadResult::Good, &[]);
                 for text in warnings {
                     self.log.write(LogLevel::Warn, &text);
                 }
                 self.log.write(LogLevel::Notice, "reconfigured");
                 self.manager.ready("Serving");
+                Ok(())
             }
             Err(texts) => {
-                self.count_reload(ReloadResult::Refused);
-                let why = texts.first().map_or("an address is in use", String::as_str);
+                self.count_reload(ReloadResult::Refused, &texts);
+                let why = texts.first().cloned();
+                let why = why.unwrap_or_else(|| "an address is in use".to_owned());
                 self.manager.ready(&format!("Serving; the last reload was refused: {why}"));
                 for text in texts {
                     self.log.write(LogLevel::Emerg, &text);
                 }
+                Err(why)
             }
         }
     }

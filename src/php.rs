@@ -312,6 +312,24 @@ impl PhpPools {
         now: Instant,
         desk: &mut PhpDesk<'_>,
     ) {
+        if self.restart_chosen(Some(client), name, now, desk) == 0 {
+            let why = match name {
+                Some(name) => format!("there is no php pool \"{name}\""),
+                None => "the server runs no php pool".to_owned(),
+            };
+            let _ = writeln!(client, "error: {why}");
+        }
+    }
+
+    /// Starts the pool of this name again, or all of them: how many. What came of it is written to
+    /// `client`.
+    pub(crate) fn restart_chosen(
+        &mut self,
+        client: Option<&UnixStream>,
+        name: Option<&str>,
+        now: Instant,
+        desk: &mut PhpDesk<'_>,
+    ) -> usize {
         let found = self.with(desk, now, |pools, ctx| {
             let chosen = |pool: &&mut Pool| {
                 pool.is_configured() && name.is_none_or(|name| pool.name() == name)
@@ -320,17 +338,11 @@ impl PhpPools {
             for pool in pools.iter_mut().filter(chosen) {
                 found += 1;
                 process::say(ctx.log, LogLevel::Notice, pool.name(), "restarting");
-                pool.restart(ctx, client.try_clone().ok());
+                pool.restart(ctx, client.and_then(|client| client.try_clone().ok()));
             }
             found
         });
-        if found.unwrap_or(0) == 0 {
-            let why = match name {
-                Some(name) => format!("there is no php pool \"{name}\""),
-                None => "the server runs no php pool".to_owned(),
-            };
-            let _ = writeln!(client, "error: {why}");
-        }
+        found.unwrap_or(0)
     }
 
     /// Ends all processes; none is left afterwards.

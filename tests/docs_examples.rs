@@ -18,7 +18,7 @@ fn examples(document: &str) -> Vec<String> {
 }
 
 /// The pages with examples of nginx's language, and how many each has: all are tested here.
-const PAGES: [(&str, usize); 9] = [
+const PAGES: [(&str, usize); 10] = [
     ("certificates.md", 2),
     ("metrics.md", 1),
     ("moving-from/apache.md", 1),
@@ -28,6 +28,7 @@ const PAGES: [(&str, usize); 9] = [
     ("moving-from/varnish.md", 1),
     ("page-cache.md", 2),
     ("php.md", 1),
+    ("status.md", 1),
 ];
 
 #[test]
@@ -116,6 +117,14 @@ fn sites_of_the_documents_serve_pages_and_styles_and_hide_what_is_hidden() {
         let said = page().header("x-litespeed-cache").map(str::to_owned);
         assert_eq!(said.as_deref(), is_cached.then_some("hit"), "{document}");
     }
+}
+
+#[test]
+fn the_console_of_the_document_is_there() {
+    let location = examples("status.md").remove(0);
+    let server = crate::site(&location);
+    assert_eq!(server.get("/bolide/").status, 200);
+    assert!(server.get("/bolide/status.json").text().starts_with("{\"schema\":1,"));
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod client_cert;
 mod compare;
 mod compression;
 mod config;
+mod console;
 mod dav;
 mod docs_examples;
 mod error_log;

@@ -7,6 +7,8 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
 use bolide_acme::AcmeOrderReport;
+use bolide_engine::RequestTallies;
+use bolide_engine::console::{StatusWorkers, status};
 use bolide_engine::explain::Json;
 use bolide_worker::{Holdings, IntakeState, Mail, Post, Slots};
 
@@ -59,10 +61,10 @@ struct Process {
 pub(super) fn tell(desk: &AdminDesk, words: &Words) -> Told {
     let scene = desk.scene.as_ref().ok_or("no server runs here")?;
     let workers = ask(scene);
-    let process = Process::look();
     if words.has("json") {
-        return Ok(json(desk, scene, &process, &workers).line());
+        return Ok(json(desk, scene, &workers).line());
     }
+    let process = Process::look();
     Ok(text(desk, scene, &process, &workers).into_bytes())
 }
 
@@ -123,7 +125,7 @@ const fn state(of: &Holdings) -> &'static str {
     }
 }
 
-fn json(desk: &AdminDesk, scene: &Scene, process: &Process, workers: &[Answered]) -> Json {
+fn json(desk: &AdminDesk, scene: &Scene, workers: &[Answered]) -> Json {
     let number = |number: usize| Json::number(number as u64);
     let slots = |of: Slots| {
         let max = Json::number(of.max);
@@ -143,51 +145,10 @@ fn json(desk: &AdminDesk, scene: &Scene, process: &Process, workers: &[Answered]
         }
         Json::Object(all)
     };
-    let cache = desk.site.store().map_or(Json::Null, |store| {
-        let stats = store.stats();
-        Json::Object(vec![
-            ("objects", Json::number(stats.objects)),
-            ("bytes", Json::number(stats.bytes)),
-            ("bytes_max", Json::number(stats.bytes_max)),
-            ("fills", Json::number(stats.fills)),
-        ])
-    });
-    Json::Object(vec![
-        ("pid", Json::number(std::process::id())),
-        ("configuration", Json::number(scene.generation)),
-        ("descriptors", Json::number(process.descriptors)),
-        ("descriptors_max", Json::number(process.descriptors_max)),
-        ("resident_bytes", process.resident.map_or(Json::Null, Json::number)),
-        ("workers", Json::list(workers, worker)),
-        ("cache", cache),
-        ("php", Json::list(&scene.pools, pool)),
-        ("certificates", Json::list(&scene.orders, order)),
-    ])
-}
-
-fn pool(of: &PoolReport) -> Json {
-    Json::Object(vec![
-        ("name", Json::text(&*of.name)),
-        ("state", Json::text(of.state.word())),
-        ("pid", of.pid.map_or(Json::Null, Json::number)),
-        ("children", Json::number(of.children as u64)),
-        ("children_max", Json::number(of.children_max)),
-        ("seconds", Json::number(of.seconds)),
-        ("ended", Json::number(of.ended)),
-        ("finishing", Json::number(of.finishing as u64)),
-    ])
-}
-
-fn order(of: &AcmeOrderReport) -> Json {
-    Json::Object(vec![
-        ("names", Json::list(&of.names, |name| Json::text(&**name))),
-        ("issuer", Json::text(&*of.issuer)),
-        ("expires", of.expires.map_or(Json::Null, Json::number)),
-        ("next_attempt", Json::number(of.next_attempt)),
-        ("ordering", Json::Bool(of.is_ordering)),
-        ("failures", Json::number(of.failures)),
-        ("last_error", of.last_error.as_deref().map_or(Json::Null, Json::text)),
-    ])
+    let posts = scene.crews.first().map_or(&[][..], |crew| &crew.posts);
+    let tallies = RequestTallies::new(posts.iter().map(Post::tally));
+    let workers = StatusWorkers::Answered(Json::list(workers, worker));
+    status(&desk.site, &tallies, bolide_io::process::now(), workers)
 }
 
 fn text(desk: &AdminDesk, scene: &Scene, process: &Process, workers: &[Answered]) -> String {

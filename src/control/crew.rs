@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bolide_conf::model::{CpuAffinity, LogLevel};
 use bolide_io::epoll::Epoll;
-use bolide_worker::{Doing, Inbox, Jobs, Mail, Post, Startup, Worker};
+use bolide_worker::{ConsoleDesk, Doing, Inbox, Jobs, Mail, Post, Startup, Worker};
 
 use super::watch::WorkerWatch;
 use crate::account::PurgeAccount;
@@ -44,6 +44,7 @@ pub(super) struct Orders<'a> {
     pub(super) generation: &'a Arc<bolide_worker::Generation>,
     pub(super) account: Option<&'a PurgeAccount>,
     pub(super) disk_writer: &'a bolide_io::wake::Bell,
+    pub(super) console: &'a ConsoleDesk,
 }
 
 impl Crew {
@@ -83,6 +84,7 @@ impl Crew {
                 ids: (std::process::id(), 0),
                 clock: epoch,
                 disk_writer: orders.disk_writer.clone(),
+                console: orders.console.clone(),
             };
             let member = Member::start(startup, orders).map_err(failed)?;
             log.write(LogLevel::Notice, &format!("start worker process {}", member.id));

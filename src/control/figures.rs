@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use bolide_acme::AcmeOrderReport;
 use bolide_base::Now;
-use bolide_engine::metrics::{PoolFigures, ProcessFigures};
+use bolide_engine::metrics::{OrderFigures, PoolFigures, ProcessFigures};
 
 use super::ControlThread;
 use super::crew::Crew;
@@ -14,6 +15,10 @@ use crate::php::{PoolReport, PoolState};
 
 /// How old what is told of the process may be, a tick aside.
 const FIGURES_EVERY: Duration = Duration::from_secs(1);
+
+/// LIMIT: errors of a reload that are kept, and characters of each.
+const ERRORS_MAX: usize = 8;
+const ERROR_MAX: usize = 500;
 
 /// What became of an order to reload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,8 +46,7 @@ impl ControlThread<'_> {
     /// The server's state, for a command that asks for it.
     pub(super) fn scene_for(&mut self, words: &Words) -> Option<Scene> {
         match &*words.command {
-            status::COMMAND => {}
-            metrics::COMMAND => self.refresh_figures(bolide_io::process::now()),
+            status::COMMAND | metrics::COMMAND => self.refresh_figures(bolide_io::process::now()),
             _ => return None,
         }
         Some(Scene {
@@ -53,8 +57,8 @@ impl ControlThread<'_> {
         })
     }
 
-    /// Counts a reload.
-    pub(super) fn count_reload(&mut self, result: ReloadResult) {
+    /// Counts a reload, and keeps the first of the `errors` that it failed for.
+    pub(super) fn count_reload(&mut self, result: ReloadResult, errors: &[String]) {
         let now = bolide_io::process::now();
         let mut figures = self.shared.figures.process();
         let reloads = &mut figures.reloads;
@@ -69,6 +73,8 @@ impl ControlThread<'_> {
             }
         }
         reloads.has_failed = result == ReloadResult::Refused;
+        let kept = errors.iter().take(ERRORS_MAX);
+        figures.reload_errors = kept.map(|text| text.chars().take(ERROR_MAX).collect()).collect();
         drop(figures);
         self.refresh_figures(now);
     }
@@ -81,17 +87,21 @@ impl ControlThread<'_> {
         let mut certificates = self.certificate_ends.files();
         certificates.extend(self.shared.tls.issued.ends(&self.config));
         let acme = self.shared.tls.issued.figures(now);
-        let mut found = ProcessFigures { pools, certificates, acme, ..ProcessFigures::default() };
+        let orders = self.shared.tls.issued.report().into_iter().map(order).collect();
+        let mut found =
+            ProcessFigures { pools, certificates, acme, orders, ..ProcessFigures::default() };
         found.configuration = self.generation.number;
         look(&mut found);
         let mut figures = self.shared.figures.process();
         (found.reloads, found.stalls) = (figures.reloads, figures.stalls);
+        found.reload_errors = std::mem::take(&mut figures.reload_errors);
         *figures = found;
     }
 }
 
 /// Asks the kernel.
 fn look(figures: &mut ProcessFigures) {
+    figures.pid = std::process::id();
     let usage = bolide_io::process::usage();
     figures.cpu_seconds = usage.map(|usage| usage.cpu_seconds);
     figures.virtual_bytes = usage.map(|usage| usage.virtual_bytes);
@@ -106,9 +116,18 @@ fn pool(report: &PoolReport) -> PoolFigures {
     PoolFigures {
         name: report.name.clone(),
         is_up: report.state == PoolState::Running,
+        state: report.state.word(),
+        pid: report.pid,
+        seconds: report.seconds,
         children: report.children as u64,
         children_max: report.children_max.into(),
         ended: report.ended,
         finishing: report.finishing as u64,
     }
+}
+
+fn order(report: AcmeOrderReport) -> OrderFigures {
+    let AcmeOrderReport { names, issuer, expires, next_attempt, .. } = report;
+    let AcmeOrderReport { is_ordering, last_error, failures, .. } = report;
+    OrderFigures { names, issuer, expires, next_attempt, is_ordering, failures, last_error }
 }

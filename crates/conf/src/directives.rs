@@ -20,6 +20,7 @@ mod browsers;
 mod cache;
 mod cache_zone;
 mod charset;
+mod console;
 mod core;
 mod dav;
 mod errors;
@@ -128,6 +129,7 @@ families![
     user_id::TABLE,
     log::TABLE,
     metrics::TABLE,
+    console::TABLE,
     otel::TABLE,
     charset::TABLE,
     autoindex::TABLE,

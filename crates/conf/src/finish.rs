@@ -14,7 +14,7 @@ use crate::model::{
     SourcePlace, TlsConf, VerifyClient, Workers, ZoneUse,
 };
 use crate::reader::{ConfReader, HttpDraft, show};
-use crate::vars::Template;
+use crate::unguarded::{Unguarded, unguarded};
 
 /// The prefixes of two families of directives.
 const FASTCGI: &str = "fastcgi_";
@@ -173,37 +173,8 @@ impl ConfReader {
             let message = format!("duplicate location \"{name}\"");
             self.say(LogLevel::Emerg, message, Some(place));
         }
-        self.check_metrics();
-    }
-
-    /// Warns of figures that every client may read.
-    fn check_metrics(&mut self) {
-        let mut open = Vec::new();
-        for server in &self.http.servers {
-            let knows_client = server.tls.verify_client == VerifyClient::On;
-            let mut left = vec![server.root];
-            while let Some(id) = left.pop() {
-                let location = &self.http.locations[id.index()];
-                left.extend(location.nested.iter().rev());
-                let settings = &location.settings;
-                let password = |realm: &Template| realm.as_text() != Some(b"off");
-                let is_guarded = knows_client
-                    || location.internal
-                    || !settings.access.is_empty()
-                    || settings.auth_request.uri.is_some()
-                    || settings.auth_basic.as_ref().is_some_and(password);
-                if location.handler == Handler::Metrics && !is_guarded {
-                    let place = location.place_of("metrics").unwrap_or(&location.place);
-                    open.push((show(&location.name).to_string(), place.clone()));
-                }
-            }
-        }
-        for (name, place) in open {
-            let message = format!(
-                "every client may read the metrics of location \"{name}\": \"allow\", \"deny\" or \
-                 \"auth_basic\" would limit that"
-            );
-            self.say(LogLevel::Warn, message, Some(place));
+        for Unguarded { level, message, place } in unguarded(&self.http) {
+            self.say(level, message, Some(place));
         }
     }
 

@@ -27,6 +27,7 @@ pub mod regex;
 pub mod source;
 pub mod survey;
 mod template;
+mod unguarded;
 pub mod value;
 pub mod vars;
 

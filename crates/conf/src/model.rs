@@ -14,6 +14,7 @@ pub mod browsers;
 pub mod cache;
 pub mod charset;
 pub mod compress;
+pub mod console;
 pub mod derived;
 pub mod edits;
 pub mod filters;
@@ -57,6 +58,7 @@ pub use charset::{
     CharsetCodes, CharsetMap, Charsets, MapDirection, Utf8Step, Utf8Text, utf8_step,
 };
 pub use compress::{Brotli, Gzip, GzipProxied, Precompressed, TypeSet, Zstd};
+pub use console::ConsoleGuard;
 pub use derived::{Definition, Geo, MapConf, MapKey, SplitClients};
 pub use edits::{HeaderEdit, HeaderEditMode, HeaderEdits};
 pub use filters::{Addition, Filters, Ssi, Substitution};

@@ -5,6 +5,7 @@ pub(crate) mod allow;
 pub(crate) mod bind;
 pub(crate) mod climbs;
 pub(crate) mod confine;
+pub(crate) mod console;
 pub(crate) mod dav;
 pub(crate) mod early_hints;
 pub(crate) mod error;

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bolide_http::HttpVersion;
 
 use crate::metrics::rows::RowCounts;
+use crate::metrics::slow::SlowRequests;
 
 /// What is counted by protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,6 +157,8 @@ pub struct Tally {
     pub(crate) rows: RowCounts,
     /// What the cache did for them.
     pub(crate) decisions: DecisionCounts,
+    /// Those of them that took longest.
+    pub(crate) slow: SlowRequests,
 }
 
 impl Tally {

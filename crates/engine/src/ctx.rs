@@ -11,6 +11,7 @@ use bytes::Bytes;
 use crate::answer::Answer;
 use crate::caching::Recalled;
 use crate::caching::fill::Fill;
+use crate::console::{ConsoleAction, ConsoleOutcome};
 use crate::content::store::StoreOrder;
 use crate::counters::RequestTallies;
 use crate::file_change::{FileChange, FileOutcome};
@@ -61,6 +62,8 @@ pub enum Wake {
     Recalled(Box<Recalled>),
     /// What came of `Effect::ChangeFiles`.
     FilesChanged(Box<FileOutcome>),
+    /// What came of `Effect::Command`.
+    Commanded(Box<ConsoleOutcome>),
     /// Nothing can be sent any more.
     ClientGone,
     /// The client took nothing for too long and is sent away; that is logged already.
@@ -187,6 +190,8 @@ pub enum StepEffect {
     BodyConsumed(usize),
     /// Change files, wake with `FilesChanged`.
     ChangeFiles(Box<FileChange>),
+    /// Have the control thread do something, wake with `Commanded`.
+    Command(Box<ConsoleAction>),
     /// Write what `Exchange::spool` holds too much of to a file there; wake with `Spooled` when
     /// nothing is left to write.
     Spool(SpoolPlace),

@@ -71,6 +71,8 @@ enum ExchangeState {
     Checking(RequestStep),
     /// Files are being changed.
     Changing,
+    /// The control thread does something.
+    Commanding,
     /// The request or its refusal is held back.
     Delaying,
     /// The request body is on its way; then this step is made.
@@ -101,6 +103,7 @@ impl ExchangeState {
                 | Self::Cutting(_)
                 | Self::Checking(_)
                 | Self::Changing
+                | Self::Commanding
                 | Self::Delaying
                 | Self::Collecting(_)
                 | Self::Fetching

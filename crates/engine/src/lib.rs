@@ -10,6 +10,7 @@ mod caching;
 mod captures;
 mod challenges;
 mod connection;
+pub mod console;
 mod content;
 mod counters;
 mod credentials;

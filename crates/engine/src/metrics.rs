@@ -10,8 +10,11 @@ pub mod families;
 mod gather;
 pub(crate) mod process;
 pub(crate) mod rows;
+pub(crate) mod slow;
 
 pub use accept::MetricsFormat;
 pub use exposition::{MetricFamily, MetricKind, MetricUnit};
 pub use gather::metrics_text;
-pub use process::{AcmeFigures, PoolFigures, ProcessFigures, ReloadFigures, SharedFigures};
+pub use process::{
+    AcmeFigures, OrderFigures, PoolFigures, ProcessFigures, ReloadFigures, SharedFigures,
+};

@@ -203,6 +203,8 @@ pub(crate) struct CompiledLocation {
 pub(crate) enum Builtin {
     /// `bolide_admin`
     Admin,
+    /// `bolide_console`
+    Console,
     /// `empty_gif`
     EmptyGif,
     /// `flv`

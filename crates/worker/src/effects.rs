@@ -9,6 +9,7 @@ use bolide_io::{Io, Reset};
 use bolide_upstream::OriginRequest;
 use bytes::Bytes;
 
+use crate::console_desk::{ConsoleOrder, ConsoleReply};
 use crate::exchange_table::{ActiveExchange, Owner};
 use crate::framing::{ConnFraming, Cut, ResetCause, StreamAct};
 use crate::requests::Requests;
@@ -40,6 +41,11 @@ impl<I: Io> Requests<I> {
             StepEffect::CheckPassword(check) => return self.background.check_password(key, &check),
             StepEffect::ChangeFiles(change) => {
                 return self.background.change_files(key, *change, &mut self.env.io);
+            }
+            StepEffect::Command(action) => {
+                let post = self.env.news.posts[usize::from(self.env.number)].clone();
+                let reply = ConsoleReply::new(post, key.to_bits());
+                self.env.console.submit(ConsoleOrder { action: *action, reply });
             }
             StepEffect::Respond => return self.respond(key),
             StepEffect::Fragments => return self.start_fragments(key),

@@ -17,6 +17,7 @@ use bolide_tls::SealedRecords;
 use bolide_wire::{HeadPool, StreamOwner, WireEvent};
 
 use crate::accepting::Listeners;
+use crate::console_desk::ConsoleDesk;
 use crate::endings::SocketEnd;
 use crate::exchange_table::ActiveExchange;
 use crate::generation::Generation;
@@ -50,6 +51,7 @@ pub(crate) struct WorkerEnv<I> {
     pub(crate) listeners: Listeners,
     pub(crate) news: News,
     pub(crate) kept: KeptAnswers,
+    pub(crate) console: ConsoleDesk,
     pub(crate) wasters: WasteByAddress,
     pub(crate) heads: HeadPool,
     /// The open files.
@@ -76,6 +78,7 @@ pub(crate) struct EnvParts<I> {
     pub(crate) generation: Arc<Generation>,
     pub(crate) news: News,
     pub(crate) kept: KeptAnswers,
+    pub(crate) console: ConsoleDesk,
     pub(crate) logs: Logs,
     pub(crate) log_files: LogFiles,
     pub(crate) tallies: RequestTallies,
@@ -84,7 +87,8 @@ pub(crate) struct EnvParts<I> {
 
 impl<I: Io> WorkerEnv<I> {
     pub(crate) fn new(parts: EnvParts<I>) -> Self {
-        let EnvParts { io, number, generation, news, kept, logs, log_files, tallies, seed } = parts;
+        let EnvParts { io, number, generation, news, kept, logs, .. } = parts;
+        let EnvParts { console, log_files, tallies, seed, .. } = parts;
         Self {
             io,
             number,
@@ -99,6 +103,7 @@ impl<I: Io> WorkerEnv<I> {
             listeners: Listeners::default(),
             news,
             kept,
+            console,
             wasters: WasteByAddress::default(),
             heads: HeadPool::default(),
             files: bolide_files::FileTable::new(seed),

@@ -7,6 +7,7 @@ mod accepting;
 mod background;
 mod bodies;
 mod clients;
+mod console_desk;
 mod disk_lookup;
 pub mod disk_writer;
 mod effects;
@@ -75,6 +76,7 @@ mod waste;
 mod watching;
 mod worker;
 
+pub use console_desk::{ConsoleDesk, ConsoleOrder, ConsoleReply};
 pub use disk_lookup::{glance, write_purges};
 pub use generation::{Addresses, Generation, GenerationSockets, Handout};
 pub use heartbeat::{Beat, Doing, Pulse};

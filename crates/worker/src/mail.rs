@@ -5,6 +5,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bolide_engine::Tally;
+use bolide_engine::console::ConsoleOutcome;
 use bolide_io::wake::Bell;
 
 use crate::heartbeat::Pulse;
@@ -41,6 +42,13 @@ pub enum Mail {
     News {
         /// Names it on the worker that gets this.
         exchange: u64,
+    },
+    /// What came of an order of a console.
+    Commanded {
+        /// The exchange that waits for it.
+        exchange: u64,
+        /// What was done, or why not.
+        outcome: Box<ConsoleOutcome>,
     },
     /// A place at an origin of the group with this number may be free for one of ours.
     Turn {
@@ -87,6 +95,7 @@ impl Mail {
             | Self::Cut
             | Self::Finished(_)
             | Self::Tell(_)
+            | Self::Commanded { .. }
             | Self::News { .. } => usize::MAX,
         }
     }

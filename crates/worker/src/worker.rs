@@ -9,6 +9,7 @@ use bolide_io::{Interest, Io, Readiness};
 
 use crate::background::Background;
 use crate::clients::Clients;
+use crate::console_desk::ConsoleDesk;
 use crate::env::{EnvParts, WorkerEnv};
 use crate::exchange_table::Exchanges;
 use crate::generation::Generation;
@@ -58,6 +59,8 @@ pub struct Startup<I> {
     pub clock: bolide_quic::QuicClock,
     /// Calls who looks after the files of the cache.
     pub disk_writer: bolide_io::wake::Bell,
+    /// Takes orders of consoles to the control thread.
+    pub console: ConsoleDesk,
 }
 
 /// One core's worker.
@@ -79,7 +82,7 @@ impl<I: Io> Worker<I> {
     /// A worker that listens where its configuration says.
     pub fn new(startup: Startup<I>) -> Self {
         let Startup { number, io, generation, logs, inbox, posts, jobs, .. } = startup;
-        let Startup { seed, ids, clock, disk_writer, .. } = startup;
+        let Startup { seed, ids, clock, disk_writer, console, .. } = startup;
         let pulse = inbox.pulse();
         let front = generation.site.store().map(|store| store.front(number));
         let secret = *generation.quic_keys.secret();
@@ -89,6 +92,7 @@ impl<I: Io> Worker<I> {
             number,
             news: News::new(number, posts),
             kept: KeptAnswers::new(front, disk_writer),
+            console,
             logs: Logs::new(ids.0, ids.1),
             log_files: LogFiles::new(logs),
             generation,
@@ -304,6 +308,10 @@ impl<I: Io> Worker<I> {
                         .env
                         .news
                         .tell(SlabKey::from_bits(exchange), bolide_engine::Wake::Filled);
+                }
+                Mail::Commanded { exchange, outcome } => {
+                    let wake = bolide_engine::Wake::Commanded(outcome);
+                    self.requests.env.news.tell(SlabKey::from_bits(exchange), wake);
                 }
                 Mail::Turn { group } => {
                     self.requests.origins.links.pools.handle_notice(group);

@@ -131,6 +131,7 @@ fn cost(servers: u32) -> u64 {
         ids: (1, 1),
         clock: bolide_quic::QuicClock::starting_at(bolide_io::process::epoch()),
         disk_writer: bolide_io::wake::Bell::new().expect("a descriptor is free"),
+        console: bolide_worker::ConsoleDesk::new().expect("a descriptor is free"),
     });
     let mut client = TcpStream::connect(at).expect("the socket listens");
     let request = b"GET / HTTP/1.1\r\nHost: www1.test\r\n\r\n";

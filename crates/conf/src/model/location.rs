@@ -111,6 +111,8 @@ pub enum Handler {
     Pass(Pass),
     /// `bolide_admin`: the server's status, for the clients that `allow` names.
     Admin,
+    /// `bolide_console`
+    Console,
     /// `empty_gif`
     EmptyGif,
     /// `flv`

@@ -131,7 +131,7 @@ fn error(text: &str) -> Json {
 }
 
 /// The arguments of a query, decoded.
-fn arguments(query: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
+pub(super) fn arguments(query: &[u8]) -> Vec<(Vec<u8>, Vec<u8>)> {
     let split = |arg: &[u8]| {
         let at = arg.iter().position(|byte| *byte == b'=').unwrap_or(arg.len());
         (decode(&arg[..at]), decode(arg.get(at + 1..).unwrap_or_default()))

@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use crate::answer::Answer;
 use crate::content::admin::AdminRequest;
+use crate::content::console::ConsoleRequest;
 use crate::counters::TallyCount;
 use crate::ctx::StepCtx;
 use crate::delivery::send::give_coded;
@@ -38,6 +39,7 @@ impl Exchange {
         let Self { request, answer, trial, .. } = self;
         match builtin {
             Builtin::Admin => AdminRequest { request, answer, trial }.answer(site, ctx),
+            Builtin::Console => ConsoleRequest { request, answer }.answer(site, ctx),
             Builtin::EmptyGif => answer.pixel(request, site, ctx),
             Builtin::Flv => self.videos(RequestStep::Flv, site, ctx),
             Builtin::Metrics => super::metrics::tell(answer, request, site, ctx),

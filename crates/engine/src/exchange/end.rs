@@ -13,6 +13,7 @@ use crate::debug_lines;
 use crate::explain::ring::note_decision;
 use crate::log_lines;
 use crate::metrics::rows::CountedRequest;
+use crate::metrics::slow::{SlowRequest, kept};
 use crate::site::Site;
 use crate::subrequest::RequestRole;
 use crate::tracing;
@@ -116,6 +117,27 @@ impl Exchange {
     }
 }
 
+/// What is kept of a request that took long.
+#[cold]
+fn slow_request(
+    scope: &VariableScope<'_>,
+    counted: &CountedRequest,
+    ctx: &StepCtx<'_>,
+) -> SlowRequest {
+    let request = scope.request;
+    let head = request.head();
+    SlowRequest {
+        at_ms: ctx.now.unix_millis,
+        micros: counted.nanos / 1000,
+        status: counted.status,
+        protocol: counted.protocol,
+        id: request.id,
+        method: kept(&head.method_text),
+        host: kept(request.asked_host()),
+        target: kept(&head.target),
+    }
+}
+
 /// Counts a request of a client that is over, hands its span on, and tells a debug log of any
 /// request.
 fn note_end(scope: &VariableScope<'_>, ctx: &mut StepCtx<'_>) {
@@ -130,7 +152,10 @@ fn note_end(scope: &VariableScope<'_>, ctx: &mut StepCtx<'_>) {
             bytes_in: u64::from(head.wire_size) + request.body_received,
             bytes_out: answer.head_sent + answer.body_sent,
         };
-        ctx.counters.own().rows.count(row, &counted);
+        let tally = ctx.counters.own();
+        if tally.rows.count(row, &counted) {
+            tally.slow.note(slow_request(scope, &counted, ctx));
+        }
     }
     if is_client_s && request.tracing.is_sampled() {
         tracing::span::finish(scope, ctx);

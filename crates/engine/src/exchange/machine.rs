@@ -7,6 +7,7 @@ use bolide_upstream::OriginNews;
 use crate::answer::{Answer, Inflow};
 use crate::body::RequestUpload;
 use crate::caching::CacheTransaction;
+use crate::content::console::ConsoleRequest;
 use crate::content::dav::DavRequest;
 use crate::ctx::{SiteRef, StepCtx, StepEffect, Wake};
 use crate::phase::limits::delayed;
@@ -63,6 +64,12 @@ impl Exchange {
             (ExchangeState::Changing, Wake::FilesChanged(outcome)) => {
                 self.go_on(|own, site, ctx| DavRequest::of(own).changed(&outcome, site, ctx), ctx)
             }
+            (ExchangeState::Commanding, Wake::Commanded(outcome)) => self.go_on(
+                |Self { request, answer, .. }, site, ctx| {
+                    ConsoleRequest { request, answer }.report(&outcome, site, ctx)
+                },
+                ctx,
+            ),
             (ExchangeState::Delaying, Wake::Deadline) => {
                 self.go_on(|own, _, _| delayed(&mut own.request), ctx)
             }

@@ -60,6 +60,8 @@ pub(crate) enum NextStep {
     CheckPassword(RequestStep),
     /// Nowhere until files are changed.
     ChangeFiles,
+    /// Nowhere until the control thread has done something.
+    Command,
     /// Nowhere until the deadline.
     Delay,
     /// Nowhere until the request body is here; then to this step.

@@ -76,6 +76,7 @@ impl Exchange {
                 NextStep::CutVideo(step) => return ExchangeState::Cutting(step),
                 NextStep::CheckPassword(step) => return ExchangeState::Checking(step),
                 NextStep::ChangeFiles => return ExchangeState::Changing,
+                NextStep::Command => return ExchangeState::Commanding,
                 NextStep::Delay => return ExchangeState::Delaying,
                 NextStep::Collect(step) => return ExchangeState::Collecting(step),
                 NextStep::Fetch => return ExchangeState::Fetching,

@@ -407,6 +407,7 @@ fn chosen_location(site: &Site, id: LocationIndex) -> Option<Chosen> {
         bolide_conf::model::Handler::Pass(_) => "its upstream answers",
         bolide_conf::model::Handler::Static => "files or its own directives answer",
         bolide_conf::model::Handler::Admin => "the server serves its own state",
+        bolide_conf::model::Handler::Console => "the server's status page",
         bolide_conf::model::Handler::Mp4 => "a file, or a part of a video",
         bolide_conf::model::Handler::Flv => "a file, or a video from a byte of it on",
         bolide_conf::model::Handler::EmptyGif => "a GIF of one pixel",

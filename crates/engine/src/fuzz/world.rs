@@ -502,7 +502,7 @@ impl FuzzWorld {
                 self.wake(Wake::Recalled(Box::new(absent)));
             }
             // There is one exchange, which waits for no other; nothing is done behind its back.
-            StepEffect::News(_) | StepEffect::StoreFile(_) => {}
+            StepEffect::News(_) | StepEffect::StoreFile(_) | StepEffect::Command(_) => {}
             StepEffect::AuthSubrequest | StepEffect::Mirror(_) => unreachable!("there are none"),
             StepEffect::Refresh(..) | StepEffect::CutVideo(_) => unreachable!("no background"),
             StepEffect::Fragments => self.fragments.begin(&mut self.exchange, &self.conn),

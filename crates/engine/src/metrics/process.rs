@@ -9,6 +9,8 @@ use super::rows::RowNames;
 /// What the control thread knows.
 #[derive(Clone, Debug, Default)]
 pub struct ProcessFigures {
+    /// Its number.
+    pub pid: u32,
     /// When the process started, in seconds since 1970.
     pub started: f64,
     /// Time of all cores that it used, in seconds; none if the system does not tell.
@@ -25,8 +27,12 @@ pub struct ProcessFigures {
     pub configuration: u64,
     /// What became of reloads.
     pub reloads: ReloadFigures,
+    /// Why the last order failed, if it did: the first lines.
+    pub reload_errors: Vec<String>,
     /// Ends of certificates by file, in seconds since 1970.
     pub certificates: Vec<(String, i64)>,
+    /// Certificates that are ordered from issuers.
+    pub orders: Vec<OrderFigures>,
     /// Pools of PHP.
     pub pools: Vec<PoolFigures>,
     /// Certificates of issuers.
@@ -67,6 +73,25 @@ pub struct ReloadFigures {
     pub has_failed: bool,
 }
 
+/// One certificate that is ordered by ACME (RFC 8555).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OrderFigures {
+    /// The names of the certificate.
+    pub names: Vec<String>,
+    /// The issuer that is asked next.
+    pub issuer: String,
+    /// When the certificate in use expires, in seconds since 1970; none without one.
+    pub expires: Option<u64>,
+    /// When the issuer is asked next, in seconds since 1970.
+    pub next_attempt: u64,
+    /// Whether an order is under way.
+    pub is_ordering: bool,
+    /// Tries that failed since the last success.
+    pub failures: u32,
+    /// Why the last try failed; none after a success.
+    pub last_error: Option<String>,
+}
+
 /// One pool of PHP.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PoolFigures {
@@ -74,6 +99,12 @@ pub struct PoolFigures {
     pub name: String,
     /// Whether it takes requests.
     pub is_up: bool,
+    /// How it is, in a word.
+    pub state: &'static str,
+    /// Its master process, if one runs.
+    pub pid: Option<u32>,
+    /// The age of that, in seconds.
+    pub seconds: u64,
     /// Its processes that run scripts.
     pub children: u64,
     /// How many there may be.
@@ -90,11 +121,24 @@ pub struct SharedFigures(Arc<SharedState>);
 
 #[derive(Debug, Default)]
 struct SharedState {
+    /// What the console's own page knows and no other page.
+    token: String,
     process: Mutex<ProcessFigures>,
     names: Mutex<RowNames>,
 }
 
 impl SharedFigures {
+    /// Those of a process with this secret, as text that a header field can have; without one, no
+    /// action of the console is carried out.
+    #[must_use]
+    pub fn new(token: String) -> Self {
+        Self(Arc::new(SharedState { token, ..SharedState::default() }))
+    }
+
+    pub(crate) fn token(&self) -> &str {
+        &self.0.token
+    }
+
     /// The figures, to be changed.
     pub fn process(&self) -> MutexGuard<'_, ProcessFigures> {
         self.0.process.lock().unwrap_or_else(PoisonError::into_inner)

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use crate::counters::{ConnProtocol, OwnCounter};
+use crate::metrics::slow::SLOW_NANOS;
 
 /// LIMIT: pairs of server and location that are counted apart, of all configurations together; the
 /// others count as `other`.
@@ -16,7 +17,7 @@ pub(crate) const ROWS_MAX: usize = 1024;
 const OTHER: &str = "other";
 
 /// Upper bounds of the buckets of durations, in nanoseconds.
-const BOUNDS_NANOS: [u64; 7] =
+pub(crate) const BOUNDS_NANOS: [u64; 7] =
     [1_000_000, 5_000_000, 25_000_000, 100_000_000, 500_000_000, 2_500_000_000, 10_000_000_000];
 /// The same in seconds.
 pub(crate) const BOUNDS: [f64; 7] = [0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10.0];
@@ -142,9 +143,10 @@ impl<T: Default, const N: usize> Chunks<T, N> {
 pub(crate) struct RowCounts(Chunks<RowCount, { ROWS_MAX / CHUNK }>);
 
 impl RowCounts {
-    /// Counts a request. Only the worker that owns this may call it.
+    /// Counts a request; whether it took long. Only the worker that owns this may call it.
     #[inline]
-    pub(crate) fn count(&self, at: MetricRow, request: &CountedRequest) {
+    #[must_use]
+    pub(crate) fn count(&self, at: MetricRow, request: &CountedRequest) -> bool {
         debug_assert!(request.protocol != ConnProtocol::Unknown, "a request has a version");
         let class = match request.status / 100 {
             class @ 1..=5 => usize::from(class),
@@ -153,16 +155,18 @@ impl RowCounts {
         let protocol = (request.protocol as usize).saturating_sub(1);
         let row = self.0.make(at.0.into());
         row.requests[class][protocol].add(1);
-        // Most are answered in the turn in which they came.
-        if request.nanos <= BOUNDS_NANOS[0] {
-            row.buckets[0].add(1);
-        } else {
-            let bucket = BOUNDS_NANOS.iter().position(|bound| request.nanos <= *bound);
-            row.buckets[bucket.unwrap_or(BUCKETS - 1)].add(1);
-        }
         row.nanos.add(request.nanos);
         row.bytes_in.add(request.bytes_in);
         row.bytes_out.add(request.bytes_out);
+        // Most are answered in the turn in which they came.
+        if request.nanos <= BOUNDS_NANOS[0] {
+            row.buckets[0].add(1);
+            false
+        } else {
+            let bucket = BOUNDS_NANOS.iter().position(|bound| request.nanos <= *bound);
+            row.buckets[bucket.unwrap_or(BUCKETS - 1)].add(1);
+            request.nanos >= SLOW_NANOS
+        }
     }
 
     /// Adds the requests of a row to `requests`, and its other counts to `sum`.
@@ -208,7 +212,7 @@ mod tests {
         for (status, nanos) in times {
             let protocol = ConnProtocol::H2;
             let request = CountedRequest { status, protocol, nanos, bytes_in: 10, bytes_out: 5 };
-            counts.count(row, &request);
+            assert_eq!(counts.count(row, &request), nanos > 1_000_000_000);
         }
         let (mut requests, mut sum) = ([[0; 3]; 6], RowSum::default());
         counts.add(1, &mut requests, &mut sum);

@@ -27,7 +27,6 @@ use crate::derived::Derived;
 use crate::filter::proxied::Rewriter;
 use crate::limit::Zone;
 use crate::media_types::{MediaTypeCache, MediaTypes};
-use crate::metrics::process::SharedFigures;
 use crate::names::{NameClaim, ServerNames};
 use crate::pages::{ErrorPages, Signature};
 use crate::patterns::Sieves;
@@ -80,7 +79,7 @@ pub(super) fn site(config: Arc<Config>) -> Site {
         kept: None,
         limit_zones,
         geo_databases: Vec::new(),
-        figures: SharedFigures::default(),
+        figures: crate::metrics::SharedFigures::default(),
         challenges: None,
         spans: None,
         serial: SERIAL.fetch_add(1, Ordering::Relaxed),
@@ -216,7 +215,7 @@ fn level(http: &Http, ids: &[model::LocationId], sieves: &mut Sieves) -> RouteLe
             Matcher::Prefix { path, no_regex: true } => RouteClaim::FinalPrefix(path[..].into()),
             Matcher::Regex(regex) => RouteClaim::Regex(CapturePattern::new(regex, &http.named)),
         };
-        if matches!(conf.handler, model::Handler::Pass(_))
+        if matches!(conf.handler, model::Handler::Pass(_) | model::Handler::Console)
             && let RouteClaim::Exact(path)
             | RouteClaim::Prefix(path)
             | RouteClaim::FinalPrefix(path) = &claim
@@ -393,6 +392,7 @@ fn location(
         except: conf.except.clone().map(Box::new),
         builtin: match conf.handler {
             model::Handler::Admin => Some(Builtin::Admin),
+            model::Handler::Console => Some(Builtin::Console),
             model::Handler::EmptyGif => Some(Builtin::EmptyGif),
             model::Handler::Flv => Some(Builtin::Flv),
             model::Handler::Metrics => Some(Builtin::Metrics),

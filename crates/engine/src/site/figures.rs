@@ -15,7 +15,7 @@ const SERVER_ITSELF: &str = "(server)";
 
 impl Site {
     /// The same site with the figures of the process; requests are counted by location if one of
-    /// them has `metrics`.
+    /// them has `metrics` or `bolide_console`.
     #[must_use]
     pub fn with_figures(mut self, figures: &SharedFigures) -> Self {
         self.figures = figures.clone();
@@ -80,7 +80,7 @@ impl Site {
         }
     }
 
-    /// Whether one of its locations has `metrics`.
+    /// Whether one of its locations has `metrics` or `bolide_console`.
     #[must_use]
     pub fn tells_metrics(&self) -> bool {
         self.http().is_some_and(tells_metrics)
@@ -94,7 +94,8 @@ impl Site {
 
 /// Whether a location tells figures.
 fn tells_metrics(http: &Http) -> bool {
-    http.locations.iter().any(|location| location.handler == Handler::Metrics)
+    let tells = |of: &Handler| matches!(of, Handler::Metrics | Handler::Console);
+    http.locations.iter().any(|location| tells(&location.handler))
 }
 
 /// The words behind `location`.

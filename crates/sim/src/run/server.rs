@@ -84,6 +84,7 @@ impl SimServer {
                 ids: (1, number as u32),
                 clock: epoch,
                 disk_writer: bell.clone(),
+                console: bolide_worker::ConsoleDesk::new().expect("a descriptor is free"),
             })
         });
         let workers = workers.collect();

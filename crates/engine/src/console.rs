@@ -1,0 +1,12 @@
+//! The console: the state of the server as data, and as a page with buttons.
+//!
+//! `crates/engine/src/content/console.rs` answers requests with it; `bolide status --json` prints
+//! the same data.
+
+mod action;
+pub(crate) mod assets;
+pub(crate) mod guard;
+mod status;
+
+pub use action::{ConsoleAction, ConsoleOutcome};
+pub use status::{SCHEMA, StatusWorkers, status};

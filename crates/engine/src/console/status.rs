@@ -1,0 +1,312 @@
+//! The state of the server as JSON: what `bolide status --json` prints and the page shows.
+//!
+//! Owns the fields, which `docs/status.md` lists; their meaning may not change within a schema. It
+//! reads no clock and no file: workers have counted, and the control thread has left the rest.
+
+use std::collections::BTreeMap;
+
+use bolide_base::Now;
+
+use crate::counters::{ConnProtocol, RequestTallies, TallyCount, WorkerCount};
+use crate::explain::ring::decision_reasons;
+use crate::explain::{Json, machine};
+use crate::metrics::process::{OrderFigures, PoolFigures, ProcessFigures};
+use crate::metrics::rows::{BOUNDS_NANOS, CLASSES, PROTOCOLS, RequestSums, RowSum, server_label};
+use crate::metrics::slow::{SLOW_MAX, SlowRequest};
+use crate::site::SiteRef;
+
+/// The version of the fields. It changes when a field goes away or changes its meaning, not when
+/// one comes.
+pub const SCHEMA: u32 = 1;
+/// LIMIT: locations, servers of upstream groups, and certificates that are told of, each.
+const PARTS_MAX: usize = 64;
+/// Seconds of a day.
+const DAY: i64 = 86_400;
+
+/// Where the part about workers comes from.
+#[derive(Debug)]
+pub enum StatusWorkers {
+    /// What they have counted.
+    Counted,
+    /// What each of them has answered.
+    Answered(Json),
+}
+
+/// The state of the server: all that a site and its process know, with what workers have counted.
+#[must_use]
+pub fn status(site: &SiteRef, tallies: &RequestTallies, now: Now, workers: StatusWorkers) -> Json {
+    let figures = site.figures().process().clone();
+    let mut all = process(&figures, now);
+    all.push(("reloads", reloads(&figures)));
+    all.push(("connections", connections(tallies)));
+    all.push(("requests", requests(site, tallies)));
+    all.push(("latency", latency(site, tallies)));
+    all.push(("locations", locations(site, tallies)));
+    all.push(("slow", slow(tallies, now)));
+    all.push(("tls", handshakes(tallies)));
+    all.push(("certificates", certificates(site, &figures, now)));
+    all.push(("orders", Json::list(figures.orders.iter().take(PARTS_MAX), order)));
+    all.push(("cache", cache(site, tallies)));
+    all.push(("upstreams", upstreams(site, now)));
+    all.push(("php", Json::list(&figures.pools, pool)));
+    let workers = match workers {
+        StatusWorkers::Counted => counted_workers(tallies),
+        StatusWorkers::Answered(workers) => workers,
+    };
+    all.push(("workers", workers));
+    Json::Object(all)
+}
+
+fn number(number: u64) -> Json {
+    Json::number(number)
+}
+
+fn maybe(number: Option<u64>) -> Json {
+    number.map_or(Json::Null, Json::number)
+}
+
+fn process(figures: &ProcessFigures, now: Now) -> Vec<(&'static str, Json)> {
+    let millis = |seconds: f64| (seconds * 1000.0) as u64;
+    vec![
+        ("schema", Json::number(SCHEMA)),
+        ("version", Json::text(env!("CARGO_PKG_VERSION"))),
+        ("unix_ms", number(now.unix_millis)),
+        ("started_ms", number(millis(figures.started))),
+        ("pid", Json::number(figures.pid)),
+        ("configuration", number(figures.configuration)),
+        ("descriptors", number(figures.descriptors)),
+        ("descriptors_max", number(figures.descriptors_max)),
+        ("resident_bytes", maybe(figures.resident_bytes)),
+        ("cpu_ms", maybe(figures.cpu_seconds.map(millis))),
+        ("stalls", number(figures.stalls)),
+    ]
+}
+
+fn reloads(figures: &ProcessFigures) -> Json {
+    let reloads = figures.reloads;
+    Json::Object(vec![
+        ("good", number(reloads.good)),
+        ("failed", number(reloads.failed)),
+        ("last_good_s", number(reloads.last_good)),
+        ("last_failed_s", number(reloads.last_failed)),
+        ("has_failed", Json::Bool(reloads.has_failed)),
+        ("errors", Json::list(&figures.reload_errors, Json::text)),
+    ])
+}
+
+fn connections(tallies: &RequestTallies) -> Json {
+    // What one worker counts while it is read may seem to be less than nothing.
+    let open = |of, count| tallies.sum_of(count, of).cast_signed().max(0).cast_unsigned();
+    let one = |of: ConnProtocol| {
+        Json::Object(vec![
+            ("settled", number(tallies.sum_of(TallyCount::Settled, of))),
+            ("active", number(open(of, TallyCount::Active))),
+            ("reading", number(open(of, TallyCount::Reading))),
+            ("writing", number(open(of, TallyCount::Writing))),
+            ("waiting", number(open(of, TallyCount::Waiting))),
+        ])
+    };
+    let mut all = vec![
+        ("accepted", number(tallies.sum(TallyCount::Accepted))),
+        ("handled", number(tallies.sum(TallyCount::Handled))),
+    ];
+    all.extend(ConnProtocol::ALL.map(|of| (of.word(), one(of))));
+    Json::Object(all)
+}
+
+fn row(tallies: &RequestTallies, at: usize) -> RequestSums {
+    let mut sums = RequestSums::default();
+    tallies.each().for_each(|tally| tally.rows.add(at, &mut sums, &mut RowSum::default()));
+    sums
+}
+
+fn requests(site: &SiteRef, tallies: &RequestTallies) -> Json {
+    let mut all: Vec<_> =
+        PROTOCOLS.map(|of| (of.word(), number(tallies.sum_of(TallyCount::Requests, of)))).into();
+    let mut classes = [0; CLASSES.len()];
+    let rows = site.figures().names().rows().len();
+    for at in 0..rows {
+        let sums = row(tallies, at);
+        classes.iter_mut().zip(sums).for_each(|(all, sums)| *all += sums.iter().sum::<u64>());
+    }
+    let classes = CLASSES.into_iter().zip(classes.map(number)).collect();
+    all.push(("classes", Json::Object(classes)));
+    all.push(("is_counted", Json::Bool(site.tells_metrics())));
+    Json::Object(all)
+}
+
+fn latency(site: &SiteRef, tallies: &RequestTallies) -> Json {
+    let mut sum = RowSum::default();
+    let rows = site.figures().names().rows().len();
+    for at in 0..rows {
+        tallies.each().for_each(|tally| tally.rows.add(at, &mut RequestSums::default(), &mut sum));
+    }
+    debug_assert!(sum.buckets.len() == BOUNDS_NANOS.len() + 1, "the last bucket has no bound");
+    Json::Object(vec![
+        ("bounds_us", Json::list(BOUNDS_NANOS, |bound| number(bound / 1000))),
+        ("counts", Json::list(sum.buckets, number)),
+        ("sum_us", number(sum.nanos / 1000)),
+        ("bytes_in", number(sum.bytes_in)),
+        ("bytes_out", number(sum.bytes_out)),
+    ])
+}
+
+fn locations(site: &SiteRef, tallies: &RequestTallies) -> Json {
+    let names = site.figures().names();
+    let mut all: Vec<_> = (names.rows().iter().enumerate())
+        .map(|(at, name)| (name, row(tallies, at)))
+        .map(|(name, sums)| (name, sums, sums.iter().flatten().sum::<u64>()))
+        .filter(|(.., sum)| *sum > 0)
+        .collect();
+    all.sort_by_key(|(.., sum)| std::cmp::Reverse(*sum));
+    all.truncate(PARTS_MAX);
+    let of_class = |sums: &RequestSums, class: &str| {
+        let at = CLASSES.iter().position(|known| *known == class);
+        number(at.map_or(0, |at| sums[at].iter().sum()))
+    };
+    Json::list(&all, |((server, location), sums, sum)| {
+        Json::Object(vec![
+            ("server", Json::text(&**server)),
+            ("location", Json::text(&**location)),
+            ("requests", number(*sum)),
+            ("4xx", of_class(sums, "4xx")),
+            ("5xx", of_class(sums, "5xx")),
+        ])
+    })
+}
+
+fn slow(tallies: &RequestTallies, now: Now) -> Json {
+    let mut all: Vec<SlowRequest> = Vec::new();
+    tallies.each().for_each(|tally| tally.slow.add_to(&mut all, now.unix_millis));
+    all.sort_by_key(|one| std::cmp::Reverse(one.micros));
+    all.truncate(SLOW_MAX);
+    Json::list(&all, |one| {
+        Json::Object(vec![
+            ("unix_ms", number(one.at_ms)),
+            ("duration_us", number(one.micros)),
+            ("status", Json::number(one.status)),
+            ("protocol", Json::text(one.protocol.word())),
+            ("method", Json::text(&one.method)),
+            ("host", Json::text(&one.host)),
+            ("target", Json::text(&one.target)),
+            ("request_id", Json::text(format!("{:016x}{:016x}", one.id[0], one.id[1]))),
+        ])
+    })
+}
+
+fn handshakes(tallies: &RequestTallies) -> Json {
+    let sum = |all: &[WorkerCount]| number(all.iter().map(|one| tallies.total(*one)).sum());
+    use WorkerCount as Of;
+    Json::Object(vec![
+        ("tls12", sum(&[Of::Tls12Full, Of::Tls12Resumed])),
+        ("tls13", sum(&[Of::Tls13Full, Of::Tls13Resumed])),
+        ("quic", sum(&[Of::QuicFull, Of::QuicResumed])),
+        ("resumed", sum(&[Of::Tls12Resumed, Of::Tls13Resumed, Of::QuicResumed])),
+        ("failed", sum(&[Of::TlsFailed, Of::QuicFailed])),
+    ])
+}
+
+fn certificates(site: &SiteRef, figures: &ProcessFigures, now: Now) -> Json {
+    let ends: BTreeMap<&str, i64> =
+        figures.certificates.iter().map(|(file, end)| (&**file, *end)).collect();
+    let mut told = BTreeMap::new();
+    for server in site.http().into_iter().flat_map(|http| &http.servers) {
+        for pair in server.tls.certificates.iter() {
+            let bolide_conf::model::Pem::File(file) = &pair.chain else { continue };
+            let file = file.to_string_lossy().into_owned();
+            if let Some(end) = ends.get(&*file) {
+                told.insert((*end, server_label(&server.primary_name), file), *end);
+            }
+        }
+    }
+    let seconds = i64::try_from(now.unix_seconds()).unwrap_or(i64::MAX);
+    Json::list(told.keys().take(PARTS_MAX), |(end, server, file)| {
+        Json::Object(vec![
+            ("server", Json::text(server)),
+            ("file", Json::text(file)),
+            ("not_after_s", Json::number(*end)),
+            ("days_left", Json::number((end - seconds).div_euclid(DAY))),
+        ])
+    })
+}
+
+fn order(of: &OrderFigures) -> Json {
+    Json::Object(vec![
+        ("names", Json::list(of.names.iter().take(PARTS_MAX), Json::text)),
+        ("issuer", Json::text(&of.issuer)),
+        ("expires_s", maybe(of.expires)),
+        ("next_attempt_s", number(of.next_attempt)),
+        ("is_ordering", Json::Bool(of.is_ordering)),
+        ("failures", Json::number(of.failures)),
+        ("last_error", of.last_error.as_ref().map_or(Json::Null, Json::text)),
+    ])
+}
+
+fn cache(site: &SiteRef, tallies: &RequestTallies) -> Json {
+    let Some(store) = site.store() else { return Json::Null };
+    let Json::Object(mut all) = machine::stats(store, &site.spaces()) else { return Json::Null };
+    let reasons = decision_reasons(tallies).map(|(result, reason, count)| {
+        Json::Object(vec![
+            ("result", Json::text(result)),
+            ("reason", Json::text(reason)),
+            ("requests", number(count)),
+        ])
+    });
+    all.push(("reasons", Json::List(reasons.collect())));
+    Json::Object(all)
+}
+
+fn upstreams(site: &SiteRef, now: Now) -> Json {
+    let mut left = PARTS_MAX;
+    let mut all = Vec::new();
+    for group in site.groups().iter() {
+        let peers: Vec<Json> = group
+            .peers()
+            .iter()
+            .take(left)
+            .map(|peer| {
+                let health = peer.health();
+                Json::Object(vec![
+                    ("name", Json::text(&*peer.name)),
+                    ("is_up", Json::Bool(group.is_up(peer, now.mono))),
+                    ("active", Json::number(health.conns())),
+                    ("requests", number(health.requests())),
+                    ("failures", number(health.failures())),
+                ])
+            })
+            .collect();
+        left -= peers.len();
+        all.push(Json::Object(vec![
+            ("name", Json::text(&**group.name())),
+            ("queued", Json::number(group.waiting())),
+            ("peers", Json::List(peers)),
+        ]));
+        if left == 0 {
+            break;
+        }
+    }
+    Json::List(all)
+}
+
+fn pool(of: &PoolFigures) -> Json {
+    Json::Object(vec![
+        ("name", Json::text(&of.name)),
+        ("state", Json::text(of.state)),
+        ("pid", of.pid.map_or(Json::Null, Json::number)),
+        ("children", number(of.children)),
+        ("children_max", number(of.children_max)),
+        ("seconds", number(of.seconds)),
+        ("ended", number(of.ended)),
+        ("finishing", number(of.finishing)),
+    ])
+}
+
+fn counted_workers(tallies: &RequestTallies) -> Json {
+    Json::list(tallies.each().enumerate(), |(worker, tally)| {
+        Json::Object(vec![
+            ("worker", number(worker as u64)),
+            ("turns", number(tally.read(WorkerCount::Turns))),
+            ("lag_us", number(tally.read(WorkerCount::LagNanos) / 1000)),
+        ])
+    })
+}
