@@ -10,6 +10,7 @@ pub(crate) mod line_protocol;
 mod list;
 pub(crate) mod metrics;
 mod purge;
+pub(crate) mod reload;
 mod stats;
 pub(crate) mod status;
 mod tell;
@@ -18,6 +19,7 @@ pub(crate) mod warm;
 use std::io::Write as _;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bolide_engine::SiteRef;
 use bolide_engine::explain::{ExplainRequest, ExplainSpace, ExplainUrl};
@@ -31,6 +33,8 @@ use status::Scene;
 
 /// LIMIT: commands that are carried out at once.
 const BUSY_MAX: usize = 4;
+/// How long a client may leave its result unread.
+const PATIENCE: Duration = Duration::from_secs(2);
 /// The beginning of a reply that reports an error.
 const ERROR: &str = "error: ";
 /// The beginning of a successful reply.
@@ -95,8 +99,11 @@ pub(crate) enum AdminClient {
 }
 
 impl AdminClient {
-    /// Sends the result; a client that left needs none.
-    fn reply(self, told: Told) {
+    /// Sends the result; a client that left, or that does not read, needs none.
+    pub(crate) fn reply(self, told: Told) {
+        if let Self::Command(client) = &self {
+            let _ = client.set_write_timeout(Some(PATIENCE));
+        }
         match (self, told) {
             (Self::Command(mut client), Ok(text)) => {
                 let _ = client.write_all(OK.as_bytes()).and_then(|()| client.write_all(&text));

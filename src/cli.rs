@@ -94,6 +94,7 @@ fn own_command(
         Some("explain") => admin::explain(parser, globals)?,
         Some("cache") => admin::cache(parser, globals)?,
         Some("status") => admin::status(parser, globals)?,
+        Some("reload") => admin::reload(parser, globals)?,
         Some("metrics") => admin::metrics(parser, globals)?,
         Some("php") => CliCommand::Php(php(parser)?),
         _ => return Err(format!("invalid option: \"{}\"", word.to_string_lossy())),

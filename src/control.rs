@@ -3,6 +3,7 @@
 mod console;
 mod crew;
 mod figures;
+mod reload;
 mod standing;
 mod watch;
 
@@ -10,28 +11,27 @@ use std::process::Child;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use bolide_conf::Outline;
 use bolide_conf::model::{Config, LogLevel};
 use bolide_io::Io as _;
 use bolide_io::epoll::Epoll;
 use bolide_io::signal::{Signal, Signals, Taken};
 use bolide_worker::{ConsoleDesk, Mail};
 
-use crate::account::{self, PurgeAccount, make_temp_dirs};
-use crate::admin::{AdminClient, Office};
+use crate::account::PurgeAccount;
+use crate::admin::{self, AdminClient, Office};
 use crate::assemble::{self, SharedParts};
 use crate::control_log::ControlLog;
 use crate::disk_writer_thread::{self, DiskWriterThread};
 use crate::invocation::Invocation;
 use crate::php::{self, PhpDesk, PhpPools};
 use crate::pid::PidFile;
-use crate::reading;
 use crate::retired::Retired;
 use crate::service_manager::ServiceManager;
 use crate::sockets::{OpenSocket, SocketNames};
 use crate::tls_setup::CertificateEnds;
 use crate::{start, upgrade};
 use crew::{Crew, Orders};
-use figures::ReloadResult;
 
 /// How often the control thread wakes from waiting for signals.
 const TICK: Duration = Duration::from_millis(500);
@@ -64,6 +64,7 @@ pub(crate) struct ControlThread<'a> {
     shared: SharedParts,
     open: OpenSocket,
     config: Arc<Config>,
+    outline: Outline,
     generation: Arc<bolide_worker::Generation>,
     certificate_ends: CertificateEnds,
     crew: Crew,
@@ -98,6 +99,7 @@ pub(crate) struct ControlParts<'a> {
     pub(crate) shared: SharedParts,
     pub(crate) open: OpenSocket,
     pub(crate) config: Arc<Config>,
+    pub(crate) outline: Outline,
     pub(crate) generation: Arc<bolide_worker::Generation>,
     pub(crate) certificate_ends: CertificateEnds,
     pub(crate) ground: Ground,
@@ -123,6 +125,7 @@ impl<'a> ControlThread<'a> {
             shared: parts.shared,
             open: parts.open,
             config: parts.config,
+            outline: parts.outline,
             generation: parts.generation,
             certificate_ends: parts.certificate_ends,
             crew: Crew::default(),
@@ -216,8 +219,12 @@ impl<'a> ControlThread<'a> {
         }
         self.pools.tick(heir, &mut desk);
         for (client, words) in self.pools.take_orders() {
-            let scene = self.scene_for(&words);
             let client = AdminClient::Command(client);
+            if words.command == admin::reload::COMMAND {
+                client.reply(self.reload_by_command(&words));
+                continue;
+            }
+            let scene = self.scene_for(&words);
             self.office.handle(client, words, &self.generation, self.account.as_ref(), scene);
         }
         self.signals.take()
@@ -323,7 +330,7 @@ impl<'a> ControlThread<'a> {
             }
             Signal::Drain if self.ground == Ground::Back => self.drain(),
             // What is wrong was logged.
-            Signal::Reload if has_file && self.life == Life::Serving => drop(self.reload()),
+            Signal::Reload if has_file && self.life == Life::Serving => self.reload_by_signal(),
             Signal::Reopen => self.reopen(),
             Signal::Upgrade if has_file && !is_rival => self.upgrade(),
             Signal::Upgrade if is_rival => self.log.write(
@@ -370,103 +377,6 @@ impl<'a> ControlThread<'a> {
         let (keys, workers) = (&self.shared.quic_keys, usize::from(self.crew.size()));
         let tell = (&self.manager, &self.log);
         self.successor = upgrade::start_successor(&self.open, keys, workers, pid, tell);
-    }
-
-    /// Reloads the configuration; an invalid one is refused and the old one stays.
-    ///
-    /// # Errors
-    ///
-    /// The first of what is wrong with it; all of it is logged.
-    fn reload(&mut self) -> Result<(), String> {
-        self.log.write(LogLevel::Notice, "reconfiguring");
-        self.manager.reloading(bolide_io::process::now().mono);
-        match self.try_reload() {
-            Ok(warnings) => {
-                self.count_reload(ReloadResult::Good, &[]);
-                for text in warnings {
-                    self.log.write(LogLevel::Warn, &text);
-                }
-                self.log.write(LogLevel::Notice, "reconfigured");
-                self.manager.ready("Serving");
-                Ok(())
-            }
-            Err(texts) => {
-                self.count_reload(ReloadResult::Refused, &texts);
-                let why = texts.first().cloned();
-                let why = why.unwrap_or_else(|| "an address is in use".to_owned());
-                self.manager.ready(&format!("Serving; the last reload was refused: {why}"));
-                for text in texts {
-                    self.log.write(LogLevel::Emerg, &text);
-                }
-                Err(why)
-            }
-        }
-    }
-
-    fn try_reload(&mut self) -> Result<Vec<String>, Vec<String>> {
-        let mut reading = reading::of_file(self.invocation).map_err(|mistakes| {
-            mistakes.warnings.iter().for_each(|text| self.log.write(LogLevel::Warn, text));
-            mistakes.errors
-        })?;
-        let plan = self.pools.prepare(Arc::make_mut(&mut reading.config))?;
-        let draft = assemble::draft(&reading.config, &self.shared)?;
-        make_temp_dirs(&reading.config)?;
-        let account = account::account(&reading.config)?;
-        let logs = assemble::open_logs_anew(&reading.config, self.log.open());
-        let logs = logs.map_err(|text| vec![text])?;
-        let log = ControlLog::new(&reading.config, &logs);
-        let workers = self.crew.size();
-        let keys = &self.shared.quic_keys;
-        let moved = match &mut self.pid {
-            Some(pid) => pid.written_to(&reading.config.main.pid)?,
-            None => None,
-        };
-        let tell = |level, text: &str| log.write(level, text);
-        let per_worker = self.open.apply(&reading.config, workers, keys, tell);
-        match (&mut self.pid, moved) {
-            (Some(pid), Some(moved)) if per_worker.is_ok() => pid.give_way(moved),
-            (Some(pid), Some(moved)) => pid.keep_from(moved),
-            _ => {}
-        }
-        // No message appears a second time.
-        let per_worker = per_worker.map_err(|_| Vec::new())?;
-        let mut warnings = reading.warnings;
-        warnings.extend(draft.warnings.iter().cloned());
-        let wanted = assemble::worker_count(&reading.config);
-        if wanted != workers {
-            warnings.push(format!(
-                "\"worker_processes\" asks for {wanted} workers, but a reload keeps the {workers} \
-                 there are; an upgrade (USR2, then QUIT to the old process) or a restart changes \
-                 their number"
-            ));
-        }
-        reading.notices.iter().for_each(|text| self.log.write(LogLevel::Notice, text));
-        self.certificate_ends = draft.certificate_ends.clone();
-        let number = self.generation.number + 1;
-        let previous = Some(&*self.generation);
-        let generation = assemble::generation(number, draft, per_worker, &self.shared, previous);
-        let generation = Arc::new(generation);
-        self.config = reading.config;
-        let replaced = std::mem::replace(&mut self.log, log);
-        self.retired.keep_logs(replaced.open().clone());
-        drop(replaced);
-        let old = Arc::downgrade(&self.generation.site);
-        self.commit(plan, &old);
-        let replaced = std::mem::replace(&mut self.generation, generation.clone());
-        self.retired.keep(replaced);
-        self.settle_terminal();
-        self.settle_threads();
-        if self.crew.is_draining() {
-            let drained = std::mem::take(&mut self.crew);
-            self.leaving.push(drained);
-            self.account = account;
-            self.man(workers)?;
-        } else {
-            let log = ControlLog::new(&self.config, &logs);
-            self.disk_writer.settle(&generation, account.as_ref(), log)?;
-            self.crew.post_all(|| Mail::Configure(generation.clone(), logs.clone()));
-        }
-        Ok(warnings)
     }
 
     /// Opens the logs again; those that cannot be opened stay as they are.

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bolide_conf::model::{Config, LogLevel};
+use bolide_conf::{Outline, OutlineChange};
 
 use crate::early_log::EarlyLog;
 use crate::invocation::{Invocation, PREFIX};
@@ -22,6 +23,7 @@ pub(crate) struct Reading {
     pub(crate) warnings: Vec<String>,
     /// Every file that was read, in order.
     pub(crate) files: Vec<(PathBuf, Vec<u8>)>,
+    pub(crate) outline: Outline,
 }
 
 /// Why a configuration cannot be used.
@@ -54,6 +56,11 @@ impl From<Mistakes> for Vec<String> {
 /// The mistakes in it.
 pub(crate) fn of_file(invocation: &Invocation) -> Result<Reading, Mistakes> {
     sort(bolide_conf::parse(&DiskSource, &invocation.conf, &options_of(invocation)))
+}
+
+/// What the configuration file has that the one in force has not, and the other way round.
+pub(crate) fn changes(invocation: &Invocation, in_force: &Outline) -> Vec<OutlineChange> {
+    bolide_conf::changes(&DiskSource, &invocation.conf, &options_of(invocation), in_force)
 }
 
 /// The reading options from the command line and this machine.
@@ -111,7 +118,13 @@ fn sort(outcome: bolide_conf::Loaded) -> Result<Reading, Mistakes> {
     match outcome.config {
         Some(config) if errors.is_empty() => {
             warnings.extend(php::dangers(&config));
-            Ok(Reading { config: Arc::new(config), notices, warnings, files: outcome.files })
+            Ok(Reading {
+                config: Arc::new(config),
+                notices,
+                warnings,
+                files: outcome.files,
+                outline: outcome.outline,
+            })
         }
         _ => Err(Mistakes { warnings, errors }),
     }

@@ -75,7 +75,7 @@ fn run(
     let account = account::account(&reading.config).map_err(told_early)?;
     let mut pools = PhpPools::default();
     let plan = pools.prepare(Arc::make_mut(&mut reading.config)).map_err(told_early)?;
-    let config = reading.config;
+    let (config, outline) = (reading.config, reading.outline);
     // Their bytes are not used again as long as the server runs.
     drop(reading.files);
     set_environment(&config);
@@ -129,6 +129,7 @@ fn run(
         shared,
         open,
         config: config.clone(),
+        outline,
         generation: Arc::new(generation),
         certificate_ends,
         ground,

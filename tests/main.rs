@@ -76,6 +76,7 @@ mod purges;
 mod quic_listens;
 mod real_ip;
 mod reload;
+mod reload_command;
 mod resolver;
 mod rewrite;
 mod rfc9110;

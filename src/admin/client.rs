@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use super::line_protocol::Words;
-use super::{AdminDesk, ERROR, OK, warm};
+use super::{AdminDesk, ERROR, OK, reload, warm};
 use crate::invocation::{Admin, Invocation};
 use crate::messages::{err, out};
 use crate::php::runtime;
@@ -36,7 +36,11 @@ fn ask(invocation: &Invocation, words: &Words, pid: Option<u32>) -> Result<Vec<u
     let connected = match pid {
         Some(pid) => connect(pid, &format!("process {pid}")),
         None => crate::signalling::running(invocation)
-            .map_err(|texts| format!("no server runs here: {}", texts.join("\n")))
+            .map_err(|texts| match &*words.command {
+                // Its configuration may be what is wrong.
+                reload::COMMAND => texts.join("\n"),
+                _ => format!("no server runs here: {}", texts.join("\n")),
+            })
             .and_then(|(pid, path)| connect(pid, &format!("the server of {}", path.display()))),
     };
     let socket = match connected {

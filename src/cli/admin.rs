@@ -1,4 +1,5 @@
-//! The words of `bolide explain`, `bolide cache`, `bolide status` and `bolide metrics`.
+//! The words of `bolide explain`, `bolide cache`, `bolide reload`, `bolide status` and `bolide
+//! metrics`.
 
 use lexopt::prelude::*;
 
@@ -6,6 +7,7 @@ use super::table::{self, CommandRow, OperandKind, OptionTimes};
 use super::{Globals, text};
 use crate::admin::line_protocol::Words;
 use crate::admin::metrics::COMMAND as METRICS_COMMAND;
+use crate::admin::reload::COMMAND as RELOAD_COMMAND;
 use crate::admin::status::COMMAND;
 use crate::admin::warm::Warm;
 use crate::invocation::{Admin, CliCommand};
@@ -50,6 +52,17 @@ pub(super) fn metrics(
     globals: &mut Globals,
 ) -> Result<CliCommand, String> {
     Ok(match read(METRICS_COMMAND, &table::METRICS, parser, globals)? {
+        Read::Words(words, pid) => CliCommand::Admin(Admin::Ask { words, pid }),
+        Read::Help => CliCommand::AdminHelp,
+    })
+}
+
+/// Reads the rest of `bolide reload`.
+pub(super) fn reload(
+    parser: &mut lexopt::Parser,
+    globals: &mut Globals,
+) -> Result<CliCommand, String> {
+    Ok(match read(RELOAD_COMMAND, &table::RELOAD, parser, globals)? {
         Read::Words(words, pid) => CliCommand::Admin(Admin::Ask { words, pid }),
         Read::Help => CliCommand::AdminHelp,
     })

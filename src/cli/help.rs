@@ -17,9 +17,13 @@ pub(crate) fn help() -> String {
     for row in COMMANDS {
         usage(&mut text, "       ", row);
     }
-    for words in
-        ["explain URL | --request ID", "cache list | stats | purge | warm", "status", "metrics"]
-    {
+    for words in [
+        "explain URL | --request ID",
+        "cache list | stats | purge | warm",
+        "reload",
+        "status",
+        "metrics",
+    ] {
         let _ = writeln!(text, "       bolide {words}");
     }
     text.push_str("\nOptions:\n");

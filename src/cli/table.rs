@@ -159,7 +159,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
 
 /// The commands for a running server.
 pub(crate) static ADMIN_COMMANDS: &[CommandRow] =
-    &[EXPLAIN, LIST, STATS, PURGE, WARM, STATUS, METRICS];
+    &[EXPLAIN, LIST, STATS, PURGE, WARM, RELOAD, STATUS, METRICS];
 
 pub(super) const EXPLAIN: CommandRow = CommandRow {
     name: "explain",
@@ -242,6 +242,15 @@ pub(super) const WARM: CommandRow = CommandRow {
         PID,
     ],
     doc: "request pages from the running server, so that they are cached",
+};
+pub(super) const RELOAD: CommandRow = CommandRow {
+    name: "reload",
+    usage: "[--dry-run]",
+    operand: OperandKind::None,
+    options: &[flag("--dry-run", "print what would change, and change nothing"), PID],
+    doc: "reload the configuration, and print warnings, or why it was refused: a refused one \
+          changes nothing, and the command fails. With --dry-run: which blocks, listening \
+          addresses, certificates and cache zones are new (+), gone (-) or different (~).",
 };
 pub(super) const STATUS: CommandRow = CommandRow {
     name: "status",

@@ -4,7 +4,7 @@ use bolide_conf::model::LogLevel;
 use bolide_engine::console::{ConsoleAction, ConsoleOutcome};
 use bolide_worker::ConsoleOrder;
 
-use super::{ControlThread, Life};
+use super::ControlThread;
 use crate::admin::AdminClient;
 use crate::admin::line_protocol::Words;
 use crate::php::PhpDesk;
@@ -36,13 +36,8 @@ impl ControlThread<'_> {
     }
 
     fn reload_for_console(&mut self) -> ConsoleOutcome {
-        if self.pid.is_none() {
-            return Err("the server has no configuration file to reload".to_owned());
-        }
-        if self.life != Life::Serving {
-            return Err("the server is about to end".to_owned());
-        }
-        self.reload().map_err(|why| format!("The configuration was refused: {why}"))?;
+        self.reload_if_possible()
+            .map_err(|why| format!("The configuration was not replaced: {why}"))?;
         Ok(format!("Configuration {} is in force.", self.generation.number))
     }
 

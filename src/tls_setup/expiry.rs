@@ -40,6 +40,14 @@ impl CertificateEnds {
         self.all.iter().map(|one| (one.name.clone(), one.seconds)).collect()
     }
 
+    /// The files whose certificate is another one in `next`, by its end.
+    pub(crate) fn renewed(&self, next: &Self) -> Vec<String> {
+        let is_other = |one: &&CertificateEnd| {
+            self.all.iter().any(|own| own.name == one.name && own.seconds != one.seconds)
+        };
+        next.all.iter().filter(is_other).map(|one| one.name.clone()).collect()
+    }
+
     /// What is to be said now.
     pub(crate) fn warnings(&mut self, now: Now) -> Vec<String> {
         self.told = now.unix_seconds();

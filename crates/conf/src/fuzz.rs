@@ -41,6 +41,9 @@ pub fn config(data: &[u8]) {
     let outcome = crate::parse(&Same(data), Path::new("/fuzz/main.conf"), &options);
     let fatal = outcome.diagnostics.iter().filter(|message| message.is_fatal()).count();
     assert_eq!(outcome.config.is_none(), fatal > 0, "a refusal has its reason");
+    let path = Path::new("/fuzz/main.conf");
+    let changes = crate::changes(&Same(data), path, &options, &outcome.outline);
+    assert!(changes.is_empty(), "a configuration is like itself");
     if let Some(config) = outcome.config
         && let Some(http) = config.http
     {

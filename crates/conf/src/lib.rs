@@ -20,6 +20,7 @@ pub mod fuzz;
 pub mod lex;
 pub mod local_address;
 pub mod model;
+pub mod outline;
 pub mod proxy_url;
 mod reader;
 pub mod reference;
@@ -34,6 +35,7 @@ pub mod vars;
 pub use diagnostic::Diagnostic;
 pub use directives::{PeerAddressText, cut_address};
 pub use model::{Config, LogLevel, SourcePlace};
+pub use outline::{Outline, OutlineChange, OutlineChangeKind};
 pub use regex::{LetterCase, Regex};
 pub use source::{ConfSource, LoadOptions};
 pub use vars::{Template, TemplatePart, Var};
@@ -47,6 +49,8 @@ pub struct Loaded {
     pub diagnostics: Vec<Diagnostic>,
     /// Files in the order they were read, each once, for `-T`.
     pub files: Vec<(PathBuf, Vec<u8>)>,
+    /// What it consists of, for [`changes`].
+    pub outline: Outline,
 }
 
 /// Reads the configuration at `path`, relative to the prefix.
@@ -56,9 +60,21 @@ pub fn parse(source: &impl ConfSource, path: &Path, options: &LoadOptions) -> Lo
     read(tree, &path, options)
 }
 
+/// What the configuration at `path` has that the one of `outline` has not, and the other way round;
+/// it need not be valid.
+pub fn changes(
+    source: &impl ConfSource,
+    path: &Path,
+    options: &LoadOptions,
+    outline: &Outline,
+) -> Vec<OutlineChange> {
+    outline.changes(&ast::load(source, &options.prefix.join(path), &options.globals))
+}
+
 /// Reads the tree loaded from `path`.
 fn read(mut tree: ast::Tree, path: &Path, options: &LoadOptions) -> Loaded {
+    let outline = Outline::new(&tree);
     let config = reader::read(&mut tree, path, options, directives::TABLE);
     let diagnostics = tree.diagnostics.into_iter().map(|(_, diagnostic)| diagnostic).collect();
-    Loaded { config, diagnostics, files: tree.files }
+    Loaded { config, diagnostics, files: tree.files, outline }
 }

@@ -1,0 +1,242 @@
+//! Reloads: the next configuration takes the place of the one in force as a whole, or not at all;
+//! what it would change can be asked for before.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+
+use bolide_conf::model::{Config, ListenTransport, LogLevel};
+use bolide_conf::{OutlineChange, OutlineChangeKind};
+use bolide_worker::Mail;
+
+use super::figures::ReloadResult;
+use super::{ControlThread, Life};
+use crate::account::{self, make_temp_dirs};
+use crate::admin::line_protocol::Words;
+use crate::admin::reload::DRY_RUN;
+use crate::control_log::ControlLog;
+use crate::reading::{self, Reading};
+use crate::tls_setup::CertificateEnds;
+use crate::{assemble, php};
+
+/// LIMIT: new directives of a block that a preview shows.
+const LINES_SHOWN: usize = 20;
+
+impl ControlThread<'_> {
+    /// A reload that a signal asked for; its result is in the log.
+    pub(super) fn reload_by_signal(&mut self) {
+        let _ = self.reload();
+    }
+
+    /// Carries out `bolide reload`.
+    pub(super) fn reload_by_command(&mut self, words: &Words) -> Result<Vec<u8>, String> {
+        if words.has(DRY_RUN) {
+            return self.preview().map(String::into_bytes).map_err(|texts| texts.join("\n"));
+        }
+        let warnings = self.reload_if_possible()?;
+        let mut text = format!("configuration {} is in force\n", self.generation.number);
+        warnings.iter().for_each(|warning| {
+            let _ = writeln!(text, "warning: {warning}");
+        });
+        Ok(text.into_bytes())
+    }
+
+    /// Reloads the configuration, if there is a file, and a server that goes on; returns warnings.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong, in lines.
+    pub(super) fn reload_if_possible(&mut self) -> Result<Vec<String>, String> {
+        self.is_reloadable()?;
+        self.reload().map_err(|texts| match texts.is_empty() {
+            true => "an address is in use; the error log says which".to_owned(),
+            false => texts.join("\n"),
+        })
+    }
+
+    fn is_reloadable(&self) -> Result<(), String> {
+        if self.pid.is_none() {
+            return Err("the server has no configuration file to reload".to_owned());
+        }
+        match self.life {
+            Life::Serving => Ok(()),
+            Life::Ending => Err("the server is about to end".to_owned()),
+        }
+    }
+
+    /// Reloads the configuration; an invalid one is refused and the old one stays.
+    fn reload(&mut self) -> Result<Vec<String>, Vec<String>> {
+        self.log.write(LogLevel::Notice, "reconfiguring");
+        self.manager.reloading(bolide_io::process::now().mono);
+        let result = self.try_reload();
+        match &result {
+            Ok(warnings) => {
+                self.count_reload(ReloadResult::Good, &[]);
+                warnings.iter().for_each(|text| self.log.write(LogLevel::Warn, text));
+                self.log.write(LogLevel::Notice, "reconfigured");
+                self.manager.ready("Serving");
+            }
+            Err(texts) => {
+                self.count_reload(ReloadResult::Refused, texts);
+                let why = texts.first().map_or("an address is in use", String::as_str);
+                self.manager.ready(&format!("Serving; the last reload was refused: {why}"));
+                texts.iter().for_each(|text| self.log.write(LogLevel::Emerg, text));
+            }
+        }
+        result
+    }
+
+    fn try_reload(&mut self) -> Result<Vec<String>, Vec<String>> {
+        let reading = reading::of_file(self.invocation).map_err(|mistakes| {
+            mistakes.warnings.iter().for_each(|text| self.log.write(LogLevel::Warn, text));
+            mistakes.errors
+        })?;
+        self.put_in_force(reading)
+    }
+
+    /// Replaces the configuration; returns warnings.
+    fn put_in_force(&mut self, mut reading: Reading) -> Result<Vec<String>, Vec<String>> {
+        let plan = self.pools.prepare(Arc::make_mut(&mut reading.config))?;
+        let draft = assemble::draft(&reading.config, &self.shared)?;
+        make_temp_dirs(&reading.config)?;
+        let account = account::account(&reading.config)?;
+        let logs = assemble::open_logs_anew(&reading.config, self.log.open());
+        let logs = logs.map_err(|text| vec![text])?;
+        let log = ControlLog::new(&reading.config, &logs);
+        let workers = self.crew.size();
+        let keys = &self.shared.quic_keys;
+        let moved = match &mut self.pid {
+            Some(pid) => pid.written_to(&reading.config.main.pid)?,
+            None => None,
+        };
+        let tell = |level, text: &str| log.write(level, text);
+        let per_worker = self.open.apply(&reading.config, workers, keys, tell);
+        match (&mut self.pid, moved) {
+            (Some(pid), Some(moved)) if per_worker.is_ok() => pid.give_way(moved),
+            (Some(pid), Some(moved)) => pid.keep_from(moved),
+            _ => {}
+        }
+        // No message appears a second time.
+        let per_worker = per_worker.map_err(|_| Vec::new())?;
+        let mut warnings = reading.warnings;
+        warnings.extend(draft.warnings.iter().cloned());
+        let wanted = assemble::worker_count(&reading.config);
+        if wanted != workers {
+            warnings.push(format!(
+                "\"worker_processes\" asks for {wanted} workers, but a reload keeps the {workers} \
+                 there are; an upgrade (USR2, then QUIT to the old process) or a restart changes \
+                 their number"
+            ));
+        }
+        reading.notices.iter().for_each(|text| self.log.write(LogLevel::Notice, text));
+        self.certificate_ends = draft.certificate_ends.clone();
+        let number = self.generation.number + 1;
+        let previous = Some(&*self.generation);
+        let generation = assemble::generation(number, draft, per_worker, &self.shared, previous);
+        let generation = Arc::new(generation);
+        self.config = reading.config;
+        self.outline = reading.outline;
+        let replaced = std::mem::replace(&mut self.log, log);
+        self.retired.keep_logs(replaced.open().clone());
+        drop(replaced);
+        let old = Arc::downgrade(&self.generation.site);
+        self.commit(plan, &old);
+        let replaced = std::mem::replace(&mut self.generation, generation.clone());
+        self.retired.keep(replaced);
+        self.settle_terminal();
+        self.settle_threads();
+        if self.crew.is_draining() {
+            let drained = std::mem::take(&mut self.crew);
+            self.leaving.push(drained);
+            self.account = account;
+            self.man(workers)?;
+        } else {
+            let log = ControlLog::new(&self.config, &logs);
+            self.disk_writer.settle(&generation, account.as_ref(), log)?;
+            self.crew.post_all(|| Mail::Configure(generation.clone(), logs.clone()));
+        }
+        Ok(warnings)
+    }
+
+    /// What a reload would change now, as text. It changes nothing.
+    fn preview(&self) -> Result<String, Vec<String>> {
+        self.is_reloadable().map_err(|why| vec![why])?;
+        let reading = reading::of_file(self.invocation)?;
+        php::check(&reading.config)?;
+        account::account(&reading.config)?;
+        let draft = assemble::draft(&reading.config, &self.shared)?;
+        let mut text = String::new();
+        for change in reading::changes(self.invocation, &self.outline) {
+            tell_change(&mut text, &change);
+        }
+        let (old, new) = (listens(&self.config), listens(&reading.config));
+        tell_lists(&mut text, "listen", (&old, &new));
+        let ends = |ends: &CertificateEnds| -> Vec<String> {
+            let all = ends.files().into_iter();
+            all.map(|(file, _)| format!("certificate {file}")).collect()
+        };
+        let (old, new) = (ends(&self.certificate_ends), ends(&draft.certificate_ends));
+        tell_lists(&mut text, "", (&old, &new));
+        for file in self.certificate_ends.renewed(&draft.certificate_ends) {
+            let _ = writeln!(text, "~ certificate {file}: the file is another one");
+        }
+        let (old, new) = (caches(&self.config), caches(&reading.config));
+        tell_lists(&mut text, "", (&old, &new));
+        if text.is_empty() {
+            text.push_str("a reload would change nothing\n");
+        }
+        for warning in reading.warnings.iter().chain(&draft.warnings) {
+            let _ = writeln!(text, "warning: {warning}");
+        }
+        Ok(text)
+    }
+}
+
+/// A block that is different: `+` new, `-` gone, `~` changed.
+fn tell_change(text: &mut String, change: &OutlineChange) {
+    let label = &change.label;
+    let _ = match &change.kind {
+        OutlineChangeKind::Added { place } => writeln!(text, "+ {label} ({place})"),
+        OutlineChangeKind::Removed => writeln!(text, "- {label}"),
+        OutlineChangeKind::Reordered => writeln!(text, "~ {label}: in another order"),
+        OutlineChangeKind::Changed { place, .. } => writeln!(text, "~ {label} ({place})"),
+    };
+    let OutlineChangeKind::Changed { added, gone, .. } = &change.kind else { return };
+    for line in added.iter().take(LINES_SHOWN) {
+        let _ = writeln!(text, "    + {line}");
+    }
+    if let Some(more @ 1..) = added.len().checked_sub(LINES_SHOWN) {
+        let _ = writeln!(text, "    + {more} more");
+    }
+    if *gone > 0 {
+        let what = if *gone == 1 { "directive" } else { "directives" };
+        let _ = writeln!(text, "    - {gone} {what}");
+    }
+}
+
+/// What only one of two lists has.
+fn tell_lists(text: &mut String, word: &str, (old, new): (&[String], &[String])) {
+    for (sign, all, others) in [('+', new, old), ('-', old, new)] {
+        for one in all.iter().filter(|one| !others.contains(one)) {
+            let _ = writeln!(text, "{}", format!("{sign} {word} {one}").replace("  ", " "));
+        }
+    }
+}
+
+fn listens(config: &Config) -> Vec<String> {
+    let all = config.http.iter().flat_map(|http| &http.listens);
+    all.map(|listen| {
+        let kind = match listen.transport {
+            ListenTransport::Quic => " quic",
+            ListenTransport::Tcp if listen.tls => " ssl",
+            ListenTransport::Tcp => "",
+        };
+        format!("{}{kind}", listen.address)
+    })
+    .collect()
+}
+
+/// The caches on disk; what one of them keeps is lost with it.
+fn caches(config: &Config) -> Vec<String> {
+    let zones = config.http.iter().flat_map(|http| &http.cache_zones);
+    zones.map(|zone| format!("cache zone {}", zone.name)).collect()
+}
