@@ -71,6 +71,7 @@ impl AttemptParts {
             clock,
             replaces: self.replaces,
             was_ordered: AtomicBool::new(false),
+            was_resumed: AtomicBool::new(false),
         };
         let issued = attempt.run().await?;
         attempt.transport.step("certificate known").await;

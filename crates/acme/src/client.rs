@@ -86,6 +86,8 @@ pub(crate) struct AcmeAttempt {
     pub replaces: Option<(Vec<u8>, Vec<u8>)>,
     /// Whether the issuer may know of the order.
     pub was_ordered: AtomicBool,
+    /// Whether it goes on with an order of an earlier attempt.
+    pub was_resumed: AtomicBool,
 }
 
 /// A certificate that fits the order.
@@ -130,8 +132,6 @@ impl AcmeAttempt {
             Ok(Err(fault)) => fault,
             Err(_) => Fault::Own(format!("no certificate in {} s", ATTEMPT_MAX.as_secs())),
         };
-        // What was refused is not continued.
-        self.forget_pending();
         let notes = self.transport.notes();
         let was_ordered = self.was_ordered.load(Ordering::Relaxed);
         let (why, is_silent) = match fault {
@@ -147,6 +147,10 @@ impl AcmeAttempt {
             }
             Fault::Own(why) => (why, false),
         };
+        // An issuer that became silent may know the order still, and is asked for it once more.
+        if !is_silent || self.was_resumed.load(Ordering::Relaxed) {
+            self.forget_pending();
+        }
         let retry_after = notes.retry_after.filter(|_| notes.status.is_some_and(|s| s >= 400));
         Err(AttemptFailure { why, was_ordered, is_silent, retry_after })
     }
@@ -154,11 +158,9 @@ impl AcmeAttempt {
     async fn certificate(&self) -> Result<IssuedCertificate, Fault> {
         let account = self.account.open(&self.issuer, &self.transport).await?;
         if let Some(pending) = self.pending() {
-            match self.resume(&account, &pending).await {
-                Ok(issued) => return Ok(issued),
-                // It has to be begun anew; what the issuer said of it does not matter any more.
-                Err(_) => self.forget_pending(),
-            }
+            // If it fails, it counts: no second order may come of one start.
+            self.was_resumed.store(true, Ordering::Relaxed);
+            return self.resume(&account, &pending).await;
         }
         let key = certificate::new_key(self.order.key)?;
         let (mut order, url) = self.begin(&account).await?;
@@ -222,7 +224,7 @@ impl AcmeAttempt {
                     return Ok((order, url));
                 }
                 // The issuer does not know the certificate, or has replaced it already.
-                Err(_) if replaces.is_some() => replaces = None,
+                Err(Error::Api(_) | Error::Unsupported(_)) if replaces.is_some() => replaces = None,
                 Err(error) => return Err(Fault::Request("new order", error)),
             }
         }

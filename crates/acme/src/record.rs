@@ -183,3 +183,62 @@ fn flat(text: &str) -> String {
     }
     text[..end].chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_record_survives_its_text(
+            times in proptest::collection::vec(any::<u64>(), 0..9),
+            numbers: (u32, u32, u64, u64),
+            issuer in proptest::option::of("[a-z ]{1,9}"),
+            started in proptest::option::of((any::<u64>(), "[a-z]{1,9}")),
+            window in proptest::option::of(any::<(u64, u64)>()),
+            error in proptest::option::of("\\PC{1,300}"),
+        ) {
+            let record = OrderRecord {
+                failures: FailureLog::kept(times.into_iter()),
+                consecutive: numbers.0,
+                tries: numbers.1,
+                not_before: numbers.2,
+                window_again: numbers.3,
+                issued_by: issuer.clone(),
+                issuer,
+                started,
+                window: window.map(|(start, end)| RenewalWindow { start, end }),
+                last_error: error.clone(),
+            };
+            let read = OrderRecord::parse(&record.text()).unwrap();
+            prop_assert_eq!(read.text(), record.text());
+            if error.is_none_or(|error| error.len() <= MESSAGE_MAX) {
+                prop_assert_eq!(read, record);
+            }
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused(text in "(bolide-acme 1\n)?\\PC{0,200}") {
+            for text in [text.clone(), text.replace(' ', "\n"), format!("{text}\n")] {
+                if let Some(record) = OrderRecord::parse(&text) {
+                    prop_assert_eq!(OrderRecord::parse(&record.text()), Some(record));
+                }
+                let _read = AccountRecord::parse(&text);
+            }
+        }
+    }
+
+    #[test]
+    fn a_cut_file_is_damaged() {
+        let record =
+            OrderRecord { last_error: Some("a\nb".into()), tries: 12, ..OrderRecord::default() };
+        let text = record.text();
+        assert!(text.ends_with("error a b\n"));
+        for end in 0..text.len() {
+            let is_line_end = end > 0 && text.as_bytes()[end - 1] == b'\n';
+            assert_eq!(OrderRecord::parse(&text[..end]).is_some(), is_line_end, "{end}");
+        }
+    }
+}

@@ -275,6 +275,16 @@ impl AcmeService {
         Ok(Self { shared, thread: Some(thread) })
     }
 
+    /// The same without a thread: the future does what the thread would do.
+    pub fn detached(
+        host: Arc<dyn AcmeHost>,
+        setting: AcmeSetting,
+    ) -> (Self, impl Future<Output = ()> + Send) {
+        let shared = Arc::new(Shared::new(host, setting));
+        let engine = Engine::new(shared.clone());
+        (Self { shared, thread: None }, engine.run())
+    }
+
     /// A new configuration is in force: orders that it no longer has end, new ones begin, and
     /// certificates that the state directories hold are installed before this returns. A server
     /// that no longer gets connections settles an empty plan.

@@ -234,3 +234,84 @@ fn said(what: &str, path: &Path, error: &io::Error) -> String {
 fn held(files: &Mutex<BTreeMap<String, Vec<u8>>>) -> MutexGuard<'_, BTreeMap<String, Vec<u8>>> {
     files.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn store() -> (PathBuf, AcmeStore) {
+        let path = bolide_testkit::site::temp_dir().join("state");
+        let store = AcmeStore::new(Some(&path));
+        (path, store)
+    }
+
+    #[test]
+    fn files_are_private_and_replaced_as_a_whole() {
+        let (path, store) = store();
+        assert_eq!(store.read("a", 10), Ok(None));
+        store.write("a", b"one").unwrap();
+        let before = store.stamp("a");
+        store.write("a", b"two").unwrap();
+        assert_ne!(store.stamp("a"), before);
+        assert_eq!(store.read("a", 10), Ok(Some(b"two".to_vec())));
+        assert!(store.read("a", 2).is_err(), "larger than its limit");
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!((mode(&path), mode(&path.join("a"))), (0o700, 0o600));
+        assert_eq!(fs::read_dir(&path).unwrap().count(), 1, "nothing is left behind");
+        store.set_aside("a").unwrap();
+        assert_eq!(store.read("a", 10), Ok(None));
+        assert!(path.join("a.damaged").exists());
+    }
+
+    #[test]
+    fn links_and_open_directories_are_refused() {
+        let (path, store) = store();
+        store.write("a", b"one").unwrap();
+        let outside = path.with_file_name("outside");
+        fs::write(&outside, b"untouched").unwrap();
+        symlink(&outside, path.join("link")).unwrap();
+        symlink(&outside, path.join("a.new")).unwrap();
+        assert!(store.read("link", 100).is_err());
+        store.write("link", b"new").unwrap();
+        store.write("a", b"new").unwrap();
+        assert_eq!(fs::read(&outside).unwrap(), b"untouched");
+        fs::remove_file(path.join(LOCK)).unwrap_or_default();
+        symlink(&outside, path.join(LOCK)).unwrap();
+        assert!(store.lock().is_err());
+        fs::set_permissions(&path, Permissions::from_mode(0o777)).unwrap();
+        assert!(store.read("a", 10).is_err() && store.write("a", b"x").is_err());
+    }
+
+    #[test]
+    fn a_readable_key_file_is_made_private() {
+        let (path, store) = store();
+        store.write("a", b"one").unwrap();
+        fs::set_permissions(path.join("a"), Permissions::from_mode(0o644)).unwrap();
+        store.read("a", 10).unwrap();
+        assert_eq!(fs::metadata(path.join("a")).unwrap().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn the_lock_is_one_process_at_a_time() {
+        let (path, store) = store();
+        let held = store.lock().unwrap();
+        assert!(held.is_some());
+        let other = AcmeStore::new(Some(&path));
+        assert!(other.lock().unwrap().is_none());
+        drop(held);
+        assert!(other.lock().unwrap().is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn names_of_files_are_harmless_and_their_own(a in "\\PC{0,300}", b in "\\PC{0,300}") {
+            let (one, two) = (file_stem(&a), file_stem(&b));
+            prop_assert_eq!(a == b, one == two);
+            prop_assert!(one.len() <= 200 && !one.contains(['/', '\0']) && !one.starts_with('.'));
+        }
+    }
+}

@@ -18,6 +18,7 @@ fn dying(setting: AcmeSetting, at: usize) -> (AcmeSetting, Arc<AtomicUsize>) {
 
 #[test]
 fn every_step() {
+    let _alone = crate::HEAVY.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
     let host = TestHost::start();
     let options = PebbleOptions::validating(host.ports.port(0), host.ports.port(1));
     let pebble = Pebble::start(options);

@@ -3,9 +3,14 @@
     clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::disallowed_types,
-    reason = "tests live in real time and fail by panicking"
+    clippy::too_many_lines,
+    reason = "tests live in real time, fail by panicking, and a table is as long as it is"
 )]
 
+mod chaos;
 mod dying;
 mod host;
 mod pebble;
+
+/// Held by tests that want all cores: beside each other they are too slow for Pebble's patience.
+pub(crate) static HEAVY: std::sync::Mutex<()> = std::sync::Mutex::new(());
