@@ -426,3 +426,24 @@ fn the_command_tells_the_same_without_a_console() {
     assert!(json.starts_with("{\"schema\":1,\"version\":\""), "{json}");
     assert!(json.contains("\"is_counted\":false") && json.contains("\"cache\":null"), "{json}");
 }
+
+#[test]
+fn a_person_reads_and_works_the_page_by_keyboard_in_both_colour_schemes() {
+    let user = if is_root() { "user nobody;" } else { "" };
+    let origin = TestUpstream::start();
+    origin.say("/a", bolide_testkit::origin::answer("Cache-Control: s-maxage=600\r\n", "x"));
+    let server = http(&format!(
+        "php_pool main {{ {user} children 2; }} upstream app {{ server {}; }}
+         server {{ {LISTEN} location /bolide/ {{ bolide_console; }}
+             location ~ \\.php$ {{ php_pass main; }}
+             location / {{ page_cache auto; proxy_pass http://app; }} }}",
+        origin.address()
+    ));
+    assert_eq!(server.get("/a").status, 200);
+    let base = format!("http://localhost:{}/bolide/", server.home().port(0));
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/console_page.py");
+    let shots = concat!(env!("CARGO_MANIFEST_DIR"), "/target/tmp/console");
+    let chromium = bolide_testkit::tool("chromium").display().to_string();
+    let words = ["--base", &base, "--chromium", &chromium, "--shots", shots];
+    let _steps = bolide_testkit::tools::python(script, words).succeeded();
+}
