@@ -36,8 +36,7 @@ impl ControlThread<'_> {
     }
 
     fn reload_for_console(&mut self) -> ConsoleOutcome {
-        self.reload_if_possible()
-            .map_err(|why| format!("The configuration was not replaced: {why}"))?;
+        self.reload_if_possible().map_err(|why| format!("The reload was refused: {why}"))?;
         Ok(format!("Configuration {} is in force.", self.generation.number))
     }
 

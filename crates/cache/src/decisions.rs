@@ -41,6 +41,8 @@ pub struct DecisionNote<'a> {
     pub namespace: NamespaceId,
     /// The status of the response.
     pub status: u16,
+    /// How long the request took, in milliseconds.
+    pub millis: u32,
     /// The decision and its reasons, in the caller's numbers.
     pub codes: [u8; 4],
     /// Path and query; the first bytes are kept.
@@ -60,6 +62,8 @@ pub struct DecisionRecord {
     pub namespace: NamespaceId,
     /// The status of the response.
     pub status: u16,
+    /// How long the request took, in milliseconds.
+    pub millis: u32,
     /// The decision and its reasons, in the writer's numbers.
     pub codes: [u8; 4],
     /// The first bytes of path and query.
@@ -106,7 +110,7 @@ impl DecisionRing {
         put(4, note.key as u64);
         put(5, u64::from(note.namespace.0) << 32 | u64::from(u32::from_le_bytes(note.codes)));
         let len = note.target.len().min(u16::MAX.into()) as u64;
-        put(6, u64::from(note.status) << 16 | len);
+        put(6, u64::from(note.millis) << 32 | u64::from(note.status) << 16 | len);
         let mut target = [0; TARGET_MAX];
         let kept = note.target.len().min(TARGET_MAX);
         target[..kept].copy_from_slice(&note.target[..kept]);
@@ -142,6 +146,7 @@ impl Slot {
             key: u128::from(words[3]) << 64 | u128::from(words[4]),
             namespace: NamespaceId((words[5] >> 32) as u32),
             status: (words[6] >> 16) as u16,
+            millis: (words[6] >> 32) as u32,
             codes: (words[5] as u32).to_le_bytes(),
             target,
             is_cut: len > TARGET_MAX,
@@ -193,6 +198,7 @@ mod tests {
             key: u128::from(number) << 70 | 5,
             namespace: NamespaceId(3),
             status: 200,
+            millis: u32::MAX,
             codes: [1, 2, 3, 255],
             target,
         }

@@ -5,7 +5,9 @@
 
 mod action;
 pub(crate) mod assets;
+mod doctor;
 pub(crate) mod guard;
+mod remedies;
 mod status;
 
 pub use action::{ConsoleAction, ConsoleOutcome};

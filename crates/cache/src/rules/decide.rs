@@ -59,7 +59,7 @@ pub enum AnswerSource {
 }
 
 /// Why a response is not stored.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StoreRefusal {
     /// The method.
     Method,

@@ -82,7 +82,7 @@ fn words(value: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Why a request bypasses the cache.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Bypass {
     /// `modcache:0`
     Off,

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use bolide_base::Now;
 
+use super::doctor::{DoctorRecord, diagnose};
 use crate::counters::{ConnProtocol, RequestTallies, TallyCount, WorkerCount};
 use crate::explain::ring::decision_reasons;
 use crate::explain::{Json, machine};
@@ -20,6 +21,8 @@ use crate::site::SiteRef;
 pub const SCHEMA: u32 = 1;
 /// LIMIT: locations, servers of upstream groups, and certificates that are told of, each.
 const PARTS_MAX: usize = 64;
+/// LIMIT: decisions that the doctor looks at, besides hits.
+const DOCTOR_RECORDS_MAX: usize = 2048;
 /// Seconds of a day.
 const DAY: i64 = 86_400;
 
@@ -47,6 +50,7 @@ pub fn status(site: &SiteRef, tallies: &RequestTallies, now: Now, workers: Statu
     all.push(("certificates", certificates(site, &figures, now)));
     all.push(("orders", Json::list(figures.orders.iter().take(PARTS_MAX), order)));
     all.push(("cache", cache(site, tallies)));
+    all.push(("doctor", doctor(site)));
     all.push(("upstreams", upstreams(site, now)));
     all.push(("php", Json::list(&figures.pools, pool)));
     let workers = match workers {
@@ -254,6 +258,36 @@ fn cache(site: &SiteRef, tallies: &RequestTallies) -> Json {
     });
     all.push(("reasons", Json::List(reasons.collect())));
     Json::Object(all)
+}
+
+/// What costs hits, of the last decisions of all workers.
+fn doctor(site: &SiteRef) -> Json {
+    let Some(store) = site.store() else { return Json::Null };
+    let spaces = site.spaces();
+    let (mut records, mut all) = (Vec::new(), 0_u64);
+    store.decisions(|noted| {
+        let Some(at) = spaces.iter().position(|space| space.id == noted.namespace) else { return };
+        all += 1;
+        let record = DoctorRecord::new(noted, at, spaces[at].is_zone);
+        if !record.is_hit && records.len() < DOCTOR_RECORDS_MAX {
+            records.push(record);
+        }
+    });
+    Json::list(diagnose(&records), |found| {
+        let space = spaces.get(found.space);
+        Json::Object(vec![
+            ("space", space.map_or(Json::Null, |space| Json::text(&space.name))),
+            ("pattern", Json::text(&found.pattern)),
+            ("reason", Json::text(found.why.word())),
+            ("refusal", found.refusal.map_or(Json::Null, |refusal| Json::text(refusal.reason()))),
+            ("requests", number(found.requests)),
+            ("of_requests", number(all)),
+            ("waited_ms", number(found.millis)),
+            ("why", Json::text(found.remedy.why)),
+            ("remedy", Json::text(found.remedy.text)),
+            ("directives", Json::list(found.remedy.directives, Json::text)),
+        ])
+    })
 }
 
 fn upstreams(site: &SiteRef, now: Now) -> Json {

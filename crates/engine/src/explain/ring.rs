@@ -135,6 +135,8 @@ fn note_asked(
         key: cache.hash,
         namespace,
         status: answer.logged_status(),
+        millis: u32::try_from(ctx.now.mono.nanos_since(request.started.mono) / 1_000_000)
+            .unwrap_or(u32::MAX),
         codes,
         target: request.address(),
     };

@@ -6,7 +6,7 @@ use crate::caching::UpstreamCacheStatus;
 use crate::counters::DECISION_REASONS;
 
 /// Why the store was asked, or was not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Why {
     /// It was asked, and that was all.
     #[default]
@@ -42,7 +42,7 @@ pub enum Why {
 }
 
 /// All of them, in the order of their codes; new ones go to the end.
-const WHYS: [Why; DECISION_REASONS] = [
+pub(crate) const WHYS: [Why; DECISION_REASONS] = [
     Why::Asked,
     Why::Preset,
     Why::Condition,
@@ -67,7 +67,7 @@ const WHYS: [Why; DECISION_REASONS] = [
     Why::Refused,
 ];
 
-const REFUSALS: [StoreRefusal; 18] = [
+pub(crate) const REFUSALS: [StoreRefusal; 18] = [
     StoreRefusal::Method,
     StoreRefusal::Status,
     StoreRefusal::Environment,
@@ -180,7 +180,7 @@ pub(super) fn codes(
 }
 
 /// What [`codes`] was given.
-pub(super) fn decode(codes: [u8; 4]) -> (UpstreamCacheStatus, Why, Option<StoreRefusal>, bool) {
+pub(crate) fn decode(codes: [u8; 4]) -> (UpstreamCacheStatus, Why, Option<StoreRefusal>, bool) {
     let refusal = usize::from(codes[2]).checked_sub(1).and_then(|at| REFUSALS.get(at));
     (
         CACHED.get(usize::from(codes[0])).copied().unwrap_or_default(),
