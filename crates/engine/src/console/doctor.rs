@@ -273,8 +273,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_decisions_give_few_findings(targets in prop::collection::vec("[/a-z0-9?&=]{0,20}", 0..99)) {
-            let all: Vec<_> = (0..).zip(&targets).map(|(n, target)| record(Why::Preset, n, target)).collect();
+        fn any_decisions_give_few_findings(
+            targets in prop::collection::vec("[/a-z0-9?&=]{0,20}", 0..99),
+        ) {
+            let all = (0..).zip(&targets).map(|(n, target)| record(Why::Preset, n, target));
+            let all: Vec<_> = all.collect();
             let found = diagnose(&all);
             prop_assert!(found.len() <= FINDINGS_MAX);
             prop_assert!(found.iter().map(|one| one.requests).sum::<u64>() <= all.len() as u64);

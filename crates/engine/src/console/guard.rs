@@ -18,6 +18,9 @@ pub(crate) struct ConsoleVisitor<'a> {
     pub(crate) guard: ConsoleGuard,
     /// The address of the client; none over a unix socket.
     pub(crate) ip: Option<IpAddr>,
+    /// Whether the connection itself comes from this machine, without a PROXY protocol header, by
+    /// HTTP/1.1 or newer: servers that hand on requests still speak HTTP/1.0.
+    pub(crate) is_direct: bool,
     /// The host that was asked for, in lower case and without port.
     pub(crate) host: &'a [u8],
     /// The names of the server.
@@ -62,7 +65,8 @@ impl ConsoleVisitor<'_> {
     /// anywhere.
     fn is_of_this_machine(&self) -> bool {
         let relayed = [Name::Forwarded, Name::XForwardedFor, Name::XRealIp, Name::Via];
-        self.ip.is_some_and(|ip| ip.to_canonical().is_loopback())
+        self.is_direct
+            && self.ip.is_some_and(|ip| ip.to_canonical().is_loopback())
             && relayed.into_iter().all(|name| self.fields.get(name).is_none())
     }
 
@@ -148,7 +152,7 @@ mod tests {
             ServerName::Prefix("www.".into()),
         ];
         let (ip, host, names, fields) = (ip.parse().ok(), host.as_bytes(), &names, &fields(more));
-        ConsoleVisitor { guard, ip, host, names, fields }.rights()
+        ConsoleVisitor { guard, ip, is_direct: true, host, names, fields }.rights()
     }
 
     #[test]
@@ -197,8 +201,14 @@ mod tests {
         let of = |all: &[(&str, &str)]| {
             let fields = fields(all);
             let guard = ConsoleGuard::Identity;
-            let visitor =
-                ConsoleVisitor { guard, ip: None, host: b"", names: &[], fields: &fields };
+            let visitor = ConsoleVisitor {
+                guard,
+                ip: None,
+                is_direct: true,
+                host: b"",
+                names: &[],
+                fields: &fields,
+            };
             visitor.forgery(b"a.test:81", b"secret").is_none()
         };
         assert!(of(&good));

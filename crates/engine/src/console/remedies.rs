@@ -204,7 +204,8 @@ fn of_zone_refusal(refusal: StoreRefusal) -> Option<Remedy> {
     match refusal {
         StoreRefusal::Status => remedy(
             "has a status that is not kept",
-            "\"proxy_cache_valid\" or \"fastcgi_cache_valid\" with this status keeps it for a while.",
+            "\"proxy_cache_valid\" or \"fastcgi_cache_valid\" with this status keeps it for a \
+             while.",
             &["proxy_cache_valid", "fastcgi_cache_valid"],
         ),
         StoreRefusal::NoStore

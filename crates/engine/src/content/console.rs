@@ -3,8 +3,10 @@
 //! Owns what is below the location: the page itself, `status.json`, the files of the page. Who may
 //! see it is decided in `crates/engine/src/console/guard.rs`.
 
+use std::net::IpAddr;
+
 use bolide_conf::model::{ConsoleGuard, Matcher, ServerId, VerifyClient};
-use bolide_http::{Method, Name};
+use bolide_http::{HttpVersion, Method, Name};
 use bytes::Bytes;
 
 use crate::answer::Answer;
@@ -140,11 +142,21 @@ impl ConsoleRequest<'_> {
 
     fn visitor<'a>(&'a self, site: &'a Site, ctx: &StepCtx<'_>) -> ConsoleVisitor<'a> {
         let server = site.http().map(|http| http.server(ServerId(self.request.server)));
-        let verify = server.map_or(VerifyClient::Off, |server| server.tls.verify_client);
+        // Certificates are asked for in handshakes alone.
+        let verify = match (server, &ctx.conn.tls) {
+            (Some(server), Some(_)) => server.tls.verify_client,
+            _ => VerifyClient::Off,
+        };
+        let is_local = |ip: IpAddr| ip.to_canonical().is_loopback();
+        let is_old =
+            matches!(self.request.head().version, HttpVersion::Http09 | HttpVersion::Http10);
         let settings = &site.location(self.request.location).settings;
         ConsoleVisitor {
             guard: ConsoleGuard::of(settings, verify),
             ip: self.request.client(ctx.conn).ip(),
+            is_direct: ctx.conn.remote.ip().is_some_and(is_local)
+                && ctx.conn.proxy.is_none()
+                && !is_old,
             host: self.request.asked_host(),
             names: server.map_or(&[][..], |server| &server.names),
             fields: &self.request.head().fields,
