@@ -25,6 +25,8 @@ use post::{Collector, Refusal};
 const TELL: Duration = Duration::from_mins(1);
 /// How long a batch is kept back that was not taken: at first, doubled each time, and at most.
 const RETRY: (Duration, Duration) = (Duration::from_millis(250), Duration::from_secs(30));
+/// How long what a replaced configuration left is offered to its collector.
+const RETIRED: Duration = Duration::from_mins(1);
 /// How long spans may delay the end of the process.
 const PATIENCE: Duration = Duration::from_secs(2);
 
@@ -43,7 +45,9 @@ struct Shared {
 struct State {
     /// Of the draft configuration.
     next: Option<Arc<Exporter>>,
-    /// Of the configuration in force, last; before it those that still have requests.
+    /// Of the configuration in force, if it has one.
+    current: Option<Arc<Exporter>>,
+    /// That one, and those before it that still have requests or spans.
     active: Vec<Arc<Exporter>>,
     log: Option<Arc<ControlLog>>,
     runs: bool,
@@ -74,6 +78,8 @@ struct Progress {
     tell_failure: Instant,
     tell_drops: Instant,
     dropped: u64,
+    /// When what is left of a replaced configuration is given up.
+    retires: Option<Instant>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -100,7 +106,7 @@ impl OtelExport {
         else {
             return Ok(None);
         };
-        let made = match state.active.last().filter(|active| active.conf == *otel) {
+        let made = match state.current.as_ref().filter(|active| active.conf == *otel) {
             Some(active) => active.clone(),
             None => {
                 let limits = SpanLimits {
@@ -135,7 +141,8 @@ impl OtelExport {
         let mut state = lock(&self.0.state);
         let log = Arc::new(log);
         state.log = Some(log.clone());
-        if let Some(next) = state.next.take() {
+        state.current = state.next.take();
+        if let Some(next) = state.current.clone() {
             state.active.retain(|active| !Arc::ptr_eq(active, &next));
             state.active.push(next);
         }
@@ -147,7 +154,11 @@ impl OtelExport {
         let thread = std::thread::Builder::new().name("otel".to_owned());
         let body = move || match give_up_rights(account) {
             Ok(()) => shared.run(),
-            Err(why) => told.write(LogLevel::Emerg, &why),
+            Err(why) => {
+                told.write(LogLevel::Emerg, &why);
+                // The next reload tries again.
+                lock(&shared.state).runs = false;
+            }
         };
         match thread.spawn(body) {
             Ok(_) => state.runs = true,
@@ -174,20 +185,20 @@ impl Shared {
         loop {
             let (active, log, ends) = {
                 let mut state = lock(&self.state);
-                let current = state.active.last().cloned();
-                let is_current = |one: &Exporter| {
-                    current.as_deref().is_some_and(|current| std::ptr::eq(one, current))
+                let current = state.current.clone();
+                let is_current = move |one: &Arc<Exporter>| {
+                    current.as_ref().is_some_and(|current| Arc::ptr_eq(one, current))
                 };
+                let now = bolide_io::process::now().mono;
                 // Requests hold the site, and that the queue.
-                state.active.retain(|one| is_current(one) || one.is_held());
-                (state.active.clone(), state.log.clone(), state.ends)
+                state.active.retain(|one| is_current(one) || one.is_held(now));
+                let active = state.active.iter().map(|one| (one.clone(), is_current(one)));
+                (active.collect::<Vec<_>>(), state.log.clone(), state.ends)
             };
             let now = bolide_io::process::now().mono;
             let mut next = now.after(TELL);
-            let last = active.len().saturating_sub(1);
-            for (at, exporter) in active.iter().enumerate() {
-                let everything = ends || at < last;
-                exporter.work(everything, ends, log.as_deref());
+            for (exporter, is_current) in &active {
+                exporter.work(ends || !is_current, ends, log.as_deref());
                 next = next.min(exporter.next_due());
             }
             if ends {
@@ -202,24 +213,33 @@ impl Shared {
 }
 
 impl Exporter {
-    /// Whether requests may still leave spans here, or some are left.
-    fn is_held(&self) -> bool {
-        let is_kept = lock(&self.progress).kept.is_some();
-        Arc::strong_count(&self.queue) > 1 || is_kept || self.queue.waiting() > 0
+    /// Whether requests may still leave spans here, or some are left that the collector may take:
+    /// it is not asked for ever.
+    fn is_held(&self, now: Instant) -> bool {
+        if Arc::strong_count(&self.queue) > 1 {
+            return true;
+        }
+        let mut progress = lock(&self.progress);
+        let until = *progress.retires.get_or_insert(now.after(RETIRED));
+        now < until && (progress.kept.is_some() || self.queue.waiting() > 0)
     }
 
     fn next_due(&self) -> Instant {
         let progress = lock(&self.progress);
         // A queue that is not taken from is not looked at before the next attempt.
-        progress.kept.as_ref().map_or(progress.due, |(_, at)| *at)
+        match &progress.kept {
+            Some((_, at)) => *at,
+            None if self.queue.closed() > 0 => Instant::default(),
+            None => progress.due,
+        }
     }
 
     /// Sends what is due.
     fn work(&self, everything: bool, ends: bool, log: Option<&ControlLog>) {
         let mut progress = lock(&self.progress);
         let now = bolide_io::process::now().mono;
-        let everything = everything || now >= progress.due;
-        if now >= progress.due {
+        if everything || now >= progress.due {
+            self.queue.close_batches(everything);
             progress.due = now.after(self.interval);
         }
         let tell = |level: LogLevel, text: &str| {
@@ -227,7 +247,8 @@ impl Exporter {
                 log.write(level, text);
             }
         };
-        loop {
+        // What comes meanwhile is sent with the next batches, so that this ends.
+        for _ in 0..=self.queue.closed() {
             let now = bolide_io::process::now().mono;
             let batch = match progress.kept.take() {
                 Some((batch, at)) if !ends && now < at => {
@@ -235,7 +256,7 @@ impl Exporter {
                     break;
                 }
                 Some((batch, _)) => batch,
-                None => match self.queue.take(everything) {
+                None => match self.queue.take() {
                     Some(batch) => batch,
                     None => break,
                 },

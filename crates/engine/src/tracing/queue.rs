@@ -4,7 +4,7 @@
 //! a copy, and what has no room is dropped and counted.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -44,6 +44,8 @@ pub struct SpanQueue {
     workers: Box<[Mutex<Waiting>]>,
     limits: SpanLimits,
     dropped: AtomicU64,
+    /// The worker whose batches are taken next, so that none is forgotten.
+    next: AtomicUsize,
     bell: std::sync::Arc<SpanBell>,
 }
 
@@ -78,7 +80,7 @@ impl SpanQueue {
     #[must_use]
     pub fn new(workers: usize, limits: SpanLimits, bell: std::sync::Arc<SpanBell>) -> Self {
         let workers = (0..workers.max(1)).map(|_| Mutex::default()).collect();
-        Self { workers, limits, dropped: AtomicU64::new(0), bell }
+        Self { workers, limits, dropped: AtomicU64::new(0), next: AtomicUsize::new(0), bell }
     }
 
     /// Takes a span of the worker `number`; one without room is dropped.
@@ -99,16 +101,30 @@ impl SpanQueue {
         }
     }
 
-    /// The next full batch; with `everything`, one that is not full as well.
-    pub fn take(&self, everything: bool) -> Option<SpanBatch> {
-        self.workers.iter().find_map(|worker| {
+    /// Closes the batches that are not full, so that [`Self::take`] has them; without `all`, those
+    /// of workers that have no closed one, as small batches would use up the room of full ones.
+    pub fn close_batches(&self, all: bool) {
+        for worker in &self.workers {
             let mut waiting = lock(worker);
-            let full = waiting.full.pop_front();
-            full.or_else(|| {
-                let is_due = everything && waiting.open.spans > 0;
-                is_due.then(|| std::mem::take(&mut waiting.open))
-            })
-        })
+            if waiting.open.spans > 0 && (all || waiting.full.is_empty()) {
+                let closed = std::mem::take(&mut waiting.open);
+                waiting.full.push_back(closed);
+            }
+        }
+    }
+
+    /// The next closed batch, of the workers in turn.
+    pub fn take(&self) -> Option<SpanBatch> {
+        let count = self.workers.len();
+        debug_assert!(count > 0, "there is a worker");
+        let first = self.next.fetch_add(1, Ordering::Relaxed) % count;
+        (0..count).find_map(|at| lock(&self.workers[(first + at) % count]).full.pop_front())
+    }
+
+    /// How many closed batches wait.
+    #[must_use]
+    pub fn closed(&self) -> usize {
+        self.workers.iter().map(|worker| lock(worker).full.len()).sum()
     }
 
     /// How many spans wait.
@@ -164,13 +180,33 @@ mod tests {
         }
         queue.push(1, &span(1));
         assert_eq!((queue.waiting(), queue.take_dropped(), queue.take_dropped()), (7, 4, 0));
-        assert_eq!(queue.take(false).map(|batch| batch.spans), Some(3));
+        assert_eq!(queue.take().map(|batch| batch.spans), Some(3));
         queue.push(0, &span(1));
-        assert_eq!(queue.take(false).map(|batch| batch.spans), Some(3));
-        assert!(queue.take(false).is_none());
-        let rest = [queue.take(true), queue.take(true), queue.take(true)];
-        assert_eq!(rest.map(|batch| batch.map_or(0, |batch| batch.spans)), [1, 1, 0]);
+        queue.close_batches(false);
+        // That of the other worker alone, as the first one has a full one.
+        assert_eq!(queue.closed(), 2);
+        let both = [queue.take(), queue.take()].map(|batch| batch.map_or(0, |batch| batch.spans));
+        assert_eq!(both, [1, 3]);
+        assert!(queue.take().is_none());
+        queue.close_batches(true);
+        assert_eq!(queue.take().map(|batch| batch.spans), Some(1));
+        assert!(queue.take().is_none());
         assert_eq!((queue.waiting(), queue.take_dropped()), (0, 0));
+    }
+
+    #[test]
+    fn no_worker_is_forgotten_for_another() {
+        let limits = SpanLimits { batch_size: 1, batch_count: 9 };
+        let queue = SpanQueue::new(3, limits, Arc::default());
+        for _ in 0..9 {
+            (0..3).for_each(|worker| queue.push(worker, &span(1)));
+        }
+        for _ in 0..3 {
+            let _three: Vec<_> = (0..3).map(|_| queue.take()).collect();
+            let counts: Vec<usize> =
+                queue.workers.iter().map(|one| super::lock(one).full.len()).collect();
+            assert!(counts.iter().all(|count| *count == counts[0]), "{counts:?}");
+        }
     }
 
     #[test]
@@ -181,6 +217,6 @@ mod tests {
             queue.push(0, &span(100 << 10));
         }
         assert!(queue.take_dropped() > 70);
-        assert!(queue.take(false).is_some_and(|batch| batch.bytes.len() < 2 << 20));
+        assert!(queue.take().is_some_and(|batch| batch.bytes.len() < 2 << 20));
     }
 }
