@@ -250,7 +250,8 @@ pub(super) const RELOAD: CommandRow = CommandRow {
     options: &[flag("--dry-run", "print what would change, and change nothing"), PID],
     doc: "reload the configuration, and print warnings, or why it was refused: a refused one \
           changes nothing, and the command fails. With --dry-run: which blocks, listening \
-          addresses, certificates and cache zones are new (+), gone (-) or different (~).",
+          addresses, certificates and cache zones are new (+), gone (-) or different (~). \
+          Addresses and log files are not tried.",
 };
 pub(super) const STATUS: CommandRow = CommandRow {
     name: "status",

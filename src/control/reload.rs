@@ -15,6 +15,7 @@ use crate::admin::line_protocol::Words;
 use crate::admin::reload::DRY_RUN;
 use crate::control_log::ControlLog;
 use crate::reading::{self, Reading};
+use crate::sockets::OpenSocket;
 use crate::tls_setup::CertificateEnds;
 use crate::{assemble, php};
 
@@ -163,7 +164,9 @@ impl ControlThread<'_> {
         let reading = reading::of_file(self.invocation)?;
         php::check(&reading.config)?;
         account::account(&reading.config)?;
-        let draft = assemble::draft(&reading.config, &self.shared)?;
+        // As `-t` does it: what a draft makes stays, and this one is thrown away.
+        let shared = assemble::shared(&mut OpenSocket::default(), &reading.config)?;
+        let draft = assemble::draft(&reading.config, &shared)?;
         let mut text = String::new();
         for change in reading::changes(self.invocation, &self.outline) {
             tell_change(&mut text, &change);
