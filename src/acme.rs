@@ -18,8 +18,8 @@ use bolide_acme::{
 };
 use bolide_base::Now;
 use bolide_conf::model::{Config, IssuedId, LogLevel};
-use bolide_engine::HttpChallenges;
 use bolide_engine::metrics::AcmeFigures;
+use bolide_engine::{CertifiedNames, HttpChallenges};
 use bolide_tls::{CertSlot, LoadedCertificate, TlsChallenges};
 
 use crate::account::{PurgeAccount, give_up_rights};
@@ -40,6 +40,7 @@ pub(crate) struct IssuedCertificates {
 struct AcmeDesk {
     http: HttpChallenges,
     tls: TlsChallenges,
+    certified: CertifiedNames,
     state: Mutex<AcmeState>,
 }
 
@@ -73,6 +74,19 @@ impl IssuedCertificates {
     /// What issuers ask for in handshakes.
     pub(crate) fn tls_challenges(&self) -> &TlsChallenges {
         &self.desk.tls
+    }
+
+    /// The names that have certificates.
+    pub(crate) fn certified(&self) -> &CertifiedNames {
+        &self.desk.certified
+    }
+
+    /// No more orders: a server that no longer gets all connections cannot prove names.
+    pub(crate) fn rest(&self) {
+        let service = self.service.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(service) = &*service {
+            service.settle(AcmePlan::default());
+        }
     }
 
     /// Begins a new draft: orders that are new have what an earlier process kept of them, or the
@@ -128,6 +142,10 @@ impl IssuedCertificates {
         let plan = state.next.clone();
         let wanted: HashSet<OrderId> = plan.orders.iter().map(|order| order.id.clone()).collect();
         state.slots.retain(|id, _| wanted.contains(id));
+        let has_one =
+            |known: &&IssuedSlot| known.slot.certificate().is_some() && !known.is_borrowed;
+        let certified = state.slots.values().filter(has_one).flat_map(|known| &known.names);
+        self.desk.certified.replace(certified.map(String::as_str));
         drop(state);
         let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner);
         if service.is_none() && !plan.orders.is_empty() {
@@ -214,7 +232,7 @@ impl AcmeDesk {
             "handshakes are refused until certificates come, {count} in all: {}{more}",
             names.join(", ")
         );
-        log.write(LogLevel::Warn, &text);
+        log.write(LogLevel::Error, &text);
     }
 }
 
@@ -248,6 +266,7 @@ impl AcmeHost for AcmeDesk {
         if let Some(known) = state.slots.get_mut(order) {
             (known.end, known.is_borrowed) = (end, false);
             let is_in_use = |now: LoadedCertificate| now.leaf() == made.leaf();
+            self.certified.add(known.names.iter().map(String::as_str));
             if !known.slot.certificate().is_some_and(is_in_use) {
                 known.slot.set(made);
                 state.issued += 1;

@@ -91,7 +91,8 @@ pub(crate) fn draft(
         .on_host(&bolide_io::process::hostname().to_ascii_lowercase());
     let site = with_store(site, shared).with_zones(&shared.zones).map_err(|text| vec![text])?;
     let site = site.with_geo_databases(shared.geo.load(config)?).with_figures(&shared.figures);
-    let site = site.with_challenges(shared.tls.issued.http_challenges());
+    let site =
+        site.with_challenges(shared.tls.issued.http_challenges(), shared.tls.issued.certified());
     let spans = shared.otel.load(config, worker_count(config)).map_err(|text| vec![text])?;
     let site = Arc::new(site.with_spans(spans));
     let mut warnings = Vec::new();

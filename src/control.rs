@@ -292,7 +292,12 @@ impl<'a> ControlThread<'a> {
         }
         self.open.succeed(&self.shared.quic_keys);
         if let Some(pid) = &mut self.pid {
+            let had_one = self.successor.is_some();
             upgrade::watch_successor(&mut self.successor, pid, &self.log);
+            if had_one && self.successor.is_none() && self.life == Life::Serving {
+                let log = ControlLog::new(&self.config, self.log.open());
+                self.shared.tls.issued.settle(log, self.account.as_ref());
+            }
         }
     }
 
@@ -360,6 +365,7 @@ impl<'a> ControlThread<'a> {
     fn drain(&mut self) {
         let now = bolide_io::process::now().mono;
         let limit = self.config.main.worker_shutdown_timeout;
+        self.shared.tls.issued.rest();
         self.crew.drain(now, limit, &self.log);
     }
 
@@ -377,6 +383,9 @@ impl<'a> ControlThread<'a> {
         let (keys, workers) = (&self.shared.quic_keys, usize::from(self.crew.size()));
         let tell = (&self.manager, &self.log);
         self.successor = upgrade::start_successor(&self.open, keys, workers, pid, tell);
+        if self.successor.is_some() {
+            self.shared.tls.issued.rest();
+        }
     }
 
     /// Opens the logs again; those that cannot be opened stay as they are.

@@ -27,7 +27,17 @@ pub(super) fn id_of(acme: &AcmeConf, id: IssuedId) -> OrderId {
 fn name(acme: &AcmeConf, one: &IssuedConf) -> OrderId {
     let first = one.issuers.first().and_then(|at| acme.issuers.get(*at));
     let issuer = first.map_or("", |issuer| &*issuer.name);
-    OrderId(format!("{issuer} {} {}", one.key.text(), one.names.join(" ")))
+    // Another directory under the same name is another issuer: a trial becomes serious.
+    let host = first.map_or("", |issuer| host_of(&issuer.uri));
+    let mut names: Vec<&str> = one.names.iter().map(|name| &**name).collect();
+    names.sort_unstable();
+    OrderId(format!("{issuer} {} {} at {host}", one.key.text(), names.join(" ")))
+}
+
+/// Host and port of a URL.
+fn host_of(uri: &str) -> &str {
+    let rest = uri.split_once("://").map_or(uri, |(_, rest)| rest);
+    rest.split(['/', '?']).next().unwrap_or(rest)
 }
 
 fn order(acme: &AcmeConf, one: &IssuedConf) -> AcmeOrder {

@@ -3,6 +3,8 @@
 //! Easiest to break: a record must say that an attempt began before the issuer hears of it, and
 //! only the process that holds the lock may judge what another one left behind.
 
+mod records;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
@@ -17,9 +19,8 @@ use crate::certificate::{BUNDLE_MAX, ChainFacts};
 use crate::host::AcmeLogLevel;
 use crate::pending::PendingOrder;
 use crate::plan::{AcmeIssuer, AcmeOrder, AcmePlan, OrderId};
-use crate::record::{AccountRecord, OrderRecord, RECORD_MAX};
 use crate::schedule::{AcmeNow, AttemptEnd, OrderSlot, Schedule};
-use crate::service::{AcmeOrderReport, Shared, read_kept};
+use crate::service::{AcmeOrderReport, KeptFault, Shared, read_kept};
 use crate::state::{AcmeStore, FileStamp, StoreLock, file_stem};
 
 /// Seconds until what could not be begun is tried again: another process orders, or a directory
@@ -163,6 +164,10 @@ impl Engine {
         let name = format!("{}.pem", files.stem);
         files.stamp = files.store.stamp(&name);
         let found = read_kept(&files.store, &files.order);
+        if let Err(KeptFault::Unreadable(why)) = &found {
+            // What is in use stays in use, and the file where it is.
+            return self.log(AcmeLogLevel::Error, &format!("\"{}\": {why}", id.0));
+        }
         files.facts = None;
         let mut complaint = None;
         match found {
@@ -176,7 +181,7 @@ impl Engine {
                     Err(why) => complaint = Some(why),
                 }
             }
-            Err(why) => complaint = Some(why),
+            Err(KeptFault::Unfit(why) | KeptFault::Unreadable(why)) => complaint = Some(why),
         }
         let validity = files.facts.as_ref().map(|facts| facts.validity);
         if let Some(why) = complaint {
@@ -188,40 +193,6 @@ impl Engine {
         if let Some(slot) = self.schedule.orders.get_mut(id) {
             slot.validity = validity;
         }
-    }
-
-    fn order_record(&self, id: &OrderId) -> OrderRecord {
-        let Some(files) = self.files.get(id) else { return OrderRecord::default() };
-        let name = format!("{}.state", files.stem);
-        self.read(&files.store, &name, OrderRecord::parse)
-    }
-
-    fn account_record(&self, issuer: &AcmeIssuer) -> AccountRecord {
-        let name = format!("{}.state", account_stem(issuer));
-        self.read(&self.shared.store(issuer), &name, AccountRecord::parse)
-    }
-
-    /// Reads a record; a damaged one is set aside.
-    fn read<T: Default>(
-        &self,
-        store: &AcmeStore,
-        name: &str,
-        parse: impl FnOnce(&str) -> Option<T>,
-    ) -> T {
-        let content = match store.read(name, RECORD_MAX) {
-            Ok(Some(content)) => content,
-            Ok(None) => return T::default(),
-            Err(why) => {
-                self.log(AcmeLogLevel::Error, &why);
-                return T::default();
-            }
-        };
-        let parsed = std::str::from_utf8(&content).ok().and_then(parse);
-        parsed.unwrap_or_else(|| {
-            let aside = store.set_aside(name).map_or_else(|why| why, |()| "it is set aside".into());
-            self.log(AcmeLogLevel::Error, &format!("\"{name}\" is damaged; {aside}"));
-            T::default()
-        })
     }
 
     /// Writes what is known of an order, and of the account.
@@ -249,7 +220,9 @@ impl Engine {
         let done = std::mem::take(&mut *self.done.lock().unwrap_or_else(PoisonError::into_inner));
         for (id, number, result) in done {
             let is_current = self.running.get(&id).is_some_and(|running| running.number == number);
-            let Some(running) = self.running.remove(&id).filter(|_| is_current) else { continue };
+            // A report of an attempt that a reload ended must not end the one that followed.
+            let running = if is_current { self.running.remove(&id) } else { None };
+            let Some(running) = running else { continue };
             let now = self.now();
             match result {
                 Ok(facts) => {
@@ -315,6 +288,12 @@ impl Engine {
         let mut fresh = BTreeSet::new();
         while let Some((id, name)) = self.schedule.pick(now) {
             let issuer = self.plan.issuers.iter().find(|issuer| issuer.name == name).cloned();
+            if issuer.is_none() && self.schedule.orders.get(&id).is_some_and(|slot| slot.is_unclear)
+            {
+                // An attempt at an issuer that the configuration no longer has.
+                self.clear_up(&id, now);
+                continue;
+            }
             let locks = issuer.as_ref().and_then(|issuer| self.lock(&id, issuer));
             let (Some(issuer), Some(locks)) = (issuer, locks) else {
                 self.hold(&id, now);

@@ -79,18 +79,24 @@ pub fn prepare_directories(plan: &AcmePlan, owner: Option<(u32, u32)>) -> Result
         .try_for_each(|issuer| AcmeStore::new(issuer.state_path.as_deref()).prepare(owner))
 }
 
+/// Why a certificate that is kept cannot be used.
+#[derive(Debug)]
+pub(crate) enum KeptFault {
+    /// Its file cannot be read now; it may be a good one.
+    Unreadable(String),
+    /// It is damaged, or does not fit the order.
+    Unfit(String),
+}
+
 /// The certificate of an order; none if there is none.
-///
-/// # Errors
-///
-/// The file is damaged, or its certificate does not fit the order.
 pub(crate) fn read_kept(
     store: &AcmeStore,
     order: &AcmeOrder,
-) -> Result<Option<(KeptCertificate, ChainFacts)>, String> {
+) -> Result<Option<(KeptCertificate, ChainFacts)>, KeptFault> {
     let name = format!("{}.pem", file_stem(&order.id.0));
-    let Some(content) = store.read(&name, BUNDLE_MAX)? else { return Ok(None) };
-    let said = |why: &str| format!("\"{name}\": {why}");
+    let content = store.read(&name, BUNDLE_MAX).map_err(KeptFault::Unreadable)?;
+    let Some(content) = content else { return Ok(None) };
+    let said = |why: &str| KeptFault::Unfit(format!("\"{name}\": {why}"));
     let (chain, key) =
         certificate::unbundle(&content).ok_or_else(|| said("no chain with one key"))?;
     let facts = certificate::check(&chain, &key, order.key, &order.names);

@@ -72,20 +72,23 @@ impl AcmeStore {
             Self::Memory(files) => return Ok(held(files).get(name).cloned()),
         };
         let path = dir.join(name);
-        let Some(about) = about(&path)? else { return Ok(None) };
+        // Workers own the directory, and the process may be root: one descriptor for everything.
+        let file = match bolide_io::file::open_not_linked(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(said("cannot open", &path, &error)),
+        };
         check(dir)?;
-        if !about.is_file() || about.len() > most as u64 {
+        let about = file.metadata().map_err(|error| said("cannot read", &path, &error))?;
+        if about.len() > most as u64 {
             return Err(format!("\"{}\" is no file of at most {most} bytes", path.display()));
         }
         if about.mode() & 0o077 != 0 {
             // Best effort: the start-up may read files of another account.
-            let _unchanged = fs::set_permissions(&path, Permissions::from_mode(0o600));
+            let _unchanged = file.set_permissions(Permissions::from_mode(0o600));
         }
         let mut content = Vec::new();
-        let read = OpenOptions::new()
-            .read(true)
-            .open(&path)
-            .and_then(|file| file.take(most as u64).read_to_end(&mut content));
+        let read = file.take(most as u64).read_to_end(&mut content);
         read.map_err(|error| said("cannot read", &path, &error))?;
         Ok(Some(content))
     }

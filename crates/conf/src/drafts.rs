@@ -168,7 +168,9 @@ pub(crate) struct AcmeDrafts {
 impl AcmeDrafts {
     /// The id of a certificate; one that is wanted already is not ordered twice.
     pub(crate) fn order(&mut self, wanted: IssuedConf) -> IssuedId {
-        let key = (wanted.issuers.clone(), wanted.names.clone(), wanted.key);
+        let mut names = wanted.names.clone();
+        names.sort_unstable();
+        let key = (wanted.issuers.clone(), names, wanted.key);
         let all = &mut self.conf.certificates;
         *self.index.entry(key).or_insert_with(|| {
             all.push(wanted);

@@ -45,7 +45,7 @@ fn listens(http: &Http, server: usize) -> String {
 fn an_issuer_has_what_its_block_says_and_defaults_otherwise() {
     let http = http(
         "acme_issuer plain { uri https://a.test/d; } \
-         acme_issuer full { uri https://b.test/d; account_key rsa:3072; challenge tls-alpn; \
+         acme_issuer full { uri https://b.test/d; account_key ecdsa; challenge tls-alpn; \
          contact a@b.test; contact tel:112; external_account_key kid eab.key; \
          preferred_chain \"Root X1\"; profile short require; ssl_trusted_certificate ca.pem; \
          ssl_verify off; state_path off; accept_terms_of_service; } \
@@ -57,7 +57,7 @@ fn an_issuer_has_what_its_block_says_and_defaults_otherwise() {
     assert_eq!(plain.account_key, IssuerKey::Made(IssuedKey::EcdsaP256));
     assert_eq!(plain.state_path.as_deref(), Some("/conf/acme_plain".as_ref()));
     assert!(plain.verify && !plain.accepts_terms && plain.contacts.is_empty());
-    assert_eq!(full.account_key, IssuerKey::Made(IssuedKey::Rsa3072));
+    assert_eq!(full.account_key, IssuerKey::Made(IssuedKey::EcdsaP256));
     assert_eq!(full.challenge, IssuerChallenge::TlsAlpn);
     assert_eq!(full.contacts, ["mailto:a@b.test", "tel:112"]);
     let account = full.external_account.as_ref().expect("an account");

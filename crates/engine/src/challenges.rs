@@ -1,11 +1,15 @@
-//! Pending challenges of `http-01` (RFC 8555, section 8.3), for all workers and configurations.
+//! Pending challenges of `http-01` (RFC 8555, section 8.3), and the names that have certificates of
+//! issuers, for all workers and configurations.
 //!
-//! Owns the table of tokens. A token that is not in it is a path like any other.
+//! Owns both tables. A token that is not in the first is a path like any other.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
+use bolide_conf::model::IssuerChallenge;
 use bytes::Bytes;
+
+use crate::site::Site;
 
 /// Key authorizations by name and token. All clones share the table; only requests for paths of
 /// challenges look into it.
@@ -37,6 +41,60 @@ impl HttpChallenges {
     }
 }
 
+/// Names with a certificate that an issuer has given: only these are redirected to HTTPS by
+/// `auto_https`. All clones share the table; only requests that may be redirected look into it.
+#[derive(Clone, Debug, Default)]
+pub struct CertifiedNames(Arc<RwLock<HashSet<Box<[u8]>>>>);
+
+impl CertifiedNames {
+    /// These names have certificates, in lower case.
+    pub fn add<'a>(&self, names: impl Iterator<Item = &'a str>) {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        all.extend(names.map(|name| name.as_bytes().into()));
+    }
+
+    /// These names have certificates, and no others.
+    pub fn replace<'a>(&self, names: impl Iterator<Item = &'a str>) {
+        let all = names.map(|name| name.as_bytes().into()).collect();
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = all;
+    }
+
+    /// Whether the host of a request, in lower case and without a port, is one of them.
+    pub(crate) fn has(&self, host: &[u8]) -> bool {
+        debug_assert!(!host.iter().any(u8::is_ascii_uppercase), "hosts are in lower case");
+        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(host)
+    }
+}
+
+impl Site {
+    /// The same site with the challenges of the process and the names that have certificates, if
+    /// an issuer gives it some.
+    #[must_use]
+    pub fn with_challenges(
+        mut self,
+        challenges: &HttpChallenges,
+        certified: &CertifiedNames,
+    ) -> Self {
+        let Some(http) = self.http().filter(|http| !http.acme.issuers.is_empty()) else {
+            return self;
+        };
+        let by_requests = http.acme.uses(&IssuerChallenge::Http);
+        self.challenges = Some((challenges.clone(), certified.clone()));
+        self.servers.iter_mut().for_each(|server| server.receives |= by_requests);
+        self
+    }
+
+    /// What answers the path of a challenge; none if no issuer asks for this name and token now.
+    pub(crate) fn proof(&self, host: &[u8], token: &[u8]) -> Option<Bytes> {
+        self.challenges.as_ref()?.0.find(host, token)
+    }
+
+    /// Whether the host of a request has a certificate of an issuer.
+    pub(crate) fn is_certified(&self, host: &[u8]) -> bool {
+        self.challenges.as_ref().is_some_and(|(_, certified)| certified.has(host))
+    }
+}
+
 /// An IPv6 address has brackets in `Host`.
 fn key(host: &[u8], token: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let bare = host.strip_prefix(b"[").and_then(|rest| rest.strip_suffix(b"]")).unwrap_or(host);
@@ -45,7 +103,17 @@ fn key(host: &[u8], token: &[u8]) -> (Vec<u8>, Vec<u8>) {
 
 #[cfg(test)]
 mod tests {
-    use super::HttpChallenges;
+    use super::{CertifiedNames, HttpChallenges};
+
+    #[test]
+    fn a_name_is_certified_until_the_names_are_replaced() {
+        let names = CertifiedNames::default();
+        names.add(["a.test", "b.test"].into_iter());
+        names.add(["c.test"].into_iter());
+        assert!(names.has(b"a.test") && names.has(b"c.test") && !names.has(b"d.test"));
+        names.replace(["d.test"].into_iter());
+        assert!(names.has(b"d.test") && !names.has(b"a.test"));
+    }
 
     #[test]
     fn a_challenge_is_known_by_its_name_and_token_until_it_is_withdrawn() {

@@ -50,7 +50,7 @@ pub use body::RequestUpload;
 pub use caching::fill::Fill;
 pub use caching::shortcut::{OpenShortcut, Shortcut};
 pub use caching::{Recalled, StoreIntent};
-pub use challenges::HttpChallenges;
+pub use challenges::{CertifiedNames, HttpChallenges};
 pub use content::parts::PartHead;
 pub use content::store::{StoreOrder, stored_time};
 pub use counters::{ConnProtocol, RequestTallies, Tally, TallyCount, WorkerCount};

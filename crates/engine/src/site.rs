@@ -9,7 +9,7 @@ use bolide_geoip::LiveGeoDatabase;
 
 use crate::caching::{CacheNamespaces, Caching};
 use crate::captures::Captures;
-use crate::challenges::HttpChallenges;
+use crate::challenges::{CertifiedNames, HttpChallenges};
 use crate::content::params::ParamPlan;
 use crate::derived::Derived;
 use crate::limit::{Zone, Zones};
@@ -36,7 +36,7 @@ pub use shared::SiteRef;
 pub struct Site {
     config: Arc<Config>,
     listens: Vec<Listening>,
-    servers: Vec<CompiledServer>,
+    pub(crate) servers: Vec<CompiledServer>,
     locations: Vec<CompiledLocation>,
     origin_tls: Vec<Arc<model::OriginTlsConf>>,
     derived: Vec<Derived>,
@@ -59,7 +59,7 @@ pub struct Site {
     /// What all configurations of the process share of its figures.
     figures: SharedFigures,
     /// What issuers ask for, if one validates names by requests.
-    challenges: Option<HttpChallenges>,
+    pub(crate) challenges: Option<(HttpChallenges, CertifiedNames)>,
     /// Where spans go.
     spans: Option<Arc<SpanQueue>>,
     serial: u64,
@@ -299,22 +299,6 @@ impl Site {
             "every zone of the configuration is there"
         );
         Ok(self)
-    }
-
-    /// The same site with the challenges of the process, if its names are validated by requests.
-    #[must_use]
-    pub fn with_challenges(mut self, challenges: &HttpChallenges) -> Self {
-        let has_them = |http: &Http| http.acme.uses(&model::IssuerChallenge::Http);
-        if self.http().is_some_and(has_them) {
-            self.challenges = Some(challenges.clone());
-            self.servers.iter_mut().for_each(|server| server.receives = true);
-        }
-        self
-    }
-
-    /// What issuers ask for, if one validates names by requests.
-    pub(crate) const fn challenges(&self) -> Option<&HttpChallenges> {
-        self.challenges.as_ref()
     }
 
     /// The zone that a limit counts in.

@@ -188,6 +188,16 @@ pub fn read_small(path: &std::path::Path, max: u64) -> std::io::Result<Vec<u8>> 
     sys::read_small(path, max)
 }
 
+/// Opens a regular file for reading. A link of that name is refused (ELOOP), and a pipe does not
+/// block: for directories where an account with fewer rights writes.
+///
+/// # Errors
+///
+/// The kernel's error; EFBIG for anything but a regular file.
+pub fn open_not_linked(path: &std::path::Path) -> std::io::Result<std::fs::File> {
+    sys::open_not_linked(path)
+}
+
 /// Whether two open files are the same file.
 #[must_use]
 pub fn is_same(one: &FileRef, other: &FileRef) -> bool {

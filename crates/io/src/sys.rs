@@ -15,8 +15,8 @@ pub(crate) use child::{
 };
 pub(crate) use epoll::{EpollEvents, EpollFd, event_fd};
 pub(crate) use file::{
-    create_temp, list, open, open_append, read, read_at, read_small, send_file, standard_error,
-    stat_fd, stat_link, write, write_at, write_unwaiting,
+    create_temp, list, open, open_append, open_not_linked, read, read_at, read_small, send_file,
+    standard_error, stat_fd, stat_link, write, write_at, write_unwaiting,
 };
 pub(crate) use inotify::Inotify;
 pub(crate) use process::{

@@ -32,14 +32,21 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .without("none: it must be written"),
     value("account_key", I, Args::ONE, |r, node| {
         let key = match key_of(node.arg(0))? {
-            Some(key) => IssuerKey::Made(key),
+            Some(key @ IssuedKey::EcdsaP256) => IssuerKey::Made(key),
+            Some(_) => {
+                let text = format!(
+                    "account key \"{}\" is not implemented yet: only \"ecdsa:256\" is made",
+                    show(node.arg(0))
+                );
+                return Err(ReadFault::Text(text));
+            }
             None => IssuerKey::File(r.beside_conf(node.arg(0))),
         };
         this(r).account_key = key;
         Ok(())
     })
-    .doc("The key of the account: its algorithm, or its file.", "account_key ecdsa:384;")
-    .takes("ecdsa[:256|:384|:521] | rsa[:2048|:3072|:4096] | FILE")
+    .doc("The key of the account: its algorithm, or its file.", "account_key ecdsa:256;")
+    .takes("ecdsa[:256] | FILE")
     .default("ecdsa:256"),
     value("challenge", I, Args::between(1, 2), challenge)
         .doc(

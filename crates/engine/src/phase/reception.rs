@@ -49,11 +49,10 @@ fn answer_first(
         return None;
     }
     if let Some(token) = request.uri.strip_prefix(PREFIX) {
-        let challenges = site.challenges()?;
-        if !matches!(request.method, Method::Get | Method::Head) {
+        if !matches!(request.method, Method::Get | Method::Head) || site.challenges.is_none() {
             return None;
         }
-        let found = challenges.find(&request.host, token);
+        let found = site.proof(&request.host, token);
         trace_text(request, || match found {
             Some(_) => "an issuer's challenge: answered with its key authorization".to_owned(),
             None => "no challenge of an issuer has this name and token now".to_owned(),
@@ -64,7 +63,8 @@ fn answer_first(
         return Some(answer.send_text(request, &kind, 200, content, site, ctx));
     }
     let redirect = site.server(request.server).redirect.as_ref()?;
-    if ctx.conn.tls.is_some() {
+    // A client is not led to a handshake that is refused, nor to a certificate of other names.
+    if ctx.conn.tls.is_some() || !site.is_certified(&request.host) {
         return None;
     }
     trace_text(request, || "auto_https: HTTP is redirected to HTTPS".to_owned());

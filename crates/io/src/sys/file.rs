@@ -293,6 +293,15 @@ pub(crate) fn open_append(path: &[u8]) -> Result<FileRef> {
 }
 
 /// Reads a small file in one call.
+pub(crate) fn open_not_linked(path: &std::path::Path) -> Result<std::fs::File> {
+    let mut options = std::fs::File::options();
+    let file = options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path)?;
+    if !file.metadata()?.is_file() {
+        return Err(Error::from_raw_os_error(libc::EFBIG));
+    }
+    Ok(file)
+}
+
 pub(crate) fn read_small(path: &std::path::Path, max: u64) -> Result<Vec<u8>> {
     let mut options = std::fs::File::options();
     // A pipe of that name must not block the caller.
