@@ -298,6 +298,21 @@ fn the_next_issuer_is_asked_where_the_first_one_fails_and_the_operator_is_told()
     assert!(told.contains("no challenge of an issuer has this name and token now"), "{told}");
 }
 
+#[test]
+fn auto_https_leads_no_client_to_a_handshake_that_is_refused() {
+    let (_listener, uri) = silent();
+    let text = format!(
+        "{}http {{ acme_issuer ca {{ uri {uri}; accept_terms_of_service; state_path off; }} \
+         auto_https ca; server {{ {LISTEN} server_name a.test; \
+         location / {{ return 200 ok; }} }} }}",
+        prelude(1)
+    );
+    let server = TestServer::conf(BOLIDE, &text);
+    let url = format!("http://127.0.0.1:{}/", server.http().port());
+    let plain = Curl::new(Proto::H1).field("Host: a.test").get(&url);
+    assert_eq!((plain.status, plain.text().as_str()), (200, "ok"));
+}
+
 /// An address that takes connections and says nothing, and whether one came.
 fn silent() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -2,6 +2,7 @@
 //! all fields in `docs/status.md`.
 
 use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
 use std::time::Duration;
 
 use bolide_testkit::server::{Home, LISTEN, is_root, prelude};
@@ -124,6 +125,36 @@ fn without_rules_only_clients_of_this_machine_see_it_under_names_of_the_server()
     assert!(!included.contains("schema"), "{included}");
     // Led there inside the server, the client is judged as anywhere.
     assert_eq!((of("/to", "A: b"), of("/to", far)), (200, 403));
+}
+
+/// The status of an answer to these bytes.
+fn raw(port: u16, bytes: &str) -> String {
+    let mut stream = std::net::TcpStream::connect(("127.0.0.1", port)).unwrap();
+    stream.write_all(bytes.as_bytes()).unwrap();
+    let mut answer = Vec::new();
+    let _ended = stream.read_to_end(&mut answer);
+    String::from_utf8_lossy(&answer).split(' ').nth(1).unwrap_or_default().to_owned()
+}
+
+#[test]
+fn a_client_that_another_server_speaks_for_is_not_of_this_machine() {
+    let server = http(&format!(
+        "server {{ {LISTEN} listen 127.0.0.1:@P5@ proxy_protocol; ssl_verify_client on;
+             ssl_client_certificate @CERT@; set_real_ip_from 127.0.0.1; real_ip_header X-Client;
+             location /bolide/ {{ bolide_console; }} }}"
+    ));
+    let request = |version: &str, field: &str| {
+        format!(
+            "GET /bolide/ HTTP/{version}\r\nHost: localhost\r\n{field}Connection: close\r\n\r\n"
+        )
+    };
+    let (plain, behind) = (server.http().port(), server.home().port(5));
+    assert_eq!(raw(plain, &request("1.1", "")), "200");
+    // Without TLS no certificate is asked for, so that the address decides.
+    assert_eq!(raw(plain, &request("1.1", "X-Client: 192.0.2.7\r\n")), "403");
+    assert_eq!(raw(plain, &request("1.0", "")), "403");
+    let head = "PROXY TCP4 192.0.2.1 127.0.0.1 1 2\r\n";
+    assert_eq!(raw(behind, &format!("{head}{}", request("1.1", ""))), "403");
 }
 
 #[test]
