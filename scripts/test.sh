@@ -72,8 +72,10 @@ joined lab || failed=1
 
 run cargo test --workspace --locked --no-run
 beside crates check_crates
-# They wait for timeouts and for one another's programs more than they compute.
-RUST_TEST_THREADS=$((2 * $(nproc))) run cargo test -p bolide --locked --no-fail-fast 2>&1 | tee "$logs/binary" || failed=1
+# They wait for timeouts and for one another's programs more than they compute. All packages are named, for
+# `-p bolide` alone would have dependencies built again with fewer features.
+RUST_TEST_THREADS=$((2 * $(nproc))) run cargo test --workspace --locked --no-fail-fast \
+    --bin bolide --test main --test fuzz_replay 2>&1 | tee "$logs/binary" || failed=1
 joined crates || failed=1
 
 # Cargo ends with the summary of the last crate, often an empty one: add them up, and pytest's.

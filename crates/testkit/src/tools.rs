@@ -77,13 +77,13 @@ pub fn run<S: AsRef<OsStr>>(name: &str, args: impl IntoIterator<Item = S>) -> To
 
 /// Runs the Python program `script` with the interpreter of the test tools.
 ///
-/// # Panics The interpreter is missing or the program does not end in twenty minutes.
+/// # Panics The interpreter is missing or the program does not end in fifty minutes.
 pub fn python<S: AsRef<OsStr>>(script: &str, args: impl IntoIterator<Item = S>) -> ToolRun {
     let interpreter = tools_dir().join("venv/bin/python");
     assert!(interpreter.exists(), "missing tool: {interpreter:?} (run scripts/setup.sh test)");
     let mut command = Command::new(interpreter);
     command.arg(script).args(args);
-    finish(script, command, Duration::from_secs(1200))
+    finish(script, command, Duration::from_secs(3000))
 }
 
 /// A Python program that runs beside a test. It reports its progress in lines and ends when its
