@@ -3,14 +3,12 @@
 //! `BOLIDE_FUZZ=target:file:variant` replays one and prints its bytes (without `:variant`: the
 //! unchanged file); `BOLIDE_FUZZ_VARIANTS=n` sets the number of variants of each file.
 
-#[path = "../fuzz/entries.rs"]
-mod entries;
-
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use bolide_base::prng::Prng;
+use bolide_fuzz_entries::{ALL, Entry};
 
 /// Variants of each file: they take a few seconds without optimisation.
 const VARIANTS: u64 = 150;
@@ -113,7 +111,7 @@ fn mutate(data: &[u8], variant: u64) -> Vec<u8> {
     out
 }
 
-fn play(entry: entries::Entry, name: &str, seed: &Seed, variant: u64) {
+fn play(entry: Entry, name: &str, seed: &Seed, variant: u64) {
     let data = mutate(&seed.data, variant);
     if catch_unwind(AssertUnwindSafe(|| entry(&data))).is_err() {
         let Seed { target, name: file, .. } = seed;
@@ -125,8 +123,8 @@ fn play(entry: entries::Entry, name: &str, seed: &Seed, variant: u64) {
     }
 }
 
-fn target(name: &str) -> entries::Entry {
-    let found = entries::ALL.iter().find(|(known, _)| *known == name);
+fn target(name: &str) -> Entry {
+    let found = ALL.iter().find(|(known, _)| *known == name);
     found.unwrap_or_else(|| panic!("no entry {name}")).1
 }
 
@@ -144,11 +142,11 @@ fn no_file_of_the_corpora_breaks_any_entry() {
     }
     for seed in &seeds {
         assert!(seed.data.len() <= 4096, "{}/{} is small", seed.target, seed.name);
-        for (name, entry) in entries::ALL {
+        for (name, entry) in ALL {
             play(*entry, name, seed, 0);
         }
     }
-    for (name, _) in entries::ALL {
+    for (name, _) in ALL {
         assert!(seeds.iter().any(|seed| seed.target == *name), "{name} has a corpus");
     }
 }

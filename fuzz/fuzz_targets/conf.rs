@@ -1,7 +1,4 @@
 //! The entry `conf` under libFuzzer.
 #![no_main]
 
-#[path = "../entries.rs"]
-mod entries;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| entries::run("conf", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| bolide_fuzz_entries::run("conf", data));

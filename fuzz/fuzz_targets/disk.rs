@@ -1,7 +1,4 @@
 //! The entry `disk` under libFuzzer.
 #![no_main]
 
-#[path = "../entries.rs"]
-mod entries;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| entries::run("disk", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| bolide_fuzz_entries::run("disk", data));

@@ -1,7 +1,4 @@
 //! The entry `tls` under libFuzzer.
 #![no_main]
 
-#[path = "../entries.rs"]
-mod entries;
-
-libfuzzer_sys::fuzz_target!(|data: &[u8]| entries::run("tls", data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| bolide_fuzz_entries::run("tls", data));

@@ -10,7 +10,6 @@
 //! hash of a key is its path, so that a lookup needs no index and works from the first request on.
 
 pub mod format;
-pub mod fuzz;
 mod index;
 pub mod journal;
 mod name;

@@ -16,7 +16,6 @@ mod asked;
 mod claims;
 mod decide;
 mod fresh;
-pub mod fuzz;
 mod gate;
 mod identity;
 mod line_protocol;

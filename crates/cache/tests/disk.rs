@@ -6,6 +6,9 @@
     reason = "a test fails by panicking, and a disk of its own is a directory"
 )]
 
+#[path = "../../fuzz-entries/src/disk.rs"]
+pub mod entry;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -442,7 +445,7 @@ fn seeds_for_fuzzing_are_what_is_written() {
     process.write(&mut disk);
     let files = disk.files.values().chain([&disk.journal]);
     for (number, bytes) in files.enumerate() {
-        bolide_cache::disk::fuzz::reader(bytes);
+        entry::reader(bytes);
         if let Some(directory) = std::env::var_os("BOLIDE_SEEDS") {
             let name = std::path::Path::new(&directory).join(format!("seed-{number}"));
             std::fs::write(name, bytes).unwrap();

@@ -16,7 +16,6 @@ pub mod directives;
 mod drafts;
 mod findings;
 mod finish;
-pub mod fuzz;
 pub mod lex;
 pub mod local_address;
 pub mod model;

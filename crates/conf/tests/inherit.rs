@@ -2,11 +2,8 @@
 
 use std::time::Duration;
 
-use bolide_conf::model::{Expires, ExpiresRule, LocationSettings, Precompressed, TypeSet};
-use proptest::collection::vec;
-use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
-
 use crate::support::{http, location};
+use bolide_conf::model::{Expires, ExpiresRule, LocationSettings, Precompressed, TypeSet};
 
 fn settings(inside: &str, name: &str) -> LocationSettings {
     let http = http(inside);
@@ -79,91 +76,4 @@ fn server_settings_come_from_http_and_stay_in_their_server() {
     assert!(!first.settings.merge_slashes && second.settings.merge_slashes);
     assert!(first.http2 && !second.http2 && first.http3 && !second.http3);
     assert_eq!(second.settings.large_client_header_buffer_size, 16 << 10);
-}
-
-/// Words that configurations are made of, some right, most in the wrong place.
-fn word() -> impl Strategy<Value = String> {
-    let words = [
-        "events",
-        "http",
-        "server",
-        "location",
-        "listen",
-        "80",
-        "443 ssl",
-        "/",
-        "~ a(b)",
-        "= /x",
-        "root",
-        "alias",
-        "/srv",
-        "index",
-        "gzip",
-        "on",
-        "off",
-        "add_header",
-        "a b",
-        "try_files",
-        "$uri",
-        "=404",
-        "@n",
-        "return",
-        "301",
-        "error_page",
-        "404",
-        "types",
-        "text/html html",
-        "server_name",
-        "a.*",
-        "*.b",
-        "~^c",
-        "access_log",
-        "log_format",
-        "{",
-        "}",
-        ";",
-        "{",
-        "}",
-        ";",
-        ";",
-        "include",
-        "main.conf",
-        "*",
-        "expires",
-        "1h",
-        "upstream",
-        "php_pool",
-        "php_pass",
-        "lsapi_pass",
-        "fastcgi_pass",
-        "unix:/s",
-        "10.0.0.1:9",
-        "backup",
-        "ip_hash",
-        "keepalive 4",
-        "fastcgi_buffers 4 8k",
-        "fastcgi_param A",
-        "fastcgi_split_path_info ^(a)(b)",
-        "\"",
-        "'",
-        "\\",
-        "$x",
-        "#",
-    ];
-    prop_oneof![8 => (0..words.len()).prop_map(move |i| words[i].to_owned()),
-                1 => Just("\n".to_owned()), 1 => any::<char>().prop_map(String::from)]
-}
-
-proptest! {
-    #[test]
-    fn no_bytes_break_the_reader(data in vec(any::<u8>(), 0..200)) {
-        bolide_conf::fuzz::config(&data);
-    }
-
-    #[test]
-    fn no_words_break_the_reader(words in vec(word(), 0..60)) {
-        bolide_conf::fuzz::config(words.join(" ").as_bytes());
-        let wrapped = format!("events {{}} http {{ server {{ {} }} }}", words.join(" "));
-        bolide_conf::fuzz::config(wrapped.as_bytes());
-    }
 }

@@ -23,7 +23,6 @@ pub mod explain;
 mod file_change;
 mod filter;
 mod forwarded;
-pub mod fuzz;
 pub mod handshake;
 mod hash;
 mod keys;

@@ -3,8 +3,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use bolide_engine::fuzz::{FuzzWorld, Say, request};
 use bolide_http::Method;
+use bolide_world::{FuzzWorld, Say, request};
 
 struct Counting;
 

@@ -1,9 +1,9 @@
 //! Pages that are put together, as an exchange does it: whatever the sizes of pieces and pulls, and
 //! whichever fragments fail, the parts stand in their order and nothing else is sent.
 
-use bolide_engine::fuzz::fragments::FragmentReply;
-use bolide_engine::fuzz::{FuzzWorld, Say, WorldReply, request};
 use bolide_http::Method;
+use bolide_world::fragments::FragmentReply;
+use bolide_world::{FuzzWorld, Say, WorldReply, request};
 use proptest::prelude::{Just, Strategy, any, prop_oneof, proptest};
 
 const CONFIG: &str = "events {} http { server { listen 80; error_log logs/error.log;

@@ -1,8 +1,8 @@
 //! Error pages, redirects, `try_files`, `return`, fields, listings and log lines, as in nginx.
 
-use bolide_engine::fuzz::{FuzzWorld, request};
 use bolide_engine::{RequestRefusal, TlsFacts};
 use bolide_http::{HttpVersion, Method, RequestBody, Scheme};
+use bolide_world::{FuzzWorld, request};
 
 /// A world in which `servers` stand inside an `http` block, with a few files.
 fn world(servers: &str) -> FuzzWorld {

@@ -1,7 +1,7 @@
 //! Pages with SSI: how much of what they order is done before another request has its turn.
 
-use bolide_engine::fuzz::{FuzzWorld, Say, request};
 use bolide_http::Method;
+use bolide_world::{FuzzWorld, Say, request};
 
 const CONFIG: &str = "events {} http { server { listen 80; error_log logs/error.log;
     location / { fastcgi_pass 127.0.0.1:9000; ssi on; } } }";

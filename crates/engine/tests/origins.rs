@@ -1,7 +1,7 @@
 //! Answers that origins give, as nginx passes them on; request bodies, parameters, variables.
 
-use bolide_engine::fuzz::{FuzzWorld, Say, WorldReply, request};
 use bolide_http::{BodyLen, HttpVersion, Method, RequestBody};
+use bolide_world::{FuzzWorld, Say, WorldReply, request};
 
 const PASS: &str = "fastcgi_pass unix:/run/x.sock;";
 
@@ -170,8 +170,7 @@ fn an_error_page_may_be_an_origin_which_gets_the_body_again() {
     head.body = RequestBody::Length(6);
     let got = world.ask_with_body(head, &[b"abc", b"def"]);
     assert_eq!((got.status, got.text().as_str()), (200, "second"));
-    let bodies: Vec<String> =
-        world.origin.got.iter().map(bolide_engine::fuzz::FuzzGot::text).collect();
+    let bodies: Vec<String> = world.origin.got.iter().map(bolide_world::FuzzGot::text).collect();
     assert_eq!(bodies, ["abcdef", "abcdef"]);
     assert!(!world.origin.got[0].is_idempotent);
     let mut world = passing(

@@ -2,8 +2,8 @@
 //!
 //! What answers tells what it saw, so that a row says: asked like this, this is what becomes of it.
 
-use bolide_engine::fuzz::FuzzWorld;
 use bolide_http::Method;
+use bolide_world::FuzzWorld;
 
 const CONFIG: &str = r#"
 events {}
@@ -176,7 +176,7 @@ fn a_password_lets_in_and_nothing_else_does() {
     let mut world = world();
     let mut ask = |path: &str, credentials: &str| {
         let fields = [("Authorization", credentials)];
-        let reply = world.ask(bolide_engine::fuzz::request(Method::Get, "a.test", path, &fields));
+        let reply = world.ask(bolide_world::request(Method::Get, "a.test", path, &fields));
         (reply.status, reply.field("WWW-Authenticate").to_owned())
     };
     let staff = "Basic realm=\"staff\"".to_owned();

@@ -2,7 +2,7 @@
 //!
 //! Every location answers with its own name, so that a row says: asked like this, this answers.
 
-use bolide_engine::fuzz::FuzzWorld;
+use bolide_world::FuzzWorld;
 
 const CONFIG: &str = r#"
 events {}
@@ -306,10 +306,10 @@ fn every_row_of_the_table_is_answered_by_the_right_location() {
 #[test]
 fn a_request_without_host_goes_to_the_nameless_server_only_in_old_versions() {
     let mut world = FuzzWorld::of(CONFIG);
-    let mut head = bolide_engine::fuzz::request(bolide_http::Method::Get, "", "/", &[]);
+    let mut head = bolide_world::request(bolide_http::Method::Get, "", "/", &[]);
     head.version = bolide_http::HttpVersion::Http10;
     assert_eq!(world.ask(head).text(), "nameless");
-    let mut head = bolide_engine::fuzz::request(bolide_http::Method::Get, "", "/", &[]);
+    let mut head = bolide_world::request(bolide_http::Method::Get, "", "/", &[]);
     head.version = bolide_http::HttpVersion::Http2;
     assert_eq!(world.ask(head).status, 400);
 }

@@ -1,7 +1,7 @@
 //! The truth table of static answers: conditionals × ranges × encodings × methods.
 
-use bolide_engine::fuzz::{FuzzWorld, request};
 use bolide_http::{BodyLen, Method};
+use bolide_world::{FuzzWorld, request};
 
 const CONFIG: &str = r#"
 events {}

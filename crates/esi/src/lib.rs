@@ -6,7 +6,6 @@
 
 mod builder;
 mod cutter;
-pub mod fuzz;
 pub mod markup;
 mod prepared;
 pub mod program;

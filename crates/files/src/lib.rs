@@ -4,9 +4,14 @@
 //! answers a request, directory listings, and the mapping of URIs to paths. It requests file
 //! lookups ([`Probe`]) and receives their results ([`Probed`]); it opens and reads nothing itself.
 
+#[cfg(test)]
+extern crate self as bolide_files;
+
 pub mod decode;
 pub mod encode;
 pub mod failure;
+#[cfg(test)]
+#[path = "../../fuzz-entries/src/files.rs"]
 pub mod fuzz;
 pub mod hash;
 pub mod listing;

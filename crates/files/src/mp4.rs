@@ -5,7 +5,6 @@
 //! the `moov` atom, whose size is limited.
 
 mod atoms;
-pub mod fuzz;
 mod job;
 mod movie;
 mod track;
@@ -269,5 +268,8 @@ impl Mp4Machine {
     }
 }
 
+#[cfg(test)]
+#[path = "../../fuzz-entries/src/mp4.rs"]
+pub mod fuzz;
 #[cfg(test)]
 mod tests;

@@ -2,7 +2,12 @@
 //!
 //! The file format belongs to the crate `maxminddb`; reading files belongs to the caller.
 
+#[cfg(test)]
+extern crate self as bolide_geoip;
+
 mod database;
+#[cfg(test)]
+#[path = "../../fuzz-entries/src/geoip.rs"]
 pub mod fuzz;
 mod live;
 mod value;

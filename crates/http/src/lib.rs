@@ -1,5 +1,8 @@
 //! HTTP semantics (RFC 9110): heads, fields, methods; no wire format.
 
+#[cfg(test)]
+extern crate self as bolide_http;
+
 pub mod cache_control;
 pub mod cache_groups;
 pub mod cache_status;
@@ -10,6 +13,8 @@ pub mod digits;
 pub mod escape;
 pub mod fields;
 pub mod forwarded_by;
+#[cfg(test)]
+#[path = "../../fuzz-entries/src/http.rs"]
 pub mod fuzz;
 pub mod hop_by_hop;
 pub mod host;

@@ -2,16 +2,18 @@
 //! protocol comes from quinn-proto, which only this crate names ("the library" below). The crate
 //! owns connection ids, keys, limits and the clock. Nothing here opens a socket or knows HTTP.
 
+#[cfg(test)]
+extern crate self as bolide_quic;
+
 mod cid;
 mod cipher;
 mod clock;
 mod conn;
 mod crypto;
 mod endpoint;
-pub mod fuzz;
 mod keys;
 mod outgoing;
-mod padding;
+pub mod padding;
 mod parameters;
 mod settings;
 mod token;
@@ -24,5 +26,8 @@ pub use keys::SharedKeys;
 pub use outgoing::{QuicOutgoing, Train};
 pub use settings::{GsoCutting, PathMtu, QuicSettings, Retry, SettingsError};
 
+#[cfg(test)]
+#[path = "../../fuzz-entries/src/quic.rs"]
+pub mod fuzz;
 #[cfg(test)]
 mod tests;

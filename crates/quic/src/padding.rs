@@ -10,7 +10,7 @@
 
 /// Compacts `payload` in place and returns its new length. At least one byte of every run stays, so
 /// that a packet with nothing but padding stays valid.
-pub(crate) fn cut(payload: &mut [u8]) -> usize {
+pub fn cut(payload: &mut [u8]) -> usize {
     let mut read = 0;
     // Bytes before `write` are final; bytes from `kept` to `read` must still move down.
     let (mut write, mut kept) = (0, 0);

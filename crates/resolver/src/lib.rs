@@ -5,7 +5,6 @@
 //! names, datagrams and bytes of streams, and gives back [`ResolverEffect`]s. nginx's judgement
 //! decides which answers count. It knows neither requests nor sockets.
 
-pub mod fuzz;
 mod known;
 mod message;
 mod name;

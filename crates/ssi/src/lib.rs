@@ -5,7 +5,6 @@
 
 mod command;
 mod flow;
-pub mod fuzz;
 mod scan;
 mod time;
 mod words;

@@ -2,6 +2,9 @@
 //!
 //! Nothing here reads a socket, a file or a directive.
 
+#[cfg(test)]
+extern crate self as bolide_tls;
+
 mod acceptor;
 mod alerts;
 mod asking;
@@ -14,6 +17,8 @@ mod client;
 mod client_auth;
 mod client_facts;
 mod der;
+#[cfg(test)]
+#[path = "../../fuzz-entries/src/tls.rs"]
 pub mod fuzz;
 mod host;
 pub mod names;

@@ -20,6 +20,8 @@
 
 mod body;
 mod conn;
+#[cfg(test)]
+#[path = "../../fuzz-entries/src/h1.rs"]
 pub mod fuzz;
 mod grammar;
 mod head;
@@ -34,7 +36,6 @@ use bolide_http::{HttpVersion, Scheme};
 
 use crate::{StreamId, StreamOwner};
 use body::BodyDecoder;
-pub use fuzz::fuzz;
 use head::{After, H1HeadParser};
 use replay::ReplayH1;
 pub use replay::Replies;

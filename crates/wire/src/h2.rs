@@ -21,7 +21,6 @@
 mod abuse;
 mod control;
 mod frame;
-pub mod fuzz;
 mod head;
 mod headers;
 mod output;
@@ -32,7 +31,6 @@ mod streams;
 mod windows;
 
 pub use frame::code;
-pub use fuzz::fuzz;
 
 use std::time::Duration;
 
@@ -472,5 +470,8 @@ fn check_accounts(conn: &H2Conn) {
     );
 }
 
+#[cfg(test)]
+#[path = "../../fuzz-entries/src/h2.rs"]
+pub mod fuzz;
 #[cfg(test)]
 mod tests;

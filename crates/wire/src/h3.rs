@@ -14,7 +14,6 @@
 //! executes them before anything else, so [`H3Conn::has_output`] is true until then.
 
 pub mod frame;
-pub mod fuzz;
 
 mod conn;
 mod control;
@@ -552,5 +551,8 @@ impl H3Conn {
     }
 }
 
+#[cfg(test)]
+#[path = "../../fuzz-entries/src/h3.rs"]
+pub mod fuzz;
 #[cfg(test)]
 mod tests;

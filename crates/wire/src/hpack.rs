@@ -5,7 +5,6 @@
 
 pub mod decode;
 pub mod encode;
-pub mod fuzz;
 pub mod huffman;
 pub mod prefix;
 pub mod statics;
@@ -14,7 +13,6 @@ pub mod table;
 pub use crate::Traits;
 pub use decode::{HpackDecoder, HpackError, Sink};
 pub use encode::HpackEncoder;
-pub use fuzz::fuzz;
 pub use table::HpackTable;
 
 use bolide_http::Name;
@@ -55,5 +53,8 @@ impl FieldToken {
     }
 }
 
+#[cfg(test)]
+#[path = "../../fuzz-entries/src/hpack.rs"]
+pub mod fuzz;
 #[cfg(test)]
 mod tests;

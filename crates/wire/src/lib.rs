@@ -4,6 +4,9 @@
 //! A machine takes received bytes, reports events, takes response heads, and pulls bodies when it
 //! may write. It never sees a location, a file or a configuration beyond its own `Settings`.
 
+#[cfg(test)]
+extern crate self as bolide_wire;
+
 mod cgi;
 pub mod conn;
 pub mod fcgi;

@@ -3,6 +3,8 @@
 //! It mirrors `conn`: a machine takes a request, pulls its body when it may write, takes received
 //! bytes and reports the response. It never sees a socket and reads no clock.
 
+#[cfg(test)]
+#[path = "../../fuzz-entries/src/upstream.rs"]
 pub mod fuzz;
 
 use bolide_base::SendChain;
@@ -246,7 +248,8 @@ impl OriginConn {
     }
 
     /// Bytes of the response that are buffered until the rest arrives.
-    pub(crate) const fn held(&self) -> usize {
+    #[must_use]
+    pub const fn held(&self) -> usize {
         of_machine!(self, machine => machine.held())
     }
 }

@@ -186,24 +186,8 @@ fn header(addresses: &[u8], fields: &[u8]) -> ProxyHeader {
     }
 }
 
-/// Properties for any input.
-pub mod fuzz {
-    use super::{ProxyRead, SIZE_MAX, read};
-
-    /// Reads every prefix of `data`. The results must agree with one another.
-    pub fn header(data: &[u8]) {
-        let whole = read(data);
-        if let Ok(ProxyRead::Header(_, used)) = &whole {
-            assert!(*used <= data.len() && *used <= SIZE_MAX);
-        }
-        for len in 0..data.len().min(SIZE_MAX + 8) {
-            match read(&data[..len]) {
-                Ok(ProxyRead::More) => assert!(len < SIZE_MAX, "what is too long is refused"),
-                decided => assert_eq!(decided, whole, "more bytes change nothing"),
-            }
-        }
-    }
-}
-
+#[cfg(test)]
+#[path = "../../fuzz-entries/src/proxy.rs"]
+pub mod fuzz;
 #[cfg(test)]
 mod tests;

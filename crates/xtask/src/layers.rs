@@ -38,9 +38,20 @@ const TABLE: &[(&str, &[&str])] = &[
             "io", "tls", "quic", "resolver", "worker", "testkit",
         ],
     ),
+    ("world", &["base", "http", "conf", "files", "upstream", "esi", "ssi", "cache", "engine"]),
+    (
+        "fuzz-entries",
+        &[
+            "base", "http", "wire", "conf", "files", "upstream", "esi", "ssi", "cache", "engine",
+            "io", "tls", "quic", "resolver", "geoip", "world",
+        ],
+    ),
     ("testkit", &[]),
     ("xtask", &[]),
 ];
+
+/// Crates for tests alone, which the server is built without.
+const TESTS_ONLY: &[&str] = &["sim", "world", "fuzz-entries", "testkit", "xtask"];
 
 /// Every edge that the table does not allow, and every crate that it does not know.
 #[must_use]
@@ -61,6 +72,10 @@ pub fn check(root: &Path) -> Vec<String> {
                 problems.push(format!("crates/{name}: must not depend on {dependency}"));
             }
         }
+    }
+    let server = fs::read_to_string(root.join("Cargo.toml")).unwrap_or_default();
+    for dependency in dependencies(&server).filter(|name| TESTS_ONLY.contains(name)) {
+        problems.push(format!("Cargo.toml: the server must not depend on {dependency}"));
     }
     problems
 }

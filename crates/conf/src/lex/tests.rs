@@ -102,14 +102,4 @@ proptest! {
         let read: Vec<Vec<u8>> = read.into_iter().map(|word| word.text.into_vec()).collect();
         prop_assert_eq!(read, words);
     }
-
-    #[test]
-    fn no_bytes_make_the_lexer_stand_still(data in vec(any::<u8>(), 0..300)) {
-        crate::fuzz::lexer(&data);
-    }
-
-    #[test]
-    fn no_punctuation_makes_the_lexer_stand_still(data in "[ab\"'\\\\{}; \n$#()]{0,60}") {
-        crate::fuzz::lexer(data.as_bytes());
-    }
 }

@@ -118,14 +118,38 @@ fn from_utf8(back: &[u8], text: &[u8], out: &mut Vec<u8>) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::OsString;
+    use std::io;
+    use std::net::IpAddr;
+    use std::path::Path;
+
     use proptest::prelude::*;
 
     use super::*;
 
+    /// A configuration of one file.
+    struct Text(String);
+
+    impl bolide_conf::ConfSource for Text {
+        fn read(&self, _: &Path) -> io::Result<Vec<u8>> {
+            Ok(self.0.as_bytes().to_vec())
+        }
+
+        fn list(&self, _: &Path) -> io::Result<Vec<OsString>> {
+            Ok(Vec::new())
+        }
+
+        fn resolve(&self, _: &str) -> Vec<IpAddr> {
+            Vec::new()
+        }
+    }
+
     fn map_of(text: &str) -> Arc<CharsetMap> {
-        let text = format!("events {{}} http {{ {text} }}");
-        let site = crate::fuzz::compile(&text).expect("a configuration without faults");
-        site.http().expect("an http block").charsets.maps[0].clone()
+        let text = Text(format!("events {{}} http {{ {text} }}"));
+        let options = bolide_conf::LoadOptions::default();
+        let config = bolide_conf::parse(&text, Path::new("/a.conf"), &options).config;
+        let http = config.and_then(|config| config.http).expect("a configuration without faults");
+        http.charsets.maps[0].clone()
     }
 
     fn recoded(map: &Arc<CharsetMap>, direction: MapDirection, text: &[u8]) -> Vec<u8> {

@@ -12,11 +12,11 @@ use crate::answer::{Answer, Pulled};
 use crate::caching::CacheTransaction;
 use crate::caching::shortcut::{OpenShortcut, Shortcut};
 use crate::content::parts::{PartHead, inherit, next_part};
-use crate::ctx::StepCtx;
+use crate::ctx::{ConnInfo, StepCtx};
 use crate::filter::slice::next_slice;
 use crate::phase::checks::AccessChecks;
 use crate::request::Request;
-use crate::subrequest::{AuthSubrequest, AuthVerdict, Subrequest};
+use crate::subrequest::{AuthSubrequest, AuthVerdict, Lineage, Subrequest};
 
 /// An exchange as its subrequests know it; see [`super::Exchange::as_parent`].
 #[derive(Debug)]
@@ -35,14 +35,19 @@ impl SubrequestParent<'_> {
         if let Some(slice) = next_slice(self.request, self.answer, head) {
             return Some(Subrequest::Slice(slice));
         }
-        let assembly = self.answer.body.assembly();
-        if assembly.is_some_and(|assembly| assembly.wants_fragments())
-            && let Some(lineage) =
-                self.answer.next_fragment(self.request, self.cache, head, ctx.conn)
-        {
+        if let Some(lineage) = self.next_fragment(head, ctx.conn) {
             return Some(Subrequest::Fragment(lineage));
         }
         Some(Subrequest::Part(next_part(self.request, self.answer, head, ctx)?))
+    }
+
+    /// Makes `head` the request for the next fragment of a page with ESI, as [`Self::next`] does.
+    pub fn next_fragment(
+        &mut self,
+        head: &mut RequestHead,
+        conn: &ConnInfo,
+    ) -> Option<Box<Lineage>> {
+        self.answer.next_fragment(self.request, self.cache, head, conn)
     }
 
     /// Names the exchange that asks for what was named last.

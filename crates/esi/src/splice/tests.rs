@@ -2,7 +2,6 @@
 
 use super::{BROTLI_HEAD, SplicePart, crc32_combine, join, joined_len};
 use bolide_http::negotiate::Coding;
-use proptest::prelude::{any, proptest};
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
@@ -126,18 +125,5 @@ fn programs_of_the_system_read_joined_pages() {
             Some(out) => assert!(out == pieces.concat(), "{program}"),
             None => assert_ne!(program, "gzip"),
         }
-    }
-}
-
-proptest! {
-    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(64))]
-    #[test]
-    fn any_bytes_survive(
-        pick in any::<u8>(),
-        pieces in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..200), 0..6),
-    ) {
-        let mut data = pieces.join(&b'|');
-        data.insert(0, pick);
-        crate::fuzz::splice(&data);
     }
 }

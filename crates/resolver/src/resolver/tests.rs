@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use bolide_base::prng::Prng;
 use bolide_base::{Instant, Now};
-use proptest::prelude::*;
 
 use super::{
     Families, NameQuery, ResolveFailure, Resolver, ResolverEffect, ResolverSettings, Transport,
@@ -209,11 +208,4 @@ const AAAA: u8 = 28;
 
 fn found(addresses: &[&str]) -> Result<Vec<String>, ResolveFailure> {
     Ok(addresses.iter().map(|text| (*text).to_owned()).collect())
-}
-
-proptest! {
-    #[test]
-    fn each_question_gets_one_verdict(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
-        crate::fuzz::script(&bytes);
-    }
 }

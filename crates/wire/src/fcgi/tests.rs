@@ -50,7 +50,7 @@ fn tell(ask: &FuzzAsk, bytes: &[u8]) -> UpstreamStory {
 }
 
 fn told(bytes: &[u8]) -> Vec<String> {
-    tell(&FuzzAsk::get(), bytes).told
+    tell(&FuzzAsk::default(), bytes).told
 }
 
 fn stdout(text: &str) -> Vec<u8> {
@@ -156,7 +156,8 @@ fn the_end_of_the_connection_ends_what_is_complete() {
 #[test]
 fn a_body_is_cut_where_its_length_says() {
     let expected = ["head 0, Content-Length: 3", "body hel", "excess", "end 0"];
-    let story = tell(&FuzzAsk::get(), &answer(&[stdout("Content-Length: 3\r\n\r\nhello"), end()]));
+    let story =
+        tell(&FuzzAsk::default(), &answer(&[stdout("Content-Length: 3\r\n\r\nhello"), end()]));
     assert_eq!(story.told, expected);
     assert!(!story.is_idle);
     let story = told(&answer(&[stdout("Content-Length: 3\r\n\r\nhel"), stdout("lo"), end()]));
@@ -200,7 +201,7 @@ fn lengths_must_be_one_number() {
 
 #[test]
 fn an_answer_to_head_has_no_body() {
-    let mut ask = FuzzAsk::get();
+    let mut ask = FuzzAsk::default();
     ask.settings.answers_head = true;
     for rest in ["", "hello", "hello and more"] {
         let bytes = answer(&[stdout(&format!("Content-Length: 5\r\n\r\n{rest}")), end()]);
@@ -224,7 +225,7 @@ fn early_heads_come_before_the_answers_own() {
 
 #[test]
 fn the_limit_of_a_head_counts_the_framing_around_it() {
-    let mut ask = FuzzAsk::get();
+    let mut ask = FuzzAsk::default();
     ask.settings.head_max = 4096;
     for (more, passes) in [(0, true), (1, false)] {
         let name = "X: ".to_owned() + &"a".repeat(1000);
@@ -240,7 +241,7 @@ fn the_limit_of_a_head_counts_the_framing_around_it() {
 #[test]
 fn a_connection_is_used_again_only_when_nothing_is_left_of_its_request() {
     let bytes = answer(&[record(STDOUT, HEAD), end()]);
-    let mut ask = FuzzAsk { body_len: 3000, ..FuzzAsk::get() };
+    let mut ask = FuzzAsk { body_len: 3000, ..FuzzAsk::default() };
     assert!(tell(&ask, &bytes).is_idle);
     assert!(!tell(&ask, &[bytes.clone(), stdout("more")].concat()).is_idle);
     assert!(!tell(&ask, &bytes[..bytes.len() - 1]).is_idle);
@@ -248,7 +249,7 @@ fn a_connection_is_used_again_only_when_nothing_is_left_of_its_request() {
     let story = tell(&ask, &bytes);
     assert_eq!(story.told, ["head 0, X-A: b", "end 0"], "an early answer is an answer");
     assert!(!story.is_idle && story.output.is_empty(), "nothing leaves behind it");
-    ask = FuzzAsk::get();
+    ask = FuzzAsk::default();
     ask.settings.keep = false;
     let story = tell(&ask, &bytes);
     assert!(!story.is_idle && !read_fcgi(&story.output).keeps);
@@ -256,7 +257,7 @@ fn a_connection_is_used_again_only_when_nothing_is_left_of_its_request() {
 
 #[test]
 fn one_connection_carries_one_request_after_the_other() {
-    let (ask, mut conn, mut events) = (FuzzAsk::get(), FcgiClient::new(), Vec::new());
+    let (ask, mut conn, mut events) = (FuzzAsk::default(), FcgiClient::new(), Vec::new());
     for round in 1..4_u8 {
         conn.start(&ask.params, Some(0), &ask.settings);
         let mut out = SendChain::new(CopyPolicy::Contiguous);
@@ -372,7 +373,7 @@ fn shared_pieces_and_files_of_a_body_stay_what_they_are() {
 
 #[test]
 fn a_pair_goes_on_in_another_record_only_if_it_fits_in_none() {
-    let mut ask = FuzzAsk::get();
+    let mut ask = FuzzAsk::default();
     ask.params.clear();
     ask.params.push(b"A", &[b'a'; 40_000]);
     ask.params.push(b"B", &[b'b'; 40_000]);
@@ -411,7 +412,7 @@ proptest! {
         cuts.extend([0, bytes.len()]);
         cuts.sort_unstable();
         let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
-        let mut ask = FuzzAsk::get();
+        let mut ask = FuzzAsk::default();
         ask.settings = OriginConnSettings { head_max: 120, keep, answers_head: false };
         let whole = UpstreamStory::tell(OriginConn::fcgi, &ask, &[&bytes]);
         prop_assert_eq!(whole, UpstreamStory::tell(OriginConn::fcgi, &ask, &pieces));
@@ -424,7 +425,7 @@ proptest! {
         body_len in prop_oneof![Just(0_usize), 1..200_usize, 1..200_000_usize],
         room in 9..100_000_usize,
     ) {
-        let mut ask = FuzzAsk { body_len, room, ..FuzzAsk::get() };
+        let mut ask = FuzzAsk { body_len, room, ..FuzzAsk::default() };
         ask.params.clear();
         let sizes = pairs.into_iter().chain(large.into_iter().map(|len| (5, len)));
         for (at, (name, value)) in sizes.enumerate() {

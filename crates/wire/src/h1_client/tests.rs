@@ -17,7 +17,7 @@ use crate::{BodySource, OriginConn, OriginConnSettings, OriginEvent, Pull, Strea
 fn get() -> FuzzAsk {
     let mut params = http_params(b"GET", b"/");
     params.push(b"Host", b"origin");
-    FuzzAsk { params, ..FuzzAsk::get() }
+    FuzzAsk { params, ..FuzzAsk::default() }
 }
 
 /// Runs one response, whole and in pieces of several sizes.

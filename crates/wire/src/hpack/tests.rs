@@ -329,7 +329,7 @@ proptest! {
 
     #[test]
     fn any_bytes_keep_the_invariants(data in proptest::collection::vec(any::<u8>(), 0..600)) {
-        fuzz(&data);
+        fuzz::fuzz(&data);
     }
 
     #[test]

@@ -50,7 +50,7 @@ fn tell(ask: &FuzzAsk, bytes: &[u8]) -> UpstreamStory {
 }
 
 fn told(bytes: &[u8]) -> Vec<String> {
-    tell(&FuzzAsk::get(), bytes).told
+    tell(&FuzzAsk::default(), bytes).told
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn an_answer_is_head_body_end() {
         end(),
     ];
     let head = "head 404, X-A: b, Set-Cookie: c, Set-Cookie: d";
-    let story = tell(&FuzzAsk::get(), &bytes.concat());
+    let story = tell(&FuzzAsk::default(), &bytes.concat());
     assert_eq!(story.told, [head, "body hel", "stderr oops\\n", "body lo", "end 0"]);
     assert!(story.is_idle);
 }
@@ -136,7 +136,7 @@ fn an_answer_ends_as_it_says_or_is_an_error() {
     let story = told(&[length(), stream("ab"), end()].concat());
     assert_eq!(story, [first, "body ab", "invalid upstream prematurely ended its answer"]);
     assert_eq!(told(&[length(), stream("abc")].concat()), [first, "body abc", "end 0"]);
-    let story = tell(&FuzzAsk::get(), &[length(), stream("abcd"), end()].concat());
+    let story = tell(&FuzzAsk::default(), &[length(), stream("abcd"), end()].concat());
     assert_eq!(story.told, [first, "body abc", "excess", "end 0"]);
     assert!(!story.is_idle);
     assert_eq!(told(&packet(6, b"I die")[..11]), ["stderr I d", closed]);
@@ -145,7 +145,7 @@ fn an_answer_ends_as_it_says_or_is_an_error() {
 #[test]
 fn a_connection_is_used_again_only_when_nothing_is_left_of_its_request() {
     let bytes = [head(200, &[]), end()].concat();
-    let mut ask = FuzzAsk { body_len: 3000, ..FuzzAsk::get() };
+    let mut ask = FuzzAsk { body_len: 3000, ..FuzzAsk::default() };
     let story = tell(&ask, &bytes);
     assert!(story.is_idle && read_lsapi(&story.output).is_whole);
     assert!(!tell(&ask, &[bytes.clone(), packet(8, b"")].concat()).is_idle);
@@ -154,14 +154,14 @@ fn a_connection_is_used_again_only_when_nothing_is_left_of_its_request() {
     assert!(story.is_idle && story.told == ["head 200", "end 0"], "words behind it do not matter");
     ask.first = First::Receive;
     assert!(!tell(&ask, &bytes).is_idle);
-    ask = FuzzAsk::get();
+    ask = FuzzAsk::default();
     ask.settings.keep = false;
     assert!(!tell(&ask, &bytes).is_idle);
 }
 
 #[test]
 fn a_child_may_speak_before_it_is_asked() {
-    let (ask, mut conn, mut events) = (FuzzAsk::get(), LsapiClient::new(), Vec::new());
+    let (ask, mut conn, mut events) = (FuzzAsk::default(), LsapiClient::new(), Vec::new());
     assert!(conn.receive(&packet(6, b"\0PID\x01\x02\0\0"), &mut events).is_ok());
     assert!(conn.is_idle() && events.is_empty());
     for _ in 0..3 {
@@ -183,7 +183,7 @@ impl BodySource for Nothing {
 #[test]
 fn a_body_that_ends_early_breaks_the_request() {
     let mut conn = LsapiClient::new();
-    conn.start(&FuzzAsk::get().params, Some(5), &OriginConnSettings::default());
+    conn.start(&FuzzAsk::default().params, Some(5), &OriginConnSettings::default());
     let mut out = SendChain::new(CopyPolicy::Contiguous);
     conn.transmit(1000, &mut out, 7, &mut Nothing);
     assert!(conn.is_broken() && !conn.has_output() && !conn.is_request_sent());
@@ -195,7 +195,7 @@ fn a_body_that_ends_early_breaks_the_request() {
 fn an_abort_follows_a_complete_body_only() {
     let mut conn = LsapiClient::new();
     let mut out = SendChain::new(CopyPolicy::Contiguous);
-    conn.start(&FuzzAsk::get().params, Some(0), &OriginConnSettings::default());
+    conn.start(&FuzzAsk::default().params, Some(0), &OriginConnSettings::default());
     conn.abort();
     conn.transmit(1000, &mut out, 7, &mut Nothing);
     assert!(read_lsapi(out.contiguous().unwrap()).is_aborted && !conn.is_idle());
@@ -203,7 +203,7 @@ fn an_abort_follows_a_complete_body_only() {
 
 #[test]
 fn what_the_protocol_cannot_carry_is_not_sent() {
-    let mut ask = FuzzAsk::get();
+    let mut ask = FuzzAsk::default();
     ask.params.push(b"HTTP_X", &vec![b'x'; 195_000]);
     ask.params.push(b"X", &vec![b'x'; 65_534]);
     assert!(!tell(&ask, b"").is_broken);
@@ -211,18 +211,18 @@ fn what_the_protocol_cannot_carry_is_not_sent() {
     let story = tell(&ask, b"");
     assert!(story.is_broken && story.output.is_empty());
     for name in [b"X".as_slice(), b"HTTP_COOKIE"] {
-        let mut ask = FuzzAsk::get();
+        let mut ask = FuzzAsk::default();
         ask.params.push(name, &vec![b'x'; 65_536]);
         assert!(tell(&ask, b"").is_broken, "a length of two bytes");
     }
     let mut conn = LsapiClient::new();
-    conn.start(&FuzzAsk::get().params, None, &OriginConnSettings::default());
+    conn.start(&FuzzAsk::default().params, None, &OriginConnSettings::default());
     assert!(conn.is_broken() && !conn.has_output(), "the length of a body is needed");
 }
 
 #[test]
 fn fields_of_the_client_become_fields_again() {
-    let mut ask = FuzzAsk { body_len: 7, ..FuzzAsk::get() };
+    let mut ask = FuzzAsk { body_len: 7, ..FuzzAsk::default() };
     for (name, value) in [
         ("SCRIPT_FILENAME", "/a.php"),
         ("EMPTY", ""),
@@ -274,7 +274,7 @@ proptest! {
         cuts.extend([0, bytes.len()]);
         cuts.sort_unstable();
         let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
-        let mut ask = FuzzAsk::get();
+        let mut ask = FuzzAsk::default();
         ask.settings = OriginConnSettings { head_max: 120, keep, answers_head: false };
         let whole = UpstreamStory::tell(OriginConn::lsapi, &ask, &[&bytes]);
         prop_assert_eq!(whole, UpstreamStory::tell(OriginConn::lsapi, &ask, &pieces));
@@ -287,7 +287,7 @@ proptest! {
         body_len in prop_oneof![Just(0_usize), 1..200_usize, 1..200_000_usize],
         room in 1..100_000_usize,
     ) {
-        let mut ask = FuzzAsk { body_len, room, ..FuzzAsk::get() };
+        let mut ask = FuzzAsk { body_len, room, ..FuzzAsk::default() };
         ask.params.clear();
         let mut expected = Vec::new();
         for (name, value) in variables.iter().chain(&fields) {

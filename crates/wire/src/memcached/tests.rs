@@ -13,7 +13,7 @@ fn ask(gzip_flag: Option<&str>) -> FuzzAsk {
     if let Some(flag) = gzip_flag {
         params.push(super::GZIP_FLAG, flag.as_bytes());
     }
-    FuzzAsk { params, ..FuzzAsk::get() }
+    FuzzAsk { params, ..FuzzAsk::default() }
 }
 
 fn tell(reply: &[u8], gzip_flag: Option<&str>) -> UpstreamStory {
@@ -135,7 +135,7 @@ fn a_line_has_to_fit_the_buffer() {
 
 #[test]
 fn head_reads_no_value() {
-    let settings = OriginConnSettings { answers_head: true, ..FuzzAsk::get().settings };
+    let settings = OriginConnSettings { answers_head: true, ..FuzzAsk::default().settings };
     let ask = FuzzAsk { settings, ..ask(None) };
     let reply = b"VALUE /a 0 3\r\nabc\r\nEND\r\n";
     let story = UpstreamStory::tell(OriginConn::memcached, &ask, &[reply]);
@@ -148,7 +148,7 @@ fn a_key_with_a_space_or_an_end_of_a_line_is_not_asked_for() {
     for key in [&b""[..], b"a b", b"a\r\nflush_all", b"a\0"] {
         let mut params = Params::new();
         params.push(super::KEY, key);
-        let ask = FuzzAsk { params, ..FuzzAsk::get() };
+        let ask = FuzzAsk { params, ..FuzzAsk::default() };
         let story = UpstreamStory::tell(OriginConn::memcached, &ask, &[]);
         assert!(story.is_broken && story.output.is_empty());
     }

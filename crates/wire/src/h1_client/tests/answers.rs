@@ -336,7 +336,7 @@ fn an_answer_that_comes_before_the_request_ends_it_and_the_connection() {
     for has_length in [true, false] {
         let first = crate::origin::fuzz::First::Receive;
         let params = params.clone();
-        let ask = FuzzAsk { params, body_len: 3000, has_length, first, ..FuzzAsk::get() };
+        let ask = FuzzAsk { params, body_len: 3000, has_length, first, ..FuzzAsk::default() };
         let story = tell(&ask, bytes);
         assert_eq!(story.told, ["head 413 Large, Content-Length: 0", "end 0"]);
         assert!(!story.is_idle && story.output.is_empty());

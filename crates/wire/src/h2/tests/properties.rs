@@ -69,7 +69,7 @@ fn story(input: &[u8], cuts: &[usize]) -> (Vec<String>, Vec<String>, Vec<(String
 proptest! {
     #[test]
     fn any_bytes_keep_the_invariants(data in proptest::collection::vec(any::<u8>(), 0..900)) {
-        fuzz(&data);
+        fuzz::fuzz(&data);
     }
 
     #[test]
@@ -79,7 +79,7 @@ proptest! {
         data[0] = 0;
         data.extend(frames.concat());
         data.push(first);
-        fuzz(&data);
+        fuzz::fuzz(&data);
     }
 
     #[test]

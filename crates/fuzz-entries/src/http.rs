@@ -2,11 +2,15 @@
 //!
 //! A fuzz target and a replay test call these; each panics when an invariant is broken.
 
-use crate::conditional::{Comparison, Conditions, ModifiedSince, Precondition, Validator, matches};
-use crate::range::{self, RangeOutcome};
-use crate::uri::{self, MergeSlashes};
-use crate::{FieldMap, Name, cache_control, cache_groups, cookies, lscache, no_vary_search, vary};
-use crate::{date, host as hosts, negotiate, structured};
+use bolide_http::conditional::{
+    Comparison, Conditions, ModifiedSince, Precondition, Validator, matches,
+};
+use bolide_http::range::{self, RangeOutcome};
+use bolide_http::uri::{self, MergeSlashes};
+use bolide_http::{
+    FieldMap, Name, cache_control, cache_groups, cookies, lscache, no_vary_search, vary,
+};
+use bolide_http::{date, host as hosts, negotiate, structured};
 
 /// Drives all parsers; the first byte picks one.
 pub fn all(data: &[u8]) {

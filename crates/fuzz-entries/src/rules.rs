@@ -5,7 +5,7 @@ use bolide_http::lscache::CacheScope;
 use bolide_http::message::Scheme;
 use bolide_http::{FieldMap, Method};
 
-use crate::rules::{
+use bolide_cache::rules::{
     AnswerFacts, AnswerSource, CachePolicy, Environment, Facts, FreshState, Mode, StoreRefusal,
     StoreVerdict, decide, gate, named, session, tags, url, vary_base,
 };

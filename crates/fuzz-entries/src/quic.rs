@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use bolide_base::{Instant, Now};
 
-use crate::{Endpoint, QuicArrival, QuicOutgoing, padding};
+use bolide_quic::{Endpoint, QuicArrival, QuicOutgoing, padding};
 
 /// LIMIT: bytes of stateless responses per received byte: three times a client's (RFC 9000 §8.1).
 const ANSWERS_PER_BYTE: usize = 3;

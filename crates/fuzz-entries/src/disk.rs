@@ -1,7 +1,7 @@
 //! Properties of the disk readers for any bytes.
 
-use crate::disk::format::{Record, head_size, unpack_tags};
-use crate::disk::{DiskTree, DiskTreeSettings, journal};
+use bolide_cache::disk::format::{Record, head_size, unpack_tags};
+use bolide_cache::disk::{DiskTree, DiskTreeSettings, journal};
 
 /// Parses `data` as a file, as a journal, and as names in a directory.
 ///

@@ -7,8 +7,8 @@ use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;
 use bolide_http::Params;
 
-use super::{OriginConn, OriginConnSettings, OriginError, OriginEvent};
-use crate::{BodySource, Pull, StreamOwner};
+use bolide_wire::{BodySource, Pull, StreamOwner};
+use bolide_wire::{OriginConn, OriginConnSettings, OriginError, OriginEvent};
 
 /// Feeds `data` as the bytes of a FastCGI application.
 ///
@@ -108,8 +108,8 @@ pub(crate) fn http_params(method: &[u8], target: &[u8]) -> Params {
 /// The params of a `get`.
 fn memcached_params() -> Params {
     let mut params = Params::new();
-    params.push(crate::memcached::KEY, b"key");
-    params.push(crate::memcached::GZIP_FLAG, b"2");
+    params.push(bolide_wire::memcached::KEY, b"key");
+    params.push(bolide_wire::memcached::GZIP_FLAG, b"2");
     params
 }
 
@@ -138,10 +138,9 @@ pub(crate) struct FuzzAsk {
     pub(crate) room: usize,
 }
 
-impl FuzzAsk {
+impl Default for FuzzAsk {
     /// A `GET` with few params.
-    #[cfg(test)]
-    pub(crate) fn get() -> Self {
+    fn default() -> Self {
         let mut params = Params::new();
         params.push(b"REQUEST_METHOD", b"GET");
         let settings = OriginConnSettings { keep: true, ..OriginConnSettings::default() };

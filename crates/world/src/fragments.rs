@@ -4,11 +4,8 @@
 
 use std::collections::BTreeMap;
 
+use bolide_engine::{ConnInfo, Exchange, Pulled};
 use bolide_http::RequestHead;
-
-use crate::answer::Pulled;
-use crate::ctx::ConnInfo;
-use crate::exchange::Exchange;
 
 /// How a fragment is answered.
 #[derive(Clone, Debug)]
@@ -43,10 +40,10 @@ impl Fragments {
     /// Asks for what the page wants.
     pub fn begin(&mut self, page: &mut Exchange, conn: &ConnInfo) {
         let mut head = RequestHead::default();
-        while page.answer.next_fragment(&mut page.request, &page.cache, &mut head, conn).is_some() {
+        while page.as_parent().next_fragment(&mut head, conn).is_some() {
             let target = String::from_utf8_lossy(&head.target).into_owned();
             self.names += 1;
-            page.answer.bind_fragment(self.names);
+            page.as_parent().bind(self.names, false);
             self.asked.push(target.clone());
             self.open.push((self.names, target));
             self.most_at_once = self.most_at_once.max(self.open.len() + self.running.len());
@@ -80,7 +77,7 @@ impl Fragments {
         let later = rest.split_off(rest.len().min(max));
         let (now, end) = (std::mem::replace(rest, later), *end);
         let pulled = if rest.is_empty() { end } else { Pulled::Some };
-        if !page.answer.take_fragment(&page.request, &now, pulled) || pulled != Pulled::Some {
+        if !page.as_parent().take(name, &now, pulled) || pulled != Pulled::Some {
             self.running.remove(&name);
         }
     }

@@ -1,21 +1,12 @@
-//! Arbitrary request heads against a fixed site, and the world that such tests happen in.
+//! Arbitrary request heads against a fixed site.
 
 use std::sync::{Arc, OnceLock};
 
+use bolide_engine::{RequestRefusal, Site};
 use bolide_files::OpenFailure;
 use bolide_http::{HttpVersion, Method, RequestBody};
 
-use crate::ctx::RequestRefusal;
-use crate::site::Site;
-
-mod asked;
-pub mod fragments;
-pub mod origin;
-pub mod world;
-
-pub use asked::request;
-pub use origin::{FuzzGot, FuzzUpstream, Say};
-pub use world::{FuzzIo, FuzzWorld, WorldReply, compile};
+use bolide_world::{FuzzWorld, Say, compile, request};
 
 /// The site that [`exchange`] asks.
 const SITE: &str = r#"

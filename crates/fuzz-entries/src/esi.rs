@@ -5,15 +5,15 @@
 use bolide_http::negotiate::Coding;
 use bytes::Bytes;
 
-use crate::program::{EsiLimits, EsiNode, EsiParser, Problem, Program};
-use crate::source;
-use crate::splice::SplicePart;
+use bolide_esi::program::{EsiLimits, EsiNode, EsiParser, Problem, Program};
+use bolide_esi::source;
+use bolide_esi::splice::SplicePart;
 
 /// A program with adjacent literals joined: the same for any split of a page.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Canonical {
     pieces: Vec<EsiNode>,
-    inlines: Vec<crate::Inline>,
+    inlines: Vec<bolide_esi::Inline>,
     problems: Vec<Problem>,
     literal_len: u64,
 }
@@ -45,7 +45,8 @@ pub const SMALL: EsiLimits =
 pub fn parser(data: &[u8]) {
     let Some((&pick, page)) = data.split_first() else { return };
     let limits = if pick & 1 == 0 { EsiLimits::default() } else { SMALL };
-    let whole = check(crate::program::parse(Bytes::copy_from_slice(page), limits), page, limits);
+    let whole =
+        check(bolide_esi::program::parse(Bytes::copy_from_slice(page), limits), page, limits);
     let mut parser = EsiParser::new(limits);
     for byte in page {
         parser.feed(Bytes::copy_from_slice(std::slice::from_ref(byte)));
@@ -95,8 +96,8 @@ pub fn splice(data: &[u8]) {
             _ => SplicePart::compress(coding, level, piece).ok(),
         })
         .collect();
-    let body = crate::splice::join(coding, &parts);
-    assert_eq!(body.len() as u64, crate::splice::joined_len(coding, &parts));
+    let body = bolide_esi::splice::join(coding, &parts);
+    assert_eq!(body.len() as u64, bolide_esi::splice::joined_len(coding, &parts));
     assert_eq!(decode(coding, &body), pieces.concat(), "{coding:?} {level}");
 }
 

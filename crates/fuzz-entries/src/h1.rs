@@ -7,8 +7,8 @@ use bolide_base::chain::CopyPolicy;
 use bolide_base::limits::BODY_WINDOW;
 use bolide_http::{BodyLen, Name, ResponseHead};
 
-use super::{H1Conn, H1Settings, Replies};
-use crate::{BodySource, HeadPool, Pull, StreamId, StreamOwner, WireEvent};
+use bolide_wire::h1::{H1Conn, H1Settings, Replies};
+use bolide_wire::{BodySource, HeadPool, Pull, StreamId, StreamOwner, WireEvent};
 
 /// Feeds `data` whole and in pieces, and checks that both have the same result. The first byte
 /// chooses the pieces and the responses.

@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::{Decimals, GeoDatabase, GeoPath};
+use bolide_geoip::{Decimals, GeoDatabase, GeoPath};
 
 /// Bytes as a database, which is asked for what databases commonly have.
 pub fn database(bytes: &[u8]) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bolide_base::prng::Prng;
 use bolide_base::{Instant, Now};
 
-use crate::{Families, Resolver, ResolverEffect, ResolverSettings, Transport};
+use bolide_resolver::{Families, Resolver, ResolverEffect, ResolverSettings, Transport};
 
 /// Plays a script: each byte chooses an event, the bytes behind it are its text. Each
 /// question gets one verdict in time, and nothing is kept for those that were given up.

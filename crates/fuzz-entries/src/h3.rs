@@ -5,8 +5,8 @@ use bolide_base::chain::CopyPolicy;
 use bolide_http::{BodyLen, Name, ResponseHead};
 use bytes::Bytes;
 
-use super::{H3Conn, H3Settings, QuicStreams, StreamGone};
-use crate::{BodySource, HeadPool, Pull, StreamId, StreamOwner, WireEvent};
+use bolide_wire::h3::{H3Conn, H3Settings, QuicStreams, StreamGone};
+use bolide_wire::{BodySource, HeadPool, Pull, StreamId, StreamOwner, WireEvent};
 
 /// Settings with limits small enough to be reached.
 #[must_use]

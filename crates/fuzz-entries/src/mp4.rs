@@ -2,7 +2,7 @@
 //!
 //! A fuzz target and a replay test call this; it panics when an invariant is broken.
 
-use super::{Mp4Cut, Mp4Machine, Mp4Parts, Mp4Step};
+use bolide_files::mp4::{Mp4Cut, Mp4Machine, Mp4Parts, Mp4Step};
 
 /// What a file of these bytes comes to; `None` if it is sent whole or not at all.
 #[must_use]

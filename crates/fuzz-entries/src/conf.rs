@@ -5,9 +5,9 @@ use std::io;
 use std::net::IpAddr;
 use std::path::Path;
 
-use crate::lex::{Lexeme, Lexer, TextOrigin, quote};
-use crate::model::{Handler, Pass, PassTo};
-use crate::source::{ConfSource, LoadOptions};
+use bolide_conf::lex::{Lexeme, Lexer, TextOrigin, quote};
+use bolide_conf::model::{Handler, Pass, PassTo};
+use bolide_conf::source::{ConfSource, LoadOptions};
 
 /// A source in which every file has the same bytes.
 #[derive(Debug)]
@@ -38,11 +38,11 @@ impl ConfSource for Same<'_> {
 /// When there is neither a configuration nor an error, or both.
 pub fn config(data: &[u8]) {
     let options = LoadOptions::default();
-    let outcome = crate::parse(&Same(data), Path::new("/fuzz/main.conf"), &options);
+    let outcome = bolide_conf::parse(&Same(data), Path::new("/fuzz/main.conf"), &options);
     let fatal = outcome.diagnostics.iter().filter(|message| message.is_fatal()).count();
     assert_eq!(outcome.config.is_none(), fatal > 0, "a refusal has its reason");
     let path = Path::new("/fuzz/main.conf");
-    let changes = crate::changes(&Same(data), path, &options, &outcome.outline);
+    let changes = bolide_conf::changes(&Same(data), path, &options, &outcome.outline);
     assert!(changes.is_empty(), "a configuration is like itself");
     if let Some(config) = outcome.config
         && let Some(http) = config.http

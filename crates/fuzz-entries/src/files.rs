@@ -2,8 +2,8 @@
 
 use bolide_http::negotiate::Coding;
 
-use crate::listing::{self, Columns, Format, Style};
-use crate::{CodingEncoder, DirEntry, FileKind};
+use bolide_files::listing::{self, Columns, Format, Style};
+use bolide_files::{CodingEncoder, DirEntry, FileKind};
 
 /// Splits `data` into names and lists them in every format.
 pub fn listing(data: &[u8]) {

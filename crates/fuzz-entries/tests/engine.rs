@@ -1,6 +1,6 @@
 //! Arbitrary request heads never panic and are answered exactly once.
 
-use bolide_engine::fuzz;
+use bolide_fuzz_entries::run;
 use proptest::prelude::{ProptestConfig, any, proptest};
 
 proptest! {
@@ -8,7 +8,7 @@ proptest! {
 
     #[test]
     fn arbitrary_bytes_are_answered_once(data in any::<Vec<u8>>()) {
-        fuzz::exchange(&data);
+        run("engine", &data);
     }
 
     #[test]
@@ -27,7 +27,7 @@ proptest! {
     ) {
         let mut data = vec![circumstances];
         data.extend_from_slice(format!("{target}\n{host}{fields}").as_bytes());
-        fuzz::exchange(&data);
+        run("engine", &data);
     }
 
     #[test]
@@ -50,6 +50,6 @@ proptest! {
     ) {
         let mut data = vec![circumstances];
         data.extend_from_slice(format!("{target}\na.test{fields}{says}").as_bytes());
-        fuzz::exchange(&data);
+        run("engine", &data);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A fuzz target and a replay test call this; it panics when an invariant is broken.
 
-use crate::{
+use bolide_ssi::{
     Flow, Matched, Moment, SharedText, SsiAct, SsiEvent, SsiFault, SsiInclude, SsiScanner, SsiWorld,
 };
 

@@ -11,30 +11,24 @@ use std::time::Duration;
 use bolide_base::chain::CopyPolicy;
 use bolide_base::prng::Prng;
 use bolide_base::{FileRef, Instant, Now, SendChain};
+use bolide_engine::{
+    Behind, BodyPiece, ClientAddress, ConnInfo, Due, Exchange, Fill, LogTarget, Logs, Recalled,
+    RequestRefusal, RequestTallies, Site, SiteRef, StepCtx, StepEffect, TlsFacts, Wake,
+};
 use bolide_files::{DirEntry, FileKind, FileTable, Meta, OpenFailure, Probe, Probed, Want};
 use bolide_http::date::DateClock;
 use bolide_http::negotiate::Coding;
 use bolide_http::{BodyLen, Method, RequestHead, ResponseHead, Scheme};
 use bytes::Bytes;
 
-use crate::answer::BodyPiece;
-use crate::caching::Recalled;
-use crate::caching::fill::Fill;
-use crate::counters::RequestTallies;
-use crate::ctx::{
-    ClientAddress, ConnInfo, RequestRefusal, SiteRef, StepCtx, StepEffect, TlsFacts, Wake,
-};
-use crate::exchange::Exchange;
-use crate::fuzz::asked::request;
-use crate::fuzz::fragments::Fragments;
-use crate::fuzz::origin::{self, FuzzUpstream};
-use crate::log::{Due, LogTarget, Logs};
-use crate::site::Site;
+use crate::fragments::Fragments;
+use crate::request::request;
+use crate::upstream::{FuzzNext, FuzzUpstream};
 
 /// Civil time at which every world begins: 21 November 2026, 05:40:36 UTC.
-pub const START_SECONDS: u64 = 1_795_239_636;
+const START_SECONDS: u64 = 1_795_239_636;
 /// When every file of a world was last changed: 14 November 2023, 22:13:20 UTC.
-pub const MTIME_SECONDS: i64 = 1_700_000_000;
+const MTIME_SECONDS: i64 = 1_700_000_000;
 
 /// What a path of a world holds.
 #[derive(Clone, Debug)]
@@ -594,19 +588,19 @@ impl FuzzWorld {
         let is_bounded = self.exchange.response_body().wants_origin() || !self.origin.is_allowed();
         assert!(is_bounded, "an origin that sends more than there is room for has to wait");
         match self.origin.next() {
-            origin::FuzzNext::News(news) => {
+            FuzzNext::News(news) => {
                 if let Some(fill) = &mut self.fill {
                     drop(fill.hear(&news, self.now));
                     self.exchange.note_kept(fill);
                 }
                 self.wake(Wake::Origin(news));
             }
-            origin::FuzzNext::ClientLeaves => {
+            FuzzNext::ClientLeaves => {
                 turn.reply.get_or_insert_with(no_reply);
                 turn.is_sent = true;
                 self.wake(Wake::ClientGone);
             }
-            origin::FuzzNext::Nothing => return false,
+            FuzzNext::Nothing => return false,
         }
         true
     }
@@ -693,7 +687,7 @@ impl FuzzWorld {
             logs: &mut self.logs,
             effects: &mut self.effects,
             requests_on_conn: self.requests,
-            behind: crate::ctx::Behind::Room,
+            behind: Behind::Room,
             counters: &self.tallies,
             cache: self.front.as_mut(),
             me: 0,

@@ -6,9 +6,19 @@ use bolide_base::chain::CopyPolicy;
 use bolide_base::{Instant, Now, SendChain};
 use bolide_http::{BodyLen, Name, ResponseHead};
 
-use super::frame::{FrameHeader, FrameKind, HEADER_LEN, PREFACE, flag};
-use super::{H2Conn, H2Settings};
-use crate::{BodySource, HeadPool, Pull, StreamId, StreamOwner, WireEvent};
+use bolide_wire::h2::{H2Conn, H2Settings};
+use bolide_wire::{BodySource, HeadPool, Pull, StreamId, StreamOwner, WireEvent};
+
+/// RFC 9113 §3.4: what a client begins with.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// RFC 9113 §4.1: the bytes of a frame header.
+const HEADER_LEN: usize = 9;
+/// RFC 9113 §4.2: the largest frame that needs no setting.
+const FRAME_SIZE_MAX: usize = 16_384;
+/// RFC 9113 §6: types of frames, and a flag.
+const HEADERS: u8 = 1;
+const CONTINUATION: u8 = 9;
+const END_HEADERS: u8 = 4;
 
 /// Bodies of a few thousand bytes that sometimes have no bytes available, or fail.
 struct Bodies {
@@ -92,18 +102,19 @@ impl World {
 /// Checks that the output is whole frames of legal sizes with uninterrupted field blocks.
 fn check_output(out: &[u8]) {
     let mut rest = out;
-    let mut block = None;
+    let mut block_is_open = false;
     while !rest.is_empty() {
-        let (bytes, tail) = rest.split_first_chunk::<HEADER_LEN>().expect("whole frame headers");
-        let header = FrameHeader::parse(*bytes);
-        assert!(header.len <= 16_384 && tail.len() >= header.len as usize, "whole frames");
-        assert_eq!(header.kind == FrameKind::Continuation, block.is_some());
-        if matches!(header.kind, FrameKind::Headers | FrameKind::Continuation) {
-            block = (!header.has(flag::END_HEADERS)).then_some(header.stream);
+        let (header, tail) = rest.split_first_chunk::<HEADER_LEN>().expect("whole frame headers");
+        let [high, middle, low, kind, flags, ..] = *header;
+        let len = u32::from_be_bytes([0, high, middle, low]) as usize;
+        assert!(len <= FRAME_SIZE_MAX && tail.len() >= len, "whole frames");
+        assert_eq!(kind == CONTINUATION, block_is_open);
+        if matches!(kind, HEADERS | CONTINUATION) {
+            block_is_open = flags & END_HEADERS == 0;
         }
-        rest = &tail[header.len as usize..];
+        rest = &tail[len..];
     }
-    assert!(block.is_none(), "whole blocks");
+    assert!(!block_is_open, "whole blocks");
 }
 
 /// Feeds `data` as the client's bytes, in pieces whose sizes depend on it.
@@ -128,7 +139,7 @@ pub fn fuzz(data: &[u8]) {
             Ok(used) => {
                 assert!(used <= end - start);
                 start += used;
-                assert!(end - start <= 16_384 + HEADER_LEN, "what is held back is bounded");
+                assert!(end - start <= FRAME_SIZE_MAX + HEADER_LEN, "what is held back is bounded");
             }
             Err(_) => is_dead = true,
         }

@@ -1,0 +1,11 @@
+//! Any order of events, and any answers, give each question one verdict.
+
+use bolide_fuzz_entries::run;
+use proptest::prelude::{any, proptest};
+
+proptest! {
+    #[test]
+    fn each_question_gets_one_verdict(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+        run("resolver", &bytes);
+    }
+}
