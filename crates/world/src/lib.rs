@@ -3,11 +3,17 @@
 //! Performs what an exchange asks for, as a worker would, and checks that each request is answered
 //! and finished once. No part of the server.
 
+mod disk;
 pub mod fragments;
+mod reply;
 mod request;
+mod site;
 mod upstream;
 mod world;
 
+pub use disk::FuzzIo;
+pub use reply::WorldReply;
 pub use request::request;
+pub use site::compile;
 pub use upstream::{FuzzGot, FuzzUpstream, Say};
-pub use world::{FuzzIo, FuzzWorld, WorldReply, compile};
+pub use world::FuzzWorld;

@@ -1,220 +1,34 @@
-//! A worker and a disk in memory around one exchange.
+//! A worker around one exchange.
 //!
-//! Performs effects, pulls bodies, checks that a request is answered and finished once. For tests.
+//! Performs effects, pulls bodies, checks that a request is answered and finished once.
 
-use std::collections::BTreeMap;
+mod counted;
+
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bolide_base::chain::CopyPolicy;
 use bolide_base::prng::Prng;
-use bolide_base::{FileRef, Instant, Now, SendChain};
+use bolide_base::{Instant, Now};
 use bolide_engine::{
-    Behind, BodyPiece, ClientAddress, ConnInfo, Due, Exchange, Fill, LogTarget, Logs, Recalled,
+    Behind, ClientAddress, ConnInfo, Due, Exchange, Fill, LogTarget, Logs, Recalled,
     RequestRefusal, RequestTallies, Site, SiteRef, StepCtx, StepEffect, TlsFacts, Wake,
 };
-use bolide_files::{DirEntry, FileKind, FileTable, Meta, OpenFailure, Probe, Probed, Want};
+use bolide_files::FileTable;
 use bolide_http::date::DateClock;
 use bolide_http::negotiate::Coding;
-use bolide_http::{BodyLen, Method, RequestHead, ResponseHead, Scheme};
+use bolide_http::{Method, RequestHead, Scheme};
 use bytes::Bytes;
 
+use crate::disk::FuzzIo;
 use crate::fragments::Fragments;
+use crate::reply::{WorldPulled, WorldReply, fields_of, no_reply, pull};
 use crate::request::request;
+use crate::site::compile;
 use crate::upstream::{FuzzNext, FuzzUpstream};
 
 /// Civil time at which every world begins: 21 November 2026, 05:40:36 UTC.
 const START_SECONDS: u64 = 1_795_239_636;
-/// When every file of a world was last changed: 14 November 2023, 22:13:20 UTC.
-const MTIME_SECONDS: i64 = 1_700_000_000;
-
-/// What a path of a world holds.
-#[derive(Clone, Debug)]
-enum Node {
-    Content(Bytes),
-    Open(FileRef, Bytes),
-    Failure(OpenFailure),
-    Special,
-}
-
-/// A disk in memory; every prefix of a path is a directory.
-#[derive(Clone, Debug, Default)]
-pub struct FuzzIo {
-    nodes: BTreeMap<Vec<u8>, Node>,
-    /// Looks that were performed.
-    pub probes: u64,
-}
-
-impl FuzzIo {
-    /// Puts a file.
-    pub fn put(&mut self, path: &str, content: &[u8]) {
-        let node = Node::Content(Bytes::copy_from_slice(content));
-        self.nodes.insert(path.as_bytes().to_vec(), node);
-    }
-
-    /// Puts a file that is too large to keep: `file` stands for it, `content` is what is in it.
-    pub fn put_open(&mut self, path: &str, file: FileRef, content: &[u8]) {
-        let node = Node::Open(file, Bytes::copy_from_slice(content));
-        self.nodes.insert(path.as_bytes().to_vec(), node);
-    }
-
-    /// Makes looking at a path fail.
-    pub fn fail(&mut self, path: &str, failure: OpenFailure) {
-        self.nodes.insert(path.as_bytes().to_vec(), Node::Failure(failure));
-    }
-
-    /// Puts a device.
-    pub fn put_special(&mut self, path: &str) {
-        self.nodes.insert(path.as_bytes().to_vec(), Node::Special);
-    }
-
-    /// Removes what is at a path.
-    pub fn remove(&mut self, path: &str) {
-        self.nodes.remove(path.as_bytes());
-    }
-
-    fn perform(&mut self, probe: &Probe) -> Probed {
-        self.probes += 1;
-        let asked_for_directory = probe.path.len() > 1 && probe.path.ends_with(b"/");
-        let path = probe.path.strip_suffix(b"/").unwrap_or(&probe.path);
-        if path.len() > 4096 {
-            return Probed::Failed(OpenFailure::NameTooLong);
-        }
-        if let Some(node) = self.nodes.get(path) {
-            return match node {
-                Node::Failure(failure) => Probed::Failed(*failure),
-                _ if asked_for_directory => Probed::Failed(OpenFailure::NotADirectory),
-                Node::Special => Probed::Seen(meta(FileKind::Other, 0)),
-                Node::Content(content) | Node::Open(_, content) if probe.want == Want::Stat => {
-                    Probed::Seen(meta(FileKind::File, content.len()))
-                }
-                Node::Content(content) => {
-                    Probed::Content(meta(FileKind::File, content.len()), content.clone())
-                }
-                Node::Open(file, content) => {
-                    Probed::Open(meta(FileKind::File, content.len()), file.clone())
-                }
-            };
-        }
-        let parents = (1..path.len()).filter(|at| path[*at] == b'/').map(|at| &path[..at]);
-        if parents.into_iter().any(|parent| self.nodes.contains_key(parent)) {
-            return Probed::Failed(OpenFailure::NotADirectory);
-        }
-        let mut prefix = path.to_vec();
-        prefix.push(b'/');
-        let below = |(path, _): &(&Vec<u8>, &Node)| path.starts_with(&prefix);
-        let children = self.nodes.range(prefix.clone()..).take_while(below);
-        let entries = entries(children.map(|(path, node)| (&path[prefix.len()..], node)));
-        match (entries.is_empty(), probe.want) {
-            (true, _) => Probed::Failed(OpenFailure::NotFound),
-            (false, Want::List) => Probed::Listing(meta(FileKind::Directory, 0), entries),
-            (false, _) => Probed::Seen(meta(FileKind::Directory, 0)),
-        }
-    }
-
-    fn content_of(&self, wanted: &FileRef) -> Option<&Bytes> {
-        self.nodes.values().find_map(|node| match node {
-            Node::Open(file, content) if file == wanted => Some(content),
-            _ => None,
-        })
-    }
-}
-
-fn entries<'a>(children: impl Iterator<Item = (&'a [u8], &'a Node)>) -> Vec<DirEntry> {
-    let mut entries: Vec<DirEntry> = Vec::new();
-    for (rest, node) in children {
-        let (name, kind) = match memchr::memchr(b'/', rest) {
-            Some(slash) => (&rest[..slash], FileKind::Directory),
-            None => (rest, FileKind::File),
-        };
-        let size = match node {
-            Node::Content(content) | Node::Open(_, content) => content.len() as u64,
-            _ => 0,
-        };
-        if entries.last().is_none_or(|last| *last.name != *name) {
-            entries.push(DirEntry { name: name.into(), kind, size, mtime_secs: MTIME_SECONDS });
-        }
-    }
-    entries
-}
-
-fn meta(kind: FileKind, size: usize) -> Meta {
-    Meta {
-        kind,
-        size: size as u64,
-        mtime_secs: MTIME_SECONDS,
-        ctime_secs: MTIME_SECONDS,
-        inode: 1,
-        mode: 0o644,
-        ..Meta::default()
-    }
-}
-
-/// The files of a configuration, in memory.
-struct Texts<'a>(&'a str);
-
-impl bolide_conf::source::ConfSource for Texts<'_> {
-    fn read(&self, path: &Path) -> std::io::Result<Vec<u8>> {
-        if path == Path::new(CONF_PATH) {
-            return Ok(self.0.as_bytes().to_vec());
-        }
-        Err(std::io::ErrorKind::NotFound.into())
-    }
-
-    fn list(&self, _: &Path) -> std::io::Result<Vec<std::ffi::OsString>> {
-        Err(std::io::ErrorKind::NotFound.into())
-    }
-
-    fn resolve(&self, _: &str) -> Vec<std::net::IpAddr> {
-        Vec::new()
-    }
-}
-
-const CONF_PATH: &str = "/etc/nginx/nginx.conf";
-
-/// Compiles a configuration given as text; relative paths start at `/srv`.
-///
-/// # Errors
-///
-/// All messages, one per line.
-pub fn compile(text: &str) -> Result<Site, String> {
-    let options = bolide_conf::source::LoadOptions {
-        prefix: PathBuf::from("/srv"),
-        error_log: PathBuf::from("/srv/logs/error.log"),
-        access_log: PathBuf::from("/srv/logs/access.log"),
-        ..bolide_conf::source::LoadOptions::default()
-    };
-    let outcome = bolide_conf::parse(&Texts(text), Path::new(CONF_PATH), &options);
-    let told = |all: &[bolide_conf::Diagnostic]| {
-        let lines: Vec<String> = all.iter().map(ToString::to_string).collect();
-        lines.join("\n")
-    };
-    let Some(config) = outcome.config else { return Err(told(&outcome.diagnostics)) };
-    Site::compile(Arc::new(config)).map_err(|diagnostics| told(&diagnostics))
-}
-
-/// An answer as a client would see it.
-#[derive(Clone, Debug)]
-pub struct WorldReply {
-    /// The status; 0 when the connection was closed without an answer.
-    pub status: u16,
-    /// Names and values, in order.
-    pub fields: Vec<(String, String)>,
-    /// The body.
-    pub body: Vec<u8>,
-    /// How the body's length was told.
-    pub len: BodyLen,
-    /// Whether the connection closes.
-    pub close: bool,
-    /// Whether the request body is thrown away.
-    pub discards: bool,
-    /// Whether the body was cut off.
-    pub is_broken: bool,
-    /// The fields of each 103 before it.
-    pub interim: Vec<Vec<(String, String)>>,
-}
 
 /// What happens to one request.
 #[derive(Default)]
@@ -231,31 +45,6 @@ struct Turn {
 
 /// Bytes of a request body that may be on their way.
 const WINDOW: usize = 2000;
-
-impl WorldReply {
-    /// The first field called `name`, or the empty text.
-    #[must_use]
-    pub fn field(&self, name: &str) -> &str {
-        let found = self.fields.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map_or("", |(_, value)| value)
-    }
-
-    /// The body as text.
-    #[must_use]
-    pub fn text(&self) -> String {
-        String::from_utf8_lossy(&self.body).into_owned()
-    }
-
-    fn check(&self, method: Method) {
-        match self.len {
-            BodyLen::Exact(len) if method != Method::Head => {
-                assert_eq!(len, self.body.len() as u64, "the body has the length told");
-            }
-            BodyLen::Unknown if method != Method::Head => {}
-            _ => assert!(self.body.is_empty(), "no body was told"),
-        }
-    }
-}
 
 /// One worker with one connection, and a disk.
 #[derive(Debug)]
@@ -544,23 +333,23 @@ impl FuzzWorld {
             let pulled = pull(exchange, self.pull_max, door, origin, fragments, reply);
             fragments.begin(exchange, conn);
             match pulled {
-                Pulled::Some => {
+                WorldPulled::Some => {
                     if self.exchange.response_body().wants_origin() {
                         self.origin.allow(true);
                     }
                     return true;
                 }
-                Pulled::Nothing if self.do_commands() => return true,
-                Pulled::Nothing if self.fragments.go_on(&mut self.exchange) => return true,
-                Pulled::Nothing => {}
-                Pulled::All => {
+                WorldPulled::Nothing if self.do_commands() => return true,
+                WorldPulled::Nothing if self.fragments.go_on(&mut self.exchange) => return true,
+                WorldPulled::Nothing => {}
+                WorldPulled::All => {
                     turn.is_sent = true;
                     reply.check(turn.method);
                     let sent = reply.body.len() as u64;
                     self.wake(Wake::Sent { body_bytes: sent, head_bytes: 100 });
                     return true;
                 }
-                Pulled::Broken => {
+                WorldPulled::Broken => {
                     turn.is_sent = true;
                     reply.is_broken = true;
                     self.wake(Wake::ClientGone);
@@ -603,61 +392,6 @@ impl FuzzWorld {
             FuzzNext::Nothing => return false,
         }
         true
-    }
-
-    /// By how much `counter` grows while a request is answered that needs nothing from the disk,
-    /// from its start to its log line; what the world itself does is not counted.
-    ///
-    /// # Panics
-    ///
-    /// When the answer is not complete after one step and a pull.
-    pub fn count(&mut self, head: Box<RequestHead>, counter: impl Fn() -> u64) -> u64 {
-        let mut out = SendChain::new(CopyPolicy::Contiguous);
-        out.push_with(64 * 1024, |_| 1);
-        out.clear();
-        self.effects.reserve(8);
-        self.requests += 1;
-        let before = counter();
-        self.exchange.start(head, self.site.clone());
-        self.wake(Wake::Start);
-        let mut used = counter() - before;
-        while let Some(
-            StepEffect::Probe(_) | StepEffect::Compress(_) | StepEffect::CompressObject(..),
-        ) = self.effects.first()
-        {
-            match self.effects.remove(0) {
-                StepEffect::Probe(probe) => {
-                    let probed = self.door.perform(&probe);
-                    self.files.insert_watched(&probe, probed, self.now);
-                    self.wake(Wake::Probed);
-                }
-                StepEffect::Compress(job) => {
-                    let output = job.run();
-                    self.files.finish_job(&job, output);
-                    self.wake(Wake::Compressed);
-                }
-                StepEffect::CompressObject(object, coding, level) => {
-                    self.code(&object, coding, level);
-                }
-                _ => {}
-            }
-            used = u64::MAX;
-        }
-        assert!(matches!(self.effects[..], [StepEffect::Respond]), "answered in one step");
-        self.effects.clear();
-        let before = counter();
-        while matches!(self.exchange.response_body().pull(16 * 1024, &mut out), BodyPiece::More) {}
-        self.wake(Wake::Sent { body_bytes: out.len(), head_bytes: 100 });
-        let head = self.exchange.take_request();
-        used = used.saturating_add(counter() - before);
-        drop(head);
-        self.effects.clear();
-        // The worker writes log lines out between turns and keeps the buffer.
-        while let Some(id) = self.logs.poll_write(self.now.mono, Due::Everything) {
-            let bytes = self.logs.batch(id).lines.len();
-            self.logs.written(id, bytes, self.now.mono);
-        }
-        used
     }
 
     fn wake(&mut self, wake: Wake) {
@@ -728,67 +462,5 @@ impl FuzzWorld {
             self.logs.written(id, bytes, self.now.mono);
         }
         text
-    }
-}
-
-fn fields_of(head: &ResponseHead) -> Vec<(String, String)> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    head.fields.iter().map(|field| (text(field.text), text(field.value))).collect()
-}
-
-/// What one look for bytes of a body gave.
-enum Pulled {
-    Some,
-    Nothing,
-    All,
-    Broken,
-}
-
-/// Pulls once, reading files where the body wants it.
-fn pull(
-    exchange: &mut Exchange,
-    max: usize,
-    door: &FuzzIo,
-    origin: &FuzzUpstream,
-    fragments: &mut Fragments,
-    reply: &mut WorldReply,
-) -> Pulled {
-    let mut out = SendChain::new(CopyPolicy::Contiguous);
-    let piece = exchange.response_body().pull(max, &mut out);
-    reply.body.extend_from_slice(out.contiguous().unwrap_or_default());
-    match piece {
-        BodyPiece::More => {}
-        BodyPiece::Fragment(name) => fragments.give(exchange, name, max),
-        BodyPiece::Pending => return Pulled::Nothing,
-        BodyPiece::End => return Pulled::All,
-        BodyPiece::Broken => return Pulled::Broken,
-        BodyPiece::File { file, offset, len, expect: None } => {
-            let part = origin.read(&file, offset, len).expect("the file was written so far");
-            reply.body.extend_from_slice(part);
-            exchange.response_body().advance(len);
-        }
-        BodyPiece::File { file, offset, len, .. } => {
-            let content = door.content_of(&file).expect("the file is on the disk");
-            reply.body.extend_from_slice(&content[offset as usize..(offset + len) as usize]);
-            exchange.response_body().advance(len);
-        }
-        BodyPiece::Read { file, offset, len, .. } => {
-            let content = door.content_of(&file).expect("the file is on the disk");
-            exchange.response_body().feed(&content[offset as usize..(offset + len) as usize]);
-        }
-    }
-    Pulled::Some
-}
-
-const fn no_reply() -> WorldReply {
-    WorldReply {
-        status: 0,
-        fields: Vec::new(),
-        body: Vec::new(),
-        len: BodyLen::None,
-        close: true,
-        discards: false,
-        is_broken: false,
-        interim: Vec::new(),
     }
 }
