@@ -3,5 +3,6 @@
 pub mod counts;
 mod documents;
 pub mod layers;
+mod recipes;
 mod rust;
 pub mod tidy;

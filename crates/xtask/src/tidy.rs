@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::documents;
+use crate::{documents, recipes};
 
 /// Columns of a line of Rust.
 const COLUMNS_MAX: usize = 100;
@@ -33,6 +33,7 @@ pub fn check(root: &Path) -> Vec<String> {
         });
     }
     documents::check(root, &mut problems);
+    recipes::check(root, &mut problems);
     problems.sort();
     problems
 }
