@@ -15,32 +15,25 @@
 //! unless it was abandoned.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bolide_base::{Instant, Spool};
 use bolide_conf::model::{LogLevel, PeerAddress, Protocol};
-use bolide_http::{FieldMap, Hops, OriginHead};
-use bolide_wire::{OriginError, OriginEvent};
-use bytes::Bytes;
+use bolide_http::Hops;
 
 use crate::balance::{BalanceCursor, PeerChoice, Scales};
 use crate::ctx::{FetchCtx, FetchEffect, FetchFate, FetchWake, Left};
-use crate::duplicates::drop_duplicates;
 use crate::groups::Group;
 use crate::health::Lease;
 use crate::messages;
-use crate::pool::Idle;
-use crate::request::{
-    Attempt, Cause, ConnectRefused, OriginLogLine, OriginNews, OriginRequest, PassTarget,
-};
+use crate::request::{Attempt, Cause, ConnectRefused, OriginNews, OriginRequest, PassTarget};
 use crate::retry::UpstreamFault;
 use crate::trial::{TrialLink, UpstreamTrial};
 
+mod deadlines;
 mod queueing;
+mod reports;
 mod resolving;
-
-/// How often the first fetch of the queue checks for a free place, even without a notice.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
+mod response;
 
 /// One request to an upstream.
 #[derive(Debug)]
@@ -348,199 +341,6 @@ impl Fetch {
         ctx.effects.push(FetchEffect::Connect(address));
     }
 
-    fn handle_talk(&mut self, wake: FetchWake, ctx: &mut FetchCtx<'_>) {
-        let now = ctx.now.mono;
-        let Some(trial) = &mut self.trial else { return };
-        match wake {
-            FetchWake::Sent { bytes, left } => {
-                if bytes > 0 || left != trial.left {
-                    trial.last_sent = now;
-                }
-                // In a tunnel either side may speak.
-                let is_heard = trial.status == 101 && bytes > 0;
-                if is_heard || left == Left::Nothing && trial.left != Left::Nothing {
-                    trial.last_received = now;
-                }
-                trial.sent += bytes;
-                trial.left = left;
-            }
-            FetchWake::Received(bytes) => {
-                trial.received += bytes;
-                trial.last_received = now;
-            }
-            FetchWake::Event(OriginEvent::Head(head)) => self.handle_head(head, ctx),
-            FetchWake::Event(OriginEvent::Body(bytes)) => self.handle_body(bytes, ctx),
-            FetchWake::Event(OriginEvent::Stderr(text)) => self.handle_stderr(&text, ctx),
-            FetchWake::Event(OriginEvent::Excess) => {
-                self.log(LogLevel::Warn, messages::EXCESS, messages::READING, ctx);
-            }
-            FetchWake::Event(OriginEvent::ExcessChunk) => {
-                self.log(LogLevel::Warn, messages::EXCESS_CHUNK, messages::READING, ctx);
-            }
-            FetchWake::Event(OriginEvent::Missing(key)) => {
-                let line = messages::missing(&key);
-                self.log(LogLevel::Info, &line, messages::READING_HEAD, ctx);
-            }
-            FetchWake::Event(OriginEvent::BadTrailer) => {
-                self.log(LogLevel::Error, messages::BAD_TRAILER, messages::READING, ctx);
-            }
-            FetchWake::Event(OriginEvent::Trailers(fields)) => self.handle_trailers(fields, ctx),
-            FetchWake::Event(OriginEvent::End { .. }) => self.handle_end(ctx),
-            FetchWake::Broken(error) => self.handle_broken(&error, ctx),
-            FetchWake::Insecure(text) => {
-                let doing = self.reading_what();
-                self.lose(text.as_bytes(), doing, ctx);
-            }
-            FetchWake::ReceiveFailed(errno) => {
-                let doing = self.reading_what();
-                self.lose(&messages::call_failed("recv", errno), doing, ctx);
-            }
-            FetchWake::SendFailed(errno) => {
-                let text = messages::call_failed("writev", errno);
-                self.lose(&text, messages::SENDING, ctx);
-            }
-            _ => {}
-        }
-    }
-
-    fn handle_head(&mut self, mut head: Box<OriginHead>, ctx: &mut FetchCtx<'_>) {
-        if self.state == FetchState::Answering {
-            return;
-        }
-        for line in drop_duplicates(&mut head.fields) {
-            self.log(LogLevel::Warn, &line, messages::READING_HEAD, ctx);
-        }
-        // RFC 9110 §7.6.1: the client does not get the upstream's hop-by-hop fields.
-        let hops = Hops::of(&head.fields);
-        hops.remove_named(&mut head.fields);
-        if matches!(head.status, 100 | 102..200) {
-            self.tell(OriginNews::Early(head), ctx);
-            return;
-        }
-        let status = match head.status {
-            // RFC 3875 §6.2.3: a Location without a status is a redirect.
-            0 if head.fields.get(bolide_http::Name::Location).is_some() => 302,
-            0 => 200,
-            status => status,
-        };
-        let fault = UpstreamFault::Status(status);
-        // Unlike other faults, this is a response: the client gets the one of the last server.
-        let is_last = !self.may_try_next(fault, ctx.now.mono);
-        let Some(trial) = &mut self.trial else { return };
-        trial.status = status;
-        trial.hops = hops;
-        trial.header_ms = Some(messages::millis(trial.began, ctx.now.mono));
-        if !is_last {
-            self.fail(fault, messages::READING_HEAD, ctx);
-            return;
-        }
-        let attempt = self.group.as_ref().map(|group| trial.attempt(group, ctx.now.mono));
-        self.state = FetchState::Answering;
-        if let Some(attempt) = attempt {
-            self.tell(OriginNews::Attempt(Box::new(attempt)), ctx);
-        }
-        self.tell(OriginNews::Head(head), ctx);
-    }
-
-    fn handle_body(&mut self, bytes: Bytes, ctx: &mut FetchCtx<'_>) {
-        let Some(trial) = &mut self.trial else { return };
-        if self.state == FetchState::Answering && !bytes.is_empty() {
-            trial.body += bytes.len() as u64;
-            self.tell(OriginNews::Body(bytes), ctx);
-        }
-    }
-
-    fn handle_trailers(&self, mut fields: Box<FieldMap>, ctx: &mut FetchCtx<'_>) {
-        if self.state == FetchState::Answering {
-            if let Some(trial) = &self.trial {
-                trial.hops.remove_named(&mut fields);
-            }
-            self.tell(OriginNews::Trailers(fields), ctx);
-        }
-    }
-
-    fn handle_stderr(&mut self, text: &[u8], ctx: &mut FetchCtx<'_>) {
-        let doing = self.reading_what();
-        if let Some(line) = messages::stderr(self.request.protocol, text) {
-            self.log(LogLevel::Error, &line, doing, ctx);
-        }
-        let caught = |pattern: &[u8]| memchr::memmem::find(text, pattern).is_some();
-        if self.state == FetchState::Asking
-            && self.request.settings.catch_stderr.iter().any(|p| caught(p))
-        {
-            self.fail(UpstreamFault::InvalidHead, doing, ctx);
-        }
-    }
-
-    fn handle_end(&mut self, ctx: &mut FetchCtx<'_>) {
-        if self.state == FetchState::Asking {
-            return self.handle_broken(&OriginError::StdoutClosed, ctx);
-        }
-        let Some(trial) = self.trial.take() else { return };
-        let Some(group) = self.group.clone() else { return };
-        trial.lease.health().note_success();
-        let peer = &group.peers[trial.peer];
-        let (link, secure) = (&trial.link, self.request.secure.as_ref());
-        let idle = Idle::of(link.name, peer, secure, link.served + 1, link.born);
-        let kept = idle.keepable(&group.keepalive, ctx.now.mono);
-        let is_known = !peer.is_found() || ctx.groups.keeps(peer.number);
-        let kept = kept.filter(|_| {
-            self.keeps() && group.is_pooled() && is_known && trial.left == Left::Nothing
-        });
-        match kept {
-            Some(idle) => {
-                ctx.effects.push(FetchEffect::Release(FetchFate::Keep));
-                if let Some(evicted) = ctx.pools.keep(&group, idle) {
-                    ctx.effects.push(FetchEffect::Evict(evicted));
-                }
-            }
-            None => ctx.effects.push(FetchEffect::Release(FetchFate::Close)),
-        }
-        let status = trial.status;
-        self.tell_attempt(trial, status, &group, ctx);
-        self.tell(OriginNews::End, ctx);
-        self.finish(ctx);
-    }
-
-    fn handle_broken(&mut self, error: &OriginError, ctx: &mut FetchCtx<'_>) {
-        let doing = self.reading_what();
-        if error.is_invalid() {
-            self.log(LogLevel::Error, error.text(), doing, ctx);
-            self.fail(UpstreamFault::InvalidHead, doing, ctx);
-        } else {
-            self.lose(error.text(), doing, ctx);
-        }
-    }
-
-    /// The connection is lost; if it was a reused one without response bytes, a new one is tried.
-    fn lose(&mut self, text: &[u8], doing: &'static str, ctx: &mut FetchCtx<'_>) {
-        let Some(trial) = &self.trial else { return };
-        let reused = trial.link.served > 0 && trial.received == 0;
-        let unanswered = self.state == FetchState::Asking && self.audience == Audience::Listening;
-        if reused && unanswered && self.may_send_again() {
-            self.log(LogLevel::Info, messages::CLOSED_IDLE, doing, ctx);
-            ctx.effects.push(FetchEffect::Release(FetchFate::Close));
-            self.connect_afresh(ctx);
-            return;
-        }
-        self.log(LogLevel::Error, text, doing, ctx);
-        self.fail(UpstreamFault::Error, doing, ctx);
-    }
-
-    fn handle_deadline(&mut self, ctx: &mut FetchCtx<'_>) {
-        self.armed = None;
-        let now = ctx.now.mono;
-        if let FetchState::Queued(until) = self.state {
-            self.keep_waiting(until, ctx);
-            return;
-        }
-        let Some((at, doing)) = self.due() else { return };
-        if now < at {
-            return;
-        }
-        self.fail(UpstreamFault::Timeout, doing, ctx);
-    }
-
     fn handle_abandoned(&mut self, ctx: &mut FetchCtx<'_>) {
         self.reading = Reading::On;
         let goes_on = self.request.settings.ignore_client_abort
@@ -656,111 +456,9 @@ impl Fetch {
         may && self.request.body.rewind()
     }
 
-    /// The next deadline, and the action that it bounds.
-    fn due(&self) -> Option<(Instant, &'static str)> {
-        let settings = &self.request.settings;
-        match (self.state, &self.trial) {
-            (FetchState::Queued(until), _) => Some((until, messages::WAITING)),
-            (FetchState::Connecting, Some(trial)) => {
-                let doing =
-                    if trial.is_handshaking { messages::HANDSHAKING } else { messages::CONNECTING };
-                Some((trial.dialled.after(settings.connect_timeout), doing))
-            }
-            (FetchState::Asking | FetchState::Answering, Some(trial)) => {
-                let send = trial.last_sent.after(settings.send_timeout);
-                let read = trial.last_received.after(settings.read_timeout);
-                let reads = self.reading == Reading::On
-                    && (trial.left == Left::Nothing || trial.received > 0);
-                let send = (trial.left == Left::Blocked).then_some((send, messages::SENDING));
-                let read = reads.then_some((read, self.reading_what()));
-                match (send, read) {
-                    (Some(send), Some(read)) => Some(if read.0 < send.0 { read } else { send }),
-                    (send, read) => send.or(read),
-                }
-            }
-            _ => None,
-        }
-    }
-
-    fn rearm(&mut self, ctx: &mut FetchCtx<'_>) {
-        let Some((mut at, _)) = self.due() else { return };
-        if let FetchState::Queued(_) = self.state {
-            at = at.min(ctx.now.mono.after(LOOK_AGAIN));
-        }
-        if self.armed.is_none_or(|armed| at < armed) {
-            self.armed = Some(at);
-            ctx.effects.push(FetchEffect::Deadline(at));
-        }
-    }
-
-    const fn reading_what(&self) -> &'static str {
-        match self.state {
-            FetchState::Answering => messages::READING,
-            _ => messages::READING_HEAD,
-        }
-    }
-
     fn address(&self) -> Option<PeerAddress> {
         let (group, trial) = (self.group.as_ref()?, self.trial.as_ref()?);
         Some(group.peers[trial.peer].address.clone())
-    }
-
-    fn tell(&self, news: OriginNews, ctx: &mut FetchCtx<'_>) {
-        if self.audience == Audience::Listening {
-            ctx.effects.push(FetchEffect::Tell(news));
-        }
-    }
-
-    fn log(&self, level: LogLevel, text: &[u8], doing: &'static str, ctx: &mut FetchCtx<'_>) {
-        let peer = self.group.as_ref().map(|group| match &self.trial {
-            Some(trial) => Arc::clone(&group.peers[trial.peer].name),
-            None => Arc::clone(group.name()),
-        });
-        self.log_of(level, text, doing, peer, ctx);
-    }
-
-    fn log_of(
-        &self,
-        level: LogLevel,
-        text: &[u8],
-        doing: &'static str,
-        peer: Option<Arc<str>>,
-        ctx: &mut FetchCtx<'_>,
-    ) {
-        let line = OriginLogLine { level, text: text.to_vec(), doing, peer };
-        self.tell(OriginNews::Log(Box::new(line)), ctx);
-    }
-
-    /// Ends the attempt: frees its place and reports its result.
-    fn tell_attempt(
-        &self,
-        trial: UpstreamTrial,
-        status: u16,
-        group: &Group,
-        ctx: &mut FetchCtx<'_>,
-    ) {
-        let now = ctx.now.mono;
-        let attempt = Attempt { status, is_over: true, ..trial.attempt(group, now) };
-        drop(trial);
-        ctx.pools.release(group);
-        self.tell(OriginNews::Attempt(Box::new(attempt)), ctx);
-    }
-
-    /// No server of the group was tried.
-    fn tell_group_attempt(&self, status: u16, ctx: &mut FetchCtx<'_>) {
-        let Some(group) = &self.group else { return };
-        let attempt = Attempt {
-            peer: Arc::clone(group.name()),
-            status,
-            connect_ms: None,
-            header_ms: None,
-            response_ms: 0,
-            response_len: 0,
-            bytes_received: 0,
-            bytes_sent: 0,
-            is_over: true,
-        };
-        self.tell(OriginNews::Attempt(Box::new(attempt)), ctx);
     }
 }
 
