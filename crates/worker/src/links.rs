@@ -131,7 +131,22 @@ impl Origins {
                 env.io.receive(link.fd, &mut byte) == ReceivedBytes::Blocked
             }
             // A group may be asked by more than one protocol.
-            _ => false,
+            (
+                Protocol::Http,
+                OriginConn::Fcgi(_) | OriginConn::Lsapi(_) | OriginConn::Memcached(_),
+            )
+            | (
+                Protocol::FastCgi,
+                OriginConn::Http(_) | OriginConn::Lsapi(_) | OriginConn::Memcached(_),
+            )
+            | (
+                Protocol::Lsapi,
+                OriginConn::Http(_) | OriginConn::Fcgi(_) | OriginConn::Memcached(_),
+            )
+            | (
+                Protocol::Memcached,
+                OriginConn::Http(_) | OriginConn::Fcgi(_) | OriginConn::Lsapi(_),
+            ) => false,
         };
         if !is_fit {
             self.links.close_link(key, env);
