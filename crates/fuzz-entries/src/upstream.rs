@@ -5,7 +5,7 @@
 
 use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;
-use bolide_http::Params;
+use bolide_http::{MemcachedGet, Params, UpstreamHead, UpstreamMessage, UpstreamVersion};
 
 use bolide_wire::{BodySource, Pull, StreamOwner};
 use bolide_wire::{OriginConn, OriginConnSettings, OriginError, OriginEvent};
@@ -53,11 +53,7 @@ fn fuzz(fresh: fn() -> OriginConn, data: &[u8]) {
         keep: seed & 1 == 0,
         answers_head: seed & 14 == 14,
     };
-    let mut params = match fresh() {
-        OriginConn::Http(_) => http_params(b"GET", b"/"),
-        OriginConn::Memcached(_) => memcached_params(),
-        _ => Params::new(),
-    };
+    let mut params = Params::new();
     if seed & 64 == 64 {
         params.push(b"Upgrade", b"echo");
     }
@@ -65,11 +61,22 @@ fn fuzz(fresh: fn() -> OriginConn, data: &[u8]) {
         let (name, value) = pair.split_at(pair.len().min(usize::from(pair[0]) % 40));
         params.push_writing(|out| push_clean(out, name, seed), |out| push_clean(out, value, seed));
     }
+    let message = match fresh() {
+        OriginConn::Http(_) => {
+            let mut head = http_head(b"GET", b"/");
+            params.iter().for_each(|(name, value)| head.push(name, value));
+            head.into()
+        }
+        OriginConn::Memcached(_) => {
+            MemcachedGet { key: b"key".to_vec(), gzip_flag: 2, ..MemcachedGet::default() }.into()
+        }
+        OriginConn::Fcgi(_) | OriginConn::Lsapi(_) => params.into(),
+    };
     let body_len = usize::from(seed) % 5 * 150;
     let first = if seed & 16 == 0 { First::Send } else { First::Receive };
     let has_length = !matches!(fresh(), OriginConn::Http(_)) || seed & 128 == 0;
     let room = 300 + usize::from(seed);
-    let ask = FuzzAsk { params, body_len, has_length, settings, first, room };
+    let ask = FuzzAsk { message, body_len, has_length, settings, first, room };
     let mut whole = UpstreamStory::tell(fresh, &ask, &[input]);
     let pieces: Vec<&[u8]> = input.chunks(1 + usize::from(seed) % 9).collect();
     let mut pieces = UpstreamStory::tell(fresh, &ask, &pieces);
@@ -96,20 +103,19 @@ fn fuzz(fresh: fn() -> OriginConn, data: &[u8]) {
     }
 }
 
-/// The pseudo-header params of HTTP; fields can be added.
-pub(crate) fn http_params(method: &[u8], target: &[u8]) -> Params {
-    let mut params = Params::new();
-    for (name, value) in [(&b":method"[..], method), (b":target", target), (b":version", b"1.1")] {
-        params.push(name, value);
-    }
-    params
+/// The head of a request over HTTP/1.1; fields can be added.
+pub(crate) fn http_head(method: &[u8], target: &[u8]) -> UpstreamHead {
+    let (method, target) = (
+        |out: &mut Vec<u8>| out.extend_from_slice(method),
+        |out: &mut Vec<u8>| out.extend_from_slice(target),
+    );
+    UpstreamHead::new(UpstreamVersion::V11, method, target)
 }
 
-/// The params of a `get`.
-fn memcached_params() -> Params {
+/// The params of a `GET`.
+pub(crate) fn cgi_params() -> Params {
     let mut params = Params::new();
-    params.push(bolide_wire::memcached::KEY, b"key");
-    params.push(bolide_wire::memcached::GZIP_FLAG, b"2");
+    params.push(b"REQUEST_METHOD", b"GET");
     params
 }
 
@@ -129,7 +135,7 @@ pub(crate) enum First {
 /// A request and the way it is made.
 #[derive(Debug)]
 pub(crate) struct FuzzAsk {
-    pub(crate) params: Params,
+    pub(crate) message: UpstreamMessage,
     pub(crate) body_len: usize,
     /// Whether the connection knows the length.
     pub(crate) has_length: bool,
@@ -138,14 +144,18 @@ pub(crate) struct FuzzAsk {
     pub(crate) room: usize,
 }
 
-impl Default for FuzzAsk {
-    /// A `GET` with few params.
-    fn default() -> Self {
-        let mut params = Params::new();
-        params.push(b"REQUEST_METHOD", b"GET");
+impl FuzzAsk {
+    /// This message without a body, over a connection that is kept.
+    pub(crate) fn of(message: impl Into<UpstreamMessage>) -> Self {
         let settings = OriginConnSettings { keep: true, ..OriginConnSettings::default() };
-        let first = First::Send;
-        Self { params, body_len: 0, has_length: true, settings, first, room: 1000 }
+        let (message, first) = (message.into(), First::Send);
+        Self { message, body_len: 0, has_length: true, settings, first, room: 1000 }
+    }
+}
+
+impl Default for FuzzAsk {
+    fn default() -> Self {
+        Self::of(cgi_params())
     }
 }
 
@@ -170,7 +180,7 @@ impl UpstreamStory {
         let mut story = Self::default();
         assert!(conn.is_idle(), "a fresh connection is idle");
         let body_len = ask.has_length.then_some(ask.body_len as u64);
-        conn.start(&ask.params, body_len, &ask.settings);
+        conn.start(&ask.message, body_len, &ask.settings);
         assert!(!conn.is_idle(), "a connection carries one request");
         if ask.first == First::Send {
             story.send(&mut conn, ask);
@@ -300,6 +310,8 @@ pub(crate) fn body(len: usize) -> Vec<u8> {
 /// A request as the application parses it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct FuzzRequest {
+    /// The request line (HTTP).
+    pub(crate) line: Vec<u8>,
     pub(crate) pairs: Vec<(Vec<u8>, Vec<u8>)>,
     pub(crate) body: Vec<u8>,
     pub(crate) is_whole: bool,
@@ -426,7 +438,7 @@ pub(crate) fn read_lsapi(bytes: &[u8]) -> FuzzRequest {
     request
 }
 
-/// Parses a request as RFC 9112 says; pseudo-header fields come first.
+/// Parses a request as RFC 9112 says.
 pub(crate) fn read_http(bytes: &[u8]) -> FuzzRequest {
     let mut rest = bytes;
     let mut line = || {
@@ -436,14 +448,7 @@ pub(crate) fn read_http(bytes: &[u8]) -> FuzzRequest {
         line
     };
     let mut request = FuzzRequest::default();
-    let first = line();
-    let method_end = memchr::memchr(b' ', first).expect("a method has an end");
-    let target_end = memchr::memrchr(b' ', first).expect("a target has an end");
-    let version = first[target_end + 1..].strip_prefix(b"HTTP/").expect("a version is last");
-    let parts = [&first[..method_end], &first[method_end + 1..target_end], version];
-    for (name, part) in [&b":method"[..], b":target", b":version"].into_iter().zip(parts) {
-        request.pairs.push((name.to_vec(), part.to_vec()));
-    }
+    request.line = line().to_vec();
     loop {
         let field = line();
         if field.is_empty() {

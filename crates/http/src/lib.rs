@@ -30,6 +30,7 @@ pub mod status;
 pub mod structured;
 pub mod trace_context;
 pub mod types;
+pub mod upstream_message;
 pub mod uri;
 pub mod vary;
 
@@ -41,3 +42,4 @@ pub use message::{
 pub use method::Method;
 pub use names::Name;
 pub use params::Params;
+pub use upstream_message::{MemcachedGet, UpstreamHead, UpstreamMessage, UpstreamVersion};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bolide_base::Spool;
 use bolide_conf::model::{LogLevel, NameServers, OriginSettings, PeerAddress, Protocol};
-use bolide_http::{FieldMap, OriginHead, Params};
+use bolide_http::{FieldMap, OriginHead, UpstreamMessage};
 use bytes::Bytes;
 
 /// A request to an upstream.
@@ -18,8 +18,8 @@ pub struct OriginRequest {
     pub protocol: Protocol,
     /// Timeouts, sizes, retries.
     pub settings: Arc<OriginSettings>,
-    /// The CGI parameters.
-    pub params: Params,
+    /// Parameters, head or key, as the protocol has it.
+    pub message: UpstreamMessage,
     /// The request body: complete, or growing while it is sent.
     pub body: Spool,
     /// The length of the body, if it is known.

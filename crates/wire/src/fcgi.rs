@@ -21,9 +21,10 @@ use bolide_http::Params;
 use bytes::Bytes;
 
 use self::record::{CONTENT_MAX, HEADER_LEN, RecordHeader, RecordKind};
-use crate::cgi::{CgiAnswer, CgiPhase, HeadParser};
+use crate::cgi::{CgiPhase, HeadParser};
 use crate::outgoing::{OutgoingBody, SendingState};
-use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, Pull, StreamOwner};
+use crate::upstream_client::{Started, UpstreamCall, UpstreamClient, UpstreamProtocol};
+use crate::{BodySource, OriginError, OriginEvent, Pull, StreamOwner};
 
 /// LIMIT: bytes of a stdin record, which an application reads at once.
 const STDIN_MAX: usize = 32 * 1024;
@@ -47,13 +48,13 @@ enum Reading {
 const FRESH: Reading = Reading::Header([0; HEADER_LEN], 0);
 
 /// A connection to a FastCGI application.
+pub type FcgiClient = UpstreamClient<FcgiProtocol>;
+
+/// Requests and responses as records.
 #[derive(Debug)]
-pub struct FcgiClient {
-    settings: OriginConnSettings,
-    outgoing: OutgoingBody,
+pub struct FcgiProtocol {
     reading: Reading,
     parser: HeadParser,
-    answer: CgiAnswer,
     /// Framing bytes that came with the head; they count against its limit, as in nginx.
     overhead: usize,
     stderr: Vec<u8>,
@@ -62,182 +63,73 @@ pub struct FcgiClient {
     end_len: usize,
     /// Whether stdout ended; END_REQUEST is still to come.
     is_stdout_closed: bool,
-    /// Whether the connection cannot carry another request.
-    is_spoiled: bool,
 }
 
-impl Default for FcgiClient {
+impl Default for FcgiProtocol {
     fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl FcgiClient {
-    /// A new connection.
-    #[must_use]
-    pub fn new() -> Self {
         Self {
-            settings: OriginConnSettings::default(),
-            outgoing: OutgoingBody::default(),
             reading: FRESH,
             parser: HeadParser::default(),
-            answer: CgiAnswer::default(),
             overhead: 0,
             stderr: Vec::new(),
             end: [0; 8],
             end_len: 0,
             is_stdout_closed: false,
-            is_spoiled: false,
+        }
+    }
+}
+
+impl UpstreamProtocol for FcgiProtocol {
+    type Message = Params;
+
+    fn start(
+        &mut self,
+        call: &mut UpstreamCall,
+        params: &Params,
+        body_len: Option<u64>,
+    ) -> Started {
+        *self = Self::default();
+        let output = &mut call.outgoing.buffer;
+        // PERF: growing step by step costs more than a tenth of a small request.
+        output.reserve(params.size() + PAIR_ROOM * params.len() + RECORDS_ROOM);
+        record::push_begin(output, call.settings.keep);
+        record::push_params(output, params);
+        if body_len == Some(0) {
+            RecordHeader::empty(RecordKind::Stdin).push(output);
+            Started::Whole
+        } else {
+            Started::BodyFollows
         }
     }
 
-    /// Begins a request, see [`crate::OriginConn::start`].
-    pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
-        assert!(self.is_idle(), "one request at a time");
-        let mut outgoing = std::mem::take(&mut self.outgoing);
-        outgoing.begin();
-        let output = &mut outgoing.buffer;
-        // PERF: growing step by step costs more than a tenth of a small request.
-        output.reserve(params.size() + PAIR_ROOM * params.len() + RECORDS_ROOM);
-        record::push_begin(output, settings.keep);
-        record::push_params(output, params);
-        outgoing.sending = if body_len == Some(0) {
-            RecordHeader::empty(RecordKind::Stdin).push(output);
-            SendingState::Sent
-        } else {
-            SendingState::Body
-        };
-        let answer = CgiAnswer::begun(settings.answers_head);
-        *self = Self { settings: *settings, outgoing, answer, ..Self::new() };
-    }
-
-    /// Appends what can be sent, see [`crate::OriginConn::transmit`].
-    pub fn transmit(
+    fn pull(
         &mut self,
+        call: &mut UpstreamCall,
         room: usize,
         out: &mut SendChain,
         user: StreamOwner,
         body: &mut impl BodySource,
     ) {
         let start = out.len();
-        self.outgoing.flush(out);
-        while self.outgoing.pulls() {
+        call.outgoing.flush(out);
+        while call.outgoing.pulls() {
             let space = room.saturating_sub((out.len() - start) as usize + HEADER_LEN);
             if space < CHUNK_MIN.min(room.saturating_sub(HEADER_LEN)) || space == 0 {
                 return;
             }
-            if !self.write_stdin(space.min(STDIN_MAX), out, user, body) {
+            if !write_stdin(&mut call.outgoing, space.min(STDIN_MAX), out, user, body) {
                 return;
             }
         }
     }
 
-    /// Writes one record of at most `max` bytes. Returns whether it has content.
-    fn write_stdin(
+    fn read(
         &mut self,
-        max: usize,
-        out: &mut SendChain,
-        user: StreamOwner,
-        body: &mut impl BodySource,
-    ) -> bool {
-        let mark = out.mark();
-        out.push_slice(&[0; HEADER_LEN]);
-        let (filled, pull) = fill(user, max, out, body);
-        if filled == 0 {
-            out.rewind(mark);
-        } else {
-            out.patch(mark, &RecordHeader::new(RecordKind::Stdin, filled).bytes());
-        }
-        assert!(filled <= max, "a record has the length in its header");
-        match pull {
-            Pull::More => {}
-            Pull::Pending => self.outgoing.is_pending = true,
-            Pull::End => {
-                out.push_slice(&RecordHeader::empty(RecordKind::Stdin).bytes());
-                self.outgoing.sending = SendingState::Sent;
-            }
-            Pull::Broken => self.outgoing.sending = SendingState::Broken,
-        }
-        filled > 0
-    }
-
-    /// A body that was `Pending` has bytes again, or ended.
-    pub const fn body_ready(&mut self) {
-        self.outgoing.is_pending = false;
-    }
-
-    /// Whether something can be sent now.
-    #[must_use]
-    pub const fn has_output(&self) -> bool {
-        self.outgoing.has_output()
-    }
-
-    /// Whether the whole request was handed over.
-    #[must_use]
-    pub const fn is_request_sent(&self) -> bool {
-        self.outgoing.is_sent()
-    }
-
-    /// Whether the request body failed.
-    #[must_use]
-    pub const fn is_broken(&self) -> bool {
-        self.outgoing.is_broken()
-    }
-
-    /// Queues FCGI_ABORT_REQUEST if the response is incomplete.
-    pub fn abort(&mut self) {
-        if !matches!(self.answer.phase(), CgiPhase::Head | CgiPhase::Body) {
-            return;
-        }
-        self.outgoing.sending = SendingState::Stopped;
-        self.is_spoiled = true;
-        RecordHeader::empty(RecordKind::AbortRequest).push(&mut self.outgoing.buffer);
-    }
-
-    /// Whether the connection may carry a request.
-    #[must_use]
-    pub const fn is_idle(&self) -> bool {
-        match self.answer.phase() {
-            CgiPhase::None => !self.is_spoiled,
-            CgiPhase::Over => self.settings.keep && self.is_request_sent() && !self.is_spoiled,
-            CgiPhase::Head | CgiPhase::Body => false,
-        }
-    }
-
-    /// Receives bytes of the upstream, see [`crate::OriginConn::receive`].
-    ///
-    /// # Errors
-    ///
-    /// [`OriginError`]; the connection must then be closed.
-    pub fn receive(
-        &mut self,
-        input: &[u8],
-        events: &mut Vec<OriginEvent>,
-    ) -> Result<usize, OriginError> {
-        let received = self.receive_records(input, events);
-        // An error does not invalidate the bytes before it.
-        self.answer.flush(events);
-        if received.is_err() {
-            self.is_spoiled = true;
-            self.outgoing.stop();
-        }
-        received.map(|()| input.len())
-    }
-
-    fn receive_records(
-        &mut self,
+        call: &mut UpstreamCall,
         mut input: &[u8],
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
-        while !input.is_empty() {
-            match self.answer.phase() {
-                CgiPhase::Head | CgiPhase::Body => {}
-                CgiPhase::None => return Err(invalid("upstream sent data before a request", None)),
-                CgiPhase::Over => {
-                    self.is_spoiled = true;
-                    return Ok(());
-                }
-            }
+        while !input.is_empty() && call.expects_bytes()? {
             match &mut self.reading {
                 Reading::Header(bytes, have) => {
                     let size = input.len().min(HEADER_LEN - *have);
@@ -246,7 +138,7 @@ impl FcgiClient {
                     *have += size;
                     if *have == HEADER_LEN {
                         let header = parse_header(*bytes)?;
-                        self.begin_record(header)?;
+                        self.begin_record(call, header)?;
                     }
                 }
                 Reading::Content(kind, left, _) => {
@@ -254,7 +146,7 @@ impl FcgiClient {
                     *left -= size;
                     let (piece, rest) = input.split_at(size);
                     input = rest;
-                    self.content(kind, piece, rest.len(), events)?;
+                    self.content(call, kind, piece, rest.len(), events)?;
                 }
                 Reading::Padding(_, left) => {
                     let size = input.len().min(*left);
@@ -262,38 +154,87 @@ impl FcgiClient {
                     input = &input[size..];
                 }
             }
-            self.advance(events)?;
+            self.advance(call, events)?;
         }
         Ok(())
     }
 
+    /// Queues FCGI_ABORT_REQUEST.
+    fn abort(&mut self, call: &mut UpstreamCall) {
+        call.outgoing.sending = SendingState::Stopped;
+        RecordHeader::empty(RecordKind::AbortRequest).push(&mut call.outgoing.buffer);
+    }
+
+    fn handle_eof(
+        &mut self,
+        call: &mut UpstreamCall,
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        self.tell_stderr(call, events);
+        let is_ending = matches!(
+            self.reading,
+            Reading::Content(RecordKind::EndRequest, ..)
+                | Reading::Padding(RecordKind::EndRequest, _)
+        );
+        match call.answer.phase() {
+            CgiPhase::None | CgiPhase::Over => return Ok(()),
+            CgiPhase::Body if is_ending => return self.end_request(call, events),
+            CgiPhase::Body if self.is_stdout_closed || call.answer.is_complete() => {
+                call.end(0, events);
+                return Ok(());
+            }
+            CgiPhase::Head | CgiPhase::Body => {}
+        }
+        call.outgoing.stop();
+        // nginx accepts the end of a connection as the end of a body without a length, if the
+        // connection is not kept. A child that crashes would then leave a page that looks complete.
+        Err(match call.answer.phase() {
+            CgiPhase::Head => OriginError::ClosedBeforeHead,
+            _ => OriginError::ClosedWithinBody,
+        })
+    }
+
+    fn held(&self) -> usize {
+        self.parser.held() + self.stderr.len()
+    }
+}
+
+impl FcgiProtocol {
     /// Proceeds to the padding and to the next record where a part is complete.
-    fn advance(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
+    fn advance(
+        &mut self,
+        call: &mut UpstreamCall,
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
         if let Reading::Content(kind, 0, padding) = self.reading {
             self.reading = Reading::Padding(kind, padding);
             if kind == RecordKind::Stderr {
-                self.tell_stderr(events);
+                self.tell_stderr(call, events);
             }
         }
         if let Reading::Padding(kind, 0) = self.reading {
             self.reading = FRESH;
-            if kind == RecordKind::EndRequest && self.answer.phase() != CgiPhase::Over {
-                self.end_request(events)?;
+            if kind == RecordKind::EndRequest && call.answer.phase() != CgiPhase::Over {
+                self.end_request(call, events)?;
             }
         }
         Ok(())
     }
 
     /// Checks a record header.
-    fn begin_record(&mut self, header: RecordHeader) -> Result<(), OriginError> {
+    fn begin_record(
+        &mut self,
+        call: &UpstreamCall,
+        header: RecordHeader,
+    ) -> Result<(), OriginError> {
         let (len, padding) = (usize::from(header.len), usize::from(header.padding));
         self.reading = Reading::Content(header.kind, len, padding);
-        let is_head = self.answer.phase() == CgiPhase::Head;
+        let is_head = call.answer.phase() == CgiPhase::Head;
         match header.kind {
             RecordKind::Stdout if is_head && len == 0 => return Err(OriginError::StdoutClosed),
             RecordKind::Stdout if is_head => self.overhead += HEADER_LEN,
             RecordKind::Stdout if len == 0 => {
-                if self.answer.is_short() {
+                if call.answer.is_short() {
                     return Err(OriginError::StdoutClosed);
                 }
                 self.is_stdout_closed = true;
@@ -308,13 +249,14 @@ impl FcgiClient {
 
     fn content(
         &mut self,
+        call: &mut UpstreamCall,
         kind: RecordKind,
         piece: &[u8],
         behind: usize,
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
         match kind {
-            RecordKind::Stdout => self.stdout(piece, behind, events),
+            RecordKind::Stdout => self.stdout(call, piece, behind, events),
             RecordKind::Stderr => {
                 self.stderr.extend_from_slice(piece);
                 Ok(())
@@ -330,84 +272,73 @@ impl FcgiClient {
 
     fn stdout(
         &mut self,
+        call: &mut UpstreamCall,
         mut piece: &[u8],
         behind: usize,
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
-        while self.answer.phase() == CgiPhase::Head && !piece.is_empty() {
-            let max = self.settings.head_max.saturating_sub(self.overhead);
+        while call.answer.phase() == CgiPhase::Head && !piece.is_empty() {
+            let max = call.settings.head_max.saturating_sub(self.overhead);
             let (used, head) = self.parser.receive(piece, max)?;
             piece = &piece[used..];
             if let Some(head) = head {
-                self.answer.head(head, events)?;
+                call.answer.head(head, events)?;
             }
         }
         if !piece.is_empty() {
-            self.answer.body(piece, behind, events);
-            if self.answer.phase() == CgiPhase::Over {
-                self.is_spoiled = true;
-                self.outgoing.stop();
-            }
+            call.body(piece, behind, events);
         }
         Ok(())
     }
 
-    fn tell_stderr(&mut self, events: &mut Vec<OriginEvent>) {
+    fn tell_stderr(&mut self, call: &mut UpstreamCall, events: &mut Vec<OriginEvent>) {
         if !self.stderr.is_empty() {
-            self.answer.flush(events);
+            call.answer.flush(events);
             events.push(OriginEvent::Stderr(Bytes::from(std::mem::take(&mut self.stderr))));
         }
     }
 
-    fn end_request(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
-        if self.answer.is_short() {
+    fn end_request(
+        &self,
+        call: &mut UpstreamCall,
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        if call.answer.is_short() {
             return Err(OriginError::RequestClosed);
         }
         let [a, b, c, d, ..] = self.end;
-        self.end(u32::from_be_bytes([a, b, c, d]), events);
+        call.end(u32::from_be_bytes([a, b, c, d]), events);
         Ok(())
     }
+}
 
-    fn end(&mut self, app_status: u32, events: &mut Vec<OriginEvent>) {
-        self.answer.end(app_status, events);
-        self.outgoing.stop();
+/// Writes one record of at most `max` bytes. Returns whether it has content.
+fn write_stdin(
+    outgoing: &mut OutgoingBody,
+    max: usize,
+    out: &mut SendChain,
+    user: StreamOwner,
+    body: &mut impl BodySource,
+) -> bool {
+    let mark = out.mark();
+    out.push_slice(&[0; HEADER_LEN]);
+    let (filled, pull) = fill(user, max, out, body);
+    if filled == 0 {
+        out.rewind(mark);
+    } else {
+        out.patch(mark, &RecordHeader::new(RecordKind::Stdin, filled).bytes());
     }
-
-    /// Bytes of the response that are buffered until the rest arrives.
-    pub(crate) const fn held(&self) -> usize {
-        self.parser.held() + self.stderr.len()
-    }
-
-    /// Handles the end of input, see [`crate::OriginConn::handle_eof`].
-    ///
-    /// # Errors
-    ///
-    /// [`OriginError`] if the response is incomplete.
-    pub fn handle_eof(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
-        self.is_spoiled = true;
-        self.tell_stderr(events);
-        let is_ending = matches!(
-            self.reading,
-            Reading::Content(RecordKind::EndRequest, ..)
-                | Reading::Padding(RecordKind::EndRequest, _)
-        );
-        match self.answer.phase() {
-            CgiPhase::None | CgiPhase::Over => return Ok(()),
-            CgiPhase::Body if is_ending => return self.end_request(events),
-            CgiPhase::Body if self.is_stdout_closed || self.answer.is_complete() => {
-                self.end(0, events);
-                return Ok(());
-            }
-            CgiPhase::Head | CgiPhase::Body => {}
+    assert!(filled <= max, "a record has the length in its header");
+    match pull {
+        Pull::More => {}
+        Pull::Pending => outgoing.is_pending = true,
+        Pull::End => {
+            out.push_slice(&RecordHeader::empty(RecordKind::Stdin).bytes());
+            outgoing.sending = SendingState::Sent;
         }
-        self.outgoing.stop();
-        // nginx accepts the end of a connection as the end of a body without a length, if the
-        // connection is not kept. A child that crashes would then leave a page that looks complete.
-        Err(match self.answer.phase() {
-            CgiPhase::Head => OriginError::ClosedBeforeHead,
-            _ => OriginError::ClosedWithinBody,
-        })
+        Pull::Broken => outgoing.sending = SendingState::Broken,
     }
+    filled > 0
 }
 
 /// Pulls until `max` bytes are appended or the body has no more for now.

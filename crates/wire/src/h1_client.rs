@@ -1,6 +1,6 @@
 //! The HTTP/1 client: one request at a time over a connection to an upstream (RFC 9112).
 //!
-//! It encodes pseudo-header fields, fields and a pulled body, and parses a response that reads may
+//! It encodes a head and a pulled body, and parses a response that reads may
 //! split anywhere. It accepts and refuses the same responses as nginx. It adds and removes no
 //! field, and does not pipeline.
 //!
@@ -23,14 +23,15 @@ mod status;
 mod tests;
 
 use bolide_base::SendChain;
-use bolide_http::{FieldMap, Name, OriginHead, Params};
+use bolide_http::{FieldMap, Name, OriginHead, UpstreamHead};
 
 use self::chunks::{ChunkPiece, ChunkReader};
 use self::request::UploadFraming;
 use self::status::{StatusLine, StatusStep};
-use crate::cgi::{self, CgiAnswer, CgiPhase, CgiRule, HeadParser};
-use crate::outgoing::{OutgoingBody, SendingState};
-use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, Pull, StreamOwner};
+use crate::cgi::{self, CgiPhase, CgiRule, HeadParser};
+use crate::outgoing::SendingState;
+use crate::upstream_client::{Started, UpstreamCall, UpstreamClient, UpstreamProtocol};
+use crate::{BodySource, OriginError, OriginEvent, Pull, StreamOwner};
 
 /// What the next bytes of the response are.
 #[derive(Debug)]
@@ -46,205 +47,154 @@ enum Reading {
 }
 
 /// A connection to an HTTP/1 upstream.
+pub type H1Client = UpstreamClient<H1Protocol>;
+
+/// Requests and responses as RFC 9112 has them.
 #[derive(Debug)]
-pub struct H1Client {
-    settings: OriginConnSettings,
-    outgoing: OutgoingBody,
+pub struct H1Protocol {
     framing: UploadFraming,
     reading: Reading,
-    answer: CgiAnswer,
     /// Whether the request has an `Upgrade` field.
     asks_upgrade: bool,
-    /// Whether the connection cannot carry another request.
-    is_spoiled: bool,
 }
 
-impl Default for H1Client {
+impl Default for H1Protocol {
     fn default() -> Self {
-        Self::new()
+        Self { framing: UploadFraming::Length(0), reading: Reading::Plain, asks_upgrade: false }
     }
 }
 
 impl H1Client {
-    /// A new connection.
+    /// Whether the upstream switched to another protocol, see [`crate::OriginConn::is_tunnel`].
     #[must_use]
-    pub fn new() -> Self {
-        Self {
-            settings: OriginConnSettings::default(),
-            outgoing: OutgoingBody::default(),
-            framing: UploadFraming::Length(0),
-            reading: Reading::Plain,
-            answer: CgiAnswer::default(),
-            asks_upgrade: false,
-            is_spoiled: false,
+    pub const fn is_tunnel(&self) -> bool {
+        matches!(self.protocol.framing, UploadFraming::Tunnel)
+    }
+}
+
+impl UpstreamProtocol for H1Protocol {
+    type Message = UpstreamHead;
+
+    fn start(
+        &mut self,
+        call: &mut UpstreamCall,
+        head: &UpstreamHead,
+        body_len: Option<u64>,
+    ) -> Started {
+        self.framing = body_len.map_or(UploadFraming::Chunked, UploadFraming::Length);
+        self.reading = Reading::Line(StatusLine::new());
+        self.asks_upgrade = head.fields().any(|field| field.0.eq_ignore_ascii_case(b"upgrade"));
+        let pushed = request::push_head(&mut call.outgoing.buffer, head);
+        match (pushed, self.framing) {
+            (None, _) => Started::Unencodable,
+            (Some(()), UploadFraming::Length(0)) => Started::Whole,
+            (Some(()), _) => Started::BodyFollows,
         }
     }
 
-    /// Begins a request, see [`crate::OriginConn::start`]. The first pairs of `params` are
-    /// `:method`, `:target` and `:version` (`1.1` or `1.0`); the others are the fields, framing
-    /// fields included.
-    pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
-        assert!(self.is_idle(), "one request at a time");
-        self.outgoing.begin();
-        self.settings = *settings;
-        self.framing = body_len.map_or(UploadFraming::Chunked, UploadFraming::Length);
-        self.reading = Reading::Line(StatusLine::new());
-        self.answer = CgiAnswer::begun(settings.answers_head);
-        self.asks_upgrade = params.iter().any(|pair| pair.0.eq_ignore_ascii_case(b"upgrade"));
-        let pushed = request::push_head(&mut self.outgoing.buffer, params);
-        self.outgoing.sending = match (pushed, self.framing) {
-            (None, _) => SendingState::Broken,
-            (Some(()), UploadFraming::Length(0)) => SendingState::Sent,
-            (Some(()), _) => SendingState::Body,
-        };
-    }
-
-    /// Appends what can be sent, see [`crate::OriginConn::transmit`].
-    pub fn transmit(
+    fn pull(
         &mut self,
+        call: &mut UpstreamCall,
         room: usize,
         out: &mut SendChain,
         user: StreamOwner,
         body: &mut impl BodySource,
     ) {
         let start = out.len();
-        self.outgoing.flush(out);
-        while self.outgoing.pulls() {
+        call.outgoing.flush(out);
+        while call.outgoing.pulls() {
             let left = room.saturating_sub((out.len() - start) as usize);
             if !UploadFraming::is_worth(left, room) {
                 return;
             }
             let Some(sent) = self.framing.send(left, out, user, body) else { return };
             let (pull, sending, is_more) = sent;
-            self.outgoing.sending = sending;
-            self.outgoing.is_pending = pull == Pull::Pending;
+            call.outgoing.sending = sending;
+            call.outgoing.is_pending = pull == Pull::Pending;
             if !is_more {
                 return;
             }
         }
     }
 
-    /// A body that was `Pending`, or the client's side of a tunnel, has bytes again or ended.
-    pub const fn body_ready(&mut self) {
-        self.outgoing.is_pending = false;
-    }
-
-    /// Whether something can be sent now.
-    #[must_use]
-    pub const fn has_output(&self) -> bool {
-        self.outgoing.has_output()
-    }
-
-    /// Whether the whole request was handed over; of a tunnel, all bytes of the client.
-    #[must_use]
-    pub const fn is_request_sent(&self) -> bool {
-        self.outgoing.is_sent()
-    }
-
-    /// Whether the request cannot be completed.
-    #[must_use]
-    pub const fn is_broken(&self) -> bool {
-        self.outgoing.is_broken()
-    }
-
-    /// Whether the upstream switched to another protocol, see [`crate::OriginConn::is_tunnel`].
-    #[must_use]
-    pub const fn is_tunnel(&self) -> bool {
-        matches!(self.framing, UploadFraming::Tunnel)
-    }
-
-    /// Stops sending. HTTP/1 can abort a request only by closing the connection.
-    pub fn abort(&mut self) {
-        if matches!(self.answer.phase(), CgiPhase::Head | CgiPhase::Body) {
-            self.is_spoiled = true;
-            self.outgoing.stop();
-        }
-    }
-
-    /// Whether the connection may carry a request.
-    #[must_use]
-    pub const fn is_idle(&self) -> bool {
-        match self.answer.phase() {
-            CgiPhase::None => !self.is_spoiled,
-            CgiPhase::Over => self.settings.keep && self.is_request_sent() && !self.is_spoiled,
-            CgiPhase::Head | CgiPhase::Body => false,
-        }
-    }
-
-    /// Receives bytes of the upstream, see [`crate::OriginConn::receive`].
-    ///
-    /// # Errors
-    ///
-    /// [`OriginError`]; the connection must then be closed.
-    pub fn receive(
+    fn read(
         &mut self,
-        input: &[u8],
-        events: &mut Vec<OriginEvent>,
-    ) -> Result<usize, OriginError> {
-        let received = self.receive_parts(input, events);
-        // An error does not invalidate the bytes before it.
-        self.answer.flush(events);
-        if received.is_err() {
-            self.is_spoiled = true;
-            self.outgoing.stop();
-        }
-        received.map(|()| input.len())
-    }
-
-    fn receive_parts(
-        &mut self,
+        call: &mut UpstreamCall,
         mut input: &[u8],
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
-        while !input.is_empty() {
-            match self.answer.phase() {
-                CgiPhase::Head | CgiPhase::Body => {}
-                CgiPhase::None => {
-                    let text = b"upstream sent data before a request".as_slice();
-                    return Err(OriginError::Invalid(text.into()));
-                }
-                CgiPhase::Over => {
-                    self.is_spoiled = true;
-                    return Ok(());
-                }
-            }
+        while !input.is_empty() && call.expects_bytes()? {
             match &mut self.reading {
-                Reading::Line(_) => self.take_line(&mut input)?,
+                Reading::Line(_) => self.take_line(call, &mut input)?,
                 Reading::Fields(parser) => {
-                    let (used, head) = parser.receive(input, self.settings.head_max)?;
+                    let (used, head) = parser.receive(input, call.settings.head_max)?;
                     input = &input[used..];
                     if let Some(head) = head {
-                        self.take_head(head, events)?;
-                        self.end_if_complete(input, events);
+                        self.take_head(call, head, events)?;
+                        end_if_complete(call, input, events);
                     }
                 }
                 Reading::Plain => {
-                    self.is_spoiled |= self.answer.is_complete();
+                    call.is_spoiled |= call.answer.is_complete();
                     let piece = std::mem::take(&mut input);
-                    self.answer.body(piece, 0, events);
-                    self.end_if_complete(b"", events);
+                    call.answer.body(piece, 0, events);
+                    end_if_complete(call, b"", events);
                 }
-                Reading::Chunks(_) => self.take_chunks(&mut input, events)?,
+                Reading::Chunks(_) => self.take_chunks(call, &mut input, events)?,
             }
         }
         Ok(())
     }
 
+    /// HTTP/1 can abort a request only by closing the connection.
+    fn abort(&mut self, call: &mut UpstreamCall) {
+        call.outgoing.stop();
+    }
+
+    fn handle_eof(
+        &mut self,
+        call: &mut UpstreamCall,
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        let error = match (call.answer.phase(), &self.reading) {
+            (CgiPhase::None | CgiPhase::Over, _) => return Ok(()),
+            (CgiPhase::Body, Reading::Plain) if !call.answer.is_short() => {
+                call.end(0, events);
+                return Ok(());
+            }
+            (CgiPhase::Body, _) => OriginError::ClosedWithinBody,
+            (CgiPhase::Head, _) => OriginError::ClosedBeforeHead,
+        };
+        call.outgoing.stop();
+        Err(error)
+    }
+
+    fn held(&self) -> usize {
+        match &self.reading {
+            Reading::Line(line) => line.len(),
+            Reading::Fields(parser) => parser.held(),
+            Reading::Plain => 0,
+            Reading::Chunks(chunks) => chunks.held(),
+        }
+    }
+}
+
+impl H1Protocol {
     /// Parses bytes of a status line.
-    fn take_line(&mut self, input: &mut &[u8]) -> Result<(), OriginError> {
+    fn take_line(&mut self, call: &mut UpstreamCall, input: &mut &[u8]) -> Result<(), OriginError> {
         let Reading::Line(line) = &mut self.reading else { return Ok(()) };
         while let Some((&byte, rest)) = input.split_first() {
             *input = rest;
             match line.take(byte) {
                 // It needs at least one more byte.
-                StatusStep::More if line.len() >= self.settings.head_max => {
+                StatusStep::More if line.len() >= call.settings.head_max => {
                     return Err(OriginError::HeadTooBig);
                 }
                 StatusStep::More => {}
                 StatusStep::Complete => {
                     // As in nginx, an HTTP/1.0 response is the last of its connection, whatever its
                     // fields say.
-                    self.is_spoiled = !line.is_modern();
+                    call.is_spoiled = !line.is_modern();
                     let head = line.head();
                     if head.status < 100 {
                         let code = format!("{:03}", head.status);
@@ -265,50 +215,53 @@ impl H1Client {
 
     fn take_head(
         &mut self,
+        call: &mut UpstreamCall,
         head: Box<OriginHead>,
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
         if cgi::is_early(head.status) {
             self.reading = Reading::Line(StatusLine::new());
-            return self.answer.early_head(head, events);
+            return call.answer.early_head(head, events);
         }
         let length = read_length(&head.fields)?;
         self.reading = Reading::Plain;
         if head.status == 101 {
-            return self.begin_tunnel(head, events);
+            return self.begin_tunnel(call, head, events);
         }
-        self.is_spoiled |= head.fields.all(Name::Connection).any(has_close);
+        call.is_spoiled |= head.fields.all(Name::Connection).any(has_close);
         let rule = match length {
             Length::Known(length) => CgiRule::Left(length),
             Length::Chunked | Length::UntilClose => CgiRule::Any,
         };
-        self.answer.begin_body(head, rule, events);
-        if length == Length::Chunked && !self.answer.is_complete() {
-            self.reading = Reading::Chunks(ChunkReader::new(self.settings.head_max));
+        call.answer.begin_body(head, rule, events);
+        if length == Length::Chunked && !call.answer.is_complete() {
+            self.reading = Reading::Chunks(ChunkReader::new(call.settings.head_max));
         }
         Ok(())
     }
 
     fn begin_tunnel(
         &mut self,
+        call: &mut UpstreamCall,
         head: Box<OriginHead>,
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
         // RFC 9110 §7.8: 101 is valid only for a request with `Upgrade` that was sent completely.
-        let is_sent = self.outgoing.sending == SendingState::Sent;
+        let is_sent = call.outgoing.sending == SendingState::Sent;
         if !self.asks_upgrade || !is_sent {
             return Err(invalid_status(b"101"));
         }
-        self.is_spoiled = true;
+        call.is_spoiled = true;
         self.framing = UploadFraming::Tunnel;
         // The client's side has bytes only after `body_ready`.
-        (self.outgoing.sending, self.outgoing.is_pending) = (SendingState::Body, true);
-        self.answer.begin_tunnel(head, events);
+        (call.outgoing.sending, call.outgoing.is_pending) = (SendingState::Body, true);
+        call.answer.begin_tunnel(head, events);
         Ok(())
     }
 
     fn take_chunks(
         &mut self,
+        call: &mut UpstreamCall,
         input: &mut &[u8],
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
@@ -317,69 +270,34 @@ impl H1Client {
         let piece = chunks.receive(input).ok_or_else(|| OriginError::Invalid(text.into()))?;
         match piece {
             ChunkPiece::Starved => {}
-            ChunkPiece::Data(data) => self.answer.body(data, input.len(), events),
+            ChunkPiece::Data(data) => call.answer.body(data, input.len(), events),
             ChunkPiece::End(behind) => {
                 let trailers = chunks.take_trailers();
                 *input = &[];
-                self.answer.flush(events);
+                call.answer.flush(events);
                 if !trailers.is_empty() {
                     events.push(OriginEvent::Trailers(Box::new(trailers)));
                 }
                 if !behind.is_empty() {
-                    self.is_spoiled = true;
+                    call.is_spoiled = true;
                     events.push(OriginEvent::ExcessChunk);
                 }
-                self.end(events);
+                call.end(0, events);
             }
         }
         Ok(())
     }
+}
 
-    /// Ends a complete response, unless bytes behind it are still to be reported.
-    fn end_if_complete(&mut self, behind: &[u8], events: &mut Vec<OriginEvent>) {
-        match self.answer.phase() {
-            CgiPhase::Over => {
-                self.is_spoiled = true;
-                self.outgoing.stop();
-            }
-            CgiPhase::Body if behind.is_empty() && self.answer.is_complete() => self.end(events),
-            _ => {}
+/// Ends a complete response, unless bytes behind it are still to be reported.
+fn end_if_complete(call: &mut UpstreamCall, behind: &[u8], events: &mut Vec<OriginEvent>) {
+    match call.answer.phase() {
+        CgiPhase::Over => {
+            call.is_spoiled = true;
+            call.outgoing.stop();
         }
-    }
-
-    fn end(&mut self, events: &mut Vec<OriginEvent>) {
-        self.answer.end(0, events);
-        self.outgoing.stop();
-    }
-
-    /// Bytes of the response that are buffered until the rest arrives.
-    pub(crate) const fn held(&self) -> usize {
-        match &self.reading {
-            Reading::Line(line) => line.len(),
-            Reading::Fields(parser) => parser.held(),
-            Reading::Plain => 0,
-            Reading::Chunks(chunks) => chunks.held(),
-        }
-    }
-
-    /// Handles the end of input, see [`crate::OriginConn::handle_eof`].
-    ///
-    /// # Errors
-    ///
-    /// [`OriginError`] if the response is incomplete.
-    pub fn handle_eof(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
-        self.is_spoiled = true;
-        let error = match (self.answer.phase(), &self.reading) {
-            (CgiPhase::None | CgiPhase::Over, _) => return Ok(()),
-            (CgiPhase::Body, Reading::Plain) if !self.answer.is_short() => {
-                self.end(events);
-                return Ok(());
-            }
-            (CgiPhase::Body, _) => OriginError::ClosedWithinBody,
-            (CgiPhase::Head, _) => OriginError::ClosedBeforeHead,
-        };
-        self.outgoing.stop();
-        Err(error)
+        CgiPhase::Body if behind.is_empty() && call.answer.is_complete() => call.end(0, events),
+        _ => {}
     }
 }
 

@@ -27,6 +27,7 @@ pub mod pseudo;
 pub mod qpack;
 pub mod sched;
 pub mod traits;
+pub mod upstream_client;
 
 pub use conn::{
     Awaiting, BodySource, ConnError, HeadPool, Pull, RespondError, StreamId, StreamOwner,

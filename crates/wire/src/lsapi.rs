@@ -21,9 +21,10 @@ use bolide_http::{OriginHead, Params};
 use bytes::Bytes;
 
 use self::packet::{ByteOrder, HEADER_LEN, PacketHeader, PacketKind};
-use crate::cgi::{self, CgiAnswer, CgiPhase};
-use crate::outgoing::{OutgoingBody, SendingState};
-use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, Pull, StreamOwner};
+use crate::cgi::{self, CgiPhase};
+use crate::outgoing::SendingState;
+use crate::upstream_client::{Started, UpstreamCall, UpstreamClient, UpstreamProtocol};
+use crate::{BodySource, OriginError, OriginEvent, Pull, StreamOwner};
 
 /// LIMIT: bytes of the body that are pulled at once.
 const PULL_MAX: usize = 64 * 1024;
@@ -46,67 +47,53 @@ enum Reading {
 const FRESH: Reading = Reading::Header([0; HEADER_LEN], 0);
 
 /// A connection to an LSAPI application.
+pub type LsapiClient = UpstreamClient<LsapiProtocol>;
+
+/// Requests and responses as packets.
 #[derive(Debug)]
-pub struct LsapiClient {
-    settings: OriginConnSettings,
-    outgoing: OutgoingBody,
+pub struct LsapiProtocol {
     /// Bytes of the body to pull.
     body_left: u64,
     reading: Reading,
-    answer: CgiAnswer,
     /// Content of a packet that is needed as a whole.
     content: Vec<u8>,
-    /// Whether the application closes the connection, or violated the protocol.
-    is_spoiled: bool,
 }
 
-impl Default for LsapiClient {
+impl Default for LsapiProtocol {
     fn default() -> Self {
-        Self::new()
+        Self { body_left: 0, reading: FRESH, content: Vec::new() }
     }
 }
 
-impl LsapiClient {
-    /// A new connection.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            settings: OriginConnSettings::default(),
-            outgoing: OutgoingBody::default(),
-            body_left: 0,
-            reading: FRESH,
-            answer: CgiAnswer::default(),
-            content: Vec::new(),
-            is_spoiled: false,
+impl UpstreamProtocol for LsapiProtocol {
+    type Message = Params;
+
+    fn start(
+        &mut self,
+        call: &mut UpstreamCall,
+        params: &Params,
+        body_len: Option<u64>,
+    ) -> Started {
+        self.body_left = body_len.unwrap_or(0);
+        let pushed = body_len.and_then(|len| request::push(&mut call.outgoing.buffer, params, len));
+        match (pushed, self.body_left) {
+            (None, _) => Started::Unencodable,
+            (Some(()), 0) => Started::Whole,
+            (Some(()), 1..) => Started::BodyFollows,
         }
     }
 
-    /// Begins a request, see [`crate::OriginConn::start`].
-    pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
-        assert!(self.is_idle(), "one request at a time");
-        self.outgoing.begin();
-        self.settings = *settings;
-        self.answer = CgiAnswer::begun(settings.answers_head);
-        self.body_left = body_len.unwrap_or(0);
-        let pushed = body_len.and_then(|len| request::push(&mut self.outgoing.buffer, params, len));
-        self.outgoing.sending = match (pushed, self.body_left) {
-            (None, _) => SendingState::Broken,
-            (Some(()), 0) => SendingState::Sent,
-            (Some(()), 1..) => SendingState::Body,
-        };
-    }
-
-    /// Appends what can be sent, see [`crate::OriginConn::transmit`].
-    pub fn transmit(
+    fn pull(
         &mut self,
+        call: &mut UpstreamCall,
         room: usize,
         out: &mut SendChain,
         user: StreamOwner,
         body: &mut impl BodySource,
     ) {
         let start = out.len();
-        self.outgoing.flush(out);
-        while self.outgoing.pulls() {
+        call.outgoing.flush(out);
+        while call.outgoing.pulls() {
             let space = room.saturating_sub((out.len() - start) as usize);
             if space < CHUNK_MIN.min(room) || space == 0 {
                 return;
@@ -118,87 +105,22 @@ impl LsapiClient {
             let filled = out.len() - before;
             assert!(filled <= max as u64, "the body has exactly its declared length");
             self.body_left = self.body_left.saturating_sub(filled);
-            self.outgoing.sending = match pull {
+            call.outgoing.sending = match pull {
                 _ if self.body_left == 0 => SendingState::Sent,
                 Pull::More | Pull::Pending => SendingState::Body,
                 // A body that is shorter than its declared length cannot be completed.
                 Pull::End | Pull::Broken => SendingState::Broken,
             };
-            self.outgoing.is_pending = pull == Pull::Pending;
+            call.outgoing.is_pending = pull == Pull::Pending;
             if filled == 0 {
                 return;
             }
         }
     }
 
-    /// A body that was `Pending` has bytes again, or ended.
-    pub const fn body_ready(&mut self) {
-        self.outgoing.is_pending = false;
-    }
-
-    /// Whether something can be sent now.
-    #[must_use]
-    pub const fn has_output(&self) -> bool {
-        self.outgoing.has_output()
-    }
-
-    /// Whether the whole request was handed over.
-    #[must_use]
-    pub const fn is_request_sent(&self) -> bool {
-        self.outgoing.is_sent()
-    }
-
-    /// Whether the request cannot be completed.
-    #[must_use]
-    pub const fn is_broken(&self) -> bool {
-        self.outgoing.is_broken()
-    }
-
-    /// Queues an abort if the response is incomplete and the body was sent. The application would
-    /// take bytes behind an incomplete body for the rest of it.
-    pub fn abort(&mut self) {
-        if !matches!(self.answer.phase(), CgiPhase::Head | CgiPhase::Body) {
-            return;
-        }
-        self.is_spoiled = true;
-        if self.outgoing.sending == SendingState::Sent {
-            PacketHeader::empty(PacketKind::AbortRequest).push(&mut self.outgoing.buffer);
-        }
-        self.outgoing.sending = SendingState::Stopped;
-    }
-
-    /// Whether the connection may carry a request.
-    #[must_use]
-    pub const fn is_idle(&self) -> bool {
-        match self.answer.phase() {
-            CgiPhase::None => !self.is_spoiled,
-            CgiPhase::Over => self.settings.keep && self.is_request_sent() && !self.is_spoiled,
-            CgiPhase::Head | CgiPhase::Body => false,
-        }
-    }
-
-    /// Receives bytes of the upstream, see [`crate::OriginConn::receive`].
-    ///
-    /// # Errors
-    ///
-    /// [`OriginError`]; the connection must then be closed.
-    pub fn receive(
+    fn read(
         &mut self,
-        input: &[u8],
-        events: &mut Vec<OriginEvent>,
-    ) -> Result<usize, OriginError> {
-        let received = self.receive_packets(input, events);
-        // An error does not invalidate the bytes before it.
-        self.answer.flush(events);
-        if received.is_err() {
-            self.is_spoiled = true;
-            self.outgoing.stop();
-        }
-        received.map(|()| input.len())
-    }
-
-    fn receive_packets(
-        &mut self,
+        call: &mut UpstreamCall,
         mut input: &[u8],
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
@@ -211,7 +133,7 @@ impl LsapiClient {
                     *have += size;
                     if *have == HEADER_LEN {
                         let bytes = *bytes;
-                        self.begin_packet(bytes)?;
+                        self.begin_packet(call, bytes)?;
                     }
                 }
                 Reading::Content(header, left) => {
@@ -219,24 +141,67 @@ impl LsapiClient {
                     *left -= size;
                     let (piece, rest) = input.split_at(size);
                     input = rest;
-                    self.take_content(header, piece, rest.len(), events)?;
+                    self.take_content(call, header, piece, rest.len(), events)?;
                 }
             }
             if let Reading::Content(header, 0) = self.reading {
                 self.reading = FRESH;
-                self.end_packet(header, events)?;
+                self.end_packet(call, header, events)?;
             }
         }
         Ok(())
     }
 
+    /// Queues an abort if the body was sent. The application would take bytes behind an incomplete
+    /// body for the rest of it.
+    fn abort(&mut self, call: &mut UpstreamCall) {
+        if call.outgoing.sending == SendingState::Sent {
+            PacketHeader::empty(PacketKind::AbortRequest).push(&mut call.outgoing.buffer);
+        }
+        call.outgoing.sending = SendingState::Stopped;
+    }
+
+    fn handle_eof(
+        &mut self,
+        call: &mut UpstreamCall,
+        events: &mut Vec<OriginEvent>,
+    ) -> Result<(), OriginError> {
+        if matches!(
+            self.reading,
+            Reading::Content(PacketHeader { kind: PacketKind::StderrStream, .. }, _)
+        ) {
+            self.tell_stderr(call, events);
+        }
+        if call.answer.phase() == CgiPhase::Body && call.answer.is_complete() {
+            call.end(0, events);
+            return Ok(());
+        }
+        let error = match call.answer.phase() {
+            CgiPhase::None | CgiPhase::Over => return Ok(()),
+            CgiPhase::Head => OriginError::ClosedBeforeHead,
+            CgiPhase::Body => OriginError::ClosedWithinBody,
+        };
+        call.outgoing.stop();
+        Err(error)
+    }
+
+    fn held(&self) -> usize {
+        self.content.len()
+    }
+}
+
+impl LsapiProtocol {
     /// Checks a packet header.
-    fn begin_packet(&mut self, bytes: [u8; HEADER_LEN]) -> Result<(), OriginError> {
+    fn begin_packet(
+        &mut self,
+        call: &mut UpstreamCall,
+        bytes: [u8; HEADER_LEN],
+    ) -> Result<(), OriginError> {
         let header = PacketHeader::parse(bytes)
             .ok_or_else(|| invalid("upstream sent invalid LSAPI packet"))?;
-        let phase = self.answer.phase();
+        let phase = call.answer.phase();
         match (header.kind, phase) {
-            (PacketKind::RespHeader, CgiPhase::Head) if header.len > self.settings.head_max => {
+            (PacketKind::RespHeader, CgiPhase::Head) if header.len > call.settings.head_max => {
                 return Err(OriginError::HeadTooBig);
             }
             (PacketKind::RespStream, CgiPhase::Body)
@@ -244,7 +209,7 @@ impl LsapiClient {
             | (PacketKind::RespEnd, CgiPhase::Head | CgiPhase::Body)
             | (PacketKind::StderrStream | PacketKind::ReqReceived | PacketKind::ConnClose, _) => {}
             (PacketKind::RespHeader, CgiPhase::Body) | (_, CgiPhase::Over) => {
-                self.is_spoiled = true;
+                call.is_spoiled = true;
             }
             (PacketKind::InternalError, _) => {
                 return Err(invalid("upstream sent LSAPI internal error"));
@@ -257,26 +222,21 @@ impl LsapiClient {
 
     fn take_content(
         &mut self,
+        call: &mut UpstreamCall,
         header: PacketHeader,
         piece: &[u8],
         behind: usize,
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
-        match (header.kind, self.answer.phase()) {
-            (PacketKind::RespStream, CgiPhase::Body) => {
-                self.answer.body(piece, behind, events);
-                if self.answer.phase() == CgiPhase::Over {
-                    self.is_spoiled = true;
-                    self.outgoing.stop();
-                }
-            }
+        match (header.kind, call.answer.phase()) {
+            (PacketKind::RespStream, CgiPhase::Body) => call.body(piece, behind, events),
             (PacketKind::RespHeader, CgiPhase::Head) => self.content.extend_from_slice(piece),
             (PacketKind::StderrStream, _) => {
                 let mut piece = piece;
                 while self.content.len() + piece.len() > STDERR_MAX {
                     let (now, later) = piece.split_at(STDERR_MAX - self.content.len());
                     self.content.extend_from_slice(now);
-                    self.tell_stderr(events);
+                    self.tell_stderr(call, events);
                     piece = later;
                 }
                 self.content.extend_from_slice(piece);
@@ -288,71 +248,39 @@ impl LsapiClient {
 
     fn end_packet(
         &mut self,
+        call: &mut UpstreamCall,
         header: PacketHeader,
         events: &mut Vec<OriginEvent>,
     ) -> Result<(), OriginError> {
-        match (header.kind, self.answer.phase()) {
+        match (header.kind, call.answer.phase()) {
             (PacketKind::RespHeader, CgiPhase::Head) => {
                 let content = std::mem::take(&mut self.content);
-                self.answer.head(Box::new(parse_head(&content, header.order)?), events)?;
+                call.answer.head(Box::new(parse_head(&content, header.order)?), events)?;
             }
-            (PacketKind::StderrStream, _) => self.tell_stderr(events),
+            (PacketKind::StderrStream, _) => self.tell_stderr(call, events),
             (PacketKind::RespEnd, CgiPhase::Head) => {
                 return Err(invalid("upstream ended its answer before its header"));
             }
             (PacketKind::RespEnd, CgiPhase::Body) => {
-                if self.answer.is_short() {
+                if call.answer.is_short() {
                     return Err(invalid("upstream prematurely ended its answer"));
                 }
-                self.answer.end(0, events);
-                self.outgoing.stop();
+                call.end(0, events);
             }
-            (PacketKind::ConnClose, _) => self.is_spoiled = true,
+            (PacketKind::ConnClose, _) => call.is_spoiled = true,
             _ => {}
         }
         Ok(())
     }
 
-    fn tell_stderr(&mut self, events: &mut Vec<OriginEvent>) {
+    fn tell_stderr(&mut self, call: &mut UpstreamCall, events: &mut Vec<OriginEvent>) {
         let content = std::mem::take(&mut self.content);
         // A response reports nothing after its end.
-        let is_over = self.answer.phase() == CgiPhase::Over;
+        let is_over = call.answer.phase() == CgiPhase::Over;
         if !is_over && !content.is_empty() && !content.starts_with(PID_MARK) {
-            self.answer.flush(events);
+            call.answer.flush(events);
             events.push(OriginEvent::Stderr(Bytes::from(content)));
         }
-    }
-
-    /// Bytes of the response that are buffered until the rest arrives.
-    pub(crate) const fn held(&self) -> usize {
-        self.content.len()
-    }
-
-    /// Handles the end of input, see [`crate::OriginConn::handle_eof`].
-    ///
-    /// # Errors
-    ///
-    /// [`OriginError`] if the response is incomplete.
-    pub fn handle_eof(&mut self, events: &mut Vec<OriginEvent>) -> Result<(), OriginError> {
-        self.is_spoiled = true;
-        if matches!(
-            self.reading,
-            Reading::Content(PacketHeader { kind: PacketKind::StderrStream, .. }, _)
-        ) {
-            self.tell_stderr(events);
-        }
-        if self.answer.phase() == CgiPhase::Body && self.answer.is_complete() {
-            self.answer.end(0, events);
-            self.outgoing.stop();
-            return Ok(());
-        }
-        let error = match self.answer.phase() {
-            CgiPhase::None | CgiPhase::Over => return Ok(()),
-            CgiPhase::Head => OriginError::ClosedBeforeHead,
-            CgiPhase::Body => OriginError::ClosedWithinBody,
-        };
-        self.outgoing.stop();
-        Err(error)
     }
 }
 

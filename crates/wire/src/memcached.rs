@@ -9,18 +9,11 @@
 //! ```
 
 use bolide_base::SendChain;
-use bolide_http::{Name, OriginHead, Params};
+use bolide_http::{MemcachedGet, Name, OriginHead};
 use bytes::Bytes;
 
 use crate::outgoing::{OutgoingBody, SendingState};
 use crate::{BodySource, OriginConnSettings, OriginError, OriginEvent, StreamOwner};
-
-/// The param with the key, escaped: without spaces and control characters.
-pub const KEY: &[u8] = b":key";
-/// The param with the bit that marks values in gzip, in decimal digits; none if it is left out.
-pub const GZIP_FLAG: &[u8] = b":gzip_flag";
-/// The param with the media type of the response.
-pub const KIND: &[u8] = b":type";
 
 /// What follows a value.
 const TRAILER: &[u8] = b"\r\nEND\r\n";
@@ -42,9 +35,7 @@ enum MemcachedReply {
 pub struct MemcachedClient {
     settings: OriginConnSettings,
     outgoing: OutgoingBody,
-    key: Vec<u8>,
-    gzip_flag: u64,
-    kind: Vec<u8>,
+    get: MemcachedGet,
     reply: MemcachedReply,
     /// The first line as far as it came.
     line: Vec<u8>,
@@ -65,9 +56,7 @@ impl MemcachedClient {
         Self {
             settings: OriginConnSettings::default(),
             outgoing: OutgoingBody::default(),
-            key: Vec::new(),
-            gzip_flag: 0,
-            kind: Vec::new(),
+            get: MemcachedGet::default(),
             reply: MemcachedReply::None,
             line: Vec::new(),
             is_spoiled: false,
@@ -75,23 +64,20 @@ impl MemcachedClient {
     }
 
     /// Begins a request, see [`crate::OriginConn::start`]. There is no body.
-    pub fn start(&mut self, params: &Params, _: Option<u64>, settings: &OriginConnSettings) {
+    pub fn start(&mut self, get: &MemcachedGet, settings: &OriginConnSettings) {
         assert!(self.is_idle(), "one request at a time");
         self.outgoing.begin();
         self.settings = *settings;
-        let text = |name: &[u8]| params.get(name).unwrap_or_default().to_vec();
-        self.key = text(KEY);
-        self.kind = text(KIND);
-        self.gzip_flag = number(&text(GZIP_FLAG)).unwrap_or_default();
+        self.get.clone_from(get);
         self.reply = MemcachedReply::Line;
         self.line.clear();
         // A space or an end of a line within the key would begin another word or command.
-        if self.key.is_empty() || self.key.iter().any(|byte| *byte <= b' ') {
+        if self.get.key.is_empty() || self.get.key.iter().any(|byte| *byte <= b' ') {
             self.outgoing.sending = SendingState::Broken;
             return;
         }
         self.outgoing.buffer.extend_from_slice(b"get ");
-        self.outgoing.buffer.extend_from_slice(&self.key);
+        self.outgoing.buffer.extend_from_slice(&self.get.key);
         self.outgoing.buffer.extend_from_slice(b"\r\n");
         self.outgoing.sending = SendingState::Sent;
     }
@@ -241,7 +227,7 @@ impl MemcachedClient {
         let ended = line.strip_suffix(b"\r\n").ok_or(&line[..line.len() - 1]);
         let line = ended.map_err(invalid_response)?;
         if line == b"END" {
-            events.push(OriginEvent::Missing(Bytes::copy_from_slice(&self.key)));
+            events.push(OriginEvent::Missing(Bytes::copy_from_slice(&self.get.key)));
             let head = OriginHead { status: 404, wire_size, ..OriginHead::default() };
             events.push(OriginEvent::Head(Box::new(head)));
             self.end(events);
@@ -266,25 +252,25 @@ impl MemcachedClient {
     fn read_value(&self, line: &[u8]) -> Result<OriginHead, OriginError> {
         let wrong = |what: &str| {
             let start = format!("memcached sent invalid {what} in response \"").into_bytes();
-            let text = [&start, line, b"\" for key \"", &self.key, b"\""].concat();
+            let text = [&start, line, b"\" for key \"", &self.get.key, b"\""].concat();
             OriginError::InvalidHead(text.into())
         };
         let rest = line.strip_prefix(b"VALUE ").ok_or_else(|| invalid_response(line))?;
-        let rest = rest.strip_prefix(&*self.key).ok_or_else(|| wrong("key"))?;
+        let rest = rest.strip_prefix(&*self.get.key).ok_or_else(|| wrong("key"))?;
         let rest = rest.strip_prefix(b" ").ok_or_else(|| invalid_response(line))?;
         let space = memchr::memchr(b' ', rest).ok_or_else(|| invalid_response(line))?;
         let (flags, length) = (&rest[..space], &rest[space + 1..]);
-        let flags = match self.gzip_flag {
+        let flags = match self.get.gzip_flag {
             0 => 0,
             _ => number(flags).ok_or_else(|| wrong("flags"))?,
         };
         number(length).ok_or_else(|| wrong("length"))?;
         let mut head = OriginHead { status: 200, ..OriginHead::default() };
-        if !self.kind.is_empty() {
-            head.fields.push(Name::ContentType, &self.kind);
+        if !self.get.kind.is_empty() {
+            head.fields.push(Name::ContentType, &self.get.kind);
         }
         head.fields.push(Name::ContentLength, length);
-        if flags & self.gzip_flag != 0 {
+        if flags & u64::from(self.get.gzip_flag) != 0 {
             head.fields.push(Name::ContentEncoding, b"gzip");
         }
         head.fields.push(Name::AcceptRanges, b"bytes");

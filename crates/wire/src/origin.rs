@@ -8,7 +8,7 @@
 pub mod fuzz;
 
 use bolide_base::SendChain;
-use bolide_http::{FieldMap, OriginHead, Params};
+use bolide_http::{FieldMap, OriginHead, UpstreamMessage};
 use bytes::Bytes;
 
 use crate::{BodySource, StreamOwner, fcgi, h1_client, lsapi, memcached};
@@ -154,13 +154,37 @@ impl OriginConn {
         Self::Memcached(memcached::MemcachedClient::new())
     }
 
-    /// Begins a request. The connection must be idle. `body_len` is the length of the body if it is
-    /// known; `Some(0)` means that none will be pulled. LSAPI must know it, see
-    /// [`Self::is_broken`]. For HTTP the first `params` are `:method`, `:target` and `:version`
-    /// (`1.1` or `1.0`), and the others are the fields to send, framing fields included; a body of
-    /// unknown length is sent in chunks. For memcached they are those of [`memcached`].
-    pub fn start(&mut self, params: &Params, body_len: Option<u64>, settings: &OriginConnSettings) {
-        of_machine!(self, machine => machine.start(params, body_len, settings));
+    /// Begins a request of this connection's protocol. The connection must be idle. `body_len` is
+    /// the length of the body if it is known; `Some(0)` means that none will be pulled. LSAPI must
+    /// know it, see [`Self::is_broken`]; HTTP sends a body of unknown length in chunks.
+    pub fn start(
+        &mut self,
+        message: &UpstreamMessage,
+        body_len: Option<u64>,
+        settings: &OriginConnSettings,
+    ) {
+        match (self, message) {
+            (Self::Fcgi(client), UpstreamMessage::Cgi(params)) => {
+                client.start(params, body_len, settings);
+            }
+            (Self::Lsapi(client), UpstreamMessage::Cgi(params)) => {
+                client.start(params, body_len, settings);
+            }
+            (Self::Http(client), UpstreamMessage::Http(head)) => {
+                client.start(head, body_len, settings);
+            }
+            (Self::Memcached(client), UpstreamMessage::Memcached(get)) => {
+                client.start(get, settings);
+            }
+            (
+                Self::Fcgi(_) | Self::Lsapi(_),
+                UpstreamMessage::Http(_) | UpstreamMessage::Memcached(_),
+            )
+            | (Self::Http(_), UpstreamMessage::Cgi(_) | UpstreamMessage::Memcached(_))
+            | (Self::Memcached(_), UpstreamMessage::Cgi(_) | UpstreamMessage::Http(_)) => {
+                unreachable!("a connection is asked in its own protocol")
+            }
+        }
     }
 
     /// Appends about `room` bytes of what can be sent now: queued bytes, even where `room` is less,
@@ -194,7 +218,7 @@ impl OriginConn {
 
     /// Whether the request cannot be completed: its body failed, or the protocol cannot encode it
     /// (LSAPI: a body of unknown length, more than 256 KiB of params, a variable of 64 KiB; HTTP: a
-    /// param with CR, LF or NUL). Nothing more is sent.
+    /// field with CR, LF or NUL). Nothing more is sent.
     #[must_use]
     pub const fn is_broken(&self) -> bool {
         of_machine!(self, machine => machine.is_broken())
@@ -249,7 +273,7 @@ impl OriginConn {
 
     /// Bytes of the response that are buffered until the rest arrives.
     #[must_use]
-    pub const fn held(&self) -> usize {
+    pub fn held(&self) -> usize {
         of_machine!(self, machine => machine.held())
     }
 }

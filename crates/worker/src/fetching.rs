@@ -5,6 +5,7 @@ use bolide_base::deadline_queue::Armed;
 use bolide_base::limits::UNWAITED_FILLS_MAX;
 use bolide_base::{Bound, Instant, SlabKey};
 use bolide_engine::{Exchange, Fill, Wake};
+use bolide_http::UpstreamMessage;
 use bolide_io::Io;
 use bolide_upstream::{
     Cause, ConnectRefused, Fetch, FetchCtx, FetchEffect, FetchFate, FetchWake, OriginNews,
@@ -377,5 +378,8 @@ const fn slot_of(key: SlabKey<LiveFetch>) -> usize {
 /// Whether the answer to `request` has no body, by the method that an HTTP upstream server gets: a
 /// proxy that believes otherwise takes what follows on the connection for something else.
 fn answers_head(request: &OriginRequest) -> Option<bool> {
-    request.params.get(b":method").map(|method| method == b"HEAD")
+    match &request.message {
+        UpstreamMessage::Http(head) => Some(head.method() == b"HEAD"),
+        UpstreamMessage::Cgi(_) | UpstreamMessage::Memcached(_) => None,
+    }
 }

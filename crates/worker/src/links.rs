@@ -170,7 +170,7 @@ impl Origins {
         );
         let request = live.fetch.request();
         let settings = live.conn_settings();
-        link.conn.start(&request.params, request.body_len, &settings);
+        link.conn.start(&request.message, request.body_len, &settings);
         link.throttle = Throttle::new(request.rate, now);
         (link.is_started, live.pulled) = (true, 0);
         self.links.mark_link(key);

@@ -131,12 +131,13 @@ impl FuzzUpstream {
 
     pub(super) fn ask(&mut self, request: OriginRequest) {
         assert!(self.spool.is_none(), "one origin is asked at a time");
-        let OriginRequest { params, body, body_len, target, is_idempotent, affinity, .. } = request;
+        let OriginRequest { message, body, body_len, target, is_idempotent, affinity, .. } =
+            request;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let answer = self.answers.get(self.got.len()).or(self.answers.last());
         self.saying = answer.cloned().unwrap_or_default().into();
         self.got.push(FuzzGot {
-            params: params.iter().map(|(name, value)| (text(name), text(value))).collect(),
+            params: message.pairs().map(|(name, value)| (text(name), text(value))).collect(),
             body: Vec::new(),
             body_len,
             group: match target {

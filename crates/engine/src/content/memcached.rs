@@ -1,7 +1,7 @@
 //! What memcached is asked: the escaped `$memcached_key`, and of what type its value is.
 
 use bolide_conf::model::Protocol;
-use bolide_http::Params;
+use bolide_http::MemcachedGet;
 
 use crate::site::CompiledLocation;
 use crate::vars::VariableScope;
@@ -9,23 +9,21 @@ use crate::vars::VariableScope;
 /// The line of the error log where there is no key.
 pub(crate) const KEYLESS: &[u8] = b"the \"$memcached_key\" variable is not set";
 
-/// Writes what memcached is asked; false if there is no key.
-pub(crate) fn write(scope: &VariableScope<'_>, out: &mut Params) -> bool {
+/// What memcached is asked; none if there is no key.
+pub(crate) fn write(scope: &VariableScope<'_>) -> Option<MemcachedGet> {
     let settings = &scope.location().settings;
-    let mut key = Vec::new();
+    let mut text = Vec::new();
     if let Some(template) = &settings.origin.memcached_key {
-        scope.expand(template, &mut key);
+        scope.expand(template, &mut text);
     }
-    if key.is_empty() {
-        return false;
+    if text.is_empty() {
+        return None;
     }
-    out.push_writing(|name| name.extend_from_slice(b":key"), |out| push_escaped(&key, out));
+    let mut key = Vec::with_capacity(text.len());
+    push_escaped(&text, &mut key);
     let kind = scope.site.location(scope.request.location).kinds.of_path(&scope.request.uri);
-    out.push(b":type", &kind.media);
-    if settings.origin.memcached_gzip_flag != 0 {
-        out.push(b":gzip_flag", settings.origin.memcached_gzip_flag.to_string().as_bytes());
-    }
-    true
+    let gzip_flag = settings.origin.memcached_gzip_flag;
+    Some(MemcachedGet { key, kind: kind.media.to_vec(), gzip_flag })
 }
 
 /// Whether memcached has no value: the response is an error page of ours.

@@ -145,7 +145,10 @@ fn write_fields(
     let hops = Hops::of(&head.fields);
     let injects = scope.request.tracing.injects();
     if injects && !decided.iter().any(|name| **name == *b"TRACEPARENT") {
-        trace::write_context(scope, b"HTTP_TRACEPARENT", out);
+        out.push_writing(
+            |name| name.extend_from_slice(b"HTTP_TRACEPARENT"),
+            |value| trace::push_context(scope, value),
+        );
     }
     for (at, field) in head.fields.iter().enumerate() {
         let is_decided = decided.iter().any(|name| is_same(name, field.text))

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bolide_base::Spool;
 use bolide_cache::rules::Environment;
 use bolide_conf::model::{Balance, BodyFiles, LogLevel, PassTo, Protocol, UpstreamId};
-use bolide_http::{Method, Name, RequestBody};
+use bolide_http::{Method, Name, RequestBody, UpstreamMessage};
 use bolide_upstream::{
     Cause, ConnectRefused, OriginLogLine, OriginNews, OriginRequest, request::PassTarget,
 };
@@ -263,46 +263,56 @@ impl Answer {
             .as_ref()
             .is_some_and(|caching| is_to_keep && request.asks_for_whole(caching));
         let from = bind_to(request, self, &settings.origin, site, ctx);
-        let mut params = bolide_http::Params::with_room();
         let scope = VariableScope::new(request, self, site, ctx);
-        if let Some((plan, url)) = pass.proxied.as_deref().zip(scope.proxy_url()) {
-            let old = old.map(|old| &**old);
-            let asking = proxied::Asking { is_to_keep, as_get, old, body_len };
-            proxied::write(&scope, plan, url, asking, &mut params);
-        } else if pass.conf.protocol == Protocol::Memcached {
-            if !memcached::write(&scope, &mut params) {
-                request.log_error(site, ctx, |out| out.extend_from_slice(memcached::KEYLESS));
-                return Err(NextStep::Fail(500));
+        let message: UpstreamMessage = match pass.conf.protocol {
+            Protocol::Http => {
+                let (Some(plan), Some(url)) = (pass.proxied.as_deref(), scope.proxy_url()) else {
+                    debug_assert!(false, "what is asked over HTTP has a URL");
+                    return Err(NextStep::Fail(500));
+                };
+                let old = old.map(|old| &**old);
+                let asking = proxied::Asking { is_to_keep, as_get, old, body_len };
+                proxied::write(&scope, plan, url, asking).into()
             }
-        } else {
-            params::write(&scope, pass, is_to_keep, environment, &mut params);
-            if let Some(old) = old {
-                params::write_conditions(old, &mut params);
+            Protocol::Memcached => {
+                let Some(get) = memcached::write(&scope) else {
+                    request.log_error(site, ctx, |out| out.extend_from_slice(memcached::KEYLESS));
+                    return Err(NextStep::Fail(500));
+                };
+                get.into()
             }
-            if as_get {
-                params.replace(b"REQUEST_METHOD", b"GET");
+            Protocol::FastCgi | Protocol::Lsapi => {
+                let mut params = bolide_http::Params::with_room();
+                params::write(&scope, pass, is_to_keep, environment, &mut params);
+                if let Some(old) = old {
+                    params::write_conditions(old, &mut params);
+                }
+                if as_get {
+                    params.replace(b"REQUEST_METHOD", b"GET");
+                }
+                params.into()
             }
-        }
+        };
         let affinity = match &target {
             PassTarget::Group(id) => affinity(&scope, *id),
             PassTarget::Address(_) | PassTarget::Name(_) => Vec::new(),
         };
         let secure = upstream_tls::of(&scope, pass)?;
         let rate = rate(&scope, settings.origin.limit_rate.as_ref());
-        let body = match asks_upgrade(&params) && request.may_tunnel() {
+        let body = match asks_upgrade(&message) && request.may_tunnel() {
             true => request.open_tunnel(settings.client_body_buffer_size),
             false => body,
         };
         request.origin_target.clear();
-        if let Some(text) = params.get(b":target") {
-            request.origin_target.extend_from_slice(text);
+        if let UpstreamMessage::Http(head) = &message {
+            request.origin_target.extend_from_slice(head.target());
         }
         Ok(OriginRequest {
             affinity,
             target,
             protocol: pass.conf.protocol,
             settings: settings.origin.clone(),
-            params,
+            message,
             body,
             body_len,
             is_idempotent: !matches!(request.method, Method::Post | Method::Patch)
@@ -391,8 +401,8 @@ impl Answer {
 }
 
 /// Whether an HTTP origin is asked for another protocol.
-fn asks_upgrade(params: &bolide_http::Params) -> bool {
-    params.iter().any(|(name, value)| name.eq_ignore_ascii_case(b"upgrade") && !value.is_empty())
+fn asks_upgrade(message: &UpstreamMessage) -> bool {
+    message.pairs().any(|(name, value)| name.eq_ignore_ascii_case(b"upgrade") && !value.is_empty())
 }
 
 /// What `hash` and `ip_hash` of a group go by.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bolide_conf::model::{ProxyUrl, ProxyVersion};
 use bolide_http::escape::{UriPart, push_uri};
 use bolide_http::trace_context::TRACEPARENT;
-use bolide_http::{Hops, Method, Name, Params, RequestBody};
+use bolide_http::{Hops, Method, Name, RequestBody, UpstreamHead, UpstreamVersion};
 use bolide_upstream::request::PassTarget;
 
 use crate::caching::fronts::is_trusted;
@@ -94,36 +94,46 @@ pub(crate) fn target(
     target::find(cut.origin, cut.rest, Some(usual), location, site)
 }
 
-/// Writes what the origin is asked.
+/// The head of what the upstream is asked.
 pub(crate) fn write(
     scope: &VariableScope<'_>,
     plan: &ProxyPlan,
     url: &ProxyUrl,
     asking: Asking<'_>,
-    out: &mut Params,
+) -> UpstreamHead {
+    let version = match plan.settings.version {
+        ProxyVersion::V10 => UpstreamVersion::V10,
+        ProxyVersion::V11 => UpstreamVersion::V11,
+    };
+    let method = |out: &mut Vec<u8>| push_method(scope, plan, asking.as_get, out);
+    let mut head = UpstreamHead::new(version, method, |out| push_target(scope, url, out));
+    push_fields(scope, plan, url, asking, &mut head);
+    head
+}
+
+fn push_method(scope: &VariableScope<'_>, plan: &ProxyPlan, as_get: bool, out: &mut Vec<u8>) {
+    if as_get {
+        return out.extend_from_slice(b"GET");
+    }
+    let start = out.len();
+    if let Some(method) = &plan.settings.method {
+        scope.expand(method, out);
+    }
+    if out.len() == start {
+        out.extend_from_slice(method_of(scope));
+    }
+}
+
+/// Appends the fields: those that configuration names, ours, then the client's.
+fn push_fields(
+    scope: &VariableScope<'_>,
+    plan: &ProxyPlan,
+    url: &ProxyUrl,
+    asking: Asking<'_>,
+    out: &mut UpstreamHead,
 ) {
     let request = scope.request;
     let settings = &scope.location().settings.origin;
-    out.push_writing(
-        |out| out.extend_from_slice(b":method"),
-        |out| match &plan.settings.method {
-            _ if asking.as_get => out.extend_from_slice(b"GET"),
-            Some(method) => {
-                let start = out.len();
-                scope.expand(method, out);
-                if out.len() == start {
-                    out.extend_from_slice(method_of(scope));
-                }
-            }
-            None => out.extend_from_slice(method_of(scope)),
-        },
-    );
-    out.push_writing(|out| out.extend_from_slice(b":target"), |out| push_target(scope, url, out));
-    let version: &[u8] = match plan.settings.version {
-        ProxyVersion::V10 => b"1.0",
-        ProxyVersion::V11 => b"1.1",
-    };
-    out.push(b":version", version);
     let mut value = Vec::new();
     let mut told_len = None;
     for field in plan.settings.fields.iter() {
@@ -155,7 +165,10 @@ pub(crate) fn write(
     let hops = Hops::of(&request.head().fields);
     let injects = request.tracing.injects();
     if injects && !plan.decides(TRACEPARENT) {
-        trace::write_context(scope, TRACEPARENT, out);
+        out.push_writing(
+            |name| name.extend_from_slice(TRACEPARENT),
+            |value| trace::push_context(scope, value),
+        );
     }
     for field in request.head().fields.iter() {
         let is = |names: &[&[u8]]| is_any(names, field.text);
@@ -180,7 +193,7 @@ fn write_framing(
     plan: &ProxyPlan,
     len: Option<u64>,
     told: Option<&[u8]>,
-    out: &mut Params,
+    out: &mut UpstreamHead,
 ) {
     let Some(len) = len else { return out.push(b"Transfer-Encoding", b"chunked") };
     // A client that says that it sends nothing is passed on as it is, in chunks, too.
@@ -204,7 +217,7 @@ fn is_any(names: &[&[u8]], text: &[u8]) -> bool {
 }
 
 /// Asks whether `old` is still good (RFC 9111 §4.3.1).
-fn write_conditions(old: &bolide_cache::Object, out: &mut Params) {
+fn write_conditions(old: &bolide_cache::Object, out: &mut UpstreamHead) {
     if let Some(at) = old.last_modified() {
         out.push(b"If-Modified-Since", &bolide_http::date::http_date(at as i64));
     }

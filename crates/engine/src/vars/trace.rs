@@ -4,7 +4,6 @@
 //! wherever a variable asks and nothing is kept of them.
 
 use bolide_conf::vars::Var;
-use bolide_http::Params;
 use bolide_http::trace_context::{TRACEPARENT, TRACESTATE, TraceParent, push_digits};
 
 use super::{VariableScope, VariableValue};
@@ -98,10 +97,10 @@ pub(crate) fn replaces_field(scope: &VariableScope<'_>, name: &[u8]) -> bool {
         || name.eq_ignore_ascii_case(TRACESTATE) && drops_tracestate(scope)
 }
 
-/// Writes the context that upstream servers get, under this name.
-pub(crate) fn write_context(scope: &VariableScope<'_>, name: &[u8], out: &mut Params) {
+/// Writes the context that upstream servers get.
+pub(crate) fn push_context(scope: &VariableScope<'_>, out: &mut Vec<u8>) {
     debug_assert!(scope.request.tracing.injects(), "what is not asked for is not written");
-    out.push_writing(|out| out.extend_from_slice(name), |out| push_traceparent(scope, out));
+    push_traceparent(scope, out);
 }
 
 #[cfg(test)]

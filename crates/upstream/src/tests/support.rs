@@ -120,7 +120,7 @@ pub(crate) fn request(settings: OriginSettings) -> Box<OriginRequest> {
         target: PassTarget::Group(UpstreamId(0)),
         protocol: Protocol::FastCgi,
         settings: Arc::new(settings),
-        params: Params::new(),
+        message: Params::new().into(),
         body: Spool::empty(),
         body_len: Some(0),
         is_idempotent: true,

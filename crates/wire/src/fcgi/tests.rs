@@ -259,7 +259,7 @@ fn a_connection_is_used_again_only_when_nothing_is_left_of_its_request() {
 fn one_connection_carries_one_request_after_the_other() {
     let (ask, mut conn, mut events) = (FuzzAsk::default(), FcgiClient::new(), Vec::new());
     for round in 1..4_u8 {
-        conn.start(&ask.params, Some(0), &ask.settings);
+        conn.start(&Params::new(), Some(0), &ask.settings);
         let mut out = SendChain::new(CopyPolicy::Contiguous);
         conn.transmit(10, &mut out, 7, &mut Pieces::default());
         let request = read_fcgi(out.contiguous().unwrap());
@@ -373,15 +373,14 @@ fn shared_pieces_and_files_of_a_body_stay_what_they_are() {
 
 #[test]
 fn a_pair_goes_on_in_another_record_only_if_it_fits_in_none() {
-    let mut ask = FuzzAsk::default();
-    ask.params.clear();
-    ask.params.push(b"A", &[b'a'; 40_000]);
-    ask.params.push(b"B", &[b'b'; 40_000]);
-    ask.params.push(b"C", &[b'c'; 200_000]);
-    ask.params.push(b"", b"");
-    let story = tell(&ask, b"");
+    let mut params = Params::new();
+    params.push(b"A", &[b'a'; 40_000]);
+    params.push(b"B", &[b'b'; 40_000]);
+    params.push(b"C", &[b'c'; 200_000]);
+    params.push(b"", b"");
+    let story = tell(&FuzzAsk::of(params.clone()), b"");
     let request = read_fcgi(&story.output);
-    assert!(request.pairs.iter().map(|(n, v)| (&n[..], &v[..])).eq(ask.params.iter()));
+    assert!(request.pairs.iter().map(|(n, v)| (&n[..], &v[..])).eq(params.iter()));
     let sizes: Vec<_> = request.records.iter().map(|&(_, len)| len).collect();
     let c = 200_006 - 3 * 65_535;
     assert_eq!(sizes, [8, 40_006, 40_006, 65_535, 65_535, 65_535, c + 2, 0, 0]);
@@ -425,16 +424,16 @@ proptest! {
         body_len in prop_oneof![Just(0_usize), 1..200_usize, 1..200_000_usize],
         room in 9..100_000_usize,
     ) {
-        let mut ask = FuzzAsk { body_len, room, ..FuzzAsk::default() };
-        ask.params.clear();
+        let mut params = Params::new();
         let sizes = pairs.into_iter().chain(large.into_iter().map(|len| (5, len)));
         for (at, (name, value)) in sizes.enumerate() {
             let letter = (at % 26) as u8;
-            ask.params.push(&vec![b'A' + letter; name], &vec![b'a' + letter; value]);
+            params.push(&vec![b'A' + letter; name], &vec![b'a' + letter; value]);
         }
+        let ask = FuzzAsk { body_len, room, ..FuzzAsk::of(params.clone()) };
         let story = UpstreamStory::tell(OriginConn::fcgi, &ask, &[]);
         let request = read_fcgi(&story.output);
-        prop_assert!(request.pairs.iter().map(|(n, v)| (&n[..], &v[..])).eq(ask.params.iter()));
+        prop_assert!(request.pairs.iter().map(|(n, v)| (&n[..], &v[..])).eq(params.iter()));
         prop_assert!(request.is_whole && request.body == body(body_len));
         let stdin_max = STDIN_MAX.min(room - HEADER_LEN);
         prop_assert!(request.records.iter().all(|&(kind, len)| kind != 5 || len <= stdin_max));

@@ -1,11 +1,11 @@
 //! Encodes a request: request line, fields, and a body by length, in chunks, or unframed in a
 //! tunnel.
 //!
-//! The caller chooses the fields. Only params with CR, LF or NUL are refused, because they would
+//! The caller chooses the fields. Only texts with CR, LF or NUL are refused, because they would
 //! allow request splitting.
 
 use bolide_base::SendChain;
-use bolide_http::Params;
+use bolide_http::UpstreamHead;
 use memchr::memchr3;
 
 use crate::outgoing::SendingState;
@@ -34,22 +34,20 @@ pub(super) enum UploadFraming {
 }
 
 /// Appends the head; `None` if HTTP/1 cannot encode the request.
-pub(super) fn push_head(out: &mut Vec<u8>, params: &Params) -> Option<()> {
+pub(super) fn push_head(out: &mut Vec<u8>, head: &UpstreamHead) -> Option<()> {
     let is_bad = |text: &[u8]| memchr3(b'\r', b'\n', 0, text).is_some();
-    if params.iter().any(|(name, value)| is_bad(name) || is_bad(value)) {
+    let (method, target) = (head.method(), head.target());
+    if method.is_empty() || target.is_empty() || is_bad(method) || is_bad(target) {
         return None;
     }
-    out.reserve(params.size() + FIELD_OVERHEAD * params.len() + LINE_OVERHEAD);
-    let mut pairs = params.iter();
-    let mut pseudo = |name: &[u8]| {
-        pairs.next().filter(|pair| pair.0 == name && !pair.1.is_empty()).map(|pair| pair.1)
-    };
-    let [method, target, version] =
-        [pseudo(b":method")?, pseudo(b":target")?, pseudo(b":version")?];
-    for part in [method, b" ", target, b" HTTP/", version, b"\r\n"] {
+    if head.fields().any(|(name, value)| is_bad(name) || is_bad(value)) {
+        return None;
+    }
+    out.reserve(head.size() + FIELD_OVERHEAD * head.len() + LINE_OVERHEAD);
+    for part in [method, b" ", target, b" ", head.version().text(), b"\r\n"] {
         out.extend_from_slice(part);
     }
-    for (name, value) in pairs {
+    for (name, value) in head.fields() {
         for part in [name, b": ", value, b"\r\n"] {
             out.extend_from_slice(part);
         }

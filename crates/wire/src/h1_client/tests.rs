@@ -7,17 +7,17 @@ mod tunnels;
 
 use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;
-use bolide_http::Params;
+use bolide_http::UpstreamHead;
 
 use super::H1Client;
-use crate::origin::fuzz::{FuzzAsk, UpstreamStory, http_params};
+use crate::origin::fuzz::{FuzzAsk, UpstreamStory, http_head};
 use crate::{BodySource, OriginConn, OriginConnSettings, OriginEvent, Pull, StreamOwner};
 
 /// A `GET`.
 fn get() -> FuzzAsk {
-    let mut params = http_params(b"GET", b"/");
-    params.push(b"Host", b"origin");
-    FuzzAsk { params, ..FuzzAsk::default() }
+    let mut head = http_head(b"GET", b"/");
+    head.push(b"Host", b"origin");
+    FuzzAsk::of(head)
 }
 
 /// Runs one response, whole and in pieces of several sizes.
@@ -59,10 +59,10 @@ fn transmit(client: &mut H1Client, pieces: &mut Pieces) -> String {
     String::from_utf8(bytes.to_vec()).expect("tests send text")
 }
 
-fn begun(params: &Params, body_len: Option<u64>) -> H1Client {
+fn begun(head: &UpstreamHead, body_len: Option<u64>) -> H1Client {
     let mut client = H1Client::new();
     let settings = OriginConnSettings { keep: true, ..OriginConnSettings::default() };
-    client.start(params, body_len, &settings);
+    client.start(head, body_len, &settings);
     client
 }
 

@@ -2,12 +2,13 @@
 
 use bolide_base::SendChain;
 use bolide_base::chain::CopyPolicy;
+use bolide_http::Params;
 use proptest::prelude::{
     Just, Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest,
 };
 
 use super::LsapiClient;
-use crate::origin::fuzz::{First, FuzzAsk, UpstreamStory, body, read_lsapi};
+use crate::origin::fuzz::{First, FuzzAsk, UpstreamStory, body, cgi_params, read_lsapi};
 use crate::{BodySource, OriginConn, OriginConnSettings, OriginEvent, Pull, StreamOwner};
 
 fn packet(kind: u8, content: &[u8]) -> Vec<u8> {
@@ -165,7 +166,7 @@ fn a_child_may_speak_before_it_is_asked() {
     assert!(conn.receive(&packet(6, b"\0PID\x01\x02\0\0"), &mut events).is_ok());
     assert!(conn.is_idle() && events.is_empty());
     for _ in 0..3 {
-        conn.start(&ask.params, Some(0), &ask.settings);
+        conn.start(&cgi_params(), Some(0), &ask.settings);
         conn.transmit(9, &mut SendChain::new(CopyPolicy::Contiguous), 7, &mut Nothing);
         conn.receive(&[head(200, &[]), stream("x"), end()].concat(), &mut events).unwrap();
         assert!(matches!(events.last(), Some(OriginEvent::End { .. })) && conn.is_idle());
@@ -183,7 +184,7 @@ impl BodySource for Nothing {
 #[test]
 fn a_body_that_ends_early_breaks_the_request() {
     let mut conn = LsapiClient::new();
-    conn.start(&FuzzAsk::default().params, Some(5), &OriginConnSettings::default());
+    conn.start(&cgi_params(), Some(5), &OriginConnSettings::default());
     let mut out = SendChain::new(CopyPolicy::Contiguous);
     conn.transmit(1000, &mut out, 7, &mut Nothing);
     assert!(conn.is_broken() && !conn.has_output() && !conn.is_request_sent());
@@ -195,7 +196,7 @@ fn a_body_that_ends_early_breaks_the_request() {
 fn an_abort_follows_a_complete_body_only() {
     let mut conn = LsapiClient::new();
     let mut out = SendChain::new(CopyPolicy::Contiguous);
-    conn.start(&FuzzAsk::default().params, Some(0), &OriginConnSettings::default());
+    conn.start(&cgi_params(), Some(0), &OriginConnSettings::default());
     conn.abort();
     conn.transmit(1000, &mut out, 7, &mut Nothing);
     assert!(read_lsapi(out.contiguous().unwrap()).is_aborted && !conn.is_idle());
@@ -203,26 +204,26 @@ fn an_abort_follows_a_complete_body_only() {
 
 #[test]
 fn what_the_protocol_cannot_carry_is_not_sent() {
-    let mut ask = FuzzAsk::default();
-    ask.params.push(b"HTTP_X", &vec![b'x'; 195_000]);
-    ask.params.push(b"X", &vec![b'x'; 65_534]);
-    assert!(!tell(&ask, b"").is_broken);
-    ask.params.push(b"HTTP_Y", &[b'x'; 1500]);
-    let story = tell(&ask, b"");
+    let mut params = cgi_params();
+    params.push(b"HTTP_X", &vec![b'x'; 195_000]);
+    params.push(b"X", &vec![b'x'; 65_534]);
+    assert!(!tell(&FuzzAsk::of(params.clone()), b"").is_broken);
+    params.push(b"HTTP_Y", &[b'x'; 1500]);
+    let story = tell(&FuzzAsk::of(params), b"");
     assert!(story.is_broken && story.output.is_empty());
     for name in [b"X".as_slice(), b"HTTP_COOKIE"] {
-        let mut ask = FuzzAsk::default();
-        ask.params.push(name, &vec![b'x'; 65_536]);
-        assert!(tell(&ask, b"").is_broken, "a length of two bytes");
+        let mut params = cgi_params();
+        params.push(name, &vec![b'x'; 65_536]);
+        assert!(tell(&FuzzAsk::of(params), b"").is_broken, "a length of two bytes");
     }
     let mut conn = LsapiClient::new();
-    conn.start(&FuzzAsk::default().params, None, &OriginConnSettings::default());
+    conn.start(&cgi_params(), None, &OriginConnSettings::default());
     assert!(conn.is_broken() && !conn.has_output(), "the length of a body is needed");
 }
 
 #[test]
 fn fields_of_the_client_become_fields_again() {
-    let mut ask = FuzzAsk { body_len: 7, ..FuzzAsk::default() };
+    let mut params = cgi_params();
     for (name, value) in [
         ("SCRIPT_FILENAME", "/a.php"),
         ("EMPTY", ""),
@@ -232,9 +233,9 @@ fn fields_of_the_client_become_fields_again() {
         ("CONTENT_LENGTH", "99"),
         ("HTTP_REFERER", ""),
     ] {
-        ask.params.push(name.as_bytes(), value.as_bytes());
+        params.push(name.as_bytes(), value.as_bytes());
     }
-    let output = tell(&ask, b"").output;
+    let output = tell(&FuzzAsk { body_len: 7, ..FuzzAsk::of(params) }, b"").output;
     let pairs = read_lsapi(&output).pairs;
     let pairs: Vec<String> = pairs
         .iter()
@@ -287,17 +288,17 @@ proptest! {
         body_len in prop_oneof![Just(0_usize), 1..200_usize, 1..200_000_usize],
         room in 1..100_000_usize,
     ) {
-        let mut ask = FuzzAsk { body_len, room, ..FuzzAsk::default() };
-        ask.params.clear();
+        let mut params = Params::new();
         let mut expected = Vec::new();
         for (name, value) in variables.iter().chain(&fields) {
-            ask.params.push(name.as_bytes(), value.as_bytes());
+            params.push(name.as_bytes(), value.as_bytes());
             expected.push((name.clone().into_bytes(), value.clone().into_bytes()));
         }
         if body_len > 0 {
             let length = (b"known 7".to_vec(), body_len.to_string().into_bytes());
             expected.insert(variables.len(), length);
         }
+        let ask = FuzzAsk { body_len, room, ..FuzzAsk::of(params) };
         let request = read_lsapi(&UpstreamStory::tell(OriginConn::lsapi, &ask, &[]).output);
         prop_assert_eq!(request.pairs, expected);
         prop_assert!(request.is_whole && request.body == body(body_len));

@@ -1,22 +1,16 @@
 //! Replies to `get`, whole, cut at every byte, and wrong.
 
-use bolide_http::Params;
+use bolide_http::MemcachedGet;
 use proptest::prelude::*;
 
 use crate::origin::fuzz::{FuzzAsk, UpstreamStory};
 use crate::{OriginConn, OriginConnSettings};
 
-fn ask(gzip_flag: Option<&str>) -> FuzzAsk {
-    let mut params = Params::new();
-    params.push(super::KEY, b"/a");
-    params.push(super::KIND, b"text/plain");
-    if let Some(flag) = gzip_flag {
-        params.push(super::GZIP_FLAG, flag.as_bytes());
-    }
-    FuzzAsk { params, ..FuzzAsk::default() }
+fn ask(gzip_flag: u32) -> FuzzAsk {
+    FuzzAsk::of(MemcachedGet { key: b"/a".to_vec(), kind: b"text/plain".to_vec(), gzip_flag })
 }
 
-fn tell(reply: &[u8], gzip_flag: Option<&str>) -> UpstreamStory {
+fn tell(reply: &[u8], gzip_flag: u32) -> UpstreamStory {
     UpstreamStory::tell(OriginConn::memcached, &ask(gzip_flag), &[reply])
 }
 
@@ -25,21 +19,21 @@ const CUT: &str = "error upstream prematurely closed connection";
 
 #[test]
 fn a_value_has_its_bytes_and_an_end() {
-    let story = tell(b"VALUE /a 0 3\r\nabc\r\nEND\r\n", None);
+    let story = tell(b"VALUE /a 0 3\r\nabc\r\nEND\r\n", 0);
     assert_eq!(story.output, b"get /a\r\n");
     assert_eq!(story.told, [HEAD, "body abc", "end 0"]);
     assert!(story.is_idle);
-    let story = tell(b"VALUE /a 0 0\r\n\r\nEND\r\n", None);
+    let story = tell(b"VALUE /a 0 0\r\n\r\nEND\r\n", 0);
     assert_eq!(story.told[1..], ["end 0"]);
     assert!(story.is_idle);
 }
 
 #[test]
 fn a_key_that_is_not_there_is_a_404_over_a_connection_that_stays() {
-    let story = tell(b"END\r\n", None);
+    let story = tell(b"END\r\n", 0);
     assert_eq!(story.told, ["missing /a", "head 404", "end 0"]);
     assert!(story.is_idle);
-    assert!(!tell(b"END\r\nEND\r\n", None).is_idle, "more came than was asked for");
+    assert!(!tell(b"END\r\nEND\r\n", 0).is_idle, "more came than was asked for");
 }
 
 #[test]
@@ -47,16 +41,16 @@ fn a_flag_says_that_the_value_is_in_gzip() {
     let coded = "head 200, Content-Type: text/plain, Content-Length: 1, Content-Encoding: gzip, \
                  Accept-Ranges: bytes";
     for (flags, flag, is_coded) in
-        [("2", "2", true), ("3", "2", true), ("1", "2", false), ("4294967298", "2", true)]
+        [("2", 2, true), ("3", 2, true), ("1", 2, false), ("4294967298", 2, true)]
     {
         let reply = format!("VALUE /a {flags} 1\r\nx\r\nEND\r\n");
-        let story = tell(reply.as_bytes(), Some(flag));
+        let story = tell(reply.as_bytes(), flag);
         assert_eq!(story.told[0] == coded, is_coded, "{flags} {flag}");
     }
-    let told = tell(b"VALUE /a x 1\r\nx\r\nEND\r\n", Some("2")).told;
+    let told = tell(b"VALUE /a x 1\r\nx\r\nEND\r\n", 2).told;
     let text = "memcached sent invalid flags in response \\\"VALUE /a x 1\\\" for key \\\"/a\\\"";
     assert_eq!(told, [format!("invalid {text}")]);
-    assert_eq!(tell(b"VALUE /a x 1\r\nx\r\nEND\r\n", None).told.len(), 3, "it is not looked at");
+    assert_eq!(tell(b"VALUE /a x 1\r\nx\r\nEND\r\n", 0).told.len(), 3, "it is not looked at");
 }
 
 #[test]
@@ -78,7 +72,7 @@ fn nonsense_is_an_invalid_head_in_the_words_of_nginx() {
     for line in invalid {
         let shown = line.trim_end_matches('\n').trim_end_matches('\r');
         let text = format!("invalid memcached sent invalid response: \\\"{shown}\\\"");
-        assert_eq!(tell(line.as_bytes(), None).told, [text], "{line:?}");
+        assert_eq!(tell(line.as_bytes(), 0).told, [text], "{line:?}");
     }
     for (line, what) in [
         ("VALUE b 0 3", "key"),
@@ -93,7 +87,7 @@ fn nonsense_is_an_invalid_head_in_the_words_of_nginx() {
         let text = format!(
             "invalid memcached sent invalid {what} in response \\\"{line}\\\" for key \\\"/a\\\""
         );
-        assert_eq!(tell(format!("{line}\r\n").as_bytes(), None).told, [text], "{line}");
+        assert_eq!(tell(format!("{line}\r\n").as_bytes(), 0).told, [text], "{line}");
     }
 }
 
@@ -101,7 +95,7 @@ fn nonsense_is_an_invalid_head_in_the_words_of_nginx() {
 fn what_is_cut_off_is_never_complete() {
     let whole = b"VALUE /a 0 3\r\nabc\r\nEND\r\n";
     for end in 0..whole.len() {
-        let story = tell(&whole[..end], None);
+        let story = tell(&whole[..end], 0);
         assert_eq!(story.told.last().map(String::as_str), Some(CUT), "{end}");
         assert!(!story.is_idle);
     }
@@ -110,11 +104,11 @@ fn what_is_cut_off_is_never_complete() {
 #[test]
 fn a_wrong_end_is_told_and_ends_the_connection() {
     for reply in [&b"VALUE /a 0 3\r\nabc\r\nENX\r\n"[..], b"VALUE /a 0 3\r\nabcd\r\nEND\r\n"] {
-        let story = tell(reply, None);
+        let story = tell(reply, 0);
         assert_eq!(story.told, [HEAD, "body abc", "bad trailer", "end 0"]);
         assert!(!story.is_idle);
     }
-    let story = tell(b"VALUE /a 0 3\r\nabc\r\nEND\r\nmore", None);
+    let story = tell(b"VALUE /a 0 3\r\nabc\r\nEND\r\nmore", 0);
     assert_eq!(story.told, [HEAD, "body abc", "end 0"]);
     assert!(!story.is_idle);
 }
@@ -122,7 +116,7 @@ fn a_wrong_end_is_told_and_ends_the_connection() {
 #[test]
 fn a_line_has_to_fit_the_buffer() {
     let settings = OriginConnSettings { head_max: 14, keep: true, answers_head: false };
-    let mut ask = FuzzAsk { settings, ..ask(None) };
+    let mut ask = FuzzAsk { settings, ..ask(0) };
     let of = |ask: &FuzzAsk, reply: &[u8]| {
         UpstreamStory::tell(OriginConn::memcached, ask, &[reply]).told
     };
@@ -136,7 +130,7 @@ fn a_line_has_to_fit_the_buffer() {
 #[test]
 fn head_reads_no_value() {
     let settings = OriginConnSettings { answers_head: true, ..FuzzAsk::default().settings };
-    let ask = FuzzAsk { settings, ..ask(None) };
+    let ask = FuzzAsk { settings, ..ask(0) };
     let reply = b"VALUE /a 0 3\r\nabc\r\nEND\r\n";
     let story = UpstreamStory::tell(OriginConn::memcached, &ask, &[reply]);
     assert_eq!(story.told, [HEAD, "end 0"]);
@@ -146,9 +140,7 @@ fn head_reads_no_value() {
 #[test]
 fn a_key_with_a_space_or_an_end_of_a_line_is_not_asked_for() {
     for key in [&b""[..], b"a b", b"a\r\nflush_all", b"a\0"] {
-        let mut params = Params::new();
-        params.push(super::KEY, key);
-        let ask = FuzzAsk { params, ..FuzzAsk::default() };
+        let ask = FuzzAsk::of(MemcachedGet { key: key.to_vec(), ..MemcachedGet::default() });
         let story = UpstreamStory::tell(OriginConn::memcached, &ask, &[]);
         assert!(story.is_broken && story.output.is_empty());
     }
@@ -163,9 +155,9 @@ proptest! {
     ) {
         let line = format!("VALUE /a {flags} {}\r\n", value.len());
         let reply = [line.as_bytes(), &value, b"\r\nEND\r\n"].concat();
-        let whole = tell(&reply, None);
+        let whole = tell(&reply, 0);
         let pieces: Vec<&[u8]> = reply.chunks(size).collect();
-        let cut = UpstreamStory::tell(OriginConn::memcached, &ask(None), &pieces);
+        let cut = UpstreamStory::tell(OriginConn::memcached, &ask(0), &pieces);
         prop_assert_eq!(&whole, &cut);
         prop_assert!(whole.is_idle);
         let body = whole.told.iter().find_map(|told| told.strip_prefix("body "));
@@ -175,9 +167,9 @@ proptest! {
 
     #[test]
     fn no_bytes_are_misread(reply in proptest::collection::vec(any::<u8>(), 0..100)) {
-        let whole = tell(&reply, Some("2"));
+        let whole = tell(&reply, 2);
         let pieces: Vec<&[u8]> = reply.chunks(1).collect();
-        let cut = UpstreamStory::tell(OriginConn::memcached, &ask(Some("2")), &pieces);
+        let cut = UpstreamStory::tell(OriginConn::memcached, &ask(2), &pieces);
         prop_assert_eq!(whole, cut);
     }
 }

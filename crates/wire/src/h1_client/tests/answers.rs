@@ -1,7 +1,7 @@
 //! Responses: status lines, lengths, chunks, interim responses, excess bytes.
 
 use super::{get, tell, told};
-use crate::origin::fuzz::{FuzzAsk, http_params};
+use crate::origin::fuzz::{FuzzAsk, http_head};
 
 const HEADLESS: &str = "invalid upstream sent no valid HTTP/1.0 header";
 
@@ -331,12 +331,11 @@ fn early_heads_come_before_the_answer_and_have_no_body() {
 
 #[test]
 fn an_answer_that_comes_before_the_request_ends_it_and_the_connection() {
-    let params = http_params(b"POST", b"/");
+    let head = http_head(b"POST", b"/");
     let bytes = b"HTTP/1.1 413 Large\r\nContent-Length: 0\r\n\r\n";
     for has_length in [true, false] {
         let first = crate::origin::fuzz::First::Receive;
-        let params = params.clone();
-        let ask = FuzzAsk { params, body_len: 3000, has_length, first, ..FuzzAsk::default() };
+        let ask = FuzzAsk { body_len: 3000, has_length, first, ..FuzzAsk::of(head.clone()) };
         let story = tell(&ask, bytes);
         assert_eq!(story.told, ["head 413 Large, Content-Length: 0", "end 0"]);
         assert!(!story.is_idle && story.output.is_empty());

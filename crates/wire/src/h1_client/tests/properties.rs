@@ -6,7 +6,7 @@ use proptest::prelude::{
 
 use super::{get, tell};
 use crate::origin::fuzz::{
-    First, FuzzAsk, UpstreamStory, body, http, http_params, read_chunks, read_http,
+    First, FuzzAsk, UpstreamStory, body, http, http_head, read_chunks, read_http,
 };
 use crate::{OriginConn, OriginConnSettings};
 
@@ -81,13 +81,14 @@ proptest! {
         room in 300..100_000_usize,
         pairs in prop::collection::vec(("[!-9;-~]{1,20}", "[ -~]{0,40}"), 0..10),
     ) {
-        let mut params = http_params(b"PUT", b"/x?y");
+        let mut head = http_head(b"PUT", b"/x?y");
         for (name, value) in &pairs {
-            params.push(name.as_bytes(), value.as_bytes());
+            head.push(name.as_bytes(), value.as_bytes());
         }
         let settings = OriginConnSettings { keep: true, ..OriginConnSettings::default() };
         let first = First::Send;
-        let ask = FuzzAsk { params, body_len, has_length, settings, first, room };
+        let message = head.into();
+        let ask = FuzzAsk { message, body_len, has_length, settings, first, room };
         let story = UpstreamStory::tell(OriginConn::http, &ask, &[b"HTTP/1.1 204 N\r\n\r\n"]);
         prop_assert!(story.is_idle && !story.is_broken);
         let mut read = read_http(&story.output);
@@ -96,7 +97,8 @@ proptest! {
         }
         prop_assert!(read.is_whole);
         prop_assert_eq!(read.body, body(body_len));
-        let all: Vec<_> = ask.params.iter().map(|(a, b)| (a.to_vec(), b.to_vec())).collect();
+        prop_assert_eq!(read.line, b"PUT /x?y HTTP/1.1");
+        let all = ask.message.pairs().map(|(a, b)| (a.to_vec(), b.to_vec())).collect::<Vec<_>>();
         prop_assert_eq!(read.pairs, all);
     }
 

@@ -1,17 +1,22 @@
 //! Responses with 101, which switch the connection to another protocol.
 
-use super::{Pieces, begun, body_of, get, tell, told, transmit};
-use crate::origin::fuzz::{FuzzAsk, http_params};
+use super::{Pieces, begun, body_of, tell, told, transmit};
+use crate::origin::fuzz::{FuzzAsk, http_head};
 use crate::{OriginEvent, Pull};
+use bolide_http::UpstreamHead;
 
 const SWITCH: &[u8] =
     b"HTTP/1.1 101 Switch\r\nUpgrade: echo\r\nConnection: upgrade\r\nContent-Length: 2\r\n\r\n";
 
+fn upgrade_head() -> UpstreamHead {
+    let mut head = http_head(b"GET", b"/");
+    head.push(b"upgrade", b"echo");
+    head.push(b"Connection", b"upgrade");
+    head
+}
+
 fn upgrade() -> FuzzAsk {
-    let mut ask = get();
-    ask.params.push(b"upgrade", b"echo");
-    ask.params.push(b"Connection", b"upgrade");
-    ask
+    FuzzAsk::of(upgrade_head())
 }
 
 #[test]
@@ -36,9 +41,9 @@ fn a_switch_without_an_upgrade_field_is_refused() {
 
 #[test]
 fn a_switch_before_the_request_was_sent_is_refused() {
-    let mut params = http_params(b"POST", b"/");
-    params.push(b"Upgrade", b"echo");
-    let mut client = begun(&params, Some(3));
+    let mut head = http_head(b"POST", b"/");
+    head.push(b"Upgrade", b"echo");
+    let mut client = begun(&head, Some(3));
     transmit(&mut client, &mut Pieces(vec![(b"ab", Pull::Pending)]));
     assert!(client.receive(SWITCH, &mut Vec::new()).is_err());
     assert!(!client.is_tunnel());
@@ -46,7 +51,7 @@ fn a_switch_before_the_request_was_sent_is_refused() {
 
 #[test]
 fn what_the_client_says_leaves_raw_once_it_is_there() {
-    let mut client = begun(&upgrade().params, Some(0));
+    let mut client = begun(&upgrade_head(), Some(0));
     transmit(&mut client, &mut Pieces(Vec::new()));
     assert!(!client.is_tunnel() && client.is_request_sent());
     let mut events = Vec::new();

@@ -1,0 +1,186 @@
+//! What an upstream is asked, in the form that its protocol has.
+//!
+//! Owns parameters, heads and keys; `wire` owns how they are written, and refuses what a protocol
+//! cannot carry.
+
+use crate::Params;
+
+/// A request to an upstream, without its body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpstreamMessage {
+    /// The parameters of an application, for FastCGI and LSAPI.
+    Cgi(Params),
+    /// The head of an HTTP/1 request.
+    Http(UpstreamHead),
+    /// The key that memcached is asked for.
+    Memcached(MemcachedGet),
+}
+
+impl UpstreamMessage {
+    /// The parameters, or the fields of the head, in order.
+    pub fn pairs(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        let (params, behind) = match self {
+            Self::Cgi(params) => (Some(params), 0),
+            Self::Http(head) => (Some(&head.fields), LINE_ENTRIES),
+            Self::Memcached(_) => (None, 0),
+        };
+        params.into_iter().flat_map(Params::iter).skip(behind)
+    }
+}
+
+impl From<Params> for UpstreamMessage {
+    fn from(params: Params) -> Self {
+        Self::Cgi(params)
+    }
+}
+
+impl From<UpstreamHead> for UpstreamMessage {
+    fn from(head: UpstreamHead) -> Self {
+        Self::Http(head)
+    }
+}
+
+impl From<MemcachedGet> for UpstreamMessage {
+    fn from(get: MemcachedGet) -> Self {
+        Self::Memcached(get)
+    }
+}
+
+/// The version that a request to an upstream names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamVersion {
+    /// HTTP/1.0
+    V10,
+    /// HTTP/1.1
+    V11,
+}
+
+impl UpstreamVersion {
+    /// As a request line has it.
+    #[must_use]
+    pub const fn text(self) -> &'static [u8] {
+        match self {
+            Self::V10 => b"HTTP/1.0",
+            Self::V11 => b"HTTP/1.1",
+        }
+    }
+}
+
+/// Entries before the fields.
+const LINE_ENTRIES: usize = 1;
+
+/// The head of an HTTP/1 request to an upstream: a request line, and fields in order, those about
+/// framing included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamHead {
+    version: UpstreamVersion,
+    /// The first entry is the method with the target, the others are the fields.
+    fields: Params,
+}
+
+impl UpstreamHead {
+    /// A head without fields. `method` and `target` append to what they are given.
+    #[must_use]
+    pub fn new(
+        version: UpstreamVersion,
+        method: impl FnOnce(&mut Vec<u8>),
+        target: impl FnOnce(&mut Vec<u8>),
+    ) -> Self {
+        let mut fields = Params::with_room();
+        fields.push_writing(method, target);
+        Self { version, fields }
+    }
+
+    /// The version.
+    #[must_use]
+    pub const fn version(&self) -> UpstreamVersion {
+        self.version
+    }
+
+    fn line(&self) -> (&[u8], &[u8]) {
+        self.fields.iter().next().unwrap_or_default()
+    }
+
+    /// The method.
+    #[must_use]
+    pub fn method(&self) -> &[u8] {
+        self.line().0
+    }
+
+    /// The request target.
+    #[must_use]
+    pub fn target(&self) -> &[u8] {
+        self.line().1
+    }
+
+    /// The fields in order.
+    pub fn fields(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.fields.iter().skip(LINE_ENTRIES)
+    }
+
+    /// Appends a field.
+    pub fn push(&mut self, name: &[u8], value: &[u8]) {
+        self.fields.push(name, value);
+    }
+
+    /// Appends a field whose name and value are written in place; both may only append.
+    pub fn push_writing(
+        &mut self,
+        name: impl FnOnce(&mut Vec<u8>),
+        value: impl FnOnce(&mut Vec<u8>),
+    ) {
+        self.fields.push_writing(name, value);
+    }
+
+    /// How many fields there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.fields.len() - LINE_ENTRIES
+    }
+
+    /// Whether there are no fields.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Bytes of method, target, names and values.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.fields.size()
+    }
+}
+
+/// A `get` of memcached.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemcachedGet {
+    /// The key, escaped: without spaces and control characters.
+    pub key: Vec<u8>,
+    /// The media type of the response; empty for none.
+    pub kind: Vec<u8>,
+    /// The bit that marks values in gzip; 0 marks nothing.
+    pub gzip_flag: u32,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{UpstreamHead, UpstreamMessage, UpstreamVersion};
+    use crate::Params;
+
+    #[test]
+    fn a_head_has_its_line_before_its_fields() {
+        let method = |out: &mut Vec<u8>| out.extend_from_slice(b"GET");
+        let target = |out: &mut Vec<u8>| out.extend_from_slice(b"/a");
+        let mut head = UpstreamHead::new(UpstreamVersion::V10, method, target);
+        assert!(head.is_empty());
+        head.push(b"A", b"1");
+        assert_eq!((head.method(), head.target(), head.len()), (&b"GET"[..], &b"/a"[..], 1));
+        assert_eq!(head.version().text(), b"HTTP/1.0");
+        let fields = [(&b"A"[..], &b"1"[..])];
+        assert!(head.fields().eq(fields));
+        assert!(UpstreamMessage::Http(head).pairs().eq(fields));
+        let mut params = Params::new();
+        params.push(b"A", b"1");
+        assert!(UpstreamMessage::Cgi(params).pairs().eq(fields));
+    }
+}
