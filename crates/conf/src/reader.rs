@@ -4,8 +4,7 @@
 //! the outer settings; so inheritance needs no second pass. Messages carry nginx's order and are
 //! sorted at the end.
 
-use std::borrow::Cow;
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,321 +15,28 @@ use crate::diagnostic::Diagnostic;
 use crate::directive::{
     Contexts, DirectiveForm, DirectiveMatch, DirectiveSpec, DirectiveTable, Inheritance, Parse,
 };
-use crate::drafts::{
-    AcmeDraft, AcmeDrafts, CacheDraft, GroupKey, HeldPath, LinkForms, ListenedParams, MapKeys,
-    OriginDraft, SharedZone, TlsDraft,
-};
+use crate::drafts::{CacheDraft, OriginDraft, TlsDraft};
 use crate::findings::DiagnosticLog;
 use crate::model::{
-    AddHeader, CacheSettings, CacheZone, Charsets, Config, Definition, Events, Except, GeoIp,
-    Handler, Http, LimitZone, Listen, ListenAddress, ListenTransport, LocationConf, LocationId,
-    LocationSettings, LogBuffer, LogFormat, LogLevel, Looks, Main, Matcher, OriginSettings, Otel,
-    PageStore, PathBases, PhpPool, RewriteOp, ServerConf, ServerId, ServerName, ServerSettings,
-    SourcePlace, TryFiles, Upstream, UpstreamId, WrittenLocation,
+    CacheSettings, Config, Events, Http, LocationSettings, LogLevel, Main, OriginSettings,
+    PathBases, ServerId, ServerSettings, SourcePlace, WrittenLocation,
 };
 use crate::regex::{LetterCase, Regex};
 use crate::source::LoadOptions;
 use crate::value::{self, Unit};
-use crate::vars::Var;
 
-/// Why a directive was refused.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum ReadFault {
-    /// `"NAME" directive TEXT in FILE:LINE`
-    Value(&'static str),
-    /// `TEXT in FILE:LINE`
-    Text(String),
-}
+mod http_draft;
+mod scope;
+mod words;
 
-/// Whether a directive was accepted.
-pub(crate) type ReadResult = Result<(), ReadFault>;
+use words::check_form;
 
-/// `invalid value`, the message of most value readers.
-pub(crate) const INVALID: ReadFault = ReadFault::Value("invalid value");
-/// A duplicate in the same block.
-pub(crate) const DUPLICATE: ReadFault = ReadFault::Value("is duplicate");
-
-/// Bytes as messages show them.
-pub(crate) fn show(bytes: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes)
-}
-
-/// A message about an invalid argument.
-pub(crate) fn invalid_parameter(word: &[u8]) -> ReadFault {
-    ReadFault::Text(format!("invalid parameter \"{}\"", show(word)))
-}
-
-/// A message about an unknown value.
-pub(crate) fn invalid_value(word: &[u8]) -> ReadFault {
-    ReadFault::Text(format!("invalid value \"{}\"", show(word)))
-}
-
-/// The family of upstreams that the directive being read belongs to, where several have the same
-/// one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum DirectiveFamily {
-    /// `fastcgi_*`, and everything else.
-    Application,
-    /// `proxy_*`
-    Proxy,
-    /// `memcached_*`, which has no caches.
-    Memcached,
-}
-
-impl DirectiveFamily {
-    pub(crate) fn of(name: &str) -> Self {
-        match name {
-            _ if name.starts_with("proxy_") => Self::Proxy,
-            _ if name.starts_with("memcached_") => Self::Memcached,
-            _ => Self::Application,
-        }
-    }
-}
-
-/// The two directives that share one slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RootWord {
-    /// `root`
-    Root,
-    /// `alias`
-    Alias,
-}
-
-impl RootWord {
-    /// The directive's name.
-    pub(crate) const fn text(self) -> &'static str {
-        match self {
-            Self::Root => "root",
-            Self::Alias => "alias",
-        }
-    }
-}
-
-/// The state of the block being read.
-#[derive(Clone, Debug)]
-pub(crate) struct BlockScope {
-    pub(crate) context: Contexts,
-    pub(crate) settings: Arc<LocationSettings>,
-    pub(crate) server: Arc<ServerSettings>,
-    pub(crate) tls: Arc<TlsDraft>,
-    pub(crate) http2: bool,
-    pub(crate) http3: bool,
-    pub(crate) names: Vec<ServerName>,
-    pub(crate) primary_name: Option<Arc<str>>,
-    pub(crate) has_listen: bool,
-    pub(crate) matcher: Matcher,
-    pub(crate) name: Arc<[u8]>,
-    pub(crate) internal: bool,
-    pub(crate) handler: Handler,
-    /// Instructions of the rewrite phase, with their order numbers.
-    pub(crate) rewrite: Vec<(DirectiveNode, SourcePlace, RewriteOp)>,
-    /// Its directives, and their places.
-    pub(crate) written: Vec<WrittenLocation>,
-    /// Its `add_header`s and `add_trailer`s.
-    pub(crate) headers: Vec<AddHeader>,
-    pub(crate) trailers: Vec<AddHeader>,
-    /// Whether this block has `allow` or `deny`.
-    pub(crate) has_access: bool,
-    /// Whether this block has `valid_referers`, and whether with expressions.
-    pub(crate) has_referers: bool,
-    pub(crate) has_referer_regexes: bool,
-    /// The forms of secure links in this block.
-    pub(crate) links: LinkForms,
-    pub(crate) try_files: Option<Arc<TryFiles>>,
-    pub(crate) except: Option<Except>,
-    pub(crate) nested: Vec<LocationId>,
-    /// Which of them occupies the one slot of this block.
-    pub(crate) root_word: Option<RootWord>,
-    /// Whether this block has `access_log off`.
-    pub(crate) access_log_off: bool,
-    /// Upstream buffer sizes that were written, not derived.
-    pub(crate) origin: OriginDraft,
-    /// The same for `proxy_*`.
-    pub(crate) proxied: OriginDraft,
-    /// The same for `memcached_*`.
-    pub(crate) memcached: OriginDraft,
-    /// Where its certificates come from.
-    pub(crate) acme: AcmeDraft,
-    /// The cache directives of the block.
-    pub(crate) cache: CacheDraft,
-    /// The same for `proxy_*`.
-    pub(crate) proxied_cache: CacheDraft,
-    /// Directives that are sets, with the words that they had in this block.
-    pub(crate) said: HashSet<Vec<u8>>,
-    /// Hosts of `valid_referers` in this block.
-    pub(crate) referers: MapKeys,
-    /// Rows used in this block, by number.
-    seen: Seen,
-}
-
-/// A set of row numbers.
-#[derive(Clone, Debug, Default)]
-struct Seen([u64; 12]);
-
-impl Seen {
-    /// Adds a number; returns whether it was in already.
-    fn insert(&mut self, number: u16) -> bool {
-        let (word, bit) = (usize::from(number / 64), 1_u64 << (number % 64));
-        debug_assert!(word < self.0.len(), "the set holds every row");
-        let Some(word) = self.0.get_mut(word) else { return false };
-        let was = *word & bit != 0;
-        *word |= bit;
-        was
-    }
-}
-
-impl BlockScope {
-    fn outermost(settings: LocationSettings) -> Self {
-        Self {
-            context: Contexts::MAIN,
-            settings: Arc::new(settings),
-            server: Arc::new(defaults::server()),
-            tls: Arc::new(TlsDraft {
-                conf: defaults::tls(),
-                certificates: Vec::new(),
-                keys: Vec::new(),
-            }),
-            http2: false,
-            http3: true,
-            names: Vec::new(),
-            primary_name: None,
-            has_listen: false,
-            matcher: Matcher::Root,
-            name: Arc::from(&b""[..]),
-            internal: false,
-            handler: Handler::Static,
-            rewrite: Vec::new(),
-            written: Vec::new(),
-            headers: Vec::new(),
-            trailers: Vec::new(),
-            has_access: false,
-            has_referers: false,
-            has_referer_regexes: false,
-            links: LinkForms::default(),
-            try_files: None,
-            except: None,
-            nested: Vec::new(),
-            root_word: None,
-            access_log_off: false,
-            origin: OriginDraft::default(),
-            proxied: OriginDraft::default(),
-            memcached: OriginDraft::default(),
-            acme: AcmeDraft::default(),
-            cache: CacheDraft::default(),
-            proxied_cache: CacheDraft::default(),
-            said: HashSet::new(),
-            referers: MapKeys::default(),
-            seen: Seen::default(),
-        }
-    }
-
-    /// A block inside this one: it inherits the inheritable settings and has none of its own.
-    fn inner(&self, context: Contexts) -> Self {
-        Self {
-            context,
-            settings: Arc::clone(&self.settings),
-            server: Arc::clone(&self.server),
-            tls: Arc::clone(&self.tls),
-            http2: self.http2,
-            http3: self.http3,
-            names: Vec::new(),
-            primary_name: None,
-            has_listen: false,
-            matcher: Matcher::Root,
-            name: Arc::clone(&self.name),
-            internal: self.internal,
-            handler: Handler::Static,
-            rewrite: Vec::new(),
-            written: Vec::new(),
-            headers: Vec::new(),
-            trailers: Vec::new(),
-            has_access: false,
-            has_referers: false,
-            has_referer_regexes: false,
-            links: LinkForms::default(),
-            try_files: None,
-            except: None,
-            nested: Vec::new(),
-            root_word: None,
-            access_log_off: false,
-            origin: self.origin,
-            proxied: self.proxied,
-            memcached: self.memcached,
-            acme: AcmeDraft { wanted: None, auto: self.acme.auto.clone() },
-            cache: CacheDraft::default(),
-            proxied_cache: CacheDraft::default(),
-            said: HashSet::new(),
-            referers: MapKeys::default(),
-            seen: Seen::default(),
-        }
-    }
-}
-
-/// The `http` block as it grows.
-#[derive(Debug, Default)]
-pub(crate) struct HttpDraft {
-    pub(crate) servers: Vec<ServerConf>,
-    pub(crate) locations: Vec<LocationConf>,
-    pub(crate) listens: Vec<Listen>,
-    pub(crate) listen_index: HashMap<(ListenTransport, ListenAddress), usize>,
-    /// The parameters given for each of `listens`, beside its state.
-    pub(crate) listened: Vec<ListenedParams>,
-    pub(crate) log_formats: Vec<LogFormat>,
-    /// The index of each format, and when it was read: only later directives see it.
-    pub(crate) format_index: HashMap<String, (u32, DirectiveNode)>,
-    /// The index of `combined_json`, once it was asked for.
-    pub(crate) json_format: Option<u32>,
-    /// Access logs with buffers.
-    pub(crate) log_buffers: Vec<LogBuffer>,
-    /// Names of variables that only captures can define, in order of first use or definition.
-    pub(crate) named: Vec<String>,
-    pub(crate) named_index: HashMap<String, u16>,
-    /// When each was used first.
-    pub(crate) named_first: Vec<DirectiveNode>,
-    pub(crate) defined: HashSet<u16>,
-    /// The definitions of variables by `set`, `map` and others.
-    pub(crate) definitions: HashMap<u16, Definition>,
-    /// Redefined variables of the server.
-    pub(crate) redefined: Vec<(Var, u16)>,
-    /// Whether `$ssl_ciphers` or `$ssl_curves` is used anywhere.
-    pub(crate) reads_offers: bool,
-    /// When and where the block's `}` was read: checks of the whole block are reported there.
-    pub(crate) closed: DirectiveNode,
-    pub(crate) closed_at: SourcePlace,
-    pub(crate) settings: Option<Arc<LocationSettings>>,
-    pub(crate) upstreams: Vec<Upstream>,
-    /// Groups by identity.
-    pub(crate) upstream_index: HashMap<GroupKey, UpstreamId>,
-    pub(crate) php_pools: Vec<PhpPool>,
-    /// Whether the current `upstream` block has a balancing method.
-    pub(crate) balance_chosen: bool,
-    /// Errors of groups, to be reported when the `http` block ends.
-    pub(crate) upstream_faults: Vec<(DirectiveNode, String, Option<SourcePlace>)>,
-    /// Errors in parameters, to be reported when the `http` block ends.
-    pub(crate) param_faults: Vec<String>,
-    /// Cache zones by name; `None` where only the name is known yet.
-    pub(crate) cache_zones: Vec<(Box<[u8]>, Option<CacheZone>)>,
-    /// Limit zones by name; `None` where only the name is known yet.
-    pub(crate) limit_zones: Vec<(Box<[u8]>, Option<LimitZone>)>,
-    pub(crate) page_store: PageStore,
-    /// Directories for temporary files that were named.
-    pub(crate) temp_paths: Vec<PathBuf>,
-    /// Which variables that need a system call are used.
-    pub(crate) looks: Looks,
-    pub(crate) charsets: Charsets,
-    pub(crate) geoip: GeoIp,
-    pub(crate) acme: AcmeDrafts,
-    pub(crate) otel: Otel,
-    /// The directives of the block itself.
-    pub(crate) written: Vec<WrittenLocation>,
-    /// Sizes of shared memory zones by name; 0 while none was written.
-    pub(crate) zones: HashMap<Box<[u8]>, SharedZone>,
-    /// Directories that the server stores files in.
-    pub(crate) held_paths: HashMap<PathBuf, HeldPath>,
-    regexes: HashMap<(Box<[u8]>, LetterCase), Regex>,
-    /// Recent upstream settings: most servers have the same ones.
-    pub(crate) origins: Vec<Arc<OriginSettings>>,
-}
+pub(crate) use http_draft::HttpDraft;
+pub(crate) use scope::{BlockScope, DirectiveFamily, RootWord};
+pub(crate) use words::{
+    DUPLICATE, INVALID, ReadFault, ReadResult, bounded, buffers, flag, invalid_parameter,
+    invalid_value, show, size,
+};
 
 /// The state of reading.
 #[derive(Debug)]
@@ -734,65 +440,4 @@ fn not_implemented(name: &str) -> String {
 fn as_path(bytes: &[u8]) -> &Path {
     use std::os::unix::ffi::OsStrExt as _;
     Path::new(std::ffi::OsStr::from_bytes(bytes))
-}
-
-/// `on` or `off`, in any case.
-pub(crate) fn flag(name: &str, word: &[u8]) -> Result<bool, ReadFault> {
-    if word.eq_ignore_ascii_case(b"on") {
-        return Ok(true);
-    }
-    if word.eq_ignore_ascii_case(b"off") {
-        return Ok(false);
-    }
-    let word = show(word);
-    let rest = "it must be \"on\" or \"off\"";
-    Err(ReadFault::Text(format!("invalid value \"{word}\" in \"{name}\" directive, {rest}")))
-}
-
-/// A number between bounds.
-pub(crate) fn bounded(word: &[u8], min: u32, max: u32) -> Result<u32, ReadFault> {
-    let number = value::number(word).ok_or(ReadFault::Value("invalid number"))?;
-    match u32::try_from(number) {
-        Ok(number) if (min..=max).contains(&number) => Ok(number),
-        _ if max == u32::MAX && min > 0 => {
-            Err(ReadFault::Text(format!("value must be equal to or greater than {min}")))
-        }
-        // Too large a number counts as the largest.
-        _ if max == u32::MAX => Ok(u32::MAX),
-        _ => Err(ReadFault::Text(format!("value must be between {min} and {max}"))),
-    }
-}
-
-/// Bytes in memory.
-pub(crate) fn size(word: &[u8]) -> Result<usize, ReadFault> {
-    value::size(word).and_then(|size| usize::try_from(size).ok()).ok_or(INVALID)
-}
-
-/// Number and size of buffers.
-pub(crate) fn buffers(node: &Node) -> Result<(u32, usize), ReadFault> {
-    let count = value::number(node.arg(0));
-    let size = size(node.arg(1))?;
-    match count {
-        // Too large a count counts as the largest.
-        Some(count) if count > 0 && size > 0 => {
-            Ok((u32::try_from(count).unwrap_or(u32::MAX), size))
-        }
-        _ => Err(INVALID),
-    }
-}
-
-fn check_form(name: &str, form: DirectiveForm, word: &[u8]) -> ReadResult {
-    let fits = match form {
-        DirectiveForm::Any | DirectiveForm::Check(_) => true,
-        DirectiveForm::Flag => return flag(name, word).map(|_| ()),
-        DirectiveForm::Number => return bounded(word, 0, u32::MAX).map(|_| ()),
-        DirectiveForm::Size => value::size(word).is_some(),
-        DirectiveForm::Offset => value::offset(word).is_some(),
-        DirectiveForm::Millis => value::time(word, Unit::Millis).is_some(),
-        DirectiveForm::OneOf(words) => {
-            let known = words.iter().any(|known| word.eq_ignore_ascii_case(known.as_bytes()));
-            return if known { Ok(()) } else { Err(invalid_value(word)) };
-        }
-    };
-    if fits { Ok(()) } else { Err(INVALID) }
 }

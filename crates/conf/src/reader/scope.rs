@@ -1,0 +1,214 @@
+//! The block that is being read: what it inherits, and what is its own.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use crate::ast::DirectiveNode;
+use crate::defaults;
+use crate::directive::Contexts;
+use crate::drafts::{AcmeDraft, CacheDraft, LinkForms, MapKeys, OriginDraft, TlsDraft};
+use crate::model::{
+    AddHeader, Except, Handler, LocationId, LocationSettings, Matcher, RewriteOp, ServerName,
+    ServerSettings, SourcePlace, TryFiles, WrittenLocation,
+};
+
+/// The family of upstreams that the directive being read belongs to, where several have the same
+/// one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DirectiveFamily {
+    /// `fastcgi_*`, and everything else.
+    Application,
+    /// `proxy_*`
+    Proxy,
+    /// `memcached_*`, which has no caches.
+    Memcached,
+}
+
+impl DirectiveFamily {
+    pub(crate) fn of(name: &str) -> Self {
+        match name {
+            _ if name.starts_with("proxy_") => Self::Proxy,
+            _ if name.starts_with("memcached_") => Self::Memcached,
+            _ => Self::Application,
+        }
+    }
+}
+
+/// The two directives that share one slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RootWord {
+    /// `root`
+    Root,
+    /// `alias`
+    Alias,
+}
+
+impl RootWord {
+    /// The directive's name.
+    pub(crate) const fn text(self) -> &'static str {
+        match self {
+            Self::Root => "root",
+            Self::Alias => "alias",
+        }
+    }
+}
+
+/// The state of the block being read.
+#[derive(Clone, Debug)]
+pub(crate) struct BlockScope {
+    pub(crate) context: Contexts,
+    pub(crate) settings: Arc<LocationSettings>,
+    pub(crate) server: Arc<ServerSettings>,
+    pub(crate) tls: Arc<TlsDraft>,
+    pub(crate) http2: bool,
+    pub(crate) http3: bool,
+    pub(crate) names: Vec<ServerName>,
+    pub(crate) primary_name: Option<Arc<str>>,
+    pub(crate) has_listen: bool,
+    pub(crate) matcher: Matcher,
+    pub(crate) name: Arc<[u8]>,
+    pub(crate) internal: bool,
+    pub(crate) handler: Handler,
+    /// Instructions of the rewrite phase, with their order numbers.
+    pub(crate) rewrite: Vec<(DirectiveNode, SourcePlace, RewriteOp)>,
+    /// Its directives, and their places.
+    pub(crate) written: Vec<WrittenLocation>,
+    /// Its `add_header`s and `add_trailer`s.
+    pub(crate) headers: Vec<AddHeader>,
+    pub(crate) trailers: Vec<AddHeader>,
+    /// Whether this block has `allow` or `deny`.
+    pub(crate) has_access: bool,
+    /// Whether this block has `valid_referers`, and whether with expressions.
+    pub(crate) has_referers: bool,
+    pub(crate) has_referer_regexes: bool,
+    /// The forms of secure links in this block.
+    pub(crate) links: LinkForms,
+    pub(crate) try_files: Option<Arc<TryFiles>>,
+    pub(crate) except: Option<Except>,
+    pub(crate) nested: Vec<LocationId>,
+    /// Which of them occupies the one slot of this block.
+    pub(crate) root_word: Option<RootWord>,
+    /// Whether this block has `access_log off`.
+    pub(crate) access_log_off: bool,
+    /// Upstream buffer sizes that were written, not derived.
+    pub(crate) origin: OriginDraft,
+    /// The same for `proxy_*`.
+    pub(crate) proxied: OriginDraft,
+    /// The same for `memcached_*`.
+    pub(crate) memcached: OriginDraft,
+    /// Where its certificates come from.
+    pub(crate) acme: AcmeDraft,
+    /// The cache directives of the block.
+    pub(crate) cache: CacheDraft,
+    /// The same for `proxy_*`.
+    pub(crate) proxied_cache: CacheDraft,
+    /// Directives that are sets, with the words that they had in this block.
+    pub(crate) said: HashSet<Vec<u8>>,
+    /// Hosts of `valid_referers` in this block.
+    pub(crate) referers: MapKeys,
+    /// Rows used in this block, by number.
+    pub(super) seen: Seen,
+}
+
+/// A set of row numbers.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Seen([u64; 12]);
+
+impl Seen {
+    /// Adds a number; returns whether it was in already.
+    pub(super) fn insert(&mut self, number: u16) -> bool {
+        let (word, bit) = (usize::from(number / 64), 1_u64 << (number % 64));
+        debug_assert!(word < self.0.len(), "the set holds every row");
+        let Some(word) = self.0.get_mut(word) else { return false };
+        let was = *word & bit != 0;
+        *word |= bit;
+        was
+    }
+}
+
+impl BlockScope {
+    pub(super) fn outermost(settings: LocationSettings) -> Self {
+        Self {
+            context: Contexts::MAIN,
+            settings: Arc::new(settings),
+            server: Arc::new(defaults::server()),
+            tls: Arc::new(TlsDraft {
+                conf: defaults::tls(),
+                certificates: Vec::new(),
+                keys: Vec::new(),
+            }),
+            http2: false,
+            http3: true,
+            names: Vec::new(),
+            primary_name: None,
+            has_listen: false,
+            matcher: Matcher::Root,
+            name: Arc::from(&b""[..]),
+            internal: false,
+            handler: Handler::Static,
+            rewrite: Vec::new(),
+            written: Vec::new(),
+            headers: Vec::new(),
+            trailers: Vec::new(),
+            has_access: false,
+            has_referers: false,
+            has_referer_regexes: false,
+            links: LinkForms::default(),
+            try_files: None,
+            except: None,
+            nested: Vec::new(),
+            root_word: None,
+            access_log_off: false,
+            origin: OriginDraft::default(),
+            proxied: OriginDraft::default(),
+            memcached: OriginDraft::default(),
+            acme: AcmeDraft::default(),
+            cache: CacheDraft::default(),
+            proxied_cache: CacheDraft::default(),
+            said: HashSet::new(),
+            referers: MapKeys::default(),
+            seen: Seen::default(),
+        }
+    }
+
+    /// A block inside this one: it inherits the inheritable settings and has none of its own.
+    pub(super) fn inner(&self, context: Contexts) -> Self {
+        Self {
+            context,
+            settings: Arc::clone(&self.settings),
+            server: Arc::clone(&self.server),
+            tls: Arc::clone(&self.tls),
+            http2: self.http2,
+            http3: self.http3,
+            names: Vec::new(),
+            primary_name: None,
+            has_listen: false,
+            matcher: Matcher::Root,
+            name: Arc::clone(&self.name),
+            internal: self.internal,
+            handler: Handler::Static,
+            rewrite: Vec::new(),
+            written: Vec::new(),
+            headers: Vec::new(),
+            trailers: Vec::new(),
+            has_access: false,
+            has_referers: false,
+            has_referer_regexes: false,
+            links: LinkForms::default(),
+            try_files: None,
+            except: None,
+            nested: Vec::new(),
+            root_word: None,
+            access_log_off: false,
+            origin: self.origin,
+            proxied: self.proxied,
+            memcached: self.memcached,
+            acme: AcmeDraft { wanted: None, auto: self.acme.auto.clone() },
+            cache: CacheDraft::default(),
+            proxied_cache: CacheDraft::default(),
+            said: HashSet::new(),
+            referers: MapKeys::default(),
+            seen: Seen::default(),
+        }
+    }
+}
