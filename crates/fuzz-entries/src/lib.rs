@@ -1,8 +1,8 @@
 //! What is fuzzed: one entry per target, each taking bytes and asserting what must always hold.
 //!
 //! The targets in `fuzz/` and `tests/fuzz_replay.rs` call these; no part of the server does. An
-//! entry sees its crate as all others do, by what is public. Where the inputs of a property are made
-//! with private parts, the tests of that crate include the file of the entry (`mod fuzz`).
+//! entry sees its crate as all others do, by what is public. Where private parts make the inputs of
+//! a property, the tests of that crate include the file of the entry (`mod fuzz`).
 
 pub mod conf;
 pub mod disk;

@@ -447,8 +447,7 @@ pub(crate) fn read_http(bytes: &[u8]) -> FuzzRequest {
         rest = &rest[end + 2..];
         line
     };
-    let mut request = FuzzRequest::default();
-    request.line = line().to_vec();
+    let mut request = FuzzRequest { line: line().to_vec(), ..FuzzRequest::default() };
     loop {
         let field = line();
         if field.is_empty() {

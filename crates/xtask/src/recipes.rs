@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn what_the_tree_has_and_what_the_recipe_adds_is_fine() {
-        let code = "impl Upper {\n    // prose is prose\n    fn feed(&self, out: &mut Vec<u8>) {\n        \
+        let code = "impl Upper {\n    // prose is prose\n    fn feed(&self, out: &mut Vec<u8>) {\n\
                     out.extend(\"any text\"); self.feed()\n    }\n}\n";
         assert_eq!(problems(code), Vec::<String>::new());
     }
