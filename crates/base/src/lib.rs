@@ -3,6 +3,7 @@
 //!
 //! Nothing here does I/O or knows HTTP.
 
+pub mod base64;
 mod bound;
 pub mod chain;
 pub mod client_cert;

@@ -1,8 +1,9 @@
-//! Names and passwords that requests carry (RFC 7617), and base64.
+//! Names and passwords that requests carry (RFC 7617).
 //!
 //! Reads what nginx reads and refuses what it refuses; whether a password is right is not known
 //! here.
 
+use bolide_base::base64::push_base64;
 use bolide_http::{FieldMap, Name};
 
 /// Appends the name and password of Basic authentication with the colon between them; says how
@@ -20,32 +21,6 @@ pub(crate) fn push_basic(fields: &FieldMap, out: &mut Vec<u8>) -> Option<usize> 
         out.truncate(start);
     }
     colon
-}
-
-/// Appends what `text` stands for (RFC 4648 §4), as nginx reads it: whatever follows a `=` is
-/// ignored. What was appended of a bad text is of no use.
-pub(crate) fn push_base64(text: &[u8], out: &mut Vec<u8>) -> bool {
-    let (mut bits, mut held) = (0_u32, 0);
-    let mut digits = 0;
-    for &byte in text {
-        let six = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'+' => 62,
-            b'/' => 63,
-            b'=' => break,
-            _ => return false,
-        };
-        digits += 1;
-        bits = bits << 6 | u32::from(six);
-        held += 6;
-        if held >= 8 {
-            held -= 8;
-            out.push((bits >> held) as u8);
-        }
-    }
-    digits % 4 != 1
 }
 
 #[cfg(test)]

@@ -15,12 +15,12 @@ use crate::console::{ConsoleAction, ConsoleOutcome};
 use crate::content::store::StoreOrder;
 use crate::counters::RequestTallies;
 use crate::file_change::{FileChange, FileOutcome};
-use crate::log::Logs;
-use crate::password::PasswordCheck;
 use crate::request::Request;
 use crate::site::Site;
 use crate::subrequest::Mirrored;
 use crate::vars::VariableScope;
+use bolide_log::Logs;
+use bolide_password::PasswordCheck;
 
 pub use crate::connection::{
     Around, ClientAddress, ConnInfo, ProxyFacts, RequestRefusal, TlsFacts,

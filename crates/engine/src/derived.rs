@@ -6,10 +6,10 @@
 use bolide_conf::vars::{Template, TemplatePart, Var};
 use bolide_http::Name;
 
-use crate::captures::CapturePattern;
 use crate::keys::VariableKeys;
 use crate::request::RequestNote;
 use crate::vars::{VariableScope, VariableValue};
+use bolide_patterns::CapturePattern;
 
 mod addressed;
 mod countries;

@@ -197,7 +197,7 @@ pub fn recent(store: &Store, mut wanted: impl FnMut(&Recent) -> bool) -> Vec<Rec
 /// none if no socket listens there.
 #[must_use]
 pub fn listen_of(site: &Site, scheme: Scheme, port: u16, host: &[u8]) -> Option<usize> {
-    let mut captures = crate::captures::Captures::default();
+    let mut captures = bolide_patterns::Captures::default();
     let fits = |index: &usize| {
         let listen = &site.listens()[*index];
         let is_tls = scheme == Scheme::Https;

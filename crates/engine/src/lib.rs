@@ -7,7 +7,6 @@
 mod answer;
 mod body;
 mod caching;
-mod captures;
 mod challenges;
 mod connection;
 pub mod console;
@@ -26,15 +25,11 @@ mod forwarded;
 pub mod handshake;
 mod hash;
 mod keys;
-mod limit;
-mod log;
 mod log_lines;
 mod media_types;
 pub mod metrics;
 mod names;
 mod pages;
-mod password;
-mod patterns;
 mod persistence;
 mod phase;
 mod request;
@@ -46,6 +41,9 @@ mod vars;
 
 pub use answer::{BodyPiece, Pulled};
 pub use body::RequestUpload;
+pub use bolide_limit::{LimitHold, Zones};
+pub use bolide_log::{Batch, Due, LogId, LogTarget, Logs, VariableFile, datagrams};
+pub use bolide_password::PasswordCheck;
 pub use caching::fill::Fill;
 pub use caching::shortcut::{OpenShortcut, Shortcut};
 pub use caching::{Recalled, StoreIntent};
@@ -64,9 +62,6 @@ pub use exchange::{Exchange, Rate};
 pub use file_change::{
     DavDepth, FileChange, FileChangeKind, FileOutcome, FilePlacement, FileTransfer,
 };
-pub use limit::{LimitHold, Zones};
-pub use log::{Batch, Due, LogId, LogTarget, Logs, VariableFile, datagrams};
-pub use password::PasswordCheck;
 pub use site::Site;
 pub use subrequest::{
     AuthSubrequest, AuthVerdict, Inclusion, Lineage, Mirrored, SliceRequest, Subrequest,

@@ -1,6 +1,6 @@
 //! Access-log and error-log lines, in nginx's forms.
 //!
-//! Owns their text; where lines wait and when they are written is [`crate::log`]'s business.
+//! Owns their text; where lines wait and when they are written is [`bolide_log`]'s business.
 
 use std::os::unix::ffi::OsStrExt as _;
 
@@ -16,11 +16,11 @@ use bolide_http::escape::{escape_controls, push_json, push_log, push_strict_json
 
 use crate::answer::Answer;
 use crate::ctx::{ConnInfo, StepCtx};
-use crate::log::{LogTarget, Logs, VariableFile};
 use crate::request::Request;
 use crate::route::LocationIndex;
 use crate::site::Site;
 use crate::vars::{VariableScope, VariableValue, address};
+use bolide_log::{LogTarget, Logs, VariableFile};
 
 /// Writes the access-log lines of a request that is over.
 pub(crate) fn access(scope: &VariableScope<'_>, ctx: &mut StepCtx<'_>, scratch: &mut Vec<u8>) {

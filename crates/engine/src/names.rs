@@ -2,9 +2,9 @@
 //!
 //! Works on names as `bolide_http::host` leaves them; knows servers only as indices.
 
-use crate::captures::{CapturePattern, Captures};
 use crate::keys::VariableKeys;
-use crate::patterns::{Patterns, Sieves};
+use bolide_patterns::{CapturePattern, Captures};
+use bolide_patterns::{Patterns, Sieves};
 
 /// The names of one listening address.
 #[derive(Debug, Default)]
@@ -89,7 +89,7 @@ mod tests {
     use bolide_conf::regex::{LetterCase, Regex};
 
     use super::{NameClaim, ServerNames};
-    use crate::captures::{CapturePattern, Captures};
+    use bolide_patterns::{CapturePattern, Captures};
 
     fn boxed(text: &str) -> Box<[u8]> {
         text.as_bytes().into()

@@ -9,7 +9,6 @@ use bolide_http::{FieldMap, HttpVersion, Method, RequestBody, RequestHead};
 
 use crate::body::RequestUpload;
 use crate::caching::RequestArrival;
-use crate::captures::{Captures, MatchFailure};
 use crate::connection::{ClientAddress, ConnInfo};
 use crate::content::climbs::climbs;
 use crate::explain::Trace;
@@ -21,6 +20,7 @@ use crate::site::SiteRef;
 use crate::subrequest::{Lineage, RequestRole, Slicing, Subrequest, SubrequestPlace};
 use crate::tracing::decision::TraceDecision;
 use crate::vars::RealRoot;
+use bolide_patterns::{Captures, MatchFailure};
 
 /// Something that went wrong while a variable was evaluated.
 #[derive(Debug)]

@@ -2,9 +2,9 @@
 //!
 //! Works on the decoded, resolved path without query. Knows locations only as indices.
 
-use crate::captures::{CapturePattern, Captures};
 use crate::hash::NameTable;
-use crate::patterns::{Patterns, Sieves};
+use bolide_patterns::{CapturePattern, Captures};
+use bolide_patterns::{Patterns, Sieves};
 
 /// The index of a location in its site.
 pub(crate) type LocationIndex = u32;
@@ -200,8 +200,8 @@ mod tests {
     use proptest::prelude::{ProptestConfig, Strategy, prop_assert_eq, proptest};
 
     use super::{LocationMatch, RouteClaim, RouteLevel};
-    use crate::captures::Captures;
-    use crate::patterns::Sieves;
+    use bolide_patterns::Captures;
+    use bolide_patterns::Sieves;
 
     fn level(paths: &[String]) -> RouteLevel {
         let mut level = RouteLevel::default();

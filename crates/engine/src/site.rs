@@ -8,11 +8,9 @@ use bolide_conf::model::{self, Config, Http, ListenId, LocationSettings, Looks};
 use bolide_geoip::LiveGeoDatabase;
 
 use crate::caching::{CacheNamespaces, Caching};
-use crate::captures::Captures;
 use crate::challenges::{CertifiedNames, HttpChallenges};
 use crate::content::params::ParamPlan;
 use crate::derived::Derived;
-use crate::limit::{Zone, Zones};
 use crate::media_types::MediaTypes;
 use crate::metrics::process::SharedFigures;
 use crate::metrics::rows::MetricRow;
@@ -21,6 +19,8 @@ use crate::pages::{ErrorPages, Signature};
 use crate::phase::rewrite::Op;
 use crate::route::{LocationIndex, Precontent, RouteLevel};
 use crate::tracing::queue::SpanQueue;
+use bolide_limit::{Zone, Zones};
+use bolide_patterns::Captures;
 
 mod compile;
 mod databases;

@@ -21,9 +21,19 @@ const TABLE: &[(&str, &[&str])] = &[
     ("acme", &["base", "io"]),
     ("conf", &["base", "http"]),
     ("files", &["base", "http"]),
+    ("patterns", &["conf"]),
+    ("password", &["base"]),
+    ("limit", &["conf"]),
+    ("log", &["base", "http", "conf", "files"]),
     ("upstream", &["base", "http", "wire", "conf"]),
     ("cache", &["base", "http", "esi"]),
-    ("engine", &["base", "http", "conf", "files", "upstream", "esi", "ssi", "cache", "geoip"]),
+    (
+        "engine",
+        &[
+            "base", "http", "conf", "files", "upstream", "esi", "ssi", "cache", "geoip",
+            "patterns", "password", "limit", "log",
+        ],
+    ),
     (
         "worker",
         &[

@@ -15,7 +15,6 @@ use bytes::Bytes;
 
 use crate::answer::Answer;
 use crate::answer::{CompoundReader, PartOrder};
-use crate::captures::Captures;
 use crate::ctx::{SiteRef, StepCtx};
 use crate::exchange::{Exchange, NextStep};
 use crate::filter::headers::HeadDraft;
@@ -24,6 +23,7 @@ use crate::request::Request;
 use crate::site::Site;
 use crate::subrequest::{Failing, Inclusion, RequestRole, Subrequest, SubrequestPlace};
 use crate::vars::{VariableScope, VariableValue};
+use bolide_patterns::Captures;
 
 /// LIMIT, as in nginx: answers in one another.
 const DEPTH_MAX: u8 = 51;

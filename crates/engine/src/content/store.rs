@@ -18,12 +18,12 @@ use crate::content::confine::{leads_out, written_climbs};
 use crate::ctx::{SiteRef, StepCtx};
 use crate::file_change::{FileChange, FileChangeKind, FilePlacement};
 use crate::filter::passed_fields::is_buffered;
-use crate::log::Logs;
 use crate::log_lines;
 use crate::request::Request;
 use crate::route::LocationIndex;
 use crate::site::{CompiledLocation, Site};
 use crate::vars::VariableScope;
+use bolide_log::Logs;
 
 /// A response that is to be stored.
 #[derive(Debug)]

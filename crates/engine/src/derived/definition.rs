@@ -4,9 +4,9 @@ use bolide_conf::model::{Definition, Geo, Http, MapKey, SplitClients};
 use bolide_conf::vars::Template;
 
 use super::databases::GeoIpDerived;
-use crate::captures::CapturePattern;
 use crate::keys::VariableKeys;
-use crate::patterns::{Patterns, Sieves};
+use bolide_patterns::CapturePattern;
+use bolide_patterns::{Patterns, Sieves};
 
 /// What a variable is worth where nothing was assigned to it.
 #[derive(Debug)]

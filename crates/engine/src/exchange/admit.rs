@@ -6,10 +6,10 @@ use bolide_conf::model::VerifyClient;
 use bolide_http::uri::UriError;
 use bolide_http::{HttpVersion, Method};
 
-use crate::captures::Captures;
 use crate::ctx::{ConnInfo, RequestRefusal, TlsFacts};
 use crate::request::Request;
 use crate::site::Site;
+use bolide_patterns::Captures;
 
 /// Lets a request with a server and a path pass, or says why not; in nginx's order. One that is
 /// misdirected goes back to the server of the handshake, whose error page it gets: what the other

@@ -19,9 +19,9 @@ use crate::caching::Recalled;
 use crate::counters::RequestTallies;
 use crate::ctx::{ClientAddress, ConnInfo, SiteRef, StepCtx, StepEffect, TlsFacts, Wake};
 use crate::exchange::Exchange;
-use crate::log::{Due, Logs};
 use crate::route::LocationIndex;
 use crate::site::Site;
+use bolide_log::{Due, Logs};
 
 /// LIMIT: wakes of one trial; a request has fewer.
 const WAKES_MAX: usize = 1000;

@@ -8,9 +8,9 @@ use std::borrow::Cow;
 use bolide_conf::vars::Template;
 use bolide_http::{FieldMap, Name, OriginHead};
 
-use crate::captures::CapturePattern;
 use crate::filter::headers::push_absolute;
 use crate::vars::VariableScope;
+use bolide_patterns::CapturePattern;
 
 pub(crate) use rules::Rewriter;
 use rules::{Rule, Whose};

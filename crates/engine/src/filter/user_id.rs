@@ -8,7 +8,6 @@ use bolide_conf::vars::Var;
 use bolide_http::date::http_date;
 use bolide_http::{FieldMap, Name};
 
-use crate::credentials::push_base64;
 use crate::ctx::ClientAddress;
 use crate::request::RequestNote;
 use crate::vars::{VariableScope, VariableValue, cookie_in};
@@ -93,7 +92,7 @@ impl<'s> UserOfRequest<'s> {
         };
         let Some(letters) = text.get(..LETTERS) else { return refuse("too short") };
         let mut bytes = Vec::with_capacity(16);
-        let id = match push_base64(letters, &mut bytes) {
+        let id = match bolide_base::base64::push_base64(letters, &mut bytes) {
             true => Identifier::try_from(&bytes[..]).ok(),
             false => None,
         };

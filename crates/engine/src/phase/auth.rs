@@ -12,11 +12,11 @@ use crate::credentials::push_basic;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{NextStep, RequestStep};
 use crate::log_lines;
-use crate::password::PasswordCheck;
 use crate::phase::checks::AccessChecks;
 use crate::request::Request;
 use crate::site::Site;
 use crate::vars::VariableScope;
+use bolide_password::PasswordCheck;
 
 /// What reading a directory fails with.
 const EISDIR: i32 = 21;

@@ -15,12 +15,12 @@ use bolide_http::digits::push_decimal;
 use crate::answer::Answer;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{Exchange, NextStep, RequestStep};
-use crate::limit::{LimitEntry, LimitHold, LimitPlace, LimitVerdict};
 use crate::log_lines;
 use crate::request::Request;
 use crate::route::LocationIndex;
 use crate::site::Site;
 use crate::vars::VariableScope;
+use bolide_limit::{LimitEntry, LimitHold, LimitPlace, LimitVerdict};
 
 pub(crate) use limited::{LimitDetail, Limited};
 

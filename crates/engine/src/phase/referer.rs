@@ -4,10 +4,10 @@ use bolide_conf::Regex;
 use bolide_conf::model::{Referers, ServerName};
 use bolide_http::Name;
 
-use crate::captures::MatchFailure;
 use crate::keys::VariableKeys;
 use crate::request::RequestNote;
 use crate::vars::VariableScope;
+use bolide_patterns::MatchFailure;
 
 /// The longest host that is looked up.
 const HOST_MAX: usize = 256;

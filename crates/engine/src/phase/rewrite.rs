@@ -13,7 +13,6 @@ use bolide_files::{FileKind, Known, OpenFailure, Want};
 use bolide_http::escape::push_log;
 
 use crate::answer::Answer;
-use crate::captures::{CapturePattern, MatchFailure};
 use crate::content::search::FileSearch;
 use crate::ctx::{StepCtx, StepEffect};
 use crate::exchange::{NextStep, RequestStep};
@@ -25,6 +24,7 @@ use crate::request::RequestNote;
 use crate::route::LocationIndex;
 use crate::site::Site;
 use crate::vars::{CaptureGroups, VariableScope};
+use bolide_patterns::{CapturePattern, MatchFailure};
 
 pub(crate) use op::{CompiledRewrite, CompiledTest, Op, RewriteCursor};
 

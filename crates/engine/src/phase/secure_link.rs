@@ -6,7 +6,6 @@ use bolide_conf::model::SecureLink;
 use bolide_conf::vars::Template;
 use md5::{Digest as _, Md5};
 
-use crate::credentials::push_base64;
 use crate::request::RequestNote;
 use crate::vars::{VariableScope, VariableValue};
 
@@ -94,7 +93,7 @@ fn hash_of(text: &[u8]) -> Option<[u8; 16]> {
         })
         .collect();
     let mut hash = Vec::with_capacity(HASH_MAX);
-    push_base64(&plain, &mut hash).then_some(hash)?.try_into().ok()
+    bolide_base::base64::push_base64(&plain, &mut hash).then_some(hash)?.try_into().ok()
 }
 
 /// What follows the hash in `/prefix/HASH/link`, if it is that of `link` and the word.

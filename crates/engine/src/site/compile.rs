@@ -19,19 +19,19 @@ use super::{
     Site, UpstreamPass,
 };
 use crate::caching::{Caching, varying_origin};
-use crate::captures::CapturePattern;
 use crate::content::params::ParamPlan;
 use crate::content::proxied::ProxyPlan;
 use crate::delivery::DeliveryRules;
 use crate::derived::Derived;
 use crate::filter::proxied::Rewriter;
-use crate::limit::Zone;
 use crate::media_types::{MediaTypeCache, MediaTypes};
 use crate::names::{NameClaim, ServerNames};
 use crate::pages::{ErrorPages, Signature};
-use crate::patterns::Sieves;
 use crate::phase::rewrite::Op;
 use crate::route::{Precontent, RouteClaim, RouteLevel};
+use bolide_limit::Zone;
+use bolide_patterns::CapturePattern;
+use bolide_patterns::Sieves;
 
 /// Compiles everything.
 pub(super) fn site(config: Arc<Config>) -> Site {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bolide_conf::model::{AuthRequest, SetTarget};
 
-use crate::captures::Captures;
 use crate::connection::ClientAddress;
-use crate::limit::LimitHold;
 use crate::phase::limits::LimitDetail;
+use bolide_limit::LimitHold;
+use bolide_patterns::Captures;
 
 /// What makes a request a question.
 #[derive(Clone, Debug)]

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use bolide_ssi::SharedText;
 
-use crate::captures::Captures;
 use crate::connection::ClientAddress;
 use crate::phase::limits::LimitDetail;
+use bolide_patterns::Captures;
 
 /// What a page and all its parts share.
 #[derive(Debug, Default)]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bolide_base::Spool;
 use bolide_http::Method;
 
-use crate::captures::Captures;
 use crate::connection::ClientAddress;
 use crate::phase::limits::LimitDetail;
+use bolide_patterns::Captures;
 
 /// What makes a request a copy of another one.
 #[derive(Clone, Debug)]

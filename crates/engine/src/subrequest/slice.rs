@@ -7,10 +7,10 @@ use bolide_http::range::{ByteRange, ContentRange, parse_content_range};
 use bolide_http::{FieldMap, Name};
 
 use crate::caching::RequestArrival;
-use crate::captures::Captures;
 use crate::connection::ClientAddress;
 use crate::phase::limits::LimitDetail;
 use crate::route::LocationIndex;
+use bolide_patterns::Captures;
 
 /// The bytes that one slice is asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use bolide_conf::model::{
 };
 use bolide_conf::vars::Template;
 
-use crate::captures::CapturePattern;
+use bolide_patterns::CapturePattern;
 
 /// What is replaced, and by what.
 #[derive(Debug)]

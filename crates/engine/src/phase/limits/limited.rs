@@ -1,6 +1,6 @@
 //! What became of a request at its limits, and where it is counted.
 
-use crate::limit::LimitHold;
+use bolide_limit::LimitHold;
 
 /// What became of a request at its limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use bolide_conf::model::{FileTest, IfTest as ConfTest, Return, RewriteOp, Rewrit
 use bolide_conf::regex::Regex;
 use bolide_conf::vars::{Template, Var};
 
-use crate::captures::CapturePattern;
 use crate::route::LocationIndex;
+use bolide_patterns::CapturePattern;
 
 /// Where the phase stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

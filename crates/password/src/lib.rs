@@ -6,7 +6,7 @@ use sha_crypt::PasswordVerifier as _;
 use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
 
-use crate::credentials::push_base64;
+use bolide_base::base64::push_base64;
 
 mod des;
 mod md5;
@@ -24,7 +24,7 @@ const BCRYPT_COST_AT_ONCE: u32 = 4;
 impl PasswordCheck {
     /// Whether `password` belongs to `hash`, as it stands in a password file.
     #[must_use]
-    pub(crate) fn new(password: &[u8], hash: &[u8]) -> Self {
+    pub fn new(password: &[u8], hash: &[u8]) -> Self {
         Self { password: password.into(), hash: hash.into() }
     }
 

@@ -9,7 +9,7 @@ use pcre2::bytes::CaptureLocations;
 
 /// A regex of the configuration, with the named groups it fills.
 #[derive(Debug)]
-pub(crate) struct CapturePattern {
+pub struct CapturePattern {
     regex: Regex,
     /// Group number and variable slot of each named group.
     named: Box<[(usize, u16)]>,
@@ -20,7 +20,7 @@ pub(crate) struct CapturePattern {
 
 impl CapturePattern {
     /// Binds the named groups of `regex` to their places in `names`; unknown names are unread.
-    pub(crate) fn new<N: AsRef<[u8]>>(regex: &Regex, names: &[N]) -> Self {
+    pub fn new<N: AsRef<[u8]>>(regex: &Regex, names: &[N]) -> Self {
         let place = |name: &str| {
             names.iter().position(|known| known.as_ref().eq_ignore_ascii_case(name.as_bytes()))
         };
@@ -31,36 +31,38 @@ impl CapturePattern {
     }
 
     /// The expression.
-    pub(crate) const fn regex(&self) -> &Regex {
+    pub const fn regex(&self) -> &Regex {
         &self.regex
     }
 
     /// The expression as written.
-    pub(crate) fn source(&self) -> &[u8] {
+    pub fn source(&self) -> &[u8] {
         self.regex.source()
     }
 }
 
 /// A match that took too many steps.
 #[derive(Clone, Debug)]
-pub(crate) struct MatchFailure {
+pub struct MatchFailure {
     /// PCRE's number.
-    pub(crate) code: i32,
+    pub code: i32,
     /// What was searched.
-    pub(crate) subject: Box<[u8]>,
+    pub subject: Box<[u8]>,
     /// The expression.
-    pub(crate) pattern: Box<[u8]>,
+    pub pattern: Box<[u8]>,
 }
 
 impl MatchFailure {
-    pub(crate) fn new(error: &pcre2::Error, subject: &[u8], pattern: &[u8]) -> Box<Self> {
+    /// The failure of `pattern` on `subject`.
+    #[must_use]
+    pub fn new(error: &pcre2::Error, subject: &[u8], pattern: &[u8]) -> Box<Self> {
         Box::new(Self { code: error.code(), subject: subject.into(), pattern: pattern.into() })
     }
 }
 
 /// What one request has captured so far. Keeps its memory between requests.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Captures {
+pub struct Captures {
     subject: Vec<u8>,
     spans: Vec<Option<(usize, usize)>>,
     /// Slot, start and end in `arena`; one entry per slot.
@@ -73,7 +75,7 @@ pub(crate) struct Captures {
 
 impl Captures {
     /// Forgets everything and keeps the memory.
-    pub(crate) fn clear(&mut self) {
+    pub fn clear(&mut self) {
         self.subject.clear();
         self.spans.clear();
         self.named.clear();
@@ -83,14 +85,14 @@ impl Captures {
     }
 
     /// Takes over the values of variables; numbered groups are each request's own.
-    pub(crate) fn adopt(&mut self, other: Self) {
+    pub fn adopt(&mut self, other: Self) {
         self.named = other.named;
         self.slots = other.slots;
         self.arena = other.arena;
     }
 
     /// Takes over the values that have become others than `before` in `now`.
-    pub(crate) fn absorb(&mut self, before: &Self, now: &Self) {
+    pub fn absorb(&mut self, before: &Self, now: &Self) {
         for &(slot, ..) in &now.named {
             let value = now.named(slot).unwrap_or_default();
             if before.named(slot) != Some(value) {
@@ -100,18 +102,18 @@ impl Captures {
     }
 
     /// Forgets the numbered groups.
-    pub(crate) fn forget_groups(&mut self) {
+    pub fn forget_groups(&mut self) {
         self.subject.clear();
         self.spans.clear();
     }
 
     /// The last failure since this was asked.
-    pub(crate) const fn take_failure(&mut self) -> Option<Box<MatchFailure>> {
+    pub const fn take_failure(&mut self) -> Option<Box<MatchFailure>> {
         self.failure.take()
     }
 
     /// Matches `subject`; on success its groups replace the numbered ones held so far.
-    pub(crate) fn capture(&mut self, pattern: &CapturePattern, subject: &[u8]) -> bool {
+    pub fn capture(&mut self, pattern: &CapturePattern, subject: &[u8]) -> bool {
         // PERF: `location ~ \.php$` is asked about each file, and PCRE needs 600 instructions for
         // a no.
         if !subject.ends_with(&pattern.ending) && !subject.ends_with(b"\n") {
@@ -161,7 +163,7 @@ impl Captures {
     }
 
     /// Gives the variable of `slot` a value.
-    pub(crate) fn assign(&mut self, slot: u16, value: &[u8]) {
+    pub fn assign(&mut self, slot: u16, value: &[u8]) {
         let start = self.arena.len();
         self.arena.extend_from_slice(value);
         let end = self.arena.len();
@@ -181,13 +183,13 @@ impl Captures {
     }
 
     /// `$1`–`$9`.
-    pub(crate) fn numbered(&self, index: usize) -> Option<&[u8]> {
+    pub fn numbered(&self, index: usize) -> Option<&[u8]> {
         let (start, end) = (*self.spans.get(index)?)?;
         self.subject.get(start..end)
     }
 
     /// The value of a variable by its slot, if it has one.
-    pub(crate) fn named(&self, slot: u16) -> Option<&[u8]> {
+    pub fn named(&self, slot: u16) -> Option<&[u8]> {
         if !self.may_have(slot) {
             return None;
         }

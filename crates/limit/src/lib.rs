@@ -26,7 +26,7 @@ const IDLE_MS: u64 = 60_000;
 
 /// What a zone thinks of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LimitVerdict {
+pub enum LimitVerdict {
     /// It is counted, so much ahead of the rate.
     Counted(u64),
     /// It would be within the limit; the record is pinned until it is charged.
@@ -39,7 +39,7 @@ pub(crate) enum LimitVerdict {
 
 /// Whether another zone has to be asked behind this one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum LimitPlace {
+pub enum LimitPlace {
     /// The request is counted at once.
     Last,
     /// It is counted when all zones let it pass.
@@ -48,7 +48,7 @@ pub(crate) enum LimitPlace {
 
 /// What came of entering a zone of connections.
 #[derive(Debug)]
-pub(crate) enum LimitEntry {
+pub enum LimitEntry {
     /// It is counted until the ticket is dropped.
     Entered(Ticket),
     /// There are as many as there may be.
@@ -59,7 +59,7 @@ pub(crate) enum LimitEntry {
 
 /// A zone.
 #[derive(Debug)]
-pub(crate) struct Zone {
+pub struct Zone {
     name: Box<[u8]>,
     size: u64,
     key_text: Box<[u8]>,
@@ -69,7 +69,7 @@ pub(crate) struct Zone {
 
 /// A request that is counted in a zone of connections; it is no longer when this is dropped.
 #[derive(Debug)]
-pub(crate) struct Ticket {
+pub struct Ticket {
     zone: Arc<Zone>,
     record: u32,
 }
@@ -93,17 +93,17 @@ pub struct LimitHold(Vec<Arc<Ticket>>);
 
 impl LimitHold {
     /// One zone more.
-    pub(crate) fn add(&mut self, ticket: Ticket) {
+    pub fn add(&mut self, ticket: Ticket) {
         self.0.push(Arc::new(ticket));
     }
 
     /// What another one holds, too.
-    pub(crate) fn join(&mut self, mut other: Self) {
+    pub fn join(&mut self, mut other: Self) {
         self.0.append(&mut other.0);
     }
 
     /// Holds nothing any more.
-    pub(crate) fn let_go(&mut self) {
+    pub fn let_go(&mut self) {
         if !self.0.is_empty() {
             self.0.clear();
         }
@@ -270,7 +270,7 @@ const fn room(size: u64) -> u64 {
 
 impl Zone {
     /// An empty zone.
-    pub(crate) fn new(conf: &LimitZone) -> Self {
+    pub fn new(conf: &LimitZone) -> Self {
         let counts_requests = matches!(conf.kind, LimitKind::Requests { .. });
         let record = if counts_requests { REQUESTS_RECORD } else { CONNECTIONS_RECORD };
         Self {
@@ -287,7 +287,7 @@ impl Zone {
     }
 
     /// Weighs one more request of `key` against `rate` and `burst`, in thousandths.
-    pub(crate) fn check_limit(
+    pub fn check_limit(
         &self,
         key: &[u8],
         (rate, burst): (u64, u64),
@@ -324,7 +324,7 @@ impl Zone {
     }
 
     /// Counts the request that a record was pinned for; how much it is ahead of `rate` now.
-    pub(crate) fn charge(&self, pinned: u32, rate: u64, now_ms: u64) -> u64 {
+    pub fn charge(&self, pinned: u32, rate: u64, now_ms: u64) -> u64 {
         let mut records = self.lock();
         let record = &mut records.all[pinned as usize];
         debug_assert!(record.count > 0, "only what is pinned is charged");
@@ -334,7 +334,7 @@ impl Zone {
     }
 
     /// Lets go of a record without counting the request.
-    pub(crate) fn unpin(&self, pinned: u32) {
+    pub fn unpin(&self, pinned: u32) {
         let mut records = self.lock();
         let record = &mut records.all[pinned as usize];
         debug_assert!(record.count > 0, "only what is pinned is let go");
@@ -342,7 +342,7 @@ impl Zone {
     }
 
     /// Counts a request in work, if there are fewer than `most`.
-    pub(crate) fn enter(self: &Arc<Self>, key: &[u8], most: u32) -> LimitEntry {
+    pub fn enter(self: &Arc<Self>, key: &[u8], most: u32) -> LimitEntry {
         let mut records = self.lock();
         let known = records.index.get(key).copied();
         let Some(record) = known.or_else(|| records.insert(key)) else { return LimitEntry::Full };
@@ -356,7 +356,7 @@ impl Zone {
 
     /// How many keys it knows.
     #[cfg(test)]
-    pub(crate) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.lock().index.len()
     }
 }
@@ -390,7 +390,7 @@ impl Zones {
     /// # Errors
     ///
     /// In nginx's words, when the zone is there and counts by another key.
-    pub(crate) fn adopt(&self, conf: &LimitZone) -> Result<Arc<Zone>, String> {
+    pub fn adopt(&self, conf: &LimitZone) -> Result<Arc<Zone>, String> {
         let fresh = Zone::new(conf);
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|zone| zone.strong_count() > 0);

@@ -5,8 +5,7 @@ use proptest::prelude::{ProptestConfig, Strategy, prop_assert, prop_assert_eq, p
 
 use super::outline::PatternDetail;
 use super::sieve::Sieve;
-use super::{Patterns, Sieves};
-use crate::captures::{CapturePattern, Captures};
+use super::{CapturePattern, Captures, Patterns, Sieves};
 
 fn regex(source: &str, case: LetterCase) -> Option<Regex> {
     Regex::new(source.as_bytes(), case).ok()

@@ -9,12 +9,14 @@ use std::sync::Arc;
 
 use bolide_conf::regex::{LetterCase, Regex};
 
-use crate::captures::{CapturePattern, Captures};
 use outline::PatternDetail;
 use sieve::{PatternNumbers, Sieve, WIDTH};
 
+mod captures;
 mod outline;
 mod sieve;
+
+pub use captures::{CapturePattern, Captures, MatchFailure};
 
 /// So few expressions are asked one by one.
 const FEW: usize = 4;
@@ -23,7 +25,7 @@ const STATES_MAX: usize = 60_000;
 
 /// Expressions, each with what belongs to it.
 #[derive(Debug)]
-pub(crate) struct Patterns<T> {
+pub struct Patterns<T> {
     all: Vec<(CapturePattern, T)>,
     /// One for each [`WIDTH`] expressions; none where they are few.
     sieves: Arc<[Part]>,
@@ -41,7 +43,7 @@ type Source = (Box<[u8]>, LetterCase);
 
 /// The sieves of one configuration: equal lists share one.
 #[derive(Debug)]
-pub(crate) struct Sieves {
+pub struct Sieves {
     known: HashMap<Vec<Source>, Arc<[Part]>>,
     /// States that may still be made.
     budget: usize,
@@ -93,12 +95,12 @@ impl<T> Default for Patterns<T> {
 
 impl<T> Patterns<T> {
     /// Adds an expression behind the others.
-    pub(crate) fn push(&mut self, pattern: CapturePattern, value: T) {
+    pub fn push(&mut self, pattern: CapturePattern, value: T) {
         self.all.push((pattern, value));
     }
 
     /// Makes the search fast; to be called once, when all are there.
-    pub(crate) fn seal(&mut self, sieves: &mut Sieves) {
+    pub fn seal(&mut self, sieves: &mut Sieves) {
         let regexes: Vec<&Regex> = self.all.iter().map(|(pattern, _)| pattern.regex()).collect();
         self.sieves = sieves.of(&regexes);
         debug_assert!(
@@ -110,18 +112,14 @@ impl<T> Patterns<T> {
     }
 
     /// Whether there are none.
-    pub(crate) const fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
     /// What belongs to the first expression that `asks` says yes to; it is asked in order, about
     /// those that might match `text`.
     #[inline]
-    pub(crate) fn find(
-        &self,
-        text: &[u8],
-        mut asks: impl FnMut(&CapturePattern) -> bool,
-    ) -> Option<&T> {
+    pub fn find(&self, text: &[u8], mut asks: impl FnMut(&CapturePattern) -> bool) -> Option<&T> {
         if self.sieves.is_empty() {
             return self.all.iter().find(|(pattern, _)| asks(pattern)).map(|(_, value)| value);
         }
@@ -143,7 +141,7 @@ impl<T> Patterns<T> {
 
     /// What belongs to the first expression that matches; its groups stay in `captures`.
     #[inline]
-    pub(crate) fn capture(&self, text: &[u8], captures: &mut Captures) -> Option<&T> {
+    pub fn capture(&self, text: &[u8], captures: &mut Captures) -> Option<&T> {
         self.find(text, |pattern| captures.capture(pattern, text))
     }
 }
