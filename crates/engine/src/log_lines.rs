@@ -430,36 +430,36 @@ impl Request {
     ) {
         error(self, site, ctx, LogLevel::Error, text);
     }
+}
 
-    /// What was being read when a request was refused, as nginx's lines say it.
-    pub(crate) fn reading(&self, refusal: crate::ctx::RequestRefusal) -> &'static str {
-        let line = ["invalid method", "URI", "version", "invalid request", "URL"];
-        let head = self.head();
-        let has_line = !head.line.is_empty() || head.version >= bolide_http::HttpVersion::Http2;
-        if line.iter().any(|word| refusal.reason.contains(word)) || !has_line {
-            " while reading client request line"
-        } else if refusal.reason.contains("body") {
-            ""
-        } else {
-            " while reading client request headers"
-        }
+/// What was being read when a request was refused, as nginx's lines say it.
+pub(crate) fn reading(request: &Request, refusal: crate::ctx::RequestRefusal) -> &'static str {
+    let line = ["invalid method", "URI", "version", "invalid request", "URL"];
+    let head = request.head();
+    let has_line = !head.line.is_empty() || head.version >= bolide_http::HttpVersion::Http2;
+    if line.iter().any(|word| refusal.reason.contains(word)) || !has_line {
+        " while reading client request line"
+    } else if refusal.reason.contains("body") {
+        ""
+    } else {
+        " while reading client request headers"
     }
+}
 
-    /// What clients do wrong is logged at `info`, as in nginx.
-    pub(crate) fn log_refusal(
-        &self,
-        refusal: crate::ctx::RequestRefusal,
-        reading: &str,
-        site: &Site,
-        ctx: &mut StepCtx<'_>,
-    ) {
-        let level = level_of(refusal.reason);
-        let fields = if reading.ends_with(" line") { LogFields::Unread } else { LogFields::Read };
-        error_within(self, (None, fields), site, ctx, level, |out| {
-            out.extend_from_slice(refusal.reason.as_bytes());
-            out.extend_from_slice(reading.as_bytes());
-        });
-    }
+/// What clients do wrong is logged at `info`, as in nginx.
+pub(crate) fn log_refusal(
+    request: &Request,
+    refusal: crate::ctx::RequestRefusal,
+    reading: &str,
+    site: &Site,
+    ctx: &mut StepCtx<'_>,
+) {
+    let level = level_of(refusal.reason);
+    let fields = if reading.ends_with(" line") { LogFields::Unread } else { LogFields::Read };
+    error_within(request, (None, fields), site, ctx, level, |out| {
+        out.extend_from_slice(refusal.reason.as_bytes());
+        out.extend_from_slice(reading.as_bytes());
+    });
 }
 
 /// How bad nginx thinks it is.

@@ -158,9 +158,10 @@ impl Exchange {
     ) -> ExchangeState {
         let Some(site) = self.request.site.clone() else { return ExchangeState::Done };
         note_request(&mut self.request, ctx);
-        let has_line = !self.request.reading(refusal).ends_with(" line");
+        let has_line = !log_lines::reading(&self.request, refusal).ends_with(" line");
         let refusal = admit::refused(&mut self.request, refusal, has_line, &site, ctx.conn);
-        self.request.log_refusal(refusal, self.request.reading(refusal), &site, ctx);
+        let reading = log_lines::reading(&self.request, refusal);
+        log_lines::log_refusal(&self.request, refusal, reading, &site, ctx);
         if refusal.status == 408 {
             // As in nginx, a client that does not send its head is not answered.
             self.answer.bare_status = 408;
@@ -186,7 +187,7 @@ impl Exchange {
         if !is_late && self.request.head().version >= HttpVersion::Http2 {
             return refuse_length(self, state, refusal, &site, ctx);
         }
-        self.request.log_refusal(refusal, "", &site, ctx);
+        log_lines::log_refusal(&self.request, refusal, "", &site, ctx);
         self.answer.drop_fetch(ctx);
         if is_late {
             // As in nginx, a client that does not send its body is not answered.
@@ -305,7 +306,7 @@ fn refuse_length(
         request.upload.note_refusal(refusal);
         return state;
     }
-    request.log_length(refusal, site, ctx);
+    log_length(request, refusal, site, ctx);
     request.upload.refuse(ctx.effects);
     if answer.is_responded {
         return cut_off(exchange, state, site, ctx);
@@ -314,23 +315,23 @@ fn refuse_length(
     exchange.run(NextStep::Fail(refusal.status), ctx)
 }
 
-impl Request {
-    /// Logs what is wrong with the length of a body; nginx tells how much of it came.
-    fn log_length(&self, refusal: RequestRefusal, site: &Site, ctx: &mut StepCtx<'_>) {
-        let mut reading = String::new();
-        if let RequestBody::Length(declared) = self.head().body
-            && self.body_received < declared
-        {
-            let received = self.body_received;
-            reading = format!(": only {received} out of {declared} bytes of request body received");
-        }
-        self.log_refusal(refusal, &reading, site, ctx);
+/// Logs what is wrong with the length of a body; nginx tells how much of it came.
+fn log_length(request: &Request, refusal: RequestRefusal, site: &Site, ctx: &mut StepCtx<'_>) {
+    let mut reading = String::new();
+    if let RequestBody::Length(declared) = request.head().body
+        && request.body_received < declared
+    {
+        let received = request.body_received;
+        reading = format!(": only {received} out of {declared} bytes of request body received");
     }
+    log_lines::log_refusal(request, refusal, &reading, site, ctx);
+}
 
+impl Request {
     /// Fails a request whose body is to be read and was refused before.
     pub(crate) fn refuse_early(&mut self, site: &Site, ctx: &mut StepCtx<'_>) -> Option<NextStep> {
         let refusal = self.upload.take_refusal()?;
-        self.log_length(refusal, site, ctx);
+        log_length(self, refusal, site, ctx);
         self.upload.refuse(ctx.effects);
         Some(NextStep::Fail(refusal.status))
     }

@@ -12,6 +12,7 @@ use crate::exchange::mirror::mirror;
 use crate::exchange::post_action::is_bodiless;
 use crate::explain::trace::trace_location;
 use crate::filter::edits::edit_request;
+use crate::log_lines;
 use crate::phase::reception::receive;
 use crate::phase::rewrite::{begin_rewrite, rewrite};
 use crate::request::Request;
@@ -38,7 +39,8 @@ impl Exchange {
                 None => receive(&mut self.request, &mut self.answer, &site, ctx),
             },
             Err(refusal) => {
-                self.request.log_refusal(refusal, self.request.reading(refusal), &site, ctx);
+                let reading = log_lines::reading(&self.request, refusal);
+                log_lines::log_refusal(&self.request, refusal, reading, &site, ctx);
                 // Known before the head was read to its end; nginx then keeps no connection.
                 self.answer.head.close |= refusal.status == 421;
                 NextStep::Fail(refusal.status)
