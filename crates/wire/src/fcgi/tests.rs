@@ -411,8 +411,8 @@ proptest! {
         cuts.extend([0, bytes.len()]);
         cuts.sort_unstable();
         let pieces: Vec<&[u8]> = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]).collect();
-        let mut ask = FuzzAsk::default();
-        ask.settings = OriginConnSettings { head_max: 120, keep, answers_head: false };
+        let settings = OriginConnSettings { head_max: 120, keep, answers_head: false };
+        let ask = FuzzAsk { settings, ..FuzzAsk::default() };
         let whole = UpstreamStory::tell(OriginConn::fcgi, &ask, &[&bytes]);
         prop_assert_eq!(whole, UpstreamStory::tell(OriginConn::fcgi, &ask, &pieces));
     }
