@@ -11,8 +11,6 @@ use crate::plan::{AcmeIssuer, AcmeOrder, OrderId};
 use crate::schedule::AttemptFailure;
 use crate::service::Shared;
 use crate::state::AcmeStore;
-use crate::tls::TlsConnect;
-use crate::transport::{AcmeConnect, AcmeTransport};
 
 /// Results of attempts, with their numbers.
 pub(crate) type Done = Arc<Mutex<Vec<(OrderId, u64, Result<ChainFacts, AttemptFailure>)>>>;
@@ -53,13 +51,7 @@ pub(crate) struct AttemptParts {
 impl AttemptParts {
     pub(crate) async fn run(self, shared: &Shared) -> Result<ChainFacts, AttemptFailure> {
         let failed = |why: String| AttemptFailure { why, ..AttemptFailure::default() };
-        let connect: Arc<dyn AcmeConnect> = match &shared.setting.connect {
-            Some(connect) => connect.clone(),
-            None => Arc::new(TlsConnect::new(&self.issuer).map_err(failed)?),
-        };
-        let both = shared.setting.clock.clone();
-        let clock: Arc<dyn Fn() -> u64 + Send + Sync> = Arc::new(move || both().unix);
-        let transport = AcmeTransport::new(connect, shared.setting.dies.clone(), clock.clone());
+        let transport = shared.transport(&self.issuer).map_err(failed)?;
         let attempt = AcmeAttempt {
             issuer: self.issuer,
             order: self.order,
@@ -68,7 +60,7 @@ impl AttemptParts {
             stem: self.stem,
             account: self.account,
             host: shared.host.clone(),
-            clock,
+            clock: shared.unix_clock(),
             replaces: self.replaces,
             was_ordered: AtomicBool::new(false),
             was_resumed: AtomicBool::new(false),

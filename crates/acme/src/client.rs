@@ -225,9 +225,17 @@ impl AcmeAttempt {
                 }
                 // The issuer does not know the certificate, or has replaced it already.
                 Err(Error::Api(_) | Error::Unsupported(_)) if replaces.is_some() => replaces = None,
+                // It took the order and does not say what it replaces (RFC 9773 §5: it MUST): to
+                // say so each time would end in no certificate at all.
+                Err(Error::Other(_)) if replaces.is_some() && self.was_created() => replaces = None,
                 Err(error) => return Err(Fault::Request("new order", error)),
             }
         }
+    }
+
+    /// Whether the issuer made what it was asked for last.
+    fn was_created(&self) -> bool {
+        self.transport.notes().status == Some(201)
     }
 
     /// The profile to ask for.

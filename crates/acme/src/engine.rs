@@ -4,6 +4,7 @@
 //! only the process that holds the lock may judge what another one left behind.
 
 mod records;
+mod renewal;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ use crate::certificate::{BUNDLE_MAX, ChainFacts};
 use crate::host::AcmeLogLevel;
 use crate::pending::PendingOrder;
 use crate::plan::{AcmeIssuer, AcmeOrder, AcmePlan, OrderId};
+use crate::questions::Answers;
 use crate::schedule::{AcmeNow, AttemptEnd, OrderSlot, Schedule};
 use crate::service::{AcmeOrderReport, KeptFault, Shared, read_kept};
 use crate::state::{AcmeStore, FileStamp, StoreLock, file_stem};
@@ -56,6 +58,9 @@ pub(crate) struct Engine {
     numbers: u64,
     done: Done,
     locks: BTreeMap<PathBuf, (StoreLock, usize)>,
+    /// Questions under way about renewals, by the issuer's name, with their numbers.
+    asking: BTreeMap<String, (u64, AbortHandle)>,
+    answers: Answers,
 }
 
 impl Engine {
@@ -71,6 +76,8 @@ impl Engine {
             numbers: 0,
             done: Done::default(),
             locks: BTreeMap::new(),
+            asking: BTreeMap::new(),
+            answers: Answers::default(),
         }
     }
 
@@ -87,12 +94,17 @@ impl Engine {
             }
             self.collect();
             self.watch();
+            self.hear();
             self.start();
+            self.ask();
             self.shared.publish(self.reports());
             let _rung = timeout(self.pause(), self.shared.bell.notified()).await;
         }
         for (_, running) in self.running {
             running.handle.abort();
+        }
+        for (_, handle) in self.asking.into_values() {
+            handle.abort();
         }
     }
 
@@ -130,6 +142,7 @@ impl Engine {
                 self.keep(&id, Some(&running.issuer));
             }
         }
+        self.ask_no_more();
         self.schedule.accounts = plan
             .issuers
             .iter()

@@ -14,6 +14,7 @@ pub mod host;
 mod pending;
 pub mod plan;
 mod presented;
+mod questions;
 pub mod record;
 pub mod schedule;
 pub mod service;

@@ -21,6 +21,8 @@ pub struct RenewalWindow {
     pub start: u64,
     /// Its last second.
     pub end: u64,
+    /// The last second of the certificate that it is for.
+    pub until: u64,
 }
 
 /// What is kept of an order. Times are seconds since 1970.
@@ -79,7 +81,8 @@ impl OrderRecord {
             line(&mut out, "issued-by", flat(issuer));
         }
         if let Some(window) = self.window {
-            line(&mut out, "window", format_args!("{} {}", window.start, window.end));
+            let RenewalWindow { start, end, until } = window;
+            line(&mut out, "window", format_args!("{start} {end} {until}"));
         }
         if let Some(error) = &self.last_error {
             line(&mut out, "error", flat(error));
@@ -106,10 +109,13 @@ impl OrderRecord {
                     record.started = Some((when.parse().ok()?, issuer.to_owned()));
                 }
                 "window" => {
-                    let (start, end) = value.split_once(' ')?;
-                    let window =
-                        RenewalWindow { start: start.parse().ok()?, end: end.parse().ok()? };
-                    record.window = Some(window);
+                    let (start, rest) = value.split_once(' ')?;
+                    let (end, until) = rest.split_once(' ')?;
+                    record.window = Some(RenewalWindow {
+                        start: start.parse().ok()?,
+                        end: end.parse().ok()?,
+                        until: until.parse().ok()?,
+                    });
                 }
                 "error" => record.last_error = Some(value.to_owned()),
                 _ => return None,
@@ -197,7 +203,7 @@ mod tests {
             numbers: (u32, u32, u64, u64),
             issuer in proptest::option::of("[a-z ]{1,9}"),
             started in proptest::option::of((any::<u64>(), "[a-z]{1,9}")),
-            window in proptest::option::of(any::<(u64, u64)>()),
+            window in proptest::option::of(any::<(u64, u64, u64)>()),
             error in proptest::option::of("\\PC{1,300}"),
         ) {
             let record = OrderRecord {
@@ -209,7 +215,7 @@ mod tests {
                 issued_by: issuer.clone(),
                 issuer,
                 started,
-                window: window.map(|(start, end)| RenewalWindow { start, end }),
+                window: window.map(|(start, end, until)| RenewalWindow { start, end, until }),
                 last_error: error.clone(),
             };
             let read = OrderRecord::parse(&record.text()).unwrap();

@@ -8,12 +8,15 @@
 //! Easiest to break: a start is a failure that has not happened yet, so starts count against the
 //! failures of the hour before they end.
 
-use std::collections::BTreeMap;
+mod windows;
+
+use std::collections::{BTreeMap, BTreeSet};
 
 use bolide_base::prng::Prng;
 
 use crate::plan::OrderId;
 use crate::record::{AccountRecord, OrderRecord, RenewalWindow};
+pub use windows::WindowAnswer;
 
 /// LIMIT: failed orders in any hour, of each order and of each account. Let's Encrypt permits
 /// five failed validations of a name an hour.
@@ -33,6 +36,8 @@ const RETRY_AFTER_MAX: u64 = 24 * HOUR;
 const TRIES_PER_ISSUER: u32 = 2;
 /// Seconds before the next issuer is asked.
 const FALL_BACK: u64 = 5;
+/// LIMIT: the part of its life in which no suggestion replaces a certificate: a day of ninety.
+const WINDOW_EARLIEST: u64 = 90;
 const HOUR: u64 = 3600;
 
 /// Both clocks, in seconds. Failures of this process are counted by `mono`, so that a clock that
@@ -153,6 +158,8 @@ pub struct OrderSlot {
     pub hold: u64,
     /// The issuer that is being asked.
     pub running: Option<String>,
+    /// How many times in succession its issuer did not tell when to renew; not kept.
+    pub window_silences: u32,
 }
 
 /// All orders.
@@ -162,6 +169,8 @@ pub struct Schedule {
     pub orders: BTreeMap<OrderId, OrderSlot>,
     /// By the issuer's name.
     pub accounts: BTreeMap<String, AccountRecord>,
+    /// Issuers that are being asked when to renew.
+    pub asked: BTreeSet<String>,
 }
 
 impl Schedule {
@@ -365,19 +374,21 @@ fn doubled(first: u64, times: u32, most: u64) -> u64 {
     first.saturating_mul(1 << times.saturating_sub(1).min(20)).min(most)
 }
 
-/// When a certificate is to be replaced: at a point in the issuer's window (RFC 9773, section
-/// 4.2), or after two thirds of its life less up to a thirtieth. The point depends on the
-/// certificate only, so that a restart does not move it.
+/// When a certificate is to be replaced: at a point in the issuer's window for it (RFC 9773,
+/// section 4.2), or after two thirds of its life less up to a thirtieth. The point depends on the
+/// certificate and the window only, so that a restart does not move it.
 #[must_use]
 pub fn renewal(validity: Validity, window: Option<RenewalWindow>) -> u64 {
     let life = validity.until.saturating_sub(validity.from);
     let mut prng = Prng::new(validity.from ^ validity.until.rotate_left(32));
     let usual = validity.from.saturating_add(life / 3 * 2);
     match window {
-        // Never so late that it could not be tried again.
-        Some(RenewalWindow { start, end }) if start < end => {
+        Some(RenewalWindow { start, end, until }) if start < end && until == validity.until => {
             let point = start.saturating_add(prng.below(end - start));
-            point.min(validity.until.saturating_sub(life / 20))
+            // Never so late that it could not be tried again. An issuer that always wants a
+            // replacement at once gets no order after order.
+            let earliest = validity.from.saturating_add(life / WINDOW_EARLIEST);
+            point.min(validity.until.saturating_sub(life / 20)).max(earliest)
         }
         _ => usual.saturating_sub(prng.below(life / 30 + 1)),
     }

@@ -16,7 +16,8 @@ use crate::host::{AcmeHost, AcmeLogLevel};
 use crate::plan::{AcmeIssuer, AcmeOrder, AcmePlan, OrderId};
 use crate::schedule::AcmeNow;
 use crate::state::{AcmeStore, file_stem};
-use crate::transport::{AcmeConnect, Dies};
+use crate::tls::TlsConnect;
+use crate::transport::{AcmeConnect, AcmeTransport, Dies};
 
 /// How often files and clocks are looked at.
 const TICK: Duration = Duration::from_secs(10);
@@ -180,6 +181,21 @@ impl Shared {
         let mut stores = locked(&self.stores);
         let new = || Arc::new(AcmeStore::new(issuer.state_path.as_deref()));
         stores.entry(key).or_insert_with(new).clone()
+    }
+
+    /// A connection to an issuer, not made yet.
+    pub(crate) fn transport(&self, issuer: &AcmeIssuer) -> Result<AcmeTransport, String> {
+        let connect: Arc<dyn AcmeConnect> = match &self.setting.connect {
+            Some(connect) => connect.clone(),
+            None => Arc::new(TlsConnect::new(issuer)?),
+        };
+        Ok(AcmeTransport::new(connect, self.setting.dies.clone(), self.unix_clock()))
+    }
+
+    /// Seconds since 1970.
+    pub(crate) fn unix_clock(&self) -> Arc<dyn Fn() -> u64 + Send + Sync> {
+        let both = self.setting.clock.clone();
+        Arc::new(move || both().unix)
     }
 
     pub(crate) fn publish(&self, reports: Vec<AcmeOrderReport>) {

@@ -191,13 +191,17 @@ proptest! {
         let validity = Validity { from, until: from + life };
         let usual = renewal(validity, None);
         prop_assert!(usual >= from + life / 3 * 2 - life / 30 && usual < validity.until);
-        let window = RenewalWindow { start, end: start + length };
+        let window = RenewalWindow { start, end: start + length, until: validity.until };
         let asked = renewal(validity, Some(window));
         prop_assert!(asked < validity.until || life < 20);
         prop_assert_eq!(asked, renewal(validity, Some(window)));
-        if length > 0 && start + length < validity.until - life / 20 {
+        let is_early = start < from + life / WINDOW_EARLIEST;
+        if length > 0 && !is_early && start + length < validity.until - life / 20 {
             prop_assert!((start..start + length).contains(&asked));
         }
+        prop_assert!(asked >= from + life / WINDOW_EARLIEST);
+        let other = RenewalWindow { until: validity.until + 1, ..window };
+        prop_assert_eq!(renewal(validity, Some(other)), usual);
     }
 }
 

@@ -81,6 +81,8 @@ struct Placed {
     status: &'static str,
     ready: bool,
     chain: Option<String>,
+    /// The certificate that it replaces, as the order says.
+    replaces: Option<String>,
 }
 
 struct Truth {
@@ -93,6 +95,8 @@ struct Truth {
     placed: Vec<u64>,
     /// Orders whose certificates were used.
     used: BTreeSet<usize>,
+    /// Questions about renewals that were answered.
+    suggestions: usize,
 }
 
 /// The issuer, and the host that it serves.
@@ -110,6 +114,12 @@ struct Chaos(Arc<ChaosWorld>);
 
 fn rounded(time: u64) -> time::OffsetDateTime {
     time::OffsetDateTime::from_unix_timestamp(i64::try_from(time).unwrap()).unwrap()
+}
+
+fn rfc3339(time: u64) -> String {
+    let at = rounded(time);
+    let (date, (hour, minute, second)) = (at.date(), at.to_hms());
+    format!("{date}T{hour:02}:{minute:02}:{second:02}Z")
 }
 
 impl ChaosWorld {
@@ -134,6 +144,7 @@ impl ChaosWorld {
         };
         (params.not_before, params.not_after) = (rounded(from), rounded(until));
         params.serial_number = Some(SerialNumber::from(serial));
+        params.use_authority_key_identifier_extension = true;
         let request = CertificateSigningRequestParams::from_der(&csr.to_vec().into()).ok()?;
         let made = match fault {
             Fault::OtherKey => params.signed_by(&KeyPair::generate().unwrap(), &self.ca),
@@ -166,6 +177,9 @@ impl ChaosWorld {
                 "authorizations": authorizations,
                 "finalize": url(format!("/finalize/{number}")),
             });
+            if let Some(replaces) = &order.replaces {
+                shown["replaces"] = json!(replaces);
+            }
             if order.chain.is_some() {
                 shown["certificate"] = json!(url(format!("/cert/{number}")));
             }
@@ -189,6 +203,7 @@ impl ChaosWorld {
                 let directory = json!({
                     "newNonce": url("/nonce".into()), "newAccount": url("/account".into()),
                     "newOrder": url("/order-new".into()), "meta": {},
+                    "renewalInfo": url("/renewal".into()),
                 });
                 (200, directory.to_string().into_bytes())
             }
@@ -202,11 +217,30 @@ impl ChaosWorld {
                 let names = names.iter().filter_map(|name| name["value"].as_str());
                 let names = names.map(str::to_owned).collect();
                 let number = truth.orders.len();
-                truth.orders.push(Placed { names, status: "pending", ready: false, chain: None });
+                let replaces = payload["replaces"].as_str().map(str::to_owned);
+                let status = "pending";
+                truth.orders.push(Placed { names, status, ready: false, chain: None, replaces });
                 let now = self.unix();
                 truth.placed.push(now);
                 fields.push_str(&format!("Location: https://issuer/order/{number}\r\n"));
                 (201, show(&truth, number))
+            }
+            "renewal" => {
+                truth.suggestions += 1;
+                let now = self.unix();
+                if truth.prng.below(9) > 0 {
+                    fields.push_str(&format!("Retry-After: {}\r\n", truth.prng.below(7 * HOUR)));
+                }
+                // Soon, at once, much too late, and one that ends before it begins.
+                let (start, end) = match truth.prng.below(16) {
+                    0 => (1, 2),
+                    1 => (now + 100 * LIFE, now + 200 * LIFE),
+                    2 => (now + HOUR, now),
+                    _ => (now + 2 * HOUR, now + 4 * HOUR),
+                };
+                let window = json!({"start": rfc3339(start), "end": rfc3339(end)});
+                let shown = json!({"suggestedWindow": window, "explanationURL": "https://a/\u{7}"});
+                (200, shown.to_string().into_bytes())
             }
             "order" if known => {
                 let order = &mut truth.orders[number];
@@ -409,6 +443,7 @@ fn world(seed: u64, names: BTreeMap<OrderId, Vec<String>>, ca: Issuer<'static, K
         orders: Vec::new(),
         placed: Vec::new(),
         used: BTreeSet::new(),
+        suggestions: 0,
     };
     Chaos(Arc::new(ChaosWorld {
         truth: Mutex::new(truth),
@@ -495,6 +530,9 @@ async fn life(seed: u64) {
     drop(service);
     run.await.expect("no panic");
     let truth = world.truth.lock().unwrap();
+    assert!(truth.suggestions > 0, "seed {seed}: it was asked when to renew");
+    let replaces = truth.orders.iter().filter(|order| order.replaces.is_some()).count();
+    assert!(replaces > 0, "seed {seed}: an order says what it replaces");
     let failed: Vec<u64> = (truth.placed.iter().enumerate())
         .filter(|(number, _)| !truth.used.contains(number))
         .map(|(_, when)| *when)

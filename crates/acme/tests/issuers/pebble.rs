@@ -2,8 +2,8 @@
 
 use std::os::unix::fs::MetadataExt;
 
-use bolide_acme::{AcmeLogLevel, CertificateKey, ChallengeKind, kept};
-use bolide_testkit::{Pebble, PebbleOptions, wait_until};
+use bolide_acme::{AcmeLogLevel, AcmeService, CertificateKey, ChallengeKind, kept};
+use bolide_testkit::{Pebble, PebbleOptions, run, wait_until};
 
 use crate::host::{TestClock, TestHost, check_installed, issuer, order, plan, start, state_dir};
 
@@ -154,4 +154,47 @@ fn a_thousand_names() {
     }
     assert!(host.state().presented_most <= 500, "five orders at a time");
     assert_eq!(host.log_text().matches("Error").count(), 0, "{}", host.log_text());
+}
+
+#[test]
+fn an_issuer_moves_a_renewal_and_a_restart_remembers_it() {
+    let host = TestHost::start();
+    let pebble = Pebble::start(options(&host));
+    let clock = TestClock::default();
+    let wanted = order(&["a.example"]);
+    let plan = plan(issuer(&pebble, Some(state_dir())), vec![wanted.clone()]);
+    let service = start(&host, clock.setting());
+    service.settle(plan.clone());
+    wait_until("a certificate", || host.count() == 1);
+    let (chain, _) = host.installed(&wanted.id).unwrap();
+    let chain = String::from_utf8(chain).unwrap();
+    let end = "-----END CERTIFICATE-----\n";
+    let leaf = format!("{}{end}", chain.split(end).next().unwrap());
+    let next = |service: &AcmeService| service.report()[0].next_attempt;
+    let now = || (clock.setting().clock)().unix;
+    let day = 24 * 3600;
+    wait_until("the usual time", || next(&service) > now() + 50 * day);
+    let (from, until) = (now() + 10 * day, now() + 11 * day);
+    let said = |time: u64| run("date", ["-u", &format!("-d@{time}"), "+%Y-%m-%dT%H:%M:%SZ"]).text();
+    let json = format!(
+        "{{\"suggestedWindow\":{{\"start\":\"{}\",\"end\":\"{}\"}},\
+         \"explanationURL\":\"https://a.example/why\"}}",
+        said(from).trim(),
+        said(until).trim()
+    );
+    pebble.suggest_renewal(&leaf, &json);
+    clock.forward(2 * day);
+    wait_until("the time that the issuer wants", || (from..until).contains(&next(&service)));
+    let told = host.log_text();
+    assert!(told.contains("its issuer wants it renewed in") && told.contains("/why"), "{told}");
+    let before = next(&service);
+    drop(service);
+    let service = start(&host, clock.setting());
+    service.settle(plan);
+    wait_until("the same time", || next(&service) == before);
+    assert_eq!(host.count(), 2, "it is installed anew, and not ordered");
+    clock.forward(9 * day);
+    wait_until("another certificate", || host.count() == 3);
+    assert_ne!(host.installed(&wanted.id).unwrap().0, chain.into_bytes());
+    check_installed(&host, &wanted, Some(&pebble.root(0)));
 }

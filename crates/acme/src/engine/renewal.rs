@@ -1,0 +1,85 @@
+//! Asking issuers when they want certificates replaced, and keeping what they say.
+
+use std::sync::PoisonError;
+
+use super::Engine;
+use crate::host::AcmeLogLevel;
+use crate::plan::OrderId;
+use crate::questions::{Answered, Question, Questions};
+use crate::schedule::WindowAnswer;
+
+impl Engine {
+    /// Begins to ask where it is time.
+    pub(super) fn ask(&mut self) {
+        let now = self.now();
+        while let Some((name, ids)) = self.schedule.pick_questions(now) {
+            let Some(issuer) = self.plan.issuers.iter().find(|issuer| issuer.name == name) else {
+                continue;
+            };
+            let question = |id: &OrderId| {
+                let facts = self.files.get(id)?.facts.as_ref()?;
+                let (renewal_id, until) = (facts.renewal_id.clone(), facts.validity.until);
+                Some(Question { id: id.clone(), renewal_id, until })
+            };
+            self.numbers += 1;
+            let questions = Questions {
+                shared: self.shared.clone(),
+                issuer: issuer.clone(),
+                number: self.numbers,
+                open: ids.iter().filter_map(question).collect(),
+                answers: Vec::new(),
+                to: self.answers.clone(),
+            };
+            let handle = tokio::spawn(questions.run()).abort_handle();
+            self.asking.insert(name, (self.numbers, handle));
+        }
+    }
+
+    /// Questions end; their answers are of no use any more.
+    pub(super) fn ask_no_more(&mut self) {
+        for (_, handle) in std::mem::take(&mut self.asking).into_values() {
+            handle.abort();
+        }
+        self.schedule.asked.clear();
+    }
+
+    /// Takes over what issuers said.
+    pub(super) fn hear(&mut self) {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        let ended = std::mem::take(&mut *answers);
+        drop(answers);
+        for Answered { issuer, number, answers } in ended {
+            if self.asking.get(&issuer).is_none_or(|(current, _)| *current != number) {
+                continue;
+            }
+            self.asking.remove(&issuer);
+            self.schedule.asked.remove(&issuer);
+            for (id, answer, page) in answers {
+                self.note(&id, &issuer, answer, page);
+            }
+        }
+    }
+
+    fn note(&mut self, id: &OrderId, issuer: &str, answer: WindowAnswer, page: Option<String>) {
+        let now = self.now();
+        let issuer = self.plan.issuers.iter().find(|known| known.name == issuer).cloned();
+        // Another process may have written since: only who holds the lock writes, and its own.
+        let locks = issuer.as_ref().and_then(|issuer| self.lock(id, issuer));
+        if let (Some(issuer), Some(_)) = (&issuer, &locks)
+            && !self.running.contains_key(id)
+        {
+            let _known_now = self.is_current(id, issuer);
+        }
+        let has_moved = self.schedule.answered(id, answer, now);
+        if has_moved && let Some(slot) = self.schedule.orders.get(id) {
+            let days = slot.due().saturating_sub(now.unix) / (24 * 3600);
+            let page = page.map(|page| format!(", see {page}")).unwrap_or_default();
+            let text = format!("\"{}\": its issuer wants it renewed in {days} days{page}", id.0);
+            self.log(AcmeLogLevel::Notice, &text);
+        }
+        if let Some(locks) = locks {
+            self.keep(id, None);
+            self.unlock(&locks);
+        }
+    }
+}
