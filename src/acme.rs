@@ -7,6 +7,7 @@
 //! Easiest to break: a slot belongs to an order and not to a configuration, so that a reload in the
 //! middle of an order loses nothing; and a draft may be dropped.
 
+mod demanded;
 mod plan;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -14,7 +15,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bolide_acme::{
-    AcmeHost, AcmeLogLevel, AcmeOrderReport, AcmePlan, AcmeService, Challenge, OrderId, kept,
+    AcmeHost, AcmeInbox, AcmeLogLevel, AcmeOrder, AcmeOrderReport, AcmePlan, AcmeService,
+    Challenge, OrderId, kept,
 };
 use bolide_base::Now;
 use bolide_conf::model::{Config, IssuedId, LogLevel};
@@ -24,6 +26,9 @@ use bolide_tls::{CertSlot, LoadedCertificate, TlsChallenges};
 
 use crate::account::{PurgeAccount, give_up_rights};
 use crate::control_log::ControlLog;
+pub(crate) use demanded::IssuedPlace;
+use demanded::{DemandedCertificates, NamesOnDemand};
+use plan::PlannedPlace;
 
 /// LIMIT: names in a line of the log about certificates that are not there yet.
 const NAMES_SHOWN: usize = 10;
@@ -40,6 +45,7 @@ pub(crate) struct IssuedCertificates {
 struct AcmeDesk {
     http: HttpChallenges,
     tls: TlsChallenges,
+    inbox: AcmeInbox,
     certified: CertifiedNames,
     state: Mutex<AcmeState>,
 }
@@ -47,8 +53,11 @@ struct AcmeDesk {
 #[derive(Debug, Default)]
 struct AcmeState {
     slots: HashMap<OrderId, IssuedSlot>,
+    /// By the directive that wants names of clients.
+    demands: HashMap<OrderId, DemandedCertificates>,
     /// Of the draft configuration.
     next: AcmePlan,
+    places: Vec<PlannedPlace>,
     log: Option<Arc<ControlLog>>,
     /// Certificates that came since the start.
     issued: u64,
@@ -63,6 +72,8 @@ struct IssuedSlot {
     end: Option<i64>,
     /// Whether the certificate is another order's, until its own is there.
     is_borrowed: bool,
+    /// The directive that wants it, if a client asked for its name.
+    demand: Option<OrderId>,
 }
 
 impl IssuedCertificates {
@@ -92,22 +103,36 @@ impl IssuedCertificates {
     /// Begins a new draft: orders that are new have what an earlier process kept of them, or the
     /// certificate of an order in force that has a name with them in common.
     pub(crate) fn begin(&self, config: &Config) {
-        let plan = plan::of(config);
+        let (plan, places) = plan::of(config);
         let mut state = self.desk.state();
         let state = &mut *state;
         let mut known: Option<HashMap<String, LoadedCertificate>> = None;
-        for order in &plan.orders {
+        let demanded = plan.demands.iter().flat_map(|demand| {
+            let orders = bolide_acme::demanded(&plan, demand).into_iter();
+            orders.map(|order| (order, Some(&demand.id)))
+        });
+        let written = plan.orders.iter().map(|order| (order.clone(), None));
+        let all: Vec<(AcmeOrder, Option<&OrderId>)> = written.chain(demanded).collect();
+        for (order, demand) in &all {
             if state.slots.get(&order.id).is_some_and(|known| known.slot.certificate().is_some()) {
                 continue;
             }
             let own = state.slots.entry(order.id.clone()).or_default();
             own.names.clone_from(&order.names);
+            own.demand = demand.cloned();
             let own = own.clone();
+            if let Some(demand) = demand {
+                state.add_demanded(demand, order, own.slot.clone());
+            }
             let found = kept(&plan, order);
             let found = found
                 .and_then(|kept| LoadedCertificate::from_pem(&kept.chain, &kept.key, &[]).ok());
             let is_borrowed = found.is_none();
             let found = found.or_else(|| {
+                // What is on demand is its own name's only.
+                if demand.is_some() {
+                    return None;
+                }
                 let known = known.get_or_insert_with(|| by_name(&state.slots));
                 order.names.iter().find_map(|name| known.get(name)).cloned()
             });
@@ -117,15 +142,34 @@ impl IssuedCertificates {
                 state.slots.insert(order.id.clone(), IssuedSlot { end, is_borrowed, ..own });
             }
         }
-        state.next = plan;
+        for demand in &plan.demands {
+            state.demands.entry(demand.id.clone()).or_default();
+        }
+        drop(all);
+        (state.next, state.places) = (plan, places);
     }
 
     /// The place of a certificate of the draft, and what names it in sessions.
-    pub(crate) fn slot(&self, id: IssuedId) -> (CertSlot, String) {
+    pub(crate) fn place(&self, id: IssuedId) -> IssuedPlace {
         let state = self.desk.state();
-        let Some(order) = state.next.orders.get(id.index()) else { return Default::default() };
-        let slot = state.slots.get(&order.id).map(|known| known.slot.clone()).unwrap_or_default();
-        (slot, order.id.0.clone())
+        match state.places.get(id.index()) {
+            Some(PlannedPlace::Order(id)) => {
+                let slot = state.slots.get(id).map(|known| known.slot.clone());
+                IssuedPlace::Slot(slot.unwrap_or_default(), id.0.clone())
+            }
+            Some(PlannedPlace::Demand(id)) => IssuedPlace::ByName(NamesOnDemand {
+                id: id.clone(),
+                certificates: state.demands.get(id).cloned().unwrap_or_default(),
+                inbox: self.desk.inbox.clone(),
+            }),
+            None => IssuedPlace::Slot(CertSlot::default(), String::new()),
+        }
+    }
+
+    /// Where accounts get other keys; none while nothing is ordered.
+    pub(crate) fn accounts(&self) -> Option<AcmeInbox> {
+        let service = self.service.lock().unwrap_or_else(PoisonError::into_inner);
+        service.as_ref().map(|_| self.desk.inbox.clone())
     }
 
     /// Logs to another file from now on: the old one may have been moved away.
@@ -141,16 +185,24 @@ impl IssuedCertificates {
         state.log = Some(log.clone());
         let plan = state.next.clone();
         let wanted: HashSet<OrderId> = plan.orders.iter().map(|order| order.id.clone()).collect();
-        state.slots.retain(|id, _| wanted.contains(id));
+        let demands: HashSet<OrderId> = plan.demands.iter().map(|one| one.id.clone()).collect();
+        state.demands.retain(|id, _| demands.contains(id));
+        state.slots.retain(|id, known| match &known.demand {
+            Some(demand) => demands.contains(demand),
+            None => wanted.contains(id),
+        });
         let has_one =
             |known: &&IssuedSlot| known.slot.certificate().is_some() && !known.is_borrowed;
         let certified = state.slots.values().filter(has_one).flat_map(|known| &known.names);
         self.desk.certified.replace(certified.map(String::as_str));
         drop(state);
         let mut service = self.service.lock().unwrap_or_else(PoisonError::into_inner);
-        if service.is_none() && !plan.orders.is_empty() {
+        let wants_some = !plan.orders.is_empty() || !plan.demands.is_empty();
+        if service.is_none() && wants_some {
             let account = account.cloned();
-            match AcmeService::start(self.desk.clone(), move || give_up_rights(account)) {
+            match AcmeService::start(self.desk.clone(), self.desk.inbox.clone(), move || {
+                give_up_rights(account)
+            }) {
                 Ok(started) => *service = Some(started),
                 Err(error) => {
                     log.write(LogLevel::Alert, &format!("no certificates are ordered: {error}"));
@@ -196,6 +248,14 @@ impl IssuedCertificates {
     }
 }
 
+impl AcmeState {
+    /// Handshakes for the name of an order find what is in its place.
+    fn add_demanded(&mut self, demand: &OrderId, order: &AcmeOrder, slot: CertSlot) {
+        let certificates = self.demands.entry(demand.clone()).or_default();
+        order.names.iter().for_each(|name| certificates.add(name, slot.clone()));
+    }
+}
+
 /// The certificates in use by their names.
 fn by_name(slots: &HashMap<OrderId, IssuedSlot>) -> HashMap<String, LoadedCertificate> {
     // In order of their ids, so that of several the same one is taken each time.
@@ -218,7 +278,9 @@ impl AcmeDesk {
     /// Says which handshakes are refused for now.
     fn tell_missing(&self, log: &ControlLog) {
         let state = self.state();
-        let missing = state.slots.values().filter(|known| known.slot.certificate().is_none());
+        let is_missing = |known: &&IssuedSlot| known.slot.certificate().is_none();
+        let missing = state.slots.values().filter(|known| known.demand.is_none());
+        let missing = missing.filter(is_missing);
         let mut names: Vec<String> = missing.map(|known| known.names.join(" ")).collect();
         drop(state);
         if names.is_empty() {
@@ -273,6 +335,23 @@ impl AcmeHost for AcmeDesk {
             }
         }
         Ok(())
+    }
+
+    fn demanded(&self, demand: &OrderId, order: &AcmeOrder) {
+        let mut state = self.state();
+        let own = state.slots.entry(order.id.clone()).or_default();
+        own.names.clone_from(&order.names);
+        own.demand = Some(demand.clone());
+        let slot = own.slot.clone();
+        state.add_demanded(demand, order, slot);
+    }
+
+    fn forgotten(&self, demand: &OrderId, order: &AcmeOrder) {
+        let mut state = self.state();
+        state.slots.remove(&order.id);
+        if let Some(certificates) = state.demands.get(demand) {
+            order.names.iter().for_each(|name| certificates.remove(name));
+        }
     }
 
     fn log(&self, level: AcmeLogLevel, text: &str) {

@@ -11,6 +11,7 @@ mod list;
 pub(crate) mod metrics;
 mod purge;
 pub(crate) mod reload;
+pub(crate) mod rollover;
 mod stats;
 pub(crate) mod status;
 mod tell;
@@ -146,6 +147,7 @@ impl AdminDesk {
             "cache-purge" => purge::tell(self, words),
             status::COMMAND => status::tell(self, words),
             metrics::COMMAND => metrics::tell(self, words),
+            rollover::COMMAND => rollover::tell(self, words),
             other => Err(format!("the server does not know \"{other}\"; is it an older one?")),
         }
     }

@@ -96,6 +96,7 @@ fn own_command(
         Some("status") => admin::status(parser, globals)?,
         Some("reload") => admin::reload(parser, globals)?,
         Some("metrics") => admin::metrics(parser, globals)?,
+        Some("acme") => admin::acme(parser, globals)?,
         Some("php") => CliCommand::Php(php(parser)?),
         _ => return Err(format!("invalid option: \"{}\"", word.to_string_lossy())),
     })

@@ -208,7 +208,7 @@ fn sets(
         } else if conf.is_issued() {
             let issued = issued::Issued::new(conf, &state.issued, reader)?;
             let set = certs.add(Vec::new());
-            certs.load(set, &issued.words(), move |_| issued.load());
+            certs.load(set, &issued.words(), move |name| issued.load(name));
             set
         } else {
             let own = reader.read(conf)?;

@@ -1,9 +1,11 @@
 //! Certificates from an issuer: ordered, validated, served, renewed and kept.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::net::TcpListener;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 use bolide_testkit::pebble::{Pebble, PebbleOptions};
 use bolide_testkit::server::{Home, is_root, prelude};
@@ -366,4 +368,183 @@ fn a_thousand_servers_start_while_their_issuer_is_silent() {
     wait_until("the line", || {
         server.error_log().contains("until certificates come, 1000 in all: s0.test, s1.test")
     });
+}
+
+/// Waits until the local authority of a server has a root: its place.
+fn local_root(server: &TestServer) -> PathBuf {
+    let root = server.home().dir().join("state/root.pem");
+    wait_until("a root", || root.exists());
+    root
+}
+
+#[test]
+fn a_local_authority_certifies_private_names_in_every_version_and_keeps_its_root() {
+    let home = Home::new(BOLIDE);
+    let names = "localhost *.x.localhost nas a.internal a.test a.home.arpa a.local 127.0.0.1";
+    let text = format!(
+        "{}http {{ acme_issuer local {{ local lifetime=20s; state_path @DIR@/state; }} \
+         auto_https on local; server {{ {LISTEN} server_name {names}; \
+         location / {{ return 200 ok; }} }} }}",
+        prelude(1)
+    );
+    let mut server = TestServer::start(home, &text);
+    let root = local_root(&server);
+    wait_served(&server, "localhost", &root);
+    let all = names.replace("*.", "y.");
+    for name in all.split(' ') {
+        for proto in Proto::TLS {
+            assert_eq!(ask(&server, proto, name, &root).text(), "ok", "{name} {proto:?}");
+        }
+    }
+    // A client that does not know the root is told so, and one that asks by HTTP is redirected.
+    let port = server.https().port();
+    let other = server.home().dir().join("other.pem");
+    let script = "openssl req -x509 -nodes -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 \
+                  -subj /CN=other -keyout /dev/null -out";
+    let _quiet = run("sh", ["-c", &format!("{script} {}", other.display())]).succeeded();
+    assert_eq!(ask(&server, Proto::H2, "localhost", &other).exit, 60);
+    for name in ["nas", "y.x.localhost"] {
+        let plain = Curl::new(Proto::H1).field(&format!("Host: {name}"));
+        let reply = plain.get(&format!("http://127.0.0.1:{}/", server.http().port()));
+        assert_eq!(reply.header("location"), Some(&*format!("https://{name}:{port}/")));
+    }
+    // Another leaf comes without a reload; the root stays, over a restart, too.
+    let (first, kept) = (serial(&server, "nas"), fs::read(&root).unwrap());
+    wait_until("another certificate", || {
+        let now = serial(&server, "nas");
+        !now.is_empty() && now != first
+    });
+    server.restart("TERM");
+    wait_served(&server, "nas", &root);
+    assert_eq!(fs::read(&root).unwrap(), kept);
+    let mode = |name: &str| fs::metadata(root.with_file_name(name)).unwrap().mode() & 0o777;
+    assert_eq!((mode("root.pem"), mode("authority.pem")), (0o600, 0o600));
+    let conf = server.home().dir().join("nginx.conf");
+    let status = server.home().run(&["status", "-c", conf.to_str().unwrap()]).succeeded().text();
+    assert!(status.contains(&format!("root {}", root.display())), "{status}");
+    let log = server.error_log();
+    assert_eq!(log.matches("has a new root").count(), 1, "{log}");
+}
+
+/// A program that allows names which begin with `yes`: its URL, and the names that it was asked
+/// about.
+fn asker() -> (String, Arc<Mutex<Vec<String>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/allowed?by=test", listener.local_addr().unwrap());
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let names = asked.clone();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let (mut head, mut part) = (Vec::new(), [0; 1024]);
+            while !head.windows(4).any(|four| four == b"\r\n\r\n") {
+                match stream.read(&mut part) {
+                    Ok(length @ 1..) => head.extend_from_slice(&part[..length]),
+                    _ => break,
+                }
+            }
+            let head = String::from_utf8_lossy(&head).into_owned();
+            let name = head.strip_prefix("GET /allowed?by=test&domain=").expect("a question");
+            let name = name.split(' ').next().unwrap_or_default().to_owned();
+            let status = if name.starts_with("yes") { "200 OK" } else { "403 No" };
+            names.lock().unwrap().push(name);
+            let reply = format!("HTTP/1.1 {status}\r\nContent-Length: 0\r\n\r\n");
+            let _gone = stream.write_all(reply.as_bytes());
+        }
+    });
+    (url, asked)
+}
+
+#[test]
+fn a_name_of_a_client_gets_a_certificate_if_it_is_allowed() {
+    let (home, mut pebble) = scene(|_| {});
+    let (url, asked) = asker();
+    let rest = format!("on_demand_ask {url}; on_demand_rate 10r/h; on_demand_names 3;");
+    let text = conf(&issuer(&pebble, &rest), "_", "");
+    let text = text.replace("acme_certificate ca;", "acme_certificate ca on_demand;");
+    let mut server = TestServer::start(home, &text);
+    let root = root(&server, &pebble);
+    let asked = || asked.lock().unwrap().clone();
+    // The first handshake is refused, and one soon after it is not.
+    let first = ask(&server, Proto::H1, "yes-1.test", &root);
+    assert_eq!(first.exit, 35, "{}", first.stderr);
+    wait_served(&server, "yes-1.test", &root);
+    for proto in Proto::TLS {
+        assert_eq!(ask(&server, proto, "yes-1.test", &root).text(), "ok", "{proto:?}");
+    }
+    // One that is not allowed is asked about once.
+    for _ in 0..5 {
+        assert_ne!(ask(&server, Proto::H3, "no.test", &root).exit, 0);
+        wait_until("the question", || asked().contains(&"no.test".to_owned()));
+    }
+    assert_eq!(asked(), ["yes-1.test", "no.test"]);
+    // A flood of names has no more questions than the rate permits, and known names are served.
+    for n in 0..30 {
+        assert_ne!(ask(&server, Proto::H2, &format!("no-{n}.test"), &root).exit, 0);
+    }
+    assert!(asked().len() <= 11, "{:?}", asked());
+    assert_eq!(ask(&server, Proto::H2, "yes-1.test", &root).text(), "ok");
+    let before = asked().len();
+    pebble.kill();
+    server.restart("TERM");
+    assert_eq!(ask(&server, Proto::H1, "yes-1.test", &root).text(), "ok");
+    assert_eq!(asked().len(), before, "it was allowed before");
+    // A reload that no longer wants such names serves them no more.
+    let own = text.replace("ca on_demand;", "ca a.test;");
+    server.rewrite(&own);
+    server.signal("HUP");
+    wait_until("the reload", || ask(&server, Proto::H1, "yes-1.test", &root).exit == 35);
+}
+
+#[test]
+fn no_more_names_of_clients_than_their_number_get_certificates() {
+    let home = Home::new(BOLIDE);
+    let (url, asked) = asker();
+    let text = format!(
+        "{}http {{ acme_issuer own {{ local; state_path @DIR@/state; on_demand_ask {url}; \
+         on_demand_rate 100r/s; on_demand_names 2; }} server {{ {LISTEN} server_name *.test; \
+         acme_certificate own on_demand; {PAIR} location / {{ return 200 ok; }} }} }}",
+        prelude(1)
+    );
+    let server = TestServer::start(home, &text);
+    let root = server.home().dir().join("state/root.pem");
+    for name in ["yes-1.test", "yes-2.test"] {
+        wait_until("a root", || {
+            let _wish = handshake(&server, name, "");
+            root.exists()
+        });
+        wait_served(&server, name, &root);
+    }
+    for _ in 0..3 {
+        assert_eq!(ask(&server, Proto::H1, "yes-3.test", &root).exit, 35);
+    }
+    assert_eq!(*asked.lock().unwrap(), ["yes-1.test", "yes-2.test"]);
+    assert_eq!(ask(&server, Proto::H2, "yes-1.test", &root).text(), "ok");
+}
+
+#[test]
+fn an_account_gets_another_key_by_a_command() {
+    let (home, pebble) = scene(|_| {});
+    let text = conf(&issuer(&pebble, ""), "a.test", "");
+    let server = TestServer::start(home, &text);
+    let root = root(&server, &pebble);
+    wait_served(&server, "a.test", &root);
+    let account = || {
+        let state = fs::read_dir(server.home().dir().join("state")).unwrap();
+        let paths = state.map(|entry| entry.unwrap().path());
+        let path = paths.filter(|path| path.extension().is_some_and(|end| end == "json")).last();
+        fs::read_to_string(path.expect("an account")).unwrap()
+    };
+    let before = account();
+    let conf = server.home().dir().join("nginx.conf");
+    let command =
+        |name: &str| server.home().run(&["acme", "rollover", name, "-c", conf.to_str().unwrap()]);
+    let done = command("ca").succeeded();
+    assert_eq!(done.text(), "the account at \"ca\" has another key\n");
+    assert_ne!(account(), before);
+    let unknown = command("x");
+    assert!(unknown.code != 0 && unknown.stderr.contains("no issuer \"x\" is in use"));
+    // It orders with the new one.
+    server.rewrite(&text.replace("name a.test", "name a.test b.test"));
+    server.signal("HUP");
+    wait_served(&server, "b.test", &root);
 }

@@ -1,22 +1,53 @@
 //! From a configuration to what the thread that orders is told.
 
 use bolide_acme::{
-    AccountKey, AcmeIssuer, AcmeOrder, AcmePlan, CertificateKey, ChallengeKind, ExternalAccount,
-    OrderId,
+    AccountKey, AcmeAuthority, AcmeDemand, AcmeIssuer, AcmeOrder, AcmePlan, CertificateKey,
+    ChallengeKind, DemandRate, ExternalAccount, OrderId,
 };
 use bolide_conf::model::{
-    AcmeConf, Config, IssuedConf, IssuedId, IssuedKey, IssuerChallenge, IssuerConf, IssuerKey,
+    AcmeConf, Config, DemandedRate, IssuedConf, IssuedId, IssuedKey, IssuerAuthority,
+    IssuerChallenge, IssuerConf, IssuerKey,
 };
 
-/// The orders have the places of the configuration's certificates.
-pub(super) fn of(config: &Config) -> AcmePlan {
+/// What a certificate of the configuration is for the thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum PlannedPlace {
+    /// One order.
+    Order(OrderId),
+    /// Orders for names that clients ask for.
+    Demand(OrderId),
+}
+
+/// What the thread is told, and the places of the configuration's certificates.
+pub(super) fn of(config: &Config) -> (AcmePlan, Vec<PlannedPlace>) {
     let Some(acme) = config.http.as_ref().map(|http| &http.acme) else {
-        return AcmePlan::default();
+        return (AcmePlan::default(), Vec::new());
     };
-    AcmePlan {
+    let (on_demand, written): (Vec<_>, Vec<_>) =
+        acme.certificates.iter().partition(|one| one.is_on_demand());
+    let plan = AcmePlan {
         issuers: acme.issuers.iter().map(issuer).collect(),
-        orders: acme.certificates.iter().map(|one| order(acme, one)).collect(),
-    }
+        orders: written.into_iter().map(|one| order(acme, one)).collect(),
+        demands: on_demand.into_iter().filter_map(|one| demand(acme, one)).collect(),
+    };
+    let place = |one: &IssuedConf| match one.is_on_demand() {
+        true => PlannedPlace::Demand(name(acme, one)),
+        false => PlannedPlace::Order(name(acme, one)),
+    };
+    (plan, acme.certificates.iter().map(place).collect())
+}
+
+fn demand(acme: &AcmeConf, one: &IssuedConf) -> Option<AcmeDemand> {
+    let first = acme.issuers.get(*one.issuers.first()?)?;
+    let DemandedRate { count, seconds } = first.on_demand_rate;
+    Some(AcmeDemand {
+        id: name(acme, one),
+        issuers: one.issuers.clone(),
+        key: key(one.key),
+        ask: first.on_demand_ask.clone()?,
+        rate: DemandRate { count, seconds },
+        names_max: first.on_demand_names,
+    })
 }
 
 /// What an order is called over reloads and restarts.
@@ -28,9 +59,15 @@ fn name(acme: &AcmeConf, one: &IssuedConf) -> OrderId {
     let first = one.issuers.first().and_then(|at| acme.issuers.get(*at));
     let issuer = first.map_or("", |issuer| &*issuer.name);
     // Another directory under the same name is another issuer: a trial becomes serious.
-    let host = first.map_or("", |issuer| host_of(&issuer.uri));
+    let host = match first {
+        Some(issuer) if issuer.is_local() => "this server",
+        other => other.map_or("", |issuer| host_of(&issuer.uri)),
+    };
     let mut names: Vec<&str> = one.names.iter().map(|name| &**name).collect();
     names.sort_unstable();
+    if one.is_on_demand() {
+        names.push("on demand");
+    }
     OrderId(format!("{issuer} {} {} at {host}", one.key.text(), names.join(" ")))
 }
 
@@ -52,6 +89,10 @@ fn order(acme: &AcmeConf, one: &IssuedConf) -> AcmeOrder {
 fn issuer(conf: &IssuerConf) -> AcmeIssuer {
     AcmeIssuer {
         name: conf.name.to_string(),
+        authority: match conf.authority {
+            IssuerAuthority::Acme => AcmeAuthority::Remote,
+            IssuerAuthority::Local { lifetime } => AcmeAuthority::Local { lifetime },
+        },
         uri: conf.uri.clone(),
         account_key: match &conf.account_key {
             IssuerKey::Made(made) => AccountKey::Generated(key(*made)),

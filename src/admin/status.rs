@@ -6,7 +6,7 @@
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Duration;
 
-use bolide_acme::AcmeOrderReport;
+use bolide_acme::{AcmeInbox, AcmeOrderReport};
 use bolide_engine::RequestTallies;
 use bolide_engine::console::{StatusWorkers, status};
 use bolide_engine::explain::Json;
@@ -30,6 +30,8 @@ pub(crate) struct Scene {
     pub(crate) pools: Vec<PoolReport>,
     /// Certificates that issuers are asked for.
     pub(crate) orders: Vec<AcmeOrderReport>,
+    /// Where their accounts get other keys.
+    pub(crate) accounts: Option<AcmeInbox>,
 }
 
 /// Workers that were started together.
@@ -206,7 +208,9 @@ fn order_line(of: &AcmeOrderReport) -> String {
         .last_error
         .as_ref()
         .map_or_else(String::new, |why| format!(", {} attempts failed: {why}", of.failures));
-    format!("certificate {} of {}: {left}, {next}{why}\n", of.names.join(" "), of.issuer)
+    let root = of.root.as_ref();
+    let root = root.map_or_else(String::new, |path| format!(", root {}", path.display()));
+    format!("certificate {} of {}: {left}, {next}{root}{why}\n", of.names.join(" "), of.issuer)
 }
 
 /// A line of the table: each cell has the width of its column's name.

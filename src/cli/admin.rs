@@ -8,6 +8,7 @@ use super::{Globals, text};
 use crate::admin::line_protocol::Words;
 use crate::admin::metrics::COMMAND as METRICS_COMMAND;
 use crate::admin::reload::COMMAND as RELOAD_COMMAND;
+use crate::admin::rollover::COMMAND as ROLLOVER_COMMAND;
 use crate::admin::status::COMMAND;
 use crate::admin::warm::Warm;
 use crate::invocation::{Admin, CliCommand};
@@ -55,6 +56,25 @@ pub(super) fn metrics(
         Read::Words(words, pid) => CliCommand::Admin(Admin::Ask { words, pid }),
         Read::Help => CliCommand::AdminHelp,
     })
+}
+
+/// Reads the rest of `bolide acme`.
+pub(super) fn acme(
+    parser: &mut lexopt::Parser,
+    globals: &mut Globals,
+) -> Result<CliCommand, String> {
+    match parser.next().map_err(|error| error.to_string())? {
+        Some(Value(word)) if word == "rollover" => {}
+        Some(Short('?' | 'h') | Long("help")) => return Ok(CliCommand::AdminHelp),
+        _ => return Err("\"acme\" requires the word rollover".to_owned()),
+    }
+    let Read::Words(words, pid) = read(ROLLOVER_COMMAND, &table::ROLLOVER, parser, globals)? else {
+        return Ok(CliCommand::AdminHelp);
+    };
+    if words.all("url").count() != 1 {
+        return Err("\"acme rollover\" takes one issuer".to_owned());
+    }
+    Ok(CliCommand::Admin(Admin::Ask { words, pid }))
 }
 
 /// Reads the rest of `bolide reload`.

@@ -23,6 +23,7 @@ pub(crate) fn help() -> String {
         "reload",
         "status",
         "metrics",
+        "acme rollover ISSUER",
     ] {
         let _ = writeln!(text, "       bolide {words}");
     }

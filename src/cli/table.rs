@@ -159,7 +159,7 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
 
 /// The commands for a running server.
 pub(crate) static ADMIN_COMMANDS: &[CommandRow] =
-    &[EXPLAIN, LIST, STATS, PURGE, WARM, RELOAD, STATUS, METRICS];
+    &[EXPLAIN, LIST, STATS, PURGE, WARM, RELOAD, STATUS, METRICS, ROLLOVER];
 
 pub(super) const EXPLAIN: CommandRow = CommandRow {
     name: "explain",
@@ -260,6 +260,13 @@ pub(super) const STATUS: CommandRow = CommandRow {
     options: &[JSON, PID],
     doc: "show the resources of the server: connections, requests, deadlines and slots of each \
           worker, descriptors, memory, the cache, PHP",
+};
+pub(super) const ROLLOVER: CommandRow = CommandRow {
+    name: "acme rollover",
+    usage: "ISSUER",
+    operand: OperandKind::Text,
+    options: &[PID],
+    doc: "give the account at an issuer (acme_issuer) another key; certificates stay as they are",
 };
 pub(super) const METRICS: CommandRow = CommandRow {
     name: "metrics",

@@ -10,6 +10,7 @@ use super::ControlThread;
 use super::crew::Crew;
 use crate::admin::line_protocol::Words;
 use crate::admin::metrics;
+use crate::admin::rollover;
 use crate::admin::status::{self, Scene};
 use crate::php::{PoolReport, PoolState};
 
@@ -46,6 +47,7 @@ impl ControlThread<'_> {
     /// The server's state, for a command that asks for it.
     pub(super) fn scene_for(&mut self, words: &Words) -> Option<Scene> {
         match &*words.command {
+            rollover::COMMAND => {}
             status::COMMAND | metrics::COMMAND => self.refresh_figures(bolide_io::process::now()),
             _ => return None,
         }
@@ -54,6 +56,7 @@ impl ControlThread<'_> {
             crews: std::iter::once(&self.crew).chain(&self.leaving).map(Crew::members).collect(),
             pools: self.pools.reports(),
             orders: self.shared.tls.issued.report(),
+            accounts: self.shared.tls.issued.accounts(),
         })
     }
 

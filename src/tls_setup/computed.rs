@@ -10,10 +10,10 @@ use std::sync::{Arc, Weak};
 use bolide_base::Now;
 use bolide_conf::model::{IssuedId, Pem, TlsConf};
 use bolide_engine::{Site, handshake};
-use bolide_tls::{CertChain, CertError, CertSlot, LoadedCertificate};
+use bolide_tls::{CertChain, CertError, LoadedCertificate};
 
 use super::certificates::{self, CertificatePart, CertificateReader};
-use crate::acme::IssuedCertificates;
+use crate::acme::{IssuedCertificates, IssuedPlace};
 
 use super::kept_objects::{CertObject, KeptObjects, KnownObject, ReadFile};
 
@@ -30,7 +30,7 @@ pub(super) struct Computed {
     conf: Arc<TlsConf>,
     files: Files,
     /// The places of those that issuers have.
-    issued: Vec<(IssuedId, CertSlot)>,
+    issued: Vec<(IssuedId, IssuedPlace)>,
 }
 
 /// Certificates and keys that are read during a handshake.
@@ -157,7 +157,7 @@ impl Computed {
             Pem::Issued(id) => Some(id),
             _ => None,
         });
-        let issued = ids.map(|id| (id, issued.slot(id).0)).collect();
+        let issued = ids.map(|id| (id, issued.place(id))).collect();
         Ok(Self { site: Arc::downgrade(site), place, conf: conf.clone(), files, issued })
     }
 
@@ -172,7 +172,7 @@ impl Computed {
         let load = |pair: &bolide_conf::model::CertificateConf| {
             if let Pem::Issued(id) = pair.chain {
                 let slot = self.issued.iter().find(|(known, _)| *known == id);
-                let found = slot.and_then(|(_, slot)| slot.certificate());
+                let found = slot.and_then(|(_, place)| place.certificate(name));
                 return found.ok_or_else(|| "no certificate of an issuer is there yet".to_owned());
             }
             let chain = self.settle(&pair.chain, name, now, Pem::of);

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bolide_conf::model::{Pem, TlsConf};
-use bolide_tls::{CertSlot, LoadedCertificate};
+use bolide_tls::LoadedCertificate;
 
 use super::certificates::{self, CertificateReader};
-use crate::acme::IssuedCertificates;
+use crate::acme::{IssuedCertificates, IssuedPlace};
 
 /// The certificates of one server, at least one of an issuer.
 pub(super) struct Issued(Vec<IssuedPart>);
@@ -14,8 +14,8 @@ pub(super) struct Issued(Vec<IssuedPart>);
 enum IssuedPart {
     /// Read with the configuration.
     Fixed(LoadedCertificate),
-    /// Of an issuer; the text names it in messages and sessions.
-    Slot(CertSlot, String),
+    /// Of an issuer.
+    Issued(IssuedPlace),
 }
 
 impl Issued {
@@ -30,10 +30,7 @@ impl Issued {
         let passwords = certificates::passwords(conf.password_file.as_ref())?;
         let part = |pair: &bolide_conf::model::CertificateConf| {
             Ok(match pair.chain {
-                Pem::Issued(id) => {
-                    let (slot, name) = issued.slot(id);
-                    IssuedPart::Slot(slot, name)
-                }
+                Pem::Issued(id) => IssuedPart::Issued(issued.place(id)),
                 _ => IssuedPart::Fixed(reader.certificate(pair, &passwords)?),
             })
         };
@@ -46,30 +43,31 @@ impl Issued {
             IssuedPart::Fixed(certificate) => {
                 certificate.leaf().iter().map(|byte| format!("{byte:02x}")).collect()
             }
-            IssuedPart::Slot(_, name) => format!("issued {name}"),
+            IssuedPart::Issued(place) => format!("issued {}", place.words()),
         };
         self.0.iter().map(word).collect::<Vec<_>>().join("\n")
     }
 
-    /// What a client may be shown now.
+    /// What a client that wants `client` may be shown now.
     ///
     /// # Errors
     ///
     /// For the log: nothing.
-    pub(super) fn load(&self) -> Result<Vec<LoadedCertificate>, String> {
+    pub(super) fn load(&self, client: Option<&str>) -> Result<Vec<LoadedCertificate>, String> {
         let now = |part: &IssuedPart| match part {
             IssuedPart::Fixed(certificate) => Some(certificate.clone()),
-            IssuedPart::Slot(slot, _) => slot.certificate(),
+            IssuedPart::Issued(place) => place.certificate(client),
         };
         let all: Vec<_> = self.0.iter().filter_map(now).collect();
         if !all.is_empty() {
             return Ok(all);
         }
         let name = |part: &IssuedPart| match part {
-            IssuedPart::Slot(_, name) => Some(name.clone()),
+            IssuedPart::Issued(place) => Some(place.words().to_owned()),
             IssuedPart::Fixed(_) => None,
         };
         let names = self.0.iter().filter_map(name).collect::<Vec<_>>().join(", ");
-        Err(format!("no certificate of \"{names}\" is there yet"))
+        let client = client.map_or_else(String::new, |name| format!(" for \"{name}\""));
+        Err(format!("no certificate of \"{names}\" is there yet{client}"))
     }
 }

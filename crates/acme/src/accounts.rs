@@ -6,15 +6,16 @@ use std::sync::Arc;
 use instant_acme::{Account, AccountCredentials, Error, ExternalAccountKey, Key, NewAccount};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 
+use crate::base64url;
 use crate::client::{Fault, is_bad_nonce, is_problem, with_nonce};
 use crate::plan::{AccountKey, AcmeIssuer, CertificateKey, ExternalAccount};
 use crate::state::{AcmeStore, file_stem};
 use crate::transport::AcmeTransport;
 
 /// LIMIT: bytes of credentials and of files with keys.
-const CREDENTIALS_MAX: usize = 64 << 10;
+pub(crate) const CREDENTIALS_MAX: usize = 64 << 10;
 /// LIMIT: rejections of nonces of one request, beside those that the library bears.
-const NONCES: usize = 10;
+pub(crate) const NONCES: usize = 10;
 
 /// Where the account of an issuer is kept.
 #[derive(Clone, Debug)]
@@ -40,6 +41,8 @@ impl AccountFile {
     ) -> Result<Account, Fault> {
         let name = format!("{}.json", account_stem(issuer));
         let _gate = self.gate.lock().await;
+        // The process may have died while the key was changed.
+        self.settle_next(issuer, transport).await?;
         if let Some(kept) = self.store.read(&name, CREDENTIALS_MAX)? {
             match serde_json::from_slice::<AccountCredentials>(&kept) {
                 Ok(credentials) => return self.kept(issuer, transport, credentials, &name).await,
@@ -150,7 +153,7 @@ fn file_key(issuer: &AcmeIssuer) -> Result<Option<(Key, PrivateKeyDer<'static>)>
 
 fn external(account: &ExternalAccount) -> Result<ExternalAccountKey, String> {
     let text = String::from_utf8_lossy(&read(&account.key_file)?).trim().to_owned();
-    let key = base64url(&text).filter(|key| !key.is_empty()).ok_or_else(|| {
+    let key = base64url::decode(&text).filter(|key| !key.is_empty()).ok_or_else(|| {
         format!("external_account_key: \"{}\" is no base64url", account.key_file.display())
     })?;
     Ok(ExternalAccountKey::new(account.kid.clone(), &key))
@@ -158,39 +161,4 @@ fn external(account: &ExternalAccount) -> Result<ExternalAccountKey, String> {
 
 fn read(path: &Path) -> Result<Vec<u8>, String> {
     std::fs::read(path).map_err(|error| format!("cannot read \"{}\": {error}", path.display()))
-}
-
-/// base64url (RFC 4648, section 5), with or without padding.
-fn base64url(text: &str) -> Option<Vec<u8>> {
-    let (mut out, mut bits, mut count) = (Vec::new(), 0_u32, 0);
-    for byte in text.trim_end_matches('=').bytes() {
-        let six = match byte {
-            b'A'..=b'Z' => byte - b'A',
-            b'a'..=b'z' => byte - b'a' + 26,
-            b'0'..=b'9' => byte - b'0' + 52,
-            b'-' | b'+' => 62,
-            b'_' | b'/' => 63,
-            _ => return None,
-        };
-        bits = bits << 6 | u32::from(six);
-        count += 6;
-        if count >= 8 {
-            count -= 8;
-            out.push((bits >> count) as u8);
-            bits &= (1 << count) - 1;
-        }
-    }
-    Some(out)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn keys_of_external_accounts_are_base64url() {
-        assert_eq!(base64url("_-8").unwrap(), [0xff, 0xef]);
-        assert_eq!(base64url("aGVsbG8=").unwrap(), b"hello");
-        assert_eq!(base64url("a b"), None);
-    }
 }

@@ -3,11 +3,14 @@
 
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use crate::accounts::AccountFile;
 use crate::certificate::{self, ChainFacts};
-use crate::client::AcmeAttempt;
-use crate::plan::{AcmeIssuer, AcmeOrder, OrderId};
+use crate::client::{AcmeAttempt, IssuedCertificate};
+use crate::host::AcmeLogLevel;
+use crate::local;
+use crate::plan::{AcmeAuthority, AcmeIssuer, AcmeOrder, OrderId};
 use crate::schedule::AttemptFailure;
 use crate::service::Shared;
 use crate::state::AcmeStore;
@@ -51,6 +54,9 @@ pub(crate) struct AttemptParts {
 impl AttemptParts {
     pub(crate) async fn run(self, shared: &Shared) -> Result<ChainFacts, AttemptFailure> {
         let failed = |why: String| AttemptFailure { why, ..AttemptFailure::default() };
+        if let AcmeAuthority::Local { lifetime } = self.issuer.authority {
+            return self.issue_here(shared, lifetime).map_err(failed);
+        }
         let transport = shared.transport(&self.issuer).map_err(failed)?;
         let attempt = AcmeAttempt {
             issuer: self.issuer,
@@ -69,17 +75,13 @@ impl AttemptParts {
         attempt.transport.step("certificate known").await;
         let refused =
             |why: String| AttemptFailure { why, was_ordered: true, ..AttemptFailure::default() };
-        // What stands between the certificates does not come in.
-        let bundle = certificate::bundle(issued.chain.as_bytes(), &issued.key);
-        let parted = certificate::unbundle(&bundle).ok_or_else(|| "no PEM".to_owned());
-        // First in use, then in the directory: what cannot be used replaces nothing.
-        let installed = parted.and_then(|(chain, key)| {
-            shared.host.install(&attempt.order.id, &chain, key.as_bytes())
-        });
-        if let Err(why) = installed {
-            attempt.forget_pending();
-            return Err(refused(why));
-        }
+        let bundle = match install(shared, &attempt.order.id, &issued) {
+            Ok(bundle) => bundle,
+            Err(why) => {
+                attempt.forget_pending();
+                return Err(refused(why));
+            }
+        };
         attempt.transport.step("certificate in use").await;
         let name = format!("{}.pem", attempt.stem);
         // The order stays pending, so that a restart can fetch the certificate again.
@@ -88,4 +90,32 @@ impl AttemptParts {
         attempt.forget_pending();
         Ok(issued.facts)
     }
+
+    /// By the authority of this server.
+    fn issue_here(self, shared: &Shared, lifetime: Duration) -> Result<ChainFacts, String> {
+        let now = (shared.setting.clock)().unix;
+        let made = local::issue(&self.account.store, &self.order, lifetime, now)?;
+        if let Some(why) = made.new_root {
+            let text = format!(
+                "acme: the authority \"{}\" has a new root, as {why}; clients have to trust {}",
+                self.issuer.name,
+                self.account.store.shown(local::ROOT)
+            );
+            shared.host.log(AcmeLogLevel::Warn, &text);
+        }
+        let bundle = install(shared, &self.order.id, &made.issued)?;
+        self.store.write(&format!("{}.pem", self.stem), &bundle)?;
+        Ok(made.issued.facts)
+    }
+}
+
+/// Puts a certificate in use: what is to be kept of it.
+fn install(shared: &Shared, id: &OrderId, issued: &IssuedCertificate) -> Result<Vec<u8>, String> {
+    // What stands between the certificates does not come in.
+    let bundle = certificate::bundle(issued.chain.as_bytes(), &issued.key);
+    let parted = certificate::unbundle(&bundle).ok_or_else(|| "no PEM".to_owned());
+    // First in use, then in the directory: what cannot be used replaces nothing.
+    let (chain, key) = parted?;
+    shared.host.install(id, &chain, key.as_bytes())?;
+    Ok(bundle)
 }

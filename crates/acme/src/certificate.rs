@@ -54,14 +54,19 @@ pub fn new_key(kind: CertificateKey) -> Result<String, String> {
 pub fn request(names: &[String], key: &str) -> Result<Vec<u8>, String> {
     let failed = |error: rcgen::Error| format!("no certificate can be requested: {error}");
     let key = KeyPair::from_pem(key).map_err(failed)?;
-    let mut params = CertificateParams::new(names.to_vec()).map_err(failed)?;
+    Ok(params(names).and_then(|made| made.serialize_request(&key)).map_err(failed)?.der().to_vec())
+}
+
+/// What a certificate for these names is made of.
+pub(crate) fn params(names: &[String]) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = CertificateParams::new(names.to_vec())?;
     params.distinguished_name = DistinguishedName::new();
     let is_common =
         |name: &&String| name.len() <= COMMON_NAME_MAX && name.parse::<std::net::IpAddr>().is_err();
     if let Some(first) = names.first().filter(is_common) {
         params.distinguished_name.push(DnType::CommonName, first);
     }
-    Ok(params.serialize_request(&key).map_err(failed)?.der().to_vec())
+    Ok(params)
 }
 
 /// What is known of a chain that fits its key.

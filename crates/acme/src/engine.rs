@@ -3,8 +3,10 @@
 //! Easiest to break: a record must say that an attempt began before the issuer hears of it, and
 //! only the process that holds the lock may judge what another one left behind.
 
+mod demands;
 mod records;
 mod renewal;
+mod rollovers;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -18,12 +20,15 @@ use crate::accounts::{AccountFile, account_stem};
 use crate::attempt::{AttemptParts, Done, Unreported};
 use crate::certificate::{BUNDLE_MAX, ChainFacts};
 use crate::host::AcmeLogLevel;
+use crate::local;
 use crate::pending::PendingOrder;
 use crate::plan::{AcmeIssuer, AcmeOrder, AcmePlan, OrderId};
 use crate::questions::Answers;
 use crate::schedule::{AcmeNow, AttemptEnd, OrderSlot, Schedule};
 use crate::service::{AcmeOrderReport, KeptFault, Shared, read_kept};
 use crate::state::{AcmeStore, FileStamp, StoreLock, file_stem};
+use demands::Demands;
+use rollovers::EndedRollovers;
 
 /// Seconds until what could not be begun is tried again: another process orders, or a directory
 /// cannot be written.
@@ -61,6 +66,8 @@ pub(crate) struct Engine {
     /// Questions under way about renewals, by the issuer's name, with their numbers.
     asking: BTreeMap<String, (u64, AbortHandle)>,
     answers: Answers,
+    demands: Demands,
+    rolled: EndedRollovers,
 }
 
 impl Engine {
@@ -78,6 +85,8 @@ impl Engine {
             locks: BTreeMap::new(),
             asking: BTreeMap::new(),
             answers: Answers::default(),
+            demands: Demands::default(),
+            rolled: EndedRollovers::default(),
         }
     }
 
@@ -93,8 +102,11 @@ impl Engine {
                 }
             }
             self.collect();
+            self.hear_permissions();
+            self.take_wishes();
             self.watch();
             self.hear();
+            self.roll_over();
             self.start();
             self.ask();
             self.shared.publish(self.reports());
@@ -128,6 +140,7 @@ impl Engine {
     /// Takes over a new plan; attempts that it still wants go on.
     fn settle(&mut self, plan: &Arc<AcmePlan>) {
         let now = self.now();
+        let plan = &self.with_demanded(plan);
         let unwanted = self.running.iter().filter(|(id, running)| {
             let wanted = plan.orders.iter().find(|order| order.id == **id);
             let issuer = plan.issuers.contains(&running.issuer);
@@ -152,23 +165,26 @@ impl Engine {
         self.plan = plan.clone();
         self.files.clear();
         for order in &plan.orders {
-            let names = order.issuers.iter().filter_map(|at| plan.issuers.get(*at));
-            let issuers: Vec<String> = names.map(|issuer| issuer.name.clone()).collect();
-            let Some(first) = order.issuers.first().and_then(|at| plan.issuers.get(*at)) else {
-                continue;
-            };
-            let (store, stem) = (self.shared.store(first), file_stem(&order.id.0));
-            let files = OrderFiles { order: order.clone(), store, stem, stamp: None, facts: None };
-            self.files.insert(order.id.clone(), files);
-            let mut slot = before.remove(&order.id).unwrap_or_default();
-            slot.issuers = issuers;
-            if slot.running.is_none() {
-                slot.record = self.order_record(&order.id);
-                slot.is_unclear = slot.record.started.is_some();
-            }
-            self.schedule.orders.insert(order.id.clone(), slot);
-            self.look(&order.id, false);
+            self.take_order(order, before.remove(&order.id));
         }
+    }
+
+    /// Takes over an order, with what is known of it.
+    fn take_order(&mut self, order: &AcmeOrder, before: Option<OrderSlot>) {
+        let named = order.issuers.iter().filter_map(|at| self.plan.issuers.get(*at));
+        let issuers: Vec<String> = named.clone().map(|issuer| issuer.name.clone()).collect();
+        let Some(store) = named.map(|issuer| self.shared.store(issuer)).next() else { return };
+        let stem = file_stem(&order.id.0);
+        let files = OrderFiles { order: order.clone(), store, stem, stamp: None, facts: None };
+        self.files.insert(order.id.clone(), files);
+        let mut slot = before.unwrap_or_default();
+        slot.issuers = issuers;
+        if slot.running.is_none() {
+            slot.record = self.order_record(&order.id);
+            slot.is_unclear = slot.record.started.is_some();
+        }
+        self.schedule.orders.insert(order.id.clone(), slot);
+        self.look(&order.id, false);
     }
 
     /// Reads the certificate of an order, and installs it.
@@ -300,6 +316,10 @@ impl Engine {
         let now = self.now();
         let mut fresh = BTreeSet::new();
         while let Some((id, name)) = self.schedule.pick(now) {
+            if !self.may_begin(&id, now) {
+                self.hold(&id, now);
+                continue;
+            }
             let issuer = self.plan.issuers.iter().find(|issuer| issuer.name == name).cloned();
             if issuer.is_none() && self.schedule.orders.get(&id).is_some_and(|slot| slot.is_unclear)
             {
@@ -481,6 +501,7 @@ impl Engine {
                 is_ordering: slot.running.is_some(),
                 last_error: slot.record.last_error.clone(),
                 failures: slot.record.consecutive,
+                root: self.plan.issuers.get(*order.issuers.first()?).and_then(local::root),
             })
         };
         self.plan.orders.iter().filter_map(report).collect()

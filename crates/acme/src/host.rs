@@ -1,6 +1,6 @@
 //! What the server around this crate does for it.
 
-use crate::plan::OrderId;
+use crate::plan::{AcmeOrder, OrderId};
 
 /// The answer to a validation of an issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,13 @@ pub trait AcmeHost: Send + Sync {
     ///
     /// Chain and key do not fit, or cannot be read: they are thrown away and ordered anew.
     fn install(&self, order: &OrderId, chain: &[u8], key: &[u8]) -> Result<(), String>;
+
+    /// A name that clients ask for is allowed: `order` gets a place, in which
+    /// [`Self::install`] puts its certificate, and handshakes for the name find it there.
+    fn demanded(&self, _demand: &OrderId, _order: &AcmeOrder) {}
+
+    /// Such a name is refused from now on.
+    fn forgotten(&self, _demand: &OrderId, _order: &AcmeOrder) {}
 
     /// Writes a line to the error log.
     fn log(&self, level: AcmeLogLevel, text: &str);

@@ -5,29 +5,38 @@
 //! presents a challenge: [`AcmeHost`] does.
 
 mod accounts;
+mod ask;
 mod attempt;
+mod base64url;
 pub mod certificate;
 mod client;
+pub mod demand;
 mod engine;
 mod hook;
 pub mod host;
+mod inbox;
+mod jws;
+mod local;
 mod pending;
 pub mod plan;
 mod presented;
 mod questions;
 pub mod record;
+mod rollover;
 pub mod schedule;
 pub mod service;
 pub mod state;
 mod tls;
 pub mod transport;
 
+pub use demand::DemandRate;
 pub use host::{AcmeHost, AcmeLogLevel, Challenge};
+pub use inbox::AcmeInbox;
 pub use plan::{
-    AccountKey, AcmeIssuer, AcmeOrder, AcmePlan, CertificateKey, ChallengeKind, ExternalAccount,
-    OrderId,
+    AccountKey, AcmeAuthority, AcmeDemand, AcmeIssuer, AcmeOrder, AcmePlan, CertificateKey,
+    ChallengeKind, ExternalAccount, OrderId,
 };
 pub use schedule::AcmeNow;
 pub use service::{
-    AcmeOrderReport, AcmeService, AcmeSetting, KeptCertificate, kept, prepare_directories,
+    AcmeOrderReport, AcmeService, AcmeSetting, KeptCertificate, demanded, kept, prepare_directories,
 };

@@ -1,6 +1,9 @@
 //! What a configuration wants of its issuers.
 
 use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::demand::DemandRate;
 
 /// All issuers and orders of one configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -9,6 +12,26 @@ pub struct AcmePlan {
     pub issuers: Vec<AcmeIssuer>,
     /// `acme_certificate` directives, and the servers with `auto_https`; no two of the same id.
     pub orders: Vec<AcmeOrder>,
+    /// `acme_certificate … on_demand` directives: an order for each name that clients ask for and
+    /// that is allowed.
+    pub demands: Vec<AcmeDemand>,
+}
+
+/// One certificate for each name that clients ask for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AcmeDemand {
+    /// Names the file of its names.
+    pub id: OrderId,
+    /// As those of an order.
+    pub issuers: Vec<usize>,
+    /// `key=`
+    pub key: CertificateKey,
+    /// `on_demand_ask`: the URL that allows a name by status 200.
+    pub ask: String,
+    /// `on_demand_rate`
+    pub rate: DemandRate,
+    /// `on_demand_names`
+    pub names_max: usize,
 }
 
 /// An `acme_issuer` block.
@@ -16,6 +39,8 @@ pub struct AcmePlan {
 pub struct AcmeIssuer {
     /// The name of the block.
     pub name: String,
+    /// Who issues.
+    pub authority: AcmeAuthority,
     /// `uri`: the directory of the issuer (RFC 8555, section 7.1.1).
     pub uri: String,
     /// `account_key`
@@ -38,6 +63,20 @@ pub struct AcmeIssuer {
     pub state_path: Option<PathBuf>,
     /// `accept_terms_of_service`
     pub accepts_terms: bool,
+}
+
+/// Who issues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum AcmeAuthority {
+    /// Another host, which is asked by ACME.
+    #[default]
+    Remote,
+    /// `local`: this thread, with a root in the state directory; nothing but `name` and
+    /// `state_path` counts.
+    Local {
+        /// How long its certificates last.
+        lifetime: Duration,
+    },
 }
 
 /// `account_key`

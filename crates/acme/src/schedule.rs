@@ -320,7 +320,7 @@ impl OrderSlot {
     }
 
     /// Whether there is an attempt of an earlier process.
-    fn is_begun(&self) -> bool {
+    pub(crate) fn is_begun(&self) -> bool {
         (self.is_resumable || self.is_unclear) && self.record.started.is_some()
     }
 

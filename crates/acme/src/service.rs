@@ -11,14 +11,19 @@ use std::time::Duration;
 use tokio::sync::Notify;
 
 use crate::certificate::{self, BUNDLE_MAX, ChainFacts};
+use crate::demand::parse_names;
 use crate::engine::Engine;
 use crate::host::{AcmeHost, AcmeLogLevel};
-use crate::plan::{AcmeIssuer, AcmeOrder, AcmePlan, OrderId};
+use crate::inbox::AcmeInbox;
+use crate::local;
+use crate::plan::{AcmeDemand, AcmeIssuer, AcmeOrder, AcmePlan, OrderId};
 use crate::schedule::AcmeNow;
 use crate::state::{AcmeStore, file_stem};
 use crate::tls::TlsConnect;
 use crate::transport::{AcmeConnect, AcmeTransport, Dies};
 
+/// LIMIT: bytes of a file of names.
+const NAMES_MAX: usize = 4 << 20;
 /// How often files and clocks are looked at.
 const TICK: Duration = Duration::from_secs(10);
 
@@ -41,6 +46,8 @@ pub struct AcmeOrderReport {
     pub last_error: Option<String>,
     /// Tries that failed since the last success.
     pub failures: u32,
+    /// The root that clients have to trust, if its first issuer is this server.
+    pub root: Option<PathBuf>,
 }
 
 /// A certificate that the state directory holds, in PEM form.
@@ -66,6 +73,38 @@ pub fn kept(plan: &AcmePlan, order: &AcmeOrder) -> Option<KeptCertificate> {
     let issuer = plan.issuers.get(*order.issuers.first()?)?;
     let store = AcmeStore::new(issuer.state_path.as_deref());
     read_kept(&store, order).ok().flatten().map(|(kept, _)| kept)
+}
+
+/// The orders for names that clients asked for in earlier processes, and that were allowed.
+#[must_use]
+pub fn demanded(plan: &AcmePlan, demand: &AcmeDemand) -> Vec<AcmeOrder> {
+    let first = demand.issuers.first().and_then(|at| plan.issuers.get(*at));
+    let store = first.map(|issuer| AcmeStore::new(issuer.state_path.as_deref()));
+    let names = store.and_then(|store| read_names(&store, demand).ok()).unwrap_or_default();
+    names.iter().map(|name| order_of(demand, name)).collect()
+}
+
+/// The order for one of these names.
+pub(crate) fn order_of(demand: &AcmeDemand, name: &str) -> AcmeOrder {
+    AcmeOrder {
+        id: OrderId(format!("{} {name}", demand.id.0)),
+        issuers: demand.issuers.clone(),
+        names: vec![name.to_owned()],
+        key: demand.key,
+    }
+}
+
+/// The file of the names that a directive has orders for.
+pub(crate) fn names_file(demand: &OrderId) -> String {
+    format!("{}.names", file_stem(&demand.0))
+}
+
+pub(crate) fn read_names(store: &AcmeStore, demand: &AcmeDemand) -> Result<Vec<String>, String> {
+    let name = names_file(&demand.id);
+    let Some(content) = store.read(&name, NAMES_MAX)? else { return Ok(Vec::new()) };
+    let text = String::from_utf8(content).ok();
+    let names = text.and_then(|text| parse_names(&text, demand.names_max));
+    names.ok_or_else(|| format!("{} is damaged", store.shown(&name)))
 }
 
 /// Makes the state directories of a plan with mode 0700 and gives them to `owner`, the account
@@ -116,6 +155,8 @@ pub struct AcmeSetting {
     pub dies: Option<Dies>,
     /// How often files and clocks are looked at.
     pub tick: Duration,
+    /// What other threads want.
+    pub inbox: AcmeInbox,
 }
 
 impl fmt::Debug for AcmeSetting {
@@ -130,7 +171,13 @@ impl Default for AcmeSetting {
             let now = bolide_io::process::now();
             AcmeNow { unix: now.unix_seconds(), mono: now.mono.as_nanos() / 1_000_000_000 }
         };
-        Self { clock: Arc::new(clock), connect: None, dies: None, tick: TICK }
+        Self {
+            clock: Arc::new(clock),
+            connect: None,
+            dies: None,
+            tick: TICK,
+            inbox: AcmeInbox::default(),
+        }
     }
 }
 
@@ -141,7 +188,7 @@ type StoreKey = (String, Option<PathBuf>);
 pub(crate) struct Shared {
     pub(crate) host: Arc<dyn AcmeHost>,
     pub(crate) setting: AcmeSetting,
-    pub(crate) bell: Notify,
+    pub(crate) bell: Arc<Notify>,
     wanted: Mutex<Wanted>,
     reports: Mutex<Vec<AcmeOrderReport>>,
     /// Those in memory have to survive a new plan.
@@ -159,8 +206,8 @@ impl Shared {
     pub(crate) fn new(host: Arc<dyn AcmeHost>, setting: AcmeSetting) -> Self {
         Self {
             host,
+            bell: setting.inbox.bell(),
             setting,
-            bell: Notify::new(),
             wanted: Mutex::default(),
             reports: Mutex::default(),
             stores: Mutex::default(),
@@ -230,6 +277,7 @@ impl Shared {
             is_ordering: false,
             last_error: None,
             failures: 0,
+            root: local::root(issuer),
         })
     }
 }
@@ -259,9 +307,10 @@ impl AcmeService {
     /// The system has no thread.
     pub fn start(
         host: Arc<dyn AcmeHost>,
+        inbox: AcmeInbox,
         prepare: impl FnOnce() -> Result<(), String> + Send + 'static,
     ) -> io::Result<Self> {
-        Self::start_with(host, prepare, AcmeSetting::default())
+        Self::start_with(host, prepare, AcmeSetting { inbox, ..AcmeSetting::default() })
     }
 
     /// The same with another clock and network.

@@ -163,6 +163,15 @@ impl AcmeStore {
         Some((about.ino(), time, about.len()))
     }
 
+    /// Where a file is, for messages.
+    #[must_use]
+    pub fn shown(&self, name: &str) -> String {
+        match self {
+            Self::Directory(dir) => format!("\"{}\"", dir.join(name).display()),
+            Self::Memory(_) => format!("\"{name}\" (in memory)"),
+        }
+    }
+
     /// Takes the lock of the directory; none if another process has it. It is free again when the
     /// value goes, also by a crash.
     ///

@@ -1,5 +1,6 @@
 //! TLS to issuers: the authorities of the system or of a file, or no check at all.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -35,12 +36,26 @@ impl TlsConnect {
             .with_safe_default_protocol_versions()
             .map_err(|error| error.to_string())?;
         let config = if issuer.verify {
-            builder.with_root_certificates(roots(issuer)?).with_no_client_auth()
+            let roots = roots(issuer.trusted.as_deref())?;
+            builder.with_root_certificates(roots).with_no_client_auth()
         } else {
             let verifier = Arc::new(NoVerifier(provider));
             let dangerous = builder.dangerous();
             dangerous.with_custom_certificate_verifier(verifier).with_no_client_auth()
         };
+        Ok(Self(Arc::new(config)))
+    }
+
+    /// With the authorities of the system.
+    ///
+    /// # Errors
+    ///
+    /// It has none.
+    pub(crate) fn of_system() -> Result<Self, String> {
+        let builder = ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(|error| error.to_string())?;
+        let config = builder.with_root_certificates(roots(None)?).with_no_client_auth();
         Ok(Self(Arc::new(config)))
     }
 }
@@ -62,8 +77,8 @@ impl AcmeConnect for TlsConnect {
     }
 }
 
-fn roots(issuer: &AcmeIssuer) -> Result<RootCertStore, String> {
-    let text = match &issuer.trusted {
+fn roots(trusted: Option<&Path>) -> Result<RootCertStore, String> {
+    let text = match trusted {
         Some(path) => std::fs::read(path)
             .map_err(|error| format!("cannot read \"{}\": {error}", path.display()))?,
         None => SYSTEM

@@ -24,7 +24,7 @@ const REQUEST_MAX: Duration = Duration::from_secs(60);
 const BODY_MAX: usize = 1 << 20;
 /// LIMIT: alternate chains that are looked at.
 const ALTERNATES_MAX: usize = 8;
-const AGENT: &str = concat!("bolide/", env!("CARGO_PKG_VERSION"), " instant-acme");
+pub(crate) const AGENT: &str = concat!("bolide/", env!("CARGO_PKG_VERSION"), " instant-acme");
 
 /// A connection.
 pub trait AcmeStream: AsyncRead + AsyncWrite + Send + Unpin {}

@@ -6,12 +6,13 @@
 use std::collections::HashSet;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::drafts::{AutoHttps, AutoIssuers, AutoServer, ListenedParams};
 use crate::model::{
-    CertificateConf, IssuedConf, IssuedKey, IssuerChallenge, IssuerConf, IssuerKey, Listen,
-    ListenAddress, ListenTransport, LogLevel, Pem, ServerId, ServerName, SocketOptions,
-    SourcePlace,
+    CertificateConf, DemandedRate, IssuedConf, IssuedKey, IssuerAuthority, IssuerChallenge,
+    IssuerConf, IssuerKey, Listen, ListenAddress, ListenTransport, LogLevel, Pem, ServerId,
+    ServerName, SocketOptions, SourcePlace,
 };
 use crate::reader::HttpDraft;
 use crate::source::LoadOptions;
@@ -20,6 +21,10 @@ use crate::source::LoadOptions;
 const IMPLIED: &str = "letsencrypt";
 /// Its directory, unless the configuration does.
 const IMPLIED_URI: &str = "https://acme-v02.api.letsencrypt.org/directory";
+/// The issuer that needs no block: an authority of this server.
+pub(crate) const LOCAL: &str = "local";
+/// How long its certificates last, unless the configuration says so.
+pub(crate) const LOCAL_LIFETIME: Duration = Duration::from_secs(7 * 24 * 3600);
 /// Names below these have no certificates of public issuers (RFC 6761, RFC 6762, RFC 8375).
 const PRIVATE: [&str; 8] =
     ["localhost", "local", "internal", "lan", "home.arpa", "invalid", "onion", "arpa"];
@@ -33,6 +38,7 @@ pub(crate) fn issuer(options: &LoadOptions, name: &str, place: SourcePlace) -> I
     let parent = options.prefix.join(&options.state_dir);
     IssuerConf {
         name: name.into(),
+        authority: IssuerAuthority::default(),
         uri: String::new(),
         account_key: IssuerKey::Made(IssuedKey::default()),
         challenge: IssuerChallenge::default(),
@@ -45,6 +51,9 @@ pub(crate) fn issuer(options: &LoadOptions, name: &str, place: SourcePlace) -> I
         state_path: Some(parent.join(format!("acme_{name}"))),
         state_parent: Some(parent),
         accepts_terms: false,
+        on_demand_ask: None,
+        on_demand_rate: DemandedRate { count: 10, seconds: 60 },
+        on_demand_names: 1000,
         place,
     }
 }
@@ -157,7 +166,12 @@ impl Settler<'_> {
             return Err("\"auto_https\" and \"ssl_certificate\" are in one server".to_owned());
         }
         let is_secure = self.http.listens_of(*server).any(|listen| listen.tls);
-        let names = self.sort_names(*server, auto);
+        let mut issuers = auto.issuers.clone();
+        let mut names = self.sort_names(*server, &issuers);
+        if let Some(private) = auto.private.filter(|_| names.covered.is_empty()) {
+            issuers = AutoIssuers::Named(vec![private]);
+            names = self.sort_names(*server, &issuers);
+        }
         if !has_certificate && names.covered.is_empty() {
             return Err("no name of the server can get a certificate by \"auto_https\"".to_owned());
         }
@@ -170,7 +184,7 @@ impl Settler<'_> {
             self.listen_by_tls(*server, auto)?;
         }
         if !has_certificate {
-            self.certify(*server, auto, names);
+            self.certify(*server, auto, issuers, names);
         }
         let tls_ports = self.http.listens_of(*server).filter(|listen| listen.tls);
         let ports: Vec<_> = tls_ports.map(|listen| listen.address.port()).collect();
@@ -179,13 +193,19 @@ impl Settler<'_> {
         Ok(())
     }
 
-    fn sort_names(&self, server: usize, auto: &AutoHttps) -> SortedNames {
-        let is_implied = matches!(auto.issuers, AutoIssuers::Implied);
-        let proves_wildcards = match &auto.issuers {
+    fn sort_names(&self, server: usize, issuers: &AutoIssuers) -> SortedNames {
+        let is_implied = matches!(issuers, AutoIssuers::Implied);
+        let all_asked = |is_fit: fn(&IssuerConf) -> bool| match issuers {
             AutoIssuers::Implied => false,
-            AutoIssuers::Named(all) => all.iter().all(|at| {
-                matches!(self.http.acme.conf.issuers[*at].challenge, IssuerChallenge::Dns(_))
-            }),
+            AutoIssuers::Named(all) => {
+                all.iter().all(|at| is_fit(&self.http.acme.conf.issuers[*at]))
+            }
+        };
+        let proves_wildcards = all_asked(IssuerConf::takes_wildcards);
+        let is_local = all_asked(IssuerConf::is_local);
+        let is_issued = |name: &str| match is_local {
+            true => is_dns_name(name),
+            false => is_public(name, is_implied),
         };
         let mut sorted = SortedNames::default();
         for name in &self.http.servers[server].names {
@@ -193,9 +213,8 @@ impl Settler<'_> {
                 ServerName::Exact(text) => (Some(text.clone()), text.to_string()),
                 ServerName::SuffixOrSelf(text) => (Some(text[1..].into()), text.to_string()),
                 ServerName::Suffix(text) => {
-                    let is_covered = proves_wildcards && is_public(&text[1..], is_implied);
                     let wildcard = format!("*{text}");
-                    if is_covered {
+                    if proves_wildcards && is_issued(&text[1..]) {
                         sorted.covered.push(wildcard.into());
                         continue;
                     }
@@ -206,7 +225,10 @@ impl Settler<'_> {
                     (None, format!("~{}", String::from_utf8_lossy(regex.source())))
                 }
             };
-            match bare.filter(|bare| is_public(bare, is_implied)) {
+            // No public issuer of `auto_https` is asked for an address.
+            let address = bare.as_deref().filter(|_| is_local).and_then(address);
+            let bare = address.or_else(|| bare.filter(|bare| is_issued(bare)));
+            match bare {
                 Some(bare) if sorted.covered.contains(&bare) => {}
                 Some(bare) => sorted.covered.push(bare),
                 None if matches!(&*shown, "" | "_") => {}
@@ -217,9 +239,15 @@ impl Settler<'_> {
     }
 
     /// Gives a server a certificate to be ordered.
-    fn certify(&mut self, server: usize, auto: &AutoHttps, names: SortedNames) {
-        let issuers = match &auto.issuers {
-            AutoIssuers::Named(issuers) => issuers.clone(),
+    fn certify(
+        &mut self,
+        server: usize,
+        auto: &AutoHttps,
+        issuers: AutoIssuers,
+        names: SortedNames,
+    ) {
+        let issuers = match issuers {
+            AutoIssuers::Named(issuers) => issuers,
             AutoIssuers::Implied => vec![self.implied_issuer(&auto.place)],
         };
         for name in names.others {
@@ -320,6 +348,12 @@ impl Settler<'_> {
         let before = listen.servers.partition_point(|other| *other < id);
         listen.servers.insert(before, id);
     }
+}
+
+/// The address that a name is, as certificates have it.
+fn address(name: &str) -> Option<Box<str>> {
+    let bare = name.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(name);
+    bare.parse::<IpAddr>().ok().map(|address| address.to_string().into())
 }
 
 /// The name, if it is exact.

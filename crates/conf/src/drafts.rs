@@ -113,6 +113,8 @@ pub(crate) struct WantedCertificate {
     pub(crate) issuers: Vec<usize>,
     /// Empty: those of the server.
     pub(crate) names: Vec<Box<str>>,
+    /// `on_demand`: those that clients ask for.
+    pub(crate) on_demand: bool,
     pub(crate) key: IssuedKey,
     pub(crate) place: SourcePlace,
 }
@@ -124,6 +126,8 @@ pub(crate) type WantedKey = (Vec<usize>, Vec<Box<str>>, IssuedKey);
 #[derive(Clone, Debug)]
 pub(crate) struct AutoHttps {
     pub(crate) issuers: AutoIssuers,
+    /// `on local`: who is asked where no name of a server is public.
+    pub(crate) private: Option<usize>,
     pub(crate) place: SourcePlace,
     /// Whether it stands in a server block.
     pub(crate) is_own: bool,

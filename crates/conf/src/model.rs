@@ -44,8 +44,8 @@ pub use access::{
     Who,
 };
 pub use acme::{
-    AcmeConf, IssuedConf, IssuedId, IssuedKey, IssuerAccount, IssuerChallenge, IssuerConf,
-    IssuerKey,
+    AcmeConf, DemandedRate, IssuedConf, IssuedId, IssuedKey, IssuerAccount, IssuerAuthority,
+    IssuerChallenge, IssuerConf, IssuerKey,
 };
 pub use body::{BodyFiles, TempPath};
 pub use browsers::{BrowserName, Browsers, browser_version};

@@ -1,8 +1,10 @@
 //! `acme_issuer`, `acme_certificate` and `auto_https`: what they mean, and what is refused.
 
 use bolide_conf::model::{
-    Http, IssuedKey, IssuerChallenge, IssuerKey, ListenTransport, Pem, ServerConf,
+    Http, IssuedKey, IssuerAuthority, IssuerChallenge, IssuerKey, ListenTransport, Pem, ServerConf,
 };
+
+use std::time::Duration;
 
 use crate::support::{http, messages, outcome};
 
@@ -255,4 +257,110 @@ fn a_server_for_which_nothing_can_be_done_is_refused_by_its_own_directive() {
             "[warn] \"auto_https\" orders no certificate for the name \"~x\" in /conf/nginx.conf:1",
         ]
     );
+}
+
+#[test]
+fn an_authority_of_this_server_takes_every_name() {
+    let http = http(
+        "server { server_name localhost *.localhost nas a.test www.a.com 10.0.0.1 _; \
+         auto_https local; } \
+         server { listen 444 ssl; server_name a.internal; acme_certificate local *.b.lan ::1; \
+         ssl_certificate $acme_certificate; ssl_certificate_key $acme_certificate_key; }",
+    );
+    let [issuer] = &http.acme.issuers[..] else { panic!("one issuer") };
+    assert!(issuer.is_local() && !http.acme.uses(&IssuerChallenge::Http));
+    assert_eq!(issuer.state_path.as_deref(), Some("/conf/acme_local".as_ref()));
+    let expected = ["localhost", "*.localhost", "nas", "a.test", "www.a.com", "10.0.0.1"];
+    assert_eq!(names(&http, &http.servers[0]), expected);
+    assert_eq!(listens(&http, 0), "0.0.0.0:80 0.0.0.0:443s 0.0.0.0:443q");
+    assert_eq!(names(&http, &http.servers[1]), ["*.b.lan", "::1"]);
+}
+
+#[test]
+fn private_names_are_local_where_on_says_so_and_an_issuer_may_have_the_name() {
+    let mixed = "auto_https on local; server { server_name a.com localhost; } \
+                 server { server_name b.test; } server { server_name _; }";
+    let http = http(mixed);
+    let of = |at: usize| {
+        let Pem::Issued(id) = http.servers[at].tls.certificates[0].chain else { panic!("issued") };
+        &*http.acme.issuers[http.acme.certificates[id.index()].issuers[0]].name
+    };
+    assert_eq!((of(0), names(&http, &http.servers[0])), ("letsencrypt", vec!["a.com".into()]));
+    assert_eq!((of(1), names(&http, &http.servers[1])), ("local", vec!["b.test".into()]));
+    assert!(http.servers[2].tls.certificates.is_empty());
+    let own = crate::support::http(
+        "acme_issuer local { local lifetime=1h; state_path root; } \
+         acme_issuer other { uri https://a.test; } server { server_name b.a; auto_https local; }",
+    );
+    let [issuer, _] = &own.acme.issuers[..] else { panic!("two issuers") };
+    let lifetime = Duration::from_secs(3600);
+    assert_eq!(issuer.authority, IssuerAuthority::Local { lifetime });
+    assert_eq!(issuer.state_path.as_deref(), Some("/conf/root".as_ref()));
+    // One that speaks ACME is asked, as before.
+    let foreign = crate::support::http(
+        "acme_issuer local { uri https://a.test; } server { server_name b.a; auto_https local; }",
+    );
+    assert!(!foreign.acme.issuers[0].is_local());
+}
+
+#[test]
+fn what_a_local_authority_has_no_use_for_is_refused() {
+    for (inside, text) in [
+        (
+            "acme_issuer b { local; uri https://b.test; }",
+            "\"uri\" has no use in the local acme_issuer \"b\"",
+        ),
+        (
+            "acme_issuer b { challenge http-01; local; }",
+            "\"challenge\" has no use in the local acme_issuer \"b\"",
+        ),
+        (
+            "acme_issuer b { local; state_path off; }",
+            "the local acme_issuer \"b\" needs a \"state_path\" for its root",
+        ),
+        ("acme_issuer b { local 7d; }", "invalid parameter \"7d\""),
+        ("acme_issuer b { local lifetime=0; }", "invalid parameter \"lifetime=0\""),
+        ("acme_issuer b { local lifetime=1y; }", "invalid parameter \"lifetime=1y\""),
+        (
+            "server { server_name _; auto_https local; }",
+            "no name of the server can get a certificate by \"auto_https\"",
+        ),
+        ("server { server_name a.com; auto_https on local a; }", "invalid parameter \"local\""),
+    ] {
+        assert_eq!(fault(inside), text, "{inside}");
+    }
+}
+
+#[test]
+fn names_of_clients_are_ordered_where_each_is_asked_about() {
+    let http = http(
+        "acme_issuer a { uri https://a.test; on_demand_ask http://127.0.0.1:1/ok?x=1; \
+         on_demand_rate 2r/h; on_demand_names 5; } server { listen 443 ssl; server_name _; \
+         acme_certificate a on_demand key=rsa; ssl_certificate $acme_certificate; \
+         ssl_certificate_key $acme_certificate_key; }",
+    );
+    let issuer = &http.acme.issuers[0];
+    assert_eq!(issuer.on_demand_ask.as_deref(), Some("http://127.0.0.1:1/ok?x=1"));
+    assert_eq!((issuer.on_demand_rate.count, issuer.on_demand_rate.seconds), (2, 3600));
+    assert_eq!(issuer.on_demand_names, 5);
+    assert!(http.acme.certificates[0].is_on_demand());
+    for (inside, text) in [
+        (
+            "server { acme_certificate a on_demand; }",
+            "\"on_demand\" needs \"on_demand_ask\" in acme_issuer \"a\"",
+        ),
+        (
+            "acme_issuer b { local; on_demand_ask https://b; } \
+             server { acme_certificate b a.com on_demand; }",
+            "\"on_demand\" and the name \"a.com\"",
+        ),
+        (
+            "acme_issuer b { uri https://b; on_demand_ask ftp://b; }",
+            "invalid URL \"ftp://b\" in \"on_demand_ask\"",
+        ),
+        ("acme_issuer b { uri https://b; on_demand_rate 1; }", "invalid parameter \"1\""),
+        ("acme_issuer b { uri https://b; on_demand_names 0; }", "invalid parameter \"0\""),
+    ] {
+        assert_eq!(fault(inside), text, "{inside}");
+    }
 }

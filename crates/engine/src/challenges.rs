@@ -62,7 +62,13 @@ impl CertifiedNames {
     /// Whether the host of a request, in lower case and without a port, is one of them.
     pub(crate) fn has(&self, host: &[u8]) -> bool {
         debug_assert!(!host.iter().any(u8::is_ascii_uppercase), "hosts are in lower case");
-        self.0.read().unwrap_or_else(PoisonError::into_inner).contains(host)
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        // RFC 6125 §6.4.3: a wildcard stands for one label.
+        let wildcard = || {
+            let dot = host.iter().position(|byte| *byte == b'.')?;
+            Some([&b"*"[..], &host[dot..]].concat().into_boxed_slice())
+        };
+        all.contains(host) || wildcard().is_some_and(|name| all.contains(&name))
     }
 }
 

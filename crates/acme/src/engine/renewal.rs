@@ -4,7 +4,7 @@ use std::sync::PoisonError;
 
 use super::Engine;
 use crate::host::AcmeLogLevel;
-use crate::plan::OrderId;
+use crate::plan::{AcmeAuthority, OrderId};
 use crate::questions::{Answered, Question, Questions};
 use crate::schedule::WindowAnswer;
 
@@ -16,6 +16,13 @@ impl Engine {
             let Some(issuer) = self.plan.issuers.iter().find(|issuer| issuer.name == name) else {
                 continue;
             };
+            if issuer.authority != AcmeAuthority::Remote {
+                for id in &ids {
+                    self.schedule.answered(id, WindowAnswer::Unoffered, now);
+                }
+                self.schedule.asked.remove(&name);
+                continue;
+            }
             let question = |id: &OrderId| {
                 let facts = self.files.get(id)?.facts.as_ref()?;
                 let (renewal_id, until) = (facts.renewal_id.clone(), facts.validity.until);

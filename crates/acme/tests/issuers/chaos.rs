@@ -466,6 +466,7 @@ fn chaos_plan(dir: PathBuf) -> AcmePlan {
     let orders = vec![order(&["a.example"]), order(&["b.example", "c.example"])];
     let issuer = bolide_acme::AcmeIssuer {
         name: "pebble".to_owned(),
+        authority: bolide_acme::AcmeAuthority::Remote,
         uri: "https://issuer/dir".to_owned(),
         account_key: bolide_acme::AccountKey::Generated(bolide_acme::CertificateKey::EcdsaP256),
         contacts: Vec::new(),
@@ -496,6 +497,7 @@ async fn life(seed: u64) {
         connect: Some(Arc::new(chaos.clone())),
         dies: None,
         tick: Duration::from_secs(300),
+        ..AcmeSetting::default()
     };
     let mut kept_before = BTreeSet::new();
     while world.unix() < START + CHAOS {

@@ -1,5 +1,6 @@
 //! The process dies in every step: what was reached is not lost, and no order is repeated.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -57,6 +58,75 @@ fn every_step() {
         }
         if was_done {
             assert!(at > 20, "{at} steps");
+            return;
+        }
+    }
+}
+
+/// The address and the key of the account of a state directory.
+fn account(dir: &Path) -> (String, String) {
+    let files = std::fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    let mut files = files.filter(|path| path.extension().is_some_and(|end| end == "json"));
+    let file = files.next().expect("an account");
+    assert_eq!(files.next(), None, "one account");
+    let whole: serde_json::Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    let text = |name: &str| whole[name].as_str().unwrap().to_owned();
+    (text("id"), text("key_pkcs8"))
+}
+
+#[test]
+fn a_change_of_keys_loses_no_account() {
+    let _alone = crate::HEAVY.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let host = TestHost::start();
+    let options = PebbleOptions::validating(host.ports.port(0), host.ports.port(1));
+    let pebble = Pebble::start(PebbleOptions { bad_nonces: 10, ..options });
+    let clock = TestClock::default();
+    let dir = state_dir();
+    let issuer = issuer(&pebble, Some(dir.clone()));
+    let plan_of = |n: usize| {
+        let name = format!("r{n}.example");
+        plan(issuer.clone(), vec![order(&[&name])])
+    };
+    let issued = |n: usize| {
+        let (service, plan) = (start(&host, clock.setting()), plan_of(n));
+        service.settle(plan.clone());
+        wait_until("a certificate", || {
+            kept(&plan, &plan.orders[0]).is_some() && !service.report()[0].is_ordering
+        });
+        assert_eq!(service.report()[0].failures, 0, "{}", host.log_text());
+    };
+    issued(0);
+    let (id, mut key) = account(&dir);
+    let mut changes = 0;
+    for at in 0.. {
+        assert!(at < 100, "a change has an end");
+        let (setting, steps) = dying(clock.setting(), at);
+        let service = start(&host, setting.clone());
+        // A certificate that is kept: nothing is asked for it before the steps of the change.
+        service.settle(plan_of(0));
+        let end = setting.inbox.roll_over("pebble");
+        let mut was_done = None;
+        wait_until("the step", || {
+            was_done = end.try_recv().ok();
+            was_done.is_some() || steps.load(Ordering::SeqCst) > at
+        });
+        drop(service);
+        if let Some(done) = &was_done {
+            assert_eq!(*done, Ok(()), "step {at}");
+        }
+        // The next process orders with the account, whichever key it has.
+        issued(at + 1);
+        let (same, now) = account(&dir);
+        assert_eq!(same, id, "step {at}");
+        changes += usize::from(now != key);
+        key = now;
+        assert!(
+            std::fs::read_dir(&dir)
+                .unwrap()
+                .all(|entry| { !entry.unwrap().path().to_string_lossy().ends_with(".next") })
+        );
+        if was_done.is_some() {
+            assert!(at > 5 && changes > 1, "{at} steps, {changes} changes");
             return;
         }
     }

@@ -216,6 +216,7 @@ impl TestClock {
 pub(crate) fn issuer(pebble: &Pebble, state_path: Option<PathBuf>) -> AcmeIssuer {
     AcmeIssuer {
         name: "pebble".to_owned(),
+        authority: bolide_acme::AcmeAuthority::Remote,
         uri: pebble.directory(),
         account_key: AccountKey::Generated(CertificateKey::EcdsaP256),
         contacts: vec!["mailto:admin@a.example".to_owned()],
@@ -240,7 +241,7 @@ pub(crate) fn order(names: &[&str]) -> AcmeOrder {
 }
 
 pub(crate) fn plan(issuer: AcmeIssuer, orders: Vec<AcmeOrder>) -> AcmePlan {
-    AcmePlan { issuers: vec![issuer], orders }
+    AcmePlan { issuers: vec![issuer], orders, demands: Vec::new() }
 }
 
 pub(crate) fn start(host: &Arc<TestHost>, setting: AcmeSetting) -> AcmeService {

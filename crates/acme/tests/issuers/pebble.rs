@@ -198,3 +198,17 @@ fn an_issuer_moves_a_renewal_and_a_restart_remembers_it() {
     assert_ne!(host.installed(&wanted.id).unwrap().0, chain.into_bytes());
     check_installed(&host, &wanted, Some(&pebble.root(0)));
 }
+
+#[test]
+fn an_account_whose_key_is_a_file_keeps_it_and_an_unknown_issuer_is_told() {
+    let host = TestHost::start();
+    let pebble = Pebble::start(options(&host));
+    let mut issuer = issuer(&pebble, Some(state_dir()));
+    issuer.account_key = bolide_acme::AccountKey::File("/nowhere/own.key".into());
+    let setting = TestClock::default().setting();
+    let service = start(&host, setting.clone());
+    service.settle(plan(issuer, Vec::new()));
+    let told = |name: &str| setting.inbox.roll_over(name).recv().unwrap().unwrap_err();
+    assert_eq!(told("pebble"), "the key of the account is the file \"/nowhere/own.key\"");
+    assert_eq!(told("other"), "no issuer \"other\" is in use");
+}

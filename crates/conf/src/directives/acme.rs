@@ -2,22 +2,32 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use crate::ast::Node;
-use crate::auto_https::{self, is_dns_name};
+use crate::auto_https::{self, LOCAL, is_dns_name};
 use crate::diagnostic::Diagnostic;
 use crate::directive::{
     Args, Contexts, DirectiveForm, DirectiveSpec, Inheritance, accepted, flag, leaf, own, value,
 };
 use crate::drafts::{AcmeDraft, AutoHttps, AutoIssuers, WantedCertificate};
 use crate::model::{
-    IssuedConf, IssuedId, IssuedKey, IssuerAccount, IssuerChallenge, IssuerConf, IssuerKey,
-    LogLevel, ServerName,
+    DemandedRate, IssuedConf, IssuedId, IssuedKey, IssuerAccount, IssuerAuthority, IssuerChallenge,
+    IssuerConf, IssuerKey, LogLevel, ServerName,
 };
 use crate::reader::{ConfReader, DUPLICATE, ReadFault, ReadResult, invalid_parameter, show};
 use crate::value as values;
 
 const I: Contexts = Contexts::ACME_ISSUER;
+/// LIMIT: how long a certificate of a local authority lasts, in seconds: what clients take is
+/// less, and a root lasts ten years.
+const LIFETIME: std::ops::RangeInclusive<u64> = 10..=90 * 24 * 3600;
+
+/// Directives of a local authority.
+const LOCAL_HAS: [&[u8]; 5] =
+    [b"local", b"state_path", b"on_demand_ask", b"on_demand_rate", b"on_demand_names"];
+/// LIMIT: names of clients that have certificates, by one directive.
+const DEMANDED_MAX: usize = 10_000;
 
 pub(super) const TABLE: &[DirectiveSpec] = &[
     leaf("acme_issuer", Contexts::HTTP, Args::ONE, Inheritance::Own, issuer)
@@ -29,7 +39,15 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     value("uri", I, Args::ONE, uri)
         .doc("The URL of the issuer's directory.", "uri https://acme.a.com/directory;")
         .takes("URL")
-        .without("none: it must be written"),
+        .without("none: it must be written, unless `local` is"),
+    value("local", I, Args::between(0, 1), local)
+        .doc(
+            "This server is the issuer, without any network: it makes a root, which clients have \
+             to trust, and certificates for any names of that `lifetime`.",
+            "local lifetime=1d;",
+        )
+        .takes("[lifetime=TIME]")
+        .without("the issuer is asked by ACME"),
     value("account_key", I, Args::ONE, |r, node| {
         let key = match key_of(node.arg(0))? {
             Some(key @ IssuedKey::EcdsaP256) => IssuerKey::Made(key),
@@ -140,6 +158,33 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     })
     .doc("Agrees to the issuer's terms of service.", "accept_terms_of_service;")
     .without("not agreed"),
+    value("on_demand_ask", I, Args::ONE, ask)
+        .doc(
+            "Who allows names for which clients want a certificate (`on_demand`): each name is \
+             asked about by `GET URL?domain=NAME` before it is ordered, and 200 allows it.",
+            "on_demand_ask http://127.0.0.1:9000/allowed;",
+        )
+        .takes("URL")
+        .without("`on_demand` is refused"),
+    value("on_demand_rate", I, Args::ONE, |r, node| {
+        this(r).on_demand_rate = rate(node.arg(0)).ok_or_else(|| invalid_parameter(node.arg(0)))?;
+        Ok(())
+    })
+    .doc("How many names of clients are asked about in a time.", "on_demand_rate 30r/m;")
+    .takes("NUMBERr/s | NUMBERr/m | NUMBERr/h")
+    .default("10r/m"),
+    value("on_demand_names", I, Args::ONE, |r, node| {
+        let number = values::number(node.arg(0)).and_then(|number| usize::try_from(number).ok());
+        let usable = number.filter(|number| (1..=DEMANDED_MAX).contains(number));
+        this(r).on_demand_names = usable.ok_or_else(|| invalid_parameter(node.arg(0)))?;
+        Ok(())
+    })
+    .doc(
+        "How many names of clients get certificates; further ones get none.",
+        "on_demand_names 50;",
+    )
+    .takes("NUMBER")
+    .default("1000"),
     accepted("acme_shared_zone", Contexts::HTTP, Args::ONE, DirectiveForm::Check(shared_zone))
         .doc(
             "Without effect: workers are threads, which share certificates and challenges anyway.",
@@ -150,11 +195,14 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .doc(
             "Orders a certificate for these names, or those of `server_name`; `$acme_certificate` \
              and `$acme_certificate_key` stand for it in `ssl_certificate` and \
-             `ssl_certificate_key`. Further issuers are asked where those before them fail.",
+             `ssl_certificate_key`. Further issuers are asked where those before them fail. \
+             `local` is an authority of this server, unless an `acme_issuer` has that name. \
+             `on_demand` orders one for each name that clients ask for, if `on_demand_ask` of the \
+             issuer allows it.",
             "acme_certificate a;",
         )
         .takes(
-            "NAME [HOST…] [key=ecdsa[:256|:384|:521] | key=rsa[:2048|:3072|:4096]] \
+            "NAME [HOST… | on_demand] [key=ecdsa[:256|:384|:521] | key=rsa[:2048|:3072|:4096]] \
                 [fallback=NAME…]",
         )
         .without("none"),
@@ -162,10 +210,12 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
         .doc(
             "HTTPS for the public names of the server: a certificate from the issuers, in this \
              order, or from Let's Encrypt, whose terms of service `on` agrees to; port 443 with \
-             HTTP/2 and HTTP/3 where no `listen` has `ssl`; redirects from HTTP.",
+             HTTP/2 and HTTP/3 where no `listen` has `ssl`; redirects from HTTP. `local` is an \
+             authority of this server, for any names; with `on local` it serves servers without \
+             a public name.",
             "auto_https on;",
         )
-        .takes("on | off | NAME…")
+        .takes("on [local] | off | NAME…")
         .default("off"),
 ];
 
@@ -193,7 +243,12 @@ fn issuer(r: &mut ConfReader, node: &Node) -> ReadResult {
     let scope = r.inner_scope(I);
     let _ = r.read_leaf(node, scope);
     let made = this(r).clone();
-    if made.uri.is_empty() && !r.diagnostics.has_failed() {
+    if r.diagnostics.has_failed() {
+        return Ok(());
+    }
+    if made.is_local() {
+        check_local(&made, node)?;
+    } else if made.uri.is_empty() {
         return Err(ReadFault::Text(format!("no \"uri\" in acme_issuer \"{shown}\"")));
     }
     let others = &r.http.acme.conf.issuers[..r.http.acme.conf.issuers.len() - 1];
@@ -206,6 +261,56 @@ fn issuer(r: &mut ConfReader, node: &Node) -> ReadResult {
         return Err(ReadFault::Text(text));
     }
     Ok(())
+}
+
+/// What an authority of this server has no use for.
+fn check_local(made: &IssuerConf, node: &Node) -> ReadResult {
+    let inside = node.block.iter().flat_map(|block| &block.nodes).map(Node::name);
+    let is_useless = |name: &&[u8]| !LOCAL_HAS.contains(name);
+    let name = &made.name;
+    if let Some(useless) = inside.into_iter().find(is_useless) {
+        let text = format!("\"{}\" has no use in the local acme_issuer \"{name}\"", show(useless));
+        return Err(ReadFault::Text(text));
+    }
+    if made.state_path.is_none() {
+        let text = format!("the local acme_issuer \"{name}\" needs a \"state_path\" for its root");
+        return Err(ReadFault::Text(text));
+    }
+    Ok(())
+}
+
+fn local(r: &mut ConfReader, node: &Node) -> ReadResult {
+    let mut lifetime = auto_https::LOCAL_LIFETIME;
+    if let Some(word) = node.args().next() {
+        let text = word.strip_prefix(b"lifetime=").ok_or_else(|| invalid_parameter(word))?;
+        let time = values::time(text, values::Unit::Seconds);
+        let is_usable = |time: &Duration| LIFETIME.contains(&time.as_secs());
+        lifetime = time.filter(is_usable).ok_or_else(|| invalid_parameter(word))?;
+    }
+    this(r).authority = IssuerAuthority::Local { lifetime };
+    Ok(())
+}
+
+fn ask(r: &mut ConfReader, node: &Node) -> ReadResult {
+    let text = show(node.arg(0)).into_owned();
+    let rest = ["http://", "https://"].iter().find_map(|scheme| text.strip_prefix(scheme));
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'#');
+    let has_host = rest.is_some_and(|rest| !rest.is_empty() && !rest.starts_with(['/', '?', ':']));
+    if !is_plain || !has_host {
+        return Err(ReadFault::Text(format!("invalid URL \"{text}\" in \"on_demand_ask\"")));
+    }
+    this(r).on_demand_ask = Some(text);
+    Ok(())
+}
+
+/// `10r/m`
+fn rate(text: &[u8]) -> Option<DemandedRate> {
+    let (unit, seconds) = [(&b"r/s"[..], 1), (b"r/m", 60), (b"r/h", 3600)]
+        .into_iter()
+        .find(|(unit, _)| text.ends_with(unit))?;
+    let count = values::number(&text[..text.len() - unit.len()])?;
+    let count = u32::try_from(count).ok().filter(|count| (1..=1000).contains(count))?;
+    Some(DemandedRate { count, seconds })
 }
 
 fn uri(r: &mut ConfReader, node: &Node) -> ReadResult {
@@ -270,38 +375,74 @@ fn find(r: &ConfReader, name: &[u8]) -> Option<usize> {
     r.http.acme.conf.issuers.iter().position(|one| one.name.as_bytes() == name)
 }
 
-fn known(r: &ConfReader, name: &[u8]) -> Result<usize, ReadFault> {
-    let unknown = || ReadFault::Text(format!("unknown acme_issuer \"{}\"", show(name)));
-    find(r, name).ok_or_else(unknown)
+/// The issuer of that name; `local` needs no block.
+fn known(r: &mut ConfReader, node: &Node, name: &[u8]) -> Result<usize, ReadFault> {
+    if let Some(found) = find(r, name) {
+        return Ok(found);
+    }
+    if name != LOCAL.as_bytes() {
+        return Err(ReadFault::Text(format!("unknown acme_issuer \"{}\"", show(name))));
+    }
+    let mut made = auto_https::issuer(&r.options, LOCAL, r.place(node));
+    made.authority = IssuerAuthority::Local { lifetime: auto_https::LOCAL_LIFETIME };
+    let issuers = &mut r.http.acme.conf.issuers;
+    issuers.push(made);
+    Ok(issuers.len() - 1)
 }
 
 fn certificate(r: &mut ConfReader, node: &Node) -> ReadResult {
     if r.again {
         return Err(DUPLICATE);
     }
-    let mut issuers = vec![known(r, node.arg(0))?];
+    let mut issuers = vec![known(r, node, node.arg(0))?];
     let (mut names, mut key) = (Vec::new(), IssuedKey::default());
+    let mut on_demand = false;
     for word in node.args().skip(1) {
         if let Some(text) = word.strip_prefix(b"key=") {
             let invalid = || ReadFault::Text(format!("unsupported key \"{}\"", show(text)));
             key = key_of(text)?.ok_or_else(invalid)?;
         } else if let Some(name) = word.strip_prefix(b"fallback=") {
-            let next = known(r, name)?;
+            let next = known(r, node, name)?;
             if !issuers.contains(&next) {
                 issuers.push(next);
             }
+        } else if word == b"on_demand" {
+            on_demand = true;
         } else {
             names.push(show(word).to_ascii_lowercase().into_boxed_str());
         }
     }
+    if on_demand {
+        check_demand(r, &issuers, &names)?;
+    }
     let place = r.place(node);
-    r.scope.acme.wanted = Some(Arc::new(WantedCertificate { issuers, names, key, place }));
+    let wanted = WantedCertificate { issuers, names, on_demand, key, place };
+    r.scope.acme.wanted = Some(Arc::new(wanted));
     Ok(())
+}
+
+/// Names of strangers are ordered only with a permission for each.
+fn check_demand(r: &ConfReader, issuers: &[usize], names: &[Box<str>]) -> ReadResult {
+    let first = issuers.first().map(|at| &r.http.acme.conf.issuers[*at]);
+    if let Some(first) = first.filter(|first| first.on_demand_ask.is_none()) {
+        let name = &first.name;
+        let text = format!("\"on_demand\" needs \"on_demand_ask\" in acme_issuer \"{name}\"");
+        return Err(ReadFault::Text(text));
+    }
+    match names.first() {
+        Some(name) => Err(ReadFault::Text(format!("\"on_demand\" and the name \"{name}\""))),
+        None => Ok(()),
+    }
 }
 
 fn auto(r: &mut ConfReader, node: &Node) -> ReadResult {
     let place = r.place(node);
+    let mut private = None;
     let issuers = match node.arg(0) {
+        b"on" if node.arg(1) == LOCAL.as_bytes() && node.args_count() == 2 => {
+            private = Some(known(r, node, node.arg(1))?);
+            AutoIssuers::Implied
+        }
         b"on" | b"off" if node.args_count() > 1 => {
             return Err(invalid_parameter(node.args().nth(1).unwrap_or_default()));
         }
@@ -313,7 +454,7 @@ fn auto(r: &mut ConfReader, node: &Node) -> ReadResult {
         _ => {
             let mut issuers = Vec::new();
             for word in node.args() {
-                let next = known(r, word)?;
+                let next = known(r, node, word)?;
                 if !issuers.contains(&next) {
                     issuers.push(next);
                 }
@@ -322,7 +463,7 @@ fn auto(r: &mut ConfReader, node: &Node) -> ReadResult {
         }
     };
     let is_own = r.scope.context == Contexts::SERVER;
-    r.scope.acme.auto = Some(Arc::new(AutoHttps { issuers, place, is_own }));
+    r.scope.acme.auto = Some(Arc::new(AutoHttps { issuers, private, place, is_own }));
     Ok(())
 }
 
@@ -334,18 +475,23 @@ pub(super) fn settle(
     names: &[ServerName],
 ) -> Option<IssuedId> {
     let wanted = draft.wanted.as_ref()?;
+    if wanted.on_demand {
+        let (issuers, key, place) = (wanted.issuers.clone(), wanted.key, wanted.place.clone());
+        return Some(r.http.acme.order(IssuedConf { issuers, names: Vec::new(), key, place }));
+    }
     let names = match wanted.names.is_empty() {
         true => names_of(names),
         false => wanted.names.iter().map(|name| Ok(name.clone())).collect(),
     };
-    let accepts_wildcards = wanted
-        .issuers
-        .iter()
-        .all(|at| matches!(r.http.acme.conf.issuers[*at].challenge, IssuerChallenge::Dns(_)));
+    let asked = || wanted.issuers.iter().map(|at| &r.http.acme.conf.issuers[*at]);
+    let kinds = IdentifierKinds {
+        wildcards: asked().all(IssuerConf::takes_wildcards),
+        addresses: asked().all(IssuerConf::takes_addresses),
+    };
     let mut all: Vec<Box<str>> = Vec::new();
     let mut fault = None;
     for name in names {
-        match name.and_then(|name| judge(name, accepts_wildcards)) {
+        match name.and_then(|name| judge(name, kinds)) {
             Ok(name) if !all.contains(&name) => all.push(name),
             Ok(_) => {}
             Err(text) => fault = fault.or(Some(text)),
@@ -379,15 +525,22 @@ fn names_of(names: &[ServerName]) -> Vec<Result<Box<str>, String>> {
     named.map(|name| one(name).map_err(text)).collect()
 }
 
+/// What issuers validate beside names.
+#[derive(Clone, Copy)]
+struct IdentifierKinds {
+    wildcards: bool,
+    addresses: bool,
+}
+
 /// The name, if a certificate can have it.
-fn judge(name: Box<str>, accepts_wildcards: bool) -> Result<Box<str>, String> {
+fn judge(name: Box<str>, kinds: IdentifierKinds) -> Result<Box<str>, String> {
     let bare = name.strip_prefix("*.").unwrap_or(&name);
-    if bare.len() < name.len() && !accepts_wildcards {
+    if bare.len() < name.len() && !kinds.wildcards {
         let text = format!("a certificate for \"{name}\" needs issuers with the \"dns\" challenge");
         return Err(text);
     }
     match bare.parse::<IpAddr>() {
-        Ok(ip) if bare.len() == name.len() && !accepts_wildcards => Ok(ip.to_string().into()),
+        Ok(ip) if bare.len() == name.len() && kinds.addresses => Ok(ip.to_string().into()),
         Ok(_) => Err(format!("the \"dns\" challenge does not validate the address \"{name}\"")),
         Err(_) if is_dns_name(bare) => Ok(name),
         Err(_) => Err(format!("invalid identifier \"{name}\" of a certificate")),
@@ -396,11 +549,25 @@ fn judge(name: Box<str>, accepts_wildcards: bool) -> Result<Box<str>, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::judge;
+    use super::{DemandedRate, IdentifierKinds, judge, rate};
+
+    #[test]
+    fn a_rate_is_a_number_of_questions_in_a_time() {
+        let of = |text: &str| rate(text.as_bytes()).map(|rate| (rate.count, rate.seconds));
+        assert_eq!(
+            (of("1r/s"), of("10r/m"), of("5r/h")),
+            (Some((1, 1)), Some((10, 60)), Some((5, 3600)))
+        );
+        for wrong in ["", "r/m", "0r/m", "1r/d", "1.5r/m", "-1r/m", "1001r/s", "10"] {
+            assert_eq!(of(wrong), None::<(u32, u32)>, "{wrong}");
+        }
+        assert_eq!(rate(b"2r/m"), Some(DemandedRate { count: 2, seconds: 60 }));
+    }
 
     #[test]
     fn a_certificate_has_dns_names_and_addresses() {
-        let is_fine = |name: &str, wild| judge(name.into(), wild).is_ok();
+        let kinds = |wild| IdentifierKinds { wildcards: wild, addresses: !wild };
+        let is_fine = |name: &str, wild| judge(name.into(), kinds(wild)).is_ok();
         assert!(
             is_fine("a.com", false) && is_fine("x", false) && is_fine("xn--bcher-kva.de", false)
         );
@@ -409,6 +576,9 @@ mod tests {
         for wrong in ["_", "a..b", "-a.com", "a b", "b\u{fc}cher.de", "a.com.", "a/b", ""] {
             assert!(!is_fine(wrong, true), "{wrong}");
         }
-        assert_eq!(judge("2001:DB8:0::1".into(), false), Ok("2001:db8::1".into()));
+        assert_eq!(judge("2001:DB8:0::1".into(), kinds(false)), Ok("2001:db8::1".into()));
+        let any = IdentifierKinds { wildcards: true, addresses: true };
+        assert!(judge("*.a".into(), any).is_ok() && judge("::1".into(), any).is_ok());
+        assert!(judge("*.10.0.0.1".into(), any).is_err());
     }
 }

@@ -3,6 +3,7 @@
 //! Owns what is wanted; orders and certificates themselves are no part of a configuration.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use super::SourcePlace;
 
@@ -20,7 +21,8 @@ impl AcmeConf {
     #[must_use]
     pub fn uses(&self, challenge: &IssuerChallenge) -> bool {
         let asked = self.certificates.iter().flat_map(|one| &one.issuers);
-        asked.filter_map(|at| self.issuers.get(*at)).any(|issuer| issuer.challenge == *challenge)
+        let asked = asked.filter_map(|at| self.issuers.get(*at)).filter(|one| !one.is_local());
+        asked.into_iter().any(|issuer| issuer.challenge == *challenge)
     }
 
     /// What figures call a certificate: its first issuer and its first name.
@@ -50,7 +52,8 @@ impl IssuedId {
 pub struct IssuedConf {
     /// Indices into [`AcmeConf::issuers`]: each next one is asked where those before it fail.
     pub issuers: Vec<usize>,
-    /// Names and IP addresses, in lower case; at least one.
+    /// Names and IP addresses, in lower case; none: one certificate for each name that clients
+    /// ask for (`on_demand`).
     pub names: Vec<Box<str>>,
     /// `key=`
     pub key: IssuedKey,
@@ -59,6 +62,12 @@ pub struct IssuedConf {
 }
 
 impl IssuedConf {
+    /// Whether names come from clients.
+    #[must_use]
+    pub fn is_on_demand(&self) -> bool {
+        self.names.is_empty()
+    }
+
     /// Whether both are one certificate.
     #[must_use]
     pub fn is_like(&self, other: &Self) -> bool {
@@ -71,6 +80,8 @@ impl IssuedConf {
 pub struct IssuerConf {
     /// Its name.
     pub name: Box<str>,
+    /// Who issues.
+    pub authority: IssuerAuthority,
     /// `uri`
     pub uri: String,
     /// `account_key`
@@ -95,8 +106,56 @@ pub struct IssuerConf {
     pub state_parent: Option<PathBuf>,
     /// `accept_terms_of_service`
     pub accepts_terms: bool,
+    /// `on_demand_ask`: who allows names of clients; `None` allows none.
+    pub on_demand_ask: Option<String>,
+    /// `on_demand_rate`
+    pub on_demand_rate: DemandedRate,
+    /// `on_demand_names`
+    pub on_demand_names: usize,
     /// Where it was written; of an implied one, the `auto_https` that implies it.
     pub place: SourcePlace,
+}
+
+impl IssuerConf {
+    /// Whether this server issues itself.
+    #[must_use]
+    pub const fn is_local(&self) -> bool {
+        matches!(self.authority, IssuerAuthority::Local { .. })
+    }
+
+    /// Whether it issues wildcards.
+    #[must_use]
+    pub const fn takes_wildcards(&self) -> bool {
+        self.is_local() || matches!(self.challenge, IssuerChallenge::Dns(_))
+    }
+
+    /// Whether it issues for addresses.
+    #[must_use]
+    pub const fn takes_addresses(&self) -> bool {
+        self.is_local() || !matches!(self.challenge, IssuerChallenge::Dns(_))
+    }
+}
+
+/// `on_demand_rate`: so many questions in a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DemandedRate {
+    /// How many.
+    pub count: u32,
+    /// In how many seconds.
+    pub seconds: u32,
+}
+
+/// Who issues.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum IssuerAuthority {
+    /// Another host that speaks ACME.
+    #[default]
+    Acme,
+    /// `local`: this server, with a root of its own.
+    Local {
+        /// `lifetime=`, of its certificates.
+        lifetime: Duration,
+    },
 }
 
 /// `account_key`
