@@ -31,7 +31,7 @@ impl AcmeConf {
         let Some(one) = self.certificates.get(id.index()) else { return String::new() };
         let issuer = one.issuers.first().and_then(|at| self.issuers.get(*at));
         let issuer = issuer.map_or("", |issuer| &*issuer.name);
-        format!("acme:{issuer}/{}", one.names.first().map_or("", |name| &**name))
+        format!("acme:{issuer}/{}", one.names.first().map_or("on_demand", |name| &**name))
     }
 }
 
