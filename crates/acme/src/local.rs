@@ -97,14 +97,14 @@ fn kept(store: &AcmeStore, now: u64) -> Result<Result<Authority, String>, String
 }
 
 fn make(store: &AcmeStore, now: u64) -> Result<Authority, String> {
-    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(|error| failed(&error))?;
     // Of several servers each has a name of its own in the lists of browsers.
     let name =
         format!("Bolide local authority {}", &digest_hex(&key.subject_public_key_info())[..8]);
     let mut params = root_params(&name);
     params.not_before = time(now.saturating_sub(EARLIER_MAX))?.to_datetime();
     params.not_after = time(now.saturating_add(ROOT_LIFE))?.to_datetime();
-    let certificate = params.self_signed(&key).map_err(failed)?.pem();
+    let certificate = params.self_signed(&key).map_err(|error| failed(&error))?.pem();
     let authority = Authority { name, key, certificate };
     let both =
         certificate::bundle(authority.certificate.as_bytes(), &authority.key.serialize_pem());
@@ -149,8 +149,8 @@ impl Authority {
         lifetime: Duration,
         now: u64,
     ) -> Result<String, String> {
-        let key = KeyPair::from_pem(key).map_err(failed)?;
-        let mut params = certificate::params(names).map_err(failed)?;
+        let key = KeyPair::from_pem(key).map_err(|error| failed(&error))?;
+        let mut params = certificate::params(names).map_err(|error| failed(&error))?;
         let life = lifetime.as_secs();
         // The part before now does not bring the renewal near.
         let earlier = (life / 30).min(EARLIER_MAX);
@@ -162,11 +162,11 @@ impl Authority {
         params.use_authority_key_identifier_extension = true;
         let root = root_params(&self.name);
         let issuer = Issuer::from_params(&root, &self.key);
-        Ok(params.signed_by(&key, &issuer).map_err(failed)?.pem())
+        Ok(params.signed_by(&key, &issuer).map_err(|error| failed(&error))?.pem())
     }
 }
 
-fn failed(error: rcgen::Error) -> String {
+fn failed(error: &rcgen::Error) -> String {
     format!("the local authority cannot issue: {error}")
 }
 

@@ -199,7 +199,9 @@ fn whole(row: &DirectiveSpec, context: Contexts, line: &str) -> String {
         Contexts::SERVER if row.name == "auto_https" => {
             format!("server {{ server_name a.com; {line} }}")
         }
-        Contexts::ACME_ISSUER if row.name == "uri" => format!("acme_issuer i {{ {line} }}"),
+        Contexts::ACME_ISSUER if matches!(row.name, "uri" | "local") => {
+            format!("acme_issuer i {{ {line} }}")
+        }
         Contexts::ACME_ISSUER => format!("acme_issuer i {{ uri https://a.com/d; {line} }}"),
         Contexts::HTTP => line,
         Contexts::SERVER => format!("server {{ {line} }}"),
