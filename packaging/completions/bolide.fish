@@ -86,3 +86,6 @@ complete -c bolide -n '__fish_seen_subcommand_from status' -l pid -x -d 'the run
 complete -c bolide -n __fish_use_subcommand -a metrics -d 'print the figures of the server in the text format of Prometheus'
 complete -c bolide -n '__fish_seen_subcommand_from metrics' -l openmetrics -d 'print OpenMetrics'
 complete -c bolide -n '__fish_seen_subcommand_from metrics' -l pid -x -d 'the running server, instead of the one in the pid file'
+complete -c bolide -n __fish_use_subcommand -a acme
+complete -c bolide -n '__fish_seen_subcommand_from acme; and not __fish_seen_subcommand_from rollover' -a rollover -d 'give the account at an issuer (acme_issuer) another key; certificates stay as they are'
+complete -c bolide -n '__fish_seen_subcommand_from acme; and __fish_seen_subcommand_from rollover' -l pid -x -d 'the running server, instead of the one in the pid file'

@@ -72,7 +72,7 @@ pub(super) fn acme(
         return Ok(CliCommand::AdminHelp);
     };
     if words.all("url").count() != 1 {
-        return Err("\"acme rollover\" takes one issuer".to_owned());
+        return Err("\"acme rollover\" requires one issuer".to_owned());
     }
     Ok(CliCommand::Admin(Admin::Ask { words, pid }))
 }
