@@ -122,7 +122,7 @@ impl IssuedCertificates {
             own.demand = demand.cloned();
             let own = own.clone();
             if let Some(demand) = demand {
-                state.add_demanded(demand, order, own.slot.clone());
+                state.add_demanded(demand, order, &own.slot);
             }
             let found = kept(&plan, order);
             let found = found
@@ -250,7 +250,7 @@ impl IssuedCertificates {
 
 impl AcmeState {
     /// Handshakes for the name of an order find what is in its place.
-    fn add_demanded(&mut self, demand: &OrderId, order: &AcmeOrder, slot: CertSlot) {
+    fn add_demanded(&mut self, demand: &OrderId, order: &AcmeOrder, slot: &CertSlot) {
         let certificates = self.demands.entry(demand.clone()).or_default();
         order.names.iter().for_each(|name| certificates.add(name, slot.clone()));
     }
@@ -343,7 +343,7 @@ impl AcmeHost for AcmeDesk {
         own.names.clone_from(&order.names);
         own.demand = Some(demand.clone());
         let slot = own.slot.clone();
-        state.add_demanded(demand, order, slot);
+        state.add_demanded(demand, order, &slot);
     }
 
     fn forgotten(&self, demand: &OrderId, order: &AcmeOrder) {

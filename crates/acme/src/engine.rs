@@ -4,6 +4,7 @@
 //! only the process that holds the lock may judge what another one left behind.
 
 mod demands;
+mod locks;
 mod records;
 mod renewal;
 mod rollovers;
@@ -23,7 +24,7 @@ use crate::host::AcmeLogLevel;
 use crate::local;
 use crate::pending::PendingOrder;
 use crate::plan::{AcmeIssuer, AcmeOrder, AcmePlan, OrderId};
-use crate::questions::Answers;
+use crate::questions::ToldByIssuers;
 use crate::schedule::{AcmeNow, AttemptEnd, OrderSlot, Schedule};
 use crate::service::{AcmeOrderReport, KeptFault, Shared, read_kept};
 use crate::state::{AcmeStore, FileStamp, StoreLock, file_stem};
@@ -63,9 +64,9 @@ pub(crate) struct Engine {
     numbers: u64,
     done: Done,
     locks: BTreeMap<PathBuf, (StoreLock, usize)>,
-    /// Questions under way about renewals, by the issuer's name, with their numbers.
+    /// RenewalQuestions under way about renewals, by the issuer's name, with their numbers.
     asking: BTreeMap<String, (u64, AbortHandle)>,
-    answers: Answers,
+    answers: ToldByIssuers,
     demands: Demands,
     rolled: EndedRollovers,
 }
@@ -84,7 +85,7 @@ impl Engine {
             done: Done::default(),
             locks: BTreeMap::new(),
             asking: BTreeMap::new(),
-            answers: Answers::default(),
+            answers: ToldByIssuers::default(),
             demands: Demands::default(),
             rolled: EndedRollovers::default(),
         }
@@ -443,48 +444,6 @@ impl Engine {
         });
         let handle = task.abort_handle();
         self.running.insert(id.clone(), RunningAttempt { number, handle, issuer, order, locks });
-    }
-
-    /// Takes the locks of an order's and an issuer's directories; none if another process has one.
-    fn lock(&mut self, id: &OrderId, issuer: &AcmeIssuer) -> Option<Vec<PathBuf>> {
-        let store = self.files.get(id).map(|files| files.store.clone());
-        let stores = store.into_iter().chain([self.shared.store(issuer)]);
-        let mut taken = Vec::new();
-        for store in stores {
-            let AcmeStore::Directory(path) = &*store else { continue };
-            if let Some((_, count)) = self.locks.get_mut(path) {
-                *count += 1;
-                taken.push(path.clone());
-                continue;
-            }
-            match store.lock() {
-                Ok(Some(lock)) => {
-                    self.locks.insert(path.clone(), (lock, 1));
-                    taken.push(path.clone());
-                }
-                Ok(None) => {
-                    self.unlock(&taken);
-                    return None;
-                }
-                Err(why) => {
-                    self.log(AcmeLogLevel::Error, &why);
-                    self.unlock(&taken);
-                    return None;
-                }
-            }
-        }
-        Some(taken)
-    }
-
-    fn unlock(&mut self, paths: &[PathBuf]) {
-        for path in paths {
-            if let Some((_, count)) = self.locks.get_mut(path) {
-                *count -= 1;
-                if *count == 0 {
-                    self.locks.remove(path);
-                }
-            }
-        }
     }
 
     fn reports(&self) -> Vec<AcmeOrderReport> {

@@ -19,17 +19,17 @@ const EXPLANATION_MAX: usize = 500;
 const AGAIN: u64 = 6 * 3600;
 
 /// What issuers answered, with the numbers of the tasks that asked.
-pub(crate) type Answers = Arc<Mutex<Vec<Answered>>>;
+pub(crate) type ToldByIssuers = Arc<Mutex<Vec<ToldRenewals>>>;
 
 /// The end of one task.
-pub(crate) struct Answered {
+pub(crate) struct ToldRenewals {
     pub(crate) issuer: String,
     pub(crate) number: u64,
     pub(crate) answers: Vec<(OrderId, WindowAnswer, Option<String>)>,
 }
 
 /// A question about one certificate.
-pub(crate) struct Question {
+pub(crate) struct RenewalQuestion {
     pub(crate) id: OrderId,
     /// Authority key identifier and serial; none: no issuer could answer.
     pub(crate) renewal_id: Option<(Vec<u8>, Vec<u8>)>,
@@ -38,16 +38,16 @@ pub(crate) struct Question {
 }
 
 /// A task that asks. When it goes, what it did not come to is reported as unanswered.
-pub(crate) struct Questions {
+pub(crate) struct RenewalQuestions {
     pub(crate) shared: Arc<Shared>,
     pub(crate) issuer: AcmeIssuer,
     pub(crate) number: u64,
-    pub(crate) open: VecDeque<Question>,
+    pub(crate) open: VecDeque<RenewalQuestion>,
     pub(crate) answers: Vec<(OrderId, WindowAnswer, Option<String>)>,
-    pub(crate) to: Answers,
+    pub(crate) to: ToldByIssuers,
 }
 
-impl Questions {
+impl RenewalQuestions {
     /// Asks all; after the first silence no more.
     pub(crate) async fn run(mut self) {
         let Ok(transport) = self.shared.transport(&self.issuer) else { return };
@@ -64,13 +64,13 @@ impl Questions {
     }
 }
 
-impl Drop for Questions {
+impl Drop for RenewalQuestions {
     fn drop(&mut self) {
         let mut answers = std::mem::take(&mut self.answers);
         let silent = self.open.drain(..).map(|question| (question.id, WindowAnswer::Silent, None));
         answers.extend(silent);
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        to.push(Answered { issuer: self.issuer.name.clone(), number: self.number, answers });
+        to.push(ToldRenewals { issuer: self.issuer.name.clone(), number: self.number, answers });
         drop(to);
         self.shared.bell.notify_one();
     }
@@ -86,7 +86,7 @@ async fn anonymous(issuer: &AcmeIssuer, transport: &AcmeTransport) -> Result<Acc
 async fn ask(
     account: &Account,
     transport: &AcmeTransport,
-    question: &Question,
+    question: &RenewalQuestion,
 ) -> (WindowAnswer, Option<String>) {
     let Some((authority, serial)) = &question.renewal_id else {
         return (WindowAnswer::Unoffered, None);

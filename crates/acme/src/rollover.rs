@@ -29,7 +29,7 @@ struct KeptAccount {
 }
 
 /// Resources of an issuer.
-struct Directory {
+struct AcmeDirectory {
     key_change: String,
     new_nonce: String,
 }
@@ -158,7 +158,7 @@ async fn change(
     sent.map(|_| ()).map_err(|error| Fault::Request("key change", error))
 }
 
-async fn directory(issuer: &AcmeIssuer, transport: &AcmeTransport) -> Result<Directory, Fault> {
+async fn directory(issuer: &AcmeIssuer, transport: &AcmeTransport) -> Result<AcmeDirectory, Fault> {
     let asked = async {
         let request = Request::builder().uri(&issuer.uri).body(BodyWrapper::default())?;
         checked(transport.request(request).await?).await
@@ -168,13 +168,13 @@ async fn directory(issuer: &AcmeIssuer, transport: &AcmeTransport) -> Result<Dir
     let url = |name: &str| all[name].as_str().map(str::to_owned);
     let missing = || "the issuer does not change keys of accounts".to_owned();
     let (key_change, new_nonce) = (url("keyChange"), url("newNonce"));
-    Ok(Directory {
+    Ok(AcmeDirectory {
         key_change: key_change.ok_or_else(missing)?,
         new_nonce: new_nonce.ok_or_else(missing)?,
     })
 }
 
-async fn nonce(transport: &AcmeTransport, directory: &Directory) -> Result<String, Error> {
+async fn nonce(transport: &AcmeTransport, directory: &AcmeDirectory) -> Result<String, Error> {
     let request = Request::builder()
         .method(Method::HEAD)
         .uri(&directory.new_nonce)

@@ -5,7 +5,7 @@ use std::sync::PoisonError;
 use super::Engine;
 use crate::host::AcmeLogLevel;
 use crate::plan::{AcmeAuthority, OrderId};
-use crate::questions::{Answered, Question, Questions};
+use crate::questions::{RenewalQuestion, RenewalQuestions, ToldRenewals};
 use crate::schedule::WindowAnswer;
 
 impl Engine {
@@ -26,10 +26,10 @@ impl Engine {
             let question = |id: &OrderId| {
                 let facts = self.files.get(id)?.facts.as_ref()?;
                 let (renewal_id, until) = (facts.renewal_id.clone(), facts.validity.until);
-                Some(Question { id: id.clone(), renewal_id, until })
+                Some(RenewalQuestion { id: id.clone(), renewal_id, until })
             };
             self.numbers += 1;
-            let questions = Questions {
+            let questions = RenewalQuestions {
                 shared: self.shared.clone(),
                 issuer: issuer.clone(),
                 number: self.numbers,
@@ -42,7 +42,7 @@ impl Engine {
         }
     }
 
-    /// Questions end; their answers are of no use any more.
+    /// RenewalQuestions end; their answers are of no use any more.
     pub(super) fn ask_no_more(&mut self) {
         for (_, handle) in std::mem::take(&mut self.asking).into_values() {
             handle.abort();
@@ -55,7 +55,7 @@ impl Engine {
         let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
         let ended = std::mem::take(&mut *answers);
         drop(answers);
-        for Answered { issuer, number, answers } in ended {
+        for ToldRenewals { issuer, number, answers } in ended {
             if self.asking.get(&issuer).is_none_or(|(current, _)| *current != number) {
                 continue;
             }
