@@ -12,6 +12,7 @@ pub(crate) mod metrics;
 mod purge;
 pub(crate) mod reload;
 pub(crate) mod rollover;
+pub(crate) mod service;
 mod stats;
 pub(crate) mod status;
 mod tell;

@@ -11,10 +11,11 @@ use bolide_engine::metrics::SharedFigures;
 use bolide_upstream::UpstreamGroups;
 use bolide_worker::{Generation, GenerationSockets, Handout, ListenSettings, OpenLogs};
 
+use crate::adopted_sockets;
 use crate::geo_databases::GeoDatabases;
 use crate::otel::OtelExport;
 use crate::sockets::OpenSocket;
-use crate::tls_setup::{self, CertificateEnds, TlsState};
+use crate::tls_setup::{self, CertificateEnds, ReadCertificates, TlsState};
 use crate::upgrade;
 
 /// The state that outlives generations.
@@ -40,6 +41,10 @@ pub(crate) struct SharedParts {
 pub(crate) fn shared(open: &mut OpenSocket, config: &Config) -> Result<SharedParts, Vec<String>> {
     let tls = TlsState::new().map_err(|text| vec![text])?;
     let workers = worker_count(config);
+    let mut figures = SharedFigures::new(token());
+    if adopted_sockets::is_adopting() {
+        figures = figures.counting();
+    }
     let quic_keys = Arc::new(upgrade::quic_keys(open, config, workers).map_err(|text| vec![text])?);
     Ok(SharedParts {
         tls,
@@ -48,7 +53,7 @@ pub(crate) fn shared(open: &mut OpenSocket, config: &Config) -> Result<SharedPar
         quic_keys,
         store: OnceLock::new(),
         zones: bolide_engine::Zones::default(),
-        figures: SharedFigures::new(token()),
+        figures,
     })
 }
 
@@ -75,9 +80,12 @@ pub(crate) struct GenerationDraft {
     pub(crate) origin_tls: Vec<bolide_tls::OriginTls>,
     pub(crate) warnings: Vec<String>,
     pub(crate) certificate_ends: CertificateEnds,
+    /// Those that were read, if reloads are watched: files may be others when it is put back.
+    pub(crate) certificates: ReadCertificates,
 }
 
-/// Compiles a configuration and reads its certificates and databases.
+/// Compiles a configuration and reads its certificates and databases; certificates that are
+/// `known` are taken as they are.
 ///
 /// # Errors
 ///
@@ -85,6 +93,7 @@ pub(crate) struct GenerationDraft {
 pub(crate) fn draft(
     config: &Arc<Config>,
     shared: &SharedParts,
+    known: ReadCertificates,
 ) -> Result<GenerationDraft, Vec<String>> {
     let site = Site::compile(config.clone())
         .map_err(|all| all.iter().map(ToString::to_string).collect::<Vec<_>>())?
@@ -97,7 +106,7 @@ pub(crate) fn draft(
     let site = Arc::new(site.with_spans(spans));
     let mut warnings = Vec::new();
     let mut listens = Vec::new();
-    let mut reader = tls_setup::CertificateReader::default();
+    let mut reader = tls_setup::CertificateReader::knowing(known);
     shared.tls.stapling.begin();
     shared.tls.issued.begin(config);
     if let Some(http) = &config.http {
@@ -110,9 +119,13 @@ pub(crate) fn draft(
     let origin_tls = tls_setup::origins(&site, &mut reader, &mut warnings);
     let origin_tls = origin_tls.map_err(|text| vec![text])?;
     warnings.dedup();
+    let certificates = match config.main.reload_watch.is_zero() {
+        true => ReadCertificates::default(),
+        false => reader.read_so_far(),
+    };
     let mut certificate_ends = reader.ends;
     warnings.extend(certificate_ends.warnings(bolide_io::process::now()));
-    Ok(GenerationDraft { site, listens, origin_tls, warnings, certificate_ends })
+    Ok(GenerationDraft { site, listens, origin_tls, warnings, certificate_ends, certificates })
 }
 
 /// The site with the store of the process, if it caches.

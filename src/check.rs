@@ -2,6 +2,7 @@
 //! configuration. It opens nothing that the configuration names and starts nothing; `-t` does that.
 
 use std::fmt::Write as _;
+use std::path::Path;
 use std::process::ExitCode;
 
 use bolide_conf::survey::{Finding, Standing, Survey};
@@ -23,9 +24,18 @@ pub(crate) fn run(invocation: &Invocation, check: &CheckOptions) -> ExitCode {
             }
         },
     };
-    let survey = bolide_conf::survey::survey(&DiskSource, &path, &reading::options_of(invocation));
-    out(report(&path.display().to_string(), &survey, check.detail).as_bytes());
-    if survey.is_fine() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if survey(invocation, &path, check.detail) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Prints the differences in the configuration of `-c`; whether a server would start with it.
+pub(crate) fn tell(invocation: &Invocation) -> bool {
+    survey(invocation, &invocation.conf, CheckDetail::Differences)
+}
+
+fn survey(invocation: &Invocation, path: &Path, detail: CheckDetail) -> bool {
+    let survey = bolide_conf::survey::survey(&DiskSource, path, &reading::options_of(invocation));
+    out(report(&path.display().to_string(), &survey, detail).as_bytes());
+    survey.is_fine()
 }
 
 fn word(standing: Standing) -> &'static str {

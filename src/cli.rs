@@ -1,6 +1,7 @@
 //! The command line: nginx's options, and Bolide's own commands.
 
 mod admin;
+mod adopt;
 mod help;
 #[cfg(test)]
 mod manual;
@@ -16,6 +17,7 @@ use lexopt::prelude::*;
 use help::help_rows;
 pub(crate) use help::{CommandHelp, admin_help, help};
 
+use crate::adopted_sockets;
 use crate::invocation::{
     CheckDetail, CheckOptions, CliCommand, CliPurpose, Invocation, LOOPBACK, PREFIX, PhpCommand,
     Scripts, Serve, ServeCaching, Show,
@@ -70,7 +72,8 @@ pub(crate) fn parse(args: impl IntoIterator<Item = OsString>) -> Result<Invocati
     // As in nginx: a relative -c starts from the prefix.
     let conf = conf.map_or_else(|| default_conf(&prefix), |conf| prefix.join(conf));
     let command = asked.command().or(command).unwrap_or(CliCommand::Run);
-    Ok(Invocation { command, prefix, conf, names_conf, globals, error_log, quiet })
+    let pid_file = adopted_sockets::pid_file();
+    Ok(Invocation { command, prefix, conf, names_conf, globals, error_log, quiet, pid_file })
 }
 
 /// Parses one of Bolide's own commands up to where nginx's options may follow.
@@ -91,6 +94,7 @@ fn own_command(
     Ok(match word.to_str() {
         Some("serve" | "demo") => CliCommand::Serve(serve(parser)?),
         Some("check") => CliCommand::Check(check(parser, globals)?),
+        Some("adopt") => CliCommand::Adopt(adopt::adopt(parser, globals)?),
         Some("explain") => admin::explain(parser, globals)?,
         Some("cache") => admin::cache(parser, globals)?,
         Some("status") => admin::status(parser, globals)?,

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use crate::cli::admin_help;
 use crate::invocation::{CliCommand, CliPurpose, Invocation, PhpCommand};
 use crate::messages::{err, out};
-use crate::{admin, check, php, reading, serve, signalling, start, testing, version};
+use crate::{admin, adopt, check, php, reading, serve, signalling, start, testing, version};
 
 /// Runs a command to its end.
 pub(crate) fn run(invocation: &Invocation) -> ExitCode {
@@ -25,6 +25,7 @@ pub(crate) fn run(invocation: &Invocation) -> ExitCode {
             start::by_reading(invocation, reading, &ready.greeting)
         })),
         CliCommand::Php(PhpCommand::Keep(program)) => php::keeper::run(program),
+        CliCommand::Adopt(options) => adopt::run(invocation, options),
         CliCommand::Check(request) => check::run(invocation, request),
         CliCommand::Admin(request) => admin::client::run(invocation, request),
         CliCommand::AdminHelp => {

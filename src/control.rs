@@ -4,7 +4,9 @@ mod console;
 mod crew;
 mod figures;
 mod reload;
+mod reload_watch;
 mod standing;
+mod taking_back;
 mod watch;
 
 use std::process::Child;
@@ -29,9 +31,11 @@ use crate::pid::PidFile;
 use crate::retired::Retired;
 use crate::service_manager::ServiceManager;
 use crate::sockets::{OpenSocket, SocketNames};
-use crate::tls_setup::CertificateEnds;
+use crate::tls_setup::{CertificateEnds, ReadCertificates};
 use crate::{start, upgrade};
 use crew::{Crew, Orders};
+pub(crate) use reload_watch::is_worse;
+use taking_back::ReloadWatching;
 
 /// How often the control thread wakes from waiting for signals.
 const TICK: Duration = Duration::from_millis(500);
@@ -67,6 +71,9 @@ pub(crate) struct ControlThread<'a> {
     outline: Outline,
     generation: Arc<bolide_worker::Generation>,
     certificate_ends: CertificateEnds,
+    /// Those that were read for the configuration in force, if reloads are watched.
+    certificates: ReadCertificates,
+    reload_watch: ReloadWatching,
     crew: Crew,
     /// Workers told to end before newer ones started.
     leaving: Vec<Crew>,
@@ -102,6 +109,7 @@ pub(crate) struct ControlParts<'a> {
     pub(crate) outline: Outline,
     pub(crate) generation: Arc<bolide_worker::Generation>,
     pub(crate) certificate_ends: CertificateEnds,
+    pub(crate) certificates: ReadCertificates,
     pub(crate) ground: Ground,
     pub(crate) log: ControlLog,
     pub(crate) pools: PhpPools,
@@ -128,6 +136,8 @@ impl<'a> ControlThread<'a> {
             outline: parts.outline,
             generation: parts.generation,
             certificate_ends: parts.certificate_ends,
+            certificates: parts.certificates,
+            reload_watch: ReloadWatching::default(),
             crew: Crew::default(),
             leaving: Vec::new(),
             life: Life::Serving,
@@ -160,6 +170,7 @@ impl<'a> ControlThread<'a> {
         // With our rights, which workers give up.
         let _ = bolide_io::file::standard_error();
         self.man(assemble::worker_count(&self.config))?;
+        self.begin_record();
         self.settle_threads();
         self.manager.ready("Serving");
         Ok(())
@@ -221,7 +232,11 @@ impl<'a> ControlThread<'a> {
         for (client, words) in self.pools.take_orders() {
             let client = AdminClient::Command(client);
             if words.command == admin::reload::COMMAND {
-                client.reply(self.reload_by_command(&words));
+                self.reload_by_command(client, &words);
+                continue;
+            }
+            if words.command == admin::service::COMMAND {
+                client.reply(Ok(admin::service::tell(&self.service_counts())));
                 continue;
             }
             let scene = self.scene_for(&words);
@@ -286,6 +301,7 @@ impl<'a> ControlThread<'a> {
         }
         self.leaving.retain(|crew| !crew.is_over());
         self.watch_workers(now);
+        self.look_at_service(time);
         if self.retired.sweep() {
             self.log.write(LogLevel::Notice, "the replaced configuration is no longer in use");
             self.every_crew(|crew| crew.post_all(|| Mail::Tidy));

@@ -2,6 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::path::PathBuf;
+use std::time::Duration;
 
 use bolide_io::signal::Signal;
 
@@ -30,6 +31,8 @@ pub(crate) enum CliCommand {
     Serve(Serve),
     /// Report the treatment of a configuration.
     Check(CheckOptions),
+    /// Take over from an nginx that runs.
+    Adopt(AdoptOptions),
     /// Send a command to the php pools of the running server.
     Php(PhpCommand),
     /// Send a command to the running server.
@@ -114,6 +117,8 @@ pub(crate) struct Invocation {
     pub(crate) globals: String,
     pub(crate) error_log: Option<PathBuf>,
     pub(crate) quiet: bool,
+    /// The pid file in place of the configuration's.
+    pub(crate) pid_file: Option<PathBuf>,
 }
 
 /// The part to show.
@@ -131,6 +136,24 @@ pub(crate) struct CheckOptions {
     /// The file, relative to the working directory; otherwise that of `-c`.
     pub(crate) file: Option<PathBuf>,
     pub(crate) detail: CheckDetail,
+}
+
+/// Whether `adopt` takes over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AdoptPurpose {
+    TakeOver,
+    /// Tell what would be done.
+    Preview,
+}
+
+/// `adopt` as it was asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct AdoptOptions {
+    /// nginx's pid file; otherwise that of the configuration, or a usual one.
+    pub(crate) nginx_pid: Option<PathBuf>,
+    pub(crate) purpose: AdoptPurpose,
+    /// How long it is watched before nginx is ended.
+    pub(crate) watch: Duration,
 }
 
 /// A command for a running server.

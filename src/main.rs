@@ -3,6 +3,8 @@
 mod account;
 mod acme;
 mod admin;
+mod adopt;
+mod adopted_sockets;
 mod assemble;
 mod check;
 mod cli;

@@ -55,7 +55,13 @@ impl From<Mistakes> for Vec<String> {
 ///
 /// The mistakes in it.
 pub(crate) fn of_file(invocation: &Invocation) -> Result<Reading, Mistakes> {
-    sort(bolide_conf::parse(&DiskSource, &invocation.conf, &options_of(invocation)))
+    let read = sort(bolide_conf::parse(&DiskSource, &invocation.conf, &options_of(invocation)));
+    read.map(|mut reading| {
+        if let Some(pid) = &invocation.pid_file {
+            Arc::make_mut(&mut reading.config).main.pid.clone_from(pid);
+        }
+        reading
+    })
 }
 
 /// What the configuration file has that the one in force has not, and the other way round.

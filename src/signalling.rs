@@ -49,7 +49,12 @@ pub(crate) fn running(invocation: &Invocation) -> Result<(u32, PathBuf), Vec<Str
     Ok((pid, path.clone()))
 }
 
-fn read_pid(path: &Path) -> Result<u32, String> {
+/// The number in a pid file.
+///
+/// # Errors
+///
+/// In nginx's words.
+pub(crate) fn read_pid(path: &Path) -> Result<u32, String> {
     let shown = path.display();
     let bytes = std::fs::read(path)
         .map_err(|error| format!("open() \"{shown}\" failed ({})", describe(&error)))?;

@@ -19,7 +19,8 @@ use crate::pid::PidFile;
 use crate::reading::{self, Reading};
 use crate::service_manager::ServiceManager;
 use crate::sockets::{OpenSocket, describe};
-use crate::{account, given_sockets, upgrade, version};
+use crate::tls_setup::ReadCertificates;
+use crate::{account, adopted_sockets, given_sockets, upgrade, version};
 
 /// Serves by the configuration file until told to end.
 pub(crate) fn by_file(invocation: &Invocation) -> ExitCode {
@@ -80,10 +81,13 @@ fn run(
     drop(reading.files);
     set_environment(&config);
     let mut open = OpenSocket::default();
+    let is_adopting = adopted_sockets::is_adopting();
     let shared = assemble::shared(&mut open, &config).map_err(told_early)?;
-    let draft = assemble::draft(&config, &shared).map_err(told_early)?;
+    let draft =
+        assemble::draft(&config, &shared, ReadCertificates::default()).map_err(told_early)?;
     early.tell(LogLevel::Warn, &draft.warnings);
     upgrade::adopt(&mut open);
+    adopted_sockets::adopt(&mut open);
     early.tell(LogLevel::Warn, &given_sockets::adopt(&mut open, &config));
     let workers = assemble::worker_count(&config);
     // Before any socket listens: a client that gets a response may signal us at once.
@@ -106,7 +110,7 @@ fn run(
     };
     let sockets = open.apply(&config, workers, &shared.quic_keys, tell).map_err(|_| Told)?;
     introduce(&log, granted);
-    let is_heir = upgrade::has_predecessor();
+    let is_heir = upgrade::has_predecessor() || is_adopting;
     let mut waiting = None;
     let mut ground = if is_heir { Ground::Back } else { Ground::Fore };
     // As in nginx, a successor stays the child that its predecessor watches.
@@ -123,6 +127,7 @@ fn run(
     };
     set_limits(&config, &log).map_err(told)?;
     let certificate_ends = draft.certificate_ends.clone();
+    let certificates = draft.certificates.clone();
     let generation = assemble::generation(1, draft, sockets, &shared, None);
     let parts = ControlParts {
         invocation,
@@ -132,6 +137,7 @@ fn run(
         outline,
         generation: Arc::new(generation),
         certificate_ends,
+        certificates,
         ground,
         log: ControlLog::new(&config, &logs),
         pools,
@@ -140,7 +146,7 @@ fn run(
     };
     let control = ControlThread::new(parts).map_err(|error| told(vec![format!("epoll: {error}")]));
     let mut control = control?;
-    if waiting.is_some() {
+    if waiting.is_some() || is_adopting {
         // Before workers use it.
         leave_terminal(&config, &logs);
     }

@@ -10,6 +10,7 @@ use crate::invocation::{Invocation, Show};
 use crate::messages::{err, out};
 use crate::reading::{self, Reading};
 use crate::sockets::{self, OpenSocket};
+use crate::tls_setup::ReadCertificates;
 use crate::{account, assemble, php, version};
 
 /// The message for a file without `events`.
@@ -69,7 +70,7 @@ fn judge(invocation: &Invocation, log: &EarlyLog) -> Result<(Reading, Vec<String
     account::account(&reading.config)?;
     php::check(&reading.config)?;
     let shared = assemble::shared(&mut OpenSocket::default(), &reading.config)?;
-    let draft = assemble::draft(&reading.config, &shared)?;
+    let draft = assemble::draft(&reading.config, &shared, ReadCertificates::default())?;
     Ok((reading, draft.warnings))
 }
 

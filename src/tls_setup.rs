@@ -28,7 +28,7 @@ use crate::acme::IssuedCertificates;
 use crate::stapling::Stapling;
 use sessions::KeptSessions;
 
-pub(crate) use certificates::CertificateReader;
+pub(crate) use certificates::{CertificateReader, ReadCertificates};
 pub(crate) use expiry::CertificateEnds;
 
 /// The shared state of all generations of certificates.

@@ -18,6 +18,8 @@ use crate::sockets::OpenSocket;
 /// Names the inherited descriptors: `FD=tcp:ADDRESS`, `FD=udp:ADDRESS`, `FD=unix:PATH`, or
 /// `FD=given:PATH` for a unix socket of the service manager's, joined by `;`.
 const SOCKETS: &str = "BOLIDE_SOCKETS";
+/// What stands before a unix socket of the service manager's.
+const GIVEN: &str = "given";
 /// Facts about the predecessor: `PID:FIRST:COUNT`, and the numbers of its workers in connection
 /// ids. The secret of its keys is on standard input, since an environment stays readable as long as
 /// the process lives.
@@ -88,25 +90,37 @@ fn parse_elder(told: &str) -> Option<(u32, bolide_quic::WorkerNumbers)> {
 pub(crate) fn adopt(open: &mut OpenSocket) {
     let Ok(list) = std::env::var(SOCKETS) else { return };
     open.inherit();
-    for entry in list.split(';') {
-        let Some((fd, name)) = entry.split_once('=') else { continue };
-        let address = match name.split_once(':') {
-            Some(("tcp", at)) => at.parse().ok().map(SocketAddress::Tcp),
-            Some(("udp", at)) => at.parse().ok().map(SocketAddress::Udp),
-            Some(("unix" | "given", path)) => Some(SocketAddress::Unix(path.as_bytes().to_vec())),
-            _ => None,
-        };
-        if let (Ok(fd), Some(address)) = (fd.parse::<i32>(), address)
-            && let Some(listener) = Listener::inherited(fd)
-        {
-            match address {
-                SocketAddress::Udp(_) => open.hold(address, listener),
-                SocketAddress::Unix(_) if name.starts_with("given:") => {
-                    open.accept_given(address, listener);
-                }
-                SocketAddress::Tcp(_) | SocketAddress::Unix(_) => open.adopt(address, listener),
-            }
+    for (kind, fd, address) in named_sockets(&list) {
+        let Some(listener) = Listener::inherited(fd) else { continue };
+        match address {
+            SocketAddress::Udp(_) => open.hold(address, listener),
+            SocketAddress::Unix(_) if kind == GIVEN => open.accept_given(address, listener),
+            SocketAddress::Tcp(_) | SocketAddress::Unix(_) => open.adopt(address, listener),
         }
+    }
+}
+
+/// The sockets of such a list: the word before the address, the descriptor, the address.
+pub(crate) fn named_sockets(list: &str) -> impl Iterator<Item = (&str, i32, SocketAddress)> {
+    list.split(';').filter_map(|entry| {
+        let (fd, name) = entry.split_once('=')?;
+        let (kind, at) = name.split_once(':')?;
+        let address = match kind {
+            "tcp" => SocketAddress::Tcp(at.parse().ok()?),
+            "udp" => SocketAddress::Udp(at.parse().ok()?),
+            "unix" | GIVEN => SocketAddress::Unix(at.as_bytes().to_vec()),
+            _ => return None,
+        };
+        Some((kind, fd.parse().ok()?, address))
+    })
+}
+
+/// An address as such a list has it.
+pub(crate) fn name_of(address: &SocketAddress) -> String {
+    match address {
+        SocketAddress::Tcp(at) => format!("tcp:{at}"),
+        SocketAddress::Udp(at) => format!("udp:{at}"),
+        SocketAddress::Unix(path) => format!("unix:{}", String::from_utf8_lossy(path)),
     }
 }
 
@@ -150,12 +164,10 @@ fn try_start(
     let mut entries = Vec::new();
     for (address, listener) in open.all() {
         let name = match address {
-            SocketAddress::Tcp(at) => format!("tcp:{at}"),
-            SocketAddress::Unix(path) => {
-                let owner = if open.is_given(address) { "given" } else { "unix" };
-                format!("{owner}:{}", String::from_utf8_lossy(path))
+            SocketAddress::Unix(path) if open.is_given(address) => {
+                format!("{GIVEN}:{}", String::from_utf8_lossy(path))
             }
-            SocketAddress::Udp(at) => format!("udp:{at}"),
+            _ => name_of(address),
         };
         listener.inherit(InheritedSocket::Yes)?;
         entries.push(format!("{}={name}", listener.fd().0));

@@ -28,6 +28,10 @@ complete -c bolide -n '__fish_seen_subcommand_from demo' -l https -x -d 'the por
 complete -c bolide -n __fish_use_subcommand -a check -d 'report how this server treats each directive of a configuration'
 complete -c bolide -n '__fish_seen_subcommand_from check' -F
 complete -c bolide -n '__fish_seen_subcommand_from check' -l all -d 'also those that work as in nginx'
+complete -c bolide -n __fish_use_subcommand -a adopt -d 'take over from an nginx that runs, by its configuration (-c; default'
+complete -c bolide -n '__fish_seen_subcommand_from adopt' -l dry-run -d 'print what would be taken over, and change nothing'
+complete -c bolide -n '__fish_seen_subcommand_from adopt' -l nginx-pid -r -F -d 'the pid file of nginx (default: that of the configuration, or /run/nginx.pid)'
+complete -c bolide -n '__fish_seen_subcommand_from adopt' -l watch -x -d 'how long nginx is kept to go back to (default: 60s); 0 ends it at once'
 complete -c bolide -n __fish_use_subcommand -a php
 complete -c bolide -n '__fish_seen_subcommand_from php; and not __fish_seen_subcommand_from status restart' -a status -d 'show the state of the php pools of the running server'
 complete -c bolide -n __fish_use_subcommand -a php
@@ -79,6 +83,7 @@ complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcom
 complete -c bolide -n '__fish_seen_subcommand_from cache; and __fish_seen_subcommand_from warm' -l pid -x -d 'the running server, instead of the one in the pid file'
 complete -c bolide -n __fish_use_subcommand -a reload -d 'reload the configuration, and print warnings, or why it was refused'
 complete -c bolide -n '__fish_seen_subcommand_from reload' -l dry-run -d 'print what would change, and change nothing'
+complete -c bolide -n '__fish_seen_subcommand_from reload' -l wait -d 'wait until reload_watch has judged the new configuration'
 complete -c bolide -n '__fish_seen_subcommand_from reload' -l pid -x -d 'the running server, instead of the one in the pid file'
 complete -c bolide -n __fish_use_subcommand -a status -d 'show the resources of the server'
 complete -c bolide -n '__fish_seen_subcommand_from status' -l json -d 'print JSON'

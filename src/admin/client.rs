@@ -55,6 +55,15 @@ fn ask(invocation: &Invocation, words: &Words, pid: Option<u32>) -> Result<Vec<u
     say(socket, words)
 }
 
+/// Asks the server that is this process.
+///
+/// # Errors
+///
+/// It is not ours, or does not answer.
+pub(crate) fn ask_process(pid: u32, words: &Words) -> Result<Vec<u8>, String> {
+    say(connect(pid, &format!("process {pid}"))?, words)
+}
+
 fn connect(pid: u32, whose: &str) -> Result<UnixStream, String> {
     if !bolide_io::process::is_running(pid) {
         return Err(format!("{whose} does not run"));

@@ -26,6 +26,10 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct Scene {
     pub(crate) generation: u64,
+    /// How long it is still watched.
+    pub(crate) watched_for: Option<Duration>,
+    /// Why the last reload was taken back, if it was.
+    pub(crate) taken_back: Option<String>,
     pub(crate) crews: Vec<Members>,
     pub(crate) pools: Vec<PoolReport>,
     /// Certificates that issuers are asked for.
@@ -162,6 +166,7 @@ fn text(desk: &AdminDesk, scene: &Scene, process: &Process, workers: &[Answered]
         process.descriptors_max,
         process.resident.map_or("-".to_owned(), |bytes| format!("{} resident", size(bytes))),
     );
+    out.push_str(&reload_lines(scene));
     let names = SLABS.iter().map(|(name, _)| *name).chain(FIGURES.iter().map(|(name, _)| *name));
     out.push_str(&row("worker", names.map(|name| name.replace('_', " ")), "state"));
     let figures = |of: &Holdings| -> Vec<usize> {
@@ -192,6 +197,19 @@ fn text(desk: &AdminDesk, scene: &Scene, process: &Process, workers: &[Answered]
     }
     scene.pools.iter().for_each(|pool| out.push_str(&format!("php {pool}\n")));
     scene.orders.iter().for_each(|order| out.push_str(&order_line(order)));
+    out
+}
+
+/// How the last reload went, if there is more to say than that it is in force.
+fn reload_lines(scene: &Scene) -> String {
+    let mut out = String::new();
+    if let Some(left) = scene.watched_for {
+        let seconds = left.as_secs_f64().ceil();
+        out.push_str(&format!("configuration {} is watched for {seconds}s\n", scene.generation));
+    }
+    if let Some(why) = &scene.taken_back {
+        out.push_str(&format!("the last reload was taken back: {why}\n"));
+    }
     out
 }
 

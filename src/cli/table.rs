@@ -142,6 +142,32 @@ pub(crate) static COMMANDS: &[CommandRow] = &[
         doc: "report how this server treats each directive of a configuration",
     },
     CommandRow {
+        name: "adopt",
+        usage: "[--dry-run] [--nginx-pid FILE] [--watch TIME]",
+        operand: OperandKind::None,
+        options: &[
+            flag("--dry-run", "print what would be taken over, and change nothing"),
+            with(
+                OperandKind::File,
+                one(
+                    "--nginx-pid",
+                    "FILE",
+                    "the pid file of nginx (default: that of the configuration, or \
+                     /run/nginx.pid)",
+                ),
+            ),
+            one(
+                "--watch",
+                "TIME",
+                "how long nginx is kept to go back to (default: 60s); 0 ends it at once",
+            ),
+        ],
+        doc: "take over from an nginx that runs, by its configuration (-c; default: \
+              /etc/nginx/nginx.conf), without losing a connection: print the differences, \
+              serve at its sockets, let its workers finish, end it. If too much fails \
+              meanwhile, nginx serves again and the command fails.",
+    },
+    CommandRow {
         name: "php status",
         usage: "",
         operand: OperandKind::None,
@@ -245,13 +271,18 @@ pub(super) const WARM: CommandRow = CommandRow {
 };
 pub(super) const RELOAD: CommandRow = CommandRow {
     name: "reload",
-    usage: "[--dry-run]",
+    usage: "[--dry-run | --wait]",
     operand: OperandKind::None,
-    options: &[flag("--dry-run", "print what would change, and change nothing"), PID],
+    options: &[
+        flag("--dry-run", "print what would change, and change nothing"),
+        flag("--wait", "wait until reload_watch has judged the new configuration"),
+        PID,
+    ],
     doc: "reload the configuration, and print warnings, or why it was refused: a refused one \
           changes nothing, and the command fails. With --dry-run: which blocks, listening \
           addresses, certificates and cache zones are new (+), gone (-) or different (~). \
-          Addresses and log files are not tried.",
+          Addresses and log files are not tried. With --wait, where the configuration has \
+          reload_watch: whether it stays in force; the command fails if it was taken back.",
 };
 pub(super) const STATUS: CommandRow = CommandRow {
     name: "status",

@@ -1,5 +1,7 @@
 //! Orders of consoles: reloads and restarts here, purges by a thread of the admin office.
 
+use std::fmt::Write as _;
+
 use bolide_conf::model::LogLevel;
 use bolide_engine::console::{ConsoleAction, ConsoleOutcome};
 use bolide_worker::ConsoleOrder;
@@ -37,7 +39,11 @@ impl ControlThread<'_> {
 
     fn reload_for_console(&mut self) -> ConsoleOutcome {
         self.reload_if_possible().map_err(|why| format!("The reload was refused: {why}"))?;
-        Ok(format!("Configuration {} is in force.", self.generation.number))
+        let mut text = format!("Configuration {} is in force.", self.generation.number);
+        if let Some(time) = self.watched_for() {
+            let _ = write!(text, " It is watched for {} s.", time.as_secs_f64().ceil());
+        }
+        Ok(text)
     }
 
     fn restart_pool(&mut self, name: &str) -> ConsoleOutcome {

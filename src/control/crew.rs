@@ -5,6 +5,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use bolide_conf::model::{CpuAffinity, LogLevel};
+use bolide_engine::RequestTallies;
 use bolide_io::epoll::Epoll;
 use bolide_worker::{ConsoleDesk, Doing, Inbox, Jobs, Mail, Post, Startup, Worker};
 
@@ -104,6 +105,11 @@ impl Crew {
         let posts = self.members.iter().filter_map(post).collect();
         let threads = self.members.iter().map(|one| one.id).collect();
         Members { posts, threads }
+    }
+
+    /// What its members have counted.
+    pub(super) fn tallies(&self) -> RequestTallies {
+        RequestTallies::new(self.posts.iter().map(Post::tally))
     }
 
     /// Gives an order to all members.

@@ -26,6 +26,8 @@ const ERROR_MAX: usize = 500;
 pub(super) enum ReloadResult {
     Good,
     Refused,
+    /// It was put in force, and the one before it again.
+    TakenBack,
 }
 
 impl ControlThread<'_> {
@@ -51,8 +53,14 @@ impl ControlThread<'_> {
             status::COMMAND | metrics::COMMAND => self.refresh_figures(bolide_io::process::now()),
             _ => return None,
         }
+        let figures = self.shared.figures.process();
+        let reasons = figures.reload_errors.first();
+        let taken_back = reasons.filter(|_| figures.reloads.was_taken_back).cloned();
+        drop(figures);
         Some(Scene {
             generation: self.generation.number,
+            watched_for: self.watched_for(),
+            taken_back,
             crews: std::iter::once(&self.crew).chain(&self.leaving).map(Crew::members).collect(),
             pools: self.pools.reports(),
             orders: self.shared.tls.issued.report(),
@@ -74,8 +82,14 @@ impl ControlThread<'_> {
                 reloads.failed += 1;
                 reloads.last_failed = now.unix_seconds();
             }
+            ReloadResult::TakenBack => {
+                reloads.taken_back += 1;
+                reloads.last_failed = now.unix_seconds();
+                reloads.watched_until = 0;
+            }
         }
-        reloads.has_failed = result == ReloadResult::Refused;
+        reloads.has_failed = result != ReloadResult::Good;
+        reloads.was_taken_back = result == ReloadResult::TakenBack;
         let kept = errors.iter().take(ERRORS_MAX);
         figures.reload_errors = kept.map(|text| text.chars().take(ERROR_MAX).collect()).collect();
         drop(figures);

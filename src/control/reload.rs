@@ -9,14 +9,16 @@ use bolide_conf::{OutlineChange, OutlineChangeKind};
 use bolide_worker::Mail;
 
 use super::figures::ReloadResult;
+use super::taking_back::LastGood;
 use super::{ControlThread, Life};
 use crate::account::{self, make_temp_dirs};
+use crate::admin::AdminClient;
 use crate::admin::line_protocol::Words;
-use crate::admin::reload::DRY_RUN;
+use crate::admin::reload::{DRY_RUN, WAIT};
 use crate::control_log::ControlLog;
 use crate::reading::{self, Reading};
 use crate::sockets::OpenSocket;
-use crate::tls_setup::CertificateEnds;
+use crate::tls_setup::{CertificateEnds, ReadCertificates};
 use crate::{assemble, php};
 
 /// LIMIT: new directives of a block that a preview shows.
@@ -28,17 +30,34 @@ impl ControlThread<'_> {
         let _ = self.reload();
     }
 
-    /// Carries out `bolide reload`.
-    pub(super) fn reload_by_command(&mut self, words: &Words) -> Result<Vec<u8>, String> {
+    /// Carries out `bolide reload`; with `--wait` the reply is that of the watch.
+    pub(super) fn reload_by_command(&mut self, client: AdminClient, words: &Words) {
         if words.has(DRY_RUN) {
-            return self.preview().map(String::into_bytes).map_err(|texts| texts.join("\n"));
+            let preview = self.preview();
+            client.reply(preview.map(String::into_bytes).map_err(|texts| texts.join("\n")));
+            return;
         }
-        let warnings = self.reload_if_possible()?;
+        let reloaded = self.reload_if_possible();
+        let client = match (&reloaded, words.has(WAIT)) {
+            (Ok(_), true) => match self.wait_for_watch(client) {
+                Ok(()) => return,
+                Err(client) => client,
+            },
+            _ => client,
+        };
+        client.reply(reloaded.map(|warnings| self.tell_reload(&warnings).into_bytes()));
+    }
+
+    fn tell_reload(&self, warnings: &[String]) -> String {
         let mut text = format!("configuration {} is in force\n", self.generation.number);
-        warnings.iter().for_each(|warning| {
+        if let Some(time) = self.watched_for() {
+            let seconds = time.as_secs_f64().ceil();
+            let _ = writeln!(text, "it is watched for {seconds}s, and taken back if more fails");
+        }
+        for warning in warnings {
             let _ = writeln!(text, "warning: {warning}");
-        });
-        Ok(text.into_bytes())
+        }
+        text
     }
 
     /// Reloads the configuration, if there is a file, and a server that goes on; returns warnings.
@@ -68,7 +87,11 @@ impl ControlThread<'_> {
     fn reload(&mut self) -> Result<Vec<String>, Vec<String>> {
         self.log.write(LogLevel::Notice, "reconfiguring");
         self.manager.reloading(bolide_io::process::now().mono);
-        let result = self.try_reload();
+        let counted = self.service_counts();
+        let result = self.try_reload().map(|(warnings, replaced)| {
+            self.begin_watch(&counted, replaced);
+            warnings
+        });
         match &result {
             Ok(warnings) => {
                 self.count_reload(ReloadResult::Good, &[]);
@@ -86,18 +109,23 @@ impl ControlThread<'_> {
         result
     }
 
-    fn try_reload(&mut self) -> Result<Vec<String>, Vec<String>> {
+    fn try_reload(&mut self) -> Result<(Vec<String>, LastGood), Vec<String>> {
         let reading = reading::of_file(self.invocation).map_err(|mistakes| {
             mistakes.warnings.iter().for_each(|text| self.log.write(LogLevel::Warn, text));
             mistakes.errors
         })?;
-        self.put_in_force(reading)
+        self.put_in_force(reading, ReadCertificates::default())
     }
 
-    /// Replaces the configuration; returns warnings.
-    fn put_in_force(&mut self, mut reading: Reading) -> Result<Vec<String>, Vec<String>> {
+    /// Replaces the configuration; returns warnings, and what was in force. Certificates that are
+    /// `known` are not read again.
+    pub(super) fn put_in_force(
+        &mut self,
+        mut reading: Reading,
+        known: ReadCertificates,
+    ) -> Result<(Vec<String>, LastGood), Vec<String>> {
         let plan = self.pools.prepare(Arc::make_mut(&mut reading.config))?;
-        let draft = assemble::draft(&reading.config, &self.shared)?;
+        let draft = assemble::draft(&reading.config, &self.shared, known)?;
         make_temp_dirs(&reading.config)?;
         let account = account::account(&reading.config)?;
         let logs = assemble::open_logs_anew(&reading.config, self.log.open());
@@ -130,12 +158,17 @@ impl ControlThread<'_> {
         }
         reading.notices.iter().for_each(|text| self.log.write(LogLevel::Notice, text));
         self.certificate_ends = draft.certificate_ends.clone();
+        let certificates = draft.certificates.clone();
         let number = self.generation.number + 1;
         let previous = Some(&*self.generation);
         let generation = assemble::generation(number, draft, per_worker, &self.shared, previous);
         let generation = Arc::new(generation);
-        self.config = reading.config;
-        self.outline = reading.outline;
+        let good = LastGood {
+            number: self.generation.number,
+            config: std::mem::replace(&mut self.config, reading.config),
+            outline: std::mem::replace(&mut self.outline, reading.outline),
+            certificates: std::mem::replace(&mut self.certificates, certificates),
+        };
         let replaced = std::mem::replace(&mut self.log, log);
         self.retired.keep_logs(replaced.open().clone());
         drop(replaced);
@@ -155,7 +188,7 @@ impl ControlThread<'_> {
             self.disk_writer.settle(&generation, account.as_ref(), log)?;
             self.crew.post_all(|| Mail::Configure(generation.clone(), logs.clone()));
         }
-        Ok(warnings)
+        Ok((warnings, good))
     }
 
     /// What a reload would change now, as text. It changes nothing.
@@ -166,7 +199,7 @@ impl ControlThread<'_> {
         account::account(&reading.config)?;
         // As `-t` does it: what a draft makes stays, and this one is thrown away.
         let shared = assemble::shared(&mut OpenSocket::default(), &reading.config)?;
-        let draft = assemble::draft(&reading.config, &shared)?;
+        let draft = assemble::draft(&reading.config, &shared, ReadCertificates::default())?;
         let mut text = String::new();
         for change in reading::changes(self.invocation, &self.outline) {
             tell_change(&mut text, &change);

@@ -10,16 +10,31 @@ use bolide_tls::{CertChain, CertError, LoadedCertificate, LoadedKey, SealState};
 use super::expiry::CertificateEnds;
 use super::kept_objects::KeptObjects;
 
+/// Certificates with their keys, by the names of both.
+pub(crate) type ReadCertificates = HashMap<(String, String), LoadedCertificate>;
+
 /// The files read for one configuration, so that each is read once.
 #[derive(Debug, Default)]
 pub(crate) struct CertificateReader {
-    known: HashMap<(String, String), LoadedCertificate>,
+    known: ReadCertificates,
+    /// Those that an earlier reader read, which stand for the files.
+    earlier: ReadCertificates,
     /// By their directives.
     caches: HashMap<u32, Arc<KeptObjects>>,
     pub(crate) ends: CertificateEnds,
 }
 
 impl CertificateReader {
+    /// One that takes certificates from `earlier` in place of their files.
+    pub(crate) fn knowing(earlier: ReadCertificates) -> Self {
+        Self { earlier, ..Self::default() }
+    }
+
+    /// All that it has read.
+    pub(crate) fn read_so_far(&self) -> ReadCertificates {
+        self.known.clone()
+    }
+
     /// The certificates of one server.
     ///
     /// # Errors
@@ -44,6 +59,22 @@ impl CertificateReader {
         if let Some(known) = self.known.get(&names) {
             return Ok(known.clone());
         }
+        let made = match self.earlier.get(&names) {
+            Some(earlier) => earlier.clone(),
+            None => Self::load(pair, &names, passwords)?,
+        };
+        if let Some(place) = &pair.place {
+            self.ends.add(&names.0, place, &made);
+        }
+        self.known.insert(names, made.clone());
+        Ok(made)
+    }
+
+    fn load(
+        pair: &Pair,
+        names: &(String, String),
+        passwords: &[Vec<u8>],
+    ) -> Result<LoadedCertificate, String> {
         let text = |what: CertificatePart, pem: &Pem| match pem {
             Pem::Data(data) => Ok(data.to_vec()),
             Pem::File(path) | Pem::Store(path) => {
@@ -53,14 +84,9 @@ impl CertificateReader {
         };
         let (chain, key) =
             (text(CertificatePart::Chain, &pair.chain)?, text(CertificatePart::Key, &pair.key)?);
-        let made = CertChain::from_pem(&chain)
+        CertChain::from_pem(&chain)
             .and_then(|chain| LoadedCertificate::join(&chain, &key_of(&pair.key, &key, passwords)?))
-            .map_err(|error| complaint(&error, &names.0, &names.1))?;
-        if let Some(place) = &pair.place {
-            self.ends.add(&names.0, place, &made);
-        }
-        self.known.insert(names, made.clone());
-        Ok(made)
+            .map_err(|error| complaint(&error, &names.0, &names.1))
     }
 
     /// The cache that a directive sets up.

@@ -39,6 +39,7 @@ pub(crate) fn main(options: &LoadOptions) -> Main {
         worker_cpu_affinity: CpuAffinity::None,
         worker_shutdown_timeout: None,
         worker_watchdog: Watchdog::Log,
+        reload_watch: Duration::ZERO,
         working_directory: None,
         error_log: Arc::new(vec![ErrorLog {
             target: LogTargetConf::File(error_log),

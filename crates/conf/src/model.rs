@@ -150,6 +150,8 @@ pub struct Main {
     pub worker_shutdown_timeout: Option<Duration>,
     /// `worker_watchdog`
     pub worker_watchdog: Watchdog,
+    /// `reload_watch`: how long a new configuration is watched after a reload; zero for not.
+    pub reload_watch: Duration,
     /// `working_directory`
     pub working_directory: Option<PathBuf>,
     /// `error_log` of the main block.

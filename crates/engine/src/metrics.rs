@@ -10,6 +10,7 @@ pub mod families;
 mod gather;
 pub(crate) mod process;
 pub(crate) mod rows;
+mod service;
 pub(crate) mod slow;
 
 pub use accept::MetricsFormat;
@@ -18,3 +19,4 @@ pub use gather::metrics_text;
 pub use process::{
     AcmeFigures, OrderFigures, PoolFigures, ProcessFigures, ReloadFigures, SharedFigures,
 };
+pub use service::{EventCount, ServiceCounts};

@@ -7,6 +7,7 @@ mod changes;
 pub mod child;
 pub mod epoll;
 pub mod file;
+pub mod foreign;
 pub mod listen;
 pub mod process;
 pub mod signal;

@@ -145,6 +145,19 @@ impl Listener {
         Some((address, listener))
     }
 
+    /// A socket of another program, with its address; `None` if it neither listens for streams nor
+    /// receives datagrams at an Internet address. Nothing about it is changed.
+    pub(crate) fn foreign(fd: OwnedFd) -> Option<(SocketAddress, Self)> {
+        let raw = fd.as_raw_fd();
+        let address = match (sys::accepts(raw), sys::local_address(raw)) {
+            (true, Ok(at)) => SocketAddress::Tcp(at),
+            (true, Err(_)) => SocketAddress::Unix(sys::local_path(raw)?),
+            (false, Ok(at)) if sys::is_datagram(raw) && at.port() != 0 => SocketAddress::Udp(at),
+            (false, _) => return None,
+        };
+        Some((address, Self::adopt(fd)))
+    }
+
     /// The descriptor to watch.
     #[must_use]
     pub fn fd(&self) -> Fd {

@@ -3,6 +3,7 @@
 mod child;
 mod epoll;
 mod file;
+mod foreign;
 mod inotify;
 mod process;
 mod socket;
@@ -18,6 +19,7 @@ pub(crate) use file::{
     create_temp, list, open, open_append, open_not_linked, read, read_at, read_small, send_file,
     standard_error, stat_fd, stat_link, write, write_at, write_unwaiting,
 };
+pub(crate) use foreign::{duplicate_of, open_process, signal_process};
 pub(crate) use inotify::Inotify;
 pub(crate) use process::{
     allow_core, become_user, block_signals, daemonize, dup_to, effective_gid, effective_uid, end,
@@ -27,9 +29,10 @@ pub(crate) use process::{
 };
 pub(crate) use socket::{
     MoreToRead, SockOpt, accept, accepts, attach_reuseport_filter, bind, bind_unix, call_datagrams,
-    close, connect, connect_datagrams, datagram_socket, listen, local_address, local_path, receive,
-    send, send_pieces, set_buffer, set_inheritable, set_linger_zero, set_option, set_reuse,
-    set_unblocking, shut_write, socket_error, stream_socket, take_inherited, tcp_info, unix_socket,
+    close, connect, connect_datagrams, datagram_socket, is_datagram, listen, local_address,
+    local_path, receive, send, send_pieces, set_buffer, set_inheritable, set_linger_zero,
+    set_option, set_reuse, set_unblocking, shut_write, socket_error, stream_socket, take_inherited,
+    tcp_info, unix_socket,
 };
 pub(crate) use store::{
     append_journal, create, entries, free_bytes, lock_exclusive, lock_shared, make_directory,

@@ -5,7 +5,7 @@ use crate::ast::Node;
 use crate::choice::chosen;
 use crate::diagnostic::Diagnostic;
 use crate::directive::{
-    Args, Contexts, DirectiveForm, DirectiveSpec, accepted, flag, list, own, value,
+    Args, Contexts, DirectiveForm, DirectiveSpec, accepted, flag, list, own, seconds, value,
 };
 use crate::model::{CpuAffinity, LogLevel, Watchdog, Workers};
 use crate::reader::{ConfReader, INVALID, ReadFault, ReadResult, show};
@@ -82,6 +82,13 @@ pub(super) const TABLE: &[DirectiveSpec] = &[
     )
     .takes("log | abort | restart")
     .default("log"),
+    seconds("reload_watch", M, |r| &mut r.main.reload_watch).doc(
+        "How long a configuration is watched that a reload put in force; 0 is not at all. If \
+         clearly more requests end with 5xx, of a server or of all, or clearly more handshakes \
+         fail than before, the configuration before it is put back in force \
+         ([operation.md](../operation.md)). Both configurations need the directive.",
+        "reload_watch 30s;",
+    ),
     value("working_directory", M, Args::ONE, |r, node| {
         r.main.working_directory = Some(r.below_prefix(node.arg(0)));
         Ok(())

@@ -94,6 +94,9 @@ fn reloads(figures: &ProcessFigures) -> Json {
         ("last_good_s", number(reloads.last_good)),
         ("last_failed_s", number(reloads.last_failed)),
         ("has_failed", Json::Bool(reloads.has_failed)),
+        ("taken_back", number(reloads.taken_back)),
+        ("was_taken_back", Json::Bool(reloads.was_taken_back)),
+        ("watched_until_s", number(reloads.watched_until)),
         ("errors", Json::list(&figures.reload_errors, Json::text)),
     ])
 }
@@ -135,7 +138,7 @@ fn requests(site: &SiteRef, tallies: &RequestTallies) -> Json {
     }
     let classes = CLASSES.into_iter().zip(classes.map(number)).collect();
     all.push(("classes", Json::Object(classes)));
-    all.push(("is_counted", Json::Bool(site.tells_metrics())));
+    all.push(("is_counted", Json::Bool(site.counts_requests())));
     Json::Object(all)
 }
 

@@ -35,11 +35,15 @@ table! {
     RELOADS: Counter None "bolide_config_reloads" ["result"]
         "Reloads by their result: success, or failure where the new configuration was refused.";
     RELOAD_GOOD: Gauge None "bolide_config_last_reload_successful" []
-        "1 unless the last reload was refused.";
+        "1 unless the last reload was refused or taken back.";
     RELOAD_GOOD_AT: Gauge Seconds "bolide_config_last_reload_success_timestamp_seconds" []
         "When a configuration was last put in force; the start counts.";
     RELOAD_FAILED_AT: Gauge Seconds "bolide_config_last_reload_failure_timestamp_seconds" []
-        "When a configuration was last refused; 0 if none was.";
+        "When a configuration was last refused or taken back; 0 if none was.";
+    RELOADS_TAKEN_BACK: Counter None "bolide_config_reloads_taken_back" []
+        "Configurations that reload_watch took back, as more failed under them than before.";
+    RELOAD_WATCHED: Gauge Seconds "bolide_config_watched_until_timestamp_seconds" []
+        "Until when reload_watch watches the configuration in force; 0 if it does not.";
     CERTIFICATES: Gauge Seconds "bolide_certificate_not_after_timestamp_seconds" ["server", "file"]
         "When the certificate of a server expires.";
     ACME_ISSUED: Counter None "bolide_acme_certificates_issued" []

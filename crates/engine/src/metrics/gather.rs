@@ -68,6 +68,8 @@ impl Gatherer<'_> {
         self.one(&all::RELOAD_GOOD, u64::from(!reloads.has_failed));
         self.one(&all::RELOAD_GOOD_AT, reloads.last_good);
         self.one(&all::RELOAD_FAILED_AT, reloads.last_failed);
+        self.one(&all::RELOADS_TAKEN_BACK, reloads.taken_back);
+        self.one(&all::RELOAD_WATCHED, reloads.watched_until);
         let ends: BTreeMap<&str, i64> =
             figures.certificates.iter().map(|(file, end)| (&**file, *end)).collect();
         let mut told = BTreeMap::new();

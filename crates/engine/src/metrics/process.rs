@@ -27,7 +27,7 @@ pub struct ProcessFigures {
     pub configuration: u64,
     /// What became of reloads.
     pub reloads: ReloadFigures,
-    /// Why the last order failed, if it did: the first lines.
+    /// Why the last order failed or was taken back, if so: the first lines.
     pub reload_errors: Vec<String>,
     /// Ends of certificates by file, in seconds since 1970.
     pub certificates: Vec<(String, i64)>,
@@ -67,10 +67,16 @@ pub struct ReloadFigures {
     pub failed: u64,
     /// When one was last put in force, in seconds since 1970; the start counts.
     pub last_good: u64,
-    /// When one was last refused, in seconds since 1970; 0 if none was.
+    /// When one was last refused or taken back, in seconds since 1970; 0 if none was.
     pub last_failed: u64,
-    /// Whether the last order failed.
+    /// Whether the last order failed, or was taken back.
     pub has_failed: bool,
+    /// Configurations that were taken back, as more failed under them than before.
+    pub taken_back: u64,
+    /// Whether the last one was.
+    pub was_taken_back: bool,
+    /// Until when the configuration in force is watched, in seconds since 1970; 0 if it is not.
+    pub watched_until: u64,
 }
 
 /// One certificate that is ordered by ACME (RFC 8555).
@@ -123,6 +129,8 @@ pub struct SharedFigures(Arc<SharedState>);
 struct SharedState {
     /// What the console's own page knows and no other page.
     token: String,
+    /// Whether requests are counted in any case.
+    counts: bool,
     process: Mutex<ProcessFigures>,
     names: Mutex<RowNames>,
 }
@@ -133,6 +141,17 @@ impl SharedFigures {
     #[must_use]
     pub fn new(token: String) -> Self {
         Self(Arc::new(SharedState { token, ..SharedState::default() }))
+    }
+
+    /// The same, with requests counted whatever the configuration says.
+    #[must_use]
+    pub fn counting(self) -> Self {
+        let token = self.0.token.clone();
+        Self(Arc::new(SharedState { token, counts: true, ..SharedState::default() }))
+    }
+
+    pub(crate) fn counts_requests(&self) -> bool {
+        self.0.counts
     }
 
     pub(crate) fn token(&self) -> &str {

@@ -15,12 +15,12 @@ const SERVER_ITSELF: &str = "(server)";
 
 impl Site {
     /// The same site with the figures of the process; requests are counted by location if one of
-    /// them has `metrics` or `bolide_console`.
+    /// them has `metrics` or `bolide_console`, or if reloads are watched.
     #[must_use]
     pub fn with_figures(mut self, figures: &SharedFigures) -> Self {
         self.figures = figures.clone();
         let config = self.config.clone();
-        let Some(http) = config.http.as_ref().filter(|http| tells_metrics(http)) else {
+        let Some(http) = config.http.as_ref().filter(|_| self.counts_requests()) else {
             return self;
         };
         let mut names = figures.names();
@@ -78,6 +78,13 @@ impl Site {
             };
             left.push((inner, own));
         }
+    }
+
+    /// Whether requests are counted by location.
+    #[must_use]
+    pub(crate) fn counts_requests(&self) -> bool {
+        let is_watched = !self.config.main.reload_watch.is_zero();
+        self.tells_metrics() || is_watched || self.figures.counts_requests()
     }
 
     /// Whether one of its locations has `metrics` or `bolide_console`.

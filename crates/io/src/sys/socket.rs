@@ -410,6 +410,11 @@ pub(crate) fn accepts(fd: i32) -> bool {
     own_option(fd, libc::SO_ACCEPTCONN).is_some_and(|value| value != 0)
 }
 
+/// Whether a socket carries datagrams.
+pub(crate) fn is_datagram(fd: i32) -> bool {
+    own_option(fd, libc::SO_TYPE) == Some(libc::SOCK_DGRAM)
+}
+
 /// Has calls on a descriptor return at once.
 pub(crate) fn set_unblocking(fd: i32) -> Result<()> {
     // SAFETY: no pointers are involved.
@@ -419,8 +424,7 @@ pub(crate) fn set_unblocking(fd: i32) -> Result<()> {
 }
 
 pub(crate) fn take_inherited(fd: i32) -> Option<OwnedFd> {
-    let is_ours = accepts(fd) || own_option(fd, libc::SO_TYPE)? == libc::SOCK_DGRAM;
-    if !is_ours {
+    if !accepts(fd) && !is_datagram(fd) {
         return None;
     }
     // SAFETY: no pointers are involved.

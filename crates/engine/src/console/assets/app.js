@@ -228,8 +228,11 @@ function showConfiguration(state) {
   const count = `${whole(reloads.good)} reloads, ${whole(reloads.failed)} refused.`;
   if ($("reloads").childElementCount === 0) $("reloads").append(el("p"), el("p"));
   const [first, second] = $("reloads").children;
-  write(first, good + count);
-  const failed = `The last reload was refused ${span(Math.max(0, now - reloads.last_failed_s))} ago:`;
+  const left = reloads.watched_until_s - now;
+  const watch = left > 0 ? ` Watched for ${span(left)} more: it is taken back if more fails than before.` : "";
+  write(first, good + count + watch);
+  const fate = reloads.was_taken_back ? "taken back" : "refused";
+  const failed = `The last reload was ${fate} ${span(Math.max(0, now - reloads.last_failed_s))} ago:`;
   write(second, reloads.has_failed ? failed : "");
   second.className = "bad";
   const errors = $("errors");

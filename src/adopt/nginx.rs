@@ -1,0 +1,99 @@
+//! The nginx that runs: which process it is, its sockets, and which of its workers accept clients.
+
+use std::path::{Path, PathBuf};
+
+use bolide_io::foreign::{ForeignProcess, SocketId, command_line};
+use bolide_io::listen::{Listener, SocketAddress};
+use bolide_io::signal::Signal;
+
+use crate::signalling::read_pid;
+use crate::sockets::describe;
+
+/// Where packages have nginx's pid file, if neither option nor configuration names one.
+const PID_FILES: [&str; 3] = ["/run/nginx.pid", "/var/run/nginx.pid", "/run/nginx/nginx.pid"];
+
+/// Its master process.
+#[derive(Debug)]
+pub(super) struct Nginx {
+    process: ForeignProcess,
+    /// The sockets that its workers accept clients at.
+    streams: Vec<SocketId>,
+    /// Where its number is kept.
+    pub(super) pid_file: PathBuf,
+}
+
+impl Nginx {
+    /// The one whose number is in the file that the option names, or the configuration.
+    ///
+    /// # Errors
+    ///
+    /// No file has the number of an nginx that runs.
+    pub(super) fn find(option: Option<&Path>, configured: &Path) -> Result<Self, String> {
+        let places: Vec<&Path> = match option {
+            Some(option) => vec![option],
+            None => std::iter::once(configured).chain(PID_FILES.map(Path::new)).collect(),
+        };
+        let mut first = None;
+        for place in places {
+            match Self::of_file(place) {
+                Ok(found) => return Ok(found),
+                Err(why) => first = first.or(Some(why)),
+            }
+        }
+        let why = first.unwrap_or_default();
+        Err(format!("{why}; --nginx-pid FILE names the pid file of nginx"))
+    }
+
+    fn of_file(path: &Path) -> Result<Self, String> {
+        let pid = read_pid(path)?;
+        let shown = path.display();
+        let process = ForeignProcess::open(pid).map_err(|error| {
+            format!("process {pid} of \"{shown}\" does not run ({})", describe(&error))
+        })?;
+        let words = command_line(pid).unwrap_or_default();
+        // A pid file may be left over, and its number may be another program's by now.
+        if !words.contains("nginx") || words.starts_with("bolide") {
+            return Err(format!("process {pid} of \"{shown}\" is no nginx, but \"{words}\""));
+        }
+        Ok(Self { process, streams: Vec::new(), pid_file: path.to_path_buf() })
+    }
+
+    /// Its number.
+    pub(super) const fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// Duplicates of its sockets.
+    ///
+    /// # Errors
+    ///
+    /// As text, with what is needed.
+    pub(super) fn listeners(&mut self) -> Result<Vec<(SocketAddress, Listener)>, String> {
+        let found = self.process.listeners().map_err(|error| {
+            let need = match error.kind() {
+                std::io::ErrorKind::PermissionDenied => "; only root may, with CAP_SYS_PTRACE",
+                _ => "",
+            };
+            let (pid, why) = (self.pid(), describe(&error));
+            format!("the sockets of process {pid} cannot be taken over ({why}){need}")
+        })?;
+        let streams = found.iter().filter(|(at, _)| matches!(at, SocketAddress::Tcp(_)));
+        self.streams = streams.filter_map(|(_, listener)| SocketId::of(listener)).collect();
+        Ok(found)
+    }
+
+    /// Sends it a signal; one that has ended gets none.
+    pub(super) fn signal(&self, signal: Signal) -> std::io::Result<()> {
+        self.process.signal(signal)
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.process.is_running()
+    }
+
+    /// How many of its workers accept clients: one that finishes its requests has closed the
+    /// sockets.
+    pub(super) fn accepting(&self) -> usize {
+        self.process.holders(&self.streams)
+    }
+}

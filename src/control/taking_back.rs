@@ -1,0 +1,199 @@
+//! `reload_watch`: a new configuration is watched for a while, and the one before it is put back in
+//! force if clearly more fails than before.
+//!
+//! ```text
+//!   reload ──▶ watched ──time is over──▶ stays
+//!                 │ ──more fails──▶ the last good one in force again, not watched
+//!                 └ ──another reload──▶ watched anew, compared with the same as before
+//! ```
+//! Easiest to break: files may be others by now, so certificates are those that were read before.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bolide_base::{Instant, Now};
+use bolide_conf::Outline;
+use bolide_conf::model::{Config, LogLevel};
+use bolide_engine::metrics::ServiceCounts;
+
+use super::figures::ReloadResult;
+use super::reload_watch::{ServiceRecord, WorseService, judge};
+use super::{ControlThread, Life};
+use crate::admin::AdminClient;
+use crate::reading::Reading;
+use crate::tls_setup::ReadCertificates;
+
+/// A configuration that another one replaced.
+#[derive(Debug)]
+pub(super) struct LastGood {
+    pub(super) number: u64,
+    pub(super) config: Arc<Config>,
+    pub(super) outline: Outline,
+    pub(super) certificates: ReadCertificates,
+}
+
+/// The watch over the configuration in force.
+#[derive(Debug, Default)]
+pub(super) struct ReloadWatching {
+    record: ServiceRecord,
+    watched: Option<WatchedReload>,
+}
+
+#[derive(Debug)]
+struct WatchedReload {
+    until: Instant,
+    /// What the last good configuration did.
+    before: ServiceCounts,
+    /// The counters when the new one was put in force.
+    start: ServiceCounts,
+    good: LastGood,
+    /// Commands that wait for the end of the watch.
+    waiting: Vec<AdminClient>,
+}
+
+impl ControlThread<'_> {
+    /// Begins to count what the first configuration does.
+    pub(super) fn begin_record(&mut self) {
+        let counts = self.service_counts();
+        let now = bolide_io::process::now().mono;
+        self.reload_watch.record.begin(ServiceCounts::default(), counts, now);
+    }
+
+    /// Watches the configuration that is in force now in place of `replaced`, if both want it.
+    /// `counted` is what was counted until then. If that one was still watched, the new one is
+    /// compared with what it was compared with.
+    pub(super) fn begin_watch(&mut self, counted: &ServiceCounts, replaced: LastGood) {
+        let (before, good) = match self.reload_watch.watched.take() {
+            None => (self.reload_watch.record.until(counted), replaced),
+            Some(WatchedReload { before, good, waiting, .. }) => {
+                let number = replaced.number;
+                let text = format!("the watch over configuration {number} ends: another reload");
+                self.log.write(LogLevel::Notice, &text);
+                waiting.into_iter().for_each(|client| client.reply(Err(text.clone())));
+                (before, good)
+            }
+        };
+        let (now, counts) = (bolide_io::process::now(), self.service_counts());
+        self.reload_watch.record.begin(ServiceCounts::default(), counts.clone(), now.mono);
+        let (time, theirs) = (self.config.main.reload_watch, good.config.main.reload_watch);
+        if time.is_zero() || theirs.is_zero() {
+            self.note_watch(0);
+            return;
+        }
+        let (number, seconds) = (self.generation.number, time.as_secs());
+        let text = format!("watching configuration {number} for {seconds}s");
+        self.log.write(LogLevel::Notice, &text);
+        self.note_watch(now.unix_seconds() + seconds);
+        let until = now.mono.after(time);
+        let watched = WatchedReload { until, before, start: counts, good, waiting: Vec::new() };
+        self.reload_watch.watched = Some(watched);
+    }
+
+    /// How long the configuration in force is still watched.
+    pub(super) fn watched_for(&self) -> Option<Duration> {
+        let now = bolide_io::process::now().mono;
+        self.reload_watch.watched.as_ref().map(|watched| watched.until.since(now))
+    }
+
+    /// Has a command wait for the end of the watch, if there is one.
+    pub(super) fn wait_for_watch(&mut self, client: AdminClient) -> Result<(), AdminClient> {
+        match &mut self.reload_watch.watched {
+            Some(watched) => {
+                watched.waiting.push(client);
+                Ok(())
+            }
+            None => Err(client),
+        }
+    }
+
+    /// Looks at what the configuration in force does.
+    pub(super) fn look_at_service(&mut self, now: Now) {
+        if self.config.main.reload_watch.is_zero() || self.life == Life::Ending {
+            return;
+        }
+        let Some(watched) = &self.reload_watch.watched else {
+            if self.reload_watch.record.is_due(now.mono) {
+                let counts = self.service_counts();
+                self.reload_watch.record.turn(counts, now.mono);
+            }
+            return;
+        };
+        let counts = self.service_counts();
+        let after = counts.since(&watched.start);
+        if let Some(worse) = judge(&watched.before, &after) {
+            self.take_back(&worse);
+        } else if now.mono >= watched.until {
+            self.pass(after, counts, now.mono);
+        }
+    }
+
+    /// The watch is over, and the configuration stays.
+    fn pass(&mut self, after: ServiceCounts, counts: ServiceCounts, now: Instant) {
+        let Some(watched) = self.reload_watch.watched.take() else { return };
+        let text = format!(
+            "configuration {} stays in force: {} of {} requests ended with 5xx, {} of {} \
+             handshakes failed",
+            self.generation.number,
+            after.requests.failed,
+            after.requests.all,
+            after.handshakes.failed,
+            after.handshakes.all,
+        );
+        self.log.write(LogLevel::Notice, &text);
+        self.reload_watch.record.begin(after, counts, now);
+        self.note_watch(0);
+        for client in watched.waiting {
+            client.reply(Ok(format!("{text}\n").into_bytes()));
+        }
+    }
+
+    /// Puts the last good configuration back in force.
+    fn take_back(&mut self, worse: &WorseService) {
+        let Some(watched) = self.reload_watch.watched.take() else { return };
+        let WatchedReload { before, good, waiting, .. } = watched;
+        let LastGood { number: old, config, outline, certificates } = good;
+        let bad = self.generation.number;
+        let why = format!("configuration {bad} fails more often than configuration {old}: {worse}");
+        self.log.write(LogLevel::Alert, &format!("{why}; putting configuration {old} back"));
+        let reading = Reading {
+            config,
+            notices: Vec::new(),
+            warnings: Vec::new(),
+            files: Vec::new(),
+            outline,
+        };
+        let text = match self.put_in_force(reading, certificates) {
+            Ok(_) => {
+                let new = self.generation.number;
+                let text = format!("configuration {old} is in force again, as configuration {new}");
+                self.log.write(LogLevel::Notice, &text);
+                format!("{why}; {text}")
+            }
+            Err(texts) => {
+                texts.iter().for_each(|text| self.log.write(LogLevel::Emerg, text));
+                let reason = texts.first().map_or("an address is in use", String::as_str);
+                let text = format!(
+                    "configuration {old} cannot be put back in force, configuration {bad} stays: \
+                     {reason}"
+                );
+                self.log.write(LogLevel::Alert, &text);
+                format!("{why}; {text}")
+            }
+        };
+        let (now, counts) = (bolide_io::process::now().mono, self.service_counts());
+        self.reload_watch.record.begin(before, counts, now);
+        self.count_reload(ReloadResult::TakenBack, std::slice::from_ref(&text));
+        self.manager.ready(&format!("Serving; the last reload was taken back: {worse}"));
+        for client in waiting {
+            client.reply(Err(text.clone()));
+        }
+    }
+
+    fn note_watch(&self, until: u64) {
+        self.shared.figures.process().reloads.watched_until = until;
+    }
+
+    pub(super) fn service_counts(&self) -> ServiceCounts {
+        ServiceCounts::read(&self.crew.tallies(), &self.shared.figures)
+    }
+}

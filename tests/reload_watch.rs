@@ -1,0 +1,189 @@
+//! `reload_watch`: a configuration under which clearly more fails than before is taken back.
+
+use std::net::TcpListener;
+
+use bolide_testkit::server::{LISTEN, prelude};
+use bolide_testkit::{Proto, TestServer, certs, run, wait_until};
+
+use crate::BOLIDE;
+use crate::explain::ask;
+
+/// A configuration that watches for that long, with these servers.
+fn conf(time: &str, servers: &str) -> String {
+    let prelude = prelude(1).replace("error.log info", "error.log notice");
+    format!("{prelude}reload_watch {time};\nhttp {{\n{servers}\n}}\n")
+}
+
+/// A server on all listeners that answers with `status` and `text`.
+fn answers(status: u16, text: &str) -> String {
+    format!("server {{ {LISTEN} location /n {{ return {status} {text}; }} }}")
+}
+
+/// Enough requests, by one connection each; all get `status`.
+fn ask_often(server: &TestServer, status: u16) {
+    for _ in 0..20 {
+        assert_eq!(server.get("/n").status, status);
+    }
+}
+
+/// Asks until the server with the text `text` answers: meanwhile all that fails is counted.
+fn ask_until(server: &TestServer, text: &str) {
+    wait_until(&format!("an answer {text}"), || server.get("/n").text() == text);
+}
+
+#[test]
+fn a_configuration_that_answers_with_errors_is_taken_back_and_told_of() {
+    let server = TestServer::conf(BOLIDE, &conf("300s", &answers(200, "first")));
+    ask_often(&server, 200);
+    let port = server.home().port(5);
+    let bad = format!("{} server {{ listen 127.0.0.1:{port}; }}", answers(502, "second"));
+    server.rewrite(&conf("300s", &bad));
+    let told = ask(&server, &["reload"]).succeeded().text();
+    assert!(told.starts_with("configuration 2 is in force\nit is watched for "), "{told}");
+    let state = ask(&server, &["status"]).succeeded().text();
+    assert!(state.contains("\nconfiguration 2 is watched for "), "{state}");
+    ask_until(&server, "first");
+    let log = server.error_log();
+    assert!(log.contains(": watching configuration 2 for 300s\n"), "{log}");
+    let line = log.lines().find(|line| line.contains("[alert]")).expect("an alert");
+    assert!(line.contains("configuration 2 fails more often than configuration 1: "), "{line}");
+    assert!(line.contains(" requests ended with 5xx, 0 of 2"), "{line}");
+    assert!(line.ends_with("; putting configuration 1 back"), "{line}");
+    assert!(log.contains("configuration 1 is in force again, as configuration 3\n"), "{log}");
+    assert!(std::net::TcpStream::connect(server.addr(5)).is_err(), "its listener is closed");
+    let state = ask(&server, &["status"]).succeeded().text();
+    let line = "\nthe last reload was taken back: configuration 2 fails more often than ";
+    assert!(state.contains(line) && !state.contains("is watched for"), "{state}");
+    let json = ask(&server, &["status", "--json"]).succeeded().text();
+    let part = "\"taken_back\":1,\"was_taken_back\":true,\"watched_until_s\":0";
+    assert!(json.contains(part), "{json}");
+    let figures = ask(&server, &["metrics"]).succeeded().text();
+    for line in ["bolide_config_reloads_taken_back_total 1", "bolide_config_generation 3"] {
+        assert!(figures.lines().any(|one| one == line), "{line}: {figures}");
+    }
+    // It is not watched itself, and the next reload is told of as any other.
+    server.rewrite(&conf("300s", &answers(200, "third")));
+    assert_eq!(ask(&server, &["reload", "--dry-run"]).succeeded().text().matches('~').count(), 1);
+    let _told = ask(&server, &["reload"]).succeeded();
+    ask_until(&server, "third");
+    let json = ask(&server, &["status", "--json"]).succeeded().text();
+    assert!(json.contains("\"taken_back\":1,\"was_taken_back\":false"), "{json}");
+}
+
+#[test]
+fn a_configuration_that_answers_as_before_stays_and_a_command_may_wait_for_that() {
+    let server = TestServer::conf(BOLIDE, &conf("1s", &answers(200, "first")));
+    ask_often(&server, 200);
+    server.rewrite(&conf("1s", &answers(404, "second")));
+    let told = std::thread::scope(|scope| {
+        let told = scope.spawn(|| ask(&server, &["reload", "--wait"]));
+        while !told.is_finished() {
+            let _answered = server.get("/n");
+        }
+        told.join().unwrap().succeeded().text()
+    });
+    assert!(told.starts_with("configuration 2 stays in force: 0 of "), "{told}");
+    assert_eq!(server.get("/n").text(), "second");
+    // Without the directive on both sides nothing is watched.
+    server.rewrite(&conf("0", &answers(500, "third")));
+    let told = ask(&server, &["reload", "--wait"]).succeeded().text();
+    assert_eq!(told, "configuration 3 is in force\n");
+    ask_until(&server, "third");
+    server.rewrite(&conf("300s", &answers(500, "fourth")));
+    let told = ask(&server, &["reload"]).succeeded().text();
+    assert_eq!(told, "configuration 4 is in force\n");
+}
+
+#[test]
+fn a_command_that_waits_fails_if_the_configuration_is_taken_back() {
+    let server = TestServer::conf(BOLIDE, &conf("300s", &answers(200, "first")));
+    ask_often(&server, 200);
+    server.rewrite(&conf("300s", &answers(500, "second")));
+    let told = std::thread::scope(|scope| {
+        let told = scope.spawn(|| ask(&server, &["reload", "--wait"]));
+        while !told.is_finished() {
+            let _answered = server.get("/n");
+        }
+        told.join().unwrap()
+    });
+    assert_eq!(told.code, 1, "{told}");
+    let end = "configuration 1 is in force again, as configuration 3\n";
+    assert!(told.stderr.ends_with(end), "{told}");
+    assert_eq!(server.get("/n").text(), "first");
+}
+
+#[test]
+fn another_reload_ends_the_watch_and_goes_back_to_what_was_good() {
+    let server = TestServer::conf(BOLIDE, &conf("300s", &answers(200, "first")));
+    ask_often(&server, 200);
+    for (status, text) in [(200, "second"), (503, "third")] {
+        server.rewrite(&conf("300s", &answers(status, text)));
+        let _told = ask(&server, &["reload"]).succeeded();
+        if status == 200 {
+            ask_until(&server, text);
+        }
+    }
+    ask_until(&server, "first");
+    let log = server.error_log();
+    assert!(log.contains("the watch over configuration 2 ends: another reload\n"), "{log}");
+    assert!(log.contains("configuration 1 is in force again, as configuration 4\n"), "{log}");
+}
+
+#[test]
+fn a_refused_reload_leaves_the_watch_as_it_was() {
+    let server = TestServer::conf(BOLIDE, &conf("300s", &answers(200, "first")));
+    ask_often(&server, 200);
+    server.rewrite(&conf("300s", &answers(500, "second")));
+    let _told = ask(&server, &["reload"]).succeeded();
+    server.rewrite(&conf("300s", "nothing;"));
+    assert_eq!(ask(&server, &["reload"]).code, 1);
+    ask_until(&server, "first");
+}
+
+#[test]
+fn what_cannot_be_taken_back_is_said() {
+    let with_port = format!("{} server {{ listen 127.0.0.1:@P5@; }}", answers(200, "first"));
+    let server = TestServer::conf(BOLIDE, &conf("300s", &with_port));
+    ask_often(&server, 200);
+    server.rewrite(&conf("300s", &answers(500, "second")));
+    let _told = ask(&server, &["reload"]).succeeded();
+    let mut taken = None;
+    wait_until("the port to be free", || {
+        taken = TcpListener::bind(server.addr(5)).ok();
+        taken.is_some()
+    });
+    wait_until("the end of the watch", || {
+        let _answered = server.get("/n");
+        server.error_log().contains("cannot be put back in force, configuration 2 stays: ")
+    });
+    let log = server.error_log();
+    assert!(log.contains(&format!("bind() to {} failed (98: ", server.addr(5))), "{log}");
+    assert_eq!(server.get("/n").text(), "second");
+    let state = ask(&server, &["status"]).succeeded().text();
+    assert!(state.contains("configuration 1 cannot be put back in force"), "{state}");
+}
+
+#[test]
+fn broken_handshakes_count_and_certificates_come_back_as_they_were() {
+    let server = TestServer::conf(BOLIDE, &conf("300s", &answers(200, "first")));
+    let cert = server.home().dir().join("cert.pem");
+    let kept = server.home().dir().join("kept.pem");
+    let _copied = std::fs::copy(&cert, &kept).unwrap();
+    let attempt = || server.curl(Proto::H1).trusting(&kept).attempt(&server.url(Proto::H1, "/n"));
+    for _ in 0..12 {
+        assert_eq!(attempt().text(), "first");
+    }
+    // The files are others by now, and handshakes are refused.
+    let _made = certs::make(server.home().dir(), "cert", certs::CertKey::Ecdsa, &["other.test"]);
+    let bad = answers(200, "second") + "\n";
+    server.rewrite(&conf(
+        "300s",
+        &bad.replace("server_name", "ssl_reject_handshake on; server_name"),
+    ));
+    let _told = ask(&server, &["reload"]).succeeded();
+    wait_until("the old certificate", || attempt().text() == "first");
+    let log = server.error_log();
+    assert!(log.contains(" handshakes failed, 0 of 12 before; putting configuration 1"), "{log}");
+    let fresh = run("openssl", ["x509", "-in", cert.to_str().unwrap(), "-noout", "-subject"]);
+    assert!(fresh.succeeded().text().contains("other.test"));
+}
