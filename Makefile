@@ -2,7 +2,7 @@
 export PATH := $(PATH):$(HOME)/.cargo/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help run deb dist image test check package-test soak bench lab setup clean distclean
+.PHONY: help run deb rpm dist image test check package-test soak bench lab setup clean distclean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -14,6 +14,10 @@ run: ## build and start the demo site
 deb: ## a Debian package, in target/packages
 	@scripts/setup.sh build
 	scripts/package.sh deb
+
+rpm: ## a package for RPM, in target/packages
+	@scripts/setup.sh build test
+	scripts/package.sh rpm
 
 dist: ## a tarball with its sum and the list of what is in it, in target/packages
 	@scripts/setup.sh build

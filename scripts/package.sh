@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Owns: what is given away of a built binary: a Debian package, a tarball, an image for containers, and
+# Owns: what is given away of a built binary: packages for dpkg and RPM, a tarball, an image for containers, and
 # the list of what is in them (SBOM). All are made from one staged tree, whose files come from packaging/ and conf/; the
 # version is that of Cargo.toml, its day that of packaging/date, the changes those of CHANGELOG.md.
 #
-#   scripts/package.sh deb|dist|image... [--binary FILE] [--out DIRECTORY]
+#   scripts/package.sh deb|rpm|dist|image... [--binary FILE] [--out DIRECTORY]
 #     --binary FILE    the binary (default: target/release/bolide, built if need be)
 #     --out DIRECTORY  where the results go (default: target/packages)
 #
-# The same binary and tree give the same bytes. Needs dpkg-deb, binutils and python3.
+# The same binary and tree give the same bytes. Needs dpkg-deb, binutils and python3; rpmbuild for rpm.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,14 +16,14 @@ die() { printf 'package: %s\n' "$@" >&2; exit 1; }
 binary='' out=target/packages what=()
 while [ $# -gt 0 ]; do
     case $1 in
-    deb | dist | image) what+=("$1") ;;
+    deb | rpm | dist | image) what+=("$1") ;;
     --binary) binary=${2:?--binary wants a file}; shift ;;
     --out) out=${2:?--out wants a directory}; shift ;;
-    *) die "unknown: $1" "usage: scripts/package.sh deb|dist|image... [--binary FILE] [--out DIRECTORY]" ;;
+    *) die "unknown: $1" "usage: scripts/package.sh deb|rpm|dist|image... [--binary FILE] [--out DIRECTORY]" ;;
     esac
     shift
 done
-[ ${#what[@]} != 0 ] || die "usage: scripts/package.sh deb|dist|image... [--binary FILE] [--out DIRECTORY]"
+[ ${#what[@]} != 0 ] || die "usage: scripts/package.sh deb|rpm|dist|image... [--binary FILE] [--out DIRECTORY]"
 for tool in dpkg-deb strip readelf python3 gzip; do
     command -v "$tool" >/dev/null || die "missing: $tool; run: scripts/setup.sh build"
 done
@@ -80,17 +80,25 @@ stage() {
     put 644 "$work/sbom.cdx.json" "$root/usr/share/doc/bolide/sbom.cdx.json"
 }
 
-# The changes of the newest version, in Debian's form.
-changelog() {
-    printf 'bolide (%s) unstable; urgency=medium\n\n' "$version"
+# The changes of the newest version, one a line.
+changes() {
     awk '/^## /{ if (n++) exit; next } /^- /{ if (line) print line; line = substr($0, 3); next }
          /^  /{ sub(/^ +/, " "); line = line $0 } /^#/{ if (line) print line; line = "" }
-         END { if (line) print line }' CHANGELOG.md |
+         END { if (line) print line }' CHANGELOG.md
+}
+
+# The same in Debian's form.
+changelog() {
+    printf 'bolide (%s) unstable; urgency=medium\n\n' "$version"
+    changes |
         while IFS= read -r line; do
             fold -s -w 72 <<<"$line" | sed -e 's/ *$//' -e '1s/^/  * /' -e '2,$s/^/    /'
         done
     printf '\n -- %s  %s\n' "$maintainer" "$(LC_ALL=C date -u -R -d "$day")"
 }
+
+# A script of a package, with the functions that pass sockets on to the new binary.
+with_hand_over() { sed -e '/^@HAND_OVER@$/{r packaging/hand-over.sh' -e 'd}' "$1"; }
 
 make_deb() {
     local root=$work/deb doc
@@ -106,13 +114,43 @@ make_deb() {
     sed -e "s/@VERSION@/$version/" -e "s/@ARCHITECTURE@/$architecture/" -e "s/@SIZE@/$size/" \
         -e "s/@MAINTAINER@/$maintainer/" -e "s/@DEPENDS@/adduser, libc6 (>= $(glibc)), libgcc-s1/" \
         packaging/debian/control >"$root/DEBIAN/control"
-    install -m 755 packaging/debian/{postinst,prerm,postrm} "$root/DEBIAN"
+    install -m 755 packaging/debian/{prerm,postrm} "$root/DEBIAN"
+    with_hand_over packaging/debian/postinst >"$root/DEBIAN/postinst"
+    chmod 755 "$root/DEBIAN/postinst"
     [ ! -s packaging/debian/lintian-overrides ] ||
         put 644 packaging/debian/lintian-overrides "$root/usr/share/lintian/overrides/bolide"
     find "$root" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
     local name=bolide_${version}_$architecture.deb
     dpkg-deb --root-owner-group -Zxz "-z$level" --build "$root" "$out/$name" >/dev/null
     printf '%s\n' "$out/$name"
+}
+
+# For Fedora, openSUSE and their kin; who makes the account and the directories is systemd.
+make_rpm() {
+    command -v rpmbuild >/dev/null || die "missing: rpmbuild; run: scripts/setup.sh test"
+    local root=$work/rpm spec=$work/bolide.spec path machine
+    machine=$(uname -m)
+    stage "$root" usr/lib/systemd/system
+    rm -r "$root/var"
+    put 644 packaging/completions/_bolide "$root/usr/share/zsh/site-functions/_bolide"
+    rm -r "$root/usr/share/zsh/vendor-completions"
+    for path in LICENSE-MIT LICENSE-APACHE; do put 644 "$path" "$root/usr/share/licenses/bolide/$path"; done
+    find "$root" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+    # Directories of ours, and all files; those below etc stay as they are over upgrades.
+    (cd "$root" && find etc/bolide usr/share/bolide usr/share/doc/bolide usr/share/licenses/bolide -type d -printf '%%dir /%p\n' &&
+        find etc -type f -printf '%%config(noreplace) /%p\n' && find usr -type f -printf '/%p\n') |
+        sort >"$work/files"
+    { printf '* %s %s - %s-1\n' "$(LC_ALL=C date -u -d "$day" '+%a %b %d %Y')" "$maintainer" "$version"
+      changes | sed -e 's/%/%%/g' -e 's/^/- /'; } >"$work/changes"
+    with_hand_over packaging/rpm/bolide.spec |
+        sed -e "s/@VERSION@/$version/" -e "s/@MAINTAINER@/$maintainer/" -e "s|@TREE@|$root|" \
+            -e "s|@FILES@|$work/files|" -e "/^@CHANGES@$/{r $work/changes" -e 'd}' >"$spec"
+    rpmbuild -bb --quiet --target "$machine" --buildroot "$work/rpm-root" \
+        --define "_topdir $work/rpmbuild" --define "_rpmdir $out" --define '_rpmfilename %{NAME}-%{VERSION}-%{RELEASE}.%{ARCH}.rpm' \
+        --define "_binary_payload w$level.xzdio" --define '_buildhost localhost' \
+        --define 'use_source_date_epoch_as_buildtime 1' --define 'clamp_mtime_to_source_date_epoch 1' \
+        "$spec" >"$work/rpm.log" 2>&1 || { cat "$work/rpm.log" >&2; die "rpmbuild failed"; }
+    printf '%s\n' "$out/bolide-$version-1.$machine.rpm"
 }
 
 # As the package, for any Linux with this glibc or a newer one; its install.sh puts it in place.

@@ -199,6 +199,29 @@ bookworm_root() {
     sid_as_root sh -c 'echo "$1" >"$2/.ready"' sh "$packages" "$root"
 }
 
+# A Debian sid with nginx and what the package needs, for the same tests. Its packages are apt's to
+# order; no service is started, and a mirror's sid may be past its date.
+sid_clean_root() {
+    local root=$TOOLS/sid-clean packages="adduser curl iproute2 logrotate nginx" m
+    grep -qsx "$packages" "$root/.ready" && return
+    apt_need debootstrap debian-archive-keyring
+    m=$(mirror)
+    say "making the clean Debian sid root"
+    sid_as_root rm -rf "$root"
+    mkdir -p "$TOOLS"
+    {
+        sid_as_root unshare --mount --propagation private \
+            debootstrap --variant=minbase sid "$root" "$m" &&
+            SID=$root in_sid sh -ec '
+                printf "#!/bin/sh\nexit 101\n" >/usr/sbin/policy-rc.d; chmod 755 /usr/sbin/policy-rc.d
+                apt-get -q -o Acquire::Check-Valid-Until=false update
+                apt-get -q -y --no-install-recommends install "$@"
+                apt-get clean; rm /usr/sbin/policy-rc.d' sh $packages
+    } >"$TOOLS/sid-clean.log" 2>&1 ||
+        die "missing: the clean Debian sid root $root" "debootstrap or apt failed (offline?), see $TOOLS/sid-clean.log; then run $SELF $WHAT again"
+    sid_as_root sh -c 'echo "$1" >"$2/.ready"' sh "$packages" "$root"
+}
+
 # h2spec 2.2.1 is the newest release that the Go module proxy has. It has no
 # go.mod, so its dependencies are pinned here, to versions that Go 1.19 takes.
 h2spec() {
@@ -287,8 +310,9 @@ wordpress_theme() {
 setup_test() {
     apt_need curl wrk nghttp2-client openssl valgrind chromium
     # They read the man pages, completions and packages.
-    apt_need mandoc zsh fish lintian systemd
+    apt_need mandoc zsh fish lintian rpm systemd
     bookworm_root
+    sid_clean_root
     # WordPress's package wants php and a web server of Debian's; none is started.
     apt_need php-fpm php php-cli php-mysql php-gd php-xml php-mbstring php-curl php-zip php-intl \
         nginx-light mariadb-server memcached wordpress "$(wordpress_theme)"

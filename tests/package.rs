@@ -1,5 +1,5 @@
-//! What is given away: the Debian package by lintian and by its life on a clean Debian 12, the unit
-//! by systemd's own judgement, the tarball by its sums.
+//! What is given away: the Debian package by lintian and by its life on a clean Debian 12 and sid,
+//! the RPM package by rpm, the unit by systemd's own judgement, the tarball by its sums.
 
 use std::fs;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ static PACKAGES: LazyLock<PathBuf> = LazyLock::new(|| {
     // What is left of a run before.
     let _ = fs::remove_dir_all(&out);
     let mut command = Command::new(format!("{ROOT}/scripts/package.sh"));
-    command.args(["deb", "dist", "image", "--binary", BOLIDE, "--out"]).arg(&out);
+    command.args(["deb", "rpm", "dist", "image", "--binary", BOLIDE, "--out"]).arg(&out);
     command.env("BOLIDE_PACKAGE_LEVEL", "1");
     let _said =
         finish("scripts/package.sh", command, std::time::Duration::from_mins(5)).succeeded();
@@ -55,23 +55,73 @@ fn on_machine(script: &str, files: &[PathBuf], last: &str) {
     assert_eq!(done.text().lines().last(), Some(last), "{done}");
 }
 
-/// The same with the Debian 12 root and the package.
-fn on_debian(script: &str, last: &str) {
-    let root = tools_dir().join("bookworm");
+/// The same with a root that setup made, and a package.
+fn on_debian(root: &str, script: &str, package: PathBuf, last: &str) {
+    let root = tools_dir().join(root);
     assert!(root.exists() || !is_root(), "missing: {root:?} (run scripts/setup.sh test)");
-    on_machine(script, &[root, package(".deb")], last);
+    on_machine(script, &[root, package], last);
 }
+
+/// The end of the life of a Debian package.
+const PURGED: &str = "apt purge leaves no process, no file and no account behind";
 
 #[test]
 fn a_package_lives_on_a_clean_debian_and_leaves_nothing_behind() {
-    let last = "apt purge leaves no process, no file and no account behind";
-    on_debian("in_clean_root.sh", last);
+    on_debian("bookworm", "in_clean_root.sh", package(".deb"), PURGED);
+}
+
+#[test]
+fn the_same_package_lives_on_a_clean_debian_sid() {
+    on_debian("sid-clean", "in_clean_root.sh", package(".deb"), PURGED);
+}
+
+#[test]
+fn an_rpm_lives_in_a_root_with_systemds_tools() {
+    let last = "rpm --erase ends the server and keeps a changed configuration";
+    on_debian("bookworm", "rpm_in_root.sh", package(".rpm"), last);
+}
+
+#[test]
+fn the_rpm_has_the_files_of_the_package_and_says_what_it_needs() {
+    let file = package(".rpm");
+    let query = |what: &[&str]| {
+        let words = ["-qp"].iter().chain(what).copied().chain([file.to_str().unwrap()]);
+        run("rpm", words).succeeded().text()
+    };
+    let has = |text: &str, lines: &[&str]| {
+        for line in lines {
+            assert!(text.lines().any(|one| one == *line), "{line} in {text}");
+        }
+    };
+    let files = query(&["--list"]);
+    has(&files, &["/usr/sbin/bolide", "/usr/share/man/man8/bolide.8.gz", "/etc/bolide"]);
+    has(&files, &["/usr/lib/systemd/system/bolide.service", "/usr/lib/sysusers.d/bolide.conf"]);
+    // Those of the Debian package, but for what each keeps elsewhere.
+    let debian =
+        bash("dpkg-deb --fsys-tarfile \"$1\" | tar -t", &[package(".deb").to_str().unwrap()]);
+    let debian = debian.text().replace("./", "/").replace("/lib/systemd", "/usr/lib/systemd");
+    let elsewhere = ["vendor-completions", "changelog.gz", "copyright", "lintian"];
+    let theirs = debian.lines().filter(|path| !path.ends_with('/'));
+    for path in theirs.filter(|path| !elsewhere.iter().any(|part| path.contains(part))) {
+        assert!(files.lines().any(|one| one == path), "{path} in {files}");
+    }
+    has(&query(&["--configfiles"]), &["/etc/bolide/bolide.conf", "/etc/logrotate.d/bolide"]);
+    let needs = query(&["--requires"]);
+    has(&needs, &["systemd", "/bin/sh", "libc.so.6()(64bit)"]);
+    let scripts = query(&["--scripts"]);
+    has(&scripts, &["systemd-sysusers bolide.conf || :", "\thand_over \"$old\""]);
+    assert!(!scripts.contains('@'), "a word was left to be replaced: {scripts}");
+    let words = query(&["--queryformat", "%{NAME} %{VERSION} %{LICENSE}\\n"]);
+    assert_eq!(words, format!("bolide {} MIT OR Apache-2.0\n", env!("CARGO_PKG_VERSION")));
+    assert!(query(&["--changelog"]).contains("- HTTP/1.1, HTTP/2 and HTTP/3"));
+    let digests = run("rpm", ["--checksig", "--nosignature", file.to_str().unwrap()]);
+    assert!(digests.succeeded().text().contains("digests OK"));
 }
 
 #[test]
 fn systemd_starts_reloads_upgrades_watches_and_activates_the_service() {
     let last = "apt purge ends the service and takes the unit away";
-    on_debian("below_systemd.sh", last);
+    on_debian("bookworm", "below_systemd.sh", package(".deb"), last);
 }
 
 #[test]
@@ -140,11 +190,14 @@ fn the_same_binary_and_tree_give_the_same_package() {
     let again = site::temp_dir();
     LazyLock::force(&PACKAGES);
     let mut command = Command::new(format!("{ROOT}/scripts/package.sh"));
-    command.args(["dist", "--binary", BOLIDE, "--out"]).arg(&again);
+    command.args(["rpm", "dist", "--binary", BOLIDE, "--out"]).arg(&again);
     command.env("BOLIDE_PACKAGE_LEVEL", "1");
     let _said =
         finish("scripts/package.sh", command, std::time::Duration::from_mins(5)).succeeded();
     let sums = |dir: &std::path::Path| fs::read_to_string(dir.join("SHA256SUMS")).unwrap();
     assert_eq!(sums(&again), sums(&PACKAGES));
+    let rpm = |path: PathBuf| fs::read(path).unwrap();
+    let ours = package(".rpm");
+    assert!(rpm(again.join(ours.file_name().unwrap())) == rpm(ours), "the RPM package is another");
     fs::remove_dir_all(&again).unwrap();
 }

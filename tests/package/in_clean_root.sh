@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Owns: the life of the package on a clean Debian 12: installed beside nginx, started as its unit
+# Owns: the life of the package on a clean Debian 12 or sid: installed beside nginx, started as its unit
 # says, asked, reloaded, its logs rotated, upgraded under requests, purged without a trace.
 #
 #   in_clean_root.sh ROOT DEB
-#     ROOT  a Debian 12 root with nginx, logrotate and adduser; it is not changed
+#     ROOT  a Debian root with nginx, logrotate and adduser; it is not changed
 #     DEB   the package
 #
 # Needs root: it mounts, has a network of its own, and is gone with all that it started when it ends.
