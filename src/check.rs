@@ -9,6 +9,7 @@ use bolide_conf::survey::{Finding, Standing, Survey};
 
 use crate::invocation::{CheckDetail, CheckOptions, Invocation};
 use crate::messages::{err, out};
+use crate::patience::Patience;
 use crate::reading;
 use crate::source::DiskSource;
 
@@ -33,8 +34,11 @@ pub(crate) fn tell(invocation: &Invocation) -> bool {
 }
 
 fn survey(invocation: &Invocation, path: &Path, detail: CheckDetail) -> bool {
+    let patience = Patience::begin(&format!("checking {}", path.display()));
     let survey = bolide_conf::survey::survey(&DiskSource, path, &reading::options_of(invocation));
-    out(report(&path.display().to_string(), &survey, detail).as_bytes());
+    let report = report(&path.display().to_string(), &survey, detail);
+    drop(patience);
+    out(report.as_bytes());
     survey.is_fine()
 }
 

@@ -19,6 +19,7 @@ mod given_sockets;
 mod invocation;
 mod messages;
 mod otel;
+mod patience;
 mod php;
 mod pid;
 mod reading;

@@ -8,6 +8,7 @@ use bolide_io::listen::Listener;
 use crate::early_log::EarlyLog;
 use crate::invocation::{Invocation, Show};
 use crate::messages::{err, out};
+use crate::patience::Patience;
 use crate::reading::{self, Reading};
 use crate::sockets::{self, OpenSocket};
 use crate::tls_setup::ReadCertificates;
@@ -66,7 +67,10 @@ pub(crate) fn run(invocation: &Invocation, dump: bool, show: Option<Show>) -> Ex
 }
 
 fn judge(invocation: &Invocation, log: &EarlyLog) -> Result<(Reading, Vec<String>), Vec<String>> {
-    let reading = reading::of_file(invocation).map_err(|mistakes| mistakes.warn(log))?;
+    let patience = Patience::begin(&format!("reading {}", invocation.conf.display()));
+    let reading = reading::of_file(invocation);
+    drop(patience);
+    let reading = reading.map_err(|mistakes| mistakes.warn(log))?;
     account::account(&reading.config)?;
     php::check(&reading.config)?;
     let shared = assemble::shared(&mut OpenSocket::default(), &reading.config)?;

@@ -70,7 +70,7 @@ impl Host {
 impl Drop for Host {
     fn drop(&mut self) {
         // Ends what this test has started, by the numbers that it wrote down.
-        for pid in ["logs/bolide.pid", "logs/pid"] {
+        for pid in ["logs/bolide.pid.oldbin", "logs/bolide.pid", "logs/pid"] {
             let pid = self.home.read(pid);
             if let Ok(pid) = pid.trim().parse::<u32>() {
                 kill(pid, "TERM");
@@ -191,11 +191,14 @@ fn a_running_nginx_hands_over_and_no_request_fails() {
     assert!(!text.contains("opened:") && text.contains(" 0 of "), "{text}");
     wait_until("the end of nginx", || !host.nginx_runs());
     assert_eq!(host.home.read("logs/pid"), "", "nginx has removed its own pid file");
-    for proto in Proto::TLS {
-        let url = format!("https://127.0.0.1:{}/n", host.home.port(1));
-        let reply = Curl::new(proto).get(&url);
-        assert!(reply.header("server").is_some_and(|name| name.starts_with("bolide")));
-    }
+    let by_tls = || {
+        for proto in Proto::TLS {
+            let url = format!("https://127.0.0.1:{}/n", host.home.port(1));
+            let reply = Curl::new(proto).get(&url);
+            assert!(reply.header("server").is_some_and(|name| name.starts_with("bolide")));
+        }
+    };
+    by_tls();
     // It is a server like any other: it reloads, and keeps its pid file.
     host.home.write("nginx.conf", &conf("daemon on;", "location /n { return 200 again; }"));
     let command = host.command(&["reload", "--pid", &pid.to_string()]);
@@ -203,6 +206,15 @@ fn a_running_nginx_hands_over_and_no_request_fails() {
     assert_eq!(done.succeeded().text(), "configuration 2 is in force\n");
     assert_eq!(pid_in(&host.home, "logs/bolide.pid"), pid);
     assert_eq!(host.home.read("logs/pid"), "");
+    // And it hands over to a new binary.
+    kill(pid, "USR2");
+    let new_pid =
+        || host.home.read("logs/bolide.pid").trim().parse::<u32>().ok().filter(|new| *new != pid);
+    wait_until("a successor", || new_pid().is_some());
+    kill(pid, "QUIT");
+    wait_until("the end of the older one", || !is_running(pid));
+    by_tls();
+    assert!(host.is_all("bolide"));
 }
 
 #[test]

@@ -95,6 +95,19 @@ fn a_configuration_that_answers_as_before_stays_and_a_command_may_wait_for_that(
 }
 
 #[test]
+fn a_terminal_shows_how_long_a_command_has_waited_and_a_script_is_told_nothing() {
+    let server = TestServer::conf(BOLIDE, &conf("3s", &answers(200, "first")));
+    let _asked = ask(&server, &["status"]);
+    let command =
+        format!("{BOLIDE} reload --wait -p {} -c nginx.conf", server.home().dir().display());
+    let shown = run("script", ["-qec", &command, "/dev/null"]).succeeded().text();
+    assert!(shown.contains("\rwaiting for the server: 2s"), "{shown:?}");
+    assert!(shown.contains(" \rconfiguration 2 stays in force: "), "{shown:?}");
+    let told = ask(&server, &["reload", "--wait"]);
+    assert_eq!((told.code, told.stderr.as_str()), (0, ""));
+}
+
+#[test]
 fn a_command_that_waits_fails_if_the_configuration_is_taken_back() {
     let server = TestServer::conf(BOLIDE, &conf("300s", &answers(200, "first")));
     ask_often(&server, 200);
@@ -160,7 +173,10 @@ fn what_cannot_be_taken_back_is_said() {
     assert!(log.contains(&format!("bind() to {} failed (98: ", server.addr(5))), "{log}");
     assert_eq!(server.get("/n").text(), "second");
     let state = ask(&server, &["status"]).succeeded().text();
+    assert!(state.contains("\nthe last reload failed: configuration 2 fails "), "{state}");
     assert!(state.contains("configuration 1 cannot be put back in force"), "{state}");
+    let json = ask(&server, &["status", "--json"]).succeeded().text();
+    assert!(json.contains("\"taken_back\":0,\"was_taken_back\":false"), "{json}");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use super::line_protocol::Words;
 use super::{AdminDesk, ERROR, OK, reload, warm};
 use crate::invocation::{Admin, Invocation};
 use crate::messages::{err, out};
+use crate::patience::Patience;
 use crate::php::runtime;
 use crate::reading;
 
@@ -79,6 +80,7 @@ fn connect(pid: u32, whose: &str) -> Result<UnixStream, String> {
 fn say(mut socket: UnixStream, words: &Words) -> Result<Vec<u8>, String> {
     let failed = |error: std::io::Error| format!("the server does not answer: {error}");
     socket.write_all(words.line().as_bytes()).map_err(failed)?;
+    let _patience = Patience::begin("waiting for the server");
     let mut answer = Vec::new();
     socket.take(ANSWER_MAX).read_to_end(&mut answer).map_err(failed)?;
     if answer.starts_with(OK.as_bytes()) {

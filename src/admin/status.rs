@@ -28,8 +28,8 @@ pub(crate) struct Scene {
     pub(crate) generation: u64,
     /// How long it is still watched.
     pub(crate) watched_for: Option<Duration>,
-    /// Why the last reload was taken back, if it was.
-    pub(crate) taken_back: Option<String>,
+    /// What became of the last reload and why, if it failed.
+    pub(crate) reload_failure: Option<String>,
     pub(crate) crews: Vec<Members>,
     pub(crate) pools: Vec<PoolReport>,
     /// Certificates that issuers are asked for.
@@ -207,8 +207,8 @@ fn reload_lines(scene: &Scene) -> String {
         let seconds = left.as_secs_f64().ceil();
         out.push_str(&format!("configuration {} is watched for {seconds}s\n", scene.generation));
     }
-    if let Some(why) = &scene.taken_back {
-        out.push_str(&format!("the last reload was taken back: {why}\n"));
+    if let Some(failure) = &scene.reload_failure {
+        out.push_str(&format!("the last reload {failure}\n"));
     }
     out
 }

@@ -12,6 +12,13 @@ use crate::sockets::describe;
 /// Where packages have nginx's pid file, if neither option nor configuration names one.
 const PID_FILES: [&str; 3] = ["/run/nginx.pid", "/var/run/nginx.pid", "/run/nginx/nginx.pid"];
 
+/// Whether this is a command line of nginx. That of a Bolide may name nginx's files.
+fn is_nginx(command: &str) -> bool {
+    let program = command.split(' ').next().unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or_default();
+    command.contains("nginx") && !name.starts_with("bolide")
+}
+
 /// Its master process.
 #[derive(Debug)]
 pub(super) struct Nginx {
@@ -52,7 +59,7 @@ impl Nginx {
         })?;
         let words = command_line(pid).unwrap_or_default();
         // A pid file may be left over, and its number may be another program's by now.
-        if !words.contains("nginx") || words.starts_with("bolide") {
+        if !is_nginx(&words) {
             return Err(format!("process {pid} of \"{shown}\" is no nginx, but \"{words}\""));
         }
         Ok(Self { process, streams: Vec::new(), pid_file: path.to_path_buf() })
@@ -95,5 +102,19 @@ impl Nginx {
     /// sockets.
     pub(super) fn accepting(&self) -> usize {
         self.process.holders(&self.streams)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_nginx;
+
+    #[test]
+    fn an_nginx_is_told_from_what_has_its_number_by_now() {
+        assert!(is_nginx("nginx: master process /usr/sbin/nginx -g daemon on;"));
+        assert!(is_nginx("/lib64/ld-linux-x86-64.so.2 --argv0 nginx: m /opt/nginx/sbin/nginx"));
+        assert!(!is_nginx("/usr/sbin/apache2 -k start"));
+        assert!(!is_nginx("/usr/sbin/bolide -p /etc/bolide -c /etc/nginx/nginx.conf"));
+        assert!(!is_nginx(""));
     }
 }

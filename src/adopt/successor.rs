@@ -55,7 +55,6 @@ impl Successor {
             names.push(format!("{}={}", listener.fd().0, name_of(address)));
         }
         let mut command = Command::new(std::env::current_exe()?);
-        command.arg0("bolide");
         command.arg("-p").arg(&invocation.prefix).arg("-c").arg(&invocation.conf);
         if !invocation.globals.is_empty() {
             command.arg("-g").arg(&invocation.globals);

@@ -28,6 +28,8 @@ pub(super) enum ReloadResult {
     Refused,
     /// It was put in force, and the one before it again.
     TakenBack,
+    /// It was put in force and fails, and the one before it cannot be had again.
+    Stuck,
 }
 
 impl ControlThread<'_> {
@@ -54,13 +56,14 @@ impl ControlThread<'_> {
             _ => return None,
         }
         let figures = self.shared.figures.process();
-        let reasons = figures.reload_errors.first();
-        let taken_back = reasons.filter(|_| figures.reloads.was_taken_back).cloned();
+        let fate = if figures.reloads.was_taken_back { "was taken back" } else { "failed" };
+        let why = figures.reload_errors.first().filter(|_| figures.reloads.has_failed);
+        let reload_failure = why.map(|why| format!("{fate}: {why}"));
         drop(figures);
         Some(Scene {
             generation: self.generation.number,
             watched_for: self.watched_for(),
-            taken_back,
+            reload_failure,
             crews: std::iter::once(&self.crew).chain(&self.leaving).map(Crew::members).collect(),
             pools: self.pools.reports(),
             orders: self.shared.tls.issued.report(),
@@ -82,8 +85,8 @@ impl ControlThread<'_> {
                 reloads.failed += 1;
                 reloads.last_failed = now.unix_seconds();
             }
-            ReloadResult::TakenBack => {
-                reloads.taken_back += 1;
+            ReloadResult::TakenBack | ReloadResult::Stuck => {
+                reloads.taken_back += u64::from(result == ReloadResult::TakenBack);
                 reloads.last_failed = now.unix_seconds();
                 reloads.watched_until = 0;
             }

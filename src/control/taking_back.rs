@@ -162,12 +162,12 @@ impl ControlThread<'_> {
             files: Vec::new(),
             outline,
         };
-        let text = match self.put_in_force(reading, certificates) {
+        let (result, fate, text) = match self.put_in_force(reading, certificates) {
             Ok(_) => {
                 let new = self.generation.number;
                 let text = format!("configuration {old} is in force again, as configuration {new}");
                 self.log.write(LogLevel::Notice, &text);
-                format!("{why}; {text}")
+                (ReloadResult::TakenBack, "was taken back", format!("{why}; {text}"))
             }
             Err(texts) => {
                 texts.iter().for_each(|text| self.log.write(LogLevel::Emerg, text));
@@ -177,13 +177,13 @@ impl ControlThread<'_> {
                      {reason}"
                 );
                 self.log.write(LogLevel::Alert, &text);
-                format!("{why}; {text}")
+                (ReloadResult::Stuck, "fails and cannot be taken back", format!("{why}; {text}"))
             }
         };
         let (now, counts) = (bolide_io::process::now().mono, self.service_counts());
         self.reload_watch.record.begin(before, counts, now);
-        self.count_reload(ReloadResult::TakenBack, std::slice::from_ref(&text));
-        self.manager.ready(&format!("Serving; the last reload was taken back: {worse}"));
+        self.count_reload(result, std::slice::from_ref(&text));
+        self.manager.ready(&format!("Serving; the last reload {fate}: {worse}"));
         for client in waiting {
             client.reply(Err(text.clone()));
         }

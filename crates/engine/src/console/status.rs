@@ -94,10 +94,10 @@ fn reloads(figures: &ProcessFigures) -> Json {
         ("last_good_s", number(reloads.last_good)),
         ("last_failed_s", number(reloads.last_failed)),
         ("has_failed", Json::Bool(reloads.has_failed)),
+        ("errors", Json::list(&figures.reload_errors, Json::text)),
         ("taken_back", number(reloads.taken_back)),
         ("was_taken_back", Json::Bool(reloads.was_taken_back)),
         ("watched_until_s", number(reloads.watched_until)),
-        ("errors", Json::list(&figures.reload_errors, Json::text)),
     ])
 }
 
