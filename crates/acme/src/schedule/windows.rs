@@ -142,7 +142,8 @@ mod tests {
             let id = OrderId("000".into());
             let mut now = 0;
             for (kind, number) in kinds {
-                let window = RenewalWindow { start: number, end: number.rotate_left(7), until: LIFE };
+                let end = number.rotate_left(7);
+                let window = RenewalWindow { start: number, end, until: LIFE };
                 let answer = match kind {
                     0 => WindowAnswer::Window(window, number),
                     1 => WindowAnswer::Unoffered,
